@@ -173,6 +173,27 @@ def test_what_controllers_refuse(make, why):
         make(puma())
 
 
+LAWS = {
+    "PD": lambda robot: pp.PD(robot, np.ones(6), 1.0, 1.0),
+    "ComputedTorque": lambda robot: pp.ComputedTorque(robot, np.ones(6)),
+    "GravityCompensation": pp.GravityCompensation,
+    "Lyapunov": lambda robot: pp.Lyapunov(robot, np.ones(6)),
+    "OperationalSpace": lambda robot: pp.OperationalSpace(robot, "tool", np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_state_that_does_not_fit_is_refused(law):
+    """One number would stretch over all joints; and lists are read as everywhere."""
+    robot = pp.robots.puma560()
+    control, q, v = LAWS[law](robot), np.full(6, 0.3), np.ones(6)
+    np.testing.assert_array_equal(control(0.0, q.tolist(), [1] * 6), control(0.0, q, v))
+    wrong = [(0.3, v, "q is the number"), (q[:1], v, "q has shape"), (q, v[:5], "v has shape"), (None, v, "q is None")]
+    for q0, v0, words in (*wrong, (np.tile(q, (2, 1)), np.tile(v, (3, 1)), "batch axes do not fit")):
+        with pytest.raises(pp.StateError, match=f"{law}: .*{words}|{law}: the {words}"):
+            control(0.0, q0, v0)
+
+
 def test_tasks_in_order_of_priority():
     """Dense algebra beside it: the first task gets all it asks for, the second what is left, by the mass matrix."""
     robot = pp.load("panda")

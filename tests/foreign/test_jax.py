@@ -81,8 +81,9 @@ def test_steps_and_rollouts():
     check_grads(lambda *x: ARM.step(*x, 0.02, method="euler"), (q, v, tau), order=1)
     for way in (lambda f: f, jax.jit):
         check_grads(way(lambda *x: tuple(pp.rollout(ARM, *x, dt=0.02, steps=4))), (q, v, tau), order=2)
-    rows = jax.jacrev(lambda q: pp.rollout(ARM, q, v, tau, dt=0.02, steps=2)[0])(q)  # weights with an axis more than the motion
-    bend = jax.jacrev(jax.grad(lambda q: pp.rollout(ARM, q, v, tau, dt=0.02, steps=2)[0].sum()))(q)
+    # weights with an axis more than the motion
+    rows = jax.jacrev(lambda q: pp.rollout(ARM, q, v, tau[:, None], dt=0.02, steps=2)[0])(q)
+    bend = jax.jacrev(jax.grad(lambda q: pp.rollout(ARM, q, v, tau[:, None], dt=0.02, steps=2)[0].sum()))(q)
     assert rows.shape == (*q.shape[:-1], 3, 2, *q.shape) and np.isfinite(bend).all()
     found = jax.jit(lambda *x: pp.rollout(ARM, *x, steps=4)[0])(q, v, tau)
     assert np.array_equal(found, pp.rollout(ARM, *plain(q, v, tau), steps=4).q)

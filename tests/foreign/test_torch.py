@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import re
 from functools import cache
 
 import numpy as np
@@ -425,6 +426,23 @@ def test_rollouts(shape):
     assert check(moved, (q, v, tau), check_forward_ad=True, check_batched_forward_grad=True)
     states = pp.rollout(ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5)
     assert np.array_equal(pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q)
+
+
+@pytest.mark.parametrize("shape", [(2,), (4, 2), (1, 4, 2), (3, 2), (3, 1, 2), (3, 4, 2), (3, 3, 2), (5, 4, 2), (2, 3, 4, 2)])
+@pytest.mark.parametrize("begin", [(2,), (1, 2), (3, 2)])
+@pytest.mark.parametrize("steps", [3, 4])
+def test_torques_of_a_rollout_are_read_as_numpys(shape, begin, steps):
+    """Rows of steps or of motions, by the axes of q and v together; where they may be both they are refused."""
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal(x) for x in (begin, (3, 2), shape)]
+    try:
+        wanted = pp.rollout(ARM, *given, steps=steps)
+    except pp.StateError as error:
+        with pytest.raises(pp.StateError, match=re.escape(error.cause)):
+            pp.rollout(ARM, *map(torch.tensor, given), steps=steps)
+        return
+    for x, y in zip(wanted, pp.rollout(ARM, *map(torch.tensor, given), steps=steps), strict=True):
+        np.testing.assert_array_equal(x, y.numpy())
 
 
 def test_jacobians_of_rollouts_row_by_row():

@@ -78,6 +78,50 @@ def test_between_the_samples(motion):
             motion.at(wrong)
 
 
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_between_the_samples_it_is_of_fourth_order_on_every_joint(base):
+    """Half the distance of samples, a sixteenth of the error; and the slope at both ends of a stretch is v."""
+    robot = pp.robots.random_tree(3, 5, ("spherical", "planar", "revolute"), 0.3, base)
+    fine = pp.simulate(robot, robot.random(seed=1), np.full(robot.nv, 2.0), duration=0.16, dt=1e-3, method="lie")
+    errors = []
+    for n in (10, 20):
+        half = fine[n // 2 :: n]
+        errors.append(np.abs(robot.difference(fine[::n].at(half.t).q, half.q)).max())
+    assert 12.0 < errors[1] / errors[0] < 20.0, errors
+    coarse, h = fine[::40], 1e-6
+    near = robot.difference(coarse.at(coarse.t[1:] - h).q, coarse.q[1:]) / h
+    np.testing.assert_allclose(near, coarse.v[1:], atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["robot", "diagonalised"])
+def test_motions_of_a_batch_have_their_own_parameters(kind, tmp_path):
+    """One of them is what it would be alone, its system among it; the system of all goes on with all."""
+    light = pp.load("pelican").free("mass")
+    p = light.parameters() * np.array([[0.8], [1.0], [1.3]])
+    of = {"robot": lambda p: light.at(p), "diagonalised": lambda p: light.at(p).diagonalised}[kind]
+    q, v = np.random.default_rng(0).standard_normal((2, 3, 2))
+    many, alone = (pp.simulate(of(x), a, b, duration=0.02, dt=2e-3) for x, a, b in ((p, q, v), (p[1], q[1], v[1])))
+    many.save(tmp_path / "many.npz")
+    for motion in (many, pp.Trajectory.load(tmp_path / "many.npz", of(p))):
+        one = motion.element(1)
+        np.testing.assert_array_equal(one.robot.given, p[1])
+        np.testing.assert_allclose([one.drift, motion.drift[1]], alone.drift, rtol=1e-6)
+        for t in (0.0111, [0.0111, 0.013]):
+            np.testing.assert_allclose(motion.at(t).q[1], alone.at(t).q, rtol=1e-12)
+            np.testing.assert_allclose(one.at(t).q, alone.at(t).q, rtol=1e-12)
+        last = motion.final
+        assert pp.simulate(motion.system, last.q, last.v, duration=0.01).q.shape == (3, 11, 2)
+        np.testing.assert_array_equal(one.robot.energy(one.q, one.v) if kind == "robot" else one.energy, one.energy)
+        assert "energy drift" in one.summary()
+
+
+def test_samples_of_one_time_and_motions_of_one_sample():
+    robot = pp.load("pelican")
+    twice = pp.Trajectory([0.0, 0.1, 0.1], [[0.0] * 2, [1.0] * 2, [2.0] * 2], np.zeros((3, 2)), system=robot)
+    assert twice.at(0.1).q.tolist() == [2.0, 2.0] and twice.at([0.1, 0.1]).q.tolist() == [[2.0, 2.0]] * 2
+    assert twice[:1].at(0.0).q.tolist() == [0.0, 0.0] and twice[:1].at([0.0]).q.tolist() == [[0.0, 0.0]]
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
 def test_files_hold_every_bit(motion, batch, tmp_path, suffix):
     for k, one in enumerate((motion, batch, motion[:1], batch[:0])):
@@ -157,6 +201,37 @@ def test_a_table_is_read_by_its_header_where_nothing_stands_beside_it(motion, ba
     (tmp_path / "mine.csv").write_text("t,q:a,q:b\n0,1,2\n", encoding="utf-8")
     with pytest.raises(Error, match="no column v; expected t, q:"):
         pp.Trajectory.load(tmp_path / "mine.csv")
+
+
+def test_columns_and_rows_in_any_order(tmp_path):
+    """A table that pandas has sorted: columns are the joints they are named by, rows the motions they are numbered by."""
+    robot, (one, two) = pp.load("pelican"), ("shoulder", "elbow")
+    head = ["element", "t", *(f"{x}:{name}" for x in ("q", "v", "tau") for name in (one, two))]
+    rows = [[k, t, *(10 * k + t + i for i in range(6))] for k in range(2) for t in range(3)]
+
+    def load(head, rows, system=robot):
+        text = "\n".join([",".join(head), *(",".join(map(str, row)) for row in rows), ""])
+        (tmp_path / "m.csv").write_text(text, encoding="utf-8")
+        return pp.Trajectory.load(tmp_path / "m.csv", system)
+
+    wanted, rng = load(head, rows), np.random.default_rng(0)
+    for _ in range(5):
+        columns = rng.permutation(len(head))
+        shuffled = [rows[i] for i in np.argsort([row[1] + rng.random() / 2 for row in rows])]
+        found = load([head[i] for i in columns], [[row[i] for i in columns] for row in shuffled])
+        for name in ("t", "q", "v", "tau"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), name)
+        assert found.info["q"] == found.info["v"] == [one, two]
+    wanted.save(tmp_path / "m.npz")
+    b = pp.Builder("turned")  # the same joints, numbered otherwise
+    for name, arm in ((two, "upper"), (one, "lower")):
+        b.body(arm, mass=1.0, inertia=np.eye(3))
+        b.joint(name, "revolute", "world", arm)
+    turned = pp.Trajectory.load(tmp_path / "m.npz", b.build())
+    np.testing.assert_array_equal(turned.tau, wanted.tau[..., ::-1])
+    for wrong, words in (((head, rows[:-1]), "different numbers of samples"), (([*head[:-1], head[-2]], rows), "two columns")):
+        with pytest.raises(Error, match=words):
+            load(*wrong)
 
 
 def test_readers_keep_to_their_budgets(motion, tmp_path):

@@ -97,6 +97,18 @@ def test_torques_that_jump_are_exact_for_adaptive_steps():
     assert distance(robot, fine, adaptive.final) < 1e-8
 
 
+@pytest.mark.parametrize("method", ["euler", "rk4", "DOP853", "Radau"])
+@pytest.mark.parametrize("hold", [False, True])
+def test_how_many_samples_are_kept_changes_no_motion(method, hold):
+    """A torque that is held is asked at every step, not at every sample."""
+    robot = pp.load("pelican")
+    law = pp.PD(robot, [0.5, -0.5], 30.0, 2.0)
+    how = {"duration": 0.06, "dt": 0.01, "method": method, "hold": hold, "compiled": False if method == "euler" else None}
+    every, some = (pp.simulate(robot, [0.3, 0.4], [1.0, -2.0], law, every=n, **how) for n in (1, 3))
+    for name in ("t", "q", "v", "a", "tau"):
+        np.testing.assert_array_equal(getattr(every, name)[::3], getattr(some, name), name)
+
+
 def test_rate_is_the_derivative_of_integrate():
     robot = juggler()
     q, v = state(robot, 7, 4)

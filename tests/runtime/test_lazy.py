@@ -51,6 +51,38 @@ def test_dask_arrays_in_lazy_ones_out_with_the_same_bits(robot, call):
         np.testing.assert_array_equal(y.compute(scheduler="synchronous"), x)
 
 
+@pytest.mark.parametrize("shape", [(2,), (4, 2), (1, 4, 2), (6, 2), (6, 1, 2), (6, 4, 2)])
+@pytest.mark.parametrize("steps", [4, 2])
+def test_torques_of_a_rollout_mean_the_same_in_blocks(robot, shape, steps):
+    """Numbers or lazy; a block of as many motions as there are steps takes neither for the other."""
+    rng = np.random.default_rng(0)
+    q, tau = rng.standard_normal((6, 2)), rng.standard_normal(tuple(steps if n == 4 else n for n in shape))
+    wanted = pp.rollout(robot, q, None, tau, steps=steps)
+    for here in (tau, da.from_array(tau, chunks=2)):
+        found = pp.rollout(robot, da.from_array(q, chunks=(2, 2)), None, here, steps=steps)
+        for x, y in zip(wanted, found, strict=True):
+            np.testing.assert_array_equal(y.compute(scheduler="synchronous"), x)
+
+
+def test_a_block_is_given_nothing_that_belongs_to_other_motions(robot):
+    """What fits a block of two, and not the six motions there are, is refused as it is of numbers; before anything runs."""
+    q = np.zeros((6, 2))
+    lazy, light = da.from_array(q, chunks=(2, 2)), robot.free("mass")
+    masses = np.tile(light.parameters(), (2, 1))
+    refused = [
+        (lambda q: pp.rollout(robot, q, None, q[:2], steps=3), r"tau has shape \(2, 2\)"),
+        (lambda q: pp.rollout(robot, q, None, np.zeros((2, 2)), steps=3), r"tau has shape \(2, 2\)"),
+        (lambda q: pp.rollout(robot, q, None, np.zeros((6, 2)), steps=6), "may be one row a step or one a batch element"),
+        (lambda q: pp.rollout(robot, q, None, np.zeros((6, 3)), steps=3), r"tau has shape \(6, 3\)"),
+        (lambda q: pp.rollout(robot, q, None, pp.PD(robot, np.zeros((2, 2)), 1.0, 1.0), steps=3), r"batch axes \(2,\)"),
+        (lambda q: pp.rollout(light.at(masses), q, steps=3), r"batch axes .*\(2,\)"),
+    ]
+    for call, words in refused:
+        for given in (q, lazy):
+            with pytest.raises(pp.StateError, match=words):
+                call(given)
+
+
 def test_large_robots_too():
     chain = pp.robots.chain(70)
     q = chain.random(0, (3,))

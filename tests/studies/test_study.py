@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import threading
 import time
@@ -22,7 +23,7 @@ from runtime.cards import cards
 
 __all__ = ["cards"]  # a fixture
 
-MASSES = {"uniform": [0.8, 1.2], "relative": True}
+MASSES = RELATIVE = {"uniform": [0.8, 1.2], "relative": True}
 EVERYTHING = {
     "seed": 3,
     "duration": 0.05,
@@ -227,11 +228,65 @@ def test_bad_studies_are_refused_in_words(robot, tmp_path, monkeypatch):
         (lambda: pp.study(robot, **good).motion(10), "motion 10 of 10"),
         (lambda: pp.study(robot, **good).quantiles([2.0]), "levels is"),
         (lambda: pp.study(robot.free("mass"), **good), "free already"),
+        (lambda: pp.study(robot, **good, controller={"kind": "pd", "kp": -1.0}), "controller.kp: is -1, expected a gain"),
+        (lambda: pp.study(robot, **good, vary={"v": RELATIVE}), "vary.v: is relative to the v there is, which is 0"),
+        (lambda: pp.study(robot, **good, vary={"mass": {"lower": 1.0, "*": 2.0}}), "vary.mass.lower: varies nothing"),
         (lambda: pp.study(3), "expected a TOML file"),
     ]
     for call, words in refused:
         with pytest.raises(pp.Error, match=words):
             call()
+
+
+def test_a_folder_is_of_one_study_to_the_order_of_its_grids_and_the_controller_of_its_scene(robot, tmp_path):
+    """What is kept of motion i belongs to what is drawn for it; the grid that is written first goes fastest."""
+    grids = {"v": {"grid": [0.0, 1.0]}, "mass": {"grid": [1.0, 2.0, 3.0]}}
+    for order, words in ((grids, ("v", "mass")), (dict(reversed(grids.items())), ("mass", "v"))):
+        found = pp.study(robot, motions=2, duration=0.01, vary=order).drawn(range(2))
+        assert [label.partition(":")[0] for label in found][::2] == list(words)
+        assert [len(set(x)) for x in found.values()] == [2, 1, 1, 1]
+    turned = {"elbow": {"grid": [0.1, 0.2]}, "shoulder": {"grid": [0.0, 1.0, 2.0]}}
+    kept = {"out": tmp_path / "grids", "motions": 6, "duration": 0.01}
+    pp.study(robot, **kept, vary={"q": turned})
+    with pytest.raises(pp.Error, match="another study: vary"):
+        pp.study(robot, **kept, vary={"q": dict(reversed(turned.items()))})
+    scene, text = tmp_path / "arm.toml", '[robots.arm]\nrobot = "acrobot"\n[controller]\nkind = "pd"\nkp = '
+    kept = {"scene": str(scene), "motions": 2, "duration": 0.01}
+    scene.write_text(f'title = "An arm"\n{text}50.0')
+    pp.study(kept, out=tmp_path / "held")
+    scene.write_text(f"# soft, by another name\n{text}50")
+    pp.study(kept, out=tmp_path / "held")
+    for other in (f"{text}5.0", f'method = "euler"\n{text}50.0', f"damping = true\n{text}50.0"):
+        scene.write_text(other)
+        with pytest.raises(pp.Error, match="another study: scene"):
+            pp.study(kept, out=tmp_path / "held")
+
+
+def test_numbers_that_are_gone_are_no_zeros(robot, tmp_path):
+    """A folder that lost files, all of them or one: said, and not filled up."""
+    kept = {"motions": 6, "chunk": 2, "duration": 0.01, "out": tmp_path / "x"}
+    study = pp.study(robot, **kept)
+    zeros = pp.study(robot.with_gravity((0, 0, 0)), motions=6, chunk=2, duration=0.01)
+    assert not zeros.final.q.any() and zeros.failures == [], "these are zeros, and no file says so"
+    data = tmp_path / "x" / "data.zarr"
+    for name in ("final_q", "cause"):
+        min(file for file in (data / name).rglob("*") if file.is_file() and "json" not in file.name).unlink()
+        with pytest.raises(pp.Error, match="numbers of 2 motions are gone, 0 the first"):
+            assert study.final
+    shutil.rmtree(data)
+    with pytest.raises(pp.Error, match=r"marks of chunks that are done, and no data\.zarr/final_q"):
+        pp.study(robot, **kept)
+
+
+def test_gains_below_zero_are_rows(robot):
+    drawn = {"seed": 1, "duration": 0.01, "controller": {"kind": "computed"}, "vary": {"kp": {"normal": [1.0, 1.0]}}}
+    study = pp.study(robot, motions=40, **drawn)
+    (below,) = study.drawn(range(40)).values()
+    assert [x.motion for x in study.failures] == np.flatnonzero(below < 0.0).tolist() != []
+    assert {(x.cause, x.time) for x in study.failures} == {("a gain below zero", 0.0)}
+    np.testing.assert_array_equal(np.isnan(study.final.q).any(axis=1), below < 0.0)
+    with pytest.raises(pp.StateError, match="has a gain below zero"):
+        study.motion(study.failures[0].motion)
 
 
 @same_code

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import beneath, is_foreign
+from psiphi.arguments import batch_axes, beneath, is_foreign, is_lazy, read
 from psiphi.closed import carrying, sharing
 from psiphi.closed.system import System
 from psiphi.control.plant import Plant, parameters_of
@@ -180,10 +180,27 @@ class Controller:
         values = {"q": q, "v": v, **own, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
         if any(map(is_foreign, (*values.values(), *parameters_of(self.robot)))):
             return need("psiphi.rollouts.law_functions", "a law of control", "psiphi").torque(self, values)
+        values |= self._checked(q, v, followed)
         with np.errstate(all="ignore"):
             for step in self.law.steps:
                 values |= step(self.robot, values)
         return values["tau"]
+
+    def _checked(self, q: Any, v: Any, followed: tuple[Any, ...]) -> Values:
+        """The state as arrays that fit together and to what is followed: rules would stretch one number over all joints."""
+        state = {"q": _numbers(self, "q", q, self.robot.nq), "v": _numbers(self, "v", v, self.robot.nv)}
+        known = state | dict(zip(self.law.followed, followed, strict=False))
+        batch_axes(type(self).__name__, {name: np.shape(x)[:-1] for name, x in known.items()})
+        return state
+
+
+def _numbers(law: Controller, name: str, given: Any, size: int) -> np.ndarray:
+    """q or v (..., size), of numbers; lazy ones, and tape expressions where a law is traced, as they are."""
+    as_it_is = is_lazy(given) or (isinstance(given, np.ndarray) and given.dtype == object)
+    array, fault = (given, "") if as_it_is and given.shape[-1:] == (size,) else read(given, (size,))
+    if fault:
+        raise StateError(f"{type(law).__name__}: {name} {fault}", f"give {size} numbers, with batch axes in front")
+    return array if as_it_is or array.dtype.kind == "f" else array.astype(float)
 
 
 def is_lawful(tau: Any) -> bool:

@@ -132,6 +132,11 @@ class Plant:
         plant.springs = None if self.springs is None else self.springs.over_samples()
         return plant
 
+    def one(self, batch: tuple[int, ...], where: tuple[int, ...]) -> Any:
+        """The system of one motion of a batch: where parameters have batch axes, with its own."""
+        own = next((x for x in parameters_of(self.robot) if np.ndim(x) > 1), None)
+        return self.given if own is None else self.given._given(np.broadcast_to(own, (*batch, own.shape[-1]))[where])
+
     def some(self, lead: tuple[int, ...], which: np.ndarray) -> Plant:
         """The same closed chain, of the elements `which` of a flattened batch with axes `lead`: parameters are theirs."""
         plant = copy(self)

@@ -78,16 +78,20 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
     if len(undriven) and array[..., undriven].any():
         cause = f"tau acts on {', '.join(system.idle)}, which have no motor"
         raise StateError(cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone")
-    by_step, by_element = fits_steps(array.shape, batch, steps), _broadcasts(array.shape[:-1], batch)
-    if by_step and by_element and array.ndim > 1 and array.shape[-2] != 1:
-        cause = f"tau of shape {array.shape} may be one row a step or one a batch element: there are {steps} of both"
+    return Torque(system, batch, array if by_step(array.shape, batch, steps) else array[..., None, :])
+
+
+def by_step(shape: Batch, batch: Batch, steps: int) -> bool:
+    """Whether torques of this shape are a row a step (or one for all), not one a motion; a StateError where they are neither,
+    or may be both."""
+    of_steps, of_motions, nv = fits_steps(shape, batch, steps), _broadcasts(shape[:-1], batch), shape[-1]
+    if of_steps and of_motions and len(shape) > 1 and shape[-2] != 1:
+        cause = f"tau of shape {shape} may be one row a step or one a batch element: there are {steps} of both"
         raise StateError(cause, "give (..., 1, nv) for constant torques or (1, steps, nv) for the same steps everywhere")
-    if by_step:
-        return Torque(system, batch, array)
-    if by_element:
-        return Torque(system, batch, array[..., None, :])
-    want = f"(nv,) = {(nv,)}, {(steps, nv)} for {steps} steps" + (f", or one of these behind {batch}" if batch else "")
-    raise StateError(f"tau has shape {array.shape}, expected {want}", "one row a step of dt, or one for all steps")
+    if not (of_steps or of_motions):
+        want = f"(nv,) = {(nv,)}, {(steps, nv)} for {steps} steps" + (f", or one of these behind {batch}" if batch else "")
+        raise StateError(f"tau has shape {shape}, expected {want}", "one row a step of dt, or one for all steps")
+    return of_steps
 
 
 def fits_steps(shape: Batch, batch: Batch, steps: int) -> bool:

@@ -294,6 +294,9 @@ class Diagonalised:
         """q after unit time at the constant joint velocity that nu is at q."""
         return self.robot.integrate(q, self.rates(q, nu))
 
+    def _given(self, parameters: Any) -> Diagonalised:
+        return Diagonalised(self.robot._given(parameters), self.normalised)  # type: ignore[attr-defined]
+
     def _over_samples(self) -> Diagonalised:
         return Diagonalised(self.robot._over_samples(), self.normalised)
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from psiphi.model.joints import JOINTS
 from psiphi.spatial import small
+from psiphi.spatial.duals import rate_of_change
 from psiphi.spatial.entries import along
 from psiphi.spatial.screws import dot
 
@@ -80,6 +81,16 @@ class Manifold:
         i, _ = self.flat
         return q - p if self.is_flat else self._each(V, lambda joint, *x: joint.row.log(*x), p, q, Q, q[..., i] - p[..., i])
 
+    def log_rate(self, p: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """d/dt log(p, q) where q moves at the velocity v."""
+        if self.is_flat:
+            return v
+        found, q_dot = np.array(v), self.rate(q, v)
+        for joint in self.bent:
+            law, own = partial(_logarithm_rate, joint), joint.q_slice
+            found[..., joint.v_slice] = along(law, p[..., own], q[..., own], q_dot[..., own])
+        return found
+
     def _each(self, out: str, law: Callable, q: np.ndarray, x: np.ndarray, over: str, flat: np.ndarray) -> np.ndarray:
         """law(joint, q, x) of every curved joint, x being `over` Q or V, as one array over `out`; `flat` where dq/dt = v."""
         lead, size = np.broadcast_shapes(q.shape[:-1], x.shape[:-1]), self.nq if out == Q else self.nv
@@ -120,6 +131,11 @@ class Manifold:
         for joint in self.bent:
             out[..., joint.q_slice] = along(joint.row.unit, q[..., joint.q_slice])
         return out
+
+
+def _logarithm_rate(joint: Any, p: list, q: list, q_dot: list) -> list:
+    """Of one joint."""
+    return rate_of_change(lambda x: joint.row.log(p, x), q, q_dot)
 
 
 def slope_of(joint: Any, q: list, gradient: list) -> list:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import beneath
-from psiphi.control.plant import joint_velocity
+from psiphi.control.plant import Plant, joint_velocity
 
 
 def drift(motion: Any) -> np.ndarray:
@@ -15,8 +15,9 @@ def drift(motion: Any) -> np.ndarray:
     if motion.energy is None or not len(motion):
         return np.full(motion.batch, np.nan)
     change = _largest(motion.energy - motion.energy[..., :1])
-    kinetic = getattr(motion.robot, "kinetic_energy", None)
-    scale = _largest(motion.energy if kinetic is None else kinetic(motion.q, joint_velocity(motion.system, motion.q, motion.v)))
+    system = None if motion.system is None else Plant(motion.system).over_samples().given
+    kinetic = getattr(beneath(system), "kinetic_energy", None)
+    scale = _largest(motion.energy if kinetic is None else kinetic(motion.q, joint_velocity(system, motion.q, motion.v)))
     return np.divide(change, scale, out=np.where(change > 0.0, np.inf, 0.0), where=scale > 0.0)
 
 

@@ -213,8 +213,18 @@ def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:
     missing = [name for name in ("t", "q", "v") if name not in columns]
     if missing:
         raise ValueError(f"it has no column {' and no '.join(missing)}; expected t, q:..., v:...")
+    if twice := next((name for k, name in enumerate(names) if name in names[:k]), None):
+        raise ValueError(f"it has two columns {twice}")
+    if {"a", "tau"} & columns.keys():  # as v is
+        order = {names[k].partition(":")[2]: i for i, k in enumerate(columns["v"])}
+        for key in {"a", "tau"} & columns.keys():
+            columns[key].sort(key=lambda k: order.get(names[k].partition(":")[2], k))
     lead: tuple[int, ...] = (len(numbers),)
     if "element" in columns:
+        which = columns["element"][0]
+        numbers = numbers[np.argsort(numbers[:, which], kind="stable")]
+        if len(set(np.unique(numbers[:, which], return_counts=True)[1].tolist())) > 1:
+            raise ValueError("the motions of a batch have different numbers of samples")
         motions = len(np.unique(numbers[:, columns["element"][0]]))
         lead = (motions, len(numbers) // motions) if motions else (0, 0)
     sample = {"energy": (), "forces": (-1, 6)}

@@ -13,6 +13,8 @@ from psiphi.errors import StateError
 from psiphi.motion.tabulate import TABLED, coordinates
 from psiphi.wording import shown
 
+ORDERED = {"q": ("q",), "v": ("v", "a", "tau")}  # what has a column a coordinate
+
 
 def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
     """t (n,) and what was sampled at these times, (..., n, *sample), as float64."""
@@ -55,6 +57,25 @@ def known(info: Any, system: Any, nq: int, nv: int) -> dict[str, Any]:
     if plant.contacts:
         names["contacts"] = [str(getattr(contact, "name", i)) for i, contact in enumerate(plant.contacts)]
     return names | dict(info)
+
+
+def by_joints(arrays: dict[str, Any], info: dict[str, Any], system: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A file's numbers in the order of the system's coordinates, where its columns bear their names in another one."""
+    robot = Plant(system).robot
+    for key, names in coordinates(robot).items():
+        own = info.get(key) if isinstance(info, dict) else None
+        if own == names or not isinstance(own, list) or sorted(map(str, own)) != sorted(names):
+            continue
+        if any(arrays[x].shape[-1:] != (len(names),) for x in ORDERED[key] if x in arrays):
+            continue  # it does not fit the system, which is said elsewhere
+        places = [own.index(name) for name in names]
+        arrays = arrays | {x: arrays[x][..., places] for x in ORDERED[key] if x in arrays}
+        info = info | {key: names}
+        if key == "v" and isinstance(idle := info.get("passive"), dict):
+            info["passive"] = {
+                joint.name: [joint.v_slice.start, joint.v_slice.stop] for joint in robot.joints if joint.name in idle
+            }
+    return arrays, info
 
 
 def happened(events: Any, kind: type) -> tuple:

@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.control.plant import joint_velocity
+from psiphi.control.plant import Plant, joint_velocity
 from psiphi.errors import StateError
 
 
 def between(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
     """q, v, a, tau, forces, energy, residual at `times`, which lie behind the samples k.
 
-    With z = (t - t_k) / h, d = difference(q_k, q_k+1) and x the cubic with x(0) = 0, x(1) = d, x'(0) = h v_k,
-    x'(1) = h v_k+1:  q = integrate(q_k, x(z)).
+    With z = (t - t_k) / h, d = difference(q_k, q_k+1) and x the cubic with x(0) = 0, x(1) = d, x'(0) = h v_k, and x'(1) what
+    h v_k+1 is in these coordinates (on balls not the same):  q = integrate(q_k, x(z)). Of two samples at one time the later.
     """
     robot = motion.robot
     if robot is None:
         raise StateError("this trajectory does not know its system", "load it with Trajectory.load(path, system=robot)")
     h = motion.t[k + 1] - motion.t[k]
-    z = (times - motion.t[k]) / h
+    z = np.where(h > 0.0, (times - motion.t[k]) / np.where(h > 0.0, h, 1.0), 1.0)
 
     def ends(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.take(x, k, len(motion.batch)), np.take(x, k + 1, len(motion.batch))
@@ -32,9 +32,10 @@ def between(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
         return x0 + z.reshape(z.shape + (1,) * (x.ndim - len(motion.batch) - 1)) * (x1 - x0)
 
     (q0, q1), (v0, v1) = ends(motion.q), ends(motion.v)
-    u0, u1 = joint_velocity(motion.system, q0, v0), joint_velocity(motion.system, q1, v1)
+    system = Plant(motion.system).over_samples().given if times.ndim else motion.system
+    u0, u1 = joint_velocity(system, q0, v0), joint_velocity(system, q1, v1)
     step, h, s = robot.difference(q0, q1), h[..., None], z[..., None]
-    q = robot.integrate(q0, cubic(np.zeros_like(step), step, h * u0, h * u1, s))
+    q = robot.integrate(q0, cubic(np.zeros_like(step), step, h * u0, h * robot.manifold.log_rate(q0, q1, u1), s))
     if motion.a is None:
         v = linear(motion.v)
     else:

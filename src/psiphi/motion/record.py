@@ -51,9 +51,9 @@ class Record:
 
 def finish(system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]) -> Trajectory:
     """A trajectory of these rows; energies and residuals are computed for all samples at once."""
-    q, v, system = rows["q"], rows["v"], system.over_samples()
+    q, v, sampled = rows["q"], rows["v"], system.over_samples()
     with np.errstate(all="ignore"):
-        energy, residual = quietly(lambda: system.energy(q, v)), quietly(lambda: system.residual(q, v))
+        energy, residual = quietly(lambda: sampled.energy(q, v)), quietly(lambda: sampled.residual(q, v))
     events = sorted(events, key=lambda event: event.t)
     return Trajectory(**rows, energy=energy, residual=residual, events=tuple(events), system=system.given, info=info)
 

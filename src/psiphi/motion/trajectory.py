@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from psiphi.arguments import beneath, real
+from psiphi.control.plant import Plant
 from psiphi.errors import StateError
 from psiphi.model.states import element
 from psiphi.motion import balance, curves, files, given, interpolation, summary, tabulate
@@ -121,7 +122,8 @@ class Trajectory:
         except (TypeError, ValueError, IndexError):
             raise StateError(f"element {where} of a batch of shape {self.batch}", "give one index a batch axis") from None
         events = tuple(event._replace(where=()) for event in self.events if event.where in (own, ()))
-        one = replace(self._each(lambda x, axis: x[own], t=self.t), events=events)
+        system = None if self.system is None else Plant(self.system).one(self.batch, own)
+        one = replace(self, **self._changed(lambda x, axis: x[own]), events=events, system=system)
         alive = np.isfinite(one.q).all(axis=-1)
         return one if alive.all() else one[: int(np.argmin(alive))]
 
@@ -152,7 +154,9 @@ class Trajectory:
             raise StateError(f"t is {t!r}, and the trajectory covers {span}", "give a time, or a row of times, within it")
         when = times if times.ndim else float(times)
         if len(self) == 1:
-            return Sample(when, *self._each(lambda x, axis: np.take(x, np.zeros(times.shape, int), axis), t=times)._arrays())
+            k, axis = np.zeros(times.shape, int), len(self.batch)
+            only: list[Any] = [None if x is None else np.take(x, k, axis) for x in self._arrays()]
+            return Sample(when, *only)
         k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self) - 2)
         return Sample(when, *interpolation.between(self, times, k))
 
@@ -243,6 +247,8 @@ class Trajectory:
         The file does not hold the system: give it again for `.at`, `.view` and `.html`.
         """
         arrays, events, info = files.load(path, max_bytes)
+        if system is not None:
+            arrays, info = given.by_joints(arrays, info, system)
         return cls(**arrays, events=tuple(map(_event, events)), system=system, info=info)
 
     def to_pandas(self) -> Any:
@@ -270,9 +276,11 @@ class Trajectory:
 
     def _each(self, change: Callable[[np.ndarray, int], np.ndarray], t: np.ndarray) -> Trajectory:
         """All arrays changed along the time axis."""
+        return replace(self, t=t, **self._changed(change))
+
+    def _changed(self, change: Callable[[np.ndarray, int], np.ndarray]) -> dict[str, Any]:
         axis = len(self.batch)
-        new = {name: None if x is None else change(x, axis) for name, x in zip(TABLED, self._arrays(), strict=True)}
-        return replace(self, t=t, **new)
+        return {name: None if x is None else change(x, axis) for name, x in zip(TABLED, self._arrays(), strict=True)}
 
     def _repr_html_(self) -> str:
         """What a notebook shows: how it ended, the summary, curves."""

@@ -40,6 +40,7 @@ class Case:
     v0: np.ndarray
     tau: Any = None
     options: dict[str, Any] = field(default_factory=dict)
+    said: dict[str, Any] = field(default_factory=dict)  # the keys of its file
 
     def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
@@ -86,7 +87,7 @@ def load(source: str | os.PathLike[str]) -> Case:
     options = _options(top)
     _refuse_limp(top, options["springs"])
     top.done()
-    return Case(title, system, q0, v0, tau, options | plain)
+    return Case(title, system, q0, v0, tau, options | plain, top.values)
 
 
 def _names(top: Table, key: str) -> list[str] | None:

@@ -125,8 +125,9 @@ class Solve(Recorded):
         t, was = step * self.dt, self.watch.alive.copy()
         stopped = self.watch.check(t - self.dt, t, q, v)
         finite = np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)
-        if step % self.every == 0 or stopped or step == self.steps or self.plant.contacts:
-            self._sample(step, q, v, was & finite, stopped or step % self.every == 0 or step == self.steps)
+        keep = stopped or step % self.every == 0 or step == self.steps
+        if keep or self.plant.contacts or self.field.hold:  # a torque that is held is asked at every step
+            self._sample(step, q, v, was & finite, keep)
         self.progress(t, q, v, now=step == self.steps)
         return not self.watch.over
 

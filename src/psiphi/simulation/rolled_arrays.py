@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from psiphi.arguments import batch_axes, is_lazy
-from psiphi.control.plant import Plant
-from psiphi.control.torques import fits_steps
+from psiphi.control.plant import Plant, parameters_of
+from psiphi.control.torques import by_step
 from psiphi.errors import StateError
 from psiphi.foreign.entering import enter, full
 from psiphi.foreign.numbering import numbered
@@ -30,16 +30,17 @@ def rolled(
     for name, size in (("q", plant.nq), ("v", plant.nv)):
         inputs.append(Argument(name, (size,), name))
         values.append(full(like, size, 0.0) if given[name] is None else given[name])
+    if PARAMETERS in given:
+        inputs.append(Argument(PARAMETERS, tuple(given[PARAMETERS].shape[-1:])))
+        values.append(given[PARAMETERS])
     tau, law = given["tau"], None
     if tau is None or callable(tau):
         law = tau
     else:
-        shape, lead = tuple(np.shape(tau)), max((np.shape(x)[:-1] for x in values), key=len)
-        inputs.append(Argument("tau", shape[-2:] if fits_steps(shape, lead, steps) else shape[-1:]))
-        values.append(tau)
-    if PARAMETERS in given:
-        inputs.append(Argument(PARAMETERS, tuple(given[PARAMETERS].shape[-1:])))
-        values.append(given[PARAMETERS])
+        shape = tuple(np.shape(tau))
+        lead = batch_axes("rollout", {arg.name: tuple(np.shape(x)[:-1]) for arg, x in zip(inputs, values, strict=True)})
+        inputs.insert(2, Argument("tau", shape[-2:] if shape and by_step(shape, lead, steps) else shape[-1:]))
+        values.insert(2, tau)
     return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every, blocks), values)
 
 
@@ -108,26 +109,47 @@ def _written(arrays: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 class RolledBlocks:
-    """Rollouts of one block of starts, as a worker runs them."""
+    """Rollouts of one block of starts, as a worker runs them; `core`: how many axes tau has behind those of the batch."""
 
-    def __init__(self, rollout: Callable, robot: Any, names: tuple[str, ...], options: dict[str, Any]):
-        self.rollout, self.robot, self.names, self.options = rollout, robot, names, options
+    def __init__(self, rollout: Callable, robot: Any, names: tuple[str, ...], options: dict[str, Any], core: int):
+        self.rollout, self.robot, self.names, self.options, self.core = rollout, robot, names, options, core
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         given = dict(zip(self.names, arrays, strict=True))
-        if "tau" in given:  # one for all steps, beside batch axes of its own
-            given["tau"] = given["tau"][..., None, :]
+        if "tau" in given:  # with the axes of the batch, so that no block takes its rows for steps or these for its own
+            tau = given["tau"] if self.core == 2 else given["tau"][..., None, :]
+            missing = max(x.ndim for name, x in given.items() if name != "tau") + 1 - tau.ndim
+            given["tau"] = tau.reshape((1,) * max(missing, 0) + tau.shape)
         return self.rollout(self.robot, **given, **self.options)
 
 
-def rolled_later(rollout: Callable, plant: Plant, starts: dict[str, Any], rows: int, options: dict[str, Any]) -> Any:
-    """(q, v), lazy; `starts` are q0, v0 and tau, of which those that are Dask's, or have batch axes, are cut into blocks."""
+def rolled_later(rollout: Callable, plant: Plant, starts: dict[str, Any], steps: int, every: int, options: dict) -> Any:
+    """(q, v), lazy; `starts` are q0, v0 and tau: those that are arrays are cut into blocks, a law goes as it is."""
     if options.get("out") is not None:
         raise StateError("rollout: out= takes numbers now, and an argument is a Dask array", "leave out= out")
-    cut = {name: x for name, x in starts.items() if is_lazy(x) or (name == "q0" or (name == "v0" and x is not None))}
-    sizes = {"q0": plant.nq, "v0": plant.nv, "tau": plant.nv}
-    inputs = [Argument(name, (sizes[name],)) for name in cut]
+    cut = {name: x if is_lazy(x) else np.asarray(x) for name, x in starts.items() if x is not None and not callable(x)}
+    law, rows, core = None if "tau" in cut else starts["tau"], 1 + steps // every, 1
+    _refuse_axes(law, plant)
+    sizes: dict[str, tuple[int, ...]] = {"q0": (plant.nq,), "v0": (plant.nv,), "tau": (plant.nv,)}
+    if "tau" in cut and (shape := cut["tau"].shape):
+        batch = batch_axes("rollout", {name: x.shape[:-1] for name, x in cut.items() if name != "tau"})
+        known = all(n == n for n in (*batch, *shape))  # a block of unknown length is NaN long
+        core = 1 + (by_step(shape, batch, steps) if known else len(shape) > len(batch) + 1)
+        motors = plant.nv - len(plant.undriven)
+        sizes["tau"] = *shape[-core:-1], motors if shape[-1] == motors else plant.nv
+    inputs = [Argument(name, sizes[name]) for name in cut]
     outputs = [Argument("q", (rows, plant.nq)), Argument("v", (rows, plant.nv))]
-    rest = {name: x for name, x in starts.items() if name not in cut}
-    call = RolledBlocks(rollout, plant.given, tuple(cut), {**options, **rest})
+    call = RolledBlocks(rollout, plant.given, tuple(cut), {**options, **({} if "tau" in cut else {"tau": law})}, core)
     return in_blocks("rollout", call, inputs, outputs, list(cut.values()), None)
+
+
+def _refuse_axes(law: Any, plant: Plant) -> None:
+    """A block knows not which motions it has: what is not cut with them has to be the same for all."""
+    constant = getattr(getattr(law, "reference", None), "constant", None)
+    followed = constant if constant is not None else law.reference(0.0) if getattr(law, "reference", None) is not None else ()
+    given = {"the controller": (*followed, *getattr(law, "numbers", {}).values()), "the parameters": parameters_of(plant.robot)}
+    for name, arrays in given.items():
+        for lead in (np.shape(x)[:-1] for x in arrays):
+            if any(n != 1 for n in lead):
+                cause = f"rollout: {name} came with batch axes {lead}, and Dask arrays are cut into blocks along these"
+                raise StateError(cause, "give x.compute(), or one for all motions")

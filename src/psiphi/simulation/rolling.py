@@ -13,7 +13,7 @@ from psiphi.control.law import is_lawful
 from psiphi.control.losses import read_losses
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.control.stops import Stops
-from psiphi.control.torques import fits_steps, read_effort, read_torque
+from psiphi.control.torques import by_step, fits_steps, read_effort, read_torque
 from psiphi.control.traced import lawful
 from psiphi.errors import StateError
 from psiphi.foreign.entering import is_traced
@@ -71,8 +71,8 @@ def rollout(
     plant = Plant(robot)
     plant.with_motors(actuated, passive)
     if any(map(is_lazy, (q0, v0, tau))):
-        rows, starts = 1 + whole("steps", steps) // step_stride(every), {"q0": q0, "v0": v0, "tau": tau}
-        return rolled_later(rollout, plant, starts, rows, {**how._asdict(), "out": out})
+        starts, rows = {"q0": q0, "v0": v0, "tau": tau}, (whole("steps", steps), step_stride(every))
+        return rolled_later(rollout, plant, starts, *rows, {**how._asdict(), "out": out})
     if any(map(on_card, (q0, v0, tau))) and not any(map(is_traced, (q0, v0, tau))):
         return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
     numbers = dict(zip((PARAMETERS,), filter(is_foreign, parameters_of(plant.robot)), strict=False))
@@ -214,7 +214,7 @@ def _planned(
         raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
     steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
     own: Any = None if is_there else lawful(plant.given, tau, len(batch) > 0)
-    if is_there and steps > 1 and fits_steps(tuple(np.shape(tau)), batch, steps):
+    if is_there and by_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
         own = np.zeros((steps, plant.nv))
     drive = how.drive(plant, own, batch, steps, dt)
     plan = drive.plan(plant, how.method, flag("hold", how.hold), Stops(plant) if how.blocks else None)

@@ -17,7 +17,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,7 @@ def _plain(name: str, value: Any, depth: int = 0) -> Any:
 
 
 def _asked(top: Table, folder: Path) -> Asked:
-    system, q0, v0, tau, given = _moved(top, folder)
+    system, q0, v0, tau, given, scene = _moved(top, folder)
     robot = beneath(system)
     motions, seed = _whole(top, "motions", 1, LARGEST), _whole(top, "seed", 0, (1 << 64) - 1, 0)
     chunk = _whole(top, "chunk", 1, LARGEST, min(CHUNK, ROWS * math.ceil(motions / ROWS / 8)))
@@ -140,7 +140,8 @@ def _asked(top: Table, folder: Path) -> Asked:
         top.fail("duration", f"{duration:g} is no step of {dt:g}", "give a longer one")
     options = {key: top.get(key, given.get(key)) for key in ROLLED if key in top or key in given}
     law = _law(top, "scene" in top)
-    variations = read_variations(top.table("vary", {}), system, robot, law.kind, options)
+    at_start = {"q": q0, "v": v0, "kp": law.kp, "kd": law.kd}
+    variations = read_variations(top.table("vary", {}), system, law.kind, options, at_start)
     keep, fail = top.table("keep", {}), top.table("fail", {})
     every = _whole(keep, "every", 0, steps, 0)
     if every and steps % every:
@@ -152,15 +153,17 @@ def _asked(top: Table, folder: Path) -> Asked:
     keep.done()
     fail.done()
     title = top.text("title", robot.name)
-    spec = _spec(top, system, q0, v0, motions, seed, chunk, dt, steps)
+    numbers = {"motions": motions, "seed": seed, "chunk": chunk, "dt": dt, "steps": steps}
+    told = {"scene": scene, "vary": [astuple(x) for x in variations]}
+    spec = _spec(top, system, q0, v0, told | numbers)
     return Asked(
         title, system, q0, v0, tau, law, motions, seed, chunk, steps, dt, options, variations, every, tuple(sorted(levels)),
         limits, speed, spec,
     )  # fmt: skip
 
 
-def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, dict[str, Any]]:
-    """What moves, from where, what drives it and how, where a scene says so."""
+def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, dict[str, Any], dict[str, Any]]:
+    """What moves, from where, what drives it and how, where a scene says so; and all that the scene says."""
     if "scene" in top and "robot" in top:
         top.fail("scene", "stands beside robot", "name one of them")
     if "scene" in top:
@@ -172,7 +175,7 @@ def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, 
         row = top.table("start", {})
         if row.values:
             top.fail("start", "stands beside a scene, which has its own", "write it into the scene")
-        return case.system, case.q0, case.v0, case.tau, options
+        return case.system, case.q0, case.v0, case.tau, options, {key: x for key, x in case.said.items() if key != "title"}
     given = top.get("robot")
     system = given if isinstance(given, Robot | System) else robot_of(top, folder)
     robot = beneath(system)
@@ -183,7 +186,7 @@ def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, 
     q, _ = coordinates(row, "q", robot, start)
     v, _ = coordinates(row, "v", robot, np.zeros(robot.nv))
     row.done()
-    return system, q, v, None, {}
+    return system, q, v, None, {}, {}
 
 
 def _law(top: Table, of_scene: bool) -> StudyLaw:
@@ -193,11 +196,18 @@ def _law(top: Table, of_scene: bool) -> StudyLaw:
     if of_scene:
         top.fail("controller", "stands beside a scene, which has its own", "write it into the scene")
     kind = row.text("kind", among=LAWS)
-    own: dict[str, Any] = {name: row.number(name, usual) for name, usual in GAINS.items()} if kind in GAINED else {}
+    own: dict[str, Any] = {name: _gain(row, name, usual) for name, usual in GAINS.items()} if kind in GAINED else {}
     if kind == "pd":
         own["gravity"] = row.flag("gravity", True)
     row.done()
     return StudyLaw(kind, **own)
+
+
+def _gain(row: Table, name: str, usual: float) -> float:
+    value = row.number(name, usual)
+    if value < 0.0:
+        row.fail(name, f"is {value:g}, expected a gain of at least 0", f"write {name} = {usual:g}")
+    return value
 
 
 def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:
@@ -209,12 +219,12 @@ def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:
     return value
 
 
-def _spec(top: Table, system: Any, q0: np.ndarray, v0: np.ndarray, motions: int, seed: int, chunk: int, dt: float, steps: int):
-    """All of it as JSON: what two studies differ in is found by comparing."""
+def _spec(top: Table, system: Any, q0: np.ndarray, v0: np.ndarray, read: dict[str, Any]) -> dict[str, Any]:
+    """All of it as JSON: what two studies differ in is found by comparing. What was `read` of keys stands for them: what varies
+    in its order, since grids go by that; a scene as its file says it, with its controller."""
     robot = beneath(system)
-    names = ("title", "robot", "scene", "base")
-    own = {key: x for key, x in top.values.items() if key in top.asked and key not in names}
+    own = {key: x for key, x in top.values.items() if key in top.asked and key not in ("title", "base")}
     known = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]
     digest = hashlib.sha256(json.dumps(known).encode()).hexdigest()
-    spec = {**own, "robot": robot.name, "robot and start": digest, "motions": motions, "seed": seed, "chunk": chunk}
-    return json.loads(json.dumps({**spec, "dt": dt, "steps": steps}, sort_keys=True, default=shown))
+    spec = {**own, "robot": robot.name, "robot and start": digest, **read}
+    return json.loads(json.dumps(spec, sort_keys=True, default=shown))

@@ -15,10 +15,8 @@ from psiphi.runtime.dlpack import Resident
 from psiphi.simulation.events import sane
 from psiphi.simulation.rolling import rollout
 from psiphi.studies.asked import Asked
-from psiphi.studies.starting import Starter, Starts
+from psiphi.studies.starting import DIVERGED, LIMIT, SPEED, Starter, Starts
 
-CAUSES = ("", "diverged", "limit", "speed", "parameters that no body has")
-DIVERGED, LIMIT, SPEED, IMPOSSIBLE = range(1, 5)
 FAR = 9000.0  # rad: up to 10 000 the bits of cards are the host's
 MEMORY = 1 << 22  # numbers of states that are looked at together
 
@@ -43,7 +41,7 @@ class Chunk:
         starts = self.starter.starts(numbers)
         q, v = self._rolled(starts, asked.every or asked.steps, numbers)
         rows = self._rows(q, v)
-        lost = np.flatnonzero(~sane(q[:, -1], v[:, -1]) | ~starts.sound)
+        lost = np.flatnonzero(~sane(q[:, -1], v[:, -1]) | (starts.fault > 0))
         if len(lost):  # again, every step: when was it?
             again = self._watched(numbers[lost])
             for name in ("cause", "joint", "time", "final_q", "final_v"):
@@ -80,8 +78,9 @@ class Chunk:
                 rows["cause"][i], first[i] = cause, when[i]
                 rows["joint"][i] = -1 if cause == DIVERGED else self._joint(why[i, when[i]], cause)
         rows["time"] = np.where(rows["cause"] > 0, first * asked.dt, np.nan)
-        rows["cause"][~starts.sound], rows["time"][~starts.sound], rows["joint"][~starts.sound] = IMPOSSIBLE, 0.0, -1
-        gone = (rows["cause"] == DIVERGED) | (rows["cause"] == IMPOSSIBLE)
+        never = starts.fault > 0
+        rows["cause"][never], rows["time"][never], rows["joint"][never] = starts.fault[never], 0.0, -1
+        gone = (rows["cause"] == DIVERGED) | never
         rows["final_q"][gone], rows["final_v"][gone] = np.nan, np.nan
         return rows
 

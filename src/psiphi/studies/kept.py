@@ -23,10 +23,12 @@ from psiphi.optional import need, version
 from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime import cache
 from psiphi.studies.asked import Asked
-from psiphi.wording import shown
+from psiphi.wording import counted, shown
 
 SPEC, DATA, DONE = "study.json", "data.zarr", "done"
 EXTRA = "psiphi[cluster]"
+UNWRITTEN = {"f8": np.nan, "u1": 255, "i4": -2}  # what Zarr answers where a file is gone: no number of a motion
+AGAIN = "remove the folder, and run the study again"
 
 
 class Kept:
@@ -59,8 +61,11 @@ class Kept:
             self.group = zarr.open_group(str(self.folder / DATA), mode="a")
             for name, (shape, kind) in self.arrays.items():
                 if name not in self.group:
+                    if self.done:
+                        raise Error(f"{self.folder} has marks of chunks that are done, and no {DATA}/{name}", AGAIN)
                     whole, blocks = (self.asked.motions, *shape), (self.asked.chunk, *shape)
-                    self.group.create_array(name, shape=whole, chunks=blocks, dtype=kind, compressors=None, fill_value=0)
+                    more = {"compressors": None, "fill_value": UNWRITTEN[kind]}
+                    self.group.create_array(name, shape=whole, chunks=blocks, dtype=kind, **more)
 
     def open(self) -> None:
         """Look at what is there; nothing is made."""
@@ -102,9 +107,16 @@ class Kept:
         return sum(len(self.asked.numbers(chunk)) for chunk in self.done)
 
     def read(self, name: str) -> np.ndarray:
-        """All rows of one name: of a study that is finished."""
+        """All rows of one name: of a study that is finished, and whose numbers are still there."""
         self.check_finished()
-        return np.asarray(self.group[name][:])
+        rows, cause = (np.asarray(self.group[x][:]) for x in (name, "cause"))
+        lost = cause == UNWRITTEN["u1"]
+        if name in ("final_q", "final_v"):
+            lost |= np.isnan(rows).any(axis=-1) & (cause == 0)
+        if lost.any():
+            many, first = counted(int(lost.sum()), "motion"), int(lost.argmax())
+            raise Error(f"{self.folder}: the numbers of {many} are gone, {first} the first", AGAIN)
+        return rows
 
     def check_finished(self) -> None:
         if len(self.done) < self.asked.chunks:

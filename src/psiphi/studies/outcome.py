@@ -19,9 +19,8 @@ from psiphi.optional import need
 from psiphi.simulation.failure import MotionWarning
 from psiphi.simulation.simulate import simulate
 from psiphi.studies.asked import Asked
-from psiphi.studies.chunks import CAUSES
 from psiphi.studies.kept import Kept
-from psiphi.studies.starting import Starter
+from psiphi.studies.starting import CAUSES, Starter
 from psiphi.wording import counted, shown
 
 
@@ -122,8 +121,8 @@ class Study:
         """
         asked = self.asked
         starts = Starter(asked).alone(int(self._numbers([i])[0]))
-        if not starts.sound:
-            raise StateError(f"motion {i} has parameters that no body has", "look at study.drawn([i])")
+        if starts.fault:
+            raise StateError(f"motion {i} has {CAUSES[int(starts.fault)]}", "look at study.drawn([i])")
         time = {"duration": asked.steps * asked.dt, "dt": asked.dt}
         with warnings.catch_warnings():
             if flag("quiet", quiet):

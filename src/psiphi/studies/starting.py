@@ -15,16 +15,19 @@ from psiphi.scenes.steering import GAINS, law
 from psiphi.studies.asked import Asked
 from psiphi.studies.varied import OF_JOINTS, OF_LINKS
 
+CAUSES = ("", "diverged", "limit", "speed", "parameters that no body has", "a gain below zero")  # why a motion fails
+DIVERGED, LIMIT, SPEED, IMPOSSIBLE, NEGATIVE = range(1, 6)
+
 
 @dataclass(frozen=True)
 class Starts:
-    """Motions that are about to begin; `sound` (n,): whether bodies can have their parameters."""
+    """Motions that are about to begin; `fault` (n,): 0, or why one cannot."""
 
     system: Any
     q: np.ndarray
     v: np.ndarray
     tau: Any
-    sound: np.ndarray
+    fault: np.ndarray
 
 
 class Starter:
@@ -65,22 +68,24 @@ class Starter:
         """The motions of these numbers."""
         drawn = self.drawn(numbers)
         q, v = self._state(drawn, len(numbers))
-        system, sound = self.asked.system, np.ones(len(numbers), dtype=bool)
+        system, fault = self.asked.system, np.zeros(len(numbers), dtype=np.uint8)
         if self.light is not None:
             system = self.free_system.at(self._parameters(drawn, len(numbers)))
-            sound = np.asarray(np.isfinite(np.asarray(beneath(system).given)).all(axis=-1))
-        return Starts(system, q, v, self._law(system, drawn), sound)
+            fault[~np.isfinite(np.asarray(beneath(system).given)).all(axis=-1)] = IMPOSSIBLE
+        for gain in (x for name in GAINS for x in self.by_word.get(name, ())):
+            fault[drawn[gain.label] < 0.0] = NEGATIVE
+        return Starts(system, q, v, self._law(system, drawn), fault)
 
     def alone(self, number: int) -> Starts:
         """One motion, without batch axes."""
         many = self.starts(np.array([number]))
         system, tau = many.system, many.tau
-        if self.light is not None and many.sound[0]:
+        if self.light is not None and many.fault[0] != IMPOSSIBLE:
             system = self.free_system.at(beneath(system).given[0])
             tau = self._law(system, self.drawn(np.array([number])))
         if tau is not None and any(x.ndim == 2 for x in getattr(tau, "numbers", {}).values()):
             tau.numbers = {name: x[0] if x.ndim == 2 else x for name, x in tau.numbers.items()}
-        return Starts(system, many.q[0], many.v[0], tau, many.sound[0])
+        return Starts(system, many.q[0], many.v[0], tau, many.fault[0])
 
     def _state(self, drawn: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
         asked, robot = self.asked, self.robot

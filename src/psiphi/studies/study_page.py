@@ -52,7 +52,7 @@ def _motions(study: Study, chosen: list[int], target: Path) -> Iterator[tuple[in
             folder.mkdir(exist_ok=True)
             motion = study.motion(i, quiet=True)
             motion.html(folder / f"motion_{i}.html", title=f"{study.title}: motion {i}")
-        except Error:  # parameters that no body has: nothing moves, and there is nothing to see
+        except Error:  # it cannot begin: nothing moves, and there is nothing to see
             yield i, ""
             continue
         except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.arguments import beneath
 from psiphi.closed.system import System
 from psiphi.editing.picking import matching
 from psiphi.errors import Error
@@ -55,25 +56,51 @@ class Variation:
         return self.distribution.draw(first, self.label, numbers)
 
 
-def read_variations(table: Table, system: Any, robot: Robot, law: str, options: dict[str, Any]) -> tuple[Variation, ...]:
-    """The table [vary]."""
+def read_variations(
+    table: Table, system: Any, law: str, options: dict[str, Any], start: dict[str, Any]
+) -> tuple[Variation, ...]:
+    """The table [vary], in its order: grids go by that. `start`: q, v, kp and kd where they do not vary."""
+    robot = beneath(system)
     found: dict[str, Variation] = {}
-    for word in WORDS:
-        if word not in table:
-            continue
+    keys: dict[tuple[str, str], tuple[Table, list[Variation]]] = {}
+    for word in sorted((word for word in WORDS if word in table), key=list(table.values).index):
         _check_word(table, word, system, law, options)
         for name, key, row in _named(table, word, robot):
             distribution = read_distribution(row, key)
             if distribution.relative and word in ADDED:
                 row.fail(key, f"{word} is added, and cannot be relative", "leave relative out")
-            for index in _places(robot, word, name):
-                one = Variation(word, name, index, distribution)
-                found[one.label] = one
+            each = [Variation(word, name, index, distribution) for index in _places(robot, word, name)]
+            found |= {one.label: one for one in each}
+            keys.setdefault((word, key), (row, []))[1].extend(each)
     table.done()
+    for (_, key), (row, each) in keys.items():
+        _check_acts(row, key, each, found, robot, start)
     clash = [x for x in found.values() if x.word == "q" and f"offset:{x.name}:0" in found]
     if clash:
         table.fail("offset", f"and q both vary {clash[0].name!r}", "name one of them")
     return tuple(_strided(list(found.values())))
+
+
+def _check_acts(row: Table, key: str, each: list[Variation], found: dict, robot: Robot, start: dict[str, Any]) -> None:
+    """Refuse a key that changes nothing: keys below it name the same, or its factors are of zeros."""
+    if all(found[one.label] is not one for one in each):
+        row.fail(key, "varies nothing: keys below it name the same", "put patterns first, and what differs from them below")
+    if each[0].distribution.relative and not any(_own(robot, one, start) for one in each):
+        cause = f"is relative to the {each[0].word} there is, which is 0, and would vary for nothing"
+        row.fail(key, cause, "leave relative out")
+
+
+def _own(robot: Robot, one: Variation, start: dict[str, Any]) -> float:
+    """What a factor is of."""
+    if one.word in OF_LINKS:
+        return next(body.mass for body in robot.bodies if body.name == one.name)
+    if one.word in OF_JOINTS:
+        return float(getattr(robot.joint(one.name), one.word)[one.index])
+    given = start[one.word]
+    if one.word in GAINS:
+        return given
+    joint = robot.joint(one.name)
+    return float(given[(joint.q_slice if one.word == "q" else joint.v_slice).start + one.index])
 
 
 def _strided(each: list[Variation]) -> Iterator[Variation]:

@@ -164,6 +164,10 @@ def _meant(name: str) -> str:
         return ""
     from difflib import get_close_matches
 
+    from psiphi.functions.robot import Robot
+
+    if hasattr(Robot, name):
+        return f"; robots have it: robot.{name}"
     by_small = {known.lower(): known for known in _HOME}
     close = get_close_matches(name.lower(), by_small, n=1)
     return f"; did you mean {by_small[close[0]]!r}?" if close else "; dir(psiphi) lists what there is"

@@ -21,6 +21,8 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     rows = [("system", _name(motion)), ("time", _time(motion))]
     if why := motion.info.get("in Python"):
         rows.append(("steps", f"in Python: {why}"))
+    if left := motion.info.get("left out"):
+        rows.append(("left out", ", ".join(left)))
     if motion.batch:
         rows.append(("batch", " x ".join(map(str, motion.batch))))
     if not len(motion):

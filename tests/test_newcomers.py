@@ -211,6 +211,8 @@ def test_what_newcomers_give():
         (lambda: robot.with_frame("tip", "tool", [0, 0, 0.1, 0, 0, 0]), r"\[\(x, y, z\), \(roll, pitch, yaw\)\]"),
         (lambda: pp.reach(robot, {"tool": pp.Pose([0.4, 0.1, 0.4])}), r"the rotation of the target.*3x3 matrix"),
         (lambda: robot.attach(load, "tool").with_gravity(-1.62), r"give x, y, z: \(0, 0, -9.81\)"),
+        (lambda: pp.Builder("arm").body("a", mass="heavy"), r"mass is 'heavy', expected numbers"),
+        (lambda: pp.Builder("arm").body("a", mass=True), r"mass is True, expected numbers"),
         (lambda: light.masses({"wrist_3_link": -1.0}), r"the mass of wrist_3_link is -1.0, expected 0 or more"),
         (lambda: robot.free(["mass", "com"]), r'robot.free\("mass", "com"\)'),
         (lambda: pp.Trajectory(np.zeros((3, 6)), np.zeros((3, 6)), np.arange(3)), r"t has shape \(3, 6\).*times first"),
@@ -223,6 +225,8 @@ def test_what_newcomers_give():
     ):
         with pytest.raises(pp.Error, match=words):
             asked()
+    arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0))], tool=(1, 0, 0))  # a tool's place alone
+    np.testing.assert_array_equal(arm.frame_pose([0.0], "tool")[:3, 3], [1, 0, 0])
     with pytest.raises(AttributeError, match=r"robots have it: robot.forward_dynamics"):
         _ = pp.forward_dynamics  # type: ignore[attr-defined]
 
@@ -241,4 +245,7 @@ def test_what_newcomers_forget():
     panda = pp.load("panda")
     summary = pp.simulate(panda, panda.neutral(), duration=1e-3).summary()
     assert "left out" in summary and "pp.connect(robot, mimic=True)" in summary and "damping (damping=True)" in summary
-    assert "left out" not in pp.simulate(pp.load("ur5"), np.zeros(6), duration=1e-3).summary()
+    assert "beyond limits   panda_joint4" in summary  # whose zero is
+    plain = pp.simulate(pp.load("ur5"), np.zeros(6), duration=1e-3).summary()
+    assert "left out" not in plain and "beyond" not in plain
+    assert "beyond limits   elbow_joint" in pp.simulate(pp.load("ur5"), [0, 0, 90, 0, 0, 0], duration=1e-3).summary()

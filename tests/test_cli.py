@@ -230,6 +230,15 @@ def test_derive_prints_the_derivation_and_the_loops(capsys):
     assert "S3 Lemma 3" in text and "for k = tips .. base" in text and "flops" in text
 
 
+def test_derive_proves_a_claim_or_shows_a_counter_example(capsys):
+    assert cli.main(["derive", "(I + H @ phi @ K).inv == I - H @ psi @ K"]) == 0
+    assert "proved" in capsys.readouterr().out
+    assert cli.main(["derive", "psi == phi"]) == 1
+    assert "counter-example" in capsys.readouterr().out
+    assert cli.main(["derive", "psi = phi"]) == 2
+    assert "==" in capsys.readouterr().err
+
+
 def test_derive_says_what_is_wrong_with_an_expression(capsys):
     assert cli.main(["derive", "phi @ tau"]) == 2
     assert "link" in capsys.readouterr().err

@@ -147,3 +147,105 @@ def test_somebody_whose_drone_stands_on_the_ground(tmp_path):
         with pytest.raises(pp.Error, match=r'nothing of drone moves.*base="free"'):
             asked()
     assert pp.load(text, base="free").base_parameters().rank == 10
+
+
+def test_somebody_whose_log_is_sorted_by_name(tmp_path):
+    """Columns in alphabetical order, as logs have them: numbers of other joints, refused wherever they come in."""
+    pandas = pytest.importorskip("pandas")
+    robot = pp.load("ur5")
+    q = pandas.DataFrame(robot.random(seed=0, size=40), columns=list(robot.coordinate_names))
+    by_name, one = q[sorted(q.columns)], np.zeros((40, 6))
+    np.testing.assert_array_equal(robot.gravity(q), robot.gravity(q.to_numpy()))
+    np.testing.assert_array_equal(robot.gravity(by_name[list(robot.coordinate_names)]), robot.gravity(q))
+    for asked in (
+        lambda: robot.gravity(by_name),
+        lambda: robot.gravity(by_name.iloc[0]),
+        lambda: robot.gravity(by_name.rename(columns="q:{}".format)),
+        lambda: robot.inverse_dynamics(q, by_name, one),
+        lambda: robot.step(by_name, one, one, 1e-3),
+        lambda: pp.simulate(robot, by_name, duration=1e-3),
+        lambda: pp.identify(robot, q, one, one, by_name),
+        lambda: pp.Trajectory(np.arange(40.0), by_name, one, system=robot),
+    ):
+        with pytest.raises(pp.StateError, match=r"'elbow_joint', 'shoulder_lift.*in another order than ur5.*_names"):
+            asked()
+    pp.Trajectory(np.arange(40.0), q, one, system=robot).save(tmp_path / "log.csv")
+    table = pandas.read_csv(tmp_path / "log.csv")
+    table[sorted(table.columns)].to_csv(tmp_path / "sorted.csv", index=False)
+    np.testing.assert_array_equal(pp.Trajectory.load(tmp_path / "log.csv", robot).q, q)
+    with pytest.raises(pp.StateError, match="another order than ur5"):
+        pp.Trajectory.load(tmp_path / "sorted.csv", robot)
+
+
+def test_somebody_who_balances_a_pole():
+    """A regulator of one motor answers one number: it is not spread over joints that have none."""
+    b = pp.Builder("cartpole")
+    b.body("cart", mass=1.0)
+    b.body("pole", mass=0.1, com=(0, 0, 0.5), inertia=(0.1 / 12, 0.1 / 12, 1e-5))  # the diagonal
+    b.joint("slide", "prismatic", "world", "cart", axis=(1, 0, 0))
+    b.joint("hinge", "revolute", "cart", "pole", axis=(0, 1, 0))
+    robot = b.build()
+    A, B = robot.linearize(np.zeros(2), np.zeros(2), np.zeros(2))
+    inertia, m, M, l, g = 0.1 / 12 + 0.1 * 0.25, 0.1, 1.0, 0.5, 9.81
+    whole = (M + m) * inertia - (m * l) ** 2
+    np.testing.assert_allclose(A[2:, 1], [-((m * l) ** 2) * g / whole, (M + m) * m * g * l / whole])
+    np.testing.assert_allclose(B[2:, 0], [inertia / whole, -m * l / whole])
+    K = np.array([[-1.0, -30.0, -2.5, -7.0]])
+
+    def law(t, q, v):
+        return -K @ np.concatenate([q, v])
+
+    with pytest.raises(pp.StateError, match=r"shape \(1,\), expected \(2,\).*passive="):
+        pp.simulate(robot, [0, 0.2], tau=law, duration=0.01)
+    with pytest.raises(pp.StateError, match=r"shape \(\), expected \(2,\)"):
+        pp.simulate(robot, [0, 0.2], tau=lambda t, q, v: float(law(t, q, v)[0]), duration=0.01)
+    motion = pp.simulate(robot, [0, 0.2], tau=law, passive="hinge", duration=4.0)
+    assert abs(motion.final.q[1]) < 0.05 and not motion.tau[:, 1].any()
+
+
+def test_what_newcomers_give():
+    """Each is right, or refused in words that help."""
+    robot = pp.load("ur5")
+    s, light, load = robot.operators, robot.free("mass"), pp.Body("load", 1.0)
+    for asked, words in (
+        (lambda: robot.with_frame("tip", "tool", [0, 0, 0.1, 0, 0, 0]), r"\[\(x, y, z\), \(roll, pitch, yaw\)\]"),
+        (lambda: pp.reach(robot, {"tool": pp.Pose([0.4, 0.1, 0.4])}), r"the rotation of the target.*3x3 matrix"),
+        (lambda: robot.attach(load, "tool").with_gravity(-1.62), r"give x, y, z: \(0, 0, -9.81\)"),
+        (lambda: pp.Builder("arm").body("a", mass="heavy"), r"mass is 'heavy', expected numbers"),
+        (lambda: pp.Builder("arm").body("a", mass=True), r"mass is True, expected numbers"),
+        (lambda: light.masses({"wrist_3_link": -1.0}), r"the mass of wrist_3_link is -1.0, expected 0 or more"),
+        (lambda: robot.free(["mass", "com"]), r'robot.free\("mass", "com"\)'),
+        (lambda: pp.Trajectory(np.zeros((3, 6)), np.zeros((3, 6)), np.arange(3)), r"t has shape \(3, 6\).*times first"),
+        (lambda: pp.simulate(robot.with_posture("home", np.ones(6)), "home"), r"robot.postures\['home'\]"),
+        (lambda: pp.load("<robot/>", keyframe="home", mode=1), r"did you mean 'frames'"),
+        (lambda: pp.load("<robot/>", colour="red"), r"it takes base, lock, .* max_bodies"),
+        (lambda: np.linalg.inv(s.mass), r"is an operator, and no array.*expr.dense\(q\)"),
+        (lambda: pp.prove("mass", s.mass), r"'mass' is not an operator expression.*robot.operators"),
+        (lambda: s.J("tool").inv, r"^\(B\('tool'\).T @ phi.T @ H.T\).inv: "),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            asked()
+    arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0))], tool=(1, 0, 0))  # a tool's place alone
+    np.testing.assert_array_equal(arm.frame_pose([0.0], "tool")[:3, 3], [1, 0, 0])
+    with pytest.raises(AttributeError, match=r"robots have it: robot.forward_dynamics"):
+        _ = pp.forward_dynamics  # type: ignore[attr-defined]
+
+
+def test_what_newcomers_forget():
+    """A joint that was not written, limits in degrees, loops of a file that nobody closed: not refused, and not silent."""
+    b = pp.Builder("arm")
+    b.body("upper", mass=1.0, com=(0, 0, 0.1))
+    b.body("lower", mass=1.0, com=(0, 0, 0.1))
+    b.joint("shoulder", "revolute", "world", "upper", axis=(0, 1, 0), lower=-90, upper=90)
+    with pytest.warns(pp.ModelWarning, match=r"-90 and 90 are radians.*degrees meant.*'lower': has no joint"):
+        b.build()
+    with pytest.raises(pp.ModelError, match="did you mean 'world'"):
+        b.joint("elbow", "revolute", "wrld", "lower")
+        b.build()
+    panda = pp.load("panda")
+    summary = pp.simulate(panda, panda.neutral(), duration=1e-3).summary()
+    assert "left out" in summary and "pp.connect(robot, mimic=True)" in summary and "damping (damping=True)" in summary
+    assert "beyond limits   panda_joint4" in summary  # whose zero is
+    plain = pp.simulate(pp.load("ur5"), np.zeros(6), duration=1e-3).summary()
+    assert "left out" not in plain and "beyond" not in plain
+    assert "beyond limits   elbow_joint" in pp.simulate(pp.load("ur5"), [0, 0, 90, 0, 0, 0], duration=1e-3).summary()

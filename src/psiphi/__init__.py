@@ -14,6 +14,7 @@ Names are loaded when they are first used: `import psiphi` costs almost nothing.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {  # where public names live; the last ones are rooms
@@ -164,6 +165,9 @@ def _meant(name: str) -> str:
         return ""
     from difflib import get_close_matches
 
+    robots = sys.modules.get("psiphi.functions.robot")  # where it is not there nobody has a robot: a name costs nothing
+    if robots is not None and hasattr(robots.Robot, name):
+        return f"; robots have it: robot.{name}"
     by_small = {known.lower(): known for known in _HOME}
     close = get_close_matches(name.lower(), by_small, n=1)
     return f"; did you mean {by_small[close[0]]!r}?" if close else "; dir(psiphi) lists what there is"

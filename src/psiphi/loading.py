@@ -25,7 +25,7 @@ from psiphi.model.paths import Outside, Roots
 from psiphi.model.shapes import Shape
 from psiphi.model.urdf import load_urdf
 from psiphi.model.urdf_plus import LoopRow
-from psiphi.wording import nearest, shown
+from psiphi.wording import close_to, nearest, shown
 
 PACKAGE = "package://"
 OPTIONS = tuple(
@@ -101,7 +101,9 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
         return getattr(robots, text)(base=base, **options)
     for option in options:
         if option not in OPTIONS:
-            raise ModelError(f"pp.load has no option {shown(option)}", f"{nearest(option, OPTIONS)} ({', '.join(OPTIONS)})")
+            words = ("base", "lock", "frames", "srdf", "embed", *OPTIONS)
+            remedy = nearest(option, words) if close_to(option, words) else f"it takes {', '.join(words)}"
+            raise ModelError(f"pp.load has no option {shown(option)}", remedy)
     if text.startswith(PACKAGE):
         source = _packaged(text, options.get("packages"))
     looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\"))

@@ -39,6 +39,15 @@ def listed(names: Collection[str]) -> str:
     return some + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
 
 
+def some(names: Sequence[str], most: int = 4) -> str:
+    """The first names, and how many more there are.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def counted(n: int, one: str, many: str = "") -> str:
     """So many of something, in words.
 

@@ -172,7 +172,7 @@ BAD_CALLS = [
     ("com scalar", lambda b: b.body("x", com=0.0), "expected numbers"),
     ("com text", lambda b: b.body("x", com="0 0 0"), "expected numbers"),
     ("com huge", lambda b: b.body("x", com=(0, 0, 1e300)), "finite"),
-    ("inertia shape", lambda b: b.body("x", inertia=(1, 2, 3)), "expected 6"),
+    ("inertia shape", lambda b: b.body("x", inertia=(1, 2, 3, 4)), "expected 6"),
     ("inertia ragged", lambda b: b.body("x", inertia=((1, 0, 0), (0, 1))), "expected"),
     ("inertia skew", lambda b: b.body("x", inertia=((1, 1, 0), (0, 1, 0), (0, 0, 1))), "symmetric"),
     ("kind", lambda b: b.joint("j", "revolut", "world", "a"), "'revolute'"),

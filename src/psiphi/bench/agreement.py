@@ -96,11 +96,9 @@ def one_state(robot: Robot) -> dict[str, np.ndarray]:
     return {name: rows[0] for name, rows in states(robot, 1).items()}
 
 
-def errors(
-    robot: Robot, peer: Peer, size: int = 100, call: Callable = compiled, functions=FUNCTIONS, seed: int = 0
-) -> Iterator[Deviation]:
+def errors(robot: Robot, peer: Peer, size: int = 100, call: Callable = compiled, functions=FUNCTIONS) -> Iterator[Deviation]:
     """The error of each function over `size` random states."""
-    state, frames = states(robot, size, seed), two_frames(robot)
+    state, frames = states(robot, size), two_frames(robot)
     if not robot.bodies:
         functions = [row for row in functions if row.name != "center_of_mass"]  # nothing moves: there is none
     allowed = np.maximum(1.0, EPS * condition(peer.mass_matrix(state["q"])) / TOLERANCE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from psiphi.wording import some
+
 WRITTEN_OUT = 64  # bodies up to which a robot's code is straight-line
 STIFF = 1e6  # ratio of the largest to the smallest mass or inertia a joint feels
 
@@ -29,7 +31,7 @@ def _masses(robot) -> list[str]:
     out = []
     light = [body.name for body in robot.bodies if body.mass == 0.0]
     if light:
-        out.append(f"without mass: {_some(light)}; fine as long as what they carry has some")
+        out.append(f"without mass: {some(light)}; fine as long as what they carry has some")
     heavy = [body.mass for body in robot.bodies if body.mass > 0.0]
     if heavy and max(heavy) / min(heavy) > STIFF:
         out.append(f"masses from {min(heavy):.2g} to {max(heavy):.2g} kg: expect lost digits and small time steps")
@@ -40,10 +42,10 @@ def _limits(robot) -> list[str]:
     out = []
     beyond = [j.name for j in robot.joints if len(j.lower) == 1 and not j.lower[0] <= 0.0 <= j.upper[0]]
     if beyond:
-        out.append(f"q = 0 is outside the limits of {_some(beyond)}")
+        out.append(f"q = 0 is outside the limits of {some(beyond)}")
     backward = [j.name for j in robot.joints if any(low > high for low, high in zip(j.lower, j.upper, strict=True))]
     if backward:
-        out.append(f"lower limit above the upper one: {_some(backward)}")
+        out.append(f"lower limit above the upper one: {some(backward)}")
     return out
 
 
@@ -52,16 +54,16 @@ def _kept(robot) -> list[str]:
     out = []
     mimic = [joint.name for joint in robot.joints if getattr(joint, "mimic", None) is not None]
     if mimic:
-        out.append(f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {_some(mimic)}")
+        out.append(f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {some(mimic)}")
     for acts, words in (("damping", ["damping"]), ("friction", ["friction"]), ("springs", ["stiffness", "spring"])):
         own = [joint.name for joint in robot.joints if any(_there(getattr(joint, word, ())) for word in words)]
         if own:
             out.append(
-                f"{acts} act{'' if acts == 'springs' else 's'} only in simulate with {acts}=True (--{acts}): {_some(own)}"
+                f"{acts} act{'' if acts == 'springs' else 's'} only in simulate with {acts}=True (--{acts}): {some(own)}"
             )
     rotors = [joint.name for joint in robot.joints if any(getattr(joint, "armature", ()))]
     if rotors:
-        out.append(f"rotor inertia is part of the mass matrix: {_some(rotors)}")
+        out.append(f"rotor inertia is part of the mass matrix: {some(rotors)}")
     return out
 
 
@@ -76,9 +78,5 @@ def _looks(robot) -> list[str]:
     shapes = getattr(robot, "shapes", ())
     gone = absent(shapes)
     if gone:
-        return [f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {_some(gone)}"]
+        return [f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {some(gone)}"]
     return [] if shapes else ["no shapes: viewers draw it from its kinematics"]
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -15,7 +15,9 @@ from psiphi.closed.constraints import Closure, Constraint
 from psiphi.errors import StateError
 from psiphi.functions import guard
 from psiphi.functions.robot import Robot
+from psiphi.model import motors
 from psiphi.model.model import Body, Frame, Joint
+from psiphi.model.states import check_order
 from psiphi.optional import need
 
 
@@ -147,11 +149,11 @@ class Forest:
             array, fault = read(value, None)
             if fault:
                 raise StateError(f"{name} {fault}", "give an array")
+            check_order(self.robot, name, value, "q" if name == "q" else "v")
             array = array.astype(float, copy=False)
             size = self.nq if name == "q" else self.nv
-            if name == "tau" and array.shape[-1:] == (self.na,) and self.na != self.nv:
-                array, part = np.zeros((*array.shape[:-1], self.nv)), array
-                array[..., self.actuated] = part
+            if name == "tau":
+                array = motors.filled(array, self.actuated, self.nv)
             if array.shape[-1:] != (size,):
                 also = f" (or {self.na}, the actuated ones)" if name == "tau" and self.na != self.nv else ""
                 what = "nq" if name == "q" else "nv"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from psiphi.arguments import flag
+from psiphi.arguments import flag, several
 from psiphi.arguments import names as names_of
 from psiphi.closed import grips, reading
 from psiphi.closed.constraints import Follow
@@ -45,12 +45,12 @@ def grasp(
     `loops`, `mimic`, `passive` and `actuated` are those of `connect`: loops of the arms' own, and joints without motors; a body
     never has any.
     """
-    held = [_arm(i, arm) for i, arm in enumerate(reading.several("arms", arms))]
+    held = [_arm(i, arm) for i, arm in enumerate(several("arms", arms))]
     if not held:
         raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
     names = _names([model.name for model, _, _ in held])
     hands = [(own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames]
-    grasps, kinds = reading.several("at", at), reading.several("contacts", contacts) or ["rigid"] * len(hands)
+    grasps, kinds = several("at", at), several("contacts", contacts) or ["rigid"] * len(hands)
     if not len(hands) == len(grasps) == len(kinds):
         raise StateError(
             f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts came", "give one of each for every hand"
@@ -64,7 +64,7 @@ def grasp(
     parts = [Part(model, base, own) for own, (model, _, _), base in zip(names, held, bases, strict=True)]
     parts.append(held_thing.part)
     forest = join(parts, reading.called("name", name))
-    more = [reading.loop(i, loop, forest) for i, loop in enumerate(reading.several("loops", loops))]
+    more = [reading.loop(i, loop, forest) for i, loop in enumerate(several("loops", loops))]
     grips.check_held(object, held_thing, contact_list, more)
     follows = _follows(forest) if flag("mimic", mimic) else []
     always = () if actuated is not None and not isinstance(object, Body) else held_thing.joints
@@ -89,7 +89,7 @@ def connect(
     """
     parts = _parts(mechanisms)
     forest = join(parts, reading.called("name", name) or "+".join(part.model.name for part in parts))
-    given = _own_loops(parts) if loops is None else reading.several("loops", loops)
+    given = _own_loops(parts) if loops is None else several("loops", loops)
     constraints = [reading.loop(i, loop, forest) for i, loop in enumerate(given)]
     follows = _follows(forest) if flag("mimic", mimic) else []
     if not constraints and not follows:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from psiphi import arguments
 from psiphi.arguments import positive, read
 from psiphi.closed.constraints import Constraint, Friction
 from psiphi.errors import StateError
@@ -55,13 +54,6 @@ class Loop:
     name: str = ""
     friction: float | None = None
     restitution: float = 0.0
-
-
-def several(what: str, values) -> list:
-    """A list of things, not one of them."""
-    if isinstance(values, Model):
-        raise StateError(f"{what} is {shown(values)}, expected a list", f"give {what}=[...]")
-    return arguments.several(what, values)
 
 
 def called(what: str, value) -> str:

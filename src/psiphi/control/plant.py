@@ -161,12 +161,7 @@ class Plant:
 
     def filled(self, tau: np.ndarray) -> np.ndarray:
         """Torques of the motors alone, (..., na), as (..., nv); others as they are."""
-        actuated = np.setdiff1d(np.arange(self.nv), self.undriven)
-        if tau.ndim == 0 or tau.shape[-1] != len(actuated) or len(actuated) == self.nv:
-            return tau
-        out = np.zeros((*tau.shape[:-1], self.nv), dtype=tau.dtype)
-        out[..., actuated] = tau
-        return out
+        return motors.filled(tau, np.setdiff1d(np.arange(self.nv), self.undriven), self.nv)
 
     def velocity(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The robot's joint velocity."""

@@ -53,11 +53,12 @@ class Torque:
         nv = self.plant.nv
         tau, fault = read(answer, None)
         if not fault:
-            try:
-                return np.broadcast_to(self.plant.filled(tau.astype(float, copy=False)), (*lead, nv))
-            except ValueError:
-                fault = f"has shape {tau.shape}, expected {(*lead, nv)}"
-        raise StateError(f"tau(t, q, v) {fault}", f"return {nv} numbers, with the batch axes of q in front")
+            filled = self.plant.filled(tau.astype(float, copy=False))
+            if filled.shape[-1:] == (nv,) and _broadcasts(filled.shape[:-1], lead):
+                return np.broadcast_to(filled, (*lead, nv))
+            fault = f"has shape {tau.shape}, expected {(*lead, nv)}"
+        remedy = f"return nv = {nv} numbers, with the batch axes of q in front; passive= names joints without a motor"
+        raise StateError(f"tau(t, q, v) {fault}", remedy)
 
 
 def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:

@@ -99,10 +99,10 @@ class Editable(Listed):
     ) -> Self:
         """With a body or another robot on `frame`, at `pose` in it: welded, or on a joint (its kind, or its words in a dict).
 
-        `pose` is a `pp.Pose`, a 4x4 matrix, x y z, or [x y z, roll pitch yaw]. `joint` takes the words of `pp.Builder.joint`:
-        `joint=dict(kind="revolute", name="wrist", axis=(0, 0, 1), effort=10)`; its name is the root link's with _joint unless
-        given. `prefix` goes before every name of `other`; gravity stays this robot's. Coordinates of `other` come after those
-        of what already hangs on the link of `frame`: `robot.select` finds them.
+        `pose` is a `pp.Pose`, a 4x4 matrix, (x, y, z), or [(x, y, z), (roll, pitch, yaw)]. `joint` takes the words of
+        `pp.Builder.joint`: `joint=dict(kind="revolute", name="wrist", axis=(0, 0, 1), effort=10)`; its name is the root
+        link's with _joint unless given. `prefix` goes before every name of `other`; gravity stays this robot's. Coordinates
+        of `other` come after those of what already hangs on the link of `frame`: `robot.select` finds them.
 
         >>> import psiphi as pp
         >>> robot = pp.load("ur5").attach(pp.Body.box(2.0, (0.1, 0.1, 0.2), name="load"), "tool", (0, 0, 0.1))

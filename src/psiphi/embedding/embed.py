@@ -56,7 +56,7 @@ def embed(
     if robot.freed is not None:
         raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
     spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")
-    given = [*robot.loops, *robot.gears] if loops is None else reading.several("loops", loops)
+    given = [*robot.loops, *robot.gears] if loops is None else several("loops", loops)
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
     ties = [reading.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]

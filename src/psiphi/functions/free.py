@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from psiphi.arguments import Array, Numbers, flag, is_foreign, is_lazy, read, several
+from psiphi.arguments import Array, Numbers, flag, is_foreign, is_lazy, is_several, read, several
 from psiphi.compiler.passes import UNROLLED
 from psiphi.editing.picking import matching
 from psiphi.errors import StateError
@@ -36,7 +36,8 @@ def free(robot: Robot, words: Sequence[Any], links: Any) -> FreeRobot:
     chosen = several("words", words, f"name some of {', '.join(FREE)}")
     for word in chosen:
         if not isinstance(word, str) or word not in FREE:
-            raise StateError(f"free: {shown(word)} is nothing that can be free", nearest(word, FREE))
+            remedy = 'write words beside each other: robot.free("mass", "com")' if is_several(word) else nearest(word, FREE)
+            raise StateError(f"free: {shown(word)} is nothing that can be free", remedy)
     if not chosen or len(set(chosen)) < len(chosen):
         raise StateError(f"free: {shown(tuple(chosen))} came", f"name some of {', '.join(FREE)}, each once")
     if len(robot.joints) > UNROLLED:

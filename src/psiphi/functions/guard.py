@@ -15,6 +15,7 @@ from psiphi.compiler.source import Request
 from psiphi.errors import Error, StateError
 from psiphi.foreign.entering import constant, enter, stacked
 from psiphi.model.model import TINY, Model
+from psiphi.model.states import check_order
 from psiphi.operators.expression import Expression
 from psiphi.operators.spaces import ANY
 from psiphi.runtime import lazy_arrays
@@ -149,6 +150,8 @@ def _read(model: Model, name: str, arg: Argument, value: Any) -> np.ndarray:
     array, fault = read(value, arg.shape)
     if fault:
         raise StateError(f"{name}: {arg.name} {fault}", _remedy(model, arg, array))
+    if arg.per_joint:
+        check_order(model, f"{name}: {arg.name}", value, arg.per_joint)
     return array
 
 

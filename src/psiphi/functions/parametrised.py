@@ -118,7 +118,7 @@ def masses(freed: Freed, given: Any) -> np.ndarray:
     new: dict[FreeBlock, np.ndarray] = {}
     for link, mass in given.items():
         block = _of_link(freed, link, ("inertia", "mass"))
-        m, own = real(f"the mass of {link}", mass, (), "give kilograms"), freed.values[block.own]
+        m, own = _kilograms(f"the mass of {link}", mass), freed.values[block.own]
         if block.word == "inertia" and not own[0] > 0.0:
             raise StateError(f"link {link!r} has no mass to scale", "use payload")
         new[block] = m[..., None] * (own / own[0] if block.word == "inertia" else 1.0)
@@ -132,7 +132,7 @@ def payload(robot: Any, freed: Freed, frame: Any, mass: Any, com: Any, inertia: 
         raise StateError(f"frame {shown(frame)} is on the world", "name a frame of a link that moves")
     link = freed.nominal.bodies[spot.body].name
     block = _of_link(freed, link, ("inertia",))
-    m, c = real("mass", mass, (), "give kilograms"), real("com", com, (3,), "give x, y, z")
+    m, c = _kilograms("mass", mass), real("com", com, (3,), "give x, y, z")
     I = real("inertia", np.zeros((3, 3)) if inertia is None else inertia, (3, 3), "give 3x3 about the centre of mass")
     R, t = spot.pose.rotation, spot.pose.translation
     lead = batch_axes("payload", {"mass": m.shape, "com": c.shape[:-1], "inertia": I.shape[:-2]})
@@ -141,6 +141,14 @@ def payload(robot: Any, freed: Freed, frame: Any, mass: Any, com: Any, inertia: 
     about = I + off_origin(m, c)
     load = np.concatenate([m[..., None], m[..., None] * c, about[..., UPPER[0], UPPER[1]]], axis=-1)
     return _filled(freed, {block: freed.values[block.own] + load})
+
+
+def _kilograms(what: str, mass: Any) -> np.ndarray:
+    """Masses (...) of 0 or more."""
+    m = real(what, mass, (), "give kilograms")
+    if (m < 0.0).any():
+        raise StateError(f"{what} is {shown(mass)}, expected 0 or more", "give kilograms")
+    return m
 
 
 def randomised(freed: Freed, size: Any, spread: Any, seed: Any) -> np.ndarray:

@@ -13,7 +13,11 @@ from psiphi.errors import StateError
 from psiphi.functions.expressions import ExpressionFunction, function
 from psiphi.functions.robot import Robot
 from psiphi.operators import Expression, derivative, vector
+from psiphi.rewriting import prove
+from psiphi.rewriting.derivation import Derivation
 from psiphi.wording import nearest
+
+FORM = 'write it as in "J @ mass.inv @ J.T"; of two sides that are equal, as in "psi == phi - psi @ K @ H @ phi"'
 
 
 def derive(robot: Robot, text: str) -> ExpressionFunction:
@@ -23,17 +27,32 @@ def derive(robot: Robot, text: str) -> ExpressionFunction:
     >>> derive(pp.robots.puma560(), "J @ mass.inv @ J.T").sweeps
     3
     """
+    return function(_typed(robot, text))
+
+
+def claimed(robot: Robot, text: str) -> Derivation:
+    """The proof of a claim such as "mass == H @ phi @ M @ phi.T @ H.T + rotor", or a counter-example.
+
+    >>> import psiphi as pp
+    >>> bool(claimed(pp.robots.puma560(), "(I + H @ phi @ K).inv == I - H @ psi @ K"))
+    True
+    """
+    left, _, right = text.partition("==")
+    return prove(_typed(robot, left), _typed(robot, right))
+
+
+def _typed(robot: Robot, text: str) -> Expression:
     try:
         value = _TypedReader(robot, text).read(ast.parse(text.strip(), mode="eval").body)
     except SyntaxError as error:
-        raise StateError(f"{text!r} is not an expression: {error.msg}", 'write it as in "J @ mass.inv @ J.T"') from error
+        raise StateError(f"{text!r} is not an expression: {error.msg}", FORM) from error
     except RecursionError as error:
         raise StateError(f"an expression of {len(text)} letters is nested too deeply", "write it shorter") from error
     if not isinstance(value, Expression):
         raise StateError(f"{text!r} is a number", "name an operator")
     if value.model is None:
         raise StateError(f"{text!r} names no operator of the robot", "use H, phi, M, mass, J, ...")
-    return function(value)
+    return value
 
 
 class _TypedReader:

@@ -15,6 +15,7 @@ from psiphi.arguments import batch_axes, read
 from psiphi.errors import StateError
 from psiphi.functions.identification import BaseParameters, base_of, checked_words, motions, parameter_names, parameters
 from psiphi.model.freed import INERTIA
+from psiphi.model.states import check_order
 from psiphi.wording import nearest, shown
 
 WRENCH = ("Mx", "My", "Mz", "Fx", "Fy", "Fz")
@@ -102,6 +103,7 @@ def _samples(robot: Any, q: Any, v: Any, a: Any, tau: Any, wrenches: Any) -> dic
         array, fault = read(given, (size,))
         if fault:
             raise StateError(f"identify: {name} {fault}", f"give {size} numbers in the last axis, samples in front")
+        check_order(robot, f"identify: {name}", given, "q" if name == "q" else "v")
         found[name] = array.astype(float, copy=False)
     lead = batch_axes("identify, samples", {name: x.shape[:-1] for name, x in found.items()})
     for name in found.keys() - {"q", "v", "a"}:  # one velocity may be that of all samples, one torque is no measurement

@@ -103,7 +103,7 @@ class Builder:
         rotation: Numbers | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a link: `inertia` about the centre of mass, 3x3 or (ixx, ixy, ixz, iyy, iyz, izz).
+        """Add a link: `inertia` about the centre of mass, 3x3, (ixx, ixy, ixz, iyy, iyz, izz), or the diagonal (ixx, iyy, izz).
 
         `rotation` is that of the inertia's axes in link axes.
         """

@@ -11,7 +11,8 @@ example-robot-data, so that every robot with a finite answer loads as it is.
 | inertia of a link | sum of principal moments negative | "inertia" | a negative one; triangle inequality broken |
 | inertia of a moving body, welds merged | a negative principal moment | "inertia" | |
 | joint axis | zero | "axis" | not of unit length: normalized |
-| limits | lower > upper; negative velocity, effort, damping, friction, armature | "limits" (lower, upper swapped) | |
+| limits | lower > upper | "limits" (lower, upper swapped) | those of a hinge that look like degrees |
+| velocity, effort, damping, friction, armature | negative | | |
 | mimic | a cycle | "mimic" (dropped) | target missing, fixed or of another kind: dropped |
 | tree | unknown link, two parents, cycle, several roots (URDF) | | a body without a joint, welded to the world |
 | articulated inertia D(k) | not positive definite (`movable.py`) | | |
@@ -38,6 +39,7 @@ from psiphi.wording import listed, nearest, shown
 REPAIRS = ("inertia", "axis", "limits", "mimic")
 RELATIVE = 1e-9  # of the largest principal moment
 POINT = 1e-14  # m^2: a radius of gyration of 0.1 um is a point
+TURNS, DEGREES = 12.5, 1000.0  # rad: limits of hinges between these look like degrees
 ROUNDED = 1e-5  # an axis printed with six digits is this near to unit length
 
 
@@ -148,6 +150,9 @@ def perpendicular(axis) -> tuple[float, ...]:
 
 
 def _limited(joint: JointRecord, repairs: frozenset[str], log: Log) -> JointRecord:
+    if joint.kind == "revolute" and any(TURNS < abs(limit) <= DEGREES for limit in (*joint.lower, *joint.upper)):
+        text = f"limits {_plain(joint.lower)} and {_plain(joint.upper)} are radians, several turns: were degrees meant?"
+        log.doubt(joint, text)
     if all(low <= high for low, high in zip(joint.lower, joint.upper, strict=True)):
         return joint
     text = f"lower limit {_plain(joint.lower)} is above upper limit {_plain(joint.upper)}"

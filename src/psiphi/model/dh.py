@@ -11,18 +11,19 @@ mass properties of standard rows are carried over exactly, and their far-end fra
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from psiphi.arguments import Numbers, frozen, one_of
-from psiphi.errors import ModelError
+from psiphi.errors import ModelError, StateError
+from psiphi.model import values
 from psiphi.model.builder import Builder
 from psiphi.model.model import IDENTITY, Model, Pose
+from psiphi.model.posing import pose
 from psiphi.wording import nearest, shown
 
 KINDS = ("revolute", "continuous", "prismatic")
@@ -61,9 +62,7 @@ class DH:
 
 
 _FIELDS = tuple(f.name for f in fields(DH))
-_FINITE = ("alpha", "a", "d", "theta", "mass", "armature", "damping", "friction", "stiffness", "rest")
-_LIMITS = ("lower", "upper", "velocity", "effort")
-_INERTIA = "give a 3x3 matrix, (ixx, ixy, ixz, iyy, iyz, izz) or (ixx, iyy, izz)"
+_OF_THE_JOINT = _FIELDS[_FIELDS.index("armature") : -1]  # what the builder reads: all numbers behind the inertia
 
 
 def from_dh(
@@ -78,8 +77,8 @@ def from_dh(
     """The serial arm of Denavit-Hartenberg rows, base to tip: bodies "link1", "link2", ... and a frame "tool".
 
     A row is a `DH` or a dict of its fields; a row's `name` names its joint ("joint1", ... where it has none). `tool` is a
-    `Pose` or a 4x4 matrix in the last link's Denavit-Hartenberg frame, the identity unless given. `base` is "fixed", or a
-    dict of mass, com and inertia: a free-flying body "base" on which the arm stands ("free": one without mass).
+    `Pose`, a 4x4 matrix or (x, y, z) in the last link's Denavit-Hartenberg frame, the identity unless given. `base` is "fixed",
+    or a dict of mass, com and inertia: a free-flying body "base" on which the arm stands ("free": one without mass).
 
     >>> from_dh([DH(mass=1.0, com=(0.5, 0, 0)), DH(a=1.0, mass=1.0, com=(0.5, 0, 0))], name="acrobot").nv
     2
@@ -93,8 +92,8 @@ def from_dh(
     parent = _stand(builder, base)
     for index, (link, end) in enumerate(zip(links, ends, strict=True), start=1):
         child = f"link{index}"
-        builder.body(child, mass=link.mass, com=link.com, inertia=link.inertia)
-        own = {key: getattr(link, key) for key in (*_LIMITS, "damping", "friction", "armature", "stiffness", "rest")}
+        builder.body(child, mass=link.mass, com=link.com, inertia=link.inertia, rotation=end.rotation)
+        own = {key: getattr(link, key) for key in _OF_THE_JOINT}
         builder.joint(link.name or f"joint{index}", link.kind, parent, child, **_placed(link), **own)
         if convention == "standard":
             builder.frame(f"{child}_end", child, xyz=end.translation, rotation=end.rotation)
@@ -114,8 +113,7 @@ def _stand(builder: Builder, base) -> str:
         raise ModelError(f"base is {_seen(base)}", "give 'fixed', 'free' or a dict of mass, com and inertia", element="base")
     if base == "fixed":
         return "world"
-    body = _checked(given, "base")
-    builder.body("base", mass=body.mass, com=body.com, inertia=body.inertia)
+    builder.body("base", **given)
     return "base"
 
 
@@ -142,13 +140,15 @@ def _placed(link: DH) -> dict:
 
 
 def _to_modified(links: list[DH]) -> tuple[list[DH], list[Pose]]:
-    """Standard rows as modified ones: alpha and a move one joint on, F(i) = Z(i) Trans(x, a) Rot(x, alpha) carries the mass."""
+    """Standard rows as modified ones: alpha and a move one joint on, F(i) = Z(i) Trans(x, a) Rot(x, alpha) carries the mass.
+
+    The centre of mass moves with it; the inertia stays in the axes of F(i)."""
     moved, ends = [], []
     alpha = a = 0.0
     for link in links:
         c, s = turn(link.alpha)
         R, p = end = Pose(frozen(_unsigned([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])), frozen([link.a, 0.0, 0.0]))
-        moved.append(replace(link, alpha=alpha, a=a, com=R @ link.com + p, inertia=R @ link.inertia @ R.T))
+        moved.append(replace(link, alpha=alpha, a=a, com=R @ link.com + p))
         ends.append(end)
         alpha, a = link.alpha, link.a
     return moved, ends
@@ -164,7 +164,8 @@ def _listed(rows) -> list:
 
 
 def _checked(row, where: str) -> DH:
-    """The row as a DH with plain floats, a 3-vector com and a 3x3 inertia; or an error that names the row and the field."""
+    """The row as a DH whose place and com are plain floats, or an error that names the row and the field; the builder reads
+    the rest."""
     if isinstance(row, Mapping):
         row = DH(**{_known(key, where): value for key, value in row.items()})
     if not isinstance(row, DH):
@@ -174,10 +175,12 @@ def _checked(row, where: str) -> DH:
     one_of("kind", row.kind, KINDS, kind=partial(ModelError, element=where))
     if not (row.name is None or (isinstance(row.name, str) and row.name)):
         raise ModelError(f"name={row.name!r}, expected a non-empty string", "name the joint or leave name out", element=where)
-    plain = {key: _number(getattr(row, key), key, where) for key in _FINITE}
-    plain |= {key: _number(getattr(row, key), key, where, finite=False) for key in _LIMITS}
-    com = _numbers(row.com, "com", where, ((3,),), "give x, y, z in the row's link frame")
-    return DH(**plain, kind=row.kind, com=com, inertia=_inertia(row.inertia, where), name=row.name)
+
+    def fail(cause: str, remedy: str) -> NoReturn:
+        raise ModelError(cause, remedy, element=where)
+
+    place = {key: values.number(getattr(row, key), key, fail) for key in ("alpha", "a", "d", "theta")}
+    return replace(row, **place, com=values.triple(row.com, "com", fail))
 
 
 def _known(key, where: str) -> str:
@@ -186,53 +189,11 @@ def _known(key, where: str) -> str:
     return key
 
 
-def _number(value, key: str, where: str, finite: bool = True) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ModelError(f"{key} is {_seen(value)}, expected a number", "give radians, metres or kilograms", element=where)
-    try:
-        value = float(value)
-    except OverflowError:  # a whole number of more than 308 digits
-        value = math.inf
-    if math.isnan(value) or (finite and math.isinf(value)):
-        raise ModelError(f"{key} is {value}, expected a {'finite ' if finite else ''}number", f"correct {key}", element=where)
-    return value
-
-
-def _numbers(value, key: str, where: str, shapes: tuple[tuple[int, ...], ...], remedy: str) -> np.ndarray:
-    try:
-        array = np.asarray(value)
-        array = array.astype(float) if array.dtype.kind in "iuf" else np.array(None)
-    except ValueError:  # ragged
-        array = np.array(None)
-    if array.shape not in shapes:
-        raise ModelError(f"{key} is {_seen(value)}, expected {' or '.join(map(str, shapes))} numbers", remedy, element=where)
-    if not np.isfinite(array).all():
-        raise ModelError(f"{key} is {_seen(value)}, expected finite numbers", f"correct {key}", element=where)
-    return array
-
-
-def _inertia(value, where: str) -> np.ndarray:
-    array = _numbers(value, "inertia", where, ((3, 3), (6,), (3,)), _INERTIA)
-    if array.ndim == 2:
-        return array
-    xx, xy, xz, yy, yz, zz = array if array.size == 6 else (array[0], 0.0, 0.0, array[1], 0.0, array[2])
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-
-
 def _pose(tool) -> Pose:
-    """A tool pose from None, a Pose or a 4x4 homogeneous matrix."""
-    if tool is None:
-        return IDENTITY
-    if isinstance(tool, Pose):
-        tool = tool.matrix
-    matrix = _numbers(tool, "pose", "tool", ((4, 4),), "give a psiphi Pose or a 4x4 homogeneous matrix")
-    rotation = matrix[:3, :3]
-    rigid = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6) and np.linalg.det(rotation) > 0
-    if not rigid or not np.array_equal(matrix[3], [0, 0, 0, 1]):
-        raise ModelError(
-            "the matrix is not a rigid displacement", "its rows must be [R p; 0 0 0 1], R a rotation", element="tool"
-        )
-    return Pose(rotation, matrix[:3, 3])
+    try:
+        return pose("the pose", tool)
+    except StateError as error:
+        raise ModelError(error.cause, error.remedy, element="tool") from None
 
 
 def _seen(value) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isfinite
 from typing import Any, NoReturn
 
 from psiphi.errors import ModelError
-from psiphi.model.places import HERE, UPRIGHT, Place, from_quaternion, from_rpy
-from psiphi.model.values import LARGEST, ROUNDING
+from psiphi.model import values
+from psiphi.model.places import HERE, UPRIGHT, Place, from_rpy
+from psiphi.model.values import LARGEST
 from psiphi.model.vocabulary import XACRO
 from psiphi.model.xml import Element
 from psiphi.wording import shown
@@ -88,10 +89,7 @@ class Fields:
         q = self.numbers(origin, "quat_xyzw", 4)
         if "rpy" in origin.attributes:
             self.fail(origin, "<origin> has both rpy and quat_xyzw", "keep one of them")
-        size = sum(x * x for x in q) ** 0.5
-        if abs(size - 1.0) > ROUNDING:
-            self.fail(origin, f"quat_xyzw has length {size:.9g}, expected 1", "normalize it")
-        return from_quaternion(*q)
+        return values.rotation(None, q, partial(self.fail, origin))
 
 
 def _advice(text: str, count: int) -> str:

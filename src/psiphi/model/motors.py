@@ -34,6 +34,15 @@ def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ..
     return tuple(joint.name for joint in own if joint.kind == "free" or not joint.motor)
 
 
+def filled(tau: np.ndarray, driven: np.ndarray, nv: int) -> np.ndarray:
+    """Torques (..., motors) of the coordinates `driven` as (..., nv), zero at the others; torques of all are as they are."""
+    if tau.shape[-1:] != (len(driven),) or len(driven) == nv:
+        return tau
+    out = np.zeros((*tau.shape[:-1], nv), dtype=tau.dtype)
+    out[..., driven] = tau
+    return out
+
+
 def coordinates(model: Any, joints: Iterable[str]) -> np.ndarray:
     """The velocity coordinates of these joints."""
     slices = [model.joint(name).v_slice for name in joints]

@@ -12,6 +12,8 @@ from psiphi.model.model import IDENTITY, Pose
 from psiphi.model.places import HERE, Computed, Place, from_rpy
 from psiphi.wording import shown
 
+FORM = "give a pp.Pose, a 4x4 pose matrix, (x, y, z), or [(x, y, z), (roll, pitch, yaw)]"
+
 
 def pose(what: str, value: Any) -> Pose:
     """A Pose, a 4x4 matrix, a translation, a translation and roll-pitch-yaw angles (2x3), or None.
@@ -43,7 +45,7 @@ def _numbers(what: str, value: Any) -> tuple[np.ndarray, np.ndarray]:
         return np.reshape(from_rpy(*array[1].tolist()), (3, 3)), array[0]
     if not fault and array.shape == (4, 4) and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)):
         return array[:3, :3], array[:3, 3]
-    raise StateError(f"{what} is {shown(value)}", "give a pp.Pose, a 4x4 pose matrix, x y z, or [x y z, roll pitch yaw]")
+    raise StateError(f"{what} is {shown(value)}", FORM)
 
 
 def place(pose: Pose) -> Place:

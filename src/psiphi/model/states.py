@@ -10,8 +10,9 @@ import numpy as np
 from psiphi.errors import StateError
 from psiphi.model.cluster_laws import OPEN
 from psiphi.model.model import Model
-from psiphi.model.skeleton import joint_at
+from psiphi.model.skeleton import joint_at, names_of_entries
 from psiphi.spatial.entries import along
+from psiphi.wording import shown
 
 ROUNDING = 1e-6  # how far from 1 a quaternion's norm may be: rounding of float32, not another scale
 
@@ -28,6 +29,27 @@ def check_states(model: Model, name: str, inputs: Sequence[Any], values: Sequenc
         if arg.per_joint == "q":
             check_quaternions(model, name, array)
             check_loops(model, name, array)
+
+
+def check_order(model: Model, name: str, value: Any, of: str) -> None:
+    """Refuse a table (pandas, xarray) of q or v whose columns are this model's in another order: it is read by position.
+
+    Columns may have a prefix, as "q:elbow" of a motion has.
+    """
+    if type(value) is np.ndarray or not hasattr(value, "to_numpy"):
+        return
+    dims = getattr(value, "dims", ())
+    own = value.indexes.get(dims[-1], ()) if dims else getattr(value, "columns", getattr(value, "index", ()))
+    check_columns(model, name, [str(label).rpartition(":")[2] for label in own], of)
+
+
+def check_columns(model: Model, name: str, columns: list[str], of: str) -> None:
+    """Refuse the names of all entries of q or v in another order than the model's; others say nothing about it."""
+    expected = names_of_entries(model.joints, of)
+    if columns != expected and sorted(columns) == sorted(expected):
+        cause = f"{name} has the columns {shown(columns)}, in another order than {model.name}"
+        names = "robot.coordinate_names" if of == "q" else "robot.velocity_names"
+        raise StateError(cause, f"numbers are read by position: sort columns by {names}")
 
 
 def check_loops(model: Model, name: str, q: np.ndarray) -> None:

@@ -51,7 +51,7 @@ def walk_tree(
     for joint in sorted(joints.values(), key=lambda j: j.name) if order == "name" else joints.values():
         children.setdefault(joint.parent, []).append(joint)
     roots = [link for name, link in links.items() if name not in carriers]
-    _check_roots(roots, links, forest, "world" in children and "world" not in links, base, log)
+    _check_roots(roots, links, children, forest, base, log)
     walk = Walk()
     stack = _starts(roots, children, joints, links, base, log)
     while stack:
@@ -80,7 +80,8 @@ def _carriers(links: dict[str, LinkRecord], joints: dict[str, JointRecord], fore
     carriers: dict[str, JointRecord] = {}
     for joint in joints.values():
         if joint.parent not in links and not (forest and joint.parent == "world"):
-            log.fail(joint, f"its parent {shown(joint.parent)} is not a link", nearest(joint.parent, links))
+            known = [*links, "world"] if forest else links
+            log.fail(joint, f"its parent {shown(joint.parent)} is not a link", nearest(joint.parent, known))
         if joint.child not in links:
             log.fail(joint, f"its child {shown(joint.child)} is not a link", nearest(joint.child, links))
         if joint.child in carriers:
@@ -95,7 +96,7 @@ def _carriers(links: dict[str, LinkRecord], joints: dict[str, JointRecord], fore
     return carriers
 
 
-def _check_roots(roots: list[LinkRecord], links: dict[str, LinkRecord], forest: bool, hung: bool, base: str, log: Log) -> None:
+def _check_roots(roots: list[LinkRecord], links: dict[str, LinkRecord], children, forest: bool, base: str, log: Log) -> None:
     if not links:
         log.fail(Whole("robot"), "the robot has no links", "add bodies")
     if not forest and len(roots) > 1:
@@ -104,9 +105,10 @@ def _check_roots(roots: list[LinkRecord], links: dict[str, LinkRecord], forest: 
             f"the robot has {len(roots)} roots: {listed([link.name for link in roots])}; expected one",
             "connect the others with joints, or remove them",
         )
-    if base == "fixed" and (len(roots) > 1 or hung):
+    if base == "fixed" and (len(roots) > 1 or ("world" in children and "world" not in links)):
         for root in roots:
-            log.note(root, 'has no joint: welded to the world (base="fixed")')
+            say = log.doubt if root.mass and root.name not in children else log.note  # forgotten, or what others stand on
+            say(root, 'has no joint: welded to the world (base="fixed")')
 
 
 def _starts(roots, children, joints, links, base: str, log: Log) -> list[tuple[JointRecord | None, LinkRecord]]:

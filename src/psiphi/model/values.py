@@ -18,22 +18,30 @@ LARGEST = 1e50  # the largest mass, length or inertia: beyond it products overfl
 ROUNDING = 1e-6  # how far a printed rotation or quaternion may be from a true one
 
 Fail = Callable[[str, str], NoReturn]
+FORMS = {  # what to give in place of something else
+    "axis": "give a direction: (0, 0, 1)",
+    "gravity": "give x, y, z: (0, 0, -9.81)",
+    "inertia": "give a 3x3 matrix, (ixx, ixy, ixz, iyy, iyz, izz), or (ixx, iyy, izz)",
+}
 
 
 def number(value, what: str, fail: Fail) -> float:
     """One finite number of sensible size."""
-    return vector((value,), 1, what, fail)[0]
+    return _sensible(_floats((value,), value, what, fail), value, what, fail)[0]
 
 
-def vector(values, count: int, what: str, fail: Fail, largest: float = LARGEST) -> tuple[float, ...]:
+def vector(values, count: int, what: str, fail: Fail) -> tuple[float, ...]:
     """`count` finite numbers of sensible size."""
-    out = _floats(values, what, fail)
+    out = _floats(values, values, what, fail)
     if len(out) != count:
-        fail(f"{what} has {len(out)} numbers, expected {count}", f"give {count} numbers")
-    for x in out:
-        if not -largest <= x <= largest:
-            fail(f"{what} is {shown(values)}, expected finite numbers up to {largest:g}", "correct the number")
-    return out
+        fail(f"{what} is {shown(values)}, expected {count} numbers", FORMS.get(what, f"give {count} numbers"))
+    return _sensible(out, values, what, fail)
+
+
+def _sensible(numbers: tuple[float, ...], given, what: str, fail: Fail) -> tuple[float, ...]:
+    if not all(-LARGEST <= x <= LARGEST for x in numbers):
+        fail(f"{what} is {shown(given)}, expected finite numbers up to {LARGEST:g}", "correct the number")
+    return numbers
 
 
 def triple(values, what: str, fail: Fail) -> Vector:
@@ -42,14 +50,14 @@ def triple(values, what: str, fail: Fail) -> Vector:
     return (x, y, z)
 
 
-def _floats(values, what: str, fail: Fail) -> tuple[float, ...]:
+def _floats(values, given, what: str, fail: Fail) -> tuple[float, ...]:
     _check_slope(values, what, fail)
     try:
-        if not isinstance(values, (str, bytes)) and not any(isinstance(x, (str, bytes)) for x in values):
+        if not isinstance(values, (str, bytes)) and not any(isinstance(x, (str, bytes, bool, np.bool_)) for x in values):
             return tuple(map(float, values))
     except (TypeError, ValueError, OverflowError):
         pass
-    fail(f"{what} is {shown(values)}, expected numbers", "give a sequence of numbers")
+    fail(f"{what} is {shown(given)}, expected numbers", FORMS.get(what, "give metres, radians or kilograms as numbers"))
 
 
 def _check_slope(values, what: str, fail: Fail) -> None:
@@ -63,7 +71,7 @@ def per_coordinate(value, count: int, default: float, what: str, fail: Fail, sig
     """A number for each coordinate: None is the default, one number serves all; `sign` allows below zero."""
     if value is None:
         return (default,) * count
-    out = _floats(value if np.iterable(value) else (value,) * count, what, fail)
+    out = _floats(value if np.iterable(value) else (value,) * count, value, what, fail)
     if len(out) != count:
         fail(f"{what} has {len(out)} numbers, expected {count}", f"give one number or {count}")
     for x in out:
@@ -111,12 +119,14 @@ def _orthonormal(R: tuple[float, ...], fail: Fail) -> Rotation:
 
 
 def inertia(values, axes: Rotation, fail: Fail) -> Six:
-    """The six moments in link axes, from six numbers or a symmetric 3x3 matrix given in `axes`."""
+    """The six moments in link axes, from six numbers, the diagonal, or a symmetric 3x3 matrix, given in `axes`."""
     if values is None:
         return NONE
     _check_slope(values, "inertia", fail)
     flat = values if isinstance(values, (tuple, list)) and len(values) == 6 else np.ravel(np.asarray(values, dtype=object))
-    out = vector(flat, 9 if len(flat) == 9 else 6, "inertia", fail)
+    out = vector(flat, len(flat) if len(flat) in (3, 9) else 6, "inertia", fail)
+    if len(out) == 3:
+        out = (out[0], 0.0, 0.0, out[1], 0.0, out[2])
     if len(out) == 9:
         xx, xy, xz, yx, yy, yz, zx, zy, zz = out
         if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > 1e-9 * max(map(abs, out)):

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import real
+from psiphi.arguments import beneath, real
 from psiphi.control.plant import Plant
 from psiphi.errors import StateError
+from psiphi.model.states import check_columns, check_order
 from psiphi.motion.tabulate import TABLED, coordinates
 from psiphi.wording import shown
 
@@ -19,7 +20,9 @@ ORDERED = {"q": ("q",), "v": ("v", "a", "tau")}  # what has a column a coordinat
 def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
     """t (n,) and what was sampled at these times, (..., n, *sample), as float64."""
     t = real("t", given["t"], (), "give the times of the samples, (n,)")
-    if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) < 0.0).any():
+    if t.ndim != 1:
+        raise StateError(f"t has shape {t.shape}, expected (n,)", "the order is t, q, v, a, tau: times first")
+    if not np.isfinite(t).all() or (np.diff(t) < 0.0).any():
         raise StateError(f"t is {shown(given['t'])}, expected n times that do not decrease", "sort the samples by their times")
     out: dict[str, np.ndarray | None] = {"t": t}
     lead: tuple[int, ...] | None = None
@@ -43,6 +46,12 @@ def _shape(name: str, axes: int) -> str:
     return f"(..., n{', ' + ends if axes else ''})"
 
 
+def check_orders(system: Any, tables: dict[str, Any]) -> None:
+    """Tables of pandas in the order of the system's joints, where it is known."""
+    for name, table in tables.items() if system is not None else ():
+        check_order(beneath(system), name, table, "q" if name == "q" else "v")
+
+
 def known(info: Any, system: Any, nq: int, nv: int) -> dict[str, Any]:
     """`info`, with the names of the system, its coordinates and its contacts; a system of other sizes is refused."""
     if not isinstance(info, Mapping) or not all(isinstance(key, str) for key in info):
@@ -53,6 +62,8 @@ def known(info: Any, system: Any, nq: int, nv: int) -> dict[str, Any]:
     if (plant.nq, plant.nv) != (nq, nv):
         cause = f"{plant.name} has nq={plant.nq} and nv={plant.nv}, and the motion has nq={nq} and nv={nv}"
         raise StateError(cause, f"give the system that moved: {shown(info.get('system', 'not named'))}")
+    for part in ("q", "v"):
+        check_columns(plant.robot, part, list(info.get(part, ())), part)
     names: dict[str, Any] = {"system": plant.name, **coordinates(plant.robot)}
     if plant.contacts:
         names["contacts"] = [str(getattr(contact, "name", i)) for i, contact in enumerate(plant.contacts)]

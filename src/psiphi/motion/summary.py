@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from psiphi.motion import balance
+from psiphi.wording import some
+
+ROUNDING = 1e-6  # how far a joint that stands at its limit may be beyond it
 
 
 def text(motion: Any) -> str:
@@ -21,6 +24,8 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     rows = [("system", _name(motion)), ("time", _time(motion))]
     if why := motion.info.get("in Python"):
         rows.append(("steps", f"in Python: {why}"))
+    if left := motion.info.get("left out"):
+        rows.append(("left out", ", ".join(left)))
     if motion.batch:
         rows.append(("batch", " x ".join(map(str, motion.batch))))
     if not len(motion):
@@ -29,6 +34,8 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     fastest = int(np.argmax(speeds)) if speeds.size else 0
     if speeds.size:
         rows.append(("largest speed", f"{speeds[fastest]:.4g} at {_coordinate(motion, fastest)}"))
+    if beyond := _beyond(motion):
+        rows.append(("beyond limits", some(beyond)))
     if motion.tau is not None and motion.tau.size:
         torques = _by_coordinate(np.abs(motion.tau))
         most = int(np.argmax(torques))
@@ -45,29 +52,29 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     return [*rows, *_events(motion)]
 
 
+def _beyond(motion: Any) -> list[str]:
+    """Coordinates that were outside the limits of their joints, which do not act unless that is asked for."""
+    if not hasattr(motion.robot, "lower"):  # the robot is not known
+        return []
+    q, names = motion.q.reshape(-1, motion.q.shape[-1]), motion.info["q"]
+    outside = ((q < motion.robot.lower - ROUNDING) | (q > motion.robot.upper + ROUNDING)).any(axis=0)
+    return [name for name, out in zip(names, outside, strict=True) if out]
+
+
 def _undriven(motion: Any) -> tuple[str, str]:
     """What coordinates without a motor were given."""
     tau = np.abs(np.nan_to_num(motion.tau))
     largest = {name: float(tau[..., a:b].max(initial=0.0)) for name, (a, b) in motion.info["passive"].items()}
     pushed = {name: most for name, most in largest.items() if most > 0.0}
     if not pushed:
-        return "no motor", f"{several(list(largest))}: given nothing"
-    return "no motor", several([f"{name} was given up to {most:.4g}" for name, most in pushed.items()])
+        return "no motor", f"{some(list(largest))}: given nothing"
+    return "no motor", some([f"{name} was given up to {most:.4g}" for name, most in pushed.items()])
 
 
 def _implicit(joints: list[str], order: int, springs: list[str] | None = None) -> str:
     """Whose losses and springs were taken implicitly, and what order that leaves."""
-    words = [f"{what} at {several(names)}" for what, names in (("damping and friction", joints), ("springs", springs)) if names]
+    words = [f"{what} at {some(names)}" for what, names in (("damping and friction", joints), ("springs", springs)) if names]
     return f"{', '.join(words)}, of order {order}"
-
-
-def several(names: list[str], most: int = 4) -> str:
-    """The first names, and how many more there are.
-
-    >>> several(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _events(motion: Any) -> list[tuple[str, str]]:

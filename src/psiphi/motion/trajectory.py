@@ -84,6 +84,7 @@ class Trajectory:
     def __post_init__(self):
         """Arrays that fit together, and the joints' names; a motion that does not fit its system is refused."""
         fit = given.arrays({name: getattr(self, name) for name in ("t", *TABLED)})
+        given.check_orders(self.system, {name: getattr(self, name) for name in ("q", "v", "a", "tau")})
         named = given.known(self.info, self.system, fit["q"].shape[-1], fit["v"].shape[-1])  # type: ignore[union-attr]
         for name, value in {**fit, "info": named, "events": given.happened(self.events, Event)}.items():
             object.__setattr__(self, name, value)

@@ -131,7 +131,7 @@ def element(term: Term, model: Model | None, at: Any) -> BlockSum:
     """term[k, j], or term[k]."""
     pair = at if isinstance(at, tuple) else (at, at)
     if len(pair) != 2 or not all(isinstance(x, Index) for x in pair):
-        raise StateError(f"{UNICODE.text(term)}[{shown(at)}]", "blocks are named by letters of bodies: k, j = s.bodies('k j')")
+        raise StateError(f"({UNICODE.text(term)})[{shown(at)}]", "name blocks by letters of bodies: k, j = s.bodies('k j')")
     for space in terms.spaces(term):
         if space not in (LINK, JOINT):
             raise StateError(

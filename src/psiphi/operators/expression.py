@@ -47,6 +47,9 @@ class Expression:
 
     __array_ufunc__ = None  # NumPy arrays leave the operators to us
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise StateError(f"{self} is an operator, and no array of numbers", "expr.dense(q), or pp.function(expr)(q), has them")
+
     @cached_property
     def rows(self) -> Space:
         """The space it maps to."""

@@ -104,7 +104,7 @@ def check_square(a: Term, model: Model | None) -> None:
     if fits(rows, cols) and ONE not in (rows, cols):
         return
     raise StateError(
-        f"{_code(a)}.inv: {_code(a)} {_maps(rows, cols, model)}; only a square operator has an inverse",
+        f"({_code(a)}).inv: {_code(a)} {_maps(rows, cols, model)}; only a square operator has an inverse",
         "multiply it to a square one first, as in (J @ mass.inv @ J.T).inv",
     )
 
@@ -136,7 +136,7 @@ def common_robot(a: Any, sign: str, b: Any) -> Model | None:
     if a.model == b.model:
         return a.model
     raise StateError(
-        f"{a} {sign} {b}: the left side belongs to robot {a.model.name!r}, the right side to {b.model.name!r}",
+        f"({a}) {sign} ({b}): the left side belongs to robot {a.model.name!r}, the right side to {b.model.name!r}",
         "write both with the operators of one robot",
     )
 

@@ -16,6 +16,7 @@ from psiphi.control.task_space import are_rotations
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Pose
+from psiphi.model.posing import pose
 from psiphi.model.states import check_loops
 from psiphi.reaching.tasks import SLIDE, TURN, Wish
 from psiphi.wording import nearest, shown
@@ -107,7 +108,7 @@ def _placed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
     name = robot.frame(frame).name
     what = f"the target of {shown(name)}"
     if isinstance(value, Pose):
-        value = value.matrix
+        value = pose(what, value).matrix
     array, fault = read(value, None)
     if fault:
         raise StateError(f"{what} {fault}", FORM)

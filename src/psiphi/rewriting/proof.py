@@ -63,9 +63,9 @@ def prove(lhs: Any, rhs: Any, budget: float = SECONDS, *, where: Any = ()) -> De
     rhs = lhs * 0 if isinstance(rhs, Real) and rhs == 0 and isinstance(lhs, Expression) else rhs
     for side in (lhs, rhs):
         if not isinstance(side, Expression):
-            raise (
-                foreign(lhs, "=", rhs) if isinstance(lhs, Expression) else StateError(f"{side!r} is not an operator expression")
-            )
+            if isinstance(lhs, Expression):
+                raise foreign(lhs, "=", rhs)
+            raise StateError(f"{shown(side)} is not an operator expression", "write it with s = robot.operators")
     model = common_robot(lhs, "=", rhs)
     check_sum(lhs.term, rhs.term, model, "=")
     lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)

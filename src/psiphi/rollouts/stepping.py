@@ -26,6 +26,7 @@ from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.functions.guard import TINY
 from psiphi.functions.robot import Robot
 from psiphi.model.model import Model
+from psiphi.model.states import check_order
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
@@ -161,6 +162,7 @@ def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray
         array, fault = read(given, (size,))
         if fault:
             raise StateError(f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front")
+        check_order(model, f"{of}: {name}", given, "q" if name == "q" else "v")
         arrays.append(array if array.dtype == SINGLE else array.astype(float, copy=False))
     return arrays
 

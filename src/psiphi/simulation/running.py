@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.control.field import Field
+from psiphi.control.losses import Losses
 from psiphi.control.plant import Plant
 from psiphi.errors import Error
 from psiphi.motion.record import Record
@@ -63,6 +64,7 @@ class Task:
         lossy = not field.losses.none or self.limits == "block"
         known = {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
         known |= {"in Python": self.why} if self.why else {}
+        known |= {"left out": left} if (left := _left_out(self.plant, field.losses)) else {}
         if self.plant.idle:
             slices = {name: self.plant.robot.joint(name).v_slice for name in self.plant.idle}
             known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
@@ -71,6 +73,16 @@ class Task:
             known["implicit"] = {"joints": field.losses.words(self.plant.robot), "order": ORDER[self.method]}
             known["implicit"] |= {"springs": springs} if springs else {}
         return known
+
+
+def _left_out(plant: Plant, losses: Losses) -> list[str]:
+    """What the robot's description has and this motion does not, each with the word that lets it act."""
+    robot, acting = plant.robot, {*losses.acting, *losses.springs.acting, *losses.asked}
+    ties = robot.loops or robot.gears or robot.mimics
+    left = ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_plain and ties else []
+    own = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
+    idle = [word for word, name in own.items() if getattr(robot, name).any() and name not in acting]
+    return [*left, *(f"{word} ({word}=True)" for word in idle)]
 
 
 class Run:

@@ -10,7 +10,7 @@ import numpy as np
 from psiphi.arguments import batch_axes, not_negative, positive, real, whole
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
-from psiphi.model.states import check_states
+from psiphi.model.states import check_order, check_states
 from psiphi.runtime.memory import free_memory
 from psiphi.sweeps.program import Argument
 
@@ -23,8 +23,12 @@ ROUNDING = 1e-9  # how far duration / dt may be from a whole number
 
 def initial_state(plant: Plant, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarray]:
     """Copies (*batch, nq), (*batch, nv) of the initial state: finite, with unit quaternions."""
-    q = real("q0", q0, (plant.nq,), f"give nq = {plant.nq} numbers; robot.neutral() shows a q")
+    named = isinstance(q0, str) and q0 in plant.robot.postures
+    remedy = f"give robot.postures[{q0!r}]" if named else f"give nq = {plant.nq} numbers; robot.neutral() shows a q"
+    q = real("q0", q0, (plant.nq,), remedy)
     v = np.zeros(plant.nv) if v0 is None else real("v0", v0, (plant.nv,), f"give nv = {plant.nv} numbers")
+    check_order(plant.robot, "q0", q0, "q")
+    check_order(plant.robot, "v0", v0, "v")
     given = zip(("q0", "v0", "the parameters"), (q, v, *parameters_of(plant.robot)), strict=False)
     batch = batch_axes("", {name: x.shape[:-1] for name, x in given})
     arguments = (Argument("q0", (plant.nq,), "q"), Argument("v0", (plant.nv,), "v"))

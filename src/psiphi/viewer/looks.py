@@ -17,7 +17,7 @@ from psiphi.viewer.drawing import bending, drawn, roots
 from psiphi.viewer.mesh_files import read_mesh, readable
 from psiphi.viewer.meshes import Mesh
 from psiphi.viewer.pieces import PALETTE, Piece, hex_color
-from psiphi.wording import shown
+from psiphi.wording import shown, some
 
 TRIANGLES, LATER = 4_000_000, "this one and the next are left out: reduce them, or view without meshes"
 SOLIDS = ("box", "cylinder", "capsule", "sphere")
@@ -31,8 +31,7 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
     given = getattr(model, "shapes", ()) if shapes is None else _listed(shapes)
     out, notes = _pieces(model, chosen(given, meshes), meshes)
     if meshes and (gone := absent(given)):
-        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-        notes.append(f"no mesh could be read from {shown(gone[0])}{more}: simple shapes stand in")
+        notes.append(f"no mesh could be read from {some([shown(file) for file in gone], 1)}: simple shapes stand in")
     tree, clad = roots(model), {piece.body for piece in out}
     bare = set(tree) - {tree[body] for body in clad if body != WORLD}
     wanted = {frame.body for shape in given if (frame := _frame(model, shape.link))}  # had a shape, but none could be drawn

@@ -16,6 +16,8 @@ from psiphi.viewer.poses import link_poses, track
 
 GUESSES = 8  # random starts from which a closed chain is assembled
 SEVERAL = 12  # most curves of a plot
+RATE = 30.0  # configurations a second, where no times are given
+SECONDS = 1.6  # of a swing
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ def of_configurations(model: Model, q=None, t=None) -> Recording:
     if q.ndim not in (1, 2) or q.shape[-1] != model.nq:
         raise StateError(f"q has the shape {q.shape}, expected (times, {model.nq})", "give one configuration, or one a time")
     q = np.atleast_2d(q)
-    t = np.arange(len(q)) / 30.0 if t is None else real("t", t, (), "give one time for each configuration")
+    t = np.arange(len(q)) / RATE if t is None else real("t", t, (), "give one time for each configuration")
     if t.shape != (len(q),):
         raise StateError(f"t has the shape {t.shape}, expected ({len(q)},)", "give one time for each configuration")
     if not (np.diff(t) > 0.0).all() or not np.isfinite(t).all():
@@ -77,13 +79,10 @@ def _finite(motion: Recording) -> Recording:
     return motion if good.all() else motion[good]
 
 
-SECONDS = 1.6  # of a swing
-
-
-def tour(model: Model, rate: float = 30.0) -> tuple[np.ndarray, np.ndarray]:
+def tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Every degree of freedom swings once, one after the other, within its limits."""
     home = resting(model)
-    n = max(2, int(SECONDS * rate))
+    n = int(SECONDS * RATE)
     swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
     for joint in [j for j in model.joints if j.kind != "free"][:40] or list(model.joints)[:1]:
         for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
@@ -91,7 +90,7 @@ def tour(model: Model, rate: float = 30.0) -> tuple[np.ndarray, np.ndarray]:
             v[:, i] = swing * _swing(joint, slides, home)
             qs.append(model.integrate(home, v) if model.embedding is None else _led(model, home, v))
     q = np.concatenate([*qs, home[None]]) if qs else home[None]
-    return np.arange(len(q)) / rate, q
+    return np.arange(len(q)) / RATE, q
 
 
 def _led(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -138,8 +138,7 @@ def _grid(knots: np.ndarray, number: int) -> np.ndarray:
 def _fast(b: Bounds) -> np.ndarray:
     """ds/dt of the fastest motions."""
     lead, points = b.s.shape[:-1], b.s.shape[-1]
-    rows = [x.reshape(-1, points, *x.shape[len(lead) + 1 :]) for x in (b.s, b.cap, b.alpha, b.beta, b.gamma)]
-    x, sound = fastest(Bounds(*rows))
+    x, sound = fastest(Bounds(*(x.reshape(-1, *x.shape[len(lead) :]) for x in vars(b).values())))
     if not sound.all():
         cause = f"path: {np.count_nonzero(~sound)} of {len(sound)} paths cannot be run within the limits"
         raise StateError(cause, "give more torque or acceleration, or more points")

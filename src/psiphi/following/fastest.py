@@ -34,7 +34,7 @@ HUGE = 1e100  # where there is no bound on x
 NEWTON = 30  # steps, at most; each passes at least one corner
 BEGIN, END = ("alpha", "beta", "gamma"), ("alpha_next", "beta_next", "gamma_next")  # rows of both ends of a step
 SLACK = 1e-6  # of a bound: more is no solution
-SPEEDING = 1.008  # of the square of a speed's limit, between two points
+SPEEDING = 1.02  # of the square of a speed's limit, between two points
 FEW, MANY = np.array([0.3, 0.6, 0.85]), np.arange(1, 16) / 16.0  # places within a step at which speeds are looked at
 
 

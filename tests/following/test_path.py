@@ -251,3 +251,14 @@ def test_a_turn_too_far_is_refused():
     curve = BentCurve(cubic(np.array([0.0, 1.0]), np.array([[0, 0, 0, 1.0], [0, 0.1, 0, -1.0]])), robot.manifold)
     with pytest.raises(pp.Error, match="half a turn"):
         check_turns(robot, curve, np.linspace(0.0, 1.0, 50))
+
+
+def test_a_batch_of_robots_has_no_one_path():
+    """As many sets of parameters as a path has points: each point would be another robot's."""
+    light = pp.load("ur5").free("inertia", links="wrist_3_link")
+    postures = [[0, -1, 1, 0, 1, 0], [1, -1.5, 1, 0, 1, 0]]
+    assert pp.path(light.at(light.parameters()), postures, acceleration=10.0).s.shape == (201,)
+    many = light.at(light.randomised(201, seed=0))
+    for call in (lambda: pp.path(many, postures, acceleration=10.0), lambda: pp.reach(many, {"tool": (0.3, 0.3, 0.4)})):
+        with pytest.raises(pp.StateError, match=r"parameters of shape \(201, 10\), expected one set"):
+            call()

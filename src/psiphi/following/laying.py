@@ -15,6 +15,7 @@ from psiphi.following.fastest import fastest
 from psiphi.following.splines import cubic, quintic
 from psiphi.following.through_poses import through_poses
 from psiphi.following.timed_path import TimedPath
+from psiphi.functions.free import check_one
 from psiphi.functions.robot import Robot
 from psiphi.wording import listed
 
@@ -54,6 +55,7 @@ def path(
     (True, [1.0, -1.0, 0.5, 0.5, 1.0, 0.0])
     """
     check_robot("path", robot, Robot)
+    check_one("path", robot)
     if not robot.nv:
         raise StateError(f"path: {robot.name} has no joints", "give a robot that moves")
     if robot.embedding is not None and not robot.manifold.is_flat:

@@ -11,6 +11,7 @@ from psiphi.arguments import batch_axes, flag, positive, whole
 from psiphi.closed import System
 from psiphi.closed.closing import close
 from psiphi.errors import StateError
+from psiphi.functions.free import check_one
 from psiphi.functions.robot import Robot
 from psiphi.reaching import asking
 from psiphi.reaching.hunting import Hunt, problem
@@ -93,6 +94,8 @@ def reach(
     limits, distinct = flag("limits", limits), flag("distinct", distinct)
     system = robot if isinstance(robot, System) else None
     robot = asking.robot_of(system.robot if system else robot)
+    if system is None:
+        check_one("reach", robot)
     wanted = asking.goals(robot, targets, directions, center_of_mass, weights, not (system and system.nc))
     alone = system is not None and not wanted and posture is None and not distinct
     asked = asking.ordered(wanted, order, asking.ties(system) if system and not alone else [])

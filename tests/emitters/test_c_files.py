@@ -200,7 +200,19 @@ def test_casadi_has_matrices_by_columns_and_says_where_there_is_no_jacobian(cc, 
     assert np.abs(slope.swapaxes(0, 1) - robot.function("jacobian", ("tool",)).jacobian()(q)).max() < 1e-14
     assert cli.main(["emit", "g1", "gravity", "--target", "casadi"]) == 0
     out = capsys.readouterr()
-    assert "quaternions" in out.err and "jac_gravity" not in out.out
+    assert "'root_joint' is no vector" in out.err and "jac_gravity" not in out.out
+
+
+def test_casadi_has_no_jacobian_where_rates_are_not_those_of_q(tmp_path, capsys):
+    """A planar joint's q and v are three numbers each, and v is in body axes: the tangent's Jacobian is not CasADi's."""
+    (tmp_path / "cart.urdf").write_text(
+        """<robot name="cart"><link name="ground"/><link name="cart"><inertial><mass value="1"/>
+        <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="glide" type="planar"><parent link="ground"/><child link="cart"/><axis xyz="0 1 0"/></joint></robot>"""
+    )
+    assert cli.main(["emit", str(tmp_path / "cart.urdf"), "potential_energy", "--target", "casadi"]) == 0
+    out = capsys.readouterr()
+    assert "'glide' is no vector" in out.err and "jac_potential_energy" not in out.out
 
 
 @pytest.mark.parametrize(

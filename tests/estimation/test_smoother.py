@@ -197,3 +197,29 @@ def test_data_of_the_wrong_shape_are_refused():
         smoother([np.zeros((2, 1)), np.zeros((3, 1))])
     with pytest.raises(pp.StateError, match=r"finite.*not measured: model.seen"):
         smoother([np.zeros(1), np.array([np.nan])])
+
+
+@pytest.mark.parametrize("vague", [1e4, 1e8, 1e12])
+def test_what_a_vague_beginning_leaves_unknown(vague):
+    """Smoothed covariances beside the inverse of the whole information matrix, which knows no filter."""
+    count, step, Q, R = 30, np.array([[1.0, 0.1], [0.0, 1.0]]), 0.01 * np.eye(2), 0.5
+    first = [vague * np.eye(2), *[Q] * (count - 1)]
+    smoother = Smoother(sequence([step] * (count - 1), first, [np.eye(1, 2)] * count, [[R]] * count), compiled=False)
+    information = np.zeros((2 * count, 2 * count))
+    information[:2, :2] = np.eye(2) / vague
+    for t in range(count - 1):
+        both, change = slice(2 * t, 2 * t + 4), np.hstack([-step, np.eye(2)])
+        information[both, both] += change.T @ np.linalg.inv(Q) @ change
+    information[::2, ::2] += np.eye(count) / R
+    want = np.linalg.inv(information)
+    for t in range(count):
+        own = slice(2 * t, 2 * t + 2)
+        assert np.allclose(smoother.smoothed_covariance[count - 1 - t], want[own, own], rtol=1e-4), t
+
+
+def test_siblings_tell_of_each_other():
+    """Two vague states whose sum is measured well: one is known as well as the other was beforehand."""
+    vague, known = Stage(0, np.eye(1), [[1e10]], np.zeros((0, 1))), Stage(0, np.eye(1), [[0.3]], np.zeros((0, 1)))
+    tree = LinearTree([Stage(-1, np.zeros((0, 1)), [[0.1]], np.eye(1), [0.1]), vague, known, known])
+    found = [S.item() for S in Smoother(tree, compiled=False).smoothed_covariance]
+    assert np.allclose(found, [0.1, 0.8, 0.3, 0.3], rtol=1e-6)

@@ -43,6 +43,17 @@ def test_one_mass_up_and_down():
     assert limited(-1.0)[0] == [0.0] and limited(1e3)[0] == [height] and not limited(1e3)[1].any()
 
 
+@pytest.mark.parametrize("acceleration", [1e2, 1e3, 1e4])
+@pytest.mark.parametrize("through", [(0.0, 1.0, 0.0), (0.0, 1.0, 0.2, 0.9), (0.0, 1.0, 0.999)])
+def test_speeds_are_kept_where_a_curve_turns_back(through, acceleration):
+    """Between two points, where ds/dt may be large because q' is nearly zero; and the speed is used all the same."""
+    way = pp.path(lift(), np.array(through)[:, None], speed=1.0, acceleration=acceleration, torque=np.inf)
+    _, v, a = way(np.linspace(0.0, way.duration, 50_000))
+    assert np.abs(v).max() < 1.0101 and np.abs(a).max() < 1.001 * acceleration
+    length = np.abs(np.diff(way.curve(way.s)[0][:, 0])).sum()
+    assert way.duration < 1.05 * length + 0.1
+
+
 def test_minimum_jerk_of_two_postures():
     """q = L (10 x^3 - 15 x^4 + 6 x^5): the largest speed is 15/8 L/T, the largest acceleration 10/sqrt(3) L/T^2."""
     by_speed = pp.path(lift(), [[0.0], [3.0]], kind="smooth", speed=1.5, torque=np.inf, acceleration=1e6, points=1000)
@@ -240,3 +251,14 @@ def test_a_turn_too_far_is_refused():
     curve = BentCurve(cubic(np.array([0.0, 1.0]), np.array([[0, 0, 0, 1.0], [0, 0.1, 0, -1.0]])), robot.manifold)
     with pytest.raises(pp.Error, match="half a turn"):
         check_turns(robot, curve, np.linspace(0.0, 1.0, 50))
+
+
+def test_a_batch_of_robots_has_no_one_path():
+    """As many sets of parameters as a path has points: each point would be another robot's."""
+    light = pp.load("ur5").free("inertia", links="wrist_3_link")
+    postures = [[0, -1, 1, 0, 1, 0], [1, -1.5, 1, 0, 1, 0]]
+    assert pp.path(light.at(light.parameters()), postures, acceleration=10.0).s.shape == (201,)
+    many = light.at(light.randomised(201, seed=0))
+    for call in (lambda: pp.path(many, postures, acceleration=10.0), lambda: pp.reach(many, {"tool": (0.3, 0.3, 0.4)})):
+        with pytest.raises(pp.StateError, match=r"parameters of shape \(201, 10\), expected one set"):
+            call()

@@ -151,6 +151,18 @@ def test_steps_rollouts_and_simulations_take_them():
     close((motions[0].q, motions[0].tau), (motions[1].q, motions[1].tau), 1e-12)
 
 
+def test_random_numbers_of_points():
+    """A mass without extent, at its link's origin or off it: there is nothing to shear, and its mass and its place differ."""
+    for com in ((0.0, 0.0, 0.0), (0.3, 0.0, 0.0)):
+        b = pp.Builder("point")
+        b.body("cabin", mass=2.0, com=com)
+        b.joint("rail", "prismatic", parent="world", child="cabin", axis=(0, 0, 1))
+        light = pp.Robot.of(b.build()).free("inertia")
+        p = light.randomised(5, seed=0)
+        assert (light.consistent(p) == p).all() and np.ptp(p[:, 0]) > 0.1, "bodies that can be"
+        assert np.allclose(light.forward_dynamics([0.0], [0.0], [4.0], parameters=p)[:, 0], 4.0 / p[:, 0] - 9.81)
+
+
 def test_helpers_make_parameters_that_bodies_can_have():
     robot = pp.load("ur5")
     light, own = robot.free("inertia", links="wrist_3_link"), pp.load("ur5").bodies[-1]

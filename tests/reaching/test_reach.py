@@ -1,5 +1,7 @@
 """`pp.reach`: every solution looked at by Pinocchio, limits, nearest places in closed form, all solutions of an arm."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -134,6 +136,37 @@ def test_a_limit_on_one_side():
     wanted = arm.frame_pose([0.4, 1.1], "tip")[:3, 3]
     found = pp.reach(arm, {"tip": wanted}, near=[1.0, 0.0])
     np.testing.assert_allclose(found.q, [0.4, 1.1], atol=1e-6)  # the other elbow is below its limit
+
+
+def lifted(kind: str = "revolute", **limits: Any) -> pp.Robot:
+    """A slide whose limits do not hold zero, on a joint of some kind."""
+    b = pp.Builder("lifted")
+    b.body("turret", mass=1.0, inertia=np.eye(3))
+    b.joint("turn", kind, parent="world", child="turret", axis=(0, 0, 1), **limits)
+    b.body("mast", mass=1.0, inertia=np.eye(3))
+    b.joint("lift", "prismatic", parent="turret", child="mast", axis=(0, 0, 1), lower=0.5, upper=1.0)
+    b.frame("tip", "mast", xyz=(0.2, 0, 0))
+    return b.build()
+
+
+def test_joints_that_no_target_feels_keep_their_limits():
+    robot = lifted()
+    T = robot.frame_pose([0.3, 0.7], "tip")
+    for near, lift in ((None, 0.5), ([0.0, 0.6], 0.6), ([0.0, 5.0], 1.0)):
+        for wanted in ({"targets": {"tip": T}, "weights": {"tip": (1, 0)}}, {"directions": {"tip": ((1, 0, 0), T[:3, 0])}}):
+            np.testing.assert_allclose(pp.reach(robot, near=near, **wanted).q, [0.3, lift], atol=1e-6)
+    still = pp.reach(robot, {"tip": T}, weights={"tip": (1, 0)}, moving=["turn"], near=[0.0, 5.0])
+    assert still.q[1] == 5.0, "what may not move stays where near has it"
+
+
+def test_limits_of_joints_whose_q_is_no_vector_are_refused():
+    robot = lifted("planar", lower=(-0.1, -0.1, -np.inf), upper=(0.1, 0.1, np.inf))
+    with pytest.raises(pp.StateError, match="limits of the planar joint 'turn' are not kept"):
+        pp.reach(robot, {"tip": (1.0, 0.5, 0.7)})
+    assert pp.reach(robot, {"tip": (1.0, 0.5, 0.7)}, limits=False).converged
+    assert pp.reach(robot, {"tip": (0.2, 0.0, 0.7)}, moving=["lift"]).converged
+    with pytest.raises(pp.StateError, match="does not hold turn, a planar joint"):
+        pp.simulate(robot, [0.0, 0.0, 0.0, 0.6], duration=0.01, limits="block")
 
 
 def test_all_solutions_of_a_puma():

@@ -143,8 +143,9 @@ def code(robot, function, args: argparse.Namespace) -> str:
 
 def slopes_of(robot, function) -> tuple[Any, str]:
     """The code of all Jacobians, or why there is none: CasADi's are by the numbers of q, psiphi's by its tangent."""
-    if robot.quaternions:
-        return None, "q holds quaternions, and psiphi differentiates by tangent vectors"
+    if not robot.manifold.is_flat:
+        bent = ", ".join(repr(joint.name) for joint in robot.manifold.bent)
+        return None, f"q of {bent} is no vector of its rates, and psiphi differentiates by tangent vectors"
     try:
         return function.jacobian().source.code, ""
     except Error as error:

@@ -33,9 +33,9 @@ class Stops:
             raise StateError('limits="block" is for robots alone', 'use limits="stop" or "record" with closed chains')
         for joint in system.manifold.bent:
             ends = lower[joint.q_slice], upper[joint.q_slice]
-            if joint.kind == "compound" and np.isfinite(ends).any():
-                cause = f'limits="block" does not hold {joint.name}, which move together'
-                raise StateError(cause, 'use limits="stop" or "record"')
+            if np.isfinite(ends).any():
+                why = "which move together" if joint.kind == "compound" else f"a {joint.kind} joint"
+                raise StateError(f'limits="block" does not hold {joint.name}, {why}', 'use limits="stop" or "record"')
         q, v = system.manifold.flat
         finite = np.isfinite(lower[q]) | np.isfinite(upper[q])
         self.robot, self.q, self.v = system.robot, q[finite], v[finite]

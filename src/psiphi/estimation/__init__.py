@@ -2,9 +2,9 @@
 
 Comes in: a linear Gaussian chain or tree, or a robot at a state. Goes out: predicted, filtered and smoothed states with their
 covariances. Read `linear.py` first (what a model is), then `smoothing.py` (the operator expressions, which are those of forward
-dynamics), `covariances.py` (what is known before there are data, and which models are refused), `smoother.py` (the door) and
-`analogue.py` (the bridge); `swept.py` is what the sweeps see of a tree, `looped.py` makes code of it. `sub_chains.py`:
-sub-chains as they are seen from their ends.
+dynamics), `covariances.py` (what is known before there are data, and which models are refused), `remaining.py` (what is left
+unknown after them), `smoother.py` (the door) and `analogue.py` (the bridge); `swept.py` is what the sweeps see of a tree,
+`looped.py` makes code of it. `sub_chains.py`: sub-chains as they are seen from their ends.
 """
 
 from psiphi.estimation.analogue import Analogue, of

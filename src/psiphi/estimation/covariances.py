@@ -1,7 +1,7 @@
 """What a model says before there are data: covariances and gains, one sweep inward, one outward, on any scalars.
 
     P-(k) = M + sum phi P+ phi*,   D = H P- H* + R,   G = P- H* D^-1,   P+ = (I - G H) P- (I - G H)* + G R G*     inward
-    Lam+(k) = phi* Lam-(p) phi,    Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H,   S = P+ - P+ Lam+ P+            outward
+    Lam+(k) = phi* Lam-(p) phi,    Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H                                   outward
 
 An output that follows from others without noise has no innovation: D is singular, and what floating point finds there is
 rounding. So rounding is carried along: U(k) bounds what it has put into P-(k), in units of one rounding, and travels inward as
@@ -57,7 +57,7 @@ def condition(site: Site) -> None:
     moved = [dot(list(map(_size, T[r])), spread) + dot(G[r], roots) for r in range(n)]
     inner = [spread[r] + dot(G[r], felt) for r in range(n)]
     U_plus = U.seen_by(T).plus_diagonal([n * (x * x + EPSILON * (y * y)) for x, y in zip(moved, inner, strict=True)])
-    site.keep(P=P, P_plus=P_plus, T=T, gain=known)
+    site.keep(P=P, T=T, gain=known)
     site.write_part("gains", "gains", [*flat(known.G), *flat(L), *d_inv, *P_plus.flat])
     site.keep(innovations=_innovations(H, known.D, L, d_inv, U))
     if site.link.above:
@@ -68,21 +68,19 @@ def condition(site: Site) -> None:
 
 
 def smooth(site: Site) -> None:
-    """Base to tip: the co-state's covariance on both sides of the outputs, and the smoothed state's."""
+    """Base to tip: the co-state's covariance on both sides of the outputs. The smoothed state's: `remaining.py`."""
     n, m, kept = site.link.size, site.link.width, site.kept
     inside = Symmetric([[0.0] * n for _ in range(n)])
     if site.link.above:
         inside = site.parent["Lam"].seen_by(small.transpose(site.path[0].phi))
-    H, T, known, P_plus = site.H, kept["T"], kept["gain"], kept["P_plus"]
+    H, T, known = site.H, kept["T"], kept["gain"]
     weighted = small.transpose([known.solve([row[c] for row in H]) for c in range(n)])  # D^-1 H
     measured = Symmetric.of(n, lambda r, c: dot([row[r] for row in H], [row[c] for row in weighted]))
     columns = [known.solve(_unit(m, i)) for i in range(m)]
     weights = inside.seen_by(small.transpose(known.G)) + Symmetric.of(m, lambda r, c: columns[c][r])
-    lost = inside.seen_by(P_plus.rows)
-    S = Symmetric.of(n, lambda r, c: P_plus.rows[r][c] - lost.rows[r][c])
     site.keep(Lam=inside.seen_by(small.transpose(T)) + measured)
     D, (variances, origins) = known.D, kept["innovations"]
-    site.write_part("more", "more", [*kept["P"].flat, *S.flat, *inside.flat, *flat(D), *weights.flat, *variances, *origins])
+    site.write_part("more", "more", [*kept["P"].flat, *inside.flat, *flat(D), *weights.flat, *variances, *origins])
 
 
 def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
@@ -117,7 +115,6 @@ class Known:
     P_plus: np.ndarray
     D: np.ndarray
     G: np.ndarray
-    unrounded: np.ndarray  # the smoothed covariance, with whatever rounding left in it
     inside: np.ndarray  # Lam+, the covariance of the co-states on the inner side
     weights: np.ndarray  # c = D^-1 + G* Lam+ G: the covariance of the multipliers, S2 (10.3)
     variances: np.ndarray  # of the outputs, each less its best guess from those before it
@@ -130,9 +127,9 @@ def read_known(shape: TreeShape, gains: np.ndarray, more: np.ndarray) -> list[Kn
     for link, first, second in zip(shape.links, shape.parts(gains, "gains"), shape.parts(more, "more"), strict=True):
         n, m = link.size, link.width
         G, _, _, P_plus = cut(first, n * m, m * m, m, n * n)
-        P, S, Lam, D, C, variances, origins = cut(second, n * n, n * n, n * n, m * m, m * m, m, m)
-        P, P_plus, S, Lam = (_matrix(x, n) for x in (P, P_plus, S, Lam))
-        found.append(Known(P, P_plus, _matrix(D, m), _matrix(G, m), S, Lam, _matrix(C, m), variances, origins))
+        P, Lam, D, C, variances, origins = cut(second, n * n, n * n, m * m, m * m, m, m)
+        P, P_plus, Lam = (_matrix(x, n) for x in (P, P_plus, Lam))
+        found.append(Known(P, P_plus, _matrix(D, m), _matrix(G, m), Lam, _matrix(C, m), variances, origins))
     for k in reversed(range(len(found))):  # tips first: what is inboard of a singular stage is no news
         _check(k, found[k])
     return found
@@ -166,14 +163,3 @@ def _check(k: int, known: Known) -> None:
 def element_of(lead: tuple[int, ...], at: int) -> str:
     """Which element of a batch, in words; nothing where there is no batch."""
     return f" of batch element {[int(i) for i in np.unravel_index(at, lead)]}" if lead else ""
-
-
-def positive(S: np.ndarray) -> np.ndarray:
-    """A covariance (..., n, n) without the negative variances that rounding leaves where a state is all but known."""
-    variances = np.diagonal(S, axis1=-2, axis2=-1)
-    known = variances <= 0.0
-    S = np.where(known[..., :, None] | known[..., None, :], 0.0, S)
-    scale = np.where(known, 1.0, np.sqrt(np.maximum(variances, 0.0)))
-    values, vectors = np.linalg.eigh(S / (scale[..., :, None] * scale[..., None, :]))
-    half = scale[..., :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
-    return np.where((values[..., :1] < 0.0)[..., None], half @ half.swapaxes(-1, -2), S)

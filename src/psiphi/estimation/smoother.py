@@ -10,9 +10,10 @@ import numpy as np
 
 from psiphi.arguments import batch_axes, flag, read
 from psiphi.errors import ModelError, StateError
-from psiphi.estimation.covariances import Known, element_of, positive, read_known
+from psiphi.estimation.covariances import Known, element_of, read_known
 from psiphi.estimation.linear import LinearTree, listed
 from psiphi.estimation.looped import run
+from psiphi.estimation.remaining import smoothed_covariances
 from psiphi.estimation.smoothing import smoother_equations
 from psiphi.wording import shown
 
@@ -70,7 +71,7 @@ class Smoother:
     @cached_property
     def smoothed_covariance(self) -> list[np.ndarray]:
         """S of each stage: what is unknown of its states when all outputs are known."""
-        return [positive(known.unrounded) for known in self._known]
+        return smoothed_covariances(self.model, self.filtered_covariance)
 
     @property
     def costate_covariance(self) -> list[np.ndarray]:

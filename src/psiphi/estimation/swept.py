@@ -135,7 +135,7 @@ PLACES = {  # what belongs to a stage of n states and m outputs below p states, 
     "x": lambda n, m, p: n,
     "own": lambda n, m, p: n * n + m,  # M, R
     "gains": lambda n, m, p: n * m + m * m + m + n * n,  # G, L and 1/d of D = L d L*, P+
-    "more": lambda n, m, p: 3 * n * n + 2 * m * m + 2 * m,  # P-, S, Lam+, D, C, variances of innovations, their origins
+    "more": lambda n, m, p: 2 * n * n + 2 * m * m + 2 * m,  # P-, Lam+, D, C, variances of innovations, their origins
 }
 
 

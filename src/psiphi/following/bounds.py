@@ -29,10 +29,13 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """At points s (..., N) of curves: x <= cap, and |alpha u + beta x + gamma| <= 1 in every row (..., N, rows)."""
+    """At points s (..., N) of curves: x <= cap, and |alpha u + beta x + gamma| <= 1 in every row (..., N, rows). `pace` and
+    `bend` (..., N, nv) are q' and q'' in units of the speeds' limits: pace^2 x <= 1 is the cap, and more (`fastest.py`)."""
 
     s: np.ndarray
     cap: np.ndarray
+    pace: np.ndarray
+    bend: np.ndarray
     alpha: np.ndarray
     beta: np.ndarray
     gamma: np.ndarray
@@ -41,8 +44,6 @@ class Bounds:
 def bounds(robot: Robot, curve: Spline | BentCurve, s: np.ndarray, limits: Limits) -> Bounds:
     """The rows of a robot's limits at points of a curve; a curve on which it cannot stand still is refused."""
     q, first, second = curve(s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cap = (limits.speed / np.abs(first)).min(axis=-1) ** 2
     parts = []  # where a limit is infinite, a row of zeros
     if np.isfinite(limits.acceleration).any():
         parts.append(((first, second, None), 1.0 / limits.acceleration))
@@ -56,7 +57,10 @@ def bounds(robot: Robot, curve: Spline | BentCurve, s: np.ndarray, limits: Limit
         for out, row in zip(table[..., k, :], rows, strict=True):
             if row is not None:
                 np.multiply(row, share, out=out)
-    return Bounds(s, cap, *table.reshape(3, *s.shape, -1))
+    pace, bend = first / limits.speed, second / limits.speed
+    with np.errstate(divide="ignore"):
+        cap = 1.0 / np.square(pace).max(axis=-1)
+    return Bounds(s, cap, pace, bend, *table.reshape(3, *s.shape, -1))
 
 
 def _standing(robot: Robot, still: np.ndarray, torque: np.ndarray) -> None:

@@ -3,15 +3,16 @@
     end to begin    K_i: the largest x from which some u keeps the bounds, and 0 <= x + 2 (s_i+1 - s_i) u <= K_i+1
     begin to end    x_i+1 = x_i + 2 (s_i+1 - s_i) u with the largest u that keeps the bounds and x_i+1 <= K_i+1
 
-Between two points u is constant, x = s.^2 changes linearly, and the bounds are kept at both. A row says l(x) <= u <= h(x), both
-linear; the least h less the largest l is concave in x and positive at 0, where the robot can stand still: Newton's steps from
-the right find its zero. Both passes are rules on any scalars; a kernel runs them for as many curves as there are lanes, the
-loop over points compiled around them.
+Between two points u is constant, x = s.^2 changes linearly, and the bounds are kept at both; speeds between them, too. A row
+says l(x) <= u <= h(x), both linear; the least h less the largest l is concave in x and positive at 0, where the robot can stand
+still: Newton's steps from the right find its zero. Both passes are rules on any scalars; a kernel runs them for as many curves
+as there are lanes, the loop over points compiled around them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, reduce
 
 import numpy as np
@@ -33,6 +34,8 @@ HUGE = 1e100  # where there is no bound on x
 NEWTON = 30  # steps, at most; each passes at least one corner
 BEGIN, END = ("alpha", "beta", "gamma"), ("alpha_next", "beta_next", "gamma_next")  # rows of both ends of a step
 SLACK = 1e-6  # of a bound: more is no solution
+SPEEDING = 1.02  # of the square of a speed's limit, between two points
+FEW, MANY = np.array([0.3, 0.6, 0.85]), np.arange(1, 16) / 16.0  # places within a step at which speeds are looked at
 
 
 def _rows(ds, rows: dict) -> list[tuple]:
@@ -127,7 +130,44 @@ def _pass(name: str, count: int) -> StepLoop:
 
 
 def fastest(b: Bounds) -> tuple[np.ndarray, np.ndarray]:
-    """x (B, N) of the fastest motions from rest to rest, and whether there is one (B,); bounds have one batch axis."""
+    """x (B, N) of the fastest motions from rest to rest, and whether there is one (B,); bounds have one batch axis.
+
+    Where a speed is above its limit between two points, x at both is lowered by as much, and both passes run again: the
+    fastest motion is the largest x at every point, so nothing is faster than it was.
+    """
+    x, sound = _passes(b)
+    over = _over(b, x)
+    late = np.flatnonzero((over > SPEEDING).any(axis=-1))
+    if len(late):
+        again = replace(b, **{name: getattr(b, name)[late] for name in vars(b)})
+        none = np.ones((len(late), 1))
+        share = np.maximum(np.concatenate([none, over[late]], axis=-1), np.concatenate([over[late], none], axis=-1))
+        again = replace(again, cap=np.where(share > 1.0, np.minimum(again.cap, x[late] / np.maximum(share, 1.0)), again.cap))
+        x[late], sound[late] = _passes(again)
+    return x, sound
+
+
+def _over(b: Bounds, x: np.ndarray) -> np.ndarray:
+    """The most of pace^2 x <= 1 within each step, (B, N - 1): looked at in a few places, and where that is too much in many."""
+    ends = [each for y in (b.s, x, b.pace) for each in (y[:, :-1], y[:, 1:])] + [b.bend[:, :-1]]
+    found = _most(FEW, *ends)
+    above = found > 1.0 + 0.5 * (SPEEDING - 1.0)
+    found[above] = _most(MANY, *(y[above] for y in ends))
+    return found
+
+
+def _most(places: np.ndarray, s, s_next, x, x_next, pace, pace_next, bend) -> np.ndarray:
+    """The most of pace^2 x at `places` of steps (...): of pace the parabola with both its ends, and its slope at the first."""
+    slope = (s_next - s)[..., None] * bend
+    rest, most_used = pace_next - pace - slope, np.zeros(x.shape)
+    for place in places:
+        between = np.square(pace + place * (slope + place * rest)).max(axis=-1)
+        np.maximum(most_used, between * (x + place * (x_next - x)), out=most_used)
+    return most_used
+
+
+def _passes(b: Bounds) -> tuple[np.ndarray, np.ndarray]:
+    """Both passes; x at the points."""
     count, points = b.s.shape
     ds, cap = np.diff(b.s)[..., None], np.minimum(b.cap, HUGE)[..., None]
     K, x, used = (np.zeros((count, points, 1)) for _ in range(3))

@@ -15,6 +15,7 @@ from psiphi.following.fastest import fastest
 from psiphi.following.splines import cubic, quintic
 from psiphi.following.through_poses import through_poses
 from psiphi.following.timed_path import TimedPath
+from psiphi.functions.free import check_one
 from psiphi.functions.robot import Robot
 from psiphi.wording import listed
 
@@ -54,6 +55,7 @@ def path(
     (True, [1.0, -1.0, 0.5, 0.5, 1.0, 0.0])
     """
     check_robot("path", robot, Robot)
+    check_one("path", robot)
     if not robot.nv:
         raise StateError(f"path: {robot.name} has no joints", "give a robot that moves")
     if robot.embedding is not None and not robot.manifold.is_flat:
@@ -138,8 +140,7 @@ def _grid(knots: np.ndarray, number: int) -> np.ndarray:
 def _fast(b: Bounds) -> np.ndarray:
     """ds/dt of the fastest motions."""
     lead, points = b.s.shape[:-1], b.s.shape[-1]
-    rows = [x.reshape(-1, points, *x.shape[len(lead) + 1 :]) for x in (b.s, b.cap, b.alpha, b.beta, b.gamma)]
-    x, sound = fastest(Bounds(*rows))
+    x, sound = fastest(Bounds(*(x.reshape(-1, *x.shape[len(lead) :]) for x in vars(b).values())))
     if not sound.all():
         cause = f"path: {np.count_nonzero(~sound)} of {len(sound)} paths cannot be run within the limits"
         raise StateError(cause, "give more torque or acceleration, or more points")

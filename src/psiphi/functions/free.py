@@ -48,6 +48,13 @@ def free(robot: Robot, words: Sequence[Any], links: Any) -> FreeRobot:
     return FreeRobot(**own)
 
 
+def check_one(name: str, robot: Robot) -> None:
+    """Refuse a batch of robots where one is meant: sets of parameters would meet whatever axis is as long as theirs."""
+    if isinstance(robot, FreeRobot) and np.ndim(robot.given) > 1:
+        cause = f"{name}: {robot.name} has parameters of shape {np.shape(robot.given)}, expected one set"
+        raise StateError(cause, "give light.at(parameters[i]), one robot after the other")
+
+
 def taking(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method of a robot, with `parameters=`; `check=True` looks at these, too."""
 

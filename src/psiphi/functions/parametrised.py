@@ -172,9 +172,9 @@ def _random(freed: Freed, block: FreeBlock, lead: tuple[int, ...], width: float,
     radius = np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]) if S[3, 3] > 0.0 else 1.0
     if block.word == "com":
         return own + width * radius * rng.standard_normal((*lead, 3))
-    shear = 0.5 * width * rng.standard_normal((*lead, 4, 4)) * [1.0, 1.0, 1.0, radius]
-    shear[..., 3, :] /= [1.0, 1.0, 1.0, radius]
-    shear[..., 3, :3] = 0.0
+    share = np.ones((4, 4))  # shears, shifts of the extent (none of a point at the origin), and the mass's own
+    share[:3, 3], share[3, :3] = radius, 0.0
+    shear = 0.5 * width * rng.standard_normal((*lead, 4, 4)) * share
     A = np.eye(4) + shear
     return from_pseudo_inertia(A @ S @ np.swapaxes(A, -1, -2))
 

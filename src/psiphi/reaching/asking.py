@@ -15,6 +15,7 @@ from psiphi.compiler.passes import UNROLLED, is_large
 from psiphi.control.task_space import are_rotations
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
+from psiphi.model.compound_joints import COMPOUND
 from psiphi.model.model import Pose
 from psiphi.model.posing import pose
 from psiphi.model.states import check_loops
@@ -166,6 +167,17 @@ def moving_joints(robot: Robot, moving: Any) -> np.ndarray:
         out[:] = False
         out[robot.select(moving)] = True
     return out
+
+
+def check_limits(robot: Robot, moving: np.ndarray) -> None:
+    """Refuse limits that no step keeps: of the places of a joint whose rates are not those of its q, planar or free."""
+    ends = np.isfinite(robot.lower) | np.isfinite(robot.upper)
+    for joint in robot.manifold.bent:
+        if joint.kind != COMPOUND and ends[joint.q_slice].any() and moving[joint.v_slice].any():
+            raise StateError(
+                f"reach: limits of the {joint.kind} joint {joint.name!r} are not kept",
+                "give limits=False, leave it out of moving=, or make it of slides and hinges",
+            )
 
 
 def configuration(robot: Robot, name: str, given: Any) -> np.ndarray:

@@ -45,8 +45,9 @@ class Problem:
         ease = np.where(felt | (free & pulled), np.where(slides, length**2, 1.0), 0.0)
         flat = zip(*(x.tolist() for x in robot.manifold.flat), strict=True)
         ends = [(i, k, float(robot.lower[i]), float(robot.upper[i])) for i, k in flat] if limits else []
-        ends = [end for end in ends if np.isfinite(end[2:]).any() and ease[end[1]] > 0.0]
-        self.bounds = tuple((i, k, max(lower, -ENDLESS), min(upper, ENDLESS)) for i, k, lower, upper in ends)
+        ends = [end for end in ends if np.isfinite(end[2:]).any() and free[end[1]]]
+        self.within = tuple((i, k, max(lower, -ENDLESS), min(upper, ENDLESS)) for i, k, lower, upper in ends)
+        self.bounds = tuple(end for end in self.within if ease[end[1]] > 0.0)  # of those that are moved
         units = [j for j in robot.units if felt[j.v_slice].any() and (j.kind != COMPOUND or free[j.v_slice].all())]
         self.where = np.array([i for j in units for i in range(j.q_slice.start, j.q_slice.stop)], int)
         moved = [k for k, j in enumerate(robot.units) if j.kind == COMPOUND and (ease[j.v_slice] > 0.0).any()]
@@ -55,9 +56,9 @@ class Problem:
         self.library = StartLibrary(robot, tasks, self.where, self.inside(robot.neutral()), bool(free[feeling].all()))
 
     def inside(self, q: np.ndarray) -> np.ndarray:
-        """q with its coordinates within the bounds."""
+        """q with its coordinates within their limits: those that may move, whether a task feels them or not."""
         q = np.array(q)
-        for i, _, lower, upper in self.bounds:
+        for i, _, lower, upper in self.within:
             q[..., i] = np.clip(q[..., i], lower, upper)
         return q
 

@@ -11,6 +11,7 @@ from psiphi.arguments import batch_axes, flag, positive, whole
 from psiphi.closed import System
 from psiphi.closed.closing import close
 from psiphi.errors import StateError
+from psiphi.functions.free import check_one
 from psiphi.functions.robot import Robot
 from psiphi.reaching import asking
 from psiphi.reaching.hunting import Hunt, problem
@@ -65,7 +66,8 @@ def reach(
     """q with T_frame(q) = T_wanted of every frame: min_q sum w |e(q)|^2, e = [log(R_d R*); p_d - p], within the joint limits.
 
     `targets`     {frame: pose (..., 4, 4) or point (..., 3)}, any batch axes: one problem for each element
-    `near`        (..., nq): where to start; joints that no target feels stay there (or at `robot.neutral()`)
+    `near`        (..., nq): where to start; joints that no target feels stay there (or at `robot.neutral()`), or where their
+                  limits begin
     `directions`  {frame: (axis in the frame, direction (..., 3) in the world)}: that axis should look that way
     `center_of_mass`  (..., 3)
     `posture`     (..., nq): of all solutions one near to this
@@ -92,6 +94,8 @@ def reach(
     limits, distinct = flag("limits", limits), flag("distinct", distinct)
     system = robot if isinstance(robot, System) else None
     robot = asking.robot_of(system.robot if system else robot)
+    if system is None:
+        check_one("reach", robot)
     wanted = asking.goals(robot, targets, directions, center_of_mass, weights, not (system and system.nc))
     alone = system is not None and not wanted and posture is None and not distinct
     asked = asking.ordered(wanted, order, asking.ties(system) if system and not alone else [])
@@ -103,6 +107,8 @@ def reach(
     wishes = {f"{task.kind} of {task.frame or asking.MASS}": goal for task, goal in asked}
     lead = batch_axes("reach", {name: x.shape[:-1] for name, x in (wishes | given).items()})
     free = asking.moving_joints(robot, moving)
+    if limits:
+        asking.check_limits(robot, free)
     if system and alone:
         return loops_alone(system, given.get("near", robot.neutral()), free, tolerance, limits, starts)
     asking.check_size(robot)

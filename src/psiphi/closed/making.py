@@ -45,7 +45,7 @@ def grasp(
     `loops`, `mimic`, `passive` and `actuated` are those of `connect`: loops of the arms' own, and joints without motors; a body
     never has any.
     """
-    held = [_arm(i, arm) for i, arm in enumerate(several("arms", arms))]
+    name, held = reading.called("name", name), [_arm(i, arm) for i, arm in enumerate(several("arms", arms))]
     if not held:
         raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
     names = _names([model.name for model, _, _ in held])
@@ -63,7 +63,7 @@ def grasp(
     bases = [posing.pose(f"the base of arms[{i}]", base) for i, (_, base, _) in enumerate(held)]
     parts = [Part(model, base, own) for own, (model, _, _), base in zip(names, held, bases, strict=True)]
     parts.append(held_thing.part)
-    forest = join(parts, reading.called("name", name))
+    forest = join(parts, name)
     more = [reading.loop(i, loop, forest) for i, loop in enumerate(several("loops", loops))]
     grips.check_held(object, held_thing, contact_list, more)
     follows = _follows(forest) if flag("mimic", mimic) else []

@@ -81,7 +81,8 @@ def _left_out(plant: Plant, losses: Losses) -> list[str]:
     ties = robot.loops or robot.gears or robot.mimics
     left = ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_plain and ties else []
     own = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
-    idle = [word for word, name in own.items() if getattr(robot, name).any() and name not in acting]
+    there = {name for name in own.values() for joint in robot.joints if getattr(joint, name).any()}
+    idle = [word for word, name in own.items() if name in there and name not in acting]
     return [*left, *(f"{word} ({word}=True)" for word in idle)]
 
 

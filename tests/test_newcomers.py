@@ -201,6 +201,13 @@ def test_somebody_who_balances_a_pole():
         pp.simulate(robot, [0, 0.2], tau=lambda t, q, v: float(law(t, q, v)[0]), duration=0.01)
     motion = pp.simulate(robot, [0, 0.2], tau=law, passive="hinge", duration=4.0)
     assert abs(motion.final.q[1]) < 0.05 and not motion.tau[:, 1].any()
+    own = dict(q0=[0, 0.2], duration=0.1)  # a number is that of the only motor, and 0 that of every one
+    one = pp.simulate(robot, tau=lambda t, q, v: 3.0 * q[1] - v[0], passive="hinge", **own)
+    row = pp.simulate(robot, tau=lambda t, q, v: [3.0 * q[1] - v[0], 0.0], **own)
+    np.testing.assert_allclose(one.q, row.q, rtol=1e-12)
+    for compiled in (True, False):
+        still = pp.simulate(robot, tau=lambda t, q, v: 0.0, compiled=compiled, **own)
+        np.testing.assert_allclose(still.q, pp.simulate(robot, **own).q, rtol=1e-12, atol=1e-15)
 
 
 def test_what_newcomers_give():

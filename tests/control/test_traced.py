@@ -142,6 +142,16 @@ def test_powers_lists_and_absolute_values():
     assert np.allclose(law(0.5, np.stack([q, q]), np.stack([v, v])), law(0.5, q, v))
 
 
+@pytest.mark.parametrize("tau", [lambda t, q, v: [0.5, -0.1], lambda t, q, v: 0.0, lambda t, q, v: [np.sin(t), 0.0]])
+def test_laws_that_do_not_look_at_the_state(tau):
+    """One torque for all motions and samples."""
+    robot = pp.load("pelican")
+    for q in (np.zeros(2), np.zeros((3, 2))):
+        fast, slow = (pp.simulate(robot, q, tau=tau, duration=0.01, compiled=way) for way in (True, False))
+        assert fast.tau.shape == (*q.shape[:-1], 11, 2) and np.abs(fast.q - slow.q).max() < 1e-12
+        assert np.array_equal(fast.tau, slow.tau)
+
+
 def test_torques_of_the_motors_alone():
     """A floating base has no motor: its six zeros need not be written."""
     robot = pp.load("free_flyer")

@@ -56,7 +56,8 @@ class TracedRule:
 
     def __call__(self, m: Any, **at: Any) -> Values:
         given = {i: entries(np.asarray(at[name])) for i, name in self.read.items()}
-        return {"tau": stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[place][i]))}
+        tau = stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[place][i]))
+        return {"tau": np.broadcast_to(tau, (*np.shape(at["q"])[:-1], len(self.code.ends)))}  # one for all, if it is constant
 
     @property
     def is_timed(self) -> bool:

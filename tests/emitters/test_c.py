@@ -115,3 +115,5 @@ def test_floats_and_names():
     for name in ("not a name", "é", "double", "sin"):
         with pytest.raises(StateError, match="no name in C"):
             c_source(code, name)
+    with pytest.raises(StateError, match=r"'free' is a function of C's library.*such as robot_free"):
+        c_source(code, "free")

@@ -32,6 +32,12 @@ TAKEN = """\
 auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
 return short signed sizeof static struct switch typedef union unsigned void volatile while sin cos sqrt sinf cosf sqrtf
 """  # C99's own words, and what a robot's function calls
+LIBRARY = """\
+main abort abs atexit atof atoi atol bsearch calloc div exit fabs floor ceil fmod free getenv labs ldiv malloc pow qsort rand
+realloc srand strtod strtol system tan acos asin atan atan2 exp log log10 memchr memcmp memcpy memmove memset strcat strchr strcmp
+strcpy strlen strncmp strncpy strstr printf fprintf sprintf snprintf scanf fopen fclose fread fwrite fputs puts putchar getchar
+perror remove rename time clock difftime mktime signal raise longjmp setjmp assert errno read write open close sleep
+"""  # of C's library: a function of such a name would take its place in the whole program
 Code = Straight | Rolled | Columns
 
 
@@ -42,7 +48,7 @@ class C99:
         return 1
 
     def check_name(self, name: str) -> None:
-        check_name(name)
+        check_function(name)
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
         return c_source(known_code(code), name, about, char)
@@ -89,7 +95,7 @@ def in_frame(code: Code) -> CutCode | LoopedCode | ColumnsCode | None:
 
 def parameters(code: Code, name: str, char: str = "d", known: Collection[str] = ()) -> list[str]:
     """Its arguments, as C declares them; none for those that are `known`."""
-    check_name(name)
+    check_function(name)
     real, _ = REAL[char]
     inputs, outputs = code.program.inputs, code.program.outputs
     for word in (arg.name for arg in (*inputs, *outputs)):
@@ -105,6 +111,13 @@ def known_code(code: Any) -> Code:
     if not isinstance(code, Code):
         raise StateError("the function is several programs one after the other, and C is written of one", "use --target llvm")
     return code
+
+
+def check_function(name: object) -> None:
+    """Refuse what C could not call a function that others link."""
+    check_name(name)
+    if name in LIBRARY.split():
+        raise StateError(f"{shown(name)} is a function of C's library", f"name it otherwise, such as robot_{name}")
 
 
 def check_name(name: object) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from psiphi.emitters.c import check_name, comment, function, known_code
+from psiphi.emitters.c import check_function, comment, function, known_code
 from psiphi.errors import StateError
 from psiphi.sweeps.program import Argument
 
@@ -46,7 +46,7 @@ class CasADiC:
         return 1
 
     def check_name(self, name: str) -> None:
-        check_name(name)
+        check_function(name)
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "", slopes: Any = None) -> str:
         if char != "d":

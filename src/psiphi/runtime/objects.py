@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from psiphi.emitters.c import check_name, known_code
+from psiphi.emitters.c import check_function, known_code
 from psiphi.emitters.plain import plain_module
 from psiphi.errors import StateError
 from psiphi.runtime import jit
@@ -44,7 +44,7 @@ MACHINES = {
 
 def object_code(code: Any, name: str, machine: str, char: str = "d") -> bytes:
     """A relocatable ELF object that defines `name` and its batch."""
-    check_name(name)
+    check_function(name)
     if isinstance(code, Rolled):
         cause = f"the robot has {len(code.tree.links)} bodies, objects are written for up to 64"
         raise StateError(cause, "take C, which has loops for it: --target c")

@@ -267,7 +267,7 @@ REFUSED = [
     (lambda r: r.with_frame("tool", "tool"), "already has a link, joint or frame 'tool'"),
     (lambda r: r.with_frame("tip", "hand"), "no frame 'hand'"),
     (lambda r: r.with_frame("", "tool"), "name"),
-    (lambda r: r.with_gravity((0, 1)), "gravity has 2 numbers"),
+    (lambda r: r.with_gravity((0, 1)), r"gravity is \(0, 1\), expected 3 numbers"),
     (lambda r: r.with_base("flying"), "base is 'flying'"),
     (lambda r: r.with_base(), "without anything"),
     (lambda r: r.with_base("free", pose=(0, 0, 1)), "free base"),

@@ -208,7 +208,8 @@ def test_casadi_has_no_jacobian_where_rates_are_not_those_of_q(tmp_path, capsys)
     (tmp_path / "cart.urdf").write_text(
         """<robot name="cart"><link name="ground"/><link name="cart"><inertial><mass value="1"/>
         <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-        <joint name="glide" type="planar"><parent link="ground"/><child link="cart"/><axis xyz="0 1 0"/></joint></robot>"""
+        <joint name="glide" type="planar"><parent link="ground"/><child link="cart"/><axis xyz="0 1 0"/></joint></robot>""",
+        encoding="utf-8",
     )
     assert cli.main(["emit", str(tmp_path / "cart.urdf"), "potential_energy", "--target", "casadi"]) == 0
     out = capsys.readouterr()

@@ -252,12 +252,12 @@ def test_a_folder_is_of_one_study_to_the_order_of_its_grids_and_the_controller_o
         pp.study(robot, **kept, vary={"q": dict(reversed(turned.items()))})
     scene, text = tmp_path / "arm.toml", '[robots.arm]\nrobot = "acrobot"\n[controller]\nkind = "pd"\nkp = '
     kept = {"scene": str(scene), "motions": 2, "duration": 0.01}
-    scene.write_text(f'title = "An arm"\n{text}50.0')
+    scene.write_text(f'title = "An arm"\n{text}50.0', encoding="utf-8")
     pp.study(kept, out=tmp_path / "held")
-    scene.write_text(f"# soft, by another name\n{text}50")
+    scene.write_text(f"# soft, by another name\n{text}50", encoding="utf-8")
     pp.study(kept, out=tmp_path / "held")
     for other in (f"{text}5.0", f'method = "euler"\n{text}50.0', f"damping = true\n{text}50.0"):
-        scene.write_text(other)
+        scene.write_text(other, encoding="utf-8")
         with pytest.raises(pp.Error, match="another study: scene"):
             pp.study(kept, out=tmp_path / "held")
 

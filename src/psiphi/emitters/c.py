@@ -34,9 +34,9 @@ return short signed sizeof static struct switch typedef union unsigned void vola
 """  # C99's own words, and what a robot's function calls
 LIBRARY = """\
 main abort abs atexit atof atoi atol bsearch calloc div exit fabs floor ceil fmod free getenv labs ldiv malloc pow qsort rand
-realloc srand strtod strtol system tan acos asin atan atan2 exp log log10 memchr memcmp memcpy memmove memset strcat strchr strcmp
-strcpy strlen strncmp strncpy strstr printf fprintf sprintf snprintf scanf fopen fclose fread fwrite fputs puts putchar getchar
-perror remove rename time clock difftime mktime signal raise longjmp setjmp assert errno read write open close sleep
+realloc srand strtod strtol system tan acos asin atan atan2 exp log log10 memchr memcmp memcpy memmove memset strcat strchr
+strcmp strcpy strlen strncmp strncpy strstr printf fprintf sprintf snprintf scanf fopen fclose fread fwrite fputs puts putchar
+getchar perror remove rename time clock difftime mktime signal raise longjmp setjmp assert errno read write open close sleep
 """  # of C's library: a function of such a name would take its place in the whole program
 Code = Straight | Rolled | Columns
 

@@ -227,10 +227,11 @@ def changes(f, robot, given, by, d, h=1e-3):
     return total / (60.0 * h)
 
 
-@pytest.mark.parametrize("name", ["dq", "dv", "out_weight", "ddq", "u"])
+@pytest.mark.parametrize("name", ["dq", "dv", "out_weight", "ddq", "u", "v"])
 @pytest.mark.parametrize("dynamics", [inverse_dynamics, forward_dynamics])
 def test_vectors_may_be_called_as_changes_and_weights_are(name, dynamics):
-    """Sweeps of their own know the change of q as dq: a vector of that name is no change."""
+    """Sweeps of their own know the change of q as dq: a vector of that name is no change. And v is the velocity wherever it
+    stands, where a torque or an acceleration would, too."""
     robot, rng = pp.robots.puma560(), np.random.default_rng(0)
     f = pp.function(dynamics(robot._model, pp.vector(name)))
     given, d, w = [rng.standard_normal(arg.shape) for arg in f.inputs], *rng.standard_normal((2, 6))

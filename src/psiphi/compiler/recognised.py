@@ -1,7 +1,8 @@
 """Equations whose derivatives have sweeps of their own, by what they say: Newton and Euler's, and what it inverts.
 
     H φ (M φ* (H* u + a) + b - B f) + J_m u       inverse dynamics; without u the bias, at rest the gravity torques
-    (H φ M φ* H* + J_m)⁻¹ (u - H φ (M φ* a + b - B f))       forward dynamics, with wrenches f on frames or without
+    (H φ M φ* H* + J_m)⁻¹ (u - H φ (M φ* a + b - B f))       forward dynamics, with wrenches f on frames or without; u is not v,
+                                                             of which a and b are made, too
     H φ (M φ* (V× H* + Ḣ*) + B_V φ* H*)     the Coriolis matrix
 
 for robots whose joint maps are constant in body axes, or are once universal joints are two hinges each. Others have the
@@ -32,7 +33,7 @@ def derivatives(asked: Any, kind: str) -> list[Any]:
     if not isinstance(asked, Equation) or len(asked.results) != 1 or not _plain(asked) or _is_taken(asked):
         return []
     (e,) = asked.results.values()
-    given = [x.bare for x in e.letters if isinstance(x, VectorLetter) and x.given and x.space == "joint"]
+    given = [x.bare for x in e.letters if isinstance(x, VectorLetter) and x.given and x.space == "joint" and x.word != "v"]
     vectors = [Expression(of_letter(x)) for x in dict.fromkeys(given)]
     loads = _loads(e)
     for u in (None, *vectors):

@@ -163,6 +163,13 @@ class Plant:
         """Torques of the motors alone, (..., na), as (..., nv); others as they are."""
         return motors.filled(tau, np.setdiff1d(np.arange(self.nv), self.undriven), self.nv)
 
+    def answered(self, tau: np.ndarray) -> np.ndarray:
+        """The same of what a law answers: a number alone is the torque of the only motor, and 0 that of every one."""
+        if not tau.ndim and self.nv - len(self.undriven) == 1:
+            return self.filled(tau.reshape(1))
+        is_zero = not tau.ndim and isinstance(tau[()], int | float | np.number) and not tau[()]
+        return np.zeros(self.nv) if is_zero else self.filled(tau)
+
     def velocity(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The robot's joint velocity."""
         return joint_velocity(self.given, q, v)

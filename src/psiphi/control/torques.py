@@ -53,7 +53,7 @@ class Torque:
         nv = self.plant.nv
         tau, fault = read(answer, None)
         if not fault:
-            filled = self.plant.filled(tau.astype(float, copy=False))
+            filled = self.plant.answered(tau.astype(float, copy=False))
             if filled.shape[-1:] == (nv,) and _broadcasts(filled.shape[:-1], lead):
                 return np.broadcast_to(filled, (*lead, nv))
             fault = f"has shape {tau.shape}, expected {(*lead, nv)}"

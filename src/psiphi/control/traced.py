@@ -57,7 +57,8 @@ class TracedRule:
     def __call__(self, m: Any, **at: Any) -> Values:
         given = {i: entries(np.asarray(at[name])) for i, name in self.read.items()}
         tau = stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[place][i]))
-        return {"tau": np.broadcast_to(tau, (*np.shape(at["q"])[:-1], len(self.code.ends)))}  # one for all, if it is constant
+        lead = np.broadcast_shapes(tau.shape[:-1], np.shape(at["q"])[:-1])  # a constant one is that of all
+        return {"tau": np.broadcast_to(tau, (*lead, len(self.code.ends)))}
 
     @property
     def is_timed(self) -> bool:
@@ -109,7 +110,7 @@ def _trace(plant: Plant, function: Any) -> Straight:
     except Exception as error:
         text = str(error).partition("\n")[0]
         raise StateError(f"{_name(function)} cannot be traced: {type(error).__name__}: {text}", PYTHON) from error
-    answer = plant.filled(answer)
+    answer = plant.answered(answer)
     if answer.shape != (plant.nv,) or not all(isinstance(x, Scalar | int | float | np.number) for x in answer):
         cause = f"{_name(function)} answers shape {answer.shape} of a single state, expected ({plant.nv},) numbers"
         raise StateError(cause, PYTHON)
@@ -125,7 +126,7 @@ def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
     states = [(t, q, v) for t in (0.0, float(rng.random())) for q in places for v in speeds]
     for t, q, v in (*states, *states):
         with np.errstate(all="ignore"):
-            asked = plant.filled(np.asarray(function(t, q.copy(), v.copy()), dtype=float))
+            asked = plant.answered(np.asarray(function(t, q.copy(), v.copy()), dtype=float))
             alike = _is_near(asked, rule, t, q, v, parameters_of(plant.robot))
         if not alike:
             raise StateError(f"{_name(function)} {DIFFERS}", PYTHON)
@@ -145,7 +146,7 @@ def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> None:
     q, v = np.stack([plant.robot.random(rng) for _ in range(plant.nv + 1)]), rng.standard_normal((plant.nv + 1, plant.nv))
     with np.errstate(all="ignore"):
         try:
-            asked = np.broadcast_to(plant.filled(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), v.shape)
+            asked = np.broadcast_to(plant.answered(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), v.shape)
         except Exception:
             return
         alike = _is_near(asked, rule, 0.3, q, v, parameters_of(plant.robot))

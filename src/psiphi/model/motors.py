@@ -35,12 +35,7 @@ def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ..
 
 
 def filled(tau: np.ndarray, driven: np.ndarray, nv: int) -> np.ndarray:
-    """Torques (..., motors) of the coordinates `driven` as (..., nv), zero at the others; torques of all are as they are. A
-    number alone is that of the only motor; 0 is that of every one."""
-    if not tau.ndim and len(driven) == 1:
-        tau = tau.reshape(1)
-    if not tau.ndim and isinstance(tau[()], int | float | np.number) and tau == 0:
-        return np.zeros(nv)
+    """Torques (..., motors) of the coordinates `driven` as (..., nv), zero at the others; torques of all are as they are."""
     if tau.shape[-1:] != (len(driven),) or len(driven) == nv:
         return tau
     out = np.zeros((*tau.shape[:-1], nv), dtype=tau.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import warnings
 import weakref
 from dataclasses import replace
@@ -266,7 +267,7 @@ def test_keys_differ_where_code_differs():
     ("owner", "name", "value"),
     [
         (jit, "host", lambda: jit.Processor("another cpu", "", "x86_64", "20")),
-        (cache, "sources", lambda rooms: "other sources"),
+        (cache, "source_digest", lambda: "other sources"),
         (host, "has_fma", lambda: None),
         (passes, "UNROLLED", 3),
         (np, "__version__", "another"),
@@ -279,25 +280,44 @@ def test_keys_know_their_surroundings(owner, name, value, monkeypatch):
     assert source(arm(), FORWARD, 4).key("d") != before
 
 
-LOADED = """
-import sys, psiphi.compiler.source
-print(*(module.__file__ for name, module in sys.modules.items() if name.startswith("psiphi.")), sep="\\n")
+def test_every_source_file_is_in_the_key(tmp_path):
+    """Editing any module of the package gives a new digest (the files here hold their names alone)."""
+    for path in (SRC / "psiphi").rglob("*.py"):
+        place = tmp_path / path.relative_to(SRC)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(str(place))
+    seen = {cache.folder_digest(str(tmp_path))}
+    edited = sorted(tmp_path.rglob("*.py"))
+    for path in edited:
+        path.write_text("edited")
+        seen.add(cache.folder_digest(str(tmp_path)))
+    edited[0].rename(edited[0].with_name("renamed.py"))
+    seen.add(cache.folder_digest(str(tmp_path)))
+    assert len(edited) > 400 and len(seen) == len(edited) + 2
+
+
+FORCE = """
+import numpy as np, psiphi as pp
+from psiphi.functions.identified import force_through
+robot = pp.load("puma560")
+function = force_through(robot, "link3", 2)
+print(function(*np.ones((3, 6)))[0])
 """
 
 
-def test_sources_are_all_that_can_change_a_kernel(monkeypatch):
-    """Every module of psiphi that the compiler has loaded is in the digest."""
-    done = python("-c", LOADED)
-    assert done.returncode == 0, done.stderr
-    read, original = set(), Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.add(path), original(path))[1])
-    assert cache.sources.__wrapped__(compiler.ROOMS) == cache.sources(compiler.ROOMS)
-    missing = {Path(line) for line in done.stdout.splitlines()} - read
-    assert {"/".join(path.parts[-2:]) for path in missing} <= {
-        "psiphi/errors.py",
-        "foreign/__init__.py",
-        "foreign/numbering.py",
-    }
+def test_an_edited_module_makes_its_kernels_anew(tmp_path):
+    """A function that is not of the catalogue: after an edit of its module a warm cache does not give the old numbers."""
+    shutil.copytree(SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__"))
+    where = dict(PYTHONPATH=str(tmp_path), PSIPHI_CACHE=str(tmp_path / "cache"))
+    before = python("-c", FORCE, **where)
+    module = tmp_path / "psiphi" / "functions" / "identified.py"
+    text = module.read_text(encoding="utf-8")
+    line = "stores = tuple((0, i - start, node) for _, i, node in code.stores if start <= i < start + 6)"
+    assert line in text
+    module.write_text(text.replace(line, line.replace("i - start", "start + 5 - i")), encoding="utf-8")
+    after = python("-c", FORCE, **where)
+    assert before.returncode == after.returncode == 0, before.stderr + after.stderr
+    assert float(before.stdout) != float(after.stdout)
 
 
 def test_robots_that_differ_in_one_mass_do_not_share(home, work):

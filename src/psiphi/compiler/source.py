@@ -40,12 +40,6 @@ from psiphi.sweeps.roll import Rolled
 from psiphi.sweeps.staged import Staged
 from psiphi.tape.tape import Count
 
-ROOMS = (  # whose code decides what comes out
-    *("spatial", "model", "operators", "rewriting", "framing", "tape", "sweeps", "steps", "lowering"),
-    *("emitters", "runtime", "compiler", "catalogue", "closed"),
-)
-
-
 _ndarray = np.ndarray
 _lock = threading.RLock()  # one compilation at a time; LLVM has no more hands either
 
@@ -172,7 +166,7 @@ class Source:
         r, on = self.request, target or self.target
         equation = getattr(self.asked, "key", "")
         what = json.dumps([r.name, r.frames, r.axes, equation, passes.UNROLLED, on.key(char)])
-        return cache.key(cache.sources(ROOMS), self.model.digest, what, np.__version__)
+        return cache.kernel_key(self.model.digest, what)
 
 
 class Function:

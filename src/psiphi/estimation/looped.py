@@ -17,7 +17,6 @@ from psiphi.compiler.source import Function, Request
 from psiphi.estimation.covariances import covariance_program
 from psiphi.estimation.smoothing import smoother_program
 from psiphi.estimation.swept import TreeShape
-from psiphi.runtime import cache
 from psiphi.sweeps.interpreter import interpret
 from psiphi.sweeps.program import Argument, Program
 from psiphi.sweeps.roll import Rolled, roll
@@ -36,11 +35,6 @@ class StageLoops(Ready):
     @property
     def equation(self) -> str:
         return f"the {self.name} of a linear Gaussian tree"
-
-    @property
-    def key(self) -> str:
-        """What the code depends on besides the shape."""
-        return cache.sources(("estimation",))
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         program = PROGRAMS[self.name](self.model)

@@ -22,7 +22,7 @@ from psiphi.emitters.joined import BlockFrame, Named
 from psiphi.emitters.rollout import Repeat, Rollout
 from psiphi.following.bounds import Bounds
 from psiphi.rollouts.parts import trace
-from psiphi.rollouts.runner import ROOMS, StepLoop
+from psiphi.rollouts.runner import StepLoop
 from psiphi.runtime import cache
 from psiphi.runtime.host import HOST
 from psiphi.spatial.choices import choose, least, less, most, sign
@@ -125,7 +125,7 @@ def _pass(name: str, count: int) -> StepLoop:
         rollout = Rollout(BlockFrame(blocks), order, ("begin",), each, state, repeats)
         return HOST.build(HOST.emit(rollout), {"flops": step.count.flops})
 
-    key = cache.key(cache.sources((*ROOMS, "following")), name, str(count), str(HOST.key("d")), np.__version__)
+    key = cache.kernel_key(name, str(count), str(HOST.key("d")))
     return StepLoop(cache.remember(key, built))
 
 

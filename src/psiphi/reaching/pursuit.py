@@ -11,7 +11,7 @@ from psiphi.emitters.joined import BlockFrame
 from psiphi.emitters.rollout import Rollout
 from psiphi.reaching.descent import Descent
 from psiphi.rollouts.parts import trace
-from psiphi.rollouts.runner import ROOMS, StepLoop
+from psiphi.rollouts.runner import StepLoop
 from psiphi.runtime import cache
 from psiphi.runtime.host import HOST
 
@@ -28,7 +28,7 @@ class Pursuit:
     def loop(self) -> StepLoop:
         d = self.descent
         what = json.dumps([[vars(task) for task in d.tasks], d.ease, d.bounds, d.pulled, HOST.key("d")])
-        key = cache.key(cache.sources((*ROOMS, "reaching")), d.robot.digest, "reach", what, np.__version__)
+        key = cache.kernel_key(d.robot.digest, "reach", what)
         return StepLoop(cache.remember(key, self._built))
 
     @property

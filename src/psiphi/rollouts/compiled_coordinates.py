@@ -15,8 +15,6 @@ from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.rollouts.parts import trace
-from psiphi.rollouts.runner import ROOMS
-from psiphi.runtime.cache import sources
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument
 
@@ -56,4 +54,4 @@ class CoordinateLaw(Ready):
 
 def function(robot: Any, law: str) -> Differentiable:
     """The compiled law of a robot."""
-    return ready(robot._functions, law, partial(CoordinateLaw, robot._model, law), sources(ROOMS))
+    return ready(robot._functions, law, partial(CoordinateLaw, robot._model, law))

@@ -16,8 +16,6 @@ import numpy as np
 from psiphi.compiler.passes import Ready
 from psiphi.functions.differentiable import Differentiable, ready
 from psiphi.model.model import Model
-from psiphi.rollouts.runner import ROOMS
-from psiphi.runtime.cache import sources
 from psiphi.spatial import small
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
@@ -98,4 +96,4 @@ def function(robot: Any, number: int, law: str) -> Differentiable:
     joint = robot.manifold.bent[number]
     own = f"compound {number}" if joint.kind == "compound" else joint.kind
     made = partial(SlopedLaw, robot._model, number, law)
-    return ready(robot._functions, f"{law} of {own}, sloped", made, sources(ROOMS))
+    return ready(robot._functions, f"{law} of {own}, sloped", made)

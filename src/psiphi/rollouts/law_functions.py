@@ -20,8 +20,6 @@ from psiphi.foreign.entering import constant, enter
 from psiphi.functions.differentiable import ready
 from psiphi.model.model import Model
 from psiphi.rollouts.machine import Machine, Recipe
-from psiphi.rollouts.runner import ROOMS
-from psiphi.runtime import cache
 from psiphi.sweeps.program import PARAMETERS, Argument
 
 
@@ -64,7 +62,7 @@ def torque(controller: Any, values: dict[str, Any]) -> Any:
     plan = Recipe("euler", controller.law, False, False, tuple(controller.numbers), free=robot.freed is not None)
     machine = Machine(controller.robot, plan)
     own = json.dumps([*plan.key, *machine.foreign])
-    function = ready(robot._functions, name, lambda: LawTorque(machine), cache.sources(ROOMS), own)
+    function = ready(robot._functions, name, lambda: LawTorque(machine), own)
     known = {**values, **dict(zip((PARAMETERS,), robot._more, strict=False))}
     given = [known[arg.name.removeprefix("law.")] for arg in function.inputs]
     if any(map(is_foreign, given)):

@@ -17,8 +17,6 @@ from psiphi.compiler.passes import Ready, code, is_large
 from psiphi.functions.differentiable import LONG, Differentiable, ready
 from psiphi.model.model import Model
 from psiphi.rollouts.integrators import METHODS
-from psiphi.rollouts.runner import ROOMS
-from psiphi.runtime.cache import sources
 from psiphi.sweeps.drive import Straight
 from psiphi.sweeps.program import Argument, Program
 from psiphi.tape.evaluation import evaluate
@@ -65,7 +63,7 @@ def function(robot: Any, name: str, method: str, grown: Growth) -> Differentiabl
     open."""
     if not robot.nv or is_large(robot._model) or (method and (robot.manifold.compound or _length(robot.nv, method) > LONG)):
         return None
-    return ready(robot._functions, name, partial(GrowthMatrices, robot, method, grown), sources(ROOMS))
+    return ready(robot._functions, name, partial(GrowthMatrices, robot, method, grown))
 
 
 def _length(n: int, method: str) -> int:

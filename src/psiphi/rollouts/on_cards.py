@@ -27,7 +27,7 @@ from psiphi.errors import StateError
 from psiphi.rollouts.constrained import only
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import sizes_of, trace
-from psiphi.rollouts.runner import KEPT, ROOMS
+from psiphi.rollouts.runner import KEPT
 from psiphi.rollouts.supply import Drive
 from psiphi.runtime import cache, cuda
 from psiphi.runtime.device_arrays import library_of
@@ -204,7 +204,7 @@ def _kernel(machine: Any, plan: Recipe, names: tuple[str, ...], char: str, devic
     """The kernel, from this process, from the disk, or made now."""
     own: Machine = getattr(machine, "machine", machine)
     what = [*plan.key, *own.foreign, cuda.CUDA.key(char), type(machine).__name__, names]
-    name = cache.key(cache.sources(ROOMS), own.robot.digest, "card", json.dumps(what), np.__version__)
+    name = cache.kernel_key(own.robot.digest, "card", json.dumps(what))
 
     def make() -> Any:
         built = cache.remember(name, lambda: cuda.CUDA.build(cuda.CUDA.emit(machine.rollout, char), {"flops": machine.flops}))

@@ -16,7 +16,6 @@ import numpy as np
 
 from psiphi.closed.singular import STRAIN
 from psiphi.closed.system import System
-from psiphi.compiler import source
 from psiphi.control.plant import Plant, parameters_of
 from psiphi.errors import StateError
 from psiphi.functions.robot import Robot
@@ -27,7 +26,6 @@ from psiphi.runtime.host import HOST
 from psiphi.runtime.threads import GRAIN, ROWS, SLICES, each, get_threads
 from psiphi.sweeps.program import PARAMETERS
 
-ROOMS = (*source.ROOMS, "control", "rollouts")  # whose code decides what comes out
 KEPT = 64  # compiled rollouts a process holds on to
 SPEED = 5e9  # operations a second and core, roughly: how long a piece is decides nothing else
 PIECE = 0.3  # seconds a kernel runs before Python gets to see an interrupt
@@ -77,7 +75,7 @@ def compiled(system: Robot | System, plan: Recipe, kind: Any = None, names: tupl
     """The kernel, from this process, from the disk, or made now; of a `kind` of derivative by the places `names`, if any."""
     machine = Machine(system, plan)
     what = [*plan.key, *machine.foreign, HOST.key("d"), *([kind.__name__, names] if kind else [])]
-    key = cache.key(cache.sources(ROOMS), machine.robot.digest, "rollout", json.dumps(what), np.__version__)
+    key = cache.kernel_key(machine.robot.digest, "rollout", json.dumps(what))
     return cache.held(_kept, key, KEPT, lambda: Compiled(kind(machine, names) if kind else machine, plan, key))
 
 

@@ -30,8 +30,6 @@ from psiphi.model.states import check_order
 from psiphi.rollouts.integrators import METHODS
 from psiphi.rollouts.machine import Machine, Recipe
 from psiphi.rollouts.parts import trace
-from psiphi.rollouts.runner import ROOMS
-from psiphi.runtime.cache import sources
 from psiphi.runtime.launching import looked_at
 from psiphi.sweeps.program import PARAMETERS, Argument
 from psiphi.wording import shown
@@ -78,7 +76,7 @@ class Stepper:
     @cached_property
     def function(self) -> Differentiable:
         """One for all parameters of a robot; its name in the cache tells of the rules it is made from."""
-        return ready(self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method), sources(ROOMS))
+        return ready(self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method))
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (

@@ -20,7 +20,6 @@ import numpy as np
 
 from psiphi.errors import Error, StateError
 from psiphi.optional import need, version
-from psiphi.rollouts.runner import ROOMS
 from psiphi.runtime import cache
 from psiphi.studies.asked import Asked
 from psiphi.wording import counted, shown
@@ -139,7 +138,7 @@ class Kept:
 
 def code_key() -> str:
     """What the last bits of a motion depend on, besides the processor."""
-    return cache.key(cache.sources((*ROOMS, "studies")), np.__version__)[:16]
+    return cache.kernel_key()[:16]
 
 
 def put(file: Path, data: bytes) -> None:

@@ -24,7 +24,7 @@ help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 16
 
 demo: $(VENV)/.with-core  ## the first minute with psiphi
-	@$(RUN) -m psiphi.cli demo $(ARGS)
+	@$(RUN) -m psiphi demo $(ARGS)
 
 test: lint browser  ## lint, types, and every test
 	@$(RUN) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
@@ -56,7 +56,7 @@ fmt: $(VENV)/.with-test  ## mend what ruff can mend, and format
 	@$(RUN) -m ruff format .
 
 bench: $(VENV)/.with-bench  ## psiphi beside its peers
-	@$(RUN) -m psiphi.cli bench $(ARGS)
+	@$(RUN) -m psiphi bench $(ARGS)
 
 docs: $(VENV)/.with-docs  ## the docs site, build/site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet $(ARGS)

@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 import psiphi as pp
-from psiphi.closed import circuits
-from psiphi.closed.system import System
+from psiphi.robot.mechanisms.dynamics import system_stages
+from psiphi.robot.mechanisms.system import System
 
 
 def cell(arms: int, links: int) -> System:
@@ -32,8 +32,8 @@ def counts() -> None:
     last = 0
     for arms in (2, 4, 8, 16, 32, 64):
         algebra = cell(arms, 6).algebra
-        hub = circuits.dynamics(algebra, "hub").flops
-        omega = min(circuits.dynamics(algebra, name).flops for name in ("free", "whole")) if arms <= 16 else 0
+        hub = system_stages.dynamics(algebra, "hub").flops
+        omega = min(system_stages.dynamics(algebra, name).flops for name in ("free", "whole")) if arms <= 16 else 0
         print(f"{arms:5} {hub:9} {f'{hub / last:.3f}x' if last else '':>11} {omega or '':>9}", flush=True)
         last = hub
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import grid_rbd
 import torch
-from gpu import given, replayed
 
 import psiphi as pp
+from gpu import given, replayed
 
 BATCHES = (256, 1024, 16384)
 SETS = 10

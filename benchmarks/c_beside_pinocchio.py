@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench.peers.pinocchio import pinocchio_model
-from psiphi.emitters.c_files import c_files
+from psiphi.backends.c.c_files import c_files
+from psiphi_bench.peers.pinocchio_peer import pinocchio_model
 
 FLAGS = ["-O3", "-march=native"]
 MACROS = ["-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS"]  # as Pinocchio asks for

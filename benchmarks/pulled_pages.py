@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from live_pages import pages
 
 import psiphi as pp
-from psiphi.runtime.target import TARGETS
+from psiphi.backends.target import TARGETS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SPOT = """() => {  // a place on the outermost link that is seen: the middle of a piece, if nothing stands before it

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import psiphi as pp
-from psiphi.bench.peers import Pin
+from psiphi_bench.peers.pinocchio_peer import Pin
 
 COUNT, POINTS, ACCELERATION = 100, 200, 15.0
 

@@ -8,7 +8,7 @@
 import numpy as np
 
 import psiphi as pp
-from psiphi.estimation import Smoother, sequence
+from psiphi import estimation
 
 STEPS = 1000  # tests: 300
 dt = 2e-3
@@ -39,9 +39,11 @@ F = np.array([[1, dt, dt**2 / 2], [0, 1, dt], [0, 0, 1]])
 white = np.array([[dt**5 / 20, dt**4 / 8, dt**3 / 6], [dt**4 / 8, dt**3 / 3, dt**2 / 2], [dt**3 / 6, dt**2 / 2, dt]])
 start = np.diag([10.0, 100.0, 1000.0])
 look, noise = np.array([[1.0, 0.0, 0.0]]), [step**2 / 12]
-model = sequence([F] * (STEPS - 1), [start] + [300.0**2 * 0.01 * white] * (STEPS - 1), [look] * STEPS, [noise] * STEPS)
+model = estimation.sequence(
+    [F] * (STEPS - 1), [start] + [300.0**2 * 0.01 * white] * (STEPS - 1), [look] * STEPS, [noise] * STEPS
+)
 data = [read[t, :, None] for t in reversed(range(STEPS))]
-smoother = Smoother(model.seen([~np.isnan(y) for y in data]))
+smoother = estimation.Smoother(model.seen([~np.isnan(y) for y in data]))
 found = np.array(smoother(data).smoothed[::-1])
 print("states (instants, joints, 3):", found.shape)
 

@@ -45,6 +45,7 @@ def momentum(q, v):
 
 
 # %%
+@pp.law  # a pure function of t, q, v: psiphi may compile it
 def brake(t, q, v):
     tau = -20.0 * v
     tau[..., :6] = tau[..., -6:] = 0.0  # no thrusters, and the target has no motors

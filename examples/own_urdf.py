@@ -54,6 +54,7 @@ assert np.abs(tau).max() < 1e-10
 
 
 # %%
+@pp.law  # a pure function of t, q, v: psiphi may compile it
 def spring(t, q, v):
     return np.stack([0.0 * q[..., 0], -200.0 * q[..., 1] - 2.0 * v[..., 1]], axis=-1)
 

@@ -8,7 +8,7 @@
 import numpy as np
 
 import psiphi as pp
-from psiphi.estimation import Smoother, sequence
+from psiphi import estimation
 
 STEPS = 100  # tests: 60
 
@@ -28,9 +28,9 @@ def outputs(t, whole, part):
 
 
 look = [outputs(t, np.eye(2), np.eye(2)[:1]) for t in range(STEPS + 1)]
-mass = sequence([A] * STEPS, [np.zeros((2, 2))] + [B @ B.T] * STEPS, look)
+mass = estimation.sequence([A] * STEPS, [np.zeros((2, 2))] + [B @ B.T] * STEPS, look)
 data = [[via[t], 0.0] if t == STEPS else [via[t]] if t in via else [] for t in range(STEPS + 1)]
-found = Smoother(mass)(data[::-1])
+found = estimation.Smoother(mass)(data[::-1])
 force = np.array([B.T @ x for x in found.costates[-2::-1]])[:, 0]  # co-state after each step
 bend = np.diff(force, 2)
 bent = np.flatnonzero(np.abs(bend) > 1e-6 * np.abs(force).max()) + 1
@@ -76,7 +76,7 @@ for _ in range(24):
     rest = step(x[:-1], tau) - (A @ x[:-1, :, None] + B @ tau[..., None])[..., 0]
     known = np.concatenate([x[:1], rest])
     goal = [np.concatenate([via[t], np.zeros(n)])[: len(H)] if len(H) else [] for t, H in enumerate(look)]
-    found = Smoother(sequence(A, drive, look))(goal[::-1], known[::-1])
+    found = estimation.Smoother(estimation.sequence(A, drive, look))(goal[::-1], known[::-1])
     tau = np.array([b.T @ costate for b, costate in zip(B, found.costates[-2::-1], strict=True)])
     x = np.array(found.smoothed[::-1])
     history.append(energy(tau))

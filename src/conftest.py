@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
-collect_ignore = [] if find_spec("torch") else ["psiphi/foreign/torch_operators.py"]
+collect_ignore = [] if find_spec("torch") else ["psiphi/functions/arrays/torch_operators.py"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[1] / "src"
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src"
+PATHS = (SRC, ROOT, ROOT / "benchmarks")  # psiphi, tests and psiphi_bench
 LIMIT = 120.0  # seconds, on a busy machine
 FORCED = "PSIPHI_TESTS_AVX2" in os.environ  # in the tests' own processes alone
 same_code = pytest.mark.skipif(FORCED, reason="other processes have this processor's own code")
@@ -22,7 +24,7 @@ same_code = pytest.mark.skipif(FORCED, reason="other processes have this process
 
 def environment(**changes: str) -> dict[str, str]:
     """Ours, in which Python finds psiphi's sources."""
-    return {**os.environ, "PYTHONPATH": str(SRC), **changes}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS)), **changes}
 
 
 def python(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from psiphi.backends.llvm import jit
 from psiphi.compiler import passes
-from psiphi.runtime import jit
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("ci", max_examples=20, derandomize=True, database=None, **_COMMON)
@@ -17,7 +17,7 @@ settings.register_profile("nightly", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("PSIPHI_HYPOTHESIS", "ci"))
 
 
-CODE = ("compiler", "emitters", "functions", "oracles", "runtime")  # rooms whose tests are of code as users get it
+CODE = {"backends", "functions", "oracles"}  # folders whose tests run code as users get it
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -51,7 +51,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives the same bits."""
-    jit.EFFORT = 2 if item.path.parent.name in CODE else 0
+    jit.EFFORT = 2 if CODE & set(item.path.parts) else 0
 
 
 @pytest.fixture

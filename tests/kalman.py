@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.estimation import LinearTree, Stage
+from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage
 
 
 @dataclass

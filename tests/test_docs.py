@@ -7,11 +7,11 @@ import re
 import pytest
 
 import psiphi as pp
-from pages import ROOT, broken_links, run_examples
-from psiphi import errors
-from psiphi.catalogue.dynamics import CATALOGUE
-from psiphi.model.checks import REPAIRS
-from psiphi.model.joints import JOINTS
+from psiphi._util import errors
+from psiphi.model.builder.model_checks import REPAIRS
+from psiphi.model.joint_types import JOINTS
+from psiphi.robot.catalogue.quantities import CATALOGUE
+from tests.pages import ROOT, broken_links, run_examples
 
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 
@@ -34,7 +34,7 @@ def words_of(name: str) -> str:
 
 
 def test_the_rows_of_the_benchmark_that_pages_name_exist():
-    from psiphi.bench.run import NAMES
+    from psiphi_bench.run import NAMES
 
     named = {name for page in PAGES for name in re.findall(r"bench --only ([\w-]+)", page.read_text(encoding="utf-8"))}
     assert named and named <= set(NAMES)

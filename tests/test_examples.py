@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from pages import ROOT
+from tests.pages import ROOT
 
 EXAMPLES = ROOT / "examples"
 SHORTER = re.compile(r"^(\w+) = .*?  # tests: (.+)$", re.MULTILINE)
@@ -78,7 +78,7 @@ def test_the_notebook_is_the_script_with_what_it_shows(script):
 
 def test_outputs_are_those_of_the_cells(tmp_path):
     """The printed numbers that a notebook keeps are what its cell prints: a small script, run anew."""
-    script = tmp_path / "small.py"
+    script = tmp_path / "small_matrices.py"
     script.write_text("# %% [markdown]\n# # Small\n\n# %%\nx = 2\nprint(x + 1)\n\n# %%\nx * 21\n", encoding="utf-8")
     one, two = json.loads(notebooks.notebook(script, outputs=True))["cells"][1:]
     assert one["outputs"] == [{"name": "stdout", "output_type": "stream", "text": ["3\n", ""]}]

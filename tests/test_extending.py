@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from children import SRC, python
-from pages import ROOT
+from tests.children import SRC, python
+from tests.pages import ROOT
 
 FENCE = re.compile(r"^```(?:py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # a row alone, `py`, is no program
 PLACE = re.compile(r"# (src/psiphi/[\w/]+\.py)(?:: in (\w+))?\n")

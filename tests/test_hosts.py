@@ -12,11 +12,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from children import python
-from psiphi.model import packages, paths
-from psiphi.runtime import cache, jit
+from psiphi.backends import kernel_cache
+from psiphi.backends.llvm import jit
+from psiphi.io.urdf import mesh_paths, ros_packages
+from tests.children import python
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 LACKS = {  # what `os` does not have there
     "win32": "fork forkpty register_at_fork sched_getaffinity getuid geteuid getgid getegid O_NOFOLLOW O_NONBLOCK "
     "O_CLOEXEC WNOHANG killpg getpgid setsid chown fchmod statvfs uname",
@@ -43,7 +44,7 @@ motion = pp.simulate(robot, q[0], duration=0.05)
 motion.save("motion.npz"), motion.save("motion.csv"), motion.html("motion.html")
 assert (pp.Trajectory.load("motion.csv", system=robot).q == motion.q).all()
 assert pp.get_threads() >= 1
-from psiphi.runtime import cache
+from psiphi.backends import kernel_cache as cache
 print(cache.info()["entries"], cache.info()["directory"])
 """
 
@@ -63,7 +64,7 @@ def test_the_whole_road_without_what_that_system_lacks(system, tmp_path):
 @pytest.mark.parametrize("system", LACKS)
 def test_the_command_line(system, tmp_path):
     script = PRETEND.format(folder=str(tmp_path), lacks=LACKS[system], system=system)
-    script += "from psiphi.cli import main\nsys.exit(main(['simulate', 'acrobot', '--duration', '0.05']))\n"
+    script += "from psiphi.apps.cli.main import main\nsys.exit(main(['simulate', 'acrobot', '--duration', '0.05']))\n"
     done = python("-c", script)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "acrobot.npz").is_file() and (tmp_path / "acrobot.html").is_file()
@@ -85,9 +86,9 @@ def test_without_users_nobody_owns_a_file(monkeypatch, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x")
     path.chmod(0o666)
-    cache._trust(path.stat(), lambda mode: True, 0o077)
+    kernel_cache._trust(path.stat(), lambda mode: True, 0o077)
     with pytest.raises(Exception, match="not what it should be"):
-        cache._trust(path.stat(), lambda mode: False, 0o077)
+        kernel_cache._trust(path.stat(), lambda mode: False, 0o077)
 
 
 def test_a_cache_without_hard_links_is_left_aside(monkeypatch, tmp_path):
@@ -99,8 +100,8 @@ def test_a_cache_without_hard_links_is_left_aside(monkeypatch, tmp_path):
     monkeypatch.setenv("PSIPHI_CACHE", str(tmp_path / "kernels"))
     monkeypatch.setattr(os, "link", refuse)
     with pytest.warns(UserWarning, match="not permitted"):
-        cache.store(cache.key("x"), b"code")
-    assert cache.fetch(cache.key("x")) is None
+        kernel_cache.store(kernel_cache.key("x"), b"code")
+    assert kernel_cache.fetch(kernel_cache.key("x")) is None
 
 
 # -- processors ---------------------------------------------------------------------------------------------------------------
@@ -108,11 +109,13 @@ def test_a_cache_without_hard_links_is_left_aside(monkeypatch, tmp_path):
 AVX2 = """
 import sys
 sys.path.insert(0, {tests!r})
-import numpy as np, conftest
+import numpy as np
+from tests import conftest
 if {forced}:
     conftest.avx2_host()
 import psiphi as pp
-from psiphi.runtime import host, jit
+from psiphi.backends.cpu import cpu_target as host
+from psiphi.backends.llvm import jit
 robot = pp.load("ur5")
 q = robot.random(seed=0, size=13)
 motion = pp.rollout(robot, q, q, steps=3)
@@ -177,9 +180,9 @@ def windows(monkeypatch):
     path.isdir = path.exists = lambda name: True
     system = SimpleNamespace(path=path, sep="\\", pathsep=";", environ={}, PathLike=os.PathLike)
     system.fsdecode, system.fsencode = os.fsdecode, os.fsencode
-    for module in (paths, packages):
+    for module in (mesh_paths, ros_packages):
         monkeypatch.setattr(module, "os", system)
-    return paths.Roots(HOME + r"\arm.urdf")
+    return mesh_paths.Roots(HOME + r"\arm.urdf")
 
 
 @pytest.mark.parametrize(
@@ -212,24 +215,24 @@ def test_a_mesh_on_windows(windows, name, meant):
     ],
 )
 def test_a_mesh_elsewhere_on_windows_is_refused(windows, name, why):
-    with pytest.raises(paths.Outside, match=re.escape(why)):
+    with pytest.raises(mesh_paths.Outside, match=re.escape(why)):
         windows.resolve(name)
 
 
 def test_a_package_on_another_drive(windows):
     """relpath and commonpath refuse two drives with a ValueError: here it means outside, not a crash."""
-    roots = paths.Roots(HOME + r"\arm.urdf", packages={"other": r"D:\other"})
+    roots = mesh_paths.Roots(HOME + r"\arm.urdf", packages={"other": r"D:\other"})
     assert roots.resolve("package://other/hand.stl") == r"D:\other\hand.stl"
-    with pytest.raises(paths.Outside, match="an absolute path"):
+    with pytest.raises(mesh_paths.Outside, match="an absolute path"):
         roots.resolve("/hand.stl")
 
 
 def test_a_link_to_another_drive(windows):
-    paths.os.path.realpath = lambda name: r"E:\elsewhere" if name.endswith("hand.stl") else ntpath.normpath(name)
-    with pytest.raises(paths.Outside, match="a link on its way leaves the package"):
+    mesh_paths.os.path.realpath = lambda name: r"E:\elsewhere" if name.endswith("hand.stl") else ntpath.normpath(name)
+    with pytest.raises(mesh_paths.Outside, match="a link on its way leaves the package"):
         windows.resolve("hand.stl")
 
 
 def test_ros_paths_are_parted_as_the_system_parts_them(windows):
-    packages.os.environ["ROS_PACKAGE_PATH"] = r"C:\one;D:\two;relative"
-    assert packages._entries("ROS_PACKAGE_PATH") == [r"C:\one", r"D:\two"]
+    ros_packages.os.environ["ROS_PACKAGE_PATH"] = r"C:\one;D:\two;relative"
+    assert ros_packages._entries("ROS_PACKAGE_PATH") == [r"C:\one", r"D:\two"]

@@ -10,10 +10,10 @@ import tomllib
 import numpy as np
 
 import psiphi as pp
-from pages import ROOT, blocks, broken_links
-from psiphi.catalogue.dynamics import CATALOGUE
-from psiphi.cli import COMMANDS
-from psiphi.model.joints import JOINTS
+from psiphi.apps.cli.command_table import COMMANDS
+from psiphi.model.joint_types import JOINTS
+from psiphi.robot.catalogue.quantities import CATALOGUE
+from tests.pages import ROOT, blocks, broken_links
 
 README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")

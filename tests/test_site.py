@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import psiphi as pp
-from pages import ROOT
-from viewer.browser import SPOT
-from viewer.browser import page as browser
-from viewer.contrast import pale
+from tests.apps.viewer.browser import SPOT
+from tests.apps.viewer.browser import page as browser
+from tests.apps.viewer.contrast import pale
+from tests.pages import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from children import python
-from pages import ROOT, blocks
+from tests.children import python
+from tests.pages import ROOT, blocks
 
 FOLDERS = ("src", "tests", "tools", "examples", "benchmarks")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))

@@ -13,21 +13,22 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.algebra.expressions.expression import vector
+from psiphi.algebra.expressions.notation import show_poly
+from psiphi.algebra.expressions.operators import Operators
+from psiphi.backends.cpu.gufunc import gufunc
+from psiphi.backends.cpu.gufunc_kernel import module
+from psiphi.backends.cpu.straight_kernel import straight_kernel
+from psiphi.backends.llvm import jit
+from psiphi.backends.target import TARGETS
 from psiphi.compiler import passes
 from psiphi.compiler.equations import REWRITTEN, WHOLE, WRITTEN, Equation
-from psiphi.compiler.explained import explain, inverses, loops
-from psiphi.emitters.kernel import module
-from psiphi.emitters.segments import cut
-from psiphi.emitters.straight import straight_kernel
-from psiphi.model.urdf import load_urdf
-from psiphi.operators import Operators, vector
-from psiphi.operators.printing import show_poly
-from psiphi.runtime import jit
-from psiphi.runtime.gufunc import gufunc
-from psiphi.runtime.target import TARGETS
-from psiphi.sweeps.interpreter import interpret
-from psiphi.sweeps.program import BASE_TO_TIP, TIP_TO_BASE
-from psiphi.tape.evaluation import evaluate
+from psiphi.compiler.explanation import explain, inverses, loops
+from psiphi.compiler.ir.segments import cut
+from psiphi.compiler.sweeps.interpreter import interpret
+from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE
+from psiphi.compiler.tape.tape_evaluation import evaluate
+from psiphi.io.urdf.urdf import load_urdf
 
 URDF = """
 <robot name="two_link_arm">

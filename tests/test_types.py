@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import psiphi as pp
-from children import SRC
+from tests.children import SRC
 
 SCRIPT = """\
 import numpy as np

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
-from psiphi.model.builder import Builder
-from psiphi.model.joints import JOINTS, sizes
+from psiphi.model.builder.builder import Builder
+from psiphi.model.joint_types import JOINTS, sizes
 from psiphi.model.model import Model
 
 KINDS: tuple[str, ...] = tuple(JOINTS)

@@ -8,7 +8,7 @@ One line for each function as it is done, then a summary: how many passed, and t
 a result. 1e-14 is allowed; where M or J M^-1 J* is solved with, eps kappa, of it scaled to a unit diagonal, if that is more.
 `--record` keeps the lines, with the hash of what was compiled: what is in it and still the same text is not compiled again, so
 that a run goes on where another stopped, and one over the final code takes minutes.
-`tests/emitters/test_c_files.py` runs a sample.
+`tests/backends/c/test_c_files.py` runs a sample.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import psiphi as pp
-from psiphi.catalogue.dynamics import EVERY
-from psiphi.emitters.c_files import c_files
-from psiphi.errors import Error
-from psiphi.functions.by_columns import answers, written
+from psiphi._util.errors import Error
+from psiphi.backends.c.c_files import c_files
+from psiphi.robot.catalogue.quantities import EVERY
+from psiphi.robot.matrix_by_columns import answers, written
 
 STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 STRICT += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

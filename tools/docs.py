@@ -16,16 +16,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from architecture import drawing
 from charts import agreement, speed
 from drawings import picture, scene_picture
 from reference import reference
 
 import psiphi as pp
-from psiphi.catalogue.dynamics import CATALOGUE, EVERY, METHODS, Quantity
-from psiphi.functions.called import WithFunctions
-from psiphi.functions.framed import WithFrames
-from psiphi.functions.identified import Identified
-from psiphi.operators.letters import printed
+from psiphi.algebra.expressions.letters import printed
+from psiphi.robot.catalogue.quantities import CATALOGUE, EVERY, METHODS, Quantity
+from psiphi.robot.frame_methods import WithFrames
+from psiphi.robot.identification.regressor_methods import Identified
+from psiphi.robot.quantity_methods import WithFunctions
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,7 +49,7 @@ def words(text: str) -> str:
 
 FUNCTIONS = """# Functions and their equations
 
-Made from the catalogue in `src/psiphi/catalogue/dynamics.py` by `tools/docs.py`: a quantity *is* its equation there, and the
+Made from the catalogue in `src/psiphi/robot/catalogue/quantities.py` by `tools/docs.py`: a quantity *is* its equation there, and the
 compiler makes the algorithm. The operators are those of [the algebra](algebra.md); v̇ are joint accelerations, a and b the
 links' velocity-product accelerations (gravity among them) and forces. Arrays have any leading batch axes; every function
 takes `out=`, `dtype=` and `check=`. Shapes below are those of a UR5 (nq = nv = 6).
@@ -107,7 +108,7 @@ def _shapes(function) -> str:
 ROBOTS = """# Bundled robots
 
 `pp.load("panda")` or `pp.robots.panda()`: these come with psiphi, with published figures. All take `base=` ("fixed", "free"),
-`gravity=` and `armature=`. Their tables are `src/psiphi/robots/data/*.toml`, each with its sources; the pictures are their
+`gravity=` and `armature=`. Their tables are `src/psiphi/io/robots/data/*.toml`, each with its sources; the pictures are their
 primitive shapes, `robot.shapes`, in some posture.
 
 ```python
@@ -240,6 +241,7 @@ def pages() -> dict[str, str]:
     made = {"functions.md": functions(), "robots.md": robots(), "examples.md": examples(), "benchmarks.md": benchmarks()}
     made["live.md"] = live()
     made["reference.md"] = reference()
+    made["pictures/architecture.svg"] = drawing()
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
     made |= {f"robots/{name}.svg": scene_picture(pp.scenes.load(name)) for name in pp.scenes.names()}
     return made | {f"robots/{name}.svg": picture(pp.load(name)) for name in pp.robots.bundled()}

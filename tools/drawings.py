@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.viewer.picture import picture as still
-from psiphi.viewer.scene import scene
+from psiphi.apps.viewer.scene import scene
+from psiphi.apps.viewer.svg_picture import picture as still
 
 POSTURES = {  # the last coordinates, where the middle of the ranges shows little
     "acrobot": [0.4, 0.7],

@@ -1,14 +1,13 @@
-"""The golden texts of the emitters, written anew: `python tools/golden.py`; tests/emitters/test_golden.py compares them."""
+"""The golden texts of the emitters, written anew: `python tools/golden.py`; tests/backends/test_golden.py compares them."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emitters"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from test_golden import GOLDEN, texts
+from tests.backends.test_golden import GOLDEN, texts
 
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from drawings import posture
 
 import psiphi as pp
-from psiphi.viewer import living
+from psiphi.apps.viewer.live import live_page
 
 
 def pages(names: Iterable[str] | None = None) -> dict[str, str]:
@@ -25,10 +25,10 @@ def pages(names: Iterable[str] | None = None) -> dict[str, str]:
 
 def page(name: str) -> str:
     if name in pp.scenes.names():
-        return living.of(pp.scenes.load(name))
+        return live_page.of(pp.scenes.load(name))
     robot = pp.load(name)
     load = "tool" if "tool" in robot.frames and robot.joints[0].kind != "free" else None
-    return living.of(robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load)
+    return live_page.of(robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load)
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:

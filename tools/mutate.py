@@ -1,8 +1,8 @@
 """Bend one rule at a time, and see whether a test notices: `python tools/mutate.py` reports the share caught and each survivor.
 
-    axioms      an axiom, inverse or move of rewriting/book.py left out, or its right side doubled
+    axioms      an axiom, inverse or move of algebra/rewriting/identities.py left out, or its right side doubled
     steps       an entry of lowering's tables left out, or doubled; a sign turned, or a term lost, in a step's arithmetic
-    legality    a refusal of operators/legality.py, sides.py or rank.py that no longer refuses
+    legality    a refusal of algebra/expressions/type_checks.py, force_motion_duality.py or rank_check.py that no longer refuses
 
 Each mutant is a copy of src/ with one change; the tests that look at that room run on it until the first one fails. Results are
 kept in a file, so that a run can be stopped and taken up again: `--only steps --limit 20 --results mutants.json`.
@@ -33,25 +33,25 @@ STEPS = (  # files of steps' arithmetic
 TESTS = {  # quick ones first: the first failure ends the run
     "axioms": [
         "tests/rewriting",
-        "tests/diagonal/test_proofs.py",
-        "tests/sound/test_misprints.py",
-        "tests/sound/test_claims.py",
-        "tests/sound/test_table.py",
-        "tests/sound/test_expressions.py",
+        "tests/robot/diagonalised/test_proofs.py",
+        "tests/soundness/test_misprints.py",
+        "tests/soundness/test_claims.py",
+        "tests/soundness/test_table.py",
+        "tests/soundness/test_expressions.py",
     ],
     "steps": [
-        "tests/sound/test_steps.py",
+        "tests/soundness/test_steps.py",
         "tests/lowering",
         "tests/functions/test_expressions.py",
-        "tests/diagonal/test_rates.py",
-        "tests/sound/test_expressions.py",
+        "tests/robot/diagonalised/test_rates.py",
+        "tests/soundness/test_expressions.py",
     ],
     "legality": [
         "tests/operators",
-        "src/psiphi/operators",
-        "tests/sweeps/test_legal.py",
-        "tests/sound/test_misprints.py",
-        "tests/sound/test_table.py",
+        "src/psiphi/algebra/expressions",
+        "tests/compiler/sweeps/test_program_checks.py",
+        "tests/soundness/test_misprints.py",
+        "tests/soundness/test_table.py",
     ],
 }
 
@@ -105,7 +105,7 @@ class Source:
 
 def axioms() -> Iterator[Mutant]:
     """Rows (lhs, rhs, source, use) that rewriting works with: dropped, or with twice the right side."""
-    source = Source("rewriting/book.py")
+    source = Source("algebra/rewriting/identities.py")
     for _, table in source.tables("BOOK"):
         assert isinstance(table, ast.Tuple)
         for row in table.elts:
@@ -129,7 +129,10 @@ def _without(source: Source, table: ast.Tuple, row: ast.expr, label: str) -> Mut
 
 def steps() -> Iterator[Mutant]:
     """Entries of the tables of local steps, and the arithmetic of the steps."""
-    for file, names in (("steps/local.py", ("LOCAL",)), ("lowering/vectors.py", ("GATHERED", "INHERITED", "BIASES"))):
+    for file, names in (
+        ("compiler/recursions/body_step.py", ("LOCAL",)),
+        ("compiler/lower/vector_sweeps.py", ("GATHERED", "INHERITED", "BIASES")),
+    ):
         source = Source(file)
         for name, table in source.tables(*names):
             assert isinstance(table, ast.Dict)
@@ -178,7 +181,11 @@ def _spatial(source: Source, node: ast.BinOp) -> bool:
 
 def legality() -> Iterator[Mutant]:
     """Every `raise` left out."""
-    for file in ("operators/legality.py", "operators/sides.py", "operators/rank.py"):
+    for file in (
+        "algebra/expressions/type_checks.py",
+        "algebra/expressions/force_motion_duality.py",
+        "algebra/dense/rank_check.py",
+    ):
         if not (ROOT / "src" / SRC / file).exists():
             continue
         source = Source(file)

@@ -38,6 +38,7 @@ GROUPS = {  # heading -> public names, in the order in which they are met
         "OperationalSpace",
         "ObjectControl",
         "GravityCompensation",
+        "law",
     ),
     "Algebra": ("Expression", "function", "vector", "prove", "derivative", "time_derivative", "dot_test"),
     "Estimation and other libraries": ("identify", "Identification", "estimation", "interop"),

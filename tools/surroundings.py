@@ -4,7 +4,7 @@
     python tools/surroundings.py locale umask           each alone: two runs
     python tools/surroundings.py user+locale            these two in one run
     python tools/surroundings.py together --python all  once with every Python from 3.11 to 3.13 that is on the PATH
-    python tools/surroundings.py home -- tests/test_cli.py -x
+    python tools/surroundings.py home -- tests/apps/cli/test_cli.py -x
 
 A run has a copy of the checkout, with an environment of its own, in a temporary folder; the folder and the processes that a
 run leaves are removed in the end. Packages are those of the Python that runs this script; for another version pip installs

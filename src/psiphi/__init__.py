@@ -17,37 +17,84 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-_NAMES = {  # where public names live; the last ones are rooms
-    "errors": ("Error", "ModelError", "ModelWarning", "StateError", "SingularError", "CacheError"),
-    "model.model": ("Model", "Pose", "Frame", "Body"),
-    "loading": ("Builder", "from_dh", "load"),
-    "model.dh": ("DH",),
-    "exchange.from_mujoco": ("from_mujoco",),
-    "exchange.from_pinocchio": ("from_pinocchio",),
-    "functions.robot": ("Robot",),
-    "functions.free": ("FreeRobot",),
-    "identifying.identify": ("identify",),
-    "identifying.findings": ("Identification",),
-    "closed": ("System", "Contact", "Loop", "grasp", "connect"),
-    "embedding": ("embed", "Gear", "Rotor"),
-    "flexible": ("Beam", "FlexibleBody"),
-    "functions.expressions": ("function",),
-    "operators": ("vector", "dot_test", "time_derivative", "derivative", "Expression"),
-    "rewriting": ("prove",),
-    "studies": ("study", "Study"),
-    "runtime.threads": ("set_threads", "get_threads"),
-    "simulation": ("simulate", "rollout", "MotionWarning", "SimulationError"),
-    "reaching.search": ("reach", "Reached"),
-    "following.laying": ("path",),
-    "following.timed_path": ("TimedPath",),
-    "motion.trajectory": ("Trajectory",),
-    "control.controllers": ("GravityCompensation", "PD", "ComputedTorque"),
-    "control.energy_based": ("Decoupled", "Lyapunov"),
-    "control.task_space": ("OperationalSpace",),
-    "control.held_object": ("ObjectControl",),
-    "": ("estimation", "robots", "interop", "viewer", "scenes"),
+from psiphi._util.late_methods import LATE_METHODS
+
+_NAMES = {  # module: the public names it defines
+    "_util.errors": (
+        "CacheError",
+        "Error",
+        "ModelError",
+        "ModelWarning",
+        "SingularError",
+        "StateError",
+    ),
+    "model.model": ("Body", "Frame", "Model", "Pose"),
+    "model.flexible.beam": ("Beam",),
+    "model.flexible.flexible_body": ("FlexibleBody",),
+    "model.loops.contacts_and_loops": ("Contact", "Loop"),
+    "model.loops.gears": ("Gear",),
+    "io.dh": ("DH",),
+    "algebra.expressions.expression": ("Expression", "vector"),
+    "algebra.expressions.operator_properties": ("dot_test",),
+    "algebra.derivatives.time_derivative": ("time_derivative",),
+    "algebra.derivatives.configuration_derivative": ("derivative",),
+    "algebra.rewriting.proof": ("prove",),
+    "backends.cpu.threads": ("get_threads", "set_threads"),
+    "functions.expression_function": ("function",),
+    "robot.load": ("Builder", "from_dh", "from_mujoco", "from_pinocchio", "load"),
+    "robot.robot": ("Robot",),
+    "robot.free_robot": ("FreeRobot",),
+    "robot.embedding.embed": ("embed",),
+    "robot.embedding.rotor_bodies": ("Rotor",),
+    "robot.identification.identify": ("identify",),
+    "robot.identification.identification_result": ("Identification",),
+    "robot.mechanisms.grasp_and_connect": ("connect", "grasp"),
+    "robot.mechanisms.system": ("System",),
+    "simulation.control.joint_controllers": ("ComputedTorque", "GravityCompensation", "PD"),
+    "simulation.control.passivity_controllers": ("Decoupled", "Lyapunov"),
+    "simulation.control.task_space_controller": ("OperationalSpace",),
+    "simulation.control.marked_law": ("law",),
+    "simulation.control.object_controller": ("ObjectControl",),
+    "simulation.rollout.rollout": ("rollout",),
+    "simulation.simulate.simulate": ("simulate",),
+    "simulation.simulation_errors": ("MotionWarning", "SimulationError"),
+    "simulation.trajectory.trajectory": ("Trajectory",),
+    "apps.ik.reach": ("Reached", "reach"),
+    "apps.path_timing.path": ("path",),
+    "apps.path_timing.timed_path": ("TimedPath",),
+    "apps.studies.study": ("study",),
+    "apps.studies.study_result": ("Study",),
 }
-_HOME = {name: home for home, names in _NAMES.items() for name in names}
+_MODULES = {  # public modules: pp.viewer.html(...)
+    "estimation": "apps.estimation",
+    "interop": "io.conventions",
+    "robots": "robot.bundled_robots",
+    "scenes": "apps.scenes",
+    "viewer": "apps.viewer",
+}
+_LATE_METHODS = {  # class: its methods that a later package implements
+    "Expression": {"dot": "algebra.derivatives.time_derivative:time_derivative"},
+    "Forest": {
+        "html": "apps.viewer:html",
+        "_repr_html_": "apps.viewer.notebook_cards:robot",
+    },
+    "Controller": {"_compiled_torque": "simulation.compiled_rollout.law_function:torque"},
+    "Robot": {
+        "free": "robot.free_robot:free",
+        "step": "simulation.linearization.step_function:step",
+        "linearize": "simulation.linearization.linearize:linearize",
+        "html": "apps.viewer:html",
+        "_repr_html_": "apps.viewer.notebook_cards:robot",
+    },
+    "Study": {"report": "apps.studies.study_report:report"},
+    "System": {"linearize": "simulation.linearization.closed_linearize:linearize"},
+    "Trajectory": {
+        "html": "apps.viewer:html",
+        "view": "apps.viewer.live.viser_viewer:view",
+        "_repr_html_": "apps.viewer.notebook_cards:trajectory",
+    },
+}
+_HOME = {name: home for home, names in _NAMES.items() for name in names} | _MODULES
 
 __all__ = [
     "Beam",
@@ -98,6 +145,7 @@ __all__ = [
     "identify",
     "Identification",
     "interop",
+    "law",
     "load",
     "path",
     "prove",
@@ -113,48 +161,63 @@ __all__ = [
     "vector",
     "viewer",
 ]
+LATE_METHODS.update(
+    {owner: {name: f"psiphi.{place}" for name, place in methods.items()} for owner, methods in _LATE_METHODS.items()}
+)
+
 
 if TYPE_CHECKING:
-    from psiphi import estimation, interop, robots, scenes, viewer
-    from psiphi.closed import Contact, Loop, System, connect, grasp
-    from psiphi.control.controllers import PD, ComputedTorque, GravityCompensation
-    from psiphi.control.energy_based import Decoupled, Lyapunov
-    from psiphi.control.held_object import ObjectControl
-    from psiphi.control.task_space import OperationalSpace
-    from psiphi.embedding import Gear, Rotor, embed
-    from psiphi.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
-    from psiphi.exchange.from_mujoco import from_mujoco
-    from psiphi.exchange.from_pinocchio import from_pinocchio
-    from psiphi.flexible import Beam, FlexibleBody
-    from psiphi.following.laying import path
-    from psiphi.following.timed_path import TimedPath
-    from psiphi.functions.expressions import function
-    from psiphi.functions.free import FreeRobot
-    from psiphi.functions.robot import Robot
-    from psiphi.identifying.findings import Identification
-    from psiphi.identifying.identify import identify
-    from psiphi.loading import Builder, from_dh, load
-    from psiphi.model.dh import DH
+    from psiphi._util.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
+    from psiphi.algebra.derivatives.configuration_derivative import derivative
+    from psiphi.algebra.derivatives.time_derivative import time_derivative
+    from psiphi.algebra.expressions.expression import Expression, vector
+    from psiphi.algebra.expressions.operator_properties import dot_test
+    from psiphi.algebra.rewriting.proof import prove
+    from psiphi.apps import estimation, scenes, viewer
+    from psiphi.apps.ik.reach import Reached, reach
+    from psiphi.apps.path_timing.path import path
+    from psiphi.apps.path_timing.timed_path import TimedPath
+    from psiphi.apps.studies.study import study
+    from psiphi.apps.studies.study_result import Study
+    from psiphi.backends.cpu.threads import get_threads, set_threads
+    from psiphi.functions.expression_function import function
+    from psiphi.io import conventions as interop
+    from psiphi.io.dh import DH
+    from psiphi.model.flexible.beam import Beam
+    from psiphi.model.flexible.flexible_body import FlexibleBody
+    from psiphi.model.loops.contacts_and_loops import Contact, Loop
+    from psiphi.model.loops.gears import Gear
     from psiphi.model.model import Body, Frame, Model, Pose
-    from psiphi.motion.trajectory import Trajectory
-    from psiphi.operators import Expression, derivative, dot_test, time_derivative, vector
-    from psiphi.reaching.search import Reached, reach
-    from psiphi.rewriting import prove
-    from psiphi.runtime.threads import get_threads, set_threads
-    from psiphi.simulation import MotionWarning, SimulationError, rollout, simulate
-    from psiphi.studies import Study, study
+    from psiphi.robot import bundled_robots as robots
+    from psiphi.robot.embedding.embed import embed
+    from psiphi.robot.embedding.rotor_bodies import Rotor
+    from psiphi.robot.free_robot import FreeRobot
+    from psiphi.robot.identification.identification_result import Identification
+    from psiphi.robot.identification.identify import identify
+    from psiphi.robot.load import Builder, from_dh, from_mujoco, from_pinocchio, load
+    from psiphi.robot.mechanisms.grasp_and_connect import connect, grasp
+    from psiphi.robot.mechanisms.system import System
+    from psiphi.robot.robot import Robot
+    from psiphi.simulation.control.joint_controllers import PD, ComputedTorque, GravityCompensation
+    from psiphi.simulation.control.marked_law import law
+    from psiphi.simulation.control.object_controller import ObjectControl
+    from psiphi.simulation.control.passivity_controllers import Decoupled, Lyapunov
+    from psiphi.simulation.control.task_space_controller import OperationalSpace
+    from psiphi.simulation.rollout.rollout import rollout
+    from psiphi.simulation.simulate.simulate import simulate
+    from psiphi.simulation.simulation_errors import MotionWarning, SimulationError
+    from psiphi.simulation.trajectory.trajectory import Trajectory
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from psiphi.optional import version
+        from psiphi._util.extras import version
 
         return version("psiphi", "0")  # a source tree that was never installed
     if name not in _HOME:
         raise AttributeError(f"module 'psiphi' has no attribute {name!r}{_meant(name)}")
-    home = _HOME[name]
-    module = importlib.import_module(f"psiphi.{home or name}")
-    value = getattr(module, name) if home else module
+    module = importlib.import_module(f"psiphi.{_HOME[name]}")
+    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
@@ -165,7 +228,7 @@ def _meant(name: str) -> str:
         return ""
     from difflib import get_close_matches
 
-    robots = sys.modules.get("psiphi.functions.robot")  # where it is not there nobody has a robot: a name costs nothing
+    robots = sys.modules.get("psiphi.robot.robot")  # where it is not there nobody has a robot: a name costs nothing
     if robots is not None and hasattr(robots.Robot, name):
         return f"; robots have it: robot.{name}"
     by_small = {known.lower(): known for known in _HOME}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from functions.doors import DOORS, KNOCKS, arguments, assert_same, gymnast, knock_name, parts
-from psiphi.catalogue.dynamics import CATALOGUE
+from psiphi.robot.catalogue.quantities import CATALOGUE
+from tests.functions.call_cases import DOORS, KNOCKS, arguments, assert_same, gymnast, knock_name, parts
 
 NUMPY_SPEAKING = re.compile(
     r"ufunc|operand|broadcast|core dimension|signature|casting|inhomogeneous|setting an array|could not convert|ambiguous"

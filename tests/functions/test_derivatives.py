@@ -7,15 +7,15 @@ import pinocchio as pin
 import pytest
 
 import psiphi as pp
-import zoo
 from psiphi import interop
-from psiphi.bench import example_robots
-from psiphi.bench.peers import Pin
-from psiphi.compiler.recognised import forward_dynamics, inverse_dynamics
-from psiphi.functions import differentiable
-from psiphi.functions.robot import Robot
-from psiphi.operators import symbol
-from psiphi.tape.evaluation import evaluate
+from psiphi.algebra.expressions.expression import symbol
+from psiphi.compiler.autodiff.analytic_rules import forward_dynamics, inverse_dynamics
+from psiphi.compiler.tape.tape_evaluation import evaluate
+from psiphi.functions import differentiable_function
+from psiphi.robot.robot import Robot
+from psiphi_bench import example_robots
+from psiphi_bench.peers.pinocchio_peer import Pin
+from tests import zoo
 
 BESIDE = [("ur5_robot", "fixed"), ("ur5_robot", "free"), ("panda", "fixed")]
 
@@ -301,15 +301,15 @@ def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
     f, rng = light.function("forward_dynamics"), np.random.default_rng(0)
     given = *rng.standard_normal((3, 2, 2)), light.parameters(), rng.standard_normal((2, 2))
     whole, out = f.hessian("q", "parameters")(*given), np.empty((2, 10, 10))
-    monkeypatch.setattr(differentiable, "LONG", 0)
+    monkeypatch.setattr(differentiable_function, "LONG", 0)
     rows = light.function("forward_dynamics").derived("hessian", ("q", "parameters"))
-    assert isinstance(rows, differentiable.HessianByColumns) and rows(*given, out=out) is out
+    assert isinstance(rows, differentiable_function.HessianByColumns) and rows(*given, out=out) is out
     close(out, whole, 1e-13)
     close(rows(*(x[0] if x.ndim > 1 else x for x in given)), whole[0], 1e-13)
     assert rows(*(x[:0] if x.ndim > 1 else x for x in given)).shape == (0, 10, 10)
     torch = pytest.importorskip("torch")
     close(rows(torch.tensor(given[0]), *given[1:]).numpy(), whole, 1e-13)
-    assert not isinstance(f.derived("hessian", ("q", "v")), differentiable.HessianByColumns)
+    assert not isinstance(f.derived("hessian", ("q", "v")), differentiable_function.HessianByColumns)
 
 
 def test_large_robots_have_them_in_loops():

@@ -6,12 +6,11 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-import kalman
 import psiphi as pp
-import zoo
-from psiphi.catalogue.dynamics import CATALOGUE
-from psiphi.functions.robot import Robot
-from psiphi.functions.typed import derive
+from psiphi.apps.cli.expression_parser import derive
+from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.robot import Robot
+from tests import kalman, zoo
 
 METHODS = ("FD1", "FD2", "FD3", "FD4", "kalman")
 

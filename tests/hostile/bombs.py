@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Small or plain files that a careless reader makes much of: each a name and its bytes."""
 
 from __future__ import annotations

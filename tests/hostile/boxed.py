@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from psiphi.errors import Error
+from psiphi._util.errors import Error
 
 MEGA = 1 << 20
 

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 
 import psiphi as pp
-from children import LIMIT
 from psiphi import viewer
-from psiphi.errors import Error
+from psiphi._util.errors import Error
+from tests.children import LIMIT
 
 PATIENCE = 60.0  # seconds that a child may take
 ROUND = 10  # cases with one robot
@@ -109,10 +109,10 @@ def killed_page(seed: int) -> int:
     rng = random.Random(seed)
     with folder() as here:
         path, scene = here / "page.html", viewer.scene(pp.load("acrobot"), q=np.zeros(2))
-        viewer.page.write(scene, path)
+        viewer.html_page.write(scene, path)
         whole = path.read_bytes()
         for _ in range(ROUND):
-            child = fork(lambda: [viewer.page.write(scene, path) for _ in range(1000)])
+            child = fork(lambda: [viewer.html_page.write(scene, path) for _ in range(1000)])
             time.sleep(rng.random() * 0.05)
             kill(child)
             assert path.read_bytes() == whole, "half a page"

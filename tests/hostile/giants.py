@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 
 import psiphi as pp
-from hostile.boxed import Outcome, boxed
+from tests.hostile.boxed import Outcome, boxed
 
 
 def grown(parents: list[int], name: str = "giant") -> pp.Robot:

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Values that no parameter expects, and every public call to try them in."""
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import psiphi as pp
-from functions.doors import gymnast
 from psiphi import interop, robots, scenes, viewer
+from tests.functions.call_cases import gymnast
 
 
 class Path2(os.PathLike):
@@ -383,6 +382,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call("Lyapunov", _asked(pp.Lyapunov, q, v), {
             "robot": robot, "reference": q, "kp": 1.0, "kd": 1.0, "pull": 1.0, **motors,
         }),
+        Call("law", lambda **o: pp.simulate(robot, q, v, pp.law(**o), duration=2e-3), {"function": lambda t, q, v: -v}),
         Call("Decoupled", _asked(pp.Decoupled, q, v), {"robot": robot, "reference": q, "k": 1.0, "pull": 1.0, **motors}),
         Call("OperationalSpace", _asked(pp.OperationalSpace, q, v), {
             "robot": robot, "frame": next(iter(robot.frames)), "target": np.zeros(3), "kp": 1.0, "kd": 1.0, "posture": q,

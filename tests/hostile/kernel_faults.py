@@ -20,9 +20,10 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from hostile import faults
-from hostile.faults import answer, folder, fork, fresh, kill, status, told
-from psiphi.runtime import cache, jit
+from psiphi.backends import kernel_cache
+from psiphi.backends.llvm import jit
+from tests.hostile import faults
+from tests.hostile.faults import answer, folder, fork, fresh, kill, status, told
 
 NOBODY = 65534
 STARTS = 32
@@ -42,7 +43,7 @@ def _polynomial(coefficients: list[float]) -> bytes:
     for k, c in enumerate(coefficients):
         lines += [f"  %t{k} = fmul double %y{k}, %x", f"  %y{k + 1} = fadd double %t{k}, {c!r}"]
     text = "\n".join([*lines, f"  ret double %y{len(coefficients)}", "}"])
-    code = cache.remember(cache.key(text, *jit.host()), lambda: jit.compile_ir(text))
+    code = kernel_cache.remember(kernel_cache.key(text, *jit.host()), lambda: jit.compile_ir(text))
     address = jit.load_object(code, ["f"]).address("f")  # keeps the code
     return struct.pack("d", ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(0.5))
 
@@ -99,16 +100,16 @@ def killed_writer(seed: int) -> int:
     """kill -9 while entries are written, one over the other: what is there is whole, and debris is swept."""
     rng = random.Random(seed)
     with folder() as here:
-        key, texts = cache.key("entry"), [rng.randbytes(rng.randrange(1, 1 << 18)) for _ in range(2)]
+        key, texts = kernel_cache.key("entry"), [rng.randbytes(rng.randrange(1, 1 << 18)) for _ in range(2)]
         for _ in range(faults.ROUND):
-            child = fork(lambda: [cache.store(key, texts[k % 2]) for k in range(100_000)])
+            child = fork(lambda: [kernel_cache.store(key, texts[k % 2]) for k in range(100_000)])
             time.sleep(rng.random() * 0.02)
             kill(child)
             there = bool(entries(here))
-            assert cache.fetch(key) in (texts if there else [None]), "half an entry"
+            assert kernel_cache.fetch(key) in (texts if there else [None]), "half an entry"
         for path in (here / "cache").glob(".*.tmp"):
             os.utime(path, (0, 0))
-        cache.info()
+        kernel_cache.info()
         assert not list((here / "cache").glob(".*.tmp")), "debris"
     return faults.ROUND
 

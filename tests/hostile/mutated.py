@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from model.faulty import ROBOT
-from model.test_mutations import MUTATIONS, NUMBERS, finite, solvable
-from oracles import reference
-from psiphi.errors import Error
-from psiphi.functions.robot import Robot
-from psiphi.model.urdf import load_urdf
-from zoo import example_robots
+from psiphi._util.errors import Error
+from psiphi.io.urdf.urdf import load_urdf
+from psiphi.robot.robot import Robot
+from tests.io.urdf.faulty_urdf import ROBOT
+from tests.model.test_mutations import MUTATIONS, NUMBERS, finite, solvable
+from tests.oracles import reference
+from tests.zoo import example_robots
 
 NAMES = ("panda", "ur5_robot", "kinova", "hyq_no_sensors", "double_pendulum", "allegro_left_hand", "iris", "z1")
 TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical", "ball", "", "screw")

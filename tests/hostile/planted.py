@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from hostile import faults
-from hostile.faults import folder, told
-from hostile.kernel_faults import NOBODY, Asked, entries, known, some, sound
-from psiphi.runtime import cache
+from psiphi.backends import kernel_cache
+from tests.hostile import faults
+from tests.hostile.faults import folder, told
+from tests.hostile.kernel_faults import NOBODY, Asked, entries, known, some, sound
 
 
 def _reply(asked: Asked, seed: int) -> bytes:
@@ -75,8 +75,8 @@ def _strange(here: Path, rng: random.Random, seed: int) -> bytes:
 
 def _sealed(path: Path, code: bytes, secret: bytes) -> None:
     """Another's code with a header that fits it, under this name."""
-    data = code[cache._HEADER_SIZE :]
-    path.write_bytes(cache._header(data, path.stem, secret) + data)
+    data = code[kernel_cache._HEADER_SIZE :]
+    path.write_bytes(kernel_cache._header(data, path.stem, secret) + data)
     path.chmod(0o600)
 
 

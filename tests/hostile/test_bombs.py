@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from hostile import bombs
-from hostile.boxed import boxed
 from psiphi import scenes
-from psiphi.loading import load
-from psiphi.viewer import looks
-from psiphi.viewer.mesh_files import read_mesh
-from psiphi.viewer.page import data
-from psiphi.viewer.scene import scene
+from psiphi.apps.viewer.geometry import urdf_visuals
+from psiphi.apps.viewer.geometry.mesh_files import read_mesh
+from psiphi.apps.viewer.html_page import data
+from psiphi.apps.viewer.scene import scene
+from psiphi.robot.load import load
+from tests.hostile import bombs
+from tests.hostile.boxed import boxed
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is measured on Linux")
 SECONDS, MEGABYTES = 60.0, 600.0  # on a busy machine; the quick ones take less than one
@@ -51,17 +51,17 @@ def test_instances_share_their_mesh(tmp_path):
     joints = "".join(f'<joint name="j{i}" type="fixed"><parent link="l0"/><child link="l{i}"/></joint>' for i in range(1, 50))
     (tmp_path / "robot.urdf").write_text(f'<robot name="r">{links}{joints}</robot>', encoding="utf-8")
     robot = load(tmp_path / "robot.urdf")
-    pieces, _, notes = looks.dressed(robot)
+    pieces, _, notes = urdf_visuals.dressed(robot)
     assert len(pieces) == 50 and len({id(piece.mesh) for piece in pieces}) == 1 and not notes
     shown = data(scene(robot))
     assert len(shown["meshes"]) == 1 and [piece["mesh"] for piece in shown["pieces"] if "mesh" in piece] == [0] * 50
 
 
 def test_a_scene_of_too_many_triangles_says_what_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(looks, "TRIANGLES", 1500)
+    monkeypatch.setattr(urdf_visuals, "TRIANGLES", 1500)
     for i in range(4):
         (tmp_path / f"p{i}.dae").write_bytes(bombs.dae(bombs.INSTANCE))
     visuals = "".join(f'<visual><geometry><mesh filename="p{i}.dae"/></geometry></visual>' for i in range(4))
     (tmp_path / "robot.urdf").write_text(f'<robot name="r"><link name="a">{visuals}</link></robot>', encoding="utf-8")
-    pieces, _, notes = looks.dressed(load(tmp_path / "robot.urdf"))
+    pieces, _, notes = urdf_visuals.dressed(load(tmp_path / "robot.urdf"))
     assert len(pieces) == 2 and "more than 1500 triangles" in notes[0]

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from hostile import faults, kernel_faults, planted
+from tests.hostile import faults, kernel_faults, planted
 
 ATTACKS = kernel_faults.ATTACKS | planted.ATTACKS | faults.ATTACKS
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from children import LIMIT
+from tests.children import LIMIT
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from hostile.doors import ELSEWHERE, MADE, doors, more, untried
-from hostile.junk import JUNK, Call, table
+from tests.hostile.junk import JUNK, Call, table
+from tests.hostile.public_calls import ELSEWHERE, MADE, doors, more, untried
 
 FOLDER = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
 CALLS = [*table(FOLDER), *more(FOLDER)]

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from hostile.mutated import judge, mutant, texts
+from tests.hostile.mutated import judge, mutant, texts
 
 EACH = 40
 

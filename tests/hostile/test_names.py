@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from hostile.names import MARK, NAMES, robot, urdf
-from psiphi import escaping, viewer
-from psiphi.cli import main
-from psiphi.cli.emit import arguments, asked, code
-from psiphi.emitters.c import c_source
-from psiphi.viewer.page import page
-from viewer.browser import page as browser
+from psiphi import viewer
+from psiphi._util import escape
+from psiphi.apps.cli.commands.emit import arguments, asked, code
+from psiphi.apps.cli.main import main
+from psiphi.apps.viewer.html_page import page
+from psiphi.backends.c.c_source import c_source
+from tests.apps.viewer.browser import page as browser
+from tests.hostile.names import MARK, NAMES, robot, urdf
 
 NAME = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 MEANT = re.compile('[<&>"{\u2028\ud800\\x00]')  # what may mean something in a page, or break its text
@@ -119,7 +120,7 @@ def test_a_page_has_the_tags_it_should_have(name):
     (scene,) = [word for word in ours.words if word.startswith('{"title"')]
     assert json.loads(scene)["title"] == name
     page(viewer.scene(robot(name))).encode()
-    assert json.loads(escaping.script_json({name: [name]})) == {name: [name]}
+    assert json.loads(escape.script_json({name: [name]})) == {name: [name]}
 
 
 def test_the_page_in_a_browser_runs_and_fetches_nothing(tmp_path):
@@ -137,7 +138,7 @@ def test_the_page_in_a_browser_runs_and_fetches_nothing(tmp_path):
 
 @NAME
 def test_a_cell_is_never_a_formula(name):
-    cell = escaping.csv_cell(name)
+    cell = escape.csv_cell(name)
     (row,) = csv.reader(io.StringIO(_line_of([cell, "x"])))
     assert row == [cell, "x"] and not re.match(r"\s*[=+\-@]", cell) and _tame(cell)
 
@@ -166,7 +167,7 @@ def _tame(text: str, kept: str = "") -> bool:
 
 @NAME
 def test_a_terminal_is_not_commanded(name, tmp_path, capsys):
-    assert _tame(escaping.line(name)) and _tame(escaping.terminal(name), "\n\t")
+    assert _tame(escape.line(name)) and _tame(escape.terminal(name), "\n\t")
     thing = robot(name)
     assert _tame(repr(thing)) and _tame(repr(thing.operators))
     for wrong in (lambda: thing.frame("tip"), lambda: thing.gravity(np.zeros(3)), lambda: pp.load(urdf(name) or "<", base="x")):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from functions.doors import DOORS, arguments, gymnast, knock_name, parts
+from tests.functions.call_cases import DOORS, arguments, gymnast, knock_name, parts
 
 ZEROS = {"float": slice(3, 7), "shoulder": slice(7, 11)}  # the gymnast's two quaternions
 

@@ -10,9 +10,9 @@ import socket
 import pytest
 
 import psiphi as pp
-from hostile.junk import JUNK
 from psiphi import viewer
-from psiphi.viewer import gate
+from psiphi.apps.viewer.live import server_security
+from tests.hostile.junk import JUNK
 
 viser = pytest.importorskip("viser", reason="viser is not installed (pip install 'psiphi[viewer]')")
 pack = pytest.importorskip("msgspec").msgpack.encode
@@ -153,6 +153,6 @@ def test_a_viser_without_a_gate_is_not_started(monkeypatch):
 
 
 def test_one_host_one_origin():
-    assert gate.refusal("/", "[::1]:80", "http://[::1]:80", socket=True) is None
+    assert server_security.refusal("/", "[::1]:80", "http://[::1]:80", socket=True) is None
     for host in (None, "", "localhost:x", "localhost:123456", "localhost\n", "::1"):
-        assert gate.refusal("/", host, None, socket=False) == 403
+        assert server_security.refusal("/", host, None, socket=False) == 403

@@ -23,17 +23,17 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
     os.environ["PSIPHI_CACHE"] = tempfile.mkdtemp(prefix="psiphi-torture-")
 
 import numpy as np
 
-from hostile import faults, kernel_faults, planted
-from hostile.boxed import boxed
 from psiphi import scenes
-from psiphi.errors import Error
-from psiphi.loading import load
-from psiphi.viewer.mesh_files import read_mesh
+from psiphi._util.errors import Error
+from psiphi.apps.viewer.geometry.mesh_files import read_mesh
+from psiphi.robot.load import load
+from tests.hostile import faults, kernel_faults, planted
+from tests.hostile.boxed import boxed
 
 BLOCK = 100  # mutants in one box
 Try = tuple[str, Callable[[], object], float, float]  # words that repeat it, the call, seconds, megabytes
@@ -41,7 +41,7 @@ Try = tuple[str, Callable[[], object], float, float]  # words that repeat it, th
 
 def mutants(seed: int) -> Iterator[tuple[int, Try]]:
     """Blocks of mutated files; a block that fails is tried file by file."""
-    from hostile import mutated
+    from tests.hostile import mutated
 
     while True:
         block = range(seed, seed + BLOCK)
@@ -54,7 +54,7 @@ def mutants(seed: int) -> Iterator[tuple[int, Try]]:
 
 def files(seed: int) -> Iterator[tuple[int, Try]]:
     """Bombs: small or plain files that a careless reader makes much of."""
-    from hostile import bombs
+    from tests.hostile import bombs
 
     folder = Path(tempfile.mkdtemp(prefix="psiphi-bombs-"))
     while True:
@@ -73,11 +73,11 @@ def _file(path: Path, make: Callable[[], bytes], words: str, read: Callable) -> 
 
 def arguments(seed: int) -> Iterator[tuple[int, Try]]:
     """Junk at every parameter of every public call."""
-    from hostile import doors, junk
+    from tests.hostile import junk, public_calls
 
     folder = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
     while True:
-        for call in [*junk.table(folder), *doors.more(folder)]:
+        for call in [*junk.table(folder), *public_calls.more(folder)]:
             yield len(call.given) * len(junk.JUNK), (f"junk: {call.name}", lambda c=call: _knock(c, folder), 300.0, 2000.0)
 
 

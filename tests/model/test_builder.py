@@ -5,12 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from oracles import reference
-from psiphi.errors import Error, ModelError
-from psiphi.model.builder import Builder
-from psiphi.model.joints import JOINTS
+from psiphi._util.errors import Error, ModelError
+from psiphi.model.builder.builder import Builder
+from psiphi.model.joint_types import JOINTS
 from psiphi.model.model import WORLD, Mimic
-from zoo import ZOO, random_body, random_rotation
+from tests.oracles import reference
+from tests.zoo import ZOO, random_body, random_rotation
 
 BALL = dict(mass=1.0, inertia=np.eye(3))
 

@@ -1,4 +1,4 @@
-"""The policy of checks.py: projections, tolerances, and D(k) > 0 decided as a dense mass matrix decides it."""
+"""The policy of model_checks.py: projections, tolerances, and D(k) > 0 decided as a dense mass matrix decides it."""
 
 import time
 from dataclasses import replace
@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import reference
-from psiphi.errors import ModelError, SingularError
-from psiphi.model.builder import Builder
+from psiphi._util.errors import ModelError, SingularError
+from psiphi.model.builder.builder import Builder
+from psiphi.model.builder.mobility_check import check_movable
 from psiphi.model.inertias import matrices, project, rotated
-from psiphi.model.joints import JOINTS
+from psiphi.model.joint_types import JOINTS
 from psiphi.model.model import Model
-from psiphi.model.movable import check_movable
-from zoo import ZOO, random_axis, random_inertia, random_rotation
+from tests.oracles import reference
+from tests.zoo import ZOO, random_axis, random_inertia, random_rotation
 
 
 def alone(mass=1.0, inertia=(1, 0, 0, 1, 0, 1), com=(0, 0, 0), kind="free", **options) -> Model:

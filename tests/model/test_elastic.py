@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.model.nonlinear import Spring
+from psiphi.model.builder.nonlinear_springs import Spring
 
 TABLE = {"deflection": [-1.0, 0.0, 1.0], "torque": [-2.0, 0.0, 5.0]}
 RATIO, ROTOR, STIFFNESS = 50.0, 2e-5, 80.0

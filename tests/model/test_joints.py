@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.model.joints import JOINTS, JointKind, unit
-from psiphi.spatial.rotations import logarithm
-from psiphi.spatial.rotations import unit as scaled
-from psiphi.spatial.screws import Screw, cosine, sine
+from psiphi.model.joint_types import JOINTS, JointKind, unit
+from psiphi.model.spatial.rotations import logarithm
+from psiphi.model.spatial.rotations import unit as scaled
+from psiphi.model.spatial.screws import Screw, cosine, sine
 
 
 def turned(q, v):

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import reference
-from psiphi.errors import StateError
-from psiphi.model.builder import Builder
+from psiphi._util.errors import StateError
+from psiphi.model.builder.builder import Builder
 from psiphi.model.model import IDENTITY, WORLD, Model, Pose
-from zoo import ZOO, random_rotation, trees
+from tests.oracles import reference
+from tests.zoo import ZOO, random_rotation, trees
 
 EVERY_KIND = dict(ZOO)["every_kind"]()
 SEEDS = st.integers(0, 2**32 - 1)

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from model.faulty import ROBOT
-from oracles import reference
-from psiphi.errors import Error
+from psiphi._util.errors import Error
+from psiphi.io.urdf.urdf import load_urdf
 from psiphi.model.model import Model
-from psiphi.model.urdf import load_urdf
-from zoo import example_robots
+from tests.io.urdf.faulty_urdf import ROBOT
+from tests.oracles import reference
+from tests.zoo import example_robots
 
 COUNT = int(os.environ.get("PSIPHI_MUTATIONS", "2000"))
 PANDA = next((file.read_text(encoding="utf-8") for file in example_robots() if file.stem == "panda"), ROBOT)

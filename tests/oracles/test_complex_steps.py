@@ -8,12 +8,12 @@ from functools import cached_property, partial
 import numpy as np
 import pytest
 
-import zoo
-from functions.test_derivatives import on_tape
-from oracles.homogeneous import STEP, Homogeneous
-from psiphi.catalogue.dynamics import CATALOGUE
-from psiphi.functions import guard
-from psiphi.functions.robot import Robot
+from psiphi.robot.catalogue import quantity_request
+from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.robot import Robot
+from tests import zoo
+from tests.functions.test_derivatives import on_tape
+from tests.oracles.homogeneous import STEP, Homogeneous
 
 EVERY = (*zoo.KINDS, "fixed")
 TREES = {  # name -> (seed, bodies, with rotors, a forest)
@@ -22,7 +22,7 @@ TREES = {  # name -> (seed, bodies, with rotors, a forest)
     "a forest with rotors": (9, 5, True, True),
 }
 LOADED = "forward_dynamics", "inverse_dynamics"
-FRAMED = {*guard.ON_FRAMES, "operational_space_inertia"}
+FRAMED = {*quantity_request.ON_FRAMES, "operational_space_inertia"}
 EXACT = 1e-9
 BENT = 1e-8  # a difference of exact first derivatives
 POINTS = ((1, 45.0), (2, -9.0), (3, 1.0))  # of a difference of sixth order, over 60 h

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import zoo
-from oracles import reference
-from psiphi.bench.agreement import FUNCTIONS, TOLERANCE, compiled, errors, interpreted
-from psiphi.bench.peers import Peer, Pin
-from psiphi.functions.robot import Robot
 from psiphi.model.model import Model
+from psiphi.robot.robot import Robot
+from psiphi_bench.agreement import FUNCTIONS, TOLERANCE, compiled, errors, interpreted
+from psiphi_bench.peers.peer import Peer
+from psiphi_bench.peers.pinocchio_peer import Pin
+from tests import zoo
+from tests.oracles import reference
 
 ZOO = pytest.mark.parametrize("make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO])
 IN_WORLD = [row for row in FUNCTIONS if row.axes != "frame"]  # what is compiled here; the rest is interpreted

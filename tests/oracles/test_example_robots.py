@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.bench import example_robots
-from psiphi.bench.agreement import FUNCTIONS, TOLERANCE, compiled, condition, errors, interpreted, relative, states
-from psiphi.bench.gradients import deviations
-from psiphi.bench.peers import Pin
+from psiphi_bench import example_robots
+from psiphi_bench.agreement import FUNCTIONS, TOLERANCE, compiled, condition, errors, interpreted, relative, states
+from psiphi_bench.peers.pinocchio_peer import Pin
+from psiphi_bench.rows_of.gradients import deviations
 
 ROBOTS = list(example_robots.loadable())
 DYNAMICS = [row for row in FUNCTIONS if row.name in ("forward_dynamics", "inverse_dynamics") and not row.where]

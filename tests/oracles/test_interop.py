@@ -8,12 +8,14 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-import zoo
-from oracles import reference
 from psiphi import interop
-from psiphi.bench.peers import Mj, Pin, Unsupported, mujoco_model, pinocchio_model
-from psiphi.errors import StateError
-from psiphi.model.builder import Builder
+from psiphi._util.errors import StateError
+from psiphi.model.builder.builder import Builder
+from psiphi_bench.peers.mujoco_peer import Mj, mujoco_model
+from psiphi_bench.peers.peer import Unsupported
+from psiphi_bench.peers.pinocchio_peer import Pin, pinocchio_model
+from tests import zoo
+from tests.oracles import reference
 
 PEERS = pytest.mark.parametrize("peer", [interop.pinocchio, interop.mujoco])
 PAIRS = [(interop.pinocchio, *row) for row in zoo.ZOO] + [(interop.mujoco, *row) for row in zoo.mujoco_zoo()]

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 
 import psiphi as pp
-import zoo
-from psiphi.bench import example_robots
-from psiphi.bench.agreement import TOLERANCE, compiled, interpreted, relative
-from psiphi.bench.peers import Pin
-from psiphi.bench.peers.lazy import pinocchio as pin
+from psiphi_bench import example_robots
+from psiphi_bench.agreement import TOLERANCE, compiled, interpreted, relative
+from psiphi_bench.peers.lazy_import import pinocchio as pin
+from psiphi_bench.peers.pinocchio_peer import Pin
+from tests import zoo
 
 ROBOTS = [row for row in example_robots.loadable() if row[2].nv]
 COMPILED = [("ur5_robot", "free"), ("panda", "fixed"), ("solo12", "free"), ("tiago_dual", "fixed")]  # the last: 101 joints

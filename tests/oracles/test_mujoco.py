@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 
 import psiphi as pp
-import zoo
-from psiphi.bench import example_robots
-from psiphi.bench.agreement import FUNCTIONS, compiled, errors, interpreted
-from psiphi.bench.peers import Mj, Unsupported
-from psiphi.functions.robot import Robot
+from psiphi.robot.robot import Robot
+from psiphi_bench import example_robots
+from psiphi_bench.agreement import FUNCTIONS, compiled, errors, interpreted
+from psiphi_bench.peers.mujoco_peer import Mj
+from psiphi_bench.peers.peer import Unsupported
+from tests import zoo
 
 TOLERANCE = 1e-8
 DYNAMICS = [row for row in FUNCTIONS if row.name in ("forward_dynamics", "inverse_dynamics") and row.axes != "frame"]

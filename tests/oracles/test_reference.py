@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import zoo
-from oracles import reference
-from psiphi.bench.peers import Mj, Pin
+from psiphi_bench.peers.mujoco_peer import Mj
+from psiphi_bench.peers.pinocchio_peer import Pin
+from tests import zoo
+from tests.oracles import reference
 
 ROBOTS = pytest.mark.parametrize("make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO])
 MUJOCO_ROBOTS = pytest.mark.parametrize("make", [t for _, t in zoo.mujoco_zoo()], ids=[name for name, _ in zoo.mujoco_zoo()])

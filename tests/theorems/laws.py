@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import psiphi as pp
-from oracles import reference
 from psiphi.model.model import WORLD, Model
-from zoo import random_state
+from tests.oracles import reference
+from tests.zoo import random_state
 
 STEP = 2e-5  # of central differences: error of the third order against rounding
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psiphi.bench.interpreted import Interpreted
-from psiphi.functions.robot import Robot
-from theorems.laws import LAWS, holds, state
-from zoo import ZOO, random_state, trees
+from psiphi.robot.robot import Robot
+from psiphi_bench.interpreted_robot import Interpreted
+from tests.theorems.laws import LAWS, holds, state
+from tests.zoo import ZOO, random_state, trees
 
 NIGHTLY = os.environ.get("PSIPHI_HYPOTHESIS") == "nightly"
 

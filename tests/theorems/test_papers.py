@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from pages import ROOT
+from tests.pages import ROOT
 
 ARMS = ("iiwa14", "stanford_arm")  # a chain of revolute joints; one that slides, with rotors
 

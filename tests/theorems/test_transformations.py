@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psiphi.arguments import frozen
-from psiphi.bench.interpreted import Interpreted
-from psiphi.model.builder import Builder
-from psiphi.model.joints import JOINTS
+from psiphi._util.validate import frozen
+from psiphi.model.builder.builder import Builder
+from psiphi.model.joint_types import JOINTS
 from psiphi.model.model import WORLD, Model, Pose
-from theorems.laws import both, state
-from zoo import KINDS, random_axis, random_body, random_joint, random_rotation, trees, with_frames
+from psiphi_bench.interpreted_robot import Interpreted
+from tests.theorems.laws import both, state
+from tests.zoo import KINDS, random_axis, random_body, random_joint, random_rotation, trees, with_frames
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIMPLE = ("revolute", "prismatic", "helical", "continuous")  # one coordinate, along one axis

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi.algebra.derivatives.configuration_derivative import derivative
+from psiphi.algebra.derivatives.time_derivative import RATES
+from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import framed, program
-from psiphi.operators import RATES, Operators, derivative
-from psiphi.sweeps.interpreter import interpret
+from psiphi.compiler.sweeps.interpreter import interpret
 
 WORDS = {
     "M^-1": lambda s: s.mass.inv,

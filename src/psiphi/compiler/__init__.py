@@ -1,13 +1,17 @@
-"""The compiler: from an equation to a NumPy function.
+"""The compiler, which knows no target.
 
-Comes in: named results, each an expression of one robot. Goes out: a gufunc, and the way there in words.
+In: named results, each an expression of one robot. Out: tapes and loops. Read `passes.py` first.
 
-    passes.py       the compiler's page, pass by pass; read it first
-    equations.py    what is asked: results, arguments, forms
-    recognised.py   equations whose derivatives have sweeps of their own
-    derivatives.py  jvp, vjp, jacobian and hessian of what is asked
-    halves.py       what code makes of a robot's free numbers alone, apart from the rest
-    explained.py    an equation's way through the passes, in words
-    source.py       one quantity as a gufunc, through the cache
-    plans.py        how an expression that is no single program is evaluated; in_factors.py: what is too long to multiply out
+    autodiff/           Derivatives of equations and of tapes
+    axes/               The tree in the link axes that cost least
+    equations.py        What is asked of the compiler
+    explanation.py      An equation's way through the passes, in words
+    ir/                 Programs above the tape
+    lower/              From polynomials of operators to sweep programs
+    parameter_split.py  What code makes of the robot's free numbers alone, apart from the rest
+    passes.py           The compiler, on one page
+    pseudocode.py       A lowered expression as the papers' pseudo-code
+    recursions/         What each letter does at one body, on floats, arrays and tapes alike
+    sweeps/             Programs over the tree
+    tape/               Scalar straight-line code in single-assignment form
 """

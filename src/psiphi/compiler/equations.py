@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from psiphi.errors import StateError
+from psiphi._util.errors import StateError
+from psiphi.algebra.expressions import terms
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.force_motion_duality import ends, settled
+from psiphi.algebra.expressions.letters import FormLetter, Letter, VectorLetter, vector_letter
+from psiphi.algebra.rewriting.work_budget import SECONDS
+from psiphi.compiler.sweeps.sweep_program import ADDED, PARAMETERS, Argument
 from psiphi.model.model import Model
-from psiphi.operators import terms
-from psiphi.operators.expression import Expression
-from psiphi.operators.letters import FormLetter, Letter, VectorLetter, vector_letter
-from psiphi.operators.sides import ends, settled
-from psiphi.rewriting.budget import SECONDS
-from psiphi.sweeps.program import ADDED, PARAMETERS, Argument
 
 WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritten")
 

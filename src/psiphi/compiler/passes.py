@@ -11,51 +11,46 @@
     load       its machine code, from the cache or made now          emitters, runtime
 
 What is no equation (places, the circuits of closed chains) is written as sweeps already, and begins with `frame`. What a pass
-made of an equation is kept as long as the equation: `explain()` (`explained.py`) tells it pass by pass.
+made of an equation is kept as long as the equation: `explain()` (`explanation.py`) tells it pass by pass.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
 from typing import Any
 
+from psiphi._util.errors import SingularError, StateError
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.force_motion_duality import ends
+from psiphi.algebra.expressions.letters import FORCE, FormLetter
+from psiphi.algebra.expressions.terms import Poly, Term
+from psiphi.algebra.expressions.type_checks import check_words
+from psiphi.algebra.rewriting.body_force_letter import fold, unfold
+from psiphi.algebra.rewriting.derivation import Chain, Derivation
+from psiphi.algebra.rewriting.normal_form import Normalizer, normalizer
+from psiphi.algebra.rewriting.rewrite_rules import reduce, walk
+from psiphi.algebra.rewriting.scalar_words import commuted
+from psiphi.algebra.rewriting.work_budget import TooLarge, budget, share
+from psiphi.compiler.autodiff.analytic_rules import coriolis
+from psiphi.compiler.axes.cluster_axes import clustered
+from psiphi.compiler.axes.link_axes import Tree, frame_tree
 from psiphi.compiler.equations import WHOLE, WRITTEN, Equation, unmade
-from psiphi.compiler.recognised import coriolis
-from psiphi.emitters.rolled import Tables
-from psiphi.errors import SingularError, StateError
-from psiphi.framing.compound import clustered
-from psiphi.framing.framing import Tree, frame_tree
-from psiphi.lowering.columns import LoweredColumns
-from psiphi.lowering.evaluating import has_sweeps
-from psiphi.lowering.graph import U
-from psiphi.lowering.matrices import LoweredMatrix
-from psiphi.lowering.quasi import QuasiLowered
-from psiphi.lowering.turning import sided
-from psiphi.lowering.vectors import Lowered, Result
+from psiphi.compiler.lower.column_sweeps import LoweredColumns
+from psiphi.compiler.lower.horner_graph import U
+from psiphi.compiler.lower.matrix_sweeps import LoweredMatrix
+from psiphi.compiler.lower.node_value import has_sweeps
+from psiphi.compiler.lower.omega_sides import sided
+from psiphi.compiler.lower.quasi_velocity_sweeps import QuasiLowered
+from psiphi.compiler.lower.vector_sweeps import Lowered, Result
+from psiphi.compiler.sweeps.link_loops import Rolled, roll
+from psiphi.compiler.sweeps.program_checks import CheckedRun, check_loops
+from psiphi.compiler.sweeps.stage_loops import Staged, roll_stages
+from psiphi.compiler.sweeps.sweep_program import Program
+from psiphi.compiler.sweeps.tree_loop import Straight, unroll
+from psiphi.compiler.tape.tape_checks import check_tape
 from psiphi.model.model import Model
-from psiphi.operators.expression import Expression
-from psiphi.operators.legality import check_words
-from psiphi.operators.letters import FORCE, FormLetter
-from psiphi.operators.sides import ends
-from psiphi.operators.terms import Poly, Term
-from psiphi.rewriting.budget import TooLarge, budget, share
-from psiphi.rewriting.derivation import Chain, Derivation
-from psiphi.rewriting.folding import fold, unfold
-from psiphi.rewriting.normal import Normalizer, normalizer
-from psiphi.rewriting.rules import reduce, walk
-from psiphi.rewriting.scalars import commuted
-from psiphi.runtime import cache
-from psiphi.runtime.target import RunningTarget
-from psiphi.sweeps.drive import Straight, unroll
-from psiphi.sweeps.legal import CheckedRun, check_loops
-from psiphi.sweeps.program import Program
-from psiphi.sweeps.roll import Rolled, roll
-from psiphi.sweeps.staged import Staged, roll_stages
-from psiphi.tape.tape import Count
-from psiphi.tape.valid import check_tape
 
 UNROLLED = 64  # up to so many bodies are written out as straight-line code,
 IN_LINES = 256  # and up to so many those in stages: loops share nothing between stages, straight lines do
@@ -106,20 +101,6 @@ def kept(a_pass: Callable) -> Callable:
 
 
 # -- the page -----------------------------------------------------------------------------------------------------------------
-
-
-def compile(asked: Any, target: RunningTarget, char: str, key: Callable[[str], str]) -> tuple[Any, Count]:
-    """What is asked, as a library that runs on a target, and its exact cost; `key` gives its name in the cache."""
-
-    def make() -> bytes:
-        lines = code(asked)
-        return target.build(target.emit(lines, char), vars(lines.count))
-
-    library, count = target.load(cache.remember(key(char), make))
-    if in_loops(asked) and isinstance(loops := code(asked), Rolled):
-        library.tables = Tables(loops, char)
-        ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
-    return library, Count(**count)
 
 
 @kept

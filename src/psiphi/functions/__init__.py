@@ -1,14 +1,17 @@
-"""The door: a robot's functions, and functions of expressions.
+"""The callable: arguments, call path, derivatives.
 
-Comes in: arrays, and the name of a quantity or an expression. Goes out: arrays, or words that say what is wrong.
+In: a `Model`, an equation, arrays. Out: arrays, or an error that says what is wrong. Read `compiled_function.py` first.
 
-    robot.py          a robot's functions; read it first        diagonalised.py   the same in quasi-velocities
-    framed.py         those of frames, and momenta              called.py         how each is found, called, explained
-    expressions.py    `pp.function`                              typed.py          expressions typed as text
-    coordinated.py    configurations moved, compared and scaled: by code, where they are
-    differentiable.py a compiled function to be called, and its derivatives
-    guard.py          reads arguments                            check.py          `check=True`
-    identification.py inertial parameters, and which of them torques tell; identified.py is its door
-    free.py           a robot whose numbers are inputs           parametrised.py   such numbers, made and checked
-    by_columns.py     matrices of large robots                   operational.py    the policies at singularities
+    argument_checks.py          What the doors do with arguments that do not fit
+    arrays/                     Arrays of other libraries
+    build.py                    From code to a library that runs on a target, through the cache
+    compiled_function.py        One quantity of one model as a NumPy function
+    differentiable_function.py  A compiled function that can be called by itself, and has
+                                derivatives
+    evaluation_plans.py         How an expression is evaluated
+    export/                     A compiled function in other libraries' own operations
+    expression_function.py      `pp.function`
+    factor_plans.py             What is too long to be one piece of code, part by part
+    scalar_fast_path.py         Calls for one state without NumPy's overhead
+    value_checks.py             `check=True`
 """

@@ -1,32 +1,25 @@
-"""What the robot IS: a tree of bodies, joints, inertias and frames, as plain immutable data.
+"""What a robot is.
 
-Comes in: a URDF file (`urdf.load_urdf`), or calls of `builder.Builder`, through which every reader goes.
-Goes out: a `model.Model`, sorted base to tip (`parent[k] < k`), fixed joints merged, checked; what was odd is in `report`.
+In: links and joints. Out: an immutable `Model`. Read `model.py` first.
 
-Read `model.py` first (the data), then `joints.py` (the joint table), `manifold.py` (where configurations move), then
-`builder.py` (how a model is made) and `checks.py` (what is accepted, what is refused, what can be repaired). The room is
-large since every reader and every edit goes through the same records; by what they are for:
-
-what a model is
-    skeleton.py                         what it is made of besides bodies: poses, joints, frames
-    definitions.py                      joints and bodies as 6-D matrices, as definitions are written
-    states.py                           finite numbers, unit quaternions
-    nonlinear.py, elastic.py            springs that are more than a number; joints whose motor drives through one
-    motors.py                           which joints have motors
-    freed.py                            numbers that are inputs: which, and where they stand
-    hinged.py                           universal joints as two hinges each
-    kinds.py                            what two frames that are held together may still do
-    clusters.py, cluster_laws.py        joints that move together, and their laws; compound_joints.py: as a manifold sees them
-    mode_shapes.py, modal_laws.py       places on a body that bends, their laws; bending.py: how a builder hangs it on a link
-
-how one is made
-    values.py, records.py, log.py       what a builder is given, what it remembers, and where its messages stand
-    tree.py, assembly.py, movable.py    from records to a tree, from the tree to a model; whether every joint can be moved
-    opening.py, joining.py              from a model back to a builder's records; several models as one forest
-    places.py, posing.py, inertias.py   poses and inertias as plain floats; poses as they may be given
-
-how one is read
-    urdf.py, urdf_plus.py, dh.py        readers; loops and gears of URDF files
-    vocabulary.py, fields.py, xml.py    the words of URDF; shapes.py: what is drawn
-    paths.py, packages.py               where meshes and descriptions lie
+    body_matrices.py     Joints and bodies as 6-D matrices in public link axes, for one state or a
+                         batch
+    builder/             Builder calls become records, a tree, checks and a `Model`
+    components.py        What a model is made of besides bodies
+    diagnostics.py       Where a message of a reader stands
+    editing/             A model and one change give a model
+    flexible/            Beams, Craig-Bampton bodies and series-elastic joints
+    inertias.py          Rotational inertias about the centre of mass as six floats (ixx, ixy, ixz,
+                          iyy, iyz, izz)
+    joint_types.py       The joint table
+    loops/               Constraints, contacts and gears, and loops as cluster joints
+    manifold.py          The configuration manifold of a robot
+    mode_shapes.py       Places on a body that bends, and the joint they hang on it by
+    model.py             What a robot IS
+    motors.py            Which joints have motors
+    parameters/          Numbers of a model that are inputs of its functions
+    shapes.py            Visual and collision shapes of a URDF link
+    spatial/             6-D algebra of one body on any scalar
+    state_checks.py      What a state must be
+    universal_joints.py  Universal joints as two hinges, with a body between them that has no mass
 """

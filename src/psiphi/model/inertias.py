@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.model.places import HERE, UPRIGHT, Place, Rotation, Vector, rotate
+from psiphi.model.spatial.transforms import HERE, UPRIGHT, Place, Rotation, Vector, rotate
 
 Six = tuple[float, float, float, float, float, float]
 RigidPart = tuple[float, Vector, Six, Place]  # mass, centre of mass, inertia, and the place of their frame

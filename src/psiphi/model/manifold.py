@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.model.joints import JOINTS
-from psiphi.spatial import small
-from psiphi.spatial.duals import rate_of_change
-from psiphi.spatial.entries import along
-from psiphi.spatial.screws import dot
+from psiphi.model.joint_types import JOINTS
+from psiphi.model.spatial import small_matrices
+from psiphi.model.spatial.dual_numbers import rate_of_change
+from psiphi.model.spatial.scalar_arrays import along
+from psiphi.model.spatial.screws import dot
 
 Q, V = "q_slice", "v_slice"  # whose coordinates an array has, by the name of a joint's share
 
@@ -163,7 +163,7 @@ def _divided(joint: Any, T: list[list], x: list) -> list:
     """(T* T)^-1 x: columns of a joint of the table are at right angles, those of an embedded loop need not be."""
     if joint.kind != "compound":
         return [y / dot(column, column) for column, y in zip(T, x, strict=True)]
-    return small.solve(small.factor([small.apply(T, column) for column in T]), x)
+    return small_matrices.solve(small_matrices.factor([small_matrices.apply(T, column) for column in T]), x)
 
 
 def _places(slices: Iterable[slice]) -> np.ndarray:

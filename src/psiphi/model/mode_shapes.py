@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.model.joints import JOINTS, JointKind, flat_box
-from psiphi.spatial.duals import rate_of_change
-from psiphi.spatial.screws import Shift, Turn, cross, dot, vanishes
+from psiphi.model.joint_types import JOINTS, JointKind, flat_box
+from psiphi.model.spatial.dual_numbers import rate_of_change
+from psiphi.model.spatial.screws import Shift, Turn, cross, dot, vanishes
 
 MODAL = "modal"  # the kind of such joints, which no table lists: how many shapes there are is the body's own
 

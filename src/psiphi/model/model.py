@@ -1,4 +1,4 @@
-"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`skeleton.py`). Plain immutable data."""
+"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`components.py`). Plain immutable data."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psiphi.arguments import Numbers, batch_axes, frozen, generator, real, whole
-from psiphi.errors import ModelError, StateError
-from psiphi.model.compound_joints import compound_joints, scattered
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import ModelError, StateError
+from psiphi._util.text import counted, nearest, shown
+from psiphi._util.validate import batch_axes, frozen, generator, real, whole
+from psiphi.model.components import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
+from psiphi.model.loops.cluster_joints import compound_joints, scattered
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import coordinates, idle
-from psiphi.model.skeleton import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
-from psiphi.wording import counted, nearest, shown
 
 if TYPE_CHECKING:
-    from psiphi.model.clusters import Embedding
-    from psiphi.model.freed import Freed
-    from psiphi.model.records import Description
+    from psiphi.model.builder.records import Description
+    from psiphi.model.loops.clusters import Embedding
+    from psiphi.model.parameters.free_parameters import Freed
 
 __all__ = ["IDENTITY", "WORLD", "Body", "Frame", "Joint", "Mimic", "Model", "Pose"]  # a model, and what it is made of
 MAPPINGS = ("frames", "postures")
@@ -116,7 +117,7 @@ class Body(Immutable):
 class Model(Immutable):
     """A tree or forest of bodies; joint k carries body k, and its parent comes before it.
 
-    >>> from psiphi.model.builder import Builder
+    >>> from psiphi.model.builder.builder import Builder
     >>> b = Builder("pendulum")
     >>> b.body("rod", mass=1.0, com=(0, 0, -0.5))
     >>> b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0))
@@ -132,7 +133,7 @@ class Model(Immutable):
     report: tuple[str, ...] = ()
     postures: Mapping[str, np.ndarray] = field(default_factory=dict)  # configurations by name
     description: Description | None = None  # what it was built from, link by link: where edits start
-    freed: Freed | None = None  # which of its numbers are inputs: see `freed.py`
+    freed: Freed | None = None  # which of its numbers are inputs: see `free_parameters.py`
     embedding: Embedding | None = None  # which of its joints move together: see `clusters.py`
 
     def __post_init__(self):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.arguments import names
-from psiphi.errors import StateError
+from psiphi._util.errors import StateError
+from psiphi._util.validate import names
 
 JOINTS = "names of joints"
 

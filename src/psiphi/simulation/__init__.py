@@ -1,23 +1,18 @@
-"""Motions of robots and closed chains in time.
+"""Motions: forces, controllers, integrators, rollouts, contacts.
 
-Comes in: a system, an initial state, what acts. Goes out: a `Trajectory`. Read `simulate.py` first (the door: `pp.simulate`),
-then `march.py` (the loop over steps in Python). Around them:
+In: a `Robot` or `System`, a state, a controller. Out: a `Trajectory` or the states of a rollout, with derivatives. Read `simulate/simulate.py` first.
 
-    start.py      initial states, steps and times, read and checked
-    running.py    a simulation as it was asked for, and what every way of running it shares
-    adaptive.py   steps of SciPy's choosing
-    fast.py       steps by a compiled kernel, in pieces
-    rolling.py    the second door, `pp.rollout`: the kernel alone; rolled_states.py: what it gives, with derivatives;
-                  rolled_arrays.py: the same of arrays of torch, JAX and Dask, rolled_slopes.py: its derivatives there;
-                  card_states.py: the same on a graphics card; closed_steps.py: one step of a closed chain, linearised
-    bar.py        how far it is, for a person who waits
-    events.py     what is watched for
-    touching.py   contacts that open and close, slide and hold; gripping.py: their rows; bouncing.py: how they bounce
-    failure.py    when it breaks off
+    compiled_rollout/     One kernel for many steps
+    contact/              Coulomb friction, contacts that open and slide, restitution
+    control/              Laws of control
+    forces/               Forces at joints
+    integration/          Integrators, and the right side of the equations of motion
+    linearization/        One step as a function, and the matrices A and B
+    plant.py              What can be simulated
+    rollout/              `pp.rollout` and its results
+    rollout_derivatives/  Adjoint, tangent and second order of rollouts
+    simulate/             `pp.simulate`
+    simulation_errors.py  When a simulation breaks off
+    start_checks.py       What a simulation starts from
+    trajectory/           Recorded motions
 """
-
-from psiphi.simulation.failure import Interrupted, MotionWarning, SimulationError
-from psiphi.simulation.rolling import rollout
-from psiphi.simulation.simulate import simulate
-
-__all__ = ["Interrupted", "MotionWarning", "SimulationError", "rollout", "simulate"]

@@ -1,0 +1,40 @@
+"""The arms operations are counted on: S1's two cases, revolute joints, full inertias, gravity."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import pi
+
+from psiphi._util.errors import StateError
+from psiphi.io.robots.generators import chain
+from psiphi.model.builder.builder import Builder
+from psiphi.robot.robot import Robot
+
+CASES = {
+    1: "general: any twist, offsets along two axes",
+    2: "neighbouring axes perpendicular, displaced along x",
+}
+
+
+@lru_cache(maxsize=64)
+def arm(n: int, case: int = 1, seed: int = 0) -> Robot:
+    """n links. Case 2 is the dearest of the arms with parallel or perpendicular axes and offsets along x: none parallel.
+
+    >>> arm(4, 2).nv
+    4
+    """
+    if case not in CASES:
+        raise StateError(f"case is {case!r}, expected 1 or 2", "1: the general arm, 2: perpendicular axes")
+    model = chain(n, seed=seed)
+    return Robot.of(model if case == 1 else _perpendicular(model))
+
+
+def _perpendicular(model):
+    """The same bodies on joints that turn by 90 degrees and step along x."""
+    builder, parent = Builder(f"perpendicular{len(model.bodies)}"), "world"
+    for k, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
+        builder.body(body.name, body.mass, body.com, body.inertia)
+        place = (float(joint.pose.translation[0]), 0.0, 0.0)
+        builder.joint(joint.name, "revolute", parent, body.name, place, rpy=((-1) ** k * pi / 2, 0.0, 0.0))
+        parent = body.name
+    return builder.build()

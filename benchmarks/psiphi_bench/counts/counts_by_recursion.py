@@ -1,0 +1,75 @@
+"""Where the operations go: every operation of a traced program belongs to one recursion.
+
+A recursion is named by what it makes at each body: P, G, V, ... Its cost is what it takes to make these values from the
+values of the others (and from its own at neighbouring bodies). What no recursion needs is the cost of the results. The
+parts add up to the whole, exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from psiphi.compiler.axes.link_axes import Tree
+from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Program, Site, Sweep
+from psiphi.compiler.sweeps.tree_loop import drive
+from psiphi.compiler.tape.ops import BINARY, COLUMN, UNARY
+from psiphi.compiler.tape.tape import Count, Scalar, Tape
+
+Recursion = tuple[str, Callable[[Site], Any]]  # its name, and its values at one body
+REST = "rest"
+
+
+def by_recursion(program: Program, tree: Tree, recursions: Sequence[Recursion]) -> dict[str, Count]:
+    """The cost of each recursion, and of the "rest"; where two name the same value, the first one has it."""
+    tape, values = Tape(), {name: [] for name, _ in recursions}
+
+    def remember(site: Site) -> None:
+        for name, read in recursions:
+            values[name] += [x.index for x in _scalars(read(site))]
+
+    inputs = {arg.name: [tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(program.inputs)}
+    watched = replace(program, sweeps=(*program.sweeps, Sweep(BASE_TO_TIP, remember)))
+    results = [tape.operand(x) for x in drive(watched, tree, inputs).values()]
+    needed = set(tape.live(results))
+    owner: dict[int, str] = {}
+    for name in values:
+        for node in values[name]:
+            if node in needed:
+                owner.setdefault(node, name)
+    for name in values:
+        _claim(tape, name, [node for node, whose in owner.items() if whose == name], owner)
+    _claim(tape, REST, results, owner)
+    return {name: _count(tape, (i for i in needed if owner[i] == name)) for name in (*values, REST)}
+
+
+def _claim(tape: Tape, name: str, nodes: list[int], owner: dict[int, str]) -> None:
+    """What the nodes are made of belongs to `name`, as far as it belongs to nobody else."""
+    for node in nodes:
+        owner.setdefault(node, name)
+    stack = list(nodes)
+    while stack:
+        op, a, b = tape.nodes[stack.pop()]
+        for below in (a, b) if op in BINARY else (a,) if op in UNARY else ():
+            if below not in owner:
+                owner[below] = name
+                stack.append(below)
+
+
+def _count(tape: Tape, nodes: Iterable[int]) -> Count:
+    found = Counter(COLUMN.get(tape.nodes[i][0]) for i in nodes)
+    return Count(**{name: found[name] for name in ("mul", "add", "div", "sqrt", "trig")})
+
+
+def _scalars(value: Any) -> Iterator[Scalar]:
+    """Every scalar inside nested lists and dataclasses."""
+    if isinstance(value, Scalar):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for x in value:
+            yield from _scalars(x)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for f in fields(value):
+            yield from _scalars(getattr(value, f.name))

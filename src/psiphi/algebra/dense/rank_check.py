@@ -1,0 +1,88 @@
+"""Inverses that cannot exist: a term that is singular at every state of its robot is refused when its inverse is written."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from psiphi._util.errors import SingularError, StateError
+from psiphi.algebra.dense import dense_value
+from psiphi.algebra.dense.dense_inverse import NOISE, RCOND, regularity
+from psiphi.algebra.expressions import terms
+from psiphi.algebra.expressions.force_motion_duality import ends
+from psiphi.algebra.expressions.letters import ALPHABET, SymbolLetter
+from psiphi.algebra.expressions.notation import UNICODE
+from psiphi.algebra.expressions.terms import Term
+from psiphi.model.model import Model
+
+STATES = 3  # random states at which an inverse is tried when it is written
+SMALL = 40  # bodies up to which it is tried at once; `pp.function` and `pp.prove` try up to LARGE
+LARGE = 150
+TINY = 1e-6  # entries below which a matrix may be nothing but rounding
+
+_LINKS = tuple(map(terms.of_letter, ("H", "phi", "M", "phi*", "H*")))
+REGULAR = {terms.of_letter(x) for x in ALPHABET.values() if x.row.regular}
+REGULAR |= {Term("product", _LINKS), Term("sum", (Term("product", _LINKS), terms.of_letter("rotor")))}
+
+
+def check_invertible(term: Term, model: Model | None, most: int = SMALL) -> None:
+    """Refuse t⁻¹ where t is singular at every state that is tried."""
+    if model is None or len(model.bodies) > most or term in REGULAR:
+        return
+    rank = _deficient(term, model if model.freed is None else model.freed.nominal)
+    if rank is not None:
+        text = UNICODE.text(term)
+        raise StateError(
+            f"({text})⁻¹: {text} is singular at every state of {model.name} that was tried (rank {rank[0]} of {rank[1]})",
+            "it has no inverse: leave it out, or use fewer frames; operational_space_inertia has policies for J M⁻¹ J*",
+        )
+
+
+@lru_cache(maxsize=1024)
+def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
+    """(rank, size) when the term is singular at all of a few random states; None when not, or when nothing can be said."""
+    rng = np.random.default_rng(20)
+    try:
+        q, values = sample(term, model, rng, (STATES,))
+        A = dense_value.evaluate(term, model, q, values.get("v"), {name: x for name, x in values.items() if name != "v"})
+    except (SingularError, StateError):
+        return None
+    if A.size and (size := np.abs(A).max()) < TINY and size <= NOISE * reach(term, model, q, values):
+        return 0, A.shape[-1]  # zero, but for rounding
+    ratio = regularity(A)
+    if not len(ratio) or np.isnan(ratio).any() or (ratio > RCOND).any():
+        return None
+    singular = np.linalg.svd(A, compute_uv=False)
+    return int((singular > NOISE * singular[..., :1]).sum(axis=-1).max()), A.shape[-1]
+
+
+def reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
+    """How large the entries of a term could be, by those of its letters: what is far below that is rounding."""
+    if term.op == "letter" and term.args[0] == "I":
+        return 1.0
+    if term.op in ("letter", "inverse"):
+        names = {name for name, _, _ in ends(term).vectors} | {"v"}
+        given = {name: x for name, x in values.items() if name in names}
+        return float(np.abs(dense_value.evaluate(term, model, q, given.pop("v", None), given)).max(initial=0.0))
+    inner = [reach(x, model, q, values) for x in term.args if isinstance(x, Term)]
+    return prod(inner) if term.op == "product" else sum(inner) * (abs(float(term.args[0])) if term.op == "scale" else 1.0)
+
+
+def sample(term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, ...] = ()) -> tuple[np.ndarray, dict]:
+    """A random state q, and random values for every vector and symbol of the term, and for v where it is needed."""
+    q = model.random(rng) if lead == () else np.stack([model.random(rng) for _ in range(lead[0])])
+    length = {"joint": model.nv, "link": 6 * len(model.bodies)}
+    found, values = ends(term), {}
+    for name, space, end in found.vectors:
+        if space.startswith("symbol"):
+            continue
+        count = found.value(end)
+        values[name] = rng.standard_normal((*lead, length.get(space) or 6 * (count if isinstance(count, int) and count else 1)))
+    for x in {x.bare for x in terms.letters(term)}:
+        if isinstance(x, SymbolLetter):
+            values[x.word] = rng.standard_normal((*lead, length[x.space], length[x.space]))
+        elif x.moves and "v" not in values:
+            values["v"] = rng.standard_normal((*lead, model.nv))
+    return q, values

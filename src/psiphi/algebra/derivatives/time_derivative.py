@@ -1,0 +1,150 @@
+"""Time derivatives of operators: one row a letter (Table 1 of S1, corrected, for joints of any kind), and
+the product rule (`product_rule.py`).
+
+Local derivatives are of components in body axes; DX/Dt, the inertial one (also in body axes), adds ω̃ X for rows over
+links and -X ω̃ for columns over links: [ω̃, X] for an operator from links to links. Frames in axes of their own turn, too: there
+it adds Ḃ, which is dB/dt of frames in world axes. With V_d = H* v, Ω_δ = V_d ×*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from psiphi._util.errors import StateError
+from psiphi._util.text import nearest
+from psiphi._util.validate import one_of
+from psiphi.algebra.derivatives.product_rule import differentiated
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.letters import (
+    FrameLetter,
+    Letter,
+    SymbolLetter,
+    VectorLetter,
+    rate_letter,
+    symbol_letter,
+    vector_letter,
+)
+from psiphi.algebra.expressions.operators import Operators
+from psiphi.algebra.expressions.spaces import LINK
+from psiphi.algebra.expressions.terms import Term, of_letter, product, scaled, total
+
+_s = Operators()
+H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G, _s.tau_bar, _s.I
+phi, psi, E_phi, E_psi, Delta_phi, S, Omega_d = _s.phi, _s.psi, _s.E_phi, _s.E_psi, _s.Delta_phi, _s.S, _s.Omega_d
+U_dot = P_dot @ H.T + P @ H_dot.T  # d(P H*)/dt
+D_DOT = H @ U_dot + H_dot @ P @ H.T
+G_DOT = tau_bar @ U_dot @ D.inv - G @ H_dot @ G
+TAU_BAR_DOT = -(G_DOT @ H) - G @ H_dot
+E_PSI_DOT = E_phi @ (Omega_d @ tau_bar + TAU_BAR_DOT)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The local derivative of a letter, and where it stands; None: constant in body axes."""
+
+    value: Expression | None
+    source: str
+
+
+RATES: dict[str, Rate] = {
+    "I": Rate(None, ""),
+    "E_phi": Rate(E_phi @ Omega_d, "S1 Table 1"),
+    "Delta_phi": Rate(Delta_phi @ Omega_d, "S1 Table 1"),
+    "phi": Rate(phi @ E_phi @ Omega_d @ phi, "S1 Table 1"),
+    "E_0": Rate(_s.E_0 @ Omega_d, "as ℰ_φ"),
+    "S": Rate(None, "only ones and zeros"),
+    "H": Rate(H_dot, "S1 Table 1; zero but for universal joints"),
+    "M": Rate(None, "S1 Table 1"),
+    "rotor": Rate(None, "a number of the model"),
+    "P": Rate(P_dot, "S1 (17), any joint: docs/mathematics.md section 10"),
+    "D": Rate(D_DOT, "S1 Table 1, any joint: docs/mathematics.md section 10"),
+    "D_inv": Rate(-(D.inv @ D_DOT @ D.inv), "D D⁻¹ = I"),
+    "D_half": Rate(D_half @ _s.D_rate, "D^½ (D^½)* = D"),
+    "D_half_inv": Rate(-(_s.D_rate @ D_half.inv), "D^½ D^-½ = I"),
+    "G": Rate(G_DOT, "S1 Table 1, any joint: docs/mathematics.md section 10"),
+    "tau_bar": Rate(TAU_BAR_DOT, "S1 Table 1"),
+    "E_psi": Rate(E_PSI_DOT, "S1 Table 1"),
+    "Delta_psi": Rate(Delta_phi @ (Omega_d @ tau_bar + TAU_BAR_DOT), "S1 Table 1"),
+    "psi": Rate(psi @ E_PSI_DOT @ psi, "ψ⁻¹ = I - ℰ_ψ"),
+    "K": Rate(E_phi @ (Omega_d @ G + G_DOT), "K = ℰ_φ G"),
+    "L": Rate(Delta_phi @ (Omega_d @ G + G_DOT), "L = Δ_φ G"),
+    "P_plus": Rate(TAU_BAR_DOT @ P + tau_bar @ P_dot, "P⁺ = τ̄ P"),
+    "Phi": Rate(phi @ E_phi @ Omega_d @ phi @ S, "Φ = φ S"),
+    "Psi": Rate(psi @ E_PSI_DOT @ psi @ S, "Ψ = ψ S"),
+    "U": Rate(-(_s.g.T @ _s.M @ phi.T @ H.T @ _s.vector("v")), "the power of the weights"),
+    "Om": Rate(_s.Om_dot, "Ω = ψ* Ω ψ + H* D⁻¹ H at each body"),
+}
+FRAMES = ("local", "inertial")
+
+
+def time_derivative(expression: Expression, frame: str = "local", held: str | Collection[str] = ()) -> Expression:
+    """d/dt of an expression along the motion of the robot: an expression again, with the same spaces.
+
+    frame="inertial" gives DX/Dt in body axes, and in those of frames. A vector x becomes x_dot, a symbol X becomes X_dot; those
+    named in `held` are constant. Operators made of velocities (spin, gyro, Ω_δ, the bias vectors) would need accelerations:
+    they are refused.
+
+    >>> str(time_derivative(_s.phi)), str(time_derivative(_s.M, "inertial"))
+    ('φ ℰ_φ Ω_δ φ', 'ω̃ M - M ω̃')
+    """
+    if not isinstance(expression, Expression):
+        raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
+    one_of("frame", frame, FRAMES, "leave it out for body axes")
+    names = _names(held, expression)
+    parts = [differentiated(expression.term, lambda x: _named(x, names, frame == "inertial"))]
+    if frame == "inertial" and LINK in (expression.rows, expression.cols):
+        if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):
+            cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
+            raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
+        omega = of_letter("omega")
+        parts += [product(omega, expression.term)] if expression.rows == LINK else []
+        parts += [scaled(Fraction(-1), product(expression.term, omega))] if expression.cols == LINK else []
+    found = [part for part in parts if part is not None]
+    return Expression(total(*found) if found else scaled(Fraction(0), expression.term), expression.model)
+
+
+def _names(held: str | Collection[str], expression: Expression) -> frozenset[str]:
+    """The names held constant, all of vectors and symbols of the expression."""
+    known = {x.word for x in expression.letters if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)}
+    names = (held,) if isinstance(held, str) else held
+    try:
+        strange = [name for name in names if name not in known]
+    except TypeError as error:
+        raise StateError(f"held is {held!r}, expected names of vectors", "held=('x',) keeps x constant") from error
+    if strange:
+        raise StateError(f"held names {strange[0]!r}, and {expression} has no such vector", nearest(strange[0], sorted(known)))
+    return frozenset(names)
+
+
+@lru_cache(maxsize=4096)
+def _named(x: Letter, held: frozenset[str], inertial: bool) -> Term | None:
+    if x in RATES:
+        value = RATES[x].value
+        return None if value is None else value.term
+    if isinstance(x, FrameLetter) and not x.rate:
+        return of_letter(rate_letter(x)) if inertial or x.axes == "world" else None
+    if isinstance(x, VectorLetter) and x.given:
+        return None if x.word in held else of_letter(vector_letter(f"{x.word}_dot", x.space))
+    if isinstance(x, SymbolLetter):
+        return None if x.word in held else of_letter(symbol_letter(f"{x.word}_dot", x.space))
+    symbol = x.symbol
+    if x == "E_c":
+        raise StateError(f"{symbol} has no time derivative here: its point moves along", "write E_0, at the world's origin")
+    raise StateError(
+        f"the time derivative of {symbol} needs accelerations", "differentiate before you multiply with what velocities make"
+    )
+
+
+def table() -> list[tuple[str, str, str, str]]:
+    """Table 1: (letter, local derivative, what the inertial one adds, source), printed."""
+    rows = []
+    for name, rate in RATES.items():
+        letter = getattr(_s, name)
+        turns = [f"ω̃ {letter}"] * (letter.rows == LINK) + [f"- {letter} ω̃"] * (letter.cols == LINK)
+        if name != "I":
+            added = "" if letter.term.args[0].row.mixed else " ".join(turns)
+            rows.append((str(letter), str(rate.value or 0), added, rate.source))
+    return rows

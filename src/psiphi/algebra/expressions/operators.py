@@ -1,0 +1,153 @@
+"""The operators of one robot: `s = robot.operators`, then s.H @ s.phi @ s.M @ s.phi.T @ s.H.T."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from psiphi._util.errors import StateError
+from psiphi._util.text import nearest, shown
+from psiphi.algebra.blocks.body_indices import bodies
+from psiphi.algebra.expressions import terms, type_checks
+from psiphi.algebra.expressions.expression import Expression, symbol, vector
+from psiphi.algebra.expressions.force_motion_duality import ends
+from psiphi.algebra.expressions.letters import BIAS, LETTERS, SIDES, Letter, frame_letter
+from psiphi.algebra.expressions.multilinear_forms import FORMS
+from psiphi.algebra.expressions.spaces import ONE, fits
+from psiphi.model.model import Model
+
+
+class Operators:
+    """H phi psi M P D G K E_phi E_psi E_0 E_c tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om U I, vectors a b, frames B(...).
+
+    The letters are those of the papers; `glossary` lists them. `model` None gives the letters of no robot in particular.
+    """
+
+    names: ClassVar = (*(x for x in LETTERS if not LETTERS[x].row.written), *(x.word for x in BIAS))  # of its letters
+
+    def __init__(self, model: Model | None = None):
+        self.model = model
+        for name, x in (*LETTERS.items(), *((x.word, x) for x in BIAS)):
+            setattr(self, name, self._letter(x))
+
+    def _letter(self, name: Letter) -> Expression:
+        return Expression(terms.of_letter(name), self.model)
+
+    def B(self, *frames: str, axes: str = "world") -> Expression:
+        """Wrenches at named frames (world axes, or axes="frame") -> forces on the links; B* carries velocities back."""
+        if not frames:
+            raise StateError("B() names no frame", "give one or more frame names: B('tool')")
+        if axes not in ("world", "frame"):
+            raise StateError(f"axes is {axes!r}, expected 'world' or 'frame'", "leave it out for world axes")
+        names = frames if self.model is None else [self.model.frame(name).name for name in frames]
+        return self._letter(frame_letter(names, axes))
+
+    def J(self, *frames: str, axes: str = "world") -> Expression:
+        """J = B* φ* H*: joint rates -> velocities of the frames."""
+        return self.B(*frames, axes=axes).T @ self.phi.T @ self.H.T
+
+    def cross(self, u: Expression) -> Expression:
+        """u×: the cross product of link motions with a vector of link motions; its adjoint acts on forces."""
+        return self.form("cross", "y", "f", u=u)
+
+    def form(self, name: str, takes: str, gives: str, **vectors: Expression) -> Expression:
+        """The operator that a multilinear form is between two of its slots, the others filled: see `multilinear_forms.py`."""
+        if name not in FORMS:
+            raise StateError(f"no form {shown(name)}", nearest(name, tuple(FORMS)))
+        form = FORMS[name]
+        asked = (takes, gives, *vectors)
+        if sorted(map(str, asked)) != sorted(form.slots):
+            raise StateError(
+                f"form {name!r} between {shown(takes)} and {shown(gives)} with {', '.join(vectors) or 'nothing'}",
+                f"its slots are {', '.join(form.slots)}: two stay open, the others are given as vectors",
+            )
+        for slot, x in vectors.items():
+            if not isinstance(x, Expression) or x.cols != ONE or not fits(x.rows, form.slots[slot].space):
+                raise StateError(f"{slot} of the form {name!r} is {shown(x)}", f"give a {form.slots[slot].space.name} vector")
+            found = ends(x.term)
+            if found.value(found.gives) in SIDES and found.value(found.gives) != form.slots[slot].side:
+                raise StateError(
+                    f"{slot} of the form {name!r} is {x}, of link {found.value(found.gives)}s",
+                    f"give link {form.slots[slot].side}s",
+                )
+        model = next((x.model for x in vectors.values() if x.model is not None), self.model)
+        made = Expression(form.operator(takes, gives, {slot: x.term for slot, x in vectors.items()}), model)
+        type_checks.check_product(made.term, terms.IDENTITY, model)
+        return made
+
+    @cached_property
+    def mass(self) -> Expression:
+        """H φ M φ* H*, plus the rotor inertia of a robot that has some."""
+        links = self.H @ self.phi @ self.M @ self.phi.T @ self.H.T
+        return links + self.rotor if self.model is None or has_rotors(self.model) else links
+
+    @cached_property
+    def coriolis(self) -> Expression:
+        """C = H φ (M φ* ((V×) H* + Ḣ*) + B_V φ* H*), with C v = H φ (M φ* a + b) at zero gravity and dM/dt - 2 C skew."""
+        out = self.M @ self.phi.T @ (self.spin @ self.H.T + self.H_dot.T) + self.gyro @ self.phi.T @ self.H.T
+        return self.H @ self.phi @ out
+
+    @cached_property
+    def mass_half(self) -> Expression:
+        """m = (I + H φ K) D^½ with m m* = mass."""
+        return (self.I + self.H @ self.phi @ self.K) @ self.D_half
+
+    bodies = staticmethod(bodies)
+    vector = staticmethod(vector)
+    symbol = staticmethod(symbol)
+
+    @property
+    def glossary(self) -> str:
+        """The letters, one line each."""
+        return "\n".join(f"{x:12} {x.symbol:6} {x.row.meaning}" for x in LETTERS.values())
+
+    def __getattr__(self, name: str) -> Expression:
+        if name.endswith("_dot") and name.removesuffix("_dot") in (*LETTERS, *DERIVED):  # s.phi_dot, s.mass_half_dot, ...
+            return getattr(self, name.removesuffix("_dot")).dot()
+        raise StateAttributeError(f"no operator {name!r}", nearest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
+
+    def __repr__(self) -> str:
+        return f"<operators of {self.model.name!r}>" if self.model is not None else "<operators of no robot>"
+
+
+DERIVED = ("mass", "mass_half")
+
+
+class StateAttributeError(StateError, AttributeError):
+    """A wrong operator name: both a StateError and what `hasattr` expects."""
+
+
+def has_rotors(model: Model) -> bool:
+    """Does any joint carry rotor inertia?"""
+    clusters = () if model.embedding is None else model.embedding.clusters
+    return any(joint.armature.any() for joint in model.joints) or any(any(cluster.armature) for cluster in clusters)
+
+
+def has_constant_maps(model: Model) -> bool:
+    """Is H constant in body axes? Not where joints move together."""
+    return model.embedding is None and all(joint.row.Hdot is None for joint in model.joints)
+
+
+def has_single_joints(model: Model) -> bool:
+    """Has every joint one coordinate?"""
+    return model.embedding is None and all(joint.row.nv == 1 for joint in model.joints)
+
+
+def heavier(model: Model) -> Model:
+    """The robot with a rotor at every joint: what the algebra may say of it when more is added to D (`ADDED` of sweeps)."""
+    return replace(model, joints=tuple(replace(joint, armature=np.ones_like(joint.armature)) for joint in model.joints))
+
+
+def is_chain(model: Model) -> bool:
+    """Does every body carry at most one other?"""
+    inner = [parent for parent in model.parent if parent >= 0]
+    return model.embedding is None and len(inner) == len(set(inner))
+
+
+def frame_places(s: Operators, frames: Sequence[str]) -> dict[str, Expression]:
+    """E_0 phi B = [R, p~ R; 0, R] in the frames' own axes, [1, p~; 0, 1] in the world's: where wrenches come from."""
+    return {"R": s.E_0 @ s.phi @ s.B(*frames, axes="frame"), "p": s.E_0 @ s.phi @ s.B(*frames)}

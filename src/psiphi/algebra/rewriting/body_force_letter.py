@@ -1,0 +1,33 @@
+"""Body forces kept whole: M phi* a + b stands as one letter while the rest of an equation is rewritten.
+
+Newton and Euler's sweep makes the force M phi* a + b of a body in one go; multiplied out, its two terms would be rewritten
+apart, and cost more.
+"""
+
+from __future__ import annotations
+
+from psiphi.algebra.expressions.letters import A, B, letter, vector_letter
+from psiphi.algebra.expressions.terms import Poly, accumulate
+
+BODY = vector_letter("body force", "link")
+M_PHI_A = (letter("M"), letter("phi*"), A)
+
+
+def fold(poly: Poly) -> Poly:
+    """x M phi* a + x b -> x BODY, for every prefix x."""
+    out = dict(poly)
+    for word, c in poly.items():
+        if word[-3:] == M_PHI_A and out.get((*word[:-3], B)) == c:
+            del out[word], out[(*word[:-3], B)]
+            out[(*word[:-3], BODY)] = c
+    return out
+
+
+def unfold(poly: Poly) -> Poly:
+    """x BODY -> x M phi* a + x b."""
+    out: Poly = {}
+    for word, c in poly.items():
+        tails = (M_PHI_A, (B,)) if word[-1:] == (BODY,) else (word[-1:],)
+        for tail in tails:
+            accumulate(out, {(*word[:-1], *tail): c})
+    return out

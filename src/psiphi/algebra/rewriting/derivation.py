@@ -1,0 +1,233 @@
+"""A derivation: how an expression was rewritten, or why two are equal, step by step with the papers' names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.escape import html, latex
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.letters import Letter, letter
+from psiphi.algebra.expressions.notation import POWER, Latex, Notation, show_poly, show_word
+from psiphi.algebra.expressions.terms import Poly, Word
+from psiphi.algebra.rewriting.factored_steps import Move
+from psiphi.algebra.rewriting.rewrite_rules import Application, Rewriting, Rule, Statement
+from psiphi.model.model import Model
+
+WIDTH = 76  # where the names of the rules stand
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """One expression on its way to its normal form: moves on it as written, then `start` multiplied out, then steps.
+
+    `start` None: the way is too long to be told.
+    """
+
+    expression: Expression
+    start: Poly | None
+    steps: tuple[Rewriting, ...]
+    moves: tuple[Move, ...] = ()
+
+    @property
+    def result(self) -> Poly:
+        return self.steps[-1].after if self.steps else self.start or {}
+
+
+@dataclass(frozen=True, eq=False)
+class Counterexample:
+    """A state of the robot at which the two sides differ most in entry `place`."""
+
+    model: Model
+    q: np.ndarray
+    values: Mapping[str, np.ndarray]
+    place: tuple[int, ...]
+    labels: tuple[str, ...]
+    left: float
+    right: float
+    gap: float = 0.0
+
+    def __str__(self) -> str:
+        where = f"entry {list(self.place)} ({' / '.join(self.labels)})" if self.place else "the value"
+        q = np.array2string(self.q, precision=4, threshold=8, edgeitems=3)
+        small = f", by {self.gap:.3g}" if f"{self.left:.6g}" == f"{self.right:.6g}" else ""
+        digits = 17 if small else 6
+        both = f"{self.left:.{digits}g} on the left, {self.right:.{digits}g} on the right"
+        return f"on {self.model.name} at q = {q}, {where} is {both}" + (f": they differ{small}" if small else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """The steps of one rewriting (`right` None), or of a proof that two sides meet. True when proved.
+
+    `inverses` maps the letters "inv:n" that no rule resolved to what stands under the inverse sign; `remainder` is the
+    normal form of left - right, `uses` are the rules that lead there, `assumes` the expressions taken to be invertible.
+    `unfinished`: rewriting ran out of its budget.
+    """
+
+    left: Chain
+    right: Chain | None = None
+    inverses: Mapping[Any, Expression] = field(default_factory=dict)  # by their letters
+    counterexample: Counterexample | None = None
+    notes: tuple[str, ...] = ()
+    remainder: Poly | None = None
+    uses: tuple[Application, ...] = ()
+    assumes: tuple[Expression, ...] = ()
+    unfinished: bool = False
+
+    @property
+    def steps(self) -> tuple[Move | Rewriting, ...]:
+        """Everything that was done, left side first; each step has rule, source, position, before, after."""
+        chains = (self.left,) if self.right is None else (self.left, self.right)
+        return tuple(step for chain in chains for step in (*chain.moves, *chain.steps))
+
+    @property
+    def proved(self) -> bool:
+        return self.right is None or (self.remainder == {} and self.counterexample is None and not self.unfinished)
+
+    def __bool__(self) -> bool:
+        return self.proved
+
+    @property
+    def certificate(self) -> dict[tuple[Word, Statement | Rule, Word], Fraction]:
+        """left - right - remainder as a sum of c u (axiom) v: {(u, axiom, v): c}, to be checked by expansion alone.
+
+        `axiom.poly` is zero for each. What an inverse was resolved to, and that inverses are inverses, count as axioms.
+        """
+        total: dict = {}
+        for use in self.uses:
+            _unfold(use, Fraction(1), (), (), total)
+        return {key: c for key, c in total.items() if c}
+
+    def __str__(self) -> str:
+        return side_by_side(rows(self))
+
+    def latex(self) -> str:
+        """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""
+        return aligned(_typeset(self))
+
+    def _repr_html_(self) -> str:
+        return tabled(rows(self))
+
+
+def aligned(lines: Iterable[str]) -> str:
+    """Lines of LaTeX under each other."""
+    return "\n".join([r"\begin{aligned}", " \\\\\n".join(lines), r"\end{aligned}"])
+
+
+def tabled(rows: Iterable[tuple[str, str]]) -> str:
+    """What is written and what leads there, line by line, as HTML."""
+    cells = (f"<tr><td>{html(text)}</td><td>{html(source)}</td></tr>" for text, source in rows)
+    style = "text-align: left; white-space: pre-wrap; font-family: monospace"
+    return f'<table style="{style}">{"".join(cells)}</table>'
+
+
+def side_by_side(rows: Iterable[tuple[str, str]]) -> str:
+    """The same as text."""
+    return "\n".join(f"{text:<{WIDTH}}  {source}".rstrip() if text else source for text, source in rows)
+
+
+def _unfold(use: Application, c: Fraction, left: Word, right: Word, total: dict) -> None:
+    """Follow the proofs of rules down to the axioms."""
+    c, left, right = c * use.c, left + use.left, use.right + right
+    if isinstance(use.rule, Statement) or not use.rule.proof:
+        key = left, use.rule, right
+        total[key] = total.get(key, 0) + c
+        return
+    for inner in use.rule.proof:
+        _unfold(inner, c, left, right, total)
+
+
+def rows(d: Derivation) -> Iterator[tuple[str, str]]:
+    """Line by line: what is written, and which identity leads there."""
+    if d.right is None:
+        yield from _chain(d.left, d)
+    else:
+        yield f"{d.left.expression} = {d.right.expression}: {_verdict(d)}", ""
+        for chain in (d.left, d.right):
+            yield from _chain(chain, d)
+    for x, inner in d.inverses.items() if d.right is None else ():
+        yield f"no rule resolves {x} = ({inner})⁻¹: it is evaluated densely", ""
+    yield from ((f"note: {note}", "") for note in d.notes)
+    if d.counterexample is not None:
+        yield f"counter-example: {d.counterexample}", ""
+    elif not d.proved:
+        yield "no counter-example found at random states: it may hold for this robot, or need axioms psiphi does not have", ""
+
+
+def _verdict(d: Derivation) -> str:
+    under = f", assuming {', '.join(map(str, d.assumes))} invertible" if d.assumes and d.proved else ""
+    return ("proved" if d.proved else "not proved") + under
+
+
+def _chain(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
+    notation = _Inverses(d.inverses)
+    yield f"  {chain.expression}", ""
+    if chain.start is None:
+        return
+    for move in chain.moves:
+        yield f"= {move.after}", move.source
+    last = str(chain.moves[-1].after if chain.moves else chain.expression)
+    start = show_poly(chain.start, notation)
+    if start != last:
+        yield f"= {start}", "multiplied out" if len(chain.start) > 1 else ""
+    for step in chain.steps:
+        yield f"    {show_word(step.word, notation)}  →  {show_poly(step.made, notation)}", step.source
+    if chain.steps:
+        yield f"= {show_poly(chain.result, notation)}", ""
+
+
+def _typeset(d: Derivation) -> Iterator[str]:
+    """The lines of the LaTeX: both sides from what was written to where they meet."""
+    for chain in (d.left,) if d.right is None else (d.left, d.right):
+        notation, last = _LatexInverses(d.inverses), chain.expression.latex()
+        yield f"& {last}"
+        if chain.start is None:
+            continue
+        lines = [(move.after.latex(), move.source) for move in chain.moves]
+        lines += [(show_poly(chain.start, notation), "multiplied out" if len(chain.start) > 1 else "")]
+        lines += [(show_poly(step.after, notation), step.source) for step in chain.steps]
+        for text, source in lines:
+            if text != last:
+                yield f"&= {text}" + (rf" && \text{{{_said(source)}}}" if source else "")
+            last = text
+    if d.right is not None:
+        under = ",".join(rf"\ {inner.latex()}" for inner in d.assumes) if d.proved else ""
+        given = rf"\text{{, assuming}}{under}\ \text{{invertible}}" if under else ""
+        yield rf"& \text{{{'proved' if d.proved else 'not proved'}}}{given}"
+
+
+SIGNS = {"⁻¹": "^{-1}", "φ": r"\phi", "ψ": r"\psi", "ℰ": r"\mathcal{E}", "½": r"\frac12", "ℳ": r"\mathcal{M}"}
+
+
+def _said(source: str) -> str:
+    """A source in LaTeX text, its letters of the algebra as formulas."""
+    text = latex(source)
+    for sign, formula in SIGNS.items():
+        text = text.replace(sign, f"${formula}$")
+    return text
+
+
+class _Inverses(Notation):
+    """Unicode, with what stands under the inverses written out."""
+
+    def __init__(self, inverses: Mapping[Any, Expression]):
+        self.inverses = inverses
+
+    def letter(self, name: Letter) -> tuple[str, int]:
+        inner = self.inverses.get(letter(name).bare)
+        return super().letter(name) if inner is None else (self.inverse(inner, letter(name).starred), POWER)
+
+    def inverse(self, inner: Expression, starred: bool) -> str:
+        return f"({inner})⁻¹" + ("*" if starred else "")
+
+
+class _LatexInverses(_Inverses, Latex):
+    """LaTeX, likewise."""
+
+    def inverse(self, inner: Expression, starred: bool) -> str:
+        return rf"\left({inner.latex()}\right)^{{{'-*' if starred else '-1'}}}"

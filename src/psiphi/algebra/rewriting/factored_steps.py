@@ -1,0 +1,91 @@
+"""Moves: steps on the expression as it is written, before it is multiplied out, so that a derivation reads as in the papers.
+
+    B* φ* H* (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B  =  B* ψ* H* D⁻¹ H ψ B        by Lemma 4, twice
+
+Each is a row of the book that the rules prove (and the tests check that they do); moves only make derivations shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.notation import UNICODE
+from psiphi.algebra.expressions.terms import Term, adjoint, product, scaled, total
+from psiphi.algebra.rewriting.identities import MOVE, rows
+
+FoundMove = tuple[Term, str, str] | None  # the new term, what was rewritten, and its source
+Inverse = Callable[[Term], tuple[Term, str] | None]
+LIMIT = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """One step on the whole expression: `rule` in words, its `source`, the expression before and after."""
+
+    rule: str
+    source: str
+    before: Expression
+    after: Expression
+    position: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.before}  =  {self.after}"
+
+
+def moves(expression: Expression, inverse: Inverse) -> list[Move]:
+    """All moves that apply, one after the other; `inverse` answers for what stands under an inverse sign."""
+    done: list[Move] = []
+    while len(done) < LIMIT and (found := _move(expression.term, inverse)):
+        after = Expression(found[0], expression.model)
+        done.append(Move(found[1], found[2], expression, after))
+        expression = after
+    return done
+
+
+def _move(term: Term, inverse: Inverse) -> FoundMove:
+    if term.op == "inverse":
+        known = inverse(term.args[0])
+        return (known[0], f"{UNICODE.text(term)} → {UNICODE.text(known[0])}", known[1]) if known else None
+    for i, x in enumerate(term.args):
+        if isinstance(x, Term) and (found := _move(x, inverse)):
+            return REBUILD[term.op](*term.args[:i], found[0], *term.args[i + 1 :]), *found[1:]
+    return _in_product(term.args) if term.op == "product" else None
+
+
+REBUILD = {"product": product, "sum": total, "scale": scaled, "adjoint": adjoint}
+PATTERNS = [(a.term.args, b.term, x.source) for x in rows(MOVE) for a, b in ((x.lhs, x.rhs), (x.lhs.T, x.rhs.T))]
+
+
+def _in_product(factors: tuple[Term, ...]) -> FoundMove:
+    """A product the book knows, as it stands; else one that comes about within a sum."""
+    for pattern, result, source in PATTERNS:
+        n = len(pattern)
+        for i in range(len(factors) - n + 1):
+            if factors[i : i + n] == pattern:
+                return product(*factors[:i], result, *factors[i + n :]), _said(pattern, result), source
+    for pattern, result, source in PATTERNS:
+        for i in range(len(factors) - 1):
+            if split := _over_sum(factors[i], factors[i + 1], pattern, result):
+                return product(*factors[:i], split, *factors[i + 2 :]), _said(pattern, result), source
+    return None
+
+
+def _said(pattern: tuple[Term, ...], result: Term) -> str:
+    return f"{UNICODE.text(Term('product', pattern))} → {UNICODE.text(result)}"
+
+
+def _over_sum(first: Term, second: Term, pattern: tuple[Term, ...], result: Term) -> Term | None:
+    """(pattern's first factor) (x + y): carried into the sum where that brings the pattern about."""
+    if len(pattern) < 3 or second.op != "sum" or first != pattern[0]:
+        return None
+    parts, hits = [], 0
+    for x in second.args:
+        whole = product(first, x)
+        c, body = whole.args if whole.op == "scale" else (Fraction(1), whole)
+        if body.op == "product" and body.args[: len(pattern)] == pattern:
+            whole, hits = scaled(c, product(result, *body.args[len(pattern) :])), hits + 1
+        parts.append(whole)
+    return total(*parts) if hits else None

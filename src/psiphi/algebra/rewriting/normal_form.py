@@ -1,0 +1,169 @@
+"""The normal form of an expression: inverses resolved, then rules applied until none fits.
+
+The normal form is the algorithm: J mass⁻¹ J* becomes B* ψ* H* D⁻¹ H ψ B, and so on; the weights of letters say what is light.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.letters import InverseLetter, inverse_letter
+from psiphi.algebra.expressions.operators import Operators, has_rotors
+from psiphi.algebra.expressions.spaces import fits
+from psiphi.algebra.expressions.terms import Poly, Term, Word, add, adjoint_poly, expand, multiply, numbered, product, spaces
+from psiphi.algebra.rewriting.completion import complete
+from psiphi.algebra.rewriting.derivation import Chain, Derivation
+from psiphi.algebra.rewriting.factored_steps import moves
+from psiphi.algebra.rewriting.known_inverses import known_inverses, ratio
+from psiphi.algebra.rewriting.rewrite_rules import Application, Axiom, Rule, Rules, reduce, walk
+from psiphi.algebra.rewriting.rule_sets import rules_for
+from psiphi.algebra.rewriting.work_budget import TooLarge, share, spend
+from psiphi.model.model import Model
+
+_s = Operators()
+IDENTITY: Poly = {(): Fraction(1)}
+LINKS_ONLY = (_s.H @ _s.phi @ _s.M @ _s.phi.T @ _s.H.T).poly()
+MANY = 256  # words from which on products are shortened as they are multiplied out
+OPAQUE_PAIRS = 100  # critical pairs that an inverse no row knows may cost
+
+
+@dataclass
+class Normalizer:
+    """The rules for one or more expressions of a robot, with their inverses (`under`) as letters inv:0, inv:1, ..."""
+
+    rules: Rules
+    under: list[Term]
+    model: Model | None = None
+    proving: bool = True  # also follow up what X⁻¹ X = I means for inverses no row knows
+    resolved: dict[Word, Rule] = field(default_factory=dict)  # inv:n -> its polynomial
+    known: dict[Term, tuple[Term, str]] = field(default_factory=dict)  # what stands under inv:n -> its inverse, source
+    opaque: dict[InverseLetter, Expression] = field(default_factory=dict)  # inv:n that no rule resolves
+    forms: dict[InverseLetter, Poly] = field(default_factory=dict)  # inv:n -> the normal form of what stands under it
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.known_inverse = known_inverses(self.rules)
+        for n, term in enumerate(self.under):
+            self.resolve(inverse_letter(n), term)
+
+    def polynomial(self, term: Term) -> Poly:
+        """The term, expanded; long products are shortened on the way."""
+        return expand(term, numbered(self.under), self._shortened)
+
+    def _shortened(self, p: Poly) -> Poly:
+        spend(sum(2 + 0.2 * len(word) for word in p))
+        return self.reduce(p) if len(p) > MANY else p
+
+    def find(self, word: Word) -> tuple[int, Rule] | None:
+        """Inverses first, then the rules."""
+        for i, x in enumerate(word):
+            if (x,) in self.resolved:
+                return i, self.resolved[(x,)]
+        return self.rules.find(word)
+
+    def reduce(self, p: Poly) -> Poly:
+        return reduce(p, self.find)[0]
+
+    def resolve(self, letter: InverseLetter, term: Term) -> None:
+        """Find out what the inverse of a term is: known, a product of known ones, one seen before, or nothing known."""
+        p = self.reduce(self.polynomial(term))
+        answer = self.known_inverse(p) or self._product(term)
+        if answer is not None:
+            self.known[term] = answer
+            self._rewrite(letter, self.polynomial(answer[0]), answer[1])
+        elif not self._same(letter, p):
+            self._accept(letter, term, p)
+
+    def _product(self, term: Term) -> tuple[Term, str] | None:
+        """(t u)⁻¹ = u⁻¹ t⁻¹, when t and u are square and their inverses are known."""
+        if term.op != "product" or not all(fits(*spaces(x)) for x in term.args):
+            return None
+        known = [self.known_inverse(self.reduce(self.polynomial(x))) for x in term.args]
+        inverted = [x[0] for x in reversed(known) if x is not None]
+        return (product(*inverted), "(A B)⁻¹ = B⁻¹ A⁻¹") if len(inverted) == len(known) else None
+
+    def _same(self, letter: InverseLetter, p: Poly) -> bool:
+        """Is it a multiple of an inverse seen before, or of its adjoint?"""
+        for other, q in self.forms.items():
+            for form, name in ((q, other), (adjoint_poly(q), other.T)):
+                if c := ratio(p, form):
+                    self._rewrite(letter, {(name,): 1 / c}, "the same inverse")
+                    return True
+        return False
+
+    def _accept(self, letter: InverseLetter, term: Term, p: Poly) -> None:
+        """A letter of its own, of which only X⁻¹ X = I = X X⁻¹ is known, and that it is self-adjoint when X is."""
+        self.forms[letter], self.opaque[letter] = p, Expression(term, self.model)
+        if self.model is not None and has_rotors(self.model) and p == LINKS_ONLY:
+            self.notes.append(f"{self.model.name} has rotor inertia: its mass operator is H φ M φ* H* + J_m (operators.mass)")
+        if adjoint_poly(p) == p:
+            star = (letter.T,)
+            self.resolved[star] = Rule(star, {(letter,): Fraction(1)}, name="X⁻¹ is self-adjoint, as X is")
+        if not self.proving:
+            return
+        inverse: Poly = {(letter,): Fraction(1)}
+        sides = ((multiply(inverse, p), "X⁻¹ X = I"), (multiply(p, inverse), "X X⁻¹ = I"))
+        facts = [Axiom(text, add(q, IDENTITY, -1), text) for q, text in sides if q]
+        with suppress(TooLarge), share(0.3):
+            self.rules = complete(facts, self.rules, OPAQUE_PAIRS)
+
+    def _rewrite(self, letter: InverseLetter, p: Poly, source: str) -> None:
+        self.resolved[(letter,)] = Rule((letter,), p, name=source)
+        self.resolved[(letter.T,)] = Rule((letter.T,), adjoint_poly(p), name=source)
+
+    def chain(self, expression: Expression) -> Chain:
+        """Moves on the expression as written, then rules on its words."""
+        made = tuple(moves(expression, self.known.get))
+        start = self.polynomial(made[-1].after.term if made else expression.term)
+        return Chain(expression, start, tuple(walk(start, self.find)), made)
+
+    def derivation(self, left: Expression, right: Expression | None = None) -> Derivation:
+        """How one expression is rewritten, or how two are led to one form."""
+        if right is None:
+            chain = self.chain(left)
+            return Derivation(chain, None, self._unresolved(chain.result), None, tuple(self.notes), *self._remainder(left))
+        # what is left of the difference decides, and is made first: equal words meet before any rule is asked
+        remainder, uses = self._remainder(left, right)
+        notes = tuple(self.notes)
+        try:
+            chains = [self.chain(side) for side in (left, right)]
+        except TooLarge:
+            chains, notes = [Chain(side, None, ()) for side in (left, right)], (*notes, "its steps are too many to be told")
+        inverses = self._unresolved(remainder, *(chain.result for chain in chains))
+        return Derivation(chains[0], chains[1], inverses, None, notes, remainder, uses)
+
+    def _remainder(self, left: Expression, right: Expression | None = None) -> tuple[Poly, tuple[Application, ...]]:
+        """The normal form of left - right, and the rules that lead there."""
+        difference = self.polynomial(left.term)
+        if right is not None:
+            difference = add(difference, self.polynomial(right.term), -1)
+        remainder, uses = reduce(difference, self.find)
+        return remainder, tuple(uses)
+
+    def _unresolved(self, *polys: Poly) -> dict[InverseLetter, Expression]:
+        """The inverses among their letters that no rule knows."""
+        left_over = {x.bare for poly in polys for word in poly for x in word}
+        return {letter: inner for letter, inner in self.opaque.items() if letter in left_over}
+
+
+def normalizer(*expressions: Expression, rules: Rules | None = None, proving: bool = True) -> Normalizer:
+    """The rules for these expressions together: equal inverses get one letter."""
+    model = next((x.model for x in expressions if x.model is not None), None)
+    letters = frozenset().union(*(x.letters for x in expressions))
+    under = list(dict.fromkeys(inner.term for x in expressions for inner in x.inverses))
+    return Normalizer(rules_for(model, letters, proving) if rules is None else rules, under, model, proving)
+
+
+def normal_form(expression: Expression, rules: Rules | None = None) -> tuple[Poly, Derivation]:
+    """The normal form, and how it was reached; letters "inv:n" that remain are explained by `derivation.inverses`.
+
+    >>> from psiphi.algebra.expressions.notation import show_poly
+    >>> s = Operators()
+    >>> show_poly(normal_form(s.J("tool") @ s.mass.inv @ s.J("tool").T)[0])
+    'B(tool)* ψ* H* D⁻¹ H ψ B(tool)'
+    """
+    derivation = normalizer(expression, rules=rules).derivation(expression)
+    return derivation.left.result, derivation

@@ -1,0 +1,106 @@
+"""The completed rules for a robot: general, without rotors, on chains. Made once and kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.letters import A_LOCAL, B_LOCAL, A, B, FrameLetter, Letter
+from psiphi.algebra.expressions.operators import has_constant_maps, has_rotors, has_single_joints, is_chain
+from psiphi.algebra.expressions.terms import Poly, add, adjoint_poly, of_letter, scale_poly
+from psiphi.algebra.rewriting.completion import complete
+from psiphi.algebra.rewriting.identities import (
+    BIASES,
+    CHAIN,
+    FIXED_MAPS,
+    HALVES,
+    MOTION,
+    NAME,
+    ROTORLESS,
+    SINGLE,
+    TURNING,
+    at_frame,
+    axioms,
+    rows,
+)
+from psiphi.algebra.rewriting.rewrite_rules import Rule, Rules
+from psiphi.algebra.rewriting.work_budget import unlimited
+from psiphi.model.model import Model
+
+_still = {x.bare for row in (*axioms(), *axioms(HALVES)) for word in row.poly for x in word}
+MOVING = {x.bare for row in axioms(MOTION) for word in row.poly for x in word if type(x) is Letter} - _still  # what moves
+CROSS = {"spin", "gyro"}  # cross products with the links' velocities
+CROSS_PAIRS = 60  # their rules do not end, either
+CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
+
+
+@lru_cache
+def _names() -> list[tuple[Poly, str]]:
+    named = [(add(x.lhs.poly(), x.rhs.poly(), -1), x.source) for x in rows(NAME)]
+    return [(q, name) for p, name in named for q in (p, adjoint_poly(p))]
+
+
+def name_of(rule: Rule) -> str:
+    """The rule's name in the papers, or ""."""
+    return next((name for q, name in _names() if rule.lead in q and scale_poly(q, 1 / q[rule.lead]) == rule.poly), "")
+
+
+@lru_cache
+def rules(rotors: bool = True) -> Rules:
+    """The confluent rules, with rotor inertia or without."""
+    with unlimited():
+        system = complete(axioms(HALVES), complete(axioms())) if rotors else complete(axioms(ROTORLESS), rules(True))
+    return Rules(tuple(replace(rule, name=name_of(rule)) for rule in system), system.complete)
+
+
+@lru_cache
+def omega_rules(rotors: bool, chain: bool, frames: tuple[FrameLetter, ...]) -> Rules:
+    """`rules`, and what is known of Ω: its recursion on a chain, its value at single frames."""
+    system = rules(rotors)
+    with unlimited():
+        if chain:
+            system = complete(axioms(CHAIN), system, CHAIN_PAIRS)
+        return complete([at_frame(Expression(of_letter(B))) for B in frames], system, CHAIN_PAIRS)
+
+
+@lru_cache
+def bias_rules(rotors: bool) -> Rules:
+    """`rules`, and that the two conventions for bias vectors make the same body forces."""
+    with unlimited():
+        return complete(axioms(BIASES), rules(rotors), CHAIN_PAIRS)
+
+
+@lru_cache
+def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
+    """`rules`, and what is known of P's derivative in time: enough to prove what differentiating a proved identity gives.
+
+    `fixed`: no joint map changes in body axes; `single`: every joint has one coordinate.
+    """
+    with unlimited():
+        if single:
+            return complete(axioms(SINGLE), moving_rules(rotors, fixed))
+        return complete(axioms(FIXED_MAPS), moving_rules(rotors)) if fixed else complete(axioms(MOTION), rules(rotors))
+
+
+@lru_cache
+def turning_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
+    """`moving_rules`, and what is known of cross products with the links' velocities: for proofs."""
+    with unlimited():
+        return complete(axioms(TURNING), moving_rules(rotors, fixed, single), CROSS_PAIRS)
+
+
+def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset(), proving: bool = False) -> Rules:
+    """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
+    rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
+    known = turning_rules if proving and CROSS & {x.bare for x in letters} else moving_rules
+    if known is turning_rules or MOVING & {x.bare for x in letters}:
+        if model is None or not model.joints:
+            return known(rotors, False, False)
+        return known(rotors, has_constant_maps(model), has_single_joints(model))
+    if {A, B} & letters and {A_LOCAL, B_LOCAL} & letters:
+        return bias_rules(rotors)
+    if "Om" not in letters:
+        return rules(rotors)
+    singles = {x.of for x in letters if isinstance(x, FrameLetter) and not x.rate and len(x.frames) == 1}
+    return omega_rules(rotors, chain, tuple(sorted(singles)))

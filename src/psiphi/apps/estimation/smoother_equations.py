@@ -1,0 +1,70 @@
+"""Filter and smoother as operator expressions, lowered to sweeps like any other:
+
+    z- = psi (K y + E_phi P+ eta + xi)      predicted states: E(x_k | outputs of all stages strictly outboard)
+    e- = y - H z-                           innovations, white, covariance D;   e+ = D^-1 e-  residuals
+    z+ = z- + G e- + P+ eta                 filtered states: the stage's own outputs among them
+    lambda- = psi* (H* e+ + tau_bar* eta)   co-states;   lambda+ = E_phi* lambda-
+    x = z+ + P+ lambda+                     smoothed states: E(x_k | all outputs)
+    u = e+ - G* (lambda+ + eta)             Cov(y)^-1 (y - E y); the joint accelerations of a robot
+
+They are the words of forward dynamics by `method="kalman"` (`psiphi.compiler.lower` makes both programs). P does not depend on the
+data: gains and P+ come from `filter_covariances.py`, and what runs is one inward and one outward recursion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from psiphi.algebra.expressions.expression import Expression, vector
+from psiphi.algebra.expressions.operators import Operators
+from psiphi.apps.estimation.stage_links import Symmetric, TreeShape, cut
+from psiphi.compiler.lower.vector_sweeps import Lowered, Result
+from psiphi.compiler.recursions.body_step import Gain
+from psiphi.compiler.sweeps.sweep_program import Argument, Program, Site, Sweep
+from psiphi.robot.catalogue.quantities import filtered
+
+
+@lru_cache(maxsize=1)
+def smoother_equations() -> dict[str, tuple[Expression, str]]:
+    """The fields of an `Estimate`: their expressions, and whether they are forces, motions or of the outputs."""
+    s, y, xi, eta = Operators(), vector("tau"), vector("xi", "link"), vector("eta", "link")
+    found = filtered(s, y, xi, eta)
+    inboard, residuals = found["lambda_plus"], found["residuals"]
+    return {
+        "predicted": (found["z_minus"], "force"),
+        "filtered": (found["z_plus"], "force"),
+        "smoothed": (found["z_plus"] + s.P_plus @ inboard, "force"),
+        "innovations": (found["innovations"], "joint"),
+        "residuals": (residuals, "joint"),
+        "costates": (found["lambda_minus"], "motion"),
+        "inboard_costates": (inboard, "motion"),
+        "multipliers": (residuals - s.G.T @ inboard - s.G.T @ eta, "joint"),
+    }
+
+
+def smoother_program(shape: TreeShape) -> Program:
+    """The sweeps of the equations; gains that are known stand in place of the recursion that would find them anew."""
+    lowered = Lowered([Result(name, e.poly(), space) for name, (e, space) in smoother_equations().items()])
+    lowered.schedule = replace(lowered.schedule, articulate=None)
+    inputs = [_argument(shape, name, place) for name, place in (("q", "q"), ("gains", "gains"), ("tau", "v"))]
+    inputs += [_argument(shape, name, "x") for name in ("xi", "eta")]
+    outputs = [_argument(shape, name, "v" if space == "joint" else "x") for name, (_, space) in smoother_equations().items()]
+    program = lowered.program("smoother", shape, tuple(inputs), tuple(outputs))
+    sweeps = tuple(Sweep(sweep.direction, _with_gains(sweep.step)) for sweep in program.sweeps)
+    return replace(program, sweeps=sweeps, local=True)  # stages have no axes but their own
+
+
+def _argument(shape: TreeShape, name: str, place: str) -> Argument:
+    return Argument(name, (shape.total(place),), place)
+
+
+def _with_gains(step):
+    def gained(site: Site) -> None:
+        n, m = site.link.size, site.link.width
+        G, L, d_inv, P_plus = cut(site.part("gains", "gains"), n * m, m * m, m, n * n)
+        known = Gain([], ([L[i * m : i * m + m] for i in range(m)], d_inv), [G[r * m : r * m + m] for r in range(n)], ())
+        site.keep(P_plus=Symmetric.read(n, P_plus), gain=known)
+        step(site)
+
+    return gained

@@ -1,0 +1,56 @@
+"""The programs of a shape, ready to run: compiled as loops over the stages, or interpreted.
+
+Code knows the shape of a tree and none of its numbers: it is made once, kept in the cache, and serves every model of that
+shape. Stages that look alike share their code, so that a series of a thousand instants compiles like one of three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from psiphi.apps.estimation.filter_covariances import covariance_program
+from psiphi.apps.estimation.smoother_equations import smoother_program
+from psiphi.apps.estimation.stage_links import TreeShape
+from psiphi.compiler.passes import Ready
+from psiphi.compiler.sweeps.interpreter import interpret
+from psiphi.compiler.sweeps.link_loops import Rolled, roll
+from psiphi.compiler.sweeps.sweep_program import Argument, Program
+from psiphi.functions.compiled_function import Function, Request
+
+PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {"covariances": covariance_program, "smoother": smoother_program}
+
+
+@dataclass(frozen=True)
+class StageLoops(Ready):
+    """A program of a shape, as the compiler takes it."""
+
+    model: TreeShape
+    name: str
+    rolled = True
+
+    @property
+    def equation(self) -> str:
+        return f"the {self.name} of a linear Gaussian tree"
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        program = PROGRAMS[self.name](self.model)
+        return program.inputs, program.outputs
+
+    def ready(self) -> Rolled:
+        return roll(PROGRAMS[self.name](self.model), self.model)
+
+
+@lru_cache(maxsize=64)
+def compiled(shape: TreeShape, name: str) -> Function:
+    """One of the programs as a gufunc over batches of models and data."""
+    return Function(Request(name), StageLoops(shape, name))
+
+
+def run(shape: TreeShape, name: str, in_code: bool, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The outputs of a program, compiled or interpreted."""
+    with np.errstate(all="ignore"):  # what overflows is refused by whoever asked
+        return compiled(shape, name).run(arrays) if in_code else interpret(PROGRAMS[name](shape), shape, *arrays)

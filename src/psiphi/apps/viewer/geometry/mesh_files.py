@@ -1,0 +1,114 @@
+"""Mesh files into triangles: STL (both kinds), OBJ and COLLADA, read with NumPy alone.
+
+A mesh file is somebody else's: it has a budget. At most 128 MiB (64 MiB of text) are read, into at most a million triangles and
+as many vertices; a COLLADA file has at most half a million elements, 512 deep, 10 000 nodes. That takes below 1 GB.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from itertools import islice, pairwise
+
+import numpy as np
+
+from psiphi._util.errors import ModelError
+from psiphi._util.text import shown
+from psiphi.apps.viewer.geometry.collada import read_dae
+from psiphi.apps.viewer.geometry.triangles import MAX_TRIANGLES, Mesh, joined, within_budget
+
+MAX_BYTES, MAX_TEXT = 128 * 2**20, 64 * 2**20
+MAX_LINES = 8_000_000
+AT_ONCE = 100_000  # vertices of a text file that are turned into numbers together
+VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)")
+BROKEN = (ValueError, LookupError, OverflowError, TypeError, AttributeError, StopIteration, MemoryError, RecursionError)
+
+
+def read_mesh(path: str) -> list[tuple[Mesh, str | None]]:
+    """The triangles of a file, by its ending (.stl, .obj or .dae): a mesh for each colour, None where it has none."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in READERS:
+        known = ", ".join(READERS)
+        raise ModelError(
+            f"a mesh of the kind {shown(ending)}, expected {known}", "convert it, or view without meshes", file=path
+        )
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > (most := MAX_BYTES if _is_binary(ending, data) else MAX_TEXT):
+            raise ModelError(f"the mesh has more than {most >> 20} MiB", "reduce it, or view without meshes", file=path)
+        with np.errstate(all="ignore"):
+            parts = READERS[ending](data)
+    except BROKEN as error:
+        if isinstance(error, ModelError):
+            raise
+        words = str(error) or type(error).__name__
+        raise ModelError(f"the mesh cannot be read: {words}", "convert it anew, or view without meshes", file=path) from error
+    if not parts or not all(_whole(mesh) for mesh, _ in parts):
+        raise ModelError("the mesh has no triangles, or broken ones", "convert it anew, or view without meshes", file=path)
+    return parts
+
+
+def _is_binary(ending: str, data: bytes) -> bool:
+    return ending == ".stl" and len(data) == 84 + 50 * int.from_bytes(data[80:84], "little")
+
+
+def _whole(mesh: Mesh) -> bool:
+    faces = mesh.faces
+    return bool(len(faces) and np.isfinite(mesh.vertices).all() and faces.min() >= 0 and faces.max() < len(mesh.vertices))
+
+
+def _stl(data: bytes) -> Mesh:
+    if _is_binary(".stl", data):
+        count = within_budget(int.from_bytes(data[80:84], "little"))
+        rows = np.frombuffer(data, dtype=np.dtype([("floats", "<f4", 12), ("spare", "<u2")]), offset=84, count=count)
+        return joined(rows["floats"][:, 3:].reshape(-1, 3))
+    found, blocks = VERTEX.finditer(data), []
+    while rows := [match.groups() for match in islice(found, AT_ONCE)]:
+        blocks.append(np.array(rows).astype(float))
+        within_budget(sum(map(len, blocks)) // 3)
+    return joined(np.concatenate(blocks) if blocks else np.empty((0, 3)))
+
+
+def _obj(data: bytes) -> Mesh:
+    vertices, faces = array("d"), array("q")
+    for number, line in enumerate(_lines(data)):
+        if line[:2] in (b"v ", b"v\t"):
+            vertices.extend([float(x) for x in line.split(None, 4)[1:4]])
+            if len(vertices) > 3 * MAX_TRIANGLES:
+                raise ValueError(f"it has more than {MAX_TRIANGLES} vertices")
+        elif line[:2] in (b"f ", b"f\t"):
+            corners = line.split()[1:]
+            within_budget(len(faces) // 3 + max(0, len(corners) - 2))
+            faces.extend(_fan([_corner(word, len(vertices) // 3) for word in corners]))
+        if number > MAX_LINES:
+            raise ValueError(f"it has more than {MAX_LINES} lines")
+    return Mesh(np.array(vertices).reshape(-1, 3), np.array(faces).reshape(-1, 3))
+
+
+def _lines(data: bytes):
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        yield data[start:end].strip()
+        start = end + 1
+
+
+def _corner(word: bytes, count: int) -> int:
+    """The vertex of 3/1/2: counted from 1, or from the end where it is negative."""
+    i = int(word.split(b"/", 1)[0])
+    return i - 1 if i > 0 else count + i
+
+
+def _fan(corner: list[int]) -> list[int]:
+    return [i for b, c in pairwise(corner[1:]) for i in (corner[0], b, c)]
+
+
+READERS = {".stl": lambda data: [(_stl(data), None)], ".obj": lambda data: [(_obj(data), None)], ".dae": read_dae}
+
+
+def readable(path: str) -> bool:
+    """Whether there is such a file, of a kind that can be read."""
+    return os.path.splitext(path)[1].lower() in READERS and os.path.isfile(path)

@@ -1,0 +1,125 @@
+"""What is drawn: coloured solids, each fixed to a body (or to the world); and their surfaces, as triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psiphi.apps.viewer.geometry.link_poses import turned_to
+from psiphi.apps.viewer.geometry.triangles import Mesh
+from psiphi.model.model import Pose
+
+AROUND = 32  # corners of what is round
+JOINT = "#3a4150"
+OBJECT = "#d6a15f"
+RAIL = "#aab2bf"
+PALETTE = ("#e8743b", "#3f7cac", "#5f9e6e", "#8e6fb0", "#c9566b", "#4aa3a2")  # a colour for each tree of the forest
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One solid: `size` is x y z of a "box", the radius of a "sphere", radius and length (along z) of a "cylinder" or
+    "capsule" (a capsule's length is that of its straight part); a "mesh" carries its triangles. `pose` is in the body's link
+    frame."""
+
+    body: int
+    kind: str
+    size: tuple[float, ...]
+    pose: Pose
+    color: str
+    mesh: Mesh | None = None
+
+    @property
+    def reach(self) -> float:
+        """The radius of a ball about the piece's origin that holds it."""
+        if self.kind == "box":
+            return float(np.linalg.norm(self.size) / 2)
+        if self.kind == "mesh":
+            return 0.0 if self.mesh is None else float(np.linalg.norm(self.mesh.vertices, axis=1).max(initial=0.0))
+        if self.kind == "sphere":
+            return self.size[0]
+        radius, length = self.size
+        return radius + length / 2 if self.kind == "capsule" else float(np.hypot(radius, length / 2))
+
+
+def hex_color(rgb: Iterable[float]) -> str:
+    """0..1 numbers as #rrggbb.
+
+    >>> hex_color((1.0, 0.5, 0.0))
+    '#ff8000'
+    """
+    return "#" + "".join(f"{round(255 * min(max(float(x), 0.0), 1.0)):02x}" for x in rgb)
+
+
+def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -> Piece:
+    """A box centred on the pose."""
+    return Piece(body, "box", tuple(map(float, size)), pose, color)
+
+
+def sphere(body: int, radius: float, center, color: str) -> Piece:
+    """A ball."""
+    return Piece(body, "sphere", (float(radius),), at(center), color)
+
+
+def cylinder(body: int, radius: float, length: float, center, axis, color: str) -> Piece:
+    """A cylinder about an axis."""
+    return Piece(body, "cylinder", (float(radius), float(length)), at(center, axis), color)
+
+
+def capsule(body: int, radius: float, start, end, color: str) -> Piece:
+    """A rod with round ends between two points."""
+    start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+    return Piece(
+        body, "capsule", (float(radius), float(np.linalg.norm(end - start))), at((start + end) / 2, end - start), color
+    )
+
+
+def at(center, axis=(0.0, 0.0, 1.0)) -> Pose:
+    """A pose at a point, its z along the axis."""
+    return Pose(turned_to(axis), np.asarray(center, dtype=float))
+
+
+def triangles(piece: Piece) -> Mesh:
+    """The surface of a piece, in its own axes.
+
+    >>> from psiphi.apps.viewer.geometry.solids import sphere
+    >>> mesh = triangles(sphere(0, 2.0, (0, 0, 0), "#ffffff"))
+    >>> bool(np.allclose(np.linalg.norm(mesh.vertices, axis=1), 2.0))
+    True
+    """
+    if piece.mesh is not None:
+        return piece.mesh
+    if piece.kind == "box":
+        return _box(np.asarray(piece.size))
+    quarter = np.linspace(0.0, np.pi / 2, 9)
+    if piece.kind == "cylinder":
+        r, h = piece.size[0], piece.size[1] / 2
+        return _revolved([(0.0, h), (r, h), (r, -h), (0.0, -h)])
+    r, h = piece.size[0], piece.size[1] / 2 if piece.kind == "capsule" else 0.0
+    top = [(r * np.sin(a), h + r * np.cos(a)) for a in quarter]
+    return _revolved(top + [(x, -z) for x, z in reversed(top)])
+
+
+def _revolved(profile: list[tuple[float, float]]) -> Mesh:
+    """A profile (radius, z), from top to bottom, turned about z."""
+    angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    vertices = np.concatenate([np.column_stack([r * ring, np.full(AROUND, z)]) for r, z in profile])
+    k = np.arange(AROUND)
+    after = (k + 1) % AROUND
+    faces = []
+    for j in range(len(profile) - 1):
+        a, b = j * AROUND + k, (j + 1) * AROUND + k
+        c, d = j * AROUND + after, (j + 1) * AROUND + after
+        faces += [np.column_stack([a, b, c]), np.column_stack([c, b, d])]
+    return Mesh(vertices, np.concatenate(faces))
+
+
+def _box(size: np.ndarray) -> Mesh:
+    corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * size
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    vertices = np.concatenate([corners[list(quad)] for quad in quads])  # parted corners: flat sides
+    faces = np.concatenate([[[4 * i, 4 * i + 1, 4 * i + 2], [4 * i, 4 * i + 2, 4 * i + 3]] for i in range(6)])
+    return Mesh(vertices, faces)

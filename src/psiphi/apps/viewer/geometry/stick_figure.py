@@ -1,0 +1,181 @@
+"""A robot without shapes, drawn out of its kinematics and inertias.
+
+Links are rods from their joint to the joints they carry, first along the own axis and then across it; joints are cylinders
+about their axis (slides are boxes along it); a body that flies alone is the ball, cylinder, capsule or box it was made as, else
+the uniform box of its mass and inertia.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from psiphi.apps.viewer.geometry.link_poses import turned_to
+from psiphi.apps.viewer.geometry.solids import JOINT, OBJECT, PALETTE, RAIL, Piece, at, box, capsule, cylinder, sphere
+from psiphi.model.components import children_of
+from psiphi.model.model import WORLD, Body, Joint, Model, Pose
+
+THICK = 0.13  # a rod's radius over the typical link length
+
+
+def drawn(model: Model) -> list[Piece]:
+    """The pieces of a whole model."""
+    children = children_of(model.parent)
+    scale, tree, depth = typical_length(model), roots(model), _depths(model)
+    deepest = max(depth, default=0) or 1
+    out: list[Piece] = []
+    for k in range(len(model.bodies)):
+        color = PALETTE[tree[k] % len(PALETTE)]
+        radius = THICK * scale * (1.0 - 0.45 * depth[k] / deepest)
+        if model.joints[k].kind == "free" and not children[k]:
+            out += flying(model, k, scale)
+        elif model.joints[k].modes is not None:
+            out += _bent(model, k, 0.5 * radius, color)
+            out += _link(model, k, children[k], radius, color) if children[k] else []
+        else:
+            out += _joint(model, k, radius)
+            out += _link(model, k, children[k], radius, color)
+    return out
+
+
+def typical_length(model: Model) -> float:
+    """The middle one of the distances between neighbouring joints (and to frames and centres of mass at the tips)."""
+    steps = [np.linalg.norm(j.pose.translation) for j in model.joints if j.parent != WORLD and j.modes is None]
+    steps += [np.linalg.norm(frame.pose.translation) for frame in model.frames.values() if frame.body != WORLD]
+    steps += [max(np.linalg.norm(j.pose.translation) for j in run) for run in _bodies_that_bend(model)]
+    steps = [s for s in steps if s > 1e-3] or [2 * np.linalg.norm(b.com) for b in model.bodies if np.any(b.com)]
+    return float(np.median(steps)) if steps else 0.3
+
+
+def _bodies_that_bend(model: Model) -> list[list[Joint]]:
+    clusters = () if model.embedding is None else model.embedding.clusters
+    return [[model.joints[k] for k in cluster.bodies] for cluster in clusters if cluster.modes]
+
+
+def bending(model: Model) -> set[int]:
+    """The bodies that are places on one that bends, and are seen."""
+    return {j.index for run in _bodies_that_bend(model) for j in run if j.modes is not None and j.modes.seen}
+
+
+def roots(model: Model) -> list[int]:
+    """For each body, the number of the tree it stands in."""
+    out: list[int] = []
+    for joint in model.joints:
+        out.append(max(out, default=-1) + 1 if joint.parent == WORLD else out[joint.parent])
+    return out
+
+
+def flying(model: Model, k: int, scale: float) -> list[Piece]:
+    """A body alone: the solid it was made as, else the uniform box of its mass and inertia, or a ball where no box has them."""
+    if (solid := model.bodies[k].solid) is not None:
+        return [Piece(k, solid.kind, solid.size, at(model.bodies[k].com), OBJECT)]
+    found = inertia_box(model.bodies[k])
+    if found is None:
+        return [sphere(k, 0.3 * scale, model.bodies[k].com, OBJECT)]
+    return [box(k, found[0], found[1], OBJECT)]
+
+
+def inertia_box(body: Body) -> tuple[np.ndarray, Pose] | None:
+    """Sides a with a_x^2 = 6 (I_y + I_z - I_x) / m, and their principal axes at the centre of mass."""
+    if body.mass <= 0.0:
+        return None
+    moments, axes = np.linalg.eigh(body.inertia)
+    squares = 6.0 * (moments.sum() - 2.0 * moments) / body.mass
+    if squares.max() <= 0.0:
+        return None
+    axes = axes * np.sign(np.linalg.det(axes))
+    sides = np.sqrt(np.maximum(squares, 1e-3 * squares.max()))
+    return sides, Pose(axes, np.asarray(body.com))
+
+
+def _depths(model: Model) -> list[int]:
+    out: list[int] = []
+    for joint in model.joints:
+        out.append(0 if joint.parent == WORLD else out[joint.parent] + 1)
+    return out
+
+
+def _joint(model: Model, k: int, r: float) -> Iterator[Piece]:
+    joint, here = model.joints[k], np.zeros(3)
+    if joint.kind in ("revolute", "continuous", "helical"):
+        yield cylinder(k, 1.3 * r, 2.9 * r, here, joint.axis, JOINT)
+    elif joint.kind == "cylindrical":
+        yield cylinder(k, 1.15 * r, 4.5 * r, here, joint.axis, JOINT)
+    elif joint.kind == "prismatic":
+        yield box(k, (2.3 * r, 2.3 * r, 3.6 * r), Pose(turned_to(joint.axis), here), JOINT)
+        yield _rail(joint, r)
+    elif joint.kind == "universal":
+        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis, JOINT)
+        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis2, JOINT)
+    elif joint.kind == "planar":
+        yield cylinder(k, 1.8 * r, 0.9 * r, here, joint.axis, JOINT)
+    else:
+        yield sphere(k, 1.5 * r, here, JOINT)
+
+
+def _bent(model: Model, k: int, r: float, color: str) -> Iterator[Piece]:
+    """A place on a body that bends, drawn half way to its neighbours: the first to the root, the last to the first node."""
+    run = next(run for run in _bodies_that_bend(model) if k in {joint.index for joint in run})
+    line = [joint for joint in run if joint.modes is not None and joint.modes.seen]
+    if k not in {joint.index for joint in line}:
+        return
+    at = [joint.index for joint in line].index(k)
+    here, turn = line[at].pose.translation, line[at].pose.rotation
+    ends = [0.5 * (line[i].pose.translation - here) for i in (at - 1, at + 1) if 0 <= i < len(line)]
+    if at == 0 and len(line) > 1:
+        ends.append(-0.5 * (line[1].pose.translation - here))
+    if at == len(line) - 1 and len(line) > 1:
+        ends.append(-0.5 * (line[at - 1].pose.translation - here))
+    for end in ends:
+        yield capsule(k, r, np.zeros(3), turn.T @ end, color)
+
+
+def _rail(joint: Joint, r: float) -> Piece:
+    """What a slide runs on, fixed to the parent: from its zero to its limits."""
+    low, high = max(float(joint.lower[0]), -40 * r), min(float(joint.upper[0]), 40 * r)
+    direction = joint.pose.rotation @ joint.axis
+    start, end = (joint.pose.translation + x * direction for x in (min(low, 0.0), max(high, 0.0)))
+    return capsule(joint.parent, 0.5 * r, start, end, RAIL)
+
+
+def _link(model: Model, k: int, children: list[int], r: float, color: str) -> Iterator[Piece]:
+    joint, body = model.joints[k], model.bodies[k]
+    for end in _ends(model, k, children, r):
+        turn = (end @ joint.axis) * joint.axis if joint.row.axes else np.zeros(3)
+        if np.linalg.norm(turn) < 0.4 * r or np.linalg.norm(end - turn) < 0.4 * r:
+            yield capsule(k, r, np.zeros(3), end, color)
+        else:
+            yield capsule(k, r, np.zeros(3), turn, color)
+            yield capsule(k, r, turn, end, color)
+    if not children and not _ends(model, k, children, r):
+        found = inertia_box(body)
+        if found is not None and found[0].max() > 0.5 * r:
+            yield box(k, np.clip(found[0], 0.5 * r, 8 * r), found[1], color)
+
+
+def _ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarray]:
+    """Where the link leads: to its children's joints, else to its frames, else through its centre of mass."""
+    ends = [model.joints[c].pose.translation for c in children if model.joints[c].modes is None]
+    if not any(np.linalg.norm(end) > 0.5 * r for end in ends):
+        ends += [f.pose.translation for f in model.frames.values() if f.body == k]
+    if not children and not any(np.linalg.norm(end) > 0.5 * r for end in ends):
+        ends.append(2.0 * np.asarray(model.bodies[k].com))
+    out: list[np.ndarray] = []
+    for end in ends:
+        if np.linalg.norm(end) > 0.5 * r and not any(np.allclose(end, other) for other in out):
+            out.append(np.asarray(end))
+    return out
+
+
+def pedestals(model: Model, ground: float, trees: set[int], up: np.ndarray) -> Iterator[Piece]:
+    """Columns from the ground up to the first joints of these trees of the forest."""
+    r, tree = THICK * typical_length(model), roots(model)
+    for joint in model.joints:
+        if joint.parent == WORLD and tree[joint.index] in trees and joint.kind not in ("free", "planar", "prismatic"):
+            top = np.asarray(joint.pose.translation)
+            height = float(top @ up) - ground
+            if height > 0.3 * r:
+                yield cylinder(WORLD, 1.5 * r, height, top - height / 2 * up, up, JOINT)
+            plate = max(0.35 * r, 1e-3)
+            yield cylinder(WORLD, 2.8 * r, plate, top - (height - plate / 2) * up, up, JOINT)

@@ -1,0 +1,72 @@
+"""A scene's things in viser: bodies with their pieces, frames, plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.escape import line
+from psiphi.apps.viewer.geometry.solids import triangles
+from psiphi.apps.viewer.scene import Scene
+from psiphi.apps.viewer.svg_plots import COLORS, Plot
+from psiphi.model.model import WORLD
+from psiphi.model.spatial.rotations import quaternions
+
+
+def bodies(server: Any, scene: Scene) -> list[Any]:
+    """A handle for each body, its pieces fixed to it; the ground."""
+    world = server.scene
+    up = scene.up
+    world.set_up_direction(tuple(map(float, up)))
+    if scene.ground is not None:
+        center, radius = scene.extent
+        place = {"position": center + (scene.ground - center @ up) * up, "wxyz": wxyz(scene.upright.T)}
+        world.add_grid("/ground", 12 * radius, 12 * radius, cell_size=0.1, section_size=1.0, **place)
+    handles = [world.add_frame(f"/robot/{k}", show_axes=False) for k in range(len(scene.model.bodies))]
+    for i, piece in enumerate(scene.pieces):
+        mesh = triangles(piece)
+        world.add_mesh_simple(
+            f"{_owner(piece.body)}/piece{i}",
+            mesh.vertices.astype(np.float32),
+            mesh.faces.astype(np.uint32),
+            color=tuple(int(piece.color[j : j + 2], 16) for j in (1, 3, 5)),
+            flat_shading=piece.kind in ("mesh", "cylinder", "box"),
+            side="double" if piece.kind == "mesh" else "front",
+            wxyz=wxyz(piece.pose.rotation),
+            position=np.asarray(piece.pose.translation),
+        )
+    return handles
+
+
+def frames(server: Any, scene: Scene) -> list[Any]:
+    """A handle for each named frame, not shown yet."""
+    size = 0.1 * scene.extent[1]
+    options = {"axes_length": size, "axes_radius": 0.05 * size, "visible": False}
+    out = []
+    for frame in scene.frames:
+        name = f"{_owner(frame.body)}/frame {line(frame.name).replace('/', ':')}"
+        place = {"wxyz": wxyz(frame.pose.rotation), "position": np.asarray(frame.pose.translation)}
+        out.append(server.scene.add_frame(name, **place, **options))
+    return out
+
+
+def plot(server: Any, scene: Scene, plot: Plot) -> None:
+    """Curves over time in the panel."""
+    from viser import uplot
+
+    series = [uplot.Series(label="t")]
+    series += [uplot.Series(label=line(name), stroke=COLORS[i % len(COLORS)], width=1.5) for i, name in enumerate(plot.names)]
+    unit = f"log10, {plot.unit}" if plot.log else plot.unit
+    plain = {"x": uplot.Scale(time=False)}  # seconds, not dates
+    data = (np.asarray(scene.t, dtype=float), *(np.ascontiguousarray(row) for row in plot.heights))
+    server.gui.add_uplot(data, tuple(series), title=line(f"{plot.title} [{unit}]"), aspect=2.0, scales=plain)
+
+
+def _owner(body: int) -> str:
+    return "/fixed" if body == WORLD else f"/robot/{body}"
+
+
+def wxyz(R: np.ndarray) -> np.ndarray:
+    """A rotation as viser writes it."""
+    return quaternions(R)[[3, 0, 1, 2]]

@@ -1,0 +1,208 @@
+"""What moves: times, configurations, forces and curves, out of a trajectory or out of plain configurations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.errors import Error, StateError
+from psiphi._util.validate import real
+from psiphi.apps.viewer.geometry.link_poses import link_poses, track
+from psiphi.apps.viewer.svg_plots import Plot, joint_names, sampled
+from psiphi.model.model import Frame, Model
+from psiphi.simulation.trajectory.trajectory_summary import facts
+
+GUESSES = 8  # random starts from which a closed chain is assembled
+SEVERAL = 12  # most curves of a plot
+RATE = 30.0  # configurations a second, where no times are given
+SECONDS = 1.6  # of a swing
+
+
+@dataclass(frozen=True, eq=False)
+class Arrows:
+    """Forces in world axes at moving points: `at` and `force` (times, arrows, 3), in metres and newtons."""
+
+    names: tuple[str, ...]
+    at: np.ndarray
+    force: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """t (times,), q (times, nq), and what is known beside: forces, plots, facts in words."""
+
+    t: np.ndarray
+    q: np.ndarray
+    arrows: Arrows | None = None
+    plots: tuple[Plot, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def __getitem__(self, keep) -> Recording:
+        arrows = self.arrows and Arrows(self.arrows.names, self.arrows.at[keep], self.arrows.force[keep])
+        plots = tuple(Plot(p.title, p.unit, p.names, p.values[:, keep], p.log) for p in self.plots)
+        return Recording(self.t[keep], self.q[keep], arrows, plots, self.facts)
+
+
+def of_configurations(model: Model, q=None, t=None) -> Recording:
+    """A motion of given configurations, or a tour through the joints."""
+    if q is None:
+        t, q = tour(model)
+    q = real("q", q, (), "give one configuration, or one a time")
+    if q.ndim not in (1, 2) or q.shape[-1] != model.nq:
+        raise StateError(f"q has the shape {q.shape}, expected (times, {model.nq})", "give one configuration, or one a time")
+    q = np.atleast_2d(q)
+    t = np.arange(len(q)) / RATE if t is None else real("t", t, (), "give one time for each configuration")
+    if t.shape != (len(q),):
+        raise StateError(f"t has the shape {t.shape}, expected ({len(q)},)", "give one time for each configuration")
+    if not (np.diff(t) > 0.0).all() or not np.isfinite(t).all():
+        raise StateError("the times t do not increase", "sort them, and q with them")
+    plots = (_coordinates("joint coordinates", "rad, m", model, "q", q),) if len(q) > 1 else ()
+    return _finite(Recording(t, q, None, plots))
+
+
+def of_trajectory(trajectory, model: Model, element: int = 0) -> Recording:
+    """A simulated motion: of a batch, one element."""
+    q, t = _one(trajectory.q, element, 2), np.asarray(trajectory.t, dtype=float)
+    if q.shape[-1] != model.nq:
+        cause = f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
+        raise StateError(cause, "load it with the system that was simulated")
+    plots = _plots(trajectory, model, element)
+    return _finite(Recording(t, q, _arrows(trajectory, model, q, element), tuple(plots), tuple(facts(trajectory))))
+
+
+def _finite(motion: Recording) -> Recording:
+    good = np.isfinite(motion.q).all(axis=1)
+    if not good.any():
+        raise StateError("there is no finite configuration to show", "look at the simulation's events")
+    return motion if good.all() else motion[good]
+
+
+def tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Every degree of freedom swings once, one after the other, within its limits."""
+    home = resting(model)
+    n = int(SECONDS * RATE)
+    swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
+    for joint in [j for j in model.joints if j.kind != "free"][:40] or list(model.joints)[:1]:
+        for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
+            v = np.zeros((n, model.nv))
+            v[:, i] = swing * _swing(joint, slides, home)
+            qs.append(model.integrate(home, v) if model.embedding is None else _led(model, home, v))
+    q = np.concatenate([*qs, home[None]]) if qs else home[None]
+    return np.arange(len(q)) / RATE, q
+
+
+def _led(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Step by step, a third as far: embedded loops are closed from one step to the next."""
+    q = [home]
+    for step in np.diff(v, axis=0) / 3.0:
+        q.append(model.integrate(q[-1], step))
+    return np.stack(q)
+
+
+def _swing(joint, slides: bool, home: np.ndarray) -> float:
+    """How far a joint may go to both sides."""
+    wide = 0.15 if slides else 0.8
+    if joint.row.nq != 1:
+        return wide
+    here = home[joint.q_slice.start]
+    return float(max(0.0, min(wide, joint.upper[0] - here, here - joint.lower[0])))
+
+
+def resting(model: Model) -> np.ndarray:
+    """The neutral configuration; joints that stand at or beyond a limit there are moved to the middle of their range."""
+    q = model.neutral()
+    for joint in model.joints if model.embedding is None else ():
+        low, high = joint.lower, joint.upper
+        if joint.row.nq == 1 and not low[0] < q[joint.q_slice.start] < high[0]:
+            q[joint.q_slice] = (low + high) / 2 if np.isfinite(low + high).all() else np.clip(0.0, low, high)
+    return q
+
+
+def closed_configuration(system: Any, model: Model) -> np.ndarray | None:
+    """A configuration that closes the loops of a closed chain; None for a robot."""
+    assemble = getattr(system, "assemble", None)
+    if assemble is None:
+        return None
+    reason: Error | None = None
+    for guess in (resting(model), *model.random(seed=0, size=GUESSES)):
+        try:
+            return assemble(guess)
+        except Error as error:
+            reason = reason or error
+    cause = "" if reason is None else reason.cause
+    raise StateError(f"no configuration of {model.name} was found: {cause}", "give one: q=...") from reason
+
+
+def _one(values, element: int, dims: int) -> np.ndarray:
+    """One element of a batch: the leading axes in a row, one of them picked."""
+    values = np.asarray(values, dtype=float)
+    if values.ndim <= dims:
+        return values
+    flat = values.reshape(-1, *values.shape[values.ndim - dims :])
+    if not len(flat):
+        raise StateError("the batch has no elements: there is nothing to show", "simulate at least one motion")
+    if not isinstance(element, int | np.integer) or not -len(flat) <= element < len(flat):
+        raise StateError(f"element is {element}, but the batch has {len(flat)}", "give a smaller number")
+    return flat[element]
+
+
+def _plots(trajectory, model: Model, element: int) -> list[Plot]:
+    def own(name: str, dims: int) -> np.ndarray | None:
+        values = getattr(trajectory, name, None)
+        return None if values is None or not np.size(values) else _one(values, element, dims)
+
+    energy, q, v, tau = own("energy", 1), own("q", 2), own("v", 2), own("tau", 2)
+    forces, residual = own("forces", 3), own("residual", 2)
+    plots = []
+    if energy is not None:
+        plots.append(Plot("energy", "J", ("kinetic + potential",), energy[None]))
+    if q is not None:
+        plots.append(_coordinates("joint coordinates", "rad, m", model, "q", q))
+    if v is not None and v.shape[-1] == model.nv:
+        plots.append(_coordinates("joint velocities", "rad/s, m/s", model, "v", v))
+    if tau is not None and tau.shape[-1] == model.nv and np.any(tau):
+        plots.append(_coordinates("joint torques", "Nm, N", model, "v", tau))
+    if forces is not None:
+        size = np.linalg.norm(forces[..., 3:], axis=-1).T
+        plots.append(Plot("contact forces", "N", tuple(_contact_names(trajectory.system, len(size))), size))
+    if residual is not None:
+        plots.append(Plot("constraint residual", "m, rad; m/s, rad/s", ("position", "velocity"), residual.T, log=True))
+    return plots
+
+
+def _coordinates(title: str, unit: str, model: Model, which: str, values: np.ndarray) -> Plot:
+    """Curves of the coordinates that move; of very many, some."""
+    chosen, finite = joint_names(model, which), values[np.isfinite(values).all(axis=1)]
+    moving = [(name, i) for name, i in chosen if len(finite) and np.ptp(finite[:, i]) > 1e-9] or list(chosen)
+    moving = [moving[k] for k in sampled(len(moving), SEVERAL)] if moving else []
+    return Plot(title, unit, tuple(name for name, _ in moving), values[:, [i for _, i in moving]].T)
+
+
+def contacts(system) -> list[Any]:
+    """The contacts of a closed chain."""
+    return list(getattr(system, "contacts", ()))
+
+
+def _contact_names(system, count: int) -> list[str]:
+    names = [str(getattr(contact, "name", "")) for contact in contacts(system)]
+    return names if len(names) == count and all(names) else [f"contact {i + 1}" for i in range(count)]
+
+
+def _arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arrows | None:
+    forces = getattr(trajectory, "forces", None)
+    if forces is None or not np.size(forces):
+        return None
+    force = _one(forces, element, 3)[..., 3:]
+    frames = [contact_frame(model, contact) for contact in contacts(trajectory.system)]
+    if len(frames) != force.shape[1] or any(frame is None for frame in frames):
+        return None
+    R, p = link_poses(model, q)
+    at = [track(R, p, frame) for frame in frames if frame is not None]
+    return Arrows(tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(at, axis=1), force)
+
+
+def contact_frame(model: Model, contact) -> Frame | None:
+    """The frame at which a contact's wrench acts: its second, on the body that is held."""
+    return model.frames.get(getattr(contact, "second", ""))

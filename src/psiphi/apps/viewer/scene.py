@@ -1,0 +1,159 @@
+"""A scene: pieces on bodies, where the bodies are at each time, forces, frames and plots. What every viewer shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import StateError
+from psiphi._util.text import counted, shown
+from psiphi._util.validate import beneath, flag, whole
+from psiphi.apps.viewer.geometry.link_poses import link_poses, track, turned_from
+from psiphi.apps.viewer.geometry.solids import Piece
+from psiphi.apps.viewer.geometry.stick_figure import pedestals
+from psiphi.apps.viewer.geometry.urdf_visuals import dressed
+from psiphi.apps.viewer.recorded_motion import Recording, closed_configuration, of_configurations, of_trajectory
+from psiphi.apps.viewer.svg_plots import sampled
+from psiphi.model.model import WORLD, Frame, Model
+from psiphi.model.shapes import Shape
+
+FRAMES = 900  # most pictures of an animation
+RATE = 60.0  # and at most so many a second
+POSES = 14_000  # poses of bodies, in all pictures together
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Everything that is shown: `rotation` (times, bodies, 3, 3) and `position` (times, bodies, 3) of link frames."""
+
+    title: str
+    model: Model
+    motion: Recording
+    rotation: np.ndarray
+    position: np.ndarray
+    pieces: tuple[Piece, ...]
+    ground: float | None = 0.0
+    notes: tuple[str, ...] = ()
+    freedom: str = ""  # how it can move, in words
+
+    @property
+    def up(self) -> np.ndarray:
+        """Against gravity, (3,): the floor's normal; z where nothing weighs."""
+        return upward(self.model)
+
+    @property
+    def upright(self) -> np.ndarray:
+        """(3, 3): from the world's axes to those of a picture, whose z is up."""
+        return turned_from(self.up)
+
+    @property
+    def t(self) -> np.ndarray:
+        return self.motion.t
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The named frames that can be shown."""
+        return [frame for frame in self.model.frames.values() if frame.name != "world"]
+
+    @cached_property
+    def extent(self) -> tuple[np.ndarray, float]:
+        """Centre and radius of a ball that holds the pieces at all times."""
+        points = [self.track(piece) for piece in self.pieces]
+        if not points:
+            return np.zeros(3), 1.0
+        reach = [piece.reach for piece in self.pieces]
+        low = np.min([x.min(axis=0) - r for x, r in zip(points, reach, strict=True)], axis=0)
+        high = np.max([x.max(axis=0) + r for x, r in zip(points, reach, strict=True)], axis=0)
+        center = (low + high) / 2
+        far = [float(np.linalg.norm(x - center, axis=1).max()) + 0.8 * r for x, r in zip(points, reach, strict=True)]
+        return center, max(far) or 1.0
+
+    def track(self, piece: Piece) -> np.ndarray:
+        """Where a piece's origin is at each time, (times, 3)."""
+        if not isinstance(piece, Piece):
+            raise StateError(f"{shown(piece)} is no piece of the scene", "give one of scene.pieces")
+        return track(self.rotation, self.position, piece)
+
+
+def scene(
+    thing: Any,
+    *,
+    q: Numbers | None = None,
+    t: Numbers | None = None,
+    shapes: str | os.PathLike[str] | Sequence[Shape] | None = None,
+    meshes: bool = True,
+    title: str | None = None,
+    element: int = 0,
+    frames: int = FRAMES,
+) -> Scene:
+    """The scene of a robot, a closed chain or a trajectory.
+
+    A robot or closed chain may come with configurations `q` (times, nq) and times `t`; without, every joint of a robot swings
+    in turn, and a closed chain is assembled.
+    `shapes` is a URDF file (or a list of shapes) to dress it in; without, its own shapes are drawn, and what has none is drawn
+    from its kinematics. `meshes=False` leaves mesh files unread. `element` picks one rollout of a batch, `frames` is how many
+    pictures are kept at most.
+    """
+    if title is not None and not isinstance(title, str):
+        raise StateError(f"title is {shown(title)}, expected text", "leave it out for the robot's name")
+    flag("meshes", meshes, "False leaves mesh files unread")
+    if is_trajectory(thing):
+        system = thing.system
+        model = model_of(system)
+        motion = of_trajectory(thing, model, element)
+    else:
+        system, model = thing, model_of(thing)
+        motion = of_configurations(model, closed_configuration(system, model) if q is None else q, t)
+    frames = whole("frames", frames)
+    span = float(motion.t[-1] - motion.t[0])
+    most = min(frames, span * RATE + 1, max(POSES / max(1, len(model.bodies)), 24))
+    motion = motion[sampled(len(motion.t), max(2, int(most)))]
+    R, p = link_poses(model, motion.q)
+    pieces, bare, notes = dressed(model, shapes, meshes)
+    ground = _ground(model, R, p, pieces)
+    if ground is not None:
+        pieces += pedestals(model, ground, bare, upward(model))
+    name = title or str(getattr(system, "name", "") or model.name)
+    return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), _freedom(system, model))
+
+
+def is_trajectory(thing) -> bool:
+    return all(hasattr(thing, name) for name in ("t", "q", "v", "system"))
+
+
+def model_of(thing) -> Model:
+    """The model that is drawn: the robot itself, or the forest of arms and object of a closed chain."""
+    model = beneath(thing)
+    if isinstance(model, Model):
+        return model
+    if thing is None:
+        raise StateError("the trajectory does not know its system", "load it with Trajectory.load(path, system=robot)")
+    raise StateError(f"{shown(thing)} cannot be shown", "give a robot, a closed chain or a trajectory")
+
+
+def _freedom(system, model: Model) -> str:
+    rows = getattr(system, "nc", None)
+    if rows is None:
+        return counted(model.nv, "degree of freedom", "degrees of freedom")
+    return f"{counted(model.nv, 'coordinate')}, {counted(rows, 'constraint row')}"
+
+
+def upward(model: Model) -> np.ndarray:
+    """Against gravity; z where nothing weighs."""
+    size = float(np.linalg.norm(model.gravity_vector))
+    return -np.asarray(model.gravity_vector) / size if size else np.array([0.0, 0.0, 1.0])
+
+
+def _ground(model: Model, R: np.ndarray, p: np.ndarray, pieces: list[Piece]) -> float | None:
+    """The floor's height: 0 where nothing reaches below it, else under everything; none where nothing weighs."""
+    if not np.any(model.gravity_vector) or not pieces:
+        return None
+    moving = (piece for piece in pieces if piece.body != WORLD)
+    low = min((float((track(R, p, piece) @ upward(model)).min()) - piece.reach for piece in moving), default=0.0)
+    return 0.0 if low > -0.05 else low

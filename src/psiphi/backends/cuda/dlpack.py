@@ -1,0 +1,100 @@
+"""Memory of a card that no library of arrays holds: numbers copied there, and back; or lent to a library that takes arrays by
+DLPack, and gives the memory back when it is done."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+import numpy as np
+
+from psiphi.backends.cuda import cuda_driver
+
+CUDA = 2  # kDLCUDA
+FLOAT = 2  # kDLFloat
+SIZE = {"d": 8, "f": 4}
+
+
+class _Tensor(ctypes.Structure):
+    """DLManagedTensor."""
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Tensor))
+_Tensor._fields_ = (
+    ("data", ctypes.c_void_p),
+    ("device_type", ctypes.c_int32),
+    ("device_id", ctypes.c_int32),
+    ("ndim", ctypes.c_int32),
+    ("code", ctypes.c_uint8),
+    ("bits", ctypes.c_uint8),
+    ("lanes", ctypes.c_uint16),
+    ("shape", ctypes.POINTER(ctypes.c_int64)),
+    ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ("byte_offset", ctypes.c_uint64),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", _Deleter),
+)
+_lent: dict[int, Lent] = {}  # by the address of what describes it, until it is given back
+
+
+def capsule(address: int, name: bytes | None = None) -> Any:
+    """An address as Python hands it from library to library."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address, name, None)
+
+
+class Resident:
+    """An array of a card; its memory is given back with it."""
+
+    def __init__(self, shape: tuple[int, ...], char: str, device: int):
+        self.shape, self.char, self.device = shape, char, device
+        self.pointer = cuda_driver.driver().allocate(math.prod(shape) * SIZE[char], device)
+
+    @classmethod
+    def of(cls, array: np.ndarray, device: int) -> Resident:
+        """Numbers of the host, on the card."""
+        array = np.ascontiguousarray(array)
+        made = cls(array.shape, array.dtype.char, device)
+        cuda_driver.driver().write(made.pointer, array, device)
+        return made
+
+    def host(self) -> np.ndarray:
+        """The numbers, once whatever writes them is done."""
+        array = np.empty(self.shape, self.char)
+        cuda_driver.driver().read(self.pointer, array, self.device)
+        return array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.device
+
+    def __del__(self):
+        if hasattr(self, "pointer"):
+            cuda_driver.driver().release(self.pointer, self.device)
+
+
+class Lent(Resident):
+    """The same, to be taken once by `from_dlpack`: it lasts until that is done with it."""
+
+    def __init__(self, shape: tuple[int, ...], char: str, device: int):
+        super().__init__(shape, char, device)
+        self._shape = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+        sizes = ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64))
+        kind = FLOAT, 8 * SIZE[char], 1
+        self._tensor = _Tensor(self.pointer, CUDA, device, len(shape), *kind, sizes, None, 0, None, _given_back)
+
+    def finish(self, stream: int) -> None:
+        """Wait for what writes to it."""
+        cuda_driver.driver().finish(stream, self.device)
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        """The capsule; `finish` was called, so every stream may read it."""
+        address = ctypes.addressof(self._tensor)
+        _lent[address] = self
+        return capsule(address, b"dltensor")
+
+
+@_Deleter
+def _given_back(tensor: Any) -> None:
+    _lent.pop(ctypes.addressof(tensor.contents), None)

@@ -1,0 +1,208 @@
+"""Derivatives along the motion at one body: what the sweep that differentiates P does (docs/mathematics.md section 10).
+
+    Ṗ(k) = sum phi {Ṗ+ + Omega_d P+ + P+ Omega_d*} phi*        (children; phi turns with V_d = H* v)
+    U̇ = Ṗ H* + P Ḣ*,   Ḋ = H U̇ + Ḣ P H*,   Ṗ+ = Ṗ - W G* - G W*  with  W = U̇ - G Ḋ / 2
+
+Omega_d P + P Omega_d* is the derivative of the screws that move inertias: a turn about and a shift along each axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psiphi.compiler.recursions import cluster_step
+from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.model.spatial import small_matrices
+from psiphi.model.spatial.screw_paths import inertia
+from psiphi.model.spatial.screws import IN_PLANE, Inertia, add, cross, dot, vanishes
+
+NOTHING = Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
+
+
+def rate_of(P: Inertia, V) -> Inertia:
+    """Omega P + P Omega* with Omega = V x*: how P moves with the velocity V = [w; v], axis by axis."""
+    out = [[[0.0] * 3 for _ in range(3)] for _ in range(3)]
+    for axis, plane in IN_PLANE.items():
+        k = "xyz".index(axis)
+        for A, B, symmetric in ((out[0], P.I, True), (out[1], P.H, False), (out[2], P.M, True)):
+            _turn(A, B, V[k], plane, symmetric)
+        _shift(out, P, V[3 + k], plane)
+    return Inertia(*out)
+
+
+def _turn(A, B, w, plane, symmetric: bool) -> None:
+    """A += w (e~ B - B e~), e the axis: the derivative of a turn."""
+    if vanishes(w):
+        return
+    i, j, k = plane
+    twist, stretch = w * (B[i][j] + B[j][i]) if not symmetric else (w + w) * B[i][j], w * (B[i][i] - B[j][j])
+    _put(A, {(i, i): -twist, (j, j): twist, (i, j): stretch, (j, i): stretch})
+    _put(A, {(i, k): -(w * B[j][k]), (j, k): w * B[i][k], (k, i): -(w * B[k][j]), (k, j): w * B[k][i]})
+
+
+def _shift(out, P: Inertia, v, plane) -> None:
+    """H += v e~ M, I += v (e~ H* - H e~): the derivative of a shift."""
+    if vanishes(v):
+        return
+    i, j, k = plane
+    I, H, _ = out
+    for c in range(3):
+        _put(H, {(i, c): -(v * P.M[j][c]), (j, c): v * P.M[i][c]})
+    stretch, sides = v * (P.H[i][i] - P.H[j][j]), (-(v * P.H[k][j]), v * P.H[k][i])
+    _put(I, {(i, i): -((v + v) * P.H[i][j]), (j, j): (v + v) * P.H[j][i], (i, j): stretch, (j, i): stretch})
+    _put(I, {(i, k): sides[0], (k, i): sides[0], (j, k): sides[1], (k, j): sides[1]})
+
+
+def _put(A, entries) -> None:
+    for (r, c), value in entries.items():
+        A[r][c] = A[r][c] + value
+
+
+def turning(P: Inertia, V, h) -> Any:
+    """h* V x* P V = -V* (Omega P + P Omega*) V / 2 with Omega = h x*: how the energy of P falls as it moves with h.
+
+    Axis by axis: the derivative of a turn stretches and twists the in-plane blocks of P; a shift sees the force only.
+    """
+    total, w, v = 0.0, V[:3], V[3:]
+    for axis, (i, j, k) in IN_PLANE.items():
+        turn, shift = h["xyz".index(axis)], h[3 + "xyz".index(axis)]
+        if not vanishes(turn):
+            total = total - turn * _turned(P, w, v, i, j, k)
+        if not vanishes(shift):
+            total = total + shift * _shifted(P, w, v, i, j)
+    return total
+
+
+def _turned(P: Inertia, w, v, i, j, k) -> Any:
+    """w* [e, I] w / 2 + w* [e, H] v + v* [e, M] v / 2, e the unit vector of axis k, [e, A] = e~ A - A e~."""
+    I, H, M = P.I, P.H, P.M
+    out = I[i][j] * ((w[j] - w[i]) * (w[j] + w[i])) + (I[i][i] - I[j][j]) * (w[i] * w[j])
+    out = out + w[k] * (I[i][k] * w[j] - I[j][k] * w[i])
+    out = out + (H[i][j] + H[j][i]) * (w[j] * v[j] - w[i] * v[i]) + (H[i][i] - H[j][j]) * (w[i] * v[j] + w[j] * v[i])
+    out = out + M[i][j] * ((v[j] - v[i]) * (v[j] + v[i])) + (M[i][i] - M[j][j]) * (v[i] * v[j])
+    out = out + w[k] * (H[k][i] * v[j] - H[k][j] * v[i])
+    return out + v[k] * ((H[i][k] * w[j] - H[j][k] * w[i]) + (M[i][k] * v[j] - M[j][k] * v[i]))
+
+
+def _shifted(P: Inertia, w, v, i, j) -> Any:
+    """(w x F)-part of P V along axis k: w_i F_j - w_j F_i, F = H* w + M v."""
+    F = [dot([P.H[r][c] for r in range(3)], w) + dot(P.M[c], v) for c in (i, j)]
+    return w[i] * F[1] - w[j] * F[0]
+
+
+def differentiate(site: Site) -> None:
+    """Tip to base: Ṗ, Ḋ, and what the parent's Ṗ gets. V_d is known from a sweep outward before."""
+    if site.is_cluster:
+        cluster_step.differentiate(site)
+        return
+    P, gain, P_plus = site.kept["P"], site.kept["gain"], site.kept["P_plus"]
+    P_dot = site.children.get("P+_dot", NOTHING)
+    H, H_dot = site.H, _joint_rates(site)
+    # U = P H*, D = H U: product rule, with dH/dt where the joint map turns (universal joints)
+    U_dot = [add(P_dot @ h, P @ d) for h, d in zip(H, H_dot, strict=True)]  # by columns
+    D_dot = [[dot(h, u) for u in U_dot] for h in H]
+    if site.link.row.Hdot is not None:
+        U = [P @ h for h in H]
+        D_dot = [[x + dot(d, u) for x, u in zip(row, U, strict=True)] for row, d in zip(D_dot, H_dot, strict=True)]
+    plus = _reduced(P_dot, U_dot, D_dot, gain)
+    site.keep(P_dot=P_dot, U_dot=U_dot, D_dot=D_dot)
+    # phi(p, k) turns with the joint: seen from the parent, P+ changes by Omega_d P+ + P+ Omega_d*, too
+    V_d = small_matrices.apply(small_matrices.transpose(H), site.kept["v"])
+    site.send(**{"P+_dot": inertia(site.path, plus + rate_of(P_plus, V_d))})
+
+
+def _joint_rates(site: Site) -> list:
+    row = site.link.row
+    return [[0.0] * 6 for _ in site.H] if row.Hdot is None else row.Hdot(site.of("q"), site.kept["v"], site.link)
+
+
+def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
+    """Ṗ+ = Ṗ - W G* - G W*, W = U̇ - G Ḋ / 2; rows the joint closes stay zero."""
+    G, n = gain.G, len(D_dot)
+    half = [[0.5 * x for x in row] for row in D_dot]
+    W = [[U_dot[i][r] - dot(G[r], [half[j][i] for j in range(n)]) for i in range(n)] for r in range(6)]
+    entry = {}
+    for r in range(6):
+        for c in range(r, 6):  # symmetric: one half, mirrored
+            value = 0.0
+            if r not in gain.closed and c not in gain.closed:
+                value = P_dot.entry(r, c)
+                for i in range(n):
+                    value = value - W[r][i] * G[c][i]
+                    value = value - G[r][i] * W[c][i]
+            entry[r, c] = entry[c, r] = value
+    return Inertia.from_entries(entry)
+
+
+def split(site: Site) -> None:
+    """Tip to base: Pi(k) = sum phi {tau_bar Pi tau_bar* + P+ (Omega_d* - Ḣ* G*)} phi*, with Pi + Pi* = Ṗ, by rows."""
+    if site.is_cluster:
+        cluster_step.split(site, Rows)
+        return
+    gain, P_plus = site.kept["gain"], site.kept["P_plus"]
+    Pi = site.children.get("Pi") or [[0.0] * 6 for _ in range(6)]
+    site.keep(Pi=Pi)
+    V_d, H_dot, G = (
+        small_matrices.apply(small_matrices.transpose(site.H), site.kept["v"]),
+        _joint_rates(site),
+        small_matrices.transpose(gain.G),
+    )
+    # tau_bar Pi tau_bar*: the columns pass the joint, then the rows
+    rows = small_matrices.transpose([gain.through(site.H, column) for column in small_matrices.transpose(Pi)])
+    rows = [gain.through(site.H, row) for row in rows]
+    # + P+ (Omega_d* - Ḣ* G*), column by column
+    eye = [[1.0 if r == c else 0.0 for c in range(6)] for r in range(6)]
+    for c, e in enumerate(eye):
+        back = _backward(V_d, e)
+        for h, g in zip(H_dot, G, strict=True):
+            back = [x - y * g[c] for x, y in zip(back, h, strict=True)]
+        for r, value in enumerate(P_plus @ back):
+            rows[r][c] = rows[r][c] + value
+    site.send(Pi=Rows(_conjugated(site.path, rows)))
+
+
+class Rows(list):
+    """A matrix by rows that sums entry by entry."""
+
+    def put(self, at: int, count: int) -> Rows:
+        """As a diagonal block, of one body of a cluster."""
+        n = len(self)
+        row = lambda r, i: [x if at == i == j else 0.0 for j in range(count) for x in self[r]]  # noqa: E731
+        return Rows([row(r, i) for i in range(count) for r in range(n)])
+
+    def __add__(self, other):
+        return Rows([add(x, y) for x, y in zip(self, other, strict=True)])
+
+
+def _conjugated(path, A) -> list:
+    """phi A phi*."""
+    for step in reversed(path):
+        A = small_matrices.transpose([step.force(column) for column in small_matrices.transpose(A)])
+        A = [step.force(row) for row in A]
+    return A
+
+
+def _backward(V, x) -> list:
+    """Omega* x = -V x x with Omega = V x*."""
+    return cross(x[:3], V[:3]) + add(cross(x[:3], V[3:]), cross(x[3:], V[:3]))
+
+
+def _theta(site: Site) -> list:
+    """Theta = L^-1 dL/dt for D = L L*: the lower triangle of L^-1 Ḋ L^-*, its diagonal halved."""
+    gain, D_dot = site.kept["gain"], site.kept["D_dot"]
+    n = len(D_dot)
+    if n == 1:
+        return [[gain.factors[1][0] * (0.5 * D_dot[0][0])]]
+    columns = small_matrices.transpose([gain.half_inverse(column) for column in small_matrices.transpose(D_dot)])
+    X = [gain.half_inverse(row) for row in columns]
+    return [[X[i][j] if j < i else 0.5 * X[i][i] if i == j else 0.0 for j in range(n)] for i in range(n)]
+
+
+def half_rate(site: Site, x) -> list:
+    """Theta x."""
+    return small_matrices.apply(_theta(site), x)
+
+
+def half_rate_adjoint(site: Site, x) -> list:
+    """Theta* x."""
+    return small_matrices.apply(small_matrices.transpose(_theta(site)), x)

@@ -1,0 +1,34 @@
+"""A rule on arrays of tape expressions, traced to straight-line code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from psiphi.compiler.sweeps.sweep_program import Argument, Program
+from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.tape.tape import Tape
+
+
+def trace_rule(
+    name: str,
+    inputs: Sequence[Argument],
+    rule: Callable[..., Mapping[str, Any]],
+    output: Callable[[str, int], Argument] = lambda name, size: Argument(name, (size,)),
+) -> Straight:
+    """The tape of `rule(**inputs)`, which takes arrays of tape expressions and returns a dict of such arrays.
+
+    `output` gives the argument of a result from its name and its size.
+    """
+    tape = Tape()
+    leaves = {arg.name: np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs)}
+    results = rule(**leaves)
+    outputs = tuple(output(key, len(values)) for key, values in results.items())
+    stores = tuple(
+        (number, index, tape.operand(value))
+        for number, values in enumerate(results.values())
+        for index, value in enumerate(values)
+    )
+    return Straight(Program(name, tuple(inputs), outputs, ()), tape, stores)

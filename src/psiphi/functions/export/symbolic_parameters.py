@@ -1,0 +1,115 @@
+"""A function's sweeps with named parameters: the numbers of a robot's links as symbols.
+
+    m1            mass of link 1                         l1    from the axis of link 1 to that of its child, along their normal
+    c1x c1y c1z   its centre of mass                     d2    from there along the axis of link 2
+    I1xx ...      its inertia about the centre of mass   r1    rotor inertia at joint 1
+    g             gravity, where it acts along a coordinate axis
+
+in the axes psiphi computes in: z along the joint, x along the common normal to the next one. What is zero stays zero, so that
+structure is kept; angles between axes and the places of frames stay numbers. Inertia is not moved across joints here, as it is
+where numbers are compiled: every parameter means what it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.errors import StateError
+from psiphi.compiler import passes
+from psiphi.compiler.axes.link import Link
+from psiphi.compiler.axes.link_axes import Tree, frame_tree
+from psiphi.compiler.sweeps.tree_loop import Straight, unroll
+from psiphi.compiler.tape.tape import Tape
+from psiphi.functions.compiled_function import Function
+from psiphi.model.model import WORLD
+
+PARAMETER = "parameter"
+NOISE = 1e-12  # of the largest of its kind: what framing leaves of a zero
+
+
+@dataclass(frozen=True)
+class NamedTree(Tree):
+    """A tree whose links hold tape scalars."""
+
+    down: Any = ()
+
+    @property
+    def gravity(self) -> list:
+        return list(self.down)
+
+
+class ParameterNames:
+    """Parameters met so far, and their values."""
+
+    def __init__(self, tape: Tape):
+        self.tape, self.values = tape, {}
+
+    def __call__(self, name: str, value: float, size: float = 0.0) -> Any:
+        """The symbol; a number that is zero, but for noise, is none."""
+        if abs(value) <= NOISE * size or value == 0.0:
+            return 0.0
+        while name in self.values:
+            name += "_"
+        self.values[name] = float(value)
+        return self.tape.leaf(PARAMETER, name)  # type: ignore[arg-type]
+
+
+def parametrised(function: Function) -> tuple[Straight, dict[str, float]]:
+    """The code of a function whose inputs are joined by named parameters, and their values."""
+    source = function.source
+    if passes.is_large(source.model) or isinstance(source.asked, passes.Ready):
+        what = f"{source.request.name or 'this function'} of {source.model.name}"
+        raise StateError(f"{what} is not made of sweeps over a small tree: its numbers have no names", "leave parameters out")
+    numbers, tape = frame_tree(source.model, rods=False), Tape()
+    if numbers.freed is not None:
+        raise StateError(f"numbers of {source.model.name} are inputs already", "leave parameters out: they have symbols")
+    names = ParameterNames(tape)
+    links = tuple(_named(names, numbers, link) for link in numbers.links)
+    tree = NamedTree(numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity))
+    straight = unroll(passes.program(source.asked, tree), tree, tape=tape)
+    used = {at for _, place, at in (tape.nodes[i] for i in straight.live) if place == PARAMETER}
+    return straight, {name: x for name, x in names.values.items() if name in used}
+
+
+def _down(names: ParameterNames, gravity: list) -> tuple:
+    """Gravity, g along an axis; otherwise its numbers."""
+    along = [x for x in gravity if x]
+    if len(along) != 1:
+        return tuple(gravity)
+    g = names("g", abs(along[0]))
+    return tuple((g if x > 0.0 else -g) if x else 0.0 for x in gravity)
+
+
+def _named(names: ParameterNames, tree: Tree, link: Link) -> Link:
+    k, body = link.index + 1, tree.model.bodies[link.index]
+    size = max(float(np.abs(joint.pose.translation).max()) for joint in tree.model.joints)
+    size = max(size, max(float(np.abs(body.com).max()) for body in tree.model.bodies))
+    gauge = tree.gauge[link.index].inv
+    com = (gauge.rotation @ body.com + gauge.translation).tolist()
+    about = gauge.rotation @ body.inertia @ gauge.rotation.T
+    m = names(f"m{k}", body.mass)
+    c = [names(f"c{k}{x}", value, size) if body.mass else 0.0 for x, value in zip("xyz", com, strict=True)]
+    I = [[0.0] * 3 for _ in range(3)]
+    for i in range(3):
+        for j in range(i, 3):
+            I[i][j] = I[j][i] = names(f"I{k}{'xyz'[i]}{'xyz'[j]}", float(about[i, j]), float(np.abs(about).max()))
+    half = 0.5 * (I[0][0] + I[1][1] + I[2][2])
+    pseudo = [[(half if i == j else 0.0) - I[i][j] + m * c[i] * c[j] for j in range(3)] for i in range(3)]
+    fixed = list(link.fixed)
+    for i, axis in enumerate(link.axes):
+        fixed[3 * i + 2] = names(_length(tree, link, axis), link.fixed[3 * i + 2], size)
+    offset = [link.offset[0], names(f"d{k}", link.offset[1], size)]
+    armature = [names(f"r{k}" if len(link.armature) == 1 else f"r{k}_{i + 1}", x) for i, x in enumerate(link.armature)]
+    return replace(link, mass=m, moment=[m * x for x in c], pseudo=pseudo, fixed=fixed, offset=offset, armature=armature)
+
+
+def _length(tree: Tree, link: Link, axis: str) -> str:
+    """What a shift to a link is called."""
+    if axis != "x":
+        return f"{'b' if axis == 'y' else 'd'}{link.index + 1}"
+    if link.parent == WORLD:
+        return "l0" if tree.parent.count(WORLD) == 1 else f"l0_{link.index + 1}"
+    return f"l{link.parent + 1}" if len(tree.children[link.parent]) == 1 else f"l{link.parent + 1}_{link.index + 1}"

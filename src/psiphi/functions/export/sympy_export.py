@@ -1,0 +1,150 @@
+"""A function as SymPy expressions: shared parts once, as the code computes them, or written out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.errors import StateError
+from psiphi._util.extras import need
+from psiphi.compiler.sweeps.sweep_program import Argument
+from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.tape.ops import BINARY, Op
+from psiphi.compiler.tape.tape_evaluation import MEANING, evaluate
+from psiphi.functions.compiled_function import Function
+from psiphi.functions.export.symbolic_parameters import PARAMETER, parametrised
+from psiphi.functions.export.textbook_form import textbook
+
+PLAIN = 64  # denominators of numbers that are written as fractions
+
+
+@dataclass(frozen=True, eq=False)
+class Symbolic:
+    """Results as SymPy matrices.
+
+    inputs       {argument: column of symbols}: q1, q2, ...
+    shared       [(x0, expression), ...]: parts that several others need, in order, as `sympy.cse` gives them
+    results      {result: Matrix} of inputs and shared parts
+    parameters   {symbol: number}: m1, l1, ..., where they were asked for
+    matrix       the first result written out; `M[0, 0]` is one of its entries
+    """
+
+    name: str
+    inputs: dict[str, Any]
+    shared: list[tuple[Any, Any]]
+    results: dict[str, Any]
+    parameters: dict[Any, float]
+
+    @cached_property
+    def written_out(self) -> dict[str, Any]:
+        """Every result without shared parts: exponentially long for long chains; see `textbook` for short ones."""
+        known: dict[Any, Any] = {}
+        for symbol, value in self.shared:
+            known[symbol] = value.xreplace(known)
+        return {name: value.xreplace(known) for name, value in self.results.items()}
+
+    @property
+    def matrix(self) -> Any:
+        return next(iter(self.written_out.values()))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.matrix[index]
+
+    def textbook(self) -> Any:
+        """The first result with products of sines and cosines as sums, multiplied out: cos(q2 + q3), not c2 c3 - s2 s3."""
+        return self.matrix.applyfunc(textbook)
+
+    def latex(self) -> str:
+        """The results in LaTeX, after their shared parts: an `aligned` environment (amsmath)."""
+        sympy = need("sympy", "symbolic", "psiphi[symbolic]")
+        pairs = [*self.shared, *((sympy.Symbol(name), value) for name, value in self.results.items())]
+        lines = [rf"{sympy.latex(symbol)} &= {sympy.latex(value)} \\" for symbol, value in pairs]
+        return "\n".join([r"\begin{aligned}", *lines, r"\end{aligned}"])
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {value.rows} x {value.cols}" for name, value in self.results.items())
+        return f"<Symbolic {self.name}: {shapes}, {len(self.shared)} shared parts>"
+
+
+def symbolic(function: Function, parameters: bool = False) -> Symbolic:
+    """The function's code on SymPy's symbols; with `parameters` masses, centres, inertias and lengths are symbols, too."""
+    sympy = need("sympy", "symbolic", "psiphi[symbolic]")
+    code, values = (straight(function, "SymPy"), {}) if not parameters else parametrised(function)
+    inputs = code.program.inputs
+    symbols = {name: sympy.Symbol(name, real=True) for name in values}
+    given = [[sympy.Symbol(f"{arg.name}{k + 1}", real=True) for k in range(arg.size)] for arg in inputs]
+    nodes = code.ends
+    uses = _uses(code, nodes)
+    shared: list[tuple[Any, Any]] = []
+
+    def kept(node: int, value: Any) -> Any:
+        if uses[node] < 2 or code.tape.nodes[node][0] in (Op.CONST, Op.SIN, Op.COS) or value.is_Atom or (-value).is_Atom:
+            return value
+        shared.append((sympy.Symbol(f"x{len(shared)}", real=True), value))
+        return shared[-1][0]
+
+    def leaf(space: str, index: Any) -> Any:
+        return symbols[index] if space == PARAMETER else given[int(space)][index]
+
+    meaning = MEANING | {
+        Op.CONST: lambda x: number(sympy, x),
+        Op.SIN: sympy.sin,
+        Op.COS: sympy.cos,
+        Op.SQRT: sympy.sqrt,
+        Op.LESS: lambda a, b: sympy.Piecewise((1, a < b), (0, True)),
+    }
+    found = code.rows(evaluate(code.tape, nodes, leaf, meaning, kept))
+    results = {arg.name: sympy.Matrix(*table(arg), own) for arg, own in zip(code.program.outputs, found, strict=True)}
+    columns = {arg.name: sympy.Matrix(arg.size, 1, own) for arg, own in zip(inputs, given, strict=True)}
+    return Symbolic(code.program.name, columns, shared, results, {symbols[name]: x for name, x in values.items()})
+
+
+def number(sympy: Any, x: float) -> Any:
+    """A constant: a fraction where it plainly is one.
+
+    >>> import sympy
+    >>> number(sympy, 0.5), number(sympy, -3.0), number(sympy, 0.1)
+    (1/2, -3, 0.1)
+    """
+    plain = Fraction(x).limit_denominator(PLAIN) if math.isfinite(x) else Fraction(0)
+    return sympy.Rational(plain.numerator, plain.denominator) if float(plain) == x and _dyadic(plain) else sympy.Float(x)
+
+
+def _dyadic(x: Fraction) -> bool:
+    return x.denominator & (x.denominator - 1) == 0
+
+
+def straight(function: Function, where: str) -> Straight:
+    """The function's one tape, or an error."""
+    code = function.source.code
+    if not isinstance(code, Straight):
+        cause = f"{function.source.model.name} has {len(function.source.model.bodies)} bodies, and its code runs in loops"
+        raise StateError(cause, f"{where} gets robots of up to 64 bodies; take a part: robot.subtree(...)")
+    return code
+
+
+def table(arg: Argument) -> tuple[int, int]:
+    """Rows and columns of an argument: a vector is a column."""
+    rows = int(np.prod(arg.shape[:-1], dtype=int)) if len(arg.shape) > 1 else arg.size
+    return rows, arg.size // rows if rows else 0
+
+
+def _uses(code: Straight, nodes: list[int]) -> Counter:
+    """How often each node is read."""
+    uses: Counter = Counter(nodes)
+    for node in code.tape.live(nodes):
+        op, a, b = code.tape.nodes[node]
+        if op in BINARY:
+            uses.update((a, b))
+        elif op > Op.DIV:
+            uses[a] += 1
+    return uses

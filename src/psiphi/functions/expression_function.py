@@ -1,0 +1,167 @@
+"""`pp.function`: an operator expression as a compiled NumPy function that can explain itself."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.array_types import Array, DType, Numbers, Out
+from psiphi._util.errors import StateError
+from psiphi._util.escape import html
+from psiphi._util.validate import as_many, is_foreign, is_lazy, positive
+from psiphi.algebra.dense.rank_check import LARGE, check_invertible
+from psiphi.algebra.expressions.expression import Expression
+from psiphi.algebra.expressions.force_motion_duality import ends
+from psiphi.algebra.expressions.spaces import ONE
+from psiphi.algebra.rewriting.derivation import Chain, Derivation
+from psiphi.algebra.rewriting.work_budget import SECONDS
+from psiphi.compiler.equations import Equation
+from psiphi.compiler.passes import choose
+from psiphi.compiler.tape.tape import Count
+from psiphi.functions import argument_checks, scalar_fast_path
+from psiphi.functions.arrays.dask_arrays import in_blocks
+from psiphi.functions.compiled_function import Function, Request
+from psiphi.functions.differentiable_function import Differentiable, HasDerivatives, HasTranslations
+from psiphi.functions.evaluation_plans import Plan, Sweeps, plan_for
+
+
+def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunction:
+    """f(q, ...) for an expression of one robot: vectors follow q in the order they appear (v first, where a or b need it).
+
+    `budget`: seconds that rewriting may take before the expression is evaluated as it is written, or as a dense matrix.
+
+    >>> import psiphi as pp
+    >>> robot = pp.robots.puma560()
+    >>> s = robot.operators
+    >>> f = pp.function(s.J("tool") @ s.mass.inv @ s.J("tool").T)
+    >>> f(robot.neutral()).shape, f.sweeps
+    ((6, 6), 3)
+    """
+    expression = argument_checks.expression(expression)
+    for inner in expression.inverses:
+        check_invertible(inner.term, expression.model, LARGE)
+    return ExpressionFunction(expression, positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf))
+
+
+class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
+    """A compiled expression: call it, take derivatives; ask `flops`, `count`, `sweeps`, `explain()`, `dense` (True: none)."""
+
+    def __init__(self, expression: Expression, budget: float = SECONDS):
+        assert expression.model is not None
+        self.expression, self.model = expression, expression.model
+        row = expression.rows == ONE and expression.cols != ONE  # x* A has the numbers of A* x
+        target = {"out": expression.T if row else expression}
+        given = [name for name, space, _ in ends(expression.term).vectors if not space.startswith("symbol")] if row else ()
+        self.equation = Equation(target, self.model, given=given, budget=budget)
+        self.function = Differentiable(Request("expression"), self.equation)
+        self.arguments = self.inputs, self.outputs = self.function.arguments
+
+    def __reduce__(self) -> Any:
+        return ExpressionFunction, (self.expression, self.equation.budget)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """How it is evaluated."""
+        return plan_for(self.equation.results["out"], self.function)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the expression, or a part of it, is evaluated as a dense matrix, because no identity turns it into sweeps."""
+        return self.plan.dense
+
+    @property
+    def compiled(self) -> Function:
+        """The gufunc and how it came about."""
+        if not isinstance(self.plan, Sweeps):
+            raise StateError(f"{self.expression} is not one compiled function", "call it, or look at explain()")
+        return self.plan.function
+
+    @property
+    def ufunc(self) -> np.ufunc:
+        return self.compiled.ufunc
+
+    def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
+        return self.swept._derivative(kind, names)
+
+    @property
+    def swept(self) -> Differentiable:
+        if isinstance(self.plan, Sweeps):
+            return self.function
+        raise StateError(
+            f"{self.expression} is not one compiled function, and has no derivatives or symbols", "look at explain()"
+        )
+
+    @property
+    def count(self) -> Count:
+        return self.plan.count
+
+    @property
+    def flops(self) -> int:
+        """Exact operation count of one evaluation (sines and cosines apart)."""
+        return self.count.flops
+
+    @property
+    def sweeps(self) -> int:
+        """How many sweeps over the tree one evaluation takes; 0 when it is dense."""
+        return self.plan.sweeps
+
+    def __call__(
+        self, q: Numbers, *vectors: Numbers, parameters: Numbers | None = None, out: Out = None, dtype: DType = None
+    ) -> Array:
+        """The value at q (..., nq) and the expression's vectors (..., n); `parameters` where numbers of the robot are free."""
+        inputs, outputs = self.arguments
+        if parameters is not None:
+            vectors = argument_checks.with_parameters(str(self.expression), inputs, (q, *vectors), parameters)[1:]
+        if len(vectors) != len(inputs) - 1:  # its words are long: they are made where they are needed
+            as_many(str(self.expression), (q, *vectors), (arg.name for arg in inputs))
+        if out is None and dtype is None:
+            result = self.function.at_once(q, *vectors)
+            if result is not None:
+                return result
+        if any(map(is_foreign, (q, *vectors))):
+            return argument_checks.entered(self.compiled, (q, *vectors), out, dtype)
+        values = argument_checks.plain(self.model, "function", inputs, (q, *vectors))
+        argument_checks.check_upright(self.model, "function", values[0])
+        if isinstance(self.plan, Sweeps):
+            return self._compiled(values, out, dtype)
+        argument_checks.check_dtype("function", dtype)
+        if any(map(is_lazy, values)) and out is None:
+            return in_blocks("function", self, inputs, outputs, values, dtype)
+        arrays = [np.asarray(value) for value in values]
+        (given,) = argument_checks.fitting_out(self.model, "function", self, arrays, out)
+        result = self.plan(dict(zip((arg.name for arg in inputs), arrays, strict=True)), None)
+        kind = dtype or np.result_type(np.float32, *arrays)
+        return argument_checks.into(given, result if given is not None else np.asarray(result).astype(kind, copy=False)[()])
+
+    def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
+        try:
+            result = self.function.run(values, out, dtype)
+            scalar_fast_path.quicken(self.function, values)
+            return result
+        except (ValueError, TypeError, NotImplementedError) as error:
+            argument_checks.retell(self.model, "function", self.function.source, values, out, dtype, error)
+
+    def explain(self) -> str:
+        """How the expression became sweeps: the derivation, the loops, what they cost."""
+        return self.plan.explain()
+
+    @property
+    def derivation(self) -> Derivation:
+        """How the expression was rewritten; no steps where it is evaluated as it was written."""
+        equation = getattr(self.plan, "equation", None)
+        found = choose(equation).derivation if equation is not None else None
+        return found if found is not None else Derivation(Chain(self.expression, None, ()))
+
+    def latex(self) -> str:
+        """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""
+        return self.derivation.latex()
+
+    def __repr__(self) -> str:
+        return f"<function {self.expression}>"
+
+    def _repr_html_(self) -> str:
+        lines = (html(line) for line in self.explain().splitlines())
+        return '<pre style="white-space: pre-wrap">{}</pre>'.format("\n".join(lines))

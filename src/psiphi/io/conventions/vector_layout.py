@@ -1,0 +1,194 @@
+"""A `Layout` moves arrays of one model between psiphi's conventions and a peer's, joint by joint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import StateError
+from psiphi._util.validate import real
+from psiphi.io.conventions.peer_joint_types import PeerJoint
+from psiphi.model.model import Joint, Model
+
+
+class Slot(NamedTuple):
+    """One psiphi joint, the peer's row for its kind, and the peer's slices."""
+
+    joint: Joint
+    row: PeerJoint
+    q: slice
+    v: slice
+
+
+class Layout:
+    """Conversions for one model and one peer; every method takes arrays over any leading axes.
+
+    `to_x` takes psiphi's arrays and gives the peer's; `from_x` takes the peer's, *all* arguments, q and v too, and gives
+    psiphi's. Where the velocity map does not depend on q (Pinocchio always), q and v may be left out.
+
+    >>> from psiphi import interop
+    >>> from psiphi.model.builder.builder import Builder
+    >>> b = Builder("wheel")
+    >>> b.body("disc", mass=1.0, inertia=(0.5, 0, 0, 0.5, 0, 1.0))
+    >>> b.joint("axle", "continuous", parent="world", child="disc")
+    >>> interop.pinocchio(b.build()).to_q([0.0])
+    array([1., 0.])
+    """
+
+    def __init__(self, model: Model, peer: str, slots: Sequence[Slot], spatial_linear_first: bool):
+        if model.embedding is not None:
+            cause = f"{model.embedding.words(model.name)}: {peer} has its joints one by one"
+            raise StateError(cause, f"convert for {model.embedding.instead}")
+        self.model, self.peer, self.slots = model, peer, tuple(slots)
+        self.nq = sum(slot.row.nq for slot in self.slots)
+        self.nv = sum(slot.row.nv for slot in self.slots)
+        self.spatial_linear_first = spatial_linear_first
+
+    def to_q(self, q: Numbers) -> np.ndarray:
+        """Configurations (..., nq) in the peer's coordinates."""
+        q = self._check("q", q, self.model.nq)
+        out = np.empty((*q.shape[:-1], self.nq))
+        for s in self.slots:
+            out[..., s.q] = s.row.to_q(q[..., s.joint.q_slice], s.joint)
+        return out
+
+    def from_q(self, q: Numbers) -> np.ndarray:
+        """Configurations (..., nq) from the peer's; angles kept as (cos, sin) come back in (-pi, pi]."""
+        q = self._check("q", q, self.nq)
+        out = np.empty((*q.shape[:-1], self.model.nq))
+        for s in self.slots:
+            out[..., s.joint.q_slice] = s.row.from_q(q[..., s.q], s.joint)
+        return out
+
+    def to_v(self, v: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """Velocities v' = T(q) v."""
+        return self._turn(self._check("v", v, self.nv), self._q(q))
+
+    def from_v(self, v: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """Velocities v = T(q)* v'."""
+        return self._turn_back(self._check("v", v, self.nv), self._from_q(q))
+
+    def to_a(self, a: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
+        """Accelerations a' = T a + (dT/dt) v: the time derivative of the peer's v'."""
+        q, v = self._q(q), None if v is None else self._check("v", v, self.nv)
+        return self._turn(self._check("a", a, self.nv), q) + self._rate(q, v)
+
+    def from_a(self, a: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
+        """Accelerations a = T* (a' - (dT/dt) v)."""
+        q = self._from_q(q)
+        v = None if v is None else self._turn_back(self._check("v", v, self.nv), q)
+        return self._turn_back(self._check("a", a, self.nv) - self._rate(q, v), q)
+
+    def to_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """Joint forces tau' = T tau: the power tau . v is the same number."""
+        return self._turn(self._check("tau", tau, self.nv), self._q(q))
+
+    def from_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """Joint forces tau = T* tau'."""
+        return self._turn_back(self._check("tau", tau, self.nv), self._from_q(q))
+
+    def to_bias(self, bias: Numbers, mass_matrix: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
+        """What tau' = M' a' + bias' needs: T bias - M' (dT/dt) v."""
+        rate = self._rate(self._q(q), None if v is None else self._check("v", v, self.nv))
+        return self.to_tau(bias, q) - np.einsum("...ij,...j->...i", self.to_mass_matrix(mass_matrix, q), rate)
+
+    def from_bias(self, bias: Numbers, mass_matrix: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
+        """The inverse of `to_bias`: T* (bias' + M' (dT/dt) v)."""
+        M = self._check("mass_matrix", mass_matrix, self.nv, self.nv)
+        rate = self._rate(self._from_q(q), None if v is None else self.from_v(v, q))
+        return self.from_tau(self._check("bias", bias, self.nv) + np.einsum("...ij,...j->...i", M, rate), q)
+
+    def to_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """M' = T M T*; the inverse mass matrix and any other quadratic form go the same way."""
+        return self._both_sides(self._turn, self._check("mass_matrix", M, self.nv, self.nv), self._q(q))
+
+    def from_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """M = T* M' T."""
+        return self._both_sides(self._turn_back, self._check("mass_matrix", M, self.nv, self.nv), self._from_q(q))
+
+    def to_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """A frame Jacobian (..., 6, nv), rows [w; v], as the peer's: rows [v; w] (MuJoCo: jacp over jacr)."""
+        return _swap_rows(self._turn(self._check("jacobian", J, 6, self.nv), _inner(self._q(q))))
+
+    def from_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
+        """A frame Jacobian with rows [w; v] from the peer's, rows [v; w]."""
+        return _swap_rows(self._turn_back(self._check("jacobian", J, 6, self.nv), _inner(self._from_q(q))))
+
+    def to_spatial(self, x: Numbers) -> np.ndarray:
+        """Motions [w; v] or wrenches [n; f] (..., 6) in the peer's order: [v; w] for Pinocchio, the same for MuJoCo.
+
+        MuJoCo's exception is `xfrc_applied`, which is [f; n] at the body's centre of mass in world axes.
+        """
+        x = self._check("x", x, 6)
+        return np.roll(x, 3, axis=-1) if self.spatial_linear_first else x.copy()
+
+    from_spatial = to_spatial  # swapping halves undoes itself
+
+    def _turn(self, x, q) -> np.ndarray:
+        out = np.empty((*self._lead(x, q), self.nv))
+        for s in self.slots:
+            T, block = self._map(s, q), x[..., s.joint.v_slice]
+            out[..., s.v] = block if T is None else np.einsum("...ij,...j->...i", T, block)
+        return out
+
+    def _turn_back(self, x, q) -> np.ndarray:
+        out = np.empty((*self._lead(x, q), self.nv))
+        for s in self.slots:
+            T, block = self._map(s, q), x[..., s.v]
+            out[..., s.joint.v_slice] = block if T is None else np.einsum("...ji,...j->...i", T, block)
+        return out
+
+    def _map(self, s: Slot, q):
+        if callable(s.row.T):
+            return s.row.T(self._needed("q", q, s)[..., s.joint.q_slice], s.joint)
+        return s.row.T
+
+    def _rate(self, q, v) -> np.ndarray:
+        """(dT/dt) v in the peer's entries; q and v are psiphi's."""
+        moving = [s for s in self.slots if s.row.rate is not None]
+        if not moving:
+            return np.zeros(self.nv)
+        q, v = self._needed("q", q, moving[0]), self._needed("v", v, moving[0])
+        out = np.zeros((*self._lead(q, v), self.nv))
+        for s in moving:
+            qj, vj = q[..., s.joint.q_slice], v[..., s.joint.v_slice]
+            out[..., s.v] = s.row.rate(qj, vj, s.joint) if s.row.rate else 0.0
+        return out
+
+    def _both_sides(self, turn, M, q) -> np.ndarray:
+        half = turn(M, _inner(q))
+        return turn(np.swapaxes(half, -1, -2), _inner(q)).swapaxes(-1, -2)
+
+    def _q(self, q):
+        return None if q is None else self._check("q", q, self.model.nq)
+
+    def _from_q(self, q):
+        return None if q is None else self.from_q(q)
+
+    def _lead(self, x, q) -> tuple[int, ...]:
+        return x.shape[:-1] if q is None else np.broadcast_shapes(x.shape[:-1], q.shape[:-1])
+
+    def _needed(self, name: str, value, s: Slot) -> np.ndarray:
+        if value is None:
+            cause = f"{name} is missing: {self.peer}'s velocity of joint {s.joint.name!r} ({s.joint.kind}) depends on it"
+            raise StateError(cause, f"pass {name}= in the convention of the other arguments")
+        return value
+
+    def _check(self, name: str, value, *shape: int) -> np.ndarray:
+        size = " x ".join(map(str, shape))
+        return real(name, value, shape, f"give {size} numbers in the last axes, between {self.model.name} and {self.peer}")
+
+    def __repr__(self) -> str:
+        return f"<Layout of {self.model.name!r} for {self.peer}: nq={self.nq}, nv={self.nv}>"
+
+
+def _inner(q):
+    """q with one more axis, so that it meets the rows of a matrix."""
+    return None if q is None else q[..., None, :]
+
+
+def _swap_rows(J) -> np.ndarray:
+    return np.roll(J, 3, axis=-2)

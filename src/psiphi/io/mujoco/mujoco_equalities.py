@@ -1,0 +1,84 @@
+"""MuJoCo's equalities: connect is a ball, weld a weld, a coupling of two joints a mimic or, where it is not linear, a gear; the
+rest is listed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from psiphi.model.builder.builder import Builder
+from psiphi.model.builder.records import Whole
+from psiphi.model.loops.contacts_and_loops import Loop
+from psiphi.model.loops.gears import Gear
+from psiphi.model.model import Mimic
+from psiphi.model.spatial.transforms import UPRIGHT, from_quaternion
+
+CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
+BODY, SITE = 1, 6  # mjtObj
+OFF = 1 | 2  # mjDSBL_CONSTRAINT, mjDSBL_EQUALITY
+WORDS = {3: "of tendons", 4: "of a flex", 5: "of a flex", 6: "of a flex", 7: "of distances"}
+
+
+def read(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear]]:
+    """The loops and gears; frames and mimics go into the builder. What acts not, or cannot be said, is listed."""
+    loops: list[Loop] = []
+    gears: list[Gear] = []
+    for i in range(peer.neq):
+        name = names.new(peer.equality(i).name or f"equality{i}")
+        at = Whole(f"equality {name!r}")
+        if not peer.eq_active0[i] or peer.opt.disableflags & OFF:
+            builder.notes.note(at, "is not active: left out")
+        elif peer.eq_type[i] == JOINT:
+            gears += _couple(builder, peer, names, i, at, name)
+        elif peer.eq_type[i] in (CONNECT, WELD):
+            loops.append(_loop(builder, peer, names, i, name))
+        else:
+            what = WORDS.get(int(peer.eq_type[i]), "of another kind")
+            builder.notes.doubt(at, f"is an equality {what}, which has no counterpart: left out")
+    if loops:
+        builder.note(f"{len(loops)} loops are in robot.loops: pp.connect(robot) closes them", "equality")
+    return loops, gears
+
+
+def _loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Loop:
+    """Two frames that MuJoCo holds together: the anchors, and for a weld the relative pose on the first."""
+    ends = peer.eq_obj1id[number], peer.eq_obj2id[number]
+    weld = peer.eq_type[number] == WELD
+    kind = "weld" if weld else "ball"
+    if peer.eq_objtype[number] == SITE:
+        return Loop(kind, names.sites[ends[0]], names.sites[ends[1]], name=name)
+    data = peer.eq_data[number]
+    w, i, j, k = data[6:10].tolist()
+    turn = from_quaternion(i, j, k, w) if weld and any(data[6:10]) else UPRIGHT
+    first, second = (data[3:6], data[0:3]) if weld else (data[0:3], data[3:6])
+    frames = [names.new(f"{name}_{k}") for k in (1, 2)]
+    for frame, end, xyz, rotation in zip(frames, ends, (first, second), (turn, UPRIGHT), strict=True):
+        builder.frame(frame, names.bodies[end], xyz.tolist(), rotation=rotation)
+    return Loop(kind, *frames, name=name)
+
+
+def _couple(builder: Builder, peer: Any, names: Any, i: int, at: Whole, name: str) -> list[Gear]:
+    """q1 - ref1 = c0 + c1 (q2 - ref2) + ... : a mimic where it is linear, else a gear."""
+    first, second = int(peer.eq_obj1id[i]), int(peer.eq_obj2id[i])
+    c = peer.eq_data[i, :5]
+    ref = [float(peer.qpos0[peer.jnt_qposadr[j]]) for j in (first, second) if j >= 0]
+    follower = names.joints[first]
+    known = builder.joints[follower].mimic
+    if second < 0:
+        hold = f"robot.lock({{{follower!r}: {ref[0] + float(c[0]):g}}})"
+        builder.notes.doubt(at, f"holds joint {follower!r} still: left out; {hold} holds it")
+    elif np.any(c[2:]):
+        leader = names.joints[second]
+        curve = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-ref[1], 1.0])).coef  # in q, not in q - ref
+        told = f"couples {follower!r} to {leader!r} by a polynomial: it is in robot.gears, and acts in pp.embed(robot)"
+        builder.notes.note(at, told)
+        return [Gear(follower, {leader: tuple(curve[1:].tolist())}, ref[0] + float(curve[0]), name)]
+    elif known is not None:
+        builder.notes.doubt(at, f"couples {follower!r}, which follows {known.joint!r} already: left out")
+    else:
+        mimic = Mimic(names.joints[second], float(c[1]), float(ref[0] + c[0] - c[1] * ref[1]))
+        builder.joints[follower] = replace(builder.joints[follower], mimic=mimic)
+        builder.notes.note(at, f"is the mimic of joint {follower!r}: acts in pp.connect(robot, mimic=True)")
+    return []

@@ -1,0 +1,265 @@
+"""URDF files into models: strict, iterative, with line numbers in every message.
+
+Read: links (mass, inertia, origin), joints (revolute, continuous, prismatic, fixed, floating, planar, and spherical or
+ball), their axis, limit, dynamics (damping, friction, and armature as an extension) and mimic. Shapes are checked but
+never opened. Gazebo, transmission, ros2_control and other extensions are ignored and listed in the report.
+
+Children are ordered by joint name, as Pinocchio orders them, so q, v and tau keep their places between the two; files that
+psiphi wrote (`robot.save`) say order="given" and keep theirs, and may have <gravity xyz="...">.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from math import inf
+
+from psiphi._util.errors import ModelError
+from psiphi._util.text import nearest, shown
+from psiphi._util.validate import whole
+from psiphi.io.urdf import urdf_plus
+from psiphi.io.urdf.mesh_paths import Packages, Roots
+from psiphi.io.urdf.urdf_plus import LoopRow
+from psiphi.io.urdf.urdf_schema import Speller
+from psiphi.io.urdf.urdf_shapes import confine, read_colors, read_shape
+from psiphi.io.urdf.xml_fields import Fields
+from psiphi.io.urdf.xml_reader import CAPS, TEXT, Caps, Element, parse
+from psiphi.model.builder.builder import EARTH, Builder
+from psiphi.model.model import Model
+from psiphi.model.shapes import Shape
+from psiphi.model.spatial.transforms import HERE, UPRIGHT
+
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+    "spherical": "spherical",
+    "ball": "spherical",
+}
+OTHERS = {
+    "mujoco": ("an MJCF file", "pp.load and pp.from_mujoco read it, with pip install 'psiphi[mujoco]'"),
+    "sdf": ("an SDF file", "convert it to URDF: sdf2urdf model.sdf, of github.com/gezp/sdformat_tools"),
+    "COLLADA": ("a COLLADA mesh", "name the robot's description, not its mesh"),
+    "html": ("a web page", "download the file itself"),
+    "launch": ("a ROS launch file", "name the robot's description"),
+    "package": ("a ROS package.xml", "name the robot's description"),
+}
+UNLIMITED = sys.float_info.max  # as a limit: none
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+def load_urdf(
+    source: str | os.PathLike[str],
+    base: str = "fixed",
+    repair=(),
+    packages: Packages = None,
+    allow_outside: bool = False,
+    *,
+    gravity=None,
+    armature: float | Mapping[str, float] | None = None,
+    max_bytes: int = CAPS.max_bytes,
+    max_depth: int = CAPS.max_depth,
+    max_elements: int = CAPS.max_elements,
+    max_bodies: int = CAPS.max_bodies,
+    shapes: list[Shape] | None = None,
+    loops: list[LoopRow] | None = None,
+    moves: bool = True,
+) -> Model:
+    """The robot of a URDF file, or of URDF text that starts with '<'.
+
+    base "fixed" or "free"; `repair` names faults to mend (model_checks.py); `packages` maps package names to folders, or lists
+    folders that hold packages; `allow_outside` accepts meshes outside them; `armature` is rotor inertia, for all moving
+    joints or by name. A file larger, deeper or longer than the caps is refused. A list given as `shapes` is filled with what
+    viewers draw, one given as `loops` with the loops of the file (`urdf_plus.py`). `moves=False`: whether every joint can be
+    moved is asked when the robot has been edited.
+
+    >>> load_urdf('<robot name="r"><link name="a"/></robot>').nv
+    0
+    """
+    caps = Caps(
+        whole("max_bytes", max_bytes),
+        whole("max_depth", max_depth),
+        whole("max_elements", max_elements),
+        whole("max_bodies", max_bodies),
+    )
+    builder, found = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
+    builder.moves = moves
+    model = builder.build(base, repair, builder.order)
+    found = _confine(builder, found, packages, allow_outside)
+    if shapes is not None:
+        shapes.extend(found)
+    if loops is not None:
+        loops.extend(builder.loops)
+    return model
+
+
+def load_shapes(source: str | os.PathLike[str], packages: Packages = None, allow_outside: bool = False) -> list[Shape]:
+    """The visual and collision shapes of a URDF file, for viewers; meshes have a `path` where their package is known."""
+    return _confine(*read_urdf(source), packages, allow_outside)
+
+
+def _confine(builder: Builder, shapes: list[Shape], packages: Packages, allow_outside: bool) -> list[Shape]:
+    file = builder.file or TEXT
+    return confine(shapes, Roots(None if file == TEXT else file, packages), file, allow_outside)
+
+
+def read_urdf(source: str | os.PathLike[str], *, gravity=None, armature=None, caps: Caps = CAPS) -> tuple[Builder, list[Shape]]:
+    """A builder filled from URDF, ready to be changed and built, and the shapes of its links."""
+    root, file = parse(source, caps)
+    if root.tag != "robot":
+        what, remedy = OTHERS.get(root.tag, (f"<{shown(root.tag)[1:-1]}>", "give a URDF file, whose root is <robot>"))
+        raise ModelError(f"it is {what}, expected URDF", remedy, file=file, line=root.line, element=root.label)
+    reader = _Reader(root, file, gravity, armature, caps)
+    return reader.builder, reader.shapes
+
+
+class _Reader:
+    """One pass over the elements: each link and each joint becomes one call of the builder."""
+
+    def __init__(self, root: Element, file: str, gravity, armature, caps: Caps):
+        self.fields = Fields(file)
+        self.shapes: list[Shape] = []
+        self.armature = armature
+        speller = Speller(file)
+        speller.check(root)
+        self.builder = Builder(self._name(root, file), self._gravity(root) if gravity is None else gravity, file, forest=False)
+        self.builder.order = "given" if root.attributes.get("order") == "given" else "name"
+        links, joints = root.all("link"), root.all("joint")
+        self._count(root, links, caps)
+        self.colors = read_colors(root, self.fields)
+        self.coupled = urdf_plus.couplings(root, self.fields)
+        for link in links:
+            self._link(link)
+        for joint in joints:
+            self._joint(joint)
+        self._check_armature(root)
+        self.builder.loops = urdf_plus.loops(root, self.fields, self.builder)
+        if self.builder.loops or self.coupled:
+            count = len(self.builder.loops) + len(self.coupled)
+            self.builder.note(
+                f"{count} loops and couplings are data: pp.embed(robot) makes them joints, pp.connect closes them"
+            )
+        for what, (count, line) in speller.foreign.items():
+            self.builder.note(f"ignored: {what}" + (f" ({count} times)" if count > 1 else ""), line=line)
+        if "name" not in root.attributes:
+            self.builder.note(f"the robot has no name; called {self.builder.name!r}", line=root.line)
+
+    def _name(self, root: Element, file: str) -> str:
+        name = root.attributes.get("name", "").strip()
+        return name or (os.path.splitext(os.path.basename(file))[0] if file != TEXT else "") or "robot"
+
+    def _gravity(self, root: Element) -> tuple[float, ...]:
+        gravity = root.first("gravity")
+        return EARTH if gravity is None else self.fields.numbers(gravity, "xyz", 3)
+
+    def _count(self, root: Element, links: list[Element], caps: Caps) -> None:
+        if not links:
+            self.fields.fail(
+                root, "the robot has no <link>", "add links; if this came out of xacro, call the macro that makes them"
+            )
+        if len(links) > caps.max_bodies:
+            self.fields.fail(root, f"the robot has {len(links)} links, more than {caps.max_bodies}", "raise max_bodies")
+
+    def _link(self, element: Element) -> None:
+        self.fields.owner = element
+        name = self.fields.text(element, "name")
+        mass, (rotation, com), moments = 0.0, HERE, None
+        inertial = element.first("inertial")
+        if inertial is not None:
+            rotation, com = self.fields.origin(inertial)
+            mass = self.fields.number(self._child(inertial, "mass"), "value")
+            tensor = self._child(inertial, "inertia")
+            moments = [self.fields.number(tensor, moment) for moment in MOMENTS]
+        axes = None if rotation is UPRIGHT else rotation
+        self.builder.body(name, mass, com, moments, axes, element.line)
+        for child in element.children:
+            if child.tag in ("visual", "collision"):
+                shape = read_shape(child, name, self.colors, self.fields)
+                if shape is not None:
+                    self.shapes.append(shape)
+
+    def _joint(self, element: Element) -> None:
+        fields = self.fields
+        fields.owner = element
+        name, kind = fields.text(element, "name"), fields.text(element, "type")
+        if kind not in KINDS:
+            fields.fail(element, f"no joint type {shown(kind)} in URDF", nearest(kind, KINDS))
+        parent = fields.text(self._child(element, "parent"), "link")
+        child = fields.text(self._child(element, "child"), "link")
+        rotation, xyz = fields.origin(element)
+        moving = (
+            {}
+            if kind == "fixed"
+            else {**self._limits(element, kind), **self._dynamics(element, name), "axis": self._axis(element)}
+        )
+        axes = None if rotation is UPRIGHT else rotation
+        self.builder.joint(
+            name, KINDS[kind], parent, child, xyz, rotation=axes, mimic=self._mimic(element), line=element.line, **moving
+        )
+
+    def _child(self, element: Element, tag: str) -> Element:
+        child = element.first(tag)
+        if child is None:
+            self.fields.fail(element, f"<{element.tag}> has no <{tag}>", f"add <{tag}>")
+        return child
+
+    def _axis(self, element: Element) -> tuple[float, ...]:
+        axis = element.first("axis")
+        return (1.0, 0.0, 0.0) if axis is None else self.fields.numbers(axis, "xyz", 3)
+
+    def _limits(self, element: Element, kind: str) -> dict:
+        """<limit>: URDF says that an absent lower or upper is 0; an absent <limit> leaves the joint unlimited."""
+        limit = element.first("limit")
+        bounded = kind in ("revolute", "prismatic")
+        if limit is None:
+            if bounded:
+                self.builder.note("has no <limit>; unlimited", element.label, element.line)
+            return {}
+        out: dict = {name: self._bound(limit, name) for name in ("velocity", "effort") if name in limit.attributes}
+        bounds = {name: self._bound(limit, name) for name in ("lower", "upper")}
+        given = [name for name in bounds if name in limit.attributes]
+        if bounded and len(given) < 2:
+            self.builder.note("<limit> without lower or upper: an absent one is 0, as URDF says", element.label, limit.line)
+        if not bounded and any(bounds.values()):
+            self.builder.note(f"lower and upper of <limit> ignored: the joint is {kind}", element.label, limit.line)
+        return {**out, **bounds} if bounded else out
+
+    def _bound(self, limit: Element, name: str) -> float:
+        x = self.fields.number(limit, name, 0.0)
+        return x if abs(x) < UNLIMITED else inf if x > 0.0 else -inf
+
+    def _dynamics(self, element: Element, name: str) -> dict:
+        armature = self.armature.get(name) if isinstance(self.armature, Mapping) else self.armature
+        out = {} if armature is None else {"armature": armature}
+        dynamics = element.first("dynamics")
+        if dynamics is not None:
+            out.update(
+                {
+                    key: self.fields.number(dynamics, key)
+                    for key in ("damping", "friction", "armature", "stiffness", "rest")
+                    if key in dynamics.attributes
+                }
+            )
+            if "motor" in dynamics.attributes:
+                out["motor"] = self.fields.flag(dynamics, "motor")
+        return out
+
+    def _mimic(self, element: Element):
+        mimic, coupled = element.first("mimic"), self.coupled.get(element.attributes["name"])
+        if mimic is not None and coupled is not None:
+            self.fields.fail(mimic, "the joint follows by <mimic> and by a coupling", "keep one of them")
+        if mimic is None:
+            return None if coupled is None else (coupled.leader, coupled.ratio, 0.0)
+        fields = self.fields
+        return fields.text(mimic, "joint"), fields.number(mimic, "multiplier", 1.0), fields.number(mimic, "offset", 0.0)
+
+    def _check_armature(self, root: Element) -> None:
+        for name in self.armature if isinstance(self.armature, Mapping) else ():
+            if name not in self.builder.joints or not self.builder.joints[name].moves:
+                self.fields.owner = "armature"
+                moving = [joint.name for joint in self.builder.joints.values() if joint.moves]
+                self.fields.fail(root, f"armature names {shown(name)}, which is no moving joint", nearest(name, moving))

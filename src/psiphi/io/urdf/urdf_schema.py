@@ -1,0 +1,138 @@
+"""The words of URDF, one row an element: which attributes and children it has, and which may come only once.
+
+A foreign word is an extension (Gazebo, ROS, MoveIt ... put many into URDF files) or of no use here (calibration,
+safety_controller): ignored, and listed once in the report. A word that misspells one of these is refused, since it
+would change the robot in silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from psiphi._util.errors import ModelError
+from psiphi._util.text import misspelt, shown
+from psiphi.io.urdf.xml_reader import Element
+
+
+@dataclass(frozen=True)
+class XmlWord:
+    """An element of URDF: attributes, children that may repeat, children that may not."""
+
+    attributes: frozenset[str]
+    many: frozenset[str]
+    once: frozenset[str]
+    children: frozenset[str] = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "children", self.many | self.once)
+
+
+def word(attributes: str = "", many: str = "", once: str = "") -> XmlWord:
+    return XmlWord(frozenset(attributes.split()), frozenset(many.split()), frozenset(once.split()))
+
+
+VOCABULARY: dict[str, XmlWord] = {
+    "robot": word(
+        "name version order",
+        many="link joint material loop coupling constraint loop_constraint joint_constraint",
+        once="gravity",
+    ),
+    "gravity": word("xyz"),  # this and order: psiphi's own
+    "link": word("name type", many="visual collision", once="inertial"),
+    "inertial": word(once="origin mass inertia"),
+    "mass": word("value"),
+    "inertia": word("ixx ixy ixz iyy iyz izz"),
+    "origin": word("xyz rpy quat_xyzw"),
+    "visual": word("name", once="origin geometry material"),
+    "collision": word("name", once="origin geometry material"),
+    "geometry": word("name", once="box cylinder sphere capsule mesh"),
+    "box": word("size"),
+    "cylinder": word("radius length"),
+    "capsule": word("radius length"),
+    "sphere": word("radius"),
+    "mesh": word("filename scale"),
+    "material": word("name", once="color texture"),
+    "color": word("rgba"),
+    "texture": word("filename"),
+    "joint": word("name type independent", once="origin parent child axis limit dynamics mimic"),
+    "parent": word("link"),
+    "child": word("link"),
+    "axis": word("xyz"),
+    "limit": word("lower upper effort velocity"),
+    "dynamics": word("damping friction armature stiffness rest motor"),  # URDF has the first two
+    "mimic": word("joint multiplier offset"),
+    "loop": word("name type", once="predecessor successor axis"),  # these, and independent: URDF+
+    "constraint": word("name type", once="predecessor successor axis"),
+    "coupling": word("name", once="predecessor successor ratio"),
+    "loop_constraint": word("name type", once="parent parent_origin child child_origin axis"),
+    "joint_constraint": word("name", once="parent child gear_ratio"),
+    "predecessor": word("link", once="origin"),
+    "successor": word("link", once="origin"),
+    "parent_origin": word("xyz rpy quat_xyzw"),
+    "child_origin": word("xyz rpy quat_xyzw"),
+    "ratio": word("value"),
+    "gear_ratio": word("value"),
+}
+
+XACRO = "run xacro first: xacro robot.urdf.xacro > robot.urdf"
+
+
+class Speller:
+    """Checks every element that URDF defines against its row, and collects the foreign words."""
+
+    def __init__(self, file: str):
+        self.file = file
+        self.foreign: dict[str, tuple[int, int]] = {}  # "<gazebo> in <robot>" -> (count, first line)
+
+    def check(self, root: Element) -> None:
+        """Walk the known words, owners first, with an explicit stack."""
+        stack = [(root, root.label)]
+        while stack:
+            element, owner = stack.pop()
+            row = VOCABULARY[element.tag]
+            if not element.attributes.keys() <= row.attributes:
+                self._attributes(element, row, owner)
+            if element.text:
+                self._seen(f"text in <{element.tag}>", element.line)
+            if element.children:
+                stack.extend(self._children(element, row, owner))
+
+    def _children(self, element: Element, row: XmlWord, owner: str):
+        once: dict[str, Element] = {}
+        for child in element.children:
+            if child.tag not in row.children:
+                self._foreign(child, element, row, owner)
+                continue
+            if child.tag in row.once:
+                if child.tag in once:
+                    cause = f"a second <{child.tag}> in <{element.tag}> (the first is on line {once[child.tag].line})"
+                    self._fail(child, owner, cause, "keep one of them")
+                once[child.tag] = child
+            yield child, child.label if child.tag in ("link", "joint") else owner
+
+    def _foreign(self, child: Element, element: Element, row: XmlWord, owner: str) -> None:
+        if child.tag.startswith("xacro:"):
+            self._fail(child, owner, f"<{shown(child.tag)[1:-1]}> is a xacro instruction, expected plain URDF", XACRO)
+        meant = misspelt(child.tag, row.children)
+        if meant:
+            self._fail(child, owner, f"unknown element <{child.tag}> in <{element.tag}>", f"did you mean <{meant}>?")
+        self._seen(f"<{child.tag[:60]}> in <{element.tag}>", child.line)
+
+    def _attributes(self, element: Element, row: XmlWord, owner: str) -> None:
+        for name in element.attributes:
+            if name in row.attributes or name.startswith("xmlns"):
+                continue
+            meant = misspelt(name, row.attributes)
+            if meant:
+                self._fail(element, owner, f"unknown attribute {shown(name)} of <{element.tag}>", f"did you mean {meant!r}?")
+            self._seen(f"attribute {shown(name)} of <{element.tag}>", element.line)
+
+    def _seen(self, what: str, line: int) -> None:
+        if len(self.foreign) > 100:
+            what = "more kinds of unknown words"
+        count, first = self.foreign.get(what, (0, line))
+        self.foreign[what] = (count + 1, first)
+
+    def _fail(self, at: Element, owner: str, cause: str, remedy: str) -> NoReturn:
+        raise ModelError(cause, remedy, file=self.file, line=at.line, element=owner)

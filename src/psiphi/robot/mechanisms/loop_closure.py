@@ -1,0 +1,235 @@
+"""Closing loops: from a rough guess (`assemble`), and from a state that drifted (`project`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.errors import StateError
+from psiphi._util.validate import names, positive
+from psiphi.model.spatial.branch_free import stays
+from psiphi.model.spatial.scalar_arrays import largest
+from psiphi.model.state_checks import element
+from psiphi.robot.mechanisms.solve import dense_saddle
+from psiphi.robot.mechanisms.solve.redundant_constraints import CLOSE, STRAIN, direction, least_norm
+
+STEPS = 300  # damped Gauss-Newton steps before giving up
+LONGEST = 0.5  # the most a coordinate moves in one step: radians, metres
+STUCK = 1e9  # damping at which no step helps any more
+WORTH = 1 - 1e-9  # a step that closes less of the gap than this is none
+STARTS = 16  # how often it is tried: from the guess, then
+SHAKEN = 0.2, 2.0  # so far from it
+NEWTON = 8  # steps of a projection
+
+
+class Gap:
+    """e(q) and Jc(q) of a system."""
+
+    def __init__(self, system: Any, count: int):
+        self._jacobian, self._residual = system._jacobian, system._residual
+        self.system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
+
+    def of(self, which: np.ndarray) -> Gap:
+        """That of some elements."""
+        return Gap(self.system._of(self._lead, which), len(which))
+
+    def open(self, q: np.ndarray) -> np.ndarray:
+        return self.system._call(self._residual, (q, self._rest))[..., 0, :]
+
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        return self.system._call(self._jacobian, (q,))
+
+
+def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
+    """The loops closed near a guess, or an error that says what stays open."""
+    (q,) = system._state(q=q_guess)
+    for function in (system._residual, system._jacobian):
+        function.source.compile("d")  # before the first step is taken
+    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
+    lead = system._batch(q.shape[:-1])
+    with np.errstate(all="ignore"):
+        guess = np.broadcast_to(system.robot._model.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
+    move = np.ones(system.nv)
+    for name in names("hold", hold):
+        own = system.robot.joint(name).v_slice
+        if own.start == own.stop:
+            cause = f"hold has {name}, which an embedded loop moves, or a gear"
+            raise StateError(cause, "hold joints that are free, as robot.coordinate_names lists them")
+        move[own] = 0.0
+    lost: Any = ~np.isfinite(guess).all(axis=-1)
+    if lost.any():
+        where = element(_place(lost, lead))
+        raise StateError(f"the guess is not finite, or has a quaternion of zeros{where}", "give numbers, and unit quaternions")
+    q, e, _ = close(system._of(lead, np.ones(lead, dtype=bool)), guess, move, tolerance)
+    _check_closed(system, q, e, tolerance, lead)
+    return q.reshape(*lead, system.nq)
+
+
+def close(
+    system: Any, guess: np.ndarray, move: np.ndarray, tolerance: float, limits: bool = False, starts: int = STARTS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """min |e(q)| from guesses (n, nq): dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W = `move` (nv,)
+    leaves out what is held and, with `limits`, what stands at a limit and would leave it.
+
+    An element that gets stuck starts again from its guess, shaken a little, then more. The answer is q, e, and how many starts.
+    """
+    gap, room = Gap(system, len(guess)), Room.within_limits(system.robot, move) if limits else Room(move)
+    guess = room.inside(np.array(guess))
+    q, e, tries = np.array(guess), np.full((len(guess), system.nc), np.inf), np.zeros(len(guess), dtype=int)
+    rng = np.random.default_rng(0)
+    for far in np.concatenate([[0.0], np.linspace(*SHAKEN, max(starts - 1, 0))]):
+        todo = np.flatnonzero(~(largest(e) <= tolerance))
+        if not len(todo):
+            break
+        start = guess[todo]
+        if far:
+            start = room.inside(system.robot._model.integrate(start, far * move * rng.standard_normal((len(todo), system.nv))))
+        new, left = _descend(gap.of(todo), room, start, tolerance)
+        better = largest(left) < largest(e[todo])
+        q[todo[better]], e[todo[better]] = new[better], left[better]
+        tries[todo] += 1
+    return system.robot._model.normalize(q), e, tries
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """How coordinates may move: W (nv,), and the bounds of some, (places in q, places in v, lower, upper)."""
+
+    move: np.ndarray
+    bounds: tuple[np.ndarray, ...] = ()
+
+    @classmethod
+    def within_limits(cls, robot: Any, move: np.ndarray) -> Room:
+        where, by = robot.manifold.flat
+        some = (move[by] > 0.0) & (np.isfinite(robot.lower[where]) | np.isfinite(robot.upper[where]))
+        return cls(move, (where[some], by[some], robot.lower[where[some]], robot.upper[where[some]]))
+
+    def inside(self, q: np.ndarray) -> np.ndarray:
+        """q with its coordinates within the bounds."""
+        if self.bounds:
+            where, _, lower, upper = self.bounds
+            q[:, where] = np.clip(q[:, where], lower, upper)
+        return q
+
+    def free(self, q: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """W at q, for steps along `slope`."""
+        if not self.bounds:
+            return self.move
+        where, by, lower, upper = self.bounds
+        out = np.tile(self.move, (len(q), 1))
+        out[:, by] *= stays(q[:, where], slope[:, by], lower, upper)
+        return out
+
+
+def _descend(gap: Gap, room: Room, q: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Damped Gauss-Newton from q (n, nq): where it ended, and how far the rows are open there."""
+    q, e = _off_half_turns(gap, q, room.move)
+    mu = np.full(len(q), 1e-3)
+    for _ in range(STEPS):
+        at = np.flatnonzero((largest(e) > 0.1 * tolerance) & (mu < STUCK))
+        if not len(at):
+            break
+        there = gap.of(at)
+        Jc = there.jacobian(q[at])
+        step = _step(Jc, e[at], mu[at], room.free(q[at], -np.einsum("bij,bi->bj", Jc, e[at])))
+        trial = room.inside(gap.system.robot._model.integrate(q[at], step))
+        with np.errstate(all="ignore"):
+            new = there.open(trial)
+            better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
+        q[at[better]], e[at[better]] = trial[better], new[better]
+        mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), mu[at] * 4.0)
+    return q, e
+
+
+def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the first lost element of a flat batch stands."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
+
+
+def _off_half_turns(gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Errors are infinite at exactly half a turn: such guesses are nudged, always the same way."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        with np.errstate(all="ignore"):
+            e = gap.open(q)
+        lost = ~(largest(e) < 1e3)
+        if not lost.any():
+            break
+        q[lost] = gap.system.robot._model.integrate(q[lost], 0.1 * move * rng.standard_normal(gap.system.nv))
+    return q, np.where(np.isfinite(e), e, 1e6)
+
+
+def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np.ndarray:
+    held = Jc * move[..., None, :]
+    gram = held @ np.swapaxes(Jc, -1, -2)
+    scale = np.maximum(np.trace(gram, axis1=-2, axis2=-1) / max(gram.shape[-1], 1), 1e-300)
+    gram = gram + (mu * scale)[:, None, None] * np.eye(gram.shape[-1])
+    step = -np.einsum("bij,bi->bj", held, np.linalg.solve(gram, e[..., None])[..., 0])
+    longest = np.abs(step).max(axis=-1, keepdims=True, initial=0.0)
+    return step * np.minimum(1.0, LONGEST / np.maximum(longest, LONGEST))
+
+
+def _check_closed(system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]) -> None:
+    lost = ~(largest(e) <= tolerance)
+    if not lost.any():
+        return
+    i, place = int(np.argmax(lost)), _place(lost, lead)
+    what = direction(system._of(lead, place), q[i], e[i])
+    raise StateError(
+        f"the loops do not close{element(place)}: {what}, stays open by {largest(e[i]):.3g}",
+        "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
+    )
+
+
+def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Newton in the metric of the mass matrix: first q, then v, each element until its rows are closed to `tolerance`."""
+    q, v = system._state(q=q, v=v)
+    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-12")
+    lead = system._batch(q.shape[:-1])
+    q = np.broadcast_to(q, (*lead, system.nq))
+    for _ in range(NEWTON):
+        todo = largest(system.constraint_residual(q)) > tolerance
+        if not np.any(todo):
+            break
+        q = np.array(q)
+        q[todo] = system.robot._model.integrate(q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0])
+    return q, _at_rest(system, q, v, tolerance)
+
+
+def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.ndarray:
+    """v without what opens the constraints."""
+    v = v + _newton(system, q, v)[1]
+    for _ in range(NEWTON - 1):
+        todo = largest(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, largest(v))
+        if not np.any(todo):
+            break
+        there, lead = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo], v.shape[:-1]
+        v[todo] = v[todo] + _newton(system._of(lead, todo), there, v[todo])[1]
+    return v
+
+
+def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One step of q and of v; where Omega is singular by least norm, and what that leaves open by the dense system."""
+    dq, dv, strain = system._call(system._projection, (q, v))
+    bad = ~(strain < STRAIN)
+    if not np.any(bad):
+        return dq, dv
+    lead = np.shape(strain)
+    system = system._of(lead, bad)
+    q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
+    rows, steps = system.constraint_residual(q, v), (np.array(dq), np.array(dv))
+    Omega = None if system.algebra.is_thin else system._call(system._omega, (q,))
+    for i, step in enumerate(steps):
+        right = -rows[..., i, :]
+        if Omega is None:
+            step[bad] = dense_saddle.least_motion(system, q, right)
+            continue
+        least = least_norm(Omega, right, dust=dense_saddle.is_dust(system.constraint_jacobian(q)))
+        mended = system._corrected(q, least.multipliers)[0]
+        unsure = largest(least.left) > CLOSE * largest(right)
+        if unsure.any():
+            mended[unsure] = dense_saddle.least_motion(system._of(unsure.shape, unsure), q[unsure], right[unsure])
+        step[bad] = mended
+    return steps

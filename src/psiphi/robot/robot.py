@@ -1,0 +1,286 @@
+"""The robot at the door: a model that answers. Its methods say what they are, and ask `quantity_methods.py` for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
+from psiphi._util.errors import StateError
+from psiphi._util.late_methods import with_late_methods
+from psiphi._util.validate import on_card, one_of
+from psiphi.algebra.expressions.operators import Operators
+from psiphi.compiler.passes import is_large
+from psiphi.functions import argument_checks, scalar_fast_path
+from psiphi.functions.arrays.array_dispatch import mathematics
+from psiphi.functions.differentiable_function import Differentiable
+from psiphi.robot.catalogue.quantities import BY_METHOD, METHODS
+from psiphi.robot.diagonal_dynamics import Diagonalised
+from psiphi.robot.frame_methods import WithFrames
+
+if TYPE_CHECKING:
+    from psiphi.robot.free_robot import FreeRobot
+
+_ndarray, _WORLD = np.ndarray, "world"
+
+
+@with_late_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Robot(WithFrames):
+    """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
+
+    `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN
+    out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
+    """
+
+    _one_step: ClassVar[Any]  # forward dynamics of one state without NumPy's overhead, after the first call
+
+    if TYPE_CHECKING:  # implemented in later packages
+
+        def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot: ...
+
+        def step(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4") -> tuple[Array, Array]: ...
+
+        def linearize(
+            self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers | None = None, method: str = "rk4"
+        ) -> tuple[Array, Array]: ...
+
+        def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path: ...
+
+        def _repr_html_(self) -> str: ...
+
+    @cached_property
+    def _functions(self) -> dict[tuple, Differentiable]:
+        return {}
+
+    @cached_property
+    def operators(self) -> Operators:
+        """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.P, s.D, s.G, s.K, s.B("tool"), s.mass, ..."""
+        return Operators(self._model)
+
+    @property
+    def diagonalised(self) -> Diagonalised:
+        """This robot in the velocities nu, where the mass matrix is the identity (`.unnormalised`: xi, where it is D)."""
+        return Diagonalised(self)
+
+    def forward_dynamics(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        f_ext: Wrenches | None = None,
+        axes: str = _WORLD,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+        method: str | None = None,
+    ) -> Array:
+        """a = M^-1 (tau - C v - g + J* f_ext)
+
+        q (..., nq), v and tau (..., nv) -> a (..., nv). `f_ext` maps frame names to wrenches [moment; force] (..., 6) that
+        act on the robot at the frame's origin, in world axes (`axes="frame"`: in the frame's own). `method` runs the papers'
+        own algorithms, "FD1" .. "FD4" and "kalman"; `forward_dynamics_details` returns all they compute.
+
+        >>> import psiphi as pp
+        >>> robot = pp.robots.puma560()
+        >>> robot.forward_dynamics(robot.neutral(), [0] * 6, robot.gravity(robot.neutral())).round(9) + 0.0
+        array([0., 0., 0., 0., 0., 0.])
+        """
+        if f_ext is None and out is None and dtype is None and check is False and method is None and axes is _WORLD:
+            try:
+                if type(q) is _ndarray and q.ndim == 1:  # one state: control loops come here a thousand times a second
+                    a = self._one_step(q, v, tau)
+                    if type(a) is _ndarray:  # a table would have lined its labels up
+                        return a
+            except Exception:
+                pass  # a first call, a list, or a mistake: the door below finds the words
+        if method is not None:
+            a = self._loaded(BY_METHOD[self._method(method)], dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
+            return a if out is None else argument_checks.put("forward_dynamics", a, out)
+        result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
+        if self.freed is None and self.nv and "_one_step" not in self.__dict__:
+            self.__dict__["_one_step"] = scalar_fast_path.upright(self._model, self.function("forward_dynamics").single())
+        return result
+
+    def forward_dynamics_details(
+        self,
+        q: Numbers,
+        v: Numbers,
+        tau: Numbers,
+        method: str = "FD2",
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        dtype: DType = None,
+        check: bool = False,
+    ) -> dict[str, Array]:
+        """All that one of the papers' algorithms computes, by name: the joint accelerations `a` (..., nv), and what they need.
+
+        FD2, FD4: `link_accelerations` (..., bodies, 6), [w'; v'] of link origins in link axes, less gravity.
+
+        kalman: what S2 (8.2)-(8.13) defines. Over joints (..., nv): `innovations` e- = tau - H z-, `residuals` e+ = D^-1 e-.
+        Over links (..., bodies, 6), at link origins in link axes: `z_minus`, `z_plus` (forces predicted and filtered),
+        `lambda_minus`, `lambda_plus` (accelerations outside and inside the joint), `forces` x = z- + P- lambda- = z+ + P+
+        lambda+, and the biases `eta`, `xi` that were put in. With the batch axes of q alone: `P_minus`, `P_plus` (..., bodies,
+        6, 6) and `gains` (..., 6, nv), G(k) in the columns of joint k. As in S2 derivatives are those of body coordinates and
+        gravity is a force: lambda- = [w'; v' - w x v], where FD2 and FD4 give [w'; v' - g].
+        """
+        if self._method(method) == "kalman":
+            argument_checks.on_host("forward_dynamics_details", q, v, tau)
+        state = dict(q=q, v=v, tau=tau)
+        results = self._loaded(method, state, f_ext, axes, None, dtype, check)
+        names = [arg.name for arg in self.function(method).source.outputs]
+        found = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
+        return {**found, **self._gains(q, dtype)} if method == "kalman" else found
+
+    def _method(self, method) -> str:
+        return one_of("method", method, METHODS, "leave it out for the fastest")
+
+    def _gains(self, q, dtype) -> dict[str, np.ndarray]:
+        """P-, P+ and G of the Kalman form: each column of all bodies at once, since the operators are block diagonal."""
+        if self.embedding is not None:
+            cause = f"{self.embedding.words(self.name)}: its P and G are of clusters, not of single bodies"
+            raise StateError(cause, "robot.operators.P.dense(q) has them, cluster by cluster")
+        q = np.asarray(q)
+        kind = dtype or (q.dtype if q.dtype == np.float32 else np.float64)
+        columns = np.tile(np.eye(6, dtype=kind), len(self.joints))  # row i: the i-th unit vector at every body
+        own = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
+        for joint in self.joints:
+            own[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
+        before, after, gains = self._over_samples()._call(
+            "kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False
+        )
+        place = [(j.row.nv, j.index) for j in self.joints]
+        picked = [gains[..., i, k, :] for n, k in place for i in range(n)]
+        G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
+        return {"P_minus": np.moveaxis(before, -3, -1), "P_plus": np.moveaxis(after, -3, -1), "gains": G}
+
+    def inverse_dynamics(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
+        """tau = M a + C v + g - J* f_ext
+
+        q (..., nq), v and a (..., nv) -> tau (..., nv); `f_ext` as in `forward_dynamics`.
+        """
+        return self._loaded("inverse_dynamics", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
+
+    def bias(
+        self,
+        q: Numbers,
+        v: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
+        """C v + g - J* f_ext: the torques that hold the velocity v. -> (..., nv)"""
+        return self._loaded("bias", dict(q=q, v=v), f_ext, axes, out, dtype, check)
+
+    def gravity(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """g(q): the torques that hold the robot still. -> (..., nv)"""
+        return self._call("gravity", dict(q=q), out, dtype, check)
+
+    def coriolis(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
+        if not is_large(self):
+            return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
+        argument_checks.on_host("coriolis", q, v)
+        q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
+        columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
+        return np.swapaxes(columns, -1, -2)
+
+    def coriolis_product(
+        self, q: Numbers, v: Numbers, x: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
+        """C(q, v) x in O(N), without the matrix. -> (..., nv)"""
+        return self._call("coriolis_product", dict(q=q, v=v, x=x), out, dtype, check)
+
+    def link_accelerations(
+        self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
+        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
+        return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
+
+    def joint_forces(
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        *,
+        f_ext: Wrenches | None = None,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
+    ) -> Array:
+        """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body, at the link's origin in
+        link axes; H f is the joint torque. -> (..., bodies, 6)"""
+        return self._loaded("joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
+
+    def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
+        """log det M = sum log det D(k): of the pivots of D, which have derivatives (`function("mass_pivots")`). -> (...)"""
+        if not self.joints and not on_card(q):
+            return np.zeros(np.asarray(q).shape[:-1])
+        d = self._call("mass_pivots", dict(q=q), None, dtype, check)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return mathematics(d).log(d).sum(-1)
+
+    def mass_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """M = H phi M phi* H* (+ rotor inertia). -> (..., nv, nv)"""
+        return self._matrix("mass_matrix", q, out, dtype, check)
+
+    def mass_matrix_inverse(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """M^-1 = (I - H psi K)* D^-1 (I - H psi K). -> (..., nv, nv)"""
+        return self._matrix("mass_matrix_inverse", q, out, dtype, check)
+
+    def mass_matrix_factors(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> tuple[Array, Array]:
+        """(L, D) with M = L D L*, L = I + H phi K, D block diagonal (a block a joint). -> (..., nv, nv) twice
+
+        Bodies are numbered base to tip, so L is upper triangular: entry (k, j) is zero unless k is an ancestor of j.
+        """
+        return self._matrix("mass_matrix_factors", q, out, dtype, check)
+
+    def mass_product(self, q: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """M a in O(N), without the matrix. -> (..., nv)"""
+        return self._call("mass_product", dict(q=q, a=a), out, dtype, check)
+
+    def factor_product(
+        self, q: Numbers, x: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> tuple[Array, Array]:
+        """(L x, D x) with M = L D L*, in O(N), without the matrices. -> (..., nv) twice"""
+        return self._call("factor_product", dict(q=q, x=x), out, dtype, check)
+
+    def mass_solve(self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """M^-1 tau in O(N), without the matrix. -> (..., nv)"""
+        return self._call("mass_solve", dict(q=q, tau=tau), out, dtype, check)
+
+    def energy(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """v* M v / 2 - sum m g.c: kinetic and potential energy together, zero at rest at the world's origin. -> (...)"""
+        return self._call("energy", dict(q=q, v=v), out, dtype, check)
+
+    def kinetic_energy(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """v* M v / 2. -> (...)"""
+        return self._call("kinetic_energy", dict(q=q, v=v), out, dtype, check)
+
+    def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+        """- sum m g.c. -> (...)"""
+        return self._call("potential_energy", dict(q=q), out, dtype, check)

@@ -1,0 +1,146 @@
+"""One simulation as it was asked for, and what every way of running it shares."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.errors import Error
+from psiphi.simulation.compiled_rollout.python_fallback import Strained
+from psiphi.simulation.compiled_rollout.rollout_inputs import obstacle
+from psiphi.simulation.forces.damping_and_friction import Losses
+from psiphi.simulation.integration.integrators import ORDER
+from psiphi.simulation.integration.state_derivative import Field
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.simulate.events import Watch
+from psiphi.simulation.simulation_errors import Interrupted, SimulationError
+from psiphi.simulation.trajectory.recorder import Record
+from psiphi.simulation.trajectory.trajectory import Trajectory
+
+EACH = 0.1  # seconds of real time between two reports of progress
+
+
+@dataclass
+class Progress:
+    """Calls `report(t, q, v)` now and then."""
+
+    report: Callable | None
+    last: float = field(default_factory=time.perf_counter)
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, now: bool = False) -> None:
+        if self.report is not None and (now or time.perf_counter() - self.last > EACH):
+            self.last = time.perf_counter()
+            self.report(t, q, v)
+
+
+@dataclass(frozen=True)
+class Task:
+    """The system, what drives it, the steps, and what is watched for."""
+
+    plant: Plant
+    field: Field
+    batch: tuple[int, ...]
+    dt: float
+    steps: int
+    every: int
+    method: str
+    limits: str
+    events: dict[str, Callable]
+    stop: set[str]
+    progress: Callable | None = None
+    why: str = ""  # its steps run in Python, where a kernel might have run others
+
+    def obstacle(self, tau: Any) -> str:
+        """Why no kernel runs it; empty where one does."""
+        return obstacle(self.plant.given, tau, self.method, self.limits == "block")
+
+    @property
+    def info(self) -> dict[str, Any]:
+        field, table = self.field, self.field.torque.table
+        lossy = not field.losses.none or self.limits == "block"
+        known = {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
+        known |= {"in Python": self.why} if self.why else {}
+        known |= {"left out": left} if (left := _left_out(self.plant, field.losses)) else {}
+        if self.plant.idle:
+            slices = {name: self.plant.robot.joint(name).v_slice for name in self.plant.idle}
+            known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
+        if field.losses.implicit:
+            springs = field.losses.springs.words(self.plant.robot)
+            known["implicit"] = {"joints": field.losses.words(self.plant.robot), "order": ORDER[self.method]}
+            known["implicit"] |= {"springs": springs} if springs else {}
+        return known
+
+
+def _left_out(plant: Plant, losses: Losses) -> list[str]:
+    """What the robot's description has and this motion does not, each with the word that lets it act."""
+    robot, acting = plant.robot, {*losses.acting, *losses.springs.acting, *losses.asked}
+    ties = robot.loops or robot.gears or robot.mimics
+    left = ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_plain and ties else []
+    own = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
+    there = {name for name in own.values() for joint in robot.joints if getattr(joint, name).any()}
+    idle = [word for word, name in own.items() if name in there and name not in acting]
+    return [*left, *(f"{word} ({word}=True)" for word in idle)]
+
+
+class Run:
+    """A task under way: `_run` does it, `motion` is what there is so far."""
+
+    def __init__(self, task: Task):
+        self.task, self.plant, self.field, self.batch = task, task.plant, task.field, task.batch
+        self.dt, self.steps, self.every, self.method = task.dt, task.steps, task.every, task.method
+        self.progress = Progress(task.progress)
+        self.watch = Watch(task.plant, task.batch, task.limits, task.events, task.stop)
+
+    def run(self, q: np.ndarray, v: np.ndarray) -> Trajectory:
+        """The motion; whatever happens, nothing computed is lost: an error or Control-C carries what there is."""
+        try:
+            self._run(q, v)
+        except Strained:
+            raise
+        except KeyboardInterrupt:
+            so_far = self.motion()
+            if not len(so_far):
+                raise
+            raise Interrupted(so_far) from None
+        except Exception as error:
+            so_far = self.motion()
+            if isinstance(error, Error) and not len(so_far):
+                raise
+            raise _failure(error, so_far) from error
+        return self.motion()
+
+    def _run(self, q: np.ndarray, v: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def motion(self) -> Trajectory:
+        raise NotImplementedError
+
+
+def _failure(error: Exception, so_far: Trajectory) -> SimulationError:
+    """What went wrong, when, and where the motion until then is."""
+    when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
+    kept = "error.trajectory has the motion until then" if len(so_far) else "tau and events are functions of (t, q, v)"
+    own = isinstance(error, Error)
+    what = error.cause if own else f"{type(error).__name__}: {error}"
+    remedy = f"{error.remedy}; {kept}" if own and error.remedy else kept
+    return SimulationError(f"the simulation failed {when}: {what}", remedy, trajectory=so_far)
+
+
+class Recorded(Run):
+    """A run that records sample by sample."""
+
+    def __init__(self, task: Task):
+        super().__init__(task)
+        self.record = Record(task.plant, task.batch, task.steps // task.every + 2, task.info)
+
+    def motion(self) -> Trajectory:
+        return self.record.trajectory(self.watch.events)
+
+    def sample(self, t: float, q: np.ndarray, v: np.ndarray, shown: np.ndarray) -> None:
+        """What the field knows of this state, where `shown`."""
+        f = self.field
+        self.record.add(shown, t=t, q=q, v=v, a=f.a, tau=f.tau, forces=f.forces)

@@ -1,0 +1,93 @@
+"""A trajectory as one table: a named column a number; and as the tables of pandas and xarray."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.extras import need
+from psiphi.model.components import names_of_entries
+
+UNITS = {"q": "rad, m", "v": "rad/s, m/s", "a": "rad/s^2, m/s^2", "tau": "N m, N", "energy": "J", "residual": "m, rad"}
+TABLED = {"q": 1, "v": 1, "a": 1, "tau": 1, "forces": 2, "energy": 0, "residual": 1}  # what is sampled: axes of one sample
+PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
+
+
+def coordinates(robot: Any) -> dict[str, list[str]]:
+    """Names of the entries of q and of v: the joint's own, numbered where it has several."""
+    return {of: names_of_entries(getattr(robot, "joints", ()), of) for of in ("q", "v")}
+
+
+def shapes(motion: Any) -> dict[str, list[int]]:
+    """The shape of one sample of each array there is."""
+    lead = motion.q.ndim - 1
+    return {name: list(x.shape[lead:]) for name in TABLED if (x := getattr(motion, name)) is not None}
+
+
+def table(motion: Any) -> tuple[list[str], np.ndarray]:
+    """The columns' names, and the numbers (..., n, columns)."""
+    names: list[str] = []
+    blocks = []
+    for name, shape in shapes(motion).items():
+        x = getattr(motion, name)
+        blocks.append(x.reshape(*motion.q.shape[:-1], math.prod(shape)))
+        names += labels(motion.info, name, shape)
+    return names, np.concatenate(blocks, axis=-1)
+
+
+def labels(info: dict[str, Any], name: str, shape: list[int]) -> list[str]:
+    """The names of one array's columns."""
+    if not shape:
+        return [name]
+    if name == "residual" and shape == [2]:
+        return ["residual:position", "residual:velocity"]
+    if name == "forces" and len(shape) == 2 and shape[1] == 6:
+        contacts = _known(info.get("contacts", ()), shape[0])
+        return [f"forces:{contact}.{part}" for contact in contacts for part in PARTS]
+    given = info.get("q" if name == "q" else "v", ())
+    return [f"{name}:{label}" for label in _known(given, math.prod(shape))]
+
+
+def split(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndarray]:
+    """The arrays of a table, by the shape of one sample of each."""
+    arrays, start = {}, 0
+    for name, shape in sizes.items():
+        stop = start + math.prod(shape)
+        arrays[name] = np.ascontiguousarray(numbers[..., start:stop]).reshape(*numbers.shape[:-1], *shape)
+        start = stop
+    return arrays
+
+
+def _known(given: Any, size: int) -> list[str]:
+    return list(given) if len(given) == size else [str(i) for i in range(size)]
+
+
+def to_pandas(motion: Any) -> Any:
+    """A DataFrame indexed by t; by the batch element and t for a batch."""
+    pandas = need("pandas", "to_pandas", "pandas")
+    names, numbers = table(motion)
+    rows = numbers.reshape(math.prod(numbers.shape[:-1]), len(names))
+    if not motion.batch:
+        return pandas.DataFrame(rows, index=pandas.Index(motion.t, name="t"), columns=names)
+    index = pandas.MultiIndex.from_product([range(math.prod(motion.batch)), motion.t], names=["element", "t"])
+    return pandas.DataFrame(rows, index=index, columns=names)
+
+
+def to_xarray(motion: Any) -> Any:
+    """A Dataset: axes batch0, batch1, ..., t, then q, v, contact, part."""
+    xarray = need("xarray", "to_xarray", "xarray")
+    lead = [*(f"batch{i}" for i in range(len(motion.batch))), "t"]
+    axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
+    axes |= {"residual": ["error"], "forces": ["contact", "part"]}
+    data = {}
+    for name in shapes(motion):
+        data[name] = (lead + axes[name], getattr(motion, name), {"units": UNITS.get(name, "")})
+    coordinates: dict[str, Any] = {"t": motion.t}
+    for key in ("q", "v"):
+        if len(motion.info.get(key, ())) == getattr(motion, key).shape[-1]:
+            coordinates[f"{key}_index"] = motion.info[key]
+    if "forces" in data:
+        coordinates["part"] = list(PARTS)
+    return xarray.Dataset(data, coords=coordinates, attrs={"events": [str(event) for event in motion.events]})

@@ -1,0 +1,115 @@
+"""Pages in a real browser: the robot is there, the slider moves it, nothing is fetched, nothing goes wrong."""
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi import scenes, viewer
+from tests.apps.viewer.browser import colors, differing, page, picture
+from tests.apps.viewer.robots import plain, swing
+
+STAGE = (0, 80, 590, 470)  # inside the 3-D view: no title, no controls
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with page() as opened:
+        opened.context.set_offline(True)
+        yield opened
+
+
+def show(opened, path, time: float | None = None, mode: str = ""):
+    """Load a page from disk and wait until it has drawn."""
+    opened.goto("about:blank")
+    opened.complaints.clear()
+    opened.goto(f"{path.as_uri()}#{mode}" + ("" if time is None else f"t={time}"))
+    opened.wait_for_function("window.psiphi && window.psiphi.drawn !== null", timeout=60_000)
+    return picture(opened, STAGE)
+
+
+def test_the_robot_is_seen_and_the_slider_moves_it(opened, tmp_path):
+    motion = swing(1.0)
+    path = viewer.html(motion, tmp_path / "puma.html")
+    requests = []
+    opened.on("request", lambda request: requests.append(request.url))
+    first = show(opened, path, 0.0)
+    assert colors(first) > 300
+    robot = np.abs(first.astype(int) - first[5, 5]).max(axis=-1) > 60
+    assert 0.02 < robot.mean() < 0.6, "a robot, neither a speck nor everything"
+    again = show(opened, path, 0.0)
+    assert differing(first, again) < 50, "the same picture twice"
+    opened.locator("#time").fill("1.0")
+    opened.wait_for_function("window.psiphi.drawn === 1")
+    later = picture(opened, STAGE)
+    assert differing(first, later) > 3000
+    assert opened.locator("#clock").text_content() == "1.00 / 1.00 s"
+    assert not opened.complaints and all(url.startswith(("file:", "about:", "data:")) for url in requests)
+
+
+def test_time_never_runs_backwards(opened, tmp_path):
+    """The first frame of a page that took long to set up is older than the moment play() was called."""
+    path = viewer.html(swing(1.0), tmp_path / "puma.html")
+    show(opened, path, 0.0)
+    assert opened.evaluate("() => { play(true); paint(performance.now() - 5000); play(false); return now }") >= 0.0
+    show(opened, path, mode="t=1e")
+    assert opened.evaluate("() => Number.isFinite(now)")
+
+
+def test_the_controls_fit_any_window(opened, tmp_path):
+    path = viewer.html(swing(0.5), tmp_path / "puma.html")
+    size = opened.viewport_size
+    for width in (870, 500, 1400):
+        opened.set_viewport_size({"width": width, "height": 600})
+        show(opened, path, 0.0)
+        bar, button = opened.locator("#bar").bounding_box(), opened.locator("#reset").bounding_box()
+        assert button["x"] + button["width"] <= bar["x"] + bar["width"], f"at {width} pixels"
+    opened.set_viewport_size(size)
+
+
+def test_play_orbit_zoom_and_frames(opened, tmp_path):
+    path = viewer.html(pp.load("ur5"), tmp_path / "ur5.html")
+    still = show(opened, path, 0.0)
+    opened.locator("#play").click()
+    opened.wait_for_function("window.psiphi.drawn > 0.2")
+    opened.locator("#play").click()
+    opened.evaluate("window.psiphi.seek(0)")
+    opened.wait_for_function("window.psiphi.drawn === 0")
+    assert differing(still, picture(opened, STAGE)) < 50, "back where it was"
+    opened.mouse.move(300, 300)
+    opened.mouse.down()
+    opened.mouse.move(420, 330, steps=3)
+    opened.mouse.up()
+    opened.wait_for_timeout(200)
+    turned = picture(opened, STAGE)
+    assert differing(still, turned) > 3000
+    opened.mouse.wheel(0, -600)
+    opened.wait_for_timeout(200)
+    near = picture(opened, STAGE)
+    assert differing(turned, near) > 3000
+    opened.locator("#frames").check()
+    opened.wait_for_timeout(200)
+    assert differing(near, picture(opened, STAGE)) > 100
+    assert not opened.complaints
+
+
+@pytest.mark.parametrize("mode", ["", "painter,"])
+def test_a_robot_without_shapes_and_a_browser_without_webgl(opened, tmp_path, mode):
+    path = viewer.html(plain(pp.load("puma560")), tmp_path / "plain.html")
+    first, later = show(opened, path, 0.0, mode), show(opened, path, 0.6, mode)
+    assert colors(first) > 300 and differing(first, later) > 1500
+    assert not opened.complaints
+
+
+def test_forces_are_red_arrows_and_plots_have_cursors(opened, tmp_path):
+    path = viewer.html(scenes.load("two_arms").run(duration=0.1), tmp_path / "box.html")
+    shown = show(opened, path, 0.1)
+    red = (shown[..., 0] > 150) & (shown[..., 1] < 90) & (shown[..., 2] < 90)
+    assert red.sum() > 150
+    opened.locator("#forces").uncheck()
+    opened.wait_for_timeout(200)
+    hidden = picture(opened, STAGE)
+    assert ((hidden[..., 0] > 150) & (hidden[..., 1] < 90) & (hidden[..., 2] < 90)).sum() < red.sum() / 5
+    assert opened.locator("svg.plot").count() >= 5 and opened.locator("#legend b").count() == 2
+    x = [float(line.get_attribute("x1")) for line in opened.locator(".cursor").all()]
+    assert min(x) > 400, "the cursors stand at the end"
+    assert not opened.complaints

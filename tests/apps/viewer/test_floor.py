@@ -1,0 +1,93 @@
+"""The floor lies across gravity, whatever its axis; balls, cylinders and capsules are drawn as what they are."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import psiphi as pp
+from psiphi.apps.viewer import scene
+from psiphi.apps.viewer.geometry.link_poses import turned_from
+from psiphi.apps.viewer.geometry.solids import triangles
+from psiphi.apps.viewer.html_page import data, page
+from psiphi.apps.viewer.svg_picture import picture
+
+AXES = [(0, 0, -9.81), (0, -9.81, 0), (9.81, 0, 0), (0, 0, 9.81), (1.0, 2.0, -3.0)]
+Q = [0.3, 0.2, 0.0, -1.5, 0.0, 1.6, 0.0, 0.02, 0.02]
+
+
+@pytest.mark.parametrize("gravity", AXES, ids=str)
+def test_the_pages_z_is_up(gravity):
+    shown = scene(pp.load("panda", gravity=gravity), q=Q)
+    up = -np.array(gravity) / np.linalg.norm(gravity)
+    np.testing.assert_allclose(shown.upright @ up, [0, 0, 1], atol=1e-12)
+    np.testing.assert_allclose(shown.upright @ shown.upright.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(shown.upright) > 0
+    out = data(shown)
+    places = np.array(out["poses"]).reshape(-1, 7)[:, :3]
+    np.testing.assert_allclose(places, shown.position[0] @ shown.upright.T, atol=1e-5)
+    fixed = [piece for piece in out["pieces"] if piece["body"] < 0]
+    assert fixed, "the panda's foot stands in the world, and turns with it"
+    heights = shown.position[0] @ up
+    assert out["ground"] <= 0.0 and heights.min() >= out["ground"] - 1e-5, "nothing is below the floor"
+
+
+def test_the_usual_gravity_turns_nothing():
+    assert (turned_from([0, 0, 1.0]) == np.eye(3)).all() and (turned_from([0, 0, -2.0]) == np.diag([1, -1, -1])).all()
+
+
+def test_a_column_stands_on_the_turned_floor():
+    b = pp.Builder("rod", gravity=(0, 9.81, 0))
+    b.body("a", 1.0, (0.2, 0, 0), np.eye(3) * 0.01)
+    b.joint("j", "revolute", "world", "a", (0, -0.5, 0), axis=(0, 0, 1))
+    shown = scene(b.build(), q=[0.0])
+    columns = [piece for piece in shown.pieces if piece.body < 0]
+    assert len(columns) == 2 and all(abs(piece.pose.rotation[1, 2]) > 0.999 for piece in columns), "along -y, which is up"
+    ends = [triangles(piece).vertices @ piece.pose.rotation.T + piece.pose.translation for piece in columns]
+    heights = np.concatenate(ends) @ shown.up
+    assert np.isclose(heights.min(), shown.ground) and np.isclose(heights.max(), 0.5)
+
+
+SOLIDS = {
+    "sphere": (pp.Body.sphere(2.0, 0.1), (0.1,)),
+    "cylinder": (pp.Body.cylinder(2.0, 0.1, 0.4), (0.1, 0.4)),
+    "capsule": (pp.Body.capsule(2.0, 0.1, 0.4), (0.1, 0.4)),
+    "box": (pp.Body.box(2.0, (0.1, 0.2, 0.3)), (0.1, 0.2, 0.3)),
+}
+
+
+@pytest.mark.parametrize("kind", SOLIDS)
+def test_what_is_held_is_drawn_as_what_it_is(kind):
+    body, size = SOLIDS[kind]
+    arm = pp.load("ur5")
+    cell = pp.grasp([(arm, (0, -0.5, 0), "tool0"), (arm, (0, 0.5, 0), "tool0")], body, [(0, -0.1, 0), (0, 0.1, 0)])
+    shown = scene(cell)
+    (piece,) = [piece for piece in shown.pieces if piece.body == len(cell.robot.bodies) - 1]
+    assert (piece.kind, piece.size) == (kind, size)
+    written = json.loads(re.search(r'id="scene">(.*?)</script>', page(shown), re.DOTALL)[1])
+    assert written["pieces"][[p.body for p in shown.pieces].index(piece.body)]["kind"] == kind
+    assert picture(shown).count("<polygon") == len(shown.pieces)
+
+
+def test_the_inertia_of_a_capsule_is_that_of_its_shape():
+    """By Monte Carlo over the solid itself."""
+    rng, r, l = np.random.default_rng(0), 0.3, 0.7
+    x = rng.uniform([-r, -r, -l / 2 - r], [r, r, l / 2 + r], (400_000, 3))
+    ends = np.maximum(np.abs(x[:, 2]) - l / 2, 0.0)
+    x = x[x[:, 0] ** 2 + x[:, 1] ** 2 + ends**2 <= r * r]
+    second = (x**2).mean(axis=0)
+    expected = 5.0 * (second.sum() - second)
+    np.testing.assert_allclose(pp.Body.capsule(5.0, r, l).inertia.diagonal(), expected, rtol=5e-3)
+
+
+def test_a_scene_holds_a_cylinder(tmp_path):
+    text = (pp.scenes.scene_file.DATA / "two_arms.toml").read_text(encoding="utf-8")
+    solid = re.sub(r"^box = .*$", "capsule = [0.1, 0.2]", text, count=1, flags=re.MULTILINE)
+    assert solid != text
+    (tmp_path / "s.toml").write_text(solid, encoding="utf-8")
+    case = pp.scenes.load(tmp_path / "s.toml")
+    assert case.system.robot.bodies[-1].solid == ("capsule", (0.1, 0.2))
+    (tmp_path / "s.toml").write_text(solid.replace("[0.1, 0.2]", "[0.1, 0.0]"), encoding="utf-8")
+    with pytest.raises(pp.ModelError, match=r"radius and its length"):
+        pp.scenes.load(tmp_path / "s.toml")

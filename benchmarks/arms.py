@@ -33,8 +33,15 @@ def counts() -> None:
     for arms in (2, 4, 8, 16, 32, 64):
         algebra = cell(arms, 6).algebra
         hub = system_stages.dynamics(algebra, "hub").flops
-        omega = min(system_stages.dynamics(algebra, name).flops for name in ("free", "whole")) if arms <= 16 else 0
-        print(f"{arms:5} {hub:9} {f'{hub / last:.3f}x' if last else '':>11} {omega or '':>9}", flush=True)
+        omega = (
+            min(system_stages.dynamics(algebra, name).flops for name in ("free", "whole"))
+            if arms <= 16
+            else 0
+        )
+        print(
+            f"{arms:5} {hub:9} {f'{hub / last:.3f}x' if last else '':>11} {omega or '':>9}",
+            flush=True,
+        )
         last = hub
 
 

@@ -33,7 +33,10 @@ def loaded(robot: pp.Robot, base: str, folder: Path) -> Any:
     path = folder / f"{robot.name}.urdf"
     robot.save(path)
     start = time.perf_counter()
-    words = {"algorithm_list": ["forward_dynamics", "aba", "forward_dynamics_gradient"], "max_batch_size": max(BATCHES)}
+    words = {
+        "algorithm_list": ["forward_dynamics", "aba", "forward_dynamics_gradient"],
+        "max_batch_size": max(BATCHES),
+    }
     made = grid_rbd.load_robot(str(path), backend="torch", floating_base=base == "free", **words)
     print(f"{robot.name}: GRiD built in {time.perf_counter() - start:.0f} s", flush=True)
     return made
@@ -52,18 +55,39 @@ def rows(name: str, folder: Path) -> Iterator[tuple[str, ...]]:
     for what, function in ours.items():
         for n in BATCHES:
             states = [
-                [torch.from_numpy(x).cuda() for x in given(robot, ours["forward dynamics"], n, "f", i)] for i in range(SETS)
+                [
+                    torch.from_numpy(x).cuda()
+                    for x in given(robot, ours["forward dynamics"], n, "f", i)
+                ]
+                for i in range(SETS)
             ]
             mine = replayed([lambda x=x, f=function: f(*x) for x in states])
-            others = [[lambda x=x, f=f: f(*x) for x in fitted(states, peer.nq)] for f in theirs[what]]
+            others = [
+                [lambda x=x, f=f: f(*x) for x in fitted(states, peer.nq)] for f in theirs[what]
+            ]
             other = min(map(replayed, others))
-            apart = "" if base == "free" or what != "forward dynamics" else f"{difference(function, peer, *states[0]):.1e}"
-            yield name, what, str(n), f"{mine * 1e6:.1f} us", f"{other * 1e6:.1f} us", f"{other / mine:.1f}", apart
+            apart = (
+                ""
+                if base == "free" or what != "forward dynamics"
+                else f"{difference(function, peer, *states[0]):.1e}"
+            )
+            yield (
+                name,
+                what,
+                str(n),
+                f"{mine * 1e6:.1f} us",
+                f"{other * 1e6:.1f} us",
+                f"{other / mine:.1f}",
+                apart,
+            )
 
 
 def fitted(states: list[list[Any]], nq: int) -> list[list[Any]]:
     """The states with as many coordinates as the peer has: a free base may be told otherwise there."""
-    return [[torch.nn.functional.pad(q, (0, nq - q.shape[1])).contiguous(), *rest] for q, *rest in states]
+    return [
+        [torch.nn.functional.pad(q, (0, nq - q.shape[1])).contiguous(), *rest]
+        for q, *rest in states
+    ]
 
 
 def difference(function: Any, peer: Any, q: Any, v: Any, tau: Any) -> float:

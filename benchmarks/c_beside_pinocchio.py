@@ -23,7 +23,10 @@ from psiphi.backends.c.c_files import c_files
 from psiphi_bench.peers.pinocchio_peer import pinocchio_model
 
 FLAGS = ["-O3", "-march=native"]
-MACROS = ["-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS"]  # as Pinocchio asks for
+MACROS = [
+    "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+]  # as Pinocchio asks for
 PROGRAM = """\
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/algorithm/aba.hpp>
@@ -76,13 +79,21 @@ def built(model) -> str:
     for i in range(1, model.njoints):
         M, Y, joint = model.jointPlacements[i], model.inertias[i], model.joints[i]
         kind = joint.shortname()
-        axis = f"(Eigen::Vector3d({_row(joint.extract().axis)}))" if kind.endswith("Unaligned") else "()"
+        axis = (
+            f"(Eigen::Vector3d({_row(joint.extract().axis)}))"
+            if kind.endswith("Unaligned")
+            else "()"
+        )
         rotation = f"(Eigen::Matrix3d() << {_row(M.rotation.ravel())}).finished()"
         place = f"p::SE3({rotation}, Eigen::Vector3d({_row(M.translation)}))"
         inertia = f"(Eigen::Matrix3d() << {_row(Y.inertia.ravel())}).finished()"
-        lines.append(f'    last = model.addJoint({model.parents[i]}, p::{kind}{axis}, {place}, "j{i}");')
+        lines.append(
+            f'    last = model.addJoint({model.parents[i]}, p::{kind}{axis}, {place}, "j{i}");'
+        )
         lever = f"Eigen::Vector3d({_row(Y.lever)})"
-        lines.append(f"    model.appendBodyToJoint(last, p::Inertia({float(Y.mass)!r}, {lever}, {inertia}));")
+        lines.append(
+            f"    model.appendBodyToJoint(last, p::Inertia({float(Y.mass)!r}, {lever}, {inertia}));"
+        )
     return "\n".join(lines)
 
 
@@ -90,20 +101,43 @@ def _row(numbers) -> str:
     return ", ".join(repr(float(x)) for x in np.ravel(numbers))
 
 
-def measured(name: str, include: list[Path], n: int = 200, rounds: int = 300) -> tuple[float, float, float]:
+def measured(
+    name: str, include: list[Path], n: int = 200, rounds: int = 300
+) -> tuple[float, float, float]:
     """Nanoseconds of a call: ours, Pinocchio's; and how far the answers are apart."""
     robot, rng = pp.load(name), np.random.default_rng(0)
     if robot.nq != robot.nv:
         sys.exit(f"{name} has coordinates that are no vector space; take an arm")
-    states = np.concatenate([[*robot.random(rng), *rng.standard_normal(2 * robot.nv)] for _ in range(n)])
+    states = np.concatenate(
+        [[*robot.random(rng), *rng.standard_normal(2 * robot.nv)] for _ in range(n)]
+    )
     code = robot.function("forward_dynamics").source.code
-    words = {"model": built(pinocchio_model(robot)), "n": n, "nv": robot.nv, "rounds": rounds, "numbers": _row(states)}
+    words = {
+        "model": built(pinocchio_model(robot)),
+        "n": n,
+        "nv": robot.nv,
+        "rounds": rounds,
+        "numbers": _row(states),
+    }
     with tempfile.TemporaryDirectory() as folder:
-        for file, text in (c_files(code, "fd", name, [], trig="own") | {"main.cpp": PROGRAM.format(**words)}).items():
+        for file, text in (
+            c_files(code, "fd", name, [], trig="own") | {"main.cpp": PROGRAM.format(**words)}
+        ).items():
             Path(folder, file).write_text(text, encoding="utf-8")
         headers = [word for path in include for word in ("-isystem", str(path))]
         ours = ["cc", "-std=c99", *FLAGS, "-ffp-contract=fast", "-c", "fd.c"]
-        theirs = ["c++", "-std=c++17", *FLAGS, "-DNDEBUG", *MACROS, *headers, "main.cpp", "fd.o", "-o", "main"]
+        theirs = [
+            "c++",
+            "-std=c++17",
+            *FLAGS,
+            "-DNDEBUG",
+            *MACROS,
+            *headers,
+            "main.cpp",
+            "fd.o",
+            "-o",
+            "main",
+        ]
         for command in (ours, theirs, ["./main"]):
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
             if done.returncode:
@@ -113,14 +147,22 @@ def measured(name: str, include: list[Path], n: int = 200, rounds: int = 300) ->
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--robots", nargs="*", default=["ur5", "panda"])
-    parser.add_argument("--eigen", type=Path, help="the folder that holds Eigen/ (default: that of cmeel-eigen)")
+    parser.add_argument(
+        "--eigen", type=Path, help="the folder that holds Eigen/ (default: that of cmeel-eigen)"
+    )
     args = parser.parse_args()
     found = importlib.util.find_spec("pinocchio")
     if found is None or found.origin is None:
         sys.exit("pinocchio is not installed: pip install pin")
-    prefix = next(path for path in Path(found.origin).parents if path.name == "cmeel.prefix") / "include"
+    prefix = (
+        next(path for path in Path(found.origin).parents if path.name == "cmeel.prefix") / "include"
+    )
     for robot in args.robots:
         ours, theirs, apart = measured(robot, [prefix, args.eigen or prefix / "eigen3"])
-        print(f"{robot}: C {ours:.0f} ns, Pinocchio's aba {theirs:.0f} ns: {theirs / ours:.1f}x; apart {apart:.1g}")
+        print(
+            f"{robot}: C {ours:.0f} ns, Pinocchio's aba {theirs:.0f} ns: {theirs / ours:.1f}x; apart {apart:.1g}"
+        )

@@ -43,7 +43,10 @@ print(time.perf_counter() - start)
 def given(robot: pp.Robot, function: Any, n: int, char: str, seed: int = 0) -> list[np.ndarray]:
     """Random arguments of a function; states of no more than 4096, repeated."""
     rng, few = np.random.default_rng(seed), min(n, 4096)
-    rows = [robot.random(rng, few) if arg.name == "q" else rng.standard_normal((few, *arg.shape)) for arg in function.inputs]
+    rows = [
+        robot.random(rng, few) if arg.name == "q" else rng.standard_normal((few, *arg.shape))
+        for arg in function.inputs
+    ]
     return [np.tile(x, (n // few, *(1,) * (x.ndim - 1))).astype(char) for x in rows]
 
 
@@ -87,7 +90,9 @@ def agreement(robot: pp.Robot, function: Any, char: str) -> str:
     return "bits" if worst == 0.0 else f"{worst:.1e}"
 
 
-def row(name: str, base: str, what: str, n: int, char: str, ceiling: float, small: bool) -> tuple[str, ...]:
+def row(
+    name: str, base: str, what: str, n: int, char: str, ceiling: float, small: bool
+) -> tuple[str, ...]:
     robot = pp.load(name, base=base)
     function = robot.function("forward_dynamics")
     function = function.jacobian("q", "v") if what.startswith("∂") else robot.function(what)
@@ -99,7 +104,12 @@ def row(name: str, base: str, what: str, n: int, char: str, ceiling: float, smal
         out = results if isinstance(results, tuple) else (results,)
         calls.append(lambda arrays=arrays, out=out: function(*arrays, out=out))
     seconds = replayed(calls)
-    moved = sum(arg.size for arg in (*function.inputs, *function.outputs)) * np.dtype(char).itemsize * n / seconds
+    moved = (
+        sum(arg.size for arg in (*function.inputs, *function.outputs))
+        * np.dtype(char).itemsize
+        * n
+        / seconds
+    )
     kernel = function.source.kernel(char, 0, n).loaded
     return (
         f"{name} {what}",
@@ -133,10 +143,32 @@ def motions(name: str, char: str, n: int, steps: int) -> tuple[str, ...]:
     error = float(np.abs(found[:64].cpu().numpy() - host).max())
     seconds = statistics.median(times)
     rate, agrees = f"{n * steps / seconds:.2e} steps", "bits" if error == 0.0 else f"{error:.1e}"
-    return f"{name} rollout, {steps} steps", SHOWN[char], f"{n}", f"{seconds * 1e6:.0f}", rate, "", "", "", "", agrees
+    return (
+        f"{name} rollout, {steps} steps",
+        SHOWN[char],
+        f"{n}",
+        f"{seconds * 1e6:.0f}",
+        rate,
+        "",
+        "",
+        "",
+        "",
+        agrees,
+    )
 
 
-HEAD = ("function", "type", "batch", "µs", "per s", "% of copy", "TFLOP/s", "registers", "spilled bytes", "agrees")
+HEAD = (
+    "function",
+    "type",
+    "batch",
+    "µs",
+    "per s",
+    "% of copy",
+    "TFLOP/s",
+    "registers",
+    "spilled bytes",
+    "agrees",
+)
 
 
 def table(quick: bool) -> Iterator[tuple[str, ...]]:
@@ -164,17 +196,28 @@ def cold(name: str, base: str) -> float:
     """Seconds of the first call in a fresh process, nothing in the cache."""
     words = [sys.executable, "-c", COLD.format(name=name, base=base)]
     surroundings = {**os.environ, "PSIPHI_CACHE": "off", "CUDA_CACHE_DISABLE": "1"}
-    done = subprocess.run(words, env=surroundings, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        words, env=surroundings, capture_output=True, text=True, timeout=300, check=True
+    )
     return float(done.stdout)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", metavar="FILE", help="write the table there, too")
-    parser.add_argument("--quick", action="store_true", help="leave out what takes minutes to compile")
+    parser.add_argument(
+        "--quick", action="store_true", help="leave out what takes minutes to compile"
+    )
     args = parser.parse_args()
     card = torch.cuda.get_device_name()
-    lines = [f"{card}, {time.strftime('%Y-%m-%d')}", "", f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
+    lines = [
+        f"{card}, {time.strftime('%Y-%m-%d')}",
+        "",
+        f"| {' | '.join(HEAD)} |",
+        "|" + "---|" * len(HEAD),
+    ]
     print("\n".join(lines), flush=True)
     for cells in table(args.quick):
         lines.append(f"| {' | '.join(cells)} |")

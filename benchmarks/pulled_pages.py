@@ -70,9 +70,13 @@ def chromium(width: int = 1100, height: int = 680) -> Iterator[Any]:
     """A page of a headless browser; `complaints` collects its errors."""
     from playwright.sync_api import sync_playwright
 
-    path = os.environ.get("PSIPHI_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = os.environ.get("PSIPHI_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--enable-unsafe-swiftshader"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--enable-unsafe-swiftshader"]
+        )
         opened = browser.new_page(viewport={"width": width, "height": height})
         opened.set_default_timeout(120_000)
         opened.complaints = []
@@ -83,7 +87,9 @@ def chromium(width: int = 1100, height: int = 680) -> Iterator[Any]:
             browser.close()
 
 
-def pulled(opened: Any, path: Path, seconds: float, picture: Path | None = None) -> tuple[float, float, float, str]:
+def pulled(
+    opened: Any, path: Path, seconds: float, picture: Path | None = None
+) -> tuple[float, float, float, str]:
     """Microseconds a step, the part of real time that was kept, how far the pull went (rad, m), and what the page said."""
     opened.complaints.clear()
     opened.goto("about:blank")
@@ -113,15 +119,21 @@ def calls(opened: Any, name: str) -> tuple[float, float]:
     given = [robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)]
     text = TARGETS["wasm"].emit(robot.function("forward_dynamics").code, name="fd")
     opened.goto("about:blank")
-    there = opened.evaluate(CALL, [base64.b64encode(text.encode()).decode(), "fd", [x.tolist() for x in given]])
+    there = opened.evaluate(
+        CALL, [base64.b64encode(text.encode()).decode(), "fd", [x.tolist() for x in given]]
+    )
     call = timeit.Timer(lambda: robot.forward_dynamics(*given))
     return there, min(call.repeat(40, 4000)) / 4000 * 1e6
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--names", nargs="*", help="of robots and scenes; left out: all")
-    parser.add_argument("--pictures", type=Path, help="a folder for a screenshot of each while it is pulled")
+    parser.add_argument(
+        "--pictures", type=Path, help="a folder for a screenshot of each while it is pulled"
+    )
     parser.add_argument("--seconds", type=float, default=2.5, help="for how long each is pulled")
     args = parser.parse_args()
     if args.pictures:
@@ -132,7 +144,9 @@ def main() -> int:
         for name, text in pages(args.names).items():
             path = Path(folder, f"{name}.html")
             path.write_text(text, encoding="utf-8")
-            step, kept, away, said = pulled(opened, path, args.seconds, args.pictures and args.pictures / f"{name}.png")
+            step, kept, away, said = pulled(
+                opened, path, args.seconds, args.pictures and args.pictures / f"{name}.png"
+            )
             good &= step < 1000 and away > 1e-3 and not opened.complaints
             numbers = f"{len(text) / 1e3:5.0f} kB {step:6.1f} us {step / 10:8.1f} %  {kept:14.2f}   {away:8.3f} rad or m"
             print(f"{name:<13}{numbers}  {said}", flush=True)

@@ -32,13 +32,19 @@ def targets(robot: pp.Robot, count: int, seed: int = 1) -> np.ndarray:
 def met(robot: pp.Robot, q: np.ndarray, T: np.ndarray) -> np.ndarray:
     """Which q are where they should be, within the limits."""
     now = robot.frame_pose(q, HAND)
-    turn = 2.0 * np.arcsin(np.minimum(np.linalg.norm(now[..., :3, :3] - T[..., :3, :3], axis=(-2, -1)) / np.sqrt(8.0), 1.0))
+    turn = 2.0 * np.arcsin(
+        np.minimum(
+            np.linalg.norm(now[..., :3, :3] - T[..., :3, :3], axis=(-2, -1)) / np.sqrt(8.0), 1.0
+        )
+    )
     far = np.linalg.norm(now[..., :3, 3] - T[..., :3, 3], axis=-1)
     inside = ((q > robot.lower - 1e-6) & (q < robot.upper + 1e-6)).all(axis=-1)
     return (turn < 1.5 * TOLERANCE) & (far < 1.5 * TOLERANCE) & inside
 
 
-def one_by_one(robot: pp.Robot, wanted: np.ndarray, solver: Callable[[np.ndarray], Step]) -> tuple[float, float]:
+def one_by_one(
+    robot: pp.Robot, wanted: np.ndarray, solver: Callable[[np.ndarray], Step]
+) -> tuple[float, float]:
     """Seconds a target, and the share that is solved."""
     solved, begin = 0, time.process_time()
     for T in wanted:
@@ -62,7 +68,10 @@ def pink_steps(robot: pp.Robot, folder: Path) -> Callable[[np.ndarray], Step]:
 
     robot.save(folder / "panda.urdf")
     model = pinocchio.buildModelFromUrdf(str(folder / "panda.urdf"))
-    data, limits = model.createData(), [pink.limits.ConfigurationLimit(model, config_limit_gain=1.0)]
+    data, limits = (
+        model.createData(),
+        [pink.limits.ConfigurationLimit(model, config_limit_gain=1.0)],
+    )
     task = pink.tasks.FrameTask(HAND, position_cost=1.0, orientation_cost=1.0, lm_damping=0.1)
 
     def solver(T: np.ndarray) -> Step:
@@ -70,7 +79,9 @@ def pink_steps(robot: pp.Robot, folder: Path) -> Callable[[np.ndarray], Step]:
 
         def step(q: np.ndarray) -> np.ndarray:
             at = pink.Configuration(model, data, q)
-            v = pink.solve_ik(at, [task], 1.0, solver="daqp", limits=limits, damping=1e-9, safety_break=False)
+            v = pink.solve_ik(
+                at, [task], 1.0, solver="daqp", limits=limits, damping=1e-9, safety_break=False
+            )
             return np.clip(pinocchio.integrate(model, q, v), robot.lower, robot.upper)
 
         return step
@@ -109,11 +120,15 @@ def main() -> None:
     found = pp.reach(robot, {HAND: wanted})
     seconds = time.process_time() - begin
     assert met(robot, found.q[found.converged], wanted[found.converged]).all()
-    print(f"psiphi, {MANY} poses at once: {MANY / seconds:,.0f} a second, {100 * found.converged.mean():.2f} % solved")
+    print(
+        f"psiphi, {MANY} poses at once: {MANY / seconds:,.0f} a second, {100 * found.converged.mean():.2f} % solved"
+    )
     begin = time.process_time()
     alone = [pp.reach(robot, {HAND: T}) for T in wanted[:FEW]]
     ours = (time.process_time() - begin) / FEW
-    print(f"psiphi, one by one: {1e6 * ours:.0f} us, {100 * np.mean([x.converged for x in alone]):.1f} % solved")
+    print(
+        f"psiphi, one by one: {1e6 * ours:.0f} us, {100 * np.mean([x.converged for x in alone]):.1f} % solved"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name, steps in (("pink", pink_steps), ("mink", mink_steps)):
             if importlib.util.find_spec(name) is None:
@@ -121,7 +136,9 @@ def main() -> None:
                 continue
             theirs, solved = one_by_one(robot, wanted[:FEW], steps(robot, Path(folder)))
             ratios = f"{theirs / ours:.0f}x one by one, {theirs * MANY / seconds:.0f}x at once"
-            print(f"{name}, one by one: {1e6 * theirs:.0f} us, {100 * solved:.1f} % solved: psiphi is {ratios}")
+            print(
+                f"{name}, one by one: {1e6 * theirs:.0f} us, {100 * solved:.1f} % solved: psiphi is {ratios}"
+            )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,9 @@ RUN = "import sys, psiphi as pp; pp.study(sys.argv[1], out=sys.argv[2])"
 
 def asked(folder: Path, motions: int, chunk: str = "") -> Path:
     file = folder / f"ur5_{motions}.toml"
-    file.write_text(f"robot = 'ur5'\nmotions = {motions}\nseed = 1\n{chunk}\n{MASSES}", encoding="utf-8")
+    file.write_text(
+        f"robot = 'ur5'\nmotions = {motions}\nseed = 1\n{chunk}\n{MASSES}", encoding="utf-8"
+    )
     return file
 
 
@@ -32,9 +34,15 @@ def killed(file: Path, out: Path, kills: int, seed: int = 0) -> list[int]:
     """How many chunks were done at each kill."""
     rng, done = random.Random(seed), []
     while len(done) < kills:
-        child = subprocess.Popen([sys.executable, "-c", RUN, str(file), str(out)], start_new_session=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", RUN, str(file), str(out)], start_new_session=True
+        )
         before, end = len(list(out.glob("done/*"))), time.monotonic() + 120.0
-        while child.poll() is None and len(list(out.glob("done/*"))) == before and time.monotonic() < end:
+        while (
+            child.poll() is None
+            and len(list(out.glob("done/*"))) == before
+            and time.monotonic() < end
+        ):
             time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 0.1))  # somewhere within the next chunks
         child.kill()
@@ -50,12 +58,18 @@ def main(motions: int = 1_000_000, kills: int = 20) -> None:
         start = time.perf_counter()
         pp.study(asked(folder, motions), out=folder / "timed", progress=True)
         took = time.perf_counter() - start
-        print(f"{motions} motions: {took:.1f} s, {motions / took:.4g} a second, {pp.get_threads()} threads")
+        print(
+            f"{motions} motions: {took:.1f} s, {motions / took:.4g} a second, {pp.get_threads()} threads"
+        )
         file = asked(folder, 25_000, "chunk = 128")
         done = killed(file, folder / "killed", kills)
         again, plain = pp.study(file, out=folder / "killed"), pp.study(file, out=folder / "plain")
-        same = all(np.array_equal(getattr(again.final, x), getattr(plain.final, x)) for x in ("q", "v"))
-        print(f"killed {kills} times, with {done} of {again.asked.chunks} chunks done: {'same bits' if same else 'OTHER BITS'}")
+        same = all(
+            np.array_equal(getattr(again.final, x), getattr(plain.final, x)) for x in ("q", "v")
+        )
+        print(
+            f"killed {kills} times, with {done} of {again.asked.chunks} chunks done: {'same bits' if same else 'OTHER BITS'}"
+        )
 
 
 if __name__ == "__main__":

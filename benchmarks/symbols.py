@@ -22,8 +22,12 @@ if __name__ == "__main__":
     puma, panda = pp.load("puma560"), pp.load("panda")
     for name in ("mass_matrix", "mass_matrix_inverse", "bias"):
         for parameters in (False, True):
-            took, _ = seconds(lambda name=name, parameters=parameters: puma.symbolic(name, parameters=parameters))
-            print(f"PUMA 560, {name}, {'named parameters' if parameters else 'numbers'}: {took:.2f} s of one processor")
+            took, _ = seconds(
+                lambda name=name, parameters=parameters: puma.symbolic(name, parameters=parameters)
+            )
+            print(
+                f"PUMA 560, {name}, {'named parameters' if parameters else 'numbers'}: {took:.2f} s of one processor"
+            )
     took, function = seconds(lambda: panda.to_casadi("forward_dynamics"))
     print(f"Panda, forward dynamics as a CasADi function: {took:.2f} s of one processor")
     rng = np.random.default_rng(0)
@@ -31,5 +35,9 @@ if __name__ == "__main__":
     for _ in range(100):
         q, v, tau = panda.random(rng), *rng.standard_normal((2, panda.nv))
         ours = panda.forward_dynamics(q, v, tau)
-        worst = max(worst, float(np.abs(np.ravel(function(q, v, tau)) - ours).max() / np.abs(ours).max()))  # type: ignore[operator]
-    print(f"largest difference from the compiled code at 100 states, relative to the largest acceleration: {worst:.1e}")
+        worst = max(
+            worst, float(np.abs(np.ravel(function(q, v, tau)) - ours).max() / np.abs(ours).max())
+        )  # type: ignore[operator]
+    print(
+        f"largest difference from the compiled code at 100 states, relative to the largest acceleration: {worst:.1e}"
+    )

@@ -33,8 +33,12 @@ def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np
     for way, through in zip(ways, postures, strict=True):
         curve = toppra.SplineInterpolator(way.curve.knots, through, bc_type="natural")
         rows = [
-            constraint.JointVelocityConstraint(np.stack([-robot.velocity_limit, robot.velocity_limit], axis=1)),
-            constraint.JointAccelerationConstraint(np.stack([-accelerations, accelerations], axis=1), both),
+            constraint.JointVelocityConstraint(
+                np.stack([-robot.velocity_limit, robot.velocity_limit], axis=1)
+            ),
+            constraint.JointAccelerationConstraint(
+                np.stack([-accelerations, accelerations], axis=1), both
+            ),
             constraint.JointTorqueConstraint(
                 lambda q, v, a: pinocchio.rnea(model, data, q, v, a),
                 np.stack([-robot.effort, robot.effort], axis=1),
@@ -61,7 +65,9 @@ def main() -> None:
     begin = time.process_time()
     pp.path(robot, postures, **options)
     together = (time.process_time() - begin) / COUNT
-    print(f"psiphi: {1e3 * alone:.2f} ms a path one by one, {1e3 * together:.2f} ms {COUNT} at once")
+    print(
+        f"psiphi: {1e3 * alone:.2f} ms a path one by one, {1e3 * together:.2f} ms {COUNT} at once"
+    )
     if importlib.util.find_spec("toppra") is None:
         print("toppra: not installed")
         return

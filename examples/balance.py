@@ -35,7 +35,9 @@ P = Q
 for _ in range(2000):
     K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
     P = Q + A.T @ P @ (A - B @ K)
-print("gain:", K.round(1), " largest eigenvalue:", np.abs(np.linalg.eigvals(A - B @ K)).max().round(4))
+print(
+    "gain:", K.round(1), " largest eigenvalue:", np.abs(np.linalg.eigvals(A - B @ K)).max().round(4)
+)
 assert np.abs(np.linalg.eigvals(A - B @ K)).max() < 1.0
 
 # %% [markdown]
@@ -47,7 +49,9 @@ for _ in range(STEPS):
     tau = np.array([0.0, float((-K @ np.concatenate([q - up, v]))[0])])
     q, v = robot.step(q, v, tau, dt)
     most = max(most, abs(tau[1]))
-print(f"after {STEPS * dt:.0f} s off by {np.degrees(np.abs(q - up).max()):.1e} degrees; at most {most:.1f} Nm")
+print(
+    f"after {STEPS * dt:.0f} s off by {np.degrees(np.abs(q - up).max()):.1e} degrees; at most {most:.1f} Nm"
+)
 assert np.abs(q - up).max() < 1e-3
 
 # %% [markdown]

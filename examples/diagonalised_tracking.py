@@ -20,7 +20,11 @@ amplitude, rate = np.array([0.6, 0.4, 0.5, 0.8, 0.7, 1.0]), 2.0
 
 def swing(t):
     """q, v, a of the motion wanted."""
-    return amplitude * np.sin(rate * t), rate * amplitude * np.cos(rate * t), -(rate**2) * amplitude * np.sin(rate * t)
+    return (
+        amplitude * np.sin(rate * t),
+        rate * amplitude * np.cos(rate * t),
+        -(rate**2) * amplitude * np.sin(rate * t),
+    )
 
 
 def errors(t, q, nu):
@@ -51,7 +55,9 @@ assert off < 1e-6
 
 # %%
 e = np.stack([swing(t)[0] for t in motion.t]) - motion.q
-print("position errors at the start", np.abs(e[0]).round(3), "and at the end", np.abs(e[-1]).round(5))
+print(
+    "position errors at the start", np.abs(e[0]).round(3), "and at the end", np.abs(e[-1]).round(5)
+)
 energy = 0.5 * (s**2).sum(axis=1)  # of the velocity error: s* s / 2 = (v - v_r)* M (v - v_r) / 2
 assert (np.diff(energy) < 0.0).all(), "the error's kinetic energy only falls"
 assert np.abs(e[-1]).max() < 0.6 * np.abs(e[0]).max()
@@ -60,4 +66,6 @@ assert np.abs(e[-1]).max() < 0.6 * np.abs(e[0]).max()
 # The same law in (q, v) coordinates would be tau = M (..) + C v + g with full matrices; here no coupling is ever formed.
 
 # %%
-print(f"one step of the motion in nu: {arm.flops('motion')} operations; the law: {arm.flops('inverse_dynamics')} more")
+print(
+    f"one step of the motion in nu: {arm.flops('motion')} operations; the law: {arm.flops('inverse_dynamics')} more"
+)

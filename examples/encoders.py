@@ -36,11 +36,20 @@ read[rng.random(read.shape) < 0.2] = np.nan
 
 # %%
 F = np.array([[1, dt, dt**2 / 2], [0, 1, dt], [0, 0, 1]])
-white = np.array([[dt**5 / 20, dt**4 / 8, dt**3 / 6], [dt**4 / 8, dt**3 / 3, dt**2 / 2], [dt**3 / 6, dt**2 / 2, dt]])
+white = np.array(
+    [
+        [dt**5 / 20, dt**4 / 8, dt**3 / 6],
+        [dt**4 / 8, dt**3 / 3, dt**2 / 2],
+        [dt**3 / 6, dt**2 / 2, dt],
+    ]
+)
 start = np.diag([10.0, 100.0, 1000.0])
 look, noise = np.array([[1.0, 0.0, 0.0]]), [step**2 / 12]
 model = estimation.sequence(
-    [F] * (STEPS - 1), [start] + [300.0**2 * 0.01 * white] * (STEPS - 1), [look] * STEPS, [noise] * STEPS
+    [F] * (STEPS - 1),
+    [start] + [300.0**2 * 0.01 * white] * (STEPS - 1),
+    [look] * STEPS,
+    [noise] * STEPS,
 )
 data = [read[t, :, None] for t in reversed(range(STEPS))]
 smoother = estimation.Smoother(model.seen([~np.isnan(y) for y in data]))
@@ -73,5 +82,7 @@ print(f"speeds farther off than three standard deviations: {100 * outside:.1f} %
 assert outside < 0.05
 smooth, rough = (robot.inverse_dynamics(*x) - torques for x in (np.moveaxis(found, 2, 0), plain))
 error, other = (np.sqrt(np.mean(x[inner] ** 2)) for x in (smooth, rough))
-print(f"torques: {error:.2f} N m off by the smoother, {other:.0f} N m by differences, of {np.abs(torques).max():.0f} N m")
+print(
+    f"torques: {error:.2f} N m off by the smoother, {other:.0f} N m by differences, of {np.abs(torques).max():.0f} N m"
+)
 assert error < other / 20

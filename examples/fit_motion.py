@@ -46,5 +46,7 @@ guess = light.parameters()
 found = least_squares(misfit, guess, slope, x_scale=guess)
 print("masses", found.x.round(4), "truly", true.round(4), "after", found.nfev, "motions")
 assert np.abs(found.x / true - 1.0).max() < 0.01 and np.std(found.fun) < 6e-4
-numeric = np.stack([(misfit(guess + h) - misfit(guess - h)) / 2e-6 for h in 1e-6 * np.eye(2)], axis=-1)
+numeric = np.stack(
+    [(misfit(guess + h) - misfit(guess - h)) / 2e-6 for h in 1e-6 * np.eye(2)], axis=-1
+)
 assert np.allclose(slope(guess), numeric, rtol=1e-5, atol=1e-6)

@@ -9,7 +9,12 @@ import numpy as np
 import psiphi as pp
 
 DURATION = 3.0  # tests: 0.3
-GROUND, CRANK, COUPLER, ROCKER = 1.0, 0.3, 0.9, 0.7  # Grashof: 1.0 + 0.3 < 0.9 + 0.7, the crank turns all the way round
+GROUND, CRANK, COUPLER, ROCKER = (
+    1.0,
+    0.3,
+    0.9,
+    0.7,
+)  # Grashof: 1.0 + 0.3 < 0.9 + 0.7, the crank turns all the way round
 
 b = pp.Builder("fourbar")
 
@@ -25,7 +30,9 @@ def rod(name, parent, joint, at, length, mass):
 rod("crank", "world", "a", (0, 0, 0), CRANK, 1.0)
 rod("coupler", "crank", "b", (CRANK, 0, 0), COUPLER, 2.0)
 rod("rocker", "world", "d", (GROUND, 0, 0), ROCKER, 1.5)
-linkage = pp.connect(b.build(), [pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 1, 0))], passive=("b", "d"))
+linkage = pp.connect(
+    b.build(), [pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 1, 0))], passive=("b", "d")
+)
 print(linkage)
 
 # %% [markdown]
@@ -34,7 +41,9 @@ print(linkage)
 # %%
 q0 = linkage.assemble([0.8, 0.2, 1.8], hold=("a",))
 details = linkage.forward_dynamics_details(q0, np.zeros(3), np.zeros(3))
-print("assembled at", q0.round(4), "rank of the constraints", int(details["rank"]), "of", linkage.nc)
+print(
+    "assembled at", q0.round(4), "rank of the constraints", int(details["rank"]), "of", linkage.nc
+)
 assert details["rank"] == 2
 motion = pp.simulate(linkage, q0, duration=DURATION)
 print(motion.summary())
@@ -47,7 +56,9 @@ crank, rocker = motion.q[:, 0], motion.q[:, 2]
 K1, K2 = GROUND / CRANK, GROUND / ROCKER
 K3 = (CRANK**2 - COUPLER**2 + ROCKER**2 + GROUND**2) / (2 * CRANK * ROCKER)
 freudenstein = K1 * np.cos(rocker) - K2 * np.cos(crank) + K3 - np.cos(crank - rocker)
-print(f"Freudenstein's equation holds to {np.abs(freudenstein).max():.1e}; energy drifts by {float(motion.drift):.1e}")
+print(
+    f"Freudenstein's equation holds to {np.abs(freudenstein).max():.1e}; energy drifts by {float(motion.drift):.1e}"
+)
 assert np.abs(freudenstein).max() < 1e-9 and motion.drift < 1e-6
 
 # %% [markdown]
@@ -58,6 +69,10 @@ J = linkage.constraint_jacobian(q0)
 _, sizes, rows = np.linalg.svd(J)
 free = rows[-1] / rows[-1][0]  # the motion the constraints leave, with the crank at 1 rad/s
 inertia = free @ linkage.robot.mass_matrix(q0) @ free
-a = linkage.forward_dynamics(q0, np.zeros(3), [1.0, 0, 0]) - linkage.forward_dynamics(q0, np.zeros(3), np.zeros(3))
-print(f"inertia at the crank {inertia:.4f}, and one newton metre accelerates it by {a[0]:.4f} = 1 / {1 / a[0]:.4f}")
+a = linkage.forward_dynamics(q0, np.zeros(3), [1.0, 0, 0]) - linkage.forward_dynamics(
+    q0, np.zeros(3), np.zeros(3)
+)
+print(
+    f"inertia at the crank {inertia:.4f}, and one newton metre accelerates it by {a[0]:.4f} = 1 / {1 / a[0]:.4f}"
+)
 assert np.isclose(inertia * a[0], 1.0, rtol=1e-8)

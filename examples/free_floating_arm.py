@@ -18,7 +18,9 @@ print(f"{robot.name}: {len(robot.bodies)} bodies, {robot.mass:.1f} kg, nv = {rob
 def momentum(q, v):
     """h = [angular about the world's origin; linear]: the first six rows of M v, from the bus's frame to the world's."""
     T = robot.frame_pose(q, "bus")
-    h = np.einsum("...ij,...j->...i", robot.mass_matrix(q)[..., :6, :], v)  # about the bus's origin, in its axes
+    h = np.einsum(
+        "...ij,...j->...i", robot.mass_matrix(q)[..., :6, :], v
+    )  # about the bus's origin, in its axes
     turn = np.einsum("...ij,...j->...i", T[..., :3, :3], h[..., :3])
     push = np.einsum("...ij,...j->...i", T[..., :3, :3], h[..., 3:])
     return np.concatenate([turn + np.cross(T[..., :3, 3], push), push], axis=-1)

@@ -36,7 +36,10 @@ print("the target's motion", v0[-6:].round(3), "\nthe bus's motion   ", v0[:6].r
 def momentum(q, v):
     """[angular about the world's origin; linear] of both trees: six rows of M v each, from body to world."""
     M, total = system.robot.mass_matrix(q), 0.0
-    for frame, rows in (("free_flyer/bus", slice(0, 6)), ("target/target", slice(system.nv - 6, system.nv))):
+    for frame, rows in (
+        ("free_flyer/bus", slice(0, 6)),
+        ("target/target", slice(system.nv - 6, system.nv)),
+    ):
         T = system.frame_pose(q, frame)
         h = np.einsum("...ij,...j->...i", M[..., rows, :], v).reshape(*v.shape[:-1], 2, 3)
         turn, push = np.moveaxis(np.einsum("...ij,...kj->...ki", T[..., :3, :3], h), -2, 0)

@@ -33,7 +33,12 @@ def improve(robot, q, v, u, dt, motors, cost, end, damp):
             x = np.concatenate([Q[:, i] - q[i], V[:, i] - v[i]], axis=-1)
             U[:, i, motors] = u[i, motors] + part * k[i] + x @ K[i].T
             Q[:, i + 1], V[:, i + 1] = robot.step(Q[:, i], V[:, i], U[:, i], dt, method="euler")
-        total = np.array([0.5 * cost * dt * (U[j] ** 2).sum() + end(Q[j, -1], V[j, -1])[0] for j in range(len(part))])
+        total = np.array(
+            [
+                0.5 * cost * dt * (U[j] ** 2).sum() + end(Q[j, -1], V[j, -1])[0]
+                for j in range(len(part))
+            ]
+        )
     best = int(np.nanargmin(total))
     return Q[best], V[best], U[best], total[best]
 
@@ -72,7 +77,15 @@ def upright(q, v):
 guess = np.zeros((250, 2))
 guess[:, 1] = 3.0 * np.sin(0.02 * np.arange(250) * 4.0)
 q, v, u, total = ilqr(acrobot, np.zeros(2), guess, 0.02, [1], 0.05, upright, ROUNDS)
-print("at the end", q[-1].round(4), v[-1].round(4), "torque at most", np.abs(u).max().round(1), "cost", total.round(3))
+print(
+    "at the end",
+    q[-1].round(4),
+    v[-1].round(4),
+    "torque at most",
+    np.abs(u).max().round(1),
+    "cost",
+    total.round(3),
+)
 assert np.abs(q[-1] - up).max() < 0.05 and np.abs(v[-1]).max() < 0.1 and not u[:, 0].any()
 
 # %% [markdown]
@@ -87,7 +100,11 @@ def reached(q, v):
     off = arm.frame_pose(q, "tool")[:3, 3] - goal
     J = np.hstack([arm.jacobian(q, "tool")[3:], np.zeros((3, 6))])
     S = np.diag([0.0] * 6 + [10.0] * 6)
-    return 0.5e4 * off @ off + 5.0 * v @ v, 1e4 * J.T @ off + S @ np.concatenate([q, v]), 1e4 * J.T @ J + S
+    return (
+        0.5e4 * off @ off + 5.0 * v @ v,
+        1e4 * J.T @ off + S @ np.concatenate([q, v]),
+        1e4 * J.T @ J + S,
+    )
 
 
 hold = np.tile(arm.gravity(start), (50, 1))

@@ -21,7 +21,9 @@ CUT = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
 def scripts() -> list[Path]:
     """The examples: every script here that starts with a cell."""
-    return sorted(path for path in HERE.glob("*.py") if path.read_text(encoding="utf-8").startswith("# %%"))
+    return sorted(
+        path for path in HERE.glob("*.py") if path.read_text(encoding="utf-8").startswith("# %%")
+    )
 
 
 def notebook(script: Path, outputs: bool = False) -> str:
@@ -66,9 +68,18 @@ def _outputs(tree: ast.Module, here: dict, number: int) -> list[dict]:
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "cell", "eval"), here)
     text = printed.getvalue()
-    out = [{"name": "stdout", "output_type": "stream", "text": _lines(text.split("\n"))}] if text else []
+    out = (
+        [{"name": "stdout", "output_type": "stream", "text": _lines(text.split("\n"))}]
+        if text
+        else []
+    )
     if value is not None:
-        shown = {"data": _shown(value), "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+        shown = {
+            "data": _shown(value),
+            "execution_count": number,
+            "metadata": {},
+            "output_type": "execute_result",
+        }
         out.append(shown)
     return out
 
@@ -86,8 +97,19 @@ def _shown(value) -> dict:
 def _cell(number: int, kind: str, text: str) -> dict:
     if "markdown" in kind:
         lines = [line.removeprefix("#").removeprefix(" ") for line in text.splitlines()]
-        return {"cell_type": "markdown", "id": f"cell{number}", "metadata": {}, "source": _lines(lines)}
-    code = {"cell_type": "code", "execution_count": None, "id": f"cell{number}", "metadata": {}, "outputs": []}
+        return {
+            "cell_type": "markdown",
+            "id": f"cell{number}",
+            "metadata": {},
+            "source": _lines(lines),
+        }
+    code = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": f"cell{number}",
+        "metadata": {},
+        "outputs": [],
+    }
     return {**code, "source": _lines(text.splitlines())}
 
 
@@ -98,5 +120,7 @@ def _lines(lines: list[str]) -> list[str]:
 if __name__ == "__main__":
     for script in scripts():
         if not sys.argv[1:] or script.stem in sys.argv[1:]:
-            script.with_suffix(".ipynb").write_text(notebook(script, outputs=True), encoding="utf-8")
+            script.with_suffix(".ipynb").write_text(
+                notebook(script, outputs=True), encoding="utf-8"
+            )
             print(script.with_suffix(".ipynb").name)

@@ -31,9 +31,13 @@ URDF = """
   </joint>
 </robot>
 """
-robot = pp.load(URDF)  # or pp.load("my_robot.urdf"), pp.load("package://my_description/urdf/arm.urdf")
+robot = pp.load(
+    URDF
+)  # or pp.load("my_robot.urdf"), pp.load("package://my_description/urdf/arm.urdf")
 for joint in robot.joints:
-    print(f"{joint.name}: {joint.kind}, q[{joint.q_slice.start}], carries {robot.bodies[joint.index].name}")
+    print(
+        f"{joint.name}: {joint.kind}, q[{joint.q_slice.start}], carries {robot.bodies[joint.index].name}"
+    )
 
 # %% [markdown]
 # Every function takes one state or any batch of them.

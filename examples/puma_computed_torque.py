@@ -17,7 +17,11 @@ amplitude, rate = np.array([0.6, 0.4, 0.5, 0.8, 0.7, 1.0]), 2.0
 
 def swing(t):
     """q, v, a of the motion wanted."""
-    return amplitude * np.sin(rate * t), rate * amplitude * np.cos(rate * t), -(rate**2) * amplitude * np.sin(rate * t)
+    return (
+        amplitude * np.sin(rate * t),
+        rate * amplitude * np.cos(rate * t),
+        -(rate**2) * amplitude * np.sin(rate * t),
+    )
 
 
 # %%

@@ -19,15 +19,28 @@ robot = pp.load("ur5")
 rng = np.random.default_rng(0)
 q0 = np.array([0.0, -1.2, 1.5, -0.5, 0.3, 0.0])
 hold = robot.gravity(q0)
-tau = hold + rng.standard_normal((COUNT, 6)) * [20.0, 20.0, 10.0, 1.0, 1.0, 1.0]  # one constant torque a rollout
+tau = hold + rng.standard_normal((COUNT, 6)) * [
+    20.0,
+    20.0,
+    10.0,
+    1.0,
+    1.0,
+    1.0,
+]  # one constant torque a rollout
 
 # %%
-pp.simulate(robot, np.tile(q0, (8, 1)), tau=tau[:8], duration=STEPS * DT, dt=DT, every=STEPS)  # compiles
+pp.simulate(
+    robot, np.tile(q0, (8, 1)), tau=tau[:8], duration=STEPS * DT, dt=DT, every=STEPS
+)  # compiles
 begin = time.perf_counter()
-motion = pp.simulate(robot, np.tile(q0, (COUNT, 1)), tau=tau, duration=STEPS * DT, dt=DT, every=STEPS)
+motion = pp.simulate(
+    robot, np.tile(q0, (COUNT, 1)), tau=tau, duration=STEPS * DT, dt=DT, every=STEPS
+)
 seconds = time.perf_counter() - begin
 steps = COUNT * STEPS
-print(f"{COUNT} rollouts of {STEPS} RK4 steps in {seconds:.2f} s: {steps / seconds / 1e6:.1f} million steps a second")
+print(
+    f"{COUNT} rollouts of {STEPS} RK4 steps in {seconds:.2f} s: {steps / seconds / 1e6:.1f} million steps a second"
+)
 
 # %%
 ends = robot.frame_pose(motion.q[:, -1], "tool")[:, :3, 3]
@@ -35,5 +48,7 @@ distance = np.linalg.norm(ends - PLACE, axis=1)
 best = np.argsort(distance)[:5]
 print("nearest five:", distance[best].round(3), "of", distance.mean().round(3), "on average")
 again = pp.simulate(robot, q0, tau=tau[best[0]], duration=STEPS * DT, dt=DT)
-print(f"the best one by itself ends {np.abs(again.q[-1] - motion.q[best[0], -1]).max():.1e} rad from where it did in the crowd")
+print(
+    f"the best one by itself ends {np.abs(again.q[-1] - motion.q[best[0], -1]).max():.1e} rad from where it did in the crowd"
+)
 assert np.abs(again.q[-1] - motion.q[best[0], -1]).max() < 1e-9

@@ -25,7 +25,9 @@ covariance = v.T @ v / COUNT
 wanted = robot.mass_matrix_inverse(q)
 scale = np.sqrt(np.diag(wanted))
 error = np.abs((covariance - wanted) / np.outer(scale, scale)).max()
-print(f"{COUNT} draws: correlations off by {error:.4f}, of the size 1 / sqrt(n) = {1 / np.sqrt(COUNT):.4f}")
+print(
+    f"{COUNT} draws: correlations off by {error:.4f}, of the size 1 / sqrt(n) = {1 / np.sqrt(COUNT):.4f}"
+)
 assert error < 6 / np.sqrt(COUNT)
 
 # %% [markdown]

@@ -22,7 +22,15 @@ b = pp.Builder("stewart")
 for k in range(6):
     b.body(f"cylinder{k}", mass=2.0, com=(0, 0, 0.2), inertia=(0.02, 0, 0, 0.02, 0, 0.001))
     b.body(f"piston{k}", mass=1.0, com=(0, 0, -0.2), inertia=(0.01, 0, 0, 0.01, 0, 0.0005))
-    b.joint(f"gimbal{k}", "universal", "world", f"cylinder{k}", xyz=foot[k], axis=(1, 0, 0), axis2=(0, 1, 0))
+    b.joint(
+        f"gimbal{k}",
+        "universal",
+        "world",
+        f"cylinder{k}",
+        xyz=foot[k],
+        axis=(1, 0, 0),
+        axis2=(0, 1, 0),
+    )
     b.joint(f"leg{k}", "prismatic", f"cylinder{k}", f"piston{k}", axis=(0, 0, 1))
     b.frame(f"top{k}", f"piston{k}")
 b.body("platform", mass=WEIGHT, inertia=(0.8, 0, 0, 0.8, 0, 1.6))
@@ -30,7 +38,9 @@ b.joint("free", "free", "world", "platform")
 for k in range(6):
     b.frame(f"socket{k}", "platform", xyz=head[k])
 idle = [f"gimbal{k}" for k in range(6)] + ["free"]
-stewart = pp.connect(b.build(), [pp.Loop("ball", f"top{k}", f"socket{k}") for k in range(6)], passive=idle)
+stewart = pp.connect(
+    b.build(), [pp.Loop("ball", f"top{k}", f"socket{k}") for k in range(6)], passive=idle
+)
 print(stewart, "motors:", stewart.na)
 
 # %% [markdown]
@@ -41,7 +51,9 @@ guess = stewart.neutral()
 place = stewart.robot.joint("free").q_slice
 guess[place] = [0, 0, HEIGHT, 0, 0, 0, 1]
 for k in range(6):
-    guess[stewart.robot.joint(f"leg{k}").q_slice] = np.linalg.norm(head[k] + [0, 0, HEIGHT] - foot[k])
+    guess[stewart.robot.joint(f"leg{k}").q_slice] = np.linalg.norm(
+        head[k] + [0, 0, HEIGHT] - foot[k]
+    )
 q0 = stewart.assemble(guess, hold=("free",))
 lengths = np.array([q0[stewart.robot.joint(f"leg{k}").q_slice][0] for k in range(6)])
 print("leg lengths", lengths.round(4))
@@ -67,7 +79,11 @@ RATE = 2 * np.pi
 
 
 def heave(t):
-    return 0.03 * (1 - np.cos(RATE * t)), 0.03 * RATE * np.sin(RATE * t), 0.03 * RATE**2 * np.cos(RATE * t)
+    return (
+        0.03 * (1 - np.cos(RATE * t)),
+        0.03 * RATE * np.sin(RATE * t),
+        0.03 * RATE**2 * np.cos(RATE * t),
+    )
 
 
 def drive(t, q, v):
@@ -83,5 +99,7 @@ def drive(t, q, v):
 motion = pp.simulate(stewart, q0, tau=drive, duration=DURATION, dt=DT, hold=True)
 error = np.abs(motion.q[:, place][:, 2] - HEIGHT - np.array([heave(t)[0] for t in motion.t])).max()
 print(motion.summary())
-print(f"platform within {error * 1e3:.3f} mm of its path, loops closed to {motion.residual.max():.1e}")
+print(
+    f"platform within {error * 1e3:.3f} mm of its path, loops closed to {motion.residual.max():.1e}"
+)
 assert error < 2e-4 and motion.residual.max() < 1e-9

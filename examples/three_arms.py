@@ -41,16 +41,25 @@ assert cell.nc == 6 + 5 + 3 and np.abs(cell.constraint_residual(q0)).max() < 1e-
 # %%
 still = np.zeros(cell.nv)
 hold, forces = cell.inverse_dynamics(q0, still, still, forces=True)
-print("vertical forces of the contacts on the ball:", forces[:, 5].round(3), "N; together", forces[:, 5].sum().round(6))
+print(
+    "vertical forces of the contacts on the ball:",
+    forces[:, 5].round(3),
+    "N; together",
+    forces[:, 5].sum().round(6),
+)
 assert np.isclose(forces[:, 5].sum(), 5.0 * 9.81)
 assert np.abs(cell.forward_dynamics(q0, still, hold)).max() < 1e-9
 
 # %%
-a, forces = cell.forward_dynamics(q0, still, hold, forces=True, f_ext={"ball/ball": [0, 0, 0, 30.0, 0, 0]})
+a, forces = cell.forward_dynamics(
+    q0, still, hold, forces=True, f_ext={"ball/ball": [0, 0, 0, 30.0, 0, 0]}
+)
 print("the ball's acceleration under a push of 30 N:", a[-6:].round(3))
 print("moments the point contact carries:", np.abs(forces[2, :3]).max())
 assert np.abs(forces[2, :3]).max() < 1e-9
-dense = cell.forward_dynamics(q0, still, hold, method="KKT", f_ext={"ball/ball": [0, 0, 0, 30.0, 0, 0]})
+dense = cell.forward_dynamics(
+    q0, still, hold, method="KKT", f_ext={"ball/ball": [0, 0, 0, 30.0, 0, 0]}
+)
 print("off the dense solution of the whole system by", np.abs(a - dense).max())
 assert np.allclose(a, dense, rtol=1e-7, atol=1e-7)
 

@@ -15,7 +15,9 @@ torch.manual_seed(0)
 torch.set_num_threads(1)  # the network is small
 robot = pp.load("pelican")
 goal = torch.tensor([1.0, -0.5], dtype=torch.float64)
-policy = torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2)).double()
+policy = torch.nn.Sequential(
+    torch.nn.Linear(6, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2)
+).double()
 scale = torch.tensor([60.0, 15.0], dtype=torch.float64)
 
 # %% [markdown]
@@ -28,7 +30,16 @@ def closed_loop(q, v, times):
     states = []
     for _ in range(times):
         seen = torch.cat([torch.sin(q), torch.cos(q), 0.2 * v], dim=-1)
-        Q, V = pp.rollout(robot, q, v, scale * torch.tanh(policy(seen)), dt=1e-3, steps=20, every=20, method="euler")
+        Q, V = pp.rollout(
+            robot,
+            q,
+            v,
+            scale * torch.tanh(policy(seen)),
+            dt=1e-3,
+            steps=20,
+            every=20,
+            method="euler",
+        )
         q, v = Q[:, -1], V[:, -1]
         states.append(torch.cat([q, v], dim=-1))
     return torch.stack(states)

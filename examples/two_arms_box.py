@@ -26,7 +26,10 @@ shift = np.eye(4)
 shift[:3, 3] = middle
 second_base = shift @ turn @ np.linalg.inv(shift)
 box = pp.Body.box(mass=3.0, size=(0.4, 0.25, 0.2))
-grips = [np.linalg.inv(shift) @ hand, np.linalg.inv(shift) @ second_base @ hand]  # the hands, seen from the box
+grips = [
+    np.linalg.inv(shift) @ hand,
+    np.linalg.inv(shift) @ second_base @ hand,
+]  # the hands, seen from the box
 cell = pp.grasp([(arm, None, "tool"), (arm, second_base, "tool")], box, at=grips)
 q0 = np.concatenate([q_arm, q_arm, middle, [0, 0, 0, 1]])
 print(cell, "open by", np.abs(cell.constraint_residual(q0)).max())
@@ -51,7 +54,10 @@ print("operations of one forward dynamics:", cell.flops())
 
 # %%
 SQUEEZE = np.zeros((2, 6))
-SQUEEZE[:, 3:] = [[20.0, 0, 0], [-20.0, 0, 0]]  # the first hand pushes along +x, the second against it
+SQUEEZE[:, 3:] = [
+    [20.0, 0, 0],
+    [-20.0, 0, 0],
+]  # the first hand pushes along +x, the second against it
 box_v, box_q = slice(cell.nv - 6, cell.nv), slice(cell.nq - 7, cell.nq)
 
 
@@ -68,7 +74,9 @@ def carry(t, q, v):
     wish = np.zeros(cell.nv)
     wish[box_v] = np.array([0, 0, 0, 0, 0, push]) + 100.0 * cell.difference(q, target)[box_v]
     wish[box_v] += 20.0 * (np.array([0, 0, 0, 0, 0, rate]) - v[box_v])
-    return cell.inverse_dynamics(q, v, cell.complete(q, v, wish, exactly="box/free"), internal=SQUEEZE)
+    return cell.inverse_dynamics(
+        q, v, cell.complete(q, v, wish, exactly="box/free"), internal=SQUEEZE
+    )
 
 
 motion = pp.simulate(cell, q0, tau=carry, duration=DURATION, dt=DT, hold=True)
@@ -76,7 +84,9 @@ print(motion.summary())
 height = motion.q[:, box_q][:, 2] - middle[2]
 wanted = np.array([path(t)[0] for t in motion.t])
 off = np.abs(height - wanted).max()
-print(f"the box is where it should be to {off * 1e3:.2f} mm, the grips are closed to {motion.residual.max():.0e}")
+print(
+    f"the box is where it should be to {off * 1e3:.2f} mm, the grips are closed to {motion.residual.max():.0e}"
+)
 assert off < 1e-3 and motion.residual.max() < 1e-9
 squeeze = motion.forces[1:, 0, 3] - motion.forces[1:, 1, 3]
 print("squeeze along x:", (squeeze / 2).min().round(2), "to", (squeeze / 2).max().round(2), "N")

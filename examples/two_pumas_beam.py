@@ -20,7 +20,11 @@ middle = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
 place = np.eye(4)
 place[:3, 3] = middle
 beam = pp.Body.box(mass=4.0, size=(0.05, 1.0, 0.05), name="beam")
-cell = pp.grasp([(puma, None, "tool"), (puma, beside, "tool")], beam, at=[np.linalg.inv(place) @ hand for hand in hands])
+cell = pp.grasp(
+    [(puma, None, "tool"), (puma, beside, "tool")],
+    beam,
+    at=[np.linalg.inv(place) @ hand for hand in hands],
+)
 q0 = np.concatenate([posture, posture, middle, [0, 0, 0, 1]])
 assert np.abs(cell.constraint_residual(q0)).max() < 1e-12
 print(cell)
@@ -30,7 +34,13 @@ print(cell)
 
 # %%
 inertia = cell.effective_inertia(q0, axes="world")
-print("mass felt along x, y, z:", inertia.diagonal()[3:].round(2), "kg; the beam alone:", beam.mass, "kg")
+print(
+    "mass felt along x, y, z:",
+    inertia.diagonal()[3:].round(2),
+    "kg; the beam alone:",
+    beam.mass,
+    "kg",
+)
 assert (inertia.diagonal()[3:] > beam.mass).all()
 
 # %% [markdown]
@@ -54,13 +64,17 @@ def carry(t, q, v):
     a = np.zeros(cell.nv)
     a[own] = 100.0 * cell.difference(q, target)[own] - 20.0 * v[own]
     a[cell.nv - 3 :] += push + 20.0 * rate
-    return cell.inverse_dynamics(q, v, cell.complete(q, v, a, exactly="beam/free"), share=[2.0, 1.0])
+    return cell.inverse_dynamics(
+        q, v, cell.complete(q, v, a, exactly="beam/free"), share=[2.0, 1.0]
+    )
 
 
 motion = pp.simulate(cell, q0, tau=carry, duration=DURATION, dt=DT, hold=True)
 print(motion.summary())
 off = np.abs(motion.q[:, 12:15] - [path(t)[0] for t in motion.t]).max()
 lift = motion.forces[1:, :, 5]
-print(f"the beam is where it should be to {off * 1e3:.2f} mm; the arms lift with {lift.mean(axis=0).round(1)} N")
+print(
+    f"the beam is where it should be to {off * 1e3:.2f} mm; the arms lift with {lift.mean(axis=0).round(1)} N"
+)
 assert off < 1e-3 and np.abs(motion.residual).max() < 1e-9
 assert (lift[:, 0] > lift[:, 1]).all()

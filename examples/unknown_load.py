@@ -24,7 +24,9 @@ steady = pp.simulate(light.at(loads), home, tau=control, duration=2.0, dt=2e-3, 
 hands = light.frame_pose(steady.final.q, last, parameters=loads)[:, :3, 3]
 sag = 1e3 * np.linalg.norm(hands - robot.frame_pose(home, last)[:3, 3], axis=-1)
 half = LOADS // 2
-print(f"with {mass[-1]:g} kg the hand sags by {sag[-1]:.1f} mm, with {mass[half]:.2g} kg by {sag[half]:.1f} mm")
+print(
+    f"with {mass[-1]:g} kg the hand sags by {sag[-1]:.1f} mm, with {mass[half]:.2g} kg by {sag[half]:.1f} mm"
+)
 
 # %%
 loaded, rng = light.at(loads[2 * LOADS // 3]), np.random.default_rng(0)
@@ -35,6 +37,8 @@ found = pp.identify(robot, q, v, a, tau)
 print(found.report().split("\n\n")[0])
 
 # %%
-before, after = (np.sqrt(((x.inverse_dynamics(q, v, a) - tau) ** 2).mean()) for x in (robot, found.robot))
+before, after = (
+    np.sqrt(((x.inverse_dynamics(q, v, a) - tau) ** 2).mean()) for x in (robot, found.robot)
+)
 print(f"torques off by {before:.3g} N m before, by {after:.3g} N m after; the noise is 0.05")
 assert after < 0.06 < before

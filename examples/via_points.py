@@ -75,7 +75,10 @@ for _ in range(24):
     drive = np.concatenate([np.zeros((1, 2 * n, 2 * n)), B @ B.swapaxes(-1, -2)])
     rest = step(x[:-1], tau) - (A @ x[:-1, :, None] + B @ tau[..., None])[..., 0]
     known = np.concatenate([x[:1], rest])
-    goal = [np.concatenate([via[t], np.zeros(n)])[: len(H)] if len(H) else [] for t, H in enumerate(look)]
+    goal = [
+        np.concatenate([via[t], np.zeros(n)])[: len(H)] if len(H) else []
+        for t, H in enumerate(look)
+    ]
     found = estimation.Smoother(estimation.sequence(A, drive, look))(goal[::-1], known[::-1])
     tau = np.array([b.T @ costate for b, costate in zip(B, found.costates[-2::-1], strict=True)])
     x = np.array(found.smoothed[::-1])
@@ -95,7 +98,9 @@ for t, push in enumerate(tau):
     change[:, t] += B
     asked += list((look[t + 1] @ change.reshape(2 * n, -1)).reshape(-1, STEPS * n))
 missed = max(np.abs(states[t][:n] - q).max() for t, q in via.items())
-print(f"via points missed by {missed:.1e} rad, speed at the end {np.abs(states[-1][n:]).max():.1e} rad/s")
+print(
+    f"via points missed by {missed:.1e} rad, speed at the end {np.abs(states[-1][n:]).max():.1e} rad/s"
+)
 weights = np.linalg.lstsq(np.array(asked).T, tau.reshape(-1), rcond=None)[0]
 left = np.abs(weights @ np.array(asked) - tau.reshape(-1)).max() / np.abs(tau).max()
 print(f"torques that the via points do not ask for: {left:.1e} of the largest")

@@ -29,8 +29,15 @@ def environment(**changes: str) -> dict[str, str]:
 
 def python(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Python with these words, and these changes of the environment, in a process of its own."""
-    options = {"capture_output": True, "text": True, "errors": "surrogateescape", "stdin": subprocess.DEVNULL}
-    return subprocess.run([sys.executable, *words], env=environment(**changes), timeout=LIMIT, **options)
+    options = {
+        "capture_output": True,
+        "text": True,
+        "errors": "surrogateescape",
+        "stdin": subprocess.DEVNULL,
+    }
+    return subprocess.run(
+        [sys.executable, *words], env=environment(**changes), timeout=LIMIT, **options
+    )
 
 
 @contextmanager
@@ -41,10 +48,14 @@ def child(*words: str, **changes: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def started(words: Iterable[str], env: dict[str, str], output: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
+def started(
+    words: Iterable[str], env: dict[str, str], output: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[str]]:
     """Any program, likewise."""
     options = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
-    with subprocess.Popen(list(words), env=env, text=True, errors="surrogateescape", **options) as process:
+    with subprocess.Popen(
+        list(words), env=env, text=True, errors="surrogateescape", **options
+    ) as process:
         clock = threading.Timer(LIMIT, process.kill)
         clock.start()
         try:

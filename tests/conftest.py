@@ -28,7 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and share kernels. What one
     pass of the compiler hands to the next is checked."""
     passes.CHECKED = True
-    if os.environ.get("PSIPHI_TESTS_AVX2"):  # a machine without AVX-512, whatever this one is: four doubles a register
+    if os.environ.get(
+        "PSIPHI_TESTS_AVX2"
+    ):  # a machine without AVX-512, whatever this one is: four doubles a register
         avx2_host()
     if not _is_worker(config):
         os.environ["PSIPHI_CACHE"] = tempfile.mkdtemp(prefix="psiphi-tests-")
@@ -38,7 +40,9 @@ def avx2_host() -> None:
     """Pretend that the processor is one of 2013 with AVX2 and FMA."""
     real = jit.host()
     late = ("+avx512", "+avx10", "+evex512", "+amx")
-    features = ",".join(f"-{word[1:]}" if word.startswith(late) else word for word in real.features.split(","))
+    features = ",".join(
+        f"-{word[1:]}" if word.startswith(late) else word for word in real.features.split(",")
+    )
     old = real._replace(cpu="haswell", features=features)
     jit.host = lambda: old
 

@@ -66,7 +66,11 @@ def smooth_tree(nodes: list[Node]) -> list[Filtered]:
         own.smoothed, own.smoothed_cov = own.posterior, own.posterior_cov
         if node.parent >= 0:
             above = found[node.parent]
-            C = own.posterior_cov @ node.phi.T @ np.linalg.pinv(above.prior_cov, rcond=1e-13, hermitian=True)
+            C = (
+                own.posterior_cov
+                @ node.phi.T
+                @ np.linalg.pinv(above.prior_cov, rcond=1e-13, hermitian=True)
+            )
             own.smoothed = own.posterior + C @ (above.smoothed - above.prior)
             own.smoothed_cov = own.posterior_cov + C @ (above.smoothed_cov - above.prior_cov) @ C.T
     return found
@@ -81,7 +85,18 @@ def of_robot(robot, q, v, tau) -> list[Node]:
     for k, joint in enumerate(robot.joints):
         own, p = slice(6 * k, 6 * k + 6), joint.parent
         phi = E[6 * p : 6 * p + 6, own] if p >= 0 else np.zeros((0, 6))
-        nodes.append(Node(p, phi, M[own, own], H[joint.v_slice, own], joint.armature, xi[k], eta[k], tau[joint.v_slice]))
+        nodes.append(
+            Node(
+                p,
+                phi,
+                M[own, own],
+                H[joint.v_slice, own],
+                joint.armature,
+                xi[k],
+                eta[k],
+                tau[joint.v_slice],
+            )
+        )
     return nodes
 
 
@@ -92,14 +107,21 @@ def spd(rng, n):
 
 def random_model(rng, count, noisy=True):
     """Stages without outputs are among them."""
-    sizes, widths = rng.integers(1, 9, count), rng.integers(0, 3, count)  # more than six, too, as a body has
+    sizes, widths = (
+        rng.integers(1, 9, count),
+        rng.integers(0, 3, count),
+    )  # more than six, too, as a body has
     widths = np.minimum(widths, sizes)
-    parents = [-1] + [int(rng.integers(-1 if rng.random() < 0.2 else 0, k)) for k in range(1, count)]
+    parents = [-1] + [
+        int(rng.integers(-1 if rng.random() < 0.2 else 0, k)) for k in range(1, count)
+    ]
     stages = []
     for k, p in enumerate(parents):
         step = rng.normal(size=(sizes[p] if p >= 0 else 0, sizes[k]))
         noise = rng.uniform(0.1, 1.0, widths[k]) if noisy else None
-        stages.append(Stage(p, step, spd(rng, sizes[k]), rng.normal(size=(widths[k], sizes[k])), noise))
+        stages.append(
+            Stage(p, step, spd(rng, sizes[k]), rng.normal(size=(widths[k], sizes[k])), noise)
+        )
     return LinearTree(stages)
 
 

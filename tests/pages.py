@@ -35,4 +35,8 @@ def run_examples(page: Path) -> int:
 
 def broken_links(page: Path) -> list[str]:
     """Relative links that lead nowhere."""
-    return [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    return [
+        link
+        for link in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / link).exists()
+    ]

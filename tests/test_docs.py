@@ -36,22 +36,39 @@ def words_of(name: str) -> str:
 def test_the_rows_of_the_benchmark_that_pages_name_exist():
     from psiphi_bench.run import NAMES
 
-    named = {name for page in PAGES for name in re.findall(r"bench --only ([\w-]+)", page.read_text(encoding="utf-8"))}
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"bench --only ([\w-]+)", page.read_text(encoding="utf-8"))
+    }
     assert named and named <= set(NAMES)
 
 
 def test_the_sections_that_code_cites_exist():
     cited = re.compile(r"docs/mathematics\.md\s+sections? (\d+)(?: to (\d+))?")
-    texts = (file.read_text(encoding="utf-8") for room in ("src", "tests") for file in (ROOT / room).rglob("*.py"))
-    numbers = {int(number) for text in texts for pair in cited.findall(text) for number in pair if number}
-    sections = {int(number) for number in re.findall(r"^## (\d+)\. ", words_of("mathematics.md"), re.MULTILINE)}
+    texts = (
+        file.read_text(encoding="utf-8")
+        for room in ("src", "tests")
+        for file in (ROOT / room).rglob("*.py")
+    )
+    numbers = {
+        int(number) for text in texts for pair in cited.findall(text) for number in pair if number
+    }
+    sections = {
+        int(number)
+        for number in re.findall(r"^## (\d+)\. ", words_of("mathematics.md"), re.MULTILINE)
+    }
     assert len(numbers) > 5 and numbers <= sections and sections == set(range(1, len(sections) + 1))
 
 
 def test_every_joint_kind_has_its_row():
     text = words_of("conventions.md")
     for kind, row in JOINTS.items():
-        line = next(line for line in text.splitlines() if line.startswith("| ") and kind in line.split("|")[1])
+        line = next(
+            line
+            for line in text.splitlines()
+            if line.startswith("| ") and kind in line.split("|")[1]
+        )
         assert f"| {row.nq} | {row.nv} |" in line, kind
 
 
@@ -60,7 +77,9 @@ def test_every_equation_is_a_function():
         if line.startswith("| `") and "(q" in line:
             for word in line.split("|")[1].split("`")[1::2]:
                 name = word.removeprefix("robot.").partition("(")[0]
-                assert hasattr(pp.Robot, name) and (name in CATALOGUE or line.startswith("| `robot.")), word
+                assert hasattr(pp.Robot, name) and (
+                    name in CATALOGUE or line.startswith("| `robot.")
+                ), word
 
 
 def test_every_error_and_repair_is_explained():

@@ -17,7 +17,9 @@ import pytest
 from tests.children import SRC, python
 from tests.pages import ROOT
 
-FENCE = re.compile(r"^```(?:py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)  # a row alone, `py`, is no program
+FENCE = re.compile(
+    r"^```(?:py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)  # a row alone, `py`, is no program
 PLACE = re.compile(r"# (src/psiphi/[\w/]+\.py)(?:: in (\w+))?\n")
 PAGE = ROOT / "docs" / "extending.md"
 
@@ -64,11 +66,15 @@ def extend(copy: Path, file: str, table: str, text: str) -> None:
 
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.title)
 def test_recipe(recipe, tmp_path):
-    shutil.copytree(SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for place in recipe.added:
         extend(tmp_path, *place)
     path = os.pathsep.join([str(tmp_path), str(ROOT / "tests")])
-    done = python("-c", recipe.then + '\nprint("done")', PYTHONPATH=path, PSIPHI_CACHE=str(tmp_path / "cache"))
+    done = python(
+        "-c", recipe.then + '\nprint("done")', PYTHONPATH=path, PSIPHI_CACHE=str(tmp_path / "cache")
+    )
     assert done.returncode == 0 and done.stdout.split()[-1] == "done", done.stderr
 
 
@@ -87,4 +93,6 @@ def test_a_recipe_is_one_row():
     """One place in one file; a target, which is a language, is a file and its row; a controller is the user's own."""
     for recipe in recipes():
         rows = [table for _, table, _ in recipe.added if table]
-        assert len(rows) <= 1 and len(recipe.added) - len(rows) <= (recipe.title == "A target"), recipe.title
+        assert len(rows) <= 1 and len(recipe.added) - len(rows) <= (recipe.title == "A target"), (
+            recipe.title
+        )

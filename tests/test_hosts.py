@@ -58,7 +58,9 @@ def test_the_whole_road_without_what_that_system_lacks(system, tmp_path):
     for done in (first, second):
         assert done.returncode == 0 and "Warning" not in done.stderr, done.stderr
     assert first.stdout == second.stdout and int(first.stdout.split()[0]) > 0
-    assert {"motion.npz", "motion.csv", "motion.csv.json", "motion.html"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"motion.npz", "motion.csv", "motion.csv.json", "motion.html"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
 
 
 @pytest.mark.parametrize("system", LACKS)
@@ -77,7 +79,9 @@ def test_where_the_cache_is_on_windows(monkeypatch):
     """os.path of Windows: a profile in USERPROFILE is a home, and its drive makes the path absolute."""
     monkeypatch.setenv("USERPROFILE", r"C:\Users\ada")
     home = ntpath.expanduser("~/.cache")
-    assert ntpath.normpath(ntpath.join(home, "psiphi")) == r"C:\Users\ada\.cache\psiphi" and ntpath.isabs(home)
+    assert ntpath.normpath(
+        ntpath.join(home, "psiphi")
+    ) == r"C:\Users\ada\.cache\psiphi" and ntpath.isabs(home)
 
 
 def test_without_users_nobody_owns_a_file(monkeypatch, tmp_path):
@@ -126,17 +130,23 @@ print(host.host_lanes("double"), host.host_lanes("float"), "<4 x double>" in tex
 """
 
 
-@pytest.mark.skipif("+avx2" not in jit.host().features.split(","), reason="this processor has no AVX2")
+@pytest.mark.skipif(
+    "+avx2" not in jit.host().features.split(","), reason="this processor has no AVX2"
+)
 def test_four_doubles_a_register(tmp_path):
     """Code for AVX2 alone runs, and agrees with what this processor does best. `PSIPHI_TESTS_AVX2=1 make test`: all tests."""
     files = [tmp_path / "own.npz", tmp_path / "avx2.npz"]
     for forced, path in enumerate(files):
-        done = python("-c", AVX2.format(tests=str(TESTS), forced=forced, path=str(path)), PSIPHI_CACHE="off")
+        done = python(
+            "-c", AVX2.format(tests=str(TESTS), forced=forced, path=str(path)), PSIPHI_CACHE="off"
+        )
         assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["4", "8", "True", "False"]
     with np.load(files[0]) as own, np.load(files[1]) as other:
         for name in own.files:
-            np.testing.assert_allclose(other[name], own[name], rtol=1e-4 if own[name].dtype == "f" else 1e-12, atol=1e-9)
+            np.testing.assert_allclose(
+                other[name], own[name], rtol=1e-4 if own[name].dtype == "f" else 1e-12, atol=1e-9
+            )
 
 
 # -- ctypes -------------------------------------------------------------------------------------------------------------------
@@ -174,7 +184,9 @@ HOME = r"C:\ws\arm\urdf"
 @pytest.fixture
 def windows(monkeypatch):
     """os.path of Windows in the two files that look for meshes, with links that lead nowhere else."""
-    path = SimpleNamespace(**{name: getattr(ntpath, name) for name in dir(ntpath) if not name.startswith("__")})
+    path = SimpleNamespace(
+        **{name: getattr(ntpath, name) for name in dir(ntpath) if not name.startswith("__")}
+    )
     path.realpath, path.abspath = ntpath.normpath, ntpath.normpath
     path.isfile = lambda name: ntpath.normpath(name) == r"C:\ws\arm\package.xml"
     path.isdir = path.exists = lambda name: True
@@ -182,7 +194,7 @@ def windows(monkeypatch):
     system.fsdecode, system.fsencode = os.fsdecode, os.fsencode
     for module in (mesh_paths, ros_packages):
         monkeypatch.setattr(module, "os", system)
-    return mesh_paths.Roots(HOME + r"\arm.urdf")
+    return mesh_paths.AllowedFolders(HOME + r"\arm.urdf")
 
 
 @pytest.mark.parametrize(
@@ -215,21 +227,23 @@ def test_a_mesh_on_windows(windows, name, meant):
     ],
 )
 def test_a_mesh_elsewhere_on_windows_is_refused(windows, name, why):
-    with pytest.raises(mesh_paths.Outside, match=re.escape(why)):
+    with pytest.raises(mesh_paths.PathOutsideError, match=re.escape(why)):
         windows.resolve(name)
 
 
 def test_a_package_on_another_drive(windows):
     """relpath and commonpath refuse two drives with a ValueError: here it means outside, not a crash."""
-    roots = mesh_paths.Roots(HOME + r"\arm.urdf", packages={"other": r"D:\other"})
+    roots = mesh_paths.AllowedFolders(HOME + r"\arm.urdf", packages={"other": r"D:\other"})
     assert roots.resolve("package://other/hand.stl") == r"D:\other\hand.stl"
-    with pytest.raises(mesh_paths.Outside, match="an absolute path"):
+    with pytest.raises(mesh_paths.PathOutsideError, match="an absolute path"):
         roots.resolve("/hand.stl")
 
 
 def test_a_link_to_another_drive(windows):
-    mesh_paths.os.path.realpath = lambda name: r"E:\elsewhere" if name.endswith("hand.stl") else ntpath.normpath(name)
-    with pytest.raises(mesh_paths.Outside, match="a link on its way leaves the package"):
+    mesh_paths.os.path.realpath = lambda name: (
+        r"E:\elsewhere" if name.endswith("hand.stl") else ntpath.normpath(name)
+    )
+    with pytest.raises(mesh_paths.PathOutsideError, match="a link on its way leaves the package"):
         windows.resolve("hand.stl")
 
 

@@ -23,9 +23,16 @@ def test_a_control_engineer_with_talos(tmp_path):
     more = abs(robot.gravity(q)[arm]) - abs(talos.gravity(q)[arm])
     assert more.max() > 5.0  # newton metres that the load adds
     tired = [robot.velocity_names[i] for i in arm if abs(robot.gravity(q)[i]) > robot.effort[i]]
-    assert tired == ["arm_left_4_joint", "arm_left_7_joint"]  # three kilograms are too many for this posture
-    with pytest.warns(pp.MotionWarning, match=r"diverged.*_7_joint.*What helps.*pp\.ComputedTorque"):  # a wrist is no hip
-        pp.simulate(robot, q + 0.05, tau=pp.PD(robot, q, kp=800.0, kd=60.0, gravity=True), duration=0.01)
+    assert tired == [
+        "arm_left_4_joint",
+        "arm_left_7_joint",
+    ]  # three kilograms are too many for this posture
+    with pytest.warns(
+        pp.MotionWarning, match=r"diverged.*_7_joint.*What helps.*pp\.ComputedTorque"
+    ):  # a wrist is no hip
+        pp.simulate(
+            robot, q + 0.05, tau=pp.PD(robot, q, kp=800.0, kd=60.0, gravity=True), duration=0.01
+        )
     hold = pp.ComputedTorque(robot, q, kp=400.0, kd=40.0)
     motion = pp.simulate(robot, q + 0.05, tau=hold, duration=0.3, limits="record")
     assert abs(motion.final.q - q).max() < 0.05 and "largest torque" in motion.summary()
@@ -33,7 +40,9 @@ def test_a_control_engineer_with_talos(tmp_path):
     assert (tmp_path / "tau.png").is_file() and figure is not None
     motion.save(tmp_path / "hold.csv")
     table = pandas.read_csv(tmp_path / "hold.csv")
-    np.testing.assert_array_equal(table["tau:arm_left_4_joint"], motion.tau[:, robot.select("arm_left_4_joint")[0]])
+    np.testing.assert_array_equal(
+        table["tau:arm_left_4_joint"], motion.tau[:, robot.select("arm_left_4_joint")[0]]
+    )
 
 
 def test_a_researcher_of_predictive_control():
@@ -52,7 +61,10 @@ def test_a_researcher_of_predictive_control():
     gradient = motion.vjp(weights)["tau"] + 1e-6 * tau
     bump = np.zeros_like(tau)
     bump[7, 1] = 1e-4
-    assert abs((cost(tau + bump)[0] - cost(tau - bump)[0]) / 2e-4 - gradient[7, 1]) < 1e-6 * abs(gradient).max() + 1e-9
+    assert (
+        abs((cost(tau + bump)[0] - cost(tau - bump)[0]) / 2e-4 - gradient[7, 1])
+        < 1e-6 * abs(gradient).max() + 1e-9
+    )
     for _ in range(3):  # Gauss-Newton over all torques: how the end moves with each of them
         _, motion, miss = cost(tau)
         A, B = arm.linearize(motion.q[:-1], motion.v[:-1], tau, dt=dt)
@@ -98,7 +110,9 @@ def test_a_teacher(tmp_path):
     mass.plot(q, path=tmp_path / "mass.png")
     assert (tmp_path / "mass.png").stat().st_size > 1000
     f = pp.function(mass.inv @ pp.vector("tau"))
-    np.testing.assert_allclose(f(q, np.ones(6)), np.linalg.solve(mass.dense(q), np.ones(6)), rtol=1e-9)
+    np.testing.assert_allclose(
+        f(q, np.ones(6)), np.linalg.solve(mass.dense(q), np.ones(6)), rtol=1e-9
+    )
     assert f.sweeps == 2 and 0 < f.flops < 3000 and f.explain()
     assert robot.html(tmp_path / "puma.html", live=True).stat().st_size > 10_000
 
@@ -125,7 +139,9 @@ def test_an_engineer_of_spacecraft():
     after = pp.simulate(caught, motion.final.q, motion.final.v, duration=0.2)
     assert after.drift < 1e-6
     M, J = caught.mass_matrix(motion.final.q), caught.jacobian(motion.final.q, "arm_tool")
-    generalised = J[:, 6:] - J[:, :6] @ np.linalg.solve(M[:6, :6], M[:6, 6:])  # hand speed while the base reacts
+    generalised = J[:, 6:] - J[:, :6] @ np.linalg.solve(
+        M[:6, :6], M[:6, 6:]
+    )  # hand speed while the base reacts
     assert np.linalg.norm(generalised) < np.linalg.norm(J[:, 6:])
 
 
@@ -157,7 +173,9 @@ def test_somebody_whose_log_is_sorted_by_name(tmp_path):
     q = pandas.DataFrame(robot.random(seed=0, size=40), columns=list(robot.coordinate_names))
     by_name, one = q[sorted(q.columns)], np.zeros((40, 6))
     np.testing.assert_array_equal(robot.gravity(q), robot.gravity(q.to_numpy()))
-    np.testing.assert_array_equal(robot.gravity(by_name[list(robot.coordinate_names)]), robot.gravity(q))
+    np.testing.assert_array_equal(
+        robot.gravity(by_name[list(robot.coordinate_names)]), robot.gravity(q)
+    )
     for asked in (
         lambda: robot.gravity(by_name),
         lambda: robot.gravity(by_name.iloc[0]),
@@ -168,7 +186,9 @@ def test_somebody_whose_log_is_sorted_by_name(tmp_path):
         lambda: pp.identify(robot, q, one, one, by_name),
         lambda: pp.Trajectory(np.arange(40.0), by_name, one, system=robot),
     ):
-        with pytest.raises(pp.StateError, match=r"'elbow_joint', 'shoulder_lift.*in another order than ur5.*_names"):
+        with pytest.raises(
+            pp.StateError, match=r"'elbow_joint', 'shoulder_lift.*in another order than ur5.*_names"
+        ):
             asked()
     pp.Trajectory(np.arange(40.0), q, one, system=robot).save(tmp_path / "log.csv")
     table = pandas.read_csv(tmp_path / "log.csv")
@@ -201,7 +221,9 @@ def test_somebody_who_balances_a_pole():
         pp.simulate(robot, [0, 0.2], tau=lambda t, q, v: float(law(t, q, v)[0]), duration=0.01)
     motion = pp.simulate(robot, [0, 0.2], tau=law, passive="hinge", duration=4.0)
     assert abs(motion.final.q[1]) < 0.05 and not motion.tau[:, 1].any()
-    own = dict(q0=[0, 0.2], duration=0.1)  # a number is that of the only motor, and 0 that of every one
+    own = dict(
+        q0=[0, 0.2], duration=0.1
+    )  # a number is that of the only motor, and 0 that of every one
     one = pp.simulate(robot, tau=lambda t, q, v: 3.0 * q[1] - v[0], passive="hinge", **own)
     row = pp.simulate(robot, tau=lambda t, q, v: [3.0 * q[1] - v[0], 0.0], **own)
     np.testing.assert_allclose(one.q, row.q, rtol=1e-12)
@@ -215,19 +237,37 @@ def test_what_newcomers_give():
     robot = pp.load("ur5")
     s, light, load = robot.operators, robot.free("mass"), pp.Body("load", 1.0)
     for asked, words in (
-        (lambda: robot.with_frame("tip", "tool", [0, 0, 0.1, 0, 0, 0]), r"\[\(x, y, z\), \(roll, pitch, yaw\)\]"),
-        (lambda: pp.reach(robot, {"tool": pp.Pose([0.4, 0.1, 0.4])}), r"the rotation of the target.*3x3 matrix"),
+        (
+            lambda: robot.with_frame("tip", "tool", [0, 0, 0.1, 0, 0, 0]),
+            r"\[\(x, y, z\), \(roll, pitch, yaw\)\]",
+        ),
+        (
+            lambda: pp.reach(robot, {"tool": pp.Pose([0.4, 0.1, 0.4])}),
+            r"the rotation of the target.*3x3 matrix",
+        ),
         (lambda: robot.attach(load, "tool").with_gravity(-1.62), r"give x, y, z: \(0, 0, -9.81\)"),
         (lambda: pp.Builder("arm").body("a", mass="heavy"), r"mass is 'heavy', expected numbers"),
         (lambda: pp.Builder("arm").body("a", mass=True), r"mass is True, expected numbers"),
-        (lambda: light.masses({"wrist_3_link": -1.0}), r"the mass of wrist_3_link is -1.0, expected 0 or more"),
+        (
+            lambda: light.masses({"wrist_3_link": -1.0}),
+            r"the mass of wrist_3_link is -1.0, expected 0 or more",
+        ),
         (lambda: robot.free(["mass", "com"]), r'robot.free\("mass", "com"\)'),
-        (lambda: pp.Trajectory(np.zeros((3, 6)), np.zeros((3, 6)), np.arange(3)), r"t has shape \(3, 6\).*times first"),
-        (lambda: pp.simulate(robot.with_posture("home", np.ones(6)), "home"), r"robot.postures\['home'\]"),
+        (
+            lambda: pp.Trajectory(np.zeros((3, 6)), np.zeros((3, 6)), np.arange(3)),
+            r"t has shape \(3, 6\).*times first",
+        ),
+        (
+            lambda: pp.simulate(robot.with_posture("home", np.ones(6)), "home"),
+            r"robot.postures\['home'\]",
+        ),
         (lambda: pp.load("<robot/>", keyframe="home", mode=1), r"did you mean 'frames'"),
         (lambda: pp.load("<robot/>", colour="red"), r"it takes base, lock, .* max_bodies"),
         (lambda: np.linalg.inv(s.mass), r"is an operator, and no array.*expr.dense\(q\)"),
-        (lambda: pp.prove("mass", s.mass), r"'mass' is not an operator expression.*robot.operators"),
+        (
+            lambda: pp.prove("mass", s.mass),
+            r"'mass' is not an operator expression.*robot.operators",
+        ),
         (lambda: s.J("tool").inv, r"^\(B\('tool'\).T @ phi.T @ H.T\).inv: "),
     ):
         with pytest.raises(pp.Error, match=words):
@@ -244,15 +284,24 @@ def test_what_newcomers_forget():
     b.body("upper", mass=1.0, com=(0, 0, 0.1))
     b.body("lower", mass=1.0, com=(0, 0, 0.1))
     b.joint("shoulder", "revolute", "world", "upper", axis=(0, 1, 0), lower=-90, upper=90)
-    with pytest.warns(pp.ModelWarning, match=r"-90 and 90 are radians.*degrees meant.*'lower': has no joint"):
+    with pytest.warns(
+        pp.ModelWarning, match=r"-90 and 90 are radians.*degrees meant.*'lower': has no joint"
+    ):
         b.build()
     with pytest.raises(pp.ModelError, match="did you mean 'world'"):
         b.joint("elbow", "revolute", "wrld", "lower")
         b.build()
     panda = pp.load("panda")
     summary = pp.simulate(panda, panda.neutral(), duration=1e-3).summary()
-    assert "left out" in summary and "pp.connect(robot, mimic=True)" in summary and "damping (damping=True)" in summary
+    assert (
+        "left out" in summary
+        and "pp.connect(robot, mimic=True)" in summary
+        and "damping (damping=True)" in summary
+    )
     assert "beyond limits   panda_joint4" in summary  # whose zero is
     plain = pp.simulate(pp.load("ur5"), np.zeros(6), duration=1e-3).summary()
     assert "left out" not in plain and "beyond" not in plain
-    assert "beyond limits   elbow_joint" in pp.simulate(pp.load("ur5"), [0, 0, 90, 0, 0, 0], duration=1e-3).summary()
+    assert (
+        "beyond limits   elbow_joint"
+        in pp.simulate(pp.load("ur5"), [0, 0, 90, 0, 0, 0], duration=1e-3).summary()
+    )

@@ -18,7 +18,9 @@ from tests.pages import ROOT, blocks, broken_links
 README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 ROWS = {
-    cells[1].strip(): cells[2].strip() for line in TEXT.splitlines() if (cells := line.split("|"))[0] == "" and len(cells) == 4
+    cells[1].strip(): cells[2].strip()
+    for line in TEXT.splitlines()
+    if (cells := line.split("|"))[0] == "" and len(cells) == 4
 }
 
 
@@ -34,13 +36,21 @@ def test_the_example_runs_and_its_comments_are_true(tmp_path, monkeypatch):
             assert here[match[1]].shape == eval(match[2]), line
     scale = np.abs(here["robot"].gravity(here["q"])).max()
     assert np.abs(here["tau"]).max() < 1e-12 * scale, "zero again"
-    np.testing.assert_allclose(here["L"] @ here["D"] @ here["L"].swapaxes(-1, -2), here["M"], atol=1e-12)
+    np.testing.assert_allclose(
+        here["L"] @ here["D"] @ here["L"].swapaxes(-1, -2), here["M"], atol=1e-12
+    )
     with contextlib.redirect_stdout(printed):
         exec(compile(algebra, "README.md", "exec"), here)
-    assert "B(tool)* ψ* H* D⁻¹ H ψ B(tool)" in printed.getvalue() and here["f"](here["q"]).shape == (10_000, 6, 6)
+    assert "B(tool)* ψ* H* D⁻¹ H ψ B(tool)" in printed.getvalue() and here["f"](
+        here["q"]
+    ).shape == (10_000, 6, 6)
     with contextlib.redirect_stdout(printed):
         exec(compile(motion, "README.md", "exec"), here)
-    assert here["motion"].final.t == 2.0 and not here["motion"].events and here["held"].residual.max() < 1e-11
+    assert (
+        here["motion"].final.t == 2.0
+        and not here["motion"].events
+        and here["held"].residual.max() < 1e-11
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"motion.npz", "motion.html", "robot.html"}
 
 
@@ -81,7 +91,9 @@ def test_the_conventions_hold():
     neutral = b.build().neutral()
     assert neutral[-1] == 1.0 and len(neutral) == 7, "q = [x y z, qx qy qz qw]"
     signature = re.search(r"`forward_dynamics: (.*?)`", ROWS["batches"])[1]
-    assert robot.function("forward_dynamics").ufunc.signature == signature.replace("nq", "6").replace("nv", "6")
+    assert robot.function("forward_dynamics").ufunc.signature == signature.replace(
+        "nq", "6"
+    ).replace("nv", "6")
 
 
 def test_what_it_needs_is_what_the_project_says():

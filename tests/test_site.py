@@ -21,7 +21,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted(page.name for page in DOCS.glob("*.md"))
 FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks|tools)/[\w./*-]+)`")
 NUMBER = re.compile(r"-?\d+\.\d+")
-NAV = re.findall(r"^ +- [^:\n]+: (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+NAV = re.findall(
+    r"^ +- [^:\n]+: (\w+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
+)
 
 
 def program(path: str):
@@ -42,12 +44,22 @@ def same(a: str, b: str) -> bool:
     """Equal but for the last digit of a picture's coordinates, which may round otherwise elsewhere."""
     if a == b or not a.startswith("<svg"):
         return a == b
-    (x, words), (y, others) = (([float(n) for n in NUMBER.findall(s)], NUMBER.sub("", s)) for s in (a, b))
-    return words == others and len(x) == len(y) and all(abs(i - j) < 0.15 for i, j in zip(x, y, strict=True))
+    (x, words), (y, others) = (
+        ([float(n) for n in NUMBER.findall(s)], NUMBER.sub("", s)) for s in (a, b)
+    )
+    return (
+        words == others
+        and len(x) == len(y)
+        and all(abs(i - j) < 0.15 for i, j in zip(x, y, strict=True))
+    )
 
 
 def test_made_pages_are_up_to_date(made):
-    stale = [name for name, text in made.items() if not same((DOCS / name).read_text(encoding="utf-8"), text)]
+    stale = [
+        name
+        for name, text in made.items()
+        if not same((DOCS / name).read_text(encoding="utf-8"), text)
+    ]
     assert not stale, f"make them anew: {sys.executable} tools/docs.py"
     assert {f"robots/{path.name}" for path in (DOCS / "robots").glob("*.svg")} <= set(made)
 
@@ -66,7 +78,16 @@ def test_every_page_is_in_the_menu():
 def site(tmp_path_factory):
     pytest.importorskip("mkdocs")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -76,10 +97,24 @@ def test_the_site_builds(site):
     assert (site / "papers.html").is_file() and (site / "robots" / "panda.svg").is_file()
     start = (site / "start.html").read_text(encoding="utf-8")
     loaded = re.findall(r'<(?:script|link|img)[^>]*?(?:src|href)="(https?://[^"]+)"', start)
-    assert not [url for url in loaded if "canonical" not in url], "nothing is fetched when it is read"
+    assert not [url for url in loaded if "canonical" not in url], (
+        "nothing is fetched when it is read"
+    )
 
 
-WORDS = ("torch", "jax", "gradient", "payload", "MJCF", "GPU", "csv", "progress", "Windows", "mass_matrix", "limits=True")
+WORDS = (
+    "torch",
+    "jax",
+    "gradient",
+    "payload",
+    "MJCF",
+    "GPU",
+    "csv",
+    "progress",
+    "Windows",
+    "mass_matrix",
+    "limits=True",
+)
 
 
 def test_words_are_found_by_searching_from_the_disk(site):
@@ -95,7 +130,9 @@ def test_words_are_found_by_searching_from_the_disk(site):
             opened.wait_for_function("!document.querySelector('.md-search-result__item')")
             opened.locator(".md-search__input").type(word)
             opened.wait_for_selector(".md-search-result__item a", state="attached")
-            found = opened.evaluate("[...document.querySelectorAll('.md-search-result__item a')].map(x => x.href)")
+            found = opened.evaluate(
+                "[...document.querySelectorAll('.md-search-result__item a')].map(x => x.href)"
+            )
             assert found and all(url.startswith("file:") for url in found), word
         assert all(url.startswith(("file:", "data:", "blob:", "about:")) for url in asked)
         assert not opened.complaints
@@ -117,11 +154,20 @@ def test_robots_run_in_the_pages_of_the_site(site):
         text = (site / f"{name}.html").read_text(encoding="utf-8")
         shown = re.findall(r'(?:src|href)="(live/[^"#]+)', text)
         assert shown and all((site / path).is_file() for path in shown), name
-        assert [Path(x).stem for x in re.findall(r'<iframe[^>]*class="live"[^>]*src="([^"#]+)', text)] == EMBEDDED[name], name
-    assert set(re.findall(r'href="live/([^"]+).html', (site / "live.html").read_text(encoding="utf-8"))) == set(there)
+        assert [
+            Path(x).stem for x in re.findall(r'<iframe[^>]*class="live"[^>]*src="([^"#]+)', text)
+        ] == EMBEDDED[name], name
+    assert set(
+        re.findall(r'href="live/([^"]+).html', (site / "live.html").read_text(encoding="utf-8"))
+    ) == set(there)
 
 
-EMBEDDED = {"index": ["panda"], "closed": ["two_arms", "four_bar"], "diagonalised": ["puma560"], "live": ["iiwa14"]}
+EMBEDDED = {
+    "index": ["panda"],
+    "closed": ["two_arms", "four_bar"],
+    "diagonalised": ["puma560"],
+    "live": ["iiwa14"],
+}
 
 
 def test_robots_are_pulled_inside_the_pages(site):
@@ -132,7 +178,10 @@ def test_robots_are_pulled_inside_the_pages(site):
             frame.scroll_into_view_if_needed()
             inside = frame.element_handle().content_frame()
             inside.wait_for_function("window.psiphi && psiphi.drawn !== null")
-            box, spot = frame.bounding_box(), inside.evaluate(SPOT, inside.evaluate("psiphi.scene.bodies.length - 1"))
+            box, spot = (
+                frame.bounding_box(),
+                inside.evaluate(SPOT, inside.evaluate("psiphi.scene.bodies.length - 1")),
+            )
             x, y = box["x"] + spot[0], box["y"] + spot[1]
             opened.mouse.move(x, y)
             opened.mouse.down()
@@ -158,12 +207,19 @@ def test_every_live_page_is_pulled_in_real_time(site):
             step, _, moved, _ = pulled(opened, path, seconds=0.1)
             if moved <= 1e-4:  # a busy machine drew few pictures in so short a time
                 step, _, moved, _ = pulled(opened, path, seconds=3.0)
-            assert step < 500.0 and moved > 1e-4 and not opened.complaints, (path.stem, step, moved, opened.complaints)
+            assert step < 500.0 and moved > 1e-4 and not opened.complaints, (
+                path.stem,
+                step,
+                moved,
+                opened.complaints,
+            )
 
 
 def test_the_reference_has_every_public_name_with_types_and_an_example():
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
-    sections = {part.split("`", 2)[1]: part for part in re.split(r"^#{3,5} ", text, flags=re.MULTILINE)[1:]}
+    sections = {
+        part.split("`", 2)[1]: part for part in re.split(r"^#{3,5} ", text, flags=re.MULTILINE)[1:]
+    }
     for name in pp.__all__:
         assert f"pp.{name}" in sections, name
         thing = getattr(pp, name)
@@ -172,7 +228,11 @@ def test_the_reference_has_every_public_name_with_types_and_an_example():
             for member, value in vars(thing).items():
                 if inspect.isfunction(value) and not member.startswith("_") and member not in known:
                     assert f"{name}.{member}" in sections, f"{name}.{member}"
-    called = {name: part for name, part in sections.items() if re.search(r"^```text\n\w+\(", part, re.MULTILINE)}
+    called = {
+        name: part
+        for name, part in sections.items()
+        if re.search(r"^```text\n\w+\(", part, re.MULTILINE)
+    }
     assert len(called) > 180
     assert [name for name, part in called.items() if ">>>" not in part] == []
     untyped = re.compile(r"^```text\n\w+\((?!\)|\*|\w+:)", re.MULTILINE)
@@ -185,7 +245,9 @@ NOT_ROBOTS = ()
 
 def test_what_psiphi_does_not_do_is_not_there():
     """docs/limits.md says what is missing: where one of these has come, that page has to say so."""
-    come = [name for name in NOT_THERE if name in pp.__all__] + [name for name in NOT_ROBOTS if hasattr(pp.Robot, name)]
+    come = [name for name in NOT_THERE if name in pp.__all__] + [
+        name for name in NOT_ROBOTS if hasattr(pp.Robot, name)
+    ]
     assert not come, f"docs/limits.md says that psiphi has no {come}"
     for name in re.findall(r"`pp\.(\w+)", (DOCS / "limits.md").read_text(encoding="utf-8")):
         assert hasattr(pp, name), f"and what it names instead is there: {name}"

@@ -39,8 +39,12 @@ def without_encoding(code: str) -> Iterator[int]:
         if not isinstance(node, ast.Call) or called(node) not in TEXT or owner(node) == "os":
             continue
         words = {word.arg: word.value for word in node.keywords}
-        modes = {arg.value for arg in (*node.args, *words.values()) if isinstance(arg, ast.Constant)} & MODES
-        is_text = called(node) != "open" or isinstance(node.func, ast.Name) or modes  # .open of who knows what, with a mode
+        modes = {
+            arg.value for arg in (*node.args, *words.values()) if isinstance(arg, ast.Constant)
+        } & MODES
+        is_text = (
+            called(node) != "open" or isinstance(node.func, ast.Name) or modes
+        )  # .open of who knows what, with a mode
         if is_text and "encoding" not in words and not any("b" in mode for mode in modes):
             yield node.lineno
 
@@ -51,9 +55,16 @@ def without_limit(code: str) -> Iterator[int]:
         if not isinstance(node, ast.Call):
             continue
         limited = any(word.arg == "timeout" for word in node.keywords)
-        starts = owner(node) == "subprocess" and called(node) in ("run", "call", "check_call", "check_output")
+        starts = owner(node) == "subprocess" and called(node) in (
+            "run",
+            "call",
+            "check_call",
+            "check_output",
+        )
         waits = called(node) in ("join", "communicate") and not node.args
-        if called(node) == "Popen" or ((starts or waits or called(node) == "Barrier") and not limited):
+        if called(node) == "Popen" or (
+            (starts or waits or called(node) == "Barrier") and not limited
+        ):
             yield node.lineno
 
 
@@ -62,7 +73,11 @@ def label(file: Path) -> str:
 
 
 def complaints(files: list[Path], judge: Callable[[str], Iterator[int]]) -> list[str]:
-    return [f"{label(file)}:{line}" for file in files for line in judge(file.read_text(encoding="utf-8"))]
+    return [
+        f"{label(file)}:{line}"
+        for file in files
+        for line in judge(file.read_text(encoding="utf-8"))
+    ]
 
 
 def test_text_has_an_encoding():
@@ -80,7 +95,11 @@ def test_text_in_the_docs_has_an_encoding(page):
 
 def test_no_test_waits_for_ever():
     tests = [file for file in FILES if label(file).startswith("tests/")]
-    elsewhere = [line for line in complaints(tests, without_limit) if not line.startswith("tests/children.py:")]
+    elsewhere = [
+        line
+        for line in complaints(tests, without_limit)
+        if not line.startswith("tests/children.py:")
+    ]
     assert not elsewhere, "give a timeout, or use tests/children.py"
 
 
@@ -129,4 +148,7 @@ def test_what_fails_or_cannot_be_had_is_said(tmp_path):
     done = python(str(TOOL), "home", "--python", other, PATH=str(tmp_path), TMPDIR=str(tmp_path))
     assert done.returncode == 1 and f"not run here: no python{other} on the PATH" in done.stdout
     done = python(str(TOOL), "hime")
-    assert done.returncode == 2 and "no surrounding is called 'hime'; there are user, readonly" in done.stderr
+    assert (
+        done.returncode == 2
+        and "no surrounding is called 'hime'; there are user, readonly" in done.stderr
+    )

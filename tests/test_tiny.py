@@ -50,7 +50,11 @@ URDF = """
 </robot>
 """
 
-Q, V, A = np.array([0.3, -0.7]), np.array([1.1, 0.4]), np.array([-0.6, 2.0])  # a state and an acceleration
+Q, V, A = (
+    np.array([0.3, -0.7]),
+    np.array([1.1, 0.4]),
+    np.array([-0.6, 2.0]),
+)  # a state and an acceleration
 
 
 def textbook(q, v, a) -> np.ndarray:
@@ -68,7 +72,9 @@ def textbook(q, v, a) -> np.ndarray:
 TAU = textbook(Q, V, A)
 MODEL = load_urdf(URDF)
 S = Operators(MODEL)
-ACCELERATION = S.mass.inv @ (vector("tau") - S.H @ S.phi @ (S.M @ S.phi.T @ S.a + S.b))  # Newton, solved for a
+ACCELERATION = S.mass.inv @ (
+    vector("tau") - S.H @ S.phi @ (S.M @ S.phi.T @ S.a + S.b)
+)  # Newton, solved for a
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +96,17 @@ def test_1_the_text_becomes_a_model():
     """What the robot is: bodies on joints, parents first, every number as written."""
     assert [j.name for j in MODEL.joints] == ["shoulder", "elbow"] and MODEL.parent == (-1, 0)
     assert (MODEL.nq, MODEL.nv) == (2, 2) and [b.mass for b in MODEL.bodies] == [3.0, 2.0]
-    assert MODEL.joints[1].axis.tolist() == [0, 1, 0] and MODEL.joints[1].pose.translation.tolist() == [1, 0, 0]
+    assert MODEL.joints[1].axis.tolist() == [0, 1, 0] and MODEL.joints[
+        1
+    ].pose.translation.tolist() == [1, 0, 0]
 
 
 def test_2_the_model_becomes_operators():
     """Whole-robot matrices that mean what the textbook's do: M a + C v + g, in their words."""
     assert str(ACCELERATION) == "(H φ M φ* H*)⁻¹ (tau - H φ (M φ* a + b))"
-    assert S.phi.dense(Q).shape == (12, 12) and S.H.dense(Q).shape == (2, 12), "two links of six, two joints of one"
+    assert S.phi.dense(Q).shape == (12, 12) and S.H.dense(Q).shape == (2, 12), (
+        "two links of six, two joints of one"
+    )
     mass = S.H @ S.phi @ S.M @ S.phi.T @ S.H.T
     bias = S.H @ S.phi @ (S.M @ S.phi.T @ S.a + S.b)
     np.testing.assert_allclose(mass.dense(Q) @ A + bias.dense(Q, V), TAU, rtol=1e-14)
@@ -107,14 +117,19 @@ def test_2_the_model_becomes_operators():
 def test_3_write(equation):
     """What is asked has its arguments before anything is rewritten, and a meaning: dense matrices."""
     inputs, outputs = equation.arguments()
-    assert [arg.name for arg in inputs] == ["q", "v", "tau"] and [arg.name for arg in outputs] == ["a"]
+    assert [arg.name for arg in inputs] == ["q", "v", "tau"] and [arg.name for arg in outputs] == [
+        "a"
+    ]
     np.testing.assert_allclose(ACCELERATION.dense(Q, V, tau=TAU), A, rtol=1e-13)
 
 
 def test_4_resolve(equation):
     """The inverse of the mass matrix is known: (I - HψK)* D⁻¹ (I - HψK), multiplied out."""
     (line,) = inverses(equation)
-    assert line == "(H φ M φ* H*)⁻¹ = D⁻¹ - D⁻¹ H ψ K - K* ψ* H* D⁻¹ + K* ψ* H* D⁻¹ H ψ K    [S3 Lemma 3 (13)]"
+    assert (
+        line
+        == "(H φ M φ* H*)⁻¹ = D⁻¹ - D⁻¹ H ψ K - K* ψ* H* D⁻¹ + K* ψ* H* D⁻¹ H ψ K    [S3 Lemma 3 (13)]"
+    )
 
 
 def test_5_rewrite(equation):
@@ -122,11 +137,18 @@ def test_5_rewrite(equation):
     forms, too_large = passes.rewrite(equation)
     assert [form.name for form in forms] == [WHOLE, WRITTEN, REWRITTEN] and too_large is None
     whole, written, rewritten = (show_poly(form.polys["a"]) for form in forms)
-    assert "ψ K H φ b" in written and "φ b" not in rewritten and "ψ P a" in rewritten and "ψ M φ* a" in whole
+    assert (
+        "ψ K H φ b" in written
+        and "φ b" not in rewritten
+        and "ψ P a" in rewritten
+        and "ψ M φ* a" in whole
+    )
     assert "S0 A.2 (a.18)" in str(forms[0].derivation)
     W = S.I - S.H @ S.psi @ S.K
     nu = S.D.inv @ W @ vector("tau") - S.D.inv @ S.H @ S.psi @ (S.P @ S.a + S.b)
-    assert pp.prove(ACCELERATION, nu - S.K.T @ S.psi.T @ (S.H.T @ nu + S.a)), "the articulated-body algorithm"
+    assert pp.prove(ACCELERATION, nu - S.K.T @ S.psi.T @ (S.H.T @ nu + S.a)), (
+        "the articulated-body algorithm"
+    )
 
 
 def test_6_lower(equation):
@@ -147,11 +169,17 @@ def test_6_lower(equation):
 
 def test_7_frame(tree):
     """z along the joints, x along the links: the placement of the elbow is one shift, and costs four operations a vector."""
-    assert tree.gauge[0].rotation[:, 2].tolist() == [0, 1, 0], "z of the working axes is the joint's axis y"
-    assert tree.links[1].axes == ("x",) and tree.links[1].fixed == [1.0, 0.0, 1.0], "no turn, one metre along x"
+    assert tree.gauge[0].rotation[:, 2].tolist() == [0, 1, 0], (
+        "z of the working axes is the joint's axis y"
+    )
+    assert tree.links[1].axes == ("x",) and tree.links[1].fixed == [1.0, 0.0, 1.0], (
+        "no turn, one metre along x"
+    )
     # The joint does not feel a thin rod on its axis: mass moves inward, from the lower arm to the upper and to the ground.
     assert [link.mass for link in tree.links] == [0.0, 0.0]
-    assert tree.links[0].pseudo[0][0] + tree.links[0].pseudo[1][1] == pytest.approx(0.2 + 3 * 0.4**2 + 2 * 1.0**2)
+    assert tree.links[0].pseudo[0][0] + tree.links[0].pseudo[1][1] == pytest.approx(
+        0.2 + 3 * 0.4**2 + 2 * 1.0**2
+    )
 
 
 def test_8_the_sweeps_mean_the_equation(equation, tree):
@@ -168,7 +196,9 @@ def test_9_trace(straight):
     a = evaluate(straight.tape, outputs, lambda argument, i: (Q, V, TAU)[int(argument)][i])
     np.testing.assert_allclose(a, A, rtol=1e-13)
     count = straight.count
-    assert (count.trig, count.div) == (4, 1) and count.flops <= 30, "two angles, one D(k) that moves; in space it is hundreds"
+    assert (count.trig, count.div) == (4, 1) and count.flops <= 30, (
+        "two angles, one D(k) that moves; in space it is hundreds"
+    )
 
 
 def test_10_choose(equation, straight):
@@ -176,11 +206,25 @@ def test_10_choose(equation, straight):
     chosen, costs = passes.choose(equation), {}
     for form in passes.lower(equation, passes.rewrite(equation)[0]):
         tree = passes.frame(MODEL, form.lowered.rods)
-        costs[form.name] = passes.trace(form.lowered.program("a", tree, *equation.arguments()), tree).count.flops
+        costs[form.name] = passes.trace(
+            form.lowered.program("a", tree, *equation.arguments()), tree
+        ).count.flops
     assert costs[chosen.name] == min(costs.values()) == straight.count.flops and len(costs) == 3
     text = explain(equation, straight.count)
-    assert f"\ntrace: {straight.count.flops} flops (18 mul, 11 add, 1 div, 0 sqrt; 4 sin/cos), O(N)\n" in text
-    headings = ("resolve:", "rewrite, with", "choose, of 3 forms", "lower to 3 sweeps", "frame:", "trace:", "emit:", "load:")
+    assert (
+        f"\ntrace: {straight.count.flops} flops (18 mul, 11 add, 1 div, 0 sqrt; 4 sin/cos), O(N)\n"
+        in text
+    )
+    headings = (
+        "resolve:",
+        "rewrite, with",
+        "choose, of 3 forms",
+        "lower to 3 sweeps",
+        "frame:",
+        "trace:",
+        "emit:",
+        "load:",
+    )
     places = [text.index(f"\n{heading}") for heading in headings]
     assert places == sorted(places), "explain() tells the passes in their order"
 
@@ -195,14 +239,18 @@ def test_11_emit(straight):
     assert pieces.angles == 2 and len(pieces.segments) == 1
     assert "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data)" in ir
     for suffix in ("f64", "v4f64"):
-        assert f"@block.{suffix}" in ir and f"@llvm.fma.{suffix}" in ir, "the same for plain doubles and four robots at a time"
+        assert f"@block.{suffix}" in ir and f"@llvm.fma.{suffix}" in ir, (
+            "the same for plain doubles and four robots at a time"
+        )
 
 
 def test_12_load(straight):
     """The loop's address in a gufunc: one state, many, any batch axes; equal bits wherever a state stands."""
     ir = module(straight_kernel(straight), "loop", "double", lanes=4)
     library = jit.load_object(jit.compile_ir(ir), ["loop"])
-    function = gufunc("arm", "(2),(2),(2)->(2)", {"d": library.address("loop")}, b"a = M^-1 (tau - C v - g)", 3, 1)
+    function = gufunc(
+        "arm", "(2),(2),(2)->(2)", {"d": library.address("loop")}, b"a = M^-1 (tau - C v - g)", 3, 1
+    )
     a = function(Q, V, TAU)
     np.testing.assert_allclose(a, A, rtol=1e-13)
     many = function(np.tile(Q, (5, 3, 1)), V, TAU)

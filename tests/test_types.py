@@ -61,7 +61,16 @@ def checked(folder, text: str) -> list[dict]:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"  # whose stubs are installed here
     config = {"typeCheckingMode": "strict", "extraPaths": [str(SRC)], "pythonVersion": version}
     (folder / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson", "-p", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--pythonpath",
+        sys.executable,
+        "--outputjson",
+        "-p",
+        str(folder),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     return json.loads(done.stdout)["generalDiagnostics"]
 
@@ -99,12 +108,18 @@ def public() -> list[str]:
         thing = getattr(pp, name)
         rooms = {f"{name}.{own}": getattr(thing, own) for own in getattr(thing, "__all__", ())}
         for path, value in rooms.items() if isinstance(thing, ModuleType) else [(name, thing)]:
-            if isinstance(value, ModuleType) or (inspect.isclass(value) and issubclass(value, BaseException)):
+            if isinstance(value, ModuleType) or (
+                inspect.isclass(value) and issubclass(value, BaseException)
+            ):
                 continue
             out.append(path)
             if inspect.isclass(value):
                 known = dir(tuple) if issubclass(value, tuple) else dir(object)
-                out += [f"{path}.{member}" for member in dir(value) if not member.startswith("_") and member not in known]
+                out += [
+                    f"{path}.{member}"
+                    for member in dir(value)
+                    if not member.startswith("_") and member not in known
+                ]
     return out
 
 
@@ -112,6 +127,10 @@ def test_every_public_name_is_typed(tmp_path):
     pytest.importorskip("pyright")
     names = public()
     assert len(names) > 250
-    rows = checked(tmp_path, "import psiphi as pp\n" + "".join(f"print(pp.{name})\n" for name in names))
-    untyped = {names[row["range"]["start"]["line"] - 1] for row in rows if row["severity"] == "error"}
+    rows = checked(
+        tmp_path, "import psiphi as pp\n" + "".join(f"print(pp.{name})\n" for name in names)
+    )
+    untyped = {
+        names[row["range"]["start"]["line"] - 1] for row in rows if row["severity"] == "error"
+    }
     assert not untyped, sorted(untyped)

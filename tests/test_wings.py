@@ -63,10 +63,16 @@ def imports(source: str, package: list[str]) -> Iterator[Import]:
     while stack:
         node, lazy = stack.pop()
         for name in names(node, package):
-            yield Import(name, node.lineno, bool(lazy) and not (lazy is TYPES and name.startswith("psiphi")))
+            yield Import(
+                name, node.lineno, bool(lazy) and not (lazy is TYPES and name.startswith("psiphi"))
+            )
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             lazy = True
-        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        elif (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             lazy = TYPES
         stack += [(child, lazy) for child in ast.iter_child_nodes(node)]
 
@@ -89,7 +95,9 @@ def imports_of(file: Path) -> list[Import]:
 def complaint(place: str, entry: Import) -> str:
     """Why this import is wrong in this file; empty when it is right."""
     top, *rest = entry.name.split(".")
-    lazy_is_right = place.startswith("apps/cli") or top in OPTIONAL | {"llvmlite"} | sys.stdlib_module_names
+    lazy_is_right = (
+        place.startswith("apps/cli") or top in OPTIONAL | {"llvmlite"} | sys.stdlib_module_names
+    )
     if entry.lazy and not lazy_is_right:
         return f"{entry.name} is imported inside a function: move it to the top of the file"
     if top == "psiphi":
@@ -103,7 +111,9 @@ def _order(place: str, target: str) -> str:
     wing = place.partition("/")[0]
     if target not in WINGS:
         public = any(place.startswith(user) for user in AS_USERS_DO)
-        return "" if public else f"psiphi.{target} is public: import from the module that defines it"
+        return (
+            "" if public else f"psiphi.{target} is public: import from the module that defines it"
+        )
     if WINGS.index(target) > WINGS.index(wing):
         return f"{wing} comes before {target}, and imports from it"
     return ""
@@ -133,11 +143,19 @@ def test_no_class_name_has_two_meanings():
         for node in tree.body:  # Name = Callable[...], tuple[...], A | B
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript | ast.BinOp):
                 names = [x.id for x in node.targets if isinstance(x, ast.Name)]
-                aliases |= {x: f"{label(file)}:{node.lineno}" for x in names if x[:1].isupper() and not x.isupper()}
-    twice = {name: places for name, places in where.items() if len(places) > 1 and name not in GROWN}
+                aliases |= {
+                    x: f"{label(file)}:{node.lineno}"
+                    for x in names
+                    if x[:1].isupper() and not x.isupper()
+                }
+    twice = {
+        name: places for name, places in where.items() if len(places) > 1 and name not in GROWN
+    }
     assert len(where) > 200 and not twice, f"one name, one meaning: {twice}"
     shadowed = {name: (place, where[name]) for name, place in aliases.items() if name in where}
-    assert len(aliases) > 50 and not shadowed, f"names of types that are classes elsewhere: {shadowed}"
+    assert len(aliases) > 50 and not shadowed, (
+        f"names of types that are classes elsewhere: {shadowed}"
+    )
 
 
 VERBS = {"embed"}  # file names in -ing or -ed: `pp.embed` is what users call
@@ -175,13 +193,21 @@ def test_imports_follow_the_order(file):
     place = file.relative_to(PACKAGE).as_posix()
     if "/" not in place:
         return  # the package's own front may know every wing
-    wrong = [f"{label(file)}:{entry.line}: {why}" for entry in imports_of(file) if (why := complaint(place, entry))]
+    wrong = [
+        f"{label(file)}:{entry.line}: {why}"
+        for entry in imports_of(file)
+        if (why := complaint(place, entry))
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_module_is_imported_by_its_name_in_a_string():
     """`need("psiphi....")` would hide an import from the order; methods of later wings are rows of `_LATE_METHODS`."""
-    hidden = [label(file) for file in files() if re.search(r"need\(\s*[\"']psiphi\.", file.read_text(encoding="utf-8"))]
+    hidden = [
+        label(file)
+        for file in files()
+        if re.search(r"need\(\s*[\"']psiphi\.", file.read_text(encoding="utf-8"))
+    ]
     assert not hidden
 
 
@@ -203,14 +229,26 @@ def test_methods_of_later_packages_are_declared():
             for x in block.body
             if isinstance(x, ast.FunctionDef)
         }
-        assert set(declared) == set(methods), f"{owner} declares {sorted(declared)}, the table has {sorted(methods)}"
+        assert set(declared) == set(methods), (
+            f"{owner} declares {sorted(declared)}, the table has {sorted(methods)}"
+        )
         for name, place in methods.items():
             module, _, function = place.partition(":")
             path = PACKAGE / module.replace(".", "/")
-            path = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
-            (found,) = (x for x in ast.parse(path.read_text(encoding="utf-8")).body if getattr(x, "name", "") == function)
+            path = (
+                path.with_suffix(".py")
+                if path.with_suffix(".py").exists()
+                else path / "__init__.py"
+            )
+            (found,) = (
+                x
+                for x in ast.parse(path.read_text(encoding="utf-8")).body
+                if getattr(x, "name", "") == function
+            )
             theirs, ours = found.args, declared[name].args
-            assert ast.unparse(theirs).partition(",")[2] == ast.unparse(ours).partition(",")[2], f"{owner}.{name}"
+            assert ast.unparse(theirs).partition(",")[2] == ast.unparse(ours).partition(",")[2], (
+                f"{owner}.{name}"
+            )
 
 
 @pytest.mark.parametrize(
@@ -258,4 +296,21 @@ def test_public_names_need_no_optional_package():
 
 
 def test_command_line_starts_without_numpy():
-    assert "numpy" not in loaded_after("import psiphi.apps.cli.main as cli\ncli.parser().format_help()")
+    assert "numpy" not in loaded_after(
+        "import psiphi.apps.cli.main as cli\ncli.parser().format_help()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("psiphi", "Reached", "IKResult"),
+        ("psiphi.scenes", "Case", "SceneSetup"),
+        ("psiphi.estimation", "Analogue", "RobotFilterModel"),
+    ],
+)
+def test_old_public_names_warn(module, old, new):
+    owner = psiphi if module == "psiphi" else getattr(psiphi, module.partition(".")[2])
+    with pytest.warns(DeprecationWarning, match=rf"{module}.{old} is now {module}.{new}"):
+        assert getattr(owner, old) is getattr(owner, new)
+    assert old not in owner.__all__ and new in owner.__all__

@@ -19,7 +19,9 @@ from psiphi.model.joint_types import JOINTS, sizes
 from psiphi.model.model import Model
 
 KINDS: tuple[str, ...] = tuple(JOINTS)
-MUJOCO_KINDS: tuple[str, ...] = tuple(kind for kind in JOINTS if kind != "helical")  # MuJoCo has no screw joint
+MUJOCO_KINDS: tuple[str, ...] = tuple(
+    kind for kind in JOINTS if kind != "helical"
+)  # MuJoCo has no screw joint
 
 
 def random_rotation(rng: np.random.Generator) -> np.ndarray:
@@ -50,11 +52,18 @@ def random_body(builder: Builder, rng: np.random.Generator, name: str) -> None:
 
 
 def random_joint(
-    builder: Builder, rng: np.random.Generator, kind: str, parent: str, child: str, armature: bool = False
+    builder: Builder,
+    rng: np.random.Generator,
+    kind: str,
+    parent: str,
+    child: str,
+    armature: bool = False,
 ) -> None:
     """A joint of the given kind with random pose, axes, pitch and, if asked for, one rotor inertia a coordinate."""
     axis, axis2 = random_axis(rng), random_axis(rng)
-    while abs(axis @ axis2) > 0.9:  # universal axes need not be at right angles, but not parallel either
+    while (
+        abs(axis @ axis2) > 0.9
+    ):  # universal axes need not be at right angles, but not parallel either
         axis2 = random_axis(rng)
     builder.joint(
         f"joint_{child}",
@@ -103,7 +112,11 @@ def with_frames(builder: Builder, rng: np.random.Generator, names: Sequence[str]
 
 def chain(name: str, kinds: Sequence[str], seed: int, armature: bool = False) -> Model:
     """A serial chain of the given joint kinds."""
-    rng, builder, names = np.random.default_rng(seed), Builder(name), [f"b{k}" for k in range(len(kinds))]
+    rng, builder, names = (
+        np.random.default_rng(seed),
+        Builder(name),
+        [f"b{k}" for k in range(len(kinds))],
+    )
     for parent, child, kind in zip(["world", *names], names, kinds, strict=False):
         random_body(builder, rng, child)
         random_joint(builder, rng, kind, parent, child, armature)
@@ -112,7 +125,11 @@ def chain(name: str, kinds: Sequence[str], seed: int, armature: bool = False) ->
 
 def free_tree(n: int, seed: int) -> Model:
     """A floating base with limbs."""
-    rng, builder, names = np.random.default_rng(seed), Builder("floating"), [f"b{k}" for k in range(n)]
+    rng, builder, names = (
+        np.random.default_rng(seed),
+        Builder("floating"),
+        [f"b{k}" for k in range(n)],
+    )
     for k, name in enumerate(names):
         random_body(builder, rng, name)
         parent = "world" if k == 0 else names[rng.integers(k)]
@@ -126,7 +143,14 @@ def planar_arm(n: int) -> Model:
     for k in range(n):
         parent = f"rod{k - 1}" if k else "world"
         builder.body(f"rod{k}", mass=1.0, com=(0.5, 0, 0), inertia=np.diag([0.001, 1 / 12, 1 / 12]))
-        builder.joint(f"hinge{k}", "revolute", parent=parent, child=f"rod{k}", xyz=(1.0 if k else 0.0, 0, 0), axis=(0, 1, 0))
+        builder.joint(
+            f"hinge{k}",
+            "revolute",
+            parent=parent,
+            child=f"rod{k}",
+            xyz=(1.0 if k else 0.0, 0, 0),
+            axis=(0, 1, 0),
+        )
     return with_frames(builder, np.random.default_rng(n), [f"rod{k}" for k in range(n)]).build()
 
 
@@ -136,17 +160,32 @@ def massless_gimbal() -> Model:
     builder.body("ring", mass=0.0)
     builder.joint("yaw", "revolute", parent="world", child="ring", axis=(0, 0, 1))
     random_body(builder, rng, "head")
-    builder.joint("pitch", "revolute", parent="ring", child="head", xyz=(0.1, 0, 0.2), axis=(0, 1, 0))
+    builder.joint(
+        "pitch", "revolute", parent="ring", child="head", xyz=(0.1, 0, 0.2), axis=(0, 1, 0)
+    )
     return with_frames(builder, rng, ["ring", "head"]).build()
 
 
 def welded_arm() -> Model:
     """An arm on a fixed base, with fixed joints in the middle and at the tip: their links are merged, their frames stay."""
-    rng, builder, names = np.random.default_rng(12), Builder("welded_arm"), ["base", "upper", "cover", "lower", "hand"]
+    rng, builder, names = (
+        np.random.default_rng(12),
+        Builder("welded_arm"),
+        ["base", "upper", "cover", "lower", "hand"],
+    )
     for name in names:
         random_body(builder, rng, name)
-    for parent, child, kind in zip(names, names[1:], ["revolute", "fixed", "prismatic", "fixed"], strict=False):
-        builder.joint(f"joint_{child}", kind, parent, child, xyz=rng.uniform(-0.5, 0.5, 3), rotation=random_rotation(rng))
+    for parent, child, kind in zip(
+        names, names[1:], ["revolute", "fixed", "prismatic", "fixed"], strict=False
+    ):
+        builder.joint(
+            f"joint_{child}",
+            kind,
+            parent,
+            child,
+            xyz=rng.uniform(-0.5, 0.5, 3),
+            rotation=random_rotation(rng),
+        )
     return with_frames(builder, rng, names).build()
 
 
@@ -157,7 +196,12 @@ def _alone(kind: str) -> Callable[[], Model]:
 ZOO: list[tuple[str, Callable[[], Model]]] = [
     *((kind, _alone(kind)) for kind in KINDS),
     ("serial_arm", lambda: chain("serial_arm", ["revolute"] * 6, seed=1)),
-    ("mixed_arm", lambda: chain("mixed_arm", ["revolute", "prismatic", "helical", "continuous", "cylindrical"], seed=2)),
+    (
+        "mixed_arm",
+        lambda: chain(
+            "mixed_arm", ["revolute", "prismatic", "helical", "continuous", "cylindrical"], seed=2
+        ),
+    ),
     ("every_kind", lambda: chain("every_kind", KINDS, seed=3)),
     ("planar_arm", lambda: planar_arm(4)),
     ("planar_chain", lambda: chain("planar_chain", ["planar"] * 3, seed=4)),
@@ -177,19 +221,25 @@ def mujoco_zoo() -> list[tuple[str, Callable[[], Model]]]:
     """The rows MuJoCo can hold: no screw joint, no massless link."""
 
     def fits(model: Model) -> bool:
-        return all(j.kind in MUJOCO_KINDS for j in model.joints) and all(b.mass > 0.0 for b in model.bodies)
+        return all(j.kind in MUJOCO_KINDS for j in model.joints) and all(
+            b.mass > 0.0 for b in model.bodies
+        )
 
     return [(name, thunk) for name, thunk in ZOO if fits(thunk())]
 
 
-def random_state(model: Model, rng: np.random.Generator | int, size: tuple[int, ...] = ()) -> tuple[np.ndarray, ...]:
+def random_state(
+    model: Model, rng: np.random.Generator | int, size: tuple[int, ...] = ()
+) -> tuple[np.ndarray, ...]:
     """q, v, a, tau, each (*size, n)."""
     rng = np.random.default_rng(rng)
     return model.random(rng, size), *(rng.standard_normal((*size, model.nv)) for _ in range(3))
 
 
 @st.composite
-def trees(draw, max_bodies: int = 8, kinds: Sequence[str] | None = None, armature: bool | None = None) -> Model:
+def trees(
+    draw, max_bodies: int = 8, kinds: Sequence[str] | None = None, armature: bool | None = None
+) -> Model:
     """A hypothesis strategy: random trees and forests of every joint kind."""
     return random_tree(
         draw(st.integers(0, 2**32 - 1)),
@@ -203,5 +253,7 @@ def trees(draw, max_bodies: int = 8, kinds: Sequence[str] | None = None, armatur
 
 def example_robots() -> list[Path]:
     """The URDF files of example-robot-data, sorted; empty where the package is not installed."""
-    roots = (Path(entry) / "cmeel.prefix/share/example-robot-data/robots" for entry in sys.path if entry)
+    roots = (
+        Path(entry) / "cmeel.prefix/share/example-robot-data/robots" for entry in sys.path if entry
+    )
     return sorted({path for root in roots if root.is_dir() for path in root.rglob("*.urdf")})

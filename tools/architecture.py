@@ -26,11 +26,30 @@ PACKAGES = (
     Package("io", "URDF, MJCF, models of MuJoCo and Pinocchio", "Model", "#4e79a7"),
     Package("algebra", "J @ mass.inv @ J.T", "Expression in normal form; a proof", "#59a14f"),
     Package("compiler", "equations of one robot", "sweeps, then tapes and loops", "#e15759"),
-    Package("backends", "tapes and loops", "code that runs (CPU, CUDA), or text (C, WASM)", "#e15759"),
-    Package("functions", "code and arrays (NumPy, torch, JAX, Dask)", "results and derivatives", "#f28e2b"),
-    Package("robot", "a Model, or the name of a file", "Robot, System: every quantity by name", "#f28e2b"),
-    Package("simulation", "a Robot, a state, a controller", "Trajectory, rollouts with gradients", "#b07aa1"),
-    Package("apps", "robots, targets, words", "IK, paths, studies, pages, the command line", "#b07aa1"),
+    Package(
+        "backends", "tapes and loops", "code that runs (CPU, CUDA), or text (C, WASM)", "#e15759"
+    ),
+    Package(
+        "functions",
+        "code and arrays (NumPy, torch, JAX, Dask)",
+        "results and derivatives",
+        "#f28e2b",
+    ),
+    Package(
+        "robot",
+        "a Model, or the name of a file",
+        "Robot, System: every quantity by name",
+        "#f28e2b",
+    ),
+    Package(
+        "simulation",
+        "a Robot, a state, a controller",
+        "Trajectory, rollouts with gradients",
+        "#b07aa1",
+    ),
+    Package(
+        "apps", "robots, targets, words", "IK, paths, studies, pages, the command line", "#b07aa1"
+    ),
 )
 
 

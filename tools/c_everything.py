@@ -58,7 +58,9 @@ class Outcome(NamedTuple):
     def __str__(self) -> str:
         more = f" (allowed: {self.allowed:.1e})" if self.allowed > WITHIN else ""
         ends = self.words.strip().replace("\n", " | ") or f"{self.error:.1e}{more}"
-        return f"{self.robot:<13}{self.function:<32}{self.size:>9} bytes {self.seconds:7.1f} s  {ends}"
+        return (
+            f"{self.robot:<13}{self.function:<32}{self.size:>9} bytes {self.seconds:7.1f} s  {ends}"
+        )
 
 
 def asked(robot_name: str, name: str) -> tuple[Any, Any, list[list[np.ndarray]]]:
@@ -69,9 +71,15 @@ def asked(robot_name: str, name: str) -> tuple[Any, Any, list[list[np.ndarray]]]
     except Error:
         function = robot.function(name, (list(robot.frames)[-1],))
     for _ in range(3):
-        given = [robot.random(rng) if arg.per_joint == "q" else rng.standard_normal(arg.shape) for arg in function.inputs]
+        given = [
+            robot.random(rng) if arg.per_joint == "q" else rng.standard_normal(arg.shape)
+            for arg in function.inputs
+        ]
         states.append(
-            [np.abs(x) if arg.name == "added" else x for x, arg in zip(given, function.inputs, strict=True)]
+            [
+                np.abs(x) if arg.name == "added" else x
+                for x, arg in zip(given, function.inputs, strict=True)
+            ]
         )  # inertia
     return robot, function, states
 
@@ -110,7 +118,9 @@ def tried(robot_name: str, name: str, limit: float, known: Iterable[Outcome]) ->
 
     def came(words: str, error: float = np.nan) -> Outcome:
         most = allowed(robot_name, name) if error > WITHIN else WITHIN
-        return Outcome(robot_name, name, error, time.perf_counter() - begin, size, text, words, most)
+        return Outcome(
+            robot_name, name, error, time.perf_counter() - begin, size, text, words, most
+        )
 
     with tempfile.TemporaryDirectory() as folder:
         for file, lines in files.items():
@@ -120,7 +130,9 @@ def tried(robot_name: str, name: str, limit: float, known: Iterable[Outcome]) ->
             made = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=limit)
             if made.returncode:
                 return came(made.stderr[:400])
-            done = subprocess.run(["./test"], cwd=folder, capture_output=True, text=True, timeout=limit)
+            done = subprocess.run(
+                ["./test"], cwd=folder, capture_output=True, text=True, timeout=limit
+            )
         except subprocess.TimeoutExpired as error:
             return came(f"took more than {error.timeout} s")
     found = re.findall(r"largest error (\S+) of (\S+)", done.stdout)
@@ -131,7 +143,9 @@ def tried(robot_name: str, name: str, limit: float, known: Iterable[Outcome]) ->
 def recorded(record: Path | None) -> dict[tuple[str, str], list[Outcome]]:
     """What earlier runs wrote down, and was good."""
     known: dict[tuple[str, str], list[Outcome]] = {}
-    for line in record.read_text(encoding="utf-8").splitlines() if record and record.exists() else ():
+    for line in (
+        record.read_text(encoding="utf-8").splitlines() if record and record.exists() else ()
+    ):
         outcome = Outcome(**json.loads(line))
         if outcome.good:
             known.setdefault(outcome[:2], []).append(outcome)
@@ -139,7 +153,9 @@ def recorded(record: Path | None) -> dict[tuple[str, str], list[Outcome]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--robots", nargs="*", default=pp.robots.bundled())
     parser.add_argument("--functions", nargs="*", default=list(EVERY))
@@ -147,9 +163,15 @@ def main() -> int:
     parser.add_argument("--record", type=Path, help="a file of what was done, to go on from")
     args = parser.parse_args()
     known, outcomes = recorded(args.record), []
-    asked = [(robot, name) for robot in sorted(args.robots, key=lambda name: pp.load(name).nv) for name in args.functions]
+    asked = [
+        (robot, name)
+        for robot in sorted(args.robots, key=lambda name: pp.load(name).nv)
+        for name in args.functions
+    ]
     with ProcessPoolExecutor(args.jobs) as pool:
-        for task in as_completed([pool.submit(tried, *pair, args.limit, known.get(pair, ())) for pair in asked]):
+        for task in as_completed(
+            [pool.submit(tried, *pair, args.limit, known.get(pair, ())) for pair in asked]
+        ):
             outcome = task.result()
             outcomes.append(outcome)
             print(f"{len(outcomes):>4} of {len(asked)}  {outcome}", flush=True)
@@ -161,7 +183,9 @@ def main() -> int:
         for x in sorted(ran, key=lambda x, what=what: -getattr(x, what))[:5]:
             print(f"largest {what}: {x.robot} {x.function}: {getattr(x, what):.3g}")
     within = sum(x.error <= WITHIN for x in ran)
-    print(f"{len(ran)} of {len(outcomes)} compiled and ran without warning or finding, {within} of them within {WITHIN},")
+    print(
+        f"{len(ran)} of {len(outcomes)} compiled and ran without warning or finding, {within} of them within {WITHIN},"
+    )
     print(f"{sum(x.good for x in ran)} within that or eps kappa, where they solve with a matrix")
     return 0 if all(x.good for x in outcomes) else 1
 

@@ -10,7 +10,9 @@ WIDTH, LABEL, ROW, BAR = 860, 400, 24, 14
 
 
 def chart(
-    bars: list[tuple[str, float, float | None, str]], place: Callable[[float], float], ticks: list[tuple[float, str]]
+    bars: list[tuple[str, float, float | None, str]],
+    place: Callable[[float], float],
+    ticks: list[tuple[float, str]],
 ) -> str:
     """Bars (label, value, target, words) on an axis: `place` maps a value to 0 .. 1, ticks are (value, words)."""
     high = ROW * len(bars) + 40
@@ -23,15 +25,25 @@ def chart(
         f'<rect width="{WIDTH}" height="{high}" fill="#ffffff"/>',
     ]
     for value, words in ticks:
-        out.append(f'<line x1="{x(value)}" y1="10" x2="{x(value)}" y2="{high - 25}" stroke="#d8dbe0"/>')
-        out.append(f'<text x="{x(value)}" y="{high - 10}" text-anchor="middle" fill="#555">{escape(words)}</text>')
+        out.append(
+            f'<line x1="{x(value)}" y1="10" x2="{x(value)}" y2="{high - 25}" stroke="#d8dbe0"/>'
+        )
+        out.append(
+            f'<text x="{x(value)}" y="{high - 10}" text-anchor="middle" fill="#555">{escape(words)}</text>'
+        )
     for k, (label, value, target, words) in enumerate(bars):
         y = 12 + ROW * k
-        out.append(f'<text x="{LABEL - 8}" y="{y + 12}" text-anchor="end" fill="#222">{escape(label)}</text>')
-        out.append(f'<rect x="{LABEL}" y="{y}" width="{round(x(value) - LABEL, 1)}" height="{BAR}" rx="2" fill="#3b6ea5"/>')
+        out.append(
+            f'<text x="{LABEL - 8}" y="{y + 12}" text-anchor="end" fill="#222">{escape(label)}</text>'
+        )
+        out.append(
+            f'<rect x="{LABEL}" y="{y}" width="{round(x(value) - LABEL, 1)}" height="{BAR}" rx="2" fill="#3b6ea5"/>'
+        )
         out.append(f'<text x="{x(value) + 5}" y="{y + 12}" fill="#222">{escape(words)}</text>')
         if target is not None:
-            out.append(f'<rect x="{x(target) - 1}" y="{y - 3}" width="3" height="{BAR + 6}" fill="#d9772b"/>')
+            out.append(
+                f'<rect x="{x(target) - 1}" y="{y - 3}" width="3" height="{BAR + 6}" fill="#d9772b"/>'
+            )
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
@@ -39,13 +51,22 @@ def speed(rows: list[dict]) -> str:
     """How many times faster: rows whose unit is x and which are at least something, or calls at most a part of the peer's."""
     bars = []
     for row in rows:
-        if row["unit"] != "x" or row["name"] in ("threads",) or not row["theirs"].endswith("us") or " at " in row["theirs"]:
+        if (
+            row["unit"] != "x"
+            or row["name"] in ("threads",)
+            or not row["theirs"].endswith("us")
+            or " at " in row["theirs"]
+        ):
             continue
         times = row["figure"] if row["at_least"] else 1.0 / row["figure"]
         target = row["target"] if row["at_least"] or row["target"] is None else 1.0 / row["target"]
         bars.append((f"{row['text']}: {row['subject']}", times, target, f"{times:.1f}x"))
     top = 10.0 * (1 + max(value for _, value, _, _ in bars) // 10)
-    return chart(bars, lambda value: value / top, [(10.0 * k, f"{10 * k}x") for k in range(int(top / 10) + 1)])
+    return chart(
+        bars,
+        lambda value: value / top,
+        [(10.0 * k, f"{10 * k}x") for k in range(int(top / 10) + 1)],
+    )
 
 
 def agreement(rows: list[dict]) -> str:
@@ -55,4 +76,8 @@ def agreement(rows: list[dict]) -> str:
         for row in rows
         if not row["at_least"] and row["target"] is not None and 0.0 < row["target"] <= 1e-6
     ]
-    return chart(bars, lambda value: (log10(value) + 16) / 10, [(10.0**k, f"1e{k}") for k in range(-16, -5, 2)])
+    return chart(
+        bars,
+        lambda value: (log10(value) + 16) / 10,
+        [(10.0**k, f"1e{k}") for k in range(-16, -5, 2)],
+    )

@@ -24,9 +24,9 @@ from reference import reference
 import psiphi as pp
 from psiphi.algebra.expressions.letters import printed
 from psiphi.robot.catalogue.quantities import CATALOGUE, EVERY, METHODS, Quantity
-from psiphi.robot.frame_methods import WithFrames
-from psiphi.robot.identification.regressor_methods import Identified
-from psiphi.robot.quantity_methods import WithFunctions
+from psiphi.robot.frame_methods import FrameMethods
+from psiphi.robot.identification.regressor_methods import RegressorMethods
+from psiphi.robot.quantity_methods import QuantityMethods
 
 ROOT = Path(__file__).parents[1]
 
@@ -57,13 +57,23 @@ takes `out=`, `dtype=` and `check=`. Shapes below are those of a UR5 (nq = nv = 
 
 
 def functions() -> str:
-    lines = [FUNCTIONS, "## Of a robot", "", "| function | equation | as operators | shapes |", "|---|---|---|---|"]
+    lines = [
+        FUNCTIONS,
+        "## Of a robot",
+        "",
+        "| function | equation | as operators | shapes |",
+        "|---|---|---|---|",
+    ]
     robot = pp.load("ur5")
     lines += [f"| {' | '.join(cell(x) for x in row)} |" for row in _catalogue(robot, CATALOGUE)]
     lines += ["", "Functions of functions:", "", "| | |", "|---|---|"]
-    mine = (*vars(pp.Robot), *vars(WithFrames), *vars(WithFunctions), *vars(Identified))
+    mine = (*vars(pp.Robot), *vars(FrameMethods), *vars(QuantityMethods), *vars(RegressorMethods))
     rest = [name for name in mine if not name.startswith("_") and name not in (*CATALOGUE, "of")]
-    lines += [f"| `{name}` | {words(first(getattr(pp.Robot, name)))} |" for name in rest if callable(getattr(pp.Robot, name))]
+    lines += [
+        f"| `{name}` | {words(first(getattr(pp.Robot, name)))} |"
+        for name in rest
+        if callable(getattr(pp.Robot, name))
+    ]
     lines += [
         "",
         '## The papers\' forward dynamics, `method="FD1"`, ...',
@@ -72,7 +82,15 @@ def functions() -> str:
         "|---|---|---|",
     ]
     lines += [f"| {' | '.join(cell(x) for x in row[:3])} |" for row in _catalogue(robot, METHODS)]
-    lines += ["", "## Of a closed chain", "", "`pp.grasp` and `pp.connect` make one.", "", "| function | |", "|---|---|"]
+    lines += [
+        "",
+        "## Of a closed chain",
+        "",
+        "`pp.grasp` and `pp.connect` make one.",
+        "",
+        "| function | |",
+        "|---|---|",
+    ]
     lines += [
         f"| `{name}` | {words(first(thing))} |"
         for kind in pp.System.__mro__[::-1]
@@ -86,11 +104,19 @@ def _catalogue(robot, rows) -> Iterator[tuple[str, str, str, str]]:
     s = robot.operators
     for name, quantity in rows.items():
         word = quantity if isinstance(quantity, Quantity) else EVERY.get(quantity.word)
-        results = word.results(s, lambda force: force, (("tool",), "world")) if isinstance(word, Quantity) else {}
+        results = (
+            word.results(s, lambda force: force, (("tool",), "world"))
+            if isinstance(word, Quantity)
+            else {}
+        )
         written = "read off " * (word is not quantity and bool(results))
-        written += "<br>".join(f"`{printed(key) if key == 'a' else key} = {value}`" for key, value in results.items())
+        written += "<br>".join(
+            f"`{printed(key) if key == 'a' else key} = {value}`" for key, value in results.items()
+        )
         written += " at rest" if getattr(quantity, "at_rest", False) else ""
-        frames = ("tool",) if any(word in name for word in ("frame", "jacobian", "compliance")) else ()
+        frames = (
+            ("tool",) if any(word in name for word in ("frame", "jacobian", "compliance")) else ()
+        )
         shapes = _shapes(robot.function(name, frames))
         yield f"`{name}`", f"`{quantity.equation}`", written or "a sum over the tree", f"`{shapes}`"
 
@@ -98,7 +124,8 @@ def _catalogue(robot, rows) -> Iterator[tuple[str, str, str, str]]:
 def _shapes(function) -> str:
     """The signature of the function, as NumPy writes it."""
     sides = [
-        ",".join("(" + ",".join(map(str, arg.shape)) + ")" for arg in side) for side in (function.inputs, function.outputs)
+        ",".join("(" + ",".join(map(str, arg.shape)) + ")" for arg in side)
+        for side in (function.inputs, function.outputs)
     ]
     return "->".join(sides)
 
@@ -132,12 +159,16 @@ Any other: a URDF file, `package://` on ROS's paths, or a name of example-robot-
 
 def robots() -> str:
     names = pp.robots.bundled()
-    text = ROBOTS.replace("NAMES", str(names)).replace("PANDA", str(round(pp.load("panda").mass, 3)))
+    text = ROBOTS.replace("NAMES", str(names)).replace(
+        "PANDA", str(round(pp.load("panda").mass, 3))
+    )
     for name in names:
         robot, facts = pp.load(name), pp.robots.source(name)
         base = ", free base" if robot.joints[0].kind == "free" else ""
         what = f"![{name}](robots/{name}.svg) | `{name}`: {facts['title']}{base}"
-        text += f"| {what} | {robot.nv} | {robot.mass:.4g} | {facts['source']} | {facts['licence']} |\n"
+        text += (
+            f"| {what} | {robot.nv} | {robot.mass:.4g} | {facts['source']} | {facts['licence']} |\n"
+        )
     return text
 
 
@@ -166,7 +197,10 @@ def live() -> str:
     """A card for each page that `tools/live_pages.py` writes."""
     titles = {name: pp.robots.source(name)["title"] for name in pp.robots.bundled()}
     titles |= {name: pp.scenes.load(name).title for name in pp.scenes.names()}
-    cards = [f'<a href="live/{n}.html"><img src="robots/{n}.svg" alt="">{escape(title)}</a>' for n, title in titles.items()]
+    cards = [
+        f'<a href="live/{n}.html"><img src="robots/{n}.svg" alt="">{escape(title)}</a>'
+        for n, title in titles.items()
+    ]
     return LIVE.replace("CARDS", "\n".join(cards))
 
 
@@ -226,11 +260,20 @@ def results() -> dict:
 def benchmarks() -> str:
     data = results()
     machine = data["machine"]
-    text = BENCHMARKS.replace("MACHINE", f"{machine['processor']}, {machine['cores']} cores, {machine['python']}")
+    text = BENCHMARKS.replace(
+        "MACHINE", f"{machine['processor']}, {machine['cores']} cores, {machine['python']}"
+    )
     for row in data["rows"]:
         sign = ">=" if row["at_least"] else "<="
         target = "" if row["target"] is None else f"{sign} {row['target']:g} {row['unit']}"
-        cells = (row["text"], row["subject"], row["ours"], row["theirs"], f"{row['figure']:.3g} {row['unit']}", target)
+        cells = (
+            row["text"],
+            row["subject"],
+            row["ours"],
+            row["theirs"],
+            f"{row['figure']:.3g} {row['unit']}",
+            target,
+        )
         text += f"| {' | '.join(cell(str(x)) for x in cells)} |\n"
     return text
 
@@ -238,12 +281,19 @@ def benchmarks() -> str:
 def pages() -> dict[str, str]:
     """Every file that is made, by its path."""
     rows = results()["rows"]
-    made = {"functions.md": functions(), "robots.md": robots(), "examples.md": examples(), "benchmarks.md": benchmarks()}
+    made = {
+        "functions.md": functions(),
+        "robots.md": robots(),
+        "examples.md": examples(),
+        "benchmarks.md": benchmarks(),
+    }
     made["live.md"] = live()
     made["reference.md"] = reference()
     made["pictures/architecture.svg"] = drawing()
     made |= {"benchmarks/speed.svg": speed(rows), "benchmarks/agreement.svg": agreement(rows)}
-    made |= {f"robots/{name}.svg": scene_picture(pp.scenes.load(name)) for name in pp.scenes.names()}
+    made |= {
+        f"robots/{name}.svg": scene_picture(pp.scenes.load(name)) for name in pp.scenes.names()
+    }
     return made | {f"robots/{name}.svg": picture(pp.load(name)) for name in pp.robots.bundled()}
 
 

@@ -28,7 +28,9 @@ def page(name: str) -> str:
         return live_page.of(pp.scenes.load(name))
     robot = pp.load(name)
     load = "tool" if "tool" in robot.frames and robot.joints[0].kind != "free" else None
-    return live_page.of(robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load)
+    return live_page.of(
+        robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load
+    )
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:

@@ -84,7 +84,9 @@ class Source:
             self.starts.append(self.starts[-1] + len(line))
 
     def span(self, node) -> tuple[int, int]:
-        return self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[
+            node.end_lineno - 1
+        ] + node.end_col_offset
 
     def text(self, node) -> str:
         start, end = self.span(node)
@@ -97,7 +99,11 @@ class Source:
         """Module-level assignments of these names."""
         for node in self.tree.body:
             target = (
-                node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+                node.targets[0]
+                if isinstance(node, ast.Assign)
+                else node.target
+                if isinstance(node, ast.AnnAssign)
+                else None
             )
             if isinstance(target, ast.Name) and target.id in names and node.value is not None:  # type: ignore[union-attr]
                 yield target.id, node.value  # type: ignore[union-attr]
@@ -123,8 +129,18 @@ def _without(source: Source, table: ast.Tuple, row: ast.expr, label: str) -> Mut
     start, end = source.span(row)
     comma = source.data.find(b",", end, source.span(table)[1])
     if len(table.elts) == 1:
-        return Mutant("axioms", source.name, row.lineno, f"without {label}", *source.span(table), "()")
-    return Mutant("axioms", source.name, row.lineno, f"without {label}", start, comma + 1 if comma >= 0 else end, "")
+        return Mutant(
+            "axioms", source.name, row.lineno, f"without {label}", *source.span(table), "()"
+        )
+    return Mutant(
+        "axioms",
+        source.name,
+        row.lineno,
+        f"without {label}",
+        start,
+        comma + 1 if comma >= 0 else end,
+        "",
+    )
 
 
 def steps() -> Iterator[Mutant]:
@@ -142,7 +158,9 @@ def steps() -> Iterator[Mutant]:
                 twice = f"(lambda *args: [2.0 * y for y in ({source.text(value)})(*args)])"
                 yield source.mutant("steps", value, f"twice {label}", twice)
                 end = source.data.index(b",", source.span(value)[1]) + 1
-                yield Mutant("steps", file, key.lineno, f"without {label}", source.span(key)[0], end, "")
+                yield Mutant(
+                    "steps", file, key.lineno, f"without {label}", source.span(key)[0], end, ""
+                )
     for file in STEPS:
         yield from _arithmetic(Source(file))
 
@@ -155,26 +173,59 @@ def _arithmetic(source: Source) -> Iterator[Mutant]:
     has_both = all(f"{name}(" in source.data.decode() for name in SWAPPED)
     for function in (node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)):
         for node in ast.walk(function):
-            where = f"{function.name}: {source.text(node)[:60]!r}" if isinstance(node, ast.expr) else ""
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SWAPPED and has_both:
+            where = (
+                f"{function.name}: {source.text(node)[:60]!r}" if isinstance(node, ast.expr) else ""
+            )
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in SWAPPED
+                and has_both
+            ):
                 other = f"{SWAPPED[node.func.id]}({', '.join(map(source.text, node.args))})"
                 yield source.mutant("steps", node, f"{SWAPPED[node.func.id]} in {where}", other)
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) and _spatial(source, node):
+            elif (
+                isinstance(node, ast.BinOp)
+                and isinstance(node.op, ast.Add | ast.Sub)
+                and _spatial(source, node)
+            ):
                 sign = "-" if isinstance(node.op, ast.Add) else "+"
                 other = f"{source.text(node.left)} {sign} ({source.text(node.right)})"
                 yield source.mutant("steps", node, f"{sign} in {where}", other)
-            elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
+            elif (
+                isinstance(node, ast.UnaryOp)
+                and isinstance(node.op, ast.USub)
+                and not isinstance(node.operand, ast.Constant)
+            ):
                 yield source.mutant("steps", node, f"sign of {where}", source.text(node.operand))
 
 
-NOT_SPATIAL = ('"', "[0.0]", "ZERO", "len(", "slice", "1 +", "+ 1", "* 6", "6 *", "[:3]", "start", "i +", "i -", "TO_TIP")
+NOT_SPATIAL = (
+    '"',
+    "[0.0]",
+    "ZERO",
+    "len(",
+    "slice",
+    "1 +",
+    "+ 1",
+    "* 6",
+    "6 *",
+    "[:3]",
+    "start",
+    "i +",
+    "i -",
+    "TO_TIP",
+)
 
 
 def _spatial(source: Source, node: ast.BinOp) -> bool:
     """Arithmetic of numbers, not of lists, texts or indices."""
     text = source.text(node)
     return (
-        not any(mark in text for mark in ('"', "[0.0]", "ZERO", "len(", "slice", "1 +", "+ 1", "* 6", "6 *"))
+        not any(
+            mark in text
+            for mark in ('"', "[0.0]", "ZERO", "len(", "slice", "1 +", "+ 1", "* 6", "6 *")
+        )
         and "[:3]" not in text
     )
 
@@ -189,16 +240,35 @@ def legality() -> Iterator[Mutant]:
         if not (ROOT / "src" / SRC / file).exists():
             continue
         source = Source(file)
-        for function in (node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)):
+        for function in (
+            node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef)
+        ):
             for node in ast.walk(function):
                 if isinstance(node, ast.Raise):
-                    value = "return None" if function.returns is None or source.text(function.returns) == "None" else "pass"
+                    value = (
+                        "return None"
+                        if function.returns is None or source.text(function.returns) == "None"
+                        else "pass"
+                    )
                     words = " ".join(source.text(node).split())[:70]
-                    yield source.mutant("legality", node, f"no refusal in {function.name}: {words}", value)
+                    yield source.mutant(
+                        "legality", node, f"no refusal in {function.name}: {words}", value
+                    )
 
 
 FAMILIES = {"axioms": axioms, "steps": steps, "legality": legality}
-OPTIONS = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", "-o", "faulthandler_timeout=0"]
+OPTIONS = [
+    "-x",
+    "-q",
+    "-n",
+    "0",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    "not slow",
+    "-o",
+    "faulthandler_timeout=0",
+]
 OPTIONS += ["-k", "not seconds and not quick and not budget"]  # a busy machine catches no mutant
 
 
@@ -211,7 +281,11 @@ class Laboratory:
 
     def __init__(self, folder: Path, known: dict, seconds: float):
         self.root, self.known, self.seconds = folder / "copy", known, seconds
-        shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns("__pycache__", ".git", ".venv", "benchmarks", "*.json"))
+        shutil.copytree(
+            ROOT,
+            self.root,
+            ignore=shutil.ignore_patterns("__pycache__", ".git", ".venv", "benchmarks", "*.json"),
+        )
 
     def trial(self, mutant: Mutant) -> dict:
         """What becomes of a mutant. The quickest tests run first, by themselves."""
@@ -222,7 +296,9 @@ class Laboratory:
         try:
             for tests, seconds in (([first], self.seconds / 3.0), (rest, self.seconds)):
                 self._check(mutant.family, tests, seconds)
-                target.write_bytes(before[: mutant.start] + mutant.text.encode() + before[mutant.end :])
+                target.write_bytes(
+                    before[: mutant.start] + mutant.text.encode() + before[mutant.end :]
+                )
                 ast.parse(target.read_bytes())
                 outcome, by = self._run(tests, seconds)
                 target.write_bytes(before)
@@ -232,7 +308,12 @@ class Laboratory:
             outcome, by = "invalid", str(error)
         finally:
             target.write_bytes(before)
-        return {"outcome": outcome, "by": by, "seconds": round(time.perf_counter() - begun, 1), "family": mutant.family}
+        return {
+            "outcome": outcome,
+            "by": by,
+            "seconds": round(time.perf_counter() - begun, 1),
+            "family": mutant.family,
+        }
 
     def _check(self, family: str, tests: list[str], seconds: float) -> None:
         """They must pass as they are."""
@@ -266,14 +347,32 @@ class Laboratory:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=FAMILIES, action="append", help="families to try (default: all)")
-    parser.add_argument("--match", default="", help="only mutants with this text in their description")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", choices=FAMILIES, action="append", help="families to try (default: all)"
+    )
+    parser.add_argument(
+        "--match", default="", help="only mutants with this text in their description"
+    )
     parser.add_argument("--limit", type=int, help="at most so many, spread evenly")
-    parser.add_argument("--timeout", type=float, default=200.0, help="seconds of processor time for a mutant's tests")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=200.0,
+        help="seconds of processor time for a mutant's tests",
+    )
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
-    parser.add_argument("--results", type=Path, default=Path("mutants.json"), help="what is known already; kept up to date")
-    parser.add_argument("--deselect", action="append", default=[], help="a test that does not pass as it is")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("mutants.json"),
+        help="what is known already; kept up to date",
+    )
+    parser.add_argument(
+        "--deselect", action="append", default=[], help="a test that does not pass as it is"
+    )
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     args = parser.parse_args()
     found = [m for name in args.only or FAMILIES for m in FAMILIES[name]() if args.match in m.key]
@@ -297,14 +396,18 @@ def main() -> int:
                 print(error)
                 return 2
             args.results.write_text(json.dumps(known, indent=1), encoding="utf-8")
-            print(f"{row['outcome']:9} {row['seconds']:6.1f} s  {mutant.key}  {row['by']}", flush=True)
+            print(
+                f"{row['outcome']:9} {row['seconds']:6.1f} s  {mutant.key}  {row['by']}", flush=True
+            )
     return report({m.key: known[m.key] for m in mutants if m.key in known})
 
 
 def report(found: dict[str, dict]) -> int:
     """The share caught, by family, and the survivors."""
     for family in FAMILIES:
-        rows = [row for row in found.values() if row["family"] == family and row["outcome"] != "invalid"]
+        rows = [
+            row for row in found.values() if row["family"] == family and row["outcome"] != "invalid"
+        ]
         caught = sum(row["outcome"] != "survived" for row in rows)
         if rows:
             print(f"{family}: {caught} of {len(rows)} caught ({100.0 * caught / len(rows):.0f} %)")

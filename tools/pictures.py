@@ -25,7 +25,10 @@ SIZE, KEPT = (1240, 660), 256  # in the browser; colours kept
 def motions() -> dict[str, tuple[pp.Trajectory, float]]:
     """What is photographed, and when."""
     arm = pp.load("iiwa14")
-    start, goal = np.array([0.4, 0.5, 0.0, -1.2, 0.0, 0.9, 0.0]), np.array([-0.9, 0.9, 0.4, -1.6, 0.3, 0.7, 0.5])
+    start, goal = (
+        np.array([0.4, 0.5, 0.0, -1.2, 0.0, 0.9, 0.0]),
+        np.array([-0.9, 0.9, 0.4, -1.6, 0.3, 0.7, 0.5]),
+    )
     reach = pp.simulate(arm, start, tau=pp.ComputedTorque(arm, goal, kp=30.0, kd=9.0), duration=2.0)
     return {"two_arms": (pp.scenes.load("two_arms").run(duration=3.0), 1.4), "reach": (reach, 0.5)}
 
@@ -43,7 +46,9 @@ def main() -> int:
     chromium = os.environ.get("PSIPHI_CHROMIUM") or shutil.which("chromium")
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--enable-unsafe-swiftshader"])
+        browser = play.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--enable-unsafe-swiftshader"]
+        )
         page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
         for name, (motion, t) in motions().items():
             photograph(page, motion, t, FOLDER / f"{name}.png")

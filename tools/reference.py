@@ -24,11 +24,31 @@ in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that tak
 [moment; force] by the names of frames. What is refused is a [`psiphi.Error`](errors.md).
 """
 GROUPS = {  # heading -> public names, in the order in which they are met
-    "Robots": ("load", "from_mujoco", "from_pinocchio", "from_dh", "DH", "Builder", "Robot", "FreeRobot", "robots"),
+    "Robots": (
+        "load",
+        "from_mujoco",
+        "from_pinocchio",
+        "from_dh",
+        "DH",
+        "Builder",
+        "Robot",
+        "FreeRobot",
+        "robots",
+    ),
     "Models": ("Model", "Body", "Frame", "Pose"),
     "Flexible links": ("Beam", "FlexibleBody"),
-    "Closed chains": ("grasp", "connect", "embed", "Contact", "Loop", "Gear", "Rotor", "System", "scenes"),
-    "Inverse kinematics and paths": ("reach", "Reached", "path", "TimedPath"),
+    "Closed chains": (
+        "grasp",
+        "connect",
+        "embed",
+        "Contact",
+        "Loop",
+        "Gear",
+        "Rotor",
+        "System",
+        "scenes",
+    ),
+    "Inverse kinematics and paths": ("reach", "IKResult", "path", "TimedPath"),
     "Motion": ("simulate", "rollout", "Trajectory", "study", "Study", "viewer"),
     "Control": (
         "PD",
@@ -40,10 +60,25 @@ GROUPS = {  # heading -> public names, in the order in which they are met
         "GravityCompensation",
         "law",
     ),
-    "Algebra": ("Expression", "function", "vector", "prove", "derivative", "time_derivative", "dot_test"),
+    "Algebra": (
+        "Expression",
+        "function",
+        "vector",
+        "prove",
+        "derivative",
+        "time_derivative",
+        "dot_test",
+    ),
     "Estimation and other libraries": ("identify", "Identification", "estimation", "interop"),
     "Threads": ("set_threads", "get_threads"),
-    "Errors": ("Error", "ModelError", "StateError", "SingularError", "CacheError", "SimulationError"),
+    "Errors": (
+        "Error",
+        "ModelError",
+        "StateError",
+        "SingularError",
+        "CacheError",
+        "SimulationError",
+    ),
     "Warnings": ("ModelWarning", "MotionWarning"),
 }
 
@@ -66,22 +101,47 @@ estimate = pp.estimation.of(robot, q, v)
 q3, v3, a3 = np.random.default_rng(0).standard_normal((3, 50, 2))
 found = pp.identify(acrobot := pp.load("acrobot"), q3, v3, a3, acrobot.inverse_dynamics(q3, v3, a3))
 """
-HOLDERS = {"Robot": "robot", "Model": "robot", "System": "cell", "Trajectory": "motion", "Expression": "s.mass"}
+HOLDERS = {
+    "Robot": "robot",
+    "Model": "robot",
+    "System": "cell",
+    "Trajectory": "motion",
+    "Expression": "s.mass",
+}
 HOLDERS |= {
     "Identification": "found",
     "FreeRobot": "light",
     "interop.Layout": "layout",
-    "scenes.Case": "case",
-    "estimation.Analogue": "estimate",
+    "scenes.SceneSetup": "case",
+    "estimation.RobotFilterModel": "estimate",
 }
-OWN = {"q": "q", "v": "v", "a": "a", "tau": "tau", "x": "v", "frame": '"tool"', "frames": '"tool"', "q0": "q", "q1": "q + 0.1"}
+OWN = {
+    "q": "q",
+    "v": "v",
+    "a": "a",
+    "tau": "tau",
+    "x": "v",
+    "frame": '"tool"',
+    "frames": '"tool"',
+    "q0": "q",
+    "q1": "q + 0.1",
+}
 OWN |= {
     "M": "robot.mass_matrix(q)",
     "mass_matrix": "robot.mass_matrix(q)",
     "J": 'robot.jacobian(q, "tool")',
     "bias": "robot.bias(q, v)",
 }
-CELL = {"q": "Q", "v": "V", "a": "A", "tau": "A", "forces": "F", "q_guess": "Q", "q0": "Q", "q1": "Q"}
+CELL = {
+    "q": "Q",
+    "v": "V",
+    "a": "A",
+    "tau": "A",
+    "forces": "F",
+    "q_guess": "Q",
+    "q0": "Q",
+    "q1": "Q",
+}
 EXAMPLES = {  # where arguments by their names do not make one
     "pp.Builder": 'b = pp.Builder("pendulum")',
     "Builder.body": 'b.body("rod", mass=1.0, com=(0, 0, -0.5))',
@@ -118,7 +178,7 @@ EXAMPLES = {  # where arguments by their names do not make one
     "pp.TimedPath": "pp.path(robot, [q, q + 0.5], acceleration=10.0)",
     "TimedPath.along": "qs, vs, accelerations = pp.path(robot, [q, q + 0.5], acceleration=10.0).along(np.linspace(0, 1, 5))",
     "pp.Study": 'pp.study(acrobot, motions=3, duration=0.01, vary={"mass": {"choice": [1.0, 2.0]}}).final.q.shape',
-    "pp.Reached": 'pp.reach(robot, {"tool": robot.frame_pose(q, "tool")}, near=q + 0.1)',
+    "pp.IKResult": 'pp.reach(robot, {"tool": robot.frame_pose(q, "tool")}, near=q + 0.1)',
     "pp.grasp": 'pp.grasp([(robot, None, "tool")], pp.Body.box(1.0, (0.1, 0.1, 0.1)), [(0, 0, 0)]).nv',
     "pp.connect": 'pp.connect(robot, loops=[pp.Loop("ball", "tool", "world")]).nc',
     "pp.Contact": 'pp.Contact("soft", normal=(0, 0, 1), friction=0.5, torsion=0.01).kind',
@@ -139,12 +199,12 @@ EXAMPLES = {  # where arguments by their names do not make one
     "System.project": "Q2, V2 = cell.project(Q, V)",
     "System.split_forces": "moving, internal = cell.split_forces(Q, F)",
     "System.random": "cell.random(size=3)",
-    "pp.scenes.Case": "case.title",
-    "scenes.Case.check": "case.check(duration=1.0)",
-    "scenes.Case.html": 'case.html(folder / "two_arms.html").name',
+    "pp.scenes.SceneSetup": "case.title",
+    "scenes.SceneSetup.check": "case.check(duration=1.0)",
+    "scenes.SceneSetup.html": 'case.html(folder / "two_arms.html").name',
     "Robot.html": 'robot.html(folder / "ur5.html", live=True).name',
     "System.html": 'cell.html(folder / "cell.html", live=True, q=Q).name',
-    "scenes.Case.run": "case.run(duration=0.01)",
+    "scenes.SceneSetup.run": "case.run(duration=0.01)",
     "pp.scenes.load": 'pp.scenes.load("four_bar").system.nv',
     "Trajectory.at": "motion.at(0.05).q",
     "Trajectory.element": "pp.simulate(robot, [q, q + 0.1], duration=0.01).element(1).q",
@@ -183,7 +243,7 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Expression.plot": 'figure = s.phi.plot(q, path=folder / "phi.svg")',
     "Expression.poly": "s.mass.poly()",
     "pp.dot_test": "bool(pp.dot_test(s.phi))",
-    "pp.estimation.Analogue": "isinstance(estimate, pp.estimation.Analogue)",
+    "pp.estimation.RobotFilterModel": "isinstance(estimate, pp.estimation.RobotFilterModel)",
     "pp.estimation.Estimate": "len(estimate.smoother(estimate.outputs(tau)).smoothed)",
     "pp.estimation.Smoother": "isinstance(estimate.smoother, pp.estimation.Smoother)",
     "pp.estimation.Stage": "pp.estimation.Stage(-1, np.eye(2), np.eye(2), np.eye(2)[:1]).parent",
@@ -216,7 +276,13 @@ def example(path: str, thing, here: dict) -> list[str]:
         elif isinstance(value, np.floating | float):
             out[-1] = f">>> round(float({text}), 6)"
             value = round(float(value), 6)
-        out += shown.getvalue().splitlines() if shown.getvalue() else [] if value is None else [repr(value)]
+        out += (
+            shown.getvalue().splitlines()
+            if shown.getvalue()
+            else []
+            if value is None
+            else [repr(value)]
+        )
     return [*out, "", "```", ""]
 
 
@@ -231,11 +297,21 @@ def _by_names(path: str, thing) -> str | None:
     if holder not in HOLDERS or not callable(thing):
         return None
     known = CELL | {"frame": '"tool"'} if holder == "System" else OWN
-    needed = [p for p in inspect.signature(thing).parameters.values() if p.default is p.empty and p.name not in ("self", "cls")]
+    needed = [
+        p
+        for p in inspect.signature(thing).parameters.values()
+        if p.default is p.empty and p.name not in ("self", "cls")
+    ]
     needed = [p.name for p in needed if p.kind is p.POSITIONAL_OR_KEYWORD]
     if holder == "interop.Layout":  # a velocity's layout may depend on where it is
-        needed += [p for p in ("q", "v") if p in inspect.signature(thing).parameters and p not in needed]
-    return f"{HOLDERS[holder]}.{name}({', '.join(known[p] for p in needed)})" if set(needed) <= set(known) else None
+        needed += [
+            p for p in ("q", "v") if p in inspect.signature(thing).parameters and p not in needed
+        ]
+    return (
+        f"{HOLDERS[holder]}.{name}({', '.join(known[p] for p in needed)})"
+        if set(needed) <= set(known)
+        else None
+    )
 
 
 def reference() -> str:
@@ -272,7 +348,9 @@ def _entry(path: str, thing, level: int, here: dict) -> list[str]:
 def _members(path: str, cls: type, level: int, here: dict) -> list[str]:
     """Its own members, and those of a base class that is not public itself."""
     known = set(dir(tuple)) if issubclass(cls, tuple) else set(dir(object))
-    public = {getattr(pp, name) for name in pp.__all__ if inspect.isclass(getattr(pp, name))} - {cls}
+    public = {getattr(pp, name) for name in pp.__all__ if inspect.isclass(getattr(pp, name))} - {
+        cls
+    }
     known |= {name for base in cls.__mro__[1:] if base in public for name in dir(base)}
     fields, methods = [], []
     for name in dir(cls):
@@ -300,7 +378,11 @@ def _signature(path: str, thing) -> list[str]:
     except (TypeError, ValueError):
         return []
     name, lines, star = path.rpartition(".")[2], [""], False
-    ends = "" if found.return_annotation in (found.empty, None, "None") else f" -> {found.return_annotation}"
+    ends = (
+        ""
+        if found.return_annotation in (found.empty, None, "None")
+        else f" -> {found.return_annotation}"
+    )
     words = []
     for p in found.parameters.values():
         if p.name in ("self", "cls"):
@@ -332,7 +414,11 @@ def _type(found) -> str:
 
 def _first(thing) -> str:
     """The first paragraph, in a cell: stars are adjoints, not emphasis."""
-    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()).replace("|", "\\|").replace("*", "\\*")
+    return (
+        " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+        .replace("|", "\\|")
+        .replace("*", "\\*")
+    )
 
 
 def _words(doc: str) -> list[str]:
@@ -340,7 +426,10 @@ def _words(doc: str) -> list[str]:
     out: list[str] = []
     for block in doctest.DocTestParser().parse(doc) if ">>>" in doc else [doc]:
         if isinstance(block, doctest.Example):
-            out += [f"    >>> {line}" if k == 0 else f"    ... {line}" for k, line in enumerate(block.source.splitlines())]
+            out += [
+                f"    >>> {line}" if k == 0 else f"    ... {line}"
+                for k, line in enumerate(block.source.splitlines())
+            ]
             out += [f"    {line}" for line in block.want.splitlines()]
         elif block.strip():
             out += ["", *_paragraphs(block), ""]
@@ -355,7 +444,13 @@ def _paragraphs(text: str) -> list[str]:
         if any(re.search(r"\S {2,}\S", line) or line.startswith("    ") for line in lines):
             out += ["```text", *lines, "```", ""]
         else:
-            out += [*(line.replace("*", "\\*").replace("<", "&lt;").replace("[", "\\[") for line in lines), ""]
+            out += [
+                *(
+                    line.replace("*", "\\*").replace("<", "&lt;").replace("[", "\\[")
+                    for line in lines
+                ),
+                "",
+            ]
     return out
 
 
@@ -370,4 +465,8 @@ def _fenced(lines: list[str]) -> list[str]:
             out += ["```", ""]
         inside = example
         out.append(line[4:] if example else line)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join([*out, *(["```"] if inside else [])])).strip("\n").split("\n")
+    return (
+        re.sub(r"\n{3,}", "\n\n", "\n".join([*out, *(["```"] if inside else [])]))
+        .strip("\n")
+        .split("\n")
+    )

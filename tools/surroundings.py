@@ -35,12 +35,18 @@ ROOT = Path(__file__).resolve().parents[1]
 SURROUNDINGS = {  # what it is, and what Python says there
     "user": ("another user, one without an account", "os.geteuid() != 0"),
     "readonly": ("a checkout that cannot be written", "not os.access('.', os.W_OK)"),
-    "locale": ("the C locale: text is ASCII where nothing else is said", "locale.setlocale(locale.LC_CTYPE) == 'C'"),
+    "locale": (
+        "the C locale: text is ASCII where nothing else is said",
+        "locale.setlocale(locale.LC_CTYPE) == 'C'",
+    ),
     "path": (
         "a path with a space and an accent, of the checkout and of temporary files",
         "' ' in os.getcwd() and not os.getcwd().isascii()",
     ),
-    "background": ("a background job: SIGINT and SIGQUIT are ignored", "signal.getsignal(signal.SIGINT) is signal.SIG_IGN"),
+    "background": (
+        "a background job: SIGINT and SIGQUIT are ignored",
+        "signal.getsignal(signal.SIGINT) is signal.SIG_IGN",
+    ),
     "umask": ("umask 077", "os.umask(0o077) == 0o077"),
     "home": ("no HOME", "'HOME' not in os.environ"),
     "timezone": ("TZ elsewhere", "time.timezone == -(12 * 60 + 45) * 60"),
@@ -48,7 +54,9 @@ SURROUNDINGS = {  # what it is, and what Python says there
 TOGETHER = "together"
 VERSIONS = ("3.11", "3.12", "3.13")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", ".hypothesis", ".*_cache")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", "build", "dist", "__pycache__", ".hypothesis", ".*_cache"
+)
 ACCENT = os.fsdecode("café au lait".encode())  # whatever the locale of this script
 SUBREAPER = 36  # Linux, prctl: orphans of our children become our children, so that they are seen, and ended
 UNIX_ROOT = os.geteuid() == 0
@@ -80,15 +88,24 @@ def main() -> int:
     os.umask(0o022)  # what is made for a run, others may read
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    versions = [version for word in args.python or [HERE] for version in (VERSIONS if word == "all" else (word,))]
+    versions = [
+        version
+        for word in args.python or [HERE]
+        for version in (VERSIONS if word == "all" else (word,))
+    ]
     with folder() as shelf:
-        rows = [one(name, version, args, extra, shelf) for version in versions for name in args.runs]
+        rows = [
+            one(name, version, args, extra, shelf) for version in versions for name in args.runs
+        ]
     print(*table(rows), sep="\n")
     return 0 if all(row.good for row in rows) else 1
 
 
 def parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {name:<11} {what}" for name, (what, _) in {**SURROUNDINGS, TOGETHER: ("all of these", "")}.items())
+    names = "\n".join(
+        f"  {name:<11} {what}"
+        for name, (what, _) in {**SURROUNDINGS, TOGETHER: ("all of these", "")}.items()
+    )
     out = argparse.ArgumentParser(
         usage="%(prog)s [RUN ...] [--python VERSION] [--jobs N] [--minutes N] [-- PYTEST ARGUMENTS]",
         description=__doc__.partition("\n")[2],
@@ -96,10 +113,25 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    out.add_argument("runs", metavar="RUN", nargs="*", default=[TOGETHER], type=_run, help="surroundings, joined by + (below)")
-    out.add_argument("--python", metavar="VERSION", action="append", choices=(*VERSIONS, "all"), help=f"default: {HERE}")
+    out.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="*",
+        default=[TOGETHER],
+        type=_run,
+        help="surroundings, joined by + (below)",
+    )
+    out.add_argument(
+        "--python",
+        metavar="VERSION",
+        action="append",
+        choices=(*VERSIONS, "all"),
+        help=f"default: {HERE}",
+    )
     out.add_argument("--jobs", type=int, default=2, help="test processes (default: 2)")
-    out.add_argument("--minutes", type=float, default=90.0, help="a run that takes longer is ended (default: 90)")
+    out.add_argument(
+        "--minutes", type=float, default=90.0, help="a run that takes longer is ended (default: 90)"
+    )
     return out
 
 
@@ -107,7 +139,9 @@ def _run(word: str) -> str:
     for name in word.split("+"):
         if name not in (*SURROUNDINGS, TOGETHER):
             known = ", ".join((*SURROUNDINGS, TOGETHER))
-            raise argparse.ArgumentTypeError(f"no surrounding is called {name!r}; there are {known}")
+            raise argparse.ArgumentTypeError(
+                f"no surrounding is called {name!r}; there are {known}"
+            )
     return word
 
 
@@ -195,9 +229,13 @@ class Place:
         """The Python of an environment in the checkout that finds its sources, and the packages of the suite."""
         venv = self.checkout / ".venv"
         call([self.python, "-m", "venv", "--without-pip", venv])
-        src, site = (f"os.fsdecode({os.fsencode(place)!r})" for place in (self.checkout / "src", packages))  # in any locale
+        src, site = (
+            f"os.fsdecode({os.fsencode(place)!r})" for place in (self.checkout / "src", packages)
+        )  # in any locale
         line = f"import os, site, sys; sys.path.insert(0, {src}); site.addsitedir({site})\n"
-        next(venv.glob("lib/python*/site-packages")).joinpath("surroundings.pth").write_text(line, encoding="ascii")
+        next(venv.glob("lib/python*/site-packages")).joinpath("surroundings.pth").write_text(
+            line, encoding="ascii"
+        )
         return str(venv / "bin" / "python")
 
     def _packages(self, shelf: Path) -> Path:
@@ -205,18 +243,36 @@ class Place:
         spec = importlib.util.find_spec("pytest")
         if self.version == HERE and spec and spec.origin:
             ours = Path(spec.origin).parents[1]
-            if not self.refusal([self.python, "-c", f"import os; os.listdir({os.fsencode(ours)!r})"], cwd="/"):
+            if not self.refusal(
+                [self.python, "-c", f"import os; os.listdir({os.fsencode(ours)!r})"], cwd="/"
+            ):
                 return ours
         venv = shelf / self.version
         if not venv.exists():
             print(f"Installing the packages of the suite for Python {self.version}", flush=True)
             call([self.python, "-m", "venv", venv])
-            call([venv / "bin" / "python", "-m", "pip", "install", "--quiet", f"{self.checkout}[test]"])
+            call(
+                [
+                    venv / "bin" / "python",
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    f"{self.checkout}[test]",
+                ]
+            )
         return next(venv.glob("lib/python*/site-packages"))
 
     def environment(self) -> dict[str, str]:
         names = self.names
-        gone = {"PYTHONPATH", "PYTHONHOME", "PYTHONIOENCODING", "VIRTUAL_ENV", "PSIPHI_CACHE", "PYTEST_ADDOPTS"}
+        gone = {
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "PYTHONIOENCODING",
+            "VIRTUAL_ENV",
+            "PSIPHI_CACHE",
+            "PYTEST_ADDOPTS",
+        }
         gone |= {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"}
         gone |= {"USER", "LOGNAME", "USERNAME"} if self.user is not None else set()
         out = {name: value for name, value in os.environ.items() if name not in gone}
@@ -224,7 +280,9 @@ class Place:
         if "home" in names:
             del out["HOME"]
         if "locale" in names:
-            out = {name: value for name, value in out.items() if not name.startswith(("LC_", "LANG"))}
+            out = {
+                name: value for name, value in out.items() if not name.startswith(("LC_", "LANG"))
+            }
             out |= {"LC_ALL": "C", "PYTHONUTF8": "0"} if self.ascii else {"LC_ALL": "C"}
         if "timezone" in names:
             out["TZ"] = "CHAST-12:45"  # spelled out: needs no table of zones
@@ -233,9 +291,15 @@ class Place:
     def options(self) -> dict[str, Any]:
         """For subprocess: who, where, with which environment and signals."""
         ignored = signal.SIG_IGN if "background" in self.names else signal.SIG_DFL
-        out: dict[str, Any] = {"env": self.environment(), "cwd": self.checkout, "stdin": subprocess.DEVNULL}
+        out: dict[str, Any] = {
+            "env": self.environment(),
+            "cwd": self.checkout,
+            "stdin": subprocess.DEVNULL,
+        }
         out |= {"start_new_session": True, "umask": 0o077 if "umask" in self.names else 0o022}
-        out["preexec_fn"] = lambda: [signal.signal(number, ignored) for number in (signal.SIGINT, signal.SIGQUIT)]
+        out["preexec_fn"] = lambda: [
+            signal.signal(number, ignored) for number in (signal.SIGINT, signal.SIGQUIT)
+        ]
         if self.user is not None:
             out |= {"user": self.user, "group": self.user, "extra_groups": []}
         return out
@@ -244,7 +308,9 @@ class Place:
         """Why the user cannot run this; empty where that goes well."""
         options = self.options() | changes
         try:
-            done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120, **options)
+            done = subprocess.run(
+                words, capture_output=True, text=True, errors="replace", timeout=120, **options
+            )
         except OSError as error:
             return str(error)
         return (done.stderr.strip() or "no word").splitlines()[-1] if done.returncode else ""
@@ -272,7 +338,10 @@ class Place:
 
     def _count(self) -> None:
         suites = list(ElementTree.parse(self.report).iter("testsuite"))
-        total = {name: sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")}
+        total = {
+            name: sum(int(suite.get(name, 0)) for suite in suites)
+            for name in ("tests", "failures", "errors", "skipped")
+        }
         self.row.failed, self.row.skipped = total["failures"] + total["errors"], total["skipped"]
         self.row.passed = total["tests"] - self.row.failed - self.row.skipped
         for case in (case for suite in suites for case in suite.iter("testcase")):
@@ -290,7 +359,13 @@ def interpreters(version: str) -> Iterator[str]:
     for candidate in [sys.executable] * (version == HERE) + places:
         tell = "import sys; print(getattr(sys, '_base_executable', sys.executable)); print(*sys.version_info[:2], sep='.')"
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            done = subprocess.run([candidate, "-c", tell], capture_output=True, text=True, errors="surrogateescape", timeout=60)
+            done = subprocess.run(
+                [candidate, "-c", tell],
+                capture_output=True,
+                text=True,
+                errors="surrogateescape",
+                timeout=60,
+            )
             path, _, found = done.stdout.strip().partition("\n")
             real = os.path.realpath(path)
             if done.returncode == 0 and found == version and real not in seen:
@@ -300,9 +375,13 @@ def interpreters(version: str) -> Iterator[str]:
 
 def call(words: list[Any]) -> None:
     utf8 = {**os.environ, "PYTHONUTF8": "1"}  # venv writes its path down
-    done = subprocess.run(words, env=utf8, capture_output=True, text=True, errors="replace", timeout=1800)
+    done = subprocess.run(
+        words, env=utf8, capture_output=True, text=True, errors="replace", timeout=1800
+    )
     if done.returncode:
-        raise NotHere(f"{' '.join(map(str, words[:4]))} ... said {(done.stderr or done.stdout).strip()[-300:]}")
+        raise NotHere(
+            f"{' '.join(map(str, words[:4]))} ... said {(done.stderr or done.stdout).strip()[-300:]}"
+        )
 
 
 @contextlib.contextmanager
@@ -359,12 +438,22 @@ def table(rows: list[Row]) -> Iterator[str]:
     head = ("run", "python", "passed", "failed", "skipped", "seconds", "")
     lines = [head]
     for row in rows:
-        cells = (row.run, row.python, row.passed, row.failed, row.skipped, row.seconds, "good" if row.good else "NOT GOOD")
+        cells = (
+            row.run,
+            row.python,
+            row.passed,
+            row.failed,
+            row.skipped,
+            row.seconds,
+            "good" if row.good else "NOT GOOD",
+        )
         lines.append(tuple(map(str, cells)))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     yield ""
     for i, line in enumerate(lines):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        yield "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
         yield from (f"    {note}" for note in rows[i - 1].notes) if i else ()
 
 

@@ -74,7 +74,9 @@ def compiled(robot: Robot, name: str, *arrays, **options) -> Any:
     return getattr(robot, name)(*arrays, **options)
 
 
-def interpreted(robot: Robot, name: str, *arrays, frame: str = "", f_ext=None, axes: str = "world") -> Any:
+def interpreted(
+    robot: Robot, name: str, *arrays, frame: str = "", f_ext=None, axes: str = "world"
+) -> Any:
     """The same program without the compiler: the sweeps on NumPy arrays, in the compiled code's own axes."""
     frames = tuple(f_ext or ()) or (frame,) * bool(frame)
     function = robot.function(name, frames, axes)
@@ -88,7 +90,10 @@ def states(robot: Robot, size: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Random q, v, a, tau and wrenches."""
     rng = np.random.default_rng(seed)
     sizes = {"v": robot.nv, "a": robot.nv, "tau": robot.nv, "wrench0": 6, "wrench1": 6}
-    return {"q": robot.random(rng, size), **{name: rng.standard_normal((size, n)) for name, n in sizes.items()}}
+    return {
+        "q": robot.random(rng, size),
+        **{name: rng.standard_normal((size, n)) for name, n in sizes.items()},
+    }
 
 
 def one_state(robot: Robot) -> dict[str, np.ndarray]:
@@ -96,11 +101,15 @@ def one_state(robot: Robot) -> dict[str, np.ndarray]:
     return {name: rows[0] for name, rows in states(robot, 1).items()}
 
 
-def errors(robot: Robot, peer: Peer, size: int = 100, call: Callable = compiled, functions=FUNCTIONS) -> Iterator[Deviation]:
+def errors(
+    robot: Robot, peer: Peer, size: int = 100, call: Callable = compiled, functions=FUNCTIONS
+) -> Iterator[Deviation]:
     """The error of each function over `size` random states."""
     state, frames = states(robot, size), two_frames(robot)
     if not robot.bodies:
-        functions = [row for row in functions if row.name != "center_of_mass"]  # nothing moves: there is none
+        functions = [
+            row for row in functions if row.name != "center_of_mass"
+        ]  # nothing moves: there is none
     allowed = np.maximum(1.0, EPS * condition(peer.mass_matrix(state["q"])) / TOLERANCE)
     for row in functions:
         options: dict[str, Any] = {"axes": row.axes} if row.axes else {}
@@ -109,8 +118,14 @@ def errors(robot: Robot, peer: Peer, size: int = 100, call: Callable = compiled,
         if row.where == "load":
             options["f_ext"] = {frame: state[f"wrench{i}"] for i, frame in enumerate(frames)}
         given = [state[name] for name in row.inputs]
-        raw = relative(_ours(robot, call, row.name, given, options), _theirs(peer, row.name, given, options))
-        yield Deviation(row.label, float((raw / allowed if row.solves else raw).max(initial=0.0)), float(raw.max(initial=0.0)))
+        raw = relative(
+            _ours(robot, call, row.name, given, options), _theirs(peer, row.name, given, options)
+        )
+        yield Deviation(
+            row.label,
+            float((raw / allowed if row.solves else raw).max(initial=0.0)),
+            float(raw.max(initial=0.0)),
+        )
 
 
 def condition(M: np.ndarray) -> np.ndarray:
@@ -139,7 +154,10 @@ def relative(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     array([0.5, 0. , inf])
     """
     axes = tuple(range(1, theirs.ndim))
-    off, size = np.abs(ours - theirs).max(axis=axes, initial=0.0), np.abs(theirs).max(axis=axes, initial=0.0)
+    off, size = (
+        np.abs(ours - theirs).max(axis=axes, initial=0.0),
+        np.abs(theirs).max(axis=axes, initial=0.0),
+    )
     ratio = np.divide(off, size, out=np.where(off > 0.0, np.inf, 0.0), where=size > 0.0)
     return np.nan_to_num(ratio, nan=np.inf)
 

@@ -21,7 +21,10 @@ def best(*calls: Callable[[], object], seconds: float) -> list[float]:
     while time.perf_counter() < end:
         for i, (call, repeat) in enumerate(zip(calls, repeats, strict=True)):
             least[i] = min(least[i], _sample(call, repeat))
-    return [least[i] if least[i] < float("inf") else _sample(call, repeats[i]) for i, call in enumerate(calls)]
+    return [
+        least[i] if least[i] < float("inf") else _sample(call, repeats[i])
+        for i, call in enumerate(calls)
+    ]
 
 
 def _repeats(call: Callable[[], object]) -> int:

@@ -41,7 +41,12 @@ def random_cell(seed: int, arms: int, wrap: Callable[[System], System] = uncompi
     return held(mechanisms, [CONTACTS[(seed + i) % 4] for i in range(arms)], rng, wrap)
 
 
-def held(mechanisms: Sequence, kinds: Sequence[str], rng: np.random.Generator, wrap: Callable = uncompiled) -> Closed:
+def held(
+    mechanisms: Sequence,
+    kinds: Sequence[str],
+    rng: np.random.Generator,
+    wrap: Callable = uncompiled,
+) -> Closed:
     """The mechanisms in random states, the last body of each touching the object by its kind of contact."""
     qs = [mechanism.random(rng) for mechanism in mechanisms]
     place, bases = _anywhere(rng, 0.5), [_anywhere(rng, 1.0) for _ in mechanisms]
@@ -67,7 +72,9 @@ def facing_pumas(contacts: Sequence = (), mass: float = 3.0, width: float = 0.2)
     puma, facing = pp.robots.puma560(), np.diag([-1.0, -1.0, 1.0, 1.0])
     facing[0, 3] = 1.2
     arms = [(puma, None, "tool"), (puma, facing, "tool")]
-    return pp.grasp(arms, pp.Body.box(mass, (0.5, width, width)), [(-0.25, 0, 0), (0.25, 0, 0)], contacts)
+    return pp.grasp(
+        arms, pp.Body.box(mass, (0.5, width, width)), [(-0.25, 0, 0), (0.25, 0, 0)], contacts
+    )
 
 
 def at_work(cell: System) -> np.ndarray:
@@ -101,7 +108,11 @@ def _anywhere(rng: np.random.Generator, far: float) -> np.ndarray:
 
 def _contact(rng: np.random.Generator, kind: str) -> Any:
     direction = rng.standard_normal(3)
-    return pp.Contact(kind, axis=direction if kind == "line" else None, normal=direction if kind == "soft" else None)
+    return pp.Contact(
+        kind,
+        axis=direction if kind == "line" else None,
+        normal=direction if kind == "soft" else None,
+    )
 
 
 def _free_turns(kind: str, axis: np.ndarray) -> np.ndarray:
@@ -121,7 +132,9 @@ def dense_answer(closed: Closed) -> tuple[np.ndarray, np.ndarray]:
     rows, right, turns = [], [], []
     for c in cell.contacts:
         rows.append(robot.jacobian(q, c.first) - robot.jacobian(q, c.second))
-        gap = robot.frame_acceleration(q, v, rest, c.first) - robot.frame_acceleration(q, v, rest, c.second)
+        gap = robot.frame_acceleration(q, v, rest, c.first) - robot.frame_acceleration(
+            q, v, rest, c.second
+        )
         h = robot.frame_pose(q, c.second)[:3, :3] @ _free_turns(c.kind, np.array(c.shape.axis))
         w = robot.frame_velocity(q, v, c.second)[:3]
         W = h.T @ (robot.frame_velocity(q, v, c.first)[:3] - w)
@@ -130,16 +143,25 @@ def dense_answer(closed: Closed) -> tuple[np.ndarray, np.ndarray]:
     J, H = np.vstack(rows), block_diagonal(turns)
     m, n_g, zero = J.shape[0], H.shape[1], np.zeros
     K = np.block(
-        [[robot.mass_matrix(q), J.T, zero((nv, n_g))], [J, zero((m, m)), -H], [zero((n_g, nv)), H.T, zero((n_g, n_g))]]
+        [
+            [robot.mass_matrix(q), J.T, zero((nv, n_g))],
+            [J, zero((m, m)), -H],
+            [zero((n_g, nv)), H.T, zero((n_g, n_g))],
+        ]
     )
     x = np.linalg.solve(K, np.concatenate([closed.tau - robot.bias(q, v), *right, zero(n_g)]))
     return x[:nv], x[nv : nv + m].reshape(-1, 6)
 
 
-PROXIMAL = {"constraintDynamics": (1e-14, 1e-8, 50), "lcaba": (1e-14, 1e-4, 50)}  # accuracy, mu, iterations
+PROXIMAL = {
+    "constraintDynamics": (1e-14, 1e-8, 50),
+    "lcaba": (1e-14, 1e-4, 50),
+}  # accuracy, mu, iterations
 
 
-def pinocchio_call(closed: Closed, algorithm: str, settings: tuple = ()) -> tuple[Callable[[], np.ndarray], Pin]:
+def pinocchio_call(
+    closed: Closed, algorithm: str, settings: tuple = ()
+) -> tuple[Callable[[], np.ndarray], Pin]:
     """Pinocchio's constrained dynamics of the same system in the same state, ready to be called; welds and balls only."""
     call, peer, _ = _pinocchio(closed, algorithm, settings)
     return call, peer
@@ -156,7 +178,9 @@ def pinocchio_derivatives(closed: Closed) -> tuple[tuple[np.ndarray, np.ndarray,
     return (data.ddq_dq.copy(), data.ddq_dv.copy(), data.ddq_dtau.copy()), peer.layout
 
 
-def _pinocchio(closed: Closed, algorithm: str, settings: tuple) -> tuple[Callable[[], np.ndarray], Pin, tuple]:
+def _pinocchio(
+    closed: Closed, algorithm: str, settings: tuple
+) -> tuple[Callable[[], np.ndarray], Pin, tuple]:
     peer = Pin(closed.system.robot._model)
     model, layout = peer.peer, peer.layout
     kinds = {"weld": pin.ContactType.CONTACT_6D, "ball": pin.ContactType.CONTACT_3D}
@@ -164,10 +188,16 @@ def _pinocchio(closed: Closed, algorithm: str, settings: tuple) -> tuple[Callabl
     for c in closed.system.contacts:
         one, two = (model.frames[peer.frame_id(name)] for name in (c.first, c.second))
         ends = one.parentJoint, one.placement, two.parentJoint, two.placement
-        models.append(pin.RigidConstraintModel(kinds[c.kind], model, *ends, pin.ReferenceFrame.LOCAL))
+        models.append(
+            pin.RigidConstraintModel(kinds[c.kind], model, *ends, pin.ReferenceFrame.LOCAL)
+        )
     for m in models:
         datas.append(m.createData())
-    state = layout.to_q(closed.q), layout.to_v(closed.v, closed.q), layout.to_tau(closed.tau, closed.q)
+    state = (
+        layout.to_q(closed.q),
+        layout.to_v(closed.v, closed.q),
+        layout.to_tau(closed.tau, closed.q),
+    )
     proximal = pin.ProximalSettings(*(settings or PROXIMAL[algorithm]))
     data = model.createData()
     if algorithm == "lcaba":
@@ -175,7 +205,11 @@ def _pinocchio(closed: Closed, algorithm: str, settings: tuple) -> tuple[Callabl
     else:
         pin.initConstraintDynamics(model, data, models, datas)
     call = getattr(pin, algorithm)
-    return lambda: call(model, data, *state, models, datas, proximal), peer, (model, data, models, datas, proximal)
+    return (
+        lambda: call(model, data, *state, models, datas, proximal),
+        peer,
+        (model, data, models, datas, proximal),
+    )
 
 
 def pinocchio_answer(closed: Closed, algorithm: str) -> np.ndarray:

@@ -12,7 +12,13 @@ from psiphi.robot.robot import Robot
 from psiphi_bench.peers.lazy_import import MissingPeer
 from psiphi_bench.peers.pinocchio_peer import Pin
 
-NAMED = {"UR5": "ur5_robot", "Panda": "panda", "G1": "g1_29dof_rev_1_0", "Talos": "talos_full_v2", "ANYmal": "anymal"}
+NAMED = {
+    "UR5": "ur5_robot",
+    "Panda": "panda",
+    "G1": "g1_29dof_rev_1_0",
+    "Talos": "talos_full_v2",
+    "ANYmal": "anymal",
+}
 
 
 @cache
@@ -22,7 +28,9 @@ def urdf_files() -> tuple[Path, ...]:
         files = metadata.distribution("example-robot-data").files or []
     except metadata.PackageNotFoundError as error:
         raise MissingPeer("example-robot-data") from error
-    return tuple(sorted(Path(str(file.locate())).resolve() for file in files if file.suffix == ".urdf"))
+    return tuple(
+        sorted(Path(str(file.locate())).resolve() for file in files if file.suffix == ".urdf")
+    )
 
 
 def urdf(name: str) -> Path:

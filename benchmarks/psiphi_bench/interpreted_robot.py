@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.compiler.passes import Ready
+from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.compiler.tape.tape_evaluation import evaluate
-from psiphi.robot.mechanisms.dynamics.method_choice import Chosen
+from psiphi.robot.mechanisms.dynamics.method_choice import MethodChoice
 from psiphi.robot.mechanisms.dynamics.system_stages import dynamics
 from psiphi.robot.mechanisms.solve.rccfd_methods import HUB
 from psiphi.robot.mechanisms.system import System
@@ -17,8 +17,12 @@ from psiphi.robot.robot import Robot
 class Interpreted(Robot):
     """The robot's doors on the interpreter's floor."""
 
-    def forward_dynamics(self, q, v, tau, f_ext=None, axes="world", out=None, dtype=None, check=False, method=None):
-        return self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
+    def forward_dynamics(
+        self, q, v, tau, f_ext=None, axes="world", out=None, dtype=None, check=False, method=None
+    ):
+        return self._loaded(
+            "forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check
+        )
 
     def _matrix(self, name, q, out, dtype, check):
         return self._call(name, dict(q=q), out, dtype, check)
@@ -35,26 +39,38 @@ class Uncompiled(System):
     def _chosen(self, frames=(), axes="world", redundant=False):
         """Nothing is counted: Omega, whatever it costs, where there is one."""
         method = HUB if self.algebra.is_thin else "free"
-        return Chosen(dynamics(self.algebra, method, frames, axes, redundant), method)
+        return MethodChoice(dynamics(self.algebra, method, frames, axes, redundant), method)
 
     def _run(self, function, values):
         source = function.source
         with np.errstate(all="ignore"):
-            ready = isinstance(source.asked, Ready)
-            results = evaluated(source, values) if ready else interpret(source.program, source.tree, *values)
+            ready = isinstance(source.asked, Traceable)
+            results = (
+                evaluated(source, values)
+                if ready
+                else interpret(source.program, source.tree, *values)
+            )
         return results[0] if len(results) == 1 else tuple(results)
 
 
 def evaluated(source, values):
     """The results of code that stands ready, which has no sweeps: its tape, on arrays."""
     lead = np.broadcast_shapes(
-        *(np.shape(x)[: np.ndim(x) - len(arg.shape)] for arg, x in zip(source.inputs, values, strict=True))
+        *(
+            np.shape(x)[: np.ndim(x) - len(arg.shape)]
+            for arg, x in zip(source.inputs, values, strict=True)
+        )
     )
     flat = [
-        np.broadcast_to(x, (*lead, *arg.shape)).reshape(*lead, arg.size) for arg, x in zip(source.inputs, values, strict=True)
+        np.broadcast_to(x, (*lead, *arg.shape)).reshape(*lead, arg.size)
+        for arg, x in zip(source.inputs, values, strict=True)
     ]
     results = [np.zeros((*lead, arg.size)) for arg in source.outputs]
-    numbers = evaluate(source.code.tape, [node for *_, node in source.code.stores], lambda place, i: flat[int(place)][..., i])
+    numbers = evaluate(
+        source.code.tape,
+        [node for *_, node in source.code.stores],
+        lambda place, i: flat[int(place)][..., i],
+    )
     for (number, index, _), x in zip(source.code.stores, numbers, strict=True):
         results[number][..., index] = x
     return [x.reshape((*lead, *arg.shape)) for arg, x in zip(source.outputs, results, strict=True)]
@@ -63,4 +79,6 @@ def evaluated(source, values):
 def uncompiled(system: System) -> System:
     """The same system, nothing of it compiled."""
     c = system.closure
-    return Uncompiled(Interpreted.of(system.robot), c.constraints, c.follows, system.passive, system.object)
+    return Uncompiled(
+        Interpreted.of(system.robot), c.constraints, c.follows, system.passive, system.object
+    )

@@ -42,7 +42,9 @@ class Outcome:
     def data(self) -> dict:
         """All of it as plain data; a figure that could not be measured is None."""
         row, figure = self.row, None if math.isnan(self.measured.figure) else self.measured.figure
-        facts = dict(name=row.name, text=row.text, target=row.target, unit=row.unit, at_least=row.at_least)
+        facts = dict(
+            name=row.name, text=row.text, target=row.target, unit=row.unit, at_least=row.at_least
+        )
         return facts | asdict(self.measured) | {"figure": figure, "passed": self.passed}
 
 
@@ -65,14 +67,25 @@ def summary(results: Sequence[Outcome], seconds: float) -> str:
     judged = [result for result in results if result.passed is not None]
     missed = [result for result in judged if not result.passed]
     text = f"{len(judged) - len(missed)} of {len(judged)} targets met, in {seconds:.0f} s"
-    return text + "".join(f"\n  missed: {result.row.text}, {result.measured.subject}" for result in missed)
+    return text + "".join(
+        f"\n  missed: {result.row.text}, {result.measured.subject}" for result in missed
+    )
 
 
 def machine() -> dict[str, str | int]:
     """What the figures were measured on."""
-    versions = {name: version(name, "from source" if name == "psiphi" else "not installed") for name in PACKAGES}
+    versions = {
+        name: version(name, "from source" if name == "psiphi" else "not installed")
+        for name in PACKAGES
+    }
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return {"processor": _processor(), "cores": cores(), "system": sys.platform, "python": python, **versions}
+    return {
+        "processor": _processor(),
+        "cores": cores(),
+        "system": sys.platform,
+        "python": python,
+        **versions,
+    }
 
 
 def _processor() -> str:
@@ -86,7 +99,12 @@ def _processor() -> str:
 
 def facts(results: Sequence[Outcome], quick: bool, seconds: float) -> dict:
     """Everything, as plain data."""
-    return {"machine": machine(), "quick": quick, "seconds": round(seconds), "rows": [result.data for result in results]}
+    return {
+        "machine": machine(),
+        "quick": quick,
+        "seconds": round(seconds),
+        "rows": [result.data for result in results],
+    }
 
 
 def as_json(facts: dict) -> str:
@@ -101,7 +119,11 @@ def cut(text: str, file: str | None = None) -> tuple[str, str]:
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise Error(f"there is no line {START}, and {END} after it", "put both where the table belongs", file=file)
+        raise Error(
+            f"there is no line {START}, and {END} after it",
+            "put both where the table belongs",
+            file=file,
+        )
     return before, after
 
 
@@ -127,7 +149,14 @@ def markdown(facts: dict) -> Iterator[str]:
 
 def _result(data: dict) -> Outcome:
     """What `Result.data` came from, but for how it is measured."""
-    row = Demand(data["name"], data["text"], data["target"], data["unit"], lambda size: iter(()), data["at_least"])
+    row = Demand(
+        data["name"],
+        data["text"],
+        data["target"],
+        data["unit"],
+        lambda size: iter(()),
+        data["at_least"],
+    )
     values: dict[str, Any] = {field.name: data[field.name] for field in fields(Measured)}
     values["figure"] = math.nan if values["figure"] is None else values["figure"]
     return Outcome(row, Measured(**values))

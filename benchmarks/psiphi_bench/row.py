@@ -67,7 +67,11 @@ class Demand:
     @property
     def demand(self) -> str:
         """The target in words."""
-        return "" if self.target is None else f"{'>=' if self.at_least else '<='} {self.shown(self.target)}"
+        return (
+            ""
+            if self.target is None
+            else f"{'>=' if self.at_least else '<='} {self.shown(self.target)}"
+        )
 
 
 def spelt(figure: float) -> str:

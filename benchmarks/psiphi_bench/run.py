@@ -45,7 +45,9 @@ def chosen(names: Sequence[str] | None) -> list[Demand]:
     """The rows of these names, in the table's order; all when none is given."""
     for name in names or ():
         if name not in NAMES:
-            raise Error(f"no row of the benchmark is called {name!r}", f"there are {', '.join(NAMES)}")
+            raise Error(
+                f"no row of the benchmark is called {name!r}", f"there are {', '.join(NAMES)}"
+            )
     return [row for row in ROWS if not names or row.name in names]
 
 
@@ -58,4 +60,6 @@ def measured(rows: Sequence[Demand], size: Size) -> Iterator[Outcome]:
         except MissingPeer:
             raise
         except Exception as error:
-            yield Outcome(row, Measured("failed", float("nan"), note=f"{type(error).__name__}: {error}"))
+            yield Outcome(
+                row, Measured("failed", float("nan"), note=f"{type(error).__name__}: {error}")
+            )

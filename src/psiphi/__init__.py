@@ -17,6 +17,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from psiphi._util.deprecation import renamed
 from psiphi._util.late_methods import LATE_METHODS
 
 _NAMES = {  # module: the public names it defines
@@ -59,7 +60,7 @@ _NAMES = {  # module: the public names it defines
     "simulation.simulate.simulate": ("simulate",),
     "simulation.simulation_errors": ("MotionWarning", "SimulationError"),
     "simulation.trajectory.trajectory": ("Trajectory",),
-    "apps.ik.reach": ("Reached", "reach"),
+    "apps.ik.reach": ("IKResult", "reach"),
     "apps.path_timing.path": ("path",),
     "apps.path_timing.timed_path": ("TimedPath",),
     "apps.studies.study": ("study",),
@@ -72,6 +73,7 @@ _MODULES = {  # public modules: pp.viewer.html(...)
     "scenes": "apps.scenes",
     "viewer": "apps.viewer",
 }
+_RENAMED = {"Reached": "IKResult"}  # old public names, kept for one minor version
 _LATE_METHODS = {  # class: its methods that a later package implements
     "Expression": {"dot": "algebra.derivatives.time_derivative:time_derivative"},
     "Forest": {
@@ -111,6 +113,7 @@ __all__ = [
     "Frame",
     "FreeRobot",
     "GravityCompensation",
+    "IKResult",
     "Loop",
     "Lyapunov",
     "Model",
@@ -121,7 +124,6 @@ __all__ = [
     "OperationalSpace",
     "PD",
     "Pose",
-    "Reached",
     "Robot",
     "SimulationError",
     "SingularError",
@@ -162,19 +164,29 @@ __all__ = [
     "viewer",
 ]
 LATE_METHODS.update(
-    {owner: {name: f"psiphi.{place}" for name, place in methods.items()} for owner, methods in _LATE_METHODS.items()}
+    {
+        owner: {name: f"psiphi.{place}" for name, place in methods.items()}
+        for owner, methods in _LATE_METHODS.items()
+    }
 )
 
 
 if TYPE_CHECKING:
-    from psiphi._util.errors import CacheError, Error, ModelError, ModelWarning, SingularError, StateError
+    from psiphi._util.errors import (
+        CacheError,
+        Error,
+        ModelError,
+        ModelWarning,
+        SingularError,
+        StateError,
+    )
     from psiphi.algebra.derivatives.configuration_derivative import derivative
     from psiphi.algebra.derivatives.time_derivative import time_derivative
     from psiphi.algebra.expressions.expression import Expression, vector
     from psiphi.algebra.expressions.operator_properties import dot_test
     from psiphi.algebra.rewriting.proof import prove
     from psiphi.apps import estimation, scenes, viewer
-    from psiphi.apps.ik.reach import Reached, reach
+    from psiphi.apps.ik.reach import IKResult, reach
     from psiphi.apps.path_timing.path import path
     from psiphi.apps.path_timing.timed_path import TimedPath
     from psiphi.apps.studies.study import study
@@ -214,6 +226,8 @@ def __getattr__(name: str) -> Any:
         from psiphi._util.extras import version
 
         return version("psiphi", "0")  # a source tree that was never installed
+    if name in _RENAMED:
+        return renamed("psiphi", "psiphi", name, _RENAMED)
     if name not in _HOME:
         raise AttributeError(f"module 'psiphi' has no attribute {name!r}{_meant(name)}")
     module = importlib.import_module(f"psiphi.{_HOME[name]}")
@@ -228,12 +242,16 @@ def _meant(name: str) -> str:
         return ""
     from difflib import get_close_matches
 
-    robots = sys.modules.get("psiphi.robot.robot")  # where it is not there nobody has a robot: a name costs nothing
+    robots = sys.modules.get(
+        "psiphi.robot.robot"
+    )  # where it is not there nobody has a robot: a name costs nothing
     if robots is not None and hasattr(robots.Robot, name):
         return f"; robots have it: robot.{name}"
     by_small = {known.lower(): known for known in _HOME}
     close = get_close_matches(name.lower(), by_small, n=1)
-    return f"; did you mean {by_small[close[0]]!r}?" if close else "; dir(psiphi) lists what there is"
+    return (
+        f"; did you mean {by_small[close[0]]!r}?" if close else "; dir(psiphi) lists what there is"
+    )
 
 
 def __dir__() -> list[str]:

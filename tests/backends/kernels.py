@@ -15,10 +15,10 @@ from psiphi.backends.cpu.loop_kernel import rolled_kernel
 from psiphi.backends.cpu.straight_kernel import straight_kernel
 from psiphi.backends.llvm import jit
 from psiphi.compiler.axes.link_axes import frame_tree
-from psiphi.compiler.ir.loop_tables import Tables
-from psiphi.compiler.sweeps.link_loops import Rolled, roll
+from psiphi.compiler.ir.loop_tables import LoopTables
+from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight, unroll
+from psiphi.compiler.sweeps.tree_loop import StraightCode, unroll
 from psiphi.compiler.tape.tape import Tape
 from psiphi.model.builder.builder import Builder
 from psiphi.robot.catalogue.quantities import CATALOGUE, sweeps_of
@@ -56,7 +56,13 @@ def model_of(name: str):
 
 
 @lru_cache(maxsize=32)
-def lowered(model: str, quantity: str, frames: tuple[str, ...] = (), axes: str = "world", rolls: bool = False):
+def lowered(
+    model: str,
+    quantity: str,
+    frames: tuple[str, ...] = (),
+    axes: str = "world",
+    rolls: bool = False,
+):
     """A program of the catalogue, unrolled or rolled."""
     tree = frame_tree(model_of(model), CATALOGUE[quantity].rods)
     program = sweeps_of(quantity, tree, frames, axes)
@@ -67,12 +73,15 @@ def loop_of(
     kernel: Kernel,
     lanes: int,
     char: str = "d",
-    tables: Tables | None = None,
+    tables: LoopTables | None = None,
     streams: bool = False,
     registers: int = 0,
 ) -> jit.Address:
     """The address of the kernel's loop."""
-    library = jit.load_object(jit.compile_ir(module(kernel, "loop", FP[char], lanes, streams, registers)), ["loop", "tables"])
+    library = jit.load_object(
+        jit.compile_ir(module(kernel, "loop", FP[char], lanes, streams, registers)),
+        ["loop", "tables"],
+    )
     address = library.address("loop")
     if tables is not None:
         address.tables = tables  # type: ignore[attr-defined]  # kept alive with the code
@@ -81,19 +90,33 @@ def loop_of(
 
 
 def loop(
-    code: Straight | Rolled, lanes: int, char: str = "d", fma: bool = True, size: int = 0, registers: int = 0
+    code: StraightCode | LinkLoops,
+    lanes: int,
+    char: str = "d",
+    fma: bool = True,
+    size: int = 0,
+    registers: int = 0,
 ) -> jit.Address:
-    if isinstance(code, Rolled):
-        return loop_of(rolled_kernel(code, fma), lanes, char, Tables(code, char), registers=registers)
+    if isinstance(code, LinkLoops):
+        return loop_of(
+            rolled_kernel(code, fma), lanes, char, LoopTables(code, char), registers=registers
+        )
     return loop_of(straight_kernel(code, fma, size), lanes, char, registers=registers)
 
 
-def ufunc(code: Straight | Rolled, lanes: int, char: str = "d", **options) -> np.ufunc:
+def ufunc(code: StraightCode | LinkLoops, lanes: int, char: str = "d", **options) -> np.ufunc:
     """The kernel as a gufunc with one loop."""
     inputs, outputs = code.program.inputs, code.program.outputs
     core = [f"({','.join(map(str, arg.shape))})" for arg in (*inputs, *outputs)]
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
-    return gufunc(code.program.name, signature, {char: loop(code, lanes, char, **options)}, b"", len(inputs), len(outputs))
+    return gufunc(
+        code.program.name,
+        signature,
+        {char: loop(code, lanes, char, **options)},
+        b"",
+        len(inputs),
+        len(outputs),
+    )
 
 
 @lru_cache(maxsize=64)
@@ -102,14 +125,20 @@ def known(model: str, quantity: str, lanes: int, char: str = "d", rolls: bool = 
     return ufunc(lowered(model, quantity, rolls=rolls), lanes, char)
 
 
-def little(inputs: Sequence[tuple[int, ...]], make, name: str = "little") -> Straight:
+def little(inputs: Sequence[tuple[int, ...]], make, name: str = "little") -> StraightCode:
     """A tape by hand: `make(*lists of leaves)` returns lists of scalars, one list an output."""
     tape = Tape()
     given = [Argument(f"x{i}", tuple(shape)) for i, shape in enumerate(inputs)]
-    results = make(*([tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(given)))
+    results = make(
+        *([tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(given))
+    )
     outputs = tuple(Argument(f"y{i}", (len(values),)) for i, values in enumerate(results))
-    stores = [(n, i, tape.operand(value)) for n, values in enumerate(results) for i, value in enumerate(values)]
-    return Straight(Program(name, tuple(given), outputs, ()), tape, tuple(stores))
+    stores = [
+        (n, i, tape.operand(value))
+        for n, values in enumerate(results)
+        for i, value in enumerate(values)
+    ]
+    return StraightCode(Program(name, tuple(given), outputs, ()), tape, tuple(stores))
 
 
 def call(address: int, arrays: Sequence[np.ndarray]) -> None:
@@ -126,7 +155,9 @@ def call(address: int, arrays: Sequence[np.ndarray]) -> None:
 def batch(model: str, size: int, char: str = "d", seed: int = 0) -> list[np.ndarray]:
     """q, v, tau of a robot."""
     rng, robot = np.random.default_rng(seed), model_of(model)
-    return [x.astype(char) for x in (robot.random(rng, size), *rng.standard_normal((2, size, robot.nv)))]
+    return [
+        x.astype(char) for x in (robot.random(rng, size), *rng.standard_normal((2, size, robot.nv)))
+    ]
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
@@ -139,7 +170,9 @@ def most_alive(lines: list[str]) -> int:
     last = {name: i for i, line in enumerate(lines) for name in re.findall(r"%t\d+", line)}
     alive, most = set(), 0
     for i, line in enumerate(lines):
-        alive |= set(re.findall(r"^(%t\d+) = (?!getelementptr|call \{|load (?:ptr|i64)|mul i64)", line))
+        alive |= set(
+            re.findall(r"^(%t\d+) = (?!getelementptr|call \{|load (?:ptr|i64)|mul i64)", line)
+        )
         most = max(most, len(alive))
         alive -= {name for name in alive if last[name] <= i}
     return most

@@ -27,13 +27,25 @@ def texts() -> dict[str, str]:
     """By the name of the file."""
     code = passes.code(Equation({"a": ACCELERATION}, MODEL, given=("tau",)))
     return {
-        "two_link_arm.c": TARGETS["c"].emit(code, "d", "forward_dynamics", "a = M^-1 (tau - C v - g) of two_link_arm"),
-        "two_link_arm.ll": module(straight_kernel(code, fma=True), "loop", "double", lanes=4, registers=12),
+        "two_link_arm.c": TARGETS["c"].emit(
+            code, "d", "forward_dynamics", "a = M^-1 (tau - C v - g) of two_link_arm"
+        ),
+        "two_link_arm.ll": module(
+            straight_kernel(code, fma=True), "loop", "double", lanes=4, registers=12
+        ),
     }
 
 
 @pytest.mark.parametrize("name", ["two_link_arm.c", "two_link_arm.ll"])
 def test_the_text_is_as_it_was(name):
-    mine, golden = texts()[name].splitlines(), (GOLDEN / name).read_text(encoding="utf-8").splitlines()
-    where = next((i for i, (x, y) in enumerate(zip(mine, golden, strict=False), 1) if x != y), min(len(mine), len(golden)) + 1)
-    assert mine == golden, f"{name} differs from line {where} on; if that is meant: python tools/golden.py"
+    mine, golden = (
+        texts()[name].splitlines(),
+        (GOLDEN / name).read_text(encoding="utf-8").splitlines(),
+    )
+    where = next(
+        (i for i, (x, y) in enumerate(zip(mine, golden, strict=False), 1) if x != y),
+        min(len(mine), len(golden)) + 1,
+    )
+    assert mine == golden, (
+        f"{name} differs from line {where} on; if that is meant: python tools/golden.py"
+    )

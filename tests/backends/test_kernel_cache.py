@@ -40,7 +40,12 @@ def entry(home):
 
 def another(code: str, home: Path, *args: str):
     """Another process that has imported the cache and runs `code`."""
-    return child("-c", f"import sys\nfrom psiphi.backends import kernel_cache as cache\n{code}", *args, PSIPHI_CACHE=str(home))
+    return child(
+        "-c",
+        f"import sys\nfrom psiphi.backends import kernel_cache as cache\n{code}",
+        *args,
+        PSIPHI_CACHE=str(home),
+    )
 
 
 def caught(action):
@@ -62,7 +67,12 @@ def test_what_is_stored_is_fetched(home):
     kernel_cache.store(kernel_cache.key("empty"), b"")
     assert kernel_cache.fetch(KEY) == PAYLOAD
     assert kernel_cache.fetch(kernel_cache.key("empty")) == b""
-    assert kernel_cache.info() == {"directory": home, "entries": 2, "bytes": len(PAYLOAD) + 160, "limit": 512_000_000}
+    assert kernel_cache.info() == {
+        "directory": home,
+        "entries": 2,
+        "bytes": len(PAYLOAD) + 160,
+        "limit": 512_000_000,
+    }
     assert kernel_cache.clear() == 2
     assert kernel_cache.fetch(KEY) is None
 
@@ -109,8 +119,17 @@ def test_the_oldest_entries_go_first(home, monkeypatch):
         kernel_cache.store(key, PAYLOAD)
         os.utime(home / f"{key}.o", (1e9 + age, 1e9 + age))
     kernel_cache.store(KEY, PAYLOAD)
-    assert [kernel_cache.fetch(key) is not None for key in [*keys, KEY]] == [False, False, False, True, True, True]
-    kernel_cache.store(kernel_cache.key("huge"), bytes(60_000))  # larger than the limit: not even tried
+    assert [kernel_cache.fetch(key) is not None for key in [*keys, KEY]] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    kernel_cache.store(
+        kernel_cache.key("huge"), bytes(60_000)
+    )  # larger than the limit: not even tried
     assert kernel_cache.info()["entries"] == 3
 
 
@@ -252,7 +271,9 @@ def test_a_symlink_in_place_of_the_directory_is_bypassed(entry, home):
     assert data == b"fresh" and len(messages) == 1
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, *[writable_by_all, readable_by_group, dangling_symlink] * POSIX])
+@pytest.mark.parametrize(
+    "damage", [truncate, empty, *[writable_by_all, readable_by_group, dangling_symlink] * POSIX]
+)
 def test_a_bad_secret_is_replaced_and_its_entries_are_not_trusted(entry, damage):
     secret = entry.with_name("secret")
     old = secret.read_bytes()
@@ -346,7 +367,9 @@ for i in range(20):
 print("good")
 """
     with ExitStack() as stack:
-        processes = [stack.enter_context(another(code, home, str(tmp_path / "go"))) for _ in range(32)]
+        processes = [
+            stack.enter_context(another(code, home, str(tmp_path / "go"))) for _ in range(32)
+        ]
         (tmp_path / "go").touch()
         assert [process.communicate(timeout=120) for process in processes] == [("good\n", "")] * 32
     assert kernel_cache.info()["entries"] == 5

@@ -50,7 +50,8 @@ def test_rows_are_a_table():
 
 
 @pytest.mark.parametrize(
-    ("at_least", "figure", "passed"), [(True, 3, True), (True, 1, False), (False, 1, True), (False, 3, False)]
+    ("at_least", "figure", "passed"),
+    [(True, 3, True), (True, 1, False), (False, 1, True), (False, 3, False)],
 )
 def test_targets(at_least, figure, passed):
     one = row(twice, at_least=at_least)
@@ -62,16 +63,33 @@ def test_targets(at_least, figure, passed):
 
 def test_lines_can_be_read():
     first, second = measured([row(twice)], Size())
-    assert report.line(first).split() == ["a", "test", "first", "1", "us", "3", "us", "1x", "<=", "2x", "pass"]
+    assert report.line(first).split() == [
+        "a",
+        "test",
+        "first",
+        "1",
+        "us",
+        "3",
+        "us",
+        "1x",
+        "<=",
+        "2x",
+        "pass",
+    ]
     assert report.line(second).endswith("MISS\n    a note")
-    assert report.summary([first, second], 12.3) == "1 of 2 targets met, in 12 s\n  missed: a test, second"
+    assert (
+        report.summary([first, second], 12.3)
+        == "1 of 2 targets met, in 12 s\n  missed: a test, second"
+    )
 
 
 def test_a_row_that_fails_is_a_line_that_says_why():
     first, failed = measured([row(breaks)], Size())
     assert first.passed and not failed.passed
     assert failed.measured.note == "RuntimeError: the machine is on fire"
-    facts = json.loads(report.as_json(report.facts([first, failed], True, 1.0)), parse_constant=pytest.fail)
+    facts = json.loads(
+        report.as_json(report.facts([first, failed], True, 1.0)), parse_constant=pytest.fail
+    )
     assert facts["rows"][1]["figure"] is None
     assert "on fire" in "".join(report.markdown(facts))
 
@@ -93,7 +111,20 @@ def test_the_run_writes_what_it_prints(tmp_path, capsys):
     table, data = tmp_path / "table.md", tmp_path / "results.json"
     table.write_text(f"before\n{report.START}\nold\n{report.END}\nafter\n", encoding="utf-8")
     assert (
-        dispatch(["bench", "--quick", "--only", "flops-fd", "--only", "flops-id", "--json", str(data), "--table", str(table)])
+        dispatch(
+            [
+                "bench",
+                "--quick",
+                "--only",
+                "flops-fd",
+                "--only",
+                "flops-id",
+                "--json",
+                str(data),
+                "--table",
+                str(table),
+            ]
+        )
         == 0
     )
     printed, facts = capsys.readouterr().out, json.loads(data.read_text(encoding="utf-8"))
@@ -141,14 +172,18 @@ def test_a_wrong_answer_is_noticed():
 
 
 def test_frames_to_compare():
-    assert two_frames(pp.load(example_robots.urdf("quadrotor_base"))), "a robot without joints has frames on the world"
+    assert two_frames(pp.load(example_robots.urdf("quadrotor_base"))), (
+        "a robot without joints has frames on the world"
+    )
     assert len(two_frames(pp.robots.chain(1))) == 1
     assert len(two_frames(pp.robots.chain(4))) == 2
 
 
 def test_an_empty_cache_for_a_while(monkeypatch):
     for before in ("/somewhere", None):
-        monkeypatch.delenv("PSIPHI_CACHE") if before is None else monkeypatch.setenv("PSIPHI_CACHE", before)
+        monkeypatch.delenv("PSIPHI_CACHE") if before is None else monkeypatch.setenv(
+            "PSIPHI_CACHE", before
+        )
         with fresh_process.empty_cache() as folder:
             assert os.environ["PSIPHI_CACHE"] == folder and not list(Path(folder).iterdir())
         assert os.environ.get("PSIPHI_CACHE") == before and not Path(folder).exists()
@@ -169,7 +204,13 @@ def test_wrenches_in_frame_axes(peer, rng):
     robot = pp.robots.chain(4)
     other, q, wrench = peer(robot), rng.standard_normal((3, 4)), rng.standard_normal((3, 6))
     R = robot.frame_pose(q, "tool")[:, :3, :3]
-    in_world = np.concatenate([np.einsum("kij,kj->ki", R, half) for half in (wrench[:, :3], wrench[:, 3:])], axis=1)
+    in_world = np.concatenate(
+        [np.einsum("kij,kj->ki", R, half) for half in (wrench[:, :3], wrench[:, 3:])], axis=1
+    )
     zero = np.zeros((3, 4))
     ours = other.inverse_dynamics(q, zero, zero, f_ext={"tool": in_world})
-    np.testing.assert_allclose(other.inverse_dynamics(q, zero, zero, f_ext={"tool": wrench}, axes="frame"), ours, atol=1e-12)
+    np.testing.assert_allclose(
+        other.inverse_dynamics(q, zero, zero, f_ext={"tool": wrench}, axes="frame"),
+        ours,
+        atol=1e-12,
+    )

@@ -130,7 +130,9 @@ def test_the_report():
         arm(3, 5)
 
 
-@pytest.mark.parametrize("words", ("ur5 --table 3", "--case 1 ur5", "--frame tool0", "--base free", "--table 3 --case 2"))
+@pytest.mark.parametrize(
+    "words", ("ur5 --table 3", "--case 1 ur5", "--frame tool0", "--base free", "--table 3 --case 2")
+)
 def test_options_that_do_not_go_together(words, capsys):
     """No option is taken and not used."""
     assert main(["count", *words.split()]) == 2
@@ -139,15 +141,28 @@ def test_options_that_do_not_go_together(words, capsys):
 
 def test_formulas():
     assert (
-        str(Formula(-33, published_counts.F(1183, 6), published_counts.F(261, 2), published_counts.F(1, 3)))
+        str(
+            Formula(
+                -33,
+                published_counts.F(1183, 6),
+                published_counts.F(261, 2),
+                published_counts.F(1, 3),
+            )
+        )
         == "1/3 N^3 + (130+1/2)N^2 + (197+1/6)N - 33"
     )
-    assert str(Formula(0)) == "0" and str(Formula(-1, 1)) == "N - 1" and str(Formula(2, -1)) == "-N + 2"
+    assert (
+        str(Formula(0)) == "0"
+        and str(Formula(-1, 1)) == "N - 1"
+        and str(Formula(2, -1)) == "-N + 2"
+    )
     with pytest.raises(pp.StateError, match="not linear"):
         fitted({3: 1, 4: 2, 5: 4})
 
 
-@pytest.mark.parametrize(("robot", "function"), [(robot, f) for robot, counts in GOLDEN.items() for f in counts])
+@pytest.mark.parametrize(
+    ("robot", "function"), [(robot, f) for robot, counts in GOLDEN.items() for f in counts]
+)
 def test_golden_counts(robot, function):
     """A change here is a change of the generated code: better is welcome, and is written down."""
     count = getattr(robots, robot)().function(function).count

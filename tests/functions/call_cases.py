@@ -94,7 +94,9 @@ def stone() -> pp.Robot:
 def arguments(robot: pp.Robot, size: tuple[int, ...] = (), seed: int = 7) -> dict[str, np.ndarray]:
     """A state and torques, accelerations to go with it."""
     rng = np.random.default_rng(seed)
-    return {"q": robot.random(rng, size)} | {name: rng.standard_normal((*size, robot.nv)) for name in ("v", "a", "tau", "x")}
+    return {"q": robot.random(rng, size)} | {
+        name: rng.standard_normal((*size, robot.nv)) for name in ("v", "a", "tau", "x")
+    }
 
 
 def parts(result: Any) -> tuple[np.ndarray, ...]:

@@ -13,7 +13,15 @@ import pytest
 
 import psiphi as pp
 from psiphi.robot.catalogue.quantities import CATALOGUE
-from tests.functions.call_cases import DOORS, KNOCKS, arguments, assert_same, gymnast, knock_name, parts
+from tests.functions.call_cases import (
+    DOORS,
+    KNOCKS,
+    arguments,
+    assert_same,
+    gymnast,
+    knock_name,
+    parts,
+)
 
 NUMPY_SPEAKING = re.compile(
     r"ufunc|operand|broadcast|core dimension|signature|casting|inhomogeneous|setting an array|could not convert|ambiguous"
@@ -113,7 +121,9 @@ def test_a_mix_up_of_nq_and_nv_is_named():
 @pytest.mark.parametrize("door", [door for door in DOORS if len(door.arrays) > 1], ids=knock_name)
 def test_batches_that_do_not_fit(door):
     robot = gymnast()
-    given = arguments(robot, (3,)) | {name: np.zeros((2, robot.nv)) for name in ("v", "tau", "a", "x")}
+    given = arguments(robot, (3,)) | {
+        name: np.zeros((2, robot.nv)) for name in ("v", "tau", "a", "x")
+    }
     refused(lambda: door(robot, given), door.name, "q (3,)", "(2,)", "equal")
 
 
@@ -149,7 +159,9 @@ class Lazy:
         return self.values
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        result = getattr(ufunc, method)(*(x.values if isinstance(x, Lazy) else x for x in inputs), **options)
+        result = getattr(ufunc, method)(
+            *(x.values if isinstance(x, Lazy) else x for x in inputs), **options
+        )
         return tuple(map(Lazy, result)) if isinstance(result, tuple) else Lazy(result)
 
 
@@ -180,7 +192,9 @@ GOOD = {  # kind: another way to say the same numbers
     "masked nowhere": np.ma.masked_array,
     "a subclass": lambda x: x.view(Subclass),
     "a record array's field": lambda x: np.rec.fromarrays([x], names=["x"]).x,
-    "an object with __array__": lambda x: SimpleNamespace(__array__=x.__array__, __array_interface__=x.__array_interface__),
+    "an object with __array__": lambda x: SimpleNamespace(
+        __array__=x.__array__, __array_interface__=x.__array_interface__
+    ),
     "a table": Table,
     "Python's array": lambda x: array.array("d", x),
     "a memoryview": lambda x: memoryview(x),
@@ -224,7 +238,10 @@ def test_small_and_whole_numbers(door):
     expected = door(robot, whole)
     for dtype in (np.int8, np.int64, np.float16):
         assert_same(door(robot, {name: x.astype(dtype) for name, x in whole.items()}), expected)
-    assert_same(door(robot, whole | {"v": np.ones(robot.nv, bool)}), door(robot, whole | {"v": np.ones(robot.nv)}))
+    assert_same(
+        door(robot, whole | {"v": np.ones(robot.nv, bool)}),
+        door(robot, whole | {"v": np.ones(robot.nv)}),
+    )
     single = parts(door(robot, {name: x.astype(np.float32) for name, x in given.items()}))
     assert all(x.dtype == np.float32 for x in single)
     assert_same(single, door(robot, given), rtol=2e-3, atol=2e-3)
@@ -254,8 +271,18 @@ def test_a_bad_number_stays_in_its_batch_element(door, argument, odd):
         result = parts(door(robot, given | {argument: bad}))
     others = np.arange(19) != 7
     assert_same(tuple(x[others] for x in result), tuple(x[others] for x in expected))
-    refused(lambda: door(robot, given | {argument: bad}, check=True), f"{argument}[7, 1]", "'float'", "element 7", str(odd))
-    refused(lambda: door(robot, given | {argument: bad.tolist()}, check=True), f"{argument}[7, 1]", "'float'")
+    refused(
+        lambda: door(robot, given | {argument: bad}, check=True),
+        f"{argument}[7, 1]",
+        "'float'",
+        "element 7",
+        str(odd),
+    )
+    refused(
+        lambda: door(robot, given | {argument: bad.tolist()}, check=True),
+        f"{argument}[7, 1]",
+        "'float'",
+    )
 
 
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
@@ -274,24 +301,36 @@ def test_quaternions(door):
     assert_same(door(robot, scaled(1.0 + 1e-8), check=True), door(robot, scaled(1.0 + 1e-8)))
     assert_same(door(robot, scaled(-1.0), check=True), door(robot, scaled(-1.0)))
     for factor in (2.0, 0.0, 1.0 + 1e-5, 1e200):
-        refused(lambda f=factor: door(robot, scaled(f), check=True), "'shoulder'", "element 2", "norm", "normalize")
+        refused(
+            lambda f=factor: door(robot, scaled(f), check=True),
+            "'shoulder'",
+            "element 2",
+            "norm",
+            "normalize",
+        )
     for factor in (0.0, 1e200, 1e-200):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             result = parts(door(robot, scaled(factor)))
         if door.name != "kinetic_energy":
             assert any(np.isnan(x[2]).any() for x in result), "not a wrong rotation"
-        assert_same(tuple(x[[0, 1, 3, 4]] for x in result), tuple(x[[0, 1, 3, 4]] for x in parts(expected)))
+        assert_same(
+            tuple(x[[0, 1, 3, 4]] for x in result), tuple(x[[0, 1, 3, 4]] for x in parts(expected))
+        )
 
 
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
 def test_signed_zeros_and_denormals(door):
     robot, given = gymnast(), arguments(gymnast())
     zero = {name: 0.0 * x for name, x in given.items()} | {"q": robot.neutral()}
-    minus = {name: -x for name, x in zero.items()} | {"q": np.where(robot.neutral() == 0.0, -0.0, robot.neutral())}
+    minus = {name: -x for name, x in zero.items()} | {
+        "q": np.where(robot.neutral() == 0.0, -0.0, robot.neutral())
+    }
     tiny = {name: x + 5e-324 for name, x in zero.items()}
     assert_same(door(robot, minus), door(robot, zero), rtol=0, atol=0)
-    cancels = 4e-15 if door.name.startswith("centroidal") else 1e-320  # n - c x F: what is left of equal numbers
+    cancels = (
+        4e-15 if door.name.startswith("centroidal") else 1e-320
+    )  # n - c x F: what is left of equal numbers
     assert_same(door(robot, tiny), door(robot, zero), rtol=1e-15, atol=cancels)
 
 
@@ -307,7 +346,12 @@ def test_numbers_that_overflow(door):
         if np.isfinite(result[0]).all():
             return
         assert door.name != "frame_velocity", "linear in v"
-        refused(lambda: door(robot, given | {"v": v}, check=True), "element 1", "v is up to", kind=pp.SingularError)
+        refused(
+            lambda: door(robot, given | {"v": v}, check=True),
+            "element 1",
+            "v is up to",
+            kind=pp.SingularError,
+        )
 
 
 def test_an_angle_of_any_size_is_an_angle():
@@ -323,7 +367,11 @@ def test_a_configuration_that_nothing_resists_is_named():
     b = pp.Builder("gimbal")
     for name, mass in (("ring", 0.0), ("fork", 0.0), ("head", 1.0)):
         b.body(name, mass, inertia=mass * np.eye(3))
-    for name, parent, child, axis in (("yaw", "world", "ring", 2), ("tilt", "ring", "fork", 1), ("roll", "fork", "head", 2)):
+    for name, parent, child, axis in (
+        ("yaw", "world", "ring", 2),
+        ("tilt", "ring", "fork", 1),
+        ("roll", "fork", "head", 2),
+    ):
         b.joint(name, "revolute", parent, child, axis=np.eye(3)[axis])
     robot = b.build()
     q, v = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]), np.ones(3)
@@ -343,14 +391,28 @@ def test_a_configuration_that_nothing_resists_is_named():
 # -- options ------------------------------------------------------------------------------------------------------------------
 
 
-BAD_DTYPES = ["int", int, complex, object, "f2", np.longdouble, "M8[s]", "nonsense", 5, [], "float64,float64"]
+BAD_DTYPES = [
+    "int",
+    int,
+    complex,
+    object,
+    "f2",
+    np.longdouble,
+    "M8[s]",
+    "nonsense",
+    5,
+    [],
+    "float64,float64",
+]
 
 
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
 def test_dtype(door):
     robot, given = gymnast(), arguments(gymnast())
     for dtype in BAD_DTYPES:
-        refused(lambda d=dtype: door(robot, given, dtype=d), door.name, "dtype", "float64 or float32")
+        refused(
+            lambda d=dtype: door(robot, given, dtype=d), door.name, "dtype", "float64 or float32"
+        )
     for dtype in (float, "float64", np.float32, "f"):
         assert all(x.dtype == dtype for x in parts(door(robot, given, dtype=dtype)))
 
@@ -376,7 +438,11 @@ def test_out(door):
     ):
         roomy = [make(x) for x in expected]
         door(robot, given, out=whole(*roomy))
-        assert_same(tuple(roomy), tuple(np.broadcast_to(x, o.shape) for x, o in zip(expected, roomy, strict=True)), rtol=1e-6)
+        assert_same(
+            tuple(roomy),
+            tuple(np.broadcast_to(x, o.shape) for x, o in zip(expected, roomy, strict=True)),
+            rtol=1e-6,
+        )
     for spoil in (
         lambda x: x.tolist(),
         lambda x: 0.0,
@@ -395,7 +461,11 @@ def test_out(door):
         refused(lambda b=bad: door(robot, given, out=whole(*b)), door.name, "out ")
 
 
-@pytest.mark.parametrize("door", [door for door in DOORS if "v" in door.arrays and door.shapes == (("nv",),)], ids=knock_name)
+@pytest.mark.parametrize(
+    "door",
+    [door for door in DOORS if "v" in door.arrays and door.shapes == (("nv",),)],
+    ids=knock_name,
+)
 @pytest.mark.parametrize("batch", [(), (50,)])
 def test_out_may_be_an_argument(door, batch):
     robot, given = gymnast(), arguments(gymnast(), batch)
@@ -413,10 +483,19 @@ BAD_FRAMES = ["", "tol", "Tool", 0, 3, None, ["tol"], ("tool", 3), {"tol": 1}, 1
 @pytest.mark.parametrize("door", [door for door in DOORS if door.frame], ids=knock_name)
 def test_frames_by_name(door):
     robot, given = gymnast(), arguments(gymnast())
-    for frame in [*BAD_FRAMES, b"tool", robot.frames["tool"], *([] if door.many else [["tool"], ("tool",)])]:
+    for frame in [
+        *BAD_FRAMES,
+        b"tool",
+        robot.frames["tool"],
+        *([] if door.many else [["tool"], ("tool",)]),
+    ]:
         refused(lambda f=frame: door(robot, given, frame=f), "no frame")
     refused(lambda: door(robot, given, frame="tol"), "did you mean 'tool'?", "gymnast")
-    door(robot, given, frame="floor"), door(robot, given, frame="world"), door(robot, given, frame="wrist")
+    (
+        door(robot, given, frame="floor"),
+        door(robot, given, frame="world"),
+        door(robot, given, frame="wrist"),
+    )
 
 
 @pytest.mark.parametrize("door", [door for door in DOORS if door.axes], ids=knock_name)
@@ -425,7 +504,9 @@ def test_axes(door):
     door(robot, given)
     for axes in ("local", "World", "", None, 0, [], b"world"):
         for batch in (given, arguments(robot, (2,))):
-            refused(lambda a=axes, g=batch: door(robot, g, axes=a), "axes is", "one of world, frame")
+            refused(
+                lambda a=axes, g=batch: door(robot, g, axes=a), "axes is", "one of world, frame"
+            )
     door(robot, given, axes="frame")
 
 
@@ -446,7 +527,10 @@ BAD_WRENCHES = {
     "text": ({"tool": "up"}, "f_ext['tool']"),
     "complex": ({"tool": WRENCH + 0j}, "complex128"),
     "a ragged wrench": ({"tool": [[1, 2, 3], [1, 2]]}, "ragged"),
-    "batches that do not fit": ({"tool": np.zeros((2, 6)), "floor": np.zeros((3, 6))}, "'floor' (3,)"),
+    "batches that do not fit": (
+        {"tool": np.zeros((2, 6)), "floor": np.zeros((3, 6))},
+        "'floor' (3,)",
+    ),
     "a batch that does not fit the state": ({"tool": np.zeros((3, 6))}, "f_ext (3,)"),
 }
 
@@ -463,7 +547,12 @@ def test_wrenches(door):
     assert_same(door(robot, given, f_ext={"tool": np.tile(WRENCH, (4, 1))}), one)
     bad = np.zeros((4, 6))
     bad[2, 5] = np.inf
-    refused(lambda: door(robot, given, f_ext={"floor": WRENCH, "tool": bad}, check=True), "frame 'tool'", "element 2", "inf")
+    refused(
+        lambda: door(robot, given, f_ext={"floor": WRENCH, "tool": bad}, check=True),
+        "frame 'tool'",
+        "element 2",
+        "inf",
+    )
     assert_same(door(robot, given, f_ext={"tool": WRENCH}, check=True), one)
 
 
@@ -500,8 +589,14 @@ def test_methods_by_name():
     expected, out = robot.forward_dynamics(*state), np.empty((2, robot.nv))
     assert robot.forward_dynamics(*state, method="FD1", out=out) is out
     assert_same(out, expected, rtol=1e-10)
-    refused(lambda: robot.forward_dynamics(*state, method="FD1", out=out[:1]), "out has shape (1, 11)")
-    refused(lambda: robot.forward_dynamics(given["v"], *state[1:], method="FD4"), "q has shape", "robot.neutral()")
+    refused(
+        lambda: robot.forward_dynamics(*state, method="FD1", out=out[:1]), "out has shape (1, 11)"
+    )
+    refused(
+        lambda: robot.forward_dynamics(given["v"], *state[1:], method="FD4"),
+        "q has shape",
+        "robot.neutral()",
+    )
     refused(lambda: robot.forward_dynamics(*state, method="FD2", axes="local"), "axes")
 
 

@@ -19,7 +19,7 @@ from psiphi.backends.cpu.gufunc import _body
 from psiphi.backends.llvm import jit
 from psiphi.compiler import passes
 from psiphi.functions import compiled_function as compiler
-from psiphi.functions.compiled_function import Request
+from psiphi.functions.compiled_function import QuantityRequest
 from psiphi.model.model import Model
 from psiphi.robot.catalogue.quantities import CATALOGUE, catalogued
 from tests import zoo
@@ -27,7 +27,7 @@ from tests.children import SRC, python, same_code
 from tests.compiler.sweeps.runs import ON_A_FRAME
 from tests.oracles import reference
 
-FORWARD = Request("forward_dynamics")
+FORWARD = QuantityRequest("forward_dynamics")
 
 
 def arm() -> Model:
@@ -71,21 +71,35 @@ def work(monkeypatch):
 def test_it_is_a_gufunc():
     model = zoo.chain("arm", ["free", "revolute"], seed=1)
     ufunc = catalogued(model, FORWARD).ufunc
-    assert isinstance(ufunc, np.ufunc) and ufunc.signature == "(8),(7),(7)->(7)" and ufunc.types == ["ddd->d", "fff->f"]
-    assert ufunc.__name__ == "forward_dynamics" and "M^-1" in ufunc.__doc__ and "arm" in ufunc.__doc__
-    assert catalogued(model, Request("mass_matrix_factors")).ufunc.signature == "(8)->(7,7),(7,7)"
-    assert catalogued(model, Request("energy")).ufunc.signature == "(8),(7)->()"
-    assert catalogued(model, Request("bias", ("tool", "elbow"))).ufunc.signature == "(8),(7),(2,6)->(7)"
-    assert catalogued(model, Request("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
+    assert (
+        isinstance(ufunc, np.ufunc)
+        and ufunc.signature == "(8),(7),(7)->(7)"
+        and ufunc.types == ["ddd->d", "fff->f"]
+    )
+    assert (
+        ufunc.__name__ == "forward_dynamics" and "M^-1" in ufunc.__doc__ and "arm" in ufunc.__doc__
+    )
+    assert (
+        catalogued(model, QuantityRequest("mass_matrix_factors")).ufunc.signature
+        == "(8)->(7,7),(7,7)"
+    )
+    assert catalogued(model, QuantityRequest("energy")).ufunc.signature == "(8),(7)->()"
+    assert (
+        catalogued(model, QuantityRequest("bias", ("tool", "elbow"))).ufunc.signature
+        == "(8),(7),(2,6)->(7)"
+    )
+    assert catalogued(model, QuantityRequest("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_quantity_is_one(name):
     """The catalogue's signature is the program's: a fresh function of each, without compiling any."""
     frames = ("tool",) if name in ON_A_FRAME else ()
-    function = catalogued(arm(), Request(name, frames))
+    function = catalogued(arm(), QuantityRequest(name, frames))
     assert isinstance(function.ufunc, np.ufunc) and function.ufunc.__name__ == name
-    assert function.ufunc.nin == len(function.program.inputs) and function.ufunc.nout == len(function.program.outputs)
+    assert function.ufunc.nin == len(function.program.inputs) and function.ufunc.nout == len(
+        function.program.outputs
+    )
     assert CATALOGUE[name].equation in function.ufunc.__doc__
 
 
@@ -94,8 +108,12 @@ def test_it_broadcasts_casts_and_fills():
     ufunc, (q, v, tau) = catalogued(model, FORWARD).ufunc, state(model, 4, 3)
     truth = ufunc(q, v, tau)
     for i, j in np.ndindex(4, 3):
-        np.testing.assert_allclose(truth[i, j], reference.forward_dynamics(model, q[i, j], v[i, j], tau[i, j]), rtol=1e-11)
-    assert np.array_equal(ufunc(q[:, None, 0], v[0], tau[0, 0])[2, 1], ufunc(q[2, 0], v[0, 1], tau[0, 0]))
+        np.testing.assert_allclose(
+            truth[i, j], reference.forward_dynamics(model, q[i, j], v[i, j], tau[i, j]), rtol=1e-11
+        )
+    assert np.array_equal(
+        ufunc(q[:, None, 0], v[0], tau[0, 0])[2, 1], ufunc(q[2, 0], v[0, 1], tau[0, 0])
+    )
     out = np.empty((4, 3, 2))
     assert ufunc(q, v, tau, out=out) is out and np.array_equal(out, truth)
     single = ufunc(q, v, tau, dtype=np.float32)
@@ -105,7 +123,10 @@ def test_it_broadcasts_casts_and_fills():
     assert ufunc(q[:0], v[:0], tau[:0]).shape == (0, 3, 2)
     with pytest.raises(ValueError, match="core dimension"):
         ufunc(q[..., :1], v, tau)
-    assert np.array_equal(ufunc(*(np.moveaxis(x, -1, 0) for x in (q, v, tau)), axes=[0, 0, 0, 0]), np.moveaxis(truth, -1, 0))
+    assert np.array_equal(
+        ufunc(*(np.moveaxis(x, -1, 0) for x in (q, v, tau)), axes=[0, 0, 0, 0]),
+        np.moveaxis(truth, -1, 0),
+    )
 
 
 class Labelled:
@@ -124,7 +145,11 @@ def test_other_arrays_may_take_over():
     model = arm()
     ufunc, (q, v, tau) = catalogued(model, FORWARD).ufunc, state(model, 3)
     result = ufunc(Labelled(q, "q"), v, Labelled(tau, "tau"))
-    assert isinstance(result, Labelled) and result.label == "q+tau" and np.array_equal(result.values, ufunc(q, v, tau))
+    assert (
+        isinstance(result, Labelled)
+        and result.label == "q+tau"
+        and np.array_equal(result.values, ufunc(q, v, tau))
+    )
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
@@ -139,9 +164,21 @@ def test_lanes_can_be_forced(lanes):
 def test_lanes_follow_the_host(monkeypatch):
     cpu_target.host_lanes.cache_clear()
     try:
-        for features, doubles in (("+sse2", 2), ("+sse2,+avx,+fma", 4), ("+avx,+avx512f", 8), ("", 2)):
-            monkeypatch.setattr(jit, "host", lambda features=features: jit.Processor("cpu", features, "x86_64", "20"))
-            assert (cpu_target.host_lanes("double"), cpu_target.host_lanes("float")) == (doubles, 2 * doubles)
+        for features, doubles in (
+            ("+sse2", 2),
+            ("+sse2,+avx,+fma", 4),
+            ("+avx,+avx512f", 8),
+            ("", 2),
+        ):
+            monkeypatch.setattr(
+                jit,
+                "host",
+                lambda features=features: jit.Processor("cpu", features, "x86_64", "20"),
+            )
+            assert (cpu_target.host_lanes("double"), cpu_target.host_lanes("float")) == (
+                doubles,
+                2 * doubles,
+            )
             cpu_target.host_lanes.cache_clear()
     finally:
         cpu_target.host_lanes.cache_clear()
@@ -177,12 +214,17 @@ def test_counting_does_not_compile(home, work):
     assert function.count == before and function.cost == before.flops + 40 * before.trig
 
 
-@pytest.mark.skipif(not hasattr(np.sin, "__dict__"), reason="before NumPy 2.2 ufuncs hold nothing of their own")
+@pytest.mark.skipif(
+    not hasattr(np.sin, "__dict__"), reason="before NumPy 2.2 ufuncs hold nothing of their own"
+)
 def test_a_function_can_be_forgotten(home):
     """NumPy's gufuncs hide from the garbage collector: nothing they hold may lead back to them."""
     function = catalogued(arm(), FORWARD)
     function.prepare()
-    source, code = weakref.ref(function.source), weakref.ref(_body(function.ufunc).loops[0].address.library)
+    source, code = (
+        weakref.ref(function.source),
+        weakref.ref(_body(function.ufunc).loops[0].address.library),
+    )
     assert code() is not None
     del function
     gc.collect()
@@ -217,14 +259,16 @@ def never(*args, **kwargs):
 passes.unroll = passes.roll = jit.compile_ir = never
 model = zoo.chain("arm", ["revolute", "prismatic"], seed=4)
 q, v, _, tau = zoo.random_state(model, 1, (5,))
-print(catalogued(model, compiler.Request("forward_dynamics")).ufunc(q, v, tau).tobytes().hex())
+print(catalogued(model, compiler.QuantityRequest("forward_dynamics")).ufunc(q, v, tau).tobytes().hex())
 """
 
 
 @same_code
 def test_a_second_process_starts_warm(home):
     truth = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
-    done = python("-c", WARM, PYTHONPATH=os.pathsep.join(map(str, (SRC, Path(zoo.__file__).parent))))
+    done = python(
+        "-c", WARM, PYTHONPATH=os.pathsep.join(map(str, (SRC, Path(zoo.__file__).parent)))
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == truth.tobytes().hex()
 
@@ -235,28 +279,31 @@ def heavier(model: Model, k: int, factor: float = 1.0 + 2**-50) -> Model:
     return replace(model, bodies=tuple(bodies))
 
 
-def source(model: Model, request: Request, lanes: int | None = None) -> compiler.Source:
+def source(model: Model, request: QuantityRequest, lanes: int | None = None) -> compiler.CompileJob:
     return catalogued(model, request, lanes).source
 
 
 def variants() -> dict[str, str]:
     """Requests that must not share an entry, by name, with their keys."""
-    model, loaded = arm(), Request("bias", ("tool",))
+    model, loaded = arm(), QuantityRequest("bias", ("tool",))
     sources = {
         "itself": source(model, loaded),
-        "another quantity": source(model, Request("inverse_dynamics", ("tool",))),
-        "another frame": source(model, Request("bias", ("elbow",))),
-        "two frames": source(model, Request("bias", ("tool", "elbow"))),
-        "two frames, in the other order": source(model, Request("bias", ("elbow", "tool"))),
-        "no frame": source(model, Request("bias")),
-        "other axes": source(model, Request("bias", ("tool",), "frame")),
+        "another quantity": source(model, QuantityRequest("inverse_dynamics", ("tool",))),
+        "another frame": source(model, QuantityRequest("bias", ("elbow",))),
+        "two frames": source(model, QuantityRequest("bias", ("tool", "elbow"))),
+        "two frames, in the other order": source(model, QuantityRequest("bias", ("elbow", "tool"))),
+        "no frame": source(model, QuantityRequest("bias")),
+        "other axes": source(model, QuantityRequest("bias", ("tool",), "frame")),
         "two lanes": source(model, loaded, 2),
         "one lane": source(model, loaded, 1),
         "a mass, by one bit": source(heavier(model, 1), loaded),
         "gravity": source(replace(model, gravity_vector=np.array([0.0, 0.0, -9.8])), loaded),
     }
     keys = {name: source.key("d") for name, source in sources.items()}
-    return keys | {"float32": sources["itself"].key("f"), "float32, two lanes": sources["two lanes"].key("f")}
+    return keys | {
+        "float32": sources["itself"].key("f"),
+        "float32, two lanes": sources["two lanes"].key("f"),
+    }
 
 
 def test_keys_differ_where_code_differs():
@@ -309,14 +356,18 @@ print(function(*np.ones((3, 6)))[0])
 
 def test_an_edited_module_makes_its_kernels_anew(tmp_path):
     """A function that is not of the catalogue: after an edit of its module a warm cache does not give the old numbers."""
-    shutil.copytree(SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__")
+    )
     where = dict(PYTHONPATH=str(tmp_path), PSIPHI_CACHE=str(tmp_path / "cache"))
     before = python("-c", FORCE, **where)
     module = tmp_path / "psiphi/robot/identification/regressor_methods.py"
     text = module.read_text(encoding="utf-8")
     line = "stores = tuple((0, i - start, node) for _, i, node in code.stores if start <= i < start + 6)"
     assert line in text
-    module.write_text(text.replace(line, line.replace("i - start", "start + 5 - i")), encoding="utf-8")
+    module.write_text(
+        text.replace(line, line.replace("i - start", "start + 5 - i")), encoding="utf-8"
+    )
     after = python("-c", FORCE, **where)
     assert before.returncode == after.returncode == 0, before.stderr + after.stderr
     assert float(before.stdout) != float(after.stdout)
@@ -325,10 +376,15 @@ def test_an_edited_module_makes_its_kernels_anew(tmp_path):
 def test_robots_that_differ_in_one_mass_do_not_share(home, work):
     """The one-bit neighbour of a cached robot is compiled anew, and a heavier one answers differently."""
     model = arm()
-    answers = [catalogued(m, FORWARD).ufunc(*state(model)) for m in (model, heavier(model, 1), heavier(model, 1, 2.0))]
+    answers = [
+        catalogued(m, FORWARD).ufunc(*state(model))
+        for m in (model, heavier(model, 1), heavier(model, 1, 2.0))
+    ]
     assert work.count("compile_ir") == 3 and kernel_cache.info()["entries"] == 3
     assert not np.allclose(answers[0], answers[2])
-    np.testing.assert_allclose(answers[2], reference.forward_dynamics(heavier(model, 1, 2.0), *state(model)), rtol=1e-11)
+    np.testing.assert_allclose(
+        answers[2], reference.forward_dynamics(heavier(model, 1, 2.0), *state(model)), rtol=1e-11
+    )
 
 
 def spoil(how: str, entry: Path) -> None:
@@ -351,7 +407,11 @@ def test_a_damaged_entry_is_built_again(home, work, how):
     work.clear()
     with pytest.warns(kernel_cache.CacheWarning, match="built again"):
         again = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
-    assert np.array_equal(again, truth) and work == ["unroll", "compile_ir"] and entry.read_bytes() == good
+    assert (
+        np.array_equal(again, truth)
+        and work == ["unroll", "compile_ir"]
+        and entry.read_bytes() == good
+    )
 
 
 def test_without_a_cache_all_is_the_same(monkeypatch, work):
@@ -363,7 +423,12 @@ def test_without_a_cache_all_is_the_same(monkeypatch, work):
 # -- large robots -------------------------------------------------------------------------------------------------------------
 
 
-LARGE = [FORWARD, Request("bias", ("tool", "elbow")), Request("frame_velocity", ("tool",)), Request("energy")]
+LARGE = [
+    FORWARD,
+    QuantityRequest("bias", ("tool", "elbow")),
+    QuantityRequest("frame_velocity", ("tool",)),
+    QuantityRequest("energy"),
+]
 
 
 @pytest.mark.parametrize("request_", LARGE, ids=lambda r: r.name)
@@ -372,7 +437,10 @@ def test_loops_answer_as_straight_code(home, work, monkeypatch, request_):
     model = zoo.random_tree(5, 7, branching=0.7, forest=True)
     straight = catalogued(model, request_)
     rng = np.random.default_rng(0)
-    arrays = [model.random(rng, 5) if a.name == "q" else rng.standard_normal((5, *a.shape)) for a in straight.program.inputs]
+    arrays = [
+        model.random(rng, 5) if a.name == "q" else rng.standard_normal((5, *a.shape))
+        for a in straight.program.inputs
+    ]
     truth = straight.ufunc(*arrays)
     monkeypatch.setattr(passes, "UNROLLED", 0)
     for _ in range(2):  # compiled, then from the cache
@@ -390,7 +458,7 @@ def test_the_threshold_decides(monkeypatch, work):
     for n, lowering in ((5, "unroll"), (6, "roll")):
         work.clear()
         assert catalogued(chain(n), FORWARD).count.flops > 0 and work == [lowering]
-        assert catalogued(chain(n), Request("mass_matrix")).written_out == (n == 5)
+        assert catalogued(chain(n), QuantityRequest("mass_matrix")).written_out == (n == 5)
 
 
 def test_warnings_do_not_come_from_compiling(home):

@@ -21,7 +21,9 @@ BESIDE = [("ur5_robot", "fixed"), ("ur5_robot", "free"), ("panda", "fixed")]
 
 
 def close(got, want, tolerance, what=""):
-    assert np.abs(np.asarray(got) - want).max(initial=0.0) <= tolerance * (1.0 + np.abs(want).max(initial=0.0)), what
+    assert np.abs(np.asarray(got) - want).max(initial=0.0) <= tolerance * (
+        1.0 + np.abs(want).max(initial=0.0)
+    ), what
 
 
 @pytest.mark.parametrize(("name", "base"), BESIDE)
@@ -35,12 +37,20 @@ def test_dynamics_beside_pinocchio(name, base):
     inverse = robot.function("inverse_dynamics").jacobian("q", "v", "a")
     s, tau, a = robot.operators, pp.vector("tau"), pp.vector("a")
     bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
-    expressions = s.mass.inv @ (tau - bias), s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a
+    expressions = (
+        s.mass.inv @ (tau - bias),
+        s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a,
+    )
     rng = np.random.default_rng(3)
     for _ in range(3):
         q, (v, x) = robot.random(rng), rng.standard_normal((2, robot.nv))
         for e, f, name in zip(expressions, (forward, inverse), ("tau", "a"), strict=True):
-            close(pp.derivative(e, "q").dense(q, v, **{name: x}), f(q, v, x)[0], 1e-9, "the expression's derivative")
+            close(
+                pp.derivative(e, "q").dense(q, v, **{name: x}),
+                f(q, v, x)[0],
+                1e-9,
+                "the expression's derivative",
+            )
         pin.computeABADerivatives(model, data, layout.to_q(q), layout.to_v(v), layout.to_tau(x))
         for got, want in zip(forward(q, v, x), (data.ddq_dq, data.ddq_dv, data.Minv), strict=True):
             M = np.triu(want) + np.triu(want, 1).T if want is data.Minv else want
@@ -52,7 +62,10 @@ def test_dynamics_beside_pinocchio(name, base):
 
 
 def arguments(function, robot, rng):
-    return [robot.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape) for arg in function.source.inputs]
+    return [
+        robot.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape)
+        for arg in function.source.inputs
+    ]
 
 
 def moved(robot, function, values, changes, h):
@@ -69,7 +82,9 @@ def run(function, *values):
 
 def on_tape(code, outputs, *values):
     flat = [np.ravel(x) for x in values]
-    numbers = evaluate(code.tape, [node for *_, node in code.stores], lambda place, i: flat[int(place)][i])
+    numbers = evaluate(
+        code.tape, [node for *_, node in code.stores], lambda place, i: flat[int(place)][i]
+    )
     results = [np.zeros(arg.size) for arg in outputs]
     for (number, index, _), x in zip(code.stores, numbers, strict=True):
         results[number][index] = x
@@ -82,7 +97,10 @@ def difference(robot, function, values, changes):
     return [(w - 8 * x + 8 * y - z) / 12e-3 for w, x, y, z in zip(*at, strict=True)]
 
 
-@pytest.mark.parametrize("name", ["diagonalised_motion", "diagonalised_inverse_dynamics", "unnormalised_motion", "mass_pivots"])
+@pytest.mark.parametrize(
+    "name",
+    ["diagonalised_motion", "diagonalised_inverse_dynamics", "unnormalised_motion", "mass_pivots"],
+)
 def test_diagonalised_dynamics_have_them_too(name):
     """jvp by differences, vjp its adjoint, the Hessian the change of the gradient."""
     robot = Robot.of(pp.robots.random_tree(2, 3, ("universal", "spherical"), 0.4))
@@ -98,14 +116,20 @@ def test_diagonalised_dynamics_have_them_too(name):
     along = sum(np.sum(g * d) for g, d in zip(gradients, changes, strict=True))
     close(along, sum(np.sum(w * x) for w, x in zip(weights, moved_by, strict=True)), 1e-9, name)
     bent = run(f.vjp().jvp(*names), *values, *weights, *changes)[-len(names) :]
-    close(run(f.hessian(), *values, *weights)[0] @ np.concatenate(changes), np.concatenate(bent), 1e-9, name)
+    close(
+        run(f.hessian(), *values, *weights)[0] @ np.concatenate(changes),
+        np.concatenate(bent),
+        1e-9,
+        name,
+    )
 
 
 CONSTANT = ("revolute", "spherical", "prismatic", "planar", "helical")
 
 
 @pytest.mark.parametrize(
-    ("axes", "base", "kinds"), [("world", "free", CONSTANT), ("frame", "free", CONSTANT), ("world", "fixed", ("universal",))]
+    ("axes", "base", "kinds"),
+    [("world", "free", CONSTANT), ("frame", "free", CONSTANT), ("world", "fixed", ("universal",))],
 )
 def test_wrenches_ride_on_the_composites(axes, base, kinds):
     """Every way to a derivative gives the same, the sweeps cost less than the tape; a wrench on the ground does nothing."""
@@ -114,7 +138,10 @@ def test_wrenches_ride_on_the_composites(axes, base, kinds):
     for name in ("forward_dynamics", "inverse_dynamics"):
         f = robot.function(name, on, axes)
         values, w = arguments(f, robot, rng), rng.standard_normal(robot.nv)
-        changes = [rng.standard_normal(robot.nv if arg.name == "q" else arg.shape) for arg in f.source.inputs]
+        changes = [
+            rng.standard_normal(robot.nv if arg.name == "q" else arg.shape)
+            for arg in f.source.inputs
+        ]
         (slope,), flops = difference(robot, f, values, changes), {}
         for kind, more in (("jvp", changes), ("vjp", [w]), ("jacobian", [])):
             asked = getattr(f, kind)().source.asked
@@ -124,11 +151,23 @@ def test_wrenches_ride_on_the_composites(axes, base, kinds):
                 if kind == "jvp":
                     close(results[1], slope, 1e-7, name)
                 elif kind == "vjp":
-                    close(sum(np.sum(g * d) for g, d in zip(results[1:], changes, strict=True)), w @ slope, 1e-7, name)
+                    close(
+                        sum(np.sum(g * d) for g, d in zip(results[1:], changes, strict=True)),
+                        w @ slope,
+                        1e-7,
+                        name,
+                    )
                     assert not results[4][2].any()
                 else:
-                    close(sum(J @ np.ravel(d) for J, d in zip(results, changes, strict=True)), slope, 1e-7, name)
-        assert all(flops[True][kind] < flops[False][kind] for kind in ("jvp", "vjp", "jacobian")), flops
+                    close(
+                        sum(J @ np.ravel(d) for J, d in zip(results, changes, strict=True)),
+                        slope,
+                        1e-7,
+                        name,
+                    )
+        assert all(flops[True][kind] < flops[False][kind] for kind in ("jvp", "vjp", "jacobian")), (
+            flops
+        )
 
 
 def test_wrenches_beside_pinocchio():
@@ -136,20 +175,32 @@ def test_wrenches_beside_pinocchio():
     file = example_robots.urdf("ur5_robot")
     robot = pp.load(file, base="free")
     model = Pin.from_urdf(file, "free", robot).peer
-    layout, data, rng = interop.pinocchio(robot, model), model.createData(), np.random.default_rng(3)
+    layout, data, rng = (
+        interop.pinocchio(robot, model),
+        model.createData(),
+        np.random.default_rng(3),
+    )
     T = layout.to_v(np.eye(robot.nv)).T
-    q, (v, tau), wrench = robot.random(rng), rng.standard_normal((2, robot.nv)), rng.standard_normal((1, 6))
+    q, (v, tau), wrench = (
+        robot.random(rng),
+        rng.standard_normal((2, robot.nv)),
+        rng.standard_normal((1, 6)),
+    )
     loads = [pin.Force.Zero() for _ in range(model.njoints)]
     joint = model.getJointId("elbow_joint")
     loads[joint] = pin.Force(wrench[0, 3:], wrench[0, :3])
     on = robot.bodies[robot.joint_names.index("elbow_joint")].name
     state = layout.to_q(q), layout.to_v(v), layout.to_tau(tau)
     pin.computeABADerivatives(model, data, *state, loads)
-    ours = run(robot.function("forward_dynamics", (on,), "frame").jacobian("q", "v"), q, v, tau, wrench)
+    ours = run(
+        robot.function("forward_dynamics", (on,), "frame").jacobian("q", "v"), q, v, tau, wrench
+    )
     for got, want in zip(ours, (data.ddq_dq, data.ddq_dv), strict=True):
         close(T @ got @ T.T, want, 1e-9)
     pin.computeRNEADerivatives(model, data, *state[:2], layout.to_v(tau), loads)
-    ours = run(robot.function("inverse_dynamics", (on,), "frame").jacobian("q", "v"), q, v, tau, wrench)
+    ours = run(
+        robot.function("inverse_dynamics", (on,), "frame").jacobian("q", "v"), q, v, tau, wrench
+    )
     for got, want in zip(ours, (data.dtau_dq, data.dtau_dv), strict=True):
         close(T @ got @ T.T, want, 1e-9)
 
@@ -183,7 +234,10 @@ def test_expressions_have_them_too():
 def test_batches_and_single_precision():
     robot = pp.robots.puma560()
     f = robot.function("inverse_dynamics").jacobian("q")
-    q, (v, a) = robot.random(seed=0, size=(4, 5)), np.random.default_rng(0).standard_normal((2, 5, 6))
+    q, (v, a) = (
+        robot.random(seed=0, size=(4, 5)),
+        np.random.default_rng(0).standard_normal((2, 5, 6)),
+    )
     J = f(q, v, a)
     assert J.shape == (4, 5, 6, 6) and np.array_equal(J[2, 3], f(q[2, 3], v[3], a[3]))
     single = f(*(x.astype(np.float32) for x in (q, v, a)))
@@ -198,7 +252,10 @@ def test_batches_and_single_precision():
         (lambda f: f.jacobian("tauu"), "did you mean 'tau'"),
         (lambda f: f.jvp(3), "no argument"),
         (lambda f: f.vjp("q", "q"), "twice"),
-        (lambda f: f.jvp("q")(np.zeros(6), np.zeros(6)), r"2 arguments came, expected \(q, v, tau, dq\)"),
+        (
+            lambda f: f.jvp("q")(np.zeros(6), np.zeros(6)),
+            r"2 arguments came, expected \(q, v, tau, dq\)",
+        ),
         (lambda f: f.jacobian("q")(np.zeros(5), np.zeros(6), np.zeros(6)), "shape"),
         (lambda f: f.jacobian("q")(np.zeros(6), np.zeros(6), np.array(["x"] * 6)), "real numbers"),
     ],
@@ -221,9 +278,14 @@ def changes(f, robot, given, by, d, h=1e-3):
     total = 0.0
     for k, c in ((1, 45.0), (2, -9.0), (3, 1.0)):
         for sign in (1.0, -1.0):
-            moved = [x + sign * k * h * d if arg.name == by else x for arg, x in zip(f.inputs, given, strict=True)]
+            moved = [
+                x + sign * k * h * d if arg.name == by else x
+                for arg, x in zip(f.inputs, given, strict=True)
+            ]
             found = f(*moved)
-            total = total + sign * c * np.concatenate([x.ravel() for x in (found if isinstance(found, tuple) else (found,))])
+            total = total + sign * c * np.concatenate(
+                [x.ravel() for x in (found if isinstance(found, tuple) else (found,))]
+            )
     return total / (60.0 * h)
 
 
@@ -272,7 +334,9 @@ def test_a_quaternion_of_zeros_has_no_derivative():
             call(q[1], v)
         with np.errstate(all="ignore"):
             found = call(q, v)
-        assert np.isnan(found[1]).any() and np.array_equal(found[0], call(q[0], v)), "in a batch, NaN in that element alone"
+        assert np.isnan(found[1]).any() and np.array_equal(found[0], call(q[0], v)), (
+            "in a batch, NaN in that element alone"
+        )
 
 
 def test_what_has_none_says_so():
@@ -303,13 +367,17 @@ def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
     whole, out = f.hessian("q", "parameters")(*given), np.empty((2, 10, 10))
     monkeypatch.setattr(differentiable_function, "LONG", 0)
     rows = light.function("forward_dynamics").derived("hessian", ("q", "parameters"))
-    assert isinstance(rows, differentiable_function.HessianByColumns) and rows(*given, out=out) is out
+    assert (
+        isinstance(rows, differentiable_function.HessianByColumns) and rows(*given, out=out) is out
+    )
     close(out, whole, 1e-13)
     close(rows(*(x[0] if x.ndim > 1 else x for x in given)), whole[0], 1e-13)
     assert rows(*(x[:0] if x.ndim > 1 else x for x in given)).shape == (0, 10, 10)
     torch = pytest.importorskip("torch")
     close(rows(torch.tensor(given[0]), *given[1:]).numpy(), whole, 1e-13)
-    assert not isinstance(f.derived("hessian", ("q", "v")), differentiable_function.HessianByColumns)
+    assert not isinstance(
+        f.derived("hessian", ("q", "v")), differentiable_function.HessianByColumns
+    )
 
 
 def test_large_robots_have_them_in_loops():
@@ -317,7 +385,11 @@ def test_large_robots_have_them_in_loops():
     rng = np.random.default_rng(4)
     robot = Robot.of(zoo.random_tree(5, 66, ["revolute"], 0.03, armature=True))
     assert len(robot.bodies) > 64
-    q, (v, x, w, dv, dx), dq = robot.random(rng), rng.standard_normal((5, robot.nv)), rng.standard_normal(robot.nv)
+    q, (v, x, w, dv, dx), dq = (
+        robot.random(rng),
+        rng.standard_normal((5, robot.nv)),
+        rng.standard_normal(robot.nv),
+    )
     for name, last in (("forward_dynamics", "tau"), ("inverse_dynamics", "a")):
         f, h = robot.function(name), 1e-6
         y, *bars = f.vjp("q", "v", last)(q, v, x, w)
@@ -331,7 +403,11 @@ def test_large_robots_have_them_in_loops():
     f = robot.function("forward_dynamics", (robot.bodies[-1].name,))
     _, _, by_load = f.vjp("q", "f_ext")(q, v, x, load, w)
     close(by_load, (w @ f.jacobian("f_ext")(q, v, x, load)).reshape(1, 6), 1e-9, "wrenches, too")
-    close([(by_load * pull).sum()], [w @ (f(q, v, x, load + pull) - f(q, v, x, load - pull)) / 2], 1e-9)
+    close(
+        [(by_load * pull).sum()],
+        [w @ (f(q, v, x, load + pull) - f(q, v, x, load - pull)) / 2],
+        1e-9,
+    )
     f, want = robot.function("inverse_dynamics").jacobian("a"), robot.mass_matrix(q)
     out = np.zeros((2, robot.nv, robot.nv))
     assert f(np.stack([q, q]), v, x, out=out) is out

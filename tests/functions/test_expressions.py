@@ -23,7 +23,9 @@ def arm():
 def test_operational_space_inertia_is_compiled_and_o_n():
     flops = {n: pp.function(_osim(pp.robots.chain(n))).flops for n in (10, 20, 30, 40)}
     steps = [flops[n + 10] - flops[n] for n in (10, 20, 30)]
-    assert max(steps) <= 1.02 * min(steps), "as many operations for every further ten links, but for near-parallel axes"
+    assert max(steps) <= 1.02 * min(steps), (
+        "as many operations for every further ten links, but for near-parallel axes"
+    )
 
 
 def _osim(robot):
@@ -55,7 +57,10 @@ def test_the_papers_algorithms_agree(name):
     wrench = {"tool": np.arange(6.0)}
     pushed = robot.forward_dynamics(q, v, tau, f_ext=wrench)
     for method in METHODS:
-        assert np.abs(robot.forward_dynamics(q, v, tau, method=method) - want).max() <= 1e-10 * np.abs(want).max(), method
+        assert (
+            np.abs(robot.forward_dynamics(q, v, tau, method=method) - want).max()
+            <= 1e-10 * np.abs(want).max()
+        ), method
         got = robot.forward_dynamics(q, v, tau, f_ext=wrench, method=method)
         assert np.abs(got - pushed).max() <= 1e-10 * np.abs(pushed).max(), method
 
@@ -74,8 +79,14 @@ def test_one_letter_has_one_meaning_in_one_print(arm):
             text = arm.function(name).explain()
         except pp.Error:
             text = arm.function(name, ("tool",)).explain()
-        equations = [line.split(" = ", 1) for line in text.splitlines() if re.match(r"[^\s=]+ = ", line)]
-        read = {word for _, right in equations for word in re.findall(r"[^\W\d]\w*[\u0307\u2032]?", right)}
+        equations = [
+            line.split(" = ", 1) for line in text.splitlines() if re.match(r"[^\s=]+ = ", line)
+        ]
+        read = {
+            word
+            for _, right in equations
+            for word in re.findall(r"[^\W\d]\w*[\u0307\u2032]?", right)
+        }
         made = set(re.findall(r"^      ([^\s(]+)\(k", text, flags=re.M))
         assert not {left for left, right in equations if left != right} & read - own, text
         assert not made & read - own, text
@@ -114,11 +125,17 @@ def test_kalman_returns_what_s2_defines(name):
     f, s = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.operators
     E, H, M, D = (x.dense(q) for x in (s.E_phi, s.H, s.M, s.D))
     eta, xi = f["eta"].ravel(), f["xi"].ravel()
-    z, z_plus, lam, lam_plus = (f[x].ravel() for x in ("z_minus", "z_plus", "lambda_minus", "lambda_plus"))
+    z, z_plus, lam, lam_plus = (
+        f[x].ravel() for x in ("z_minus", "z_plus", "lambda_minus", "lambda_plus")
+    )
     P, P_plus, G = np.zeros_like(M), np.zeros_like(M), np.zeros((len(M), robot.nv))
     for k, joint in enumerate(robot.joints):
         own = slice(6 * k, 6 * k + 6)
-        P[own, own], P_plus[own, own], G[own, joint.v_slice] = f["P_minus"][k], f["P_plus"][k], f["gains"][:, joint.v_slice]
+        P[own, own], P_plus[own, own], G[own, joint.v_slice] = (
+            f["P_minus"][k],
+            f["P_plus"][k],
+            f["gains"][:, joint.v_slice],
+        )
     near(z, E @ z_plus + xi, "(8.3)")
     near(P, E @ P_plus @ E.T + M, "(8.4)")
     near(G @ D, P @ H.T, "(8.5)")
@@ -147,7 +164,9 @@ def test_the_biases_of_the_kalman_form_are_those_of_s2():
     V = (s.phi.T @ s.H.T @ s.vector("v")).dense(q, v).reshape(-1, 6)
     for k, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
         h, rate, w, u, p, m = np.array(joint.axis), v[k], V[k, :3], V[k, 3:], body.com, body.mass
-        near(f["eta"][k], np.concatenate([np.cross(w - h * rate, h), np.cross(u, h)]) * rate, "(5.6)")
+        near(
+            f["eta"][k], np.concatenate([np.cross(w - h * rate, h), np.cross(u, h)]) * rate, "(5.6)"
+        )
         I = body.inertia + m * (p @ p * np.eye(3) - np.outer(p, p))
         weight = m * s.g.dense(q).reshape(-1, 6)[k, 3:]
         moment = np.cross(w, I @ w) + m * np.cross(p, np.cross(w, u)) - np.cross(p, weight)
@@ -157,12 +176,25 @@ def test_the_biases_of_the_kalman_form_are_those_of_s2():
 
 def test_kalman_with_wrenches_batches_and_float32(arm):
     rng = np.random.default_rng(2)
-    q, v, tau, wrench = rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=(3, 1, 6)), rng.normal(size=(3, 4, 6))
+    q, v, tau, wrench = (
+        rng.normal(size=(4, 6)),
+        rng.normal(size=6),
+        rng.normal(size=(3, 1, 6)),
+        rng.normal(size=(3, 4, 6)),
+    )
     f = arm.forward_dynamics_details(q, v, tau, "kalman", f_ext={"tool": wrench})
-    assert f["z_plus"].shape == (3, 4, 6, 6) and f["P_plus"].shape == (4, 6, 6, 6) and f["gains"].shape == (4, 6, 6)
-    near(f["forces"], arm.joint_forces(q, v, f["a"], f_ext={"tool": wrench}), "wrenches are among xi")
+    assert (
+        f["z_plus"].shape == (3, 4, 6, 6)
+        and f["P_plus"].shape == (4, 6, 6, 6)
+        and f["gains"].shape == (4, 6, 6)
+    )
+    near(
+        f["forces"], arm.joint_forces(q, v, f["a"], f_ext={"tool": wrench}), "wrenches are among xi"
+    )
     one = arm.forward_dynamics_details(q[2], v, tau[1, 0], "kalman", f_ext={"tool": wrench[1, 2]})
-    assert all(np.array_equal(f[x][1, 2], one[x]) for x in one if x not in ("P_minus", "P_plus", "gains"))
+    assert all(
+        np.array_equal(f[x][1, 2], one[x]) for x in one if x not in ("P_minus", "P_plus", "gains")
+    )
     assert all(np.array_equal(f[x][2], one[x]) for x in ("P_minus", "P_plus", "gains"))
     small = arm.forward_dynamics_details(q, v, tau, "kalman", dtype=np.float32)
     large = arm.forward_dynamics_details(q, v, tau, "kalman")
@@ -177,14 +209,26 @@ def test_the_papers_algorithms_tell_of_large_robots_too():
     q, v, tau = np.random.default_rng(6).normal(size=(3, 80))
     f, a = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.forward_dynamics(q, v, tau)
     near(f["a"], a, "details", 1e-9)
-    near(f["forces"], f["z_plus"] + np.einsum("kij,kj->ki", f["P_plus"], f["lambda_plus"]), "(8.1)", 1e-9)
+    near(
+        f["forces"],
+        f["z_plus"] + np.einsum("kij,kj->ki", f["P_plus"], f["lambda_plus"]),
+        "(8.1)",
+        1e-9,
+    )
     near(robot.forward_dynamics_details(q, v, tau, "FD4")["a"], a, "FD4", 1e-9)
     near(robot.forward_dynamics(q, v, tau, method="kalman"), a, "a alone", 1e-9)
 
 
 def test_explain_names_identities_loops_and_cost(arm):
     text = pp.function(_osim(arm)).explain()
-    for part in ("S3 Lemma 3", "B(tool)* ψ* H* D⁻¹ H ψ B(tool)", "for k = tips .. base", "Ω(k)", "flops", "O(N)"):
+    for part in (
+        "S3 Lemma 3",
+        "B(tool)* ψ* H* D⁻¹ H ψ B(tool)",
+        "for k = tips .. base",
+        "Ω(k)",
+        "flops",
+        "O(N)",
+    ):
         assert part in text, part
 
 
@@ -207,7 +251,21 @@ def test_matrices_of_links_and_rows_of_vectors_are_those_of_the_dense_operators(
     robot = pp.robots.puma560()
     s, v, q, speed = robot.operators, pp.vector("v"), robot.random(seed=6, size=3), np.arange(6.0)
     tool = s.B("tool")
-    plain = [s.H, s.M, s.P, s.G, s.K, s.tau_bar, s.H.T, s.G.T, tool, tool.T, s.psi @ tool, s.P @ s.H.T, s.phi @ s.M @ s.phi.T]
+    plain = [
+        s.H,
+        s.M,
+        s.P,
+        s.G,
+        s.K,
+        s.tau_bar,
+        s.H.T,
+        s.G.T,
+        tool,
+        tool.T,
+        s.psi @ tool,
+        s.P @ s.H.T,
+        s.phi @ s.M @ s.phi.T,
+    ]
     for e in plain:
         assert np.allclose(pp.function(e)(q), e.dense(q), rtol=1e-12, atol=1e-12), e
     for e in (v.T @ s.mass @ v, v.T @ s.mass, v @ v.T @ s.mass):
@@ -229,10 +287,14 @@ def test_singular_frames_follow_the_policy_each_by_itself():
     q[2, 4] = 0.0  # the wrist's axes line up
     exact = robot.operational_space_inertia(q, "tool", policy="exact")
     assert np.isnan(exact[2]).all() and np.isfinite(exact[[0, 1, 3]]).all()
-    pseudo, damped = (robot.operational_space_inertia(q, "tool", policy=p) for p in ("pseudo", "damped"))
+    pseudo, damped = (
+        robot.operational_space_inertia(q, "tool", policy=p) for p in ("pseudo", "damped")
+    )
     assert np.isfinite(pseudo).all() and np.isfinite(damped).all()
     X = robot.operational_compliance(q, "tool")
-    assert np.allclose(pseudo[2] @ X[2] @ pseudo[2], pseudo[2], rtol=1e-6, atol=1e-6 * np.abs(pseudo[2]).max())
+    assert np.allclose(
+        pseudo[2] @ X[2] @ pseudo[2], pseudo[2], rtol=1e-6, atol=1e-6 * np.abs(pseudo[2]).max()
+    )
     assert np.allclose(exact[[0, 1, 3]], np.linalg.inv(X[[0, 1, 3]]), rtol=1e-6)
     with pytest.raises(pp.StateError, match="policy"):
         robot.operational_space_inertia(q, "tool", policy="maybe")

@@ -18,7 +18,9 @@ CALLS = {
     "mass_matrix": lambda robot, q, v, a, **more: robot.mass_matrix(q, **more),
     "jacobian": lambda robot, q, v, a, **more: robot.jacobian(q, "tool", **more),
     "function": lambda robot, q, v, a, **more: robot.function("bias")(q, v, **more),
-    "gradient": lambda robot, q, v, a, **more: robot.function("forward_dynamics").vjp("q")(q, v, a, v, **more)[1],
+    "gradient": lambda robot, q, v, a, **more: robot.function("forward_dynamics").vjp("q")(
+        q, v, a, v, **more
+    )[1],
     "expression": lambda robot, q, v, a, **more: _compliance(robot)(q, **more),
 }
 ROBOTS = {
@@ -48,11 +50,15 @@ def state(robot):
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 def test_calls_after_the_first_answer_as_the_first_and_as_a_batch(robot, state, call):
     first = call(robot, *state)
-    wide = [np.column_stack([x, x]).ravel()[::2] for x in state]  # numbers that do not follow each other
+    wide = [
+        np.column_stack([x, x]).ravel()[::2] for x in state
+    ]  # numbers that do not follow each other
     backwards = [x[::-1].copy()[::-1] for x in state]
     for given in (state, wide, backwards, [x.tolist() for x in state]):
         assert np.array_equal(call(robot, *given), first)
-    assert np.array_equal(call(robot, *(np.stack([x, x]) for x in state))[1], first), "a batch, behind single states"
+    assert np.array_equal(call(robot, *(np.stack([x, x]) for x in state))[1], first), (
+        "a batch, behind single states"
+    )
     assert call(robot, *(x.astype(np.float32) for x in state)).dtype == np.float32
     assert call(robot, *state, dtype=np.float32).dtype == np.float32
     lost = call(robot, np.full(robot.nq, np.nan), *state[1:])
@@ -103,14 +109,18 @@ def test_laws_after_the_first_answer_as_the_first_and_as_a_batch(robot, state, n
     single = call(robot, *(x.astype(np.float32) for x in state))
     np.testing.assert_allclose(single, first, rtol=1e-3, atol=1e-4 * np.abs(first).max())
     lost = call(robot, np.full(robot.nq, np.nan), *state[1:])
-    assert np.isnan(lost).any() or (robot.manifold.is_flat and name in ("rate", "velocity_of")), "dq/dt = v, wherever it is"
+    assert np.isnan(lost).any() or (robot.manifold.is_flat and name in ("rate", "velocity_of")), (
+        "dq/dt = v, wherever it is"
+    )
     assert np.array_equal(call(robot, *state), first)
 
 
 @pytest.mark.parametrize("name", list(LAWS)[:7])
 def test_laws_are_the_models_own(robot, state, name):
     """The manifold's laws, run by NumPy: what the code is traced from."""
-    np.testing.assert_allclose(LAWS[name](robot, *state), LAWS[name](robot._model, *state), rtol=0.0, atol=1e-14)
+    np.testing.assert_allclose(
+        LAWS[name](robot, *state), LAWS[name](robot._model, *state), rtol=0.0, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -124,7 +134,9 @@ def test_laws_refuse_a_quaternion_of_zeros_at_first_and_later(robot, state, name
                 call(robot, zero, v, a)
             call(robot, q, v, a)
         with np.errstate(all="ignore"):
-            found = call(robot, *(np.stack([x, y]) for x, y in zip((zero, v, a), state, strict=True)))
+            found = call(
+                robot, *(np.stack([x, y]) for x, y in zip((zero, v, a), state, strict=True))
+            )
         assert np.isnan(found[0]).any(), "in a batch, NaN where it is"
         assert np.array_equal(found[1], call(robot, q, v, a))
 
@@ -147,7 +159,20 @@ def test_steps_of_any_kind_of_dt(robot, state):
     assert np.array_equal(robot.integrate(q, v, 1), robot.integrate(q, v)), "a whole number"
 
 
-DTS = [1.0, 1, np.float32(1), np.array(1.0), np.array([1.0]), [1.0], np.ones((2, 1)), True, np.array([True]), "1", 1j, None]
+DTS = [
+    1.0,
+    1,
+    np.float32(1),
+    np.array(1.0),
+    np.array([1.0]),
+    [1.0],
+    np.ones((2, 1)),
+    True,
+    np.array([True]),
+    "1",
+    1j,
+    None,
+]
 DTS += [-1.0, np.array([-1.0]), np.array([np.nan]), np.inf]
 
 
@@ -158,7 +183,10 @@ def test_any_dt_is_taken_after_a_first_call_as_at_first(method):
 
     def answer(robot, dt):
         try:
-            return [(type(x), x.shape, x.tolist()) for x in getattr(robot, method)(np.ones(2), np.ones(2), np.ones(2), dt)]
+            return [
+                (type(x), x.shape, x.tolist())
+                for x in getattr(robot, method)(np.ones(2), np.ones(2), np.ones(2), dt)
+            ]
         except pp.Error as error:
             return str(error)
 
@@ -175,11 +203,15 @@ def test_inertias_at_singular_postures_beside_regular_ones(policy):
     q[::3, 4] = 0.0
     found = robot.operational_space_inertia(q, "tool0", policy=policy)
     right = inverse(robot.operational_compliance(q, "tool0"), policy)
-    assert np.array_equal(np.isnan(found), np.isnan(right)) and np.isnan(found).any() == (policy == "exact")
+    assert np.array_equal(np.isnan(found), np.isnan(right)) and np.isnan(found).any() == (
+        policy == "exact"
+    )
     size = np.abs(right).max(axis=(1, 2), keepdims=True)
     np.testing.assert_allclose(found / size, right / size, atol=1e-8)
     for k in (0, 1, 2, 3):
-        assert np.array_equal(robot.operational_space_inertia(q[k], "tool0", policy=policy), found[k], equal_nan=True)
+        assert np.array_equal(
+            robot.operational_space_inertia(q[k], "tool0", policy=policy), found[k], equal_nan=True
+        )
     single = robot.operational_space_inertia(q.astype(np.float32), "tool0", policy=policy)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single / size, right / size, atol=1e-3)
@@ -187,7 +219,12 @@ def test_inertias_at_singular_postures_beside_regular_ones(policy):
 
 def test_results_that_share_memory_are_refused():
     robot = pp.robots.puma560()
-    q, v, tau, room = robot.random(seed=0, size=3), np.ones((3, 6)), np.zeros((3, 6)), np.empty((3, 6, 6))
+    q, v, tau, room = (
+        robot.random(seed=0, size=3),
+        np.ones((3, 6)),
+        np.zeros((3, 6)),
+        np.empty((3, 6, 6)),
+    )
     slopes = robot.function("forward_dynamics").jacobian("q", "v")
     right, whole = slopes(q, v, tau), np.empty((3, 6, 12))
     for out in ((room, room), (room, room[::-1]), (room.swapaxes(1, 2), room)):
@@ -196,4 +233,6 @@ def test_results_that_share_memory_are_refused():
     with pytest.raises(pp.Error, match="share memory"):
         robot.mass_matrix_factors(q, out=(room, room))
     slopes(q, v, tau, out=(whole[..., :6], whole[..., 6:]))
-    assert np.array_equal(whole, np.concatenate(right, axis=-1)), "two parts of one matrix are two arrays"
+    assert np.array_equal(whole, np.concatenate(right, axis=-1)), (
+        "two parts of one matrix are two arrays"
+    )

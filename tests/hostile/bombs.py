@@ -23,10 +23,15 @@ INSTANCE = '<node><instance_geometry url="#g"/></node>'
 def nested(depth: int, wide: int) -> bytes:
     """Nodes that hold `wide` instances of the next: wide ** depth in all."""
     nodes = (
-        "".join(f'<node id="n{k}">' + f'<instance_node url="#n{k + 1}"/>' * wide + "</node>" for k in range(depth))
+        "".join(
+            f'<node id="n{k}">' + f'<instance_node url="#n{k + 1}"/>' * wide + "</node>"
+            for k in range(depth)
+        )
         + f'<node id="n{depth}"><instance_geometry url="#g"/></node>'
     )
-    return dae('<node><instance_node url="#n0"/></node>', more=f"<library_nodes>{nodes}</library_nodes>")
+    return dae(
+        '<node><instance_node url="#n0"/></node>', more=f"<library_nodes>{nodes}</library_nodes>"
+    )
 
 
 MESHES: dict[str, tuple[str, Callable[[], bytes]]] = {
@@ -41,20 +46,36 @@ MESHES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "numbers of another kind": (".dae", lambda: dae(INSTANCE, points="0x1 nan inf 1_0 ۱")),
     "polygons of billions": (
         ".dae",
-        lambda: dae(INSTANCE).replace(b"triangles", b"polylist").replace(b"<p>", b"<vcount>9999999999</vcount><p>"),
+        lambda: (
+            dae(INSTANCE)
+            .replace(b"triangles", b"polylist")
+            .replace(b"<p>", b"<vcount>9999999999</vcount><p>")
+        ),
     ),
     "a doctype in another encoding": (
         ".dae",
-        lambda: '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE a [<!ENTITY b "x">]><COLLADA>&b;</COLLADA>'.encode("utf-16"),
+        lambda: (
+            '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE a [<!ENTITY b "x">]><COLLADA>&b;</COLLADA>'.encode(
+                "utf-16"
+            )
+        ),
     ),
     "colours to look for": (
         ".dae",
         lambda: dae(
-            ('<node><instance_geometry url="#g"><instance_material symbol="" target="#m"/></instance_geometry></node>') * 1900,
-            more='<material id="m"><instance_effect url="#e"/></material><effect id="e">' + "<a/>" * 100_000 + "</effect>",
+            (
+                '<node><instance_geometry url="#g"><instance_material symbol="" target="#m"/></instance_geometry></node>'
+            )
+            * 1900,
+            more='<material id="m"><instance_effect url="#e"/></material><effect id="e">'
+            + "<a/>" * 100_000
+            + "</effect>",
         ),
     ),
-    "an entity bomb": (".dae", lambda: b'<!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]><COLLADA>&c;</COLLADA>'),
+    "an entity bomb": (
+        ".dae",
+        lambda: b'<!DOCTYPE a [<!ENTITY b "x"><!ENTITY c "&b;&b;">]><COLLADA>&c;</COLLADA>',
+    ),
     "one polygon": (".obj", lambda: b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf" + b" 1" * 10_000_000),
     "many vertices": (".obj", lambda: b"v 0 0 0\n" * 6_000_000),
     "many faces": (".obj", lambda: b"v 0 0 0\nv 1 0 0\nv 0 1 0\n" + b"f 1 2 3\n" * 6_000_000),
@@ -64,7 +85,10 @@ MESHES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "vertices without end": (".stl", lambda: b"solid x " + b"vertex 1 2 3 " * 7_000_000),
     "empty lines": (".obj", lambda: b"\n" * 60_000_000),
     "a count that lies": (".stl", lambda: b"\0" * 80 + struct.pack("<I", 2**32 - 1) + b"\0" * 50),
-    "many triangles": (".stl", lambda: b"\0" * 80 + struct.pack("<I", 2_600_000) + b"\1" * (50 * 2_600_000)),
+    "many triangles": (
+        ".stl",
+        lambda: b"\0" * 80 + struct.pack("<I", 2_600_000) + b"\1" * (50 * 2_600_000),
+    ),
 }
 
 

@@ -53,7 +53,9 @@ def boxed(call: Callable[[], Any], seconds: float = 10.0, megabytes: float = 100
     if data:
         end, words, added = json.loads(data)
         return Outcome(end, words, took, added)
-    return Outcome("late" if not ready else "killed", f"status {os.waitstatus_to_exitcode(status)}", took, 0.0)
+    return Outcome(
+        "late" if not ready else "killed", f"status {os.waitstatus_to_exitcode(status)}", took, 0.0
+    )
 
 
 def _inside(call: Callable[[], Any], writing: int, megabytes: float) -> None:

@@ -100,7 +100,14 @@ def fresh(rng: random.Random) -> pp.Robot:
     b = pp.Builder("arm")
     for k in range(2):
         b.body(f"l{k}", 1.0 + rng.random(), com=(0.3, 0, 0), inertia=np.eye(3))
-        b.joint(f"j{k}", "revolute", f"l{k - 1}" if k else "world", f"l{k}", axis=(0, 1, 0), xyz=(0.5 * k, 0, 0))
+        b.joint(
+            f"j{k}",
+            "revolute",
+            f"l{k - 1}" if k else "world",
+            f"l{k}",
+            axis=(0, 1, 0),
+            xyz=(0.5 * k, 0, 0),
+        )
     return b.build()
 
 
@@ -127,7 +134,9 @@ def page_on_a_full_disk(seed: int) -> int:
         for _ in range(ROUND):
             limit = rng.choice([0, 1, 100, 4096, 20_000])
             small = lambda n=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))  # noqa: E731
-            assert status(fork(lambda s=small: (s(), viewer.html(robot, page)))) == 3, "a page on a full disk"
+            assert status(fork(lambda s=small: (s(), viewer.html(robot, page)))) == 3, (
+                "a page on a full disk"
+            )
             assert not page.exists(), "half a page"
     return ROUND
 
@@ -161,7 +170,11 @@ def threads(seed: int) -> int:
     with folder():
         robots = [fresh(rng) for _ in range(3)]
         expected = [answer(pp.Robot.of(robot)) for robot in robots]
-        cold, start, wrong = [pp.Robot.of(robot) for robot in robots], threading.Barrier(16, timeout=LIMIT), []
+        cold, start, wrong = (
+            [pp.Robot.of(robot) for robot in robots],
+            threading.Barrier(16, timeout=LIMIT),
+            [],
+        )
 
         def work(i: int) -> None:
             start.wait(LIMIT)

@@ -26,7 +26,14 @@ def grown(parents: list[int], name: str = "giant") -> pp.Robot:
     for k, parent in enumerate(parents):
         b.body(f"l{k}", 1.0, com=(0.1, 0, 0), inertia=(0.01, 0, 0, 0.01, 0, 0.01))
         below = f"l{parent}" if parent >= 0 else "world"
-        b.joint(f"j{k}", "revolute", below, f"l{k}", xyz=(0.2 * (parent >= 0), 0, 0), axis=(0, 1, 0) if k % 2 else (0, 0, 1))
+        b.joint(
+            f"j{k}",
+            "revolute",
+            below,
+            f"l{k}",
+            xyz=(0.2 * (parent >= 0), 0, 0),
+            axis=(0, 1, 0) if k % 2 else (0, 0, 1),
+        )
     return b.build()
 
 
@@ -48,7 +55,10 @@ def round_trip(robot: pp.Robot) -> float:
     rng = np.random.default_rng(0)
     q, v, a = 0.1 * rng.standard_normal((3, robot.nv))
     tau = robot.inverse_dynamics(q, v, a)
-    return float(abs(robot.inverse_dynamics(q, v, robot.forward_dynamics(q, v, tau)) - tau).max() / abs(tau).max())
+    return float(
+        abs(robot.inverse_dynamics(q, v, robot.forward_dynamics(q, v, tau)) - tau).max()
+        / abs(tau).max()
+    )
 
 
 def contacts(n: int) -> float:
@@ -85,7 +95,9 @@ GIANTS: dict[str, Callable[[], float]] = {
     "chain of 100 000 links": lambda: round_trip(chain(100_000)),
     "star of 10 000": lambda: round_trip(star(10_000)),
     "binary tree of 2^14": lambda: round_trip(binary(2**14)),
-    "mass matrix of a chain of 100 000": lambda: float(chain(100_000).mass_matrix(np.zeros(100_000)).shape[0]),
+    "mass matrix of a chain of 100 000": lambda: float(
+        chain(100_000).mass_matrix(np.zeros(100_000)).shape[0]
+    ),
     "50 contacts": lambda: contacts(50),
     "100 contacts": lambda: contacts(100),
     "batch of 10^7": lambda: batch(10_000_000),
@@ -99,7 +111,10 @@ def main(words: list[str]) -> int:
         if not words or any(word in name for word in words):
             outcomes.append(boxed(call, 3600.0, 16_000.0))
             end = outcomes[-1]
-            print(f"| {name} | {end.end}: {end.words} | {end.seconds:.0f} | {end.megabytes:.0f} |", flush=True)
+            print(
+                f"| {name} | {end.end}: {end.words} | {end.seconds:.0f} | {end.megabytes:.0f} |",
+                flush=True,
+            )
     return int(not all(outcome.good for outcome in outcomes))
 
 

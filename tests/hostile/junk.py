@@ -69,7 +69,11 @@ class Call(NamedTuple):
         """(parameter, name of the junk, a call of no arguments) for every parameter and every junk value."""
         for parameter in self.given:
             for label, value in JUNK.items():
-                yield parameter, label, lambda p=parameter, v=value: self.call(**(self.given | {p: v}))
+                yield (
+                    parameter,
+                    label,
+                    lambda p=parameter, v=value: self.call(**(self.given | {p: v})),
+                )
 
 
 def table(folder: Path) -> list[Call]:
@@ -257,13 +261,19 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("lock", robot.lock, {"joints": joint, "at": q}),
         Call("subtree", robot.subtree, {"root": joint, "base": "fixed"}),
         Call("without", robot.without, {"names": joint}),
-        Call("attach", robot.attach, {"other": body, "frame": frame, "pose": None, "joint": "fixed", "prefix": ""}),
+        Call(
+            "attach",
+            robot.attach,
+            {"other": body, "frame": frame, "pose": None, "joint": "fixed", "prefix": ""},
+        ),
         Call("with_frame", robot.with_frame, {"name": "grip", "frame": frame, "pose": None}),
         Call("with_gravity", robot.with_gravity, {"gravity": (0, 0, -1)}),
         Call("with_base", robot.with_base, {"base": "free", "pose": None}),
         Call("with_posture", robot.with_posture, {"name": "up", "q": q}),
         Call(
-            "with_spring", robot.with_spring, {"joints": robot.joint_names[-1], "stiffness": 1.0, "rest": 0.0, "spring": None}
+            "with_spring",
+            robot.with_spring,
+            {"joints": robot.joint_names[-1], "stiffness": 1.0, "rest": 0.0, "spring": None},
         ),
         Call(
             "with_elastic",
@@ -289,7 +299,11 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
                 "hang": None,
             },
         ),
-        Call("with_inertia", robot.with_inertia, {"link": robot.bodies[-1].name, "mass": 1.0, "com": None, "inertia": None}),
+        Call(
+            "with_inertia",
+            robot.with_inertia,
+            {"link": robot.bodies[-1].name, "mass": 1.0, "com": None, "inertia": None},
+        ),
         Call(
             "with_postures",
             robot.with_postures,
@@ -300,7 +314,11 @@ def _edits(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("select", robot.select, {"joints": "*", "of": "v"}),
         Call("save", robot.save, {"path": folder / "r.urdf"}),
         Call("regressor", robot.regressor, {"q": q, "v": v, "a": v}),
-        Call("wrench_regressor", robot.wrench_regressor, {"q": q, "v": v, "a": v, "link": robot.bodies[-1].name}),
+        Call(
+            "wrench_regressor",
+            robot.wrench_regressor,
+            {"q": q, "v": v, "a": v, "link": robot.bodies[-1].name},
+        ),
         Call("energy_regressor", robot.energy_regressor, {"q": q, "v": v}),
         Call("excitation", robot.excitation, {"q": np.ones((9, robot.nv)), "v": v, "a": v}),
         *_free(robot, q, v),
@@ -317,7 +335,14 @@ def _identified(robot: pp.Robot, folder: Path) -> list[Call]:
         Call(
             "identify",
             lambda **o: pp.identify(**o),
-            {"robot": robot, **data, "more": (), "wrenches": None, "sigma": None, "consistent": True},
+            {
+                "robot": robot,
+                **data,
+                "more": (),
+                "wrenches": None,
+                "sigma": None,
+                "consistent": True,
+            },
         ),
         Call("Identification.plot", found.plot, {"path": folder / "fit.png"}),
     ]
@@ -328,16 +353,32 @@ def _free(robot: pp.Robot, q: np.ndarray, v: np.ndarray) -> list[Call]:
     light, link = robot.free("inertia"), robot.bodies[-1].name
     p, compiled = light.parameters(), light.function("gravity")
     return [
-        Call("free", lambda word, links: robot.free(word, links=links), {"word": "mass", "links": link}),
+        Call(
+            "free",
+            lambda word, links: robot.free(word, links=links),
+            {"word": "mass", "links": link},
+        ),
         Call("FreeRobot.at", light.at, {"parameters": p}),
         Call("FreeRobot.gravity", light.gravity, {"q": q, "parameters": p}),
-        Call("an expression's parameters", pp.function(light.operators.mass), {"q": q, "parameters": p}),
-        Call("a function's parameters", lambda q, parameters: compiled(q, parameters=parameters), {"q": q, "parameters": p}),
+        Call(
+            "an expression's parameters",
+            pp.function(light.operators.mass),
+            {"q": q, "parameters": p},
+        ),
+        Call(
+            "a function's parameters",
+            lambda q, parameters: compiled(q, parameters=parameters),
+            {"q": q, "parameters": p},
+        ),
         Call("FreeRobot.step", light.step, {"q": q, "v": v, "tau": v, "dt": 1e-3, "parameters": p}),
         Call("FreeRobot.consistent", light.consistent, {"parameters": p}),
         Call("FreeRobot.baked", light.baked, {"parameters": p}),
         Call("FreeRobot.masses", light.masses, {"masses": {link: 1.0}}),
-        Call("FreeRobot.payload", light.payload, {"frame": link, "mass": 1.0, "com": (0, 0, 0), "inertia": np.eye(3)}),
+        Call(
+            "FreeRobot.payload",
+            light.payload,
+            {"frame": link, "mass": 1.0, "com": (0, 0, 0), "inertia": np.eye(3)},
+        ),
         Call("FreeRobot.randomised", light.randomised, {"size": 2, "spread": 0.1, "seed": 0}),
     ]
 
@@ -345,11 +386,30 @@ def _free(robot: pp.Robot, q: np.ndarray, v: np.ndarray) -> list[Call]:
 def _motions(robot: pp.Robot) -> list[Call]:
     """What moves a robot, and what is asked of its motion."""
     q, v, rest = robot.neutral(), np.ones(robot.nv), np.zeros(robot.nv)
-    motion, rolled = pp.simulate(robot, q, v, duration=0.01), pp.rollout(robot, q, v, rest, steps=2, method="euler")
+    motion, rolled = (
+        pp.simulate(robot, q, v, duration=0.01),
+        pp.rollout(robot, q, v, rest, steps=2, method="euler"),
+    )
     driven = pp.simulate(robot, q, v, rest, duration=2e-3, method="euler", compiled=True)
     motors = {"actuated": None, "passive": None}
-    brakes = {"damping": False, "friction": 1.0, "friction_speed": 0.01, "springs": False, "effort": False, **motors}
-    given = {"q0": q, "v0": v, "tau": None, "dt": 1e-3, "method": "rk4", "every": 1, "hold": False, "limits": "ignore"}
+    brakes = {
+        "damping": False,
+        "friction": 1.0,
+        "friction_speed": 0.01,
+        "springs": False,
+        "effort": False,
+        **motors,
+    }
+    given = {
+        "q0": q,
+        "v0": v,
+        "tau": None,
+        "dt": 1e-3,
+        "method": "rk4",
+        "every": 1,
+        "hold": False,
+        "limits": "ignore",
+    }
     return [
         Call("simulate", lambda **o: pp.simulate(**o), {
             "system": robot, "duration": 3e-3, **given, **brakes, "events": (), "stop": False, "projection": None, "rtol": None,
@@ -412,7 +472,11 @@ def _chains(robot: pp.Robot) -> list[Call]:
     frame = next(name for name, spot in system.frames.items() if spot.body >= 0)
     hand = next(name for name, spot in robot.frames.items() if spot.body == len(robot.bodies) - 1)
     motors = {"passive": None, "actuated": None}
-    pair = pp.grasp([(robot, None, hand), (robot, (1, 0, 0), hand)], pp.Body.box(1.0, (1, 1, 1)), [None, (0.1, 0, 0)])
+    pair = pp.grasp(
+        [(robot, None, hand), (robot, (1, 0, 0), hand)],
+        pp.Body.box(1.0, (1, 1, 1)),
+        [None, (0.1, 0, 0)],
+    )
     held = pp.grasp([(pp.load("puma560"), None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None])
     tied = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
     grip = held.assemble([0.1, -0.8, 0.6, 0.2, 0.5, 0.0, 0.3, 0.0, 0.3, 0, 0, 0, 1])
@@ -508,7 +572,9 @@ def _saved(folder: Path) -> Path:
 
 @cache
 def _study() -> pp.Study:
-    return pp.study(pp.load("acrobot"), motions=3, duration=2e-3, vary={"mass": {"choice": [1.0, 2.0]}})
+    return pp.study(
+        pp.load("acrobot"), motions=3, duration=2e-3, vary={"mass": {"choice": [1.0, 2.0]}}
+    )
 
 
 def _motion() -> pp.Trajectory:

@@ -34,7 +34,11 @@ Asked = Callable[[], bytes]
 
 def some(rng: random.Random, seed: int) -> Asked:
     """What no cache knows, asked for its answer: a robot, or a polynomial."""
-    return partial(answer, fresh(rng)) if seed % 20 == 0 else partial(_polynomial, [rng.random() for _ in range(50)])
+    return (
+        partial(answer, fresh(rng))
+        if seed % 20 == 0
+        else partial(_polynomial, [rng.random() for _ in range(50)])
+    )
 
 
 def _polynomial(coefficients: list[float]) -> bytes:
@@ -100,7 +104,10 @@ def killed_writer(seed: int) -> int:
     """kill -9 while entries are written, one over the other: what is there is whole, and debris is swept."""
     rng = random.Random(seed)
     with folder() as here:
-        key, texts = kernel_cache.key("entry"), [rng.randbytes(rng.randrange(1, 1 << 18)) for _ in range(2)]
+        key, texts = (
+            kernel_cache.key("entry"),
+            [rng.randbytes(rng.randrange(1, 1 << 18)) for _ in range(2)],
+        )
         for _ in range(faults.ROUND):
             child = fork(lambda: [kernel_cache.store(key, texts[k % 2]) for k in range(100_000)])
             time.sleep(rng.random() * 0.02)
@@ -126,7 +133,10 @@ def _may_mount() -> bool:
 def _mount(where: str, options: str, flags: int = 0) -> None:
     """A small disk at `where`, that this process alone sees, and that goes with it."""
     libc = ctypes.CDLL(None, use_errno=True)
-    private = libc.unshare(0x00020000) == 0 and libc.mount(b"none", b"/", None, (1 << 14) | (1 << 18), None) == 0
+    private = (
+        libc.unshare(0x00020000) == 0
+        and libc.mount(b"none", b"/", None, (1 << 14) | (1 << 18), None) == 0
+    )
     if not private or libc.mount(b"tmpfs", where.encode(), b"tmpfs", flags, options.encode()) != 0:
         raise OSError(ctypes.get_errno(), "no disk for this process alone")
 
@@ -143,7 +153,9 @@ def full_disk(seed: int) -> int:
             entry.unlink(missing_ok=True)
             filled = _full if k % 2 and _may_mount() else _limited if k % 3 else _refusing
             amount = rng.randrange(2 * size)
-            assert told(lambda f=filled, n=amount: (f(here / "cache", n), asked())[1]) == expected, "a full disk"
+            assert (
+                told(lambda f=filled, n=amount: (f(here / "cache", n), asked())[1]) == expected
+            ), "a full disk"
         sound(asked, expected)
     return faults.ROUND
 
@@ -161,7 +173,11 @@ def _refusing(_path: Path, amount: int) -> None:
     count = iter(range(amount % 4, -1000, -1))
     for name in ("fsync", "replace", "link", "mkdir"):
         real = getattr(os, name)
-        setattr(os, name, lambda *a, real=real, **o: real(*a, **o) if next(count) > 0 else _refuse(amount))
+        setattr(
+            os,
+            name,
+            lambda *a, real=real, **o: real(*a, **o) if next(count) > 0 else _refuse(amount),
+        )
 
 
 def _refuse(amount: int) -> None:
@@ -179,7 +195,9 @@ def read_only(seed: int) -> int:
             if k == faults.ROUND // 2:
                 told(some(random.Random(seed), seed))
             closed = _mounted if rng.random() < 0.5 and _may_mount() else _unwritable
-            assert told(lambda c=closed: (c(here), asked())[1]) == expected, "a cache that is read-only"
+            assert told(lambda c=closed: (c(here), asked())[1]) == expected, (
+                "a cache that is read-only"
+            )
         path.chmod(0o700)
     return faults.ROUND
 
@@ -188,7 +206,10 @@ def _mounted(here: Path) -> None:
     """The folder bound over itself, read-only, entries and all."""
     _mount("/mnt", "size=4k")
     libc, path = ctypes.CDLL(None), str(here).encode()
-    bound = libc.mount(path, path, None, 1 << 12, None), libc.mount(b"none", path, None, (1 << 12) | (1 << 5) | 1, None)
+    bound = (
+        libc.mount(path, path, None, 1 << 12, None),
+        libc.mount(b"none", path, None, (1 << 12) | (1 << 5) | 1, None),
+    )
     assert bound == (0, 0)
     try:
         (here / "cache" / "x").touch()

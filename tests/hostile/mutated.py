@@ -17,8 +17,28 @@ from tests.model.test_mutations import MUTATIONS, NUMBERS, finite, solvable
 from tests.oracles import reference
 from tests.zoo import example_robots
 
-NAMES = ("panda", "ur5_robot", "kinova", "hyq_no_sensors", "double_pendulum", "allegro_left_hand", "iris", "z1")
-TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical", "ball", "", "screw")
+NAMES = (
+    "panda",
+    "ur5_robot",
+    "kinova",
+    "hyq_no_sensors",
+    "double_pendulum",
+    "allegro_left_hand",
+    "iris",
+    "z1",
+)
+TYPES = (
+    "revolute",
+    "continuous",
+    "prismatic",
+    "fixed",
+    "floating",
+    "planar",
+    "spherical",
+    "ball",
+    "",
+    "screw",
+)
 
 
 @cache
@@ -36,7 +56,9 @@ def structure(text: str, rng: random.Random) -> bytes:
     return ElementTree.tostring(root)
 
 
-def _some(root: ElementTree.Element, rng: random.Random) -> tuple[ElementTree.Element, ElementTree.Element]:
+def _some(
+    root: ElementTree.Element, rng: random.Random
+) -> tuple[ElementTree.Element, ElementTree.Element]:
     """A parent and one of its children."""
     parent = rng.choice([element for element in root.iter() if len(element)])
     return parent, rng.choice(list(parent))
@@ -87,7 +109,9 @@ def _mimic(root, rng):
     joints = [element for element in root.iter("joint") if "name" in element.attrib]
     if joints:
         name = rng.choice(joints).attrib["name"]
-        ElementTree.SubElement(rng.choice(joints), "mimic", {"joint": name, "multiplier": rng.choice(NUMBERS)})
+        ElementTree.SubElement(
+            rng.choice(joints), "mimic", {"joint": name, "multiplier": rng.choice(NUMBERS)}
+        )
 
 
 def _scale(root, rng):
@@ -95,7 +119,9 @@ def _scale(root, rng):
     element = rng.choice(list(root.iter()))
     for key, value in element.attrib.items():
         try:
-            element.attrib[key] = " ".join(repr(float(x) * rng.choice([-1.0, 0.0, 1e9, 1e-9, 1e60])) for x in value.split())
+            element.attrib[key] = " ".join(
+                repr(float(x) * rng.choice([-1.0, 0.0, 1e9, 1e-9, 1e60])) for x in value.split()
+            )
         except ValueError:
             continue
 
@@ -117,14 +143,18 @@ def judge(seed: int, compiled: bool = False) -> str:
     try:
         model = load_urdf(mutant(seed), **options)
     except Error as error:
-        assert error.file and error.line and error.element and error.remedy, f"no place or remedy: {error}"
+        assert error.file and error.line and error.element and error.remedy, (
+            f"no place or remedy: {error}"
+        )
         str(error).encode()
         return "refused"
     assert finite(model), "a model that is not finite"
     if solvable(model) and model.nv < 60:
         q, v = model.random(seed=seed), np.zeros(model.nv)
         with np.errstate(all="ignore"):
-            assert np.isfinite(reference.forward_dynamics(model, q, v, v)).all(), "a non-finite answer without a word"
+            assert np.isfinite(reference.forward_dynamics(model, q, v, v)).all(), (
+                "a non-finite answer without a word"
+            )
             if compiled:
                 try:
                     a = Robot.of(model).forward_dynamics(q, v, v, check=True)

@@ -74,7 +74,10 @@ def urdf(name: str) -> str | None:
     """The same as a file; None where XML cannot hold the name."""
     if any(c in name for c in "\0\x07\b\x1b\ud800\udfff"):
         return None
-    quoted = [quoteattr(name + tail, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}) for tail in ("", "'", " hinge")]
+    quoted = [
+        quoteattr(name + tail, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+        for tail in ("", "'", " hinge")
+    ]
     inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
     return (
         f"<robot name={quoted[0]}><link name={quoted[0]}/><link name={quoted[1]}>{inertial}</link>"

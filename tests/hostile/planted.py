@@ -58,7 +58,9 @@ def planted(seed: int) -> int:
         sound(asked, expected)
         (entry,) = entries(here)
         for k in range(faults.ROUND):
-            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink(missing_ok=True)
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink(
+                missing_ok=True
+            )
             _PLANTS[(seed * faults.ROUND + k) % len(_PLANTS)](entry, code)
             assert _reply(asked, seed) == expected, "a planted entry was believed"
     return faults.ROUND
@@ -130,7 +132,9 @@ def foreign(seed: int) -> int:
                 assert _reply(asked, seed) == expected, f"another user's {whose.name} was believed"
                 shutil.rmtree(here / "cache")
             else:
-                assert told(lambda: _as_another(asked)) == expected, "another user's entry was believed"
+                assert told(lambda: _as_another(asked)) == expected, (
+                    "another user's entry was believed"
+                )
     return faults.ROUND
 
 

@@ -20,28 +20,36 @@ MADE = {
     "FreeRobot": "robot.free",
     "Identification": "pp.identify",
     "Model": "pp.load and pp.Builder",
-    "Reached": "pp.reach",
+    "IKResult": "pp.reach",
     "Robot": "pp.load, pp.Builder and Robot.of",
     "Study": "pp.study",
     "System": "pp.connect and pp.grasp",
     "TimedPath": "pp.path",
-    "estimation.Analogue": "estimation.of",
+    "estimation.RobotFilterModel": "estimation.of",
     "estimation.Estimate": "Smoother",
     "interop.Layout": "interop.pinocchio and interop.mujoco",
-    "scenes.Case": "scenes.load",
+    "scenes.SceneSetup": "scenes.load",
     "viewer.Scene": "viewer.scene",
     "viewer.Viewer": "viewer.view",
 }
 ELSEWHERE = {
     **{
         f"{law}.torque": "the law itself, on numbers and on the compiler's tapes; law(t, q, v) reads what it is given"
-        for law in ("ComputedTorque", "Decoupled", "GravityCompensation", "Lyapunov", "ObjectControl", "OperationalSpace", "PD")
+        for law in (
+            "ComputedTorque",
+            "Decoupled",
+            "GravityCompensation",
+            "Lyapunov",
+            "ObjectControl",
+            "OperationalSpace",
+            "PD",
+        )
     },
     **{f"robots.{name}": "reads its options as robots.acrobot does" for name in robots.bundled()},
     "viewer.Viewer.pose": "in test_viewer.py",
     "viewer.Viewer.seek": "in test_viewer.py",
     "FreeRobot.free": "is Robot.free, which refuses what is free already",
-    "scenes.Case.html": "is viewer.html(case, live=True)",
+    "scenes.SceneSetup.html": "is viewer.html(case, live=True)",
     "Trajectory.view": "opens the live viewer, as viewer.view, which refuses first",
     "Pose.count": "a tuple's own",
     "Pose.index": "a tuple's own",
@@ -66,7 +74,9 @@ def _of(name: str, thing: Any) -> Iterator[tuple[str, Callable]]:
     for method in dir(thing) if inspect.isclass(thing) else ():
         getattr(thing, method, None)  # a method of a later package is imported
         held = inspect.getattr_static(thing, method)
-        if not method.startswith("_") and (callable(held) or isinstance(held, staticmethod | classmethod)):
+        if not method.startswith("_") and (
+            callable(held) or isinstance(held, staticmethod | classmethod)
+        ):
             yield f"{name}.{method}", getattr(held, "__func__", held)
 
 
@@ -102,7 +112,9 @@ def _names(call: Call) -> set[str]:
     word = call.name.split(" ")[0].removesuffix("()").removeprefix("pp.").removeprefix("robot.")
     names = {word, f"Robot.{word}", f"FreeRobot.{word.removeprefix('Robot.')}"}
     if inspect.ismethod(call.call) and not inspect.isclass(call.call.__self__):
-        names |= {f"{kind.__name__}.{call.call.__name__}" for kind in type(call.call.__self__).__mro__}
+        names |= {
+            f"{kind.__name__}.{call.call.__name__}" for kind in type(call.call.__self__).__mro__
+        }
     return names
 
 
@@ -124,11 +136,21 @@ def _catalogue(kind: str, robot: Any, also: dict[str, Any]) -> list[Call]:
     from psiphi.robot.catalogue.quantities import CATALOGUE
 
     rng, frame = np.random.default_rng(0), next(iter(robot.frames))
-    values = {"q": robot.neutral(), "frame": frame, "frames": frame, "link": robot.bodies[-1].name, "axes": "world"}
+    values = {
+        "q": robot.neutral(),
+        "frame": frame,
+        "frames": frame,
+        "link": robot.bodies[-1].name,
+        "axes": "world",
+    }
     values |= {name: rng.standard_normal(robot.nv) for name in ("v", "a", "tau", "x")}
     values |= {"f_ext": None, "out": None, "dtype": None, "check": False}
     return [
-        Call(f"{kind}.{name}", method, {p: values[p] for p in inspect.signature(method).parameters if p in values} | also)
+        Call(
+            f"{kind}.{name}",
+            method,
+            {p: values[p] for p in inspect.signature(method).parameters if p in values} | also,
+        )
         for name in CATALOGUE
         if (method := getattr(robot, name))
     ]
@@ -226,8 +248,8 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
             "q": np.zeros(2), "v": np.zeros(2), "tau": np.zeros(2), "method": "FD2", "parameters": light.parameters(),
         }),
         Call("FreeRobot.of", pp.FreeRobot.of, {"model": light, "shapes": None}),
-        Call("scenes.Case.run", case.run, {"duration": 2e-3, "dt": 1e-3, "tau": None}),
-        Call("scenes.Case.check", case.check, {"duration": 2e-3, "dt": 1e-3}),
+        Call("scenes.SceneSetup.run", case.run, {"duration": 2e-3, "dt": 1e-3, "tau": None}),
+        Call("scenes.SceneSetup.check", case.check, {"duration": 2e-3, "dt": 1e-3}),
         Call("viewer.Scene.track", shown.track, {"piece": shown.pieces[0]}),
         Call("Robot.base_parameters", robot.base_parameters, {"more": ()}),
         Call("Robot.upright", robot.upright, {"name": "x", "q": q}),
@@ -260,15 +282,29 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
 def _layouts() -> list[Call]:
     """Conversions to and from the conventions of others, with a floating base."""
     robot = pp.load("free_flyer")
-    layout, q, v, square = interop.mujoco(robot), robot.neutral(), np.zeros(robot.nv), np.eye(robot.nv)
+    layout, q, v, square = (
+        interop.mujoco(robot),
+        robot.neutral(),
+        np.zeros(robot.nv),
+        np.eye(robot.nv),
+    )
     calls = [Call("interop.Layout.from_q", layout.from_q, {"q": layout.to_q(q)})]
     calls += [
-        Call(f"interop.Layout.{way}_spatial", getattr(layout, f"{way}_spatial"), {"x": np.zeros(6)}) for way in ("to", "from")
+        Call(f"interop.Layout.{way}_spatial", getattr(layout, f"{way}_spatial"), {"x": np.zeros(6)})
+        for way in ("to", "from")
     ]
     for way, own in (("to", q), ("from", layout.to_q(q))):
         calls += [
-            Call(f"interop.Layout.{way}_mass_matrix", getattr(layout, f"{way}_mass_matrix"), {"M": square, "q": own}),
-            Call(f"interop.Layout.{way}_jacobian", getattr(layout, f"{way}_jacobian"), {"J": square[:6], "q": own}),
+            Call(
+                f"interop.Layout.{way}_mass_matrix",
+                getattr(layout, f"{way}_mass_matrix"),
+                {"M": square, "q": own},
+            ),
+            Call(
+                f"interop.Layout.{way}_jacobian",
+                getattr(layout, f"{way}_jacobian"),
+                {"J": square[:6], "q": own},
+            ),
             Call(
                 f"interop.Layout.{way}_bias",
                 getattr(layout, f"{way}_bias"),
@@ -280,7 +316,13 @@ def _layouts() -> list[Call]:
 
 def _estimation() -> list[Call]:
     arm = pp.load("acrobot")
-    stage = {"parent": -1, "transition": np.eye(2), "covariance": np.eye(2), "outputs": np.ones((1, 2)), "noise": [0.1]}
+    stage = {
+        "parent": -1,
+        "transition": np.eye(2),
+        "covariance": np.eye(2),
+        "outputs": np.ones((1, 2)),
+        "noise": [0.1],
+    }
     tree = estimation.LinearTree([estimation.Stage(**stage)])
     return [
         Call("estimation.Stage", lambda **o: estimation.LinearTree([estimation.Stage(**o)]), stage),
@@ -288,7 +330,7 @@ def _estimation() -> list[Call]:
         Call("estimation.LinearTree.seen", tree.seen, {"mask": [[True]]}),
         Call("estimation.TwoPort", lambda **o: estimation.TwoPort(**o), {"psi": np.eye(2), "Q": np.eye(2), "Om": np.eye(2)}),
         Call("estimation.LinearTree.slices", tree.slices, {"k": 0}),
-        Call("estimation.Analogue.outputs", estimation.of(arm, arm.neutral()).outputs, {"tau": np.zeros(2)}),
+        Call("estimation.RobotFilterModel.outputs", estimation.of(arm, arm.neutral()).outputs, {"tau": np.zeros(2)}),
         Call("estimation.Smoother", estimation.Smoother, {"model": tree, "compiled": False}),
         Call("estimation.of", estimation.of, {
             "robot": arm, "q": arm.neutral(), "v": None, "f_ext": None, "axes": "world", "compiled": False,

@@ -14,7 +14,9 @@ from psiphi.robot.load import load
 from tests.hostile import bombs
 from tests.hostile.boxed import boxed
 
-pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is measured on Linux")
+pytestmark = pytest.mark.skipif(
+    not os.path.exists("/proc/self/statm"), reason="memory is measured on Linux"
+)
 SECONDS, MEGABYTES = 60.0, 600.0  # on a busy machine; the quick ones take less than one
 QUICK_MESHES = [name for name in bombs.MESHES if name not in bombs.LARGE]
 QUICK_URDFS = [name for name in bombs.URDFS if name not in bombs.LARGE]
@@ -22,7 +24,11 @@ QUICK_URDFS = [name for name in bombs.URDFS if name not in bombs.LARGE]
 
 def tried(path: Path, make, read, **limits):
     path.write_bytes(make())
-    outcome = boxed(lambda: (read(path), None)[1], limits.get("seconds", SECONDS), limits.get("megabytes", MEGABYTES))
+    outcome = boxed(
+        lambda: (read(path), None)[1],
+        limits.get("seconds", SECONDS),
+        limits.get("megabytes", MEGABYTES),
+    )
     assert outcome.good, outcome
     return outcome
 
@@ -48,20 +54,32 @@ def test_instances_share_their_mesh(tmp_path):
     (tmp_path / "part.dae").write_bytes(bombs.dae(bombs.INSTANCE * 3))
     visual = '<visual><geometry><mesh filename="part.dae"/></geometry></visual>'
     links = "".join(f'<link name="l{i}">{visual}</link>' for i in range(50))
-    joints = "".join(f'<joint name="j{i}" type="fixed"><parent link="l0"/><child link="l{i}"/></joint>' for i in range(1, 50))
-    (tmp_path / "robot.urdf").write_text(f'<robot name="r">{links}{joints}</robot>', encoding="utf-8")
+    joints = "".join(
+        f'<joint name="j{i}" type="fixed"><parent link="l0"/><child link="l{i}"/></joint>'
+        for i in range(1, 50)
+    )
+    (tmp_path / "robot.urdf").write_text(
+        f'<robot name="r">{links}{joints}</robot>', encoding="utf-8"
+    )
     robot = load(tmp_path / "robot.urdf")
     pieces, _, notes = urdf_visuals.dressed(robot)
     assert len(pieces) == 50 and len({id(piece.mesh) for piece in pieces}) == 1 and not notes
     shown = data(scene(robot))
-    assert len(shown["meshes"]) == 1 and [piece["mesh"] for piece in shown["pieces"] if "mesh" in piece] == [0] * 50
+    assert (
+        len(shown["meshes"]) == 1
+        and [piece["mesh"] for piece in shown["pieces"] if "mesh" in piece] == [0] * 50
+    )
 
 
 def test_a_scene_of_too_many_triangles_says_what_is_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(urdf_visuals, "TRIANGLES", 1500)
     for i in range(4):
         (tmp_path / f"p{i}.dae").write_bytes(bombs.dae(bombs.INSTANCE))
-    visuals = "".join(f'<visual><geometry><mesh filename="p{i}.dae"/></geometry></visual>' for i in range(4))
-    (tmp_path / "robot.urdf").write_text(f'<robot name="r"><link name="a">{visuals}</link></robot>', encoding="utf-8")
+    visuals = "".join(
+        f'<visual><geometry><mesh filename="p{i}.dae"/></geometry></visual>' for i in range(4)
+    )
+    (tmp_path / "robot.urdf").write_text(
+        f'<robot name="r"><link name="a">{visuals}</link></robot>', encoding="utf-8"
+    )
     pieces, _, notes = urdf_visuals.dressed(load(tmp_path / "robot.urdf"))
     assert len(pieces) == 2 and "more than 1500 triangles" in notes[0]

@@ -64,7 +64,9 @@ def _no_cache(monkeypatch):
 @pytest.mark.parametrize("name", ["ur5", "panda"])
 def test_a_fork_while_another_thread_compiles(name):
     expected, robot = answers(pp.load(name)), pp.load(name)
-    ends = fork_while(lambda: answers(robot), lambda: int(answers(robot) != expected), [0.005, 0.02, 0.05])
+    ends = fork_while(
+        lambda: answers(robot), lambda: int(answers(robot) != expected), [0.005, 0.02, 0.05]
+    )
     assert ends == [0] * 3
 
 

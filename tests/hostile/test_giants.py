@@ -26,5 +26,7 @@ def test_a_matrix_that_will_not_fit(monkeypatch):
     robot = giants.chain(1000)
     monkeypatch.setattr(matrix_by_columns, "LARGE", 1_000_000)
     monkeypatch.setattr(matrix_by_columns, "free_memory", lambda: 1e6)
-    with pytest.raises(pp.Error, match=r"takes 0\.032 GB, and 0\.001 GB are free.*robot\.mass_product"):
+    with pytest.raises(
+        pp.Error, match=r"takes 0\.032 GB, and 0\.001 GB are free.*robot\.mass_product"
+    ):
         robot.mass_matrix(np.zeros(1000))

@@ -21,7 +21,10 @@ def test_the_package_has_a_version_and_shows_its_names_alone():
     assert set(dir(pp)) == {*pp.__all__, "__version__"}
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("laod", "load"), ("Load", "load"), ("robott", "Robot"), ("simulat", "simulate")])
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("laod", "load"), ("Load", "load"), ("robott", "Robot"), ("simulat", "simulate")],
+)
 def test_a_misspelt_name_is_answered_with_the_nearest(wrong, right):
     with pytest.raises(AttributeError, match=f"(?i)did you mean '{right}"):
         getattr(pp, wrong)
@@ -44,7 +47,10 @@ def test_a_misspelt_option_of_load():
 
 def test_names_are_what_load_knows():
     known = pp.robots.names()
-    assert set(pp.robots.bundled()) < {*known, ""} and known[: len(pp.robots.bundled())] == pp.robots.bundled()
+    assert (
+        set(pp.robots.bundled()) < {*known, ""}
+        and known[: len(pp.robots.bundled())] == pp.robots.bundled()
+    )
     for name in [*known[-2:], *(name for name in known if "." in name)]:
         assert pp.load(name).nv >= 0
 
@@ -74,7 +80,9 @@ def test_every_command_answers_a_misspelt_option():
 def test_every_function_of_the_page_is_a_method():
     page = (ROOT / "docs" / "functions.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(\w+)`", page.partition("## The papers'")[0], re.MULTILINE)
-    assert set(CATALOGUE) <= set(listed) and not [name for name in listed if not hasattr(pp.Robot, name)]
+    assert set(CATALOGUE) <= set(listed) and not [
+        name for name in listed if not hasattr(pp.Robot, name)
+    ]
 
 
 def test_a_size_and_a_seed_have_names():
@@ -94,4 +102,6 @@ def test_products_are_those_of_the_matrices():
     pairs = [(robot.mass_product(q, x), M), (robot.coriolis_product(q, v, x), C)]
     pairs += list(zip(robot.factor_product(q, x), (L, D), strict=True))
     for product, matrix in pairs:
-        np.testing.assert_allclose(product, np.einsum("bij,bj->bi", matrix, x), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            product, np.einsum("bij,bj->bi", matrix, x), rtol=1e-9, atol=1e-9
+        )

@@ -26,7 +26,9 @@ from tests.apps.viewer.browser import page as browser
 from tests.hostile.names import MARK, NAMES, robot, urdf
 
 NAME = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-MEANT = re.compile('[<&>"{\u2028\ud800\\x00]')  # what may mean something in a page, or break its text
+MEANT = re.compile(
+    '[<&>"{\u2028\ud800\\x00]'
+)  # what may mean something in a page, or break its text
 TABLED = [name for name in NAMES.values() if not re.search("[\ud800-\udfff]", name)]
 
 
@@ -42,7 +44,9 @@ def emitted(thing: pp.Robot, name: str) -> str:
     return code(thing, asked(thing, words), words)
 
 
-@pytest.mark.parametrize("flags", [["-std=c99"], ["-std=gnu11", "-trigraphs"]], ids=["c99", "gnu11"])
+@pytest.mark.parametrize(
+    "flags", [["-std=c99"], ["-std=gnu11", "-trigraphs"]], ids=["c99", "gnu11"]
+)
 def test_c_is_what_it_was(flags, tmp_path):
     """All of them in one file, compiled without a warning and loaded: nothing runs, and every function is right."""
     compiler = shutil.which("cc")
@@ -52,7 +56,11 @@ def test_c_is_what_it_was(flags, tmp_path):
     text = "".join(emitted(thing, f"f{i}") for i, thing in enumerate(robots))
     (tmp_path / "f.c").write_text(text, encoding="utf-8")
     strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-O0", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, *strict, "-o", tmp_path / "f.so", tmp_path / "f.c", "-lm"], check=True, timeout=300)
+    subprocess.run(
+        [compiler, *flags, *strict, "-o", tmp_path / "f.so", tmp_path / "f.c", "-lm"],
+        check=True,
+        timeout=300,
+    )
     look = f"import ctypes; ctypes.CDLL({str(tmp_path / 'f.so')!r})"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -60,7 +68,9 @@ def test_c_is_what_it_was(flags, tmp_path):
     expected = robot("plain").gravity(q)
     for i in range(len(robots)):
         tau = np.full(robots[0].nv, np.nan)
-        getattr(library, f"f{i}")(q.ctypes.data_as(ctypes.c_void_p), tau.ctypes.data_as(ctypes.c_void_p))
+        getattr(library, f"f{i}")(
+            q.ctypes.data_as(ctypes.c_void_p), tau.ctypes.data_as(ctypes.c_void_p)
+        )
         np.testing.assert_allclose(tau, expected, rtol=0, atol=1e-12)
 
 
@@ -84,7 +94,10 @@ def test_arguments_are_names_in_c():
 @NAME
 def test_llvm_does_not_hear_of_it(name):
     """Names are numbers there: the text is the same for every name."""
-    assert robot(name).function("gravity").source.ir() == robot("plain").function("gravity").source.ir()
+    assert (
+        robot(name).function("gravity").source.ir()
+        == robot("plain").function("gravity").source.ir()
+    )
 
 
 def test_compiled_code_has_a_name_and_a_doc():
@@ -151,7 +164,9 @@ def _line_of(cells: list[str]) -> str:
 
 def test_a_saved_motion_has_no_formula_in_its_header(tmp_path):
     for name in TABLED:
-        motion = pp.Trajectory(np.zeros(1), np.zeros((1, 6)), np.zeros((1, 5)), info={"q": [name] * 6, "v": [name] * 5})
+        motion = pp.Trajectory(
+            np.zeros(1), np.zeros((1, 6)), np.zeros((1, 5)), info={"q": [name] * 6, "v": [name] * 5}
+        )
         motion.save(tmp_path / "m.csv")
         with open(tmp_path / "m.csv", encoding="utf-8", newline="") as file:
             head = next(row for row in csv.reader(file) if not row[0].startswith("#"))
@@ -162,7 +177,11 @@ def _tame(text: str, kept: str = "") -> bool:
     """Nothing in it commands a terminal or turns the line about."""
     wild = {"Cc", "Cs", "Zl", "Zp"}
     turned = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-    return all(c in kept or (unicodedata.category(c) not in wild and unicodedata.bidirectional(c) not in turned) for c in text)
+    return all(
+        c in kept
+        or (unicodedata.category(c) not in wild and unicodedata.bidirectional(c) not in turned)
+        for c in text
+    )
 
 
 @NAME
@@ -170,7 +189,11 @@ def test_a_terminal_is_not_commanded(name, tmp_path, capsys):
     assert _tame(escape.line(name)) and _tame(escape.terminal(name), "\n\t")
     thing = robot(name)
     assert _tame(repr(thing)) and _tame(repr(thing.operators))
-    for wrong in (lambda: thing.frame("tip"), lambda: thing.gravity(np.zeros(3)), lambda: pp.load(urdf(name) or "<", base="x")):
+    for wrong in (
+        lambda: thing.frame("tip"),
+        lambda: thing.gravity(np.zeros(3)),
+        lambda: pp.load(urdf(name) or "<", base="x"),
+    ):
         with pytest.raises(pp.Error) as caught:
             wrong()
         assert _tame(str(caught.value), "\n\t")
@@ -187,20 +210,34 @@ def test_a_terminal_is_not_commanded(name, tmp_path, capsys):
 
 def test_the_live_viewer_is_given_html_only():
     pytest.importorskip("viser", reason="viser is not installed (pip install 'psiphi[viewer]')")
-    for name in ("a markdown picture", "a script", "half a character", "an mdx expression", "the terminal's title"):
+    for name in (
+        "a markdown picture",
+        "a script",
+        "half a character",
+        "an mdx expression",
+        "the terminal's title",
+    ):
         with viewer.view(robot(NAMES[name]), port=8450) as shown:
             messages = list(shown.server._websock_server._broadcast_buffer.message_from_id.values())
             kinds = {type(message).__name__ for message in messages}
             assert "GuiHtmlMessage" in kinds and not any("Markdown" in kind for kind in kinds)
             for message in messages:
                 if type(message).__name__ == "GuiHtmlMessage":
-                    assert [tag for tag, *_ in Seen(message.props.content).tags] in (["div", "b"], ["div"])
+                    assert [tag for tag, *_ in Seen(message.props.content).tags] in (
+                        ["div", "b"],
+                        ["div"],
+                    )
                 repr(message).encode()
 
 
 def test_the_live_viewer_in_a_browser_runs_and_fetches_nothing():
     pytest.importorskip("viser", reason="viser is not installed (pip install 'psiphi[viewer]')")
-    name = NAMES["a markdown picture"] + NAMES["an image that fails"] + NAMES["an mdx expression"] + NAMES["a script"]
+    name = (
+        NAMES["a markdown picture"]
+        + NAMES["an image that fails"]
+        + NAMES["an mdx expression"]
+        + NAMES["a script"]
+    )
     with browser() as opened, viewer.view(robot(name), port=8452) as shown:
         asked = []
         opened.on("request", lambda request: asked.append(request.url))
@@ -208,7 +245,11 @@ def test_the_live_viewer_in_a_browser_runs_and_fetches_nothing():
         opened.get_by_text("![p](http").first.wait_for(timeout=60_000)
         opened.wait_for_timeout(1000)
         assert opened.evaluate(f"window.{MARK}") is None
-        assert not [url for url in asked if not url.startswith((shown.url, "data:", "blob:", shown.url.replace("http", "ws")))]
+        assert not [
+            url
+            for url in asked
+            if not url.startswith((shown.url, "data:", "blob:", shown.url.replace("http", "ws")))
+        ]
 
 
 def test_live_pages_run_and_fetch_nothing(tmp_path):
@@ -218,7 +259,14 @@ def test_live_pages_run_and_fetch_nothing(tmp_path):
     b = pp.Builder(names[0])
     for i, name in enumerate(names):
         b.body(name, mass=1.0, com=(0.1, 0, 0), inertia=np.diag([0.01, 0.01, 0.01]))
-        b.joint(name, "revolute", parent=names[i - 1] if i else "world", child=name, axis=(0, 1, 0), xyz=(0.2, 0, 0))
+        b.joint(
+            name,
+            "revolute",
+            parent=names[i - 1] if i else "world",
+            child=name,
+            axis=(0, 1, 0),
+            xyz=(0.2, 0, 0),
+        )
     bars, worst = pp.scenes.load("four_bar"), max(names, key=len)
     closed = pp.connect(bars.system.robot, [pp.Loop("ball", "tip", "pivot", name=worst)])
     with browser(500, 400) as opened:
@@ -234,8 +282,15 @@ def test_live_pages_run_and_fetch_nothing(tmp_path):
             opened.evaluate("psiphi.advance(1), look()")
             assert opened.evaluate(f"window.{MARK}") is None and not opened.complaints
             if path is pages[0]:
-                texts = opened.evaluate("[...document.querySelectorAll('#targets .row span')].map(x => x.textContent)")
+                texts = opened.evaluate(
+                    "[...document.querySelectorAll('#targets .row span')].map(x => x.textContent)"
+                )
                 assert texts == names
-        assert opened.evaluate("[document.querySelector('h1').textContent, document.title]") == [worst, worst]
+        assert opened.evaluate("[document.querySelector('h1').textContent, document.title]") == [
+            worst,
+            worst,
+        ]
         assert opened.locator("#legend span").nth(1).text_content() == worst
-        assert {url for url in asked if not url.startswith("data:")} == {path.as_uri() for path in pages}
+        assert {url for url in asked if not url.startswith("data:")} == {
+            path.as_uri() for path in pages
+        }

@@ -20,7 +20,9 @@ def test_a_zero_quaternion_of_one_state_is_refused(door, joint):
         given["q"][ZEROS[joint]] = zero
         for q in (given["q"], given["q"].tolist(), np.asfortranarray(given["q"])):
             for _ in range(2):  # the second call of one state has a door of its own
-                with pytest.raises(pp.StateError, match=rf"{door.name}: the quaternion of joint '{joint}' is zero"):
+                with pytest.raises(
+                    pp.StateError, match=rf"{door.name}: the quaternion of joint '{joint}' is zero"
+                ):
                     door(gymnast(), given | {"q": q})
 
 
@@ -84,7 +86,9 @@ def test_every_door_refuses_a_zero_quaternion_of_one_state_and_keeps_it_in_a_bat
         zero[own] = 0.0
         for q in (zero, zero.tolist(), zero.astype(int), zero.astype(np.float32)):
             for _ in range(2):
-                with pytest.raises(pp.StateError, match=rf"the quaternion of joint '{joint}' is zero"):
+                with pytest.raises(
+                    pp.StateError, match=rf"the quaternion of joint '{joint}' is zero"
+                ):
                     door(q)
                 door(good)
         with np.errstate(all="ignore"):
@@ -132,14 +136,22 @@ SIZES = [1e-320, 1e-200, 1e-100, 1e-30, 1e-9, 1.0, 1e9, 1e30, 1e100, 1e150, 1e30
 @pytest.mark.parametrize("what", ["mass", "length", "both"])
 def test_robots_of_any_size_answer_or_are_refused(size, what):
     """A chain of three links, its masses and lengths of that size."""
-    mass, length = (size if what in ("mass", "both") else 1.0), (size if what in ("length", "both") else 1.0)
+    mass, length = (
+        (size if what in ("mass", "both") else 1.0),
+        (size if what in ("length", "both") else 1.0),
+    )
     b = pp.Builder("chain", gravity=(0, 0, 0))
     try:
         for k in range(3):
             J = 0.1 * mass * length * length
             b.body(f"l{k}", mass, com=(0.3 * length, 0, 0), inertia=np.diag([J, J, J]))
             b.joint(
-                f"j{k}", "revolute", f"l{k - 1}" if k else "world", f"l{k}", axis=np.eye(3)[k], xyz=(length * (k > 0), 0, 0)
+                f"j{k}",
+                "revolute",
+                f"l{k - 1}" if k else "world",
+                f"l{k}",
+                axis=np.eye(3)[k],
+                xyz=(length * (k > 0), 0, 0),
             )
         robot = b.build()
     except pp.Error as error:

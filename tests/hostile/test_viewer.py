@@ -44,9 +44,16 @@ def connect(shown, origin, host=None, version=viser.__version__, messages=()) ->
 
     async def talk() -> str:
         port = shown.server.get_port()
-        options = {"subprotocols": [f"viser-v{version}"], "host": "127.0.0.1", "port": port, "max_size": None}
+        options = {
+            "subprotocols": [f"viser-v{version}"],
+            "host": "127.0.0.1",
+            "port": port,
+            "max_size": None,
+        }
         try:
-            async with connect(f"ws://{host or f'127.0.0.1:{port}'}", origin=origin, **options) as line:
+            async with connect(
+                f"ws://{host or f'127.0.0.1:{port}'}", origin=origin, **options
+            ) as line:
                 for message in messages:
                     await line.send(message)
                 await asyncio.wait_for(line.recv(), 10)
@@ -64,11 +71,21 @@ def test_its_own_page_is_let_in(shown):
     port = shown.server.get_port()
     assert get(shown, "/") == get(shown, "/", Host=f"localhost:{port}") == 200
     assert connect(shown, shown.url) == "open"
-    assert connect(shown, "http://localhost:9000", "localhost:9000") == "open", "a port that was forwarded"
+    assert connect(shown, "http://localhost:9000", "localhost:9000") == "open", (
+        "a port that was forwarded"
+    )
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "2130706433", "", "x" * 500]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "127.0.0.1@evil.example",
+        "2130706433",
+        "",
+        "x" * 500,
+    ],
 )
 def test_a_rebound_name_is_not_answered(shown, host):
     named = f"{host}:{shown.server.get_port()}"
@@ -78,7 +95,16 @@ def test_a_rebound_name_is_not_answered(shown, host):
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", None, "https://127.0.0.1", "http://127.0.0.1:1", "file://", "x"]
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        None,
+        "https://127.0.0.1",
+        "http://127.0.0.1:1",
+        "file://",
+        "x",
+    ],
 )
 def test_a_foreign_page_is_not_let_in(shown, origin):
     assert connect(shown, origin) == "403"
@@ -104,10 +130,27 @@ def test_paths_that_lead_nowhere(shown, path):
 def test_junk_is_dropped_and_the_rest_heard(shown):
     slider = next(iter(shown._sliders.values()))
     uuid, rng = slider._impl.uuid, random.Random(5)
-    updates = [{"value": x} for x in ("abc", float("nan"), [[]], None, {}, float("inf"))] + [{"update_cb": [1]}, {}, 7]
-    junk = ["text", b"", b"\xff" * 100, b"\x91" * 100_000, pack([1]), pack({"type": "Nope"}), pack({"type": ["x"]})]
-    junk += [pack({"type": kind}) for kind in ("GuiUpdateMessage", "ViewerCameraMessage", "FileTransferPart")]
-    junk += [pack({"type": "GuiUpdateMessage", "uuid": uuid, "updates": update}) for update in updates]
+    updates = [{"value": x} for x in ("abc", float("nan"), [[]], None, {}, float("inf"))] + [
+        {"update_cb": [1]},
+        {},
+        7,
+    ]
+    junk = [
+        "text",
+        b"",
+        b"\xff" * 100,
+        b"\x91" * 100_000,
+        pack([1]),
+        pack({"type": "Nope"}),
+        pack({"type": ["x"]}),
+    ]
+    junk += [
+        pack({"type": kind})
+        for kind in ("GuiUpdateMessage", "ViewerCameraMessage", "FileTransferPart")
+    ]
+    junk += [
+        pack({"type": "GuiUpdateMessage", "uuid": uuid, "updates": update}) for update in updates
+    ]
     junk += [bytes(rng.randrange(256) for _ in range(rng.randrange(60))) for _ in range(100)]
     word = pack({"type": "GuiUpdateMessage", "uuid": uuid, "updates": {"value": 0.25}})
     assert connect(shown, shown.url, messages=[*junk, word]) == "open"

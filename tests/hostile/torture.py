@@ -36,7 +36,9 @@ from tests.hostile import faults, kernel_faults, planted
 from tests.hostile.boxed import boxed
 
 BLOCK = 100  # mutants in one box
-Try = tuple[str, Callable[[], object], float, float]  # words that repeat it, the call, seconds, megabytes
+Try = tuple[
+    str, Callable[[], object], float, float
+]  # words that repeat it, the call, seconds, megabytes
 
 
 def mutants(seed: int) -> Iterator[tuple[int, Try]]:
@@ -47,7 +49,12 @@ def mutants(seed: int) -> Iterator[tuple[int, Try]]:
         block = range(seed, seed + BLOCK)
         yield (
             BLOCK,
-            (f"mutants {block[0]}..{block[-1]}", lambda b=block: [mutated.judge(s, s % 50 == 0) for s in b], 120.0, 1000.0),
+            (
+                f"mutants {block[0]}..{block[-1]}",
+                lambda b=block: [mutated.judge(s, s % 50 == 0) for s in b],
+                120.0,
+                1000.0,
+            ),
         )
         seed += BLOCK
 
@@ -59,7 +66,10 @@ def files(seed: int) -> Iterator[tuple[int, Try]]:
     folder = Path(tempfile.mkdtemp(prefix="psiphi-bombs-"))
     while True:
         for name, (ending, make) in bombs.MESHES.items():
-            yield 1, _file(folder / f"bomb{ending}", make, f"mesh: {name}", lambda p: read_mesh(str(p)))
+            yield (
+                1,
+                _file(folder / f"bomb{ending}", make, f"mesh: {name}", lambda p: read_mesh(str(p))),
+            )
         for name, make in bombs.URDFS.items():
             yield 1, _file(folder / "bomb.urdf", make, f"urdf: {name}", load)
         for name, make in bombs.SCENES.items():
@@ -78,7 +88,10 @@ def arguments(seed: int) -> Iterator[tuple[int, Try]]:
     folder = Path(tempfile.mkdtemp(prefix="psiphi-junk-"))
     while True:
         for call in [*junk.table(folder), *public_calls.more(folder)]:
-            yield len(call.given) * len(junk.JUNK), (f"junk: {call.name}", lambda c=call: _knock(c, folder), 300.0, 2000.0)
+            yield (
+                len(call.given) * len(junk.JUNK),
+                (f"junk: {call.name}", lambda c=call: _knock(c, folder), 300.0, 2000.0),
+            )
 
 
 def _knock(call: Any, folder: Path) -> None:
@@ -94,21 +107,30 @@ def _knock(call: Any, folder: Path) -> None:
 
 
 FAULTS = kernel_faults.ATTACKS | planted.ATTACKS | faults.ATTACKS
-CASES = {"32 cold starts at once": 32, "first calls in 16 threads": 16, "forks in another thread's first call": 5}
+CASES = {
+    "32 cold starts at once": 32,
+    "first calls in 16 threads": 16,
+    "forks in another thread's first call": 5,
+}
 
 
 def broken(seed: int, names: Iterable[str] = FAULTS) -> Iterator[tuple[int, Try]]:
     """Killed writers, full disks, forks and threads."""
     while True:
         for name in names:
-            yield CASES.get(name, faults.ROUND), (f"{name}, seed {seed}", lambda a=FAULTS[name], s=seed: a(s), 3000.0, 4000.0)
+            yield (
+                CASES.get(name, faults.ROUND),
+                (f"{name}, seed {seed}", lambda a=FAULTS[name], s=seed: a(s), 3000.0, 4000.0),
+            )
         seed += 1
 
 
 KINDS = {"mutated": mutants, "bombs": files, "junk": arguments, "faults": broken}
 
 
-def torture(kind: str, attacks: Iterable[tuple[int, Try]], seconds: float, times: float) -> tuple[int, int, float]:
+def torture(
+    kind: str, attacks: Iterable[tuple[int, Try]], seconds: float, times: float
+) -> tuple[int, int, float]:
     """(tried, failed, seconds) of one kind, for so many seconds or so many times."""
     start, tried, failed = time.monotonic(), 0, 0
     for count, (words, call, patience, megabytes) in attacks:
@@ -135,11 +157,20 @@ def each_fault(times: int, only: str | None, seed: int) -> dict[str, tuple[int, 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60.0, help="for all kinds together (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="for all kinds together (default: %(default)s)"
+    )
     parser.add_argument("--times", type=int, help="each kind of fault so often, instead of so long")
-    parser.add_argument("--only", help=f"one kind alone: {', '.join(KINDS)}; with --times, faults whose name has this in it")
-    parser.add_argument("--seed", type=int, default=1_000_000, help="where to begin (default: %(default)s)")
+    parser.add_argument(
+        "--only",
+        help=f"one kind alone: {', '.join(KINDS)}; with --times, faults whose name has this in it",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1_000_000, help="where to begin (default: %(default)s)"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")

@@ -43,7 +43,9 @@ def random_rows(rng: np.random.Generator, n: int = 5) -> list[DH]:
         a, d, mass, armature = rng.uniform(0.1, 0.5, 4)
         kind = str(rng.choice(["revolute", "prismatic", "continuous"]))
         inertia = np.trace(S) * np.eye(3) - S
-        rows.append(DH(alpha, a, d, theta, kind, mass, rng.uniform(-0.2, 0.2, 3), inertia, armature))
+        rows.append(
+            DH(alpha, a, d, theta, kind, mass, rng.uniform(-0.2, 0.2, 3), inertia, armature)
+        )
     return rows
 
 
@@ -52,7 +54,10 @@ def pinocchio_arm(rows: list[DH], convention: str) -> pin.Model:
     model, joint, carry = pin.Model(), 0, np.eye(4)
     model.gravity.linear = np.array([0.0, 0.0, -9.81])
     for k, row in enumerate(rows):
-        before, after = rot("x", row.alpha) @ trans("x", row.a), rot("z", row.theta) @ trans("z", row.d)
+        before, after = (
+            rot("x", row.alpha) @ trans("x", row.a),
+            rot("z", row.theta) @ trans("z", row.d),
+        )
         place, link = (
             (before @ after, np.eye(4))
             if convention == "modified"
@@ -60,7 +65,9 @@ def pinocchio_arm(rows: list[DH], convention: str) -> pin.Model:
         )
         kind = pin.JointModelPZ() if row.kind == "prismatic" else pin.JointModelRZ()
         joint = model.addJoint(joint, kind, pin.SE3(place), f"j{k}")
-        model.appendBodyToJoint(joint, pin.Inertia(row.mass, np.array(row.com), np.array(row.inertia)), pin.SE3(link))
+        model.appendBodyToJoint(
+            joint, pin.Inertia(row.mass, np.array(row.com), np.array(row.inertia)), pin.SE3(link)
+        )
         carry = link
     model.armature = np.array([row.armature for row in rows])
     return model
@@ -91,13 +98,30 @@ def test_dynamics_are_pinocchio_s(convention, seed):
     for _ in range(3):
         q, v, a = rng.uniform(-2, 2, (3, len(rows)))
         M = pin.crba(peer, data, q)
-        assert np.allclose(reference.mass_matrix(arm, q), np.triu(M) + np.triu(M, 1).T, rtol=1e-11, atol=1e-12)
-        assert np.allclose(reference.gravity(arm, q), pin.computeGeneralizedGravity(peer, data, q), rtol=1e-11, atol=1e-12)
-        assert np.allclose(reference.inverse_dynamics(arm, q, v, a), pin.rnea(peer, data, q, v, a), rtol=1e-11, atol=1e-12)
+        assert np.allclose(
+            reference.mass_matrix(arm, q), np.triu(M) + np.triu(M, 1).T, rtol=1e-11, atol=1e-12
+        )
+        assert np.allclose(
+            reference.gravity(arm, q),
+            pin.computeGeneralizedGravity(peer, data, q),
+            rtol=1e-11,
+            atol=1e-12,
+        )
+        assert np.allclose(
+            reference.inverse_dynamics(arm, q, v, a),
+            pin.rnea(peer, data, q, v, a),
+            rtol=1e-11,
+            atol=1e-12,
+        )
 
 
 def test_quarter_turns_leave_exact_zeros():
-    arm = from_dh([DH(alpha=k * pi / 2, a=0.1, d=0.2, theta=-k * pi / 2, mass=1.0, inertia=(1, 1, 1)) for k in range(-4, 5)])
+    arm = from_dh(
+        [
+            DH(alpha=k * pi / 2, a=0.1, d=0.2, theta=-k * pi / 2, mass=1.0, inertia=(1, 1, 1))
+            for k in range(-4, 5)
+        ]
+    )
     for joint in arm.joints:
         assert np.isin(joint.pose.rotation, [-1.0, 0.0, 1.0]).all()
         zeros = [x for x in (*joint.pose.rotation.flat, *joint.pose.translation) if x == 0]
@@ -109,14 +133,26 @@ def test_rows_may_be_dicts_and_inertias_short():
     full = DH(mass=1.0, inertia=[[1, 0.1, 0.2], [0.1, 1.1, 0.3], [0.2, 0.3, 1.2]])
     six = {"mass": 1, "inertia": (1, 0.1, 0.2, 1.1, 0.3, 1.2)}
     assert from_dh([full]) == from_dh([six])
-    assert from_dh([{"mass": 1, "inertia": (1, 2, 3)}]) == from_dh([DH(mass=1.0, inertia=np.diag([1, 2, 3]))])
+    assert from_dh([{"mass": 1, "inertia": (1, 2, 3)}]) == from_dh(
+        [DH(mass=1.0, inertia=np.diag([1, 2, 3]))]
+    )
 
 
 def test_names_limits_and_drives_arrive():
     row = DH(
-        kind="prismatic", mass=1.0, lower=-0.1, upper=0.4, velocity=2.0, effort=30.0, damping=0.5, friction=0.2, armature=3.0
+        kind="prismatic",
+        mass=1.0,
+        lower=-0.1,
+        upper=0.4,
+        velocity=2.0,
+        effort=30.0,
+        damping=0.5,
+        friction=0.2,
+        armature=3.0,
     )
-    arm = from_dh([DH(mass=1.0, com=(0.1, 0, 0), name="waist"), row], name="slider", gravity=(0, 0, -1.62))
+    arm = from_dh(
+        [DH(mass=1.0, com=(0.1, 0, 0), name="waist"), row], name="slider", gravity=(0, 0, -1.62)
+    )
     assert (arm.name, [b.name for b in arm.bodies], [j.name for j in arm.joints]) == (
         "slider",
         ["link1", "link2"],
@@ -124,7 +160,10 @@ def test_names_limits_and_drives_arrive():
     )
     assert arm.gravity_vector.tolist() == [0, 0, -1.62]
     joint = arm.joint("joint2")
-    got = [getattr(joint, key)[0] for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "armature")]
+    got = [
+        getattr(joint, key)[0]
+        for key in ("lower", "upper", "velocity", "effort", "damping", "friction", "armature")
+    ]
     assert got == [-0.1, 0.4, 2.0, 30.0, 0.5, 0.2, 3.0]
     assert arm.joint("waist").lower == -inf
 
@@ -167,9 +206,21 @@ BROKEN = {
     "a NaN com": ([OK | {"com": (0, 0, nan)}], {}, "com.*finite"),
     "four moments": ([OK | {"inertia": (1, 1, 1, 0)}], {}, "inertia is .*ixx, ixy"),
     "a ragged inertia": ([OK | {"inertia": [[1, 0], [0]]}], {}, "inertia is"),
-    "a lopsided inertia": ([OK | {"inertia": [[1, 1, 0], [0, 1, 0], [0, 0, 1]]}], {}, "link1.*not symmetric"),
-    "a kind of another world": ([OK | {"kind": "prizmatic"}], {}, "row 1.*did you mean 'prismatic'"),
-    "a kind of the table but not of DH": ([OK | {"kind": "spherical"}], {}, "expected one of revolute"),
+    "a lopsided inertia": (
+        [OK | {"inertia": [[1, 1, 0], [0, 1, 0], [0, 0, 1]]}],
+        {},
+        "link1.*not symmetric",
+    ),
+    "a kind of another world": (
+        [OK | {"kind": "prizmatic"}],
+        {},
+        "row 1.*did you mean 'prismatic'",
+    ),
+    "a kind of the table but not of DH": (
+        [OK | {"kind": "spherical"}],
+        {},
+        "expected one of revolute",
+    ),
     "an unhashable kind": ([OK | {"kind": ["revolute"]}], {}, "row 1.*kind"),
     "an empty name": ([OK | {"name": ""}], {}, "row 1.*name"),
     "a name twice": ([OK | {"name": "j"}, OK | {"name": "j"}], {}, "joint 'j'.*already"),
@@ -178,8 +229,16 @@ BROKEN = {
     "limits crossed": ([OK | {"lower": 1, "upper": -1}], {}, "joint1.*above upper"),
     "a flat tool": ([OK], {"tool": np.eye(3)}, "(?s)tool.*4x4"),
     "a scaled tool": ([OK], {"tool": 2 * np.eye(4)}, "(?s)tool.*4x4"),
-    "a mirrored tool": ([OK], {"tool": np.diag([1, 1, -1, 1])}, "tool.*rotation is not orthonormal"),
-    "an unknown convention": ([OK], {"convention": "modifed"}, "convention.*did you mean 'modified'"),
+    "a mirrored tool": (
+        [OK],
+        {"tool": np.diag([1, 1, -1, 1])},
+        "tool.*rotation is not orthonormal",
+    ),
+    "an unknown convention": (
+        [OK],
+        {"convention": "modifed"},
+        "convention.*did you mean 'modified'",
+    ),
     "an unknown base": ([OK], {"base": "floating"}, "base is 'floating'"),
     "a base of numbers": ([OK], {"base": np.ones(3)}, "base is"),
     "a base with a length": ([OK], {"base": {"mass": 1, "a": 1}}, "base is"),

@@ -45,7 +45,9 @@ def test_welding_is_exact(rng):
     inertia = (arm**2).sum() * np.eye(3) - arm.T @ arm
     whole.body("body", 6.0, com, inertia)
     cut.body("body", 1.0, points[0])
-    for k, (point, R) in enumerate(zip(points[1:], [random_rotation(rng) for _ in range(5)], strict=True)):
+    for k, (point, R) in enumerate(
+        zip(points[1:], [random_rotation(rng) for _ in range(5)], strict=True)
+    ):
         origin = rng.standard_normal(3)
         cut.body(f"part{k}", 1.0, R.T @ (point - origin))
         cut.joint(f"weld{k}", "fixed", "body", f"part{k}", xyz=origin, rotation=R)
@@ -86,9 +88,13 @@ def test_frames():
     assert list(model.frames) == ["world", "foot", "hip", "leg", "weld", "cap", "eye", "mark"]
     assert [frame.body for frame in model.frames.values()] == [WORLD, WORLD, 0, 0, 0, 0, 0, WORLD]
     np.testing.assert_array_equal(model.frames["eye"].pose.translation, [1, 0, 2])
-    np.testing.assert_allclose(model.frames["eye"].pose.rotation, [[0, -1, 0], [1, 0, 0], [0, 0, 1]], atol=1e-15)
+    np.testing.assert_allclose(
+        model.frames["eye"].pose.rotation, [[0, -1, 0], [1, 0, 0], [0, 0, 1]], atol=1e-15
+    )
     free = b.build(base="free")
-    assert [joint.name for joint in free.joints] == ["root_joint", "hip"] and free.frames["world"].body == WORLD
+    assert [joint.name for joint in free.joints] == ["root_joint", "hip"] and free.frames[
+        "world"
+    ].body == WORLD
     assert [body.name for body in free.bodies] == ["foot", "leg"]
 
 
@@ -104,20 +110,47 @@ def test_limits():
     b = Builder("limits")
     for name in "abcd":
         b.body(name, **BALL)
-    b.joint("ja", "revolute", "world", "a", lower=-1, upper=2.0, velocity=3, effort=4, damping=5, friction=6, armature=7)
+    b.joint(
+        "ja",
+        "revolute",
+        "world",
+        "a",
+        lower=-1,
+        upper=2.0,
+        velocity=3,
+        effort=4,
+        damping=5,
+        friction=6,
+        armature=7,
+    )
     b.joint("jb", "cylindrical", "a", "b", lower=[-1, -2], upper=1, armature=[1, 2])
     b.joint("jc", "spherical", "b", "c", effort=3)
     b.joint("jd", "revolute", "c", "d", mimic=("ja", 2.0))
     a, b_, c, d = b.build().joints
-    assert [x[0] for x in (a.lower, a.upper, a.velocity, a.effort, a.damping, a.friction, a.armature)] == [-1, 2, 3, 4, 5, 6, 7]
-    assert b_.lower.tolist() == [-1, -2] and b_.upper.tolist() == [1, 1] and b_.armature.tolist() == [1, 2]
-    assert c.lower.tolist() == [-np.inf] * 4 and c.effort.tolist() == [3] * 3 and c.damping.tolist() == [0] * 3
+    assert [
+        x[0] for x in (a.lower, a.upper, a.velocity, a.effort, a.damping, a.friction, a.armature)
+    ] == [-1, 2, 3, 4, 5, 6, 7]
+    assert (
+        b_.lower.tolist() == [-1, -2]
+        and b_.upper.tolist() == [1, 1]
+        and b_.armature.tolist() == [1, 2]
+    )
+    assert (
+        c.lower.tolist() == [-np.inf] * 4
+        and c.effort.tolist() == [3] * 3
+        and c.damping.tolist() == [0] * 3
+    )
     assert d.mimic == Mimic("ja", 2.0, 0.0) and a.mimic is None
 
 
 def test_arrays_are_read_only():
     model = ZOO[-1][1]()
-    for array in (model.bodies[0].com, model.bodies[0].inertia, model.joints[0].lower, model.joints[0].pose.translation):
+    for array in (
+        model.bodies[0].com,
+        model.bodies[0].inertia,
+        model.joints[0].lower,
+        model.joints[0].pose.translation,
+    ):
         with pytest.raises(ValueError):
             array[0] = 1.0
 
@@ -126,16 +159,26 @@ def test_inertia_axes(rng):
     R, b = random_rotation(rng), Builder("axes")
     b.body("a", 1.0, inertia=(1, 0, 0, 2, 0, 2.5), rotation=R)
     b.joint("j", "free", "world", "a")
-    np.testing.assert_allclose(b.build().bodies[0].inertia, R @ np.diag([1, 2, 2.5]) @ R.T, atol=1e-14)
+    np.testing.assert_allclose(
+        b.build().bodies[0].inertia, R @ np.diag([1, 2, 2.5]) @ R.T, atol=1e-14
+    )
 
 
 def test_rotation_spellings(rng):
     R, b = random_rotation(rng), Builder("spellings")
     w = np.sqrt(1.0 + np.trace(R)) / 2.0
-    x, y, z = (R[2, 1] - R[1, 2]) / (4 * w), (R[0, 2] - R[2, 0]) / (4 * w), (R[1, 0] - R[0, 1]) / (4 * w)
+    x, y, z = (
+        (R[2, 1] - R[1, 2]) / (4 * w),
+        (R[0, 2] - R[2, 0]) / (4 * w),
+        (R[1, 0] - R[0, 1]) / (4 * w),
+    )
     rpy = (np.arctan2(R[2, 1], R[2, 2]), np.arcsin(-R[2, 0]), np.arctan2(R[1, 0], R[0, 0]))
     b.body("a", **BALL)
-    for name, given in [("matrix", dict(rotation=R)), ("quaternion", dict(rotation=(x, y, z, w))), ("rpy", dict(rpy=rpy))]:
+    for name, given in [
+        ("matrix", dict(rotation=R)),
+        ("quaternion", dict(rotation=(x, y, z, w))),
+        ("rpy", dict(rpy=rpy)),
+    ]:
         b.frame(name, "a", **given)
         np.testing.assert_allclose(b.build().frames[name].pose.rotation, R, atol=1e-13)
 
@@ -180,17 +223,41 @@ BAD_CALLS = [
     ("kind list", lambda b: b.joint("j", ["revolute"], "world", "a"), "no joint kind"),
     ("parent None", lambda b: b.joint("j", "revolute", None, "a"), "expected text"),
     ("axis", lambda b: b.joint("j", "revolute", "world", "a", axis=(0, 0)), "expected 3"),
-    ("rotation and rpy", lambda b: b.joint("j", "revolute", "world", "a", rpy=(0, 0, 0), rotation=np.eye(3)), "both"),
-    ("rotation scaled", lambda b: b.joint("j", "revolute", "world", "a", rotation=2 * np.eye(3)), "singular values"),
-    ("rotation mirrored", lambda b: b.joint("j", "revolute", "world", "a", rotation=-np.eye(3)), "right-handed"),
-    ("rotation quaternion", lambda b: b.joint("j", "revolute", "world", "a", rotation=(0, 0, 0, 2)), "length 2"),
+    (
+        "rotation and rpy",
+        lambda b: b.joint("j", "revolute", "world", "a", rpy=(0, 0, 0), rotation=np.eye(3)),
+        "both",
+    ),
+    (
+        "rotation scaled",
+        lambda b: b.joint("j", "revolute", "world", "a", rotation=2 * np.eye(3)),
+        "singular values",
+    ),
+    (
+        "rotation mirrored",
+        lambda b: b.joint("j", "revolute", "world", "a", rotation=-np.eye(3)),
+        "right-handed",
+    ),
+    (
+        "rotation quaternion",
+        lambda b: b.joint("j", "revolute", "world", "a", rotation=(0, 0, 0, 2)),
+        "length 2",
+    ),
     ("rotation size", lambda b: b.joint("j", "revolute", "world", "a", rotation=(0, 0, 0)), "3x3"),
     ("limit nan", lambda b: b.joint("j", "revolute", "world", "a", lower=np.nan), "lower limit"),
     ("limit count", lambda b: b.joint("j", "revolute", "world", "a", lower=[0, 1]), "expected 1"),
     ("effort negative", lambda b: b.joint("j", "revolute", "world", "a", effort=-1), "effort"),
-    ("armature infinite", lambda b: b.joint("j", "revolute", "world", "a", armature=np.inf), "armature"),
+    (
+        "armature infinite",
+        lambda b: b.joint("j", "revolute", "world", "a", armature=np.inf),
+        "armature",
+    ),
     ("mimic", lambda b: b.joint("j", "revolute", "world", "a", mimic=3), "mimic"),
-    ("mimic multiplier", lambda b: b.joint("j", "revolute", "world", "a", mimic=("k", "x")), "mimic multiplier"),
+    (
+        "mimic multiplier",
+        lambda b: b.joint("j", "revolute", "world", "a", mimic=("k", "x")),
+        "mimic multiplier",
+    ),
     ("link twice", lambda b: b.body("a"), "already a link"),
     ("gravity", lambda b: Builder("b", gravity=(0, 0)), "gravity"),
     ("frame on nothing", lambda b: (b.frame("f", "nobody"), b.build()), "not a link"),
@@ -201,7 +268,11 @@ BAD_CALLS = [
     ("repair", lambda b: b.build(repair="inertias"), "'inertia'"),
     ("repair list", lambda b: b.build(repair=["mass"]), "no repair 'mass'"),
     ("no bodies", lambda b: Builder("empty").build(), "no links"),
-    ("axis2", lambda b: (b.joint("j", "revolute", "world", "a", axis2=(1, 0, 0)), b.build()), "one axis"),
+    (
+        "axis2",
+        lambda b: (b.joint("j", "revolute", "world", "a", axis2=(1, 0, 0)), b.build()),
+        "one axis",
+    ),
 ]
 
 
@@ -228,7 +299,14 @@ def lattice(n: int, wide: bool, kind: str = "revolute") -> Builder:
     b = Builder("lattice")
     for k in range(n):
         b.body(f"l{k}", 1.0, (0.0, 0.1, 0.5), (0.1, 0, 0, 0.1, 0, 0.1))
-        b.joint(f"j{k}", kind, "world" if k == 0 else "l0" if wide else f"l{k - 1}", f"l{k}", (0, 0, 1), rpy=(0, 0.1, 0))
+        b.joint(
+            f"j{k}",
+            kind,
+            "world" if k == 0 else "l0" if wide else f"l{k - 1}",
+            f"l{k}",
+            (0, 0, 1),
+            rpy=(0, 0.1, 0),
+        )
     return b
 
 
@@ -242,6 +320,8 @@ def test_ten_thousand_links(wide, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("wide", "links"), [(False, 100_000), (True, 30_000)], ids=["deep", "wide"])
+@pytest.mark.parametrize(
+    ("wide", "links"), [(False, 100_000), (True, 30_000)], ids=["deep", "wide"]
+)
 def test_hundred_thousand_links(wide, links):
     assert lattice(links, wide).build().nv == links

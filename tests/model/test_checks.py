@@ -39,14 +39,18 @@ def test_projection_is_possible_and_leaves_the_possible_alone(seed):
     good = random_inertia(rng, 1.0)[np.triu_indices(3)]
     np.testing.assert_allclose(project(tuple(good)), good, atol=1e-13)
     R = random_rotation(rng)
-    np.testing.assert_allclose(matrices(rotated(tuple(R.ravel()), six))[0], R @ matrices(six)[0] @ R.T, atol=1e-13)
+    np.testing.assert_allclose(
+        matrices(rotated(tuple(R.ravel()), six))[0], R @ matrices(six)[0] @ R.T, atol=1e-13
+    )
 
 
 def test_tolerances():
     assert alone(inertia=(1, 0, 0, 1, 0, 2)).report == (), "a flat plate is on the edge"
     assert alone(inertia=(1, 0, 0, 1, 0, 2 + 1e-10)).report == ()
     assert "by 0.01%" in alone(inertia=(1, 0, 0, 1, 0, 2.0002)).report[0]
-    assert alone(kind="revolute", com=(1, 0, 0), inertia=(-1e-20, 0, 0, 0, 0, 1e-20)).report == (), "a printed point mass"
+    assert (
+        alone(kind="revolute", com=(1, 0, 0), inertia=(-1e-20, 0, 0, 0, 0, 1e-20)).report == ()
+    ), "a printed point mass"
     with pytest.raises(ModelError, match="principal moments -1e-06"):
         alone(inertia=(1, 0, 0, 1, 0, -1e-6))
 
@@ -66,7 +70,11 @@ def test_a_negative_inertia_may_hide_in_a_weld():
 
 def test_massless_is_legal_when_D_stays_positive():
     """A massless universal cross (two hinges at right angles), or any massless body with armature."""
-    for armature, axis, fine in [(None, (1, 0, 0), True), (None, (0, 0, 1), False), (0.1, (0, 0, 1), True)]:
+    for armature, axis, fine in [
+        (None, (1, 0, 0), True),
+        (None, (0, 0, 1), False),
+        (0.1, (0, 0, 1), True),
+    ]:
         b = Builder("cross")
         b.body("ring")
         b.body("head", 1.0, inertia=np.eye(3))
@@ -118,14 +126,23 @@ def test_movable_is_what_the_mass_matrix_says(seed, n):
         axis = random_axis(rng) if rng.random() < 0.3 else np.eye(3)[rng.integers(3)]
         armature = 0.3 if rng.random() < 0.1 else None
         b.joint(
-            f"j{k}", rng.choice(list(JOINTS)), parent, f"l{k}", rng.integers(0, 2, 3), axis=axis, pitch=0.2, armature=armature
+            f"j{k}",
+            rng.choice(list(JOINTS)),
+            parent,
+            f"l{k}",
+            rng.integers(0, 2, 3),
+            axis=axis,
+            pitch=0.2,
+            armature=armature,
         )
     try:
         model = b.build()
         refused = False
     except SingularError:
         model, refused = _with_armature(b), True
-    M = reference.mass_matrix(model, model.random(rng)) - (1e-3 * np.eye(model.nv) if refused else 0.0)
+    M = reference.mass_matrix(model, model.random(rng)) - (
+        1e-3 * np.eye(model.nv) if refused else 0.0
+    )
     size = np.sqrt(np.maximum(np.diag(M), 1e-12))
     smallest = np.linalg.eigvalsh(M / np.outer(size, size))[0]
     assert refused == (smallest < 1e-9), smallest
@@ -155,7 +172,9 @@ def test_mimic_chains_may_be_long():
         b.body(f"l{k}", 1.0, inertia=np.eye(3))
         b.joint(f"j{k}", "revolute", "world", f"l{k}", mimic=f"j{(k + 1) % 3000}" if k else None)
     start = time.perf_counter()
-    assert len(b.build().mimics) == 2999 and time.perf_counter() - start < 60.0  # it ends; speed is measured in benchmarks
+    assert (
+        len(b.build().mimics) == 2999 and time.perf_counter() - start < 60.0
+    )  # it ends; speed is measured in benchmarks
     b.joints["j0"] = replace(b.joints["j0"], mimic=b.joints["j1"].mimic)
     with pytest.raises(ModelError, match="circle"):
         b.build()
@@ -166,6 +185,15 @@ def test_a_rope_of_beads():
     b = Builder("beads")
     for k in range(2000):
         b.body(f"l{k}", 1.0, (0, 0, -1.0))
-        b.joint(f"j{k}", "universal", "world" if k == 0 else f"l{k - 1}", f"l{k}", (0, 0, -1), axis=(1, 0, 0))
+        b.joint(
+            f"j{k}",
+            "universal",
+            "world" if k == 0 else f"l{k - 1}",
+            f"l{k}",
+            (0, 0, -1),
+            axis=(1, 0, 0),
+        )
     start = time.perf_counter()
-    assert b.build().nv == 4000 and time.perf_counter() - start < 60.0  # it ends; speed is measured in benchmarks
+    assert (
+        b.build().nv == 4000 and time.perf_counter() - start < 60.0
+    )  # it ends; speed is measured in benchmarks

@@ -19,15 +19,31 @@ def bar(gravity=(0, 0, -9.81), **words) -> pp.Builder:
 
 
 def elastic(gravity=(0, 0, 0), **more) -> pp.Robot:
-    return pp.Robot.of(bar(gravity).build()).with_elastic("hinge", STIFFNESS, rotor=ROTOR, ratio=RATIO, **more)
+    return pp.Robot.of(bar(gravity).build()).with_elastic(
+        "hinge", STIFFNESS, rotor=ROTOR, ratio=RATIO, **more
+    )
 
 
 def test_springs_are_data_of_joints():
     robot = pp.Robot.of(bar(stiffness=3.0, rest=0.4, motor=False).build())
-    assert robot.stiffness.tolist() == [3.0] and robot.rest.tolist() == [0.4] and robot.actuated.size == 0
+    assert (
+        robot.stiffness.tolist() == [3.0]
+        and robot.rest.tolist() == [0.4]
+        and robot.actuated.size == 0
+    )
     table = pp.Robot.of(bar(spring=TABLE).build())
-    assert table.stiffness.tolist() == [5.0] and table.joints[0].spring == Spring((), (-1.0, 0.0, 1.0), (-2.0, 0.0, 5.0))
-    digests = {r.digest for r in (robot, table, robot.with_spring("hinge", 4.0, 0.4), robot.with_spring("hinge", 3.0, 0.5))}
+    assert table.stiffness.tolist() == [5.0] and table.joints[0].spring == Spring(
+        (), (-1.0, 0.0, 1.0), (-2.0, 0.0, 5.0)
+    )
+    digests = {
+        r.digest
+        for r in (
+            robot,
+            table,
+            robot.with_spring("hinge", 4.0, 0.4),
+            robot.with_spring("hinge", 3.0, 0.5),
+        )
+    }
     assert len(digests) == 4 and robot.with_spring("hinge", 3.0, 0.4) == robot
     assert robot.lock("hinge").nv == 0 and pp.load("ur5").stiffness.tolist() == [0.0] * 6
     arm = pp.from_dh([dict(mass=1.0, com=(0.5, 0, 0), stiffness=2.0, rest=0.1)])
@@ -42,7 +58,9 @@ def test_saved_and_read_again(ending, tmp_path):
     again = pp.load(tmp_path / f"arm.{ending}")
     for word in ("joint_names", "stiffness", "rest", "damping", "armature"):
         np.testing.assert_array_equal(getattr(again, word), getattr(robot, word), err_msg=word)
-    assert again.actuated.tolist() == (robot.actuated.tolist() if ending == "urdf" else list(range(7)))
+    assert again.actuated.tolist() == (
+        robot.actuated.tolist() if ending == "urdf" else list(range(7))
+    )
     with pytest.raises(pp.Error, match="cannot say"):
         robot.with_spring("wrist_1_joint", spring=TABLE).save(tmp_path / f"bent.{ending}")
 
@@ -58,11 +76,16 @@ def test_polynomials_go_to_mujoco_and_back(tmp_path):
 def test_an_elastic_joint_is_two():
     robot = elastic(damping=0.3)
     assert robot.joint_names == ("hinge", "hinge_spring") and robot.actuated.tolist() == [0]
-    assert robot.armature.tolist() == [RATIO**2 * ROTOR, 0.0] and robot.stiffness.tolist() == [0.0, STIFFNESS]
+    assert robot.armature.tolist() == [RATIO**2 * ROTOR, 0.0] and robot.stiffness.tolist() == [
+        0.0,
+        STIFFNESS,
+    ]
     assert robot.damping.tolist() == [0.0, 0.3]
     rigid = pp.Robot.of(bar().build())
     q = np.array([0.3, 0.2])
-    np.testing.assert_allclose(robot.frame_pose(q, "rod"), rigid.frame_pose([0.5], "rod"), atol=1e-14)
+    np.testing.assert_allclose(
+        robot.frame_pose(q, "rod"), rigid.frame_pose([0.5], "rod"), atol=1e-14
+    )
     J, R = 0.05 + 2.0 * 0.3**2, RATIO**2 * ROTOR
     np.testing.assert_allclose(robot.mass_matrix(q), [[J + R, J], [J, J]], rtol=1e-13)
 
@@ -75,7 +98,9 @@ def test_its_frequency():
     np.testing.assert_allclose(motion.q[:, 1], 0.01 * np.cos(w * motion.t), atol=1e-8)
     np.testing.assert_allclose(motion.v @ [J + R, J], 0.0, atol=1e-12)
     assert motion.drift < 1e-8
-    long = pp.simulate(robot, [0.0, 0.01], duration=300.0 / w, dt=6.0 / w, springs=True, method="midpoint")
+    long = pp.simulate(
+        robot, [0.0, 0.01], duration=300.0 / w, dt=6.0 / w, springs=True, method="midpoint"
+    )
     assert long.drift < 1e-12, "h omega = 6"
 
 
@@ -97,7 +122,9 @@ def test_beside_mujoco_with_a_rotor_and_a_tendon():
         data.qfrc_applied[:] = 0.0, torque
         mujoco.mj_step(peer, data)
     tau = np.array([RATIO * torque, 0.0])
-    ours = pp.simulate(robot, [0.3, 0.1], tau=tau, duration=0.5, dt=5e-4, springs=True, damping=True).final
+    ours = pp.simulate(
+        robot, [0.3, 0.1], tau=tau, duration=0.5, dt=5e-4, springs=True, damping=True
+    ).final
     link, motor = data.qpos
     np.testing.assert_allclose([ours.q.sum(), RATIO * ours.q[0]], [link, motor], atol=1e-9 * RATIO)
 
@@ -107,9 +134,19 @@ def test_an_elastic_arm_holds_its_load():
     robot = pp.load("ur5").with_elastic("*_joint", 3e3, rotor=1e-4, ratio=100.0, damping=30.0)
     q = robot.neutral()
     law = pp.PD(robot, q, 2e3, 200.0, gravity=True)
-    motion = pp.simulate(robot, q, tau=law, duration=3.0, dt=2e-3, every=100, springs=True, damping=True)
-    assert not motion.events and np.abs(motion.final.v).max() < 1e-6 and not motion.tau[..., 1::2].any()
-    np.testing.assert_allclose(robot.stiffness[1::2] * motion.final.q[1::2], -robot.gravity(motion.final.q)[1::2], atol=1e-4)
+    motion = pp.simulate(
+        robot, q, tau=law, duration=3.0, dt=2e-3, every=100, springs=True, damping=True
+    )
+    assert (
+        not motion.events
+        and np.abs(motion.final.v).max() < 1e-6
+        and not motion.tau[..., 1::2].any()
+    )
+    np.testing.assert_allclose(
+        robot.stiffness[1::2] * motion.final.q[1::2],
+        -robot.gravity(motion.final.q)[1::2],
+        atol=1e-4,
+    )
     assert "no motor" in motion.summary()
 
 
@@ -117,7 +154,9 @@ def test_a_builder_makes_them_too():
     b = bar()
     b.elastic("hinge", rotor=1e-4, ratio=10.0, spring=TABLE)
     model = b.build()
-    assert [j.name for j in model.joints] == ["hinge", "hinge_spring"] and model.joints[1].spring is not None
+    assert [j.name for j in model.joints] == ["hinge", "hinge_spring"] and model.joints[
+        1
+    ].spring is not None
     b = bar()
     b.spring("hinge", 2.0, rest=1.0)
     assert b.build().joints[0].rest.tolist() == [1.0]
@@ -140,10 +179,15 @@ spring = { deflection = [-1.0, 0.0, 1.0], torque = [-200.0, 0.0, 300.0] }
 """
     (tmp_path / "arm.toml").write_text(text, encoding="utf-8")
     case = pp.scenes.load(tmp_path / "arm.toml")
-    assert case.system.joint_names == ("shoulder", "elbow", "elbow_spring") and case.options["springs"] is True
+    assert (
+        case.system.joint_names == ("shoulder", "elbow", "elbow_spring")
+        and case.options["springs"] is True
+    )
     assert case.system.stiffness.tolist() == [5.0, 0.0, 300.0]
     assert case.run().drift < 1e-3
-    (tmp_path / "bad.toml").write_text(text.replace('joints = "elbow"', 'joints = "elbov"'), encoding="utf-8")
+    (tmp_path / "bad.toml").write_text(
+        text.replace('joints = "elbow"', 'joints = "elbov"'), encoding="utf-8"
+    )
     with pytest.raises(pp.Error, match="elbow"):
         pp.scenes.load(tmp_path / "bad.toml")
 

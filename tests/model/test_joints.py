@@ -39,7 +39,9 @@ WHEEL = JointKind(  # a hinge whose q is the point (cos, sin) on the circle: cur
     exp=turned,
     log=angle,
     unit=scaled,
-    random=lambda rng, size, lower, upper: np.moveaxis([np.cos(t := rng.uniform(-3, 3, size)), np.sin(t)], 0, -1),
+    random=lambda rng, size, lower, upper: np.moveaxis(
+        [np.cos(t := rng.uniform(-3, 3, size)), np.sin(t)], 0, -1
+    ),
 )
 
 
@@ -75,7 +77,9 @@ def test_a_new_row_simulates(pair, method, compiled):
     wheeled, hinged = pair
     q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
     ends = [
-        pp.simulate(robot, start, v, pp.PD(robot, goal, 30.0, 5.0), 0.5, 0.01, method, compiled=compiled).final
+        pp.simulate(
+            robot, start, v, pp.PD(robot, goal, 30.0, 5.0), 0.5, 0.01, method, compiled=compiled
+        ).final
         for robot, start, goal in (
             (hinged, q, np.zeros(2)),
             (wheeled, np.array([np.cos(0.3), np.sin(0.3), -0.5]), np.array([1.0, 0.0, 0.0])),

@@ -46,10 +46,14 @@ def test_integrate_moves_along_v(model, seed):
     near = {"rtol": 0, "atol": 1e-12}
     np.testing.assert_allclose(model.integrate(q, v, 0.0), q, **near)
     np.testing.assert_allclose(model.integrate(model.integrate(q, v), -v), q, **near)
-    np.testing.assert_allclose(model.integrate(model.integrate(q, v, 0.5), v, 0.5), model.integrate(q, v), **near)
+    np.testing.assert_allclose(
+        model.integrate(model.integrate(q, v, 0.5), v, 0.5), model.integrate(q, v), **near
+    )
     np.testing.assert_allclose(model.difference(q, model.integrate(q, v)), v, **near)
     np.testing.assert_array_equal(model.integrate(q, v)[1], model.integrate(q[1], v[1]))
-    np.testing.assert_array_equal(model.integrate(q, v, [1.0, 0.5, 0.0])[1], model.integrate(q[1], v[1], 0.5))
+    np.testing.assert_array_equal(
+        model.integrate(q, v, [1.0, 0.5, 0.0])[1], model.integrate(q[1], v[1], 0.5)
+    )
     np.testing.assert_array_equal(model.integrate(q[0], v)[2], model.integrate(q[0], v[2]))
     np.testing.assert_allclose(model.normalize(q), q, **near)
 
@@ -62,7 +66,9 @@ def test_random_configurations_are_configurations(model, seed):
     np.testing.assert_array_equal(model.random(np.random.default_rng(seed), [2, 3]), q)
     for joint in model.joints:
         if joint.row.nq != joint.row.nv:
-            np.testing.assert_allclose(np.linalg.norm(q[..., joint.q_slice][..., -4:], axis=-1), 1.0, rtol=1e-14)
+            np.testing.assert_allclose(
+                np.linalg.norm(q[..., joint.q_slice][..., -4:], axis=-1), 1.0, rtol=1e-14
+            )
     np.testing.assert_array_equal(model.normalize(model.neutral()), model.neutral())
 
 
@@ -71,10 +77,16 @@ def test_random_stays_within_limits():
     limits = [(-0.5, 0.25), (2.0, 3.0), (50.0, 51.0), (-np.inf, -100.0)]
     for k, (lower, upper) in enumerate(limits):
         b.body(f"b{k}", 1.0, inertia=np.eye(3))
-        b.joint(f"j{k}", "prismatic", f"b{k - 1}" if k else "world", f"b{k}", lower=lower, upper=upper)
+        b.joint(
+            f"j{k}", "prismatic", f"b{k - 1}" if k else "world", f"b{k}", lower=lower, upper=upper
+        )
     q = b.build().random(seed=0, size=1000)
     for k, (lower, upper) in enumerate(limits):
-        assert lower <= q[:, k].min() and q[:, k].max() <= upper and np.ptp(q[:, k]) > 0.5 * min(upper - lower, 1.0)
+        assert (
+            lower <= q[:, k].min()
+            and q[:, k].max() <= upper
+            and np.ptp(q[:, k]) > 0.5 * min(upper - lower, 1.0)
+        )
 
 
 def test_quaternions_of_any_length_are_normalized():
@@ -92,14 +104,32 @@ def test_a_bad_number_stays_in_its_batch_element():
     q, v = EVERY_KIND.random(seed=0, size=3), np.full((3, EVERY_KIND.nv), 0.1)
     bad = q.copy()
     bad[1] = np.nan
-    for call in (lambda q: EVERY_KIND.integrate(q, v), lambda q: EVERY_KIND.difference(q, q[0]), EVERY_KIND.normalize):
+    for call in (
+        lambda q: EVERY_KIND.integrate(q, v),
+        lambda q: EVERY_KIND.difference(q, q[0]),
+        EVERY_KIND.normalize,
+    ):
         np.testing.assert_array_equal(call(bad)[::2], call(q)[::2])
         assert np.isnan(call(bad)[1]).any()
     bad[1] = 0.0
-    assert np.isnan(EVERY_KIND.normalize(bad)[1]).any(), "a quaternion of length zero points nowhere"
+    assert np.isnan(EVERY_KIND.normalize(bad)[1]).any(), (
+        "a quaternion of length zero points nowhere"
+    )
 
 
-BAD = [None, "home", ["1"] * 99, 1.0, [], {}, [[1.0], [1.0, 2.0]], np.zeros(5), np.zeros((99, 2)), np.zeros(99) + 0j, object()]
+BAD = [
+    None,
+    "home",
+    ["1"] * 99,
+    1.0,
+    [],
+    {},
+    [[1.0], [1.0, 2.0]],
+    np.zeros(5),
+    np.zeros((99, 2)),
+    np.zeros(99) + 0j,
+    object(),
+]
 
 
 @pytest.mark.parametrize("value", BAD, ids=lambda x: type(x).__name__)
@@ -136,7 +166,9 @@ def test_other_arguments_of_moves():
     for size in (-1, 2.5, "many", True, (2, -1), ("a",), {}):
         with pytest.raises(StateError, match=r"^size is"):
             model.random(0, size)
-    assert model.random(0, np.int64(2)).shape == (2, model.nq) and model.random(seed=0, size=0).shape == (0, model.nq)
+    assert model.random(0, np.int64(2)).shape == (2, model.nq) and model.random(
+        seed=0, size=0
+    ).shape == (0, model.nq)
 
 
 # -- names --------------------------------------------------------------------------------------------------------------------
@@ -159,7 +191,11 @@ def test_names_are_found_or_the_nearest_told():
 
 def test_a_wrong_name_among_many_is_told_at_once():
     model = replace(
-        EVERY_KIND, frames={f"frame_{k}": replace(EVERY_KIND.frames["tool"], name=f"frame_{k}") for k in range(50_000)}
+        EVERY_KIND,
+        frames={
+            f"frame_{k}": replace(EVERY_KIND.frames["tool"], name=f"frame_{k}")
+            for k in range(50_000)
+        },
     )
     with pytest.raises(StateError, match="did you mean"):
         model.frame("fraem_77")
@@ -172,7 +208,12 @@ def test_a_wrong_name_among_many_is_told_at_once():
 def test_models_travel(name, make, rng):
     model = make()
     again = pickle.loads(pickle.dumps(model))
-    assert again == model and hash(again) == hash(model) and again.digest == model.digest and repr(again) == repr(model)
+    assert (
+        again == model
+        and hash(again) == hash(model)
+        and again.digest == model.digest
+        and repr(again) == repr(model)
+    )
     assert copy.deepcopy(model) is copy.copy(model) is model
     q = model.random(rng)
     tool = reference.frame_pose(model, q, "tool").matrix
@@ -212,7 +253,9 @@ def test_the_digest_tells_models_apart():
                 dict(kind="continuous"),
             )
         ),
-        replace(model, frames={name: frame for name, frame in model.frames.items() if name != "tool"}),
+        replace(
+            model, frames={name: frame for name, frame in model.frames.items() if name != "tool"}
+        ),
     ]
     assert len({model.digest, *(other.digest for other in others)}) == len(others) + 1
     assert replace(model, name="other", report=("line",)).digest == model.digest
@@ -231,9 +274,20 @@ def test_names_with_bars_are_not_confused():
 def test_a_number_that_stands_alone_is_refused():
     """robot.random(10) could be ten configurations, or one of seed 10; by name nothing is said."""
     for bare in (10, np.int64(10), 0):
-        with pytest.raises(StateError, match=rf"random\({bare}\) says not what {bare} is.*seed={bare}, or size={bare}"):
+        with pytest.raises(
+            StateError,
+            match=rf"random\({bare}\) says not what {bare} is.*seed={bare}, or size={bare}",
+        ):
             EVERY_KIND.random(bare)
-    assert EVERY_KIND.random(seed=10).shape == EVERY_KIND.random(np.random.default_rng(0)).shape == (EVERY_KIND.nq,)
-    assert EVERY_KIND.random(size=10).shape == EVERY_KIND.random(np.random.default_rng(0), 10).shape == (10, EVERY_KIND.nq)
+    assert (
+        EVERY_KIND.random(seed=10).shape
+        == EVERY_KIND.random(np.random.default_rng(0)).shape
+        == (EVERY_KIND.nq,)
+    )
+    assert (
+        EVERY_KIND.random(size=10).shape
+        == EVERY_KIND.random(np.random.default_rng(0), 10).shape
+        == (10, EVERY_KIND.nq)
+    )
     assert (EVERY_KIND.random(10, ()) == EVERY_KIND.random(seed=10)).all()
     assert (EVERY_KIND.random(3, 2) == EVERY_KIND.random(seed=3, size=2)).all()

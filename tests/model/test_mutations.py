@@ -15,8 +15,24 @@ from tests.oracles import reference
 from tests.zoo import example_robots
 
 COUNT = int(os.environ.get("PSIPHI_MUTATIONS", "2000"))
-PANDA = next((file.read_text(encoding="utf-8") for file in example_robots() if file.stem == "panda"), ROBOT)
-NUMBERS = ["0", "-1", "1e308", "-1e-308", "nan", "inf", "", "1,5", "1e-300", "1e49", "0 0 0", "x", "99999999999999999999"]
+PANDA = next(
+    (file.read_text(encoding="utf-8") for file in example_robots() if file.stem == "panda"), ROBOT
+)
+NUMBERS = [
+    "0",
+    "-1",
+    "1e308",
+    "-1e-308",
+    "nan",
+    "inf",
+    "",
+    "1,5",
+    "1e-300",
+    "1e49",
+    "0 0 0",
+    "x",
+    "99999999999999999999",
+]
 
 
 def flip(text: str, rng: random.Random) -> bytes:
@@ -44,7 +60,14 @@ def double(text: str, rng: random.Random) -> bytes:
 def attribute(text: str, rng: random.Random) -> bytes:
     """A number changed into something else, or an attribute dropped or renamed."""
     found = rng.choice(list(re.finditer(r'(\w+)="([^"]*)"', text)))
-    new = rng.choice([f'{found[1]}="{rng.choice(NUMBERS)}"', "", f'{found[1][:-1]}="{found[2]}"', f'x="{found[2]}"'])
+    new = rng.choice(
+        [
+            f'{found[1]}="{rng.choice(NUMBERS)}"',
+            "",
+            f'{found[1][:-1]}="{found[2]}"',
+            f'x="{found[2]}"',
+        ]
+    )
     return (text[: found.start()] + new + text[found.end() :]).encode()
 
 
@@ -67,10 +90,16 @@ MUTATIONS = [flip, cut, truncate, double, attribute, number, element]
 
 def finite(model: Model) -> bool:
     arrays = [x for body in model.bodies for x in (body.mass, body.com, body.inertia)]
-    arrays += [x for j in model.joints for x in (*j.pose, j.axis, j.axis2, j.damping, j.friction, j.armature, j.pitch)]
+    arrays += [
+        x
+        for j in model.joints
+        for x in (*j.pose, j.axis, j.axis2, j.damping, j.friction, j.armature, j.pitch)
+    ]
     limits = [x for j in model.joints for x in (j.lower, j.upper, j.velocity, j.effort)]
     places = [x for frame in model.frames.values() for x in frame.pose]
-    return all(np.isfinite(x).all() for x in arrays + places) and not any(np.isnan(x).any() for x in limits)
+    return all(np.isfinite(x).all() for x in arrays + places) and not any(
+        np.isnan(x).any() for x in limits
+    )
 
 
 def solvable(model: Model) -> bool:
@@ -98,6 +127,8 @@ def test_mutated(robot, mutate):
         if not solvable(model):
             continue
         with np.errstate(all="ignore"):
-            a = reference.forward_dynamics(model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv))
+            a = reference.forward_dynamics(
+                model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv)
+            )
         assert np.isfinite(a).all(), "no unannounced non-finite answer"
     assert loaded or mutate is truncate

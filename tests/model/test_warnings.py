@@ -45,13 +45,21 @@ def test_a_sound_file_says_nothing():
         (urdf(ODD), {}, "physically impossible"),
         (urdf(ODD), {"repair": "inertia"}, "repaired: principal moments"),
         (urdf(mimic='<mimic joint="nobody"/>'), {}, "mimic dropped: joint 'nobody' is not there"),
-        (urdf().replace('lower="-1" upper="1"', 'lower="1" upper="-1"'), {"repair": "limits"}, "exchanged"),
+        (
+            urdf().replace('lower="-1" upper="1"', 'lower="1" upper="-1"'),
+            {"repair": "limits"},
+            "exchanged",
+        ),
         (urdf().replace('xyz="0 0 1"', 'xyz="0 0 0"'), {"repair": "axis"}, "was zero, now 1 0 0"),
     ],
 )
 def test_a_doubt_is_one_warning_at_the_callers_line(text, options, words):
     robot, (warning,) = said(text, **options)
-    assert warning.category is pp.ModelWarning and words in str(warning.message) and warning.filename == __file__
+    assert (
+        warning.category is pp.ModelWarning
+        and words in str(warning.message)
+        and warning.filename == __file__
+    )
     assert any(words in line for line in robot.report), "and it stands in the report"
 
 
@@ -78,7 +86,9 @@ def test_the_command_line_says_it_in_a_sentence(tmp_path, capsys):
     (tmp_path / "odd.urdf").write_text(urdf(ODD), encoding="utf-8")
     assert main(["view", str(tmp_path / "odd.urdf"), "--html", str(tmp_path / "odd.html")]) == 0
     heard = capsys.readouterr().err
-    assert heard.startswith("psiphi: ") and "physically impossible" in heard and "Warning" not in heard
+    assert (
+        heard.startswith("psiphi: ") and "physically impossible" in heard and "Warning" not in heard
+    )
     assert main(["info", str(tmp_path / "odd.urdf")]) == 0
     shown = capsys.readouterr()
     assert "physically impossible" in shown.out and not shown.err

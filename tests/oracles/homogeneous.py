@@ -95,7 +95,11 @@ def one_by_one(*screws):
     def motion(q, x, y, z) -> Jet:
         out = still(np.eye(4))
         for i, S in enumerate(screws):
-            out = out @ still(exponential(q[i] * S)) @ group(S[None], x[..., i : i + 1], y[..., i : i + 1], z[..., i : i + 1])
+            out = (
+                out
+                @ still(exponential(q[i] * S))
+                @ group(S[None], x[..., i : i + 1], y[..., i : i + 1], z[..., i : i + 1])
+            )
         return out
 
     return motion
@@ -126,7 +130,9 @@ KINDS = {
     "universal": lambda j: one_by_one(screw(j.axis, 1.0, 0.0), screw(j.axis2, 1.0, 0.0)),
     "spherical": lambda j: together(turned, TURNS),
     "planar": planar,
-    "free": lambda j: together(lambda q: placed(np.eye(3), q[:3]) @ turned(q[3:]), np.concatenate([TURNS, LINES])),
+    "free": lambda j: together(
+        lambda q: placed(np.eye(3), q[:3]) @ turned(q[3:]), np.concatenate([TURNS, LINES])
+    ),
 }
 
 
@@ -141,7 +147,10 @@ def moments(mass: float, com, inertia) -> np.ndarray:
 
 def spin(X: np.ndarray) -> np.ndarray:
     """The vector of a skew matrix: of w~ it is w."""
-    return 0.5 * np.stack([X[..., 2, 1] - X[..., 1, 2], X[..., 0, 2] - X[..., 2, 0], X[..., 1, 0] - X[..., 0, 1]], axis=-1)
+    return 0.5 * np.stack(
+        [X[..., 2, 1] - X[..., 1, 2], X[..., 0, 2] - X[..., 2, 0], X[..., 1, 0] - X[..., 0, 1]],
+        axis=-1,
+    )
 
 
 def _t(x: np.ndarray) -> np.ndarray:
@@ -158,12 +167,18 @@ class Placed:
             jet = self.links[above] @ still(place)
             if motion is not None:
                 v = robot.model.joint(own).v_slice
-                jet = jet @ motion(robot.q[robot.model.joint(own).q_slice], x[..., v], y[..., v], z[..., v])
+                jet = jet @ motion(
+                    robot.q[robot.model.joint(own).q_slice], x[..., v], y[..., v], z[..., v]
+                )
             self.links[name] = jet
 
     def sum(self, what):
         """The sum over all bodies of what(jet, J)."""
-        return sum(what(jet, self.robot.moments[name]) for name, jet in self.links.items() if name in self.robot.moments)
+        return sum(
+            what(jet, self.robot.moments[name])
+            for name, jet in self.links.items()
+            if name in self.robot.moments
+        )
 
     def frame(self, name: str) -> Jet:
         link, place = self.robot.frames[name]
@@ -186,10 +201,14 @@ class Homogeneous:
                     place = np.eye(4) if joint is None else placed(*joint.place)
                     moves = joint is not None and joint.kind != "fixed"
                     motion = KINDS[joint.kind](model.joint(joint.name)) if moves else None
-                    self.chain.append((link.name, above, place, joint.name if moves else "", motion))
+                    self.chain.append(
+                        (link.name, above, place, joint.name if moves else "", motion)
+                    )
                     known.add(link.name)
         fast = self._welded()
-        self.moments = {x.name: moments(x.mass, x.com, x.inertia) for x in built.links if x.name not in fast}
+        self.moments = {
+            x.name: moments(x.mass, x.com, x.inertia) for x in built.links if x.name not in fast
+        }
         self.outboard = [self._outboard(body.name) for body in model.bodies]
         self.frames = {name: (name, np.eye(4)) for name in known}
         self.frames |= {frame.name: (frame.link, placed(*frame.place)) for frame in built.frames}
@@ -246,9 +265,17 @@ class Homogeneous:
         bent, more = self.along(x, v, v), self.along(x, a)
         found = []
         for body in self.model.bodies:
-            T, T1, T2 = bent.links[body.name].at, bent.links[body.name].y, self._acceleration(bent, more, body.name)
+            T, T1, T2 = (
+                bent.links[body.name].at,
+                bent.links[body.name].y,
+                self._acceleration(bent, more, body.name),
+            )
             R, R1, R2 = (X[..., :3, :3] for X in (T, T1, T2))
-            found.append(np.concatenate([_into(R, spin(R2 @ _t(R) + R1 @ _t(R1))), _into(R, T2[..., :3, 3])], axis=-1))
+            found.append(
+                np.concatenate(
+                    [_into(R, spin(R2 @ _t(R) + R1 @ _t(R1))), _into(R, T2[..., :3, 3])], axis=-1
+                )
+            )
         return np.stack(found, axis=-2)
 
     def center_of_mass(self, x):
@@ -262,7 +289,9 @@ class Homogeneous:
         return 0.5 * (moving + (self.rotors * v * v).sum(-1))
 
     def potential_energy(self, x):
-        return -self.along(x).sum(lambda T, J: np.einsum("i,...i->...", self.g[:, 3], (T.at @ J)[..., :, 3]))
+        return -self.along(x).sum(
+            lambda T, J: np.einsum("i,...i->...", self.g[:, 3], (T.at @ J)[..., :, 3])
+        )
 
     def energy(self, x, v):
         return self.kinetic_energy(x, v) + self.potential_energy(x)
@@ -327,7 +356,9 @@ class Homogeneous:
 
     def inverse_dynamics(self, x, v, a, f_ext=None, frames=(), axes="world"):
         bent, more = self.along(x, v, v), self.along(x, a)
-        torque = self._felt(x, lambda name: self._acceleration(bent, more, name), f_ext, frames, axes)
+        torque = self._felt(
+            x, lambda name: self._acceleration(bent, more, name), f_ext, frames, axes
+        )
         return torque + self.rotors * a
 
     def _acceleration(self, bent: Placed, more: Placed, name: str):

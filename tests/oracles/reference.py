@@ -54,7 +54,9 @@ def joint_motion(joint: Joint, q, v) -> Motion:
 
 def _one_axis(joint, q, v, turn: float, slide: float) -> Motion:
     S = np.concatenate([turn * joint.axis, slide * joint.axis])[:, None]
-    return Motion(Pose(axis_rotation(joint.axis, turn * q[0]), slide * q[0] * joint.axis), S, np.zeros(6))
+    return Motion(
+        Pose(axis_rotation(joint.axis, turn * q[0]), slide * q[0] * joint.axis), S, np.zeros(6)
+    )
 
 
 def _cylindrical(joint, q, v) -> Motion:
@@ -78,7 +80,13 @@ def _spherical(joint, q, v) -> Motion:
 
 def _planar(joint, q, v) -> Motion:
     C, zero = plane_axes(joint), np.zeros(3)
-    S = np.column_stack([np.concatenate([C[:, 2], zero]), np.concatenate([zero, C[:, 0]]), np.concatenate([zero, C[:, 1]])])
+    S = np.column_stack(
+        [
+            np.concatenate([C[:, 2], zero]),
+            np.concatenate([zero, C[:, 0]]),
+            np.concatenate([zero, C[:, 1]]),
+        ]
+    )
     return Motion(Pose(axis_rotation(C[:, 2], q[2]), C[:, :2] @ q[:2]), S, np.zeros(6))
 
 
@@ -189,7 +197,9 @@ def _link_wrenches(model: Model, q, f_ext) -> list[np.ndarray]:
         place = model.frames[name]
         if place.body >= 0:
             R = X[place.body].rotation
-            offset = Pose(R.T, place.pose.translation)  # world axes at the frame's origin, seen from the link
+            offset = Pose(
+                R.T, place.pose.translation
+            )  # world axes at the frame's origin, seen from the link
             out[place.body] = out[place.body] + phi(offset) @ np.asarray(wrench)
     return out
 
@@ -219,11 +229,17 @@ def forward_dynamics(model: Model, q, v, tau, f_ext=None) -> np.ndarray:
 
 def center_of_mass(model: Model, q) -> np.ndarray:
     """In the world."""
-    moments = [b.mass * (X.rotation @ b.com + X.translation) for b, X in zip(model.bodies, poses(model, q), strict=True)]
+    moments = [
+        b.mass * (X.rotation @ b.com + X.translation)
+        for b, X in zip(model.bodies, poses(model, q), strict=True)
+    ]
     return np.sum(moments, axis=0) / sum(b.mass for b in model.bodies)
 
 
 def energy(model: Model, q, v) -> float:
     """v* M v / 2 - sum m g . c: kinetic (rotors too) and potential, zero at the world's origin."""
     kinetic = 0.5 * v @ mass_matrix(model, q) @ v
-    return float(kinetic - sum(b.mass for b in model.bodies) * model.gravity_vector @ center_of_mass(model, q))
+    return float(
+        kinetic
+        - sum(b.mass for b in model.bodies) * model.gravity_vector @ center_of_mass(model, q)
+    )

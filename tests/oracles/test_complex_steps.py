@@ -42,10 +42,16 @@ class Case:
         self.function = Robot.of(model).function(name, self.frames, axes)
         self.rng = rng = np.random.default_rng(seed)
         self.inputs = self.function.inputs
-        self.values = [model.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape) for arg in self.inputs]
+        self.values = [
+            model.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape)
+            for arg in self.inputs
+        ]
         self.shapes = [(model.nv,) if arg.name == "q" else arg.shape for arg in self.inputs]
         self.changes = [rng.standard_normal(shape) for shape in self.shapes]
-        self.own = [np.zeros(model.nv), *self.values[1:]]  # q itself stands in the oracle, which takes changes of it
+        self.own = [
+            np.zeros(model.nv),
+            *self.values[1:],
+        ]  # q itself stands in the oracle, which takes changes of it
         self.weights = [rng.standard_normal(arg.shape) for arg in self.function.outputs]
 
     def dense(self, *given, q=None):
@@ -63,7 +69,10 @@ class Case:
         """d result / d (all arguments in a row), (*shape, n) each."""
         sizes = [int(np.prod(shape)) for shape in self.shapes]
         units = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=-1)
-        steps = [1j * STEP * unit.reshape(-1, *shape) for unit, shape in zip(units, self.shapes, strict=True)]
+        steps = [
+            1j * STEP * unit.reshape(-1, *shape)
+            for unit, shape in zip(units, self.shapes, strict=True)
+        ]
         moved = [x + step for x, step in zip(own or self.own, steps, strict=True)]
         return [np.moveaxis(x.imag, 0, -1) / STEP for x in self.dense(*moved, q=q)]
 
@@ -81,7 +90,9 @@ class Case:
         total, h = 0.0, 5e-3
         for k, factor in POINTS:
             for sign in (1.0, -1.0):
-                x, *rest = (y + sign * k * h * d for y, d in zip(self.own, self.changes, strict=True))
+                x, *rest = (
+                    y + sign * k * h * d for y, d in zip(self.own, self.changes, strict=True)
+                )
                 at = self.model.integrate(self.values[0], x)
                 total = total + sign * factor * self.gradient([np.zeros(self.model.nv), *rest], at)
         return total / (60.0 * h)
@@ -91,7 +102,10 @@ class Case:
         asked = derivative.source.asked
         _, outputs = asked.arguments()
         for sweeps, lines in asked._ways():
-            yield f"{self.name}: {asked.kind} by {'the tape' if sweeps is None else 'sweeps'}", partial(on_tape, lines, outputs)
+            yield (
+                f"{self.name}: {asked.kind} by {'the tape' if sweeps is None else 'sweeps'}",
+                partial(on_tape, lines, outputs),
+            )
 
     def check_first(self):
         given, results = self.values, len(self.function.outputs)

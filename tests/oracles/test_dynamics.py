@@ -12,8 +12,12 @@ from psiphi_bench.peers.pinocchio_peer import Pin
 from tests import zoo
 from tests.oracles import reference
 
-ZOO = pytest.mark.parametrize("make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO])
-IN_WORLD = [row for row in FUNCTIONS if row.axes != "frame"]  # what is compiled here; the rest is interpreted
+ZOO = pytest.mark.parametrize(
+    "make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO]
+)
+IN_WORLD = [
+    row for row in FUNCTIONS if row.axes != "frame"
+]  # what is compiled here; the rest is interpreted
 
 
 class Same:
@@ -30,10 +34,14 @@ class Reference(Peer):
         super().__init__(model, Same())  # type: ignore[arg-type]
 
     def _forward(self, q, v, tau, wrenches, names):
-        return reference.forward_dynamics(self.model, q, v, tau, dict(zip(names, wrenches, strict=True)))
+        return reference.forward_dynamics(
+            self.model, q, v, tau, dict(zip(names, wrenches, strict=True))
+        )
 
     def _inverse(self, q, v, a, wrenches, names):
-        return reference.inverse_dynamics(self.model, q, v, a, dict(zip(names, wrenches, strict=True)))
+        return reference.inverse_dynamics(
+            self.model, q, v, a, dict(zip(names, wrenches, strict=True))
+        )
 
     def _mass(self, q):
         return reference.mass_matrix(self.model, q)
@@ -99,14 +107,20 @@ def test_functions_fit_together(model):
         return interpreted(robot, name, *arrays, **options)
 
     def same(x, y, law: str) -> None:
-        np.testing.assert_allclose(x, y, rtol=0.0, atol=1e-9 * max(1.0, np.abs(y).max()), err_msg=law)
+        np.testing.assert_allclose(
+            x, y, rtol=0.0, atol=1e-9 * max(1.0, np.abs(y).max()), err_msg=law
+        )
 
     M, J = ask("mass_matrix", q), ask("jacobian", q, frame="tool")
     times = lambda A, x: np.einsum("...ij,...j->...i", A, x)  # noqa: E731
-    same(ask("inverse_dynamics", q, v, ask("forward_dynamics", q, v, tau)), tau, "ID(FD(tau)) = tau")
+    same(
+        ask("inverse_dynamics", q, v, ask("forward_dynamics", q, v, tau)), tau, "ID(FD(tau)) = tau"
+    )
     same(ask("inverse_dynamics", q, v, a), times(M, a) + ask("bias", q, v), "tau = M a + bias")
     same(ask("bias", q, 0 * v), ask("gravity", q), "bias at rest = gravity")
-    same(M @ ask("mass_matrix_inverse", q), np.broadcast_to(np.eye(model.nv), M.shape), "M M^-1 = 1")
+    same(
+        M @ ask("mass_matrix_inverse", q), np.broadcast_to(np.eye(model.nv), M.shape), "M M^-1 = 1"
+    )
     same(ask("mass_solve", q, times(M, a)), a, "M^-1 (M a) = a")
     same(ask("mass_product", q, a), times(M, a), "M a, without M")
     same(times(J, v), ask("frame_velocity", q, v, frame="tool"), "V = J v")
@@ -114,5 +128,8 @@ def test_functions_fit_together(model):
     same(kinetic, 0.5 * np.einsum("ki,kij,kj->k", v, M, v), "kinetic energy = v* M v / 2")
     same(kinetic, ask("kinetic_energy", q, v), "energy = kinetic + potential")
     wrench = np.random.default_rng(1).standard_normal((5, 6))
-    unloaded, loaded = ask("inverse_dynamics", q, v, a), ask("inverse_dynamics", q, v, a, f_ext={"tool": wrench})
+    unloaded, loaded = (
+        ask("inverse_dynamics", q, v, a),
+        ask("inverse_dynamics", q, v, a, f_ext={"tool": wrench}),
+    )
     same(unloaded - loaded, times(np.swapaxes(J, -1, -2), wrench), "a wrench acts as J* f")

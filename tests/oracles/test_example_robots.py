@@ -9,16 +9,42 @@ import pytest
 
 import psiphi as pp
 from psiphi_bench import example_robots
-from psiphi_bench.agreement import FUNCTIONS, TOLERANCE, compiled, condition, errors, interpreted, relative, states
+from psiphi_bench.agreement import (
+    FUNCTIONS,
+    TOLERANCE,
+    compiled,
+    condition,
+    errors,
+    interpreted,
+    relative,
+    states,
+)
 from psiphi_bench.peers.pinocchio_peer import Pin
 from psiphi_bench.rows_of.gradients import deviations
 
 ROBOTS = list(example_robots.loadable())
-DYNAMICS = [row for row in FUNCTIONS if row.name in ("forward_dynamics", "inverse_dynamics") and not row.where]
-ILL_CONDITIONED = ("icub",)  # robots with states in which rounding alone exceeds 1e-10: light links between aligned axes
-COMPILED = [("ur5_robot", "free"), ("panda", "fixed"), ("solo12", "free"), ("kinova", "fixed"), ("tiago_dual", "fixed")]
+DYNAMICS = [
+    row
+    for row in FUNCTIONS
+    if row.name in ("forward_dynamics", "inverse_dynamics") and not row.where
+]
+ILL_CONDITIONED = (
+    "icub",
+)  # robots with states in which rounding alone exceeds 1e-10: light links between aligned axes
+COMPILED = [
+    ("ur5_robot", "free"),
+    ("panda", "fixed"),
+    ("solo12", "free"),
+    ("kinova", "fixed"),
+    ("tiago_dual", "fixed"),
+]
 
-SLOPED = [("double_pendulum_continuous", "free"), ("kinova", "fixed"), ("panda", "free"), ("hyq_no_sensors", "free")]
+SLOPED = [
+    ("double_pendulum_continuous", "free"),
+    ("kinova", "fixed"),
+    ("panda", "free"),
+    ("hyq_no_sensors", "free"),
+]
 
 
 def ids(value) -> str:
@@ -26,17 +52,23 @@ def ids(value) -> str:
 
 
 EACH = pytest.mark.parametrize(("file", "base", "robot"), ROBOTS, ids=ids)
-ONCE = pytest.mark.parametrize(("file", "base", "robot"), [row for i, row in enumerate(ROBOTS) if i % 4 in (0, 3)], ids=ids)
+ONCE = pytest.mark.parametrize(
+    ("file", "base", "robot"), [row for i, row in enumerate(ROBOTS) if i % 4 in (0, 3)], ids=ids
+)
 
 
 def agree(file, base, robot, call, functions=FUNCTIONS) -> None:
     for error in errors(robot, Pin.from_urdf(file, base, robot), 100, call, functions):
         assert error.value <= TOLERANCE, error.label
-        assert error.raw <= TOLERANCE or file.stem in ILL_CONDITIONED, f"{error.label}, nothing allowed for"
+        assert error.raw <= TOLERANCE or file.stem in ILL_CONDITIONED, (
+            f"{error.label}, nothing allowed for"
+        )
 
 
 def test_all_robots_are_here():
-    assert len(ROBOTS) == 132, "70 files, of which 4 differ from another in nothing that moves; fixed and free"
+    assert len(ROBOTS) == 132, (
+        "70 files, of which 4 differ from another in nothing that moves; fixed and free"
+    )
 
 
 @EACH

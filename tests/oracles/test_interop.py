@@ -18,12 +18,18 @@ from tests import zoo
 from tests.oracles import reference
 
 PEERS = pytest.mark.parametrize("peer", [interop.pinocchio, interop.mujoco])
-PAIRS = [(interop.pinocchio, *row) for row in zoo.ZOO] + [(interop.mujoco, *row) for row in zoo.mujoco_zoo()]
-EACH = pytest.mark.parametrize(("peer", "make"), [(p, t) for p, _, t in PAIRS], ids=[f"{p.__name__}-{n}" for p, n, _ in PAIRS])
+PAIRS = [(interop.pinocchio, *row) for row in zoo.ZOO] + [
+    (interop.mujoco, *row) for row in zoo.mujoco_zoo()
+]
+EACH = pytest.mark.parametrize(
+    ("peer", "make"), [(p, t) for p, _, t in PAIRS], ids=[f"{p.__name__}-{n}" for p, n, _ in PAIRS]
+)
 
 
 def close(ours, theirs, tolerance: float = 1e-12) -> None:
-    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance * max(1.0, np.abs(theirs).max(initial=0.0)))
+    np.testing.assert_allclose(
+        ours, theirs, rtol=tolerance, atol=tolerance * max(1.0, np.abs(theirs).max(initial=0.0))
+    )
 
 
 @EACH
@@ -32,7 +38,9 @@ def test_round_trips(make, peer, rng):
     model = make()
     L = peer(model)
     q, v, a, tau = zoo.random_state(model, rng, (2, 3))
-    M, J, x = (rng.standard_normal((2, 3, k, n)) for k, n in ((model.nv, model.nv), (6, model.nv), (1, 6)))
+    M, J, x = (
+        rng.standard_normal((2, 3, k, n)) for k, n in ((model.nv, model.nv), (6, model.nv), (1, 6))
+    )
     Q, V = L.to_q(q), L.to_v(v, q)
     close(L.from_q(Q), q)
     close(L.from_v(V, Q), v)
@@ -78,7 +86,10 @@ def test_one_state_meets_a_batch(peer, rng):
     q, v, a, _ = zoo.random_state(model, rng, (4,))
     one = np.stack([L.to_a(a[0], qk, v[0]) for qk in q])
     close(L.to_a(a[0], q, v[0]), one)
-    close(L.to_mass_matrix(np.eye(model.nv), q), np.broadcast_to(np.eye(model.nv), (4, model.nv, model.nv)))
+    close(
+        L.to_mass_matrix(np.eye(model.nv), q),
+        np.broadcast_to(np.eye(model.nv), (4, model.nv, model.nv)),
+    )
 
 
 def assert_peer_speaks_psiphi(model, peer, seed: int, tolerance: float) -> None:
@@ -98,8 +109,16 @@ def assert_peer_speaks_psiphi(model, peer, seed: int, tolerance: float) -> None:
         M, J, torque, acceleration, bias = answers
         close(M, reference.mass_matrix(model, q[k]), tolerance)
         close(J, reference.jacobian(model, q[k], "tool"), tolerance)
-        close(torque, reference.inverse_dynamics(model, q[k], v[k], a[k], {"elbow": wrench[k]}), tolerance)
-        close(acceleration, reference.forward_dynamics(model, q[k], v[k], tau[k], {"elbow": wrench[k]}), tolerance)
+        close(
+            torque,
+            reference.inverse_dynamics(model, q[k], v[k], a[k], {"elbow": wrench[k]}),
+            tolerance,
+        )
+        close(
+            acceleration,
+            reference.forward_dynamics(model, q[k], v[k], tau[k], {"elbow": wrench[k]}),
+            tolerance,
+        )
         close(bias, reference.bias(model, q[k], v[k]), tolerance)
 
 
@@ -120,7 +139,10 @@ def two_arms(names: list[str]):
     builder = Builder("arms")
     for name in names:
         rng = np.random.default_rng(ord(name))
-        for part, parent, kind in ((f"{name}1", "world", "free"), (f"{name}2", f"{name}1", "continuous")):
+        for part, parent, kind in (
+            (f"{name}1", "world", "free"),
+            (f"{name}2", f"{name}1", "continuous"),
+        ):
             zoo.random_body(builder, rng, part)
             zoo.random_joint(builder, rng, kind, parent, part)
     builder.frame("tool", "a2", xyz=(0.1, 0.2, 0.3))
@@ -204,7 +226,11 @@ def test_refusals():
         interop.pinocchio(zoo.chain("arm", ["revolute"], 1), sample)
 
 
-ROBOTS = [path for path in zoo.example_robots() if path.name in ("panda.urdf", "pr2.urdf", "solo12.urdf", "ur5_robot.urdf")]
+ROBOTS = [
+    path
+    for path in zoo.example_robots()
+    if path.name in ("panda.urdf", "pr2.urdf", "solo12.urdf", "ur5_robot.urdf")
+]
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])

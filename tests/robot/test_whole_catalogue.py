@@ -13,7 +13,9 @@ STEP = 1e-30  # of a complex step: no difference is taken, so nothing is lost
 
 
 def of_robot(robot, name):
-    return robot.function(name, (robot.bodies[-1].name,) if name in quantity_request.ON_FRAMES else ())
+    return robot.function(
+        name, (robot.bodies[-1].name,) if name in quantity_request.ON_FRAMES else ()
+    )
 
 
 def two_bodies():
@@ -21,25 +23,44 @@ def two_bodies():
     b = pp.Builder("two")
     for k, kind in enumerate(("universal", "prismatic")):
         b.body(f"b{k}", mass=1.0 + k, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
-        b.joint(f"j{k}", kind, parent=f"b{k - 1}" if k else "world", child=f"b{k}", axis=(1, k, 0), xyz=(0.2, 0.1, -0.5))
+        b.joint(
+            f"j{k}",
+            kind,
+            parent=f"b{k - 1}" if k else "world",
+            child=f"b{k}",
+            axis=(1, k, 0),
+            xyz=(0.2, 0.1, -0.5),
+        )
     return b.build()
 
 
 ROBOT = two_bodies()
-OTHERS = "link_poses", "regressor", "mass_pivots", "operational_space_inertia", "borne", "FD4", "heavier_dynamics"
+OTHERS = (
+    "link_poses",
+    "regressor",
+    "mass_pivots",
+    "operational_space_inertia",
+    "borne",
+    "FD4",
+    "heavier_dynamics",
+)
 
 
 def along(function, values, changes):
     """d result, by a complex step."""
     with np.errstate(all="ignore"):
-        found = run_complex(function, [x + 1j * STEP * d for x, d in zip(values, changes, strict=True)])
+        found = run_complex(
+            function, [x + 1j * STEP * d for x, d in zip(values, changes, strict=True)]
+        )
     return [x.imag / STEP for x in found]
 
 
 def run_complex(function, values):
     flat = [np.ravel(x) for x in values]
     code, outputs = function.source.code, function.source.outputs
-    numbers = evaluate(code.tape, [node for *_, node in code.stores], lambda place, i: flat[int(place)][i])
+    numbers = evaluate(
+        code.tape, [node for *_, node in code.stores], lambda place, i: flat[int(place)][i]
+    )
     results = [np.zeros(arg.size, dtype=complex) for arg in outputs]
     for (number, index, _), x in zip(code.stores, numbers, strict=True):
         results[number][index] = x
@@ -64,7 +85,12 @@ def test_every_derivative_beside_complex_steps(name):
     close(sum((g * d).sum() for g, d in zip(gradients, changes, strict=True)), total, 1e-10, "vjp")
     bent = along(f.vjp(), [*values, *weights], [*changes, *(0.0 * w for w in weights)])[n:]
     flat = np.concatenate([d.ravel() for d in changes])
-    close(run(f.hessian(), *values, *weights)[0] @ flat, np.concatenate([x.ravel() for x in bent]), 1e-9, "hessian")
+    close(
+        run(f.hessian(), *values, *weights)[0] @ flat,
+        np.concatenate([x.ravel() for x in bent]),
+        1e-9,
+        "hessian",
+    )
 
 
 @pytest.mark.parametrize("name", ["mass_matrix", "link_poses"])
@@ -74,7 +100,10 @@ def test_compiled_in_batches_of_either_kind(name):
     values = [rng.standard_normal((5, *arg.shape)) for arg in f.inputs]
     for kind in ("jacobian", "vjp"):
         g = getattr(f, kind)("q")
-        given = [*values, *(rng.standard_normal((5, *arg.shape)) for arg in g.inputs[len(values) :])]
+        given = [
+            *values,
+            *(rng.standard_normal((5, *arg.shape)) for arg in g.inputs[len(values) :]),
+        ]
         own, near = g(*given), g(*(x.astype(np.float32) for x in given))
         alone = run(g, *(x[3] for x in given))
         own, near = (x if isinstance(x, tuple) else (x,) for x in (own, near))
@@ -92,8 +121,12 @@ def test_the_inertia_of_frames_is_the_robots_own():
         close(f(q), robot.operational_space_inertia(q, frame), 1e-9, name)
     stretched = np.zeros(robot.nv)
     with np.errstate(invalid="ignore"):
-        assert np.isfinite(f(stretched)).all()  # two hinges side by side still move the tool in two ways
-        assert np.isnan(pp.load("ur5").function("operational_space_inertia", ("tool0",))(np.zeros(6))).all()
+        assert np.isfinite(
+            f(stretched)
+        ).all()  # two hinges side by side still move the tool in two ways
+        assert np.isnan(
+            pp.load("ur5").function("operational_space_inertia", ("tool0",))(np.zeros(6))
+        ).all()
 
 
 def test_more_arrays_than_numpy_takes():

@@ -18,7 +18,16 @@ from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.rewriting.identities import BOOK, MISPRINT
 from tests.soundness import robots
 from tests.soundness.examine import Outcome, Patience, limited
-from tests.soundness.oracle import LETTER_SPACES, NoValue, Oracle, Singular, Value, dual, is_identity, kinds_of
+from tests.soundness.oracle import (
+    LETTER_SPACES,
+    NoValue,
+    Oracle,
+    Singular,
+    Value,
+    dual,
+    is_identity,
+    kinds_of,
+)
 from tests.soundness.recipes import Node, children, letter, read, size, text, walk
 from tests.soundness.robots import Spec
 from tests.soundness.writing import LETTERS, Pick, Writer
@@ -33,7 +42,13 @@ GOALS = [
     ("frame1", "joint"),
     ("frame1", "frame1"),
 ]
-GOALS += [("force", "motion"), ("force", "joint"), ("motion", "one"), ("force", "one"), ("one", "one")]
+GOALS += [
+    ("force", "motion"),
+    ("force", "joint"),
+    ("motion", "one"),
+    ("force", "one"),
+    ("one", "one"),
+]
 FALSE = 1e-5  # sides that differ by more, relative to their entries, are not equal
 
 
@@ -76,7 +91,10 @@ def truth(claim: Claim, states: int = STATES) -> bool | None:
         (left, right), (left1, right1) = _matrices(sides), _matrices(blurry)
         if left is None:
             return None if sides[0] != sides[1] else True
-        gap, size = np.abs(left - right).max(initial=0.0), np.abs(left).max(initial=0.0) + np.abs(right).max(initial=0.0)
+        gap, size = (
+            np.abs(left - right).max(initial=0.0),
+            np.abs(left).max(initial=0.0) + np.abs(right).max(initial=0.0),
+        )
         spread = np.abs(left1 - left).max(initial=0.0) + np.abs(right1 - right).max(initial=0.0)
         if gap > FALSE * size and gap > 1e3 * spread and gap > 1e-9:
             return False
@@ -103,7 +121,9 @@ def _given(robot, claim: Claim, rng) -> dict[str, np.ndarray]:
     """Random numbers for vectors and symbols, as psiphi's `random_values` would; frame vectors belong to one frame here."""
     out = {}
     length = {"joint": robot.nv, "frame": 6}
-    for node in sorted({x for side in claim[1:3] for x in walk(side) if x.op in ("vector", "symbol")}, key=repr):
+    for node in sorted(
+        {x for side in claim[1:3] for x in walk(side) if x.op in ("vector", "symbol")}, key=repr
+    ):
         n = length.get(node.args[1], 6 * len(robot.bodies))
         out[node.args[0]] = rng.standard_normal(n if node.op == "vector" else (n, n))
         out[f"{node.args[0]}_dot"] = rng.standard_normal(n if node.op == "vector" else (n, n))
@@ -161,7 +181,11 @@ def _framed(pick: Pick, spec: Spec, known) -> Claim:
     lhs, rhs, (rows, cols) = _fact(pick, known)
     writer = Writer(pick, most=1)
     if rows and pick([True, False]):
-        A = writer.write(pick(["joint", rows, "frame1" if rows in ("motion", "joint") else rows]), rows, pick([0, 0, 1]))
+        A = writer.write(
+            pick(["joint", rows, "frame1" if rows in ("motion", "joint") else rows]),
+            rows,
+            pick([0, 0, 1]),
+        )
         lhs, rhs = A @ lhs, A @ rhs
         rows = kinds_of(A)[0] or rows
     if cols and cols != "one" and pick([True, False]):
@@ -180,7 +204,9 @@ def _framed(pick: Pick, spec: Spec, known) -> Claim:
 def _summed(pick: Pick, spec: Spec, known) -> Claim:
     """l + c m = r + c s, for two facts of one kind."""
     lhs, rhs, kinds = _fact(pick, known)
-    others = [pair for pair in known if kinds in (kinds_of(pair[0]), kinds_of(pair[1])) and all(kinds)]
+    others = [
+        pair for pair in known if kinds in (kinds_of(pair[0]), kinds_of(pair[1])) and all(kinds)
+    ]
     if others:
         c, (l2, r2) = pick([2, -1, 0.5]), pick(others)
         lhs, rhs = lhs + c * l2, c * r2 + rhs
@@ -199,7 +225,11 @@ def _rewritten(pick: Pick, spec: Spec, known) -> Claim:
 
 def turned(pick: Pick, node: Node, known) -> Node:
     """One identity applied somewhere, or one rule of reckoning."""
-    options = [y for y in _replacements(node, known) if size(y) < 120][:40] if pick([True, True, False]) else []
+    options = (
+        [y for y in _replacements(node, known) if size(y) < 120][:40]
+        if pick([True, True, False])
+        else []
+    )
     options = options or list(_reckonings(node))[:40]
     return pick(options) if options else node
 
@@ -262,7 +292,14 @@ SWAPS = [
     ("P", "P_plus"),
     ("Delta_phi", "Delta_psi"),
 ]
-SWAPS += [("D", "mass"), ("K", "L"), ("D_half", "mass_half"), ("a", "a_local"), ("b", "b_local"), ("P_dot", "lambda_dot")]
+SWAPS += [
+    ("D", "mass"),
+    ("K", "L"),
+    ("D_half", "mass_half"),
+    ("a", "a_local"),
+    ("b", "b_local"),
+    ("P_dot", "lambda_dot"),
+]
 
 
 def bend(pick: Pick, node: Node) -> Node:
@@ -331,12 +368,20 @@ def judge(claim: Claim) -> Outcome:
     if ambiguous:
         return Outcome("wrong", "a name of two vectors was not refused", seconds)
     if real is None:
-        return Outcome("wrong", "proved, though an inverse in it exists nowhere", seconds) if proof else Outcome("open")
+        return (
+            Outcome("wrong", "proved, though an inverse in it exists nowhere", seconds)
+            if proof
+            else Outcome("open")
+        )
     if proof and not real:
         return Outcome("wrong", "proved, and false", seconds)
     if real and proof.counterexample is not None:
         return Outcome("wrong", f"refuted, and true: {proof.counterexample}", seconds)
-    return Outcome("proved" if proof else "refuted" if proof.counterexample is not None else "open", "", seconds)
+    return Outcome(
+        "proved" if proof else "refuted" if proof.counterexample is not None else "open",
+        "",
+        seconds,
+    )
 
 
 def _singular(claim: Claim) -> bool:

@@ -15,12 +15,25 @@ import numpy as np
 
 import psiphi as pp
 from tests.soundness import robots
-from tests.soundness.examine import PATIENCE, STATES, Case, Outcome, Patience, crash, limited, values, widths
+from tests.soundness.examine import (
+    PATIENCE,
+    STATES,
+    Case,
+    Outcome,
+    Patience,
+    crash,
+    limited,
+    values,
+    widths,
+)
 from tests.soundness.recipes import text
 
 WEIGHTS = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}  # of differences at 1, 2 and 3 steps
 STEPS = 1e-2, 3e-3, 1e-3
-CLOSE, AGREE = 1e-8, 100.0  # of the largest entry, or of 1; and how often the difference of two differences
+CLOSE, AGREE = (
+    1e-8,
+    100.0,
+)  # of the largest entry, or of 1; and how often the difference of two differences
 
 
 def slopes(case: Case) -> Outcome:
@@ -59,7 +72,9 @@ def _slopes(case: Case) -> Outcome:
     return next((outcome for outcome in kinds if outcome.kind == "right"), kinds[0])
 
 
-def _by(name: str, names: list[str], given: dict[str, np.ndarray], e: Any, f: Any, robot: pp.Robot) -> Outcome:
+def _by(
+    name: str, names: list[str], given: dict[str, np.ndarray], e: Any, f: Any, robot: pp.Robot
+) -> Outcome:
     rng, at = np.random.default_rng(11), [given[x] for x in names]
     x = rng.standard_normal((STATES, robot.nv if name == "q" else given[name].shape[-1]))
     value, found = (np.asarray(y) for y in f.jvp(name)(*at, x))
@@ -71,18 +86,33 @@ def _by(name: str, names: list[str], given: dict[str, np.ndarray], e: Any, f: An
     truth, blur = _differences(moved)
     scale = np.abs(truth).max(initial=0.0) + np.abs(value).max(initial=1.0)
     if not np.abs(found - truth).max(initial=0.0) <= AGREE * blur + CLOSE * scale:
-        return Outcome("wrong", f"jvp by {name}: off by {np.abs(found - truth).max():.3g} (tolerance {AGREE * blur:.1g})")
+        return Outcome(
+            "wrong",
+            f"jvp by {name}: off by {np.abs(found - truth).max():.3g} (tolerance {AGREE * blur:.1g})",
+        )
     w = rng.standard_normal(value.shape)
     slope = np.asarray(f.vjp(name)(*at, w)[-1])
-    if not np.allclose((w * found).reshape(STATES, -1).sum(1), (slope * x).sum(1), rtol=1e-7, atol=CLOSE * scale * w.size):
+    if not np.allclose(
+        (w * found).reshape(STATES, -1).sum(1),
+        (slope * x).sum(1),
+        rtol=1e-7,
+        atol=CLOSE * scale * w.size,
+    ):
         return Outcome("wrong", f"vjp by {name} is not the adjoint of jvp")
     matrix = np.asarray(f.jacobian(name)(*at))
-    if not np.allclose((matrix * x.reshape(STATES, *[1] * (value.ndim - 1), -1)).sum(-1), found, rtol=1e-7, atol=CLOSE * scale):
+    if not np.allclose(
+        (matrix * x.reshape(STATES, *[1] * (value.ndim - 1), -1)).sum(-1),
+        found,
+        rtol=1e-7,
+        atol=CLOSE * scale,
+    ):
         return Outcome("wrong", f"jacobian by {name} is not jvp")
     return _written(name, given, e, matrix, scale)
 
 
-def _written(name: str, given: dict[str, np.ndarray], e: Any, matrix: np.ndarray, scale: float) -> Outcome:
+def _written(
+    name: str, given: dict[str, np.ndarray], e: Any, matrix: np.ndarray, scale: float
+) -> Outcome:
     """`pp.derivative`, where the expression has one."""
     try:
         d = pp.derivative(e, name)
@@ -92,9 +122,13 @@ def _written(name: str, given: dict[str, np.ndarray], e: Any, matrix: np.ndarray
     except pp.Error:
         return Outcome("right")
     if not np.allclose(found, matrix, rtol=1e-7, atol=CLOSE * scale):
-        return Outcome("wrong", f"pp.derivative by {name}, compiled: off by {np.abs(found - matrix).max():.3g}")
+        return Outcome(
+            "wrong", f"pp.derivative by {name}, compiled: off by {np.abs(found - matrix).max():.3g}"
+        )
     dense = d.dense(given["q"][0], given["v"][0], **{x: given[x][0] for x in own if x not in "qv"})
-    if not np.allclose(np.reshape(dense, matrix[0].shape), matrix[0], rtol=1e-7, atol=CLOSE * scale):
+    if not np.allclose(
+        np.reshape(dense, matrix[0].shape), matrix[0], rtol=1e-7, atol=CLOSE * scale
+    ):
         return Outcome("wrong", f"pp.derivative by {name}, dense")
     return Outcome("right")
 
@@ -102,6 +136,8 @@ def _written(name: str, given: dict[str, np.ndarray], e: Any, matrix: np.ndarray
 def _differences(f: Callable[[float], np.ndarray]) -> tuple[np.ndarray, float]:
     """The derivative at 0, of the two steps that agree best, and how well they do."""
     every = [sum(w * (f(k * h) - f(-k * h)) for k, w in WEIGHTS.items()) / h for h in STEPS]
-    pairs = [(float(np.abs(a - b).max(initial=0.0)), i + 1) for i, (a, b) in enumerate(pairwise(every))]
+    pairs = [
+        (float(np.abs(a - b).max(initial=0.0)), i + 1) for i, (a, b) in enumerate(pairwise(every))
+    ]
     blur, best = min(pairs)
     return np.asarray(every[best]), blur

@@ -87,9 +87,15 @@ def widths(robot: Any, node: Node) -> dict[str, int]:
     fixed = {"joint": robot.nv, **dict.fromkeys(("link", "motion", "force"), 6 * len(robot.bodies))}
     found = named(node)
     out = {name: fixed[space] for name, space in found.items() if space != "frame"}
-    frames = list(dict.fromkeys(_rateless(name, found) for name, space in found.items() if space == "frame"))
+    frames = list(
+        dict.fromkeys(_rateless(name, found) for name, space in found.items() if space == "frame")
+    )
     counts = dict(zip(frames, _frame_counts(node, frames, out, robot), strict=True))
-    return out | {name: 6 * counts[_rateless(name, found)] for name, space in found.items() if space == "frame"}
+    return out | {
+        name: 6 * counts[_rateless(name, found)]
+        for name, space in found.items()
+        if space == "frame"
+    }
 
 
 def _rateless(name: str, found: dict[str, str]) -> str:
@@ -99,7 +105,9 @@ def _rateless(name: str, found: dict[str, str]) -> str:
     return name
 
 
-def _frame_counts(node: Node, names: list[str], known: dict[str, int], robot: Any) -> tuple[int, ...]:
+def _frame_counts(
+    node: Node, names: list[str], known: dict[str, int], robot: Any
+) -> tuple[int, ...]:
     """By trying: one, two or three frames each (the shapes fit only with the right numbers)."""
     q, v = robots.state(robot, 0, 1)
     for counts in product((1, 2, 3), repeat=len(names)) if names else [()]:
@@ -185,7 +193,10 @@ def _examine(case: Case) -> Outcome:
     seconds = time.process_time() - start
     if seconds > BUDGET + SLACK:
         return Outcome("slow", f"{seconds:.1f} s", seconds)
-    want = [expected(robot, case.node, q[i], v[i], {k: x[i] for k, x in given.items()}) for i in range(STATES)]
+    want = [
+        expected(robot, case.node, q[i], v[i], {k: x[i] for k, x in given.items()})
+        for i in range(STATES)
+    ]
     got = _numbers(lambda: f(q, *(v if name == "v" else given[name] for name in names)), "called")
     if isinstance(got, Outcome):
         if got.kind != "SingularError":
@@ -194,8 +205,12 @@ def _examine(case: Case) -> Outcome:
     outcome = _compare("f.dense" if dense else "compiled", got, want, _shape(e))
     if not outcome.ok:
         return outcome
-    alone = _numbers(lambda: f(q[0], *(v[0] if name == "v" else given[name][0] for name in names)), "called")
-    if not dense and not (isinstance(alone, np.ndarray) and np.array_equal(alone, got[0], equal_nan=True)):
+    alone = _numbers(
+        lambda: f(q[0], *(v[0] if name == "v" else given[name][0] for name in names)), "called"
+    )
+    if not dense and not (
+        isinstance(alone, np.ndarray) and np.array_equal(alone, got[0], equal_nan=True)
+    ):
         return Outcome("wrong", "compiled: one state alone is not the first of a batch")
     meaning = _dense(e, q, v, {name: given[name] for name in names if name != "v"})
     if isinstance(meaning, Outcome):
@@ -212,14 +227,18 @@ def _arguments(f: Any) -> list[str]:
 
 
 def _shape(e: Any) -> tuple[int, ...]:
-    return tuple(n for n, space in zip(e.shape, (e.rows, e.cols), strict=True) if space.name != "one")
+    return tuple(
+        n for n, space in zip(e.shape, (e.rows, e.cols), strict=True) if space.name != "one"
+    )
 
 
 def _dense(e: Any, q, v, given) -> np.ndarray | Outcome:
     """`.dense`, state by state; NaN where it says that something is singular."""
     rows = []
     for i in range(STATES):
-        row = _numbers(lambda i=i: e.dense(q[i], v[i], **{k: x[i] for k, x in given.items()}), ".dense")
+        row = _numbers(
+            lambda i=i: e.dense(q[i], v[i], **{k: x[i] for k, x in given.items()}), ".dense"
+        )
         if isinstance(row, Outcome):
             if row.kind != "SingularError":
                 return row
@@ -253,20 +272,31 @@ def _compare(what: str, got: np.ndarray, want: list, shape: tuple[int, ...]) -> 
     for row, (value, tolerance, worst) in zip(got, want, strict=True):
         if value is None or worst < SINGULAR:
             if not np.isnan(row).any() and row.size:
-                return Outcome("wrong", f"{what}: numbers up to {np.abs(row).max():.3g} where the oracle says singular")
+                return Outcome(
+                    "wrong",
+                    f"{what}: numbers up to {np.abs(row).max():.3g} where the oracle says singular",
+                )
             kinds.append("singular")
             continue
         value = value.reshape(row.shape)
         if np.isnan(row).any():
             if worst > REGULAR:
-                return Outcome("wrong", f"{what}: NaN where the oracle has numbers, condition {worst:.1g}")
+                return Outcome(
+                    "wrong", f"{what}: NaN where the oracle has numbers, condition {worst:.1g}"
+                )
             kinds.append("singular")
             continue
-        error, scale = float(np.abs(row - value).max(initial=0.0)), float(np.abs(value).max(initial=0.0))
+        error, scale = (
+            float(np.abs(row - value).max(initial=0.0)),
+            float(np.abs(value).max(initial=0.0)),
+        )
         if tolerance > VAGUE * max(scale, 1.0):
             kinds.append("blurred")
         elif not error <= tolerance:
-            return Outcome("wrong", f"{what}: off by {error:.3g} (tolerance {tolerance:.1g}, largest entry {scale:.3g})")
+            return Outcome(
+                "wrong",
+                f"{what}: off by {error:.3g} (tolerance {tolerance:.1g}, largest entry {scale:.3g})",
+            )
         else:
             kinds.append("right")
     return Outcome("right" if "right" in kinds else kinds[0])

@@ -27,7 +27,19 @@ STEP = 1e-30  # of the complex step
 BLUR = 1e-11  # relative
 SINGULAR = 1e-13  # smallest by largest singular value: below this a matrix has no inverse
 WORLD = -1
-MOVING = {"spin", "gyro", "H_dot", "Omega_d", "omega", "P_dot", "lambda_dot", "Pi", "U_ring", "D_rate", "Om_dot"}
+MOVING = {
+    "spin",
+    "gyro",
+    "H_dot",
+    "Omega_d",
+    "omega",
+    "P_dot",
+    "lambda_dot",
+    "Pi",
+    "U_ring",
+    "D_rate",
+    "Om_dot",
+}
 MOVING |= {"a", "b", "a_local", "b_local", "couple", "coriolis"}  # letters made of velocities
 MOVING |= {"E_c"}  # whose point moves: it has no rate
 
@@ -48,7 +60,11 @@ def blurred(m: np.ndarray, size: np.ndarray, blur: Blur) -> np.ndarray:
     if blur is None:
         return m
     noise = BLUR * size.real * blur.standard_normal(m.shape)
-    return m + noise + 1j * BLUR * size.imag * blur.standard_normal(m.shape) if np.iscomplexobj(m) else m + noise
+    return (
+        m + noise + 1j * BLUR * size.imag * blur.standard_normal(m.shape)
+        if np.iscomplexobj(m)
+        else m + noise
+    )
 
 
 def sizes(m: np.ndarray) -> np.ndarray:
@@ -64,13 +80,17 @@ class Value:
     blur: Blur = None
 
     def __add__(self, other: Value) -> Value:
-        return Value(blurred(self.m + other.m, sizes(self.m) + sizes(other.m), self.blur), self.blur)
+        return Value(
+            blurred(self.m + other.m, sizes(self.m) + sizes(other.m), self.blur), self.blur
+        )
 
     def __sub__(self, other: Value) -> Value:
         return self + other.scaled(-1.0)
 
     def __matmul__(self, other: Value) -> Value:
-        return Value(blurred(self.m @ other.m, sizes(self.m) @ sizes(other.m), self.blur), self.blur)
+        return Value(
+            blurred(self.m @ other.m, sizes(self.m) @ sizes(other.m), self.blur), self.blur
+        )
 
     def scaled(self, c: float) -> Value:
         return Value(c * self.m, self.blur)
@@ -96,7 +116,9 @@ class Value:
     @property
     def rate(self) -> Value:
         """Its derivative in time."""
-        return Value(self.m.imag / STEP if np.iscomplexobj(self.m) else np.zeros(self.m.shape), self.blur)
+        return Value(
+            self.m.imag / STEP if np.iscomplexobj(self.m) else np.zeros(self.m.shape), self.blur
+        )
 
     def kept(self, where: np.ndarray) -> Value:
         """Zero elsewhere."""
@@ -114,7 +136,9 @@ def skew(x) -> np.ndarray:
 def about(axis, angle) -> np.ndarray:
     """Rodrigues' formula."""
     n = np.asarray(axis)
-    return np.cos(angle) * np.eye(3) + np.sin(angle) * skew(n) + (1.0 - np.cos(angle)) * np.outer(n, n)
+    return (
+        np.cos(angle) * np.eye(3) + np.sin(angle) * skew(n) + (1.0 - np.cos(angle)) * np.outer(n, n)
+    )
 
 
 def quaternion(x) -> np.ndarray:
@@ -161,9 +185,13 @@ def joint_map(joint, q) -> np.ndarray:
         "prismatic": lambda: slide[:, None],
         "helical": lambda: (turn + joint.pitch * slide)[:, None],
         "cylindrical": lambda: np.column_stack([turn, slide]),
-        "universal": lambda: np.vstack([np.column_stack([about(joint.axis2, -q[1]) @ n, joint.axis2]), np.zeros((3, 2))]),
+        "universal": lambda: np.vstack(
+            [np.column_stack([about(joint.axis2, -q[1]) @ n, joint.axis2]), np.zeros((3, 2))]
+        ),
         "spherical": lambda: eye[:, :3],
-        "planar": lambda: np.column_stack([turn, *(np.concatenate([O, x]) for x in plane(joint).T[:2])]),
+        "planar": lambda: np.column_stack(
+            [turn, *(np.concatenate([O, x]) for x in plane(joint).T[:2])]
+        ),
         "free": lambda: eye,
     }[joint.kind]()
 
@@ -303,7 +331,13 @@ class Oracle:
     def V(self) -> list[np.ndarray]:
         """The links' velocities: sums along the path."""
         return [
-            np.sum([self.phi(i, k).T @ self.maps[i] @ self.v[self.model.joints[i].v_slice] for i in self.above[k]], axis=0)
+            np.sum(
+                [
+                    self.phi(i, k).T @ self.maps[i] @ self.v[self.model.joints[i].v_slice]
+                    for i in self.above[k]
+                ],
+                axis=0,
+            )
             for k in range(self.count)
         ]
 
@@ -319,7 +353,9 @@ class Oracle:
 
     def across(self, blocks: list[np.ndarray], joints: bool = False) -> np.ndarray:
         """From joints to links, or to joints: one block a body."""
-        out = np.zeros((self.model.nv if joints else 6 * self.count, self.model.nv), dtype=self.dtype)
+        out = np.zeros(
+            (self.model.nv if joints else 6 * self.count, self.model.nv), dtype=self.dtype
+        )
         for k, (j, block) in enumerate(zip(self.model.joints, blocks, strict=True)):
             out[j.v_slice if joints else slice(6 * k, 6 * k + 6), j.v_slice] = block
         return out
@@ -339,7 +375,10 @@ class Oracle:
         """(body, its 6 x 6 part of B): wrenches at the frame's origin -> forces on the body."""
         place = self.model.frames[name]
         R, p = (np.eye(3), np.zeros(3)) if place.body == WORLD else self.poses[place.body]
-        here = carried(R @ place.pose.rotation if axes == "frame" else np.eye(3), R @ place.pose.translation + p)
+        here = carried(
+            R @ place.pose.rotation if axes == "frame" else np.eye(3),
+            R @ place.pose.translation + p,
+        )
         return place.body, here if place.body == WORLD else back(self.X[place.body]) @ here
 
     def B(self, names: tuple[str, ...], axes: str) -> Value:
@@ -376,7 +415,9 @@ class Oracle:
             return Value(np.asarray(self._given(args[0])), self.blur).kept(self._blocks(args[1]))
         if op == "dot":
             return self._dot(*args)
-        return OPERATIONS[op](self, *(self.value(x) if isinstance(x, Node) else float(x) for x in args))
+        return OPERATIONS[op](
+            self, *(self.value(x) if isinstance(x, Node) else float(x) for x in args)
+        )
 
     def _given(self, name: str) -> np.ndarray:
         if name == "v" and "v" not in self.given and not self.moves:
@@ -387,7 +428,9 @@ class Oracle:
 
     def _blocks(self, space: str) -> np.ndarray:
         """Where a block diagonal may be nonzero."""
-        widths = [6 if space == "link" else j.v_slice.stop - j.v_slice.start for j in self.model.joints]
+        widths = [
+            6 if space == "link" else j.v_slice.stop - j.v_slice.start for j in self.model.joints
+        ]
         owner = np.repeat(np.arange(self.count), widths)
         return owner[:, None] == owner[None, :]
 
@@ -397,11 +440,16 @@ class Oracle:
             return 0.0
         if frame == "local":
             return later.rate
-        if node.op in ("sum", "difference") and not any(map(is_identity, node.args)):  # each in axes of its own
+        if node.op in ("sum", "difference") and not any(
+            map(is_identity, node.args)
+        ):  # each in axes of its own
             return OPERATIONS[node.op](self, *(self._dot(x, frame) for x in node.args))
         # inertial: the derivative of components in world axes, turned back into those of links and frames
         axes = own_axes(node)
-        rows, cols = (names or kind in (*DUAL, "link") for kind, names in zip(kinds_of(node), axes, strict=True))
+        rows, cols = (
+            names or kind in (*DUAL, "link")
+            for kind, names in zip(kinds_of(node), axes, strict=True)
+        )
         later = self.moving._turns(axes[0]) @ later if rows else later
         rate = (later @ self.moving._turns(axes[1]).T if cols else later).rate
         rate = self._turns(axes[0]).T @ rate if rows else rate
@@ -466,7 +514,9 @@ def own_axes(node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def is_identity(node: Node) -> bool:
     """A multiple of I, of no size of its own."""
-    return node == Node("letter", ("I",)) or (node.op != "frames" and bool(node.args) and _all_identity(node))
+    return node == Node("letter", ("I",)) or (
+        node.op != "frames" and bool(node.args) and _all_identity(node)
+    )
 
 
 def _all_identity(node: Node) -> bool:
@@ -476,7 +526,13 @@ def _all_identity(node: Node) -> bool:
 
 def _product(o: Oracle, a, b):
     if isinstance(a, float) or isinstance(b, float):
-        return a * b if isinstance(a, float) and isinstance(b, float) else b.scaled(a) if isinstance(a, float) else a.scaled(b)
+        return (
+            a * b
+            if isinstance(a, float) and isinstance(b, float)
+            else b.scaled(a)
+            if isinstance(a, float)
+            else a.scaled(b)
+        )
     return a @ b
 
 
@@ -507,7 +563,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 def _parents(o: Oracle, block: Callable[[int], np.ndarray]) -> np.ndarray:
     """A block for each body at (parent, body)."""
-    return o.links({(j.parent, k): block(k) for k, j in enumerate(o.model.joints) if j.parent != WORLD})
+    return o.links(
+        {(j.parent, k): block(k) for k, j in enumerate(o.model.joints) if j.parent != WORLD}
+    )
 
 
 def _to_parent(o: Oracle, k: int) -> np.ndarray:
@@ -516,14 +574,19 @@ def _to_parent(o: Oracle, k: int) -> np.ndarray:
 
 def _articulated(o: Oracle) -> Value:
     """P(k) = r(k) - F A⁻¹ F*, with A the mass matrix (rotors included) of the joints beyond k, k held."""
-    r = [o.exactly(np.sum([_seen(o, i, j) for j in [i, *o.beyond(i)]], axis=0)) for i in range(o.count)]
+    r = [
+        o.exactly(np.sum([_seen(o, i, j) for j in [i, *o.beyond(i)]], axis=0))
+        for i in range(o.count)
+    ]
     S = [o.exactly(x) for x in o.maps]
     blocks = {}
     for k in range(o.count):
         P, outer = r[k], o.beyond(k)
         if outer:
             F = Value(np.hstack([(o.exactly(o.phi(k, i)) @ r[i] @ S[i]).m for i in outer]), o.blur)
-            A = Value(np.block([[_coupling(o, i, j, r, S).m for j in outer] for i in outer]), o.blur)
+            A = Value(
+                np.block([[_coupling(o, i, j, r, S).m for j in outer] for i in outer]), o.blur
+            )
             P = P - F @ A.inv @ F.T
         blocks[k, k] = 0.5 * (P.m + P.m.T)
     return Value(o.links(blocks), o.blur)
@@ -562,7 +625,9 @@ def _half(o: Oracle) -> Value:
     """The Cholesky factor of each joint's block."""
     D = o["D"]
     blocks = [D.m[j.v_slice, j.v_slice] for j in o.model.joints]
-    return Value(o.across([cholesky(blurred(x, sizes(x), o.blur)) for x in blocks], joints=True), o.blur)
+    return Value(
+        o.across([cholesky(blurred(x, sizes(x), o.blur)) for x in blocks], joints=True), o.blur
+    )
 
 
 def _Om(o: Oracle) -> Value:
@@ -577,13 +642,17 @@ def _spins(o: Oracle) -> Value:
 
 def _omega(o: Oracle) -> Value:
     """diag(w~, w~), w~ = R* dR/dt."""
-    return o.exactly(o.diagonal(lambda k: np.kron(np.eye(2), o.poses[k][0].T @ o.moving.poses[k][0].imag / STEP)))
+    return o.exactly(
+        o.diagonal(lambda k: np.kron(np.eye(2), o.poses[k][0].T @ o.moving.poses[k][0].imag / STEP))
+    )
 
 
 def _Omega_d(o: Oracle) -> Value:
     """V_d ×* = φ(p, k)⁻¹ d/dt φ(p, k), roots included."""
     blocks = o.diagonal(lambda k: back(_to_parent(o, k)) @ _to_parent(o.moving, k).imag / STEP)
-    return Value(blurred(blocks, np.full(blocks.shape, np.abs(blocks).max(initial=0.0)), o.blur), o.blur)
+    return Value(
+        blurred(blocks, np.full(blocks.shape, np.abs(blocks).max(initial=0.0)), o.blur), o.blur
+    )
 
 
 def _lambda_dot(o: Oracle) -> Value:
@@ -600,14 +669,21 @@ def _gyro(o: Oracle) -> Value:
 
     def block(k: int) -> np.ndarray:
         V, M = o.V[k], o.inertia(k)
-        return np.column_stack([-cross(V).T @ M @ x - M @ cross(V) @ x - cross(x).T @ M @ V for x in np.eye(6)]) / 2.0
+        return (
+            np.column_stack(
+                [-cross(V).T @ M @ x - M @ cross(V) @ x - cross(x).T @ M @ V for x in np.eye(6)]
+            )
+            / 2.0
+        )
 
     return o.exactly(o.diagonal(block))
 
 
 def _Pi(o: Oracle) -> Value:
     """Π(k) = Σ ψ(k, p(m)) Y(m) ψ*(k, p(m)) over m beyond k, Y(m) = φ(p, m) P⁺ (Ω_δ* - Ḣ* G*) φ*(p, m): S1 (48)."""
-    felt = o["E_phi"] @ o["P_plus"] @ (o["Omega_d"].T - o["H_dot"].T @ o["G"].T) @ o["E_phi"].T  # a parent's children summed
+    felt = (
+        o["E_phi"] @ o["P_plus"] @ (o["Omega_d"].T - o["H_dot"].T @ o["G"].T) @ o["E_phi"].T
+    )  # a parent's children summed
     whole = o["psi"] @ felt.kept(o.where_blocks) @ o["psi"].T
     return whole.kept(o.where_blocks)
 
@@ -615,7 +691,10 @@ def _Pi(o: Oracle) -> Value:
 def _U_ring(o: Oracle) -> Value:
     """d/dt (P H*) as the link moves: X⁻¹ d/dt (X P H*)."""
     later = o.moving
-    to, now = later.exactly(later.diagonal(lambda k: later.X[k])), o.exactly(o.diagonal(lambda k: back(o.X[k])))
+    to, now = (
+        later.exactly(later.diagonal(lambda k: later.X[k])),
+        o.exactly(o.diagonal(lambda k: back(o.X[k]))),
+    )
     return now @ (to @ later["P"] @ later["H"].T).rate
 
 
@@ -657,7 +736,9 @@ def _a(o: Oracle, inertial: bool) -> Value:
 def _b(o: Oracle, inertial: bool) -> Value:
     """f(k) - M α(k), with the weight in the local convention."""
     alpha, f, pull = _accelerations(o, inertial), _forces(o), _pull(o)
-    return o.column([f[k] - o.inertia(k) @ (alpha[k] + (0.0 if inertial else pull[k])) for k in range(o.count)])
+    return o.column(
+        [f[k] - o.inertia(k) @ (alpha[k] + (0.0 if inertial else pull[k])) for k in range(o.count)]
+    )
 
 
 def _pull(o: Oracle) -> list[np.ndarray]:
@@ -677,7 +758,9 @@ def _coriolis(o: Oracle) -> Value:
 
 def _E_0(o: Oracle) -> Value:
     """Forces on roots -> at the world's origin."""
-    blocks = [o.X[k] if j.parent == WORLD else np.zeros((6, 6)) for k, j in enumerate(o.model.joints)]
+    blocks = [
+        o.X[k] if j.parent == WORLD else np.zeros((6, 6)) for k, j in enumerate(o.model.joints)
+    ]
     return o.exactly(np.hstack([np.zeros((6, 0)), *blocks]))
 
 
@@ -695,7 +778,10 @@ def _E_c(o: Oracle) -> Value:
         return o["E_0"]
     if not mass > 0.0:
         raise Singular("no mass")
-    c = sum(body.mass * (p + R @ body.com) for body, (R, p) in zip(bodies, o.poses, strict=True)) / mass
+    c = (
+        sum(body.mass * (p + R @ body.com) for body, (R, p) in zip(bodies, o.poses, strict=True))
+        / mass
+    )
     return o.exactly(carried(np.eye(3), -c)) @ o["E_0"]
 
 
@@ -705,7 +791,9 @@ def _eye(o: Oracle, n: int) -> Value:
 
 BUILD: dict[str, Callable[[Oracle], Value]] = {
     "H": lambda o: o.exactly(o.across(o.maps)).T,
-    "phi": lambda o: o.exactly(o.links({(i, k): o.phi(i, k) for k in range(o.count) for i in o.above[k]})),
+    "phi": lambda o: o.exactly(
+        o.links({(i, k): o.phi(i, k) for k in range(o.count) for i in o.above[k]})
+    ),
     "psi": _psi,
     "M": lambda o: o.exactly(o.diagonal(o.inertia)),
     "P": _articulated,
@@ -721,7 +809,9 @@ BUILD: dict[str, Callable[[Oracle], Value]] = {
     "U": lambda o: o.exactly([[-sum(_height(o, k) for k in range(o.count))]]),
     "E_c": _E_c,
     "tau_bar": lambda o: _eye(o, 6 * o.count) - o["G"] @ o["H"],
-    "rotor": lambda o: o.exactly(o.across([np.diag(j.armature) for j in o.model.joints], joints=True)),
+    "rotor": lambda o: o.exactly(
+        o.across([np.diag(j.armature) for j in o.model.joints], joints=True)
+    ),
     "S": lambda o: Value(_parents(o, lambda k: np.eye(6)), o.blur),
     "Delta_phi": lambda o: o.exactly(o.diagonal(lambda k: _to_parent(o, k))),
     "Delta_psi": lambda o: o["Delta_phi"] @ o["tau_bar"],
@@ -756,14 +846,19 @@ BUILD: dict[str, Callable[[Oracle], Value]] = {
 LETTER_SPACES: dict[str, tuple[str, str]] = {
     "H": ("joint", "force"),
     "H_dot": ("joint", "force"),
-    **dict.fromkeys(("phi", "psi", "E_phi", "E_psi", "tau_bar", "S", "Delta_phi", "Delta_psi"), ("force", "force")),
+    **dict.fromkeys(
+        ("phi", "psi", "E_phi", "E_psi", "tau_bar", "S", "Delta_phi", "Delta_psi"),
+        ("force", "force"),
+    ),
     **dict.fromkeys(("Phi", "Psi", "Omega_d", "omega"), ("force", "force")),
     **dict.fromkeys(("M", "P", "P_plus", "P_dot", "lambda_dot", "Pi", "gyro"), ("force", "motion")),
     **dict.fromkeys(("Om", "Om_dot"), ("motion", "force")),
     "spin": ("motion", "motion"),
     **dict.fromkeys(("E_0", "E_c"), ("frame1", "force")),
     **dict.fromkeys(("G", "K", "L", "U_ring"), ("force", "joint")),
-    **dict.fromkeys(("D", "D_inv", "D_half", "D_half_inv", "D_rate", "rotor", "mass"), ("joint", "joint")),
+    **dict.fromkeys(
+        ("D", "D_inv", "D_half", "D_half_inv", "D_rate", "rotor", "mass"), ("joint", "joint")
+    ),
     **dict.fromkeys(("coriolis", "mass_half"), ("joint", "joint")),
     **dict.fromkeys(("a", "a_local", "g"), ("motion", "one")),
     **dict.fromkeys(("b", "b_local"), ("force", "one")),

@@ -95,10 +95,16 @@ def text(node: Node, tight: bool = False) -> str:
     op, args = node
     if op in BINARY:
         left, right = args
-        written = text(left, op == "product" and left.op != "product") + BINARY[op] + text(right, True)
+        written = (
+            text(left, op == "product" and left.op != "product") + BINARY[op] + text(right, True)
+        )
         return f"({written})" if tight else written
     if op == "scale":
-        written = f"{args[0]} * {text(args[1], True)}" if not isinstance(args[0], Fraction) else _fraction(args[0], args[1])
+        written = (
+            f"{args[0]} * {text(args[1], True)}"
+            if not isinstance(args[0], Fraction)
+            else _fraction(args[0], args[1])
+        )
         return f"({written})" if tight else written
     if op in ("T", "inv"):
         return f"{text(args[0], True)}.{op}"
@@ -109,7 +115,11 @@ def text(node: Node, tight: bool = False) -> str:
     if op == "frames":
         axes = "" if args[2] == "world" else f", axes={args[2]!r}"
         return f"s.{args[0]}({', '.join(map(repr, args[1]))}{axes})"
-    return f"pp.{op}({args[0]!r}, {args[1]!r})" if op == "vector" else f"s.{op}({args[0]!r}, {args[1]!r})"
+    return (
+        f"pp.{op}({args[0]!r}, {args[1]!r})"
+        if op == "vector"
+        else f"s.{op}({args[0]!r}, {args[1]!r})"
+    )
 
 
 def _fraction(c: Fraction, inner: Node) -> str:
@@ -131,7 +141,11 @@ def _read(node: ast.AST) -> Node:
         return _number(node.left) * _read(node.right)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         inner, c = _read(node.left), 1 / Fraction(_number(node.right))
-        return (c * inner.args[0]) * inner.args[1] if inner.op == "scale" and isinstance(inner.args[0], int) else c * inner
+        return (
+            (c * inner.args[0]) * inner.args[1]
+            if inner.op == "scale" and isinstance(inner.args[0], int)
+            else c * inner
+        )
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -1 * _read(node.operand)
     if isinstance(node, ast.Attribute) and node.attr in ("T", "inv"):
@@ -146,7 +160,10 @@ def _read(node: ast.AST) -> Node:
         if node.func.attr == "dot":
             return _read(node.func.value).dot(*words, **options)
         if node.func.attr in ("vector", "symbol"):
-            return Node(node.func.attr, (words[0], words[1] if len(words) > 1 else options.get("space", "joint")))
+            return Node(
+                node.func.attr,
+                (words[0], words[1] if len(words) > 1 else options.get("space", "joint")),
+            )
     raise ValueError(f"not part of the language: {ast.unparse(node)}")  # type: ignore[arg-type]
 
 

@@ -58,7 +58,10 @@ def build(joints, seed: int = 0) -> pp.Robot:
     rng = np.random.default_rng([seed, 99])
     if not names:
         random_body(builder, rng, "base")
-    for frame, body in (("tool", names[-1] if names else "base"), ("elbow", names[len(names) // 2] if names else "base")):
+    for frame, body in (
+        ("tool", names[-1] if names else "base"),
+        ("elbow", names[len(names) // 2] if names else "base"),
+    ):
         builder.frame(frame, body, xyz=rng.uniform(-0.3, 0.3, 3), rotation=random_rotation(rng))
     builder.frame("mark", "world", xyz=(0.3, -0.2, 0.5), rotation=random_rotation(rng))
     return builder.build()
@@ -83,5 +86,7 @@ def state(robot, seed: int, size: int) -> tuple[np.ndarray, np.ndarray]:
         at = {"spherical": 0, "free": 3}.get(j.kind)
         if at is not None:
             part = rng.standard_normal((size, 4))
-            q[:, j.q_slice.start + at : j.q_slice.stop] = part / np.linalg.norm(part, axis=1, keepdims=True)
+            q[:, j.q_slice.start + at : j.q_slice.stop] = part / np.linalg.norm(
+                part, axis=1, keepdims=True
+            )
     return q, rng.standard_normal((size, robot.nv))

@@ -25,16 +25,16 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "src")]
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from tests.soundness.claims import OK, Claim, draw_claim, judge, some_robots  # noqa: E402
-from tests.soundness.claims import shrink as shrink_claim  # noqa: E402
-from tests.soundness.derivatives import slopes  # noqa: E402
-from tests.soundness.examine import RIGHT, Case, Outcome, examine  # noqa: E402
-from tests.soundness.recipes import text  # noqa: E402
-from tests.soundness.robots import Spec, draw_spec  # noqa: E402
-from tests.soundness.shrinking import shrink  # noqa: E402
-from tests.soundness.writing import draw_recipe  # noqa: E402
+from tests.soundness.claims import OK, Claim, draw_claim, judge, some_robots
+from tests.soundness.claims import shrink as shrink_claim
+from tests.soundness.derivatives import slopes
+from tests.soundness.examine import RIGHT, Case, Outcome, examine
+from tests.soundness.recipes import text
+from tests.soundness.robots import Spec, draw_spec
+from tests.soundness.shrinking import shrink
+from tests.soundness.writing import draw_recipe
 
 ROBOTS = 40  # that claims are about
 
@@ -89,12 +89,18 @@ def reason(outcome: Outcome) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="the first case")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--claims", action="store_true", help="claims for pp.prove instead of expressions for pp.function")
+    parser.add_argument(
+        "--claims",
+        action="store_true",
+        help="claims for pp.prove instead of expressions for pp.function",
+    )
     parser.add_argument("--slopes", action="store_true", help="derivatives of the expressions, too")
     parser.add_argument("--shrink", type=int, default=100, help="trials to make a failure smaller")
     parser.add_argument("--only", type=int, help="one case, with its source")
@@ -116,7 +122,9 @@ def _how(args: argparse.Namespace) -> Callable[[Case], Outcome]:
 
 
 def report(args: argparse.Namespace) -> int:
-    jobs = [(i, args.seed, args.claims, _how(args)) for i in range(args.start, args.start + args.count)]
+    jobs = [
+        (i, args.seed, args.claims, _how(args)) for i in range(args.start, args.start + args.count)
+    ]
     kinds, reasons, failures, slowest, begun = Counter(), Counter(), {}, [], time.perf_counter()
     pool = multiprocessing.Pool(args.jobs) if args.jobs > 1 else None
     for i, outcome in pool.imap_unordered(one, jobs, chunksize=8) if pool else map(one, jobs):
@@ -128,15 +136,24 @@ def report(args: argparse.Namespace) -> int:
             failures.setdefault(family(outcome), []).append(i)
             if len(failures[family(outcome)]) == 1:
                 print(
-                    f"{sum(kinds.values()):6} {family(outcome)}: case {i}: {shown(draw(args.seed, i, args.claims))}", flush=True
+                    f"{sum(kinds.values()):6} {family(outcome)}: case {i}: {shown(draw(args.seed, i, args.claims))}",
+                    flush=True,
                 )
         if sum(kinds.values()) % 500 == 0:
-            print(f"{sum(kinds.values()):6} {dict(kinds)} {time.perf_counter() - begun:.0f} s", flush=True)
+            print(
+                f"{sum(kinds.values()):6} {dict(kinds)} {time.perf_counter() - begun:.0f} s",
+                flush=True,
+            )
     what = "claims" if args.claims else "expressions"
     print(f"\n{sum(kinds.values())} {what} in {time.perf_counter() - begun:.0f} s: {dict(kinds)}")
     print("refused:", *(f"  {n:5} {why}" for why, n in reasons.most_common()), sep="\n")
     print(
-        "slowest:", *(f"  {s:6.2f} s  case {i}: {shown(draw(args.seed, i, args.claims))[:100]}" for s, i in slowest), sep="\n"
+        "slowest:",
+        *(
+            f"  {s:6.2f} s  case {i}: {shown(draw(args.seed, i, args.claims))[:100]}"
+            for s, i in slowest
+        ),
+        sep="\n",
     )
     for name, cases in sorted(failures.items(), key=lambda pair: -len(pair[1])):
         _show(name, cases, args)
@@ -148,8 +165,13 @@ def _show(name: str, cases: list[int], args: argparse.Namespace) -> None:
     print(f"\n# {name}\n# {len(cases)} times: cases {cases[:9]} of seed {args.seed}")
     if name.startswith("harness"):
         return
-    case, trials = draw(args.seed, cases[0], args.claims), 0 if name.startswith("slow") else args.shrink
-    case = shrink_claim(case, trials) if isinstance(case, Claim) else shrink(case, trials, _how(args))
+    case, trials = (
+        draw(args.seed, cases[0], args.claims),
+        0 if name.startswith("slow") else args.shrink,
+    )
+    case = (
+        shrink_claim(case, trials) if isinstance(case, Claim) else shrink(case, trials, _how(args))
+    )
     print(f"# {outcome_of(case, _how(args)).detail if trials else ''}\n{case.source()}", flush=True)
 
 

@@ -36,13 +36,20 @@ def smaller_robots(spec: Spec) -> Iterator[Spec]:
     for k in reversed(range(len(joints))):
         if len(joints) > 1:
             rest = [
-                Joint(j.kind, joints[k].parent if j.parent == k else j.parent - (j.parent > k), j.rotor)
+                Joint(
+                    j.kind,
+                    joints[k].parent if j.parent == k else j.parent - (j.parent > k),
+                    j.rotor,
+                )
                 for i, j in enumerate(joints)
                 if i != k
             ]
             yield Spec(tuple(rest), spec.seed)
     for k, joint in enumerate(joints):
-        for plain in (Joint("revolute", joint.parent, joint.rotor), Joint(joint.kind, joint.parent)):
+        for plain in (
+            Joint("revolute", joint.parent, joint.rotor),
+            Joint(joint.kind, joint.parent),
+        ):
             if plain != joint:
                 yield Spec((*joints[:k], plain, *joints[k + 1 :]), spec.seed)
 
@@ -63,7 +70,11 @@ def shrink(case: Case, trials: int = 200, how: Callable[[Case], Outcome] = exami
     while changed and left > 0:
         changed = False
         for node in sorted(smaller(case.node), key=size):
-            if left > 0 and size(node) < size(case.node) + (node.op != case.node.op) and fails(Case(case.robot, node)):
+            if (
+                left > 0
+                and size(node) < size(case.node) + (node.op != case.node.op)
+                and fails(Case(case.robot, node))
+            ):
                 case, changed = Case(case.robot, node), True
                 break
         if changed:

@@ -45,7 +45,9 @@ def test_the_oracle_knows_true_from_false():
     H, G, I = letter("H"), letter("G"), letter("I")
     assert truth(Claim(spec, letter("K"), letter("E_phi") @ G)) is True
     assert truth(Claim(spec, H @ G, I)) is False  # rotors
-    assert truth(Claim(spec, letter("tau_bar").inv, letter("tau_bar").inv)) is True  # with rotors it has one
+    assert (
+        truth(Claim(spec, letter("tau_bar").inv, letter("tau_bar").inv)) is True
+    )  # with rotors it has one
     plain = Spec((Joint("universal"), Joint("revolute", 0)), 3)
     assert truth(Claim(plain, H @ G, I)) is True
     assert truth(Claim(plain, letter("tau_bar").inv, 7 * letter("tau_bar").inv)) is None

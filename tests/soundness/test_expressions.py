@@ -25,7 +25,9 @@ def cases(draw) -> Case:
     return Case(draw_spec(pick), draw_recipe(pick))
 
 
-def checked(number: int, how: Callable[[Case], Outcome] = examine, each: int = EACH) -> Callable[[], None]:
+def checked(
+    number: int, how: Callable[[Case], Outcome] = examine, each: int = EACH
+) -> Callable[[], None]:
     @seed(number)
     @settings(max_examples=each, database=None, deadline=None)
     @given(cases())

@@ -17,10 +17,18 @@ from psiphi.algebra.expressions.operators import Operators
 from tests.soundness.robots import build
 
 TREE = build(
-    [("revolute", -1, False), ("prismatic", 0, False), ("helical", 1, False), ("revolute", 1, False)], seed=2
+    [
+        ("revolute", -1, False),
+        ("prismatic", 0, False),
+        ("helical", 1, False),
+        ("revolute", 1, False),
+    ],
+    seed=2,
 ).operators
 TURNING = build([("revolute", k - 1, False) for k in range(4)], seed=3).operators
-SLIDING = build([("revolute", -1, False), ("prismatic", 0, False), ("prismatic", 1, False)], seed=4).operators
+SLIDING = build(
+    [("revolute", -1, False), ("prismatic", 0, False), ("prismatic", 1, False)], seed=4
+).operators
 SLIDE = build([("prismatic", -1, False)], seed=5).operators
 
 Sides = tuple[Expression, Expression]
@@ -49,12 +57,20 @@ def far(x: Expression, s: Operators) -> Expression:
     return x - s.I
 
 
-tau, x, x_dot, f, v = pp.vector("tau"), pp.vector("x"), pp.vector("x_dot"), pp.vector("f", "frame"), pp.vector("v")
+tau, x, x_dot, f, v = (
+    pp.vector("tau"),
+    pp.vector("x"),
+    pp.vector("x_dot"),
+    pp.vector("f", "frame"),
+    pp.vector("v"),
+)
 
 
 def moved(s: Operators, own: float) -> Expression:
     """a by differentiating V = E* V + H* v as the links turn, `own` times the part of the joint's own axis; and gravity."""
-    return (s.E_phi.dot("inertial").T @ s.phi.T @ s.H.T + own * s.H.dot("inertial").T) @ v - (s.I - s.E_phi).T @ s.g
+    return (s.E_phi.dot("inertial").T @ s.phi.T @ s.H.T + own * s.H.dot("inertial").T) @ v - (
+        s.I - s.E_phi
+    ).T @ s.g
 
 
 def free(s: Operators) -> Expression:
@@ -68,7 +84,10 @@ def tilted(s: Operators, r: Expression, left: Expression, right: Expression) -> 
 def shaken(s: Operators, rate: Expression) -> Sides:
     """ξ = G* V, its derivative: S1 (36)."""
     V = s.phi.T @ s.H.T @ v
-    own = s.D.inv @ s.H @ rate @ s.tau_bar.T @ V + s.D.inv @ s.H @ s.P @ far(s.phi, s).T @ s.Omega_d.T @ V
+    own = (
+        s.D.inv @ s.H @ rate @ s.tau_bar.T @ V
+        + s.D.inv @ s.H @ s.P @ far(s.phi, s).T @ s.Omega_d.T @ V
+    )
     return (s.G.T @ V).dot(), own + s.G.T @ s.phi.T @ s.H.T @ pp.vector("v_dot")
 
 
@@ -97,8 +116,20 @@ MISPRINTS = [
         lambda s: (s.a, -s.g),
         refused=True,
     ),
-    Misprint("1.17", "S0 (2.32): factor 2 missing", SLIDING, lambda s: (s.a, moved(s, 0)), lambda s: (s.a, moved(s, 1))),
-    Misprint("1.18", "S0 (2.32): w for h θ̇", SLIDING, lambda s: (s.a, moved(s, -1)), lambda s: (s.a, moved(s, 1))),
+    Misprint(
+        "1.17",
+        "S0 (2.32): factor 2 missing",
+        SLIDING,
+        lambda s: (s.a, moved(s, 0)),
+        lambda s: (s.a, moved(s, 1)),
+    ),
+    Misprint(
+        "1.18",
+        "S0 (2.32): w for h θ̇",
+        SLIDING,
+        lambda s: (s.a, moved(s, -1)),
+        lambda s: (s.a, moved(s, 1)),
+    ),
     Misprint(
         "1.23",
         "S1, S2: l(k, k-1) reversed",
@@ -155,12 +186,21 @@ MISPRINTS = [
         lambda s: _fd4(s, s.phi),
         lambda s: _fd4(s, s.psi),
     ),
-    Misprint("6.4c", "S4 (6.4c): sign", TREE, lambda s: (felt(s), W(s).T @ tip(s)), lambda s: (felt(s), -W(s).T @ tip(s))),
+    Misprint(
+        "6.4c",
+        "S4 (6.4c): sign",
+        TREE,
+        lambda s: (felt(s), W(s).T @ tip(s)),
+        lambda s: (felt(s), -W(s).T @ tip(s)),
+    ),
     Misprint(
         "s3.25",
         "S3 below (25): Δθ̇ for θ̇",
         TREE,
-        lambda s: ((s.J("tool") @ x).dot(), s.J("tool") @ x_dot + s.J("tool").dot() @ pp.vector("dx")),
+        lambda s: (
+            (s.J("tool") @ x).dot(),
+            s.J("tool") @ x_dot + s.J("tool").dot() @ pp.vector("dx"),
+        ),
         lambda s: ((s.J("tool") @ x).dot(), s.J("tool") @ x_dot + s.J("tool").dot() @ x),
     ),
     Misprint(
@@ -204,12 +244,29 @@ MISPRINTS = [
         "S1 (31), (42), (47): a commutator",
         TURNING,
         lambda s: (s.E_psi @ s.lambda_dot - s.lambda_dot @ s.E_psi, 0 * s.P),
-        lambda s: ((s.E_psi @ s.lambda_dot - s.lambda_dot @ s.E_psi.T).T, s.lambda_dot @ s.E_psi.T - s.E_psi @ s.lambda_dot),
+        lambda s: (
+            (s.E_psi @ s.lambda_dot - s.lambda_dot @ s.E_psi.T).T,
+            s.lambda_dot @ s.E_psi.T - s.E_psi @ s.lambda_dot,
+        ),
         refused=True,
     ),
-    Misprint("36x", "S1 (36): Ṗ for λ̇", TURNING, lambda s: shaken(s, s.P_dot), lambda s: shaken(s, s.lambda_dot)),
-    Misprint("48x", "S1 (48): sign", TURNING, lambda s: skewed(s, -1, 1), lambda s: skewed(s, 1, -1)),
-    Misprint("48y", "S1 (48): for k < i, too", TURNING, lambda s: skewed(s, 1, 1), lambda s: skewed(s, 1, -1)),
+    Misprint(
+        "36x",
+        "S1 (36): Ṗ for λ̇",
+        TURNING,
+        lambda s: shaken(s, s.P_dot),
+        lambda s: shaken(s, s.lambda_dot),
+    ),
+    Misprint(
+        "48x", "S1 (48): sign", TURNING, lambda s: skewed(s, -1, 1), lambda s: skewed(s, 1, -1)
+    ),
+    Misprint(
+        "48y",
+        "S1 (48): for k < i, too",
+        TURNING,
+        lambda s: skewed(s, 1, 1),
+        lambda s: skewed(s, 1, -1),
+    ),
     Misprint(
         "T1.1y",
         "S1 (4): Ω_δ skew for a slide",
@@ -237,7 +294,9 @@ UNSAID = {
 
 def _fd4(s: Operators, which: Expression) -> Sides:
     left = W_L(s).T @ s.D.inv @ s.H @ s.psi @ s.M @ s.phi.T
-    return left, W_L(s).T @ s.D.inv @ s.H @ far(which, s) @ s.P + s.L.T @ s.Psi.T @ s.tau_bar.T + s.G.T
+    return left, W_L(s).T @ s.D.inv @ s.H @ far(
+        which, s
+    ) @ s.P + s.L.T @ s.Psi.T @ s.tau_bar.T + s.G.T
 
 
 @pytest.mark.parametrize("row", MISPRINTS, ids=lambda row: f"{row.id} {row.printed}")

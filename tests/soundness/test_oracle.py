@@ -23,11 +23,18 @@ from tests.soundness.robots import Joint
 from tests.soundness.writing import draw_recipe
 from tests.zoo import KINDS
 
-TREE = [("universal", -1, False), ("spherical", 0, True), ("helical", 1, False), ("planar", 0, False), ("free", -1, True)]
+TREE = [
+    ("universal", -1, False),
+    ("spherical", 0, True),
+    ("helical", 1, False),
+    ("planar", 0, False),
+    ("free", -1, True),
+]
 
 
 @pytest.fixture(
-    params=[[Joint(kind)] for kind in KINDS] + [TREE], ids=lambda joints: joints[0][0] if len(joints) == 1 else "tree"
+    params=[[Joint(kind)] for kind in KINDS] + [TREE],
+    ids=lambda joints: joints[0][0] if len(joints) == 1 else "tree",
 )
 def oracle(request) -> Oracle:
     robot = robots.build(request.param, seed=4)
@@ -61,7 +68,9 @@ def test_newton_euler_in_both_conventions(oracle):
     """M φ* a + b is the same force in either; dM/dt - 2 C is skew, and C v is the bias without gravity."""
     o = oracle
     H, phi, M, g = (o[x].m for x in ("H", "phi", "M", "g"))
-    bias = [H @ phi @ (M @ phi.T @ o[a].m + o[b].m) for a, b in (("a", "b"), ("a_local", "b_local"))]
+    bias = [
+        H @ phi @ (M @ phi.T @ o[a].m + o[b].m) for a, b in (("a", "b"), ("a_local", "b_local"))
+    ]
     assert near(*bias)
     assert near(o["coriolis"].m @ o.v[:, None], bias[0] + H @ phi @ M @ g)
     S = o.moving["mass"].rate.m - 2.0 * o["coriolis"].m
@@ -101,4 +110,7 @@ def test_recipes_are_read_as_they_are_written():
         rng = np.random.default_rng(seed)
         node = draw_recipe(lambda options, rng=rng: options[int(rng.integers(len(options)))])
         assert text(read(text(node))) == text(node)
-    assert read("s.B('tool', axes='frame').T @ (2 * s.phi.T.inv)").args[1].args[1] == letter("phi").T.inv
+    assert (
+        read("s.B('tool', axes='frame').T @ (2 * s.phi.T.inv)").args[1].args[1]
+        == letter("phi").T.inv
+    )

@@ -15,11 +15,42 @@ from tests.soundness.oracle import LETTER_SPACES, dual
 from tests.soundness.recipes import Node, frames, letter, read, text, vector, walk
 from tests.soundness.robots import Joint, Spec
 
-TREE = Spec((Joint("universal", -1, True), Joint("prismatic", 0), Joint("helical", 0, True), Joint("spherical", 1)), 8)
-INNER = Spec((Joint("revolute"), Joint("universal", 0, True), Joint("prismatic", 1), Joint("universal", 1)), 10)
-HINGES = Spec((Joint("revolute"), Joint("revolute", 0), Joint("prismatic", 1), Joint("revolute", 1)), 9)
-DENSE = {"Om", "Om_dot", "S", "Delta_phi", "Delta_psi", "Phi", "Psi", "L"}  # between the axes of two bodies, or off a diagonal
-RATES = {"couple", "P_dot", "lambda_dot", "U_ring", "D_rate", "Pi", "P", "D_half"}  # steps with a shorter way for hinges
+TREE = Spec(
+    (
+        Joint("universal", -1, True),
+        Joint("prismatic", 0),
+        Joint("helical", 0, True),
+        Joint("spherical", 1),
+    ),
+    8,
+)
+INNER = Spec(
+    (Joint("revolute"), Joint("universal", 0, True), Joint("prismatic", 1), Joint("universal", 1)),
+    10,
+)
+HINGES = Spec(
+    (Joint("revolute"), Joint("revolute", 0), Joint("prismatic", 1), Joint("revolute", 1)), 9
+)
+DENSE = {
+    "Om",
+    "Om_dot",
+    "S",
+    "Delta_phi",
+    "Delta_psi",
+    "Phi",
+    "Psi",
+    "L",
+}  # between the axes of two bodies, or off a diagonal
+RATES = {
+    "couple",
+    "P_dot",
+    "lambda_dot",
+    "U_ring",
+    "D_rate",
+    "Pi",
+    "P",
+    "D_half",
+}  # steps with a shorter way for hinges
 
 
 def applied() -> list[Node]:
@@ -34,14 +65,20 @@ def applied() -> list[Node]:
         out += [node @ vector("y", cols), node.T @ vector("y", back)]
     for axes in ("world", "frame"):
         B = frames("B", "tool", "elbow", "mark", axes=axes)
-        out += [B @ vector("y", "frame"), B.T @ vector("y", "motion"), B.dot() @ vector("y", "frame")]
+        out += [
+            B @ vector("y", "frame"),
+            B.T @ vector("y", "motion"),
+            B.dot() @ vector("y", "frame"),
+        ]
         out += [B.dot().T @ vector("y", "motion")]
     return out
 
 
 def check(node: Node, spec: Spec, swept: bool) -> None:
     outcome = examine(Case(spec, node))
-    assert outcome.kind == "right" or (outcome.kind == "dense" and not swept), f"{outcome.kind}: {outcome.detail}"
+    assert outcome.kind == "right" or (outcome.kind == "dense" and not swept), (
+        f"{outcome.kind}: {outcome.detail}"
+    )
 
 
 def letters_of(node: Node) -> set[str]:
@@ -53,20 +90,26 @@ def test_a_letter_applied(node):
     check(node, TREE, swept=not letters_of(node) & DENSE)
 
 
-@pytest.mark.parametrize("spec", [HINGES, INNER], ids=["hinges", "universal joints on a body that moves"])
+@pytest.mark.parametrize(
+    "spec", [HINGES, INNER], ids=["hinges", "universal joints on a body that moves"]
+)
 @pytest.mark.parametrize("node", [node for node in applied() if letters_of(node) & RATES], ids=text)
 def test_a_letter_made_of_rates(node, spec):
     check(node, spec, swept=True)
 
 
-@pytest.mark.parametrize("node", [node for node in applied() if not letters_of(node) & DENSE], ids=text)
+@pytest.mark.parametrize(
+    "node", [node for node in applied() if not letters_of(node) & DENSE], ids=text
+)
 def test_a_letter_has_a_step_of_its_own(node):
     """As written, rewritten to nothing else: the sweeps of that one word, on numbers."""
     robot = robots.build(*TREE)
     e = eval(text(node), {"s": robot.operators, "pp": pp})
     equation = Equation({"y": e}, robot._model, forms=("as written",))
     q, v = robots.state(robot, 3, 1)
-    given = {"q": q[0], "v": v[0]} | {name: x[0] for name, x in values(node, widths(robot, node), 3).items()}
+    given = {"q": q[0], "v": v[0]} | {
+        name: x[0] for name, x in values(node, widths(robot, node), 3).items()
+    }
     framed = frame(robot._model, moves_inertia(equation))
     sweeps = program(equation, framed)
     (got,) = interpret(sweeps, framed, *(given[arg.name] for arg in sweeps.inputs))
@@ -92,7 +135,12 @@ WORDS = [
     "s.I + s.H @ s.phi @ s.K",
     "s.mass_half",
 ]
-MATRICES = ["s.phi", "s.psi", "s.H @ s.phi", "pp.vector('x', 'joint').T @ s.mass @ pp.vector('x', 'joint')"]
+MATRICES = [
+    "s.phi",
+    "s.psi",
+    "s.H @ s.phi",
+    "pp.vector('x', 'joint').T @ s.mass @ pp.vector('x', 'joint')",
+]
 
 
 @pytest.mark.parametrize("spec", [TREE, HINGES], ids=["tree", "hinges"])

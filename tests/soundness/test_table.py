@@ -41,7 +41,9 @@ def right(e, robot=UR5, swept: bool = False, rtol: float = 1e-9) -> None:
         "force": 6 * len(robot.bodies),
     }
     spaces = {x.args[0]: x.args[1] for x in walk(node) if x.op == "vector"}
-    given = {name: rng.standard_normal((3, lengths.get(space, 6))) for name, space in spaces.items()}
+    given = {
+        name: rng.standard_normal((3, lengths.get(space, 6))) for name, space in spaces.items()
+    }
     names = [argument.name for argument in f.equation.arguments()[0]][1:]
     got = f(states, *(rates if name == "v" else given[name] for name in names))
     for i in range(3):
@@ -50,7 +52,9 @@ def right(e, robot=UR5, swept: bool = False, rtol: float = 1e-9) -> None:
         assert isinstance(want, Value)
         want = want.m.reshape(np.shape(got[i]))
         scale = np.abs(want).max() + 1e-12
-        assert np.abs(got[i] - want).max() <= rtol * scale, f"{e}: off by {np.abs(got[i] - want).max()}"
+        assert np.abs(got[i] - want).max() <= rtol * scale, (
+            f"{e}: off by {np.abs(got[i] - want).max()}"
+        )
         dense = e.dense(states[i], rates[i], **here)
         assert np.abs(dense - want).max() <= rtol * scale, f"{e}: .dense"
 
@@ -90,7 +94,14 @@ def test_sums_of_jacobians_by_hand():
     assert np.allclose(pp.function(J1 - s.J("world"))(q), J1.dense(q))
 
 
-FRAMES = ("tool", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint", "elbow_joint", "shoulder_lift_joint")
+FRAMES = (
+    "tool",
+    "wrist_1_joint",
+    "wrist_2_joint",
+    "wrist_3_joint",
+    "elbow_joint",
+    "shoulder_lift_joint",
+)
 
 
 @pytest.mark.parametrize("count", [2, 3])
@@ -123,8 +134,12 @@ def test_matrices_column_by_column_do_not_depend_on_a_name(name):
     for e in (J @ x - J2 @ x, J.T @ f - J2.T @ f):
         given = np.arange(1.0, 7.0)
         d, slope = pp.derivative(e, "q"), pp.function(e).jacobian("q")
-        np.testing.assert_allclose(pp.function(d)(BATCH, given), slope(BATCH, given), rtol=1e-11, atol=1e-11)
-        np.testing.assert_allclose(d.dense(q, **{name: given}), slope(q, given), rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(
+            pp.function(d)(BATCH, given), slope(BATCH, given), rtol=1e-11, atol=1e-11
+        )
+        np.testing.assert_allclose(
+            d.dense(q, **{name: given}), slope(q, given), rtol=1e-11, atol=1e-11
+        )
 
 
 @pytest.mark.parametrize("space", ["motion", "force"])
@@ -175,7 +190,9 @@ def test_one_name_is_one_vector():
     right(s.mass @ pp.vector("a"))  # over joints it is free
 
 
-@pytest.mark.parametrize("e", [J1 @ J1.T, J1 @ J2.T, J1.T @ J2, J1.T @ J1, J1 @ s.D @ J1.T], ids=str)
+@pytest.mark.parametrize(
+    "e", [J1 @ J1.T, J1 @ J2.T, J1.T @ J2, J1.T @ J1, J1 @ s.D @ J1.T], ids=str
+)
 def test_products_of_jacobians(e):
     right(e, swept=True)
 
@@ -198,7 +215,10 @@ def test_what_takes_motions_takes_a_given_alpha():
         right(e)
 
 
-ALONE, FIVE = [("universal", -1, True)], [("universal", -1, True), *[("revolute", k, True) for k in range(4)]]
+ALONE, FIVE = (
+    [("universal", -1, True)],
+    [("universal", -1, True), *[("revolute", k, True) for k in range(4)]],
+)
 
 
 @pytest.mark.parametrize("joints", [ALONE, FIVE], ids=["one body", "five"])
@@ -247,7 +267,9 @@ def test_no_proof_through_an_inverse_that_cannot_exist(claim):
 
 
 @pytest.mark.parametrize(
-    "zero", [lambda o: 0 * o.mass, lambda o: 0 * o.I, lambda o: o.mass - o.mass], ids=["0 A", "0 I", "A - A"]
+    "zero",
+    [lambda o: 0 * o.mass, lambda o: 0 * o.I, lambda o: o.mass - o.mass],
+    ids=["0 A", "0 I", "A - A"],
 )
 def test_zero_has_no_inverse(zero):
     with pytest.raises(pp.Error) as refused:
@@ -275,13 +297,17 @@ def test_a_proof_says_what_it_assumes():
     proof = pp.prove(N @ N, N)
     assert proof and [str(e) for e in proof.assumes] == [str(J @ o.mass.inv @ J.T)]
     assert "assuming" in str(proof)
-    assert not pp.prove(o.mass, (o.I + o.H @ o.phi @ o.K) @ o.D @ (o.I + o.H @ o.phi @ o.K).T).assumes
+    assert not pp.prove(
+        o.mass, (o.I + o.H @ o.phi @ o.K) @ o.D @ (o.I + o.H @ o.phi @ o.K).T
+    ).assumes
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_singular_in_every_posture_is_refused(seed):
     """(J M⁻¹ J*)⁻¹ of an arm of three joints: not for some arms, for all."""
-    o = build([("revolute", -1, False), ("revolute", 0, False), ("revolute", 1, False)], seed=seed).operators
+    o = build(
+        [("revolute", -1, False), ("revolute", 0, False), ("revolute", 1, False)], seed=seed
+    ).operators
     J = o.J("tool")
     with pytest.raises(pp.Error) as refused:
         f = pp.function((J @ o.mass.inv @ J.T).inv)
@@ -302,7 +328,10 @@ def test_singular_postures_are_nan_in_a_batch():
         e.dense(np.zeros(6))
 
 
-ARM, PAIR = [("revolute", k - 1, k == 1) for k in range(4)], [("universal", -1, False), ("planar", 0, True)]
+ARM, PAIR = (
+    [("revolute", k - 1, k == 1) for k in range(4)],
+    [("universal", -1, False), ("planar", 0, True)],
+)
 
 
 @pytest.mark.parametrize("joints", [ARM, PAIR], ids=["arm", "pair"])
@@ -331,12 +360,21 @@ def _innovations(o: Oracle, torque, eta: str, xi: str) -> np.ndarray:
 
 def test_a_stage_without_outputs_is_a_missing_measurement():
     """Gaussian conditioning on what is there."""
-    A, Q, C, R = np.array([[1.0, 0.1], [0.0, 1.0]]), 0.1 * np.eye(2), np.array([[1.0, 0.0]]), np.array([0.5])
+    A, Q, C, R = (
+        np.array([[1.0, 0.1], [0.0, 1.0]]),
+        0.1 * np.eye(2),
+        np.array([[1.0, 0.0]]),
+        np.array([0.5]),
+    )
     none = np.zeros((0, 2))
     model = sequence([A, A], [Q] * 3, [C, none, C], [R, np.zeros(0), R])
-    estimate = Smoother(model)([np.array([1.0]), np.zeros(0), np.array([-0.5])])  # last instant first
+    estimate = Smoother(model)(
+        [np.array([1.0]), np.zeros(0), np.array([-0.5])]
+    )  # last instant first
     # x1, x2, x3 stacked: covariance and outputs by hand
-    T = np.block([[np.eye(2), np.zeros((2, 4))], [A, np.eye(2), np.zeros((2, 2))], [A @ A, A, np.eye(2)]])
+    T = np.block(
+        [[np.eye(2), np.zeros((2, 4))], [A, np.eye(2), np.zeros((2, 2))], [A @ A, A, np.eye(2)]]
+    )
     S = T @ np.kron(np.eye(3), Q) @ T.T
     H = np.zeros((2, 6))
     H[0, 0] = H[1, 4] = 1.0
@@ -348,7 +386,9 @@ def test_a_stage_without_outputs_is_a_missing_measurement():
 def test_more_noiseless_outputs_than_states_are_refused(consistent):
     H = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0 if consistent else 2.0]])
     with pytest.raises(pp.Error) as refused:
-        Smoother(LinearTree([Stage(-1, np.zeros((0, 2)), np.eye(2), H)]))([np.array([1.0, 2.0, 3.0])])
+        Smoother(LinearTree([Stage(-1, np.zeros((0, 2)), np.eye(2), H)]))(
+            [np.array([1.0, 2.0, 3.0])]
+        )
     assert refused.value.remedy
 
 
@@ -369,7 +409,13 @@ def test_a_factor_next_to_one_has_a_counterexample():
 
 
 @pytest.mark.parametrize(
-    "claim", ["s.mass = s.D", "s.phi = s.psi", "s.phi.T @ s.a = s.psi.T @ s.a", "s.J('tool') = 2 * s.J('tool')"]
+    "claim",
+    [
+        "s.mass = s.D",
+        "s.phi = s.psi",
+        "s.phi.T @ s.a = s.psi.T @ s.a",
+        "s.J('tool') = 2 * s.J('tool')",
+    ],
 )
 def test_a_robot_without_joints(claim):
     """Every claim about nothing holds, or is not known; none is refuted, and nothing crashes."""
@@ -379,7 +425,8 @@ def test_a_robot_without_joints(claim):
 
 
 @pytest.mark.parametrize(
-    "source", ["s.a", "s.b", "s.a_local", "s.b_local", "s.g", "s.couple", "s.H @ s.phi @ s.b", "s.mass.inv"]
+    "source",
+    ["s.a", "s.b", "s.a_local", "s.b_local", "s.g", "s.couple", "s.H @ s.phi @ s.b", "s.mass.inv"],
 )
 def test_values_on_a_robot_without_joints(source):
     robot = build([])

@@ -39,7 +39,11 @@ NAMES = [
     "w",
 ]
 SCALARS = [2, -1, 3, 0.5, -0.25, Fraction(1, 3), 1.5, 7, 0.001, 0]
-TAKEN = {"motion": {"a", "b", "a_local", "b_local", "g"}, "force": {"a", "b", "a_local", "b_local", "g"}, "joint": {"couple"}}
+TAKEN = {
+    "motion": {"a", "b", "a_local", "b_local", "g"},
+    "force": {"a", "b", "a_local", "b_local", "g"},
+    "joint": {"couple"},
+}
 
 
 def _knows_sides() -> bool:
@@ -53,7 +57,9 @@ def _knows_sides() -> bool:
 
 SIDES = _knows_sides()
 
-I, H, phi, psi, M, P, D, G, K, E_phi, E_psi = map(letter, ("I", "H", "phi", "psi", "M", "P", "D", "G", "K", "E_phi", "E_psi"))
+I, H, phi, psi, M, P, D, G, K, E_phi, E_psi = map(
+    letter, ("I", "H", "phi", "psi", "M", "P", "D", "G", "K", "E_phi", "E_psi")
+)
 mass, coriolis, a, b, Om, tau_bar = map(letter, ("mass", "coriolis", "a", "b", "Om", "tau_bar"))
 W, J_TOOL = I - H @ psi @ K, frames("J", "tool")
 
@@ -85,7 +91,9 @@ class Writer:
     """Writes expressions for one robot; remembers which names stand for what."""
 
     pick: Pick
-    names: dict[str, tuple[str, str]] = field(default_factory=dict)  # name -> (space as declared, space as meant)
+    names: dict[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # name -> (space as declared, space as meant)
     still: bool = False  # inside .dot(): nothing that velocities make
     most: int = 2  # frames in one Jacobian
 
@@ -96,7 +104,9 @@ class Writer:
     # -- leaves ------------------------------------------------------------------------------------------------------------
 
     def frames(self, kind: str, count: int) -> Node:
-        names = [self.often((5, "tool"), (3, "elbow"), (1, "mark"), (1, "world")) for _ in range(count)]
+        names = [
+            self.often((5, "tool"), (3, "elbow"), (1, "mark"), (1, "world")) for _ in range(count)
+        ]
         return frames(kind, *names, axes=self.pick(["world", "world", "frame"]))
 
     def J(self, count: int) -> Node:
@@ -111,7 +121,11 @@ class Writer:
         if space in DUAL:
             said = self.pick([space, "link"]) if SIDES else "link"
         free = [x for x in NAMES if x not in self.names and x not in TAKEN.get(space, ())]
-        free = [x for x in free if x != "v" or space == "joint"] if not self.still else [x for x in free if x != "v"]
+        free = (
+            [x for x in free if x != "v" or space == "joint"]
+            if not self.still
+            else [x for x in free if x != "v"]
+        )
         name = self.pick(free)
         self.names[name] = said, space
         return vector(name, said)
@@ -120,7 +134,11 @@ class Writer:
         """One letter, or the shortest way."""
         if cols == "one":
             own = [x for x in LETTERS.get((rows, cols), []) if not self.still]
-            return self.pick([*own, None, None]) or self.vector(rows) if rows != "one" else self.scalar()
+            return (
+                self.pick([*own, None, None]) or self.vector(rows)
+                if rows != "one"
+                else self.scalar()
+            )
         if rows == "one":
             return self.leaf(dual(cols), "one").T
         options = [*LETTERS.get((rows, cols), []), *WAYS.get((rows, cols), [])]
@@ -148,7 +166,9 @@ class Writer:
                 "force": [B.T @ Om, B.T @ psi.T @ H.T @ D.inv @ H],
             }.get(cols, [])
             if n == 1:
-                at = self.pick([letter("E_0"), letter("E_c")] if not self.still else [letter("E_0")])
+                at = self.pick(
+                    [letter("E_0"), letter("E_c")] if not self.still else [letter("E_0")]
+                )
                 out += {
                     "joint": [at @ phi @ M @ phi.T @ H.T],
                     "motion": [at @ phi @ M, at @ phi @ M @ phi.T],
@@ -239,8 +259,18 @@ class Writer:
                     lambda: psi.T @ (H.T @ x + self.vector("motion")),
                     lambda: (I + self.pick([tau_bar, E_phi, phi, psi])).T @ self.vector("motion"),
                 ],
-                "force": [lambda: phi @ self.vector("force"), lambda: psi @ (K @ x + P @ self.vector("motion"))],
-            }.get(rows, [lambda: J @ x, lambda: J @ x - J2 @ x, lambda: J.dot() @ x if not self.still else J @ x])
+                "force": [
+                    lambda: phi @ self.vector("force"),
+                    lambda: psi @ (K @ x + P @ self.vector("motion")),
+                ],
+            }.get(
+                rows,
+                [
+                    lambda: J @ x,
+                    lambda: J @ x - J2 @ x,
+                    lambda: J.dot() @ x if not self.still else J @ x,
+                ],
+            )
         return self.pick(options)() if options else None
 
     # -- everything --------------------------------------------------------------------------------------------------------
@@ -249,7 +279,16 @@ class Writer:
         """An expression from `cols` to `rows`, at most `depth` deep."""
         if depth <= 0:
             return self.leaf(rows, cols)
-        how = self.often((2, "leaf"), (4, "phrase"), (5, "product"), (3, "sum"), (1, "scale"), (1, "T"), (2, "inv"), (1, "dot"))
+        how = self.often(
+            (2, "leaf"),
+            (4, "phrase"),
+            (5, "product"),
+            (3, "sum"),
+            (1, "scale"),
+            (1, "T"),
+            (2, "inv"),
+            (1, "dot"),
+        )
         if how == "phrase" and (found := self.phrase(rows, cols)) is not None:
             return found
         if how == "product":
@@ -271,7 +310,9 @@ class Writer:
         return self.leaf(rows, cols)
 
     def product(self, rows: str, cols: str, depth: int) -> Node:
-        middle = self.often((4, "joint"), (3, "force"), (3, "motion"), (2, "frame1"), (1, f"frame{self.most}"))
+        middle = self.often(
+            (4, "joint"), (3, "force"), (3, "motion"), (2, "frame1"), (1, f"frame{self.most}")
+        )
         if self.often((30, False), (1, True)):
             middle = "one"
         return self.write(rows, middle, depth - 1) @ self.write(middle, cols, depth - 1)
@@ -280,7 +321,9 @@ class Writer:
         """(X: cols <- rows)⁻¹, most often of something that has one."""
         X = self.write(cols, rows, depth - 1)
         if rows != cols:
-            return self.pick([X, letter("P") if cols == "force" else X, M if cols == "force" else X]).inv
+            return self.pick(
+                [X, letter("P") if cols == "force" else X, M if cols == "force" else X]
+            ).inv
         return self.pick([(I + X @ X.T) if rows not in DUAL else I + X, I + X, I - 0.1 * X, X]).inv
 
 
@@ -327,4 +370,8 @@ def draw_recipe(pick: Pick, depth: int = 3) -> Node:
     """A random expression of a robot: one with some operator in it."""
     rows, cols = pick(GOALS)
     node = Writer(pick).write(rows, cols, pick([1, 2, 2, 3][: depth + 1]))
-    return node if any(x.op == "frames" or (x.op == "letter" and x != I) for x in walk(node)) else mass @ J_TOOL.T @ J_TOOL
+    return (
+        node
+        if any(x.op == "frames" or (x.op == "letter" and x != I) for x in walk(node))
+        else mass @ J_TOOL.T @ J_TOOL
+    )

@@ -30,15 +30,21 @@ class Law(NamedTuple):
 def state(model: Model, seed: int) -> SimpleNamespace:
     """A random state, accelerations, torques and a wrench."""
     q, v, a, tau = random_state(model, seed)
-    return SimpleNamespace(q=q, v=v, a=a, tau=tau, f=np.random.default_rng(seed + 1).standard_normal(6), rest=0.0 * v)
+    return SimpleNamespace(
+        q=q, v=v, a=a, tau=tau, f=np.random.default_rng(seed + 1).standard_normal(6), rest=0.0 * v
+    )
 
 
 def holds(law: Law, robot: Any, s: SimpleNamespace) -> None:
     left, right = (np.asarray(side, dtype=float) for side in law.sides(robot, s))
-    np.testing.assert_allclose(left, right, rtol=0, atol=law.tolerance * (1.0 + np.abs(right).max(initial=0.0)))
+    np.testing.assert_allclose(
+        left, right, rtol=0, atol=law.tolerance * (1.0 + np.abs(right).max(initial=0.0))
+    )
 
 
-def rate(r: Any, s: SimpleNamespace, quantity: Callable[[Any, Any], Any], a: Any = 0.0) -> np.ndarray:
+def rate(
+    r: Any, s: SimpleNamespace, quantity: Callable[[Any, Any], Any], a: Any = 0.0
+) -> np.ndarray:
     """d/dt of quantity(q, v) as the robot moves with v and accelerates with a."""
     later, sooner = (quantity(r.integrate(s.q, s.v, h), s.v + h * a) for h in (STEP, -STEP))
     return (np.asarray(later) - np.asarray(sooner)) / (2.0 * STEP)
@@ -88,7 +94,10 @@ def turned(r: Any, s: SimpleNamespace, x: np.ndarray) -> np.ndarray:
 
 def spin(r: Any, s: SimpleNamespace) -> np.ndarray:
     """dR/dt R* of the tool, as a vector."""
-    W = rate(r, s, lambda q, v: r.frame_pose(q, "tool")[:3, :3]) @ r.frame_pose(s.q, "tool")[:3, :3].T
+    W = (
+        rate(r, s, lambda q, v: r.frame_pose(q, "tool")[:3, :3])
+        @ r.frame_pose(s.q, "tool")[:3, :3].T
+    )
     return np.array([W[2, 1], W[0, 2], W[1, 0]])
 
 
@@ -96,15 +105,29 @@ def spin(r: Any, s: SimpleNamespace) -> np.ndarray:
 
 LAWS: dict[str, Law] = {
     # dynamics and its inverse
-    "FD(ID(a)) = a": Law(lambda r, s: (r.forward_dynamics(s.q, s.v, r.inverse_dynamics(s.q, s.v, s.a)), s.a), 1e-8),
-    "ID(FD(tau)) = tau": Law(lambda r, s: (r.inverse_dynamics(s.q, s.v, r.forward_dynamics(s.q, s.v, s.tau)), s.tau), 1e-8),
+    "FD(ID(a)) = a": Law(
+        lambda r, s: (r.forward_dynamics(s.q, s.v, r.inverse_dynamics(s.q, s.v, s.a)), s.a), 1e-8
+    ),
+    "ID(FD(tau)) = tau": Law(
+        lambda r, s: (r.inverse_dynamics(s.q, s.v, r.forward_dynamics(s.q, s.v, s.tau)), s.tau),
+        1e-8,
+    ),
     "M a + bias = ID(a)": Law(
-        lambda r, s: (r.mass_matrix(s.q) @ s.a + r.bias(s.q, s.v), r.inverse_dynamics(s.q, s.v, s.a)),
+        lambda r, s: (
+            r.mass_matrix(s.q) @ s.a + r.bias(s.q, s.v),
+            r.inverse_dynamics(s.q, s.v, s.a),
+        ),
     ),
     "M FD = tau - bias": Law(
-        lambda r, s: (r.mass_matrix(s.q) @ r.forward_dynamics(s.q, s.v, s.tau), s.tau - r.bias(s.q, s.v)), 1e-8
+        lambda r, s: (
+            r.mass_matrix(s.q) @ r.forward_dynamics(s.q, s.v, s.tau),
+            s.tau - r.bias(s.q, s.v),
+        ),
+        1e-8,
     ),
-    "mass_solve = M^-1 tau": Law(lambda r, s: (r.mass_solve(s.q, s.tau), r.mass_matrix_inverse(s.q) @ s.tau), 1e-8),
+    "mass_solve = M^-1 tau": Law(
+        lambda r, s: (r.mass_solve(s.q, s.tau), r.mass_matrix_inverse(s.q) @ s.tau), 1e-8
+    ),
     "FD is affine in tau, with slope M^-1": Law(
         lambda r, s: (
             r.forward_dynamics(s.q, s.v, s.tau) - r.forward_dynamics(s.q, s.v, s.rest),
@@ -113,65 +136,120 @@ LAWS: dict[str, Law] = {
         1e-8,
     ),
     "motion can run backwards: FD(q, -v, tau) = FD(q, v, tau)": Law(
-        lambda r, s: (r.forward_dynamics(s.q, -s.v, s.tau), r.forward_dynamics(s.q, s.v, s.tau)), 1e-8
+        lambda r, s: (r.forward_dynamics(s.q, -s.v, s.tau), r.forward_dynamics(s.q, s.v, s.tau)),
+        1e-8,
     ),
     # the mass matrix
     "M = M*": Law(lambda r, s: (r.mass_matrix(s.q), r.mass_matrix(s.q).T), 0.0),
-    "M is positive definite": Law(lambda r, s: (np.linalg.eigvalsh(r.mass_matrix(s.q)).min(initial=1.0) > 0.0, True)),
-    "M's columns are ID of unit accelerations at rest": Law(
-        lambda r, s: (r.mass_matrix(s.q), (r.inverse_dynamics(s.q, s.rest, np.eye(r.nv)) - r.gravity(s.q)).T)
+    "M is positive definite": Law(
+        lambda r, s: (np.linalg.eigvalsh(r.mass_matrix(s.q)).min(initial=1.0) > 0.0, True)
     ),
-    "M couples only joints on one path": Law(lambda r, s: (r.mass_matrix(s.q)[~(related(r) | related(r).T)], 0.0), 0.0),
-    "M M^-1 = I": Law(lambda r, s: (r.mass_matrix(s.q) @ r.mass_matrix_inverse(s.q), np.eye(r.nv)), 1e-8),
-    "reciprocity: M^-1 = (M^-1)*": Law(lambda r, s: (r.mass_matrix_inverse(s.q), r.mass_matrix_inverse(s.q).T), 1e-12),
+    "M's columns are ID of unit accelerations at rest": Law(
+        lambda r, s: (
+            r.mass_matrix(s.q),
+            (r.inverse_dynamics(s.q, s.rest, np.eye(r.nv)) - r.gravity(s.q)).T,
+        )
+    ),
+    "M couples only joints on one path": Law(
+        lambda r, s: (r.mass_matrix(s.q)[~(related(r) | related(r).T)], 0.0), 0.0
+    ),
+    "M M^-1 = I": Law(
+        lambda r, s: (r.mass_matrix(s.q) @ r.mass_matrix_inverse(s.q), np.eye(r.nv)), 1e-8
+    ),
+    "reciprocity: M^-1 = (M^-1)*": Law(
+        lambda r, s: (r.mass_matrix_inverse(s.q), r.mass_matrix_inverse(s.q).T), 1e-12
+    ),
     "reciprocity: torque at i moves j as torque at j moves i": Law(
         lambda r, s: (r.mass_solve(s.q, np.eye(r.nv)), r.mass_solve(s.q, np.eye(r.nv)).T), 1e-8
     ),
     # its factors
     "M = L D L*": Law(lambda r, s: (_product(*r.mass_matrix_factors(s.q)), r.mass_matrix(s.q))),
-    "L is unit upper triangular": Law(lambda r, s: (np.tril(r.mass_matrix_factors(s.q)[0]), np.eye(r.nv)), 0.0),
+    "L is unit upper triangular": Law(
+        lambda r, s: (np.tril(r.mass_matrix_factors(s.q)[0]), np.eye(r.nv)), 0.0
+    ),
     "L is sparse as the tree": Law(
-        lambda r, s: (r.mass_matrix_factors(s.q)[0][~related(r) | (own_block(r) & ~np.eye(r.nv, dtype=bool))], 0.0), 0.0
+        lambda r, s: (
+            r.mass_matrix_factors(s.q)[0][~related(r) | (own_block(r) & ~np.eye(r.nv, dtype=bool))],
+            0.0,
+        ),
+        0.0,
     ),
-    "D is block diagonal": Law(lambda r, s: (r.mass_matrix_factors(s.q)[1][~own_block(r)], 0.0), 0.0),
-    "D is symmetric": Law(lambda r, s: (r.mass_matrix_factors(s.q)[1], r.mass_matrix_factors(s.q)[1].T), 1e-12),
+    "D is block diagonal": Law(
+        lambda r, s: (r.mass_matrix_factors(s.q)[1][~own_block(r)], 0.0), 0.0
+    ),
+    "D is symmetric": Law(
+        lambda r, s: (r.mass_matrix_factors(s.q)[1], r.mass_matrix_factors(s.q)[1].T), 1e-12
+    ),
     "D is positive definite": Law(
-        lambda r, s: (np.linalg.eigvalsh(r.mass_matrix_factors(s.q)[1]).min(initial=1.0) > 0.0, True)
+        lambda r, s: (
+            np.linalg.eigvalsh(r.mass_matrix_factors(s.q)[1]).min(initial=1.0) > 0.0,
+            True,
+        )
     ),
-    "log det M = sum log det D": Law(lambda r, s: (log_det(r.mass_matrix(s.q)), log_det(r.mass_matrix_factors(s.q)[1]))),
+    "log det M = sum log det D": Law(
+        lambda r, s: (log_det(r.mass_matrix(s.q)), log_det(r.mass_matrix_factors(s.q)[1]))
+    ),
     # velocity and gravity
-    "bias = ID(0)": Law(lambda r, s: (r.bias(s.q, s.v), r.inverse_dynamics(s.q, s.v, s.rest)), 1e-12),
+    "bias = ID(0)": Law(
+        lambda r, s: (r.bias(s.q, s.v), r.inverse_dynamics(s.q, s.v, s.rest)), 1e-12
+    ),
     "gravity = bias(v = 0)": Law(lambda r, s: (r.gravity(s.q), r.bias(s.q, s.rest)), 1e-12),
     "gravity = dU/dq": Law(lambda r, s: (gradient(r, s, r.potential_energy), r.gravity(s.q)), 1e-7),
     "U = -m g.c": Law(
         lambda r, s: (r.potential_energy(s.q), -r.mass * r.gravity_vector @ r.center_of_mass(s.q)),
     ),
     "Coriolis forces are quadratic: C(3v) = 9 C(v)": Law(
-        lambda r, s: (r.bias(s.q, 3.0 * s.v) - r.gravity(s.q), 9.0 * (r.bias(s.q, s.v) - r.gravity(s.q)))
+        lambda r, s: (
+            r.bias(s.q, 3.0 * s.v) - r.gravity(s.q),
+            9.0 * (r.bias(s.q, s.v) - r.gravity(s.q)),
+        )
     ),
     "passivity: v.C = v.(dM/dt)v / 2": Law(
-        lambda r, s: (s.v @ (r.bias(s.q, s.v) - r.gravity(s.q)), s.v @ rate(r, s, lambda q, v: r.mass_matrix(q)) @ s.v / 2),
+        lambda r, s: (
+            s.v @ (r.bias(s.q, s.v) - r.gravity(s.q)),
+            s.v @ rate(r, s, lambda q, v: r.mass_matrix(q)) @ s.v / 2,
+        ),
         1e-6,
     ),
     # energy
-    "K = v.M v / 2": Law(lambda r, s: (r.kinetic_energy(s.q, s.v), s.v @ r.mass_matrix(s.q) @ s.v / 2)),
-    "E = K + U": Law(lambda r, s: (r.energy(s.q, s.v), r.kinetic_energy(s.q, s.v) + r.potential_energy(s.q)), 1e-12),
+    "K = v.M v / 2": Law(
+        lambda r, s: (r.kinetic_energy(s.q, s.v), s.v @ r.mass_matrix(s.q) @ s.v / 2)
+    ),
+    "E = K + U": Law(
+        lambda r, s: (r.energy(s.q, s.v), r.kinetic_energy(s.q, s.v) + r.potential_energy(s.q)),
+        1e-12,
+    ),
     "power balance: dE/dt = tau.v": Law(
         lambda r, s: (rate(r, s, r.energy, r.forward_dynamics(s.q, s.v, s.tau)), s.tau @ s.v), 1e-4
     ),
     # frames
-    "a pose is a rotation and a place": Law(lambda r, s: _rotation_sides(r.frame_pose(s.q, "tool"))),
-    "V = J v": Law(lambda r, s: (r.jacobian(s.q, "tool") @ s.v, r.frame_velocity(s.q, s.v, "tool")), 1e-11),
+    "a pose is a rotation and a place": Law(
+        lambda r, s: _rotation_sides(r.frame_pose(s.q, "tool"))
+    ),
+    "V = J v": Law(
+        lambda r, s: (r.jacobian(s.q, "tool") @ s.v, r.frame_velocity(s.q, s.v, "tool")), 1e-11
+    ),
     "V = J v, in the frame's own axes": Law(
-        lambda r, s: (r.jacobian(s.q, "tool", axes="frame") @ s.v, r.frame_velocity(s.q, s.v, "tool", axes="frame")), 1e-11
+        lambda r, s: (
+            r.jacobian(s.q, "tool", axes="frame") @ s.v,
+            r.frame_velocity(s.q, s.v, "tool", axes="frame"),
+        ),
+        1e-11,
     ),
     "own axes are world axes turned": Law(
-        lambda r, s: (r.jacobian(s.q, "tool", axes="frame"), turned(r, s, r.jacobian(s.q, "tool"))), 1e-11
+        lambda r, s: (r.jacobian(s.q, "tool", axes="frame"), turned(r, s, r.jacobian(s.q, "tool"))),
+        1e-11,
     ),
     "linear velocity is the rate of place": Law(
-        lambda r, s: (rate(r, s, lambda q, v: r.frame_pose(q, "tool")[:3, 3]), r.frame_velocity(s.q, s.v, "tool")[3:]), 1e-7
+        lambda r, s: (
+            rate(r, s, lambda q, v: r.frame_pose(q, "tool")[:3, 3]),
+            r.frame_velocity(s.q, s.v, "tool")[3:],
+        ),
+        1e-7,
     ),
-    "angular velocity is the rate of rotation": Law(lambda r, s: (spin(r, s), r.frame_velocity(s.q, s.v, "tool")[:3]), 1e-7),
+    "angular velocity is the rate of rotation": Law(
+        lambda r, s: (spin(r, s), r.frame_velocity(s.q, s.v, "tool")[:3]), 1e-7
+    ),
     "a frame of the world stands still": Law(lambda r, s: (r.jacobian(s.q, "world"), 0.0), 0.0),
     "operational compliance = J M^-1 J*": Law(
         lambda r, s: (r.operational_compliance(s.q, ("tool", "elbow")), compliance(r, s)), 1e-8
@@ -180,7 +258,8 @@ LAWS: dict[str, Law] = {
     "J* f = ID without f - ID with f": Law(
         lambda r, s: (
             r.jacobian(s.q, "tool").T @ s.f,
-            r.inverse_dynamics(s.q, s.v, s.a) - r.inverse_dynamics(s.q, s.v, s.a, f_ext={"tool": s.f}),
+            r.inverse_dynamics(s.q, s.v, s.a)
+            - r.inverse_dynamics(s.q, s.v, s.a, f_ext={"tool": s.f}),
         )
     ),
     "FD with f = FD of tau + J* f": Law(
@@ -217,11 +296,22 @@ LAWS: dict[str, Law] = {
         1e-8,
     ),
     # a second opinion, written another way (tests/oracles/reference.py)
-    "the reference's ID": Law(lambda r, s: (r.inverse_dynamics(s.q, s.v, s.a), reference.inverse_dynamics(r, s.q, s.v, s.a))),
-    "the reference's FD": Law(
-        lambda r, s: (r.forward_dynamics(s.q, s.v, s.tau), reference.forward_dynamics(r, s.q, s.v, s.tau)), 1e-8
+    "the reference's ID": Law(
+        lambda r, s: (
+            r.inverse_dynamics(s.q, s.v, s.a),
+            reference.inverse_dynamics(r, s.q, s.v, s.a),
+        )
     ),
-    "the reference's pose": Law(lambda r, s: (r.frame_pose(s.q, "tool"), reference.frame_pose(r, s.q, "tool").matrix), 1e-12),
+    "the reference's FD": Law(
+        lambda r, s: (
+            r.forward_dynamics(s.q, s.v, s.tau),
+            reference.forward_dynamics(r, s.q, s.v, s.tau),
+        ),
+        1e-8,
+    ),
+    "the reference's pose": Law(
+        lambda r, s: (r.frame_pose(s.q, "tool"), reference.frame_pose(r, s.q, "tool").matrix), 1e-12
+    ),
 }
 
 
@@ -231,7 +321,14 @@ def _product(L, D) -> np.ndarray:
 
 def _rotation_sides(T) -> tuple:
     R = T[:3, :3]
-    return [*(R @ R.T).ravel(), np.linalg.det(R), *T[3]], [*np.eye(3).ravel(), 1.0, 0.0, 0.0, 0.0, 1.0]
+    return [*(R @ R.T).ravel(), np.linalg.det(R), *T[3]], [
+        *np.eye(3).ravel(),
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+    ]
 
 
 def of_single_bodies(robot: Any, s: Any) -> list[Callable[[], Any]]:

@@ -26,7 +26,9 @@ def test_newton_euler_in_two_recursions(arm, rng):
     (H,) = dense(arm, q, "H")
     f = arm.joint_forces(q, v, a)
     rotors = np.concatenate([joint.armature for joint in arm.joints])
-    assert np.allclose(H @ f.ravel() + rotors * a, arm.inverse_dynamics(q, v, a), rtol=1e-10, atol=1e-10)
+    assert np.allclose(
+        H @ f.ravel() + rotors * a, arm.inverse_dynamics(q, v, a), rtol=1e-10, atol=1e-10
+    )
 
 
 def test_composite_bodies(arm, rng):
@@ -38,7 +40,9 @@ def test_composite_bodies(arm, rng):
         r = M + E @ r @ E.T  # tip to base, one body further each time
     mass = np.triu(H @ phi @ r @ H.T)
     rotors = np.diag(np.concatenate([joint.armature for joint in arm.joints]))
-    assert np.allclose(mass + np.triu(mass, 1).T + rotors, arm.mass_matrix(q), rtol=1e-10, atol=1e-12)
+    assert np.allclose(
+        mass + np.triu(mass, 1).T + rotors, arm.mass_matrix(q), rtol=1e-10, atol=1e-12
+    )
 
 
 def test_torques_term_by_term(arm, rng):
@@ -52,9 +56,15 @@ def test_torques_term_by_term(arm, rng):
             terms.append(by_acceleration[joint.name, body.name] @ bias_a[body.name, ""][:, 0])
             terms.append(by_force[joint.name, body.name] @ bias_b[body.name, ""][:, 0])
         torque = arm.inverse_dynamics(q, v, a)[joint.v_slice]
-        np.testing.assert_allclose(np.sum(terms, axis=0), torque, atol=1e-9 * (1.0 + np.abs(torque).max()))
+        np.testing.assert_allclose(
+            np.sum(terms, axis=0), torque, atol=1e-9 * (1.0 + np.abs(torque).max())
+        )
     first, last = arm.joints[0].name, arm.bodies[-1].name
-    assert np.abs(by_force[arm.joints[-1].name, arm.bodies[0].name]).max() == 0.0 < np.abs(by_force[first, last]).max()
+    assert (
+        np.abs(by_force[arm.joints[-1].name, arm.bodies[0].name]).max()
+        == 0.0
+        < np.abs(by_force[first, last]).max()
+    )
 
 
 def test_closed_form_of_the_inverse(arm, rng):
@@ -95,7 +105,9 @@ def test_two_arms_joined_at_their_tips(rng):
     q1 = np.array([0.2, -0.8, 0.5, 0.3, 0.7, -0.2])
     hand = arm.frame_pose(q1, "tool")
     base = np.diag([-1.0, -1.0, 1.0, 1.0])
-    base[:3, 3] = hand[:3, 3] - base[:3, :3] @ hand[:3, 3]  # turned by half a turn about the vertical through the hand
+    base[:3, 3] = (
+        hand[:3, 3] - base[:3, :3] @ hand[:3, 3]
+    )  # turned by half a turn about the vertical through the hand
     pair = pp.connect({"one": arm, "two": (arm, base)}, [pp.Loop("ball", "one/tool", "two/tool")])
     q = np.concatenate([q1, q1])
     v = pair.project(q, rng.standard_normal(12))[1]
@@ -118,13 +130,21 @@ def test_mobile_base(rng):
     rate = (robot.integrate(q, v, h)[3:7] - robot.integrate(q, v, -h)[3:7]) / (2 * h)
     x, w = q[3:6], q[6]
     cross = np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]])
-    Lambda = 0.5 * np.vstack([w * np.eye(3) + cross, -x])  # for x, y, z, w and velocities in body axes
-    assert np.allclose(rate, Lambda @ v[:3], atol=1e-8) and np.allclose(4 * Lambda.T @ Lambda, np.eye(3))
+    Lambda = 0.5 * np.vstack(
+        [w * np.eye(3) + cross, -x]
+    )  # for x, y, z, w and velocities in body axes
+    assert np.allclose(rate, Lambda @ v[:3], atol=1e-8) and np.allclose(
+        4 * Lambda.T @ Lambda, np.eye(3)
+    )
     a = robot.forward_dynamics(q, v, np.zeros(robot.nv))
-    assert np.allclose(robot.inverse_dynamics(q, v, a), 0.0, atol=1e-8), "no force on the base, none on the joints"
+    assert np.allclose(robot.inverse_dynamics(q, v, a), 0.0, atol=1e-8), (
+        "no force on the base, none on the joints"
+    )
 
 
-@pytest.mark.parametrize("letter", ["E_phi", "phi", "M", "P", "D", "G", "tau_bar", "E_psi", "psi", "mass", "mass_half"])
+@pytest.mark.parametrize(
+    "letter", ["E_phi", "phi", "M", "P", "D", "G", "tau_bar", "E_psi", "psi", "mass", "mass_half"]
+)
 def test_rates_of_operators(arm, letter, rng):
     """S1 Table 1, (13)-(21), (29), (30): d/dt in the links' axes, beside differences along the motion."""
     q, v, h = arm.random(rng), rng.standard_normal(arm.nv), 1e-5
@@ -141,7 +161,9 @@ def test_diagonalised_equations(arm, normalised, rng):
     q, v, tau = arm.random(rng), *rng.standard_normal((2, arm.nv))
     nu = form.velocities(q, v)
     rate, mass = form.forward_dynamics(q, nu, tau), form.mass_matrix(q)
-    assert np.isclose(form.kinetic_energy(q, nu), arm.kinetic_energy(q, v)) and np.allclose(form.rates(q, nu), v)
+    assert np.isclose(form.kinetic_energy(q, nu), arm.kinetic_energy(q, v)) and np.allclose(
+        form.rates(q, nu), v
+    )
     assert np.allclose(mass @ rate + form.bias(q, nu), form.forces(q, tau), rtol=1e-8, atol=1e-8)
     a, h = arm.forward_dynamics(q, v, tau), 1e-6
     ahead, behind = (form.velocities(arm.integrate(q, v, step), v + step * a) for step in (h, -h))
@@ -165,13 +187,34 @@ def test_coriolis_forces_in_nu_do_no_work(rng):
 def rows() -> list[list[str]]:
     text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     lines = [line.replace("\\|", "&#124;") for line in text.splitlines() if line.startswith("| S")]
-    return [row for line in lines if len(row := [cell.strip() for cell in line.split("|")[1:-1]]) > 2]
+    return [
+        row for line in lines if len(row := [cell.strip() for cell in line.split("|")[1:-1]]) > 2
+    ]
 
 
 def test_every_algorithm_has_its_row():
     named = " ".join(cell for row in rows() for cell in row)
-    algorithms = ["FD1", "FD2", "FD3", "FD4", "RCCFD1", "RCCFD2", "RCCFD3", "CCFD", "Result 8.1", "KKT"]
-    for algorithm in (*algorithms, "Table 1", "Table 2", "Table 3", "Table 6.1", "(10.1)", "(b.14)"):
+    algorithms = [
+        "FD1",
+        "FD2",
+        "FD3",
+        "FD4",
+        "RCCFD1",
+        "RCCFD2",
+        "RCCFD3",
+        "CCFD",
+        "Result 8.1",
+        "KKT",
+    ]
+    for algorithm in (
+        *algorithms,
+        "Table 1",
+        "Table 2",
+        "Table 3",
+        "Table 6.1",
+        "(10.1)",
+        "(b.14)",
+    ):
         assert algorithm in named, algorithm
     for paper in ("S0", "S1", "S2", "S3", "S4"):
         assert sum(row[0].startswith(paper) for row in rows()) >= 5, paper

@@ -16,14 +16,24 @@ from psiphi.model.joint_types import JOINTS
 from psiphi.model.model import WORLD, Model, Pose
 from psiphi_bench.interpreted_robot import Interpreted
 from tests.theorems.laws import both, state
-from tests.zoo import KINDS, random_axis, random_body, random_joint, random_rotation, trees, with_frames
+from tests.zoo import (
+    KINDS,
+    random_axis,
+    random_body,
+    random_joint,
+    random_rotation,
+    trees,
+    with_frames,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIMPLE = ("revolute", "prismatic", "helical", "continuous")  # one coordinate, along one axis
 
 
 def close(left, right, tolerance: float = 1e-8) -> None:
-    np.testing.assert_allclose(left, right, rtol=0, atol=tolerance * (1.0 + np.abs(right).max(initial=0.0)))
+    np.testing.assert_allclose(
+        left, right, rtol=0, atol=tolerance * (1.0 + np.abs(right).max(initial=0.0))
+    )
 
 
 def recipe(rng: np.random.Generator, n: int, kinds=KINDS, root: str = "") -> Builder:
@@ -45,7 +55,10 @@ def by_name(here: Model, there: Model, x: np.ndarray, which: str = "v_slice") ->
 def same_dynamics(here: Model, there: Model, seed: int) -> None:
     """Equal answers to equal questions, coordinates matched by their joints' names."""
     a, b, s = Interpreted.of(here), Interpreted.of(there), state(here, seed)
-    q, v, x, tau = by_name(here, there, s.q, "q_slice"), *(by_name(here, there, y) for y in (s.v, s.a, s.tau))
+    q, v, x, tau = (
+        by_name(here, there, s.q, "q_slice"),
+        *(by_name(here, there, y) for y in (s.v, s.a, s.tau)),
+    )
     close(by_name(here, there, a.forward_dynamics(s.q, s.v, s.tau)), b.forward_dynamics(q, v, tau))
     close(by_name(here, there, a.inverse_dynamics(s.q, s.v, s.a)), b.inverse_dynamics(q, v, x))
     f_ext = {"tool": s.f}
@@ -81,10 +94,31 @@ def test_a_weld_in_the_way_does_not_matter(seed, n):
         moved[body.name] = shift = Pose(random_rotation(rng), rng.standard_normal(3))
         pose, R = moved[parent].inv @ joint.pose, shift.rotation
         welded.body(f"stub_{body.name}")
-        welded.body(body.name, body.mass, R.T @ (body.com - shift.translation), R.T @ body.inertia @ R)
-        kind = dict(axis=joint.axis, axis2=joint.axis2 if joint.kind == "universal" else None, pitch=joint.pitch)
-        welded.joint(joint.name, joint.kind, parent, f"stub_{body.name}", xyz=pose.translation, rotation=pose.rotation, **kind)
-        welded.joint(f"weld_{body.name}", "fixed", f"stub_{body.name}", body.name, xyz=shift.translation, rotation=R)
+        welded.body(
+            body.name, body.mass, R.T @ (body.com - shift.translation), R.T @ body.inertia @ R
+        )
+        kind = dict(
+            axis=joint.axis,
+            axis2=joint.axis2 if joint.kind == "universal" else None,
+            pitch=joint.pitch,
+        )
+        welded.joint(
+            joint.name,
+            joint.kind,
+            parent,
+            f"stub_{body.name}",
+            xyz=pose.translation,
+            rotation=pose.rotation,
+            **kind,
+        )
+        welded.joint(
+            f"weld_{body.name}",
+            "fixed",
+            f"stub_{body.name}",
+            body.name,
+            xyz=shift.translation,
+            rotation=R,
+        )
     for name in ("tool", "elbow"):
         body = plain.bodies[plain.frames[name].body].name
         pose = moved[body].inv @ plain.frames[name].pose
@@ -99,14 +133,19 @@ def test_the_world_s_axes_do_not_matter(model, seed):
     turn = Pose(random_rotation(rng), rng.standard_normal(3))
     roots = [replace(j, pose=turn @ j.pose) if j.parent == WORLD else j for j in model.joints]
     here = Interpreted.of(model)
-    there = Interpreted.of(replace(model, joints=tuple(roots), gravity_vector=turn.rotation @ model.gravity_vector))
+    there = Interpreted.of(
+        replace(model, joints=tuple(roots), gravity_vector=turn.rotation @ model.gravity_vector)
+    )
     s = state(model, seed)
     close(there.forward_dynamics(s.q, s.v, s.tau), here.forward_dynamics(s.q, s.v, s.tau))
     close(there.inverse_dynamics(s.q, s.v, s.a), here.inverse_dynamics(s.q, s.v, s.a))
     close(there.center_of_mass(s.q), turn.rotation @ here.center_of_mass(s.q) + turn.translation)
     close(there.frame_pose(s.q, "tool"), turn.matrix @ here.frame_pose(s.q, "tool"))
     close(there.jacobian(s.q, "tool"), both(turn.rotation) @ here.jacobian(s.q, "tool"))
-    close(there.potential_energy(s.q), here.potential_energy(s.q) - here.mass * there.gravity_vector @ turn.translation)
+    close(
+        there.potential_energy(s.q),
+        here.potential_energy(s.q) - here.mass * there.gravity_vector @ turn.translation,
+    )
 
 
 @given(SEEDS, st.integers(1, 6))
@@ -129,7 +168,9 @@ def test_any_end_of_a_floating_chain_may_be_its_base(seed, n):
     b, names = Builder("chain"), [f"b{k}" for k in range(n)]
     for k, name in enumerate(names):
         random_body(b, rng, name)
-        random_joint(b, rng, str(rng.choice(SIMPLE)) if k else "free", names[k - 1] if k else "world", name)
+        random_joint(
+            b, rng, str(rng.choice(SIMPLE)) if k else "free", names[k - 1] if k else "world", name
+        )
     here = Interpreted.of(b.build())
     there = Interpreted.of(rerooted(here))
     s = state(here, seed)
@@ -165,7 +206,12 @@ def quaternion(R: np.ndarray) -> np.ndarray:
     """x, y, z, w of a rotation: the eigenvector of Bar-Itzhack's matrix to its largest eigenvalue."""
     (a, b, c), (d, e, f), (g, h, i) = R
     K = np.array(
-        [[a - e - i, b + d, c + g, h - f], [0, e - a - i, f + h, c - g], [0, 0, i - a - e, d - b], [0, 0, 0, a + e + i]]
+        [
+            [a - e - i, b + d, c + g, h - f],
+            [0, e - a - i, f + h, c - g],
+            [0, 0, i - a - e, d - b],
+            [0, 0, 0, a + e + i],
+        ]
     )
     return np.linalg.eigh(K.T)[1][:, -1]
 
@@ -191,12 +237,19 @@ STEPS = {  # each kind as simple joints, and its configuration for theirs
     "cylindrical": (lambda j: [("revolute", j.axis), ("prismatic", j.axis)], lambda q: q),
     "universal": (lambda j: [("revolute", j.axis), ("revolute", j.axis2)], lambda q: q),
     "planar": (
-        lambda j: [("prismatic", j.axis2), ("prismatic", np.cross(j.axis, j.axis2)), ("revolute", j.axis)],
+        lambda j: [
+            ("prismatic", j.axis2),
+            ("prismatic", np.cross(j.axis, j.axis2)),
+            ("revolute", j.axis),
+        ],
         lambda q: q,
     ),
     "spherical": (lambda j: [("revolute", axis) for axis in np.eye(3)[::-1]], lambda q: euler(q)),
     "free": (
-        lambda j: [("prismatic", axis) for axis in np.eye(3)] + [("revolute", axis) for axis in np.eye(3)[::-1]],
+        lambda j: (
+            [("prismatic", axis) for axis in np.eye(3)]
+            + [("revolute", axis) for axis in np.eye(3)[::-1]]
+        ),
         lambda q: np.concatenate([q[:3], euler(q[3:])]),
     ),
 }
@@ -230,7 +283,9 @@ def test_a_joint_is_a_chain_of_simple_ones(kind, seed):
     angles = configuration(q)
 
     def T(angles: np.ndarray) -> np.ndarray:
-        H = one.jacobian(angles if one.nq == chain.nq else q, "tool", axes="frame")  # with a quaternion, H is constant
+        H = one.jacobian(
+            angles if one.nq == chain.nq else q, "tool", axes="frame"
+        )  # with a quaternion, H is constant
         return np.linalg.pinv(H) @ chain.jacobian(angles, "tool", axes="frame")
 
     v, dT = T(angles) @ rates, (T(angles + h * rates) - T(angles - h * rates)) / (2 * h)
@@ -262,7 +317,13 @@ def test_a_screw_turns_and_slides_by_its_pitch(seed):
 def with_bodies(model: Model, **factors: float) -> Model:
     """Every body's mass, centre of mass and inertia times a factor."""
     changed = [
-        replace(b, **{name: frozen(getattr(b, name) * x) if name != "mass" else b.mass * x for name, x in factors.items()})
+        replace(
+            b,
+            **{
+                name: frozen(getattr(b, name) * x) if name != "mass" else b.mass * x
+                for name, x in factors.items()
+            },
+        )
         for b in model.bodies
     ]
     return replace(model, bodies=tuple(changed))
@@ -280,10 +341,14 @@ def test_heavier_bodies_need_more_torque(model, seed, factor):
     close(b.center_of_mass(s.q), a.center_of_mass(s.q))
 
 
-@given(trees(kinds=["revolute", "universal", "spherical"], armature=False), SEEDS, st.floats(0.1, 10.0))
+@given(
+    trees(kinds=["revolute", "universal", "spherical"], armature=False), SEEDS, st.floats(0.1, 10.0)
+)
 def test_larger_robots_turn_like_small_ones_in_stronger_gravity(model, seed, factor):
     """All lengths and g times s, joints that only turn: torques times s^2, accelerations the same. (Units.)"""
-    joints = tuple(replace(j, pose=Pose(j.pose.rotation, factor * j.pose.translation)) for j in model.joints)
+    joints = tuple(
+        replace(j, pose=Pose(j.pose.rotation, factor * j.pose.translation)) for j in model.joints
+    )
     scaled = with_bodies(model, com=factor, inertia=factor**2)
     a = Interpreted.of(model)
     b = Interpreted.of(replace(scaled, joints=joints, gravity_vector=factor * model.gravity_vector))
@@ -296,7 +361,10 @@ def test_larger_robots_turn_like_small_ones_in_stronger_gravity(model, seed, fac
 def test_gravity_is_linear(model, seed):
     """Off: no gravity torques, the rest of the bias stays. Twice: twice."""
     s = state(model, seed)
-    on, off, twice = (Interpreted.of(replace(model, gravity_vector=x * model.gravity_vector)) for x in (1.0, 0.0, 2.0))
+    on, off, twice = (
+        Interpreted.of(replace(model, gravity_vector=x * model.gravity_vector))
+        for x in (1.0, 0.0, 2.0)
+    )
     np.testing.assert_array_equal(off.gravity(s.q), 0.0)
     close(off.bias(s.q, s.v), on.bias(s.q, s.v) - on.gravity(s.q))
     close(twice.gravity(s.q), 2.0 * on.gravity(s.q))
@@ -309,10 +377,16 @@ def test_rotors_add_to_the_diagonal(model, seed):
     rng = np.random.default_rng(seed)
     rotors = rng.uniform(0.0, 2.0, model.nv)
     joints = tuple(replace(j, armature=frozen(rotors[j.v_slice])) for j in model.joints)
-    a, b, s = Interpreted.of(model), Interpreted.of(replace(model, joints=joints)), state(model, seed)
+    a, b, s = (
+        Interpreted.of(model),
+        Interpreted.of(replace(model, joints=joints)),
+        state(model, seed),
+    )
     close(b.mass_matrix(s.q), a.mass_matrix(s.q) + np.diag(rotors), 1e-11)
     close(b.bias(s.q, s.v), a.bias(s.q, s.v), 1e-11)
-    close(b.inverse_dynamics(s.q, s.v, s.a), a.inverse_dynamics(s.q, s.v, s.a) + rotors * s.a, 1e-11)
+    close(
+        b.inverse_dynamics(s.q, s.v, s.a), a.inverse_dynamics(s.q, s.v, s.a) + rotors * s.a, 1e-11
+    )
     close(b.kinetic_energy(s.q, s.v), a.kinetic_energy(s.q, s.v) + rotors @ s.v**2 / 2, 1e-11)
 
 
@@ -333,7 +407,11 @@ def test_a_locked_joint_is_a_weld(seed, n):
     kept = np.ones(free.nv, dtype=bool)
     kept[joint.v_slice] = False
     s.v[~kept] = s.a[~kept] = 0.0
-    q, v, a = by_name(free, locked, s.q, "q_slice"), by_name(free, locked, s.v), by_name(free, locked, s.a)
+    q, v, a = (
+        by_name(free, locked, s.q, "q_slice"),
+        by_name(free, locked, s.v),
+        by_name(free, locked, s.a),
+    )
     order = by_name(free, locked, np.arange(free.nv))
     close(locked.mass_matrix(q), free.mass_matrix(s.q)[np.ix_(order, order)])
     close(locked.inverse_dynamics(q, v, a), free.inverse_dynamics(s.q, s.v, s.a)[order])
@@ -359,7 +437,11 @@ def test_momentum_changes_by_gravity_alone(seed, n):
     a = model.forward_dynamics(s.q, s.v, s.tau)
     later, sooner = (momentum(model, model.integrate(s.q, s.v, t), s.v + t * a) for t in (h, -h))
     weight = model.mass * model.gravity_vector
-    close((later - sooner) / (2 * h), np.concatenate([np.cross(model.center_of_mass(s.q), weight), weight]), 1e-5)
+    close(
+        (later - sooner) / (2 * h),
+        np.concatenate([np.cross(model.center_of_mass(s.q), weight), weight]),
+        1e-5,
+    )
 
 
 @given(SEEDS, st.integers(1, 6))
@@ -377,9 +459,10 @@ def rk4(model, q, v, h):
         """The rate of u = difference(q, .) along v, by the chart's own differences, and the acceleration."""
         here = model.integrate(q, u)
         eps = 1e-5
-        du = (model.difference(q, model.integrate(here, v, eps)) - model.difference(q, model.integrate(here, v, -eps))) / (
-            2 * eps
-        )
+        du = (
+            model.difference(q, model.integrate(here, v, eps))
+            - model.difference(q, model.integrate(here, v, -eps))
+        ) / (2 * eps)
         return SimpleNamespace(u=du, v=model.forward_dynamics(here, v, 0.0 * v))
 
     zero = 0.0 * v

@@ -48,19 +48,25 @@ def swept(robot: Any, expression: Any, given: Mapping[str, np.ndarray]) -> np.nd
     """What sweeps on numbers make of an expression."""
     equation = Equation({"y": expression}, robot._model)
     over = framed(equation)
-    return interpret(program(equation, over), over, *(given[arg.name] for arg in equation.arguments()[0]))[0]
+    return interpret(
+        program(equation, over), over, *(given[arg.name] for arg in equation.arguments()[0])
+    )[0]
 
 
 DIFFERENTIATED = {  # of every kind of letter: what is turned, what velocities make, the second derivative of H, an inverse
     "M v": lambda s: s.mass @ s.vector("v"),
     "J v": lambda s: s.J("tool", "elbow") @ s.vector("v"),
     "C v": lambda s: s.coriolis @ s.vector("v"),
-    "inverse dynamics": lambda s: s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ s.vector("v") + s.a) + s.b),
+    "inverse dynamics": lambda s: (
+        s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ s.vector("v") + s.a) + s.b)
+    ),
     "M^-1 v": lambda s: s.mass.inv @ s.vector("v"),
 }
 
 
-def derivative_is_a_slope(robot: Any, s: Any, word: str, within: float, *, dense: bool = True) -> None:
+def derivative_is_a_slope(
+    robot: Any, s: Any, word: str, within: float, *, dense: bool = True
+) -> None:
     """pp.derivative(e, "q"), by sweeps, by those of its transpose and as a matrix, is the slope of e itself along every free
     velocity; the other road to e is its matrix, or where there is none its own sweeps."""
     e = DIFFERENTIATED[word](Operators(robot._model))

@@ -28,7 +28,9 @@ class Formula:
 
     def __add__(self, other: Formula) -> Formula:
         size = max(len(self.coefficients), len(other.coefficients))
-        each = [x.coefficients + (Fraction(0),) * (size - len(x.coefficients)) for x in (self, other)]
+        each = [
+            x.coefficients + (Fraction(0),) * (size - len(x.coefficients)) for x in (self, other)
+        ]
         return Formula(*(a + b for a, b in zip(*each, strict=True)))
 
     def __bool__(self) -> bool:
@@ -64,5 +66,8 @@ def fitted(counts: Mapping[int, int], what: str = "the count") -> Formula:
     line = Formula(first - slope * n0, slope)
     off = {n: count for n, count in counts.items() if line(n) != count}
     if off or slope.denominator != 1:
-        raise StateError(f"{what} is not linear in N: {line} fails at {off}", "look at what shorter arms fold away")
+        raise StateError(
+            f"{what} is not linear in N: {line} fails at {off}",
+            "look at what shorter arms fold away",
+        )
     return line

@@ -11,7 +11,7 @@ from psiphi.algebra.expressions.letters import COUPLE, GRAVITY
 from psiphi.compiler.lower.horner_graph import Apply, Causal, Leaf, Node
 from psiphi.compiler.lower.vector_sweeps import Lowered
 from psiphi.compiler.passes import choose, frame, program
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.compiler.tape.tape import Count
 from psiphi.model.spatial.screw_paths import motion
 from psiphi.robot.catalogue.quasi_velocities import DIAGONAL, NAMES
@@ -20,7 +20,10 @@ from psiphi_bench.counts.count_formulas import Formula, added, fitted
 from psiphi_bench.counts.counted_arms import arm
 from psiphi_bench.counts.counts_by_recursion import REST, Recursion, by_recursion
 
-LENGTHS = {1: range(3, 9), 2: range(4, 9)}  # N > 2; in case 2 N > 3: P fills up only three links from the tip
+LENGTHS = {
+    1: range(3, 9),
+    2: range(4, 9),
+}  # N > 2; in case 2 N > 3: P fills up only three links from the tip
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ ROWS = {
 def _labels(nodes: list[Node]) -> list[Recursion]:
     """What each recursion makes at a body; nodes of the graph are found by what they are."""
 
-    def of(fits: Callable[[Node], bool]) -> Callable[[Site], Any]:
+    def of(fits: Callable[[Node], bool]) -> Callable[[BodyView], Any]:
         names = [f"n{n.number}" for n in nodes if fits(n)]
         return lambda site: [site.kept[name] for name in names]
 
@@ -83,12 +86,16 @@ def _split(n: int, case: int, normalised: bool) -> dict[str, Count]:
 def table_2(normalised: bool = True, case: int = 1) -> list[Line]:
     """(q, nu, tau) -> (v, nu') by recursion: ours beside the paper's."""
     splits = {n: _split(n, case, normalised) for n in LENGTHS[case]}
-    paper = {**published_counts.COMMON, **(published_counts.NORMALISED if normalised else published_counts.UNNORMALISED)}
+    paper = {
+        **published_counts.COMMON,
+        **(published_counts.NORMALISED if normalised else published_counts.UNNORMALISED),
+    }
     lines = []
     for name, (theirs, meaning) in ROWS.items():
         own = REST if name == "rest" else name
         ours = tuple(
-            fitted({n: column(split.get(own, Count())) for n, split in splits.items()}, name) for column in (_products, _sums)
+            fitted({n: column(split.get(own, Count())) for n, split in splits.items()}, name)
+            for column in (_products, _sums)
         )
         each = [added(paper[x][2 * k + case - 1] for x in theirs) for k in (0, 1)]
         lines.append(Line(name, meaning, (ours[0], ours[1]), (each[0], each[1])))
@@ -105,7 +112,10 @@ def _sums(count: Count) -> int:
 
 def total(lines: list[Line]) -> Line:
     """The sum of all rows."""
-    ours, theirs = ([added(getattr(row, side)[k] for row in lines) for k in (0, 1)] for side in ("ours", "theirs"))
+    ours, theirs = (
+        [added(getattr(row, side)[k] for row in lines) for k in (0, 1)]
+        for side in ("ours", "theirs")
+    )
     return Line("total", "", (ours[0], ours[1]), (theirs[0], theirs[1]))
 
 
@@ -116,10 +126,15 @@ def flops(function: str, case: int = 1, lengths: range | None = None, seed: int 
     >>> str(flops("forward_dynamics"))
     '379N - 587'
     """
-    return fitted({n: arm(n, case, seed).flops(function) for n in lengths or LENGTHS[case]}, function)
+    return fitted(
+        {n: arm(n, case, seed).flops(function) for n in lengths or LENGTHS[case]}, function
+    )
 
 
 def table_3() -> list[tuple[published_counts.Published, Formula, bool]]:
     """Every published forward dynamics, psiphi's beside it, and whether psiphi's takes fewer operations at N = 6 and 12."""
     ours = flops("forward_dynamics")
-    return [(row, ours, all(ours(n) < row.count(n) for n in (6, 12))) for row in published_counts.FORWARD]
+    return [
+        (row, ours, all(ours(n) < row.count(n) for n in (6, 12)))
+        for row in published_counts.FORWARD
+    ]

@@ -21,8 +21,13 @@ def report(table: int | None = None, case: int | None = None) -> str:
     if case not in (None, *CASES):
         raise StateError(f"case is {case!r}, expected 1 or 2", "leave it out for both")
     if table == 3 and case is not None:
-        raise StateError(f"case is {case!r}, and Table 3 is of the general arm alone", "leave --case out, or ask for table 2")
-    return "\n\n".join("\n".join([title, "", *columns(grid)]) for title, grid in _grids(table, case))
+        raise StateError(
+            f"case is {case!r}, and Table 3 is of the general arm alone",
+            "leave --case out, or ask for table 2",
+        )
+    return "\n\n".join(
+        "\n".join([title, "", *columns(grid)]) for title, grid in _grids(table, case)
+    )
 
 
 def markdown() -> str:
@@ -50,7 +55,9 @@ def _grid_2(normalised: bool, case: int) -> TextGrid:
     grid = [["recursion", "psiphi mul/div", "psiphi add", "S1 mul/div", "S1 add", "makes"]]
     whole = count_tables.total(lines)
     for row in (*lines, whole):
-        name = "+".join(count_tables.ROWS[row.name][0]) if row.name in count_tables.ROWS else row.name
+        name = (
+            "+".join(count_tables.ROWS[row.name][0]) if row.name in count_tables.ROWS else row.name
+        )
         grid.append([name, *map(str, (*row.ours, *row.theirs)), row.meaning])
     ours, theirs = whole.ours[0] + whole.ours[1], whole.theirs[0] + whole.theirs[1]
     at = ", ".join(f"N = {n}: {_at(ours, theirs, n)}" for n in (6, 12))
@@ -66,10 +73,22 @@ def _grid_3() -> TextGrid:
     for row, ours, fewer in count_tables.table_3():
         assert fewer, f"psiphi's forward dynamics takes more operations than {row.method}"
         name = f"{row.method} ({row.note})" if row.note else row.method
-        grid.append([name, str(row.count), *_values(row.count), str(ours), *_values(ours), row.source])
+        grid.append(
+            [name, str(row.count), *_values(row.count), str(ours), *_values(ours), row.source]
+        )
     for normalised, verb in ((True, "diagonalised"), (False, "unnormalised")):
         own = count_tables.flops(f"{verb}_motion")
-        grid.append([f"psiphi, {NAMES[normalised]}: v and the rate", str(own), *_values(own), "", "", "", "counted here"])
+        grid.append(
+            [
+                f"psiphi, {NAMES[normalised]}: v and the rate",
+                str(own),
+                *_values(own),
+                "",
+                "",
+                "",
+                "counted here",
+            ]
+        )
     return grid
 
 
@@ -77,7 +96,9 @@ def _grid_inverse() -> TextGrid:
     ours = count_tables.flops("inverse_dynamics")
     grid = [["method", "operations", "N = 6", "N = 12", "psiphi", "N = 6", "N = 12", "source"]]
     for row in published_counts.INVERSE:
-        grid.append([row.method, str(row.count), *_values(row.count), str(ours), *_values(ours), row.source])
+        grid.append(
+            [row.method, str(row.count), *_values(row.count), str(ours), *_values(ours), row.source]
+        )
     return grid
 
 

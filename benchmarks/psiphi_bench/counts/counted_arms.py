@@ -24,7 +24,9 @@ def arm(n: int, case: int = 1, seed: int = 0) -> Robot:
     4
     """
     if case not in CASES:
-        raise StateError(f"case is {case!r}, expected 1 or 2", "1: the general arm, 2: perpendicular axes")
+        raise StateError(
+            f"case is {case!r}, expected 1 or 2", "1: the general arm, 2: perpendicular axes"
+        )
     model = chain(n, seed=seed)
     return Robot.of(model if case == 1 else _perpendicular(model))
 
@@ -35,6 +37,8 @@ def _perpendicular(model):
     for k, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
         builder.body(body.name, body.mass, body.com, body.inertia)
         place = (float(joint.pose.translation[0]), 0.0, 0.0)
-        builder.joint(joint.name, "revolute", parent, body.name, place, rpy=((-1) ** k * pi / 2, 0.0, 0.0))
+        builder.joint(
+            joint.name, "revolute", parent, body.name, place, rpy=((-1) ** k * pi / 2, 0.0, 0.0)
+        )
         parent = body.name
     return builder.build()

@@ -13,12 +13,12 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from psiphi.compiler.axes.link_axes import Tree
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, BodyView, Program, Sweep
 from psiphi.compiler.sweeps.tree_loop import drive
 from psiphi.compiler.tape.ops import BINARY, COLUMN, UNARY
 from psiphi.compiler.tape.tape import Count, Scalar, Tape
 
-Recursion = tuple[str, Callable[[Site], Any]]  # its name, and its values at one body
+Recursion = tuple[str, Callable[[BodyView], Any]]  # its name, and its values at one body
 REST = "rest"
 
 
@@ -26,11 +26,14 @@ def by_recursion(program: Program, tree: Tree, recursions: Sequence[Recursion]) 
     """The cost of each recursion, and of the "rest"; where two name the same value, the first one has it."""
     tape, values = Tape(), {name: [] for name, _ in recursions}
 
-    def remember(site: Site) -> None:
+    def remember(site: BodyView) -> None:
         for name, read in recursions:
             values[name] += [x.index for x in _scalars(read(site))]
 
-    inputs = {arg.name: [tape.leaf(str(i), j) for j in range(arg.size)] for i, arg in enumerate(program.inputs)}
+    inputs = {
+        arg.name: [tape.leaf(str(i), j) for j in range(arg.size)]
+        for i, arg in enumerate(program.inputs)
+    }
     watched = replace(program, sweeps=(*program.sweeps, Sweep(BASE_TO_TIP, remember)))
     results = [tape.operand(x) for x in drive(watched, tree, inputs).values()]
     needed = set(tape.live(results))

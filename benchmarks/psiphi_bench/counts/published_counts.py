@@ -72,10 +72,28 @@ def _cubic(squares: Fraction, links: Fraction, constant: int) -> Formula:
 F = Fraction
 FORWARD = (
     Published("articulated body", line(579, -526), "Featherstone 1987, in S1 Table 3"),
-    Published("Walker and Orin 1", _cubic(F(261, 2), F(1183, 6), -33), "Walker and Orin 1982, in S1 Table 3"),
-    Published("Walker and Orin 2", _cubic(F(133, 2), F(1567, 6), -33), "Walker and Orin 1982, in S1 Table 3"),
-    Published("Walker and Orin 3", _cubic(F(43, 2), F(2149, 6), -113), "Walker and Orin 1982, in S1 Table 3", "N^3/6 printed"),
-    Published("Walker and Orin 4", Formula(-31, 207, F(265, 2)), "Walker and Orin 1982, in S1 Table 3", "5967, 21537 printed"),
+    Published(
+        "Walker and Orin 1",
+        _cubic(F(261, 2), F(1183, 6), -33),
+        "Walker and Orin 1982, in S1 Table 3",
+    ),
+    Published(
+        "Walker and Orin 2",
+        _cubic(F(133, 2), F(1567, 6), -33),
+        "Walker and Orin 1982, in S1 Table 3",
+    ),
+    Published(
+        "Walker and Orin 3",
+        _cubic(F(43, 2), F(2149, 6), -113),
+        "Walker and Orin 1982, in S1 Table 3",
+        "N^3/6 printed",
+    ),
+    Published(
+        "Walker and Orin 4",
+        Formula(-31, 207, F(265, 2)),
+        "Walker and Orin 1982, in S1 Table 3",
+        "5967, 21537 printed",
+    ),
     Published("Brandl, Johanni, Otter", line(470, -420), "Brandl et al. 1986, in S1 Table 3"),
     Published(
         "McMillan and Orin",
@@ -83,7 +101,9 @@ FORWARD = (
         "McMillan and Orin 1995, abstract: about 15 % below Brandl et al.",
         "0.85 (470N - 420), about",
     ),
-    Published("numerical solution", _cubic(F(41, 2), F(2047, 6), -395), "Kozłowski 1992, in S1 Table 3"),
+    Published(
+        "numerical solution", _cubic(F(41, 2), F(2047, 6), -395), "Kozłowski 1992, in S1 Table 3"
+    ),
     Published("Kalman filter and smoother", line(477, -503), "Kozłowski 1993, in S1 Table 3"),
     Published("diagonalised, normalised", TOTALS[True, 1], "S1 Table 3"),
     Published("diagonalised, unnormalised", TOTALS[False, 1], "S1 Table 3"),
@@ -100,6 +120,8 @@ PRINTED = {  # totals at N = 6 and 12 as Table 3 prints them; Walker and Orin 4'
     "diagonalised, unnormalised": (4951, 10507),
 }
 INVERSE = (
-    Published("Kalman form, general arm", line(251, -296), "S1 section 6: 142N - 161 and 109N - 135"),
+    Published(
+        "Kalman form, general arm", line(251, -296), "S1 section 6: 142N - 161 and 109N - 135"
+    ),
     Published("Balafoutis, Patel, Misra", line(174, -134), "Balafoutis, Patel, Misra 1988"),
 )

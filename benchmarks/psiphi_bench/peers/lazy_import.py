@@ -12,7 +12,9 @@ class MissingPeer(Error):
     """A package to compare with is not installed."""
 
     def __init__(self, name: str):
-        super().__init__(f"the benchmark needs {name}, which is not installed", "pip install 'psiphi[bench]'")
+        super().__init__(
+            f"the benchmark needs {name}, which is not installed", "pip install 'psiphi[bench]'"
+        )
 
 
 class Lazy:

@@ -45,7 +45,9 @@ class Mj(Peer):
         out = np.zeros(self.peer.nv)
         for name, wrench in zip(names, wrenches, strict=True):
             site, force, torque = self.data.site(name), np.array(wrench[3:]), np.array(wrench[:3])
-            mujoco.mj_applyFT(self.peer, self.data, force, torque, site.xpos, self.peer.site(name).bodyid[0], out)
+            mujoco.mj_applyFT(
+                self.peer, self.data, force, torque, site.xpos, self.peer.site(name).bodyid[0], out
+            )
         return out
 
     def _mass(self, q):
@@ -68,7 +70,9 @@ class Mj(Peer):
     def _velocity(self, q, v, frame, axes):
         self._at(q, v)
         V, kind = np.zeros(6), mujoco.mjtObj.mjOBJ_SITE
-        mujoco.mj_objectVelocity(self.peer, self.data, kind, self.peer.site(frame).id, V, axes == "frame")
+        mujoco.mj_objectVelocity(
+            self.peer, self.data, kind, self.peer.site(frame).id, V, axes == "frame"
+        )
         return V
 
     def _jacobian(self, q, frame):
@@ -99,7 +103,9 @@ def mujoco_model(model: Model) -> Any:
     for k, joint in enumerate(model.joints):
         bodies[k] = _mujoco_body(bodies[joint.parent], model, k)
     for frame in model.frames.values():
-        place = dict(pos=frame.pose.translation, quat=scalar_first(quaternions(frame.pose.rotation)))
+        place = dict(
+            pos=frame.pose.translation, quat=scalar_first(quaternions(frame.pose.rotation))
+        )
         bodies[frame.body].add_site(name=frame.name, **place)
     try:
         out = spec.compile()
@@ -126,7 +132,10 @@ def _mujoco_body(parent, model: Model, k: int):
     )
     pieces = PIECES[joint.kind](joint)
     if joint.kind == "free" and joint.parent != WORLD:  # which MuJoCo has on the world alone
-        pieces = [*(OneAxis("slide", axis, i, i) for i, axis in enumerate(np.eye(3))), *PIECES["spherical"](joint)]
+        pieces = [
+            *(OneAxis("slide", axis, i, i) for i, axis in enumerate(np.eye(3))),
+            *PIECES["spherical"](joint),
+        ]
     for i, (kind, axis, *_) in enumerate(pieces):
         name = joint.name if i == 0 else f"{joint.name}:{i}"
         place = {} if axis is None else {"axis": axis}
@@ -136,8 +145,13 @@ def _mujoco_body(parent, model: Model, k: int):
 
 def _mujoco_rotors(model: Model) -> np.ndarray:
     """The diagonal of T diag(armature) T*, which must not depend on q."""
-    layout, diagonal = interop.mujoco(model), np.diag(np.concatenate([joint.armature for joint in model.joints]))
+    layout, diagonal = (
+        interop.mujoco(model),
+        np.diag(np.concatenate([joint.armature for joint in model.joints])),
+    )
     turned = layout.to_mass_matrix(diagonal, model.random(seed=0))
     if np.abs(turned - np.diag(np.diag(turned))).max() > 1e-12:
-        raise Unsupported("MuJoCo's rotors of a free or planar joint must be equal along all its slides")
+        raise Unsupported(
+            "MuJoCo's rotors of a free or planar joint must be equal along all its slides"
+        )
     return np.diag(turned)

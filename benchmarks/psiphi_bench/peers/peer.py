@@ -43,8 +43,16 @@ class Peer:
 
     def _driven(self, way: Callable, q, v, x, f_ext, axes: str) -> tuple[np.ndarray, ...]:
         """The peer's q, v, and what it answers."""
-        Q, V, (names, wrenches) = self.layout.to_q(q), self.layout.to_v(v, q), self._in_world(q, f_ext, axes)
-        return Q, V, _each(lambda *args: way(*args, names), "(q),(v),(v),(k,s)->(v)")(Q, V, x, wrenches)
+        Q, V, (names, wrenches) = (
+            self.layout.to_q(q),
+            self.layout.to_v(v, q),
+            self._in_world(q, f_ext, axes),
+        )
+        return (
+            Q,
+            V,
+            _each(lambda *args: way(*args, names), "(q),(v),(v),(k,s)->(v)")(Q, V, x, wrenches),
+        )
 
     def mass_matrix(self, q) -> np.ndarray:
         Q = self.layout.to_q(q)
@@ -65,7 +73,9 @@ class Peer:
     def frame_pose(self, q, frame: str) -> np.ndarray:
         R, p = _each(lambda q: self._pose(q, frame), "(q)->(r,r),(r)")(self.layout.to_q(q))
         top = np.concatenate([R, p[..., None]], axis=-1)
-        return np.concatenate([top, np.broadcast_to([0.0, 0.0, 0.0, 1.0], (*p.shape[:-1], 1, 4))], axis=-2)
+        return np.concatenate(
+            [top, np.broadcast_to([0.0, 0.0, 0.0, 1.0], (*p.shape[:-1], 1, 4))], axis=-2
+        )
 
     def frame_velocity(self, q, v, frame: str, axes: str = "world") -> np.ndarray:
         call = _each(lambda q, v: self._velocity(q, v, frame, axes), "(q),(v)->(s)")
@@ -75,7 +85,11 @@ class Peer:
         Q, call = self.layout.to_q(q), _each(lambda q: self._jacobian(q, frame), "(q)->(s,v)")
         J = self.layout.from_jacobian(call(Q), Q)
         R = np.swapaxes(self.frame_pose(q, frame)[..., :3, :3], -1, -2)
-        return J if axes == "world" else np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)
+        return (
+            J
+            if axes == "world"
+            else np.concatenate([R @ J[..., :3, :], R @ J[..., 3:, :]], axis=-2)
+        )
 
     def energy(self, q, v) -> np.ndarray:
         return _each(self._energy, "(q),(v)->()")(self.layout.to_q(q), self.layout.to_v(v, q))

@@ -25,7 +25,9 @@ class Pin(Peer):
         super().__init__(model, interop.pinocchio(model, self.peer))
 
     @classmethod
-    def from_urdf(cls, path: str | os.PathLike[str], base: str = "fixed", model: Model | None = None) -> Pin:
+    def from_urdf(
+        cls, path: str | os.PathLike[str], base: str = "fixed", model: Model | None = None
+    ) -> Pin:
         """Pinocchio's reading of a URDF file, seen through psiphi's `model` of it (read here if not given)."""
         root = (pin.JointModelFreeFlyer(),) if base == "free" else ()
         return cls(model or load_urdf(path, base=base), pin.buildModelFromUrdf(str(path), *root))
@@ -54,7 +56,9 @@ class Pin(Peer):
             k = self.frame_id(name)
             at = pin.SE3(np.eye(3), self.data.oMf[k].translation)
             joint = self.peer.frames[k].parentJoint
-            out[joint] = out[joint] + self.data.oMi[joint].actInv(at.act(pin.Force(wrench[3:], wrench[:3])))
+            out[joint] = out[joint] + self.data.oMi[joint].actInv(
+                at.act(pin.Force(wrench[3:], wrench[:3]))
+            )
         return out
 
     def _mass(self, q):
@@ -79,7 +83,9 @@ class Pin(Peer):
         return np.concatenate([V.angular, V.linear])
 
     def _jacobian(self, q, frame):
-        J = pin.computeFrameJacobian(self.peer, self.data, q, self.frame_id(frame), pin.LOCAL_WORLD_ALIGNED)
+        J = pin.computeFrameJacobian(
+            self.peer, self.data, q, self.frame_id(frame), pin.LOCAL_WORLD_ALIGNED
+        )
         return J.reshape(6, self.peer.nv)  # one column comes back as a vector
 
     def _energy(self, q, v):
@@ -94,7 +100,9 @@ def inner_turn(joint: Joint) -> Pose:
     """Where Pinocchio (in Python) knows a joint only about z: its axes x, y, z, seen from the link frame; x is `axis2`."""
     if joint.kind not in ("planar", "continuous"):
         return IDENTITY
-    return Pose(np.column_stack([joint.axis2, np.cross(joint.axis, joint.axis2), joint.axis]), np.zeros(3))
+    return Pose(
+        np.column_stack([joint.axis2, np.cross(joint.axis, joint.axis2), joint.axis]), np.zeros(3)
+    )
 
 
 def _composite(*joints) -> Any:
@@ -109,7 +117,9 @@ PINOCCHIO_JOINTS = {
     "continuous": lambda j: pin.JointModelRUBZ(),
     "prismatic": lambda j: pin.JointModelPrismaticUnaligned(j.axis),
     "helical": lambda j: pin.JointModelHelicalUnaligned(j.axis, j.pitch),
-    "cylindrical": lambda j: _composite(pin.JointModelRevoluteUnaligned(j.axis), pin.JointModelPrismaticUnaligned(j.axis)),
+    "cylindrical": lambda j: _composite(
+        pin.JointModelRevoluteUnaligned(j.axis), pin.JointModelPrismaticUnaligned(j.axis)
+    ),
     "universal": lambda j: pin.JointModelUniversal(j.axis, j.axis2),
     "spherical": lambda j: pin.JointModelSpherical(),
     "planar": lambda j: pin.JointModelPlanar(),
@@ -136,12 +146,16 @@ def pinocchio_model(model: Model) -> Any:
     for k, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
         turns[k] = inner_turn(joint)
         placement = turns[joint.parent].inv @ joint.pose @ turns[k]
-        ids[k] = out.addJoint(ids[joint.parent], PINOCCHIO_JOINTS[joint.kind](joint), pin.SE3(*placement), joint.name)
+        ids[k] = out.addJoint(
+            ids[joint.parent], PINOCCHIO_JOINTS[joint.kind](joint), pin.SE3(*placement), joint.name
+        )
         inertia = pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia))
         out.appendBodyToJoint(ids[k], inertia, pin.SE3(*turns[k].inv))
     for frame in model.frames.values():
         place = pin.SE3(*(turns[frame.body].inv @ frame.pose))
         out.addFrame(pin.Frame(frame.name, ids[frame.body], 0, place, pin.FrameType.OP_FRAME))
     rotors = [joint.armature for joint in model.joints]
-    out.armature = interop.pinocchio(model).to_tau(np.concatenate(rotors))  # a permutation, so the diagonal stays one
+    out.armature = interop.pinocchio(model).to_tau(
+        np.concatenate(rotors)
+    )  # a permutation, so the diagonal stays one
     return out

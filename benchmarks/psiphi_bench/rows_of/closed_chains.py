@@ -57,10 +57,15 @@ def with_pinocchio(size: Size) -> Iterator[Measured]:
     bar = four_bar("ball")
     q = bar.assemble([0.9, -0.4, 1.9], hold=["motor"])
     q, v = bar.project(q, np.array([1.0, 0.0, 0.0]))
-    for name, closed in (("two arms", two_arms()), ("four-bar", Closed(bar, q, v, np.array([2.0, 0.1, -0.3])))):
+    for name, closed in (
+        ("two arms", two_arms()),
+        ("four-bar", Closed(bar, q, v, np.array([2.0, 0.1, -0.3]))),
+    ):
         a = closed.system.forward_dynamics(closed.q, closed.v, closed.tau)
         for algorithm in ("constraintDynamics", "lcaba"):
-            yield Measured(f"{name}, {algorithm}", _relative(a, pinocchio_answer(closed, algorithm)))
+            yield Measured(
+                f"{name}, {algorithm}", _relative(a, pinocchio_answer(closed, algorithm))
+            )
 
 
 def batch(size: Size) -> Iterator[Measured]:
@@ -80,13 +85,23 @@ def batch(size: Size) -> Iterator[Measured]:
     ours, *theirs = best(call, *ways.values(), seconds=size.seconds)
     fastest = min(zip(theirs, ways, strict=True))
     note = f"Pinocchio's faster: {fastest[1]}; {cell.flops()} flops"
-    yield Measured("two iiwa14 and a box", BATCH * fastest[0] / ours, micro(ours / BATCH), micro(fastest[0]), note)
+    yield Measured(
+        "two iiwa14 and a box",
+        BATCH * fastest[0] / ours,
+        micro(ours / BATCH),
+        micro(fastest[0]),
+        note,
+    )
 
 
 def _cell(arms: int, links: int) -> System:
     chain = pp.robots.chain(links)
     places = [(0.1 * i, 0.05 * i * i, 0.0) for i in range(arms)]
-    return pp.grasp([(chain, (float(i), 0, 0), "tool") for i in range(arms)], pp.Body.box(1.0, (1, 1, 1)), places)
+    return pp.grasp(
+        [(chain, (float(i), 0, 0), "tool") for i in range(arms)],
+        pp.Body.box(1.0, (1, 1, 1)),
+        places,
+    )
 
 
 def _count(arms: int, links: int) -> int:
@@ -105,7 +120,9 @@ def growth_in_arms(size: Size) -> Iterator[Measured]:
 
 
 def _growth(subject: str, counts: list[int]) -> Measured:
-    return Measured(subject, max(more / less for less, more in pairwise(counts)), " ".join(map(str, counts)))
+    return Measured(
+        subject, max(more / less for less, more in pairwise(counts)), " ".join(map(str, counts))
+    )
 
 
 def residual(size: Size) -> Iterator[Measured]:
@@ -114,4 +131,6 @@ def residual(size: Size) -> Iterator[Measured]:
     q = at_work(cell)
     motion = pp.simulate(cell, q, duration=1.0 if size.quick else 10.0, dt=1e-3)
     note = f"energy drift {float(motion.drift):.1e} of the largest kinetic energy"
-    yield Measured("two PUMA 560 and a box", float(np.abs(np.asarray(motion.residual)).max()), note=note)
+    yield Measured(
+        "two PUMA 560 and a box", float(np.abs(np.asarray(motion.residual)).max()), note=note
+    )

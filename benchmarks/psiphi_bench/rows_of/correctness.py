@@ -60,7 +60,10 @@ def slopes_with_pinocchio(size: Size) -> Iterator[Measured]:
     tasks = [
         RobotCheck(str(file), base, 3, "Pinocchio", size.quick)
         for file, base, robot in example_robots.loadable()
-        if robot.nv and not is_large(robot) and file.stem != "icub" and (not size.quick or file.stem in QUICK)
+        if robot.nv
+        and not is_large(robot)
+        and file.stem != "icub"
+        and (not size.quick or file.stem in QUICK)
     ]
     found = [one for several in in_parallel(_sloped, tasks) for one in several]
     yield _worst(f"{len({one.robot for one in found})} robots", found)
@@ -103,7 +106,10 @@ def _compare(task: RobotCheck) -> list[CheckFound]:
         return []
     found = []
     for kind, call, functions in _kinds(robot, task):
-        found += [CheckFound(kind, _name(task), error) for error in errors(robot, peer, task.states, call, functions)]
+        found += [
+            CheckFound(kind, _name(task), error)
+            for error in errors(robot, peer, task.states, call, functions)
+        ]
     return found
 
 
@@ -135,7 +141,9 @@ def _worst(subject: str, found: list[CheckFound]) -> Measured:
 
 def in_parallel(function: Callable, tasks: Sequence[Any]) -> list[Any]:
     """function(task) of each, on all cores; these rows time nothing."""
-    with ProcessPoolExecutor(min(len(tasks), cores()), mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        min(len(tasks), cores()), mp_context=multiprocessing.get_context("spawn")
+    ) as pool:
         return list(pool.map(function, tasks))
 
 
@@ -146,7 +154,16 @@ def trees_with_pinocchio(size: Size) -> Iterator[Measured]:
 
 def trees_with_mujoco(size: Size) -> Iterator[Measured]:
     """The same in MuJoCo, which has no screw joint."""
-    kinds = ("revolute", "continuous", "prismatic", "cylindrical", "universal", "spherical", "planar", "free")
+    kinds = (
+        "revolute",
+        "continuous",
+        "prismatic",
+        "cylindrical",
+        "universal",
+        "spherical",
+        "planar",
+        "free",
+    )
     return _trees(Mj, {"kinds": kinds}, size)
 
 
@@ -156,15 +173,24 @@ def _trees(peer: type[Pin] | type[Mj], options: dict, size: Size) -> Iterator[Me
         robot = pp.robots.random_tree(1 + seed % 10, seed=seed, **options)
         calls = (interpreted, compiled) if seed % 10 == 9 else (interpreted,)
         for call in calls:
-            found += [CheckFound("", f"tree {seed}", error) for error in errors(robot, peer(robot), 10, call)]
+            found += [
+                CheckFound("", f"tree {seed}", error)
+                for error in errors(robot, peer(robot), 10, call)
+            ]
     yield _worst(f"{len({one.robot for one in found})} trees", found)
 
 
 def urdf_files(size: Size) -> Iterator[Measured]:
     """Files that load and agree with Pinocchio's reading of them, or are refused where it has no finite answer."""
     verdicts = [(file.stem, _verdict(str(file))) for file in example_robots.urdf_files()]
-    good, refused, wrong = ([name for name, verdict in verdicts if verdict == v] for v in ("agrees", "refused", "wrong"))
-    notes = [f"{len(good)} agree", f"{len(refused)} are refused where Pinocchio has no finite answer", *wrong]
+    good, refused, wrong = (
+        [name for name, verdict in verdicts if verdict == v] for v in ("agrees", "refused", "wrong")
+    )
+    notes = [
+        f"{len(good)} agree",
+        f"{len(refused)} are refused where Pinocchio has no finite answer",
+        *wrong,
+    ]
     yield Measured("example-robot-data", len(good + refused), note=", ".join(notes))
 
 
@@ -185,7 +211,11 @@ def _pinocchio_answers(file: str) -> bool:
     except ValueError:
         return False
     one = np.ones(model.nv)
-    return bool(np.isfinite(pinocchio.aba(model, model.createData(), pinocchio.neutral(model), one, one)).all())
+    return bool(
+        np.isfinite(
+            pinocchio.aba(model, model.createData(), pinocchio.neutral(model), one, one)
+        ).all()
+    )
 
 
 @contextmanager

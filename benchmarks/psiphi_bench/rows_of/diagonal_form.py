@@ -21,7 +21,10 @@ def flops(form: str, case: int, target: int) -> Callable[[Size], Iterator[Measur
     """Our count beside `target` N, the paper's in the note."""
 
     def measure(size: Size) -> Iterator[Measured]:
-        subject, paper = f"{'general' if case == 1 else 'perpendicular'} arm", TOTALS[FORMS[form], case]
+        subject, paper = (
+            f"{'general' if case == 1 else 'perpendicular'} arm",
+            TOTALS[FORMS[form], case],
+        )
         yield beside(subject, formula(f"{form}_motion", case), Formula(0, target), f"; S1: {paper}")
 
     return measure
@@ -33,13 +36,21 @@ def agreement(size: Size) -> Iterator[Measured]:
     worst = dict.fromkeys(FORMS, 0.0)
     for seed in range(count):
         rng = np.random.default_rng(seed)
-        robot = Interpreted.of(pp.robots.random_tree(2 + seed % 8, seed=seed, base="free" if seed % 3 == 0 else "fixed"))
+        robot = Interpreted.of(
+            pp.robots.random_tree(
+                2 + seed % 8, seed=seed, base="free" if seed % 3 == 0 else "fixed"
+            )
+        )
         q, (v, tau) = robot.random(rng), rng.standard_normal((2, robot.nv))
         want = robot.forward_dynamics(q, v, tau)
         for form, normalised in FORMS.items():
             d = robot.diagonalised if normalised else robot.diagonalised.unnormalised
             nu = d.velocities(q, v)
             got = d.acceleration(q, nu, d.forward_dynamics(q, nu, tau))
-            worst[form] = max(worst[form], float(np.abs(got - want).max() / (1.0 + np.abs(want).max())))
+            worst[form] = max(
+                worst[form], float(np.abs(got - want).max() / (1.0 + np.abs(want).max()))
+            )
     for form, error in worst.items():
-        yield Measured(f"{count} random trees, {form}", error, "", "", "relative to the largest acceleration")
+        yield Measured(
+            f"{count} random trees, {form}", error, "", "", "relative to the largest acceleration"
+        )

@@ -51,7 +51,9 @@ def _run(arguments: Sequence[str]) -> str:
     threads = {"PSIPHI_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     environment = os.environ | threads | {"PYTHONPATH": path}
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=600)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=600
+    )
     if done.returncode:
         raise RuntimeError(f"a measuring process failed:\n{done.stderr[-2000:]}")
     return done.stdout
@@ -110,7 +112,9 @@ def _load(name: str, base: str) -> str:
 
 def _least(name: str, runs: list[dict[str, float]]) -> Measured:
     load = min(run["load"] for run in runs)
-    return Measured(name, min(run["call"] for run in runs), note=f"import and load before it: {load:.2g} s")
+    return Measured(
+        name, min(run["call"] for run in runs), note=f"import and load before it: {load:.2g} s"
+    )
 
 
 def imports(size: Size) -> Iterator[Measured]:

@@ -24,16 +24,26 @@ from psiphi_bench.row import Measured, Size, micro
 from psiphi_bench.rows_of.run_time import BATCH
 
 SOME = 64  # states that the peer is asked for
-CALLS = {"forward_dynamics": ("computeABADerivatives", "tau"), "inverse_dynamics": ("computeRNEADerivatives", "a")}
-PARTS = {"forward_dynamics": ("ddq_dq", "ddq_dv", "Minv"), "inverse_dynamics": ("dtau_dq", "dtau_dv", "M")}
+CALLS = {
+    "forward_dynamics": ("computeABADerivatives", "tau"),
+    "inverse_dynamics": ("computeRNEADerivatives", "a"),
+}
+PARTS = {
+    "forward_dynamics": ("ddq_dq", "ddq_dv", "Minv"),
+    "inverse_dynamics": ("dtau_dq", "dtau_dv", "M"),
+}
 
 
-def matrices(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], Iterator[Measured]]:
+def matrices(
+    function: str, names: tuple[str, ...], base: str
+) -> Callable[[Size], Iterator[Measured]]:
     """d/d(q, v, last argument) of a batch in one call, against Pinocchio's call for one state."""
 
     def measure(size: Size) -> Iterator[Measured]:
         pp.set_threads(1)
-        for name in names if base == "fixed" or not size.quick else ():  # of a humanoid it takes minutes to compile
+        for name in (
+            names if base == "fixed" or not size.quick else ()
+        ):  # of a humanoid it takes minutes to compile
             beside = _SlopePair(function, name, base)
             a, b, c = best(beside.ours, beside.alone, beside.kept, seconds=size.seconds)
             a, c = a / BATCH, c / SOME
@@ -60,9 +70,16 @@ def deviations(robot: Robot, peer: Pin, count: int = 3) -> Iterator[Deviation]:
     for function, (call, last) in CALLS.items():
         q, v, x = given["q"], given["v"], given[last]
         ours = evaluated(robot.function(function).jacobian("q", "v", last).source, (q, v, x))
-        theirs = [_pinocchio(peer, call, PARTS[function], *state) for state in zip(*_given(layout, q, v, x), strict=True)]
-        for name, mine, found in zip(PARTS[function], ours, map(np.stack, zip(*theirs, strict=True)), strict=True):
-            off = np.abs(T @ mine @ T.T - found).max(axis=(1, 2)) / (1.0 + np.abs(found).max(axis=(1, 2)))
+        theirs = [
+            _pinocchio(peer, call, PARTS[function], *state)
+            for state in zip(*_given(layout, q, v, x), strict=True)
+        ]
+        for name, mine, found in zip(
+            PARTS[function], ours, map(np.stack, zip(*theirs, strict=True)), strict=True
+        ):
+            off = np.abs(T @ mine @ T.T - found).max(axis=(1, 2)) / (
+                1.0 + np.abs(found).max(axis=(1, 2))
+            )
             yield Deviation(name, float(off.max()), float(off.max()))
 
 
@@ -70,7 +87,9 @@ def _given(layout: Any, q: np.ndarray, v: np.ndarray, x: np.ndarray) -> tuple[np
     return layout.to_q(q), layout.to_v(v, q), layout.to_tau(x, q)
 
 
-def _pinocchio(peer: Pin, call: str, names: tuple[str, ...], *state: np.ndarray) -> list[np.ndarray]:
+def _pinocchio(
+    peer: Pin, call: str, names: tuple[str, ...], *state: np.ndarray
+) -> list[np.ndarray]:
     """Its matrices in one state; of symmetric ones it fills the upper half."""
     getattr(pinocchio, call)(peer.peer, peer.data, *state)
     found = ((name, getattr(peer.data, name).copy()) for name in names)
@@ -86,9 +105,13 @@ class _SlopePair:
         batch = given["q"], given["v"], given[last]
         f = robot.function(function).jacobian("q", "v", last)
         self.flops, self.names = f.source.code.count.flops, PARTS[function]
-        self.ours = partial(f, *batch, out=tuple(np.empty((BATCH, robot.nv, robot.nv)) for _ in range(3)))
+        self.ours = partial(
+            f, *batch, out=tuple(np.empty((BATCH, robot.nv, robot.nv)) for _ in range(3))
+        )
         self.one = partial(f, *(rows[0] for rows in batch))
-        self.rows = list(zip(*(rows[:SOME] for rows in _given(self.peer.layout, *batch)), strict=True))
+        self.rows = list(
+            zip(*(rows[:SOME] for rows in _given(self.peer.layout, *batch)), strict=True)
+        )
         self.rooms = [np.empty((SOME, robot.nv, robot.nv)) for _ in range(3)]
         self.call = partial(getattr(pinocchio, call), self.peer.peer, self.peer.data)
         self.alone = partial(self.call, *self.rows[0])

@@ -26,7 +26,12 @@ def run_time(size: Size) -> Iterator[Measured]:
         short = _per_link(10, equal, size)
         for n in (100, 1000):
             ours = _per_link(n, equal, size)
-            yield Measured(f"N = {n}, {EQUAL[equal]}", ours / short, f"{micro(ours)} a link", f"{micro(short)} at N = 10")
+            yield Measured(
+                f"N = {n}, {EQUAL[equal]}",
+                ours / short,
+                f"{micro(ours)} a link",
+                f"{micro(short)} at N = 10",
+            )
 
 
 def _per_link(n: int, equal: bool, size: Size) -> float:
@@ -43,13 +48,19 @@ def compile_time(size: Size) -> Iterator[Measured]:
         for n in (1000,) if size.quick else (10, 100, 1000):
             with fresh_process.empty_cache():
                 run = fresh_process.first_call(f"pp.robots.chain({n}, equal={equal})")
-            yield Measured(f"N = {n}, {EQUAL[equal]}", run["call"], note=f"import and load before it: {run['load']:.2g} s")
+            yield Measured(
+                f"N = {n}, {EQUAL[equal]}",
+                run["call"],
+                note=f"import and load before it: {run['load']:.2g} s",
+            )
 
 
 def ten_thousand_seconds(size: Size) -> Iterator[Measured]:
     """Import, load and one forward dynamics of a chain of 10 000 links: seconds in all."""
     for subject, run in _ten_thousand(size).items():
-        yield Measured(subject, run["total"], note=f"load {run['load']:.2g} s, first call {run['call']:.2g} s")
+        yield Measured(
+            subject, run["total"], note=f"load {run['load']:.2g} s, first call {run['call']:.2g} s"
+        )
 
 
 def ten_thousand_memory(size: Size) -> Iterator[Measured]:

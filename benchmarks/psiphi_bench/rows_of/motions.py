@@ -17,7 +17,13 @@ from psiphi_bench.peers.mujoco_peer import Mj
 from psiphi_bench.row import Measured, Size, micro
 
 BATCH, STEPS, DT = 4096, 1000, 1e-3
-MUJOCO_ROBOTS = (("UR5", "fixed"), ("Panda", "fixed"), ("ANYmal", "free"), ("solo12", "free"), ("G1", "free"))
+MUJOCO_ROBOTS = (
+    ("UR5", "fixed"),
+    ("Panda", "fixed"),
+    ("ANYmal", "free"),
+    ("solo12", "free"),
+    ("G1", "free"),
+)
 TIGHT = dict(method="DOP853", rtol=1e-13, atol=1e-13, dt=0.05)
 
 mujoco_rollout: Any = Lazy("mujoco.rollout")
@@ -29,14 +35,21 @@ def rollouts(size: Size) -> Iterator[Measured]:
     pp.set_threads(1)
     robot = pp.load(example_robots.urdf("UR5"))
     state = states(robot, BATCH)
-    q, v, tau = state["q"], state["v"], np.random.default_rng(1).standard_normal((BATCH, STEPS, robot.nv))
+    q, v, tau = (
+        state["q"],
+        state["v"],
+        np.random.default_rng(1).standard_normal((BATCH, STEPS, robot.nv)),
+    )
     out = np.zeros((BATCH, STEPS + 1, robot.nq)), np.zeros((BATCH, STEPS + 1, robot.nv))
     pp.rollout(robot, q[:8], v[:8], tau[:8], DT, STEPS)
     ours, theirs, part = float("inf"), float("inf"), 64 if size.quick else 512
     for _ in range(2):
         theirs = min(theirs, _their_rollout(robot, q[:part], v[:part], tau[:part]))
         for _ in range(3):
-            ours = min(ours, _timed(lambda: pp.rollout(robot, q, v, tau, DT, STEPS, out=out)) / (BATCH * STEPS))
+            ours = min(
+                ours,
+                _timed(lambda: pp.rollout(robot, q, v, tau, DT, STEPS, out=out)) / (BATCH * STEPS),
+            )
     note = f"a step of RK4 in {BATCH} x {STEPS} of them; mujoco.rollout on {part} x {STEPS}"
     yield Measured("UR5", theirs / ours, micro(ours), micro(theirs), note)
 
@@ -49,7 +62,9 @@ def _their_rollout(robot: Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray) 
     control, data = mujoco.mjtState.mjSTATE_QFRC_APPLIED.value, mujoco.MjData(model)
     run = mujoco_rollout.rollout
     run(model, [data], start[:1], tau[:1], control_spec=control)
-    return _timed(lambda: run(model, [data], start, tau, control_spec=control, state=kept)) / (len(q) * STEPS)
+    return _timed(lambda: run(model, [data], start, tau, control_spec=control, state=kept)) / (
+        len(q) * STEPS
+    )
 
 
 def _timed(call: Callable[[], object]) -> float:
@@ -71,21 +86,28 @@ def energy_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
         state = states(robot, (2 if size.quick else 10) if adaptive else 10 * size.states)
         options: dict[str, Any] = dict(TIGHT) if adaptive else dict(dt=DT, every=10)
         drift = pp.simulate(robot, state["q"], state["v"], duration=10.0, **options).drift
-        yield Measured(f"UR5, {len(drift)} states", float(drift.max()), note=f"median {np.median(drift):.1e}")
+        yield Measured(
+            f"UR5, {len(drift)} states", float(drift.max()), note=f"median {np.median(drift):.1e}"
+        )
 
     return measure
 
 
 def order(size: Size) -> Iterator[Measured]:
     """log2 of the ratio of errors at halved steps, each the distance to the motion at half the step."""
-    trees = {"UR5": pp.load(example_robots.urdf("UR5")), "ANYmal, free": pp.load(example_robots.urdf("ANYmal"), base="free")}
+    trees = {
+        "UR5": pp.load(example_robots.urdf("UR5")),
+        "ANYmal, free": pp.load(example_robots.urdf("ANYmal"), base="free"),
+    }
     trees["balls and free bodies"] = pp.robots.random_tree(5, seed=1, kinds=("spherical", "free"))
     for name, robot in trees.items():
         for method in ("rk4", "lie"):
             yield Measured(f"{name}, {method}", measured_order(robot, method))
 
 
-def measured_order(robot: Robot, method: str, duration: float = 0.2, steps: tuple[int, ...] = (40, 80, 160)) -> float:
+def measured_order(
+    robot: Robot, method: str, duration: float = 0.2, steps: tuple[int, ...] = (40, 80, 160)
+) -> float:
     """The order that two halvings of the step show."""
     state = one_state(robot)
     ends = []
@@ -115,7 +137,9 @@ def momentum_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
         options: dict[str, Any] = dict(TIGHT) if adaptive else dict(dt=DT, every=10)
         motion = pp.simulate(robot, q, v, tau, duration=10.0, **options)
         p = robot.momentum(motion.q, motion.v)
-        yield Measured("two arms on a free hull", float(np.abs(p - p[0]).max() / np.abs(p[0]).max()))
+        yield Measured(
+            "two arms on a free hull", float(np.abs(p - p[0]).max() / np.abs(p[0]).max())
+        )
 
     return measure
 
@@ -131,7 +155,12 @@ def two_arms() -> Robot:
             name = f"{side}{k}"
             b.body(name, mass=3.0, com=(0.2, 0, 0), inertia=np.diag([0.01, 0.05, 0.05]))
             b.joint(
-                f"joint {name}", "revolute", parent=parent, child=name, xyz=(0.4 if k else 0.3, 0 if k else y, 0), axis=axis
+                f"joint {name}",
+                "revolute",
+                parent=parent,
+                child=name,
+                xyz=(0.4 if k else 0.3, 0 if k else y, 0),
+                axis=axis,
             )
             parent = name
     return b.build()
@@ -148,7 +177,9 @@ def beside_mujoco(name: str, base: str, method: str = "rk4", integrator: Any = N
     robot = pp.load(example_robots.urdf(name), base=base)
     peer, rng = Mj(robot), np.random.default_rng(0)
     q, v = robot.random(rng), 0.3 * rng.standard_normal(robot.nv)
-    model = _with_steps(peer.peer, mujoco.mjtIntegrator.mjINT_RK4 if integrator is None else integrator)
+    model = _with_steps(
+        peer.peer, mujoco.mjtIntegrator.mjINT_RK4 if integrator is None else integrator
+    )
     data, L = mujoco.MjData(model), peer.layout
     data.qpos[:], data.qvel[:] = L.to_q(q), L.to_v(v, q)
     for _ in range(STEPS):

@@ -23,5 +23,10 @@ def flops(function: str, slope: int, constant: int) -> Callable[[Size], Iterator
 
 def beside(subject: str, ours: Formula, target: Formula, also: str = "") -> Measured:
     """The largest ratio of two counts, over all lengths and in the limit; `also` ends the note."""
-    ratio = max(float(ours.coefficients[1] / target.coefficients[1]), *(float(ours(n) / target(n)) for n in LENGTHS))
-    return Measured(subject, ratio, str(ours), str(target), f"{ours(6)} at N = 6, {ours(12)} at N = 12{also}")
+    ratio = max(
+        float(ours.coefficients[1] / target.coefficients[1]),
+        *(float(ours(n) / target(n)) for n in LENGTHS),
+    )
+    return Measured(
+        subject, ratio, str(ours), str(target), f"{ours(6)} at N = 6, {ours(12)} at N = 12{also}"
+    )

@@ -17,7 +17,10 @@ from psiphi_bench.peers.lazy_import import pinocchio
 from psiphi_bench.row import Measured, Size, micro
 from psiphi_bench.rows_of.run_time import BATCH
 
-REGRESSORS, SOME = 512, 32  # states at once: of a G1 43 MB of results; and how many of them the peer is asked for
+REGRESSORS, SOME = (
+    512,
+    32,
+)  # states at once: of a G1 43 MB of results; and how many of them the peer is asked for
 BASES = {"UR5": "fixed", "Panda": "fixed", "G1": "free"}
 
 
@@ -28,7 +31,9 @@ def inertias(size: Size) -> Iterator[Measured]:
         light, (anew, once, constant) = _times(name, "inertia", size)
         note = f"{light.flops('forward_dynamics')} flops"
         yield Measured(name, anew / constant, micro(anew / BATCH), micro(constant / BATCH), note)
-        yield Measured(f"{name}, given once", once / constant, micro(once / BATCH), micro(constant / BATCH))
+        yield Measured(
+            f"{name}, given once", once / constant, micro(once / BATCH), micro(constant / BATCH)
+        )
 
 
 def masses(size: Size) -> Iterator[Measured]:
@@ -49,7 +54,9 @@ def regressors(size: Size) -> Iterator[Measured]:
         rows = list(zip(L.to_q(q), L.to_v(v, q), L.to_tau(a, q), strict=True))[:SOME]
         ours, theirs = best(
             partial(robot.regressor, q, v, a, out=out),
-            partial(_each, partial(pinocchio.computeJointTorqueRegressor, peer.peer, peer.data), rows),
+            partial(
+                _each, partial(pinocchio.computeJointTorqueRegressor, peer.peer, peer.data), rows
+            ),
             seconds=size.seconds,
         )
         ours, theirs = ours / REGRESSORS, theirs / SOME
@@ -69,5 +76,9 @@ def _times(name: str, word: str, size: Size) -> tuple[Any, list[float]]:
     light, given = robot.free(word), states(robot, BATCH)
     q, v, tau, out = given["q"], given["v"], given["tau"], np.empty((BATCH, robot.nv))
     p = light.randomised(BATCH, seed=0)
-    calls = (partial(light.forward_dynamics, parameters=p), light.at(p).forward_dynamics, robot.forward_dynamics)
+    calls = (
+        partial(light.forward_dynamics, parameters=p),
+        light.at(p).forward_dynamics,
+        robot.forward_dynamics,
+    )
     return light, best(*(partial(call, q, v, tau, out=out) for call in calls), seconds=size.seconds)

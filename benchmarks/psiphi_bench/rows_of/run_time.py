@@ -20,7 +20,10 @@ from psiphi_bench.peers.pinocchio_peer import Pin
 from psiphi_bench.row import Measured, Size, micro
 
 BATCH, BIG_BATCH = 4096, 100_000
-PARALLEL = {"forward_dynamics": ("abaInParallel", "tau"), "inverse_dynamics": ("rneaInParallel", "a")}
+PARALLEL = {
+    "forward_dynamics": ("abaInParallel", "tau"),
+    "inverse_dynamics": ("rneaInParallel", "a"),
+}
 
 
 def batch(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], Iterator[Measured]]:
@@ -30,7 +33,9 @@ def batch(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], 
         pp.set_threads(1)
         for name in names:
             robot, peer = example_robots.beside(name, base)
-            ours, theirs = best(*_batch_calls(function, robot, peer, states(robot, BATCH)), seconds=size.seconds)
+            ours, theirs = best(
+                *_batch_calls(function, robot, peer, states(robot, BATCH)), seconds=size.seconds
+            )
             yield Measured(name, theirs / ours, micro(ours / BATCH), micro(theirs / BATCH))
 
     return measure
@@ -43,7 +48,9 @@ def _batch_calls(function: str, robot: Robot, peer: Pin, state: dict) -> tuple[C
     L = peer.layout
     columns = [np.asfortranarray(rows.T) for rows in (L.to_q(q), L.to_v(v, q), L.to_tau(x, q), out)]
     pool = pinocchio.ModelPool(peer.peer, 1)
-    return partial(getattr(robot, function), q, v, x, out=out), partial(getattr(pinocchio, call), 1, pool, *columns)
+    return partial(getattr(robot, function), q, v, x, out=out), partial(
+        getattr(pinocchio, call), 1, pool, *columns
+    )
 
 
 def one_call(size: Size) -> Iterator[Measured]:
@@ -64,17 +71,40 @@ def one_calls(size: Size) -> Iterator[Measured]:
     for name, base in (("UR5", "fixed"), ("G1", "free")):
         robot, peer = example_robots.beside(name, base)
         state = one_state(robot)
-        q, v, a, (model, data, L) = state["q"], state["v"], state["a"], (peer.peer, peer.data, peer.layout)
+        q, v, a, (model, data, L) = (
+            state["q"],
+            state["v"],
+            state["a"],
+            (peer.peer, peer.data, peer.layout),
+        )
         their_q, their_v, their_a = their_state = L.to_q(q), L.to_v(v, q), L.to_tau(a, q)
         for what, ours, theirs in (
-            ("inverse dynamics", (robot.inverse_dynamics, q, v, a), (pinocchio.rnea, model, data, their_q, their_v, their_a)),
-            ("bias", (robot.bias, q, v), (pinocchio.nonLinearEffects, model, data, their_q, their_v)),
+            (
+                "inverse dynamics",
+                (robot.inverse_dynamics, q, v, a),
+                (pinocchio.rnea, model, data, their_q, their_v, their_a),
+            ),
+            (
+                "bias",
+                (robot.bias, q, v),
+                (pinocchio.nonLinearEffects, model, data, their_q, their_v),
+            ),
             ("mass matrix", (robot.mass_matrix, q), (pinocchio.crba, model, data, their_q)),
             ("integrate", (robot.integrate, q, v), (pinocchio.integrate, model, their_q, their_v)),
-            ("difference", (robot.difference, q, q), (pinocchio.difference, model, their_q, their_q)),
-            ("linearize", (robot.linearize, q, v, a), (pinocchio.computeABADerivatives, model, data, *their_state)),
+            (
+                "difference",
+                (robot.difference, q, q),
+                (pinocchio.difference, model, their_q, their_q),
+            ),
+            (
+                "linearize",
+                (robot.linearize, q, v, a),
+                (pinocchio.computeABADerivatives, model, data, *their_state),
+            ),
         ):
-            x, y = best(*(partial(call, *given) for call, *given in (ours, theirs)), seconds=size.seconds)
+            x, y = best(
+                *(partial(call, *given) for call, *given in (ours, theirs)), seconds=size.seconds
+            )
             yield Measured(f"{name}, {what}", x / y, micro(x), micro(y))
 
 
@@ -82,7 +112,11 @@ def one_call_mujoco(size: Size) -> Iterator[Measured]:
     """The same in MuJoCo, constraints off: the state is already in its data."""
     robot = pp.load(example_robots.urdf("UR5"))
     peer, state = Mj(robot), one_state(robot)
-    peer.data.qpos[:], peer.data.qvel[:], peer.data.qfrc_applied[:] = state["q"], state["v"], state["tau"]
+    peer.data.qpos[:], peer.data.qvel[:], peer.data.qfrc_applied[:] = (
+        state["q"],
+        state["v"],
+        state["tau"],
+    )
     ours, theirs = best(
         partial(robot.forward_dynamics, state["q"], state["v"], state["tau"]),
         partial(mujoco.mj_forward, peer.peer, peer.data),
@@ -101,11 +135,18 @@ def operational_space(size: Size) -> Iterator[Measured]:
     s = robot.operators
     f = pp.function(s.J(*FEET) @ s.mass.inv @ s.J(*FEET).T)
     q = states(robot, BATCH)["q"]
-    ways = {"computeDelassusMatrix": _delassus(peer, q[0]), "computeMinverse": _with_inverse(peer, q[0])}
-    ours, *theirs = best(partial(f, q, out=np.empty((BATCH, 24, 24))), *ways.values(), seconds=size.seconds)
+    ways = {
+        "computeDelassusMatrix": _delassus(peer, q[0]),
+        "computeMinverse": _with_inverse(peer, q[0]),
+    }
+    ours, *theirs = best(
+        partial(f, q, out=np.empty((BATCH, 24, 24))), *ways.values(), seconds=size.seconds
+    )
     fastest = min(zip(theirs, ways, strict=True))
     note = f"Pinocchio's fastest: {fastest[1]}; {f.flops} flops"
-    yield Measured("ANYmal, four feet", BATCH * fastest[0] / ours, micro(ours / BATCH), micro(fastest[0]), note)
+    yield Measured(
+        "ANYmal, four feet", BATCH * fastest[0] / ours, micro(ours / BATCH), micro(fastest[0]), note
+    )
 
 
 def _delassus(peer: Pin, q: np.ndarray) -> Callable:
@@ -115,8 +156,18 @@ def _delassus(peer: Pin, q: np.ndarray) -> Callable:
     for foot in FEET:
         frame = model.frames[peer.frame_id(foot)]
         axes, kind = pinocchio.ReferenceFrame.LOCAL_WORLD_ALIGNED, pinocchio.ContactType.CONTACT_6D
-        contacts.append(pinocchio.RigidConstraintModel(kind, model, frame.parentJoint, frame.placement, axes))
-    return partial(pinocchio.computeDelassusMatrix, model, data, at, contacts, [c.createData() for c in contacts], 0.0)
+        contacts.append(
+            pinocchio.RigidConstraintModel(kind, model, frame.parentJoint, frame.placement, axes)
+        )
+    return partial(
+        pinocchio.computeDelassusMatrix,
+        model,
+        data,
+        at,
+        contacts,
+        [c.createData() for c in contacts],
+        0.0,
+    )
 
 
 def _with_inverse(peer: Pin, q: np.ndarray) -> Callable:
@@ -138,10 +189,18 @@ def two_threads(size: Size) -> Iterator[Measured]:
     for name in ("UR5", "Panda"):
         robot = pp.load(example_robots.urdf(name))
         state = states(robot, BIG_BATCH)
-        call = partial(robot.forward_dynamics, state["q"], state["v"], state["tau"], out=np.empty_like(state["v"]))
+        call = partial(
+            robot.forward_dynamics,
+            state["q"],
+            state["v"],
+            state["tau"],
+            out=np.empty_like(state["v"]),
+        )
         alone, together, one, two = np.min(list(_rounds(call, size)), axis=0).tolist()
         note = f"two threads that only hash: {2 * alone / together:.3g}x"
-        yield Measured(name, one / two, micro(two / BIG_BATCH), f"{micro(one / BIG_BATCH)} on one", note)
+        yield Measured(
+            name, one / two, micro(two / BIG_BATCH), f"{micro(one / BIG_BATCH)} on one", note
+        )
     pp.set_threads(1)
 
 
@@ -158,7 +217,9 @@ def _hashed(data: bytes = bytes(2_000_000)) -> list[float]:
     """Seconds to hash some data, and to hash it on two threads at once: nothing shared, no GIL."""
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(sha256, (b"", b"")))
-        return best(partial(sha256, data), lambda: list(pool.map(sha256, (data, data))), seconds=0.02)
+        return best(
+            partial(sha256, data), lambda: list(pool.map(sha256, (data, data))), seconds=0.02
+        )
 
 
 def _on_threads(n: int, call: Callable, seconds: float) -> float:

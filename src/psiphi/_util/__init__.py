@@ -3,6 +3,7 @@
 In: Python values. Out: checked values, messages. Read `validate.py` first.
 
     array_types.py    Types of arrays at the public functions
+    deprecation.py    Old public names, which keep working for one minor version
     errors.py         One exception tree
     escape.py         Names on their way into other languages
     extras.py         Packages that are needed only when asked for, imported then, with the extra

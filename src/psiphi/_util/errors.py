@@ -15,9 +15,21 @@ class Error(ValueError):
     __module__ = "psiphi"
 
     def __init__(
-        self, cause: str, remedy: str = "", *, file: str | None = None, line: int | None = None, element: str | None = None
+        self,
+        cause: str,
+        remedy: str = "",
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        element: str | None = None,
     ):
-        self.cause, self.remedy, self.file, self.line, self.element = cause, remedy, file, line, element
+        self.cause, self.remedy, self.file, self.line, self.element = (
+            cause,
+            remedy,
+            file,
+            line,
+            element,
+        )
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -13,9 +13,15 @@ import re
 from typing import Any
 
 # Reorders the line it stands in, breaks it, or shows nothing: bidirectional controls, separators, marks without width.
-_HIDDEN = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
-_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")  # C0, DEL, C1 (0x9b starts a command as ESC [ does), half characters
-_FORMULA = re.compile(r"\s*[=+\-@|%\uff0b\uff0d\uff1d\uff20]")  # how a cell begins that a spreadsheet computes
+_HIDDEN = re.compile(
+    "[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_CONTROL = re.compile(
+    "[\0-\x1f\x7f-\x9f\ud800-\udfff]"
+)  # C0, DEL, C1 (0x9b starts a command as ESC [ does), half characters
+_FORMULA = re.compile(
+    r"\s*[=+\-@|%\uff0b\uff0d\uff1d\uff20]"
+)  # how a cell begins that a spreadsheet computes
 
 
 def line(text: object) -> str:
@@ -33,7 +39,9 @@ def terminal(text: object) -> str:
     >>> terminal("two\n\x9b31mlines")
     'two\n\\x9b31mlines'
     """
-    return "".join(part if part in "\n\t" else line(part) for part in re.split(r"([\n\t])", str(text)))
+    return "".join(
+        part if part in "\n\t" else line(part) for part in re.split(r"([\n\t])", str(text))
+    )
 
 
 def c_comment(text: object) -> str:

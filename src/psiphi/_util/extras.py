@@ -31,4 +31,6 @@ def need(name: str, what: str, install: str) -> ModuleType:
         package = name.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        raise Error(f"{what} needs {package}, which is not installed", f"pip install '{install}'") from error
+        raise Error(
+            f"{what} needs {package}, which is not installed", f"pip install '{install}'"
+        ) from error

@@ -18,7 +18,9 @@ def replacing(target: Path, kind: type[Error] = Error) -> Iterator[Path]:
     What the system says against it becomes an Error; errors that have words already pass.
     """
     if not target.name:
-        raise kind(f"{shown_path(target)} is a folder, expected a file to write", "name a file in it")
+        raise kind(
+            f"{shown_path(target)} is a folder, expected a file to write", "name a file in it"
+        )
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield part
@@ -28,7 +30,9 @@ def replacing(target: Path, kind: type[Error] = Error) -> Iterator[Path]:
         if isinstance(error, Error):
             raise
         why = getattr(error, "strerror", None) or str(error)
-        raise kind(f"cannot write {shown_path(target)}: {why}", "check the folder and its permissions") from error
+        raise kind(
+            f"cannot write {shown_path(target)}: {why}", "check the folder and its permissions"
+        ) from error
     finally:
         with suppress(OSError, ValueError):
             part.unlink(missing_ok=True)

@@ -7,7 +7,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-CGROUPS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+CGROUPS = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
 
 
 def free_memory() -> float:
@@ -37,7 +40,11 @@ def _container() -> Iterator[float]:
 
 def _cached() -> int:
     lines = (line.split() for line in _text("/sys/fs/cgroup/memory.stat").splitlines())
-    return sum(int(words[1]) for words in lines if words[0] in ("inactive_file", "active_file", "slab_reclaimable"))
+    return sum(
+        int(words[1])
+        for words in lines
+        if words[0] in ("inactive_file", "active_file", "slab_reclaimable")
+    )
 
 
 def _limit() -> Iterator[float]:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 LINE = 64  # bytes that memory gives at a time
-_made: dict[int, dict[Any, np.ndarray]] = {}  # by the id of an array that is kept: what was made of it
+_made: dict[
+    int, dict[Any, np.ndarray]
+] = {}  # by the id of an array that is kept: what was made of it
 
 
 def room(lead: tuple[int, ...], size: int, kind: Any = float) -> np.ndarray:

@@ -14,7 +14,11 @@ MANY = 2000  # names searched for a near one: enough to help, few enough to be i
 def shown(value: object) -> str:
     """repr(value), clipped to what fits a message."""
     try:
-        text = repr(value[:200] if isinstance(value, str | bytes) else value) if _small(value) else reprlib.repr(value)
+        text = (
+            repr(value[:200] if isinstance(value, str | bytes) else value)
+            if _small(value)
+            else reprlib.repr(value)
+        )
     except Exception:  # an object's own __repr__ may raise anything
         text = f"<a {type(value).__name__}>"
     return text if len(text) <= 60 else text[:57] + "..."
@@ -38,7 +42,9 @@ def shown_path(path: object) -> str:
 
 
 def _small(value: object) -> bool:
-    return not isinstance(value, list | tuple | dict | set | frozenset) or (len(value) < 60 and all(map(_flat, value)))
+    return not isinstance(value, list | tuple | dict | set | frozenset) or (
+        len(value) < 60 and all(map(_flat, value))
+    )
 
 
 def _flat(value: object) -> bool:
@@ -94,7 +100,10 @@ def close_to(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[st
     if close:
         return close
     by_small = {word.lower(): word for word in reversed(words)}
-    return [by_small[word] for word in difflib.get_close_matches(text.lower(), by_small, n=3, cutoff=cutoff)]
+    return [
+        by_small[word]
+        for word in difflib.get_close_matches(text.lower(), by_small, n=3, cutoff=cutoff)
+    ]
 
 
 def nearest(name: object, known: Collection[str]) -> str:

@@ -18,7 +18,14 @@ EMPTY = np.empty(0)
 SLOPE_LOST = "is a tensor that requires grad, or is of forward mode, and torch would lose that here: detach it"
 DEEPEST = 8  # lists in lists that are looked through
 CARDS = (2, 13)  # kDLCUDA, kDLCUDAManaged
-SEEDS = (int, np.integer, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, type(None))
+SEEDS = (
+    int,
+    np.integer,
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+    type(None),
+)
 
 
 def owner(value: Any) -> str:
@@ -51,7 +58,9 @@ def on_card(value: Any) -> bool:
         return False
     try:
         return ask(value)[0] in CARDS
-    except Exception:  # a tracer, an array in pieces on several cards: whatever reads it finds the words
+    except (
+        Exception
+    ):  # a tracer, an array in pieces on several cards: whatever reads it finds the words
         return False
 
 
@@ -60,7 +69,9 @@ def wants_slope(value: Any) -> bool:
     if owner(value) != "torch":
         return False
     forward = sys.modules["torch"].autograd.forward_ad
-    return value.requires_grad or (forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None)
+    return value.requires_grad or (
+        forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None
+    )
 
 
 def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
@@ -73,7 +84,11 @@ def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
     >>> read([1, None], (2,))[1]
     'holds None, expected real numbers'
     """
-    if type(value) is np.ndarray and value.dtype.char in "df" and (not shape or value.shape[-len(shape) :] == shape):
+    if (
+        type(value) is np.ndarray
+        and value.dtype.char in "df"
+        and (not shape or value.shape[-len(shape) :] == shape)
+    ):
         return value, ""
     if on_card(value):
         return EMPTY, "is on a graphics card, and this is computed on the host"
@@ -83,10 +98,19 @@ def read(value: Any, shape: tuple[int, ...] | None) -> tuple[np.ndarray, str]:
         array = np.asarray(value)
     except Exception as error:  # an object's own __array__ may raise anything
         ragged = isinstance(value, list | tuple) and "inhomogeneous" in str(error)
-        return EMPTY, "is ragged: its rows have different lengths" if ragged else f"cannot be read as an array ({error})"
+        return (
+            EMPTY,
+            "is ragged: its rows have different lengths"
+            if ragged
+            else f"cannot be read as an array ({error})",
+        )
     fault = _not_real(value, array) or _masked(value) or (SLOPE_LOST if holds_slope(value) else "")
     if not fault and shape is not None and array.shape[max(0, array.ndim - len(shape)) :] != shape:
-        came = f"has shape {array.shape}, expected" if array.ndim else f"is the number {shown(value)}, expected shape"
+        came = (
+            f"has shape {array.shape}, expected"
+            if array.ndim
+            else f"is the number {shown(value)}, expected shape"
+        )
         fault = f"{came} ({', '.join(['...', *map(str, shape)])})"
     return array, fault
 
@@ -99,12 +123,16 @@ def real(name: str, value: Any, shape: tuple[int, ...], remedy: str) -> np.ndarr
     return array.astype(float, copy=False)
 
 
-def finite(name: str, value: Any, shape: tuple[int, ...], remedy: str, most: float = np.finfo(float).max) -> np.ndarray:
+def finite(
+    name: str, value: Any, shape: tuple[int, ...], remedy: str, most: float = np.finfo(float).max
+) -> np.ndarray:
     """`value` as finite float64 (..., *shape), of a size up to `most`, or a StateError."""
     array = real(name, value, shape, remedy)
     if not (np.abs(array) <= most).all():
         beyond = f", or beyond {most:g}" if most < np.finfo(float).max else ""
-        raise StateError(f"{name} holds numbers that are not finite{beyond}", "look at where they came from")
+        raise StateError(
+            f"{name} holds numbers that are not finite{beyond}", "look at where they came from"
+        )
     return array
 
 
@@ -118,11 +146,16 @@ def as_many(name: str, values: Sequence[Any], expected: Iterable[str]) -> None:
 def check_robot(name: str, value: Any, kind: type[R]) -> R:
     """A robot of some `kind` for the function `name`, or a StateError."""
     if not isinstance(value, kind):
-        raise StateError(f"{name} of {shown(value)}, expected a robot", "pp.load, pp.from_dh and pp.Builder make one")
+        raise StateError(
+            f"{name} of {shown(value)}, expected a robot",
+            "pp.load, pp.from_dh and pp.Builder make one",
+        )
     return value
 
 
-def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Error] = StateError) -> tuple[int, ...]:
+def batch_axes(
+    name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Error] = StateError
+) -> tuple[int, ...]:
     """The batch axes of several arguments together, or an error that shows them; those alike are shown once."""
     different = set(shapes.values())
     if len(different) == 1:
@@ -130,7 +163,10 @@ def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Erro
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        each = ", ".join(f"{x} {shape}" for x, shape in {shape: (x, shape) for x, shape in shapes.items()}.values())
+        each = ", ".join(
+            f"{x} {shape}"
+            for x, shape in {shape: (x, shape) for x, shape in shapes.items()}.values()
+        )
         cause = f"{name}{': ' if name else ''}the batch axes do not fit together: {each}"
         raise kind(cause, "make them equal, 1, or absent") from None
 
@@ -138,18 +174,33 @@ def batch_axes(name: str, shapes: Mapping[str, tuple[int, ...]], kind: type[Erro
 def check_array(name: str, arg: Any, shape: Sequence[Any], kind: str) -> None:
     """The shape and the type of an array that is not NumPy's, for an argument (`sweeps.program`); or an error that names it."""
     if kind not in ("float64", "float32"):
-        raise StateError(f"{name}: {arg.name} is of dtype {kind}, expected float64 or float32", "convert it")
+        raise StateError(
+            f"{name}: {arg.name} is of dtype {kind}, expected float64 or float32", "convert it"
+        )
     if len(shape) < len(arg.shape) or tuple(shape[len(shape) - len(arg.shape) :]) != arg.shape:
         wanted = ", ".join(["...", *map(str, arg.shape)])
-        raise StateError(f"{name}: {arg.name} has shape {tuple(shape)}, expected ({wanted})", "batch axes come first")
+        raise StateError(
+            f"{name}: {arg.name} has shape {tuple(shape)}, expected ({wanted})",
+            "batch axes come first",
+        )
 
 
 def one_or_each(
-    name: str, given: Any, count: int, ends: tuple[float, float], expected: str, remedy: str, kind: type[Error] = StateError
+    name: str,
+    given: Any,
+    count: int,
+    ends: tuple[float, float],
+    expected: str,
+    remedy: str,
+    kind: type[Error] = StateError,
 ) -> np.ndarray:
     """One number between two, these among them, or `count` of such, as a row (count,) of one's own; True is none."""
     row = real(name, given, (), remedy)
-    if isinstance(given, bool | np.bool_) or row.shape not in ((), (count,)) or not ((row >= ends[0]) & (row <= ends[1])).all():
+    if (
+        isinstance(given, bool | np.bool_)
+        or row.shape not in ((), (count,))
+        or not ((row >= ends[0]) & (row <= ends[1])).all()
+    ):
         raise kind(f"{name} is {shown(given)}, expected {expected}", remedy)
     return np.broadcast_to(row, (count,)).copy()
 
@@ -167,7 +218,9 @@ def whole(name: str, value: Any) -> int:
     except TypeError:
         number = -1
     if number < 0 or isinstance(value, bool | np.bool_):
-        raise StateError(f"{name} is {shown(value)}, expected a whole number of at least 0", "give 0, 1, 2, ...")
+        raise StateError(
+            f"{name} is {shown(value)}, expected a whole number of at least 0", "give 0, 1, 2, ..."
+        )
     return number
 
 
@@ -183,19 +236,27 @@ def not_negative(name: str, value: Any, remedy: str = "give a number") -> float:
     """One finite number of at least 0, or a StateError."""
     number = real(name, value, (), remedy)
     if number.ndim or isinstance(value, bool | np.bool_) or not 0.0 <= number < np.inf:
-        raise StateError(f"{name} is {shown(value)}, expected one finite number of at least 0", remedy)
+        raise StateError(
+            f"{name} is {shown(value)}, expected one finite number of at least 0", remedy
+        )
     return float(number)
 
 
 def is_several(value: Any) -> bool:
     """Whether it is a list of things: text is one thing, and so is an array without axes."""
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "shape", None) != ()
+    return (
+        isinstance(value, Iterable)
+        and not isinstance(value, str | bytes)
+        and getattr(value, "shape", None) != ()
+    )
 
 
 def several(name: str, value: Any, remedy: str = "") -> list:
     """A list of things, or a StateError."""
     if not is_several(value):
-        raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
+        raise StateError(
+            f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]"
+        )
     return list(value)
 
 
@@ -211,16 +272,31 @@ def names(what: str, value: Any, of: str = "names", remedy: str = "") -> list[st
 
 def generator(rng: Any) -> np.random.Generator:
     """A Generator, from a seed or as it is; NumPy reads other things as seeds, and crashes on some."""
-    if not isinstance(rng, SEEDS) or isinstance(rng, bool) or (isinstance(rng, int | np.integer) and rng < 0):
-        raise StateError(f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number")
+    if (
+        not isinstance(rng, SEEDS)
+        or isinstance(rng, bool)
+        or (isinstance(rng, int | np.integer) and rng < 0)
+    ):
+        raise StateError(
+            f"rng is {shown(rng)}, expected a seed or a Generator", "give a whole number"
+        )
     return np.random.default_rng(rng)
 
 
-def one_of(name: str, value: Any, known: Iterable[str], remedy: str = "", kind: Callable[..., Error] = StateError) -> str:
+def one_of(
+    name: str,
+    value: Any,
+    known: Iterable[str],
+    remedy: str = "",
+    kind: Callable[..., Error] = StateError,
+) -> str:
     """One of some words, or an error that lists them; without a remedy it says which is nearest."""
     words = tuple(known)
     if not isinstance(value, str) or value not in words:
-        raise kind(f"{name} is {shown(value)}, expected one of {', '.join(words)}", remedy or nearest(value, words))
+        raise kind(
+            f"{name} is {shown(value)}, expected one of {', '.join(words)}",
+            remedy or nearest(value, words),
+        )
     return value
 
 
@@ -254,7 +330,9 @@ def holds_slope(value: Any, deep: int = DEEPEST) -> bool:
     """Whether a tensor in a list, or in lists in it, wants a slope; a list may hold itself, so that some depth is the end."""
     if not deep or not isinstance(value, list | tuple) or "torch" not in sys.modules:
         return False
-    return any(holds_slope(x, deep - 1) or wants_slope(x) for x in value if type(x) not in (float, int))
+    return any(
+        holds_slope(x, deep - 1) or wants_slope(x) for x in value if type(x) not in (float, int)
+    )
 
 
 def _masked(value: Any) -> str:

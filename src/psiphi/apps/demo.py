@@ -22,8 +22,12 @@ def main(
     start = time.perf_counter()
     case = scenes.load(SCENE)
     system = case.system
-    print(f"{case.title}: {len(system.bodies)} bodies, {system.nv} coordinates, {system.nc} constraint rows.")
-    print(f"Its forward dynamics, loops closed, was derived and compiled for it: {system.flops()} operations.\n")
+    print(
+        f"{case.title}: {len(system.bodies)} bodies, {system.nv} coordinates, {system.nc} constraint rows."
+    )
+    print(
+        f"Its forward dynamics, loops closed, was derived and compiled for it: {system.flops()} operations.\n"
+    )
     options = {} if duration is None else {"duration": duration}
     ready = time.perf_counter()
     with watched(duration or case.options["duration"]) as bar:
@@ -33,6 +37,8 @@ def main(
     page = viewer.html(motion, output, title=case.title)
     size = page.stat().st_size / 1000
     print(f"\nset up in {ready - start:.1f} s, simulated in {done - ready:.1f} s")
-    print(f"The page with the animation and the plots ({size:.0f} kB, opens in any browser, no server, no network):")
+    print(
+        f"The page with the animation and the plots ({size:.0f} kB, opens in any browser, no server, no network):"
+    )
     print(f"  {page.resolve().as_uri()}")
     return 0

@@ -153,7 +153,10 @@ def directory(create: bool = False) -> Path | None:
         _trust(path.lstat(), stat.S_ISDIR, 0o022)
         return path
     except _Refused as reason:
-        _warn(path, f"is not trusted ({reason}); run chmod 700 on it if it is yours, or choose another")
+        _warn(
+            path,
+            f"is not trusted ({reason}); run chmod 700 on it if it is yours, or choose another",
+        )
     except OSError as error:
         if create or not isinstance(error, FileNotFoundError):
             _warn(path, _BYPASSED.format(error.strerror))
@@ -172,7 +175,12 @@ def info() -> dict[str, object]:
     """Where the cache is, how many entries and bytes it holds, and its limit in bytes."""
     home = directory()
     entries = _entries(home)
-    return {"directory": home, "entries": len(entries), "bytes": sum(size for _, size, _ in entries), "limit": _limit()}
+    return {
+        "directory": home,
+        "entries": len(entries),
+        "bytes": sum(size for _, size, _ in entries),
+        "limit": _limit(),
+    }
 
 
 def _configured() -> Path | None:
@@ -210,7 +218,9 @@ def _trust(status: os.stat_result, kind: Callable[[int], bool], others: int) -> 
 def _read(path: Path, most: int) -> bytes:
     """The bytes of a trusted file, so many at most; checks and reading use one descriptor: nothing can be swapped between."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _FLAGS)  # NONBLOCK: a planted FIFO
+        descriptor = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _FLAGS
+        )  # NONBLOCK: a planted FIFO
     except OSError as error:
         if path.is_symlink():
             raise _Refused("it is a symbolic link") from error
@@ -276,7 +286,9 @@ def _entries(home: Path | None) -> list[tuple[float, int, Path]]:
         with suppress(OSError):  # another process may delete files meanwhile
             if _ENTRY.fullmatch(path.name):
                 found.append((path.lstat().st_mtime, path.lstat().st_size, path))
-            elif _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ABANDONED:
+            elif (
+                _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ABANDONED
+            ):
                 _remove(path)
     return sorted(found)
 
@@ -293,4 +305,6 @@ def _warn(subject: object, text: str) -> None:
     """One warning in this process about each file, directory or setting."""
     if subject not in _warned:
         _warned.add(subject)
-        warnings.warn(f"psiphi's cache of compiled code: {subject} {text}", CacheWarning, stacklevel=3)
+        warnings.warn(
+            f"psiphi's cache of compiled code: {subject} {text}", CacheWarning, stacklevel=3
+        )

@@ -48,7 +48,9 @@ class Equation:
     given: Sequence[str] = ()
     equation: str = ""  # in words; the results themselves, where nothing is said
     forms: Sequence[str] = FORMS
-    rods: bool | None = None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
+    rods: bool | None = (
+        None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
+    )
     columns: str = ""
     by_link: bool = False  # results over links come as (bodies, 6), not as one long vector
     budget: float = SECONDS  # of rewriting
@@ -56,7 +58,9 @@ class Equation:
     added: bool = False  # a diagonal stands beside the rotors' inertia, as the last input; the results are of `heavier(model)`
 
     def __post_init__(self):
-        self.results = {name: Expression(settled(e.term), e.model) for name, e in self.results.items()}
+        self.results = {
+            name: Expression(settled(e.term), e.model) for name, e in self.results.items()
+        }
 
     def __getstate__(self) -> dict[str, Any]:
         return unmade(self)
@@ -87,7 +91,9 @@ class Equation:
         model = self.model
         vectors = {x.word: x.bare for x in self.letters if isinstance(x, VectorLetter) and x.given}
         names = [name for name in (*self.given, *vectors) if name in vectors]
-        moving = any(x.moves for x in self.letters) or ("v" in vectors and any(isinstance(x, FormLetter) for x in self.letters))
+        moving = any(x.moves for x in self.letters) or (
+            "v" in vectors and any(isinstance(x, FormLetter) for x in self.letters)
+        )
         moving = moving and not self.at_rest
         names = list(dict.fromkeys((["v"] if moving else []) + names))
         names = [name for name in names if name not in self.velocities]
@@ -96,7 +102,9 @@ class Equation:
             inputs.append(self._argument(name, vectors.get(name) or vector_letter(name, "joint")))
         if self.added:
             inputs.append(Argument(ADDED, (model.nv,), "v"))
-        return with_parameters(tuple(inputs), model), tuple(self._output(n, e) for n, e in self.results.items())
+        return with_parameters(tuple(inputs), model), tuple(
+            self._output(n, e) for n, e in self.results.items()
+        )
 
     def _argument(self, name: str, vector: Letter) -> Argument:
         space = vector.rows.name
@@ -113,12 +121,21 @@ class Equation:
         for count in counts:
             if isinstance(count, int) and count:
                 return count
-        raise StateError(f"how many frames {name} is of is not known", "multiply it with B(frames), or add it to J(frames) @ v")
+        raise StateError(
+            f"how many frames {name} is of is not known",
+            "multiply it with B(frames), or add it to J(frames) @ v",
+        )
 
     def _output(self, name: str, e: Expression) -> Argument:
         sizes = {"joint": self.model.nv, "link": 6 * len(self.model.bodies)}
-        shape = tuple(sizes.get(space.name, 6 * (space.frames or 0)) for space in (e.rows, e.cols) if space.name != "one")
+        shape = tuple(
+            sizes.get(space.name, 6 * (space.frames or 0))
+            for space in (e.rows, e.cols)
+            if space.name != "one"
+        )
         if self.by_link and e.rows.name == "link" and len(shape) == 1:
             shape = (len(self.model.bodies), 6)
-        of_joints = (e.rows.name == "joint" and len(shape) == 1) or (e.rows.name == "frame" and e.cols.name == "joint")
+        of_joints = (e.rows.name == "joint" and len(shape) == 1) or (
+            e.rows.name == "frame" and e.cols.name == "joint"
+        )
         return Argument(name, shape, "v" if of_joints else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psiphi.algebra.expressions.letters import inverse_letter
 from psiphi.algebra.expressions.notation import result_names, show_poly
-from psiphi.compiler.autodiff.inverse_dynamics_jacobian import InverseSlopes
+from psiphi.compiler.autodiff.inverse_dynamics_jacobian import InverseDynamicsJacobian
 from psiphi.compiler.equations import WHOLE, Equation
 from psiphi.compiler.lower.column_sweeps import LoweredColumns
 from psiphi.compiler.lower.matrix_sweeps import LoweredMatrix
@@ -22,10 +22,18 @@ def explain(equation: Equation, count: Count) -> str:
     if known := inverses(equation):
         lines += ["", "resolve:", *(f"  {line}" for line in known)]
     if form.derivation is not None and form.derivation.steps:
-        lines += ["", "rewrite, with M φ* a + b as one body force:" if form.name == WHOLE else "rewrite:"]
+        lines += [
+            "",
+            "rewrite, with M φ* a + b as one body force:" if form.name == WHOLE else "rewrite:",
+        ]
         lines += str(form.derivation).splitlines()[1:]
     which = "the first" if is_large(equation.model) else "the cheapest"
-    lines += ["", f"choose, of {len(equation.forms)} forms {which}:" if len(equation.forms) > 1 else "as written:"]
+    lines += [
+        "",
+        f"choose, of {len(equation.forms)} forms {which}:"
+        if len(equation.forms) > 1
+        else "as written:",
+    ]
     lines += [f"  {called[name]} = {show_poly(poly)}" for name, poly in form.polys.items()]
     plural = "" if sweeps(equation) == 1 else "s"
     lines += ["", f"lower to {sweeps(equation)} sweep{plural}{_unfused(equation)}:"]
@@ -34,7 +42,9 @@ def explain(equation: Equation, count: Count) -> str:
     lines.append(f"frame: links in Denavit and Hartenberg's axes{felt}")
     order = "O(N), and the entries of the result" if equation.is_matrix else "O(N)"
     c = count
-    lines.append(f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos), {order}")
+    lines.append(
+        f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos), {order}"
+    )
     lines.append(f"emit: {'loops over links' if is_large(equation.model) else 'straight lines'}")
     lines.append("load: from the cache, or made now")
     return "\n".join(lines)
@@ -55,8 +65,11 @@ def loops(equation: Equation) -> list[str]:
     """The sweeps of the chosen form, as the papers' pseudo-code."""
     lowered = choose(equation).lowered
     if isinstance(lowered, LoweredColumns):
-        return ["for every column x of the identity:", *(f"  {line}" for line in written_out(lowered.lowered))]
-    return lowered.loops if isinstance(lowered, InverseSlopes) else written_out(lowered)
+        return [
+            "for every column x of the identity:",
+            *(f"  {line}" for line in written_out(lowered.lowered)),
+        ]
+    return lowered.loops if isinstance(lowered, InverseDynamicsJacobian) else written_out(lowered)
 
 
 def sweeps(equation: Equation) -> int:
@@ -64,7 +77,11 @@ def sweeps(equation: Equation) -> int:
     lowered = choose(equation).lowered
     if isinstance(lowered, LoweredColumns):
         return lowered.sweeps
-    return len(lowered.sweeps) if isinstance(lowered, (LoweredMatrix, InverseSlopes)) else len(lowered.schedule.directions)
+    return (
+        len(lowered.sweeps)
+        if isinstance(lowered, (LoweredMatrix, InverseDynamicsJacobian))
+        else len(lowered.schedule.directions)
+    )
 
 
 def _unfused(equation: Equation) -> str:

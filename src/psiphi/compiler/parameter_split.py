@@ -16,9 +16,9 @@ from itertools import chain
 from typing import Any
 
 from psiphi.compiler.ir.segments import riders
-from psiphi.compiler.passes import Ready, code, kept
+from psiphi.compiler.passes import Traceable, code, kept
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape, operands
 from psiphi.model.model import Model
@@ -31,7 +31,7 @@ Arguments = tuple[Argument, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Half(Ready):
+class ParameterStage(Traceable):
     """One half of something asked; `size` is how many numbers go from one to the other."""
 
     of: Any
@@ -60,7 +60,7 @@ class Half(Ready):
             return (inputs[own],), (Argument(PARAMETERS, (self.size,)),)
         return (*inputs[:own], Argument(PARAMETERS, (self.size,)), *inputs[own + 1 :]), outputs
 
-    def ready(self) -> Straight:
+    def ready(self) -> StraightCode:
         found = halves(self.of)
         assert found is not None
         return found[self.late]
@@ -78,11 +78,11 @@ def size_between(asked: Any) -> int:
 
 
 @kept
-def halves(asked: Any) -> tuple[Straight, Straight] | None:
+def halves(asked: Any) -> tuple[StraightCode, StraightCode] | None:
     """Early and late; None where nothing much is made of parameters alone, or in loops."""
     whole = code(asked)
     own = number_of_parameters(asked.arguments()[0])
-    if own is None or not isinstance(whole, Straight):
+    if own is None or not isinstance(whole, StraightCode):
         return None
     tape, inputs, outputs = whole.tape, whole.program.inputs, whole.program.outputs
     last = [node for *_, node in whole.stores]
@@ -92,11 +92,15 @@ def halves(asked: Any) -> tuple[Straight, Straight] | None:
     between = Argument(PARAMETERS, (len(numbers),))
     leaves = {i: (Op.LEAF, "0", tape.nodes[i][2]) for i in read}
     stores = tuple((0, place, node) for place, node in enumerate(numbers))
-    early = Straight(Program(PARAMETERS, (inputs[own],), (between,), ()), _with(tape, leaves), stores)
+    early = StraightCode(
+        Program(PARAMETERS, (inputs[own],), (between,), ()), _with(tape, leaves), stores
+    )
     program = Program(whole.program.name, (*inputs[:own], between, *inputs[own + 1 :]), outputs, ())
     leaves = {node: (Op.LEAF, str(own), place) for place, node in enumerate(numbers)}
-    late = Straight(program, _with(tape, leaves), whole.stores, tree=whole.tree)
-    is_worth = late.count.flops + READ * len(numbers) <= WORTH * (whole.count.flops + READ * len(read))
+    late = StraightCode(program, _with(tape, leaves), whole.stores, tree=whole.tree)
+    is_worth = late.count.flops + READ * len(numbers) <= WORTH * (
+        whole.count.flops + READ * len(read)
+    )
     return (early, late) if is_worth and numbers else None
 
 
@@ -120,13 +124,21 @@ def _border(tape: Tape, live: list[int], last: list[int], leaves: set[int]) -> s
             alone.add(i)
     inside = [i for i in live if nodes[i][0] not in (Op.LEAF, Op.CONST)]
     riding = set(riders(tape, inside, last).values())
-    wanted = set(chain(last, (o for i in inside if i not in alone for o in operands(tape, i)))) & alone
+    wanted = (
+        set(chain(last, (o for i in inside if i not in alone for o in operands(tape, i)))) & alone
+    )
     passengers = wanted & riding  # their sums are in the late half, and so are they
     border = (wanted - riding) | {o for i in passengers for o in operands(tape, i) if o in alone}
     stored = set(last)
     for i in sorted(border, reverse=True):
-        only_late = i not in stored and not any(r in alone for r in readers[i])  # no reader in the early half
-        if nodes[i][0] in AGAIN and (nodes[i][0] is not Op.MUL or only_late) and _follows(tape, i, border, riding):
+        only_late = i not in stored and not any(
+            r in alone for r in readers[i]
+        )  # no reader in the early half
+        if (
+            nodes[i][0] in AGAIN
+            and (nodes[i][0] is not Op.MUL or only_late)
+            and _follows(tape, i, border, riding)
+        ):
             border.remove(i)
     return border
 

@@ -44,29 +44,34 @@ from psiphi.compiler.lower.node_value import has_sweeps
 from psiphi.compiler.lower.omega_sides import sided
 from psiphi.compiler.lower.quasi_velocity_sweeps import QuasiLowered
 from psiphi.compiler.lower.vector_sweeps import Lowered, Result
-from psiphi.compiler.sweeps.link_loops import Rolled, roll
+from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
 from psiphi.compiler.sweeps.program_checks import CheckedRun, check_loops
-from psiphi.compiler.sweeps.stage_loops import Staged, roll_stages
+from psiphi.compiler.sweeps.stage_loops import StagedCode, roll_stages
 from psiphi.compiler.sweeps.sweep_program import Program
-from psiphi.compiler.sweeps.tree_loop import Straight, unroll
+from psiphi.compiler.sweeps.tree_loop import StraightCode, unroll
 from psiphi.compiler.tape.tape_checks import check_tape
 from psiphi.model.model import Model
 
 UNROLLED = 64  # up to so many bodies are written out as straight-line code,
-IN_LINES = 256  # and up to so many those in stages: loops share nothing between stages, straight lines do
+IN_LINES = (
+    256  # and up to so many those in stages: loops share nothing between stages, straight lines do
+)
 CHECKED = False  # whether what passes hand on is looked at; tests say so
 COMPOSITES = "by composites"  # the form of the Coriolis matrix
 LONG = 200  # letters of a word beyond which it is not factored
 
-Code = Straight | Rolled | Staged
+Code = StraightCode | LinkLoops | StagedCode
 
 
-class Ready:
+class Traceable:
     """What is asked as code that stands ready: `ready()` is a tape, loops (then `rolled`), or the `emitters.rollout.Single`
     that joins several."""
 
     rolled = False
-    rods, columns = True, ""  # whose values are the same wherever inertia stands; and no operator's columns
+    rods, columns = (
+        True,
+        "",
+    )  # whose values are the same wherever inertia stands; and no operator's columns
 
     def ready(self) -> Any:
         raise NotImplementedError
@@ -76,13 +81,15 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Form:
+class Candidate:
     """One way to compute an equation: its polynomials and how they came about; once lowered, its sweeps."""
 
     name: str
     polys: Mapping[str, Poly]
     derivation: Derivation | None = None
-    made_of: Mapping[Term, Poly] = field(default_factory=dict)  # the vectors that letters are made of, rewritten likewise
+    made_of: Mapping[Term, Poly] = field(
+        default_factory=dict
+    )  # the vectors that letters are made of, rewritten likewise
     lowered: Any = None  # Lowered, LoweredMatrix or LoweredColumns
     code: Code | None = None  # traced, where forms were counted against each other
 
@@ -106,7 +113,7 @@ def kept(a_pass: Callable) -> Callable:
 @kept
 def code(asked: Any) -> Code:
     """Straight-line code, or the loops of a large robot; or code that stands ready."""
-    if isinstance(asked, Ready):
+    if isinstance(asked, Traceable):
         return asked.ready()
     if isinstance(asked, Equation) and (chosen := choose(asked)).code is not None:
         return chosen.code
@@ -128,9 +135,11 @@ def program(asked: Any, tree: Tree) -> Program:
 
 
 @kept
-def choose(equation: Equation) -> Form:
+def choose(equation: Equation) -> Candidate:
     """The cheapest form that has sweeps; of a large robot, the first one. What was traced to be counted is kept."""
-    gyrates = not is_large(equation.model) and any("gyro" in e.letters for e in equation.results.values())
+    gyrates = not is_large(equation.model) and any(
+        "gyro" in e.letters for e in equation.results.values()
+    )
     own = coriolis(equation) if gyrates else None
     rewritten, too_large = rewrite(equation)
     forms = lower(equation, rewritten)
@@ -141,7 +150,9 @@ def choose(equation: Equation) -> Form:
     forms = [form for form in forms if not isinstance(form.lowered, LoweredColumns)] or forms
     if not forms and too_large is not None:
         raise too_large
-    if not forms and any(len(word) > LONG for form in rewritten for poly in form.polys.values() for word in poly):
+    if not forms and any(
+        len(word) > LONG for form in rewritten for poly in form.polys.values() for word in poly
+    ):
         raise TooLarge(f"a product has more than {LONG} letters", "write it shorter")
     if not forms:
         names = ", ".join(map(str, equation.results.values()))
@@ -163,7 +174,7 @@ def resolve(equation: Equation) -> dict[str, Normalizer]:
         return {name: normalizer(e, proving=False) for name, e in equation.results.items()}
 
 
-def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
+def rewrite(equation: Equation) -> tuple[list[Candidate], TooLarge | None]:
     """The forms, each within its share of the budget, and why another was given up."""
     rules = resolve(equation)
     found, too_large = [], None
@@ -183,7 +194,7 @@ def rewrite(equation: Equation) -> tuple[list[Form], TooLarge | None]:
     return found, too_large
 
 
-def lower(equation: Equation, forms: list[Form]) -> list[Form]:
+def lower(equation: Equation, forms: list[Candidate]) -> list[Candidate]:
     """The forms that are made of sweeps."""
     lowered = ((form, _sweeps(equation, form)) for form in forms)
     return [replace(form, lowered=sweeps) for form, sweeps in lowered if sweeps is not None]
@@ -198,7 +209,11 @@ def frame(model: Model, rods: bool) -> Tree:
 
 def trace(sweeps: Program, tree: Tree) -> Code:
     """The program run once on tape scalars; of a large robot, once for every class of links."""
-    if sweeps.stages and _is_long(tree.model) and (staged := roll_stages(sweeps, tree, UNROLLED)) is not None:
+    if (
+        sweeps.stages
+        and _is_long(tree.model)
+        and (staged := roll_stages(sweeps, tree, UNROLLED)) is not None
+    ):
         _check(*(code for _, code, _ in staged.blocks))
         return staged
     if not (is_large(tree.model) and sweeps.local):
@@ -208,24 +223,32 @@ def trace(sweeps: Program, tree: Tree) -> Code:
     return loops
 
 
-def unrolled(sweeps: Program, tree: Tree) -> Straight:
+def unrolled(sweeps: Program, tree: Tree) -> StraightCode:
     """Straight-line code; where passes are checked, each step and the tape it leaves."""
     try:
         lines = unroll(sweeps, tree, CheckedRun) if CHECKED else unroll(sweeps, tree)
-    except ZeroDivisionError as error:  # bodies without inertia fly in forests of closed chains alone
+    except (
+        ZeroDivisionError
+    ) as error:  # bodies without inertia fly in forests of closed chains alone
         cause = f"{sweeps.name} of {tree.model.name} divides by the inertia of a body that has none"
-        raise SingularError(cause, "ask the closed system that holds it, or give it mass and inertia") from error
+        raise SingularError(
+            cause, "ask the closed system that holds it, or give it mass and inertia"
+        ) from error
     _check(lines)
     return lines
 
 
-def _check(*made: Straight | Rolled) -> None:
+def _check(*made: StraightCode | LinkLoops) -> None:
     """What a pass hands on, where it is looked at."""
     for code in made if CHECKED else ():
-        if isinstance(code, Rolled):
+        if isinstance(code, LinkLoops):
             check_loops(code)
         else:
-            check_tape(code.tape, (node for *_, node in code.stores), [arg.size for arg in code.program.inputs])
+            check_tape(
+                code.tape,
+                (node for *_, node in code.stores),
+                [arg.size for arg in code.program.inputs],
+            )
 
 
 # -- what the passes ask ------------------------------------------------------------------------------------------------------
@@ -249,7 +272,9 @@ def _is_long(model: Model) -> bool:
 
 def in_loops(asked: Any) -> bool:
     """Whether the code may need tables beside it; stages have theirs in it."""
-    return (is_large(asked.model) and not getattr(asked, "stages", ())) or (isinstance(asked, Ready) and asked.rolled)
+    return (is_large(asked.model) and not getattr(asked, "stages", ())) or (
+        isinstance(asked, Traceable) and asked.rolled
+    )
 
 
 def moves_inertia(asked: Any) -> bool:
@@ -257,7 +282,7 @@ def moves_inertia(asked: Any) -> bool:
     return choose(asked).lowered.rods if isinstance(asked, Equation) else asked.rods
 
 
-def _rewritten(equation: Equation, name: str, rules: dict[str, Normalizer]) -> Form | None:
+def _rewritten(equation: Equation, name: str, rules: dict[str, Normalizer]) -> Candidate | None:
     """One form: inverses resolved and no more, or all rules applied until none fits; with body forces whole, or not."""
     polys, derivation = {}, None
     for result, e in equation.results.items():
@@ -270,7 +295,7 @@ def _rewritten(equation: Equation, name: str, rules: dict[str, Normalizer]) -> F
             return None  # there is no body force to keep whole
         chain = Chain(e, folded, tuple(walk(folded, rules[result].find)))
         polys[result], derivation = unfold(chain.result), Derivation(chain)
-    return Form(name, polys, derivation, _made_of(equation, name, polys))
+    return Candidate(name, polys, derivation, _made_of(equation, name, polys))
 
 
 def _made_of(equation: Equation, name: str, polys: Mapping[str, Poly]) -> dict[Term, Poly]:
@@ -297,7 +322,7 @@ def _vector(equation: Equation, name: str, term: Term) -> Poly:
     return unfold(reduce(fold(start) if name == WHOLE else start, rules.find)[0])
 
 
-def _counted(equation: Equation, form: Form) -> tuple[Form, Code]:
+def _counted(equation: Equation, form: Candidate) -> tuple[Candidate, Code]:
     """A form and its trace; of a matrix by columns, that of one column."""
     tree, lowered = frame(equation.model, form.lowered.rods), form.lowered
     make = lowered.column if isinstance(lowered, LoweredColumns) else lowered.program
@@ -308,12 +333,14 @@ def _with_inverses(rules: Normalizer, poly: Poly) -> Poly:
     """Inverses that an identity knows, written out."""
 
     def known(word):
-        return next(((i, rules.resolved[x,]) for i, x in enumerate(word) if (x,) in rules.resolved), None)
+        return next(
+            ((i, rules.resolved[x,]) for i, x in enumerate(word) if (x,) in rules.resolved), None
+        )
 
     return reduce(poly, known)[0]
 
 
-def _sweeps(equation: Equation, form: Form) -> Any:
+def _sweeps(equation: Equation, form: Candidate) -> Any:
     """The sweeps of a form; None where a letter has none."""
     polys: Mapping[str, Poly] = form.polys
     if equation.velocities:
@@ -325,14 +352,18 @@ def _sweeps(equation: Equation, form: Form) -> Any:
     polys = {name: sided(poly) for name, poly in polys.items()}
     made_of = {term: sided(poly) for term, poly in form.made_of.items()}
     words = [word for poly in polys.values() for word in poly]
-    used = {x for word in words for x in word[number:]} | {x.bare for word in words for x in word[:number]}
+    used = {x for word in words for x in word[number:]} | {
+        x.bare for word in words for x in word[:number]
+    }
     used |= {x for poly in made_of.values() for word in poly for x in word}
     if not all(map(has_sweeps, used)) or any(len(word) > LONG for word in words):
         return None
     if any(U in word and (len(word) > 1 or not number) for word in words):
         return None  # a number among vectors
     if not equation.is_matrix:
-        return Lowered([Result(n, polys[n], _space(equation, n)) for n in equation.results], made_of=made_of)
+        return Lowered(
+            [Result(n, polys[n], _space(equation, n)) for n in equation.results], made_of=made_of
+        )
     first = next(iter(equation.results.values()))
     rows, cols = first.rows.name, first.cols.name
     if "link" in (rows, cols):  # entries in link axes, which sweeps do not keep
@@ -341,7 +372,9 @@ def _sweeps(equation: Equation, form: Form) -> Any:
     loops = lowered.is_whole or lowered.only_places
     if lowered.complete and (loops or not (cols == "frame" and _has_long_arms(equation))):
         return lowered
-    return LoweredColumns(polys, rows, cols, made_of) if {rows, cols} <= {"joint", "frame"} else None
+    return (
+        LoweredColumns(polys, rows, cols, made_of) if {rows, cols} <= {"joint", "frame"} else None
+    )
 
 
 def _space(equation: Equation, name: str) -> str:

@@ -11,16 +11,24 @@ from psiphi.compiler.lower.horner_graph import (
     BodyForce,
     Causal,
     Dot,
-    Formed,
     FrameMotion,
     Leaf,
+    MultilinearNode,
     Node,
     Sum,
     U,
 )
 from psiphi.compiler.lower.matrix_sweeps import LoweredMatrix
 from psiphi.compiler.lower.vector_sweeps import Lowered
-from psiphi.compiler.lower.word_shapes import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix
+from psiphi.compiler.lower.word_shapes import (
+    ColumnFamily,
+    ColumnSweep,
+    Compliance,
+    Composite,
+    Diagonal,
+    Grounded,
+    WholeMatrix,
+)
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP
 
 
@@ -70,7 +78,9 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
         return _matrix_loops(lowered)
     name, lines = Names(lowered), []
     for stage, direction in enumerate(lowered.schedule.directions):
-        lines.append("for k = base .. tips:" if direction is BASE_TO_TIP else "for k = tips .. base:")
+        lines.append(
+            "for k = base .. tips:" if direction is BASE_TO_TIP else "for k = tips .. base:"
+        )
         # what every node of the sweep may read comes first in it: P, its rate, masses, velocities
         if stage == lowered.schedule.articulate:
             lines += ARTICULATE
@@ -116,15 +126,19 @@ def _lines(node: Node, name: Names) -> list[str]:
     # one line stands for Newton and Euler's six: w, w', v' of the parent, then F and N
     if isinstance(node, BodyForce):
         u = f"H* {name(node.u)} + a" if node.u is not None else "a"
-        return [f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"]
+        return [
+            f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"
+        ]
     if isinstance(node, FrameMotion):
         u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
         less = f" - {node.letter.symbol} g" if node.falls else ""
-        return [f"{me}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's motion"]
+        return [
+            f"{me}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's motion"
+        ]
     # what climbs, what is made of vectors, what is summed up, what is handed out
     if isinstance(node, Causal):
         return [_causal(node, name)]
-    if isinstance(node, Formed):
+    if isinstance(node, MultilinearNode):
         return [f"{me}(k) = {_formed(node, name)} {name(node.argument)}(k)"]
     if isinstance(node, Dot):
         return [f"{me} += {name(node.x)}*(k) {name(node.y)}(k)"]
@@ -149,11 +163,13 @@ def _lines(node: Node, name: Names) -> list[str]:
     return [f"{me}(k) = {node.letter.symbol} {name(node.argument)}(k)"]
 
 
-def _formed(node: Formed, name: Names) -> str:
+def _formed(node: MultilinearNode, name: Names) -> str:
     """A letter made of vectors, with their names."""
     x = node.letter
     plain, _ = x.form.written[x.inp, x.out]
-    made = plain.format(**{slot: f"{name(n)}(k)" for (slot, _), n in zip(x.filled, node.filled, strict=True)})
+    made = plain.format(
+        **{slot: f"{name(n)}(k)" for (slot, _), n in zip(x.filled, node.filled, strict=True)}
+    )
     return made + "*" * x.starred
 
 
@@ -183,7 +199,11 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     if lowered.placed:
         lines += ["for k = base .. tips:", "    R(k), p(k): the body's axes in the world"]
     lines += [f"    {_arrival(f)}" for f in lowered.arriving]
-    ends = [_at_world(shape) for *_, shape in lowered.words if isinstance(shape, (Grounded, WholeMatrix))]
+    ends = [
+        _at_world(shape)
+        for *_, shape in lowered.words
+        if isinstance(shape, (Grounded, WholeMatrix))
+    ]
     if lowered.only_places:
         return lines + ends
     lines.append("for k = tips .. base:")
@@ -192,7 +212,11 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     if lowered.composite:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
     lines += [f"    {_family(f)}" for f in lowered.families]
-    lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, (Diagonal, Climb, Composite))]
+    lines += [
+        f"    {_entry(shape)}"
+        for *_, shape in lowered.words
+        if isinstance(shape, (Diagonal, ColumnSweep, Composite))
+    ]
     lines += ends
     # compliances need the columns of the sweep inward: one more outward, Ω(k) from its parent's
     if lowered.middles:
@@ -200,17 +224,19 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
         for middle, kind in lowered.middles:
             c = kind.symbol
             lines.append(f"    Ω(k) = {show_word(middle)} + {c}*(p,k) Ω(p) {c}(p,k)")
-        lines += [f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, Compliance)]
+        lines += [
+            f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, Compliance)
+        ]
     return lines
 
 
-def _family(f: Family) -> str:
+def _family(f: ColumnFamily) -> str:
     # columns of r R for L φ M φ* R: what hangs outboard moves as one rigid body
     start = f"r {show_word(f.letters)}" if f.composite else show_word(f.letters)
     return f"y_j(k) = {f.kind.symbol}(k,c) y_j(c), started as the columns of {start}"
 
 
-def _arrival(f: Family) -> str:
+def _arrival(f: ColumnFamily) -> str:
     return f"y_j(0) = φ(0,k) {show_word(f.letters)}: [R p~R; 0 R] of the frames of k"
 
 
@@ -227,7 +253,7 @@ def _at_world(shape: Grounded | WholeMatrix) -> str:
 def _entry(shape) -> str:
     if isinstance(shape, Diagonal):
         return f"out(k,k) += {show_word(shape.letters)}"
-    if isinstance(shape, Climb):
+    if isinstance(shape, ColumnSweep):
         return f"out(k,j){'*' if shape.transposed else ''} += {show_word(shape.left)} y_j(k)"
     if isinstance(shape, Composite):
         return f"out(k,j), out(j,k)* += {show_word(shape.left)} y_j(k)"

@@ -28,7 +28,11 @@ AXES = ("world", "frame")
 
 def names(model: Model, frames: Any) -> tuple[str, ...]:
     """The names of one frame or of several, all of this robot."""
-    one = isinstance(frames, str) or not isinstance(frames, Iterable) or getattr(frames, "shape", None) == ()
+    one = (
+        isinstance(frames, str)
+        or not isinstance(frames, Iterable)
+        or getattr(frames, "shape", None) == ()
+    )
     each: tuple[Any, ...] = (frames,) if one else tuple(frames)
     return tuple(model.frame(frame).name for frame in each)
 
@@ -41,7 +45,10 @@ def check_axes(axes: Any) -> None:
 def expression(given: Any) -> Expression:
     """An expression of one robot that has a space of its own."""
     if not isinstance(given, Expression):
-        raise StateError(f"pp.function got a {type(given).__name__}, expected an operator expression", "s = robot.operators")
+        raise StateError(
+            f"pp.function got a {type(given).__name__}, expected an operator expression",
+            "s = robot.operators",
+        )
     if given.model is None:
         raise StateError(f"{given} belongs to no robot", "write it with s = robot.operators")
     if ANY in (given.rows, given.cols):
@@ -52,12 +59,15 @@ def expression(given: Any) -> Expression:
 # -- arguments ----------------------------------------------------------------------------------------------------------------
 
 
-def plain(model: Model, name: str, inputs: Sequence[Argument], values: Iterable[Any]) -> tuple[Any, ...]:
+def plain(
+    model: Model, name: str, inputs: Sequence[Argument], values: Iterable[Any]
+) -> tuple[Any, ...]:
     """The arguments as plain arrays; arrays that bring a NumPy protocol of their own (dask, units) pass as they are."""
     values = tuple(values)
     on_host(name, *values)
     return tuple(
-        value if _has_protocol(value) else _read(model, name, arg, value) for arg, value in zip(inputs, values, strict=True)
+        value if _has_protocol(value) else _read(model, name, arg, value)
+        for arg, value in zip(inputs, values, strict=True)
     )
 
 
@@ -66,21 +76,24 @@ def parameters(model: Model, name: str, given: Any) -> Any:
     if given is None:
         n = model.freed.size if model.freed is not None else 0
         cause = f"{name}{': ' if name else ''}numbers of {model.name} are inputs, and no parameters came"
-        remedy = (
-            f"give parameters=, {n} numbers in the last axis, or use light.at(parameters); light.parameters() are the robot's"
-        )
+        remedy = f"give parameters=, {n} numbers in the last axis, or use light.at(parameters); light.parameters() are the robot's"
         raise StateError(cause, remedy)
     return given
 
 
-def with_parameters(name: str, inputs: Sequence[Argument], values: Sequence[Any], given: Any) -> tuple[Any, ...]:
+def with_parameters(
+    name: str, inputs: Sequence[Argument], values: Sequence[Any], given: Any
+) -> tuple[Any, ...]:
     """The arguments in a row, the free numbers that came by name among them."""
     names = [arg.name for arg in inputs]
     if PARAMETERS not in names:
         remedy = 'leave them out, or free some: robot.free("mass")'
         raise StateError(f"{name}: parameters came, and no number is an input", remedy)
     if len(values) >= len(names):
-        raise StateError(f"{name}: parameters came twice", f"give ({', '.join(names)}) in this order, or parameters= by name")
+        raise StateError(
+            f"{name}: parameters came twice",
+            f"give ({', '.join(names)}) in this order, or parameters= by name",
+        )
     at = names.index(PARAMETERS)
     return (*values[:at], given, *values[at:])
 
@@ -90,24 +103,35 @@ def entered(function: Any, values: Sequence[Any], out: Any, dtype: Any, check: A
     check_dtype(function.name, dtype)
     if on_tape(*values):  # a user's law of control is traced
         cause = f"{function.name}: its robot has parameters of {next(owner(x) for x in values if is_foreign(x))}"
-        raise StateError(cause, "a law of your own may ask a robot at numbers; psiphi's controllers ask any")
+        raise StateError(
+            cause, "a law of your own may ask a robot at numbers; psiphi's controllers ask any"
+        )
     return enter(function, values, out, dtype, check)
 
 
 def on_host(name: str, *values: Any) -> None:
     """Refuse arrays of a graphics card, and of other libraries, where a part of the work is NumPy's."""
     if any(map(on_card, values)):
-        cause = f"{name}: an argument is on a graphics card, and a part of this is computed on the host"
-        raise StateError(cause, "give arrays of the host: x.cpu() (torch), x.get() (CuPy), numpy.asarray(x) (JAX)")
+        cause = (
+            f"{name}: an argument is on a graphics card, and a part of this is computed on the host"
+        )
+        raise StateError(
+            cause,
+            "give arrays of the host: x.cpu() (torch), x.get() (CuPy), numpy.asarray(x) (JAX)",
+        )
     if foreign := [owner(value) for value in values if is_foreign(value)]:
         cause = f"{name}: an argument is an array of {foreign[0]}, and a part of this is computed by NumPy"
-        raise StateError(cause, "give NumPy arrays: x.detach().numpy() (torch), numpy.asarray(x) (JAX)")
+        raise StateError(
+            cause, "give NumPy arrays: x.detach().numpy() (torch), numpy.asarray(x) (JAX)"
+        )
 
 
 def _has_protocol(value: Any) -> bool:
     """Whether `value` speaks for itself in a gufunc. Tables (pandas, xarray) try to and do not know core axes: not they."""
     own = getattr(type(value), "__array_ufunc__", None)
-    return own is not None and own is not np.ndarray.__array_ufunc__ and not hasattr(value, "to_numpy")
+    return (
+        own is not None and own is not np.ndarray.__array_ufunc__ and not hasattr(value, "to_numpy")
+    )
 
 
 def _read(model: Model, name: str, arg: Argument, value: Any) -> np.ndarray:
@@ -134,7 +158,12 @@ def _remedy(model: Model, arg: Argument, array: np.ndarray) -> str:
 
 def check_upright(model: Model, name: str, q: Any) -> None:
     """Refuse one configuration with a quaternion of zeros, which has no direction; in a batch it is NaN, in its element."""
-    if model.quaternions and type(q) is np.ndarray and q.shape == (model.nq,) and q.dtype.kind in "fiub":
+    if (
+        model.quaternions
+        and type(q) is np.ndarray
+        and q.shape == (model.nq,)
+        and q.dtype.kind in "fiub"
+    ):
         model.upright(name, q)
 
 
@@ -142,12 +171,16 @@ def mapping(f_ext: Any) -> Mapping:
     """f_ext as given, when it is {frame name: wrench}."""
     if isinstance(f_ext, Mapping):
         return f_ext
-    raise StateError(f"f_ext is {shown(f_ext)}, expected {{frame name: wrench (..., 6)}}", "give a dict")
+    raise StateError(
+        f"f_ext is {shown(f_ext)}, expected {{frame name: wrench (..., 6)}}", "give a dict"
+    )
 
 
 def stack_wrenches(f_ext: Mapping) -> Any:
     """(..., frames, 6) from {frame: (..., 6)}."""
-    if f_ext and all(type(w) is np.ndarray and w.shape == (6,) and w.dtype.char in "df" for w in f_ext.values()):
+    if f_ext and all(
+        type(w) is np.ndarray and w.shape == (6,) and w.dtype.char in "df" for w in f_ext.values()
+    ):
         return np.array([*f_ext.values()])  # of one state
     wrenches = {frame: _wrench(frame, wrench) for frame, wrench in f_ext.items()}
     batch_axes("f_ext", {repr(frame): tuple(w.shape[:-1]) for frame, w in wrenches.items()})
@@ -168,21 +201,36 @@ def _wrench(frame: Any, given: Any) -> Any:
     if not fault and kind not in ("float64", "float32"):
         fault = f"is of dtype {kind}, expected float64 or float32"
     if fault:
-        raise StateError(f"f_ext[{frame!r}] {fault}", "give [moment; force], six numbers in the last axis")
+        raise StateError(
+            f"f_ext[{frame!r}] {fault}", "give [moment; force], six numbers in the last axis"
+        )
     return array
 
 
-def fitting_out(model: Model, name: str, source: Any, values: Sequence[Any], out: Any) -> tuple[Any, ...]:
+def fitting_out(
+    model: Model, name: str, source: Any, values: Sequence[Any], out: Any
+) -> tuple[Any, ...]:
     """`out` as a tuple that fits the results of this call."""
     arrays = [np.asarray(value) for value in plain(model, name, source.inputs, values)]
-    shapes = {arg.name: a.shape[: a.ndim - len(arg.shape)] for arg, a in zip(source.inputs, arrays, strict=True)}
+    shapes = {
+        arg.name: a.shape[: a.ndim - len(arg.shape)]
+        for arg, a in zip(source.inputs, arrays, strict=True)
+    }
     return check_out(name, source.outputs, out, batch_axes(name, shapes))
 
 
 # -- when NumPy refused -------------------------------------------------------------------------------------------------------
 
 
-def retell(model: Model, name: str, source: Any, values: Sequence[Any], out: Any, dtype: Any, error: Exception) -> NoReturn:
+def retell(
+    model: Model,
+    name: str,
+    source: Any,
+    values: Sequence[Any],
+    out: Any,
+    dtype: Any,
+    error: Exception,
+) -> NoReturn:
     """Raise the StateError behind NumPy's complaint; what nobody here can explain, as it is."""
     try:
         fitting_out(model, name, source, values, None)
@@ -192,7 +240,9 @@ def retell(model: Model, name: str, source: Any, values: Sequence[Any], out: Any
         raise words from error
     strangers = [type(value).__name__ for value in values if type(value) is not np.ndarray]
     if strangers and not isinstance(error, Error):
-        raise StateError(f"{name}: {', '.join(strangers)}: {error}", "give plain NumPy arrays") from error
+        raise StateError(
+            f"{name}: {', '.join(strangers)}: {error}", "give plain NumPy arrays"
+        ) from error
     raise error
 
 
@@ -205,22 +255,34 @@ def check_dtype(name: str, dtype: Any) -> None:
     except (TypeError, ValueError):
         kind = np.dtype(object)
     if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise StateError(f"{name}: dtype is {shown(dtype)}, expected float64 or float32", "leave it out, or give one of these")
+        raise StateError(
+            f"{name}: dtype is {shown(dtype)}, expected float64 or float32",
+            "leave it out, or give one of these",
+        )
 
 
-def check_out(name: str, outputs: Collection[Argument], out: Any, batch: tuple[int, ...]) -> tuple[Any, ...]:
+def check_out(
+    name: str, outputs: Collection[Argument], out: Any, batch: tuple[int, ...]
+) -> tuple[Any, ...]:
     """The arrays to write to, one or None for each result; they may have more batch axes than the arguments (`batch`)."""
     given = out if isinstance(out, tuple) else (out,) + (None,) * (len(outputs) - 1)
-    if len(given) != len(outputs) or (len(outputs) > 1 and out is not None and not isinstance(out, tuple)):
+    if len(given) != len(outputs) or (
+        len(outputs) > 1 and out is not None and not isinstance(out, tuple)
+    ):
         want = "an array" if len(outputs) == 1 else f"a tuple of {len(outputs)} arrays"
         came = f"a tuple of {len(out)}" if isinstance(out, tuple) else f"one {type(out).__name__}"
         raise StateError(f"{name}: out is {came}, expected {want}", f"give {want}, or leave it out")
     for arg, array in zip(outputs, given, strict=True):
         fault = "" if array is None else _out_fault(array, arg, batch)
         if fault:
-            raise StateError(f"{name}: out {fault}", f"give np.empty({(*batch, *arg.shape)}), or leave it out")
+            raise StateError(
+                f"{name}: out {fault}", f"give np.empty({(*batch, *arg.shape)}), or leave it out"
+            )
     if any(_overlap(a, b) for a, b in combinations(given, 2) if a is not None and b is not None):
-        raise StateError(f"{name}: two arrays of out share memory", "give every result an array of its own, or leave it out")
+        raise StateError(
+            f"{name}: two arrays of out share memory",
+            "give every result an array of its own, or leave it out",
+        )
     return given
 
 

@@ -21,7 +21,7 @@ from psiphi._util.escape import c_string
 from psiphi._util.memory_layout import made_of, room
 from psiphi._util.validate import is_lazy, on_card
 from psiphi.backends import kernel_cache
-from psiphi.backends.cpu.cpu_target import FP, HOST, Host
+from psiphi.backends.cpu.cpu_target import FP, HOST, CpuTarget
 from psiphi.backends.cpu.gufunc import gufunc
 from psiphi.backends.cpu.scalar_call import on_the_host, quickcall
 from psiphi.backends.cpu.threads import run
@@ -31,11 +31,11 @@ from psiphi.compiler import passes
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.explanation import explain
-from psiphi.compiler.parameter_split import Half, number_of_parameters, size_between
-from psiphi.compiler.sweeps.link_loops import Rolled
-from psiphi.compiler.sweeps.stage_loops import Staged
+from psiphi.compiler.parameter_split import ParameterStage, number_of_parameters, size_between
+from psiphi.compiler.sweeps.link_loops import LinkLoops
+from psiphi.compiler.sweeps.stage_loops import StagedCode
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Count
 from psiphi.functions import build
 from psiphi.functions.arrays.dask_arrays import in_blocks
@@ -57,7 +57,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @dataclass(frozen=True)
-class Request:
+class QuantityRequest:
     """What is asked for: a quantity of the catalogue, for these frames, in these axes."""
 
     name: str
@@ -65,26 +65,30 @@ class Request:
     axes: str = "world"
 
 
-AXES = 24 if np.__version__.startswith("1.") else 56  # of all results of a function; NumPy has eight more for batches
+AXES = (
+    24 if np.__version__.startswith("1.") else 56
+)  # of all results of a function; NumPy has eight more for batches
 KEPT = 64  # functions from other processes that one holds on to
 MANY = 256  # states in a call, from which on what parameters alone make is worth code of its own
 _unpickled: dict[str, Function] = {}
 
 
-class Source:
+class CompileJob:
     """One quantity of one model on its way to machine code. It does not know its gufunc: NumPy's gufuncs hide from the
     garbage collector, so nothing they hold may lead back to them."""
 
-    def __init__(self, request: Request, asked: Any, target: Host = HOST):
+    def __init__(self, request: QuantityRequest, asked: Any, target: CpuTarget = HOST):
         self.request, self.asked, self.target = request, asked, target
         self.model: Model = asked.model
         self.arguments: tuple[tuple[Argument, ...], tuple[Argument, ...]] = asked.arguments()
         self.libraries: dict[str, Any] = {}  # by dtype
-        self.kernels: dict[tuple[str, int, bool], Any] = {}  # by dtype and graphics card; whether for few states
+        self.kernels: dict[
+            tuple[str, int, bool], Any
+        ] = {}  # by dtype and graphics card; whether for few states
         self._count: Count | None = None
         self.cost = 1000  # operations an element, once compiled: what a batch is worth in threads
         # which of the inputs are free numbers of the robot, where code can be halved
-        self.own = None if isinstance(asked, Half) else number_of_parameters(self.inputs)
+        self.own = None if isinstance(asked, ParameterStage) else number_of_parameters(self.inputs)
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -107,10 +111,10 @@ class Source:
         return passes.program(self.asked, self.tree)
 
     @property
-    def code(self) -> Straight | Rolled:
+    def code(self) -> StraightCode | LinkLoops:
         """One tape, or loops over classes of links."""
         code = passes.code(self.asked)
-        return code.straight if isinstance(code, Staged) else code
+        return code.straight if isinstance(code, StagedCode) else code
 
     @property
     def written_out(self) -> bool:
@@ -141,7 +145,9 @@ class Source:
         """The address of the loop for one dtype, from the cache or the compiler; once, whoever asks first."""
         with _lock:
             if char not in self.libraries:
-                self.libraries[char], self._count = build.compile(self.asked, self.target, char, self.key)
+                self.libraries[char], self._count = build.compile(
+                    self.asked, self.target, char, self.key
+                )
                 if self._count is not None:
                     self.cost = self._count.flops + 40 * self._count.trig
         return self.libraries[char].address("loop")
@@ -174,8 +180,8 @@ class Source:
 class Function:
     """One compiled quantity of one model: `ufunc` is the NumPy gufunc, `source` how it came about."""
 
-    def __init__(self, request: Request, asked: Any, target: Host = HOST):
-        self.source = Source(request, asked, target)
+    def __init__(self, request: QuantityRequest, asked: Any, target: CpuTarget = HOST):
+        self.source = CompileJob(request, asked, target)
         self.name, (self.inputs, self.outputs) = request.name, self.source.arguments
         self.number = next(NUMBERS)
         FUNCTIONS[self.number] = self
@@ -198,11 +204,21 @@ class Function:
         source = self.source
         if any(type(value) is not _ndarray for value in values):
             if any(map(on_card, values)):
-                return launch(source.request.name, source.inputs, source.outputs, values, out, dtype, source.kernel)
+                return launch(
+                    source.request.name,
+                    source.inputs,
+                    source.outputs,
+                    values,
+                    out,
+                    dtype,
+                    source.kernel,
+                )
             if any(map(is_lazy, values)):
                 return self._later(values, out, dtype)
         char = _char(values, dtype)
-        function, values = (self, values) if source.own is None else self._going_on(values, source.own, char)
+        function, values = (
+            (self, values) if source.own is None else self._going_on(values, source.own, char)
+        )
         if char not in function.source.libraries:
             function.prepare(char)
         return run(function.ufunc, values, out, dtype=dtype, flops=function.source.cost)
@@ -210,7 +226,13 @@ class Function:
     def _going_on(self, values: Any, own: int, char: str) -> tuple[Function, Any]:
         """For parameters that are kept: the half that goes on from what the other made of them, once; else this function."""
         made = made_of(values[own])
-        if made is None or max(np.size(x) // max(1, arg.size) for x, arg in zip(values, self.inputs, strict=False)) < MANY:
+        if (
+            made is None
+            or max(
+                np.size(x) // max(1, arg.size) for x, arg in zip(values, self.inputs, strict=False)
+            )
+            < MANY
+        ):
             return self, values
         if self._halves is None:
             return self, values
@@ -226,25 +248,36 @@ class Function:
         s = self.source
         name = kernel_cache.key(s.key("d"), "halves")
         size = int(kernel_cache.remember(name, lambda: str(size_between(s.asked)).encode()))
-        early, late = (Function(s.request, Half(s.asked, size, late), s.target) for late in (False, True))
+        early, late = (
+            Function(s.request, ParameterStage(s.asked, size, late), s.target)
+            for late in (False, True)
+        )
         return (early, late) if size else None
 
     def on_blocks(self, *values: np.ndarray, dtype: Any = None) -> Any:
         """The results for one block of Dask's."""
-        return self.run(values, None if dtype is None else (None,) * len(self.source.outputs), dtype)
+        return self.run(
+            values, None if dtype is None else (None,) * len(self.source.outputs), dtype
+        )
 
     def _later(self, values: Any, out: Any, dtype: Any) -> Any:
         source, given = self.source, out if isinstance(out, tuple) else (out,)
         if any(array is not None for array in given):
-            cause = f"{source.request.name}: out= takes numbers now, and an argument is a Dask array"
+            cause = (
+                f"{source.request.name}: out= takes numbers now, and an argument is a Dask array"
+            )
             raise StateError(cause, "leave out= out")
-        return in_blocks(source.request.name, self.on_blocks, source.inputs, source.outputs, values, dtype)
+        return in_blocks(
+            source.request.name, self.on_blocks, source.inputs, source.outputs, values, dtype
+        )
 
     def single(self, otherwise: Callable | None = None) -> Any:
         """The fastest callable for one element of plain float64 vectors; what else comes goes to `otherwise`, or the gufunc."""
         self.prepare()
         library, door = self.source.libraries["d"], otherwise or on_the_host(self.ufunc)
-        quick = quickcall(library, door, self.source.request.name) if "quick" in library.names else None
+        quick = (
+            quickcall(library, door, self.source.request.name) if "quick" in library.names else None
+        )
         return quick or door
 
     def __reduce__(self) -> Any:
@@ -258,7 +291,9 @@ class Function:
         return getattr(self.source, name)
 
 
-def _again(kind: type[Function], request: Request, asked: Any, target: Host) -> Function:
+def _again(
+    kind: type[Function], request: QuantityRequest, asked: Any, target: CpuTarget
+) -> Function:
     made = kind(request, asked, target)
     key = f"{kind.__name__} {made.source.key('d')}"
     return kernel_cache.held(_unpickled, key, KEPT, lambda: made)
@@ -271,7 +306,7 @@ def _char(values: Any, dtype: Any) -> str:
     return "f" if np.dtype(dtype) == np.float32 else "d"
 
 
-def _gufunc(source: Source) -> np.ufunc:
+def _gufunc(source: CompileJob) -> np.ufunc:
     inputs, outputs = source.arguments
     if sum(len(arg.shape) for arg in outputs) > AXES:
         cause = f"{source.request.name} has {len(outputs)} results, more than a function of NumPy's takes"

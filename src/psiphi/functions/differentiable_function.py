@@ -26,11 +26,11 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import as_many, flag, is_foreign, is_lazy
 from psiphi.compiler.autodiff.equation_derivatives import Derivative
-from psiphi.compiler.passes import Ready, is_large
+from psiphi.compiler.passes import Traceable, is_large
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions.arrays.dask_arrays import refuse_lazy
-from psiphi.functions.compiled_function import Function, Request
+from psiphi.functions.compiled_function import Function, QuantityRequest
 from psiphi.functions.export import array_operations, casadi_export, sympy_export
 
 Made = TypeVar("Made")
@@ -83,20 +83,26 @@ class HasDerivatives(Generic[Made]):
         known = [*inputs, *self.beside(kind)]
         for name in names:
             if not isinstance(name, str) or name not in known:
-                raise StateError(f"{self.name}: {kind} by {shown(name)}, which is no argument", nearest(name, known))
+                raise StateError(
+                    f"{self.name}: {kind} by {shown(name)}, which is no argument",
+                    nearest(name, known),
+                )
         if len(set(names)) < len(names):
-            raise StateError(f"{self.name}: {kind} by {shown(names)}, one of them twice", "name every argument once")
+            raise StateError(
+                f"{self.name}: {kind} by {shown(names)}, one of them twice",
+                "name every argument once",
+            )
         key = kind, names or tuple(dict.fromkeys(inputs))
         if key not in made:
             made[key] = self.derived(*key)
         return made[key]
 
 
-class HasTranslations:
+class Exportable:
     """A function that other libraries may have in their own operations; `swept` is its compiled form, which has one tape."""
 
     @property
-    def swept(self) -> Differentiable:
+    def swept(self) -> DifferentiableFunction:
         raise NotImplementedError
 
     def symbolic(self, parameters: bool = False) -> Any:
@@ -116,14 +122,16 @@ class HasTranslations:
         return array_operations.to_torch(self.swept)
 
 
-class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function):
+class DifferentiableFunction(HasDerivatives["DifferentiableFunction"], Exportable, Function):
     """A function of arrays (..., *shape), batch axes broadcast; changes of q are tangent vectors, as v is."""
 
     at_once: Any = staticmethod(
         scalar_fast_path.nothing
     )  # one state of plain vectors, after the first such call; None of all else
 
-    def __call__(self, *values: Any, parameters: Any = None, out: Any = None, dtype: Any = None) -> Any:
+    def __call__(
+        self, *values: Any, parameters: Any = None, out: Any = None, dtype: Any = None
+    ) -> Any:
         if parameters is not None:
             values = argument_checks.with_parameters(self.name, self.inputs, values, parameters)
         result = self.at_once(*values) if out is None and dtype is None else None
@@ -145,7 +153,11 @@ class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function
         if out is not None and not argument_checks.are_plain_rooms(out):
             out = argument_checks.fitting_out(source.model, name, source, arrays, out)
         try:
-            result = self.run(arrays, out if out is not None or dtype is None else (None,) * len(source.outputs), dtype)
+            result = self.run(
+                arrays,
+                out if out is not None or dtype is None else (None,) * len(source.outputs),
+                dtype,
+            )
             scalar_fast_path.quicken(self, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
@@ -157,14 +169,20 @@ class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function
         return not self.source.model.quaternions
 
     @property
-    def swept(self) -> Differentiable:
+    def swept(self) -> DifferentiableFunction:
         return self
 
-    def derived(self, kind: str, names: tuple[str, ...]) -> Differentiable:
+    def derived(self, kind: str, names: tuple[str, ...]) -> DifferentiableFunction:
         request = self.source.request
-        named = Request(f"{request.name}: {kind} by {', '.join(names)}", request.frames, request.axes)
+        named = QuantityRequest(
+            f"{request.name}: {kind} by {', '.join(names)}", request.frames, request.axes
+        )
         asked = Derivative(self.source.asked, kind, names)
-        by = BY_COLUMNS.get(kind, Differentiable) if is_large(self.source.model) or self._is_long(asked) else Differentiable
+        by = (
+            BY_COLUMNS.get(kind, DifferentiableFunction)
+            if is_large(self.source.model) or self._is_long(asked)
+            else DifferentiableFunction
+        )
         return by(named, asked, self.source.target)
 
     def _is_long(self, asked: Derivative) -> bool:
@@ -174,37 +192,56 @@ class Differentiable(HasDerivatives["Differentiable"], HasTranslations, Function
         return self.flops * asked.arguments()[1][0].shape[-1] > LONG
 
 
-def ready(functions: dict[tuple, Differentiable], name: str, make: Callable[[], Ready], *more: str) -> Differentiable:
+def ready(
+    functions: dict[tuple, DifferentiableFunction],
+    name: str,
+    make: Callable[[], Traceable],
+    *more: str,
+) -> DifferentiableFunction:
     """A function that stands ready as code, made once, among those of a robot; `more` is what else names it in the cache."""
     key = name, more, ""
     if key not in functions:
-        functions[key] = Differentiable(Request(name, more), make())
+        functions[key] = DifferentiableFunction(QuantityRequest(name, more), make())
     return functions[key]
 
 
-def along_units(inputs: Sequence[Argument], arrays: Sequence[np.ndarray], by: Sequence[Argument], kind: Any = float) -> list:
+def along_units(
+    inputs: Sequence[Argument],
+    arrays: Sequence[np.ndarray],
+    by: Sequence[Argument],
+    kind: Any = float,
+) -> list:
     """The arrays with one more batch axis and, along it, the unit vectors of the changes `by`, all in a row."""
     n = sum(arg.size for arg in by)
     parts = np.split(np.eye(n, dtype=kind), np.cumsum([arg.size for arg in by])[:-1], axis=-1)
-    spread = [np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, inputs, strict=True)]
+    spread = [
+        np.expand_dims(x, x.ndim - len(arg.shape)) for x, arg in zip(arrays, inputs, strict=True)
+    ]
     return [*spread, *(x.reshape(n, *arg.shape) for x, arg in zip(parts, by, strict=True))]
 
 
 def in_rows(found: Sequence[np.ndarray], like: Sequence[Argument]) -> np.ndarray:
     """What came along n unit vectors, (..., n, *shape) each, as one matrix (..., all numbers, n)."""
-    rows = [x.reshape(*x.shape[: x.ndim - len(arg.shape)], arg.size) for x, arg in zip(found, like, strict=True)]
+    rows = [
+        x.reshape(*x.shape[: x.ndim - len(arg.shape)], arg.size)
+        for x, arg in zip(found, like, strict=True)
+    ]
     return np.concatenate(rows, axis=-1).swapaxes(-1, -2)
 
 
-class DerivativeByColumns(Differentiable):
+class DerivativeByColumns(DifferentiableFunction):
     """Matrices too large to write out in code: what they multiply, along every unit vector in one batch. Of robots that are not
     large, those for Dask and graphics cards are written out all the same."""
 
-    def _columns(self) -> list[Differentiable]:
+    def _columns(self) -> list[DifferentiableFunction]:
         made = self.__dict__.setdefault("_along", [])
         if not made:
             made += [
-                Differentiable(Request(f"{self.name}, along {', '.join(asked.names)}"), asked, self.source.target)
+                DifferentiableFunction(
+                    QuantityRequest(f"{self.name}, along {', '.join(asked.names)}"),
+                    asked,
+                    self.source.target,
+                )
                 for asked in self._products()
             ]
         return made
@@ -224,7 +261,9 @@ class DerivativeByColumns(Differentiable):
         return otherwise
 
     def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any:
-        if not is_large(self.source.model) and any(type(value) is not np.ndarray for value in values):
+        if not is_large(self.source.model) and any(
+            type(value) is not np.ndarray for value in values
+        ):
             return Function.run(self, values, out, dtype)
         argument_checks.on_host(self.name, *values)
         if any(map(is_lazy, values)):
@@ -250,7 +289,11 @@ class JacobianByColumns(DerivativeByColumns):
     def _gathered(self, columns: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
         results = self.source.asked.of.arguments()[1]
         n = len(results)
-        return [np.moveaxis(own[n + i], -1 - len(arg.shape), -1) for i, arg in enumerate(results) for own in columns]
+        return [
+            np.moveaxis(own[n + i], -1 - len(arg.shape), -1)
+            for i, arg in enumerate(results)
+            for own in columns
+        ]
 
 
 class HessianByColumns(DerivativeByColumns):

@@ -31,13 +31,15 @@ from psiphi.compiler.equations import Equation
 from psiphi.compiler.lower.column_sweeps import COLUMN, LoweredColumns
 from psiphi.compiler.passes import UNROLLED, choose, frame, program, resolve
 from psiphi.compiler.tape.tape import Count
-from psiphi.functions.compiled_function import Function, Request
+from psiphi.functions.compiled_function import Function, QuantityRequest
 from psiphi.functions.factor_plans import CARRIED, Parts, has_parts, in_parts, on_vector, words
 from psiphi.model.model import Model
 
 Values = Mapping[str, np.ndarray]
 
-WRITTEN_OUT = 40_000  # operations from which on a matrix by columns is no longer one straight piece of code
+WRITTEN_OUT = (
+    40_000  # operations from which on a matrix by columns is no longer one straight piece of code
+)
 LOOPLESS = 1500  # bodies beyond which what cannot run in loops over the tree is refused
 MATRICES = 400  # bodies beyond which matrices over links are refused
 OPERANDS = 30  # NumPy's gufuncs take 32 arrays, results included
@@ -74,7 +76,9 @@ def plan_for(expression: Expression, function: Function) -> Plan:
     try:
         with budget(min(equation.budget, GLANCE)) if huge else nullcontext():
             known = resolve(equation)["out"].known
-            opaque = frozenset(e.term for e in equation.results["out"].inverses if e.term not in known)
+            opaque = frozenset(
+                e.term for e in equation.results["out"].inverses if e.term not in known
+            )
             if opaque and all(_small(x) for x in opaque):
                 return AroundInverses(expression, equation, opaque)
             if not opaque:
@@ -96,7 +100,13 @@ def plan_for(expression: Expression, function: Function) -> Plan:
 
 def _part_plan(equation: Equation, term: Term) -> Plan:
     part = Expression(term, equation.model)
-    return plan_for(part, Function(Request("expression"), Equation({"out": part}, equation.model, budget=equation.budget)))
+    return plan_for(
+        part,
+        Function(
+            QuantityRequest("expression"),
+            Equation({"out": part}, equation.model, budget=equation.budget),
+        ),
+    )
 
 
 def _small(term: Term) -> bool:
@@ -111,7 +121,10 @@ def _by_sweeps(expression: Expression, function: Function) -> Plan:
         columns = ByColumns(expression, equation)
         if bodies > UNROLLED or columns.written_out > WRITTEN_OUT:
             return columns
-    if bodies > LOOPLESS and not program(equation, frame(equation.model, choose(equation).lowered.rods)).local:
+    if (
+        bodies > LOOPLESS
+        and not program(equation, frame(equation.model, choose(equation).lowered.rods)).local
+    ):
         raise StateError(
             f"{expression} cannot run in loops over the tree, and {equation.model.name} has {bodies} bodies",
             "make functions of its parts, each of one frame and of joint vectors, and combine what they return",
@@ -151,7 +164,7 @@ class ByColumns(Sweeps):
         self.width = equation.model.nv if space == "joint" else 6 * (frames or 0)
         x = Expression(terms.of_letter(vector_letter(COLUMN, space)), equation.model)
         column = Equation({"out": expression @ x}, equation.model, budget=equation.budget)
-        super().__init__(Function(Request("expression"), column))
+        super().__init__(Function(QuantityRequest("expression"), column))
         self.symmetric = terms.adjoint(expression.term) == expression.term
 
     @property
@@ -165,7 +178,9 @@ class ByColumns(Sweeps):
 
     def __call__(self, values: Values, dtype: Any) -> np.ndarray:
         kind = np.dtype(dtype or np.result_type(np.float32, *values.values()))
-        more = {name: array[..., None, :] for name, array in values.items()} | {COLUMN: np.eye(self.width, dtype=kind)}
+        more = {name: array[..., None, :] for name, array in values.items()} | {
+            COLUMN: np.eye(self.width, dtype=kind)
+        }
         arrays = [more[arg.name] for arg in self.function.inputs]
         columns = self.function.run(arrays, dtype=kind)
         X = columns.swapaxes(-1, -2)
@@ -186,11 +201,16 @@ class Dense:
 
     @property
     def count(self) -> Count:
-        raise StateError(f"{self.expression} is evaluated as dense matrices, which are not counted", "see explain()")
+        raise StateError(
+            f"{self.expression} is evaluated as dense matrices, which are not counted",
+            "see explain()",
+        )
 
     def __call__(self, values: Values, dtype: Any) -> np.ndarray:
         given = dict(values)
-        return evaluate(self.expression.term, self.model, given.pop("q"), given.pop("v", None), given, invert)
+        return evaluate(
+            self.expression.term, self.model, given.pop("q"), given.pop("v", None), given, invert
+        )
 
     def explain(self) -> str:
         why = f" ({self.why})" if self.why else ""
@@ -212,18 +232,30 @@ class AroundInverses(Parts):
         self.multiple = float(sum(c for c, factors in entries if not factors))  # of the identity
         self.size = size(rows, equation.model) or 0
         entries = [(c, factors) for c, factors in entries if factors]
-        free = [terms.scaled(c, terms.product(*factors)) for c, factors in entries if not any(map(self._is_opaque, factors))]
+        free = [
+            terms.scaled(c, terms.product(*factors))
+            for c, factors in entries
+            if not any(map(self._is_opaque, factors))
+        ]
         self.free = terms.total(*free) if free else None
-        self.products = [(c, self._segments(factors)) for c, factors in entries if any(map(self._is_opaque, factors))]
+        self.products = [
+            (c, self._segments(factors))
+            for c, factors in entries
+            if any(map(self._is_opaque, factors))
+        ]
         needed = [] if self.free is None else [self.free]
-        for x in dict.fromkeys([*needed, *(x for _, segments in self.products for x in self._needed(segments))]):
+        for x in dict.fromkeys(
+            [*needed, *(x for _, segments in self.products for x in self._needed(segments))]
+        ):
             self._use(x)
 
     def _is_opaque(self, term: Term) -> bool:
         return term.op == "inverse" and term.args[0] in self.opaque
 
     def _holds(self, term: Term) -> bool:
-        return self._is_opaque(term) or any(self._holds(x) for x in term.args if isinstance(x, Term))
+        return self._is_opaque(term) or any(
+            self._holds(x) for x in term.args if isinstance(x, Term)
+        )
 
     def _entries(self, term: Term) -> list[tuple[Fraction, tuple[Term, ...]]]:
         """c t u ..., multiplied out as far as inverses ask for it."""
@@ -243,7 +275,10 @@ class AroundInverses(Parts):
         for x in term.args:
             found = [(c * d, (*left, *right)) for c, left in found for d, right in self._entries(x)]
             if len(found) > ENTRIES:
-                raise TooLarge(f"{self.expression} multiplies out to more than {ENTRIES} products", "write it shorter")
+                raise TooLarge(
+                    f"{self.expression} multiplies out to more than {ENTRIES} products",
+                    "write it shorter",
+                )
         return found
 
     def _segments(self, factors: tuple[Term, ...]) -> list[Term]:
@@ -260,11 +295,19 @@ class AroundInverses(Parts):
         """What has plans of its own: inverses' insides, and the others, on a vector where one is carried through."""
         *others, last = (x.args[0] if self._is_opaque(x) else x for x in segments)
         carried = zip(segments, others, strict=False)
-        return [*(on_vector(x) if self.vector and not self._is_opaque(own) else x for own, x in carried), last]
+        return [
+            *(
+                on_vector(x) if self.vector and not self._is_opaque(own) else x
+                for own, x in carried
+            ),
+            last,
+        ]
 
     @property
     def count(self) -> Count:
-        raise StateError(f"{self.expression} holds an inverse by numbers, which is not counted", "see explain()")
+        raise StateError(
+            f"{self.expression} holds an inverse by numbers, which is not counted", "see explain()"
+        )
 
     def __call__(self, values: Values, dtype: Any) -> np.ndarray:
         total: Any = 0.0 if self.free is None else self._value(self.free, values)

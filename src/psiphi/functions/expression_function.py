@@ -23,8 +23,12 @@ from psiphi.compiler.passes import choose
 from psiphi.compiler.tape.tape import Count
 from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions.arrays.dask_arrays import in_blocks
-from psiphi.functions.compiled_function import Function, Request
-from psiphi.functions.differentiable_function import Differentiable, HasDerivatives, HasTranslations
+from psiphi.functions.compiled_function import Function, QuantityRequest
+from psiphi.functions.differentiable_function import (
+    DifferentiableFunction,
+    Exportable,
+    HasDerivatives,
+)
 from psiphi.functions.evaluation_plans import Plan, Sweeps, plan_for
 
 
@@ -43,10 +47,13 @@ def function(expression: Expression, budget: float = SECONDS) -> ExpressionFunct
     expression = argument_checks.expression(expression)
     for inner in expression.inverses:
         check_invertible(inner.term, expression.model, LARGE)
-    return ExpressionFunction(expression, positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf))
+    return ExpressionFunction(
+        expression,
+        positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf),
+    )
 
 
-class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
+class ExpressionFunction(HasDerivatives[DifferentiableFunction], Exportable):
     """A compiled expression: call it, take derivatives; ask `flops`, `count`, `sweeps`, `explain()`, `dense` (True: none)."""
 
     def __init__(self, expression: Expression, budget: float = SECONDS):
@@ -54,9 +61,17 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
         self.expression, self.model = expression, expression.model
         row = expression.rows == ONE and expression.cols != ONE  # x* A has the numbers of A* x
         target = {"out": expression.T if row else expression}
-        given = [name for name, space, _ in ends(expression.term).vectors if not space.startswith("symbol")] if row else ()
+        given = (
+            [
+                name
+                for name, space, _ in ends(expression.term).vectors
+                if not space.startswith("symbol")
+            ]
+            if row
+            else ()
+        )
         self.equation = Equation(target, self.model, given=given, budget=budget)
-        self.function = Differentiable(Request("expression"), self.equation)
+        self.function = DifferentiableFunction(QuantityRequest("expression"), self.equation)
         self.arguments = self.inputs, self.outputs = self.function.arguments
 
     def __reduce__(self) -> Any:
@@ -76,22 +91,25 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
     def compiled(self) -> Function:
         """The gufunc and how it came about."""
         if not isinstance(self.plan, Sweeps):
-            raise StateError(f"{self.expression} is not one compiled function", "call it, or look at explain()")
+            raise StateError(
+                f"{self.expression} is not one compiled function", "call it, or look at explain()"
+            )
         return self.plan.function
 
     @property
     def ufunc(self) -> np.ufunc:
         return self.compiled.ufunc
 
-    def _derivative(self, kind: str, names: tuple[str, ...]) -> Differentiable:
+    def _derivative(self, kind: str, names: tuple[str, ...]) -> DifferentiableFunction:
         return self.swept._derivative(kind, names)
 
     @property
-    def swept(self) -> Differentiable:
+    def swept(self) -> DifferentiableFunction:
         if isinstance(self.plan, Sweeps):
             return self.function
         raise StateError(
-            f"{self.expression} is not one compiled function, and has no derivatives or symbols", "look at explain()"
+            f"{self.expression} is not one compiled function, and has no derivatives or symbols",
+            "look at explain()",
         )
 
     @property
@@ -109,13 +127,22 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
         return self.plan.sweeps
 
     def __call__(
-        self, q: Numbers, *vectors: Numbers, parameters: Numbers | None = None, out: Out = None, dtype: DType = None
+        self,
+        q: Numbers,
+        *vectors: Numbers,
+        parameters: Numbers | None = None,
+        out: Out = None,
+        dtype: DType = None,
     ) -> Array:
         """The value at q (..., nq) and the expression's vectors (..., n); `parameters` where numbers of the robot are free."""
         inputs, outputs = self.arguments
         if parameters is not None:
-            vectors = argument_checks.with_parameters(str(self.expression), inputs, (q, *vectors), parameters)[1:]
-        if len(vectors) != len(inputs) - 1:  # its words are long: they are made where they are needed
+            vectors = argument_checks.with_parameters(
+                str(self.expression), inputs, (q, *vectors), parameters
+            )[1:]
+        if (
+            len(vectors) != len(inputs) - 1
+        ):  # its words are long: they are made where they are needed
             as_many(str(self.expression), (q, *vectors), (arg.name for arg in inputs))
         if out is None and dtype is None:
             result = self.function.at_once(q, *vectors)
@@ -134,7 +161,9 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
         (given,) = argument_checks.fitting_out(self.model, "function", self, arrays, out)
         result = self.plan(dict(zip((arg.name for arg in inputs), arrays, strict=True)), None)
         kind = dtype or np.result_type(np.float32, *arrays)
-        return argument_checks.into(given, result if given is not None else np.asarray(result).astype(kind, copy=False)[()])
+        return argument_checks.into(
+            given, result if given is not None else np.asarray(result).astype(kind, copy=False)[()]
+        )
 
     def _compiled(self, values: tuple, out: Any, dtype: Any) -> Any:
         try:
@@ -142,7 +171,9 @@ class ExpressionFunction(HasDerivatives[Differentiable], HasTranslations):
             scalar_fast_path.quicken(self.function, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
-            argument_checks.retell(self.model, "function", self.function.source, values, out, dtype, error)
+            argument_checks.retell(
+                self.model, "function", self.function.source, values, out, dtype, error
+            )
 
     def explain(self) -> str:
         """How the expression became sweeps: the derivation, the loops, what they cost."""

@@ -36,7 +36,13 @@ def words(term: Term) -> int:
         return sum(map(words, term.args))
     if term.op == "product":
         return prod(map(words, term.args))
-    return words(term.args[1]) if term.op == "scale" else words(term.args[0]) if term.op == "adjoint" else 1
+    return (
+        words(term.args[1])
+        if term.op == "scale"
+        else words(term.args[0])
+        if term.op == "adjoint"
+        else 1
+    )
 
 
 def has_parts(term: Term) -> bool:
@@ -81,8 +87,14 @@ class Parts:
     def _value(self, term: Term, values: Values) -> np.ndarray:
         if name := given(term):
             return values[name]
-        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {"q", "v", PARAMETERS}
-        return self.plans[term]({name: x for name, x in values.items() if name in names}, np.float64)
+        names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {
+            "q",
+            "v",
+            PARAMETERS,
+        }
+        return self.plans[term](
+            {name: x for name, x in values.items() if name in names}, np.float64
+        )
 
     def _explained(self, how: str) -> str:
         lines = [f"{self.expression}", "", how]
@@ -106,7 +118,11 @@ class InFactors(Parts):
     def __call__(self, values: Values, dtype: Any) -> np.ndarray:
         found = self._value(self.last, values)
         for x in reversed(self.carried):
-            found = self._value(x, {**values, CARRIED: found}) if self.vector else self._value(x, values) @ found
+            found = (
+                self._value(x, {**values, CARRIED: found})
+                if self.vector
+                else self._value(x, values) @ found
+            )
         return float(self.c) * found
 
     def explain(self) -> str:
@@ -141,7 +157,9 @@ class InTerms(Parts):
         return float(self.c) * _combined(pairs)
 
     def explain(self) -> str:
-        return self._explained(f"{TOO_LONG}: term by term, A x + B y + A z as A (x + z) + B y; each part once:")
+        return self._explained(
+            f"{TOO_LONG}: term by term, A x + B y + A z as A (x + z) + B y; each part once:"
+        )
 
 
 def given(term: Term) -> str:

@@ -53,7 +53,9 @@ def turns(source: Any) -> bool:
 
 def quicken(function: Any, values: Iterable[Any]) -> None:
     """After a call with these arguments: from now on such calls go at once, if they are one state of plain arrays."""
-    if "at_once" not in vars(function) and all(map(_is_plain, values, (len(arg.shape) for arg in function.source.inputs))):
+    if "at_once" not in vars(function) and all(
+        map(_is_plain, values, (len(arg.shape) for arg in function.source.inputs))
+    ):
         one = function.single(nothing)
         function.at_once = upright(function.source.model, one) if turns(function.source) else one
 

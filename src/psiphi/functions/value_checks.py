@@ -16,17 +16,25 @@ from psiphi.model.state_checks import element, first
 
 def after(robot: Any, name: str, source: Any, values: Sequence[Any], result: Any) -> None:
     """A finite state with an answer that is not: SingularError. Some D(k) vanishes, or numbers overflow."""
-    for arg, array in zip(source.outputs, result if isinstance(result, tuple) else (result,), strict=True):
+    for arg, array in zip(
+        source.outputs, result if isinstance(result, tuple) else (result,), strict=True
+    ):
         place = first(~np.isfinite(np.asarray(array)))
         if place is None:
             continue
         lead = np.shape(array)[: np.ndim(array) - len(arg.shape)]
         which = place[: len(lead)]
-        one = [_one(value, core, lead, which) for core, value in zip(source.inputs, values, strict=True)]
-        cause, remedy = _singular(robot, one[0], *([one[-1]] if robot.freed is not None else [])) or _overflow(
-            source.inputs, one
+        one = [
+            _one(value, core, lead, which)
+            for core, value in zip(source.inputs, values, strict=True)
+        ]
+        cause, remedy = _singular(
+            robot, one[0], *([one[-1]] if robot.freed is not None else [])
+        ) or _overflow(source.inputs, one)
+        raise SingularError(
+            f"{name} is {np.asarray(array)[place]}{element(which)} of a finite state: {cause}",
+            remedy,
         )
-        raise SingularError(f"{name} is {np.asarray(array)[place]}{element(which)} of a finite state: {cause}", remedy)
 
 
 def _one(value: Any, arg: Argument, lead: tuple[int, ...], which: tuple[int, ...]) -> np.ndarray:
@@ -45,9 +53,13 @@ def _singular(robot: Any, q: np.ndarray, *parameters: np.ndarray) -> tuple[str, 
         if not np.isfinite(X).all():
             cause = f"the loop of {joint.name} is singular there, its free coordinates do not decide the others"
             return cause, "leave this configuration, or pp.embed the loop with other joints free="
-    x = np.zeros((max([6, *(joint.v_slice.stop - joint.v_slice.start for joint in robot.units)]), robot.nv))
+    x = np.zeros(
+        (max([6, *(joint.v_slice.stop - joint.v_slice.start for joint in robot.units)]), robot.nv)
+    )
     for joint in robot.units:
-        own = range(joint.v_slice.start, joint.v_slice.stop)  # a unit: perhaps joints that move together
+        own = range(
+            joint.v_slice.start, joint.v_slice.stop
+        )  # a unit: perhaps joints that move together
         x[range(len(own)), own] = 1.0
     with np.errstate(all="ignore"):
         _, columns = robot.function("factor_product").ufunc(q, x, *parameters)
@@ -58,11 +70,20 @@ def _singular(robot: Any, q: np.ndarray, *parameters: np.ndarray) -> tuple[str, 
         smallest = np.linalg.eigvalsh(D)[0]
         if smallest <= 0.0:
             cause = f"nothing resists joint {joint.name!r} there, its articulated inertia D is {smallest:.3g}"
-            return cause, "leave this configuration, give the links beyond the joint mass, or the joint armature"
+            return (
+                cause,
+                "leave this configuration, give the links beyond the joint mass, or the joint armature",
+            )
     return None
 
 
 def _overflow(inputs: Sequence[Argument], one: Sequence[np.ndarray]) -> tuple[str, str]:
-    sizes = {arg.name: float(np.abs(value).max(initial=0.0)) for arg, value in zip(inputs, one, strict=True)}
+    sizes = {
+        arg.name: float(np.abs(value).max(initial=0.0))
+        for arg, value in zip(inputs, one, strict=True)
+    }
     name = max(sizes, key=sizes.__getitem__)
-    return f"it is too large for floating point ({name} is up to {sizes[name]:.3g})", "check units and magnitudes, use float64"
+    return (
+        f"it is too large for floating point ({name} is up to {sizes[name]:.3g})",
+        "check units and magnitudes, use float64",
+    )

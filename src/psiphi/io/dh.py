@@ -63,7 +63,9 @@ class DH:
 
 
 _FIELDS = tuple(f.name for f in fields(DH))
-_OF_THE_JOINT = _FIELDS[_FIELDS.index("armature") : -1]  # what the builder reads: all numbers behind the inertia
+_OF_THE_JOINT = _FIELDS[
+    _FIELDS.index("armature") : -1
+]  # what the builder reads: all numbers behind the inertia
 
 
 def from_dh(
@@ -93,9 +95,13 @@ def from_dh(
     parent = _stand(builder, base)
     for index, (link, end) in enumerate(zip(links, ends, strict=True), start=1):
         child = f"link{index}"
-        builder.body(child, mass=link.mass, com=link.com, inertia=link.inertia, rotation=end.rotation)
+        builder.body(
+            child, mass=link.mass, com=link.com, inertia=link.inertia, rotation=end.rotation
+        )
         own = {key: getattr(link, key) for key in _OF_THE_JOINT}
-        builder.joint(link.name or f"joint{index}", link.kind, parent, child, **_placed(link), **own)
+        builder.joint(
+            link.name or f"joint{index}", link.kind, parent, child, **_placed(link), **own
+        )
         if convention == "standard":
             builder.frame(f"{child}_end", child, xyz=end.translation, rotation=end.rotation)
         parent = child
@@ -111,7 +117,11 @@ def _stand(builder: Builder, base) -> str:
     elif isinstance(base, Mapping) and set(base) <= {"mass", "com", "inertia"}:
         given = base
     else:
-        raise ModelError(f"base is {_seen(base)}", "give 'fixed', 'free' or a dict of mass, com and inertia", element="base")
+        raise ModelError(
+            f"base is {_seen(base)}",
+            "give 'fixed', 'free' or a dict of mass, com and inertia",
+            element="base",
+        )
     if base == "fixed":
         return "world"
     builder.body("base", **given)
@@ -148,7 +158,10 @@ def _to_modified(links: list[DH]) -> tuple[list[DH], list[Pose]]:
     alpha = a = 0.0
     for link in links:
         c, s = turn(link.alpha)
-        R, p = end = Pose(frozen(_unsigned([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])), frozen([link.a, 0.0, 0.0]))
+        R, p = end = Pose(
+            frozen(_unsigned([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])),
+            frozen([link.a, 0.0, 0.0]),
+        )
         moved.append(replace(link, alpha=alpha, a=a, com=R @ link.com + p))
         ends.append(end)
         alpha, a = link.alpha, link.a
@@ -157,10 +170,16 @@ def _to_modified(links: list[DH]) -> tuple[list[DH], list[Pose]]:
 
 def _listed(rows) -> list:
     if isinstance(rows, (str, bytes, Mapping, DH)) or not isinstance(rows, Iterable):
-        raise ModelError(f"rows is {_seen(rows)}, expected a list of rows", "give one DH(...) or dict a link, base to tip")
+        raise ModelError(
+            f"rows is {_seen(rows)}, expected a list of rows",
+            "give one DH(...) or dict a link, base to tip",
+        )
     rows = list(np.atleast_1d(rows) if isinstance(rows, np.ndarray) else rows)
     if not rows:
-        raise ModelError("rows is empty, expected at least one link", "give one DH(...) or dict a link, base to tip")
+        raise ModelError(
+            "rows is empty, expected at least one link",
+            "give one DH(...) or dict a link, base to tip",
+        )
     return rows
 
 
@@ -171,16 +190,24 @@ def _checked(row, where: str) -> DH:
         row = DH(**{_known(key, where): value for key, value in row.items()})
     if not isinstance(row, DH):
         raise ModelError(
-            f"the row is {_seen(row)}, expected a DH or a dict", "write DH(alpha=, a=, d=, theta=, ...)", element=where
+            f"the row is {_seen(row)}, expected a DH or a dict",
+            "write DH(alpha=, a=, d=, theta=, ...)",
+            element=where,
         )
     one_of("kind", row.kind, KINDS, kind=partial(ModelError, element=where))
     if not (row.name is None or (isinstance(row.name, str) and row.name)):
-        raise ModelError(f"name={row.name!r}, expected a non-empty string", "name the joint or leave name out", element=where)
+        raise ModelError(
+            f"name={row.name!r}, expected a non-empty string",
+            "name the joint or leave name out",
+            element=where,
+        )
 
     def fail(cause: str, remedy: str) -> NoReturn:
         raise ModelError(cause, remedy, element=where)
 
-    place = {key: values.number(getattr(row, key), key, fail) for key in ("alpha", "a", "d", "theta")}
+    place = {
+        key: values.number(getattr(row, key), key, fail) for key in ("alpha", "a", "d", "theta")
+    }
     return replace(row, **place, com=values.triple(row.com, "com", fail))
 
 

@@ -18,7 +18,7 @@ from psiphi.model.model import Model
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
-class Counterpart(NamedTuple):
+class JointCounterpart(NamedTuple):
     """A kind of joint here, what its words are, which of Pinocchio's velocities each of ours is, and of a joint whose q is no
     vector how many of its first numbers are lengths."""
 
@@ -28,33 +28,54 @@ class Counterpart(NamedTuple):
     lengths: int = 0
 
 
-def _along(kind: str, axis: tuple[float, ...]) -> Counterpart:
-    return Counterpart(kind, lambda joint: {"axis": axis})
+def _along(kind: str, axis: tuple[float, ...]) -> JointCounterpart:
+    return JointCounterpart(kind, lambda joint: {"axis": axis})
 
 
-ROWS: dict[str, Counterpart] = {
-    **{f"JointModelR{name}": _along("revolute", axis) for name, axis in zip("XYZ", (X, Y, Z), strict=True)},
-    **{f"JointModelRUB{name}": _along("continuous", axis) for name, axis in zip("XYZ", (X, Y, Z), strict=True)},
-    **{f"JointModelP{name}": _along("prismatic", axis) for name, axis in zip("XYZ", (X, Y, Z), strict=True)},
+ROWS: dict[str, JointCounterpart] = {
     **{
-        f"JointModelH{name}": Counterpart("helical", lambda joint, axis=axis: {"axis": axis, "pitch": joint.pitch})
+        f"JointModelR{name}": _along("revolute", axis)
         for name, axis in zip("XYZ", (X, Y, Z), strict=True)
     },
-    "JointModelRevoluteUnaligned": Counterpart("revolute", lambda joint: {"axis": joint.axis}),
-    "JointModelRevoluteUnboundedUnaligned": Counterpart("continuous", lambda joint: {"axis": joint.axis}),
-    "JointModelPrismaticUnaligned": Counterpart("prismatic", lambda joint: {"axis": joint.axis}),
-    "JointModelHelicalUnaligned": Counterpart("helical", lambda joint: {"axis": joint.axis, "pitch": joint.pitch}),
-    "JointModelUniversal": Counterpart("universal", lambda joint: {"axis": joint.axis1, "axis2": joint.axis2}, (0, 1)),
-    "JointModelSpherical": Counterpart("spherical", order=(0, 1, 2)),
-    "JointModelPlanar": Counterpart("planar", order=(2, 0, 1), lengths=2),
-    "JointModelFreeFlyer": Counterpart("free", order=(3, 4, 5, 0, 1, 2), lengths=3),
+    **{
+        f"JointModelRUB{name}": _along("continuous", axis)
+        for name, axis in zip("XYZ", (X, Y, Z), strict=True)
+    },
+    **{
+        f"JointModelP{name}": _along("prismatic", axis)
+        for name, axis in zip("XYZ", (X, Y, Z), strict=True)
+    },
+    **{
+        f"JointModelH{name}": JointCounterpart(
+            "helical", lambda joint, axis=axis: {"axis": axis, "pitch": joint.pitch}
+        )
+        for name, axis in zip("XYZ", (X, Y, Z), strict=True)
+    },
+    "JointModelRevoluteUnaligned": JointCounterpart("revolute", lambda joint: {"axis": joint.axis}),
+    "JointModelRevoluteUnboundedUnaligned": JointCounterpart(
+        "continuous", lambda joint: {"axis": joint.axis}
+    ),
+    "JointModelPrismaticUnaligned": JointCounterpart(
+        "prismatic", lambda joint: {"axis": joint.axis}
+    ),
+    "JointModelHelicalUnaligned": JointCounterpart(
+        "helical", lambda joint: {"axis": joint.axis, "pitch": joint.pitch}
+    ),
+    "JointModelUniversal": JointCounterpart(
+        "universal", lambda joint: {"axis": joint.axis1, "axis2": joint.axis2}, (0, 1)
+    ),
+    "JointModelSpherical": JointCounterpart("spherical", order=(0, 1, 2)),
+    "JointModelPlanar": JointCounterpart("planar", order=(2, 0, 1), lengths=2),
+    "JointModelFreeFlyer": JointCounterpart("free", order=(3, 4, 5, 0, 1, 2), lengths=3),
 }
 
 
 def read_pinocchio(model: Any) -> Model:
     """The tree of a `pinocchio.Model`."""
     if not hasattr(model, "jointPlacements"):
-        raise ModelError(f"{shown(model)} is no pinocchio.Model", "give pinocchio.buildModelFromUrdf(file), say")
+        raise ModelError(
+            f"{shown(model)} is no pinocchio.Model", "give pinocchio.buildModelFromUrdf(file), say"
+        )
     builder = Builder(model.name or "pinocchio", gravity=np.array(model.gravity.linear))
     bodies = _bodies(model)
     for i in range(1, model.njoints):
@@ -74,11 +95,16 @@ def _frame(builder: Builder, frame: Any, bodies: list[str]) -> None:
     if name in ("universe", "world"):
         return
     where = np.array(frame.placement.homogeneous)
-    if (name == link or (known is not None and known.child == link)) and np.allclose(where, np.eye(4), rtol=0.0, atol=1e-14):
+    if (name == link or (known is not None and known.child == link)) and np.allclose(
+        where, np.eye(4), rtol=0.0, atol=1e-14
+    ):
         return  # psiphi's own
     name = unused(name, (*builder.links, *builder.joints, *builder.frames), "_frame")
     if name != frame.name:
-        builder.note(f"is called {name!r}: there is a joint, link or frame of its name elsewhere", f"frame {frame.name!r}")
+        builder.note(
+            f"is called {name!r}: there is a joint, link or frame of its name elsewhere",
+            f"frame {frame.name!r}",
+        )
     builder.frame(name, link, where[:3, 3], rotation=where[:3, :3])
 
 
@@ -86,7 +112,9 @@ def _bodies(model: Any) -> list[str]:
     """A link a joint: named as the body on it whose frame is the joint's, else as the joint."""
     names, taken = ["world"] + [""] * (model.njoints - 1), {"world", *model.names}
     for frame in model.frames:
-        here = frame.parentJoint and not names[frame.parentJoint] and frame.placement.isIdentity(1e-14)
+        here = (
+            frame.parentJoint and not names[frame.parentJoint] and frame.placement.isIdentity(1e-14)
+        )
         if here and str(frame.type).endswith("BODY") and frame.name not in taken:
             names[frame.parentJoint] = frame.name
             taken.add(frame.name)
@@ -117,13 +145,21 @@ def _add(builder: Builder, model: Any, bodies: list[str], i: int) -> None:
         "armature": np.array(model.armature)[v],
     }
     q = [joint.idx_q + k for k in range(row.lengths if joint.nq != joint.nv else joint.nq)]
-    for word, sign, limits in (("lower", -1.0, model.lowerPositionLimit), ("upper", 1.0, model.upperPositionLimit)):
+    for word, sign, limits in (
+        ("lower", -1.0, model.lowerPositionLimit),
+        ("upper", 1.0, model.upperPositionLimit),
+    ):
         found = _limit(sign * np.array(limits), q)
         if np.isfinite(found).any():  # quaternions, and pairs of cosine and sine, have none
             own[word] = sign * np.append(found, np.full(sizes(row.kind)[0] - len(q), np.inf))
-    words = {word: np.array(value) if np.ndim(value) else value for word, value in row.words(joint.extract()).items()}
+    words = {
+        word: np.array(value) if np.ndim(value) else value
+        for word, value in row.words(joint.extract()).items()
+    }
     parent = bodies[model.parents[i]]
-    builder.joint(name, row.kind, parent, bodies[i], pose[:3, 3], rotation=pose[:3, :3], **words, **own)
+    builder.joint(
+        name, row.kind, parent, bodies[i], pose[:3, 3], rotation=pose[:3, :3], **words, **own
+    )
 
 
 def _limit(values: Any, where: list[int]) -> np.ndarray:
@@ -138,6 +174,9 @@ def _posture(builder: Builder, model: Any, name: str, q: np.ndarray) -> None:
         joint = model.joints[i]
         mine = q[joint.idx_q : joint.idx_q + joint.nq].tolist()
         kind = ROWS[joint.shortname()].kind
-        turned = {"continuous": lambda x: [np.arctan2(x[1], x[0])], "planar": lambda x: [x[0], x[1], np.arctan2(x[3], x[2])]}
+        turned = {
+            "continuous": lambda x: [np.arctan2(x[1], x[0])],
+            "planar": lambda x: [x[0], x[1], np.arctan2(x[3], x[2])],
+        }
         own[model.names[i]] = turned[kind](mine) if kind in turned else mine
     builder.posture(name, own)

@@ -21,10 +21,15 @@ def save(robot: Any, path: Any) -> None:
     target = Path(validate.path("the file", path, "a path", 'give a name like "robot.urdf"'))
     writer = WRITERS.get(target.suffix.lower())
     if writer is None:
-        raise ModelError(f"cannot save a robot as {shown(target.name)}", f"end the name in {' or '.join(WRITERS)}")
+        raise ModelError(
+            f"cannot save a robot as {shown(target.name)}",
+            f"end the name in {' or '.join(WRITERS)}",
+        )
     if robot.freed is not None:
         cause = f"numbers of {robot.name} are inputs, and files have numbers"
-        raise ModelError(cause, "light.baked(parameters) is a robot with these numbers in it: save that")
+        raise ModelError(
+            cause, "light.baked(parameters) is a robot with these numbers in it: save that"
+        )
     text = writer(spelled(robot), target)
     with replacing(target, ModelError) as part:
         part.write_text(text, encoding="utf-8")
@@ -35,6 +40,11 @@ def spelled(robot: Any) -> Any:
     origin = None if robot.embedding is None else robot.embedding.origin
     if origin is None:
         return robot
-    said = {name: ({mimic.joint: (mimic.multiplier,)}, mimic.offset) for name, mimic in origin.robot.mimics.items()}
-    gears = tuple(gear for gear in origin.gears if said.get(gear.joint) != (gear.leaders, gear.offset))
+    said = {
+        name: ({mimic.joint: (mimic.multiplier,)}, mimic.offset)
+        for name, mimic in origin.robot.mimics.items()
+    }
+    gears = tuple(
+        gear for gear in origin.gears if said.get(gear.joint) != (gear.leaders, gear.offset)
+    )
     return replace(origin.robot, loops=origin.loops, gears=gears)

@@ -60,7 +60,13 @@ def joint_motion(joint: Joint, q: np.ndarray, v: np.ndarray) -> Motion:
     S_dot = np.zeros_like(S) if changed is None else changed
     rate = (S_dot @ np.broadcast_to(v, (*lead, v.shape[-1]))[..., None])[..., 0]
     outer = joint.pose
-    return Motion(outer.rotation @ moved.rotation, moved.translation @ outer.rotation.T + outer.translation, S, S_dot, rate)
+    return Motion(
+        outer.rotation @ moved.rotation,
+        moved.translation @ outer.rotation.T + outer.translation,
+        S,
+        S_dot,
+        rate,
+    )
 
 
 def joint_map_rate(joint: Joint, q: np.ndarray, *along: np.ndarray) -> np.ndarray | None:
@@ -69,8 +75,14 @@ def joint_map_rate(joint: Joint, q: np.ndarray, *along: np.ndarray) -> np.ndarra
         return None
     rule = joint.row.Hdot if len(along) == 1 else joint.row.Hddot
     if rule is None:
-        raise StateError(f"a {joint.kind} joint tells no second derivative of H", "give its row of JOINTS an Hddot")
-    axes, lead = canonical_axes(joint), np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in along))
+        raise StateError(
+            f"a {joint.kind} joint tells no second derivative of H",
+            "give its row of JOINTS an Hddot",
+        )
+    axes, lead = (
+        canonical_axes(joint),
+        np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in along)),
+    )
     rows = rule(*(list(np.moveaxis(x, -1, 0)) for x in (q, *along)), axes)
     return turn(axes.after, np.swapaxes(stacked(rows, lead), -1, -2))
 
@@ -94,7 +106,9 @@ def spatial_inertia(body: Body) -> np.ndarray:
     return np.block([[body.inertia - m * p @ p, m * p], [-m * p, m * np.eye(3)]])
 
 
-def across(P: np.ndarray, S: np.ndarray, rotor: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def across(
+    P: np.ndarray, S: np.ndarray, rotor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(D, G, P⁺) of a joint with H* = S: D = H P H* + J_m, G = P H* D⁻¹, P⁺ = P - G H P; LinAlgError where D is singular."""
     U = P @ S
     D = np.swapaxes(S, -1, -2) @ U + rotor
@@ -103,7 +117,10 @@ def across(P: np.ndarray, S: np.ndarray, rotor: np.ndarray) -> tuple[np.ndarray,
 
 
 def tip_to_base(
-    order: Iterable[int], parent: Sequence[int], own: Callable[[int], Any], step: Callable[[int, Any], Any]
+    order: Iterable[int],
+    parent: Sequence[int],
+    own: Callable[[int], Any],
+    step: Callable[[int, Any], Any],
 ) -> None:
     """x(k) = own(k) + sum_c step(c, x(c)) over the children c of k; `order` has children before their parents.
 

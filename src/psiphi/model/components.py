@@ -97,8 +97,12 @@ class Joint(Immutable):
     spring: Spring | None = None
     motor: bool = True
     mimic: Mimic | None = None
-    modes: ModeShape | None = None  # of a place on a body that bends; all its places move by the coordinates of the first,
-    shared: slice | None = None  # which the others, without coordinates of their own, find here in q
+    modes: ModeShape | None = (
+        None  # of a place on a body that bends; all its places move by the coordinates of the first,
+    )
+    shared: slice | None = (
+        None  # which the others, without coordinates of their own, find here in q
+    )
 
     @property
     def row(self) -> JointKind:
@@ -189,7 +193,10 @@ def canonical_axes(joint: Joint) -> Axes:
     x = np.cross(h1, h2)
     twist = snap(float(h1 @ h2), float(np.linalg.norm(x)))
     x = x / np.linalg.norm(x)
-    before, after = np.column_stack([x, np.cross(h1, x), h1]), np.column_stack([x, np.cross(h2, x), h2])
+    before, after = (
+        np.column_stack([x, np.cross(h1, x), h1]),
+        np.column_stack([x, np.cross(h2, x), h2]),
+    )
     return Axes(before, after, twist, joint.pitch)
 
 

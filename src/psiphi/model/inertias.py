@@ -10,7 +10,9 @@ import numpy as np
 from psiphi.model.spatial.transforms import HERE, UPRIGHT, Place, Rotation, Vector, rotate
 
 Six = tuple[float, float, float, float, float, float]
-RigidPart = tuple[float, Vector, Six, Place]  # mass, centre of mass, inertia, and the place of their frame
+RigidPart = tuple[
+    float, Vector, Six, Place
+]  # mass, centre of mass, inertia, and the place of their frame
 
 NONE: Six = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -20,7 +22,11 @@ def rotated(R: Rotation, inertia: Six) -> Six:
     if R is UPRIGHT or inertia == NONE:
         return inertia
     xx, xy, xz, yy, yz, zz = inertia
-    columns = rotate(R, (xx, xy, xz)), rotate(R, (xy, yy, yz)), rotate(R, (xz, yz, zz))  # R I, column by column
+    columns = (
+        rotate(R, (xx, xy, xz)),
+        rotate(R, (xy, yy, yz)),
+        rotate(R, (xz, yz, zz)),
+    )  # R I, column by column
     x, y, z = (rotate(R, row) for row in zip(*columns, strict=True))  # R (R I)* = R I R*
     return (x[0], x[1], x[2], y[1], y[2], z[2])
 
@@ -28,7 +34,14 @@ def rotated(R: Rotation, inertia: Six) -> Six:
 def parallel_axis(mass: float, d: Vector) -> Six:
     """m (|d|^2 - d d*): what a mass at the distance d adds."""
     x, y, z = d
-    return (mass * (y * y + z * z), -mass * x * y, -mass * x * z, mass * (x * x + z * z), -mass * y * z, mass * (x * x + y * y))
+    return (
+        mass * (y * y + z * z),
+        -mass * x * y,
+        -mass * x * z,
+        mass * (x * x + z * z),
+        -mass * y * z,
+        mass * (x * x + y * y),
+    )
 
 
 def combine(parts: list[RigidPart]) -> tuple[float, Vector, Six]:
@@ -39,7 +52,10 @@ def combine(parts: list[RigidPart]) -> tuple[float, Vector, Six]:
     centres = [_centre(part) for part in parts]
     com = parts[0][1]
     if mass > 0.0:
-        x, y, z = (sum(part[0] * c[i] for part, c in zip(parts, centres, strict=True)) / mass for i in range(3))
+        x, y, z = (
+            sum(part[0] * c[i] for part, c in zip(parts, centres, strict=True)) / mass
+            for i in range(3)
+        )
         com = (x, y, z)
     total = [0.0] * 6
     for (m, _, inertia, (R, _)), c in zip(parts, centres, strict=True):
@@ -57,13 +73,19 @@ def _centre(part: RigidPart) -> Vector:
 
 def matrices(sixes) -> np.ndarray:
     """(N, 6) -> (N, 3, 3)."""
-    return np.asarray(sixes, dtype=float).reshape(-1, 6)[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+    return (
+        np.asarray(sixes, dtype=float)
+        .reshape(-1, 6)[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]]
+        .reshape(-1, 3, 3)
+    )
 
 
 def off_origin(mass, c: np.ndarray) -> np.ndarray:
     """m (|c|^2 1 - c c*) of masses (...) at c (..., 3): I about the origin is I about the centre of mass, and this."""
     squares = (c * c).sum(axis=-1)[..., None, None]
-    return np.asarray(mass)[..., None, None] * (squares * np.eye(3) - c[..., :, None] * c[..., None, :])
+    return np.asarray(mass)[..., None, None] * (
+        squares * np.eye(3) - c[..., :, None] * c[..., None, :]
+    )
 
 
 def of_second_moments(J: np.ndarray) -> np.ndarray:
@@ -79,4 +101,11 @@ def project(inertia: Six) -> Six:
     J, axes = np.linalg.eigh(matrices(inertia)[0])
     s = np.maximum(J.sum() / 2.0 - J, 0.0)
     I = (axes * (s.sum() - s)) @ axes.T
-    return (float(I[0, 0]), float(I[0, 1]), float(I[0, 2]), float(I[1, 1]), float(I[1, 2]), float(I[2, 2]))
+    return (
+        float(I[0, 0]),
+        float(I[0, 1]),
+        float(I[0, 2]),
+        float(I[1, 1]),
+        float(I[1, 2]),
+        float(I[2, 2]),
+    )

@@ -57,7 +57,9 @@ class JointKind:
     unit: Callable = list
     random: Callable | None = None
     axes: int = 1  # how many axes the description gives: 0, 1 or 2
-    screw: bool = False  # the whole motion is one screw about z: its frame may turn about and slide along z
+    screw: bool = (
+        False  # the whole motion is one screw about z: its frame may turn about and slide along z
+    )
     blind: str = ""  # the inertia the joint does not feel: a thin "rod" on its axis, a pure "spin" inertia, a "point" mass
 
     def __post_init__(self):
@@ -83,7 +85,10 @@ def flat_box(slides) -> Callable:
 
     def random(rng, size, lower, upper):
         low, high = np.maximum(lower, -span), np.minimum(upper, span)
-        low, high = np.where(low < high, low, np.maximum(lower, -1e3)), np.where(low < high, high, np.minimum(upper, 1e3))
+        low, high = (
+            np.where(low < high, low, np.maximum(lower, -1e3)),
+            np.where(low < high, high, np.minimum(upper, 1e3)),
+        )
         return rng.uniform(low, high, (*size, len(span)))
 
     return random
@@ -105,7 +110,10 @@ def _universal_Hdot(q, v, joint):
 def _universal_Hddot(q, x, y, joint):
     c, s = cosine(q[1]), sine(q[1])
     _, sa = joint.twist
-    return [[-((sa * s) * (x[1] * y[1])), -((sa * c) * (x[1] * y[1])), 0.0, 0.0, 0.0, 0.0], [0.0] * 6]
+    return [
+        [-((sa * s) * (x[1] * y[1])), -((sa * c) * (x[1] * y[1])), 0.0, 0.0, 0.0, 0.0],
+        [0.0] * 6,
+    ]
 
 
 def _free_rate(q, v):
@@ -175,7 +183,13 @@ JOINTS: dict[str, JointKind] = {
     "revolute": JointKind(**_REVOLUTE),
     "continuous": JointKind(**_REVOLUTE),
     "prismatic": JointKind(
-        1, 1, lambda q, j: [Screw("z", None, q[0])], lambda q, j: unit(5), (True,), screw=True, blind="spin"
+        1,
+        1,
+        lambda q, j: [Screw("z", None, q[0])],
+        lambda q, j: unit(5),
+        (True,),
+        screw=True,
+        blind="spin",
     ),
     "helical": JointKind(
         1,
@@ -185,7 +199,14 @@ JOINTS: dict[str, JointKind] = {
         (False,),
         screw=True,
     ),
-    "cylindrical": JointKind(2, 2, lambda q, j: [Screw("z", q[0], q[1])], lambda q, j: unit(2, 5), (False, True), screw=True),
+    "cylindrical": JointKind(
+        2,
+        2,
+        lambda q, j: [Screw("z", q[0], q[1])],
+        lambda q, j: unit(2, 5),
+        (False, True),
+        screw=True,
+    ),
     "universal": JointKind(
         2,
         2,

@@ -35,13 +35,22 @@ class Manifold:
         self.nv = max((joint.v_slice.stop for joint in joints), default=0)
         self.bent = tuple(joint for joint in joints if not joint.row.is_flat)
         flat = [joint for joint in joints if joint.row.is_flat]
-        self.flat = _places(joint.q_slice for joint in flat), _places(joint.v_slice for joint in flat)  # dq/dt = v, there
+        self.flat = (
+            _places(joint.q_slice for joint in flat),
+            _places(joint.v_slice for joint in flat),
+        )  # dq/dt = v, there
 
     @classmethod
     def alone(cls, kind: str) -> Manifold:
         """One joint of a kind."""
         row = JOINTS[kind]
-        return cls([SimpleNamespace(kind=kind, row=row, q_slice=slice(0, row.nq), v_slice=slice(0, row.nv))])
+        return cls(
+            [
+                SimpleNamespace(
+                    kind=kind, row=row, q_slice=slice(0, row.nq), v_slice=slice(0, row.nv)
+                )
+            ]
+        )
 
     @cached_property
     def kinds(self) -> list[tuple[Manifold, tuple[tuple[int, int], ...]]]:
@@ -57,19 +66,35 @@ class Manifold:
         return not self.bent
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return v if self.is_flat else self._each(Q, lambda joint, *x: joint.row.rate(*x), q, v, V, v[..., self.flat[1]])
+        return (
+            v
+            if self.is_flat
+            else self._each(Q, lambda joint, *x: joint.row.rate(*x), q, v, V, v[..., self.flat[1]])
+        )
 
     def velocity(self, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
         """The undoing of `rate`; changes of q that no velocity makes count for nothing."""
-        return q_dot if self.is_flat else self._each(V, velocity_of, q, q_dot, Q, q_dot[..., self.flat[0]])
+        return (
+            q_dot
+            if self.is_flat
+            else self._each(V, velocity_of, q, q_dot, Q, q_dot[..., self.flat[0]])
+        )
 
     def slope(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """The gradient by tangent vectors, of one by the numbers of q."""
-        return gradient if self.is_flat else self._each(V, slope_of, q, gradient, Q, gradient[..., self.flat[0]])
+        return (
+            gradient
+            if self.is_flat
+            else self._each(V, slope_of, q, gradient, Q, gradient[..., self.flat[0]])
+        )
 
     def gradient(self, q: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """By the numbers of q, of a gradient by tangent vectors: the least one that is the same along every velocity."""
-        return slope if self.is_flat else self._each(Q, gradient_of, q, slope, V, slope[..., self.flat[1]])
+        return (
+            slope
+            if self.is_flat
+            else self._each(Q, gradient_of, q, slope, V, slope[..., self.flat[1]])
+        )
 
     def exp(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if self.is_flat:
@@ -79,7 +104,11 @@ class Manifold:
 
     def log(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         i, _ = self.flat
-        return q - p if self.is_flat else self._each(V, lambda joint, *x: joint.row.log(*x), p, q, Q, q[..., i] - p[..., i])
+        return (
+            q - p
+            if self.is_flat
+            else self._each(V, lambda joint, *x: joint.row.log(*x), p, q, Q, q[..., i] - p[..., i])
+        )
 
     def log_rate(self, p: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """d/dt log(p, q) where q moves at the velocity v."""
@@ -91,14 +120,21 @@ class Manifold:
             found[..., joint.v_slice] = along(law, p[..., own], q[..., own], q_dot[..., own])
         return found
 
-    def _each(self, out: str, law: Callable, q: np.ndarray, x: np.ndarray, over: str, flat: np.ndarray) -> np.ndarray:
+    def _each(
+        self, out: str, law: Callable, q: np.ndarray, x: np.ndarray, over: str, flat: np.ndarray
+    ) -> np.ndarray:
         """law(joint, q, x) of every curved joint, x being `over` Q or V, as one array over `out`; `flat` where dq/dt = v."""
-        lead, size = np.broadcast_shapes(q.shape[:-1], x.shape[:-1]), self.nq if out == Q else self.nv
+        lead, size = (
+            np.broadcast_shapes(q.shape[:-1], x.shape[:-1]),
+            self.nq if out == Q else self.nv,
+        )
         found: Any = np.empty((*lead, size), dtype=np.result_type(q, x))
         found[..., self.flat[out == V]] = flat
         for joint in self.bent:
             own = partial(law, joint)
-            found[..., getattr(joint, out)] = along(own, q[..., joint.q_slice], x[..., getattr(joint, over)])
+            found[..., getattr(joint, out)] = along(
+                own, q[..., joint.q_slice], x[..., getattr(joint, over)]
+            )
         return found
 
     def positions(self, q: np.ndarray) -> np.ndarray:
@@ -109,7 +145,9 @@ class Manifold:
         out[..., k] = q[..., i]
         return out
 
-    def transmitted(self, q: np.ndarray, v: np.ndarray, law: Callable, steepened: bool = False) -> np.ndarray:
+    def transmitted(
+        self, q: np.ndarray, v: np.ndarray, law: Callable, steepened: bool = False
+    ) -> np.ndarray:
         """What forces at all joints of embedded loops, law(cluster, x, rates), are at the free coordinates; zero elsewhere.
         `steepened`: what slopes are there, a diagonal that is never less."""
         out = 0.0 * v + np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.nv))
@@ -163,7 +201,9 @@ def _divided(joint: Any, T: list[list], x: list) -> list:
     """(T* T)^-1 x: columns of a joint of the table are at right angles, those of an embedded loop need not be."""
     if joint.kind != "compound":
         return [y / dot(column, column) for column, y in zip(T, x, strict=True)]
-    return small_matrices.solve(small_matrices.factor([small_matrices.apply(T, column) for column in T]), x)
+    return small_matrices.solve(
+        small_matrices.factor([small_matrices.apply(T, column) for column in T]), x
+    )
 
 
 def _places(slices: Iterable[slice]) -> np.ndarray:

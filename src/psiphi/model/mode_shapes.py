@@ -32,7 +32,13 @@ class ModeShape:
     seen: bool = False
 
     @classmethod
-    def of(cls, U: np.ndarray, Theta: np.ndarray | None = None, Q: np.ndarray | None = None, seen: bool = False) -> ModeShape:
+    def of(
+        cls,
+        U: np.ndarray,
+        Theta: np.ndarray | None = None,
+        Q: np.ndarray | None = None,
+        seen: bool = False,
+    ) -> ModeShape:
         some = lambda x: () if x is None or not np.any(x) else _nested(x)  # noqa: E731
         return cls(_nested(U), some(Theta), some(Q), seen)
 
@@ -47,7 +53,12 @@ class ModeShape:
     def shift(self, eta: list) -> list:
         bent = [_times(row, eta) for row in self.U]
         return (
-            [x + 0.5 * _times([_times(r, eta) for r in Q], eta) for x, Q in zip(bent, self.Q, strict=True)] if self.Q else bent
+            [
+                x + 0.5 * _times([_times(r, eta) for r in Q], eta)
+                for x, Q in zip(bent, self.Q, strict=True)
+            ]
+            if self.Q
+            else bent
         )
 
     def shifted_by(self, eta: list, j: int) -> list:
@@ -56,7 +67,11 @@ class ModeShape:
         return [x + _times(Q[j], eta) for x, Q in zip(own, self.Q, strict=True)] if self.Q else own
 
     def turn(self, eta: list) -> Turn | None:
-        return None if not self.Theta else Turn.from_quaternion([0.5 * _times(row, eta) for row in self.Theta] + [1.0])
+        return (
+            None
+            if not self.Theta
+            else Turn.from_quaternion([0.5 * _times(row, eta) for row in self.Theta] + [1.0])
+        )
 
     def turned_by(self, eta: list, j: int) -> list:
         """w of a unit rate of η_j, in the place's axes."""

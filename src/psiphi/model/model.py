@@ -24,9 +24,18 @@ from psiphi.model.motors import coordinates, idle
 if TYPE_CHECKING:
     from psiphi.model.builder.records import Description
     from psiphi.model.loops.clusters import Embedding
-    from psiphi.model.parameters.free_parameters import Freed
+    from psiphi.model.parameters.free_parameters import FreeParameters
 
-__all__ = ["IDENTITY", "WORLD", "Body", "Frame", "Joint", "Mimic", "Model", "Pose"]  # a model, and what it is made of
+__all__ = [
+    "IDENTITY",
+    "WORLD",
+    "Body",
+    "Frame",
+    "Joint",
+    "Mimic",
+    "Model",
+    "Pose",
+]  # a model, and what it is made of
 MAPPINGS = ("frames", "postures")
 TINY = 1e-160  # a number whose square is none
 
@@ -37,7 +46,8 @@ def sizes(what: str, values, count: int) -> np.ndarray:
     if array.shape != (count,) or not ((array >= 0.0) & (array < 1e50)).all():
         shape = "a finite number" if count == 1 else f"{count} finite numbers"
         raise ModelError(
-            f"{what} is {shown(values[0] if count == 1 else values)}, expected {shape} of at least 0", "correct it"
+            f"{what} is {shown(values[0] if count == 1 else values)}, expected {shape} of at least 0",
+            "correct it",
         )
     return array
 
@@ -58,10 +68,14 @@ class Body(Immutable):
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, 0.0)))
     inertia: np.ndarray = field(default_factory=lambda: frozen(np.zeros((3, 3))))
-    solid: Solid | None = None  # what it looks like, where it was made as a box, a ball, a cylinder or a capsule
+    solid: Solid | None = (
+        None  # what it looks like, where it was made as a box, a ball, a cylinder or a capsule
+    )
 
     @classmethod
-    def box(cls, mass: float, size: Numbers, name: str = "box", com: Numbers = (0.0, 0.0, 0.0)) -> Body:
+    def box(
+        cls, mass: float, size: Numbers, name: str = "box", com: Numbers = (0.0, 0.0, 0.0)
+    ) -> Body:
         """A homogeneous box with edges `size`: m / 12 (y^2 + z^2, ..).
 
         >>> Body.box(12.0, (1, 2, 3)).inertia.diagonal().tolist()
@@ -73,22 +87,38 @@ class Body(Immutable):
         return cls._of(solid, name, mass, com, (y + z) / 12.0, (x + z) / 12.0, (x + y) / 12.0)
 
     @classmethod
-    def sphere(cls, mass: float, radius: float, name: str = "sphere", com: Numbers = (0.0, 0.0, 0.0)) -> Body:
+    def sphere(
+        cls, mass: float, radius: float, name: str = "sphere", com: Numbers = (0.0, 0.0, 0.0)
+    ) -> Body:
         """A homogeneous ball: 2/5 m r^2."""
         (r,) = sizes("radius", [radius], 1)
         return cls._of(Solid("sphere", (float(r),)), name, mass, com, *(0.4 * r * r,) * 3)
 
     @classmethod
     def cylinder(
-        cls, mass: float, radius: float, length: float, name: str = "cylinder", com: Numbers = (0.0, 0.0, 0.0)
+        cls,
+        mass: float,
+        radius: float,
+        length: float,
+        name: str = "cylinder",
+        com: Numbers = (0.0, 0.0, 0.0),
     ) -> Body:
         """A homogeneous cylinder along z: m (3 r^2 + l^2) / 12 across, m r^2 / 2 along."""
         (r,), (l,) = sizes("radius", [radius], 1), sizes("length", [length], 1)
         across = (3.0 * r * r + l * l) / 12.0
-        return cls._of(Solid("cylinder", (float(r), float(l))), name, mass, com, across, across, 0.5 * r * r)
+        return cls._of(
+            Solid("cylinder", (float(r), float(l))), name, mass, com, across, across, 0.5 * r * r
+        )
 
     @classmethod
-    def capsule(cls, mass: float, radius: float, length: float, name: str = "capsule", com: Numbers = (0.0, 0.0, 0.0)) -> Body:
+    def capsule(
+        cls,
+        mass: float,
+        radius: float,
+        length: float,
+        name: str = "capsule",
+        com: Numbers = (0.0, 0.0, 0.0),
+    ) -> Body:
         """A homogeneous cylinder along z with a half ball on either end; `length` is that of its straight part.
 
         >>> ball, capsule = Body.sphere(2.0, 0.1), Body.capsule(2.0, 0.1, 0.0)
@@ -97,10 +127,16 @@ class Body(Immutable):
         """
         (r,), (l,) = sizes("radius", [radius], 1), sizes("length", [length], 1)
         whole_volume = l + 4.0 / 3.0 * r
-        tube = l / whole_volume if whole_volume else 0.0  # its share of the mass; the rest are the two half balls
+        tube = (
+            l / whole_volume if whole_volume else 0.0
+        )  # its share of the mass; the rest are the two half balls
         along = tube * r * r / 2.0 + (1.0 - tube) * 0.4 * r * r
-        across = tube * (3.0 * r * r + l * l) / 12.0 + (1.0 - tube) * (0.4 * r * r + l * l / 4.0 + 0.375 * l * r)
-        return cls._of(Solid("capsule", (float(r), float(l))), name, mass, com, across, across, along)
+        across = tube * (3.0 * r * r + l * l) / 12.0 + (1.0 - tube) * (
+            0.4 * r * r + l * l / 4.0 + 0.375 * l * r
+        )
+        return cls._of(
+            Solid("capsule", (float(r), float(l))), name, mass, com, across, across, along
+        )
 
     @classmethod
     def _of(cls, solid: Solid, name: str, mass: float, com, *moments: float) -> Body:
@@ -132,8 +168,10 @@ class Model(Immutable):
     gravity_vector: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, -9.81)))
     report: tuple[str, ...] = ()
     postures: Mapping[str, np.ndarray] = field(default_factory=dict)  # configurations by name
-    description: Description | None = None  # what it was built from, link by link: where edits start
-    freed: Freed | None = None  # which of its numbers are inputs: see `free_parameters.py`
+    description: Description | None = (
+        None  # what it was built from, link by link: where edits start
+    )
+    freed: FreeParameters | None = None  # which of its numbers are inputs: see `free_parameters.py`
     embedding: Embedding | None = None  # which of its joints move together: see `clusters.py`
 
     def __post_init__(self):
@@ -142,11 +180,16 @@ class Model(Immutable):
 
     def __getstate__(self) -> dict:
         """The fields alone: what was computed or compiled is made anew."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {name: dict(getattr(self, name)) for name in MAPPINGS}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {
+            name: dict(getattr(self, name)) for name in MAPPINGS
+        }
 
     def __setstate__(self, state: dict) -> None:
         postures = {name: frozen(q) for name, q in state["postures"].items()}
-        super().__setstate__(state | {"frames": MappingProxyType(state["frames"]), "postures": MappingProxyType(postures)})
+        super().__setstate__(
+            state
+            | {"frames": MappingProxyType(state["frames"]), "postures": MappingProxyType(postures)}
+        )
 
     @cached_property
     def nq(self) -> int:
@@ -161,7 +204,11 @@ class Model(Immutable):
     @property
     def body_count(self) -> int:
         """How many bodies one would say it has: places on a link that bends are not counted."""
-        bending = () if self.embedding is None else (cluster for cluster in self.embedding.clusters if cluster.modes)
+        bending = (
+            ()
+            if self.embedding is None
+            else (cluster for cluster in self.embedding.clusters if cluster.modes)
+        )
         return len(self.bodies) - sum(len(cluster.bodies) for cluster in bending)
 
     @cached_property
@@ -181,16 +228,23 @@ class Model(Immutable):
     @cached_property
     def quaternions(self) -> tuple[int, ...]:
         """Where the last number of each quaternion stands in q."""
-        return tuple(joint.q_slice.stop - 1 for joint in self.joints if joint.row.nq != joint.row.nv)
+        return tuple(
+            joint.q_slice.stop - 1 for joint in self.joints if joint.row.nq != joint.row.nv
+        )
 
     def upright(self, name: str, q: np.ndarray) -> np.ndarray:
         """One configuration (nq,), or a StateError where a quaternion is zero; a batch keeps its NaN where it is."""
         if type(q) is not np.ndarray or q.shape[-1:] != (self.nq,):
             q = self._state("q", q, self.nq)
         for last in self.quaternions if q.ndim == 1 else ():
-            if -TINY < float(q[last]) < TINY and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0:
+            if (
+                -TINY < float(q[last]) < TINY
+                and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0
+            ):
                 joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)
-                cause = f"{name}: the quaternion of joint {shown(joint.name)} is zero, and no rotation"
+                cause = (
+                    f"{name}: the quaternion of joint {shown(joint.name)} is zero, and no rotation"
+                )
                 raise StateError(cause, "robot.neutral() has unit ones; their order is x, y, z, w")
         return q
 
@@ -209,7 +263,9 @@ class Model(Immutable):
         for joint in self.joints if isinstance(name, str) else ():
             if joint.name == name:
                 return joint
-        raise StateError(f"no joint {shown(name)} on {self.name}", _by_name(name, [j.name for j in self.joints]))
+        raise StateError(
+            f"no joint {shown(name)} on {self.name}", _by_name(name, [j.name for j in self.joints])
+        )
 
     @cached_property
     def actuated(self) -> np.ndarray:
@@ -241,14 +297,19 @@ class Model(Immutable):
             raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
         source = generator(rng if seed is None else seed)
         if isinstance(rng, int | np.integer) and size is None:
-            raise StateError(f"random({rng}) says not what {rng} is", f"write seed={rng}, or size={rng} for so many")
+            raise StateError(
+                f"random({rng}) says not what {rng} is",
+                f"write seed={rng}, or size={rng} for so many",
+            )
         each = () if size is None else size if isinstance(size, tuple | list) else (size,)
         lead = tuple(whole("size", n) for n in each)
         try:
             q = self._by_joint(lambda row, j: row.random(source, lead, j.lower, j.upper), lead)
             return q if self.embedding is None else scattered(self, q)
         except (ValueError, MemoryError) as error:
-            raise StateError(f"size is {shown(size)}, more than the memory holds", "make them in parts") from error
+            raise StateError(
+                f"size is {shown(size)}, more than the memory holds", "make them in parts"
+            ) from error
 
     def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> np.ndarray:
         """q moved along the constant velocity v for the time dt, on the configuration manifold.
@@ -259,11 +320,16 @@ class Model(Immutable):
         step = real("dt", dt, (), "give a number, or one for each batch element")
         lead = batch_axes("integrate", {"q": q.shape[:-1], "v": v.shape[:-1], "dt": step.shape})
         q, m = np.broadcast_to(q, (*lead, self.nq)), self.manifold
-        return self._by_law("integrate", lambda q, v, h: m.exp(m.unit(q), h * v), q, v, step[..., None])
+        return self._by_law(
+            "integrate", lambda q, v, h: m.exp(m.unit(q), h * v), q, v, step[..., None]
+        )
 
     def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
-        q0, q1 = (self.upright("difference", self._state(name, q, self.nq)) for name, q in (("q0", q0), ("q1", q1)))
+        q0, q1 = (
+            self.upright("difference", self._state(name, q, self.nq))
+            for name, q in (("q0", q0), ("q1", q1))
+        )
         batch_axes("difference", {"q0": q0.shape[:-1], "q1": q1.shape[:-1]})
         return self._by_law("difference", self.manifold.log, q0, q1)
 
@@ -283,9 +349,13 @@ class Model(Immutable):
         """
         q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
         lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
-        q, rate = (np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate))
+        q, rate = (
+            np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate)
+        )
         m = self.manifold
-        return self._by_law("velocity_of", lambda q, rate: np.array(m.velocity(m.unit(q), rate)), q, rate)
+        return self._by_law(
+            "velocity_of", lambda q, rate: np.array(m.velocity(m.unit(q), rate)), q, rate
+        )
 
     def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
@@ -329,7 +399,9 @@ def _by_name(name, known) -> str:
 def _digest(model: Model) -> str:
     sha = hashlib.sha256(b"psiphi model 1")
     for body, joint in zip(model.bodies, model.joints, strict=True):
-        sha.update(json.dumps([body.name, joint.name, joint.kind, joint.parent, joint.mimic]).encode())
+        sha.update(
+            json.dumps([body.name, joint.name, joint.kind, joint.parent, joint.mimic]).encode()
+        )
         numbers = (
             [body.mass, joint.pitch],
             body.com,
@@ -348,7 +420,11 @@ def _digest(model: Model) -> str:
         )
         sha.update(np.concatenate([np.asarray(x, dtype=float) for x in numbers]).tobytes())
         if joint.stiffness.any() or joint.rest.any() or joint.spring is not None or not joint.motor:
-            sha.update(json.dumps([joint.stiffness.tolist(), joint.rest.tolist(), joint.spring, joint.motor]).encode())
+            sha.update(
+                json.dumps(
+                    [joint.stiffness.tolist(), joint.rest.tolist(), joint.spring, joint.motor]
+                ).encode()
+            )
         if joint.modes is not None:
             sha.update(json.dumps(joint.modes.key).encode())
     for frame in model.frames.values():

@@ -23,7 +23,9 @@ def idle(model: Any, actuated: Any = None, passive: Any = None) -> tuple[str, ..
     ((), ('elbow',))
     """
     if actuated is not None and passive is not None:
-        raise StateError("both actuated and passive came", "name the joints with motors, or those without")
+        raise StateError(
+            "both actuated and passive came", "name the joints with motors, or those without"
+        )
     if passive is not None:
         named = {model.joint(name).name for name in names("passive", passive, JOINTS)}
         return tuple(joint.name for joint in model.joints if joint.name in named)

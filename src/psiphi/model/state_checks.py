@@ -17,15 +17,26 @@ from psiphi.model.spatial.scalar_arrays import along
 ROUNDING = 1e-6  # how far from 1 a quaternion's norm may be: rounding of float32, not another scale
 
 
-def check_states(model: Model, name: str, inputs: Sequence[Any], values: Sequence[Any], frames: Sequence[str] = ()) -> None:
+def check_states(
+    model: Model,
+    name: str,
+    inputs: Sequence[Any],
+    values: Sequence[Any],
+    frames: Sequence[str] = (),
+) -> None:
     """The values of some arguments (`sweeps.program.Argument`), else a StateError."""
     for arg, value in zip(inputs, values, strict=True):
         array = np.asarray(value)
         place = first(~np.isfinite(array)) if array.dtype.kind == "f" else None
         if place is not None:
             whose = _whose(model, arg, place, frames)
-            where = f"{arg.name}{list(place)}: {whose}{element(place[: len(place) - len(arg.shape)])}"
-            raise StateError(f"{name}: {where} has {array[place]}, expected finite numbers", "look at where it came from")
+            where = (
+                f"{arg.name}{list(place)}: {whose}{element(place[: len(place) - len(arg.shape)])}"
+            )
+            raise StateError(
+                f"{name}: {where} has {array[place]}, expected finite numbers",
+                "look at where it came from",
+            )
         if arg.per_joint == "q":
             check_quaternions(model, name, array)
             check_loops(model, name, array)
@@ -39,7 +50,11 @@ def check_order(model: Model, name: str, value: Any, of: str) -> None:
     if type(value) is np.ndarray or not hasattr(value, "to_numpy"):
         return
     dims = getattr(value, "dims", ())
-    own = value.indexes.get(dims[-1], ()) if dims else getattr(value, "columns", getattr(value, "index", ()))
+    own = (
+        value.indexes.get(dims[-1], ())
+        if dims
+        else getattr(value, "columns", getattr(value, "index", ()))
+    )
     check_columns(model, name, [str(label).rpartition(":")[2] for label in own], of)
 
 
@@ -60,7 +75,10 @@ def check_loops(model: Model, name: str, q: np.ndarray) -> None:
             place = first(~(gap < OPEN))
             if place is not None:
                 cause = f"{name}: the loop of {joint.name}{element(place)} is open by {gap[place]:.3g} (m or rad)"
-                raise StateError(cause, "robot.normalize(q) closes it; robot.neutral() and robot.random() are closed")
+                raise StateError(
+                    cause,
+                    "robot.normalize(q) closes it; robot.neutral() and robot.random() are closed",
+                )
 
 
 def check_quaternions(model: Model, name: str, q: np.ndarray) -> None:
@@ -73,7 +91,10 @@ def check_quaternions(model: Model, name: str, q: np.ndarray) -> None:
         place = first(np.abs(norm - 1.0) > ROUNDING)
         if place is not None:
             cause = f"the quaternion of joint {joint.name!r}{element(place)} has norm {norm[place]:.9g}, expected 1"
-            raise StateError(f"{name}: {cause}", "robot.normalize(q) scales quaternions; their order is x, y, z, w")
+            raise StateError(
+                f"{name}: {cause}",
+                "robot.normalize(q) scales quaternions; their order is x, y, z, w",
+            )
 
 
 def first(wrong: np.ndarray) -> tuple[int, ...] | None:

@@ -22,7 +22,11 @@ NOTHING = Body("between two hinges", 0.0, frozen(np.zeros(3)), frozen(np.zeros((
 @lru_cache(maxsize=32)
 def hinged(model: Model) -> Model:
     """The model with every universal joint as two hinges; itself, where it has none, or where numbers of it are free."""
-    if model.freed is not None or model.embedding is not None or all(joint.kind != "universal" for joint in model.joints):
+    if (
+        model.freed is not None
+        or model.embedding is not None
+        or all(joint.kind != "universal" for joint in model.joints)
+    ):
         return model
     bodies: list[Body] = []
     joints: list[Joint] = []
@@ -38,7 +42,9 @@ def hinged(model: Model) -> Model:
         bodies.append(body)
         place[len(place) - 1] = len(joints) - 1
     frames = {name: replace(frame, body=place[frame.body]) for name, frame in model.frames.items()}
-    return replace(model, bodies=tuple(bodies), joints=tuple(joints), frames=frames, description=None)
+    return replace(
+        model, bodies=tuple(bodies), joints=tuple(joints), frames=frames, description=None
+    )
 
 
 def _hinge(joint: Joint, i: int) -> Joint:
@@ -46,7 +52,17 @@ def _hinge(joint: Joint, i: int) -> Joint:
     h1, h2 = np.asarray(joint.axis), np.asarray(joint.axis2)
     across = np.cross(h1, h2)
     q, v = joint.q_slice.start + i, joint.v_slice.start + i
-    names = ("lower", "upper", "velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")
+    names = (
+        "lower",
+        "upper",
+        "velocity",
+        "effort",
+        "damping",
+        "friction",
+        "armature",
+        "stiffness",
+        "rest",
+    )
     own = {name: frozen(getattr(joint, name)[i : i + 1]) for name in names}
     return replace(
         joint,

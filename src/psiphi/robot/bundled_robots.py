@@ -203,7 +203,11 @@ def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> R
 
 
 def random_tree(
-    n: int, seed: int = 0, kinds: Sequence[str] | str | None = None, branching: float = 0.3, base: str = "fixed"
+    n: int,
+    seed: int = 0,
+    kinds: Sequence[str] | str | None = None,
+    branching: float = 0.3,
+    base: str = "fixed",
 ) -> Robot:
     """A random tree of n bodies with joints of the given kinds (any but free by default).
 

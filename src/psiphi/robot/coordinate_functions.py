@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from psiphi.compiler.passes import Ready
+from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.array_trace import trace_rule
-from psiphi.functions.differentiable_function import Differentiable, ready
+from psiphi.functions.differentiable_function import DifferentiableFunction, ready
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 
@@ -31,7 +31,7 @@ LAWS: dict[str, tuple[str, tuple[str, ...], Callable[[Manifold], CoordinateRule]
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateLaw(Ready):
+class CoordinateLaw(Traceable):
     """One of these laws, as the compiler takes it."""
 
     model: Model
@@ -43,15 +43,18 @@ class CoordinateLaw(Ready):
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         size, names, _ = LAWS[self.law]
-        given = (Argument(name, (getattr(self.model, SIZES[name]) if name in SIZES else 1,), name[:1]) for name in names)
+        given = (
+            Argument(name, (getattr(self.model, SIZES[name]) if name in SIZES else 1,), name[:1])
+            for name in names
+        )
         return tuple(given), (Argument("x", (getattr(self.model, size),)),)
 
-    def ready(self) -> Straight:
+    def ready(self) -> StraightCode:
         inputs, _ = self.arguments()
         law = LAWS[self.law][2](self.model.manifold)
         return trace_rule(self.law, inputs, lambda **at: {"x": law(*at.values())})
 
 
-def function(robot: Any, law: str) -> Differentiable:
+def function(robot: Any, law: str) -> DifferentiableFunction:
     """The compiled law of a robot."""
     return ready(robot._functions, law, partial(CoordinateLaw, robot._model, law))

@@ -13,9 +13,9 @@ from psiphi._util.validate import is_foreign, real
 from psiphi.compiler.passes import is_large
 from psiphi.functions import scalar_fast_path
 from psiphi.functions.arrays.array_dispatch import enter, full, in_a_row, one_number, widest
-from psiphi.functions.differentiable_function import Differentiable
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.robot import coordinate_functions
-from psiphi.robot.quantity_methods import WithFunctions
+from psiphi.robot.quantity_methods import QuantityMethods
 
 _ndarray = np.ndarray
 
@@ -28,7 +28,7 @@ def _duration(dt: Any) -> float:
 _duration._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
 
 
-class WithCoordinates(WithFunctions):
+class CoordinateMethods(QuantityMethods):
     """The model's own laws of q: compiled, but for NumPy's arrays where q is a vector or the robot is large."""
 
     @cached_property
@@ -83,13 +83,15 @@ class WithCoordinates(WithFunctions):
         result = function.run(arrays)
         scalar_fast_path.quicken(function, arrays)
         self._soon[name] = (
-            scalar_fast_path.upright(self._model, function.at_once, 1) if name == "difference" else function.at_once
+            scalar_fast_path.upright(self._model, function.at_once, 1)
+            if name == "difference"
+            else function.at_once
         )
         return result
 
     def _compiled(self, law: str, *values: Any) -> Any:
         return enter(self._law(law), values)
 
-    def _law(self, law: str) -> Differentiable:
+    def _law(self, law: str) -> DifferentiableFunction:
         """Laws are traced downstream, with those of steps."""
         return coordinate_functions.function(self, law)

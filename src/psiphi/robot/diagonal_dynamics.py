@@ -69,7 +69,10 @@ class Diagonalised:
         """The quantity behind a verb: robot.function(d.name("forward_dynamics")), robot.flops(...)."""
         name = f"{NAMES[self.normalised]}_{verb}"
         if name not in DIAGONAL:
-            raise StateError(f"no function {verb!r} in {self!r}", nearest(verb, [x.split("_", 1)[1] for x in DIAGONAL]))
+            raise StateError(
+                f"no function {verb!r} in {self!r}",
+                nearest(verb, [x.split("_", 1)[1] for x in DIAGONAL]),
+            )
         return name
 
     def flops(self, verb: str) -> int:
@@ -78,24 +81,39 @@ class Diagonalised:
 
     # -- between v and nu, tau and eps
 
-    def velocities(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def velocities(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """nu = (D^1/2)* (I + H phi K)* v; unnormalised xi = (I + H phi K)* v. -> (..., nv)"""
         return self._call("velocities", dict(q=q, v=v), out, dtype, check)
 
-    def rates(self, q: Numbers, nu: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def rates(
+        self, q: Numbers, nu: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """v = (I - H psi K)* (D^-1/2)* nu: what `robot.integrate` takes. -> (..., nv)"""
         return self._call("rates", dict(q=q, nu=nu), out, dtype, check)
 
-    def forces(self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def forces(
+        self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """eps = D^-1/2 (I - H psi K) tau; unnormalised kappa = (I - H psi K) tau: eps* nu = tau* v. -> (..., nv)"""
         return self._call("forces", dict(q=q, tau=tau), out, dtype, check)
 
-    def torques(self, q: Numbers, eps: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def torques(
+        self, q: Numbers, eps: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """tau = (I + H phi K) D^1/2 eps: the undoing of `forces`. -> (..., nv)"""
         return self._call("torques", dict(q=q, eps=eps), out, dtype, check)
 
     def acceleration(
-        self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        nu: Numbers,
+        nu_dot: Numbers,
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """dv/dt of a motion with nu and d nu/dt. -> (..., nv)"""
         return self._call("acceleration", dict(q=q, nu=nu, nu_dot=nu_dot), out, dtype, check)
@@ -113,7 +131,9 @@ class Diagonalised:
     ) -> Array:
         """(nu_ref, d nu_ref/dt) for a joint velocity and acceleration wanted at the robot's own q, moving with nu:
         nu_ref = m* v_ref, d nu_ref/dt = m* a_ref + (dm/dt)* v_ref. -> (..., nv) twice"""
-        return self._call("reference", dict(q=q, nu=nu, v_ref=v_ref, v_ref_dot=a_ref), out, dtype, check)
+        return self._call(
+            "reference", dict(q=q, nu=nu, v_ref=v_ref, v_ref_dot=a_ref), out, dtype, check
+        )
 
     # -- dynamics
 
@@ -130,7 +150,9 @@ class Diagonalised:
         check: bool = False,
     ) -> Array:
         """nu' = eps - C(q, nu); unnormalised xi' = D^-1 (kappa - C(q, xi)); tau and f_ext as the robot's. -> (..., nv)"""
-        return self._loaded("forward_dynamics", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check)
+        return self._loaded(
+            "forward_dynamics", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check
+        )
 
     def motion(
         self,
@@ -160,7 +182,9 @@ class Diagonalised:
         check: bool = False,
     ) -> Array:
         """tau of the motion: tau = (I + H phi K) D^1/2 (nu' + C(q, nu)). -> (..., nv)"""
-        return self._loaded("inverse_dynamics", dict(q=q, nu=nu, nu_dot=nu_dot), f_ext, axes, out, dtype, check)
+        return self._loaded(
+            "inverse_dynamics", dict(q=q, nu=nu, nu_dot=nu_dot), f_ext, axes, out, dtype, check
+        )
 
     def bias(
         self,
@@ -176,14 +200,21 @@ class Diagonalised:
         """C(q, nu): the forces eps that keep nu constant, gravity included. Without gravity nu* C = 0. -> (..., nv)"""
         return self._loaded("bias", dict(q=q, nu=nu), f_ext, axes, out, dtype, check)
 
-    def gravity(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def gravity(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """C(q, 0) = -D^-1/2 H P g = D^-1/2 (I - H psi K) g(q). -> (..., nv)"""
         return self._call("gravity", dict(q=q), out, dtype, check)
 
-    def coriolis(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
+    def coriolis(
+        self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False
+    ) -> Array:
         """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b: skew; unnormalised c + c* = dD/dt. -> (..., nv, nv)"""
         if is_foreign(q) or is_foreign(nu):  # linear in x: its derivative, in one kernel
-            function, x = self.robot.function(self.name("coriolis_product")), full(q if is_foreign(q) else nu, self.nv, 0.0)
+            function, x = (
+                self.robot.function(self.name("coriolis_product")),
+                full(q if is_foreign(q) else nu, self.nv, 0.0),
+            )
             return function.jacobian("x")(q, nu, x, *self.robot._more)
         each = [value[..., None, :] for value in self._state("coriolis", q, nu, check)]
         state = dict(q=each[0], nu=each[1], x=np.eye(self.nv))
@@ -204,7 +235,9 @@ class Diagonalised:
         self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, dtype: DType = None, check: bool = False
     ) -> Array:
         """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
-        return self.robot.link_accelerations(q, *self._motion(q, nu, nu_dot, dtype, check), dtype=dtype)
+        return self.robot.link_accelerations(
+            q, *self._motion(q, nu, nu_dot, dtype, check), dtype=dtype
+        )
 
     def joint_forces(
         self,
@@ -223,10 +256,14 @@ class Diagonalised:
 
     # -- energy and frames
 
-    def kinetic_energy(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
+    def kinetic_energy(
+        self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False
+    ) -> Array:
         """nu* nu / 2; unnormalised xi* D xi / 2. -> (...)"""
         if is_foreign(q) or is_foreign(nu):
-            return self.robot.kinetic_energy(q, self.rates(q, nu, dtype=dtype), dtype=dtype, check=check)
+            return self.robot.kinetic_energy(
+                q, self.rates(q, nu, dtype=dtype), dtype=dtype, check=check
+            )
         at, speeds = self._state("kinetic_energy", q, nu, check)
         if not self.normalised:
             return self.robot.kinetic_energy(at, self.rates(at, speeds, dtype=dtype), dtype=dtype)
@@ -236,7 +273,9 @@ class Diagonalised:
 
     def energy(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """Kinetic and potential energy together. -> (...)"""
-        return self.kinetic_energy(q, nu, dtype=dtype, check=check) + self.robot.potential_energy(q, dtype=dtype, check=check)
+        return self.kinetic_energy(q, nu, dtype=dtype, check=check) + self.robot.potential_energy(
+            q, dtype=dtype, check=check
+        )
 
     def at_energy(self, q: Numbers, nu: Numbers, energy: Numbers) -> Array:
         """nu scaled so that kinetic and potential energy together are `energy`: a projection that costs one square root,
@@ -247,7 +286,9 @@ class Diagonalised:
             q, nu = self._state("at_energy", q, nu, False)
         wanted: Any = energy
         if not is_foreign(energy):
-            wanted = real("at_energy: energy", energy, (), "give a number, or one for each batch element")
+            wanted = real(
+                "at_energy: energy", energy, (), "give a number, or one for each batch element"
+            )
         if theirs and np.ndim(wanted) and is_foreign(energy) != is_foreign(q):
             cause = f"at_energy: energy is a {type(energy).__name__}, and q a {type(q).__name__}"
             raise StateError(cause, "give one number, or an array (...) of the library of q")
@@ -256,20 +297,35 @@ class Diagonalised:
         m, moves = mathematics(kinetic), kinetic > 0.0
         if not theirs and not np.all((left >= 0.0) & (moves | (left == 0.0))):
             cause = f"at_energy: {np.min(left):.6g} is left for motion with kinetic energy {np.min(kinetic):.6g}"
-            raise StateError(cause, "ask for an energy this configuration can have, of a robot that moves")
-        scale = (left / m.where(moves, kinetic, 1.0)) ** 0.5  # of less than nothing there is no root
+            raise StateError(
+                cause, "ask for an energy this configuration can have, of a robot that moves"
+            )
+        scale = (
+            left / m.where(moves, kinetic, 1.0)
+        ) ** 0.5  # of less than nothing there is no root
         return m.where(moves | (left <= 0.0), scale, m.nan)[..., None] * nu
 
-    def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def potential_energy(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """- sum m g.c. -> (...)"""
         return self.robot.potential_energy(q, out=out, dtype=dtype, check=check)
 
     def jacobian(
-        self, q: Numbers, frame: str, *, axes: str = "world", out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        frame: str,
+        *,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """B* psi* H* (D^-1/2)*: [w; v] of the frame's origin per nu. In nu, J J* is the operational-space compliance.
         -> (..., 6, nv)"""
-        return self._call("jacobian", dict(q=q), out, dtype, check, (self.robot.frame(frame).name,), axes)
+        return self._call(
+            "jacobian", dict(q=q), out, dtype, check, (self.robot.frame(frame).name,), axes
+        )
 
     def frame_velocity(
         self,
@@ -283,13 +339,30 @@ class Diagonalised:
         check: bool = False,
     ) -> Array:
         """V = [w; v] of the frame's origin. -> (..., 6)"""
-        return self._call("frame_velocity", dict(q=q, nu=nu), out, dtype, check, (self.robot.frame(frame).name,), axes)
+        return self._call(
+            "frame_velocity",
+            dict(q=q, nu=nu),
+            out,
+            dtype,
+            check,
+            (self.robot.frame(frame).name,),
+            axes,
+        )
 
     def frame_acceleration(
-        self, q: Numbers, nu: Numbers, nu_dot: Numbers, frame: str, *, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        nu: Numbers,
+        nu_dot: Numbers,
+        frame: str,
+        *,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """J dv/dt + dJ/dt v: [w'; v'] of the frame's origin in world axes. -> (..., 6)"""
-        return self.robot.frame_acceleration(q, *self._motion(q, nu, nu_dot, dtype, check), frame, dtype=dtype)
+        return self.robot.frame_acceleration(
+            q, *self._motion(q, nu, nu_dot, dtype, check), frame, dtype=dtype
+        )
 
     def integrate(self, q: Numbers, nu: Numbers) -> Array:
         """q after unit time at the constant joint velocity that nu is at q."""
@@ -301,7 +374,16 @@ class Diagonalised:
     def _over_samples(self) -> Diagonalised:
         return Diagonalised(self.robot._over_samples(), self.normalised)
 
-    def _call(self, verb: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
+    def _call(
+        self,
+        verb: str,
+        state: dict[str, Any],
+        out,
+        dtype,
+        check,
+        frames: tuple[str, ...] = (),
+        axes: str = "world",
+    ):
         return self.robot._call(self.name(verb), state, out, dtype, check, frames, axes)
 
     def _loaded(self, verb: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
@@ -309,7 +391,9 @@ class Diagonalised:
 
     def _motion(self, q, nu, nu_dot, dtype, check) -> tuple[np.ndarray, np.ndarray]:
         """v and dv/dt."""
-        return self.rates(q, nu, dtype=dtype), self.acceleration(q, nu, nu_dot, dtype=dtype, check=check)
+        return self.rates(q, nu, dtype=dtype), self.acceleration(
+            q, nu, nu_dot, dtype=dtype, check=check
+        )
 
     def _state(self, verb: str, q, nu, check) -> tuple[Any, ...]:
         """q and nu as arrays of this robot."""

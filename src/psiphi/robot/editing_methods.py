@@ -22,42 +22,69 @@ from psiphi.model.builder.description import spanning
 from psiphi.model.builder.nonlinear_springs import Spring
 from psiphi.model.editing import attachment, flexible_replacement, joint_lock, replacement
 from psiphi.model.editing import subtree as cutting
-from psiphi.model.editing.joint_vectors import Listed
+from psiphi.model.editing.joint_vectors import JointVectors
 from psiphi.model.editing.name_patterns import matching
-from psiphi.model.editing.reconstruction import ALONE, More, grounded, rebuilt
+from psiphi.model.editing.reconstruction import ALONE, AttachedPart, grounded, rebuilt
 from psiphi.model.flexible.flexible_link import BendingBody
 from psiphi.model.model import Body, Model, Pose
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import HERE
 
 Names: TypeAlias = str | Iterable[str]  # names, or patterns like "arm_*"
-Position: TypeAlias = str | Mapping[str, Numbers] | Numbers  # a posture's name, positions by joint, or q
+Position: TypeAlias = (
+    str | Mapping[str, Numbers] | Numbers
+)  # a posture's name, positions by joint, or q
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Editable(Listed):
+class EditingMethods(JointVectors):
     """A model with shapes, and the verbs that change it. Names are unique; what is missing is named."""
 
-    shapes: tuple[Shape, ...] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
-    loops: tuple[Any, ...] = ()  # pp.Loops of the file, between its frames: data, until pp.connect(robot) closes them
-    gears: tuple[Any, ...] = ()  # pp.Gears of the file, joints that follow others by polynomials: data, until pp.embed(robot)
+    shapes: tuple[
+        Shape, ...
+    ] = ()  # what viewers draw: on frames named as their links; from the URDF file or the bundled table
+    loops: tuple[
+        Any, ...
+    ] = ()  # pp.Loops of the file, between its frames: data, until pp.connect(robot) closes them
+    gears: tuple[
+        Any, ...
+    ] = ()  # pp.Gears of the file, joints that follow others by polynomials: data, until pp.embed(robot)
 
     @classmethod
     def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Self:
         """The model, with its functions and shapes (its own, if it has any and none are given)."""
         if not isinstance(model, Model):
-            raise ModelError(f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots")
+            raise ModelError(
+                f"{shown(model)} is no Model", "pp.load, pp.from_dh and pp.Builder make robots"
+            )
         dress: Any = getattr(model, "shapes", ()) if shapes is None else shapes
         dress = tuple(dress) if is_several(dress) else (dress,)
         if not all(isinstance(shape, Shape) for shape in dress):
-            raise ModelError(f"shapes is {shown(shapes)}, expected a list of shapes", "leave it out for the model's own")
+            raise ModelError(
+                f"shapes is {shown(shapes)}, expected a list of shapes",
+                "leave it out for the model's own",
+            )
         loops, gears = (getattr(model, name, ()) for name in ("loops", "gears"))
-        return cls(**{f.name: getattr(model, f.name) for f in fields(Model)}, shapes=dress, loops=loops, gears=gears)
+        return cls(
+            **{f.name: getattr(model, f.name) for f in fields(Model)},
+            shapes=dress,
+            loops=loops,
+            gears=gears,
+        )
 
     @cached_property
     def _model(self) -> Model:
         """The model alone, of which functions are made: they must not hold the robot, which holds them."""
-        kept = ("name", "bodies", "joints", "frames", "gravity_vector", "report", "freed", "embedding")
+        kept = (
+            "name",
+            "bodies",
+            "joints",
+            "frames",
+            "gravity_vector",
+            "report",
+            "freed",
+            "embedding",
+        )
         return Model(**{name: getattr(self, name) for name in kept})
 
     def lock(self, joints: Names | Mapping[str, Numbers], at: Position | None = None) -> Self:
@@ -237,7 +264,11 @@ class Editable(Listed):
         builder = Builder(spanning(self))
         flexible_replacement.with_flexible(self, builder, link, body, xyz, rpy, keep, hang)
         bent = self._built(builder)
-        return bent if keep else replace(bent, shapes=tuple(shape for shape in bent.shapes if shape.link != link))
+        return (
+            bent
+            if keep
+            else replace(bent, shapes=tuple(shape for shape in bent.shapes if shape.link != link))
+        )
 
     def with_posture(self, name: str, q: Position) -> Self:
         """With a configuration under a name, in `postures`: q, or positions by joint.
@@ -247,7 +278,10 @@ class Editable(Listed):
         >>> robot.postures["home"].tolist()
         [0.0, 0.0, 1.5, 0.0, 0.0, 0.0]
         """
-        builder, given = Builder(spanning(self)), joint_lock.configuration(self, f"posture {name!r}", q)
+        builder, given = (
+            Builder(spanning(self)),
+            joint_lock.configuration(self, f"posture {name!r}", q),
+        )
         builder.posture(name, {joint.name: given[joint.q_slice].tolist() for joint in self.joints})
         return self._built(builder)
 
@@ -291,6 +325,11 @@ class Editable(Listed):
         return self._built(builder)
 
     def _built(
-        self, builder: Builder, base: str = "fixed", more: More = ALONE, at: np.ndarray | None = None, ground: str = "world"
+        self,
+        builder: Builder,
+        base: str = "fixed",
+        more: AttachedPart = ALONE,
+        at: np.ndarray | None = None,
+        ground: str = "world",
     ) -> Self:
         return rebuilt(self, builder, base, more, at, ground)

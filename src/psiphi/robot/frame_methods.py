@@ -16,15 +16,17 @@ from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import full, mathematics
 from psiphi.robot import operational_inertia
 from psiphi.robot.catalogue.frame_inertia import moving
-from psiphi.robot.coordinate_methods import WithCoordinates
+from psiphi.robot.coordinate_methods import CoordinateMethods
 
 
-class WithFrames(WithCoordinates):
+class FrameMethods(CoordinateMethods):
     """A robot that says where its frames are, how they move, what wrenches on them do, and with what momentum."""
 
     forward_dynamics: Any
 
-    def frame_pose(self, q: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def frame_pose(
+        self, q: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """T: the 4x4 pose of a frame in the world. -> (..., 4, 4)"""
         return self._call("frame_pose", dict(q=q), out, dtype, check, (self._named(frame),))
 
@@ -40,7 +42,9 @@ class WithFrames(WithCoordinates):
         check: bool = False,
     ) -> Array:
         """V = [w; v] = J v of the frame's origin, in world axes (`axes="frame"`: the frame's own). -> (..., 6)"""
-        return self._call("frame_velocity", dict(q=q, v=v), out, dtype, check, (self._named(frame),), axes)
+        return self._call(
+            "frame_velocity", dict(q=q, v=v), out, dtype, check, (self._named(frame),), axes
+        )
 
     def operational_space_inertia(
         self,
@@ -59,7 +63,9 @@ class WithFrames(WithCoordinates):
         (least norm), "damped", or "exact" (NaN there, and only there).
         """
         names, Lam = argument_checks.names(self, frames), None
-        if type(q) is np.ndarray and q.dtype == np.float32:  # whose digits do not tell small eigenvalues from none
+        if (
+            type(q) is np.ndarray and q.dtype == np.float32
+        ):  # whose digits do not tell small eigenvalues from none
             own = dict(policy=policy, rcond=rcond, damping=damping, axes=axes, check=check)
             return self.operational_space_inertia(q.astype(float), names, **own).astype(q.dtype)
         if (
@@ -68,7 +74,9 @@ class WithFrames(WithCoordinates):
             and not (is_foreign(q) or is_lazy(q))
         ):
             with np.errstate(invalid="ignore"):  # NaN where there is none
-                Lam = self._call("operational_space_inertia", dict(q=q), None, None, check, names, axes)
+                Lam = self._call(
+                    "operational_space_inertia", dict(q=q), None, None, check, names, axes
+                )
             if operational_inertia.is_found(Lam):
                 return Lam
         X = self.operational_compliance(q, names, axes=axes, check=check)
@@ -98,7 +106,15 @@ class WithFrames(WithCoordinates):
         check: bool = False,
     ) -> Array:
         """J M^-1 J* = B* psi* H* D^-1 H psi B: accelerations of frames per wrench on them. -> (..., 6 frames, 6 frames)"""
-        return self._call("operational_compliance", dict(q=q), out, dtype, check, argument_checks.names(self, frames), axes)
+        return self._call(
+            "operational_compliance",
+            dict(q=q),
+            out,
+            dtype,
+            check,
+            argument_checks.names(self, frames),
+            axes,
+        )
 
     def operational_space_bias(
         self,
@@ -114,7 +130,10 @@ class WithFrames(WithCoordinates):
         """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
         names = argument_checks.names(self, frames)
         if not names:
-            raise StateError("operational_space_bias: no frame is given, expected at least one", 'name it: frames=("tool",)')
+            raise StateError(
+                "operational_space_bias: no frame is given, expected at least one",
+                'name it: frames=("tool",)',
+            )
         rest = full(q, self.nv, 0.0) if is_foreign(q) else np.zeros(self.nv)
         free = self.forward_dynamics(q, v, rest, check=check)
         m, each = mathematics(free), [self.frame_acceleration(q, v, free, frame) for frame in names]
@@ -122,23 +141,44 @@ class WithFrames(WithCoordinates):
         return -m.einsum("...ij,...j->...i", Lam, m.concatenate(each, -1))
 
     def frame_acceleration(
-        self, q: Numbers, v: Numbers, a: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        frame: str,
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """J a + dJ/dt v: [w'; v'] of the frame's origin in world axes; a = 0 gives dJ/dt v. -> (..., 6)"""
-        return self._call("frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._named(frame),))
+        return self._call(
+            "frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._named(frame),)
+        )
 
     def jacobian(
-        self, q: Numbers, frame: str, *, axes: str = "world", out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        frame: str,
+        *,
+        axes: str = "world",
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """J = B* phi* H*: [w; v] of the frame's origin per joint velocity, in world axes or the frame's own. -> (..., 6, nv)"""
         return self._call("jacobian", dict(q=q), out, dtype, check, (self._named(frame),), axes)
 
-    def center_of_mass(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def center_of_mass(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """c = sum m p / sum m, p the centres of mass of all moving bodies, in the world. -> (..., 3)"""
         self._heavy("center_of_mass", "use frame_pose for places")
         return self._call("center_of_mass", dict(q=q), out, dtype, check)
 
-    def momentum(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def momentum(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
 
         Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
@@ -152,7 +192,9 @@ class WithFrames(WithCoordinates):
         self._heavy("centroidal_momentum", "use momentum, about the world's origin")
         return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
 
-    def centroidal_momentum_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def centroidal_momentum_matrix(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
         self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
         return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)

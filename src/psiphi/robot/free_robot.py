@@ -46,21 +46,33 @@ def free(robot: Robot, *words: str, links: str | Sequence[str] | None = None) ->
     ((5, 6), True)
     """
     if robot.freed is not None:
-        raise StateError(f"numbers of {robot.name} are free already", "free all at once, from the robot itself")
+        raise StateError(
+            f"numbers of {robot.name} are free already", "free all at once, from the robot itself"
+        )
     known = [body.name for body in robot.bodies]
     named = known if links is None else matching("moving link", links, known, robot.name)
     chosen = several("words", words, f"name some of {', '.join(FREE)}")
     for word in chosen:
         if not isinstance(word, str) or word not in FREE:
-            remedy = 'write words beside each other: robot.free("mass", "com")' if is_several(word) else nearest(word, FREE)
+            remedy = (
+                'write words beside each other: robot.free("mass", "com")'
+                if is_several(word)
+                else nearest(word, FREE)
+            )
             raise StateError(f"free: {shown(word)} is nothing that can be free", remedy)
     if not chosen or len(set(chosen)) < len(chosen):
-        raise StateError(f"free: {shown(tuple(chosen))} came", f"name some of {', '.join(FREE)}, each once")
+        raise StateError(
+            f"free: {shown(tuple(chosen))} came", f"name some of {', '.join(FREE)}, each once"
+        )
     if len(robot.joints) > UNROLLED:
         cause = f"{robot.name} has {len(robot.joints)} bodies, and its code runs in loops that keep their numbers"
         raise StateError(cause, f"numbers can be free on robots of up to {UNROLLED} bodies")
     kept = {f.name: getattr(robot, f.name) for f in fields(Robot)}
-    own = {**kept, **freed(robot, chosen, [known.index(name) for name in named]), "description": None}
+    own = {
+        **kept,
+        **freed(robot, chosen, [known.index(name) for name in named]),
+        "description": None,
+    }
     return FreeRobot(**own)
 
 
@@ -93,7 +105,12 @@ def at_once(method: Taking) -> Taking:
     @wraps(method)
     def of(self: FreeRobot, *args: Any, parameters: Any = None, **options: Any) -> Any:
         given = self.given if parameters is None else parameters
-        alone = not options and len(args) == 3 and type(args[0]) is type(given) is _ndarray and args[0].ndim == given.ndim == 1
+        alone = (
+            not options
+            and len(args) == 3
+            and type(args[0]) is type(given) is _ndarray
+            and args[0].ndim == given.ndim == 1
+        )
         if alone:
             try:
                 a = self._one_call(*args, given)
@@ -103,7 +120,9 @@ def at_once(method: Taking) -> Taking:
                 pass  # a first call, a list, or a mistake: the door below finds the words
         result = slow(self, *args, parameters=parameters, **options)
         if alone and self.nv and "_one_call" not in self.__dict__:
-            self.__dict__["_one_call"] = scalar_fast_path.upright(self._model, self.function(method.__name__).single())
+            self.__dict__["_one_call"] = scalar_fast_path.upright(
+                self._model, self.function(method.__name__).single()
+            )
         return result
 
     return of
@@ -114,12 +133,18 @@ class FreeRobot(Robot):
     """A robot some of whose numbers are inputs: see `robot.free`. `given` are those that `at` put in."""
 
     given: Any = None
-    _one_call: ClassVar[Any]  # forward dynamics of one state and one set of parameters, after the first call
+    _one_call: ClassVar[
+        Any
+    ]  # forward dynamics of one state and one set of parameters, after the first call
 
     @classmethod
     def of(cls, model: Model, shapes: Any = None) -> Any:
         """A robot of this model; with the same numbers free where the model has some."""
-        return super().of(model, shapes) if getattr(model, "freed", None) is not None else Robot.of(model, shapes)
+        return (
+            super().of(model, shapes)
+            if getattr(model, "freed", None) is not None
+            else Robot.of(model, shapes)
+        )
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -163,7 +188,13 @@ class FreeRobot(Robot):
         """
         return inertial_parameters.masses(self._free, masses)
 
-    def payload(self, frame: str, mass: Numbers, com: Numbers = (0.0, 0.0, 0.0), inertia: Numbers | None = None) -> Array:
+    def payload(
+        self,
+        frame: str,
+        mass: Numbers,
+        com: Numbers = (0.0, 0.0, 0.0),
+        inertia: Numbers | None = None,
+    ) -> Array:
         """Parameters (..., n) with a load on a frame: mass (...), com (..., 3) and inertia about it (..., 3, 3) in its axes.
 
         >>> import numpy as np, psiphi as pp
@@ -173,7 +204,9 @@ class FreeRobot(Robot):
         """
         return inertial_parameters.payload(self, self._free, frame, mass, com, inertia)
 
-    def randomised(self, size: int | tuple[int, ...] = (), spread: float = 0.1, seed: Any = None) -> Array:
+    def randomised(
+        self, size: int | tuple[int, ...] = (), spread: float = 0.1, seed: Any = None
+    ) -> Array:
         """Random parameters (*size, n) that bodies can have, about the robot's own; `spread` is relative.
 
         >>> import psiphi as pp
@@ -191,37 +224,58 @@ class FreeRobot(Robot):
         >>> light.baked([0.5]).bodies[-1].mass
         0.5
         """
-        given = argument_checks.parameters(self, "baked", self.given) if parameters is None else self.consistent(parameters)
+        given = (
+            argument_checks.parameters(self, "baked", self.given)
+            if parameters is None
+            else self.consistent(parameters)
+        )
         if np.ndim(given) != 1:
-            raise StateError(f"baked: parameters of shape {np.shape(given)} came, expected one set", "give parameters[i]")
+            raise StateError(
+                f"baked: parameters of shape {np.shape(given)} came, expected one set",
+                "give parameters[i]",
+            )
         return inertial_parameters.baked(self._free, np.asarray(given, dtype=float))
 
     @property
     def mass(self) -> Any:  # type: ignore[override]
         """The mass of all moving bodies, of the parameters that `at` put in."""
-        return inertial_parameters.total_mass(self, self._free, argument_checks.parameters(self, "mass", self.given))
+        return inertial_parameters.total_mass(
+            self, self._free, argument_checks.parameters(self, "mass", self.given)
+        )
 
     @property
     def _free(self) -> Any:
         return self.freed
 
     def _read(self, parameters: Any) -> np.ndarray:
-        if type(parameters) is np.ndarray and parameters.dtype.kind == "f" and parameters.shape[-1:] == (self._free.size,):
+        if (
+            type(parameters) is np.ndarray
+            and parameters.dtype.kind == "f"
+            and parameters.shape[-1:] == (self._free.size,)
+        ):
             return parameters
         array, fault = read(parameters, (self._free.size,))
         if fault:
             cause = f"parameters {fault}"
-            raise StateError(cause, f"give {self._free.size} numbers in the last axis; light.parameters() are the robot's own")
+            raise StateError(
+                cause,
+                f"give {self._free.size} numbers in the last axis; light.parameters() are the robot's own",
+            )
         return array
 
     def _given(self, parameters: Any) -> FreeRobot:
         """The same robot, compiled functions included, with parameters."""
-        made, _ = object.__new__(type(self)), (self._functions, self._model, self.quaternions)  # known from now on
+        made, _ = (
+            object.__new__(type(self)),
+            (self._functions, self._model, self.quaternions),
+        )  # known from now on
         own = made.__dict__
         own.update(self.__dict__)
         for name in FORGOTTEN:
             own.pop(name, None)
-        own["given"] = parameters if is_foreign(parameters) or is_lazy(parameters) else self._read(parameters)
+        own["given"] = (
+            parameters if is_foreign(parameters) or is_lazy(parameters) else self._read(parameters)
+        )
         return made
 
     def _refuse_impossible(self) -> None:
@@ -241,7 +295,9 @@ class FreeRobot(Robot):
 
     def __eq__(self, other: object) -> bool:
         mine, theirs = self.given, getattr(other, "given", None)
-        same = mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs))
+        same = mine is theirs or (
+            mine is not None and theirs is not None and np.array_equal(mine, theirs)
+        )
         return super().__eq__(other) and same
 
     def __hash__(self) -> int:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from psiphi.compiler.autodiff.tape_derivatives import push
-from psiphi.compiler.passes import Ready
+from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Tape
-from psiphi.functions.differentiable_function import Differentiable, ready
+from psiphi.functions.differentiable_function import DifferentiableFunction, ready
 from psiphi.model.model import Model
 from psiphi.model.spatial import small_matrices
 
@@ -26,7 +26,7 @@ TAKES = {"rate": "qv", "exp": "qv", "unit": "q", "tangent": "q", "bracket": "qv"
 
 
 @dataclass(frozen=True, eq=False)
-class SlopedLaw(Ready):
+class JointLawDerivative(Traceable):
     """A law of a joint of a model, the one of this number among those where q is no vector."""
 
     model: Model
@@ -45,24 +45,35 @@ class SlopedLaw(Ready):
         sizes = {"q": self.row.nq, "v": self.row.nv}
         inputs = tuple(Argument(name, (sizes[name],)) for name in TAKES[self.law])
         if self.law in ("tangent", "bracket"):
-            return inputs, (Argument("x", (sizes["v"], sizes["q" if self.law == "tangent" else "v"])),)
+            return inputs, (
+                Argument("x", (sizes["v"], sizes["q" if self.law == "tangent" else "v"])),
+            )
         by = tuple(Argument(f"by_{name}", (sizes["q"], sizes[name])) for name in TAKES[self.law])
         return inputs, (Argument("x", (sizes["q"],)), *by)
 
-    def ready(self) -> Straight:
+    def ready(self) -> StraightCode:
         inputs, outputs = self.arguments()
         tape = Tape()
-        given = [[tape.leaf(str(place), i) for i in range(arg.size)] for place, arg in enumerate(inputs)]
+        given = [
+            [tape.leaf(str(place), i) for i in range(arg.size)] for place, arg in enumerate(inputs)
+        ]
         rows = getattr(self, f"_{self.law}", self._sloped)(tape, *given)
-        stores = tuple((k, i, tape.operand(x)) for k, row in enumerate(rows) for i, x in enumerate(row))
-        return Straight(Program(self.law, inputs, outputs, ()), tape, stores)
+        stores = tuple(
+            (k, i, tape.operand(x)) for k, row in enumerate(rows) for i, x in enumerate(row)
+        )
+        return StraightCode(Program(self.law, inputs, outputs, ()), tape, stores)
 
     def _sloped(self, tape: Tape, *given: list[Any]) -> list[list[Any]]:
         """The law itself, and its columns by every leaf."""
         x = getattr(self.row, self.law)(*given)
         return [
             x,
-            *(small_matrices.flat(small_matrices.transpose([_along(tape, x, [leaf], [1.0]) for leaf in row])) for row in given),
+            *(
+                small_matrices.flat(
+                    small_matrices.transpose([_along(tape, x, [leaf], [1.0]) for leaf in row])
+                )
+                for row in given
+            ),
         ]
 
     def _tangent(self, tape: Tape, q: list[Any]) -> list[list[Any]]:
@@ -75,7 +86,12 @@ class SlopedLaw(Ready):
         T, moved = self._rates(q), self.row.rate(q, v)
         factors, columns = _gram(T), []
         for rate in T:
-            change = [x - y for x, y in zip(_along(tape, moved, q, rate), _along(tape, rate, q, moved), strict=True)]
+            change = [
+                x - y
+                for x, y in zip(
+                    _along(tape, moved, q, rate), _along(tape, rate, q, moved), strict=True
+                )
+            ]
             columns.append(small_matrices.solve(factors, small_matrices.apply(T, change)))
         return [small_matrices.flat(small_matrices.transpose(columns))]
 
@@ -86,7 +102,11 @@ class SlopedLaw(Ready):
 
 def _along(tape: Tape, x: list[Any], leaves: list[Any], changes: list[Any]) -> list[Any]:
     """What results change by when leaves change so."""
-    return push(tape, [tape.operand(y) for y in x], {leaf.index: dx for leaf, dx in zip(leaves, changes, strict=True)})
+    return push(
+        tape,
+        [tape.operand(y) for y in x],
+        {leaf.index: dx for leaf, dx in zip(leaves, changes, strict=True)},
+    )
 
 
 def _gram(T: list[list[Any]]) -> tuple[list, list]:
@@ -94,9 +114,9 @@ def _gram(T: list[list[Any]]) -> tuple[list, list]:
     return small_matrices.factor([small_matrices.apply(T, row) for row in T])
 
 
-def function(robot: Any, number: int, law: str) -> Differentiable:
+def function(robot: Any, number: int, law: str) -> DifferentiableFunction:
     """The compiled law of a joint of a robot; joints of one kind share it."""
     joint = robot.manifold.bent[number]
     own = f"compound {number}" if joint.kind == "compound" else joint.kind
-    made = partial(SlopedLaw, robot._model, number, law)
+    made = partial(JointLawDerivative, robot._model, number, law)
     return ready(robot._functions, f"{law} of {own}, sloped", made)

@@ -16,7 +16,7 @@ from psiphi.io import dh
 from psiphi.io.dh import DH
 from psiphi.io.from_pinocchio import read_pinocchio
 from psiphi.io.mujoco.from_mujoco import is_mjcf, read_mujoco
-from psiphi.io.urdf.mesh_paths import Outside, Roots
+from psiphi.io.urdf.mesh_paths import AllowedFolders, PathOutsideError
 from psiphi.io.urdf.ros_packages import PLACES, descriptions
 from psiphi.io.urdf.urdf import load_urdf
 from psiphi.io.urdf.urdf_plus import LoopRow
@@ -32,7 +32,9 @@ from psiphi.robot.robot import Robot
 
 PACKAGE = "package://"
 OPTIONS = tuple(
-    name for name in inspect.signature(load_urdf).parameters if name not in ("source", "base", "shapes", "loops", "moves")
+    name
+    for name in inspect.signature(load_urdf).parameters
+    if name not in ("source", "base", "shapes", "loops", "moves")
 )
 
 
@@ -71,7 +73,11 @@ def load(
     for name, (frame, pose) in _framed(frames):
         robot = robot.with_frame(name, frame, pose)
     if not isinstance(embed, bool | str) or embed not in (False, True, "mimic"):
-        raise ModelError(f"embed is {shown(embed)}, expected True or 'mimic'", "leave it out for a tree", element="embed")
+        raise ModelError(
+            f"embed is {shown(embed)}, expected True or 'mimic'",
+            "leave it out for a tree",
+            element="embed",
+        )
     return embedded(robot, [] if embed == "mimic" else None, mimic=True) if embed else robot
 
 
@@ -86,29 +92,51 @@ def _framed(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any, Any]
     for name, where in frames.items():
         pair = (where, None) if isinstance(where, str) else where
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise ModelError(f"frames[{name!r}] is {shown(where)}, expected (frame, pose)", remedy, element="frames")
+            raise ModelError(
+                f"frames[{name!r}] is {shown(where)}, expected (frame, pose)",
+                remedy,
+                element="frames",
+            )
         out.append((name, (pair[0], pair[1])))
     return out
 
 
-def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, Any], moves: bool) -> Robot:
+def _read(
+    source: str | os.PathLike[str], base: str | None, options: dict[str, Any], moves: bool
+) -> Robot:
     """The robot as it is described; `moves`: whether all its joints must be such that they can be."""
-    source = text = validate.path("the robot", source, "a name or a path", 'pp.load("ur5"), or pp.load("arm.urdf")', ModelError)
+    source = text = validate.path(
+        "the robot",
+        source,
+        "a name or a path",
+        'pp.load("ur5"), or pp.load("arm.urdf")',
+        ModelError,
+    )
     if base is not None and not isinstance(base, str):
         raise ModelError(
-            f"base is {shown(base)}, expected 'fixed' or 'free'", "leave it out for the robot's own", element="base"
+            f"base is {shown(base)}, expected 'fixed' or 'free'",
+            "leave it out for the robot's own",
+            element="base",
         )
     if text in bundled_robots.bundled():
         return getattr(bundled_robots, text)(base=base, **options)
     for option in options:
         if option not in OPTIONS:
             words = ("base", "lock", "frames", "srdf", "embed", *OPTIONS)
-            remedy = nearest(option, words) if close_to(option, words) else f"it takes {', '.join(words)}"
+            remedy = (
+                nearest(option, words)
+                if close_to(option, words)
+                else f"it takes {', '.join(words)}"
+            )
             raise ModelError(f"pp.load has no option {shown(option)}", remedy)
     if text.startswith(PACKAGE):
         source = _packaged(text, options.get("packages"))
     looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\"))
-    if looks_like_a_name and not os.path.exists(text) and ("." not in text or text in descriptions()):
+    if (
+        looks_like_a_name
+        and not os.path.exists(text)
+        and ("." not in text or text in descriptions())
+    ):
         source = _described(text)
     if is_mjcf(source):
         return _mjcf(source, base, options)
@@ -117,8 +145,16 @@ def _read(source: str | os.PathLike[str], base: str | None, options: dict[str, A
     model = load_urdf(source, base or "fixed", shapes=shapes, loops=loops, moves=moves, **options)
     warn(model.report)
     if not model.joints:
-        model = replace(model, report=(*model.report, f'nothing of {model.name} moves: pp.load(..., base="free") lets it fly'))
-    own = tuple(Loop(row.kind, row.first, row.second, axis=row.axis, name=row.name) for row in loops)
+        model = replace(
+            model,
+            report=(
+                *model.report,
+                f'nothing of {model.name} moves: pp.load(..., base="free") lets it fly',
+            ),
+        )
+    own = tuple(
+        Loop(row.kind, row.first, row.second, axis=row.axis, name=row.name) for row in loops
+    )
     return replace(Robot.of(model, shapes), loops=own)
 
 
@@ -126,7 +162,10 @@ def _mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, A
     """The robot of an MJCF file: as MuJoCo compiles it, then changed as asked for."""
     for option in options:
         if option != "gravity":
-            raise ModelError(f"option {shown(option)} is of URDF files, and this is MJCF", "leave it out, and edit the robot")
+            raise ModelError(
+                f"option {shown(option)} is of URDF files, and this is MJCF",
+                "leave it out, and edit the robot",
+            )
     robot = from_mujoco(source)
     robot = robot if base is None else robot.with_base(base)
     return robot.with_gravity(options["gravity"]) if "gravity" in options else robot
@@ -136,16 +175,21 @@ def _packaged(address: str, packages) -> str:
     """The file of package://name/path, inside that package."""
     package = address.removeprefix(PACKAGE).partition("/")[0]
     try:
-        path = Roots(None, packages).resolve(address)
-    except Outside as reason:
-        raise ModelError(f"{shown(address)} leads outside its package: {reason}", "give a path inside the package") from None
+        path = AllowedFolders(None, packages).resolve(address)
+    except PathOutsideError as reason:
+        raise ModelError(
+            f"{shown(address)} leads outside its package: {reason}",
+            "give a path inside the package",
+        ) from None
     if path is None:
         raise ModelError(
             f"no package {shown(package)} here; looked in packages=, {PLACES}",
             f"install it, source its workspace, or load with packages={{{package!r}: folder}}",
         )
     if not os.path.exists(path):
-        raise ModelError(f"{shown(address)}: there is no file {path}", "correct the path inside the package")
+        raise ModelError(
+            f"{shown(address)}: there is no file {path}", "correct the path inside the package"
+        )
     return path
 
 
@@ -214,9 +258,13 @@ class Builder(builder.Builder):
     ):
         super().__init__(name, gravity, file, forest)
         self.shapes: tuple[Shape, ...] = tuple(getattr(name, "shapes", ()))
-        self._loops, self._gears, self._said = (tuple(getattr(name, word, ())) for word in ("loops", "gears", "report"))
+        self._loops, self._gears, self._said = (
+            tuple(getattr(name, word, ())) for word in ("loops", "gears", "report")
+        )
 
-    def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Robot:
+    def build(
+        self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given"
+    ) -> Robot:
         """The checked robot: base "fixed" or "free"; `repair` names faults to mend; order "given" or "name"."""
         model = super().build(base, repair, order)
         return dressed(Robot, model, self.shapes, self._loops, self._gears, self._said)

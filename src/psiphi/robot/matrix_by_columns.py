@@ -47,11 +47,16 @@ def _matrix(robot: Any, name: str, q: np.ndarray, out: tuple, dtype: Any) -> Any
     _fits(robot, name, 4 * kind.itemsize * robot.nv**2 * (q.size // max(robot.nq, 1)))
     arrays = q[..., None, :], np.eye(robot.nv, dtype=kind)
     columns = function.run(arrays, (None,) * function.ufunc.nout, kind)
-    if not isinstance(columns, tuple) and columns.shape[-1] != columns.shape[-2]:  # a momentum by joint rates
+    if (
+        not isinstance(columns, tuple) and columns.shape[-1] != columns.shape[-2]
+    ):  # a momentum by joint rates
         return argument_checks.into(out[0], columns.swapaxes(-1, -2))
     if not isinstance(columns, tuple):  # M and its inverse are symmetric, to the last bit
         return argument_checks.into(out[0], (columns + columns.swapaxes(-1, -2)) / 2)
-    return tuple(argument_checks.into(array, x.swapaxes(-1, -2)) for array, x in zip(out, columns, strict=True))
+    return tuple(
+        argument_checks.into(array, x.swapaxes(-1, -2))
+        for array, x in zip(out, columns, strict=True)
+    )
 
 
 def written(robot: Any, function: Any) -> Any:
@@ -77,5 +82,10 @@ def answers(robot: Any, function: Any, given: Sequence[np.ndarray]) -> tuple[np.
 def _fits(robot: Any, name: str, needed: int) -> None:
     """What will not fit is refused before it starts."""
     if needed > LARGE and needed > (free := free_memory()):
-        cause = f"{name} of {robot.name} takes {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
-        raise StateError(cause, f"ask for products: robot.{CATALOGUE[name].columns}(q, x) takes as many numbers as x has")
+        cause = (
+            f"{name} of {robot.name} takes {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
+        )
+        raise StateError(
+            cause,
+            f"ask for products: robot.{CATALOGUE[name].columns}(q, x) takes as many numbers as x has",
+        )

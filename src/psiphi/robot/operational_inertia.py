@@ -30,7 +30,9 @@ WRITTEN = 4  # frames up to which the inverse of their compliance is written out
 
 def is_regular(policy: Any, rcond: Any, damping: Any) -> bool:
     """Whether the policy is X^-1 wherever the catalogue's function finds that one; what is no number is told elsewhere."""
-    plain = type(rcond) is type(damping) is float and 0.0 <= rcond <= RCOND and 0.0 <= damping < np.inf
+    plain = (
+        type(rcond) is type(damping) is float and 0.0 <= rcond <= RCOND and 0.0 <= damping < np.inf
+    )
     return plain and isinstance(policy, str) and policy in ("pseudo", "exact")
 
 
@@ -40,7 +42,9 @@ def is_found(Lam: np.ndarray) -> bool:
     return bool(first == first) if Lam.ndim == 2 else not np.isnan(first).any()
 
 
-def inverse(X: Any, policy: str = "pseudo", rcond: float = 1e-9, damping: float = 1e-3, found: Any = None) -> Any:
+def inverse(
+    X: Any, policy: str = "pseudo", rcond: float = 1e-9, damping: float = 1e-3, found: Any = None
+) -> Any:
     """X^-1 of symmetric non-negative matrices (..., n, n) of any library, by the policy; what is `found` already stays.
 
     >>> inverse(np.diag([2.0, 0.0])).tolist()
@@ -64,7 +68,9 @@ def inverse_in_their_library(X: Any, policy: str, rcond: float, damping: float) 
         if not is_followed(X):
             return inverse(X, policy, rcond, damping)
         cause = f"operational_space_inertia: policy is {shown(policy)}, whose eigenvectors have no gradients"
-        raise StateError(cause, 'give policy="exact", or arrays without gradients and outside of jit')
+        raise StateError(
+            cause, 'give policy="exact", or arrays without gradients and outside of jit'
+        )
     m, eye = mathematics(X), constant(X, np.eye(X.shape[-1]))
     w = m.linalg.eigvalsh(X.detach() if hasattr(X, "detach") else X)
     good = (w[..., :1] > not_negative("rcond", rcond) * w[..., -1:])[..., None]

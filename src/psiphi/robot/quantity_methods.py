@@ -16,13 +16,13 @@ from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions import value_checks as checked
 from psiphi.functions.arrays.dask_arrays import refuse_lazy
 from psiphi.functions.compiled_function import Function
-from psiphi.functions.differentiable_function import Differentiable
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.model.spatial.branch_free import on_tape
 from psiphi.model.state_checks import check_states
 from psiphi.robot import matrix_by_columns
 from psiphi.robot.catalogue import quantity_request
 from psiphi.robot.catalogue.quantities import METHODS, PARTS, catalogued
-from psiphi.robot.identification.regressor_methods import Identified
+from psiphi.robot.identification.regressor_methods import RegressorMethods
 
 _ndarray = np.ndarray
 
@@ -32,24 +32,34 @@ def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> tuple[Any,
     leaves of that tape, a robot's parameters, is these."""
     tape = next((x.tape for value in values for x in np.ravel(value) if on_tape(x)), None)
     placed = () if tape is None else tuple(map(tape.placed, values))
-    return placed if all(np.shape(value) == arg.shape for arg, value in zip(inputs, placed, strict=False)) else ()
+    return (
+        placed
+        if all(np.shape(value) == arg.shape for arg, value in zip(inputs, placed, strict=False))
+        else ()
+    )
 
 
-class WithFunctions(Identified):
+class QuantityMethods(RegressorMethods):
     """A robot that looks its functions up: `_call` runs one, `_loaded` one with wrenches, `_matrix` one of a matrix."""
 
-    _functions: dict[tuple, Differentiable]  # those that were asked for
+    _functions: dict[tuple, DifferentiableFunction]  # those that were asked for
 
-    def function(self, name: str, frames: tuple[str, ...] = (), axes: str = "world") -> Differentiable:
+    def function(
+        self, name: str, frames: tuple[str, ...] = (), axes: str = "world"
+    ) -> DifferentiableFunction:
         """The compiled quantity `name` of the catalogue, to be called, with its derivatives; its `.ufunc` is a NumPy gufunc."""
         try:
             return self._functions[name, frames, axes]
         except (KeyError, TypeError):
             request = quantity_request.request(self, name, frames, axes)
         key = request.name, request.frames, request.axes
-        return self._functions.setdefault(key, catalogued(self._model, request, kind=Differentiable))
+        return self._functions.setdefault(
+            key, catalogued(self._model, request, kind=DifferentiableFunction)
+        )
 
-    def symbolic(self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False) -> Any:
+    def symbolic(
+        self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False
+    ) -> Any:
         """The quantity `name` of the catalogue as SymPy expressions, with shared parts or written out (extra `symbolic`).
 
         The answer has `shared` and `results`, as `sympy.cse` gives them, `matrix` (written out), `textbook()` and `latex()`;
@@ -137,12 +147,23 @@ class WithFunctions(Identified):
         """What its functions take behind their own arguments."""
         return () if self.freed is None else (self._parameters(""),)
 
-    def _call(self, name: str, state: dict[str, Any], out, dtype, check, frames: tuple[str, ...] = (), axes: str = "world"):
+    def _call(
+        self,
+        name: str,
+        state: dict[str, Any],
+        out,
+        dtype,
+        check,
+        frames: tuple[str, ...] = (),
+        axes: str = "world",
+    ):
         if self.freed is not None and PARAMETERS not in state:
             state = {**state, PARAMETERS: self._parameters(name)}
         function, values = self.function(name, frames, axes), tuple(state.values())
         if out is None and dtype is None and check is False:
-            result = function.at_once(*values)  # one state: control loops come here a thousand times a second
+            result = function.at_once(
+                *values
+            )  # one state: control loops come here a thousand times a second
             if result is not None:
                 return result
         for value in values:
@@ -157,7 +178,9 @@ class WithFunctions(Identified):
             values = argument_checks.plain(self, name, function.source.inputs, values)
             check_states(self, name, function.source.inputs, values, frames)
             with np.errstate(all="ignore"):
-                result = self._call(name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes)
+                result = self._call(
+                    name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes
+                )
             checked.after(self, name, function.source, values, result)
             return result
         if out is not None and (type(out) is not _ndarray or out.dtype.kind != "f"):
@@ -166,13 +189,17 @@ class WithFunctions(Identified):
             out = (None,) * function.ufunc.nout
         try:
             if is_large(self) and (name in METHODS or name in PARTS) and not function.program.local:
-                refuse_lazy(name, "on a robot of so many bodies its sweeps are interpreted", *values)
+                refuse_lazy(
+                    name, "on a robot of so many bodies its sweeps are interpreted", *values
+                )
                 return self._interpreted(function, values, dtype)
             result = function.run(values, out, dtype)
             scalar_fast_path.quicken(function, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
-            if not is_large(self) and (placed := _traced(function.source.inputs, values)):  # a user's law of control
+            if not is_large(self) and (
+                placed := _traced(function.source.inputs, values)
+            ):  # a user's law of control
                 results: Any = interpret_on_tape(function.program, function.tree, *placed)
                 return results[0] if len(results) == 1 else results
             argument_checks.retell(self, name, function.source, values, out, dtype, error)
@@ -183,5 +210,7 @@ class WithFunctions(Identified):
         source = function.source
         with np.errstate(all="ignore"):
             results = interpret(source.program, source.tree, *values)
-        results = tuple(x.astype(dtype or np.result_type(np.float32, *values), copy=False) for x in results)
+        results = tuple(
+            x.astype(dtype or np.result_type(np.float32, *values), copy=False) for x in results
+        )
         return results[0] if len(results) == 1 else results

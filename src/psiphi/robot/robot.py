@@ -19,10 +19,10 @@ from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions.arrays.array_dispatch import mathematics
-from psiphi.functions.differentiable_function import Differentiable
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.robot.catalogue.quantities import BY_METHOD, METHODS
 from psiphi.robot.diagonal_dynamics import Diagonalised
-from psiphi.robot.frame_methods import WithFrames
+from psiphi.robot.frame_methods import FrameMethods
 
 if TYPE_CHECKING:
     from psiphi.robot.free_robot import FreeRobot
@@ -32,31 +32,42 @@ _ndarray, _WORLD = np.ndarray, "world"
 
 @with_late_methods
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(WithFrames):
+class Robot(FrameMethods):
     """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
 
     `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN
     out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
     """
 
-    _one_step: ClassVar[Any]  # forward dynamics of one state without NumPy's overhead, after the first call
+    _one_step: ClassVar[
+        Any
+    ]  # forward dynamics of one state without NumPy's overhead, after the first call
 
     if TYPE_CHECKING:  # implemented in later packages
 
         def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot: ...
 
-        def step(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4") -> tuple[Array, Array]: ...
-
-        def linearize(
-            self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers | None = None, method: str = "rk4"
+        def step(
+            self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4"
         ) -> tuple[Array, Array]: ...
 
-        def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path: ...
+        def linearize(
+            self,
+            q: Numbers,
+            v: Numbers,
+            tau: Numbers,
+            dt: Numbers | None = None,
+            method: str = "rk4",
+        ) -> tuple[Array, Array]: ...
+
+        def html(
+            self, path: str | os.PathLike[str], live: bool = False, **options: Any
+        ) -> Path: ...
 
         def _repr_html_(self) -> str: ...
 
     @cached_property
-    def _functions(self) -> dict[tuple, Differentiable]:
+    def _functions(self) -> dict[tuple, DifferentiableFunction]:
         return {}
 
     @cached_property
@@ -92,20 +103,41 @@ class Robot(WithFrames):
         >>> robot.forward_dynamics(robot.neutral(), [0] * 6, robot.gravity(robot.neutral())).round(9) + 0.0
         array([0., 0., 0., 0., 0., 0.])
         """
-        if f_ext is None and out is None and dtype is None and check is False and method is None and axes is _WORLD:
+        if (
+            f_ext is None
+            and out is None
+            and dtype is None
+            and check is False
+            and method is None
+            and axes is _WORLD
+        ):
             try:
-                if type(q) is _ndarray and q.ndim == 1:  # one state: control loops come here a thousand times a second
+                if (
+                    type(q) is _ndarray and q.ndim == 1
+                ):  # one state: control loops come here a thousand times a second
                     a = self._one_step(q, v, tau)
                     if type(a) is _ndarray:  # a table would have lined its labels up
                         return a
             except Exception:
                 pass  # a first call, a list, or a mistake: the door below finds the words
         if method is not None:
-            a = self._loaded(BY_METHOD[self._method(method)], dict(q=q, v=v, tau=tau), f_ext, axes, None, dtype, check)
+            a = self._loaded(
+                BY_METHOD[self._method(method)],
+                dict(q=q, v=v, tau=tau),
+                f_ext,
+                axes,
+                None,
+                dtype,
+                check,
+            )
             return a if out is None else argument_checks.put("forward_dynamics", a, out)
-        result = self._loaded("forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check)
+        result = self._loaded(
+            "forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check
+        )
         if self.freed is None and self.nv and "_one_step" not in self.__dict__:
-            self.__dict__["_one_step"] = scalar_fast_path.upright(self._model, self.function("forward_dynamics").single())
+            self.__dict__["_one_step"] = scalar_fast_path.upright(
+                self._model, self.function("forward_dynamics").single()
+            )
         return result
 
     def forward_dynamics_details(
@@ -149,7 +181,9 @@ class Robot(WithFrames):
             raise StateError(cause, "robot.operators.P.dense(q) has them, cluster by cluster")
         q = np.asarray(q)
         kind = dtype or (q.dtype if q.dtype == np.float32 else np.float64)
-        columns = np.tile(np.eye(6, dtype=kind), len(self.joints))  # row i: the i-th unit vector at every body
+        columns = np.tile(
+            np.eye(6, dtype=kind), len(self.joints)
+        )  # row i: the i-th unit vector at every body
         own = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
         for joint in self.joints:
             own[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
@@ -159,7 +193,11 @@ class Robot(WithFrames):
         place = [(j.row.nv, j.index) for j in self.joints]
         picked = [gains[..., i, k, :] for n, k in place for i in range(n)]
         G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
-        return {"P_minus": np.moveaxis(before, -3, -1), "P_plus": np.moveaxis(after, -3, -1), "gains": G}
+        return {
+            "P_minus": np.moveaxis(before, -3, -1),
+            "P_plus": np.moveaxis(after, -3, -1),
+            "gains": G,
+        }
 
     def inverse_dynamics(
         self,
@@ -193,27 +231,47 @@ class Robot(WithFrames):
         """C v + g - J* f_ext: the torques that hold the velocity v. -> (..., nv)"""
         return self._loaded("bias", dict(q=q, v=v), f_ext, axes, out, dtype, check)
 
-    def gravity(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def gravity(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """g(q): the torques that hold the robot still. -> (..., nv)"""
         return self._call("gravity", dict(q=q), out, dtype, check)
 
-    def coriolis(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def coriolis(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
         if not is_large(self):
             return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
         argument_checks.on_host("coriolis", q, v)
         q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
-        columns = self._call("coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check)
+        columns = self._call(
+            "coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check
+        )
         return np.swapaxes(columns, -1, -2)
 
     def coriolis_product(
-        self, q: Numbers, v: Numbers, x: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        v: Numbers,
+        x: Numbers,
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """C(q, v) x in O(N), without the matrix. -> (..., nv)"""
         return self._call("coriolis_product", dict(q=q, v=v, x=x), out, dtype, check)
 
     def link_accelerations(
-        self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
         return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
@@ -242,11 +300,15 @@ class Robot(WithFrames):
         with np.errstate(divide="ignore", invalid="ignore"):
             return mathematics(d).log(d).sum(-1)
 
-    def mass_matrix(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def mass_matrix(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """M = H phi M phi* H* (+ rotor inertia). -> (..., nv, nv)"""
         return self._matrix("mass_matrix", q, out, dtype, check)
 
-    def mass_matrix_inverse(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def mass_matrix_inverse(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """M^-1 = (I - H psi K)* D^-1 (I - H psi K). -> (..., nv, nv)"""
         return self._matrix("mass_matrix_inverse", q, out, dtype, check)
 
@@ -259,7 +321,9 @@ class Robot(WithFrames):
         """
         return self._matrix("mass_matrix_factors", q, out, dtype, check)
 
-    def mass_product(self, q: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def mass_product(
+        self, q: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """M a in O(N), without the matrix. -> (..., nv)"""
         return self._call("mass_product", dict(q=q, a=a), out, dtype, check)
 
@@ -269,18 +333,26 @@ class Robot(WithFrames):
         """(L x, D x) with M = L D L*, in O(N), without the matrices. -> (..., nv) twice"""
         return self._call("factor_product", dict(q=q, x=x), out, dtype, check)
 
-    def mass_solve(self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def mass_solve(
+        self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """M^-1 tau in O(N), without the matrix. -> (..., nv)"""
         return self._call("mass_solve", dict(q=q, tau=tau), out, dtype, check)
 
-    def energy(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def energy(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """v* M v / 2 - sum m g.c: kinetic and potential energy together, zero at rest at the world's origin. -> (...)"""
         return self._call("energy", dict(q=q, v=v), out, dtype, check)
 
-    def kinetic_energy(self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def kinetic_energy(
+        self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """v* M v / 2. -> (...)"""
         return self._call("kinetic_energy", dict(q=q, v=v), out, dtype, check)
 
-    def potential_energy(self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False) -> Array:
+    def potential_energy(
+        self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+    ) -> Array:
         """- sum m g.c. -> (...)"""
         return self._call("potential_energy", dict(q=q), out, dtype, check)

@@ -87,14 +87,19 @@ class Plant:
         self.nq, self.nv = int(given.nq), int(given.nv)
         robot = beneath(given)
         if not isinstance(robot, Model):
-            raise StateError(f"the system {shown(given)} has no robot underneath", "give it an attribute `robot`, a pp.Robot")
+            raise StateError(
+                f"the system {shown(given)} has no robot underneath",
+                "give it an attribute `robot`, a pp.Robot",
+            )
         self.robot: Any = robot if isinstance(robot, Robot) else Robot.of(robot)
         self.manifold = robot.manifold
         self.contacts = tuple(getattr(given, "contacts", ()))
         self.project = getattr(given, "project", None)
         self.is_plain = given is robot
         own = getattr(given, "passive", ())  # of a closed chain
-        self.idle: tuple[str, ...] = motors.idle(robot) if self.is_plain else own if isinstance(own, tuple) else ()
+        self.idle: tuple[str, ...] = (
+            motors.idle(robot) if self.is_plain else own if isinstance(own, tuple) else ()
+        )
         self.springs: Any = None  # those that act: their energy is part of the system's
         self.told = False  # whether it was said which joints have motors
 
@@ -135,7 +140,11 @@ class Plant:
     def one(self, batch: tuple[int, ...], where: tuple[int, ...]) -> Any:
         """The system of one motion of a batch: where parameters have batch axes, with its own."""
         own = next((x for x in parameters_of(self.robot) if np.ndim(x) > 1), None)
-        return self.given if own is None else self.given._given(np.broadcast_to(own, (*batch, own.shape[-1]))[where])
+        return (
+            self.given
+            if own is None
+            else self.given._given(np.broadcast_to(own, (*batch, own.shape[-1]))[where])
+        )
 
     def some(self, lead: tuple[int, ...], which: np.ndarray) -> Plant:
         """The same closed chain, of the elements `which` of a flattened batch with axes `lead`: parameters are theirs."""
@@ -145,15 +154,21 @@ class Plant:
         plant.robot, plant.project = plant.given.robot, plant.given.project
         return plant
 
-    def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None) -> np.ndarray:
+    def acceleration(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None
+    ) -> np.ndarray:
         """a (..., nv); with `added`, as if the joints had so much more rotor inertia (robots and closed chains)."""
         if added is None:
             return self.given.forward_dynamics(q, v, tau)
         if isinstance(self.given, Robot):
-            return self.given._call("heavier_dynamics", dict(q=q, v=v, tau=tau, added=added), None, None, False)
+            return self.given._call(
+                "heavier_dynamics", dict(q=q, v=v, tau=tau, added=added), None, None, False
+            )
         return self.given._call(self.given._heavier, (q, v, tau, added))[0]
 
-    def forces(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def forces(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """a, and the contacts' forces (..., l, 6) where there are contacts."""
         if not self.contacts:
             return self.acceleration(q, v, tau), None

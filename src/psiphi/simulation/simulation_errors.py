@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error
-from psiphi.model.loops.cluster_joints import CompoundJoint, dead_points
+from psiphi.model.loops.cluster_joints import ClusterJoint, dead_points
 from psiphi.simulation.plant import Plant
 
 SEEN = 10_000  # states that are looked at afterwards, in whole motions
@@ -33,7 +33,7 @@ class MotionWarning(UserWarning):
 def warn_of_dead_points(plant: Plant, q: np.ndarray, t: np.ndarray) -> None:
     """Say that motions q (..., n, nq), sampled at t (n,), pass dead points of embedded loops: there a free coordinate cannot
     drive the others, its inertia has no bound, and a step across loses digits. Of large batches some motions are looked at."""
-    joints = [joint for joint in plant.manifold.bent if isinstance(joint, CompoundJoint)]
+    joints = [joint for joint in plant.manifold.bent if isinstance(joint, ClusterJoint)]
     if not joints or not q.size:
         return
     motions = q.reshape(-1, *q.shape[-2:])
@@ -44,7 +44,11 @@ def warn_of_dead_points(plant: Plant, q: np.ndarray, t: np.ndarray) -> None:
         if not passed.any():
             continue
         first = passed.any(axis=0).argmax()
-        many = f" ({passed.any(axis=-1).sum()} of {len(seen)} motions{looked})" if len(motions) > 1 else ""
+        many = (
+            f" ({passed.any(axis=-1).sum()} of {len(seen)} motions{looked})"
+            if len(motions) > 1
+            else ""
+        )
         warnings.warn(
             f"the motion passes a dead point of {joint.name} at t = {t[first]:.6g} s{many}, where its free "
             "coordinate does not move the others: steps across it are not exact. What helps: pp.embed with another joint in "
@@ -58,5 +62,7 @@ class Interrupted(KeyboardInterrupt):
     """Control-C during a simulation; `.trajectory` is the motion so far."""
 
     def __init__(self, trajectory: Any):
-        super().__init__(f"interrupted at t = {trajectory.t[-1]:g} s; .trajectory has the motion so far")
+        super().__init__(
+            f"interrupted at t = {trajectory.t[-1]:g} s; .trajectory has the motion so far"
+        )
         self.trajectory = trajectory

@@ -14,7 +14,9 @@ from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.model.state_checks import check_order, check_states
 from psiphi.simulation.plant import Plant, parameters_of
 
-CLOSED = 1e-6  # how far open the constraints may be at the start: metres, radians, and the same a second
+CLOSED = (
+    1e-6  # how far open the constraints may be at the start: metres, radians, and the same a second
+)
 SMALL = 1 << 22  # bytes that nobody asks the system for: to ask takes a millisecond
 LARGEST = 1 << 39  # bytes of a trajectory, where it is not known how many are free: 512 GiB
 SIZES = {"EB": 1e18, "PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3}
@@ -24,9 +26,17 @@ ROUNDING = 1e-9  # how far duration / dt may be from a whole number
 def initial_state(plant: Plant, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarray]:
     """Copies (*batch, nq), (*batch, nv) of the initial state: finite, with unit quaternions."""
     named = isinstance(q0, str) and q0 in plant.robot.postures
-    remedy = f"give robot.postures[{q0!r}]" if named else f"give nq = {plant.nq} numbers; robot.neutral() shows a q"
+    remedy = (
+        f"give robot.postures[{q0!r}]"
+        if named
+        else f"give nq = {plant.nq} numbers; robot.neutral() shows a q"
+    )
     q = real("q0", q0, (plant.nq,), remedy)
-    v = np.zeros(plant.nv) if v0 is None else real("v0", v0, (plant.nv,), f"give nv = {plant.nv} numbers")
+    v = (
+        np.zeros(plant.nv)
+        if v0 is None
+        else real("v0", v0, (plant.nv,), f"give nv = {plant.nv} numbers")
+    )
     check_order(plant.robot, "q0", q0, "q")
     check_order(plant.robot, "v0", v0, "v")
     given = zip(("q0", "v0", "the parameters"), (q, v, *parameters_of(plant.robot)), strict=False)
@@ -47,11 +57,18 @@ def step_count(duration: Any, dt: float) -> int:
     number = not_negative("duration", duration, "give seconds")
     ratio = float(number / np.float64(dt)) if number < 1e300 * min(1.0, dt) else np.inf
     if not ratio < np.inf:
-        raise StateError(f"duration {number:g} is {ratio:.3g} steps of dt {dt:g}, more than can be counted", "give a larger dt")
+        raise StateError(
+            f"duration {number:g} is {ratio:.3g} steps of dt {dt:g}, more than can be counted",
+            "give a larger dt",
+        )
     steps = round(ratio)
     if abs(ratio - steps) > ROUNDING * max(1.0, ratio):
-        cause = f"duration {float(number):g} is {ratio:.6g} steps of dt {dt:g}, expected a whole number"
-        raise StateError(cause, f"give duration={max(1, steps) * dt:g} or dt={float(number) / max(1, steps):g}")
+        cause = (
+            f"duration {float(number):g} is {ratio:.6g} steps of dt {dt:g}, expected a whole number"
+        )
+        raise StateError(
+            cause, f"give duration={max(1, steps) * dt:g} or dt={float(number) / max(1, steps):g}"
+        )
     return steps
 
 
@@ -63,7 +80,9 @@ def step_stride(every: Any) -> int:
     return number
 
 
-def check_size(plant: Plant, batch: tuple[int, ...], steps: int, every: int, whole: bool = True) -> None:
+def check_size(
+    plant: Plant, batch: tuple[int, ...], steps: int, every: int, whole: bool = True
+) -> None:
     """Refuse what will not fit into the memory that is free, before anything is computed: q and v, and of a `whole` trajectory
     a, tau, forces, energies and residuals, with what is needed to compute these at the end."""
     samples, forces = steps // every + 2, 6 * len(plant.contacts)
@@ -75,7 +94,9 @@ def check_size(plant: Plant, batch: tuple[int, ...], steps: int, every: int, who
     cause = f"this would take {words(need)} of memory for {size}, and {words(free)} are free"
     enough = math.ceil(every * need / (0.8 * free)) if free else 0
     remedy = (
-        f"keep fewer samples: every={enough}" if 0 < enough <= min(steps, 1_000_000) else "a shorter duration or a larger dt"
+        f"keep fewer samples: every={enough}"
+        if 0 < enough <= min(steps, 1_000_000)
+        else "a shorter duration or a larger dt"
     )
     raise StateError(cause, remedy + (", or run fewer motions at a time" if batch else ""))
 

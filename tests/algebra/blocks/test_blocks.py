@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.algebra.blocks.block_values import Numbers
+from psiphi.algebra.blocks.block_values import BlockNumbers
 from psiphi.algebra.expressions.operators import Operators
 
 s = Operators()
@@ -17,7 +17,10 @@ inner = s.Delta_phi[k].T @ Om[k + 1] @ s.Delta_phi[k]  # Λ⁺ of S2
 c = D.inv[k] + G[k].T @ inner @ G[k]
 d = G[k].T @ inner - c @ H[k]
 moved = s.tau_bar[k] @ s.P[k]  # P⁺
-by_force, by_acceleration = -s.mass.inv @ H @ phi, -s.mass.inv @ H @ phi @ s.M @ phi.T  # of ξ and of η in (10.1)
+by_force, by_acceleration = (
+    -s.mass.inv @ H @ phi,
+    -s.mass.inv @ H @ phi @ s.M @ phi.T,
+)  # of ξ and of η in (10.1)
 inward = L[j].T @ psi[k, j + 1].T
 felt = H[i].T @ D.inv[i] @ H[i]
 T_1 = (psi[k, i + 1] @ phi[i + 1, j] - psi[k, i] @ phi[i, j]).over(i, j, k)
@@ -72,7 +75,9 @@ def slips(left, right):
     """Each term of the right side with its sign turned, doubled or left out."""
     for word, factor in right.poly.items():
         for other in (-factor, 2 * factor, 0):
-            poly = {w: f for w, f in right.poly.items() if w != word} | ({word: other} if other else {})
+            poly = {w: f for w, f in right.poly.items() if w != word} | (
+                {word: other} if other else {}
+            )
             yield left, type(right)(poly, right.rows, right.cols, right.model)
 
 
@@ -88,9 +93,21 @@ def test_slips_are_not_proved(name):
 
 WRONG = {
     "S2 (10.31) without projections": (Om[k], inner + H[k].T @ D.inv[k] @ H[k], ()),
-    "φ for ψ": (phi[k, j] - psi[k, j], (phi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j, k), k > j),
-    "one body too many": (phi[k, j] - psi[k, j], (psi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j + 1, k), k > j),
-    "the two inverted": (psi[k, j] - phi[k, j], (psi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j, k), k > j),
+    "φ for ψ": (
+        phi[k, j] - psi[k, j],
+        (phi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j, k),
+        k > j,
+    ),
+    "one body too many": (
+        phi[k, j] - psi[k, j],
+        (psi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j + 1, k),
+        k > j,
+    ),
+    "the two inverted": (
+        psi[k, j] - phi[k, j],
+        (psi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j, k),
+        k > j,
+    ),
     "ψ is not φ": (psi[k, j], phi[k, j], k > j),
     "the step of another body": (phi[k, j], phi[k, j + 1] @ s.Delta_psi[j], k > j),
     "P moves inward as itself": (phi[k, j] @ s.P[j], s.P[k] @ phi[k, j], k > j),
@@ -111,7 +128,9 @@ def test_on_a_robot_of_its_own():
     for robot in (pp.load("ur5"), pp.robots.random_tree(7, 3)):
         o = robot.operators
         assert pp.prove(o.H[k] @ o.G[k], o.D[k] @ o.D.inv[k])
-        assert pp.prove((o.mass.inv @ o.mass)[k, j], 0 * o.D[k] @ o.H[k] @ o.psi[k, j] @ o.H[j].T, where=k > j)
+        assert pp.prove(
+            (o.mass.inv @ o.mass)[k, j], 0 * o.D[k] @ o.H[k] @ o.psi[k, j] @ o.H[j].T, where=k > j
+        )
     assert not pp.prove(H[k] @ G[k], D[k] @ D.inv[k]), "rotors"
 
 
@@ -119,13 +138,17 @@ def test_values_are_blocks_of_the_matrices():
     """Every block of the inverse of a random tree's mass matrix, from (10.2), against numpy."""
     robot = pp.robots.random_tree(8, 5, "revolute")
     q, o = robot.random(seed=1), robot.operators
-    want, numbers = np.linalg.inv(robot.mass_matrix(q)), Numbers(robot, q)
+    want, numbers = np.linalg.inv(robot.mass_matrix(q)), BlockNumbers(robot, q)
     for name, (_, right, where) in STATEMENTS.items():
         if re.search(r"inverse|\(k,j\)", name) and "S0" not in name and "φ" not in name:
             right = type(right)(right.poly, right.rows, right.cols, o.mass.model)
             for at in bodies_where(robot, where):
                 value = numbers.value(right.poly, at, right.rows, right.cols)
-                np.testing.assert_allclose(value.item(), want[at["k"], at.get("j", at["k"])], atol=1e-9 * np.abs(want).max())
+                np.testing.assert_allclose(
+                    value.item(),
+                    want[at["k"], at.get("j", at["k"])],
+                    atol=1e-9 * np.abs(want).max(),
+                )
 
 
 def test_a_value_by_names():
@@ -154,7 +177,11 @@ def bodies_where(robot, where):
 def test_the_proof_is_told():
     proof = pp.prove(*STATEMENTS["S0 (a.18) by blocks"][:2], where=k >= j)
     text, tex = str(proof), proof.latex()
-    assert "proved, for k ≥ j" in text and "given" in text and "Σ[j ≤ i < k] ψ(k,i+1) L(i) H(i) φ(i,j)" in text
+    assert (
+        "proved, for k ≥ j" in text
+        and "given" in text
+        and "Σ[j ≤ i < k] ψ(k,i+1) L(i) H(i) φ(i,j)" in text
+    )
     assert tex.count("\\\\") == len(text.splitlines()) - 1 and r"\sum_{j \le i < k}" in tex
     assert "<table" in proof._repr_html_()
 
@@ -175,7 +202,9 @@ REFUSED = {
     "it is for blocks": lambda: pp.prove(phi, phi, where=k > j),
     "expected blocks": lambda: pp.prove(phi[k, j], phi, where=k > j),
     "is no body": lambda: k > 3,
-    "takes joints of i, the second gives joints of k": lambda: H[i].T @ D.inv[k],  # S2 (10.29) as it is printed
+    "takes joints of i, the second gives joints of k": lambda: (
+        H[i].T @ D.inv[k]
+    ),  # S2 (10.29) as it is printed
     "different letters": lambda: s.bodies("k k"),
 }
 

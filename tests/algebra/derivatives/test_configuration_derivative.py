@@ -25,7 +25,10 @@ def expressions(s, frame):
     return {
         "velocities": (s.phi.T @ s.H.T @ v, "qv"),
         "inverse dynamics": (s.H @ s.phi @ (needs - s.B(frame) @ f) + s.rotor @ a, "qvaf"),
-        "forward dynamics": (s.mass.inv @ (tau - s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)), ("q", "v", "tau")),
+        "forward dynamics": (
+            s.mass.inv @ (tau - s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)),
+            ("q", "v", "tau"),
+        ),
         "energy": (v.T @ s.mass @ v / 2 + s.U, "qv"),
         "frame velocity": (J @ v, "qv"),
         "in own axes": (s.J(frame, axes="frame") @ v, "q"),
@@ -39,7 +42,11 @@ def expressions(s, frame):
 
 def needed(e, values):
     names = {x.word for x in e.letters if isinstance(x, VectorLetter) and x.given}
-    return {k: x for k, x in values.items() if k in names or (k == "v" and any(y.moves for y in e.letters))}
+    return {
+        k: x
+        for k, x in values.items()
+        if k in names or (k == "v" and any(y.moves for y in e.letters))
+    }
 
 
 def differences(robot, e, by, q, values, h=1e-5):
@@ -52,7 +59,9 @@ def differences(robot, e, by, q, values, h=1e-5):
 
     n = robot.nv if by == "q" else len(values[by])
     x = h * np.eye(n)
-    return np.moveaxis((8 * (moved(x) - moved(-x)) - moved(2 * x) + moved(-2 * x)) / (12 * h), 0, -1)
+    return np.moveaxis(
+        (8 * (moved(x) - moved(-x)) - moved(2 * x) + moved(-2 * x)) / (12 * h), 0, -1
+    )
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -74,7 +83,11 @@ def test_they_compile_to_what_they_mean(tree):
     robot = ROBOTS[tree]
     s, x, w = robot.operators, pp.vector("x"), pp.vector("w")
     table = expressions(s, list(robot.frames)[-1])
-    names = ("inverse dynamics", "forward dynamics") if tree == "screws" else ("energy", "frame velocity", "turning frames")
+    names = (
+        ("inverse dynamics", "forward dynamics")
+        if tree == "screws"
+        else ("energy", "frame velocity", "turning frames")
+    )
     for name in names:
         e, (by, *_) = table[name]
         d = pp.derivative(e, by)
@@ -85,7 +98,9 @@ def test_they_compile_to_what_they_mean(tree):
             q, values = robot.random(seed=2), random_values(form, np.random.default_rng(2))
             answer = f(q, *(values[arg.name] for arg in f.inputs[1:]))
             expected = form.dense(q, **needed(form, values))
-            np.testing.assert_allclose(answer, expected, atol=1e-9 * (1.0 + np.abs(expected).max()), err_msg=name)
+            np.testing.assert_allclose(
+                answer, expected, atol=1e-9 * (1.0 + np.abs(expected).max()), err_msg=name
+            )
 
 
 def test_along_a_vector_operators_too():
@@ -95,8 +110,12 @@ def test_along_a_vector_operators_too():
     rng = np.random.default_rng(3)
     q, given = robot.random(seed=3), rng.standard_normal(robot.nv)
     for X in (s.phi, s.H, s.E_phi, s.mass, s.mass.inv, s.J("world", list(robot.frames)[-1])):
-        np.testing.assert_allclose(pp.derivative(X, "q", along=x).dense(q, x=given), X.dot().dense(q, given), atol=1e-9)
-        np.testing.assert_allclose(pp.derivative(X, "q", along=v).dense(q, given), X.dot().dense(q, given), atol=1e-9)
+        np.testing.assert_allclose(
+            pp.derivative(X, "q", along=x).dense(q, x=given), X.dot().dense(q, given), atol=1e-9
+        )
+        np.testing.assert_allclose(
+            pp.derivative(X, "q", along=v).dense(q, given), X.dot().dense(q, given), atol=1e-9
+        )
     e = s.mass @ v
     u = rng.standard_normal(robot.nv)
     once = pp.derivative(e, "q", along="x").dense(q, v=given, x=u)
@@ -110,7 +129,10 @@ def test_derivatives_are_differentiable_once_more():
         s, v, w = robot.operators, pp.vector("v"), pp.vector("w")
         a = pp.vector("a")
         torque = s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b)
-        for gradient in (pp.derivative(v.T @ s.mass @ v / 2 + s.U, "q").T, pp.derivative(torque, "q").T @ w):
+        for gradient in (
+            pp.derivative(v.T @ s.mass @ v / 2 + s.U, "q").T,
+            pp.derivative(torque, "q").T @ w,
+        ):
             q, values = robot.random(seed=4), random_values(gradient, np.random.default_rng(4))
             for by in "qv":
                 if tree == "screws" and by == "q" and "w" in values:
@@ -120,7 +142,9 @@ def test_derivatives_are_differentiable_once_more():
                 second = pp.derivative(gradient, by)
                 expected = differences(robot, gradient, by, q, values)
                 size = 1.0 + np.abs(expected).max()
-                np.testing.assert_allclose(second.dense(q, **needed(second, values)), expected, atol=2e-8 * size)
+                np.testing.assert_allclose(
+                    second.dense(q, **needed(second, values)), expected, atol=2e-8 * size
+                )
 
 
 def test_what_they_say():
@@ -152,7 +176,11 @@ def test_typed():
     assert f.expression == pp.derivative(robot.operators.mass @ pp.vector("v"), "q")
     along = derive(robot, "derivative(mass, 'q', along='x') @ v").expression
     assert along == pp.derivative(robot.operators.mass, "q", along="x") @ pp.vector("v")
-    for text in ("derivative(mass @ v, q)", "derivative(mass @ v)", "derivative(mass @ v, 'q', by='v', at='x')"):
+    for text in (
+        "derivative(mass @ v, q)",
+        "derivative(mass @ v)",
+        "derivative(mass @ v, 'q', by='v', at='x')",
+    ):
         with pytest.raises(pp.StateError):
             derive(robot, text)
 
@@ -166,7 +194,9 @@ def test_around_inverses_that_no_identity_knows():
     d = pp.derivative(e, "q")
     q, values = robot.random(seed=5), {"f": np.arange(6.0)}
     expected = differences(robot, e, "q", q, values)
-    np.testing.assert_allclose(pp.function(d)(q, values["f"]), expected, atol=1e-6 * (1.0 + np.abs(expected).max()))
+    np.testing.assert_allclose(
+        pp.function(d)(q, values["f"]), expected, atol=1e-6 * (1.0 + np.abs(expected).max())
+    )
 
 
 def test_letters_made_of_vectors_can_be_written():

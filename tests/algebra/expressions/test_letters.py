@@ -15,7 +15,10 @@ from tests.children import SRC, python
 
 s = Operators()
 EACH = pytest.mark.parametrize("x", LETTERS.values(), ids=list(LETTERS))
-ONLY_DENSE = {"Om", "Om_dot"}  # blocks of ψ* H* D⁻¹ H ψ: sweeps make its entries (`operational_compliance`), not the letter
+ONLY_DENSE = {
+    "Om",
+    "Om_dot",
+}  # blocks of ψ* H* D⁻¹ H ψ: sweeps make its entries (`operational_compliance`), not the letter
 
 
 @EACH
@@ -52,7 +55,10 @@ def test_every_letter_has_a_step_or_is_rewritten_away(x):
 def test_steps_and_matrices_are_of_letters():
     names = {str(y) for x in (*LETTERS.values(), *BIAS) for y in (x, x.T)}
     assert set(map(str, MATRICES)) <= names and set(map(str, LOWERED)) <= names
-    assert all(isinstance(x, Letter) for x in (s.phi @ s.B("tool") @ s.vector("f", "frame") - s.symbol("r") @ s.a).letters)
+    assert all(
+        isinstance(x, Letter)
+        for x in (s.phi @ s.B("tool") @ s.vector("f", "frame") - s.symbol("r") @ s.a).letters
+    )
 
 
 # -- docs/extending.md: a letter is one row, its matrix, its step and its rate ------------------------------------------------
@@ -62,7 +68,10 @@ RECIPE = {
         "ROWS = (\n",
         '    _row("Y", LINK, LINK, "Y", "Y", MEMORYLESS, MOTION, FORCE, "compliance of each joint", True, made=P_),\n',
     ),
-    "algebra/dense/dense_letters.py": ("BUILD = {\n", '    "Y": lambda s: t(s["H"]) @ s["D_inv"] @ s["H"],\n'),
+    "algebra/dense/dense_letters.py": (
+        "BUILD = {\n",
+        '    "Y": lambda s: t(s["H"]) @ s["D_inv"] @ s["H"],\n',
+    ),
     "algebra/derivatives/time_derivative.py": (
         "RATES: dict[str, Rate] = {\n",
         '    "Y": Rate(H_dot.T @ D.inv @ H + H.T @ D.inv @ H_dot - H.T @ D.inv @ D_DOT @ D.inv @ H, "d/dt H* D⁻¹ H"),\n',
@@ -102,7 +111,9 @@ print("a letter")
 
 def test_the_recipe_for_a_letter(tmp_path):
     """On a copy of the sources: the row, its matrix, its rate, its step, and what it is by definition; nothing else."""
-    shutil.copytree(SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for name, (anchor, line) in RECIPE.items():
         path = tmp_path / "psiphi" / name
         text = path.read_text(encoding="utf-8")

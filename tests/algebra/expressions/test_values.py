@@ -36,7 +36,11 @@ def test_dynamics_of_the_zoo(name, thunk):
     bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
     assert close(s.mass.dense(q), reference.mass_matrix(model, q))
     assert close(bias.dense(q, v), reference.bias(model, q, v))
-    assert close((s.mass.inv @ (vector("tau") - bias)).dense(q, v, tau=tau), reference.forward_dynamics(model, q, v, tau), 1e-7)
+    assert close(
+        (s.mass.inv @ (vector("tau") - bias)).dense(q, v, tau=tau),
+        reference.forward_dynamics(model, q, v, tau),
+        1e-7,
+    )
     for frame in ("tool", "elbow") if "tool" in model.frames else ():
         for axes in ("world", "frame"):
             assert close(s.J(frame, axes=axes).dense(q), reference.jacobian(model, q, frame, axes))
@@ -98,15 +102,30 @@ def test_blocks_stand_where_the_structure_says(e):
 def test_questions():
     assert all(map(is_memoryless, (s.I, s.H, s.P, s.H @ s.P @ s.H.T + s.rotor, s.D.inv)))
     assert is_causal(s.phi) and is_causal(W) and is_causal(W.inv) and not is_causal(s.phi.T)
-    assert is_strictly_causal(s.H @ s.phi @ s.K) and is_strictly_causal(s.Phi) and not is_strictly_causal(s.phi)
-    assert is_anticausal(W.T.inv) and is_strictly_anticausal(s.K.T @ s.psi.T) and not is_anticausal(s.mass)
+    assert (
+        is_strictly_causal(s.H @ s.phi @ s.K)
+        and is_strictly_causal(s.Phi)
+        and not is_strictly_causal(s.phi)
+    )
+    assert (
+        is_anticausal(W.T.inv)
+        and is_strictly_anticausal(s.K.T @ s.psi.T)
+        and not is_anticausal(s.mass)
+    )
     assert not is_memoryless(s.phi.inv @ s.phi)  # structure is asked of the form, not of the value
     assert not is_causal(s.B("tool")) and not is_memoryless(vector("x"))
 
 
 def test_dot_test():
     rng = np.random.default_rng(0)
-    for e in (s.mass, W, s.J("tool", "elbow"), s.phi.T @ s.a, s.psi @ symbol("X") @ s.phi.T, vector("x").T @ s.D):
+    for e in (
+        s.mass,
+        W,
+        s.J("tool", "elbow"),
+        s.phi.T @ s.a,
+        s.psi @ symbol("X") @ s.phi.T,
+        vector("x").T @ s.D,
+    ):
         assert dot_test(e, BUSHY.random(rng), rng), e
         assert dot_test(e)
     assert not dot_test(s.phi)._replace(error=1.0)
@@ -188,5 +207,9 @@ def test_plot(tmp_path):
 
 def test_vectors_keep_their_space():
     assert vector("x").rows == JOINT and s.a.rows == LINK
-    assert (vector("x").T @ s.D @ vector("x")).dense(BUSHY.random(seed=0), x=np.ones(BUSHY.nv)).shape == ()
-    assert (vector("x").T @ s.D).dense(BUSHY.random(seed=0), x=np.ones(BUSHY.nv)).shape == (BUSHY.nv,)
+    assert (vector("x").T @ s.D @ vector("x")).dense(
+        BUSHY.random(seed=0), x=np.ones(BUSHY.nv)
+    ).shape == ()
+    assert (vector("x").T @ s.D).dense(BUSHY.random(seed=0), x=np.ones(BUSHY.nv)).shape == (
+        BUSHY.nv,
+    )

@@ -83,7 +83,12 @@ def test_printing(e, text, latex):
 def test_latex_can_be_set(e):
     """By matplotlib's own reader of formulas, which refuses what it does not know."""
     mathtext = pytest.importorskip("matplotlib.mathtext")
-    known = e.latex().replace(r"\tfrac", r"\frac").replace(r"\text{", r"\mathrm{").replace(r"\frac12", r"\frac{1}{2}")
+    known = (
+        e.latex()
+        .replace(r"\tfrac", r"\frac")
+        .replace(r"\text{", r"\mathrm{")
+        .replace(r"\frac12", r"\frac{1}{2}")
+    )
     mathtext.MathTextParser("path").parse(f"${known}$")
     assert e._repr_latex_() == f"${e.latex()}$" and e.latex().count("{") == e.latex().count("}")
 
@@ -118,12 +123,28 @@ LINKS, NV = "link space (6·5 = 30)", f"joint space (nv = {MODEL.nv})"
             f"phi @ v: phi takes link forces, in {LINKS}, v holds joint rates, in {NV}",
             "did you mean phi.T @ H.T @ v?",
         ),
-        (lambda: s.M @ vector("x"), f"M @ x: M takes link motions, in {LINKS}, x holds {NV}", "did you mean M @ H.T @ x?"),
-        (lambda: s.H @ s.B("tool").T, "B('tool').T gives frame velocities, in frame space (6·1 = 6)", "H @ B('tool')?"),
-        (lambda: s.D @ s.H.T, "D takes joint rates", "did you mean D @ G.T @ H.T or D @ K.T @ H.T?"),
+        (
+            lambda: s.M @ vector("x"),
+            f"M @ x: M takes link motions, in {LINKS}, x holds {NV}",
+            "did you mean M @ H.T @ x?",
+        ),
+        (
+            lambda: s.H @ s.B("tool").T,
+            "B('tool').T gives frame velocities, in frame space (6·1 = 6)",
+            "H @ B('tool')?",
+        ),
+        (
+            lambda: s.D @ s.H.T,
+            "D takes joint rates",
+            "did you mean D @ G.T @ H.T or D @ K.T @ H.T?",
+        ),
         (lambda: s.K @ s.K, "K @ K: K takes joint torques", "did you mean K @ H @ K?"),
         (lambda: s.psi.T @ s.D.inv, "D.inv gives joint rates", "did you mean psi.T @ H.T @ D.inv?"),
-        (lambda: W.T @ s.D.inv @ s.psi @ s.B("tool"), "psi gives link forces", "did you mean"),  # S4 (6.5a): H missing
+        (
+            lambda: W.T @ s.D.inv @ s.psi @ s.B("tool"),
+            "psi gives link forces",
+            "did you mean",
+        ),  # S4 (6.5a): H missing
         (lambda: s.H.T @ s.D.inv @ s.H.T, "H.T", "did you mean H.T @ D.inv @ H?"),  # S4 (6.9b)
         (lambda: s.H + s.phi, "H + phi: H maps", "look at .rows"),
         (lambda: s.H + s.K, "H + K", "did you mean H + K.T or H.T + K?"),
@@ -163,7 +184,9 @@ def test_what_is_meant_can_be_written():
             try:
                 a @ b
             except StateError as error:
-                for meant in error.remedy.removeprefix("did you mean ").removesuffix("?").split(" or "):
+                for meant in (
+                    error.remedy.removeprefix("did you mean ").removesuffix("?").split(" or ")
+                ):
                     eval(meant, {name: getattr(s, name) for name in LETTERS})
 
 
@@ -172,7 +195,14 @@ def test_equal_robots_may_mix():
 
 
 def test_scalars():
-    assert s.phi * 2 == 2 * s.phi == 2.0 * s.phi == np.float64(2) * s.phi == np.int64(2) * s.phi == Fraction(2) * s.phi
+    assert (
+        s.phi * 2
+        == 2 * s.phi
+        == 2.0 * s.phi
+        == np.float64(2) * s.phi
+        == np.int64(2) * s.phi
+        == Fraction(2) * s.phi
+    )
     assert s.phi / 3 == Fraction(1, 3) * s.phi
     assert sum([s.phi, s.psi]) == s.phi + s.psi
     assert (0 - s.phi) == -s.phi
@@ -194,7 +224,10 @@ def test_polynomials():
     assert nested.poly() == {("inv:1", "inv:0"): 1}
 
 
-@pytest.mark.parametrize(("frames", "axes"), [(("tool",), "frame"), (("a,b", "c|frame"), "world"), ((r"\]", "x]"), "frame")])
+@pytest.mark.parametrize(
+    ("frames", "axes"),
+    [(("tool",), "frame"), (("a,b", "c|frame"), "world"), ((r"\]", "x]"), "frame")],
+)
 def test_frame_letters_hold_any_name(frames, axes):
     B = frame_letter(frames, axes)
     assert (B.frames, B.axes) == (B.T.frames, B.T.axes) == (frames, axes)

@@ -17,7 +17,8 @@ from tests.zoo import chain, random_tree
 PLAIN = Operators(random_tree(21, 7, branching=0.7, forest=True))
 ROTORS = Operators(random_tree(22, 6, branching=0.7, armature=True))
 CHAINS = [
-    Operators(chain("chain", ["revolute", "spherical", "prismatic", "universal"], 1, armature)) for armature in (False, True)
+    Operators(chain("chain", ["revolute", "spherical", "prismatic", "universal"], 1, armature))
+    for armature in (False, True)
 ]
 HINGES = Operators(random_tree(5, 7, kinds=["revolute", "helical", "prismatic"], branching=1.0))
 
@@ -60,7 +61,12 @@ def test_misprint(row):
     assert not proof and proof.counterexample is not None
     found = proof.counterexample
     own = {
-        side: {k: x for k, x in found.values.items() if k in random_values(side, np.random.default_rng(0))} for side in row[:2]
+        side: {
+            k: x
+            for k, x in found.values.items()
+            if k in random_values(side, np.random.default_rng(0))
+        }
+        for side in row[:2]
     }
     left, right = (side.dense(found.q, **own[side])[found.place] for side in row[:2])
     assert (left, right) == (found.left, found.right) and abs(left - right) > 1e-7

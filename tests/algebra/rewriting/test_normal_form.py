@@ -39,7 +39,9 @@ def test_forward_dynamics(s):
     back = {"K* psi* H* " + word: -c for word, c in innovation.items()}
     assert form(qdd) == innovation | back | {f"K* psi* {a}": -1}
     alpha = s.phi.T @ (s.H.T @ qdd + s.a)
-    assert form(alpha) == {"psi* H* " + word: c for word, c in innovation.items()} | {f"psi* {a}": 1}
+    assert form(alpha) == {"psi* H* " + word: c for word, c in innovation.items()} | {
+        f"psi* {a}": 1
+    }
 
 
 @both
@@ -48,7 +50,10 @@ def test_mass_operator(s):
     assert form(s.mass) == form(F @ s.D @ F.T)
     assert form(s.mass) == {"H phi M phi* H*": 1} | ({"rotor": 1} if s is ROTORS else {})
     assert form(s.mass.inv) == form(W.T @ s.D.inv @ W)
-    assert form(s.mass_half.inv @ tau) == {"D_half_inv vec:tau@joint": 1, "D_half_inv H psi K vec:tau@joint": -1}
+    assert form(s.mass_half.inv @ tau) == {
+        "D_half_inv vec:tau@joint": 1,
+        "D_half_inv H psi K vec:tau@joint": -1,
+    }
     assert form(s.mass_half @ tau) == {"D_half vec:tau@joint": 1, "H phi K D_half vec:tau@joint": 1}
 
 
@@ -98,7 +103,10 @@ def test_equal_inverses_get_one_letter():
     W = s.I - s.H @ s.psi @ s.K
     a, b = s.M.inv, (s.P - s.E_psi @ s.P @ s.E_phi.T).inv
     assert prove(a, b) and prove(s.phi.T @ a, s.phi.T @ b)
-    assert prove((s.J("tool") @ s.mass.inv @ s.J("tool").T).inv, (s.J("tool") @ W.T @ s.D.inv @ W @ s.J("tool").T).inv)
+    assert prove(
+        (s.J("tool") @ s.mass.inv @ s.J("tool").T).inv,
+        (s.J("tool") @ W.T @ s.D.inv @ W @ s.J("tool").T).inv,
+    )
     assert prove((s.psi @ s.P).inv.T, (s.P @ s.psi.T).inv)
 
 
@@ -128,7 +136,13 @@ def test_steps_and_certificates(s):
     proof = prove(s.mass, F @ s.D @ F.T)
     assert proof and proof.steps
     for step in proof.steps:
-        assert step.source and str(step) and step.before != step.after and step.position >= 0 and str(step.rule)
+        assert (
+            step.source
+            and str(step)
+            and step.before != step.after
+            and step.position >= 0
+            and str(step.rule)
+        )
     total = {}
     for (left, axiom, right), c in proof.certificate.items():
         accumulate(total, between(left, axiom.poly, right), c)
@@ -138,12 +152,18 @@ def test_steps_and_certificates(s):
 def test_failures_say_what_they_know():
     s = PLAIN
     wrong = prove(s.psi, s.phi)
-    assert not wrong and "counter-example: on tree_6 at q" in str(wrong) and "not proved" in str(wrong)
+    assert (
+        not wrong and "counter-example: on tree_6 at q" in str(wrong) and "not proved" in str(wrong)
+    )
     label = wrong.counterexample.labels
     assert len(label) == 2 and set(label) <= {body.name for body in s.model.bodies}
     single = Operators(random_tree(0, 1))
     unclear = prove(single.psi, single.phi)  # one body: both are the identity, which no axiom says
-    assert not unclear and unclear.counterexample is None and "it may hold for this robot" in str(unclear)
+    assert (
+        not unclear
+        and unclear.counterexample is None
+        and "it may hold for this robot" in str(unclear)
+    )
     nobody = Operators()
     assert prove(nobody.psi, nobody.phi).counterexample is None
     assert "the value is" in str(prove(tau.T @ s.D @ tau, 2 * tau.T @ s.D @ tau))
@@ -205,14 +225,46 @@ def test_what_holds_where_every_joint_has_one_coordinate():
 
 
 MOVES = {  # a product as the papers write it: what it is, and where that is written
-    "W H φ": (lambda s: (s.I - s.H @ s.psi @ s.K) @ s.H @ s.phi, lambda s: s.H @ s.psi, "S3 Lemma 4 (16)"),
-    "W_L H φ": (lambda s: (s.I - s.H @ s.Psi @ s.L) @ s.H @ s.phi, lambda s: s.H @ s.psi, "S0 Identity 5.1 (5.4)"),
-    "F H ψ": (lambda s: (s.I + s.H @ s.phi @ s.K) @ s.H @ s.psi, lambda s: s.H @ s.phi, "S0 A.4 (a.32)"),
-    "F_L H ψ": (lambda s: (s.I + s.H @ s.Phi @ s.L) @ s.H @ s.psi, lambda s: s.H @ s.phi, "S0 A.4 (a.32)"),
-    "F W": (lambda s: (s.I + s.H @ s.phi @ s.K) @ (s.I - s.H @ s.psi @ s.K), lambda s: s.I, "S3 Lemma 2 (12)"),
-    "W F": (lambda s: (s.I - s.H @ s.psi @ s.K) @ (s.I + s.H @ s.phi @ s.K), lambda s: s.I, "S3 Lemma 2 (12)"),
-    "F_L W_L": (lambda s: (s.I + s.H @ s.Phi @ s.L) @ (s.I - s.H @ s.Psi @ s.L), lambda s: s.I, "S0 Fact 4.2 (4.14)"),
-    "W_L F_L": (lambda s: (s.I - s.H @ s.Psi @ s.L) @ (s.I + s.H @ s.Phi @ s.L), lambda s: s.I, "S0 Fact 4.2 (4.14)"),
+    "W H φ": (
+        lambda s: (s.I - s.H @ s.psi @ s.K) @ s.H @ s.phi,
+        lambda s: s.H @ s.psi,
+        "S3 Lemma 4 (16)",
+    ),
+    "W_L H φ": (
+        lambda s: (s.I - s.H @ s.Psi @ s.L) @ s.H @ s.phi,
+        lambda s: s.H @ s.psi,
+        "S0 Identity 5.1 (5.4)",
+    ),
+    "F H ψ": (
+        lambda s: (s.I + s.H @ s.phi @ s.K) @ s.H @ s.psi,
+        lambda s: s.H @ s.phi,
+        "S0 A.4 (a.32)",
+    ),
+    "F_L H ψ": (
+        lambda s: (s.I + s.H @ s.Phi @ s.L) @ s.H @ s.psi,
+        lambda s: s.H @ s.phi,
+        "S0 A.4 (a.32)",
+    ),
+    "F W": (
+        lambda s: (s.I + s.H @ s.phi @ s.K) @ (s.I - s.H @ s.psi @ s.K),
+        lambda s: s.I,
+        "S3 Lemma 2 (12)",
+    ),
+    "W F": (
+        lambda s: (s.I - s.H @ s.psi @ s.K) @ (s.I + s.H @ s.phi @ s.K),
+        lambda s: s.I,
+        "S3 Lemma 2 (12)",
+    ),
+    "F_L W_L": (
+        lambda s: (s.I + s.H @ s.Phi @ s.L) @ (s.I - s.H @ s.Psi @ s.L),
+        lambda s: s.I,
+        "S0 Fact 4.2 (4.14)",
+    ),
+    "W_L F_L": (
+        lambda s: (s.I - s.H @ s.Psi @ s.L) @ (s.I + s.H @ s.Phi @ s.L),
+        lambda s: s.I,
+        "S0 Fact 4.2 (4.14)",
+    ),
 }
 
 

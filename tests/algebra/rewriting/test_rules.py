@@ -8,11 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psiphi.algebra.expressions.expression import Expression
-from psiphi.algebra.expressions.force_motion_duality import Clash, product_ends
+from psiphi.algebra.expressions.force_motion_duality import DualityConflict, product_ends
 from psiphi.algebra.expressions.letters import LETTERS, frame_letter, letter
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.expressions.spaces import fits
-from psiphi.algebra.expressions.terms import accumulate, add, adjoint_poly, between, of_letter, product
+from psiphi.algebra.expressions.terms import (
+    accumulate,
+    add,
+    adjoint_poly,
+    between,
+    of_letter,
+    product,
+)
 from psiphi.algebra.rewriting.completion import complete
 from psiphi.algebra.rewriting.identities import (
     BIASES,
@@ -36,7 +43,11 @@ from psiphi.algebra.rewriting.rewrite_rules import Statement, heft
 from psiphi.algebra.rewriting.rule_sets import omega_rules, rules, rules_for
 from tests.zoo import chain, random_tree
 
-SYSTEMS = {"general": rules(True), "without rotors": rules(False), "chains": omega_rules(True, True, (frame_letter(["tool"]),))}
+SYSTEMS = {
+    "general": rules(True),
+    "without rotors": rules(False),
+    "chains": omega_rules(True, True, (frame_letter(["tool"]),)),
+}
 each_system = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
 
 
@@ -52,7 +63,9 @@ def test_every_critical_pair_agrees(rotors):
         for b in system:
             for n in overlaps(a, b):
                 left, right = a.lead[:-n], b.lead[n:]
-                assert system.reduce(between((), a.rest, right)) == system.reduce(between(left, b.rest, ())), (str(a), str(b))
+                assert system.reduce(between((), a.rest, right)) == system.reduce(
+                    between(left, b.rest, ())
+                ), (str(a), str(b))
 
 
 @each_system
@@ -88,7 +101,11 @@ def test_every_rule_follows_from_axioms(system):
 
 
 def test_the_set_is_small():
-    assert (len(axioms()) + len(axioms(HALVES)), len(rules(True)), len(rules(False))) == (20, 57, 58)
+    assert (len(axioms()) + len(axioms(HALVES)), len(rules(True)), len(rules(False))) == (
+        20,
+        57,
+        58,
+    )
 
 
 @pytest.mark.parametrize("rotors", [True, False])
@@ -100,7 +117,10 @@ def test_the_adjoint_of_a_rule_holds_too(rotors):
 
 def value(poly, s, q, v=None):
     """The matrix of a polynomial."""
-    terms = [c * Expression(product(*map(of_letter, word or ("I",))), s.model) for word, c in poly.items()]
+    terms = [
+        c * Expression(product(*map(of_letter, word or ("I",))), s.model)
+        for word, c in poly.items()
+    ]
     return sum(terms[1:], terms[0]).dense(q, v)
 
 
@@ -108,7 +128,12 @@ def value(poly, s, q, v=None):
 def test_axioms_and_rules_are_true(armature):
     s = Operators(random_tree(31, 6, armature=armature, branching=0.6))
     q = s.model.random(seed=0)
-    true = [*axioms(), *axioms(HALVES), *(() if armature else axioms(ROTORLESS)), *rules_for(s.model)]
+    true = [
+        *axioms(),
+        *axioms(HALVES),
+        *(() if armature else axioms(ROTORLESS)),
+        *rules_for(s.model),
+    ]
     for row in true:
         gap = value(row.poly, s, q) if set(row.poly) != {()} else np.zeros(1)
         assert np.abs(gap).max() < 1e-8, str(row)
@@ -119,11 +144,15 @@ def test_axioms_of_motion_are_true(needs):
     s = Operators(random_tree(31, 6, armature=True, branching=0.6))
     v = np.linspace(-1.0, 1.0, s.model.nv)
     for row in axioms(needs):
-        lhs, rhs = (Expression(side.term, s.model).dense(s.model.random(seed=0), v) for side in row.sides)
+        lhs, rhs = (
+            Expression(side.term, s.model).dense(s.model.random(seed=0), v) for side in row.sides
+        )
         assert np.abs(lhs - rhs).max() < 1e-9 * (1.0 + np.abs(lhs).max()), str(row)
 
 
-@pytest.mark.parametrize(("needs", "kinds"), [(FIXED_MAPS, ["spherical", "planar"]), (SINGLE, ["helical", "prismatic"])])
+@pytest.mark.parametrize(
+    ("needs", "kinds"), [(FIXED_MAPS, ["spherical", "planar"]), (SINGLE, ["helical", "prismatic"])]
+)
 def test_axioms_of_some_joints_are_true(needs, kinds):
     s = Operators(random_tree(31, 6, kinds=kinds))
     for row in axioms(needs):
@@ -142,7 +171,10 @@ def test_lemmas_name_rules():
     named = {rule.name for system in (rules(True), rules(False)) for rule in system}
     names = rows(NAME)
     assert {x.source for x in names} == named - {""}
-    assert all(prove(x.lhs, x.rhs) or rules(False).reduce(add(x.lhs.poly(), x.rhs.poly(), -1)) == {} for x in names)
+    assert all(
+        prove(x.lhs, x.rhs) or rules(False).reduce(add(x.lhs.poly(), x.rhs.poly(), -1)) == {}
+        for x in names
+    )
 
 
 def test_no_row_stands_twice():
@@ -172,7 +204,9 @@ def test_completion_gives_up_in_time():
 MODEL = random_tree(41, 5, branching=0.6, armature=True)
 S = Operators(MODEL)
 Q = MODEL.random(seed=3)
-STARRED = sorted({x for name in LETTERS if name not in ("I", "Om") for x in (letter(name), letter(name).T)})
+STARRED = sorted(
+    {x for name in LETTERS if name not in ("I", "Om") for x in (letter(name), letter(name).T)}
+)
 
 
 @st.composite
@@ -187,8 +221,10 @@ def words(draw):
 def _follows(word, x):
     """Spaces fit, and forces meet forces."""
     try:
-        return fits(letter(word[-1]).cols, letter(x).rows) and bool(product_ends(map(of_letter, (*word, x))))
-    except Clash:
+        return fits(letter(word[-1]).cols, letter(x).rows) and bool(
+            product_ends(map(of_letter, (*word, x)))
+        )
+    except DualityConflict:
         return False
 
 
@@ -201,7 +237,9 @@ def test_rewriting_keeps_the_value(word):
     v = np.linspace(-1.0, 1.0, MODEL.nv)
     dense = e.dense(Q, v)
     rewritten = value(p, S, Q, v) if p else 0.0 * dense
-    assert np.abs(dense - rewritten).max() <= 1e-6 * (1.0 + np.abs(dense).max() + np.abs(rewritten).max()), str(e)
+    assert np.abs(dense - rewritten).max() <= 1e-6 * (
+        1.0 + np.abs(dense).max() + np.abs(rewritten).max()
+    ), str(e)
     assert normal_form(e.T)[0] == system.reduce(adjoint_poly(p))
     for step in derivation.left.steps:
         assert step.word[step.position : step.position + len(step.rule.lead)] == step.rule.lead

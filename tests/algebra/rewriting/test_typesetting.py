@@ -23,7 +23,10 @@ def test_a_proof_is_set_line_by_line():
     proof = pp.prove(s.mass.inv, W.T @ s.D.inv @ W)
     said = lines(proof.latex())
     assert said[0] == f"& {s.mass.inv.latex()}" and said[-1] == r"& \text{proved}"
-    assert r"&= \left(I - H\, \psi\, K\right)^*\, D^{-1}\, \left(I - H\, \psi\, K\right) && \text{S3 Lemma 3 (13)}" in said
+    assert (
+        r"&= \left(I - H\, \psi\, K\right)^*\, D^{-1}\, \left(I - H\, \psi\, K\right) && \text{S3 Lemma 3 (13)}"
+        in said
+    )
     assert pp.prove(s.phi, s.psi).latex().endswith("\\text{not proved}\n\\end{aligned}")
 
 
@@ -31,12 +34,18 @@ def test_a_function_is_set_from_what_was_written_to_what_runs():
     made = pp.function(s.J("tool") @ s.mass.inv @ s.J("tool").T)
     said = lines(made.latex())
     assert said[0] == f"& {made.expression.latex()}"
-    assert said[-1].startswith(r"&= B_{\text{tool}}^*\, \psi^*\, H^*\, D^{-1}\, H\, \psi\, B_{\text{tool}} && \text{")
+    assert said[-1].startswith(
+        r"&= B_{\text{tool}}^*\, \psi^*\, H^*\, D^{-1}\, H\, \psi\, B_{\text{tool}} && \text{"
+    )
     steps = [step.source for step in made.derivation.steps]
     assert re.findall(r"&& \\text\{(.*?)\}", made.latex())[-len(steps) :] == steps
 
 
-@pytest.mark.parametrize("e", [s.phi @ s.M @ s.phi.T, (s.phi @ s.M @ s.phi.T + s.P).inv, s.mass @ pp.vector("x")], ids=str)
+@pytest.mark.parametrize(
+    "e",
+    [s.phi @ s.M @ s.phi.T, (s.phi @ s.M @ s.phi.T + s.P).inv, s.mass @ pp.vector("x")],
+    ids=str,
+)
 def test_every_function_has_its_latex(e):
     assert lines(pp.function(e).latex())[0] == f"& {e.latex()}"
 

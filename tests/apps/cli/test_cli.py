@@ -13,7 +13,7 @@ from psiphi._util.errors import Error, ModelError, SingularError
 from psiphi.apps.cli import main as cli
 from psiphi.apps.cli.command_table import Command
 from psiphi.apps.cli.commands import info
-from psiphi.simulation.simulate.progress_bar import Bar
+from psiphi.simulation.simulate.progress_bar import ProgressBar
 from psiphi.simulation.trajectory.trajectory import Trajectory
 from tests.children import child, python
 
@@ -23,7 +23,10 @@ def stand_in(**changes) -> SimpleNamespace:
 
     def joint(name, kind, parent, q, v, lower, upper):
         limits = {"lower": np.array(lower), "upper": np.array(upper)}
-        limits |= {"effort": np.array([30.0, 30.0] if name == "l" else [np.inf]), "velocity": np.array([np.inf])}
+        limits |= {
+            "effort": np.array([30.0, 30.0] if name == "l" else [np.inf]),
+            "velocity": np.array([np.inf]),
+        }
         places = {"q_slice": slice(*q), "v_slice": slice(*v)}
         return SimpleNamespace(name=name, kind=kind, parent=parent, mimic=None, **places, **limits)
 
@@ -57,7 +60,9 @@ def door(monkeypatch):
         raise ModelError(f"no such file\n{robot}", "check the path", file=robot, line=3)
 
     monkeypatch.setattr(psiphi, "load", load, raising=False)
-    monkeypatch.setattr(psiphi, "robots", SimpleNamespace(names=lambda: ["twoarm", "panda"]), raising=False)
+    monkeypatch.setattr(
+        psiphi, "robots", SimpleNamespace(names=lambda: ["twoarm", "panda"]), raising=False
+    )
 
 
 def refused(capsys, *argv: str) -> tuple[str, str]:
@@ -78,7 +83,9 @@ def test_help_teaches(capsys):
         cli.main(["--help"])
     text = capsys.readouterr().out
     assert leaves.value.code == 0
-    assert all(word in text for word in (*cli.COMMANDS, "examples:", "psiphi info puma560", "--version"))
+    assert all(
+        word in text for word in (*cli.COMMANDS, "examples:", "psiphi info puma560", "--version")
+    )
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -104,7 +111,11 @@ def test_version(capsys):
     ("argv", "sentence", "hint"),
     [
         (["inof", "panda"], "no command is called 'inof'", "Did you mean 'info'?"),
-        (["zzz"], "no command is called 'zzz'", "Known are demo, view, info, simulate, study, derive, count, emit, bench."),
+        (
+            ["zzz"],
+            "no command is called 'zzz'",
+            "Known are demo, view, info, simulate, study, derive, count, emit, bench.",
+        ),
         (["info"], "ROBOT", "psiphi info --help"),
         (["info", "panda", "--base", "flying"], "invalid choice: 'flying'", "psiphi info --help"),
         (["demo", "extra"], "unrecognized arguments: extra", "psiphi demo --help"),
@@ -130,7 +141,10 @@ def test_unknown_robot_gets_the_nearest_names(door, capsys):
 
 
 def test_a_broken_file_keeps_its_own_words(door, capsys):
-    assert refused(capsys, "info", "arm.urdf") == ("psiphi: arm.urdf:3: no such file arm.urdf", "hint: check the path")
+    assert refused(capsys, "info", "arm.urdf") == (
+        "psiphi: arm.urdf:3: no such file arm.urdf",
+        "hint: check the path",
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,9 +152,21 @@ def test_a_broken_file_keeps_its_own_words(door, capsys):
     [
         (Error("too heavy", "eat less"), 2, "psiphi: too heavy\nhint: eat less\n"),
         (Error("too heavy"), 2, "psiphi: too heavy\n"),
-        (PermissionError(13, "Permission denied", "arm.urdf"), 2, "psiphi: [Errno 13] Permission denied: 'arm.urdf'\nhint: "),
-        (ModuleNotFoundError("No module", name="mujoco"), 2, "psiphi: this needs mujoco, which is not installed\nhint: pip"),
-        (MemoryError("Unable to allocate 44.7 GiB"), 2, "psiphi: the memory does not suffice: Unable to allocate 44.7 GiB\n"),
+        (
+            PermissionError(13, "Permission denied", "arm.urdf"),
+            2,
+            "psiphi: [Errno 13] Permission denied: 'arm.urdf'\nhint: ",
+        ),
+        (
+            ModuleNotFoundError("No module", name="mujoco"),
+            2,
+            "psiphi: this needs mujoco, which is not installed\nhint: pip",
+        ),
+        (
+            MemoryError("Unable to allocate 44.7 GiB"),
+            2,
+            "psiphi: the memory does not suffice: Unable to allocate 44.7 GiB\n",
+        ),
         (MemoryError(), 2, "psiphi: the memory does not suffice\nhint: "),
         (
             ModuleNotFoundError("No module", name="llvmlite"),
@@ -162,7 +188,10 @@ def test_exit_codes(raised, code, words, monkeypatch, capsys):
 def test_a_bug_is_not_hidden(monkeypatch, capsys):
     monkeypatch.setitem(cli.COMMANDS, "demo", Command(lambda args: 1 // 0, "raises"))
     sentence, hint = refused(capsys, "demo")
-    assert sentence.startswith("psiphi: a mistake of psiphi's own: ZeroDivisionError") and "report" in hint
+    assert (
+        sentence.startswith("psiphi: a mistake of psiphi's own: ZeroDivisionError")
+        and "report" in hint
+    )
     monkeypatch.setenv("PSIPHI_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         cli.main(["demo"])
@@ -173,7 +202,21 @@ def test_info_prints_the_tree(door, capsys):
     text = capsys.readouterr().out
     assert text.startswith("twoarm: 3 bodies, nq=9, nv=8, 13.5 kg\n")
     assert ["0", "trunk", "base", "free", "world", "10", "0:7", "0:6", "-", "-", "-"] in rows(text)
-    assert ["1", "left", "l", "revolute", "trunk", "1.5", "7", "6", "-1.5", "..", "2", "30", "-"] in rows(text)
+    assert [
+        "1",
+        "left",
+        "l",
+        "revolute",
+        "trunk",
+        "1.5",
+        "7",
+        "6",
+        "-1.5",
+        "..",
+        "2",
+        "30",
+        "-",
+    ] in rows(text)
     assert "\n1    left" in text, "a branch is indented"
     assert "frames (4)\n  trunk, left, right, tool\n" in text
     assert "passed, nothing to report" in text
@@ -184,7 +227,9 @@ def test_info_shows_the_report_and_what_cannot_be_counted():
     def flops(name):
         raise SingularError("D of joint 'l' is zero", "give 'left' a mass")
 
-    text = "\n".join(info.describe(stand_in(report=("link 'left': limits reversed, swapped",), flops=flops)))
+    text = "\n".join(
+        info.describe(stand_in(report=("link 'left': limits reversed, swapped",), flops=flops))
+    )
     assert "checks\n  link 'left': limits reversed, swapped\n" in text
     assert "none: D of joint 'l' is zero" in text
 
@@ -253,13 +298,17 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_module_runs_by_itself():
     done = run("info", "acrobot")
-    assert done.returncode == 0 and done.stdout.startswith("acrobot: 2 bodies") and done.stderr == ""
+    assert (
+        done.returncode == 0 and done.stdout.startswith("acrobot: 2 bodies") and done.stderr == ""
+    )
 
 
 def test_info_says_what_is_good_to_know(capsys):
     assert cli.main(["info", "panda"]) == 0
     text = capsys.readouterr().out
-    assert "q = 0 is outside the limits of panda_joint4" in text and "mimic joints move freely" in text
+    assert (
+        "q = 0 is outside the limits of panda_joint4" in text and "mimic joints move freely" in text
+    )
     assert cli.main(["info", "puma560"]) == 0
     assert "rotor inertia is part of the mass matrix" in capsys.readouterr().out
 
@@ -284,14 +333,19 @@ def test_bundled_names_mean_what_is_bundled_whatever_lies_here(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     for name in ("acrobot", "four_bar"):
         (tmp_path / name).mkdir()
-        assert cli.main(["simulate", name, "--duration", "0", "--no-files"]) == 0, capsys.readouterr().err
+        assert cli.main(["simulate", name, "--duration", "0", "--no-files"]) == 0, (
+            capsys.readouterr().err
+        )
 
 
 def test_a_mesh_that_is_missing_is_named(tmp_path, capsys):
     file, page = tmp_path / "arm.urdf", tmp_path / "arm.html"
     shape = '<visual><geometry><mesh filename="package://nowhere/arm.stl"/></geometry></visual>'
     file.write_text(f'<robot name="arm"><link name="a">{shape}</link></robot>', encoding="utf-8")
-    assert cli.main(["info", str(file)]) == 0 and cli.main(["view", str(file), "--html", str(page)]) == 0
+    assert (
+        cli.main(["info", str(file)]) == 0
+        and cli.main(["view", str(file), "--html", str(page)]) == 0
+    )
     out = capsys.readouterr().out
     assert "viewers draw simple shapes" in out and "package://nowhere/arm.stl" in out
     assert "package://nowhere/arm.stl" in page.read_text(encoding="utf-8")
@@ -306,7 +360,11 @@ def test_simulate_writes_its_files(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "energy drift" in out and "wrote acrobot.npz" in out and "wrote acrobot.html" in out
     motion = Trajectory.load("acrobot.npz", system=psiphi.load("acrobot"))
-    assert motion.q[0].tolist() == [0.5, -0.2] and motion.t[-1] == pytest.approx(0.2) and motion.drift < 1e-8
+    assert (
+        motion.q[0].tolist() == [0.5, -0.2]
+        and motion.t[-1] == pytest.approx(0.2)
+        and motion.drift < 1e-8
+    )
     assert (tmp_path / "acrobot.html").stat().st_size < 1_000_000
 
 
@@ -328,17 +386,23 @@ def test_simulate_controllers_hold_the_arm(law, tmp_path, capsys):
     if law != "hold":  # pushed, it comes back
         assert cli.main(["simulate", "ur5", *words, "--v0", "1,1,1,1,1,1", "--duration", "1"]) == 0
         motion = Trajectory.load(file)
-        assert np.abs(motion.final.v).max() < 0.05 and np.abs(motion.final.q - motion.q[0]).max() < 0.02
+        assert (
+            np.abs(motion.final.v).max() < 0.05
+            and np.abs(motion.final.q - motion.q[0]).max() < 0.02
+        )
 
 
 def test_simulate_a_scene_file(tmp_path, capsys):
     scene = tmp_path / "fall.toml"
     scene.write_text(
-        'title = "a fall"\nduration = 0.1\n[robots.arm]\nrobot = "pelican"\nq = {shoulder = 1.0}\n', encoding="utf-8"
+        'title = "a fall"\nduration = 0.1\n[robots.arm]\nrobot = "pelican"\nq = {shoulder = 1.0}\n',
+        encoding="utf-8",
     )
     if "shoulder" not in [joint.name for joint in psiphi.load("pelican").joints]:
         first = psiphi.load("pelican").joints[0].name
-        scene.write_text(scene.read_text(encoding="utf-8").replace("shoulder", first), encoding="utf-8")
+        scene.write_text(
+            scene.read_text(encoding="utf-8").replace("shoulder", first), encoding="utf-8"
+        )
     assert cli.main(["simulate", str(scene), "--no-files"]) == 0
     out = capsys.readouterr().out
     assert "0 to 0.1 s" in out and "wrote" not in out
@@ -360,7 +424,11 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "ur5", "-o", "x.txt"], "ends in '.txt'", "endings"),
         (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "make it first"),
         (["simulate", "ur5", "--q0", "nan,0,0,0,0,0"], "q0", ""),
-        (["simulate", "ur5", "--dt", "0.3", "--duration", "1"], "expected a whole number", "duration="),
+        (
+            ["simulate", "ur5", "--dt", "0.3", "--duration", "1"],
+            "expected a whole number",
+            "duration=",
+        ),
         (["simulate", "ur5", "--every", "0"], "every is 0", "1 keeps"),
         (["simulate", "ur5", "--duration", "1e12"], "of memory", "shorter duration"),
         (["simulate", "ur5", "--method", "RK45", "--limits", "block"], "no place in RK45", "rk4"),
@@ -369,7 +437,11 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
         (["simulate", "two_arms", "--random"], "does not close the loops", "scene"),
         (["simulate", "ur5", "--seed", "3"], "--seed 3 needs --random", "add --random"),
-        (["study", "status", "falls.toml", "--worst", "2"], "--worst is for psiphi study report", "leave it out of status"),
+        (
+            ["study", "status", "falls.toml", "--worst", "2"],
+            "--worst is for psiphi study report",
+            "leave it out of status",
+        ),
         (["view", "motion.npz"], "there is no file 'motion.npz'", "check the path"),
         (["view", "ur55"], "no robot is called 'ur55'", "ur5"),
         (["view", "ur55", "--html", "x.html"], "no robot is called 'ur55'", "ur5"),
@@ -378,8 +450,16 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["bench", "--only", "nothing", "--json", "x.json"], "is called 'nothing'", "there are"),
         (["emit", "ur5", "nothing", "-o", "x.c"], "no function is called", "Known are"),
         (["emit", "ur5", "jacobian", "-o", "x.c"], "of one frame", "--frame"),
-        (["emit", "ur5", "gravity", "--free", "mass", "--free", "com:wrist_3_link"], "different links: mass", "the same links"),
-        (["emit", "ur5", "gravity", "--free", "mass", "--free", "mass:wrist_3_link"], "different links", "or none"),
+        (
+            ["emit", "ur5", "gravity", "--free", "mass", "--free", "com:wrist_3_link"],
+            "different links: mass",
+            "the same links",
+        ),
+        (
+            ["emit", "ur5", "gravity", "--free", "mass", "--free", "mass:wrist_3_link"],
+            "different links",
+            "or none",
+        ),
         (["emit", "ur5", "gravity", "--name", "2x", "-o", "x.c"], "is no name in C", "letters"),
         (["emit", "ur5", "forwarddynamics"], "no function is called", "'forward_dynamics'"),
         (["emit", "ur5", "jacobian"], "of one frame", "--frame"),
@@ -409,7 +489,10 @@ def test_a_simulation_that_breaks_off_is_kept(raised, code, tmp_path, monkeypatc
 
     monkeypatch.setattr("psiphi.apps.scenes.scene_controllers.law", law)
     file = tmp_path / "part.npz"
-    assert cli.main(["simulate", "acrobot", "--controller", "pd", "--duration", "1", "-o", str(file)]) == code
+    assert (
+        cli.main(["simulate", "acrobot", "--controller", "pd", "--duration", "1", "-o", str(file)])
+        == code
+    )
     out, err = capsys.readouterr()
     assert "wrote" in out and "Traceback" not in err
     assert 0.04 < Trajectory.load(file).t[-1] < 0.06
@@ -417,7 +500,18 @@ def test_a_simulation_that_breaks_off_is_kept(raised, code, tmp_path, monkeypatc
 
 def test_a_start_may_begin_with_a_negative_number(tmp_path, capsys):
     file = tmp_path / "back.npz"
-    words = ["simulate", "acrobot", "--q0", "-1,0.5", "--v0", "-.5,0", "--duration", "0", "-o", str(file)]
+    words = [
+        "simulate",
+        "acrobot",
+        "--q0",
+        "-1,0.5",
+        "--v0",
+        "-.5,0",
+        "--duration",
+        "0",
+        "-o",
+        str(file),
+    ]
     assert cli.main(words) == 0, capsys.readouterr().err
     kept = Trajectory.load(file)
     assert kept.q[0].tolist() == [-1.0, 0.5] and kept.v[0].tolist() == [-0.5, 0.0]
@@ -433,7 +527,7 @@ def test_progress_stays_on_one_line_of_a_narrow_terminal(monkeypatch):
         monkeypatch.setenv("COLUMNS", str(columns))
         stream = io.StringIO()
         stream.isatty = lambda: True
-        with Bar(1000.0, stream) as bar:
+        with ProgressBar(1000.0, stream) as bar:
             bar.start -= 500.0
             bar(999.0, np.zeros(2), np.array([0.5, -123.4]))
         assert max(map(len, stream.getvalue().split("\r"))) < columns
@@ -446,7 +540,7 @@ def test_progress_shows_numbers_to_people_only(capsys):
             return True
 
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
-        with Bar(2.0, stream) as bar:
+        with ProgressBar(2.0, stream) as bar:
             bar(1.0, np.zeros(2), np.array([0.5, -3.0]))
         text = stream.getvalue()
         assert ("50%" in text and "largest speed 3" in text) is shown
@@ -466,15 +560,21 @@ def test_view_writes_a_page(tmp_path, capsys):
 def test_view_writes_a_live_page(tmp_path, capsys, what):
     page = tmp_path / "live.html"
     assert cli.main(["view", what, "--live", str(page)]) == 0
-    assert '"code":"AGFzb' in page.read_text(encoding="utf-8") and page.name in capsys.readouterr().out
+    assert (
+        '"code":"AGFzb' in page.read_text(encoding="utf-8") and page.name in capsys.readouterr().out
+    )
 
 
 def test_view_of_a_kept_motion(tmp_path, capsys):
     kept, page = tmp_path / "m.npz", tmp_path / "m.html"
     assert cli.main(["simulate", "acrobot", "--duration", "0.1", "-o", str(kept)]) == 0
-    assert cli.main(["view", str(kept), "--html", str(page)]) == 0, "a bundled robot is found by the name in the file"
+    assert cli.main(["view", str(kept), "--html", str(page)]) == 0, (
+        "a bundled robot is found by the name in the file"
+    )
     assert cli.main(["view", str(kept), "--robot", "acrobot", "--html", str(page)]) == 0
-    assert "constraint" not in page.read_text(encoding="utf-8") and "<figcaption>energy" in page.read_text(encoding="utf-8")
+    assert "constraint" not in page.read_text(
+        encoding="utf-8"
+    ) and "<figcaption>energy" in page.read_text(encoding="utf-8")
 
 
 def test_view_of_a_motion_needs_its_own_robot(tmp_path, capsys):
@@ -483,7 +583,10 @@ def test_view_of_a_motion_needs_its_own_robot(tmp_path, capsys):
     capsys.readouterr()
     sentence, hint = refused(capsys, "view", str(kept))
     assert "holds the motion of 'A four-bar linkage'" in sentence and "--robot" in hint
-    assert "ur5 has nq=6" in refused(capsys, "view", str(kept), "--robot", "ur5", "--html", "m.html")[0]
+    assert (
+        "ur5 has nq=6"
+        in refused(capsys, "view", str(kept), "--robot", "ur5", "--html", "m.html")[0]
+    )
 
 
 def test_view_without_the_extra_names_it_and_writes_a_page(tmp_path, monkeypatch, capsys):
@@ -508,14 +611,33 @@ def test_count_prints_the_robots_own_counts(capsys):
 def test_count_alone_prints_the_tables(capsys):
     assert cli.main(["count", "--table", "3"]) == 0
     out = capsys.readouterr().out
-    assert "Table 3: forward dynamics of the general arm" in out and "Table 2" not in out and "psiphi" in out
+    assert (
+        "Table 3: forward dynamics of the general arm" in out
+        and "Table 2" not in out
+        and "psiphi" in out
+    )
 
 
 def test_emit_prints_or_writes(tmp_path, capsys):
     assert cli.main(["emit", "acrobot", "gravity"]) == 0
     assert "void gravity(const double *q, double *tau)" in capsys.readouterr().out
     file = tmp_path / "j.c"
-    assert cli.main(["emit", "ur5", "jacobian", "--frame", "tool", "--name", "tool_jacobian", "-o", str(file)]) == 0
+    assert (
+        cli.main(
+            [
+                "emit",
+                "ur5",
+                "jacobian",
+                "--frame",
+                "tool",
+                "--name",
+                "tool_jacobian",
+                "-o",
+                str(file),
+            ]
+        )
+        == 0
+    )
     assert "void tool_jacobian(const double *q, double *J)" in file.read_text(encoding="utf-8")
     assert cli.main(["emit", "acrobot", "gravity", "--target", "llvm"]) == 0
     assert "define void @loop(" in capsys.readouterr().out
@@ -530,10 +652,18 @@ def test_the_demo_sums_up_and_writes_its_page(tmp_path, capsys):
 
 
 def test_the_demo_needs_no_optional_package(tmp_path):
-    hidden = ("viser", "matplotlib", "scipy", "rich", "trimesh", "mujoco", "pinocchio", "pandas", "xarray")
-    code = (
-        f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\nfrom psiphi.apps import demo\ndemo.main(sys.argv[1], 0.05)"
+    hidden = (
+        "viser",
+        "matplotlib",
+        "scipy",
+        "rich",
+        "trimesh",
+        "mujoco",
+        "pinocchio",
+        "pandas",
+        "xarray",
     )
+    code = f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\nfrom psiphi.apps import demo\ndemo.main(sys.argv[1], 0.05)"
     done = python("-c", code, str(tmp_path / "d.html"))
     assert done.returncode == 0, done.stderr
 
@@ -557,7 +687,9 @@ def test_the_demo_needs_no_optional_package(tmp_path):
         ("info two_arms", "is a scene"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_computed(words, why, capsys, tmp_path, monkeypatch):
+def test_what_is_wrong_is_said_before_anything_is_computed(
+    words, why, capsys, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     sentence, hint = refused(capsys, *words.split())
     assert why in sentence and hint
@@ -584,14 +716,27 @@ def test_a_motion_that_diverges_says_so_and_ends_with_its_own_code(tmp_path, cap
         encoding="utf-8",
     )
     law = ["--controller", "pd", "--kd", "1e7", "--v0", "1"]
-    assert cli.main(["simulate", str(stiff), "--q0", "0.3", *law, "--duration", "0.5", "--no-files"]) == 3
+    assert (
+        cli.main(["simulate", str(stiff), "--q0", "0.3", *law, "--duration", "0.5", "--no-files"])
+        == 3
+    )
     out, err = capsys.readouterr()
     assert "diverged: hinge" in out and "What helps: a smaller step" in err
 
 
 def test_a_floating_base_is_driven_by_nothing(capsys):
     """It hovered on 327 N once."""
-    run = ["simulate", "g1", "--base", "free", "--controller", "hold", "--duration", "0.05", "--no-files"]
+    run = [
+        "simulate",
+        "g1",
+        "--base",
+        "free",
+        "--controller",
+        "hold",
+        "--duration",
+        "0.05",
+        "--no-files",
+    ]
     assert cli.main(run) == 0
     assert "root_joint: given nothing" in capsys.readouterr().out
     assert cli.main([*run, "--passive", "waist_yaw_joint"]) == 0

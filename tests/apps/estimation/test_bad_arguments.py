@@ -56,7 +56,9 @@ STEP, COV, OUT = [np.eye(2)], [np.eye(2)] * 2, [np.ones((1, 2))] * 2
 CALLS = {
     "stages": lambda x: LinearTree(x),
     "a stage": lambda x: LinearTree([x]),
-    "parent": lambda x: LinearTree([Stage(**GOOD), Stage(x, np.eye(2), np.eye(2), np.ones((1, 2)))]),
+    "parent": lambda x: LinearTree(
+        [Stage(**GOOD), Stage(x, np.eye(2), np.eye(2), np.ones((1, 2)))]
+    ),
     "transition": lambda x: LinearTree([Stage(**GOOD), Stage(0, x, np.eye(2), np.ones((1, 2)))]),
     "covariance": lambda x: LinearTree([Stage(**{**GOOD, "covariance": x})]),
     "outputs": lambda x: LinearTree([Stage(**{**GOOD, "outputs": x})]),
@@ -115,13 +117,30 @@ def test_junk_is_refused_in_words(call, junk):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: LinearTree([Stage(**GOOD), Stage(True, np.eye(2), np.eye(2), np.ones((1, 2)))]), "stage 1.*parent is True"),
-        (lambda: LinearTree([Stage(**{**GOOD, "covariance": np.diag([1e12, -1.0])})]), "stage 0.*negative"),
-        (lambda: LinearTree([Stage(**{**GOOD, "covariance": 1e-12 * np.array([[1.0, 0.5], [0.1, 1.0]])})]), "symmetric"),
-        (lambda: LinearTree([Stage(**{**GOOD, "covariance": np.zeros((0, 0))})]), "covariance of shape"),
+        (
+            lambda: LinearTree([Stage(**GOOD), Stage(True, np.eye(2), np.eye(2), np.ones((1, 2)))]),
+            "stage 1.*parent is True",
+        ),
+        (
+            lambda: LinearTree([Stage(**{**GOOD, "covariance": np.diag([1e12, -1.0])})]),
+            "stage 0.*negative",
+        ),
+        (
+            lambda: LinearTree(
+                [Stage(**{**GOOD, "covariance": 1e-12 * np.array([[1.0, 0.5], [0.1, 1.0]])})]
+            ),
+            "symmetric",
+        ),
+        (
+            lambda: LinearTree([Stage(**{**GOOD, "covariance": np.zeros((0, 0))})]),
+            "covariance of shape",
+        ),
         (lambda: LinearTree([Stage(**{**GOOD, "noise": [-0.1]})]), "noise of output 0 is -0.1"),
         (lambda: estimation.of(ARM, ARM.random(seed=0, size=3), np.zeros((2, 6))), "batch axes"),
-        (lambda: estimation.of(pp.load("free_flyer"), np.ones(pp.load("free_flyer").nq)), "quaternion"),
+        (
+            lambda: estimation.of(pp.load("free_flyer"), np.ones(pp.load("free_flyer").nq)),
+            "quaternion",
+        ),
         (lambda: estimation.of(ARM, Q, f_ext={"tol": np.zeros(6)}), "tol"),
         (lambda: estimation.of(ARM, Q, f_ext={"tool": np.zeros((2, 6))}), "six numbers"),
     ],

@@ -10,19 +10,40 @@ from psiphi.apps.estimation.smoother import Smoother
 from psiphi.apps.estimation.stage_compilation import compiled
 from tests.kalman import dense, random_model, spd
 
-FIELDS = "predicted", "filtered", "smoothed", "innovations", "residuals", "costates", "inboard_costates", "multipliers"
-KNOWN = "predicted_covariance", "filtered_covariance", "smoothed_covariance", "innovation_covariance", "gains"
+FIELDS = (
+    "predicted",
+    "filtered",
+    "smoothed",
+    "innovations",
+    "residuals",
+    "costates",
+    "inboard_costates",
+    "multipliers",
+)
+KNOWN = (
+    "predicted_covariance",
+    "filtered_covariance",
+    "smoothed_covariance",
+    "innovation_covariance",
+    "gains",
+)
 
 
 def near(one, other, names, rtol=1e-11):
     for name in names:
         for x, y in zip(getattr(one, name), getattr(other, name), strict=True):
-            assert x.shape == y.shape and np.allclose(x, y, rtol=rtol, atol=rtol * (1 + np.abs(y).max(initial=0.0))), name
+            assert x.shape == y.shape and np.allclose(
+                x, y, rtol=rtol, atol=rtol * (1 + np.abs(y).max(initial=0.0))
+            ), name
 
 
 def walk(rng, count, lead=(), n=2, m=1):
     """A time series with numbers of its own at every instant."""
-    F, Q, H = rng.normal(size=(count - 1, *lead, n, n)), spd(rng, n), rng.normal(size=(count, *lead, m, n))
+    F, Q, H = (
+        rng.normal(size=(count - 1, *lead, n, n)),
+        spd(rng, n),
+        rng.normal(size=(count, *lead, m, n)),
+    )
     return sequence(F, [Q] * count, H, rng.uniform(0.1, 1.0, (count, *lead, m)))
 
 
@@ -47,7 +68,10 @@ def test_a_batch_of_models_is_each_of_them():
     assert many.lead == (7,) and smoother.smoothed_covariance[0].shape == (7, 2, 2)
     for b in range(7):
         numbers = [(s.transition, s.covariance, s.outputs, s.noise) for s in many.stages]
-        pick = [[a[b] if a.ndim > base else a for a, base in zip(four, (2, 2, 2, 1), strict=True)] for four in numbers]
+        pick = [
+            [a[b] if a.ndim > base else a for a, base in zip(four, (2, 2, 2, 1), strict=True)]
+            for four in numbers
+        ]
         alone = Smoother(LinearTree([Stage(k - 1, *four) for k, four in enumerate(pick)]))
         near(alone, Smoother(alone.model, compiled=False), KNOWN)
         own = alone(list(y[:, b]))
@@ -59,7 +83,10 @@ def test_a_batch_of_models_is_each_of_them():
 def test_a_tree_that_changes_with_time():
     """Two series meet and go on as one; sizes and numbers differ at every instant, records have their own and miss some."""
     rng = np.random.default_rng(3)
-    parents, sizes = [-1, 0, 1, 2, 3, 4, 2, 6, 7], [2, 2, 4, 3, 3, 3, 1, 2, 2]  # stage 2: where they meet
+    parents, sizes = (
+        [-1, 0, 1, 2, 3, 4, 2, 6, 7],
+        [2, 2, 4, 3, 3, 3, 1, 2, 2],
+    )  # stage 2: where they meet
     lead, stages = 5, []
     for p, n in zip(parents, sizes, strict=True):
         step, look = rng.normal(size=(lead, sizes[max(p, 0)], n)), rng.normal(size=(lead, 1, n))
@@ -67,12 +94,24 @@ def test_a_tree_that_changes_with_time():
     seen, y = rng.random((len(sizes), lead, 1)) < 0.7, rng.normal(size=(len(sizes), lead, 1))
     found = Smoother(LinearTree(stages).seen(list(seen)))(list(np.where(seen, y, np.nan)))
     for b in range(lead):
-        own = LinearTree([Stage(s.parent, s.transition[b], s.covariance, s.outputs[b], s.noise[b]) for s in stages])
+        own = LinearTree(
+            [
+                Stage(s.parent, s.transition[b], s.covariance, s.outputs[b], s.noise[b])
+                for s in stages
+            ]
+        )
         _, C, H, R = dense(own)
         there = seen[:, b, 0]
-        mean = C @ H[there].T @ np.linalg.solve(H[there] @ C @ H[there].T + R[np.ix_(there, there)], y[there, b, 0])
+        mean = (
+            C
+            @ H[there].T
+            @ np.linalg.solve(H[there] @ C @ H[there].T + R[np.ix_(there, there)], y[there, b, 0])
+        )
         np.testing.assert_allclose(
-            np.concatenate([x[b] for x in found.smoothed]), mean, rtol=1e-7, atol=1e-7 * np.abs(mean).max()
+            np.concatenate([x[b] for x in found.smoothed]),
+            mean,
+            rtol=1e-7,
+            atol=1e-7 * np.abs(mean).max(),
         )
 
 
@@ -91,8 +130,15 @@ def test_what_was_not_seen_changes_its_own_record_alone():
         mean, spread = gain @ y[:, b].reshape(-1)[rows], C - gain @ H[rows] @ C
         for k in range(count):
             x = model.slices(k)["x"]
-            assert np.allclose(found.smoothed[k][b], mean[x], rtol=1e-8, atol=1e-8 * np.abs(mean).max())
-            assert np.allclose(smoother.smoothed_covariance[k][b], spread[x, x], rtol=1e-8, atol=1e-8 * np.abs(C).max())
+            assert np.allclose(
+                found.smoothed[k][b], mean[x], rtol=1e-8, atol=1e-8 * np.abs(mean).max()
+            )
+            assert np.allclose(
+                smoother.smoothed_covariance[k][b],
+                spread[x, x],
+                rtol=1e-8,
+                atol=1e-8 * np.abs(C).max(),
+            )
     for e, see in zip(found.innovations, seen, strict=True):
         assert not e[~see].any() and e[see].all()
 
@@ -104,12 +150,20 @@ def test_nothing_seen_and_seen_twice():
     blind = Smoother(model.seen([[False]] * 3))
     assert all(map(np.allclose, blind.smoothed_covariance, blind.predicted_covariance))
     both = model.seen([[True], [False], [True]]).seen([[[True], [False]], [True], [True]])
-    assert [x.tolist() for x in both.mask] == [[[True], [False]], [False], [True]] and both.lead == (2,)
+    assert [x.tolist() for x in both.mask] == [
+        [[True], [False]],
+        [False],
+        [True],
+    ] and both.lead == (2,)
 
 
 @pytest.mark.parametrize(
     ("mask", "words"),
-    [([[True]], "1 entries.*2 stages"), ([[1.0], [0.0]], r"mask\[0\].*True or False"), ([[True, True], [True]], r"\(..., 1\)")],
+    [
+        ([[True]], "1 entries.*2 stages"),
+        ([[1.0], [0.0]], r"mask\[0\].*True or False"),
+        ([[True, True], [True]], r"\(..., 1\)"),
+    ],
 )
 def test_masks_that_mean_nothing_are_refused(mask, words):
     with pytest.raises(pp.ModelError, match=words):
@@ -119,10 +173,14 @@ def test_masks_that_mean_nothing_are_refused(mask, words):
 def test_what_is_refused_in_a_batch_is_named():
     one, none = np.eye(1), np.zeros((1, 1))
     still = sequence([one], [one, np.stack([one, none, one])], [one, one])
-    with pytest.raises(pp.SingularError, match=r"stage 0: output 0 of batch element \[1\] is known beforehand"):
+    with pytest.raises(
+        pp.SingularError, match=r"stage 0: output 0 of batch element \[1\] is known beforehand"
+    ):
         Smoother(still)
     with pytest.raises(pp.StateError, match=r"batch axes do not fit.*the model \(3,\)"):
-        Smoother(sequence([one], [one, np.stack([one, 2 * one, one])], [one, one]))([np.zeros((2, 1)), [0.0]])
+        Smoother(sequence([one], [one, np.stack([one, 2 * one, one])], [one, one]))(
+            [np.zeros((2, 1)), [0.0]]
+        )
     with pytest.raises(pp.ModelError, match="batch axes do not fit"):
         sequence([one], [np.stack([one] * 2), np.stack([one] * 3)], [one, one])
     with pytest.raises(pp.StateError, match="compiled is 'yes'"):
@@ -143,7 +201,9 @@ def test_a_robot_compiled():
     robot = pp.robots.chain(2)
     q, v, tau = np.random.default_rng(5).normal(size=(3, 2))
     found = of(robot, q, v, compiled=True)(tau)
-    assert np.allclose(np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau), rtol=1e-11)
+    assert np.allclose(
+        np.concatenate(found.multipliers), robot.forward_dynamics(q, v, tau), rtol=1e-11
+    )
 
 
 def test_the_filters_own_quantities():
@@ -167,25 +227,39 @@ def test_the_filters_own_quantities():
         for i in range(n):
             pushed = [part.copy() for part in zero]
             pushed[k][i] = 1.0
-            assert np.allclose(smoother.multiplier_slopes[k][:, i], smoother(y, pushed).multipliers[k], rtol=1e-7, atol=1e-9), (
-                "d"
-            )
+            assert np.allclose(
+                smoother.multiplier_slopes[k][:, i],
+                smoother(y, pushed).multipliers[k],
+                rtol=1e-7,
+                atol=1e-9,
+            ), "d"
 
 
 def test_a_robot_at_many_states():
     """A batch of states is a batch of models: c are the diagonal blocks of M^-1, Lam- those of Omega."""
     robot, rng = pp.load("pelican"), np.random.default_rng(8)
-    q, v, tau = robot.random(seed=1, size=4), rng.normal(size=(4, robot.nv)), rng.normal(size=(4, robot.nv))
+    q, v, tau = (
+        robot.random(seed=1, size=4),
+        rng.normal(size=(4, robot.nv)),
+        rng.normal(size=(4, robot.nv)),
+    )
     many = of(robot, q, v)
     found = many(tau)
     assert many.model.lead == (4,)
-    assert np.allclose(np.concatenate(found.multipliers, axis=-1), robot.forward_dynamics(q, v, tau), rtol=1e-10)
+    assert np.allclose(
+        np.concatenate(found.multipliers, axis=-1), robot.forward_dynamics(q, v, tau), rtol=1e-10
+    )
     inverse = np.linalg.inv(robot.mass_matrix(q))
     for joint, c in zip(robot.joints, many.smoother.multiplier_covariance, strict=True):
         assert np.allclose(c, inverse[:, joint.v_slice, joint.v_slice], rtol=1e-10)
     for b in range(4):
         Om = robot.operators.Om.dense(q[b])
         for k, Lam in enumerate(many.smoother.costate_covariance):
-            assert np.allclose(Lam[b], Om[6 * k : 6 * k + 6, 6 * k : 6 * k + 6], rtol=1e-9, atol=1e-9 * np.abs(Om).max())
+            assert np.allclose(
+                Lam[b],
+                Om[6 * k : 6 * k + 6, 6 * k : 6 * k + 6],
+                rtol=1e-9,
+                atol=1e-9 * np.abs(Om).max(),
+            )
     with pytest.raises(pp.StateError, match="batch axes"):
         of(robot, q, v[:3])

@@ -25,7 +25,11 @@ def more_outputs_than_states(rng):
 def twice_in_one_stage(rng):
     n = int(rng.integers(2, 6))
     rows = rng.normal(size=(n - 1, n))
-    return [Stage(-1, None, spd(rng, n), np.vstack([rows, rng.normal(size=n - 1) @ rows]))], 0, n - 1
+    return (
+        [Stage(-1, None, spd(rng, n), np.vstack([rows, rng.normal(size=n - 1) @ rows]))],
+        0,
+        n - 1,
+    )
 
 
 def twice_in_a_row(rng):
@@ -39,15 +43,26 @@ def known_state(rng):
     """A constant of n numbers and one output an instant: from the n-th on, all is known."""
     n, count = int(rng.integers(1, 4)), 8
     stages = [Stage(-1, None, np.zeros((n, n)), rng.normal(size=(1, n)))]
-    stages += [Stage(k - 1, turn(rng, n), np.zeros((n, n)), rng.normal(size=(1, n))) for k in range(1, count - 1)]
-    return [*stages, Stage(count - 2, turn(rng, n), spd(rng, n), rng.normal(size=(1, n)))], count - 1 - n, 0
+    stages += [
+        Stage(k - 1, turn(rng, n), np.zeros((n, n)), rng.normal(size=(1, n)))
+        for k in range(1, count - 1)
+    ]
+    return (
+        [*stages, Stage(count - 2, turn(rng, n), spd(rng, n), rng.normal(size=(1, n)))],
+        count - 1 - n,
+        0,
+    )
 
 
 def sum_of_children(rng):
     """Each child measures its share of what the parent then measures."""
     n, count = int(rng.integers(2, 5)), int(rng.integers(1, 4))
     h, steps = rng.normal(size=(1, n)), [rng.normal(size=(n, n)) for _ in range(count)]
-    return [Stage(-1, None, np.zeros((n, n)), h), *(Stage(0, F, spd(rng, n), h @ F) for F in steps)], 0, 0
+    return (
+        [Stage(-1, None, np.zeros((n, n)), h), *(Stage(0, F, spd(rng, n), h @ F) for F in steps)],
+        0,
+        0,
+    )
 
 
 def never_moved(rng):
@@ -55,7 +70,14 @@ def never_moved(rng):
     return [Stage(-1, None, np.zeros((n, n)), rng.normal(size=(1, n)))], 0, 0
 
 
-FAMILIES = [more_outputs_than_states, twice_in_one_stage, twice_in_a_row, known_state, sum_of_children, never_moved]
+FAMILIES = [
+    more_outputs_than_states,
+    twice_in_one_stage,
+    twice_in_a_row,
+    known_state,
+    sum_of_children,
+    never_moved,
+]
 
 
 def in_other_units(rng, stages):
@@ -65,7 +87,11 @@ def in_other_units(rng, stages):
     for k, s in enumerate(stages):
         u, scale = units[k], 10.0 ** rng.integers(-4, 6, len(s.outputs))
         F = None if s.parent < 0 else np.asarray(s.transition) * units[s.parent][:, None] / u
-        out.append(Stage(s.parent, F, s.covariance * np.outer(u, u), scale[:, None] * s.outputs / u, s.noise))
+        out.append(
+            Stage(
+                s.parent, F, s.covariance * np.outer(u, u), scale[:, None] * s.outputs / u, s.noise
+            )
+        )
     return out
 
 
@@ -76,7 +102,9 @@ def test_what_follows_without_noise_is_refused(family, scaled):
         rng = np.random.default_rng(seed)
         stages, k, i = family(rng)
         stages = in_other_units(rng, stages) if scaled else stages
-        with pytest.raises(pp.SingularError, match=rf"stage {k}: output {i} is known beforehand.*give it noise"):
+        with pytest.raises(
+            pp.SingularError, match=rf"stage {k}: output {i} is known beforehand.*give it noise"
+        ):
             Smoother(LinearTree(stages), compiled=False)
 
 
@@ -88,13 +116,21 @@ def test_with_noise_it_is_answered(family):
         stages, k, _ = family(rng)
         for j in range(k + 1):  # those inboard follow, too
             s = stages[j]
-            stages[j] = Stage(s.parent, s.transition, s.covariance, s.outputs, rng.uniform(0.1, 1.0, len(s.outputs)))
+            stages[j] = Stage(
+                s.parent,
+                s.transition,
+                s.covariance,
+                s.outputs,
+                rng.uniform(0.1, 1.0, len(s.outputs)),
+            )
         tree = LinearTree(stages)
         _, C, H, R = dense(tree)
         y = rng.normal(size=tree.nv)
         found = Smoother(tree, compiled=False)(np.split(y, np.cumsum(tree.widths)[:-1]))
         want = C @ H.T @ np.linalg.solve(H @ C @ H.T + R, y)
-        assert np.allclose(np.concatenate(found.smoothed), want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
+        assert np.allclose(
+            np.concatenate(found.smoothed), want, rtol=1e-6, atol=1e-6 * np.abs(want).max()
+        )
 
 
 def test_what_does_not_follow_is_never_refused():
@@ -127,7 +163,10 @@ def test_a_vague_beginning_costs_no_digits():
         smoothed.append(own + (own / (own + walk)) ** 2 * (smoothed[-1] - own - walk))
     one = np.eye(1)
     model = sequence(
-        [one] * (count - 1), [float(start) * one] + [float(walk) * one] * (count - 1), [one] * count, [[1e-4]] * count
+        [one] * (count - 1),
+        [float(start) * one] + [float(walk) * one] * (count - 1),
+        [one] * count,
+        [[1e-4]] * count,
     )
     found = Smoother(model)
     for got, want in zip(found.filtered_covariance, reversed(after), strict=True):
@@ -136,7 +175,10 @@ def test_a_vague_beginning_costs_no_digits():
         assert abs(got[0, 0] / float(want) - 1) < 1e-11
     data = np.cos(np.arange(count))
     estimate = found([data[t, None] for t in reversed(range(count))])
-    assert np.abs(np.array(estimate.smoothed)[-1] - _by_least_squares(data, walk, noise)[0]).max() < 1e-9
+    assert (
+        np.abs(np.array(estimate.smoothed)[-1] - _by_least_squares(data, walk, noise)[0]).max()
+        < 1e-9
+    )
 
 
 def _by_least_squares(data, walk, noise):
@@ -151,12 +193,21 @@ def _by_least_squares(data, walk, noise):
 def contradicted():
     """A state known to 1e-13 by stage 2, measured again by stage 1 at five orders of magnitude away."""
     walk = np.array([[10.0, -8.0, -9.0], [-8.0, 8.0, 6.0], [-9.0, 6.0, 9.0]]) * 1e8
-    rows = [[1.00003734, 1.00288467, -0.99962714], [1.00090916, 2.00007705, -1.99950357], [0.99797582, 1.00124297, 2.00003792]]
+    rows = [
+        [1.00003734, 1.00288467, -0.99962714],
+        [1.00090916, 2.00007705, -1.99950357],
+        [0.99797582, 1.00124297, 2.00003792],
+    ]
     turns = [[-2.0, 0.0, 1.0], [-1.0, -1.0, 0.0], [2.0, 1.0, 2.0]]
     return [
         Stage(-1, None, np.zeros((3, 3)), [[1.0, -1.0, 0.0]], [1e-11]),
         Stage(0, turns, walk, rows, [0.0, 0.0, 1e-10]),
-        Stage(1, [[1.0, 2.0], [1.0, 0.0], [-1.0, -2.0]], [[180000.0, 30000.0], [30000.0, 10000.0]], np.zeros((0, 2))),
+        Stage(
+            1,
+            [[1.0, 2.0], [1.0, 0.0], [-1.0, -2.0]],
+            [[180000.0, 30000.0], [30000.0, 10000.0]],
+            np.zeros((0, 2)),
+        ),
     ]
 
 
@@ -164,13 +215,18 @@ def test_data_that_contradict_the_model_are_refused():
     """A difference of 1e11 standard deviations: co-states of 1e11 would cancel, and the smoothed state be rounding."""
     smoother, rng = Smoother(LinearTree(contradicted())), np.random.default_rng(0)
     wild = [rng.normal(size=1), rng.normal(size=3), []]
-    with pytest.raises(pp.StateError, match=r"contradict the model: output 0 of stage 0 is .* standard deviations.*more noise"):
+    with pytest.raises(
+        pp.StateError,
+        match=r"contradict the model: output 0 of stage 0 is .* standard deviations.*more noise",
+    ):
         smoother(wild)
     with pytest.raises(pp.StateError, match=r"output 0 of stage 0 of batch element \[1\]"):
         smoother([np.stack([0 * wild[0], wild[0]]), np.stack([0 * wild[1], wild[1]]), []])
     tame = np.array([3.0, -2.0, 1.0])
     seen = contradicted()[1].outputs @ tame
-    found = smoother([np.array(contradicted()[1].transition)[:2] @ tame @ [[1.0], [-1.0]], seen, []])
+    found = smoother(
+        [np.array(contradicted()[1].transition)[:2] @ tame @ [[1.0], [-1.0]], seen, []]
+    )
     assert np.allclose(found.smoothed[1], tame, rtol=1e-6)
 
 

@@ -60,7 +60,11 @@ def test_the_covariances_are_the_robots(name):
     bridge, s = estimation.of(robot, q, v), robot.operators
     stages = bridge.model.stages
     phi, M, H = (x.dense(q) for x in (s.phi, s.M, s.H))
-    near(H @ phi @ M @ phi.T @ H.T + np.diag(np.concatenate([k.noise for k in stages])), robot.mass_matrix(q), "mass matrix")
+    near(
+        H @ phi @ M @ phi.T @ H.T + np.diag(np.concatenate([k.noise for k in stages])),
+        robot.mass_matrix(q),
+        "mass matrix",
+    )
     S = s.P.dense(q) - s.P.dense(q) @ s.Om.dense(q) @ s.P.dense(q)
     for k, block in enumerate(bridge.smoother.smoothed_covariance):
         own = slice(6 * k, 6 * k + 6)
@@ -73,14 +77,18 @@ def test_torques_in_batches_and_wrenches():
     tau, wrench = np.random.default_rng(3).normal(size=(4, 5, robot.nv)), np.arange(6.0)
     for axes in ("world", "frame"):
         bridge = estimation.of(robot, q, v, f_ext={"tool": wrench, "elbow": -wrench}, axes=axes)
-        want = robot.forward_dynamics(q, v, tau, f_ext={"tool": wrench, "elbow": -wrench}, axes=axes)
+        want = robot.forward_dynamics(
+            q, v, tau, f_ext={"tool": wrench, "elbow": -wrench}, axes=axes
+        )
         near(np.concatenate(bridge(tau).multipliers, axis=-1), want, axes, 1e-11)
 
 
 def test_at_rest_a_model_and_no_joints():
     model = dict(zoo.ZOO)["rotors"]()
     q = model.random(seed=0)
-    near(np.array(estimation.of(model, q).coinputs), np.zeros((len(model.bodies), 6)), "eta at rest")
+    near(
+        np.array(estimation.of(model, q).coinputs), np.zeros((len(model.bodies), 6)), "eta at rest"
+    )
     builder = pp.Builder("stone")
     builder.body("stone", mass=1.0)
     assert estimation.of(builder.build(), [])([]).multipliers == []
@@ -89,4 +97,9 @@ def test_at_rest_a_model_and_no_joints():
 def test_a_long_chain():
     robot = pp.robots.chain(120)
     q, v, tau = np.random.default_rng(4).normal(size=(3, 120))
-    near(np.concatenate(estimation.of(robot, q, v)(tau).multipliers), robot.forward_dynamics(q, v, tau), "120 links", 1e-10)
+    near(
+        np.concatenate(estimation.of(robot, q, v)(tau).multipliers),
+        robot.forward_dynamics(q, v, tau),
+        "120 links",
+        1e-10,
+    )

@@ -31,7 +31,10 @@ def test_smoothing_is_conditioning(seed, noisy):
     rng = np.random.default_rng(seed)
     tree = random_model(rng, int(rng.integers(1, 8)), noisy)
     phi, C, H, R = dense(tree)
-    (xi, eta), y = ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)), rng.normal(size=tree.nv)
+    (xi, eta), y = (
+        ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)),
+        rng.normal(size=tree.nv),
+    )
     smoother = Smoother(tree, compiled=False)
     found = smoother(np.split(y, np.cumsum(tree.widths)[:-1]), xi, eta)
 
@@ -47,14 +50,26 @@ def test_smoothing_is_conditioning(seed, noisy):
     for k in everything:
         x = tree.slices(k)["x"]
         cases = {
-            "predicted": (outboard(tree, k, False), found.predicted[k], smoother.predicted_covariance[k]),
-            "filtered": (outboard(tree, k, True), found.filtered[k], smoother.filtered_covariance[k]),
+            "predicted": (
+                outboard(tree, k, False),
+                found.predicted[k],
+                smoother.predicted_covariance[k],
+            ),
+            "filtered": (
+                outboard(tree, k, True),
+                found.filtered[k],
+                smoother.filtered_covariance[k],
+            ),
             "smoothed": (everything, found.smoothed[k], smoother.smoothed_covariance[k]),
         }
         for name, (stages, state, covariance) in cases.items():
             want, spread = given(stages)
-            assert np.allclose(state, want[x], rtol=1e-7, atol=1e-7 * (1 + np.abs(want).max())), name
-            assert np.allclose(covariance, spread[x, x], rtol=1e-7, atol=1e-7 * (1 + np.abs(C).max())), name
+            assert np.allclose(state, want[x], rtol=1e-7, atol=1e-7 * (1 + np.abs(want).max())), (
+                name
+            )
+            assert np.allclose(
+                covariance, spread[x, x], rtol=1e-7, atol=1e-7 * (1 + np.abs(C).max())
+            ), name
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -63,14 +78,21 @@ def test_multipliers_and_costates_are_what_they_say(seed):
     rng = np.random.default_rng(100 + seed)
     tree = random_model(rng, int(rng.integers(1, 8)))
     phi, C, H, R = dense(tree)
-    (xi, eta), y = ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)), rng.normal(size=tree.nv)
+    (xi, eta), y = (
+        ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)),
+        rng.normal(size=tree.nv),
+    )
     found = Smoother(tree, compiled=False)(np.split(y, np.cumsum(tree.widths)[:-1]), xi, eta)
-    u = np.linalg.solve(H @ C @ H.T + R, y - H @ (phi @ np.concatenate(xi) + C @ np.concatenate(eta)))
+    u = np.linalg.solve(
+        H @ C @ H.T + R, y - H @ (phi @ np.concatenate(xi) + C @ np.concatenate(eta))
+    )
     lam = phi.T @ (H.T @ u + np.concatenate(eta))
     assert np.allclose(np.concatenate(found.multipliers), u, rtol=1e-8, atol=1e-8)
     assert np.allclose(np.concatenate(found.costates), lam, rtol=1e-8, atol=1e-8)
     Q = np.linalg.inv(phi) @ C @ np.linalg.inv(phi).T
-    assert np.allclose(np.concatenate(found.smoothed), phi @ (Q @ lam + np.concatenate(xi)), rtol=1e-8, atol=1e-8), "S2 (6.1)"
+    assert np.allclose(
+        np.concatenate(found.smoothed), phi @ (Q @ lam + np.concatenate(xi)), rtol=1e-8, atol=1e-8
+    ), "S2 (6.1)"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -80,10 +102,16 @@ def test_coinputs_are_inputs_in_disguise(seed):
     tree = random_model(rng, 6)
     phi, C, _, _ = dense(tree)
     Q = np.linalg.inv(phi) @ C @ np.linalg.inv(phi).T
-    eta, y = [rng.normal(size=n) for n in tree.sizes], [rng.normal(size=(3, n)) for n in tree.widths]
+    eta, y = (
+        [rng.normal(size=n) for n in tree.sizes],
+        [rng.normal(size=(3, n)) for n in tree.widths],
+    )
     drift = phi.T @ np.concatenate(eta)
     folded = np.split(Q @ drift, np.cumsum(tree.sizes)[:-1])
-    one, other = Smoother(tree, compiled=False)(y, coinputs=eta), Smoother(tree, compiled=False)(y, inputs=folded)
+    one, other = (
+        Smoother(tree, compiled=False)(y, coinputs=eta),
+        Smoother(tree, compiled=False)(y, inputs=folded),
+    )
     for name in ("smoothed", "multipliers"):
         assert all(map(np.allclose, getattr(one, name), getattr(other, name))), name
     assert np.allclose(np.concatenate(one.costates, -1), np.concatenate(other.costates, -1) + drift)
@@ -94,7 +122,10 @@ def test_the_textbook_says_the_same(seed):
     """A Kalman filter and a Rauch-Tung-Striebel smoother in plain NumPy, which knows neither co-states nor sweeps."""
     rng = np.random.default_rng(200 + seed)
     tree = random_model(rng, int(rng.integers(1, 10)))
-    (xi, eta), y = ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)), [rng.normal(size=n) for n in tree.widths]
+    (xi, eta), y = (
+        ([rng.normal(size=n) for n in tree.sizes] for _ in range(2)),
+        [rng.normal(size=n) for n in tree.widths],
+    )
     smoother = Smoother(tree, compiled=False)
     found = smoother(y, xi, eta)
     nodes = [
@@ -164,7 +195,9 @@ def test_innovations_are_white():
     smoother = Smoother(tree, compiled=False)
     root = np.linalg.cholesky(H @ C @ H.T + R)
     y = rng.standard_normal((200_000, tree.nv)) @ root.T
-    e = np.concatenate(smoother(np.split(y, np.cumsum(tree.widths)[:-1], axis=-1)).innovations, axis=-1)
+    e = np.concatenate(
+        smoother(np.split(y, np.cumsum(tree.widths)[:-1], axis=-1)).innovations, axis=-1
+    )
     want = np.zeros((tree.nv, tree.nv))
     for k in range(len(tree.stages)):
         own = tree.slices(k)["v"]
@@ -178,7 +211,10 @@ def test_innovations_are_white():
         ([Stage(0, np.eye(1), np.eye(1), np.eye(1))], "parent"),
         ([Stage(-1, np.eye(1), -np.eye(1), np.eye(1))], "covariance"),
         ([Stage(-1, np.eye(1), np.eye(1), np.eye(2))], "outputs"),
-        ([Stage(-1, np.eye(1), np.eye(1), np.eye(1)), Stage(0, np.eye(2), np.eye(1), np.eye(1))], "transition"),
+        (
+            [Stage(-1, np.eye(1), np.eye(1), np.eye(1)), Stage(0, np.eye(2), np.eye(1), np.eye(1))],
+            "transition",
+        ),
         ([Stage(-1, np.eye(1), np.eye(1), np.array([[np.nan]]))], "finite"),
         ([Stage(-1, np.eye(1), np.eye(1), np.eye(1), np.array([-1.0]))], "noise"),
     ],
@@ -205,7 +241,9 @@ def test_what_a_vague_beginning_leaves_unknown(vague):
     """Smoothed covariances beside the inverse of the whole information matrix, which knows no filter."""
     count, step, Q, R = 30, np.array([[1.0, 0.1], [0.0, 1.0]]), 0.01 * np.eye(2), 0.5
     first = [vague * np.eye(2), *[Q] * (count - 1)]
-    smoother = Smoother(sequence([step] * (count - 1), first, [np.eye(1, 2)] * count, [[R]] * count), compiled=False)
+    smoother = Smoother(
+        sequence([step] * (count - 1), first, [np.eye(1, 2)] * count, [[R]] * count), compiled=False
+    )
     information = np.zeros((2 * count, 2 * count))
     information[:2, :2] = np.eye(2) / vague
     for t in range(count - 1):
@@ -215,12 +253,17 @@ def test_what_a_vague_beginning_leaves_unknown(vague):
     want = np.linalg.inv(information)
     for t in range(count):
         own = slice(2 * t, 2 * t + 2)
-        assert np.allclose(smoother.smoothed_covariance[count - 1 - t], want[own, own], rtol=1e-4), t
+        assert np.allclose(
+            smoother.smoothed_covariance[count - 1 - t], want[own, own], rtol=1e-4
+        ), t
 
 
 def test_siblings_tell_of_each_other():
     """Two vague states whose sum is measured well: one is known as well as the other was beforehand."""
-    vague, known = Stage(0, np.eye(1), [[1e10]], np.zeros((0, 1))), Stage(0, np.eye(1), [[0.3]], np.zeros((0, 1)))
+    vague, known = (
+        Stage(0, np.eye(1), [[1e10]], np.zeros((0, 1))),
+        Stage(0, np.eye(1), [[0.3]], np.zeros((0, 1))),
+    )
     tree = LinearTree([Stage(-1, np.zeros((0, 1)), [[0.1]], np.eye(1), [0.1]), vague, known, known])
     found = [S.item() for S in Smoother(tree, compiled=False).smoothed_covariance]
     assert np.allclose(found, [0.1, 0.8, 0.3, 0.3], rtol=1e-6)

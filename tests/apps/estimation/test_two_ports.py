@@ -14,7 +14,14 @@ def block(matrix, k):
 
 @pytest.fixture(params=[False, True], ids=["plain", "rotors"])
 def arm(request) -> pp.Robot:
-    return pp.Robot.of(zoo.chain("mixed", ["revolute", "prismatic", "spherical", "helical", "universal"], 3, request.param))
+    return pp.Robot.of(
+        zoo.chain(
+            "mixed",
+            ["revolute", "prismatic", "spherical", "helical", "universal"],
+            3,
+            request.param,
+        )
+    )
 
 
 def test_they_are_the_robots_own(arm):
@@ -28,7 +35,9 @@ def test_they_are_the_robots_own(arm):
         np.testing.assert_allclose(block(M, k) + outer.Q, block(P, k), atol=1e-9 * np.abs(P).max())
     whole = ports.joined()
     np.testing.assert_allclose(whole.Om, block(Om, n - 1), atol=1e-9 * np.abs(Om).max())
-    down = np.swapaxes(s.Delta_psi.dense(q), -1, -2) if n == 1 else psi[..., :6, -6:]  # psi(1, tip), then the first link's own
+    down = (
+        np.swapaxes(s.Delta_psi.dense(q), -1, -2) if n == 1 else psi[..., :6, -6:]
+    )  # psi(1, tip), then the first link's own
     first = block(s.Delta_psi.dense(q), 0) if n > 1 else np.eye(6)
     np.testing.assert_allclose(whole.psi, first @ down, atol=1e-9 * np.abs(psi).max())
 
@@ -43,9 +52,17 @@ def test_a_load_is_one_small_step(arm):
     """The base feels a heavier tip as the robot with that tip does."""
     q, tip = arm.random(seed=2), arm.bodies[-1].name
     heavy = arm.attach(pp.Body.box(3.0, (0.2, 0.3, 0.4), name="load"), tip)
-    heavy = heavy if len(heavy.bodies) == len(arm.bodies) else heavy.lock([j.name for j in heavy.joints[len(arm.joints) :]])
-    load = block(heavy.operators.M.dense(q), -1 + len(arm.bodies)) - block(arm.operators.M.dense(q), len(arm.bodies) - 1)
-    np.testing.assert_allclose(two_ports(arm, q).joined().felt(load), two_ports(heavy, q).joined().Q, rtol=1e-7, atol=1e-9)
+    heavy = (
+        heavy
+        if len(heavy.bodies) == len(arm.bodies)
+        else heavy.lock([j.name for j in heavy.joints[len(arm.joints) :]])
+    )
+    load = block(heavy.operators.M.dense(q), -1 + len(arm.bodies)) - block(
+        arm.operators.M.dense(q), len(arm.bodies) - 1
+    )
+    np.testing.assert_allclose(
+        two_ports(arm, q).joined().felt(load), two_ports(heavy, q).joined().Q, rtol=1e-7, atol=1e-9
+    )
 
 
 def test_a_chain_in_depth_log_n(monkeypatch):
@@ -62,9 +79,17 @@ def test_a_chain_in_depth_log_n(monkeypatch):
         slow = slow.on(ports[k])
     np.testing.assert_allclose(whole.Q, slow.Q, rtol=1e-6, atol=1e-9)
     count.clear()
-    row = {"alpha": 0.6, "a": 0.4, "mass": 1.5, "com": (0.2, 0.0, 0.04), "inertia": np.diag([0.02, 0.09, 0.1])}
+    row = {
+        "alpha": 0.6,
+        "a": 0.4,
+        "mass": 1.5,
+        "com": (0.2, 0.0, 0.04),
+        "inertia": np.diag([0.02, 0.09, 0.1]),
+    }
     equal = two_ports(pp.from_dh([row] * 40), np.full(40, 0.3))
-    np.testing.assert_allclose(equal[5].repeated(32).Q, equal[1:33].joined().Q, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        equal[5].repeated(32).Q, equal[1:33].joined().Q, rtol=1e-9, atol=1e-9
+    )
     assert len(count) == 5 + 5
 
 

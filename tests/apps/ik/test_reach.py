@@ -25,7 +25,9 @@ def within(robot: Robot, q: np.ndarray) -> bool:
 def missed(peer: Pin, q: np.ndarray, frame: str, wanted: np.ndarray) -> float:
     """What Pinocchio says of the frame: the largest of rotations and positions."""
     T = peer.frame_pose(q, frame)
-    turn = 2.0 * np.arcsin(np.linalg.norm(T[..., :3, :3] - wanted[..., :3, :3], axis=(-2, -1)) / np.sqrt(8.0))
+    turn = 2.0 * np.arcsin(
+        np.linalg.norm(T[..., :3, :3] - wanted[..., :3, :3], axis=(-2, -1)) / np.sqrt(8.0)
+    )
     return float(max(turn.max(), np.linalg.norm(T[..., :3, 3] - wanted[..., :3, 3], axis=-1).max()))
 
 
@@ -33,16 +35,28 @@ def test_random_reachable_poses_of_a_panda(panda, rng):
     wanted = panda.frame_pose(rng.uniform(panda.lower, panda.upper, (2000, 9)), TIP)
     found = pp.reach(panda, {TIP: wanted})
     assert found.converged.mean() >= 0.995 and within(panda, found.q)
-    assert found.error[found.converged].max() <= 1e-6 < found.error[~found.converged].min(initial=1.0)
+    assert (
+        found.error[found.converged].max() <= 1e-6 < found.error[~found.converged].min(initial=1.0)
+    )
     peer = Pin(panda)
     some = np.flatnonzero(found.converged)[:200]
     assert missed(peer, found.q[some], TIP, wanted[some]) < 1.5e-6
     again = pp.reach(panda, {TIP: wanted[7]})
-    np.testing.assert_array_equal(again.q, found.q[7], "a problem's answer does not depend on the others")
-    assert repr(again) == f"Reached(converged, error {float(again.error):.2g})" and "of 2000 converged" in repr(found)
+    np.testing.assert_array_equal(
+        again.q, found.q[7], "a problem's answer does not depend on the others"
+    )
+    assert repr(
+        again
+    ) == f"IKResult(converged, error {float(again.error):.2g})" and "of 2000 converged" in repr(
+        found
+    )
 
 
-CHAINS = [["revolute", "helical", "spherical"], ["prismatic", "universal", "planar"], ["cylindrical", "continuous", "free"]]
+CHAINS = [
+    ["revolute", "helical", "spherical"],
+    ["prismatic", "universal", "planar"],
+    ["cylindrical", "continuous", "free"],
+]
 
 
 def test_every_joint_is_in_a_chain():
@@ -53,7 +67,10 @@ def test_every_joint_is_in_a_chain():
 def test_chains_of_every_joint_reach_two_frames(kinds, rng):
     robot = Robot.of(zoo.chain("mixed", kinds, seed=5))
     aim = robot.random(rng, size=6)
-    wanted = {"tool": robot.frame_pose(aim, "tool"), "elbow": robot.frame_pose(aim, "elbow")[:, :3, 3]}
+    wanted = {
+        "tool": robot.frame_pose(aim, "tool"),
+        "elbow": robot.frame_pose(aim, "elbow")[:, :3, 3],
+    }
     found, peer = pp.reach(robot, wanted), Pin(robot)
     assert found.converged.all(), (kinds, found)
     assert missed(peer, found.q, "tool", wanted["tool"]) < 1.5e-6
@@ -66,11 +83,15 @@ def test_a_tree_on_a_free_base_with_its_centre_of_mass(rng):
     wanted = {name: robot.frame_pose(aim, name) for name in ("tool", "elbow")}
     centre = robot.center_of_mass(aim)
     found, peer = pp.reach(robot, wanted, center_of_mass=centre), Pin(robot)
-    assert found.converged.all() and set(found.errors) == {*("tool rad", "tool m", "elbow rad", "elbow m", "center_of_mass m")}
+    assert found.converged.all() and set(found.errors) == {
+        *("tool rad", "tool m", "elbow rad", "elbow m", "center_of_mass m")
+    }
     assert max(missed(peer, found.q, name, T) for name, T in wanted.items()) < 1.5e-6
     assert np.abs(peer.center_of_mass(found.q) - centre).max() < 1.5e-6
     base = robot.joints[0].q_slice
-    held = pp.reach(robot, {"tool": wanted["tool"][0, :3, 3]}, near=aim[0], moving=robot.joint_names[1:])
+    held = pp.reach(
+        robot, {"tool": wanted["tool"][0, :3, 3]}, near=aim[0], moving=robot.joint_names[1:]
+    )
     np.testing.assert_array_equal(held.q[base], robot.normalize(aim[0])[base])
 
 
@@ -124,7 +145,9 @@ def test_limits_hold_or_do_not(panda):
     high = np.array(panda.upper)
     high[0] += 0.5
     wanted = panda.frame_pose(high, TIP)
-    beyond = pp.reach(panda, {TIP: wanted}, near=np.clip(high, panda.lower, panda.upper), limits=False)
+    beyond = pp.reach(
+        panda, {TIP: wanted}, near=np.clip(high, panda.lower, panda.upper), limits=False
+    )
     assert beyond.converged and beyond.q[0] > panda.upper[0]
     kept = pp.reach(panda, {TIP: wanted}, near=high)
     assert within(panda, kept.q)
@@ -144,7 +167,9 @@ def lifted(kind: str = "revolute", **limits: Any) -> pp.Robot:
     b.body("turret", mass=1.0, inertia=np.eye(3))
     b.joint("turn", kind, parent="world", child="turret", axis=(0, 0, 1), **limits)
     b.body("mast", mass=1.0, inertia=np.eye(3))
-    b.joint("lift", "prismatic", parent="turret", child="mast", axis=(0, 0, 1), lower=0.5, upper=1.0)
+    b.joint(
+        "lift", "prismatic", parent="turret", child="mast", axis=(0, 0, 1), lower=0.5, upper=1.0
+    )
     b.frame("tip", "mast", xyz=(0.2, 0, 0))
     return b.build()
 
@@ -153,8 +178,13 @@ def test_joints_that_no_target_feels_keep_their_limits():
     robot = lifted()
     T = robot.frame_pose([0.3, 0.7], "tip")
     for near, lift in ((None, 0.5), ([0.0, 0.6], 0.6), ([0.0, 5.0], 1.0)):
-        for wanted in ({"targets": {"tip": T}, "weights": {"tip": (1, 0)}}, {"directions": {"tip": ((1, 0, 0), T[:3, 0])}}):
-            np.testing.assert_allclose(pp.reach(robot, near=near, **wanted).q, [0.3, lift], atol=1e-6)
+        for wanted in (
+            {"targets": {"tip": T}, "weights": {"tip": (1, 0)}},
+            {"directions": {"tip": ((1, 0, 0), T[:3, 0])}},
+        ):
+            np.testing.assert_allclose(
+                pp.reach(robot, near=near, **wanted).q, [0.3, lift], atol=1e-6
+            )
     still = pp.reach(robot, {"tip": T}, weights={"tip": (1, 0)}, moving=["turn"], near=[0.0, 5.0])
     assert still.q[1] == 5.0, "what may not move stays where near has it"
 
@@ -175,8 +205,12 @@ def test_all_solutions_of_a_puma():
     wanted = robot.frame_pose([0.4, -0.6, 0.5, 0.7, 0.9, -0.4], "tool")
     found = pp.reach(robot, {"tool": wanted}, limits=False, distinct=True, starts=48)
     assert found.solutions.shape == (8, 6)
-    np.testing.assert_allclose(robot.frame_pose(found.solutions, "tool"), np.broadcast_to(wanted, (8, 4, 4)), atol=2e-6)
-    parted = np.abs(np.exp(1j * found.solutions)[:, None] - np.exp(1j * found.solutions)).max(axis=-1)
+    np.testing.assert_allclose(
+        robot.frame_pose(found.solutions, "tool"), np.broadcast_to(wanted, (8, 4, 4)), atol=2e-6
+    )
+    parted = np.abs(np.exp(1j * found.solutions)[:, None] - np.exp(1j * found.solutions)).max(
+        axis=-1
+    )
     assert (parted + 9 * np.eye(8)).min() > 0.1
 
 
@@ -184,10 +218,14 @@ def test_a_posture_is_held_where_the_target_leaves_freedom(panda, rng):
     middle = 0.5 * (panda.lower + panda.upper)
     aim = middle + 0.3 * rng.standard_normal((20, 9)).clip(-1, 1) * (np.arange(9) < 7)
     wanted = {TIP: panda.frame_pose(aim, TIP)}
-    free, held = (pp.reach(panda, wanted, near=panda.lower, **more) for more in ({}, {"posture": middle}))
+    free, held = (
+        pp.reach(panda, wanted, near=panda.lower, **more) for more in ({}, {"posture": middle})
+    )
     assert held.converged.all() and free.converged.all()
     away = [np.linalg.norm(x.q - middle, axis=-1) for x in (free, held)]
-    assert (away[1] <= np.linalg.norm(aim - middle, axis=-1) + 1e-6).mean() > 0.8 and away[1].mean() < away[0].mean()
+    assert (away[1] <= np.linalg.norm(aim - middle, axis=-1) + 1e-6).mean() > 0.8 and away[
+        1
+    ].mean() < away[0].mean()
     # at the nearest solution the way to the posture has no part in the null space of J
     at_a_limit = (np.minimum(held.q - panda.lower, panda.upper - held.q)[:, :7] < 1e-6).any(axis=1)
     for q in held.q[~at_a_limit][:5]:
@@ -220,7 +258,11 @@ def test_empty_batches_and_batch_axes(panda):
     assert pp.reach(panda, {TIP: np.zeros((0, 3))}).q.shape == (0, 9)
     T = panda.frame_pose(panda.random(seed=3, size=(2, 3)), TIP)
     found = pp.reach(panda, {TIP: T}, near=panda.neutral())
-    assert found.q.shape == (2, 3, 9) and found.converged.shape == found.error.shape == found.tries.shape == (2, 3)
+    assert found.q.shape == (
+        2,
+        3,
+        9,
+    ) and found.converged.shape == found.error.shape == found.tries.shape == (2, 3)
 
 
 def test_a_large_robot_is_refused():

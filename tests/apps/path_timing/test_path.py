@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import CubicSpline, make_interp_spline
 
 import psiphi as pp
-from psiphi.apps.path_timing.quaternion_splines import BentCurve, check_turns
+from psiphi.apps.path_timing.quaternion_splines import QuaternionSpline, check_turns
 from psiphi.apps.path_timing.splines import cubic, quintic
 from psiphi_bench.peers.pinocchio_peer import Pin
 from tests import zoo
@@ -47,7 +47,9 @@ def test_one_mass_up_and_down():
 @pytest.mark.parametrize("through", [(0.0, 1.0, 0.0), (0.0, 1.0, 0.2, 0.9), (0.0, 1.0, 0.999)])
 def test_speeds_are_kept_where_a_curve_turns_back(through, acceleration):
     """Between two points, where ds/dt may be large because q' is nearly zero; and the speed is used all the same."""
-    way = pp.path(lift(), np.array(through)[:, None], speed=1.0, acceleration=acceleration, torque=np.inf)
+    way = pp.path(
+        lift(), np.array(through)[:, None], speed=1.0, acceleration=acceleration, torque=np.inf
+    )
     _, v, a = way(np.linspace(0.0, way.duration, 50_000))
     assert np.abs(v).max() < 1.0101 and np.abs(a).max() < 1.001 * acceleration
     length = np.abs(np.diff(way.curve(way.s)[0][:, 0])).sum()
@@ -56,18 +58,39 @@ def test_speeds_are_kept_where_a_curve_turns_back(through, acceleration):
 
 def test_minimum_jerk_of_two_postures():
     """q = L (10 x^3 - 15 x^4 + 6 x^5): the largest speed is 15/8 L/T, the largest acceleration 10/sqrt(3) L/T^2."""
-    by_speed = pp.path(lift(), [[0.0], [3.0]], kind="smooth", speed=1.5, torque=np.inf, acceleration=1e6, points=1000)
+    by_speed = pp.path(
+        lift(),
+        [[0.0], [3.0]],
+        kind="smooth",
+        speed=1.5,
+        torque=np.inf,
+        acceleration=1e6,
+        points=1000,
+    )
     assert by_speed.duration == pytest.approx(15 / 8 * 3.0 / 1.5, rel=1e-5)
-    other = pp.path(lift(), [[0.0], [3.0]], kind="smooth", speed=np.inf, torque=np.inf, acceleration=4.0, points=1000)
+    other = pp.path(
+        lift(),
+        [[0.0], [3.0]],
+        kind="smooth",
+        speed=np.inf,
+        torque=np.inf,
+        acceleration=4.0,
+        points=1000,
+    )
     assert other.duration == pytest.approx(np.sqrt(10 / np.sqrt(3) * 3.0 / 4.0), rel=1e-5)
     x = np.linspace(0.0, 1.0, 50)
-    np.testing.assert_allclose(other(x * other.duration)[0][:, 0], 3.0 * (10 * x**3 - 15 * x**4 + 6 * x**5), atol=1e-9)
+    np.testing.assert_allclose(
+        other(x * other.duration)[0][:, 0], 3.0 * (10 * x**3 - 15 * x**4 + 6 * x**5), atol=1e-9
+    )
 
 
 def test_curves_are_scipys(rng):
     knots, points = np.array([0.0, 0.2, 0.5, 0.6, 1.0]), rng.standard_normal((5, 3))
     s, still = np.linspace(0.0, 1.0, 60), [(1, np.zeros(3)), (2, np.zeros(3))]
-    peers = (CubicSpline(knots, points, bc_type="natural"), make_interp_spline(knots, points, 5, bc_type=(still, still)))
+    peers = (
+        CubicSpline(knots, points, bc_type="natural"),
+        make_interp_spline(knots, points, 5, bc_type=(still, still)),
+    )
     for make, peer in zip((cubic, quintic), peers, strict=True):
         for order, ours in enumerate(make(knots, points)(s)):
             np.testing.assert_allclose(ours, peer(s, order), atol=1e-9 * 10 ** (2 * order))
@@ -79,7 +102,9 @@ def test_limits_hold_and_bind(panda, postures, kind):
     peer = Pin(panda)
     for k in range(len(postures)):
         way = pp.path(panda, postures[k], kind=kind, acceleration=12.0, points=400)
-        assert way.duration == pytest.approx(ways.duration[k], rel=1e-12), "a path does not depend on the others"
+        assert way.duration == pytest.approx(ways.duration[k], rel=1e-12), (
+            "a path does not depend on the others"
+        )
         inside = 0.5 * (way.times[1:] + way.times[:-1])
         q, v, a = way(inside)
         tau = peer.inverse_dynamics(q[::20], v[::20], a[::20])
@@ -100,7 +125,10 @@ def test_limits_hold_and_bind(panda, postures, kind):
 
 def test_torques_bind_where_they_are_small(panda, postures):
     weak = 0.6 * panda.effort
-    free, bound = (pp.path(panda, postures[0] * 0.5, speed=np.inf, acceleration=40.0, torque=x) for x in (np.inf, weak))
+    free, bound = (
+        pp.path(panda, postures[0] * 0.5, speed=np.inf, acceleration=40.0, torque=x)
+        for x in (np.inf, weak)
+    )
     assert bound.duration > 1.02 * free.duration
     q, v, a = bound(np.linspace(0.0, bound.duration, 300))
     assert 0.99 < (np.abs(panda.inverse_dynamics(q, v, a)) / weak).max() < 1.03
@@ -110,14 +138,19 @@ def test_a_planners_path(panda, rng):
     """Hundreds of postures, not quite on a smooth curve: limits hold between all of them; thousands take no dense matrix."""
     middle, half = 0.5 * (panda.lower + panda.upper), 0.3 * (panda.upper - panda.lower)
     x = np.linspace(0.0, 1.0, 300)[:, None]
-    plan = middle + half * np.sin(2.0 * np.pi * (x * rng.uniform(0.3, 1.2, 7) + rng.uniform(0.0, 1.0, 7)))
+    plan = middle + half * np.sin(
+        2.0 * np.pi * (x * rng.uniform(0.3, 1.2, 7) + rng.uniform(0.0, 1.0, 7))
+    )
     plan += 1e-3 * rng.standard_normal(plan.shape)
     way = pp.path(panda, plan, acceleration=10.0)
     t = np.linspace(0.0, way.duration, 20_000)
     q, v, a = way(t)
     assert (np.abs(v) / panda.velocity_limit).max() < 1.01 and np.abs(a).max() < 11.5
     fine = pp.path(panda, plan, acceleration=10.0, points=6000)
-    assert np.abs(fine(np.linspace(0.0, fine.duration, 20_000))[2]).max() < 10.3 and fine.duration < way.duration * 1.01
+    assert (
+        np.abs(fine(np.linspace(0.0, fine.duration, 20_000))[2]).max() < 10.3
+        and fine.duration < way.duration * 1.01
+    )
     passed = np.searchsorted(way.s, way.curve.knots)
     np.testing.assert_allclose(way(way.times[passed])[0], plan, atol=1e-9)
     long = pp.path(lift(), np.linspace(0.0, 3.0, 20_000)[:, None], torque=50.0, speed=np.inf)
@@ -140,7 +173,9 @@ def test_through_poses(panda, postures):
             assert np.abs(now - T).max(axis=(-2, -1)).min() < 2e-3
         assert np.abs(q[:, k] - home).max() < 1.0
     points = pp.path(panda, {tool: poses[0, :, :3, 3]}, near=home, acceleration=10.0)
-    np.testing.assert_allclose(peer.frame_pose(points(1e3)[0], tool)[:3, 3], poses[0, -1, :3, 3], atol=2e-6)
+    np.testing.assert_allclose(
+        peer.frame_pose(points(1e3)[0], tool)[:3, 3], poses[0, -1, :3, 3], atol=2e-6
+    )
     poses[1, 3, :3, 3] += 3.0
     for given, words in (
         ({tool: poses}, r"pose 3 of 5 in batch element 1 is not reached"),
@@ -159,11 +194,19 @@ def test_a_path_is_a_reference(panda, postures):
     way = pp.path(panda, postures[0], acceleration=8.0)
     control = pp.ComputedTorque(panda, way, kp=400, kd=40)
     options = {"tau": control, "duration": 0.5, "dt": 2e-3}
-    compiled, plain = (pp.simulate(panda, way(0.0)[0], compiled=flag, **options) for flag in (True, False))
+    compiled, plain = (
+        pp.simulate(panda, way(0.0)[0], compiled=flag, **options) for flag in (True, False)
+    )
     np.testing.assert_allclose(compiled.q, plain.q, atol=1e-10)
     np.testing.assert_allclose(compiled.q, way(compiled.t)[0], atol=2e-3)
     both = pp.path(panda, postures[:2], acceleration=8.0)
-    q, _ = pp.rollout(panda, postures[:2, 0], tau=pp.ComputedTorque(panda, both, kp=400, kd=40), steps=100, dt=2e-3)
+    q, _ = pp.rollout(
+        panda,
+        postures[:2, 0],
+        tau=pp.ComputedTorque(panda, both, kp=400, kd=40),
+        steps=100,
+        dt=2e-3,
+    )
     np.testing.assert_allclose(q[0, -1], way(0.2)[0], atol=2e-3)
 
 
@@ -192,7 +235,9 @@ def test_limits_of_zero_are_the_files():
     b = pp.Builder("pendulum")
     b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
     b.joint("hinge", "revolute", "world", "rod", axis=(0, 1, 0), velocity=0.0)
-    with pytest.raises(pp.Error, match=r"pendulum itself limits the speed of 'hinge' to 0.*give speed="):
+    with pytest.raises(
+        pp.Error, match=r"pendulum itself limits the speed of 'hinge' to 0.*give speed="
+    ):
         pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0)
     assert pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0, speed=np.inf).duration > 0.0
 
@@ -217,11 +262,19 @@ def test_joints_whose_q_is_no_vector(kind, rng):
     h = 1e-6 * way.duration
     (back, v_back, _), (ahead, v_ahead, _) = way(t - h), way(t + h)
     inside = np.abs(a - way(t - h)[2]).max(axis=-1) < 1e-2 * np.abs(a).max()  # not over a switch
-    np.testing.assert_allclose(v, robot.difference(back, ahead) / (2 * h), atol=1e-5 * np.abs(v).max())
-    np.testing.assert_allclose(a[inside], ((v_ahead - v_back) / (2 * h))[inside], atol=1e-2 * np.abs(a).max())
+    np.testing.assert_allclose(
+        v, robot.difference(back, ahead) / (2 * h), atol=1e-5 * np.abs(v).max()
+    )
+    np.testing.assert_allclose(
+        a[inside], ((v_ahead - v_back) / (2 * h))[inside], atol=1e-2 * np.abs(a).max()
+    )
     assert inside.mean() > 0.9
     tau = Pin(robot).inverse_dynamics(q, v, a)
-    assert (np.abs(v) <= 3.0 * 1.001).all() and (np.abs(a) <= 20.0 * 1.02).all() and (np.abs(tau) <= 400.0 * 1.02).all()
+    assert (
+        (np.abs(v) <= 3.0 * 1.001).all()
+        and (np.abs(a) <= 20.0 * 1.02).all()
+        and (np.abs(tau) <= 400.0 * 1.02).all()
+    )
     reached = max((np.abs(tau) / own).max(), (np.abs(v) / 3.0).max(), (np.abs(a) / 20.0).max())
     assert reached > 0.98, "as fast as the limits let it be"
     near = way(np.linspace(0.0, way.duration, 4000))[0]
@@ -238,17 +291,26 @@ def test_one_turn_of_a_ball_is_a_hinges(rng):
     b.joint("ball", "spherical", parent="world", child="top")
     top = b.build()
     angle = 1.2
-    way = pp.path(top, [[0, 0, 0, 1.0], [0, 0, np.sin(angle / 2), np.cos(angle / 2)]], acceleration=1.0, points=2000)
+    way = pp.path(
+        top,
+        [[0, 0, 0, 1.0], [0, 0, np.sin(angle / 2), np.cos(angle / 2)]],
+        acceleration=1.0,
+        points=2000,
+    )
     q, v, a = way(0.5 * way.duration)
     np.testing.assert_allclose(q, [0, 0, np.sin(angle / 4), np.cos(angle / 4)], atol=1e-6)
     assert np.abs(v[:2]).max() < 1e-12 and np.abs(a).max() <= 1.001
-    assert way.duration >= 2.0 * np.sqrt(angle / 1.0) * 0.999, "no faster than bang-bang about one axis"
+    assert way.duration >= 2.0 * np.sqrt(angle / 1.0) * 0.999, (
+        "no faster than bang-bang about one axis"
+    )
     assert way.duration == pytest.approx(2.0 * np.sqrt(angle), rel=2e-3)
 
 
 def test_a_turn_too_far_is_refused():
     robot = pp.Robot.of(zoo.chain("ball", ["spherical"], seed=1))
-    curve = BentCurve(cubic(np.array([0.0, 1.0]), np.array([[0, 0, 0, 1.0], [0, 0.1, 0, -1.0]])), robot.manifold)
+    curve = QuaternionSpline(
+        cubic(np.array([0.0, 1.0]), np.array([[0, 0, 0, 1.0], [0, 0.1, 0, -1.0]])), robot.manifold
+    )
     with pytest.raises(pp.Error, match="half a turn"):
         check_turns(robot, curve, np.linspace(0.0, 1.0, 50))
 
@@ -259,6 +321,11 @@ def test_a_batch_of_robots_has_no_one_path():
     postures = [[0, -1, 1, 0, 1, 0], [1, -1.5, 1, 0, 1, 0]]
     assert pp.path(light.at(light.parameters()), postures, acceleration=10.0).s.shape == (201,)
     many = light.at(light.randomised(201, seed=0))
-    for call in (lambda: pp.path(many, postures, acceleration=10.0), lambda: pp.reach(many, {"tool": (0.3, 0.3, 0.4)})):
-        with pytest.raises(pp.StateError, match=r"parameters of shape \(201, 10\), expected one set"):
+    for call in (
+        lambda: pp.path(many, postures, acceleration=10.0),
+        lambda: pp.reach(many, {"tool": (0.3, 0.3, 0.4)}),
+    ):
+        with pytest.raises(
+            pp.StateError, match=r"parameters of shape \(201, 10\), expected one set"
+        ):
             call()

@@ -25,7 +25,7 @@ BOX = "[object]\nmass = 2.0\nbox = [0.4, 0.3, 0.2]\nat = [0, 0, 0.45]\n"
 GRASPS = '[[grasps]]\nrobot = "left"\nframe = "tool"\n[[grasps]]\nrobot = "right"\nframe = "tool"\n'
 
 
-def load(tmp_path, text: str) -> scenes.Case:
+def load(tmp_path, text: str) -> scenes.SceneSetup:
     file = tmp_path / "scene.toml"
     file.write_text(text, encoding="utf-8")
     return scenes.load(file)
@@ -34,18 +34,19 @@ def load(tmp_path, text: str) -> scenes.Case:
 def test_a_robot_alone(tmp_path):
     joints = [joint.name for joint in pp.load("acrobot").joints]
     case = load(tmp_path, f"duration = 0.1\n{ONE}q = {{ {joints[1]} = 0.3 }}\nv = [0.0, 1.0]\n")
-    assert case.q0.tolist() == [0.0, 0.3] and case.v0.tolist() == [0.0, 1.0] and case.title == "scene"
+    assert (
+        case.q0.tolist() == [0.0, 0.3] and case.v0.tolist() == [0.0, 1.0] and case.title == "scene"
+    )
     motion = case.run()
     assert motion.t[-1] == pytest.approx(0.1) and motion.drift < 1e-8
 
 
 def test_a_file_beside_the_scene(tmp_path):
-    mass = (
-        '<inertial><origin xyz="0 0 -1"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    )
+    mass = '<inertial><origin xyz="0 0 -1"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
     (tmp_path / "own.urdf").write_text(
-        f'<robot name="own"><link name="a"/><link name="b">{mass}</link>{joint}</robot>', encoding="utf-8"
+        f'<robot name="own"><link name="a"/><link name="b">{mass}</link>{joint}</robot>',
+        encoding="utf-8",
     )
     case = load(tmp_path, '[robots.x]\nrobot = "own.urdf"\n')
     assert case.system.name == "own" and case.system.nv == 1
@@ -55,10 +56,15 @@ def test_the_box_goes_where_the_path_says():
     case = scenes.load("two_arms")
     motion = case.run(duration=1.5)
     start, end = case.q0[-7:], motion.final.q[-7:]
-    assert np.allclose(end[:3] - start[:3], [0.0, 0.0, 0.18], atol=1e-4) and np.abs(motion.final.v).max() < 3e-3
+    assert (
+        np.allclose(end[:3] - start[:3], [0.0, 0.0, 0.18], atol=1e-4)
+        and np.abs(motion.final.v).max() < 3e-3
+    )
     assert motion.residual.max() < 1e-9
     still = motion.forces[-1, :, 3:]
-    assert np.allclose(still.sum(axis=0), [0, 0, 5.0 * 9.81], atol=0.05), "the contacts carry the weight"
+    assert np.allclose(still.sum(axis=0), [0, 0, 5.0 * 9.81], atol=0.05), (
+        "the contacts carry the weight"
+    )
     assert still[0, 0] > 35 and still[1, 0] < -35, "and squeeze"
     assert not motion.tau[:, -6:].any(), "nothing but the arms has motors"
 
@@ -78,14 +84,18 @@ def test_a_reference_is_its_own_derivative():
 def test_carrying_compiles():
     """The law of the scene runs in the kernel of the motion, and moves it as steps in Python do."""
     case = scenes.load("two_arms")
-    one, other = (case.run(duration=0.1, method="euler", compiled=compiled) for compiled in (True, False))
+    one, other = (
+        case.run(duration=0.1, method="euler", compiled=compiled) for compiled in (True, False)
+    )
     np.testing.assert_allclose(one.q, other.q, atol=1e-11)
     np.testing.assert_allclose(one.tau, other.tau, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["hold", "pd", "computed"])
 def test_arms_hold_the_box(tmp_path, kind):
-    case = load(tmp_path, f'duration = 0.1\ndt = 0.005\n{TWO}{BOX}{GRASPS}[controller]\nkind = "{kind}"\n')
+    case = load(
+        tmp_path, f'duration = 0.1\ndt = 0.005\n{TWO}{BOX}{GRASPS}[controller]\nkind = "{kind}"\n'
+    )
     motion = case.run()
     assert np.abs(motion.v).max() < 1e-9
     assert not np.asarray(motion.tau)[:, -6:].any()
@@ -102,18 +112,25 @@ def test_a_computed_law_is_the_controller_of_that_name():
     system, q0 = case.system, case.q0
     control = law("computed", system, q0, 100.0, 20.0)
     assert type(control) is pp.ComputedTorque
-    q, v = system.project(system.integrate(q0, np.array([0.1, 0.0, 0.0])), np.array([1.0, 0.0, 0.0]))
+    q, v = system.project(
+        system.integrate(q0, np.array([0.1, 0.0, 0.0])), np.array([1.0, 0.0, 0.0])
+    )
     u = 100.0 * system.difference(q, q0) - 20.0 * v
     a = system.forward_dynamics(q, v, system.robot.inverse_dynamics(q, v, u))
     meant = system.inverse_dynamics(q, v, a)
     np.testing.assert_allclose(control(0.0, q, v), meant, atol=1e-8 * np.abs(meant).max())
-    one, other = (pp.simulate(system, q0, tau=control, duration=0.05, compiled=compiled).final for compiled in (True, False))
+    one, other = (
+        pp.simulate(system, q0, tau=control, duration=0.05, compiled=compiled).final
+        for compiled in (True, False)
+    )
     np.testing.assert_allclose(one.q, other.q, atol=1e-9)
 
 
 def test_contacts_of_every_kind(tmp_path):
     grips = (
-        GRASPS.replace('frame = "tool"\n[[', 'frame = "tool"\ncontact = "soft"\nnormal = [1, 0, 0]\n[[', 1)
+        GRASPS.replace(
+            'frame = "tool"\n[[', 'frame = "tool"\ncontact = "soft"\nnormal = [1, 0, 0]\n[[', 1
+        )
         + 'contact = "point"\n'
     )
     case = load(tmp_path, TWO + BOX + grips)
@@ -144,26 +161,50 @@ def test_the_four_bar_turns():
         (ONE + "q = { nojoint = 1.0 }\n", ["robots.arm.q.nojoint", "no joint 'nojoint'"]),
         (ONE + "colour = 1\n", ["robots.arm.colour: no such key"]),
         ("durations = 1.0\n" + ONE, ["durations: no such key", "duration"]),
-        (ONE + '[controller]\nkind = "hold"\nkp = 5.0\n', ["controller.kp: no such key", "there are kind"]),
-        (ONE + '[controler]\nkind = "hold"\n', ["controler: no such key", "did you mean 'controller'"]),
+        (
+            ONE + '[controller]\nkind = "hold"\nkp = 5.0\n',
+            ["controller.kp: no such key", "there are kind"],
+        ),
+        (
+            ONE + '[controler]\nkind = "hold"\n',
+            ["controler: no such key", "did you mean 'controller'"],
+        ),
         (ONE.replace("[robots", "every = 2.5\n[robots", 1), ["every: is 2.5", "whole number"]),
         ("duration = -1.0\n" + ONE, ["duration", "more than 0"]),
         ('dt = "fast"\n' + ONE, ["dt: is 'fast'", "finite number"]),
         ("hold = 1\n" + ONE, ["hold: is 1", "true or false"]),
         (ONE + BOX, ["object", "nothing holds it"]),
         (TWO, ["nothing joins them"]),
-        (TWO + BOX + GRASPS.split("[[grasps]]")[1].join(["[[grasps]]", ""]), ["'right' holds nothing"]),
+        (
+            TWO + BOX + GRASPS.split("[[grasps]]")[1].join(["[[grasps]]", ""]),
+            ["'right' holds nothing"],
+        ),
         (TWO + GRASPS, ["object: is missing"]),
         (TWO + BOX.replace("0.4", "-0.4") + GRASPS, ["object.box", "positive"]),
         (TWO + BOX + GRASPS.replace('"tool"', '"tol"'), ["grasps[0].frame: is 'tol'", "tool"]),
         (TWO + BOX + GRASPS.replace('"left"', '"leff"'), ["grasps[0].robot", "left"]),
-        (TWO + BOX + GRASPS + '[[grasps]]\nrobot = "left"\nframe = "tool"\nat = [0, 0, 1]\n', ["grasps[2].frame", "already"]),
-        (ONE + '[[robots.arm.springs]]\njoints = "*"\nstiffness = 3\n', ["robots.arm.springs", "springs = true"]),
-        (ONE + '[[robots.arm.elastic]]\njoints = "*"\nstiffness = 3\nrotor = 1\n', ["robots.arm.elastic", "springs = true"]),
-        (TWO + BOX + GRASPS + 'contact = "glue"\n', ["grasps[1].contact", "rigid, point, line, soft"]),
+        (
+            TWO + BOX + GRASPS + '[[grasps]]\nrobot = "left"\nframe = "tool"\nat = [0, 0, 1]\n',
+            ["grasps[2].frame", "already"],
+        ),
+        (
+            ONE + '[[robots.arm.springs]]\njoints = "*"\nstiffness = 3\n',
+            ["robots.arm.springs", "springs = true"],
+        ),
+        (
+            ONE + '[[robots.arm.elastic]]\njoints = "*"\nstiffness = 3\nrotor = 1\n',
+            ["robots.arm.elastic", "springs = true"],
+        ),
+        (
+            TWO + BOX + GRASPS + 'contact = "glue"\n',
+            ["grasps[1].contact", "rigid, point, line, soft"],
+        ),
         (TWO + BOX + GRASPS + '[[loops]]\nkind = "weld"\n', ["loops: stands beside grasps"]),
         (ONE + '[controller]\nkind = "carry"\n', ["controller.kind: carry needs an object"]),
-        (ONE + '[controller]\nkind = "magic"\n', ["controller.kind: is 'magic'", "none, hold, pd, computed, carry"]),
+        (
+            ONE + '[controller]\nkind = "magic"\n',
+            ["controller.kind: is 'magic'", "none, hold, pd, computed, carry"],
+        ),
         (ONE + '[[controller]]\nkind = "pd"\n', ["controller", "expected a table"]),
         (ONE + "at = [1, 0, 0]\n", ["robots.arm", "world's origin"]),
         ("grasps = 3\n" + ONE, ["grasps", "[[grasps]]"]),

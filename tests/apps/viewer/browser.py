@@ -38,10 +38,14 @@ def home() -> Iterator[None]:
 @contextmanager
 def page(width: int = 1000, height: int = 560, *more: str) -> Iterator:
     """A page of a browser, started with some `more` switches; what it complains about is collected in `page.complaints`."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
+    )
     path = os.environ.get("PSIPHI_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium, or name it in PSIPHI_CHROMIUM")
+        pytest.skip(
+            "no Chromium on this machine: apt-get install chromium, or name it in PSIPHI_CHROMIUM"
+        )
     with home(), api.sync_playwright() as playwright:
         options = ["--no-sandbox", "--enable-unsafe-swiftshader", *more]
         browser = playwright.chromium.launch(executable_path=path, args=options)

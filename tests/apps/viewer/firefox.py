@@ -40,7 +40,9 @@ class Firefox:
 
     def run(self, script: str, *given: Any) -> Any:
         """The value of a function's body on `arguments`."""
-        return self.ask("WebDriver:ExecuteScript", script=script, args=list(given), sandbox=None)["value"]
+        return self.ask("WebDriver:ExecuteScript", script=script, args=list(given), sandbox=None)[
+            "value"
+        ]
 
     def ask(self, command: str, **given: Any) -> Any:
         self.count += 1
@@ -62,12 +64,17 @@ class Firefox:
 def firefox() -> Iterator[Firefox]:
     path = os.environ.get("PSIPHI_FIREFOX") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("no Firefox on this machine: apt-get install firefox-esr, or name it in PSIPHI_FIREFOX")
+        pytest.skip(
+            "no Firefox on this machine: apt-get install firefox-esr, or name it in PSIPHI_FIREFOX"
+        )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder, "user.js").write_text('user_pref("marionette.port", 0);\n', encoding="utf-8")
         words = [path, "--headless", "--marionette", "--no-remote", "--profile", folder]
         address = words, {**os.environ, "HOME": folder}
-        with started(*address), socket.create_connection(("127.0.0.1", _port(folder)), timeout=LIMIT) as connection:
+        with (
+            started(*address),
+            socket.create_connection(("127.0.0.1", _port(folder)), timeout=LIMIT) as connection,
+        ):
             yield Firefox(connection)
 
 

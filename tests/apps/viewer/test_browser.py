@@ -43,14 +43,21 @@ def test_the_robot_is_seen_and_the_slider_moves_it(opened, tmp_path):
     later = picture(opened, STAGE)
     assert differing(first, later) > 3000
     assert opened.locator("#clock").text_content() == "1.00 / 1.00 s"
-    assert not opened.complaints and all(url.startswith(("file:", "about:", "data:")) for url in requests)
+    assert not opened.complaints and all(
+        url.startswith(("file:", "about:", "data:")) for url in requests
+    )
 
 
 def test_time_never_runs_backwards(opened, tmp_path):
     """The first frame of a page that took long to set up is older than the moment play() was called."""
     path = viewer.html(swing(1.0), tmp_path / "puma.html")
     show(opened, path, 0.0)
-    assert opened.evaluate("() => { play(true); paint(performance.now() - 5000); play(false); return now }") >= 0.0
+    assert (
+        opened.evaluate(
+            "() => { play(true); paint(performance.now() - 5000); play(false); return now }"
+        )
+        >= 0.0
+    )
     show(opened, path, mode="t=1e")
     assert opened.evaluate("() => Number.isFinite(now)")
 
@@ -108,7 +115,9 @@ def test_forces_are_red_arrows_and_plots_have_cursors(opened, tmp_path):
     opened.locator("#forces").uncheck()
     opened.wait_for_timeout(200)
     hidden = picture(opened, STAGE)
-    assert ((hidden[..., 0] > 150) & (hidden[..., 1] < 90) & (hidden[..., 2] < 90)).sum() < red.sum() / 5
+    assert (
+        (hidden[..., 0] > 150) & (hidden[..., 1] < 90) & (hidden[..., 2] < 90)
+    ).sum() < red.sum() / 5
     assert opened.locator("svg.plot").count() >= 5 and opened.locator("#legend b").count() == 2
     x = [float(line.get_attribute("x1")) for line in opened.locator(".cursor").all()]
     assert min(x) > 400, "the cursors stand at the end"

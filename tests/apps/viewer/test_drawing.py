@@ -21,8 +21,14 @@ def test_rods_lead_to_the_next_joints(name):
     robot = pp.Robot.of(pp.load(name))
     for joint in robot.joints:
         if joint.parent != WORLD and np.linalg.norm(joint.pose.translation) > 0.05:
-            ends = [_ends(piece) for piece in drawn(robot) if piece.body == joint.parent and piece.kind == "capsule"]
-            near = min(np.linalg.norm(end - joint.pose.translation) for pair in ends for end in pair)
+            ends = [
+                _ends(piece)
+                for piece in drawn(robot)
+                if piece.body == joint.parent and piece.kind == "capsule"
+            ]
+            near = min(
+                np.linalg.norm(end - joint.pose.translation) for pair in ends for end in pair
+            )
             assert near < 1e-9, f"a rod of {robot.bodies[joint.parent].name} ends at {joint.name}"
 
 
@@ -33,7 +39,9 @@ def _ends(piece):
 
 def test_a_flying_body_is_the_box_of_its_inertia():
     size, pose = inertia_box(Body.box(3.0, (0.4, 0.2, 0.1), com=(1.0, 0.0, 0.0)))
-    assert np.allclose(sorted(size), [0.1, 0.2, 0.4]) and np.allclose(pose.translation, [1.0, 0.0, 0.0])
+    assert np.allclose(sorted(size), [0.1, 0.2, 0.4]) and np.allclose(
+        pose.translation, [1.0, 0.0, 0.0]
+    )
     assert np.isclose(np.linalg.det(pose.rotation), 1.0)
 
 
@@ -63,7 +71,11 @@ def test_the_ground_is_under_everything_and_absent_without_weight():
 @pytest.mark.parametrize("kind", ["box", "cylinder", "capsule", "sphere"])
 def test_solids_are_closed_and_face_outward(kind):
     """Volume by the divergence theorem, against the formula."""
-    pieces = {piece.kind: piece for name in ("ur5", "panda", "g1") for piece in scene(pp.load(name)).pieces}
+    pieces = {
+        piece.kind: piece
+        for name in ("ur5", "panda", "g1")
+        for piece in scene(pp.load(name)).pieces
+    }
     piece = pieces[kind]
     r, *rest = piece.size
     exact = {

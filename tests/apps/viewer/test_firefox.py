@@ -29,7 +29,10 @@ def test_a_second_in_the_page_is_a_second_of_the_library(fox, tmp_path, name):
     alive = live_page.living(thing)
     v0 = alive.v0 if name == "four_bar" else 0.1 * np.ones_like(alive.v0)
     options = {} if name == "four_bar" else {"v": v0}
-    fox.open(pp.viewer.html(thing, tmp_path / "live.html", live=True, **options).as_uri() + "#paused", READY)
+    fox.open(
+        pp.viewer.html(thing, tmp_path / "live.html", live=True, **options).as_uri() + "#paused",
+        READY,
+    )
     q = np.array(fox.run(FALLS))
     motion = pp.simulate(alive.system, alive.q0, v0, duration=1.0, limits=alive.limits)
     assert np.abs(motion.final.q - alive.q0).max() > 0.01

@@ -30,11 +30,15 @@ def test_the_pages_z_is_up(gravity):
     fixed = [piece for piece in out["pieces"] if piece["body"] < 0]
     assert fixed, "the panda's foot stands in the world, and turns with it"
     heights = shown.position[0] @ up
-    assert out["ground"] <= 0.0 and heights.min() >= out["ground"] - 1e-5, "nothing is below the floor"
+    assert out["ground"] <= 0.0 and heights.min() >= out["ground"] - 1e-5, (
+        "nothing is below the floor"
+    )
 
 
 def test_the_usual_gravity_turns_nothing():
-    assert (turned_from([0, 0, 1.0]) == np.eye(3)).all() and (turned_from([0, 0, -2.0]) == np.diag([1, -1, -1])).all()
+    assert (turned_from([0, 0, 1.0]) == np.eye(3)).all() and (
+        turned_from([0, 0, -2.0]) == np.diag([1, -1, -1])
+    ).all()
 
 
 def test_a_column_stands_on_the_turned_floor():
@@ -43,8 +47,13 @@ def test_a_column_stands_on_the_turned_floor():
     b.joint("j", "revolute", "world", "a", (0, -0.5, 0), axis=(0, 0, 1))
     shown = scene(b.build(), q=[0.0])
     columns = [piece for piece in shown.pieces if piece.body < 0]
-    assert len(columns) == 2 and all(abs(piece.pose.rotation[1, 2]) > 0.999 for piece in columns), "along -y, which is up"
-    ends = [triangles(piece).vertices @ piece.pose.rotation.T + piece.pose.translation for piece in columns]
+    assert len(columns) == 2 and all(abs(piece.pose.rotation[1, 2]) > 0.999 for piece in columns), (
+        "along -y, which is up"
+    )
+    ends = [
+        triangles(piece).vertices @ piece.pose.rotation.T + piece.pose.translation
+        for piece in columns
+    ]
     heights = np.concatenate(ends) @ shown.up
     assert np.isclose(heights.min(), shown.ground) and np.isclose(heights.max(), 0.5)
 
@@ -61,7 +70,11 @@ SOLIDS = {
 def test_what_is_held_is_drawn_as_what_it_is(kind):
     body, size = SOLIDS[kind]
     arm = pp.load("ur5")
-    cell = pp.grasp([(arm, (0, -0.5, 0), "tool0"), (arm, (0, 0.5, 0), "tool0")], body, [(0, -0.1, 0), (0, 0.1, 0)])
+    cell = pp.grasp(
+        [(arm, (0, -0.5, 0), "tool0"), (arm, (0, 0.5, 0), "tool0")],
+        body,
+        [(0, -0.1, 0), (0, 0.1, 0)],
+    )
     shown = scene(cell)
     (piece,) = [piece for piece in shown.pieces if piece.body == len(cell.robot.bodies) - 1]
     assert (piece.kind, piece.size) == (kind, size)

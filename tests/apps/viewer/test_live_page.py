@@ -50,7 +50,9 @@ def four_bar():
 def elastic():
     """Springs that are stiff for the step, one that is not, and one that is a table."""
     robot = pp.load("ur5").with_elastic("wrist_1_joint", 4e5, rotor=1e-4, ratio=50.0)
-    return robot.with_spring("elbow_joint", spring={"deflection": [-1.0, 0.0, 1.0], "torque": [-3.0, 0.0, 8.0]})
+    return robot.with_spring(
+        "elbow_joint", spring={"deflection": [-1.0, 0.0, 1.0], "torque": [-3.0, 0.0, 8.0]}
+    )
 
 
 def embedded():
@@ -81,7 +83,10 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
     robot = getattr(system, "robot", system)
     alive = live_page.living(system)
     if robot is system:
-        q, v = robot.integrate(alive.q0, 0.2 * np.ones(robot.nv)), 0.3 * np.random.default_rng(0).standard_normal(robot.nv)
+        q, v = (
+            robot.integrate(alive.q0, 0.2 * np.ones(robot.nv)),
+            0.3 * np.random.default_rng(0).standard_normal(robot.nv),
+        )
         alive = live_page.living(system, q, v)
     q0, v0 = alive.q0, alive.v0
     show(opened, viewer.html(system, tmp_path / "live.html", live=True, q=q0, v=v0))
@@ -96,7 +101,11 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
     q, v = map(np.array, opened.evaluate(RUN, [mode, values, aims, 1000]))
 
     weight = values["gravity"] / float(np.linalg.norm(robot.gravity_vector))
-    light = system if weight == 1.0 else pp.load("acrobot", gravity=tuple(weight * np.array(robot.gravity_vector)))
+    light = (
+        system
+        if weight == 1.0
+        else pp.load("acrobot", gravity=tuple(weight * np.array(robot.gravity_vector)))
+    )
     losses, tau = values["damping"] * inertia, None
     if mode in ("hold", "pd"):
         target = robot.integrate(q0, aim)
@@ -105,7 +114,9 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
     elif mode == "float":
         tau = pp.GravityCompensation(light)
     ends = "block" if values.get("ends") else "ignore"
-    motion = pp.simulate(light, q0, v0, tau, duration=1.0, damping=losses, springs=True, limits=ends)
+    motion = pp.simulate(
+        light, q0, v0, tau, duration=1.0, damping=losses, springs=True, limits=ends
+    )
     if values.get("ends"):
         at = (motion.q == np.array(robot.lower)) | (motion.q == np.array(robot.upper))
         assert at.any(), "a joint has come to its end"
@@ -125,7 +136,11 @@ def test_a_payload_is_parameters_of_a_free_robot(opened, tmp_path):
     q, _ = opened.evaluate(RUN, ["fall", {"load": 3.0, "gravity": 9.81}, q0.tolist(), 1000])
     assert np.abs(q - motion.final.q).max() < 1e-9
     q, _ = opened.evaluate(RUN, ["fall", {"load": 0.0, "gravity": 9.81}, q0.tolist(), 1000])
-    assert np.abs(q - pp.simulate(robot, q0, duration=1.0).final.q).max() < 1e-9 < np.abs(q - motion.final.q).max()
+    assert (
+        np.abs(q - pp.simulate(robot, q0, duration=1.0).final.q).max()
+        < 1e-9
+        < np.abs(q - motion.final.q).max()
+    )
     show(opened, heavy.html(tmp_path / "b.html", live=True, q=q0))
     q, _ = opened.evaluate(RUN, ["fall", {"gravity": 9.81}, q0.tolist(), 1000])
     assert np.abs(q - motion.final.q).max() < 1e-9 and not opened.complaints
@@ -135,8 +150,16 @@ def test_the_brake_is_the_derivative_part_of_a_pd(opened):
     """kd taken as a loss is the same law as pp.PD's own kd, where it is not stiff."""
     robot = pp.load("ur5")
     q0, inertia = np.full(6, 0.2), np.diagonal(robot.mass_matrix(np.full(6, 0.2)))
-    one = pp.simulate(robot, q0, tau=pp.PD(robot, np.zeros(6), 50 * inertia, 0.0), damping=2.0 * inertia, duration=0.5)
-    other = pp.simulate(robot, q0, tau=pp.PD(robot, np.zeros(6), 50 * inertia, 2.0 * inertia), duration=0.5)
+    one = pp.simulate(
+        robot,
+        q0,
+        tau=pp.PD(robot, np.zeros(6), 50 * inertia, 0.0),
+        damping=2.0 * inertia,
+        duration=0.5,
+    )
+    other = pp.simulate(
+        robot, q0, tau=pp.PD(robot, np.zeros(6), 50 * inertia, 2.0 * inertia), duration=0.5
+    )
     assert np.abs(one.final.q - other.final.q).max() < 1e-9
 
 
@@ -159,8 +182,14 @@ def test_a_link_is_pulled(opened, tmp_path):
     pulled = np.array(opened.evaluate("[...psiphi.memory.Q]"))
     assert np.abs(pulled - [0, -1.2, 1.2, 0, 0, 0]).max() > 0.01
     opened.mouse.up()
-    assert opened.evaluate("psiphi.held") is None and opened.locator("#newtons").text_content() == ""
-    assert opened.evaluate("(psiphi.advance(3000), look(), [...psiphi.memory.pull])") == [0.0, 0.0, 0.0]
+    assert (
+        opened.evaluate("psiphi.held") is None and opened.locator("#newtons").text_content() == ""
+    )
+    assert opened.evaluate("(psiphi.advance(3000), look(), [...psiphi.memory.pull])") == [
+        0.0,
+        0.0,
+        0.0,
+    ]
     q = np.array(opened.evaluate("[...psiphi.memory.Q]"))
     assert np.abs(q - [0, -1.2, 1.2, 0, 0, 0]).max() < 1e-3, "the motors bring it back"
     turn = opened.evaluate("psiphi.camera.turn")
@@ -181,15 +210,26 @@ def test_a_finger_that_is_pulled_stays_in_its_hand(opened, tmp_path):
       F.held[k] = 1; F.hand.set([0, 1, 2].map(i => F.p[3 * k + i] + 0.5 * F.R[9 * k + 3 * i + 1]));
       psiphi.advance(500); return [...F.Q]; }"""
     within = np.array(opened.evaluate(pull))
-    assert (robot.lower <= within).all() and (within <= robot.upper).all() and within[8] in (0.0, 0.04)
+    assert (
+        (robot.lower <= within).all() and (within <= robot.upper).all() and within[8] in (0.0, 0.04)
+    )
     opened.locator("#ends").focus()
     opened.keyboard.press(" ")
     assert not opened.locator("#ends").is_checked() and not -0.1 < opened.evaluate(pull)[8] < 0.1
     light = robot.free("inertia", links=robot.bodies[robot.frame("panda_hand").body].name)
     q0 = np.array(opened.evaluate("psiphi.scene.live.start.q"))
-    heavy = pp.simulate(light.at(light.payload("panda_hand", 2.0)), q0, duration=0.5, limits="block")
-    q, _ = opened.evaluate(RUN, ["fall", {"load": 2.0, "gravity": 9.81, "damping": 0.0, "ends": True}, q0.tolist(), 500])
-    assert np.abs(q - heavy.final.q).max() < 1e-9 and (heavy.q[-1] == robot.upper).any() and not opened.complaints
+    heavy = pp.simulate(
+        light.at(light.payload("panda_hand", 2.0)), q0, duration=0.5, limits="block"
+    )
+    q, _ = opened.evaluate(
+        RUN,
+        ["fall", {"load": 2.0, "gravity": 9.81, "damping": 0.0, "ends": True}, q0.tolist(), 500],
+    )
+    assert (
+        np.abs(q - heavy.final.q).max() < 1e-9
+        and (heavy.q[-1] == robot.upper).any()
+        and not opened.complaints
+    )
 
 
 def test_the_pull_is_an_external_force(opened, tmp_path):
@@ -216,7 +256,9 @@ def test_contact_forces_of_a_closed_chain(opened, tmp_path):
     """Two arms hold a box of 5 kg: together the arrows carry it, and the box can be pulled while its loops stay closed."""
     case = scenes.load("two_arms")
     show(opened, case.html(tmp_path / "box.html"))
-    forces = np.array(opened.evaluate("(psiphi.advance(50), look(), [...psiphi.memory.forces])")).reshape(2, 6)
+    forces = np.array(
+        opened.evaluate("(psiphi.advance(50), look(), [...psiphi.memory.forces])")
+    ).reshape(2, 6)
     assert abs(forces[:, 5].sum() - 5.0 * 9.81) < 1e-3 and opened.locator("#legend b").count() == 2
     state = """() => { const F = psiphi.memory, k = psiphi.scene.bodies.length - 1;
       F.held[k] = 1; F.hand.set([F.p[3 * k], F.p[3 * k + 1] + 0.3, F.p[3 * k + 2] + 0.2]);
@@ -234,7 +276,9 @@ def test_it_says_so_when_it_cannot_keep_up_or_diverges(opened, tmp_path):
       const slow = () => { const end = performance.now() + 4; while (performance.now() < end); step(); };
       psiphi.memory.code = { ...rest, step: slow };
       play(true); }""")
-    opened.wait_for_function("/of real time/.test(document.getElementById('said').textContent)", timeout=30_000)
+    opened.wait_for_function(
+        "/of real time/.test(document.getElementById('said').textContent)", timeout=30_000
+    )
     assert opened.evaluate("psiphi.kept") < 0.9
     opened.evaluate(
         "(play(false), psiphi.restart(), psiphi.memory.v.fill(1e200), psiphi.memory.code.begin(), psiphi.advance(5))"
@@ -247,7 +291,13 @@ def test_it_says_so_when_it_cannot_keep_up_or_diverges(opened, tmp_path):
 def test_hostile_names_stay_text(opened, tmp_path):
     b = Builder("</script><img src=x onerror=alert(1)>")
     b.body("<b>&\"'", mass=1.0, com=(0, 0, -0.5), inertia=np.diag([0.1, 0.1, 0.1]))
-    b.joint("<img src=x onerror=document.title='got'>", "revolute", parent="world", child="<b>&\"'", axis=(0, 1, 0))
+    b.joint(
+        "<img src=x onerror=document.title='got'>",
+        "revolute",
+        parent="world",
+        child="<b>&\"'",
+        axis=(0, 1, 0),
+    )
     path = pp.Robot.of(b.build()).html(tmp_path / "h.html", live=True)
     show(opened, path)
     assert opened.locator("img").count() == 0 and "got" not in opened.title()
@@ -261,7 +311,10 @@ def test_without_webassembly_there_is_a_picture_and_words(opened, tmp_path):
     text = path.read_text(encoding="utf-8").replace('typeof WebAssembly !== "object"', "true")
     path.write_text(text, encoding="utf-8")
     show(opened, path)
-    assert opened.locator("#still svg").is_visible() and "still picture" in opened.locator("#said").text_content()
+    assert (
+        opened.locator("#still svg").is_visible()
+        and "still picture" in opened.locator("#said").text_content()
+    )
 
 
 def test_fingers_pull_and_pinch(opened, tmp_path):
@@ -279,13 +332,20 @@ def test_fingers_pull_and_pinch(opened, tmp_path):
     touch("touchMove", (x + 40, y - 30))
     opened.wait_for_function("psiphi.held && psiphi.drawn > 0.2")
     touch("touchEnd")
-    assert np.abs(np.array(opened.evaluate("[...psiphi.memory.Q]")) - q).max() > 1e-3 and opened.evaluate("psiphi.held") is None
+    assert (
+        np.abs(np.array(opened.evaluate("[...psiphi.memory.Q]")) - q).max() > 1e-3
+        and opened.evaluate("psiphi.held") is None
+    )
     far = opened.evaluate("psiphi.camera.far")
     touch("touchStart", (60, 200))
     touch("touchStart", (60, 200), (90, 220))
     touch("touchMove", (60, 200), (160, 270))
     touch("touchEnd")
-    assert opened.evaluate("psiphi.camera.far") < 0.6 * far and opened.evaluate("scrollY") == 0 and not opened.complaints
+    assert (
+        opened.evaluate("psiphi.camera.far") < 0.6 * far
+        and opened.evaluate("scrollY") == 0
+        and not opened.complaints
+    )
 
 
 def test_words_stand_out(opened, tmp_path):

@@ -25,13 +25,22 @@ def binary_stl() -> bytes:
 def text_stl() -> bytes:
     corner = "vertex {} {} {}\n".format
     facets = (
-        "facet normal 0 0 0\nouter loop\n" + "".join(corner(*TETRA[i]) for i in face) + "endloop\nendfacet\n" for face in FACES
+        "facet normal 0 0 0\nouter loop\n"
+        + "".join(corner(*TETRA[i]) for i in face)
+        + "endloop\nendfacet\n"
+        for face in FACES
     )
     return ("solid t\n" + "".join(facets) + "endsolid t\n").encode()
 
 
 def obj() -> bytes:
-    lines = [f"v {x} {y} {z}" for x, y, z in TETRA] + ["vt 0 0", "f 1/1 3/1 2/1", "f 1 2 4", "f -4 -1 -2", "f 2 3 4"]
+    lines = [f"v {x} {y} {z}" for x, y, z in TETRA] + [
+        "vt 0 0",
+        "f 1/1 3/1 2/1",
+        "f 1 2 4",
+        "f -4 -1 -2",
+        "f 2 3 4",
+    ]
     return "\n".join(lines).encode()
 
 
@@ -52,7 +61,9 @@ DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema"><asset><u
 </visual_scene></library_visual_scenes></COLLADA>"""
 
 
-@pytest.mark.parametrize(("ending", "data"), [(".stl", binary_stl()), (".STL", text_stl()), (".obj", obj())])
+@pytest.mark.parametrize(
+    ("ending", "data"), [(".stl", binary_stl()), (".STL", text_stl()), (".obj", obj())]
+)
 def test_the_same_body_from_every_format(tmp_path, ending, data):
     path = tmp_path / f"tetra{ending}"
     path.write_bytes(data)
@@ -67,7 +78,11 @@ def test_collada_has_units_axes_and_nodes(tmp_path, up):
     path.write_text(DAE.format(up=up), encoding="utf-8")
     ((mesh, color),) = read_mesh(str(path))
     assert np.isclose(volume(mesh), 1 / 6) and color == "#ff8000"
-    x, y, z = np.array([0, 2, 2]), np.array([-0.5, 0, 2]), np.array([0, 0, 3])  # half as long, turned, lifted
+    x, y, z = (
+        np.array([0, 2, 2]),
+        np.array([-0.5, 0, 2]),
+        np.array([0, 0, 3]),
+    )  # half as long, turned, lifted
     for corner in (x, y, z):
         here = corner if up == "Z_UP" else corner[[0, 2, 1]] * [1, -1, 1]
         assert np.linalg.norm(mesh.vertices - here, axis=1).min() < 1e-12
@@ -75,7 +90,10 @@ def test_collada_has_units_axes_and_nodes(tmp_path, up):
 
 def test_collada_that_holds_itself_ends(tmp_path):
     path = tmp_path / "loop.dae"
-    path.write_text(DAE.format(up="Z_UP").replace("<node>", '<node id="n"><instance_node url="#n"/>'), encoding="utf-8")
+    path.write_text(
+        DAE.format(up="Z_UP").replace("<node>", '<node id="n"><instance_node url="#n"/>'),
+        encoding="utf-8",
+    )
     with pytest.raises(ModelError, match="within themselves"):
         read_mesh(str(path))
 
@@ -108,10 +126,15 @@ def test_a_mirrored_mesh_still_faces_outward():
 
 
 def test_reduction_keeps_the_shape():
-    u, v = np.meshgrid(np.linspace(0, 2 * np.pi, 121)[:-1], np.linspace(0, np.pi, 61)[1:-1], indexing="ij")
+    u, v = np.meshgrid(
+        np.linspace(0, 2 * np.pi, 121)[:-1], np.linspace(0, np.pi, 61)[1:-1], indexing="ij"
+    )
     ball = np.stack([np.sin(v) * np.cos(u), np.sin(v) * np.sin(u), np.cos(v)], axis=-1)
     rolled = np.roll(ball, -1, axis=0)
-    quads = np.stack([ball[:, :-1], ball[:, 1:], rolled[:, :-1], rolled[:, :-1], ball[:, 1:], rolled[:, 1:]], axis=2)
+    quads = np.stack(
+        [ball[:, :-1], ball[:, 1:], rolled[:, :-1], rolled[:, :-1], ball[:, 1:], rolled[:, 1:]],
+        axis=2,
+    )
     mesh = joined(quads.reshape(-1, 3))
     small = reduced(mesh, 1500)
     assert 300 < len(small.faces) <= 1500 < len(mesh.faces)
@@ -123,11 +146,16 @@ def test_a_urdf_with_a_mesh_is_dressed_in_it(tmp_path):
     (tmp_path / "t.stl").write_bytes(binary_stl())
     (tmp_path / "bad.stl").write_bytes(b"solid")
     file = tmp_path / "r.urdf"
-    visual = '<visual><geometry><mesh filename="{}" scale="0.1 0.1 0.1"/></geometry></visual>'.format
+    visual = (
+        '<visual><geometry><mesh filename="{}" scale="0.1 0.1 0.1"/></geometry></visual>'.format
+    )
     mass = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     joint = '<joint name="j{0}" type="continuous"><parent link="base"/><child link="{0}"/></joint>'.format
     links = f'<link name="a">{mass}{visual("t.stl")}</link><link name="b">{mass}{visual("bad.stl")}</link>'
-    file.write_text(f'<robot name="r"><link name="base"/>{links}{joint("a")}{joint("b")}</robot>', encoding="utf-8")
+    file.write_text(
+        f'<robot name="r"><link name="base"/>{links}{joint("a")}{joint("b")}</robot>',
+        encoding="utf-8",
+    )
     robot = pp.load(file)
     shown = scene(robot)
     (piece,) = [piece for piece in shown.pieces if piece.kind == "mesh"]

@@ -85,7 +85,9 @@ def test_forces_stand_at_their_contacts():
     cell, arrows = case.system, d["arrows"]
     assert len(arrows["names"]) == 2
     for i, contact in enumerate(cell.contacts):
-        assert np.allclose(arrows["at"][-1][i], cell.frame_pose(motion.final.q, contact.second)[:3, 3], atol=2e-5)
+        assert np.allclose(
+            arrows["at"][-1][i], cell.frame_pose(motion.final.q, contact.second)[:3, 3], atol=2e-5
+        )
     up = np.array(arrows["force"]).sum(axis=1)[:, 2]
     assert np.allclose(up, 5.0 * 9.81, atol=0.5), "together they carry the box"
     assert np.allclose(d["radius"], viewer.scene(motion).extent[1], atol=1e-4)
@@ -93,7 +95,11 @@ def test_forces_stand_at_their_contacts():
 
 def test_the_carried_box_is_drawn_at_its_size():
     case = scenes.load("two_arms")
-    (box,) = [p for p in viewer.scene(case.system, q=case.q0).pieces if p.body == len(case.system.bodies) - 1]
+    (box,) = [
+        p
+        for p in viewer.scene(case.system, q=case.q0).pieces
+        if p.body == len(case.system.bodies) - 1
+    ]
     assert box.kind == "box" and np.allclose(sorted(box.size), [0.24, 0.3, 0.4])
 
 
@@ -150,7 +156,9 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
         pytest.skip("no named pipes on this system")
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: got.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader = threading.Thread(
+        target=lambda: got.append(pipe.read_text(encoding="utf-8")), daemon=True
+    )
     reader.start()
     viewer.html(pp.load("acrobot"), pipe)
     reader.join(timeout=30)

@@ -6,14 +6,27 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from psiphi.apps.viewer.svg_plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot, labels, linear_scale, log_scale
+from psiphi.apps.viewer.svg_plots import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Plot,
+    labels,
+    linear_scale,
+    log_scale,
+)
 
 t = np.linspace(0.0, 2.0, 50)
 
 
 def points(svg: str, curve: int = 0) -> np.ndarray:
     path = [e for e in ElementTree.fromstring(svg) if e.get("class") == "curve"][curve].get("d")
-    return np.array([pair.split(",") for pair in re.findall(r"[ML]([-\d.]+,[-\d.]+)", path)], dtype=float)
+    return np.array(
+        [pair.split(",") for pair in re.findall(r"[ML]([-\d.]+,[-\d.]+)", path)], dtype=float
+    )
 
 
 def test_a_curve_fills_its_frame():
@@ -38,7 +51,9 @@ def test_powers_of_ten():
     assert not points(zero).size
 
 
-@pytest.mark.parametrize("y", [np.zeros((1, 5)), np.full((1, 5), 3e-9), np.full((1, 5), -7.0), np.full((1, 5), np.nan)])
+@pytest.mark.parametrize(
+    "y", [np.zeros((1, 5)), np.full((1, 5), 3e-9), np.full((1, 5), -7.0), np.full((1, 5), np.nan)]
+)
 def test_constant_and_empty_curves_have_a_scale(y):
     low, high, ticks = linear_scale(y)
     assert low < high and len(ticks) >= 2 and np.isfinite(ticks).all()
@@ -51,6 +66,13 @@ def test_names_are_escaped():
 
 
 def test_ticks_can_be_told_apart():
-    for y in ([6.8221, 6.8223], [6.822142, 6.822143], [1e9, 1e9 + 1], [0.0, 1e-12], [-3.0, 3.0], [100_000.0, 100_003.0]):
+    for y in (
+        [6.8221, 6.8223],
+        [6.822142, 6.822143],
+        [1e9, 1e9 + 1],
+        [0.0, 1e-12],
+        [-3.0, 3.0],
+        [100_000.0, 100_003.0],
+    ):
         words = labels(linear_scale(np.array(y))[2])
         assert len(set(words)) == len(words) and max(map(len, words)) <= 9, words

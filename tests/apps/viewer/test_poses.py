@@ -40,7 +40,10 @@ def test_results_of_four_axes_are_written_in_full(size):
     q, f = robot.random(seed=3, size=size), robot.function("link_poses")
     by_q, columns = f.jacobian("q")(q)[0], [f.jvp("q")(q, unit)[2] for unit in np.eye(2)]
     assert by_q.shape == (*size, len(robot.bodies), 3, 3, 2)
-    assert np.allclose(by_q, np.stack(columns, axis=-1), rtol=0, atol=1e-13) and np.abs(by_q).max() > 0.5
+    assert (
+        np.allclose(by_q, np.stack(columns, axis=-1), rtol=0, atol=1e-13)
+        and np.abs(by_q).max() > 0.5
+    )
 
 
 def test_every_kind_of_joint(rng):

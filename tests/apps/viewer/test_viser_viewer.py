@@ -18,7 +18,9 @@ from tests.children import child, python
 
 @pytest.fixture
 def viser():
-    return pytest.importorskip("viser", reason="viser is not installed (pip install 'psiphi[viewer]')")
+    return pytest.importorskip(
+        "viser", reason="viser is not installed (pip install 'psiphi[viewer]')"
+    )
 
 
 def free_port() -> int:
@@ -68,7 +70,11 @@ def test_a_port_that_is_taken_is_passed_over(viser, monkeypatch):
 def test_what_a_viewer_cannot_show_is_refused(viser):
     with viewer.view(swing(0.1), port=free_port()) as shown:
         nq = shown.scene.model.nq
-        for call in (lambda: shown.seek("a"), lambda: shown.seek(np.nan), lambda: shown.pose(np.zeros(nq + 1))):
+        for call in (
+            lambda: shown.seek("a"),
+            lambda: shown.seek(np.nan),
+            lambda: shown.pose(np.zeros(nq + 1)),
+        ):
             with pytest.raises(Error):
                 call()
         with pytest.raises(Error, match="finite"):
@@ -94,7 +100,10 @@ def test_a_slider_of_a_closed_chain_keeps_the_loop_closed(viser):
         shown.pose = asked.append
         shown._turn(case.q0, 0, 0.3, "motor")
         (q,) = asked
-        assert q[0] == pytest.approx(case.q0[0] + 0.3) and np.abs(case.system.constraint_residual(q)).max() < 1e-9
+        assert (
+            q[0] == pytest.approx(case.q0[0] + 0.3)
+            and np.abs(case.system.constraint_residual(q)).max() < 1e-9
+        )
 
 
 def test_in_the_browser_the_slider_moves_the_robot(viser):
@@ -128,7 +137,12 @@ def _settled(opened, box) -> np.ndarray:
 
 
 def test_without_the_extra_a_sentence_names_it():
-    lines = ["import sys", "sys.modules['viser'] = None", "import psiphi as pp", "from psiphi import viewer"]
+    lines = [
+        "import sys",
+        "sys.modules['viser'] = None",
+        "import psiphi as pp",
+        "from psiphi import viewer",
+    ]
     code = "\n".join([*lines, "viewer.view(pp.load('acrobot'))"])
     done = python("-c", code)
     assert done.returncode == 1 and "pip install 'psiphi[viewer]'" in done.stderr

@@ -9,7 +9,9 @@ def test_without_webgl_it_is_drawn_all_the_same(tmp_path):
     path = pp.load("pelican").html(tmp_path / "p.html", live=True)
     with page(500, 300, "--disable-3d-apis") as plain:
         show(plain, path)
-        assert plain.evaluate("['webgl', 'webgl2'].every(x => document.createElement('canvas').getContext(x) === null)")
+        assert plain.evaluate(
+            "['webgl', 'webgl2'].every(x => document.createElement('canvas').getContext(x) === null)"
+        )
         before = picture(plain)
         assert colors(before) > 60
         spot = plain.evaluate(SPOT, 1)

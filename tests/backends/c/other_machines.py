@@ -52,7 +52,9 @@ class Linked:
                     self._apply(where, kind, self.symbols[symbol][1] + addend, highs)
 
     def _sections(self) -> Iterator[Section]:
-        header = struct.unpack_from("<HHIQQQIHHHHHH" if self.wide else "<HHIIIIIHHHHHH", self.code, 16)
+        header = struct.unpack_from(
+            "<HHIQQQIHHHHHH" if self.wide else "<HHIIIIIHHHHHH", self.code, 16
+        )
         table, size, count, names = header[5], header[10], header[11], header[12]
         form = "<IIQQQQIIQQ" if self.wide else "<IIIIIIIIII"
         rows = [struct.unpack_from(form, self.code, table + i * size) for i in range(count)]
@@ -91,7 +93,10 @@ class Linked:
             word |= ((x & 0xFFF) >> {277: 0, 285: 2, 286: 3, 299: 4}[kind]) << 10
         elif machine == 183 and kind == 283:  # bl
             word |= ((x - where) >> 2) & 0x3FFFFFF
-        elif machine == 243 and kind in (19, 23):  # RISC-V: auipc, of a call with the jalr behind it
+        elif machine == 243 and kind in (
+            19,
+            23,
+        ):  # RISC-V: auipc, of a call with the jalr behind it
             highs[where] = x - where
             word |= (x - where + 0x800) & 0xFFFFF000
             if kind == 19:
@@ -109,7 +114,9 @@ class Linked:
         struct.pack_into("<I", self.memory, at, word)
 
 
-def run(machine: str, code: bytes, name: str, given: list[np.ndarray], sizes: list[int], char: str = "d") -> list[np.ndarray]:
+def run(
+    machine: str, code: bytes, name: str, given: list[np.ndarray], sizes: list[int], char: str = "d"
+) -> list[np.ndarray]:
     """What the function `name` writes, by unicorn: at most four arguments in all."""
     import unicorn
     from unicorn import arm64_const, arm_const, riscv_const
@@ -149,8 +156,17 @@ class Arrays:
     """Arguments one after the other from DATA on, results full of NaN."""
 
     def __init__(self, given: list[np.ndarray], sizes: list[int], char: str):
-        self.sizes, self.char, self.count, self.memory, self.places = sizes, char, len(given), b"", []
-        for array in (*(np.asarray(x, dtype=char).ravel() for x in given), *(np.full(n, np.nan, dtype=char) for n in sizes)):
+        self.sizes, self.char, self.count, self.memory, self.places = (
+            sizes,
+            char,
+            len(given),
+            b"",
+            [],
+        )
+        for array in (
+            *(np.asarray(x, dtype=char).ravel() for x in given),
+            *(np.full(n, np.nan, dtype=char) for n in sizes),
+        ):
             self.places.append(DATA + len(self.memory))
             self.memory += array.tobytes().ljust(-(-array.nbytes // 16) * 16, b"\0")
 
@@ -161,7 +177,11 @@ class Arrays:
 
 
 # -- as a program ------------------------------------------------------------------------------------------------------------
-START, WRITE, EXIT = BASE + ROOM - 0x100, 64, 93  # where the program begins; Linux's calls, on both machines
+START, WRITE, EXIT = (
+    BASE + ROOM - 0x100,
+    64,
+    93,
+)  # where the program begins; Linux's calls, on both machines
 
 
 def user_emulator(machine: str) -> str | None:
@@ -182,22 +202,37 @@ def run_program(
 ) -> list[np.ndarray]:
     """The same, as a Linux program that calls the function, prints the memory of its arrays and ends."""
     linked, arrays = Linked(code), Arrays(given, sizes, char)
-    words, call, system = (_arm, (0xD63F0200,), 0xD4000001) if machine == "aarch64" else (_risc, (0x000280E7,), 0x00000073)
+    words, call, system = (
+        (_arm, (0xD63F0200,), 0xD4000001)
+        if machine == "aarch64"
+        else (_risc, (0x000280E7,), 0x00000073)
+    )
     start = [word for i, place in enumerate(arrays.places) for word in words(i, place)]
     start += [*words("function", linked.named[name]), *call]
-    start += [*words(0, 1), *words(1, DATA), *words(2, len(arrays.memory)), *words("system", WRITE), system]
+    start += [
+        *words(0, 1),
+        *words(1, DATA),
+        *words(2, len(arrays.memory)),
+        *words("system", WRITE),
+        system,
+    ]
     start += [*words(0, 0), *words("system", EXIT), system]
     struct.pack_into(f"<{len(start)}I", linked.memory, START - BASE, *start)
     head = code[:16] + struct.pack("<HHIQQQ", 2, *struct.unpack_from("<HI", code, 18), START, 64, 0)
     head += code[48:52] + struct.pack("<HHHHHH", 64, 56, 2, 0, 0, 0)
     at = 0x1000
-    for memory, place in ((linked.memory, BASE), (arrays.memory, DATA)):  # to be read, written and executed
+    for memory, place in (
+        (linked.memory, BASE),
+        (arrays.memory, DATA),
+    ):  # to be read, written and executed
         head += struct.pack("<IIQQQQQQ", 1, 7, at, place, place, len(memory), len(memory), 0x1000)
         at += -(-len(memory) // 0x1000) * 0x1000
     file = folder / "program"
     file.write_bytes(head.ljust(0x1000, b"\0") + bytes(linked.memory) + arrays.memory)
     file.chmod(0o755)
-    done = subprocess.run([str(user_emulator(machine)), file], capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        [str(user_emulator(machine)), file], capture_output=True, check=True, timeout=60
+    )
     return arrays.results(done.stdout)
 
 
@@ -210,4 +245,6 @@ def _arm(register: int | str, value: int) -> tuple[int, int]:
 def _risc(register: int | str, value: int) -> tuple[int, int]:
     """lui, addi; t0 holds a function, a7 the number of a system call, a0 is the first argument."""
     r = {"function": 5, "system": 17}.get(str(register)) or 10 + int(register)
-    return ((value + 0x800) >> 12) << 12 | r << 7 | 0x37, (value & 0xFFF) << 20 | r << 15 | r << 7 | 0x13
+    return ((value + 0x800) >> 12) << 12 | r << 7 | 0x37, (
+        value & 0xFFF
+    ) << 20 | r << 15 | r << 7 | 0x13

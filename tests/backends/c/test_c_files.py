@@ -48,7 +48,9 @@ FILES = [
 
 
 @pytest.mark.parametrize(("robot", "function", "options"), FILES)
-def test_the_files_compile_strictly_and_their_test_program_agrees(cc, tmp_path, capsys, robot, function, options):
+def test_the_files_compile_strictly_and_their_test_program_agrees(
+    cc, tmp_path, capsys, robot, function, options
+):
     assert cli.main(["emit", robot, function, "--files", str(tmp_path), *options]) == 0
     name = "panda_id" if "panda_id" in options else function
     sources = [tmp_path / f"{name}.c", tmp_path / f"{name}_test.c"]
@@ -56,11 +58,18 @@ def test_the_files_compile_strictly_and_their_test_program_agrees(cc, tmp_path, 
     done = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "largest error" in done.stdout, done.stdout + done.stderr
     text = sources[0].read_text(encoding="utf-8")
-    assert not ("--trig" in options and re.search(r"\b(sin|cos)f?\(", text)), "none of the C library's"
+    assert not ("--trig" in options and re.search(r"\b(sin|cos)f?\(", text)), (
+        "none of the C library's"
+    )
     if name == "forward_dynamics" and robot == "ur5":  # a test program that cannot fail is none
         head, body = text.split("\n{\n", 1)
         sources[0].write_text(head + "\n{\n" + body.replace(" + ", " - ", 1), encoding="utf-8")
-        assert subprocess.run([cc(tmp_path / "wrong", *sources)], capture_output=True, timeout=60).returncode == 1
+        assert (
+            subprocess.run(
+                [cc(tmp_path / "wrong", *sources)], capture_output=True, timeout=60
+            ).returncode
+            == 1
+        )
 
 
 def test_free_numbers_are_a_table_to_be_changed(cc, tmp_path, capsys):
@@ -68,13 +77,20 @@ def test_free_numbers_are_a_table_to_be_changed(cc, tmp_path, capsys):
     words = ["emit", "pelican", "gravity", "--free", "mass", "--files", str(tmp_path), "--constant"]
     assert cli.main(words) == 0
     source, test = tmp_path / "gravity.c", tmp_path / "gravity_test.c"
-    assert subprocess.run([cc(tmp_path / "test", source, test)], capture_output=True, timeout=60).returncode == 0
+    assert (
+        subprocess.run(
+            [cc(tmp_path / "test", source, test)], capture_output=True, timeout=60
+        ).returncode
+        == 0
+    )
     text = source.read_text(encoding="utf-8")
     light = pp.load("pelican").free("mass")
     own, heavy = light.parameters(), light.parameters() + np.array([0.5, 2.0])
     old, new = (", ".join(map(repr, map(float, x))) for x in (own, heavy))
     assert f"static const double gravity_parameters[2] = {{\n    {old}}};" in text
-    assert "void gravity(const double *q, double *tau);" in (tmp_path / "gravity.h").read_text(encoding="utf-8")
+    assert "void gravity(const double *q, double *tau);" in (tmp_path / "gravity.h").read_text(
+        encoding="utf-8"
+    )
     source.write_text(text.replace(old, new), encoding="utf-8")
     library = ctypes.CDLL(str(cc(tmp_path / "f.so", source, options=["-shared", "-fPIC"])))
     q, tau = np.array([0.3, -0.8]), np.empty(2)
@@ -91,14 +107,22 @@ def test_matrices_of_a_large_robot_are_loops_over_columns(cc, tmp_path, name):
     for file, text in c_files(written(robot, function), "f", name, [(given, right)]).items():
         (tmp_path / file).write_text(text, encoding="utf-8")
     assert (tmp_path / "f.c").stat().st_size < 160_000
-    done = subprocess.run([cc(tmp_path / "t", tmp_path / "f.c", tmp_path / "f_test.c")], capture_output=True, timeout=60)
+    done = subprocess.run(
+        [cc(tmp_path / "t", tmp_path / "f.c", tmp_path / "f_test.c")],
+        capture_output=True,
+        timeout=60,
+    )
     assert done.returncode == 0
     for error, size in re.findall(r"largest error (\S+) of (\S+)", done.stdout.decode()):
         assert float(error) <= 1e-14 * float(size)
     if name == "mass_matrix":
-        assert np.allclose(right[0], robot.mass_matrix(given[0]), rtol=0, atol=1e-13 * right[0].max())
+        assert np.allclose(
+            right[0], robot.mass_matrix(given[0]), rtol=0, atol=1e-13 * right[0].max()
+        )
     if name == "coriolis":
-        assert np.allclose(right[0] @ given[1], robot.bias(*given) - robot.gravity(given[0]), rtol=0, atol=1e-10)
+        assert np.allclose(
+            right[0] @ given[1], robot.bias(*given) - robot.gravity(given[0]), rtol=0, atol=1e-10
+        )
 
 
 @pytest.mark.parametrize(("char", "within", "reach"), [("d", 3e-16, 9.9e4), ("f", 1.2e-7, 7.9e3)])
@@ -108,9 +132,18 @@ def test_own_sines_and_cosines(cc, tmp_path, char, within, reach):
     kind = np.dtype(char)
     for file, text in c_files(code, "turns", "sines", [], char, "own").items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-    library = ctypes.CDLL(str(cc(tmp_path / "turns.so", tmp_path / "turns.c", options=["-O2", "-shared", "-fPIC"])))
+    library = ctypes.CDLL(
+        str(cc(tmp_path / "turns.so", tmp_path / "turns.c", options=["-O2", "-shared", "-fPIC"]))
+    )
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(-4, 4, 20_000), rng.uniform(-reach, reach, 20_000), np.arange(-8, 9) * np.pi / 4, [0.0]])
+    x = np.concatenate(
+        [
+            rng.uniform(-4, 4, 20_000),
+            rng.uniform(-reach, reach, 20_000),
+            np.arange(-8, 9) * np.pi / 4,
+            [0.0],
+        ]
+    )
     x = np.concatenate([x, [2 * reach, -2 * reach, np.inf, -np.inf, np.nan]]).astype(kind)
     y = np.empty((len(x), 2), dtype=kind)
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (x, y)]
@@ -131,16 +164,40 @@ def test_casadi_takes_the_file_as_it_is(cc, tmp_path, capsys):
     casadi = pytest.importorskip("casadi", reason="casadi is not installed (pip install casadi)")
     robot, rng = pp.load("panda"), np.random.default_rng(0)
     given = robot.random(rng), rng.standard_normal(9), rng.standard_normal(9)
-    assert cli.main(["emit", "panda", "forward_dynamics", "--target", "casadi", "-o", str(tmp_path / "fd.c")]) == 0
-    f = casadi.external("forward_dynamics", str(cc(tmp_path / "fd.so", tmp_path / "fd.c", options=["-shared", "-fPIC"])))
+    assert (
+        cli.main(
+            [
+                "emit",
+                "panda",
+                "forward_dynamics",
+                "--target",
+                "casadi",
+                "-o",
+                str(tmp_path / "fd.c"),
+            ]
+        )
+        == 0
+    )
+    f = casadi.external(
+        "forward_dynamics",
+        str(cc(tmp_path / "fd.so", tmp_path / "fd.c", options=["-shared", "-fPIC"])),
+    )
     assert (f.name_in(), f.name_out()) == (["q", "v", "tau"], ["a"])
     assert np.abs(np.array(f(*given)).ravel() - robot.forward_dynamics(*given)).max() < 1e-12
     symbols = [casadi.MX.sym(name, 9) for name in f.name_in()]
-    slopes = casadi.Function("slopes", symbols, [casadi.jacobian(f(*symbols), x) for x in symbols])(*given)
-    for mine, right in zip(slopes, robot.function("forward_dynamics").jacobian()(*given), strict=True):
+    slopes = casadi.Function("slopes", symbols, [casadi.jacobian(f(*symbols), x) for x in symbols])(
+        *given
+    )
+    for mine, right in zip(
+        slopes, robot.function("forward_dynamics").jacobian()(*given), strict=True
+    ):
         assert np.abs(np.array(mine) - right).max() < 1e-12 * np.abs(right).max()
     assert (
-        np.abs(np.array(f(given[0], 0, 0)).ravel() - robot.forward_dynamics(given[0], np.zeros(9), np.zeros(9))).max() < 1e-12
+        np.abs(
+            np.array(f(given[0], 0, 0)).ravel()
+            - robot.forward_dynamics(given[0], np.zeros(9), np.zeros(9))
+        ).max()
+        < 1e-12
     )
 
 
@@ -173,15 +230,31 @@ int main(void) {
 
 def test_acados_takes_the_file_as_it_is(cc, tmp_path, capsys):
     """The types of its `external_function_casadi`: it counts with int, and asks for the sizes of everything."""
-    words = ["emit", "pelican", "forward_dynamics", "--target", "acados", "--name", "fd", "-o", str(tmp_path / "fd.c")]
+    words = [
+        "emit",
+        "pelican",
+        "forward_dynamics",
+        "--target",
+        "acados",
+        "--name",
+        "fd",
+        "-o",
+        str(tmp_path / "fd.c"),
+    ]
     assert cli.main(words) == 0
     (tmp_path / "main.c").write_text(ACADOS, encoding="utf-8")
     done = subprocess.run(
-        [cc(tmp_path / "t", tmp_path / "fd.c", tmp_path / "main.c")], capture_output=True, text=True, timeout=60
+        [cc(tmp_path / "t", tmp_path / "fd.c", tmp_path / "main.c")],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     counts, a, J = (np.array(line.split(), dtype=float) for line in done.stdout.splitlines())
     assert counts.tolist() == [3, 1, 4, 3, 3, 1, 0, 0, 2, 1, 1, 2, 1, 1, 2, 2, 1]
-    function, given = pp.load("pelican").function("forward_dynamics"), ([0.3, -0.8], [0.1, 0.2], [1.0, -2.0])
+    function, given = (
+        pp.load("pelican").function("forward_dynamics"),
+        ([0.3, -0.8], [0.1, 0.2], [1.0, -2.0]),
+    )
     assert np.allclose(a, function(*given), rtol=1e-14) and np.allclose(
         J.reshape(2, 2).T, function.jacobian("q")(*given), rtol=1e-13
     )
@@ -191,13 +264,34 @@ def test_casadi_has_matrices_by_columns_and_says_where_there_is_no_jacobian(cc, 
     casadi = pytest.importorskip("casadi", reason="casadi is not installed (pip install casadi)")
     robot = pp.load("iiwa14")
     q = robot.random(seed=1)
-    words = ["emit", "iiwa14", "jacobian", "--frame", "tool", "--target", "casadi", "--name", "J", "-o", str(tmp_path / "J.c")]
+    words = [
+        "emit",
+        "iiwa14",
+        "jacobian",
+        "--frame",
+        "tool",
+        "--target",
+        "casadi",
+        "--name",
+        "J",
+        "-o",
+        str(tmp_path / "J.c"),
+    ]
     assert cli.main(words) == 0
-    J = casadi.external("J", str(cc(tmp_path / "J.so", tmp_path / "J.c", options=["-shared", "-fPIC"])))
-    assert J.size_out(0) == (6, 7) and np.abs(np.array(J(q)) - robot.jacobian(q, "tool")).max() < 1e-14
+    J = casadi.external(
+        "J", str(cc(tmp_path / "J.so", tmp_path / "J.c", options=["-shared", "-fPIC"]))
+    )
+    assert (
+        J.size_out(0) == (6, 7) and np.abs(np.array(J(q)) - robot.jacobian(q, "tool")).max() < 1e-14
+    )
     x = casadi.MX.sym("x", 7)
-    slope = np.array(casadi.Function("slope", [x], [casadi.jacobian(casadi.vec(J(x)), x)])(q)).reshape(7, 6, 7)
-    assert np.abs(slope.swapaxes(0, 1) - robot.function("jacobian", ("tool",)).jacobian()(q)).max() < 1e-14
+    slope = np.array(
+        casadi.Function("slope", [x], [casadi.jacobian(casadi.vec(J(x)), x)])(q)
+    ).reshape(7, 6, 7)
+    assert (
+        np.abs(slope.swapaxes(0, 1) - robot.function("jacobian", ("tool",)).jacobian()(q)).max()
+        < 1e-14
+    )
     assert cli.main(["emit", "g1", "gravity", "--target", "casadi"]) == 0
     out = capsys.readouterr()
     assert "'root_joint' is no vector" in out.err and "jac_gravity" not in out.out
@@ -211,7 +305,10 @@ def test_casadi_has_no_jacobian_where_rates_are_not_those_of_q(tmp_path, capsys)
         <joint name="glide" type="planar"><parent link="ground"/><child link="cart"/><axis xyz="0 1 0"/></joint></robot>""",
         encoding="utf-8",
     )
-    assert cli.main(["emit", str(tmp_path / "cart.urdf"), "potential_energy", "--target", "casadi"]) == 0
+    assert (
+        cli.main(["emit", str(tmp_path / "cart.urdf"), "potential_energy", "--target", "casadi"])
+        == 0
+    )
     out = capsys.readouterr()
     assert "'glide' is no vector" in out.err and "jac_potential_energy" not in out.out
 

@@ -25,7 +25,11 @@ CASES = [
 ]
 
 
-LONG = [("long", "forward_dynamics", ()), ("long", "energy", ()), ("g1", "forward_dynamics", ())]  # loops; pieces
+LONG = [
+    ("long", "forward_dynamics", ()),
+    ("long", "energy", ()),
+    ("g1", "forward_dynamics", ()),
+]  # loops; pieces
 
 
 def case(name, quantity, frames):
@@ -34,7 +38,10 @@ def case(name, quantity, frames):
     frames = tuple(list(robot.frames)[i] for i in frames)
     function = robot.function(quantity, frames)
     rng = np.random.default_rng(5)
-    inputs = [robot.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape) for arg in function.inputs]
+    inputs = [
+        robot.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape)
+        for arg in function.inputs
+    ]
     answer = function.ufunc(*inputs)
     return function, inputs, answer if isinstance(answer, tuple) else (answer,)
 
@@ -48,11 +55,27 @@ def read_as_python(text: str, inputs, shapes):
     """The lines of the body are assignments that Python understands, too."""
     head = re.search(r"^void \w+\((.*)\)$", text, re.MULTILINE)[1]
     names = [word.split("*")[1] for word in head.split(", ")]
-    arrays = [np.ravel(x).tolist() for x in inputs] + [[math.nan] * math.prod(shape) for shape in shapes]
-    space = {"sin": math.sin, "cos": math.cos, "sqrt": math.sqrt, **dict(zip(names, arrays, strict=True))}
+    arrays = [np.ravel(x).tolist() for x in inputs] + [
+        [math.nan] * math.prod(shape) for shape in shapes
+    ]
+    space = {
+        "sin": math.sin,
+        "cos": math.cos,
+        "sqrt": math.sqrt,
+        **dict(zip(names, arrays, strict=True)),
+    }
     body = text[text.index("\n{\n") + 3 : text.index("\n}\n")]
-    exec("\n".join(line.strip().removeprefix("const double ").removesuffix(";") for line in body.splitlines()), space)
-    return [np.reshape(space[name], shape) for name, shape in zip(names[len(inputs) :], shapes, strict=True)]
+    exec(
+        "\n".join(
+            line.strip().removeprefix("const double ").removesuffix(";")
+            for line in body.splitlines()
+        ),
+        space,
+    )
+    return [
+        np.reshape(space[name], shape)
+        for name, shape in zip(names[len(inputs) :], shapes, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(("name", "quantity", "frames"), CASES)
@@ -65,7 +88,9 @@ def test_the_text_means_the_function(name, quantity, frames):
 
 def long_chain():
     """Of more than 64 bodies: loops. Four classes of links, and a branch."""
-    return pp.Robot.of(zoo.chain("long", ["revolute", "prismatic", "spherical", "revolute"] * 18, seed=1))
+    return pp.Robot.of(
+        zoo.chain("long", ["revolute", "prismatic", "spherical", "revolute"] * 18, seed=1)
+    )
 
 
 @pytest.mark.parametrize("case_", [*CASES, *LONG], ids=str)
@@ -81,20 +106,28 @@ def test_compiled_it_computes_the_function(case_, tmp_path):
     subprocess.run(words, check=True, capture_output=True, timeout=120)
     call = ctypes.CDLL(str(library)).f
     outputs = [np.full(arg.shape, np.nan) for arg in function.outputs]
-    pointers = [np.ascontiguousarray(x).ctypes.data_as(ctypes.c_void_p) for x in (*inputs, *outputs)]
+    pointers = [
+        np.ascontiguousarray(x).ctypes.data_as(ctypes.c_void_p) for x in (*inputs, *outputs)
+    ]
     call(*pointers)
     agrees(outputs, answers)
 
 
 def test_a_large_robot_is_loops_not_lines(monkeypatch):
     """The text grows with the kinds of links, not with their number; what fits no loop is refused."""
-    small, large = (pp.Robot.of(zoo.chain("c", ["revolute", "prismatic"] * n, seed=1)) for n in (40, 80))
+    small, large = (
+        pp.Robot.of(zoo.chain("c", ["revolute", "prismatic"] * n, seed=1)) for n in (40, 80)
+    )
     texts = [c_source(robot.function("forward_dynamics").code, "f") for robot in (small, large)]
     lines = [sum(" = " in line for line in text.splitlines()) for text in texts]
     assert lines[0] == lines[1] < 6000 and len(texts[1]) < 2 * len(texts[0])
     for text, robot in zip(texts, (small, large), strict=True):
         stack = int(re.search(r"(\d+) bytes of stack for the frame", text)[1])
-        assert stack == 8 * int(re.search(r"double frame\[(\d+)\]", text)[1]) > 8 * 20 * len(robot.bodies)
+        assert (
+            stack
+            == 8 * int(re.search(r"double frame\[(\d+)\]", text)[1])
+            > 8 * 20 * len(robot.bodies)
+        )
     monkeypatch.setattr("psiphi.backends.c.c_source.MOST", 100)
     with pytest.raises(StateError, match="lines of C"):
         c_source(pp.load("ur5").function("forward_dynamics").code, "f")
@@ -115,5 +148,7 @@ def test_floats_and_names():
     for name in ("not a name", "é", "double", "sin"):
         with pytest.raises(StateError, match="no name in C"):
             c_source(code, name)
-    with pytest.raises(StateError, match=r"'free' is a function of C's library.*such as robot_free"):
+    with pytest.raises(
+        StateError, match=r"'free' is a function of C's library.*such as robot_free"
+    ):
         c_source(code, "free")

@@ -67,10 +67,16 @@ def test_nothing_is_missing_in_the_library(machine, tmp_path):
     code = object_code(pp.load("g1").function("inverse_dynamics").source.code, "id", machine)
     (tmp_path / "libid.a").write_bytes(static_library("id", code))
     (tmp_path / "id.o").write_bytes(code)
-    index = subprocess.run([reader, "-s", tmp_path / "libid.a"], capture_output=True, text=True, timeout=60).stdout
+    index = subprocess.run(
+        [reader, "-s", tmp_path / "libid.a"], capture_output=True, text=True, timeout=60
+    ).stdout
     assert "id in id.o" in index and "id_batch in id.o" in index
-    rows = subprocess.run(["readelf", "-s", "-W", tmp_path / "id.o"], capture_output=True, text=True, timeout=60).stdout
-    names = [line.split()[-1] for line in rows.splitlines() if " UND " in line and len(line.split()) == 8]
+    rows = subprocess.run(
+        ["readelf", "-s", "-W", tmp_path / "id.o"], capture_output=True, text=True, timeout=60
+    ).stdout
+    names = [
+        line.split()[-1] for line in rows.splitlines() if " UND " in line and len(line.split()) == 8
+    ]
     assert names == []
 
 
@@ -79,13 +85,25 @@ def test_a_linker_takes_it(tmp_path, capsys):
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler (cc) on this machine")
-    assert cli.main(["emit", "panda", "forward_dynamics", "--target", "x86-64", "--files", str(tmp_path)]) == 0
+    assert (
+        cli.main(
+            ["emit", "panda", "forward_dynamics", "--target", "x86-64", "--files", str(tmp_path)]
+        )
+        == 0
+    )
     assert {path.name for path in tmp_path.iterdir()} == {
         "forward_dynamics.h",
         "forward_dynamics_test.c",
         "libforward_dynamics.a",
     }
-    words = [compiler, "-o", tmp_path / "test", tmp_path / "forward_dynamics_test.c", tmp_path / "libforward_dynamics.a", "-lm"]
+    words = [
+        compiler,
+        "-o",
+        tmp_path / "test",
+        tmp_path / "forward_dynamics_test.c",
+        tmp_path / "libforward_dynamics.a",
+        "-lm",
+    ]
     subprocess.run(words, check=True, capture_output=True, timeout=60)
     if not host().triple.startswith("x86_64") or "+fma" not in host().features:
         pytest.skip(f"this is {host().cpu}: it cannot run the program")
@@ -99,8 +117,16 @@ def test_what_is_refused(capsys):
         object_code(code, "g", "z80")
     with pytest.raises(StateError, match="no name in C"):
         object_code(code, "a b", "aarch64")
-    assert cli.main(["emit", "pelican", "gravity", "--target", "aarch64"]) != 0 and "--files" in capsys.readouterr().err
-    assert cli.main(["emit", "pelican", "gravity", "--target", "aarch65"]) != 0 and "aarch64" in capsys.readouterr().err
-    large = pp.Robot.of(zoo.chain("chain", ["revolute"] * 70, seed=1)).function("gravity").source.code
+    assert (
+        cli.main(["emit", "pelican", "gravity", "--target", "aarch64"]) != 0
+        and "--files" in capsys.readouterr().err
+    )
+    assert (
+        cli.main(["emit", "pelican", "gravity", "--target", "aarch65"]) != 0
+        and "aarch64" in capsys.readouterr().err
+    )
+    large = (
+        pp.Robot.of(zoo.chain("chain", ["revolute"] * 70, seed=1)).function("gravity").source.code
+    )
     with pytest.raises(StateError, match="70 bodies"):
         object_code(large, "g", "aarch64")

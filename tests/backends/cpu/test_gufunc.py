@@ -60,7 +60,9 @@ def compiled(char: str, size: int = 3) -> jit.Address:
 
 @pytest.fixture(scope="module")
 def double():
-    return gufunc("double", "(3)->(3)", {"f": compiled("f"), "d": compiled("d")}, b"Twice the argument.", 1, 1)
+    return gufunc(
+        "double", "(3)->(3)", {"f": compiled("f"), "d": compiled("d")}, b"Twice the argument.", 1, 1
+    )
 
 
 def python_loop(body):
@@ -68,7 +70,11 @@ def python_loop(body):
 
     def loop(args, dims, steps, data):
         sizes = ctypes.POINTER(ctypes.c_ssize_t)
-        body(ctypes.cast(args, ctypes.POINTER(ctypes.c_void_p)), ctypes.cast(dims, sizes), ctypes.cast(steps, sizes))
+        body(
+            ctypes.cast(args, ctypes.POINTER(ctypes.c_void_p)),
+            ctypes.cast(dims, sizes),
+            ctypes.cast(steps, sizes),
+        )
 
     function = module._LOOP(loop)
     kept.append(function)
@@ -92,7 +98,9 @@ def test_it_is_a_ufunc(double):
     assert double.signature == "(3)->(3)" and double.nin == double.nout == 1
     assert double.types == ["d->d", "f->f"]
     assert double.__name__ == "double" and "Twice the argument." in double.__doc__
-    assert "double" in pydoc.render_doc(double) and "Twice the argument." in pydoc.render_doc(double)
+    assert "double" in pydoc.render_doc(double) and "Twice the argument." in pydoc.render_doc(
+        double
+    )
 
 
 def test_values_and_broadcasting(double):
@@ -103,11 +111,25 @@ def test_values_and_broadcasting(double):
     assert double([1, 2, 3]).tolist() == [2.0, 4.0, 6.0]
     out = np.empty((4, 5, 3))
     assert double(x, out=out) is out and np.array_equal(out, 2 * x)
-    assert double(np.empty((0, 3))).shape == (0, 3) and double(np.empty((7, 0, 3))).shape == (7, 0, 3)
+    assert double(np.empty((0, 3))).shape == (0, 3) and double(np.empty((7, 0, 3))).shape == (
+        7,
+        0,
+        3,
+    )
     assert np.array_equal(double(np.moveaxis(x, -1, 0), axis=0), 2 * np.moveaxis(x, -1, 0))
 
 
-KINDS = [("f", "f"), ("d", "d"), ("?", "d"), ("b", "d"), ("h", "d"), ("i", "d"), ("l", "d"), ("e", "d"), (">f8", "d")]
+KINDS = [
+    ("f", "f"),
+    ("d", "d"),
+    ("?", "d"),
+    ("b", "d"),
+    ("h", "d"),
+    ("i", "d"),
+    ("l", "d"),
+    ("e", "d"),
+    (">f8", "d"),
+]
 
 
 @pytest.mark.parametrize(("given", "answer"), KINDS)
@@ -118,7 +140,12 @@ def test_only_float32_stays_float32(double, given, answer):
 
 def test_dtype_is_honoured_and_bad_types_are_refused(double):
     assert double(np.ones(3), dtype=np.float32).dtype == np.float32
-    for wrong in (np.ones(3, complex), np.array(["a"] * 3), np.array([None] * 3), np.ones(3, np.longdouble)):
+    for wrong in (
+        np.ones(3, complex),
+        np.array(["a"] * 3),
+        np.array([None] * 3),
+        np.ones(3, np.longdouble),
+    ):
         with pytest.raises(TypeError):
             double(wrong)
 
@@ -144,7 +171,9 @@ def test_several_outputs_and_the_order_of_dims_and_steps():
     f = gufunc("f", "(7),()->(6,6),(6,2)", {"d": python_loop(body)}, b"", 2, 2)
     first, second = f(np.ones((2, 7)), 1.0)
     assert first.shape == (2, 6, 6) and second.shape == (2, 6, 2) and first[0, 0, 0] == 5.0
-    assert seen == [([2, 7, 6, 2], [56, 0, 288, 96, 8, 48, 8, 16, 8])]  # outer steps, then the core steps of each operand
+    assert seen == [
+        ([2, 7, 6, 2], [56, 0, 288, 96, 8, 48, 8, 16, 8])
+    ]  # outer steps, then the core steps of each operand
 
 
 def test_empty_operands():
@@ -283,13 +312,26 @@ def test_only_our_ufuncs_have_pending_errors():
 
 
 def test_memory_and_code_live_as_long_as_the_ufunc():
-    f = gufunc("".join(["na", "me"]), "(3)->(3)", {"d": compiled("d"), "f": lambda: compiled("f")}, b"d" * 1000, 1, 1)
+    f = gufunc(
+        "".join(["na", "me"]),
+        "(3)->(3)",
+        {"d": compiled("d"), "f": lambda: compiled("f")},
+        b"d" * 1000,
+        1,
+        1,
+    )
     f(np.ones(3, np.float32))
     libraries = [weakref.ref(loop.address.library) for loop in module._body(f).loops]
     gc.collect()
     assert all(library() is not None for library in libraries)
-    assert f(np.ones(3)).tolist() == [2, 2, 2] and f.__name__ == "name" and f.__doc__.endswith("d" * 1000)
-    attached = not module._bodies  # NumPy < 2.2 has no place to hang it on: there it goes when the ufunc's id is used again
+    assert (
+        f(np.ones(3)).tolist() == [2, 2, 2]
+        and f.__name__ == "name"
+        and f.__doc__.endswith("d" * 1000)
+    )
+    attached = (
+        not module._bodies
+    )  # NumPy < 2.2 has no place to hang it on: there it goes when the ufunc's id is used again
     del f
     gc.collect()
     assert not attached or all(library() is None for library in libraries)

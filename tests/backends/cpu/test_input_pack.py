@@ -13,7 +13,16 @@ from psiphi.backends.cpu.straight_kernel import straight_kernel
 from tests.backends import guarded_memory
 from tests.backends.kernels import WIDTHS, batch, call, known, little, loop, loop_of, same_bits
 
-SHAPES = [((1,), (3,)), ((2,), (8,)), ((7,), (9,)), ((16,), (5,)), ((2, 3), (4,)), ((3, 8), (1,)), ((5, 1), (17,)), ((), (6,))]
+SHAPES = [
+    ((1,), (3,)),
+    ((2,), (8,)),
+    ((7,), (9,)),
+    ((16,), (5,)),
+    ((2, 3), (4,)),
+    ((3, 8), (1,)),
+    ((5, 1), (17,)),
+    ((), (6,)),
+]
 WALLS = pytest.mark.skipif(not guarded_memory.POSIX, reason="needs fork and mprotect")
 
 
@@ -40,7 +49,11 @@ def fortran(x):
 
 
 def columns_apart(x):
-    return spaced(x, (slice(None),) * (x.ndim - 1) + (slice(1, None, 2),)) if x.ndim > 1 else rows_apart(x)
+    return (
+        spaced(x, (slice(None),) * (x.ndim - 1) + (slice(1, None, 2),))
+        if x.ndim > 1
+        else rows_apart(x)
+    )
 
 
 def columns_reversed(x):
@@ -53,7 +66,9 @@ def everything_reversed(x):
 
 def unaligned(x):
     """A field of packed records: no address is a multiple of the item's size."""
-    records = np.zeros(len(x), np.dtype([("pad", "u1"), ("x", x.dtype, x.shape[1:]), ("end", "u1", 2)]))
+    records = np.zeros(
+        len(x), np.dtype([("pad", "u1"), ("x", x.dtype, x.shape[1:]), ("end", "u1", 2)])
+    )
     records["x"] = x
     return records["x"]
 
@@ -96,12 +111,16 @@ def test_any_layout_goes_in_and_out(char, lanes, rng):
             for layout in LAYOUTS:
                 out = [np.zeros((n, x.size // n), char) for x in (b, a)]
                 call(address, [layout(a), layout(b), *out])
-                assert same_bits(out[0].reshape(b.shape), b) and same_bits(out[1].reshape(a.shape), a), (shapes, n, layout)
+                assert same_bits(out[0].reshape(b.shape), b) and same_bits(
+                    out[1].reshape(a.shape), a
+                ), (shapes, n, layout)
                 out = [layout(x) for x in out]
                 for view in out:
                     view[...] = 0
                 call(address, [a, b, *out])
-                assert np.array_equal(out[0].reshape(b.shape), b) and np.array_equal(out[1].reshape(a.shape), a), layout
+                assert np.array_equal(out[0].reshape(b.shape), b) and np.array_equal(
+                    out[1].reshape(a.shape), a
+                ), layout
 
 
 @pytest.mark.parametrize(("char", "lanes"), WIDTHS)
@@ -116,7 +135,9 @@ def test_nothing_beside_the_outputs_is_written(char, lanes, rng):
                 for out in outs:
                     out[...] = 0
                 call(address, [a, b, *outs])
-                assert all(np.array_equal(whole(out), x) for out, x in zip(outs, expected, strict=True)), (shapes, n, layout)
+                assert all(
+                    np.array_equal(whole(out), x) for out, x in zip(outs, expected, strict=True)
+                ), (shapes, n, layout)
 
 
 @pytest.mark.parametrize(("char", "lanes"), WIDTHS)
@@ -128,14 +149,20 @@ def test_one_row_serves_all(char, lanes, rng):
     call(copier(shapes, lanes, char), [a, np.broadcast_to(b, (n, 9)), *outs])
     assert same_bits(outs[1], a) and all(same_bits(row, b[0]) for row in outs[0])
     column = numbers(rng, n, (1,), char)
-    call(copier(shapes, lanes, char), [np.broadcast_to(column, (n, 7)), np.broadcast_to(b, (n, 9)), *outs])
+    call(
+        copier(shapes, lanes, char),
+        [np.broadcast_to(column, (n, 7)), np.broadcast_to(b, (n, 9)), *outs],
+    )
     assert np.array_equal(outs[1], np.broadcast_to(column, (n, 7)))
 
 
 def test_an_empty_batch_touches_nothing():
     nowhere = np.ndarray((0, 7), buffer=memoryview(bytearray(8))[8:])
     for char, lanes in (("d", 1), ("d", 4)):
-        call(copier(((7,), (9,)), lanes, char), [nowhere, np.zeros((0, 9)), np.zeros((0, 9)), np.zeros((0, 7))])
+        call(
+            copier(((7,), (9,)), lanes, char),
+            [nowhere, np.zeros((0, 9)), np.zeros((0, 9)), np.zeros((0, 7))],
+        )
 
 
 # -- past the caches ----------------------------------------------------------------------------------------------------------
@@ -153,9 +180,16 @@ def test_large_outputs_go_past_the_caches_with_the_same_bits(char, lanes, rng, m
             x = numbers(rng, n, (cells,), char)
             for start in range(lanes):
                 memory = np.full(start + n * cells + lanes, 7, char)
-                out, half = memory[start : start + n * cells].reshape(n, cells), np.zeros((n, 5), char)
+                out, half = (
+                    memory[start : start + n * cells].reshape(n, cells),
+                    np.zeros((n, 5), char),
+                )
                 call(address, [x, out, half])
-                assert same_bits(out, x + x) and same_bits(half, x[:, :5] * x.dtype.type(0.5)), (cells, n, start)
+                assert same_bits(out, x + x) and same_bits(half, x[:, :5] * x.dtype.type(0.5)), (
+                    cells,
+                    n,
+                    start,
+                )
                 assert (memory[:start] == 7).all() and (memory[start + n * cells :] == 7).all()
             for layout in (rows_apart, columns_apart, unaligned):
                 out = layout(np.zeros((n, cells), char))
@@ -170,7 +204,10 @@ def test_zeros_of_large_outputs_stand_where_they_belong(char, lanes, rng, monkey
     monkeypatch.setattr(gufunc_kernel, "CACHE", 0)
     for which in ((1, 2), (0, 3, 5), (0, 1, 2, 3, 4, 5), (2, 4)):
         spots = {t * lanes + i for t in which for i in range(lanes)} - {4 * lanes + 1}
-        code = little([(6 * lanes + 3,)], lambda x, spots=spots: [[0.0 if i in spots else y for i, y in enumerate(x)]])
+        code = little(
+            [(6 * lanes + 3,)],
+            lambda x, spots=spots: [[0.0 if i in spots else y for i, y in enumerate(x)]],
+        )
         address = loop_of(straight_kernel(code), lanes, char, streams=True)
         x = numbers(rng, 2 * lanes + 1, (6 * lanes + 3,), char)
         out, expected = np.full_like(x, 7), x.copy()
@@ -187,7 +224,10 @@ def test_the_wall_stands():
     wall = guarded_memory.array(np.zeros(3), "after")
     end = wall.ctypes.data + wall.nbytes
     assert guarded_memory.outcome(lambda: ctypes.string_at(end - 1, 1)) == 0
-    assert guarded_memory.outcome(lambda: ctypes.string_at(end, 1)) in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert guarded_memory.outcome(lambda: ctypes.string_at(end, 1)) in (
+        -signal.SIGSEGV,
+        -signal.SIGBUS,
+    )
 
 
 @WALLS
@@ -198,12 +238,17 @@ def test_nothing_beyond_the_arrays_is_touched(char, lanes, wall, rng):
     jobs = []
     for shapes in SHAPES:
         for n in (1, 2, lanes - 1, lanes, lanes + 1, 2 * lanes + 3):
-            jobs.append((copier(shapes, lanes, char), [numbers(rng, n, shape, char) for shape in shapes]))
+            jobs.append(
+                (copier(shapes, lanes, char), [numbers(rng, n, shape, char) for shape in shapes])
+            )
 
     def walk():
         for address, (a, b) in jobs:
             walled = [guarded_memory.array(x, wall) for x in (a, b)]
-            outs = [guarded_memory.array(np.zeros((len(x), x.size // len(x)), char), wall) for x in (b, a)]
+            outs = [
+                guarded_memory.array(np.zeros((len(x), x.size // len(x)), char), wall)
+                for x in (b, a)
+            ]
             call(address, [*walled, *outs])
             assert same_bits(outs[0].reshape(b.shape), b) and same_bits(outs[1].reshape(a.shape), a)
 
@@ -213,7 +258,10 @@ def test_nothing_beyond_the_arrays_is_touched(char, lanes, wall, rng):
 @WALLS
 @pytest.mark.parametrize("rolls", [False, True], ids=["straight", "rolled"])
 def test_dynamics_stay_inside_their_arrays(rolls):
-    function, truth = known("small", "forward_dynamics", 8, "d", rolls), known("small", "forward_dynamics", 1, "d", rolls)
+    function, truth = (
+        known("small", "forward_dynamics", 8, "d", rolls),
+        known("small", "forward_dynamics", 1, "d", rolls),
+    )
 
     def walk():
         for n in (1, 7, 8, 9, 29):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from psiphi.compiler.axes.link_axes import frame_tree
-from psiphi.compiler.ir.loop_tables import Tables
+from psiphi.compiler.ir.loop_tables import LoopTables
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.compiler.sweeps.link_loops import roll
 from psiphi.compiler.sweeps.tree_loop import unroll
@@ -66,16 +66,22 @@ def test_one_kernel_serves_a_long_chain(char):
     q, v, a = (rng.uniform(-1, 1, (11, n)).astype(char) for _ in range(3))
     tau = inverse(q, v, a)
     meant = interpret(programs[1], tree, q, v, a)[0]
-    np.testing.assert_allclose(tau, meant, rtol=0, atol=(1e-11 if char == "d" else 1e-2) * np.abs(meant).max())
+    np.testing.assert_allclose(
+        tau, meant, rtol=0, atol=(1e-11 if char == "d" else 1e-2) * np.abs(meant).max()
+    )
     if char == "d":
-        np.testing.assert_allclose(forward(q, v, tau), interpret(programs[0], tree, q, v, tau)[0], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            forward(q, v, tau), interpret(programs[0], tree, q, v, tau)[0], rtol=0, atol=1e-6
+        )
 
 
 def test_rolled_and_straight_agree():
     tree = frame_tree(MODELS["many roots"]())
     program = sweeps_of("forward_dynamics", tree, (), "world")
     arrays = arguments(program, tree.model, size=(5,))
-    straight, rolled = (ufunc(code, 2)(*arrays) for code in (unroll(program, tree), roll(program, tree)))
+    straight, rolled = (
+        ufunc(code, 2)(*arrays) for code in (unroll(program, tree), roll(program, tree))
+    )
     np.testing.assert_allclose(rolled, straight, rtol=0, atol=1e-13 * np.abs(straight).max())
 
 
@@ -86,7 +92,12 @@ def test_outputs_nobody_writes_are_zero():
     program = sweeps_of("jacobian", tree, ("elbow",), "world")
     function = ufunc(roll(program, tree), 4)
     path = tree.path_to(robot.frame("elbow").body)
-    off = [i for k, j in enumerate(robot.joints) if k not in path for i in range(j.v_slice.start, j.v_slice.stop)]
+    off = [
+        i
+        for k, j in enumerate(robot.joints)
+        if k not in path
+        for i in range(j.v_slice.start, j.v_slice.stop)
+    ]
     q = arguments(program, robot, size=(9,))[0]
     for _ in range(2):
         J = function(q)
@@ -97,9 +108,11 @@ def test_tables_are_the_trees():
     robot = MODELS["many roots"]()
     tree = frame_tree(robot)
     rolled = roll(sweeps_of("forward_dynamics", tree, (), "world"), tree)
-    tables, n = Tables(rolled, "f"), len(robot.joints)
+    tables, n = LoopTables(rolled, "f"), len(robot.joints)
     parent, first, q, v = tables.integers[: 4 * n].reshape(4, n).tolist()
     assert parent == [n if p < 0 else p for p in robot.parent]
-    assert q == [j.q_slice.start for j in robot.joints] and v == [j.v_slice.start for j in robot.joints]
+    assert q == [j.q_slice.start for j in robot.joints] and v == [
+        j.v_slice.start for j in robot.joints
+    ]
     assert first == rolled.param_start and tables.params.dtype == np.float32
     assert tables.integers.size == 4 * n + 2 * n * len(rolled.stages)

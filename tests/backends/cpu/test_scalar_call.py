@@ -9,7 +9,7 @@ import pytest
 
 import psiphi as pp
 from psiphi.backends.cpu import scalar_call
-from psiphi.functions.compiled_function import Request
+from psiphi.functions.compiled_function import QuantityRequest
 from psiphi.robot.catalogue.quantities import catalogued
 from tests.children import in_threads
 
@@ -29,10 +29,16 @@ def state(seed=0, *lead):
 
 
 def test_it_is_there_on_this_platform(arm, step):
-    assert type(step).__name__ == "builtin_function_or_method" and step is not arm.function("forward_dynamics").ufunc
+    assert (
+        type(step).__name__ == "builtin_function_or_method"
+        and step is not arm.function("forward_dynamics").ufunc
+    )
 
 
-@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "bias", "gravity", "mass_solve", "mass_product"])
+@pytest.mark.parametrize(
+    "name",
+    ["forward_dynamics", "inverse_dynamics", "bias", "gravity", "mass_solve", "mass_product"],
+)
 def test_the_bits_are_the_gufuncs(arm, name):
     function = arm.function(name)
     arrays = state(1)[: function.ufunc.nin]
@@ -49,7 +55,11 @@ def test_matrices_and_tuples_of_them(arm, by):
         got, want = call(*arrays), f.ufunc(*arrays)
         assert type(got) is type(want)
         for x, y in zip(got, want, strict=True) if len(by) > 1 else [(got, want)]:
-            assert x.flags.c_contiguous and np.array_equal(x, y) and not np.shares_memory(x, step(*arrays)[0])
+            assert (
+                x.flags.c_contiguous
+                and np.array_equal(x, y)
+                and not np.shares_memory(x, step(*arrays)[0])
+            )
     before = sys.getrefcount(np.ndarray)
     for _ in range(2000):
         step(*arrays)
@@ -72,7 +82,10 @@ def test_a_number(arm, name):
     kept = [step(*arrays) for _ in range(2000)]
     assert sys.getrefcount(kept[7]) <= 3 and len(set(kept)) == 1
     del kept
-    assert abs(sys.getrefcount(np.float64) - before[0]) < 50 and abs(sys.getrefcount(np.ndarray) - before[1]) < 50
+    assert (
+        abs(sys.getrefcount(np.float64) - before[0]) < 50
+        and abs(sys.getrefcount(np.ndarray) - before[1]) < 50
+    )
     assert step(*state(6, 3)[: len(f.inputs)]).shape == (3,)
 
 
@@ -86,10 +99,20 @@ def test_matrices_in():
     step, wide = f.single(), np.zeros((4, 12))
     wide[1:3, ::2] = wrenches
     want = f.ufunc(*vectors, wrenches)
-    for given in (wrenches, np.asfortranarray(wrenches), wide[1:3, ::2], wrenches[::-1].copy()[::-1], wrenches.tolist()):
-        assert np.array_equal(step(*vectors, given), want) and np.array_equal(f(*vectors, given), want)
+    for given in (
+        wrenches,
+        np.asfortranarray(wrenches),
+        wide[1:3, ::2],
+        wrenches[::-1].copy()[::-1],
+        wrenches.tolist(),
+    ):
+        assert np.array_equal(step(*vectors, given), want) and np.array_equal(
+            f(*vectors, given), want
+        )
     by_name = dict(zip(frames, wrenches, strict=True))
-    assert all(np.array_equal(robot.inverse_dynamics(*vectors, f_ext=by_name), want) for _ in range(3))
+    assert all(
+        np.array_equal(robot.inverse_dynamics(*vectors, f_ext=by_name), want) for _ in range(3)
+    )
     assert np.array_equal(step(*vectors, np.stack([wrenches] * 3)), np.stack([want] * 3))
     for wrong in (wrenches[:1], wrenches[:, :5], wrenches[0]):
         with pytest.raises(pp.Error, match="f_ext"):
@@ -125,7 +148,9 @@ def test_whatever_comes_is_answered_as_the_gufunc_does(arm, step, what):
     assert type(got) is type(want) and np.array_equal(got, want)
 
 
-@pytest.mark.parametrize("arrays", [(), (np.zeros(6),) * 2, (np.zeros(5),) * 3, (np.zeros(6), np.zeros(6), None)])
+@pytest.mark.parametrize(
+    "arrays", [(), (np.zeros(6),) * 2, (np.zeros(5),) * 3, (np.zeros(6), np.zeros(6), None)]
+)
 def test_wrong_arguments_fail_as_in_numpy(step, arrays):
     with pytest.raises((TypeError, ValueError)):
         step(*arrays)
@@ -147,7 +172,7 @@ def test_nothing_leaks_and_references_stay_even(step):
 
 
 def test_it_outlives_the_robot():
-    step = catalogued(pp.robots.chain(3)._model, Request("forward_dynamics")).single()
+    step = catalogued(pp.robots.chain(3)._model, QuantityRequest("forward_dynamics")).single()
     gc.collect()
     assert np.isfinite(step(*np.ones((3, 3)))).all()
 
@@ -155,7 +180,7 @@ def test_it_outlives_the_robot():
 def test_functions_come_and_go():
     model = pp.robots.chain(2)._model
     for _ in range(50):
-        catalogued(model, Request("forward_dynamics")).single()(*np.ones((3, 2)))
+        catalogued(model, QuantityRequest("forward_dynamics")).single()(*np.ones((3, 2)))
     gc.collect()
 
 

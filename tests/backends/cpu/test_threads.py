@@ -63,12 +63,16 @@ BIG = 10**9  # flops of a row that make any batch a big one
 
 
 def compiled(real: str, steps: int) -> jit.Address:
-    return jit.load_object(jit.compile_ir(LOGISTIC.format(real=real, steps=steps)), ["loop"]).address("loop")
+    return jit.load_object(
+        jit.compile_ir(LOGISTIC.format(real=real, steps=steps)), ["loop"]
+    ).address("loop")
 
 
 @pytest.fixture(scope="module")
 def logistic():
-    return gufunc("logistic", "(3)->(3)", {"f": compiled("float", 20), "d": compiled("double", 20)}, b"", 1, 1)
+    return gufunc(
+        "logistic", "(3)->(3)", {"f": compiled("float", 20), "d": compiled("double", 20)}, b"", 1, 1
+    )
 
 
 def arrays(args, dims, steps, cores, kind=np.float64):
@@ -79,7 +83,11 @@ def arrays(args, dims, steps, cores, kind=np.float64):
     for i, core in enumerate(cores):
         steps_of = (strides[i], *(strides[at + k] for k in range(len(core))))
         at += len(core)
-        made.append(np.asarray(gufuncs._Memory(pointers[i], (sizes[0], *core), steps_of, np.dtype(kind).str)))
+        made.append(
+            np.asarray(
+                gufuncs._Memory(pointers[i], (sizes[0], *core), steps_of, np.dtype(kind).str)
+            )
+        )
     return made
 
 
@@ -89,9 +97,13 @@ kept = []
 def python_gufunc(signature, body, nin, nout):
     """A gufunc whose loop is Python: `body(*operands)`."""
     cores = [tuple(int(dim) for dim in core) for core in gufuncs.core_dims(signature)]
-    function = gufuncs._LOOP(lambda args, dims, steps, data: body(*arrays(args, dims, steps, cores)))
+    function = gufuncs._LOOP(
+        lambda args, dims, steps, data: body(*arrays(args, dims, steps, cores))
+    )
     kept.append(function)
-    return gufunc("f", signature, {"d": ctypes.cast(function, ctypes.c_void_p).value}, b"", nin, nout)
+    return gufunc(
+        "f", signature, {"d": ctypes.cast(function, ctypes.c_void_p).value}, b"", nin, nout
+    )
 
 
 @pytest.fixture
@@ -119,7 +131,19 @@ def three_threads():
 
 # -- the same bits ------------------------------------------------------------------------------------------------------------
 
-SHAPES = [(1000,), (10, 100), (100, 10), (7, 11, 13), (1, 1000), (1000, 1), (2, 3), (1,), (0,), (5, 0), ()]
+SHAPES = [
+    (1000,),
+    (10, 100),
+    (100, 10),
+    (7, 11, 13),
+    (1, 1000),
+    (1000, 1),
+    (2, 3),
+    (1,),
+    (0,),
+    (5, 0),
+    (),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -128,7 +152,11 @@ def test_one_operand(logistic, shape, kind):
     x = np.random.default_rng(1).uniform(size=(*shape, 3)).astype(kind)
     for view in (x, np.asfortranarray(x), x[..., ::-1], x[::-1], x.astype(">f8")):
         got, expected = run(logistic, (view,), flops=BIG), logistic(view)
-        assert got.dtype == expected.dtype and got.shape == expected.shape and got.tobytes() == expected.tobytes()
+        assert (
+            got.dtype == expected.dtype
+            and got.shape == expected.shape
+            and got.tobytes() == expected.tobytes()
+        )
 
 
 BATCHES = [
@@ -150,7 +178,9 @@ BATCHES = [
 def test_several_operands_and_outputs(two, batches, threads_):
     set_threads(threads_)
     rng = np.random.default_rng(2)
-    args = [rng.normal(size=batch + core) for batch, core in zip(batches, [(3,), (2,), ()], strict=True)]
+    args = [
+        rng.normal(size=batch + core) for batch, core in zip(batches, [(3,), (2,), ()], strict=True)
+    ]
     got, expected = run(two, args, flops=BIG), two(*args)
     assert isinstance(got, tuple) and len(got) == 2
     assert all(np.array_equal(a, b) for a, b in zip(got, expected, strict=True))
@@ -178,7 +208,12 @@ def test_given_outputs(two, logistic):
     y, z = two(*args)
     out = np.zeros((1000, 3)), np.zeros((1000, 4, 2))[:, 1:]
     got = run(two, args, out=out, flops=BIG)
-    assert got[0] is out[0] and got[1] is out[1] and np.array_equal(out[0], y) and np.array_equal(out[1], z)
+    assert (
+        got[0] is out[0]
+        and got[1] is out[1]
+        and np.array_equal(out[0], y)
+        and np.array_equal(out[1], z)
+    )
     got = run(two, args, out=(None, out[1]), flops=BIG)
     assert np.array_equal(got[0], y) and got[1] is out[1]
 
@@ -297,7 +332,11 @@ def test_the_error_state_of_numpy_goes_along(logistic):
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
         run(logistic, (x,), flops=BIG)
     calls = []
-    with np.errstate(over="call", invalid="ignore", call=lambda *args: calls.append(threading.current_thread().name)):
+    with np.errstate(
+        over="call",
+        invalid="ignore",
+        call=lambda *args: calls.append(threading.current_thread().name),
+    ):
         run(logistic, (x,), flops=BIG)
     assert len(calls) > 2
 
@@ -316,7 +355,9 @@ def test_an_error_in_a_loop_is_raised():
 
 def test_lazy_loops_are_compiled_once_for_all_slices():
     compilations = []
-    f = gufunc("f", "(3)->(3)", {"d": lambda: compilations.append(1) or compiled("double", 1)}, b"", 1, 1)
+    f = gufunc(
+        "f", "(3)->(3)", {"d": lambda: compilations.append(1) or compiled("double", 1)}, b"", 1, 1
+    )
     x = np.random.default_rng(8).uniform(size=(1000, 3))
     assert np.allclose(run(f, (x,), flops=BIG), 3.5 * x * (1 - x))
     assert compilations == [1]

@@ -12,7 +12,7 @@ import numpy as np
 from psiphi.backends.cuda.cuda_kernel import NAME, device_module
 from psiphi.backends.cuda.shared_memory import WARP, Block
 from psiphi.backends.llvm import jit
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 
 FP = {"d": "double", "f": "float"}
 SYNC = ctypes.CFUNCTYPE(None)
@@ -24,7 +24,9 @@ class Emulated:
     who do the same states wait at one barrier."""
 
     sync = sync_all = "call void %sync()"
-    processors = "%processors = add i64 0, 1"  # so that a few warps later there are states in a test
+    processors = (
+        "%processors = add i64 0, 1"  # so that a few warps later there are states in a test
+    )
 
     def fetch(self, pointer: str) -> str:
         """Memory that is not there would be noticed."""
@@ -50,7 +52,14 @@ class Emulation:
 
     def __init__(self, text: str):
         self.library = jit.load_object(jit.compile_ir(text, opt=0), [NAME])
-        kinds = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p
+        kinds = (
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_int32,
+            ctypes.c_int32,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+        )
         self.function = ctypes.CFUNCTYPE(None, *kinds)(int(self.library.address(NAME)))
         found = re.search(r"^; side by side (\d+) stage (\d+)$", text, re.MULTILINE)
         assert found
@@ -79,7 +88,9 @@ class Emulation:
                 self.function(parameters, group, number % WARP, (role + group) % self.team, *place)
                 wait()
 
-        threads = [threading.Thread(target=lane, args=(i,), daemon=True) for i in range(WARP * self.team)]
+        threads = [
+            threading.Thread(target=lane, args=(i,), daemon=True) for i in range(WARP * self.team)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -90,20 +101,29 @@ class Emulation:
 
 def parameters_of(arrays: Sequence[int], steps: Sequence[int], n: int) -> tuple[ctypes.Array, list]:
     """The parameters of a launch, and what they point to."""
-    values = [*(ctypes.c_void_p(x) for x in arrays), *(ctypes.c_int64(x) for x in steps), ctypes.c_int64(n)]
+    values = [
+        *(ctypes.c_void_p(x) for x in arrays),
+        *(ctypes.c_int64(x) for x in steps),
+        ctypes.c_int64(n),
+    ]
     return (ctypes.c_void_p * len(values))(*(ctypes.addressof(x) for x in values)), values
 
 
-def emulated(code: Straight, char: str) -> Emulation:
+def emulated(code: StraightCode, char: str) -> Emulation:
     return Emulation(device_module(code, FP[char], Emulated()))
 
 
-def run(code: Straight, char: str, arrays: Sequence[np.ndarray], n: int | None = None) -> list[np.ndarray]:
+def run(
+    code: StraightCode, char: str, arrays: Sequence[np.ndarray], n: int | None = None
+) -> list[np.ndarray]:
     """The kernel on arrays (n, *shape), or one row (*shape) for all; outputs are poisoned first."""
     arrays = [np.ascontiguousarray(x, dtype=char) for x in arrays]
     inputs, outputs = code.program.inputs, code.program.outputs
     n = n or max(len(x) for x, arg in zip(arrays, inputs, strict=True) if x.ndim > len(arg.shape))
-    steps = [arg.size * x.itemsize if x.ndim > len(arg.shape) else 0 for x, arg in zip(arrays, inputs, strict=True)]
+    steps = [
+        arg.size * x.itemsize if x.ndim > len(arg.shape) else 0
+        for x, arg in zip(arrays, inputs, strict=True)
+    ]
     results = [np.full((n, *arg.shape), np.nan, dtype=char) for arg in outputs]
     parameters, _alive = parameters_of([x.ctypes.data for x in (*arrays, *results)], steps, n)
     emulated(code, char).launch(parameters, -(-n // WARP))

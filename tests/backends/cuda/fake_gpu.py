@@ -13,8 +13,8 @@ import pytest
 
 from psiphi.backends.cuda import cuda_driver, cuda_target, device_arrays
 from psiphi.backends.cuda.cuda_kernel import NAME
-from psiphi.backends.cuda.cuda_target import Cuda
-from psiphi.backends.cuda.device_arrays import View
+from psiphi.backends.cuda.cuda_target import CudaTarget
+from psiphi.backends.cuda.device_arrays import ArrayView
 from psiphi.backends.cuda.shared_memory import WARP
 from tests.backends.cuda.emulated_gpu import Emulated, Emulation
 
@@ -66,7 +66,13 @@ def there(function: Any) -> Any:
 
 
 def _array(x: Any) -> Any:
-    return x.array if isinstance(x, CardArray) else [_array(y) for y in x] if isinstance(x, list) else x
+    return (
+        x.array
+        if isinstance(x, CardArray)
+        else [_array(y) for y in x]
+        if isinstance(x, list)
+        else x
+    )
 
 
 for word in (
@@ -113,10 +119,10 @@ class Standin:
 
     name = "standin"
 
-    def view(self, x: CardArray) -> View:
+    def view(self, x: CardArray) -> ArrayView:
         a = x.array
         char = a.dtype.char if a.dtype.char in "df" else str(a.dtype)
-        return View(a.ctypes.data, a.shape, char, a.flags.c_contiguous, x.device)
+        return ArrayView(a.ctypes.data, a.shape, char, a.flags.c_contiguous, x.device)
 
     def stream(self, x: CardArray) -> int:
         return 7000 + x.device
@@ -132,13 +138,15 @@ class Standin:
         return CardArray(np.full(size, value, x.array.dtype), x.device)
 
     def stack(self, arrays: Sequence[CardArray]) -> CardArray:
-        return CardArray(np.stack(np.broadcast_arrays(*(x.array for x in arrays)), axis=-2), arrays[0].device)
+        return CardArray(
+            np.stack(np.broadcast_arrays(*(x.array for x in arrays)), axis=-2), arrays[0].device
+        )
 
     def ready(self, x: CardArray, made: CardArray, stream: int) -> CardArray:
         return made
 
 
-class EmulatedCuda(Cuda):
+class EmulatedCuda(CudaTarget):
     """The target with the other shell: its text is the IR."""
 
     shell = Emulated()
@@ -199,7 +207,15 @@ class StandinDriver:
     def context(self, number: int) -> int:
         return 0xC0 + number
 
-    def launch(self, kernel: Emulation, blocks: int, threads: int, parameters: ctypes.Array, stream: int, number: int) -> None:
+    def launch(
+        self,
+        kernel: Emulation,
+        blocks: int,
+        threads: int,
+        parameters: ctypes.Array,
+        stream: int,
+        number: int,
+    ) -> None:
         if stream and stream != 7000 + number:
             raise cuda_driver.DriverError("cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE")
         self.log.append(("launch", blocks, threads, stream, number))

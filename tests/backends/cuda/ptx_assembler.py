@@ -32,7 +32,11 @@ CASES = [
 def _library() -> ctypes.CDLL | None:
     try:
         files = importlib.metadata.files(PACKAGE) or ()
-        path = next(file.locate() for file in files if re.search(r"libnvJitLink\.so|nvJitLink_\d+_\d\.dll", file.name))
+        path = next(
+            file.locate()
+            for file in files
+            if re.search(r"libnvJitLink\.so|nvJitLink_\d+_\d\.dll", file.name)
+        )
         return ctypes.CDLL(str(path))
     except (importlib.metadata.PackageNotFoundError, StopIteration, OSError):
         return None
@@ -51,7 +55,12 @@ def assemble(text: str, architecture: str) -> str:
     library, handle = _library(), ctypes.c_void_p()
     assert library is not None
     options = [f"-arch={architecture}".encode(), b"-verbose"]
-    assert library.nvJitLinkCreate(ctypes.byref(handle), len(options), (ctypes.c_char_p * len(options))(*options)) == 0
+    assert (
+        library.nvJitLinkCreate(
+            ctypes.byref(handle), len(options), (ctypes.c_char_p * len(options))(*options)
+        )
+        == 0
+    )
     try:
         data = text.encode() + b"\0"
         status = library.nvJitLinkAddData(handle, PTX, data, ctypes.c_size_t(len(data)), b"kernel")
@@ -82,13 +91,23 @@ def measured(robot: str, base: str, function: str, char: str) -> dict[str, list[
         said = assemble(text, architecture)
         stored = [int(x) for x in re.findall(r"(\d+) bytes spill stores", said)]
         registers = max(int(x) for x in re.findall(r"Used (\d+) registers", said))
-        table[architecture] = [registers, max(stored) + {"d": 8, "f": 4}[char] * text.count("st.local")]
+        table[architecture] = [
+            registers,
+            max(stored) + {"d": 8, "f": 4}[char] * text.count("st.local"),
+        ]
     return table
 
 
 if __name__ == "__main__":
     kernels = {label(*case): measured(*case) for case in CASES}
     table = {"nvjitlink": version(), "llvm": nvptx.llvm(), "kernels": kernels}
-    rows = json.dumps(table, indent=1).replace("[\n    ", "[").replace(",\n    ", ", ").replace("\n   ]", "]")
-    Path(__file__).parents[1].joinpath("golden").joinpath("registers.json").write_text(rows + "\n", encoding="utf-8")
+    rows = (
+        json.dumps(table, indent=1)
+        .replace("[\n    ", "[")
+        .replace(",\n    ", ", ")
+        .replace("\n   ]", "]")
+    )
+    Path(__file__).parents[1].joinpath("golden").joinpath("registers.json").write_text(
+        rows + "\n", encoding="utf-8"
+    )
     print(rows)

@@ -46,8 +46,13 @@ def test_both_number_types_and_wrenches(cards):
     for char in "df":
         given = {name: x.astype(char) for name, x in arguments(robot, (N,)).items()}
         force, at = np.arange(6, dtype=char), on(given)
-        found = robot.forward_dynamics(at["q"], at["v"], at["tau"], f_ext={"tool": CardArray(force)})
-        agree(found, robot.forward_dynamics(given["q"], given["v"], given["tau"], f_ext={"tool": force}))
+        found = robot.forward_dynamics(
+            at["q"], at["v"], at["tau"], f_ext={"tool": CardArray(force)}
+        )
+        agree(
+            found,
+            robot.forward_dynamics(given["q"], given["v"], given["tau"], f_ext={"tool": force}),
+        )
 
 
 def test_batches_of_every_shape(cards):
@@ -59,7 +64,10 @@ def test_batches_of_every_shape(cards):
     q, v = arguments(robot, (2, 3))["q"], arguments(robot)["v"]
     agree(robot.bias(CardArray(q), CardArray(v)), robot.bias(q, v))
     agree(robot.bias(CardArray(q), CardArray(v[None, None])), robot.bias(q, v))
-    agree(robot.bias(CardArray(q[0, 0]), CardArray(np.tile(v, (4, 1)))), robot.bias(q[0, 0], np.tile(v, (4, 1))))
+    agree(
+        robot.bias(CardArray(q[0, 0]), CardArray(np.tile(v, (4, 1)))),
+        robot.bias(q[0, 0], np.tile(v, (4, 1))),
+    )
 
 
 def test_derivatives_expressions_and_quasi_velocities(cards):
@@ -92,7 +100,9 @@ def test_kernels_are_loaded_once_a_card_and_found_in_the_cache(cards):
     robot, again = b.build(), b.build()
     for device in (0, 1, 0):
         robot.gravity(CardArray([0.5], device))
-    assert [entry[:2] for entry in cards.log if entry[0] != "launch"] == [(x, i) for i in (0, 1) for x in ("assemble", "load")]
+    assert [entry[:2] for entry in cards.log if entry[0] != "launch"] == [
+        (x, i) for i in (0, 1) for x in ("assemble", "load")
+    ]
     cards.log.clear()
     again.gravity(CardArray([0.5]))
     assert [entry[0] for entry in cards.log] == ["load", "launch"]
@@ -100,7 +110,10 @@ def test_kernels_are_loaded_once_a_card_and_found_in_the_cache(cards):
 
 def test_a_robot_that_does_not_move(cards):
     agree(stone().gravity(CardArray(np.zeros((3, 0)))), stone().gravity(np.zeros((3, 0))))
-    agree(stone().frame_pose(CardArray(np.zeros((3, 0))), "tool"), stone().frame_pose(np.zeros((3, 0)), "tool"))
+    agree(
+        stone().frame_pose(CardArray(np.zeros((3, 0))), "tool"),
+        stone().frame_pose(np.zeros((3, 0)), "tool"),
+    )
 
 
 @pytest.mark.parametrize("method", ["rk4", "euler", "lie", "implicit"])
@@ -110,7 +123,10 @@ def test_steps(method, cards):
         given = arguments(robot, (N,))
         q, v, tau = (given[name] for name in ("q", "v", "tau"))
         for dt in (1e-3, 2e-3, 1e-3):
-            agree(robot.step(*map(CardArray, (q, v, tau)), dt, method), robot.step(q, v, tau, dt, method))
+            agree(
+                robot.step(*map(CardArray, (q, v, tau)), dt, method),
+                robot.step(q, v, tau, dt, method),
+            )
 
 
 def test_rollouts_in_one_launch(cards):
@@ -120,7 +136,10 @@ def test_rollouts_in_one_launch(cards):
     q, v, tau = given["q"], given["v"], given["tau"]
     each = pp.PD(robot, q, kp=np.linspace(10, 60, 6), kd=5.0, gravity=True)
     moving = pp.ComputedTorque(
-        robot, lambda t: (np.full(6, np.sin(t)), np.full(6, np.cos(t)), np.full(6, -np.sin(t))), kp=9.0, kd=6.0
+        robot,
+        lambda t: (np.full(6, np.sin(t)), np.full(6, np.cos(t)), np.full(6, -np.sin(t))),
+        kp=9.0,
+        kd=6.0,
     )
     for options in (
         {},
@@ -136,14 +155,25 @@ def test_rollouts_in_one_launch(cards):
         found = pp.rollout(robot, CardArray(q), CardArray(v), steps=7, **options)
         assert [entry[0] for entry in cards.log].count("launch") == 1
         agree(found, pp.rollout(robot, q, v, steps=7, **options))
-    agree(pp.rollout(robot, CardArray(q), tau=CardArray(tau), steps=4), pp.rollout(robot, q, tau=tau, steps=4))
+    agree(
+        pp.rollout(robot, CardArray(q), tau=CardArray(tau), steps=4),
+        pp.rollout(robot, q, tau=tau, steps=4),
+    )
     free = gymnast()
     q = free.random(1, 5)
-    found, host = pp.rollout(free, CardArray(q), steps=9, every=2), pp.rollout(free, q, steps=9, every=2)
-    assert all(np.allclose(x.array, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+    found, host = (
+        pp.rollout(free, CardArray(q), steps=9, every=2),
+        pp.rollout(free, q, steps=9, every=2),
+    )
+    assert all(
+        np.allclose(x.array, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True)
+    )
     q32 = robot.random(2, 5).astype("f")
     found, host = pp.rollout(robot, CardArray(q32), steps=9), pp.rollout(robot, q32, steps=9)
-    assert all(x.array.dtype == np.float32 and np.allclose(x.array, y, atol=1e-4) for x, y in zip(found, host, strict=True))
+    assert all(
+        x.array.dtype == np.float32 and np.allclose(x.array, y, atol=1e-4)
+        for x, y in zip(found, host, strict=True)
+    )
 
 
 def wrong(robot: pp.Robot) -> dict[str, Any]:
@@ -152,7 +182,9 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
     q, v = given["q"], given["v"]
     bias, on_two = robot.bias, CardArray(v, 1)
     wide = CardArray(np.zeros((4, 2 * robot.nv))[:, ::2])
-    odd = CardArray(np.frombuffer(bytes(8 * 4 * robot.nv + 4), np.uint8)[4:].view(float).reshape(4, robot.nv))
+    odd = CardArray(
+        np.frombuffer(bytes(8 * 4 * robot.nv + 4), np.uint8)[4:].view(float).reshape(4, robot.nv)
+    )
     f = robot.function("bias")
     return {
         "v is a ndarray on the host, and q is on a graphics card": lambda: bias(CardArray(q), v),
@@ -162,17 +194,29 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "v is of dtype int64": lambda: bias(CardArray(q), CardArray(v.astype(int))),
         "v does not begin at a multiple of 8 bytes": lambda: bias(CardArray(q), odd),
         "v is not contiguous": lambda: bias(CardArray(q), wide),
-        r"v has shape \(4, 10\), expected \(..., 11\)": lambda: bias(CardArray(q), CardArray(v[:, :10])),
-        "batch axes do not fit together: q .4,., v .3,.": lambda: bias(CardArray(q), CardArray(v[:3])),
-        "q has batch axes .4, 1. in a call of .4, 2.": lambda: bias(CardArray(q[:, None]), CardArray(np.zeros((4, 2, 11)))),
+        r"v has shape \(4, 10\), expected \(..., 11\)": lambda: bias(
+            CardArray(q), CardArray(v[:, :10])
+        ),
+        "batch axes do not fit together: q .4,., v .3,.": lambda: bias(
+            CardArray(q), CardArray(v[:3])
+        ),
+        "q has batch axes .4, 1. in a call of .4, 2.": lambda: bias(
+            CardArray(q[:, None]), CardArray(np.zeros((4, 2, 11)))
+        ),
         "check=True looks at numbers": lambda: bias(CardArray(q), CardArray(v), check=True),
-        "dtype is float32, and the arrays are float64": lambda: bias(CardArray(q), CardArray(v), dtype=np.float32),
+        "dtype is float32, and the arrays are float64": lambda: bias(
+            CardArray(q), CardArray(v), dtype=np.float32
+        ),
         "integrate: v is a ndarray on the host": lambda: robot.integrate(CardArray(q), v),
         "out is a ndarray": lambda: bias(CardArray(q), CardArray(v), out=np.zeros((4, 11))),
-        "out is d .4, 10. on card 0": lambda: bias(CardArray(q), CardArray(v), out=CardArray(np.zeros((4, 10)))),
+        "out is d .4, 10. on card 0": lambda: bias(
+            CardArray(q), CardArray(v), out=CardArray(np.zeros((4, 10)))
+        ),
         "out shares memory with v": lambda: bias(CardArray(q), CardArray(v), out=CardArray(v)),
         "v is a ndarray on the host, and q is": lambda: robot.step(CardArray(q), v, v, 1e-3),
-        "dt is an array of NumPy": lambda: robot.step(CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)),
+        "dt is an array of NumPy": lambda: robot.step(
+            CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)
+        ),
         "step: dt is float32, and q float64": lambda: robot.step(
             CardArray(q), CardArray(v), CardArray(v), CardArray(np.full((4, 1), 1e-3, "f"))
         ),
@@ -182,9 +226,13 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
         "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
-        "where it is not cut": lambda: pp.rollout(robot, CardArray(q), tau=CardArray(v), effort=True),
+        "where it is not cut": lambda: pp.rollout(
+            robot, CardArray(q), tau=CardArray(v), effort=True
+        ),
         "DOP853 takes steps of its own": lambda: pp.rollout(robot, CardArray(q), method="DOP853"),
-        "method is .dop853., expected one of euler": lambda: pp.rollout(robot, CardArray(q), method="dop853"),
+        "method is .dop853., expected one of euler": lambda: pp.rollout(
+            robot, CardArray(q), method="dop853"
+        ),
         "q_ref has batch axes .3,., the initial state .4,.": lambda: pp.rollout(
             robot, CardArray(q), tau=pp.PD(robot, robot.random(0, 3), kp=1.0, kd=1.0)
         ),
@@ -209,7 +257,8 @@ def test_where_there_is_no_room_the_array_is_named(cards, monkeypatch):
     q = CardArray(pp.load("pelican").random(0, 3))
     monkeypatch.setattr(Standin, "empty", full)
     with pytest.raises(
-        StateError, match=r"gravity: the result \w+: \(3, 2\) numbers of float64 take 4.8e-08 GB.*smaller batch"
+        StateError,
+        match=r"gravity: the result \w+: \(3, 2\) numbers of float64 take 4.8e-08 GB.*smaller batch",
     ):
         pp.load("pelican").gravity(q)
     with pytest.raises(StateError, match=r"rollout: samples of 2 numbers: \(3, 5, 2\) numbers"):
@@ -222,9 +271,13 @@ def test_where_there_is_no_room_the_array_is_named(cards, monkeypatch):
 def test_a_stream_of_another_card(cards, monkeypatch):
     monkeypatch.setattr(Standin, "stream", lambda self, x: 7001)
     q = CardArray(pp.load("pelican").random(0, 3))
-    with pytest.raises(StateError, match="gravity: q is on card 0, and the current stream is of another card"):
+    with pytest.raises(
+        StateError, match="gravity: q is on card 0, and the current stream is of another card"
+    ):
         pp.load("pelican").gravity(q)
-    with pytest.raises(StateError, match="rollout: q0 is on card 0, and the current stream is of another card"):
+    with pytest.raises(
+        StateError, match="rollout: q0 is on card 0, and the current stream is of another card"
+    ):
         pp.rollout(pp.load("pelican"), q, steps=2)
 
 
@@ -251,7 +304,10 @@ def test_a_stranger(cards):
         def __dlpack_device__(self):
             return 2, 0
 
-    with pytest.raises(StateError, match="q is a Stranger on a graphics card, expected an array of torch, cupy, jax"):
+    with pytest.raises(
+        StateError,
+        match="q is a Stranger on a graphics card, expected an array of torch, cupy, jax",
+    ):
         gymnast().gravity(Stranger())
 
 
@@ -261,8 +317,14 @@ def test_info_tells_what_is_there(cards, capsys):
             cli.main(words)
         assert end.value.code in (0, None)
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].startswith("compiler  nvptx64-nvidia-cuda of LLVM ") and lines[1] == "driver    CUDA 13.0"
-        assert lines[2] == "card 0    Stand-in: compute capability 9.0, 16 GiB, 4 multiprocessors" and len(lines) == 4
+        assert (
+            lines[0].startswith("compiler  nvptx64-nvidia-cuda of LLVM ")
+            and lines[1] == "driver    CUDA 13.0"
+        )
+        assert (
+            lines[2] == "card 0    Stand-in: compute capability 9.0, 16 GiB, 4 multiprocessors"
+            and len(lines) == 4
+        )
 
 
 def test_info_without_a_driver(monkeypatch, capsys):
@@ -276,7 +338,10 @@ def test_info_without_a_driver(monkeypatch, capsys):
 def test_without_a_driver(monkeypatch):
     monkeypatch.setattr(cuda_driver, "LIBRARIES", ("libno_such_driver.so",))
     cuda_driver.driver.cache_clear()
-    with pytest.raises(cuda_driver.DriverError, match=r"no driver of a graphics card was found.*install NVIDIA's driver"):
+    with pytest.raises(
+        cuda_driver.DriverError,
+        match=r"no driver of a graphics card was found.*install NVIDIA's driver",
+    ):
         cuda_driver.driver()
     cuda_driver.driver.cache_clear()
 
@@ -295,7 +360,9 @@ def test_words_of_the_driver():
         def cuGetErrorString(self, status, text):
             return 1
 
-    with pytest.raises(cuda_driver.DriverError, match=r"cuInit: CUDA_ERROR_NO_DEVICE\. Remedy: nvidia-smi"):
+    with pytest.raises(
+        cuda_driver.DriverError, match=r"cuInit: CUDA_ERROR_NO_DEVICE\. Remedy: nvidia-smi"
+    ):
         cuda_driver.Driver(Library())
 
 
@@ -303,7 +370,10 @@ def test_few_states_are_shared_by_teams(cards):
     """A robot with limbs: up to as many warps as the card has multiprocessors, several do a state; the bits are the same."""
     robot, arm = pp.load("anymal_c"), pp.load("pelican")
     cards.few = 2
-    for launched, n in (((2, 128), 40), ((2, 64), 70)):  # blocks and threads: four warps do 32 states, or two do 64
+    for launched, n in (
+        ((2, 128), 40),
+        ((2, 64), 70),
+    ):  # blocks and threads: four warps do 32 states, or two do 64
         q = robot.random(seed=n, size=n).astype("f")
         agree(robot.gravity(CardArray(q)), robot.gravity(q))
         assert cards.log[-1][1:3] == launched
@@ -332,7 +402,9 @@ def test_closed_chains_and_their_derivatives(cards):
         assert isinstance(one, CardArray) and np.allclose(one.array, other, rtol=1e-9, atol=1e-9)
     f = chain.function("forward_dynamics")
     for made, more in ((f.jacobian("q", "v", "tau"), ()), (f.vjp("q"), (x,)), (f.jvp("tau"), (x,))):
-        found, host = (made(*y.values(), *z) for y, z in ((at, map(CardArray, more)), (state, more)))
+        found, host = (
+            made(*y.values(), *z) for y, z in ((at, map(CardArray, more)), (state, more))
+        )
         for one, other in zip(parts(found), parts(host), strict=True):
             assert np.allclose(one.array, other, rtol=1e-8, atol=1e-8)
     with pytest.raises(StateError, match="on a graphics card"):
@@ -345,11 +417,18 @@ def test_where_the_host_looks_again_a_card_has_nan(cards):
     q = np.array([[0.3, 0.0], [0.5, 1.0]])
     stretched = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.52)])
     a = stretched.forward_dynamics(*(CardArray(x) for x in (q, 0 * q + 1.0, 0 * q))).array
-    assert np.isnan(a[0]).all() == np.isnan(stretched.forward_dynamics(q, 0 * q + 1.0, 0 * q)[0]).all()
+    assert (
+        np.isnan(a[0]).all() == np.isnan(stretched.forward_dynamics(q, 0 * q + 1.0, 0 * q)[0]).all()
+    )
     spare = pp.connect(pp.load("pelican"), 2 * [pp.Loop("distance", "tool", "world", length=0.3)])
     q = chain.assemble(np.tile([0.5, 1.0], (3, 1)))
     at = [CardArray(x) for x in (q, 0 * q, 0 * q + 1.0)]
-    assert np.allclose(spare.forward_dynamics(*at).array, chain.forward_dynamics(q, 0 * q, 0 * q + 1.0))
-    for call in (spare.function("contact_forces"), spare.function("forward_dynamics").jacobian("q")):
+    assert np.allclose(
+        spare.forward_dynamics(*at).array, chain.forward_dynamics(q, 0 * q, 0 * q + 1.0)
+    )
+    for call in (
+        spare.function("contact_forces"),
+        spare.function("forward_dynamics").jacobian("q"),
+    ):
         with pytest.raises(StateError, match="follow from others, and that is solved on the host"):
             call(*at)

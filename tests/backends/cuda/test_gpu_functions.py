@@ -22,8 +22,22 @@ __all__ = ["cards"]  # a fixture
 N = 3
 OTHERS: dict[str, Any] = {"contact": 0, "frame": "tool", "frames": ("tool",), "link": "hand"}
 ON_CARDS = {  # of closed chains
-    *("forward_dynamics", "energy", "frame_pose", "difference", "integrate", "normalize", "constraint_bias"),
-    *("constraint_jacobian", "constraint_residual", "contact_rates", "contact_accelerations", "linearize"),
+    *(
+        "forward_dynamics",
+        "energy",
+        "frame_pose",
+        "difference",
+        "integrate",
+        "normalize",
+        "constraint_bias",
+    ),
+    *(
+        "constraint_jacobian",
+        "constraint_residual",
+        "contact_rates",
+        "contact_accelerations",
+        "linearize",
+    ),
     "inverse_dynamics",
 }
 
@@ -43,8 +57,19 @@ def spun() -> pp.Robot:
 def given() -> dict[str, np.ndarray]:
     robot = spun()
     made = arguments(robot, (N,))
-    rest = {"q0": made["q"], "q1": made["q"][::-1].copy(), "q_dot": made["q"], "energy": np.full(N, 1e3)}
-    named = {"nu": made["v"], "nu_dot": made["a"], "eps": made["tau"], "v_ref": made["x"], "a_ref": made["a"]}
+    rest = {
+        "q0": made["q"],
+        "q1": made["q"][::-1].copy(),
+        "q_dot": made["q"],
+        "energy": np.full(N, 1e3),
+    }
+    named = {
+        "nu": made["v"],
+        "nu_dot": made["a"],
+        "eps": made["tau"],
+        "v_ref": made["x"],
+        "a_ref": made["a"],
+    }
     return made | rest | named
 
 
@@ -68,7 +93,13 @@ def called(owner: Any, name: str, state: dict[str, Any]) -> Any:
 
 
 def parts(result: Any) -> list[Any]:
-    return list(result.values() if isinstance(result, dict) else result if isinstance(result, tuple) else [result])
+    return list(
+        result.values()
+        if isinstance(result, dict)
+        else result
+        if isinstance(result, tuple)
+        else [result]
+    )
 
 
 def cases() -> list[tuple[str, str]]:
@@ -101,8 +132,14 @@ def test_what_torques_tell(char, cards):
     at = [*map(CardArray, (q, v, a))]
     more, close = ("armature", "damping", "friction"), 1e-10 if char == "d" else 1e-3
     pairs = [(robot.regressor(*at, more=more), robot.regressor(q, v, a, more=more))]
-    pairs += [(robot.wrench_regressor(*at, body.name), robot.wrench_regressor(q, v, a, body.name)) for body in robot.bodies]
-    pairs += [(robot.excitation(*at, more=words), robot.excitation(q, v, a, more=words)) for words in ((), more)]
+    pairs += [
+        (robot.wrench_regressor(*at, body.name), robot.wrench_regressor(q, v, a, body.name))
+        for body in robot.bodies
+    ]
+    pairs += [
+        (robot.excitation(*at, more=words), robot.excitation(q, v, a, more=words))
+        for words in ((), more)
+    ]
     for x, y in pairs:
         assert isinstance(x, CardArray) and x.shape == np.shape(y) and x.dtype == char
         assert np.allclose(x.array, y, rtol=close, atol=close * np.abs(y).max())
@@ -128,16 +165,25 @@ def test_every_policy_of_operational_space(cards):
     robot = pp.robots.puma560()
     q = np.array([robot.random(seed=0), robot.neutral()])
     for policy in ("exact", "pseudo", "damped"):
-        found, host = (robot.operational_space_inertia(x, "tool", policy=policy) for x in (CardArray(q), q))
+        found, host = (
+            robot.operational_space_inertia(x, "tool", policy=policy) for x in (CardArray(q), q)
+        )
         lost = np.isnan(found.array).all(axis=(1, 2))
-        assert np.array_equal(np.isnan(found.array), np.isnan(host)) and lost.tolist() == [False, policy == "exact"]
-        assert np.allclose(found.array[~lost], host[~lost], rtol=1e-7, atol=1e-7 * np.nanmax(np.abs(host))), policy
+        assert np.array_equal(np.isnan(found.array), np.isnan(host)) and lost.tolist() == [
+            False,
+            policy == "exact",
+        ]
+        assert np.allclose(
+            found.array[~lost], host[~lost], rtol=1e-7, atol=1e-7 * np.nanmax(np.abs(host))
+        ), policy
 
 
 def test_the_kalman_form_is_the_hosts(cards):
     robot, state = spun(), given()
     with pytest.raises(StateError, match="on a graphics card"):
-        robot.forward_dynamics_details(*(CardArray(state[x]) for x in ("q", "v", "tau")), method="kalman")
+        robot.forward_dynamics_details(
+            *(CardArray(state[x]) for x in ("q", "v", "tau")), method="kalman"
+        )
 
 
 def test_closed_chains(cards):
@@ -156,12 +202,16 @@ def test_closed_chains(cards):
     at = {key: CardArray(x) for key, x in state.items()}
     for name in functions(type(chain)):
         if name in ON_CARDS:
-            for x, y in zip(parts(called(chain, name, at)), parts(called(chain, name, state)), strict=True):
+            for x, y in zip(
+                parts(called(chain, name, at)), parts(called(chain, name, state)), strict=True
+            ):
                 assert np.allclose(x.array, y), name
             continue
         with pytest.raises(StateError):
             called(chain, name, at)
-    with pytest.raises(StateError, match="jacobian by q and v and tau: tau is a ndarray on the host, and q is on"):
+    with pytest.raises(
+        StateError, match="jacobian by q and v and tau: tau is a ndarray on the host, and q is on"
+    ):
         chain.linearize(at["q"], at["v"], state["tau"])
 
 
@@ -175,13 +225,28 @@ def test_linearize_by_every_method(char, cards):
         for dt in (None, 1e-2, every.astype(char)):
             if dt is None and method != "rk4":
                 continue
-            host = robot.linearize(q, v, tau, dt[:, 0] if isinstance(dt, np.ndarray) else dt, method)
-            found = robot.linearize(*map(CardArray, (q, v, tau)), CardArray(dt) if isinstance(dt, np.ndarray) else dt, method)
+            host = robot.linearize(
+                q, v, tau, dt[:, 0] if isinstance(dt, np.ndarray) else dt, method
+            )
+            found = robot.linearize(
+                *map(CardArray, (q, v, tau)),
+                CardArray(dt) if isinstance(dt, np.ndarray) else dt,
+                method,
+            )
             for x, y in zip(found, host, strict=True):
-                assert isinstance(x, CardArray) and x.dtype == y.dtype == char and x.shape == y.shape
-                assert np.allclose(x.array, y, rtol=1e-9, atol=(1e-9 if char == "d" else 1e-4) * np.abs(y).max()), (method, dt)
-    one, host = robot.linearize(CardArray(q), CardArray(v[0]), CardArray(tau[:1])), robot.linearize(q, v[0], tau[:1])
-    assert one[0].shape == host[0].shape and np.allclose(one[0].array, host[0], rtol=1e-3, atol=1e-3 * np.abs(host[0]).max())
+                assert (
+                    isinstance(x, CardArray) and x.dtype == y.dtype == char and x.shape == y.shape
+                )
+                assert np.allclose(
+                    x.array, y, rtol=1e-9, atol=(1e-9 if char == "d" else 1e-4) * np.abs(y).max()
+                ), (method, dt)
+    one, host = (
+        robot.linearize(CardArray(q), CardArray(v[0]), CardArray(tau[:1])),
+        robot.linearize(q, v[0], tau[:1]),
+    )
+    assert one[0].shape == host[0].shape and np.allclose(
+        one[0].array, host[0], rtol=1e-3, atol=1e-3 * np.abs(host[0]).max()
+    )
 
 
 def test_a_state_that_is_none_stays_alone(cards):
@@ -192,7 +257,11 @@ def test_a_state_that_is_none_stays_alone(cards):
         bad = q.copy()
         bad[1, :4] = lost
         A, B = robot.linearize(*(CardArray(x, 1) for x in (bad, v, tau)), 1e-2)
-        assert A.device == B.device == 1 and np.isnan(A.array).any(axis=(1, 2)).tolist() == [False, True, False]
+        assert A.device == B.device == 1 and np.isnan(A.array).any(axis=(1, 2)).tolist() == [
+            False,
+            True,
+            False,
+        ]
         motion = pp.rollout(robot, CardArray(bad), CardArray(v), steps=2, method="euler")
         turned = motion.hvp(CardArray(np.ones((N, 3, 5))), v=CardArray(v))
         assert np.isnan(turned["q"].array).any(axis=1).tolist() == [False, True, False]
@@ -201,19 +270,29 @@ def test_a_state_that_is_none_stays_alone(cards):
     for given_q, given_v in ((q, wide), (far, v), (q[:0], v[:0])):
         found = robot.linearize(CardArray(given_q), CardArray(given_v), CardArray(tau[0]))
         host = robot.linearize(given_q, given_v, tau[0])
-        assert found[0].shape == host[0].shape and np.allclose(found[0].array, host[0], rtol=1e-9, atol=1e-6)
+        assert found[0].shape == host[0].shape and np.allclose(
+            found[0].array, host[0], rtol=1e-9, atol=1e-6
+        )
 
 
 def test_linearize_says_what_does_not_fit(cards):
     robot, state = spun(), given()
     q, v, tau = (CardArray(state[x]) for x in ("q", "v", "tau"))
     for words, call in {
-        "linearize: v is a ndarray on the host, and q is on a graphics card": lambda: robot.linearize(q, state["v"], tau),
-        "linearize: tau is float32, and q float64": lambda: robot.linearize(q, v, CardArray(state["tau"].astype("f"))),
-        "linearize: v is on card 1, and q on card 0": lambda: robot.linearize(q, CardArray(state["v"], 1), tau),
+        "linearize: v is a ndarray on the host, and q is on a graphics card": lambda: (
+            robot.linearize(q, state["v"], tau)
+        ),
+        "linearize: tau is float32, and q float64": lambda: robot.linearize(
+            q, v, CardArray(state["tau"].astype("f"))
+        ),
+        "linearize: v is on card 1, and q on card 0": lambda: robot.linearize(
+            q, CardArray(state["v"], 1), tau
+        ),
         r"linearize: q has shape \(3, 4\), expected \(..., 5\)": lambda: robot.linearize(v, v, tau),
         "linearize: dt is an array of NumPy": lambda: robot.linearize(q, v, tau, np.ones(N)),
-        r"linearize: dt has shape \(3,\), expected \(..., 1\)": lambda: robot.linearize(q, v, tau, CardArray(np.ones(N))),
+        r"linearize: dt has shape \(3,\), expected \(..., 1\)": lambda: robot.linearize(
+            q, v, tau, CardArray(np.ones(N))
+        ),
         "linearize: method is 'heun'": lambda: robot.linearize(q, v, tau, 1e-3, "heun"),
     }.items():
         with pytest.raises(StateError, match=words):
@@ -230,12 +309,25 @@ def test_torques_of_closed_chains(cards):
     assert len(cell.idle) == 1
     a[1] += 1.0
     f = cell.function("inverse_dynamics")
-    found, host = cell.inverse_dynamics(*map(CardArray, (q, v, a))).array, cell.inverse_dynamics(q, v, a)
-    assert np.isnan(found).any(axis=1).tolist() == [False, True, False] and np.array_equal(np.isnan(found), np.isnan(host))
+    found, host = (
+        cell.inverse_dynamics(*map(CardArray, (q, v, a))).array,
+        cell.inverse_dynamics(q, v, a),
+    )
+    assert np.isnan(found).any(axis=1).tolist() == [False, True, False] and np.array_equal(
+        np.isnan(found), np.isnan(host)
+    )
     assert np.allclose(found[::2], host[::2], rtol=1e-9, atol=1e-9)
-    for x, y in zip(f.vjp("q", "a")(*map(CardArray, (q, v, a, v + 1.0))), f.vjp("q", "a")(q, v, a, v + 1.0), strict=True):
-        assert np.isnan(x.array[1]).all() and np.allclose(x.array[::2], y[::2], rtol=1e-9, atol=1e-9)
-    with pytest.raises(StateError, match="float32 does not tell whether a motion keeps the constraints"):
+    for x, y in zip(
+        f.vjp("q", "a")(*map(CardArray, (q, v, a, v + 1.0))),
+        f.vjp("q", "a")(q, v, a, v + 1.0),
+        strict=True,
+    ):
+        assert np.isnan(x.array[1]).all() and np.allclose(
+            x.array[::2], y[::2], rtol=1e-9, atol=1e-9
+        )
+    with pytest.raises(
+        StateError, match="float32 does not tell whether a motion keeps the constraints"
+    ):
         f(*(CardArray(x.astype("f")) for x in (q, v, a)))
     with pytest.raises(StateError, match="on a graphics card"):
         cell.inverse_dynamics(*map(CardArray, (q, v, a)), forces=True)

@@ -15,18 +15,18 @@ import psiphi as pp
 from psiphi._util.errors import StateError
 from psiphi.backends.cpu.cpu_target import has_fma
 from psiphi.backends.cuda import device_arrays
-from psiphi.backends.cuda.cuda_target import Cuda
-from psiphi.backends.cuda.device_arrays import Torch, View
+from psiphi.backends.cuda.cuda_target import CudaTarget
+from psiphi.backends.cuda.device_arrays import ArrayView, TorchArrays
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout import cuda_runner
-from psiphi.simulation.compiled_rollout.cuda_runner import CardMachine
-from psiphi.simulation.compiled_rollout.rollout_program import Machine, Recipe
+from psiphi.simulation.compiled_rollout.cuda_runner import CudaRolloutProgram
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.control.control_law import Law
-from psiphi.simulation.forces.joint_limit_impact import Stops
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.rollout_derivatives import cuda_adjoint
-from psiphi.simulation.rollout_derivatives.second_order import Curving
-from psiphi.simulation.rollout_derivatives.step_derivatives import Backwards
+from psiphi.simulation.rollout_derivatives.second_order import SecondOrderAdjoint
+from psiphi.simulation.rollout_derivatives.step_derivatives import AdjointSteps
 from tests.backends.cuda import ptx_assembler
 from tests.backends.cuda.fake_gpu import CardArray, cards
 from tests.backends.kernels import same_bits
@@ -47,7 +47,16 @@ def pendulum() -> pp.Robot:
     for i, under in enumerate(("world", "upper")):
         name = ("upper", "lower")[i]
         b.body(name, 1.0 + i, com=(0, 0, -0.3), inertia=0.01 * np.eye(3))
-        b.joint(f"joint{i}", "revolute", under, name, xyz=(0, 0, -0.5 * i), axis=(0, 1, 0), lower=-0.4, upper=0.3)
+        b.joint(
+            f"joint{i}",
+            "revolute",
+            under,
+            name,
+            xyz=(0, 0, -0.5 * i),
+            axis=(0, 1, 0),
+            lower=-0.4,
+            upper=0.3,
+        )
     b.frame("tip", "lower", xyz=(0, 0, -0.5))
     return b.build()
 
@@ -78,12 +87,22 @@ def begun(chain: System) -> tuple[np.ndarray, np.ndarray]:
 def test_joints_end_at_their_limits(cards):
     """Bits of the host, where some motions of a warp hit a stop and others do not; no joint leaves its range."""
     robot, rng = pendulum(), np.random.default_rng(1)
-    q, v = rng.uniform(-0.3, 0.2, (35, 2)), 4.0 * rng.standard_normal((35, 2)) * (np.arange(35)[:, None] % 2)
+    q, v = (
+        rng.uniform(-0.3, 0.2, (35, 2)),
+        4.0 * rng.standard_normal((35, 2)) * (np.arange(35)[:, None] % 2),
+    )
     given = dict(steps=30, dt=1e-2, every=3, limits="block")
-    found, host = pp.rollout(robot, CardArray(q), CardArray(v), **given), pp.rollout(robot, q, v, **given)
+    found, host = (
+        pp.rollout(robot, CardArray(q), CardArray(v), **given),
+        pp.rollout(robot, q, v, **given),
+    )
     agree(found, host)
     ends = (host[0] == -0.4) | (host[0] == 0.3)
-    assert ends.any() and not ends.all(axis=(1, 2)).all() and (abs(host[0] + 0.05) <= 0.35 + 1e-15).all()
+    assert (
+        ends.any()
+        and not ends.all(axis=(1, 2)).all()
+        and (abs(host[0] + 0.05) <= 0.35 + 1e-15).all()
+    )
     assert [entry[0] for entry in cards.log].count("launch") == 1
     with pytest.raises(StateError, match="has no derivative"):
         found.vjp(found.q)
@@ -113,9 +132,13 @@ def test_what_only_the_host_can_solve_is_nan(cards, monkeypatch):
     q, v = begun(chain)
     q[1] += 0.01
     found = pp.rollout(chain, CardArray(q), CardArray(v), steps=3)
-    assert [np.isnan(x.array).all(axis=(1, 2)).tolist() for x in found] == [[i == 1 for i in range(N)]] * 2
+    assert [np.isnan(x.array).all(axis=(1, 2)).tolist() for x in found] == [
+        [i == 1 for i in range(N)]
+    ] * 2
     agree([x[2:] for x in found], pp.rollout(chain, q[2:], v[2:], steps=3))
-    strict = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3217)])  # no other test's
+    strict = pp.connect(
+        pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3217)]
+    )  # no other test's
     monkeypatch.setitem(cuda_runner.STRAINED, "d", 1.0 + 1e-12)
     q = strict.assemble(q)
     found = pp.rollout(strict, CardArray(q), steps=3).q.array
@@ -125,16 +148,31 @@ def test_what_only_the_host_can_solve_is_nan(cards, monkeypatch):
 # -- derivatives --------------------------------------------------------------------------------------------------------------
 
 
-def gradients(system: Any, q: np.ndarray, v: np.ndarray, tau: Any, changed: dict[str, np.ndarray], **options: Any) -> Any:
+def gradients(
+    system: Any,
+    q: np.ndarray,
+    v: np.ndarray,
+    tau: Any,
+    changed: dict[str, np.ndarray],
+    **options: Any,
+) -> Any:
     """vjp and jvp on the card beside those of the host; how to try hvp."""
     rng = np.random.default_rng(3)
     host = pp.rollout(system, q, v, tau, **options)
-    there = pp.rollout(system, CardArray(q), CardArray(v), CardArray(tau) if isinstance(tau, np.ndarray) else tau, **options)
+    there = pp.rollout(
+        system,
+        CardArray(q),
+        CardArray(v),
+        CardArray(tau) if isinstance(tau, np.ndarray) else tau,
+        **options,
+    )
     weights = [rng.standard_normal(x.shape) for x in host]
     found, truth = there.vjp(*map(CardArray, weights)), host.vjp(*weights)
     assert found.keys() == truth.keys()
     for name, y in truth.items():
-        assert found[name].shape == y.shape and np.allclose(found[name].array, y, rtol=1e-9, atol=1e-9 * np.abs(y).max()), name
+        assert found[name].shape == y.shape and np.allclose(
+            found[name].array, y, rtol=1e-9, atol=1e-9 * np.abs(y).max()
+        ), name
     changes = {"q": rng.standard_normal(v.shape), "v": rng.standard_normal(v.shape), **changed}
     moved = {k: CardArray(x) for k, x in changes.items()}
     for x, y in zip(there.jvp(**moved), host.jvp(**changes), strict=True):
@@ -145,7 +183,9 @@ def gradients(system: Any, q: np.ndarray, v: np.ndarray, tau: Any, changed: dict
         assert found.keys() == truth.keys()
         for name, y in truth.items():
             x = found[name]
-            assert x.shape == y.shape and np.allclose(x.array, y, rtol=1e-8, atol=1e-9 * np.abs(y).max()), name
+            assert x.shape == y.shape and np.allclose(
+                x.array, y, rtol=1e-8, atol=1e-9 * np.abs(y).max()
+            ), name
 
     return second
 
@@ -160,14 +200,19 @@ def test_gradients_by_the_beginning_and_by_torques(cards, monkeypatch):
     gradients(robot, q, v, table, {"tau": table}, steps=12, dt=1e-2, every=6, method="euler")
     gradients(robot, q, v, one, {"tau": one}, steps=12, dt=1e-2, every=4, method="euler")()
     gradients(robot, q, v, one, {"tau": one}, steps=0, method="euler")()
-    short = pp.rollout(robot, *map(CardArray, (q, v, table)), steps=12, dt=1e-2, every=5, method="euler")
+    short = pp.rollout(
+        robot, *map(CardArray, (q, v, table)), steps=12, dt=1e-2, every=5, method="euler"
+    )
     for way in (lambda: short.vjp(short.q), lambda: short.jvp(tau=CardArray(table))):
         with pytest.raises(StateError, match="of 12 steps every 5th is kept"):
             way()
     row = table[:, :1].copy()  # a table of one row: for all steps, or for the only one
     gradients(robot, q, v, row, {"tau": row}, steps=2, dt=1e-2, every=2, method="euler")
     gradients(robot, q, v, row, {"tau": row}, steps=1, method="euler")()
-    some, host = (pp.rollout(robot, x, y, steps=2, method="euler") for x, y in ((CardArray(q), CardArray(v)), (q, v)))
+    some, host = (
+        pp.rollout(robot, x, y, steps=2, method="euler")
+        for x, y in ((CardArray(q), CardArray(v)), (q, v))
+    )
     alone = some.hvp(CardArray(np.ones_like(host.q)), v=CardArray(v))["q"].array
     assert np.allclose(alone, host.hvp(np.ones_like(host.q), v=v)["q"], rtol=1e-9, atol=1e-12)
 
@@ -191,21 +236,27 @@ def test_weights_that_do_not_fit_are_named(cards):
     for words, call in {
         "q_weight is a ndarray on the host, and q0 is on": lambda: motion.vjp(np.zeros((3, 3, 2))),
         r"q_weight has shape \(3, 3\)": lambda: motion.vjp(CardArray(np.zeros((3, 3)))),
-        "q_weight is float32, and q0 float64": lambda: motion.vjp(CardArray(np.zeros((3, 3, 2), "f"))),
-        "the change of v is on card 1, and q0 on card 0": lambda: motion.jvp(v=CardArray(np.zeros(2), 1)),
-        "q_weight has batch axes .2,., the motion .3,.": lambda: motion.vjp(CardArray(np.zeros((2, 3, 2)))),
+        "q_weight is float32, and q0 float64": lambda: motion.vjp(
+            CardArray(np.zeros((3, 3, 2), "f"))
+        ),
+        "the change of v is on card 1, and q0 on card 0": lambda: motion.jvp(
+            v=CardArray(np.zeros(2), 1)
+        ),
+        "q_weight has batch axes .2,., the motion .3,.": lambda: motion.vjp(
+            CardArray(np.zeros((2, 3, 2)))
+        ),
         "jvp by 'tau', which drives nothing here": lambda: motion.jvp(tau=CardArray(np.zeros(2))),
     }.items():
         with pytest.raises(StateError, match=words):
             call()
 
 
-class TorchHere(Torch):
+class TorchHere(TorchArrays):
     """Tensors of the host that are said to be on a card."""
 
-    def view(self, x: Any) -> View:
+    def view(self, x: Any) -> ArrayView:
         found = super().view(x)
-        return View(found.pointer, found.shape, found.char, found.contiguous, 0)
+        return ArrayView(found.pointer, found.shape, found.char, found.contiguous, 0)
 
     def stream(self, x: Any) -> int:
         return 7000
@@ -218,14 +269,23 @@ def test_autograd_by_the_numbers_of_a_quaternion(cards, monkeypatch):
     robot, rng = spun(), np.random.default_rng(6)
     q, v, tau, x, y = (torch.from_numpy(rng.standard_normal((N, n))) for n in (5, 4, 4, 5, 4))
     mix = torch.from_numpy(rng.standard_normal((3, 5)))
-    divided = lambda q: torch.cat([q[..., :4] / q[..., :4].norm(dim=-1, keepdim=True), q[..., 4:]], dim=-1)  # noqa: E731
+
+    def divided(q):
+        return torch.cat([q[..., :4] / q[..., :4].norm(dim=-1, keepdim=True), q[..., 4:]], dim=-1)
 
     def derivatives(begin: Any) -> list[Any]:
         def loss(q, v):
-            return (pp.rollout(robot, begin(q), v, tau, steps=4, every=2, dt=0.05, method="euler")[0] ** 2 * mix).sum()
+            return (
+                pp.rollout(robot, begin(q), v, tau, steps=4, every=2, dt=0.05, method="euler")[0]
+                ** 2
+                * mix
+            ).sum()
 
         slope = torch.func.grad(loss, argnums=(0, 1))
-        there = torch.func.grad(lambda q, v: sum((a * b).sum() for a, b in zip(slope(q, v), (x, y), strict=True)), (0, 1))
+        there = torch.func.grad(
+            lambda q, v: sum((a * b).sum() for a, b in zip(slope(q, v), (x, y), strict=True)),
+            (0, 1),
+        )
         forward = [torch.func.jvp(way, (q, v), (x, y))[1] for way in (loss, slope)]
         return [*slope(q, v), *there(q, v), forward[0], *forward[1]]
 
@@ -254,27 +314,36 @@ def test_autograd_of_torch(cards, monkeypatch):
         assert np.allclose(x.grad.numpy(), y, rtol=1e-9, atol=1e-12)
     with pytest.raises(StateError, match="has no derivative"):
         pp.rollout(robot, *at, steps=3, limits="block")
-    slopes = torch.autograd.grad((pp.rollout(robot, *at, steps=6, every=3)[0] * Q.detach()).sum(), at, create_graph=True)
+    slopes = torch.autograd.grad(
+        (pp.rollout(robot, *at, steps=6, every=3)[0] * Q.detach()).sum(), at, create_graph=True
+    )
     turns = torch.autograd.grad(sum((x * x.detach()).sum() for x in slopes), at)
     moved = {name: x.detach().numpy() for name, x in zip(("q", "v", "tau"), slopes, strict=True)}
     truth = host.hvp(host.q, **moved)
     for x, y in zip(turns, (truth[name] for name in ("q", "v", "tau")), strict=True):
         assert np.allclose(x.numpy(), y, rtol=1e-9, atol=1e-12)
-    assert torch.func.jacrev(lambda q: pp.rollout(robot, q, steps=2)[0][-1])(at[0].detach()[0]).shape == (2, 2)
+    assert torch.func.jacrev(lambda q: pp.rollout(robot, q, steps=2)[0][-1])(
+        at[0].detach()[0]
+    ).shape == (2, 2)
 
 
 @pytest.mark.skipif(not ptx_assembler.found(), reason="needs nvidia-nvjitlink")
 def test_the_assembler_takes_these_kernels():
     """Detours, closed chains and reversed steps, as PTX."""
     robot, chain = pendulum(), pinned()
-    plan = Recipe("euler", Law(), timed=False, hold=False)
+    plan = RolloutOptions("euler", Law(), timed=False, hold=False)
     for machine in (
-        CardMachine(robot, replace(plan, stops=Stops(Plant(robot)))),
-        CardMachine(chain, replace(plan, closure=chain.key, project=True)),
-        Backwards(Machine(robot, plan), ("tau",)),
-        Curving(Machine(robot, plan), ("tau",)),
-        *(cuda_adjoint.TangentStep(Machine(spun(), plan), wanted) for wanted in ("turn", "turned")),
-        cuda_adjoint.TangentStep(Machine(pp.load("pelican", base="free"), plan), "turned"),
+        CudaRolloutProgram(robot, replace(plan, stops=JointStops(Plant(robot)))),
+        CudaRolloutProgram(chain, replace(plan, closure=chain.key, project=True)),
+        AdjointSteps(RolloutProgram(robot, plan), ("tau",)),
+        SecondOrderAdjoint(RolloutProgram(robot, plan), ("tau",)),
+        *(
+            cuda_adjoint.TangentStep(RolloutProgram(spun(), plan), wanted)
+            for wanted in ("turn", "turned")
+        ),
+        cuda_adjoint.TangentStep(RolloutProgram(pp.load("pelican", base="free"), plan), "turned"),
     ):
         for char in "df":
-            assert "Used" in ptx_assembler.assemble(Cuda().emit(machine.rollout, char), "sm_90")
+            assert "Used" in ptx_assembler.assemble(
+                CudaTarget().emit(machine.rollout, char), "sm_90"
+            )

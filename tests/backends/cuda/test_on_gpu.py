@@ -68,7 +68,11 @@ class Jax:
         return np.asarray(x)
 
 
-LIBRARIES = {name: kind() for name, kind in (("torch", Torch), ("cupy", CuPy), ("jax", Jax)) if importlib.util.find_spec(name)}
+LIBRARIES = {
+    name: kind()
+    for name, kind in (("torch", Torch), ("cupy", CuPy), ("jax", Jax))
+    if importlib.util.find_spec(name)
+}
 WITH = next(iter(LIBRARIES.values()), Torch())
 
 
@@ -80,14 +84,18 @@ def relative(found: Any, host: Any, library: Any = WITH) -> float:
         z, y = library.get(x), np.asarray(y)
         assert z.shape == y.shape and z.dtype == y.dtype
         assert np.array_equal(np.isnan(z), np.isnan(y))
-        off, size = (float(np.nanmax(np.abs(number), initial=0.0)) for number in (z - y, y))  # no float32, in which 1e-300 is 0
+        off, size = (
+            float(np.nanmax(np.abs(number), initial=0.0)) for number in (z - y, y)
+        )  # no float32, in which 1e-300 is 0
         worst = max(worst, off / max(size, 1e-300))
     return worst
 
 
 def state(robot: pp.Robot, char: str, n: int = 1000) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(3)
-    rest = {name: rng.standard_normal((n, robot.nv)).astype(char) for name in ("v", "a", "tau", "x")}
+    rest = {
+        name: rng.standard_normal((n, robot.nv)).astype(char) for name in ("v", "a", "tau", "x")
+    }
     return {"q": robot.random(rng, n).astype(char), **rest}
 
 
@@ -101,7 +109,9 @@ def compare(name: str, char: str) -> dict[str, float]:
             continue
         host = door(robot, given, frame=frame) if door.frame else door(robot, given)
         card = {x: WITH.put(y) for x, y in given.items()}
-        found[door.name] = relative(door(robot, card, frame=frame) if door.frame else door(robot, card), host)
+        found[door.name] = relative(
+            door(robot, card, frame=frame) if door.frame else door(robot, card), host
+        )
     return found
 
 
@@ -115,9 +125,16 @@ def check_derivatives(char: str) -> None:
         robot = pp.load(name, base=base)
         f, given = robot.function("forward_dynamics"), state(robot, char)
         q, v, tau, x = (given[k] for k in ("q", "v", "tau", "x"))
-        for made, more in ((f.jacobian("q", "v"), ()), (f.jvp("q"), (x,)), (f.vjp("q", "tau"), (x,))):
+        for made, more in (
+            (f.jacobian("q", "v"), ()),
+            (f.jvp("q"), (x,)),
+            (f.vjp("q", "tau"), (x,)),
+        ):
             host = made(q, v, tau, *more)
-            assert relative(made(*map(WITH.put, (q, v, tau, *more))), host) <= FLOAT[char], (name, made)
+            assert relative(made(*map(WITH.put, (q, v, tau, *more))), host) <= FLOAT[char], (
+                name,
+                made,
+            )
         d = robot.diagonalised
         assert relative(d.motion(*map(WITH.put, (q, v, tau))), d.motion(q, v, tau)) <= FLOAT[char]
 
@@ -145,14 +162,21 @@ def check_linearize(char: str) -> None:
         every = np.full((200, 1), 1e-3, char)
         for dt, method in ((None, "rk4"), *((1e-3, method) for method in METHODS)):
             host = robot.linearize(q, v, tau, dt, method)
-            assert relative(robot.linearize(*map(WITH.put, (q, v, tau)), dt, method), host) <= 10 * FLOAT[char], (name, method)
+            assert (
+                relative(robot.linearize(*map(WITH.put, (q, v, tau)), dt, method), host)
+                <= 10 * FLOAT[char]
+            ), (name, method)
         found = robot.linearize(*map(WITH.put, (q, v, tau, every)), "euler")
-        assert relative(found, robot.linearize(q, v, tau, every[:, 0], "euler")) <= 10 * FLOAT[char], name
+        assert (
+            relative(found, robot.linearize(q, v, tau, every[:, 0], "euler")) <= 10 * FLOAT[char]
+        ), name
     if char == "d":
         case = scenes.load("two_arms")
         rest = np.zeros((50, case.system.nv))
         at = np.tile(case.q0, (50, 1)), rest, rest
-        assert relative(case.system.linearize(*map(WITH.put, at)), case.system.linearize(*at)) <= 1e-8
+        assert (
+            relative(case.system.linearize(*map(WITH.put, at)), case.system.linearize(*at)) <= 1e-8
+        )
 
 
 def check_ended() -> None:
@@ -179,7 +203,9 @@ def check_ended() -> None:
         "excitation": lambda q, v: robot.excitation(q, v, v),
         "at_energy": lambda q, v: robot.diagonalised.at_energy(q, v, 1e3),
     }
-    wrong = {name: relative(call(WITH.put(q), WITH.put(v)), call(q, v)) for name, call in calls.items()}
+    wrong = {
+        name: relative(call(WITH.put(q), WITH.put(v)), call(q, v)) for name, call in calls.items()
+    }
     assert all(error <= 1e-8 for error in wrong.values()), wrong
 
 
@@ -188,7 +214,13 @@ def check_stops() -> None:
     robot, rng = pp.robots.puma560(), np.random.default_rng(0)
     q, v = robot.random(rng, 1000), 5.0 * rng.standard_normal((1000, 6))
     options: dict[str, Any] = dict(steps=100, every=20, dt=5e-3, limits="block")
-    assert relative(pp.rollout(robot, WITH.put(q), WITH.put(v), **options), pp.rollout(robot, q, v, **options)) <= 1e-9
+    assert (
+        relative(
+            pp.rollout(robot, WITH.put(q), WITH.put(v), **options),
+            pp.rollout(robot, q, v, **options),
+        )
+        <= 1e-9
+    )
 
 
 def check_closed_motion(name: str) -> None:
@@ -199,25 +231,42 @@ def check_closed_motion(name: str) -> None:
     tau[:, cell.idle] = 0.0
     given = np.tile(case.q0, (200, 1)), np.zeros((200, cell.nv)), tau
     options: dict[str, Any] = dict(steps=50, every=10)
-    assert relative(pp.rollout(cell, *map(WITH.put, given), **options), pp.rollout(cell, *given, **options)) <= 1e-9
+    assert (
+        relative(
+            pp.rollout(cell, *map(WITH.put, given), **options), pp.rollout(cell, *given, **options)
+        )
+        <= 1e-9
+    )
 
 
 def check_motion_gradients() -> None:
     """vjp, jvp and hvp of motions, samples of every step and of some; a flying base among the joints."""
     for name, base in (("ur5", "fixed"), ("pelican", "free")):
         robot, rng = pp.load(name, base=base), np.random.default_rng(0)
-        q, v, tau = robot.random(rng, 300), rng.standard_normal((300, robot.nv)), rng.standard_normal((300, 40, robot.nv))
+        q, v, tau = (
+            robot.random(rng, 300),
+            rng.standard_normal((300, robot.nv)),
+            rng.standard_normal((300, 40, robot.nv)),
+        )
         for every in (1, 20):
             host = pp.rollout(robot, q, v, tau, steps=40, every=every)
             there: Any = pp.rollout(robot, *map(WITH.put, (q, v, tau)), steps=40, every=every)
             weights = [rng.standard_normal(x.shape) for x in host]
             found, truth = there.vjp(*map(WITH.put, weights)), host.vjp(*weights)
-            assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-9, (name, every)
+            assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-9, (
+                name,
+                every,
+            )
             assert relative(there.jvp(v=WITH.put(v)), host.jvp(v=v)) <= 1e-9, (name, every)
             for changes in ({"q": v, "tau": tau}, {"v": v}):
-                found = there.hvp(*map(WITH.put, weights), **{x: WITH.put(y) for x, y in changes.items()})
+                found = there.hvp(
+                    *map(WITH.put, weights), **{x: WITH.put(y) for x, y in changes.items()}
+                )
                 truth = host.hvp(*weights, **changes)
-                assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-8, (name, every)
+                assert relative(tuple(found[x] for x in truth), tuple(truth.values())) <= 1e-8, (
+                    name,
+                    every,
+                )
 
 
 def check_autograd() -> None:
@@ -231,12 +280,19 @@ def check_autograd() -> None:
     (Q.square().sum() + V.sum()).backward()
     host = pp.rollout(robot, q, tau=tau, steps=50, every=25)
     truth = host.vjp(2 * host.q, np.ones_like(host.v))
-    assert relative(tuple(x.grad for x in at), (truth["q"], truth["tau"]), LIBRARIES["torch"]) <= 1e-9
+    assert (
+        relative(tuple(x.grad for x in at), (truth["q"], truth["tau"]), LIBRARIES["torch"]) <= 1e-9
+    )
     turner = pp.load("pelican", base="free")
     loss = lambda q: (pp.rollout(turner, q, steps=20, every=10)[0] ** 4).sum()  # noqa: E731
-    both = [torch.from_numpy(turner.random(seed=1, size=50)).to(kind).requires_grad_() for kind in ("cuda", "cpu")]
+    both = [
+        torch.from_numpy(turner.random(seed=1, size=50)).to(kind).requires_grad_()
+        for kind in ("cuda", "cpu")
+    ]
     for slope in [[torch.autograd.grad(loss(q), q, create_graph=True)[0] for q in both]]:
-        bends = tuple(torch.autograd.grad((g**2).sum(), q)[0] for g, q in zip(slope, both, strict=True))
+        bends = tuple(
+            torch.autograd.grad((g**2).sum(), q)[0] for g, q in zip(slope, both, strict=True)
+        )
         for found, host in (slope, bends):  # by the four numbers of a quaternion
             assert relative(found.detach(), host.detach().numpy(), LIBRARIES["torch"]) <= 1e-8
 
@@ -272,7 +328,12 @@ def check_graph() -> None:
     tau.mul_(2.0)
     graph.replay()
     torch.cuda.synchronize()
-    assert relative(a, robot.forward_dynamics(given["q"], given["v"], 2 * given["tau"]), LIBRARIES["torch"]) <= 1e-4
+    assert (
+        relative(
+            a, robot.forward_dynamics(given["q"], given["v"], 2 * given["tau"]), LIBRARIES["torch"]
+        )
+        <= 1e-4
+    )
 
 
 def check_jit(char: str) -> None:
@@ -285,7 +346,14 @@ def check_jit(char: str) -> None:
     host = tuple(given[k] for k in ("q", "v", "tau"))
     found = jax.jit(lambda *x: robot.forward_dynamics(*x) * 2.0)(q, v, tau)
     assert relative(found, 2 * robot.forward_dynamics(*host), library) <= FLOAT[char]
-    assert relative(robot.forward_dynamics(q, v, tau[0]), robot.forward_dynamics(*host[:2], host[2][0]), library) <= FLOAT[char]
+    assert (
+        relative(
+            robot.forward_dynamics(q, v, tau[0]),
+            robot.forward_dynamics(*host[:2], host[2][0]),
+            library,
+        )
+        <= FLOAT[char]
+    )
     slope = jax.jit(jax.grad(lambda q: (robot.forward_dynamics(q, v, tau) ** 2).sum()))(q)
     weights = 2 * robot.forward_dynamics(*host)
     truth = robot.function("forward_dynamics").vjp("q")(*host, weights)[-1]
@@ -310,22 +378,40 @@ def check_jit_motion() -> None:
     import jax
 
     library, robot, rng = Jax(), pp.load("ur5"), np.random.default_rng(0)
-    q, tau, v = robot.random(rng, 300), rng.standard_normal((300, 20, 6)), rng.standard_normal((300, 6))
+    q, tau, v = (
+        robot.random(rng, 300),
+        rng.standard_normal((300, 20, 6)),
+        rng.standard_normal((300, 6)),
+    )
     hold = pp.PD(robot, robot.neutral(), kp=20.0, kd=2.0, gravity=True)
-    found = jax.jit(lambda q: tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)))(library.put(q))
-    assert relative(found, tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)), library) <= 1e-9
-    found = jax.jit(lambda q, tau: tuple(pp.rollout(robot, q, tau=tau, steps=20)))(library.put(q), library.put(tau))
+    found = jax.jit(lambda q: tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)))(
+        library.put(q)
+    )
+    assert (
+        relative(found, tuple(pp.rollout(robot, q, tau=hold, steps=20, every=5)), library) <= 1e-9
+    )
+    found = jax.jit(lambda q, tau: tuple(pp.rollout(robot, q, tau=tau, steps=20)))(
+        library.put(q), library.put(tau)
+    )
     host = pp.rollout(robot, q, tau=tau, steps=20)
     assert relative(found, tuple(host), library) <= 1e-9
     for every in (1, 5):
         host = pp.rollout(robot, q, tau=tau, steps=20, every=every)
         slope = jax.grad(
-            lambda q, tau, n=every: (pp.rollout(robot, q, tau=tau, steps=20, every=n)[0] ** 2).sum(), argnums=(0, 1)
+            lambda q, tau, n=every: (
+                pp.rollout(robot, q, tau=tau, steps=20, every=n)[0] ** 2
+            ).sum(),
+            argnums=(0, 1),
         )
         truth = host.vjp(2 * host.q)
         for f in (slope, jax.jit(slope)):
             for _ in range(2):
-                assert relative(f(library.put(q), library.put(tau)), (truth["q"], truth["tau"]), library) <= 1e-9, every
+                assert (
+                    relative(
+                        f(library.put(q), library.put(tau)), (truth["q"], truth["tau"]), library
+                    )
+                    <= 1e-9
+                ), every
     square = lambda q: (pp.rollout(robot, q, steps=20, every=5)[0] ** 2).sum()  # noqa: E731
     turned = jax.jit(jax.grad(lambda q: (jax.grad(square)(q) * v).sum()))(library.put(q))
     host = pp.rollout(robot, q, steps=20, every=5)
@@ -333,7 +419,10 @@ def check_jit_motion() -> None:
     assert relative(turned, truth, library) <= 1e-8
     end = lambda q: pp.rollout(robot, q, steps=20)[0][-1]  # noqa: E731
     columns = [pp.rollout(robot, q[0], steps=20).jvp(q=unit)[0][-1] for unit in np.eye(6)]
-    assert relative(jax.jit(jax.jacrev(end))(library.put(q[0])), np.stack(columns, axis=-1), library) <= 1e-9
+    assert (
+        relative(jax.jit(jax.jacrev(end))(library.put(q[0])), np.stack(columns, axis=-1), library)
+        <= 1e-9
+    )
 
 
 def check_jit_closed() -> None:
@@ -342,7 +431,11 @@ def check_jit_closed() -> None:
 
     library, case = Jax(), scenes.load("two_arms")
     cell, rng = case.system, np.random.default_rng(0)
-    state = np.tile(case.q0, (300, 1)), np.zeros((300, cell.nv)), rng.standard_normal((300, cell.na))
+    state = (
+        np.tile(case.q0, (300, 1)),
+        np.zeros((300, cell.nv)),
+        rng.standard_normal((300, cell.na)),
+    )
     at, a = [*map(library.put, state)], cell.forward_dynamics(*state)
     assert relative(jax.jit(cell.forward_dynamics)(*at), a, library) <= 1e-9
     truth = cell.function("forward_dynamics").vjp("tau")(*state, 2 * a)[1]
@@ -356,12 +449,19 @@ def check_closed() -> None:
     for name in ("four_bar", "two_arms"):
         case = scenes.load(name)
         cell, rng = case.system, np.random.default_rng(0)
-        state = np.tile(case.q0, (500, 1)), np.zeros((500, cell.nv)), rng.standard_normal((500, cell.na))
+        state = (
+            np.tile(case.q0, (500, 1)),
+            np.zeros((500, cell.nv)),
+            rng.standard_normal((500, cell.na)),
+        )
         at = [*map(WITH.put, state)]
         assert relative(cell.forward_dynamics(*at), cell.forward_dynamics(*state)) <= 1e-9, name
         asked = cell.complete(*state[:2], rng.standard_normal((500, cell.nv)))
         asked[::7] += 1.0  # leaves the constraints: NaN, on both
-        found, host = cell.inverse_dynamics(*at[:2], WITH.put(asked)), cell.inverse_dynamics(*state[:2], asked)
+        found, host = (
+            cell.inverse_dynamics(*at[:2], WITH.put(asked)),
+            cell.inverse_dynamics(*state[:2], asked),
+        )
         assert relative(found, host) <= 1e-8, name
         if name == "four_bar":
             continue
@@ -373,26 +473,54 @@ def check_closed() -> None:
 
 def check_study() -> None:
     """A study on the card has the host's bits."""
-    keys = {"motions": 5000, "chunk": 2048, "duration": 0.05, "vary": {"mass": {"uniform": [0.8, 1.2], "relative": True}}}
+    keys = {
+        "motions": 5000,
+        "chunk": 2048,
+        "duration": 0.05,
+        "vary": {"mass": {"uniform": [0.8, 1.2], "relative": True}},
+    }
     plain, there = (pp.study(pp.load("ur5"), **keys, cards=cards) for cards in (False, True))
-    assert np.array_equal(plain.final.q, there.final.q) and np.array_equal(plain.final.v, there.final.v)
+    assert np.array_equal(plain.final.q, there.final.q) and np.array_equal(
+        plain.final.v, there.final.v
+    )
 
 
 def checks() -> dict[str, Any]:
     """By name, the quick ones first."""
-    found: dict[str, Any] = {f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES}
+    found: dict[str, Any] = {
+        f"library-{name}": lambda name=name: check_library(name) for name in LIBRARIES
+    }
     found |= {"graph": check_graph} if "torch" in LIBRARIES else {}
-    found |= {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"} if "jax" in LIBRARIES else {}
-    found |= {"jit-motion": check_jit_motion, "jit-closed": check_jit_closed} if "jax" in LIBRARIES else {}
-    found |= {"closed": check_closed, "ended": check_ended, "stops": check_stops, "motion-gradients": check_motion_gradients}
-    found |= {f"closed-{name}": lambda name=name: check_closed_motion(name) for name in ("four_bar", "two_arms")}
+    found |= (
+        {f"jit-{char}": lambda char=char: check_jit(char) for char in "df"}
+        if "jax" in LIBRARIES
+        else {}
+    )
+    found |= (
+        {"jit-motion": check_jit_motion, "jit-closed": check_jit_closed}
+        if "jax" in LIBRARIES
+        else {}
+    )
+    found |= {
+        "closed": check_closed,
+        "ended": check_ended,
+        "stops": check_stops,
+        "motion-gradients": check_motion_gradients,
+    }
+    found |= {
+        f"closed-{name}": lambda name=name: check_closed_motion(name)
+        for name in ("four_bar", "two_arms")
+    }
     found |= {"autograd": check_autograd} if "torch" in LIBRARIES else {}
     found |= {"study": check_study} if importlib.util.find_spec("zarr") else {}
     found |= {f"linearize-{char}": lambda char=char: check_linearize(char) for char in "df"}
     found |= {f"motion-{char}": lambda char=char: check_motion(char) for char in "df"}
     found |= {f"derivatives-{char}": lambda char=char: check_derivatives(char) for char in "df"}
     each = [(name, char) for name in pp.robots.bundled() for char in "df"]
-    return found | {f"{name}-{char}": lambda name=name, char=char: check_robot(name, char) for name, char in each}
+    return found | {
+        f"{name}-{char}": lambda name=name, char=char: check_robot(name, char)
+        for name, char in each
+    }
 
 
 def pytest_generate_tests(metafunc: Any) -> None:

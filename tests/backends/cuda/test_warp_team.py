@@ -5,7 +5,7 @@ import pytest
 import psiphi as pp
 from psiphi.backends.cuda import cuda_kernel, warp_team
 from psiphi.backends.cuda.cuda_target import CUDA
-from psiphi.backends.cuda.shared_memory import Grid
+from psiphi.backends.cuda.shared_memory import CudaGrid
 from psiphi.backends.cuda.warp_team import INWARDS, OUTWARDS, TRUNK
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.compiler.axes.link_axes import frame_tree
@@ -46,7 +46,7 @@ def shared(code, char: str = "d"):
 def test_the_bits_of_one_thread(model, quantity, char, teams):
     code = lowered(model, quantity)
     given = batch(model, 33, char)[: len(code.program.inputs)]
-    assert Grid.of(CUDA.emit(code, char)) == Grid(128, 32)
+    assert CudaGrid.of(CUDA.emit(code, char)) == CudaGrid(128, 32)
     (found,) = run(code, char, given)
     assert alike(found, known(model, quantity, 1, char)(*given))
 
@@ -67,26 +67,36 @@ def test_who_does_what(quantity):
         for node in role.nodes:
             for x in operands(rest.tape, node):
                 if x in made and r not in [who for who, _ in made[x]]:
-                    assert len(made[x]) == 1 and made[x][0][1] < role.phase[node] and role.given[x][0] == warp_team.CELLS
+                    assert (
+                        len(made[x]) == 1
+                        and made[x][0][1] < role.phase[node]
+                        and role.given[x][0] == warp_team.CELLS
+                    )
     phases = [{role.phase[node] for node in role.nodes} for role in found.roles]
     assert sum(TRUNK in x for x in phases) == 1 and all(INWARDS in x for x in phases)
     assert all((OUTWARDS in x) == (quantity == "forward_dynamics") for x in phases)
-    handed = {store.node for role in found.roles for store in role.stores if store.base == warp_team.CELLS}
+    handed = {
+        store.node for role in found.roles for store in role.stores if store.base == warp_team.CELLS
+    }
     assert found.cells == len(handed) < len(made) / 4
 
 
 def test_limbs_meet_in_a_trunk():
     limbs = limbs_of(frame_tree(limbed(seed=1), None))
-    assert [limbs["v"].get(i) for i in range(6 + 1 + 20)] == [None] * 7 + [k for k in range(4) for _ in range(5)]
+    assert [limbs["v"].get(i) for i in range(6 + 1 + 20)] == [None] * 7 + [
+        k for k in range(4) for _ in range(5)
+    ]
     assert sorted(limbs["q"]) == list(range(8, 28)) and set(limbs["q"].values()) == set(range(4))
     alone = limbs_of(frame_tree(zoo.chain("arm", ["revolute"] * 5, seed=1), None))
-    assert sorted(alone["v"]) == [3, 4] and set(alone["v"].values()) == {0}  # the end of a chain: a limb, but no team
+    assert sorted(alone["v"]) == [3, 4] and set(alone["v"].values()) == {
+        0
+    }  # the end of a chain: a limb, but no team
 
 
 def test_no_team_where_it_does_not_help():
     """An arm; a robot of which one thread holds nearly all; matrices whose columns know all limbs."""
     assert shared(lowered("arm", "forward_dynamics")) is None
-    assert Grid.of(CUDA.emit(lowered("limbs", "forward_dynamics"), "f")).states > 32
+    assert CudaGrid.of(CUDA.emit(lowered("limbs", "forward_dynamics"), "f")).states > 32
     assert shared(lowered("limbs", "mass_matrix_inverse")) is None
 
 
@@ -97,4 +107,4 @@ def test_a_team_of_a_humanoid():
     assert found is not None and found.cells <= 130
     work = [len(role.nodes) for role in found.roles]
     assert max(work) < 0.4 * len(nodes) and sum(work) < 1.2 * len(nodes)
-    assert Grid.of(CUDA.emit(code, "d")) == Grid(128, 32)
+    assert CudaGrid.of(CUDA.emit(code, "d")) == CudaGrid(128, 32)

@@ -20,7 +20,9 @@ from psiphi.backends.llvm import jit
 from tests.children import exit_code, in_threads, python
 
 F64 = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
-SQUARE = "define double @square(double %x) nounwind {\n  %y = fmul double %x, %x\n  ret double %y\n}\n"
+SQUARE = (
+    "define double @square(double %x) nounwind {\n  %y = fmul double %x, %x\n  ret double %y\n}\n"
+)
 
 
 def load(text: str, name: str, prototype=F64, **options):
@@ -32,7 +34,9 @@ def load(text: str, name: str, prototype=F64, **options):
 
 def test_a_function_runs():
     assert load(SQUARE, "square")(3.0) == 9.0
-    assert load(SQUARE, "square", opt=0)(3.0) == load(SQUARE, "square", opt=3, passes=True)(3.0) == 9.0
+    assert (
+        load(SQUARE, "square", opt=0)(3.0) == load(SQUARE, "square", opt=3, passes=True)(3.0) == 9.0
+    )
 
 
 def test_the_host_names_all_that_code_depends_on():
@@ -62,7 +66,9 @@ def test_functions_of_libm_resolve(callee, real, argument, expected):
     body = f"{{\n  %y = call {real} @{callee}({real} %x)\n  ret {real} %y\n}}"
     text = f"declare {real} @{callee}({real})\ndefine {real} @f({real} %x) {body}"
     scalar = ctypes.c_double if real == "double" else ctypes.c_float
-    assert load(text, "f", ctypes.CFUNCTYPE(scalar, scalar))(argument) == pytest.approx(expected, rel=1e-6)
+    assert load(text, "f", ctypes.CFUNCTYPE(scalar, scalar))(argument) == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_sine_and_cosine_of_one_angle_resolve():
@@ -112,28 +118,44 @@ def test_megabytes_of_code_load():
     """Functions of 5000 operations and 12 MB of data between them: calls and loads reach far."""
     lines = [f'@data = internal constant [12000000 x i8] c"{"a" * 12_000_000}"']
     for k in range(4):
-        lines += [f"define double @f{k}(double %x) noinline nounwind {{", "  %v0 = fadd double %x, 1.0"]
+        lines += [
+            f"define double @f{k}(double %x) noinline nounwind {{",
+            "  %v0 = fadd double %x, 1.0",
+        ]
         lines += [f"  %v{i} = fadd double %v{i - 1}, {k * 5000 + i}.0" for i in range(1, 5000)]
-        lines += ["  %p = getelementptr i8, ptr @data, i64 11999999", "  %b = load volatile i8, ptr %p"]
+        lines += [
+            "  %p = getelementptr i8, ptr @data, i64 11999999",
+            "  %b = load volatile i8, ptr %p",
+        ]
         lines += ["  %d = uitofp i8 %b to double", "  %r = fadd double %v4999, %d"]
-        lines += [f"  %call = call double @f{k - 1}(double %r)\n  ret double %call\n}}" if k else "  ret double %r\n}"]
+        lines += [
+            f"  %call = call double @f{k - 1}(double %r)\n  ret double %call\n}}"
+            if k
+            else "  ret double %r\n}"
+        ]
     code = jit.compile_ir("\n".join(lines), opt=0)
     assert len(code) > 12_000_000
     library = jit.load_object(code, ["f0", "f3"])
     assert F64(library.address("f0"))(0.0) == 1.0 + 4999 * 5000 / 2 + ord("a")
-    assert F64(library.address("f3"))(0.0) == sum(1.0 + ord("a") + sum(range(5000 * k + 1, 5000 * k + 5000)) for k in range(4))
+    assert F64(library.address("f3"))(0.0) == sum(
+        1.0 + ord("a") + sum(range(5000 * k + 1, 5000 * k + 5000)) for k in range(4)
+    )
 
 
 # -- errors are psiphi's own, never an abort ----------------------------------------------------------------------------------
 
 
 def test_a_parse_error_shows_the_line():
-    with pytest.raises(Error, match=r"LLVM IR:2: internal: .*expected type in 'ret doubel %x'") as caught:
+    with pytest.raises(
+        Error, match=r"LLVM IR:2: internal: .*expected type in 'ret doubel %x'"
+    ) as caught:
         jit.compile_ir("define double @f(double %x) {\n  ret doubel %x\n}")
     assert caught.value.line == 2
 
 
-@pytest.mark.parametrize("text", ["define", "}", "define double @f() {\n", "define double @f(double %x) {\nret i1 0\n}"])
+@pytest.mark.parametrize(
+    "text", ["define", "}", "define double @f() {\n", "define double @f(double %x) {\nret i1 0\n}"]
+)
 def test_broken_text_is_refused(text):
     with pytest.raises(Error, match="internal"):
         jit.compile_ir(text)
@@ -141,7 +163,9 @@ def test_broken_text_is_refused(text):
 
 def test_a_value_used_before_it_exists_is_refused():
     with pytest.raises(Error, match="dominate"):
-        jit.compile_ir("define double @f(double %x) {\n %a = fadd double %b, %x\n %b = fadd double %x, %x\n ret double %a\n}")
+        jit.compile_ir(
+            "define double @f(double %x) {\n %a = fadd double %b, %x\n %b = fadd double %x, %x\n ret double %a\n}"
+        )
 
 
 def test_an_unknown_callee_is_refused():
@@ -209,7 +233,10 @@ print(sizes[-1] - sizes[1], sum(what() is not None for what in gone))
 """
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not say how much memory a process has")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/statm"),
+    reason="this system does not say how much memory a process has",
+)
 def test_what_is_dropped_is_gone():
     """LLVM keeps 10 kB of each library that a linker has dropped: 8 MB after these, and none since linkers go, too.
     (2000 robots and 500 functions: docs/reliability.md.)"""
@@ -286,5 +313,9 @@ def test_effort_changes_no_bit(monkeypatch):
     for effort in (0, 1, 2, 3):
         monkeypatch.setattr(jit, "EFFORT", effort)
         f = copy(robot.function("forward_dynamics").vjp("q", "v"))
-        found.append(np.concatenate([x.ravel() for part in (f(q, v, tau, v), f(q[0], v[0], tau[0], v[0])) for x in part]))
+        found.append(
+            np.concatenate(
+                [x.ravel() for part in (f(q, v, tau, v), f(q[0], v[0], tau[0], v[0])) for x in part]
+            )
+        )
     assert all(np.array_equal(found[0], x) for x in found[1:])

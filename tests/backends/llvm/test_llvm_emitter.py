@@ -13,7 +13,11 @@ from tests.backends.kernels import WIDTHS, batch, known, little, lowered, same_b
 from tests.compiler.tape.expressions import LEAVES, POINTS, programs, run
 
 EXACT = ("+", "-", "*", "/", "neg", "sqrt", "<")  # operations IEEE 754 rounds in one way only
-A, B, C = 1.0 + 2.0**-30, 1.0 + 2.0**-29, 1.0 + 2.0**-30 + 2.0**-29  # A B - C is 2^-59, or 0 with two roundings
+A, B, C = (
+    1.0 + 2.0**-30,
+    1.0 + 2.0**-29,
+    1.0 + 2.0**-30 + 2.0**-29,
+)  # A B - C is 2^-59, or 0 with two roundings
 FUSED = {
     "a b + c": (lambda a, b, c: a * b + c, -C),
     "c + a b": (lambda a, b, c: c + a * b, -C),
@@ -62,7 +66,9 @@ def test_of_two_products_one_rides(form):
 def test_a_product_that_others_read_is_not_fused():
     a, b, c = point = A, B, -C
     both = at(ufunc(little([(3,)], lambda x: [[x[0] * x[1] + x[2], x[0] * x[1]]]), 4), point)
-    twice = at(ufunc(little([(3,)], lambda x: [[x[0] * x[1] + x[2], x[0] * x[1] - x[1]]]), 4), point)
+    twice = at(
+        ufunc(little([(3,)], lambda x: [[x[0] * x[1] + x[2], x[0] * x[1] - x[1]]]), 4), point
+    )
     assert both.tolist() == [a * b + c, a * b]
     assert twice.tolist() == [a * b + c, a * b - b]
 
@@ -80,7 +86,9 @@ def test_kernels_mean_what_tapes_mean(program, point):
 
     code = little([(LEAVES,)], make)
     tape, handles = made[0]
-    meant = evaluate(tape, [tape.operand(h) for h in handles], lambda space, i: np.float64(point[i]))
+    meant = evaluate(
+        tape, [tape.operand(h) for h in handles], lambda space, i: np.float64(point[i])
+    )
     assert same_bits(at(ufunc(code, 2, fma=False), point) + 0.0, np.array(meant, dtype=float) + 0.0)
 
 
@@ -88,7 +96,9 @@ def test_operations_that_do_not_fold_answer_as_ieee():
     code = little([(2,)], lambda x: [[x[0] / x[1], 1.0 / x[1], x[1].sqrt(), x[0] * x[1]]])
     with np.errstate(all="ignore"):
         assert ufunc(code, 4)(np.array([3.0, 0.0])).tolist()[:3] == [np.inf, np.inf, 0.0]
-        assert np.isnan(ufunc(code, 4)(np.array([0.0, 0.0]))[0]) and np.isnan(ufunc(code, 4)(np.array([1.0, -1.0]))[2])
+        assert np.isnan(ufunc(code, 4)(np.array([0.0, 0.0]))[0]) and np.isnan(
+            ufunc(code, 4)(np.array([1.0, -1.0]))[2]
+        )
         assert ufunc(code, 4)(np.array([np.inf, 2.0])).tolist()[0] == np.inf
 
 
@@ -96,7 +106,10 @@ def test_results_that_are_inputs_or_constants():
     """Outputs no operation makes: a copy, a constant, a negated input, an angle's own sine, the same value twice."""
     code = little([(2,)], lambda x: [[x[1], 3.5, -x[0], x[0].sin(), x[1], 0.0]])
     with_batch = ufunc(code, 4)(np.tile([0.5, 2.0], (6, 1)))
-    assert with_batch.tolist() == [[2.0, 3.5, -0.5, pytest.approx(np.sin(0.5), rel=1e-15), 2.0, 0.0]] * 6
+    assert (
+        with_batch.tolist()
+        == [[2.0, 3.5, -0.5, pytest.approx(np.sin(0.5), rel=1e-15), 2.0, 0.0]] * 6
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -2.5, 1e-310, 1e308, np.pi, np.inf])
@@ -107,12 +120,23 @@ def test_constants_keep_their_bits(value):
         if fp == "float" and np.isinf(wide) and np.isfinite(value):
             continue
         bits = f"0x{np.float64(wide).view(np.uint64):016X}"
-        assert Width(fp, 1).constant(value) == bits and Width(fp, 4).constant(value) == f"splat ({fp} {bits})"
+        assert (
+            Width(fp, 1).constant(value) == bits
+            and Width(fp, 4).constant(value) == f"splat ({fp} {bits})"
+        )
 
 
 def test_widths_have_llvm_names():
-    assert (Width("double", 1).type, Width("double", 1).suffix, Width("double", 1).bytes) == ("double", "f64", 8)
-    assert (Width("float", 16).type, Width("float", 16).suffix, Width("float", 16).bytes) == ("<16 x float>", "v16f32", 64)
+    assert (Width("double", 1).type, Width("double", 1).suffix, Width("double", 1).bytes) == (
+        "double",
+        "f64",
+        8,
+    )
+    assert (Width("float", 16).type, Width("float", 16).suffix, Width("float", 16).bytes) == (
+        "<16 x float>",
+        "v16f32",
+        64,
+    )
     assert Width("float", 8).integer == "<8 x i32>" and Width("double", 1).integer == "i64"
 
 
@@ -129,11 +153,15 @@ def test_bits_do_not_depend_on_width_size_or_place(char, lanes, rolls):
     arrays = batch("small", 3 * lanes + 5, char)
     truth = known("small", "forward_dynamics", 1, char, rolls)(*arrays)
     function = known("small", "forward_dynamics", lanes, char, rolls)
-    with np.errstate(all="ignore" if (char, lanes) == ("f", 2) else "warn"):  # x86 fills two floats up to four
+    with np.errstate(
+        all="ignore" if (char, lanes) == ("f", 2) else "warn"
+    ):  # x86 fills two floats up to four
         for size in sizes(lanes):
             got = function(*(a[:size] for a in arrays))
             assert got.dtype == char and same_bits(got, truth[:size]), size
-            assert same_bits(function(*(a[len(a) - size :] for a in arrays)), truth[len(truth) - size :]), size
+            assert same_bits(
+                function(*(a[len(a) - size :] for a in arrays)), truth[len(truth) - size :]
+            ), size
         alone = np.array([function(*(a[i] for a in arrays)) for i in range(len(truth))])
         assert same_bits(alone, truth), "one at a time"
 
@@ -163,7 +191,9 @@ def test_kernels_agree_with_the_tape(char):
     outputs = [node for *_, node in code.stores]
     meant = np.stack(evaluate(code.tape, outputs, lambda space, i: wide[int(space)][:, i]), -1)
     got = known("small", "forward_dynamics", 4, char)(*arrays)
-    np.testing.assert_allclose(got, meant, rtol=0, atol=(1e-13 if char == "d" else 2e-4) * np.abs(meant).max())
+    np.testing.assert_allclose(
+        got, meant, rtol=0, atol=(1e-13 if char == "d" else 2e-4) * np.abs(meant).max()
+    )
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200, 1e308])

@@ -19,10 +19,15 @@ NUMBERS = [5, 12, 28]
 
 @pytest.mark.parametrize("registers", NUMBERS)
 @pytest.mark.parametrize(("char", "lanes"), [("d", 1), ("d", 4), ("d", 8), ("f", 16)])
-@pytest.mark.parametrize(("model", "quantity"), [("arm", "forward_dynamics"), ("small", "mass_matrix")])
+@pytest.mark.parametrize(
+    ("model", "quantity"), [("arm", "forward_dynamics"), ("small", "mass_matrix")]
+)
 def test_bits_do_not_depend_on_registers(model, quantity, char, lanes, registers):
     """Nor on the pieces into which the tape is cut."""
-    code, given = lowered(model, quantity), batch(model, 11, char)[: len(lowered(model, quantity).program.inputs)]
+    code, given = (
+        lowered(model, quantity),
+        batch(model, 11, char)[: len(lowered(model, quantity).program.inputs)],
+    )
     expected = known(model, quantity, lanes, char)(*given)
     for size in (0, 40):
         assert same_bits(ufunc(code, lanes, char, size=size, registers=registers)(*given), expected)
@@ -49,7 +54,9 @@ def test_no_more_are_held_than_said(registers):
     for segment in cut(lowered("limbs", "forward_dynamics")).segments:
         parking = InFrame(segment, Width("double", 8, registers))
         lines = parking.body()
-        assert most_alive(lines) <= registers + 5  # and what one instruction reads, negates and makes
+        assert (
+            most_alive(lines) <= registers + 5
+        )  # and what one instruction reads, negates and makes
         places = [int(x) // 64 for x in re.findall(r"ptr %park, i64 (\d+)", "\n".join(lines))]
         assert max(places, default=-1) == parking.places - 1
         assert sum("store " in line for line in lines) <= len(segment.nodes) + len(segment.stores)
@@ -70,9 +77,15 @@ def test_a_sum_in_the_frame_is_not_what_was_added_to_it():
     last = square * rest[0]
     nodes = [tape.operand(value) for value in (square, *rest, last)]
     given = {tape.operand(value): ("frame", i) for i, value in enumerate(x)}
-    stores = [Store("frame", 6, nodes[0], accumulate=True), *(Store("frame", 7 + i, node) for i, node in enumerate(nodes[1:]))]
+    stores = [
+        Store("frame", 6, nodes[0], accumulate=True),
+        *(Store("frame", 7 + i, node) for i, node in enumerate(nodes[1:])),
+    ]
     frame = np.arange(1.0, 13.0)
-    found = _run(InFrame(Segment("sums", tape, nodes, stores, given), Width("double", 1, 1)).body(), frame.copy())
+    found = _run(
+        InFrame(Segment("sums", tape, nodes, stores, given), Width("double", 1, 1)).body(),
+        frame.copy(),
+    )
     assert same_bits(found[6:], np.array([7.0 + 1.0, 6.0, 12.0, 20.0, 30.0, 6.0]))
 
 
@@ -82,7 +95,9 @@ def test_results_that_go_where_others_are_read_wait():
     x = [tape.leaf("0", i) for i in range(12)]
     nodes = [tape.operand(a * b) for a, b in zip(x, [*x[1:], x[0]], strict=True)]
     given = {tape.operand(value): ("frame", i) for i, value in enumerate(x)}
-    segment = Segment("swap", tape, nodes, [Store("frame", i, node) for i, node in enumerate(nodes)], given)
+    segment = Segment(
+        "swap", tape, nodes, [Store("frame", i, node) for i, node in enumerate(nodes)], given
+    )
     text = segment_function("swap", ["frame"], segment, Width("double", 1, 3))
     assert "%park" not in text
     frame = np.arange(1.0, 13.0)
@@ -111,11 +126,17 @@ def _run(lines: list[str], frame: np.ndarray) -> np.ndarray:
 
 
 def test_pointers_go_where_most_is_read():
-    asked = Counter({0: 9, 5: 9, 1000: 1, 1001: 5, 1200: 5, 5000: 3, 9000: 2, 20_000: 1, 30_000: 1, 40_000: 1})
+    asked = Counter(
+        {0: 9, 5: 9, 1000: 1, 1001: 5, 1200: 5, 5000: 3, 9000: 2, 20_000: 1, 30_000: 1, 40_000: 1}
+    )
     found = _near(asked)
     assert len(found) == POINTERS and all(at >= REACH for at in found)
     assert all(-REACH <= place - found[0] < REACH for place in (1000, 1001, 1200))
-    reached = [place for place in asked if place < REACH or any(-REACH <= place - at < REACH for at in found)]
+    reached = [
+        place
+        for place in asked
+        if place < REACH or any(-REACH <= place - at < REACH for at in found)
+    ]
     assert len(reached) == len(asked) - 1
     assert _near(Counter({3: 1, 127: 4})) == []
 
@@ -124,5 +145,8 @@ def test_pieces_of_long_frames_are_passed_pointers():
     """Only those of registers as wide as a line of memory: there an instruction names a place near a pointer in one byte."""
     pieces = cut(lowered("limbs", "mass_matrix"), 300)
     for lanes, near in ((8, True), (4, False)):
-        text = "".join(segment_function(s.name, ["frame"], s, Width("double", lanes, 28), fma=True) for s in pieces.segments)
+        text = "".join(
+            segment_function(s.name, ["frame"], s, Width("double", lanes, 28), fma=True)
+            for s in pieces.segments
+        )
         assert ("ptr %near0, i64 -" in text and ".near(ptr %frame, ptr %near0" in text) is near

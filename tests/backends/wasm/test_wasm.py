@@ -36,12 +36,18 @@ def browser():
 def ask(browser, code, given, char="d", name="f"):
     """What the page computes, flat."""
     text = base64.b64encode(WASM.emit(code, char, name, "a trial").encode()).decode()
-    return [np.array(x) for x in browser.evaluate(ASK, [text, name, [np.ravel(x).tolist() for x in given]])]
+    return [
+        np.array(x)
+        for x in browser.evaluate(ASK, [text, name, [np.ravel(x).tolist() for x in given]])
+    ]
 
 
 def state(robot, code, seed=0):
     rng = np.random.default_rng(seed)
-    return [robot.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape) for arg in code.program.inputs]
+    return [
+        robot.random(rng) if arg.name == "q" else rng.standard_normal(arg.shape)
+        for arg in code.program.inputs
+    ]
 
 
 def check(browser, function, given, char="d", tolerance=1e-12):
@@ -59,7 +65,9 @@ def test_every_function(browser, name):
     check(browser, function, state(robot, function.code))
 
 
-@pytest.mark.parametrize(("name", "char", "tolerance"), [("ur5", "d", 1e-12), ("ur5", "f", 1e-3), ("g1", "d", 1e-11)])
+@pytest.mark.parametrize(
+    ("name", "char", "tolerance"), [("ur5", "d", 1e-12), ("ur5", "f", 1e-3), ("g1", "d", 1e-11)]
+)
 def test_robots(browser, name, char, tolerance):
     """G1's is more than one piece."""
     robot = pp.load(name)
@@ -74,7 +82,16 @@ def test_every_operation(browser, char):
 
     def rule(x, y):
         bigger = choose(less(x[0], y[0]), y[0], x[0])
-        return {"x_out": [bigger, -x[1], (x[1] * x[1] + 2.0).sqrt(), 3.0, y[1], x[0] / y[1] - x[0].sin() * y[1].cos()]}
+        return {
+            "x_out": [
+                bigger,
+                -x[1],
+                (x[1] * x[1] + 2.0).sqrt(),
+                3.0,
+                y[1],
+                x[0] / y[1] - x[0].sin() * y[1].cos(),
+            ]
+        }
 
     code = trace("rule", {"x": 2, "y": 2}, rule)
     x, y = np.array([0.5, -1.25]), np.array([2.0, 0.75])
@@ -100,5 +117,10 @@ def test_what_is_refused_here():
 
 
 def test_the_binary_is_small():
-    assert whole(0) == b"\0" and whole(127) == b"\x7f" and whole(128) == b"\x80\x01" and whole(624485) == b"\xe5\x8e\x26"
+    assert (
+        whole(0) == b"\0"
+        and whole(127) == b"\x7f"
+        and whole(128) == b"\x80\x01"
+        and whole(624485) == b"\xe5\x8e\x26"
+    )
     assert len(binary(cut(pp.load("ur5").function("forward_dynamics").code))) < 7000

@@ -12,7 +12,9 @@ from tests import zoo
 
 CONSTANT = [kind for kind in zoo.KINDS if kind != "universal"]
 TREES = {
-    "chain": zoo.chain("chain", ["revolute", "spherical", "prismatic", "planar"], seed=1, armature=True),
+    "chain": zoo.chain(
+        "chain", ["revolute", "spherical", "prismatic", "planar"], seed=1, armature=True
+    ),
     "screws": zoo.chain("screws", ["cylindrical", "helical", "continuous"], seed=2),
     "floating": zoo.free_tree(4, seed=3),
     "forest": zoo.random_tree(11, 6, CONSTANT, forest=True),
@@ -23,9 +25,20 @@ TREES = {
 def numbers(lines, robot, seed):
     """Every result of some code at a random state."""
     rng = np.random.default_rng(seed)
-    given = [robot.random(rng) if arg.per_joint == "q" else rng.standard_normal(arg.size) for arg in lines.program.inputs]
-    values = evaluate(lines.tape, [node for *_, node in lines.stores], lambda place, i: given[int(place)][i])
-    return dict(zip(((number, index) for number, index, _ in lines.stores), np.array(values, float), strict=True))
+    given = [
+        robot.random(rng) if arg.per_joint == "q" else rng.standard_normal(arg.size)
+        for arg in lines.program.inputs
+    ]
+    values = evaluate(
+        lines.tape, [node for *_, node in lines.stores], lambda place, i: given[int(place)][i]
+    )
+    return dict(
+        zip(
+            ((number, index) for number, index, _ in lines.stores),
+            np.array(values, float),
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -60,7 +73,11 @@ def test_they_are_the_derivatives_of_the_tape(tree, name, kind, by):
 def test_the_coriolis_matrix_by_composites(tree):
     """C as its letters define it, and dM/dt - 2 C skew."""
     robot = pp.Robot.of(TREES[tree])
-    s, q, v = robot.operators, robot.random(seed=2), np.random.default_rng(2).standard_normal(robot.nv)
+    s, q, v = (
+        robot.operators,
+        robot.random(seed=2),
+        np.random.default_rng(2).standard_normal(robot.nv),
+    )
     assert "Γ" in robot.function("coriolis").explain()
     np.testing.assert_allclose(robot.coriolis(q, v), s.coriolis.dense(q, v), atol=1e-10)
 
@@ -74,9 +91,18 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
     def own(e, kind="jacobian"):
         return list(pp.function(e).swept._derivative(kind, ("q",)).source.asked._lowered())
 
-    assert own(s.H @ s.phi @ needs + s.rotor @ u) and own(s.mass.inv @ (u - bias)) and own(s.mass.inv @ (u - bias), "vjp")
+    assert (
+        own(s.H @ s.phi @ needs + s.rotor @ u)
+        and own(s.mass.inv @ (u - bias))
+        and own(s.mass.inv @ (u - bias), "vjp")
+    )
     assert not own(s.H @ s.phi @ needs), "without its rotors"
-    assert not own(2 * bias) and not own(s.mass @ u) and not own(s.mass.inv @ u) and not own(s.mass.inv @ (u + bias))
+    assert (
+        not own(2 * bias)
+        and not own(s.mass @ u)
+        and not own(s.mass.inv @ u)
+        and not own(s.mass.inv @ (u + bias))
+    )
     bent = pp.Robot.of(zoo.chain("bent", ["universal", "revolute"], seed=4))
     asked = bent.function("forward_dynamics").jacobian("q").source.asked
     assert list(asked._lowered()), "a universal joint is two hinges"
@@ -88,7 +114,9 @@ def test_the_way_that_costs_less_is_taken():
     for k in range(14):
         zoo.random_body(builder, rng, f"b{k}")
         zoo.random_joint(builder, rng, "revolute", "world", f"b{k}")
-    asked = pp.Robot.of(builder.build()).function("forward_dynamics").jacobian("q", "v").source.asked
+    asked = (
+        pp.Robot.of(builder.build()).function("forward_dynamics").jacobian("q", "v").source.asked
+    )
     costs = [(lines.count.flops, lowered is None) for lowered, lines in asked._ways()]
     assert min(costs) == (code(asked).count.flops, True) and not all(tape for _, tape in costs)
 
@@ -97,7 +125,9 @@ def test_a_steady_drift_of_a_free_base_moves_no_joint():
     """Galileo: by the base's linear velocity only its own acceleration changes, -w x, and no operation is spent on the rest."""
     robot = pp.Robot.of(TREES["floating"])
     slopes = robot.function("forward_dynamics").jacobian("v").source.code
-    lines = {index for _, index, node in slopes.stores if slopes.tape.nodes[node][:2] != (Op.CONST, 0.0)}
+    lines = {
+        index for _, index, node in slopes.stores if slopes.tape.nodes[node][:2] != (Op.CONST, 0.0)
+    }
     drift = {(i, j) for i, j in (divmod(index, robot.nv) for index in lines) if j in (3, 4, 5)}
     assert drift == {(3 + i, 3 + j) for i in range(3) for j in range(3) if i != j}
     q, v, tau = robot.random(seed=1), *np.random.default_rng(1).standard_normal((2, robot.nv))

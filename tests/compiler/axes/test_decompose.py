@@ -65,7 +65,12 @@ def test_denavit_hartenberg_is_the_pose(name, ahead):
     split = denavit_hartenberg(pose, ahead)
     first, second, last = split
     size = max(1.0, np.abs(pose.translation).max())
-    close(product(screw("z", *first), screw("x", *second), screw("z", *last)), pose, name, 1e-13 * size)
+    close(
+        product(screw("z", *first), screw("x", *second), screw("z", *last)),
+        pose,
+        name,
+        1e-13 * size,
+    )
 
 
 @given(SEEDS)
@@ -75,7 +80,12 @@ def test_denavit_hartenberg_of_any_pose(seed):
     if math.hypot(*pose.rotation[:2, 2]) < STEEP:
         return
     first, second, last = denavit_hartenberg(pose, rng.uniform(-1, 1))
-    close(product(screw("z", *first), screw("x", *second), screw("z", *last)), pose, "Z X Z", 1e-13 / STEEP)
+    close(
+        product(screw("z", *first), screw("x", *second), screw("z", *last)),
+        pose,
+        "Z X Z",
+        1e-13 / STEEP,
+    )
 
 
 @pytest.mark.parametrize("angle", NEAR)
@@ -112,7 +122,9 @@ def test_canonical_axes(kind, rng):
             np.testing.assert_allclose(axes.before[:, 2], joint.axis, atol=1e-15)
         if joint.row.axes == 2:
             np.testing.assert_allclose(axes.after[:, 2], joint.axis2, atol=1e-14)
-        np.testing.assert_allclose(axes.before @ turn_x(math.atan2(*axes.twist[::-1])), axes.after, atol=1e-14)
+        np.testing.assert_allclose(
+            axes.before @ turn_x(math.atan2(*axes.twist[::-1])), axes.after, atol=1e-14
+        )
         if kind == "planar":
             np.testing.assert_allclose(axes.before[:, 0], joint.axis2, atol=1e-14)
 
@@ -122,7 +134,11 @@ def placed(poses, gauges, screws, movable):
     own, placements = place(poses, gauges, screws, movable)
     assert movable or own == NONE
     for pose, gauge, is_screw, placement in zip(poses, gauges, screws, placements, strict=True):
-        path = [screw("z", *own), *(screw(*step) for step in placement.fixed), screw("z", *placement.offset)]
+        path = [
+            screw("z", *own),
+            *(screw(*step) for step in placement.fixed),
+            screw("z", *placement.offset),
+        ]
         size = max(1.0, np.abs(pose.translation).max())
         close(
             product(*path),
@@ -146,7 +162,9 @@ def test_place_moves_axes_without_moving_bodies(seed):
         poses.append(special[rng.integers(len(special))] if rng.random() < 0.5 else general)
         screws.append(bool(rng.random() < 0.7))
         angle = rng.uniform(-3, 3)
-        gauges.append((math.cos(angle), math.sin(angle), rng.uniform(-1, 1)) if screws[-1] else NONE)
+        gauges.append(
+            (math.cos(angle), math.sin(angle), rng.uniform(-1, 1)) if screws[-1] else NONE
+        )
     placed(poses, gauges, screws, movable=bool(rng.random() < 0.5))
 
 
@@ -155,7 +173,11 @@ def test_nearly_parallel_axes_keep_plain_shifts(angle):
     """No length in the placement is larger than the distance of the two frames."""
     pose = Pose(turn_x(angle) @ axis_rotation(Z, 0.3), np.array([0.3, -0.4, 0.2]))
     own, (placement,) = placed([pose], [NONE], [True], True)
-    assert own == NONE and all(abs(step[3]) <= 0.5 for step in placement.fixed) and abs(placement.offset[2]) <= 0.5
+    assert (
+        own == NONE
+        and all(abs(step[3]) <= 0.5 for step in placement.fixed)
+        and abs(placement.offset[2]) <= 0.5
+    )
 
 
 def test_a_serial_revolute_arm_costs_two_screws_a_link(rng):

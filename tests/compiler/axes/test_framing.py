@@ -18,8 +18,25 @@ from tests import zoo
 from tests.compiler.sweeps.runs import program_of
 from tests.oracles import reference
 
-ROBOTS = pytest.mark.parametrize("make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO])
-ANGLES = [0.0, 1e-15, 1e-14, 1e-12, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 1e-3, 0.049, 0.051, 1.0, math.pi / 2]
+ROBOTS = pytest.mark.parametrize(
+    "make", [thunk for _, thunk in zoo.ZOO], ids=[name for name, _ in zoo.ZOO]
+)
+ANGLES = [
+    0.0,
+    1e-15,
+    1e-14,
+    1e-12,
+    1e-9,
+    1e-8,
+    1e-7,
+    1e-6,
+    1e-4,
+    1e-3,
+    0.049,
+    0.051,
+    1.0,
+    math.pi / 2,
+]
 SHIFTS = {
     "apart": ((0.3, -0.2, 0.1), (0.2, 0.3, -0.1)),
     "coincident": ((0, 0, 0), (0, 0, 0)),
@@ -33,9 +50,13 @@ def arm(angle: float, shifts, kinds=("revolute", "revolute", "revolute"), flip: 
     rng, builder = np.random.default_rng(1), Builder("arm")
     for k, (kind, xyz) in enumerate(zip(kinds, [(0, 0, 0), *shifts], strict=True)):
         zoo.random_body(builder, rng, f"b{k}")
-        turn = reference.axis_rotation(np.array([0.6, 0.8, 0.0]), angle + (math.pi if flip and k == 1 else 0.0))
+        turn = reference.axis_rotation(
+            np.array([0.6, 0.8, 0.0]), angle + (math.pi if flip and k == 1 else 0.0)
+        )
         spin = reference.axis_rotation(np.array([0.0, 0.0, 1.0]), 0.7)
-        builder.joint(f"j{k}", kind, f"b{k - 1}" if k else "world", f"b{k}", xyz=xyz, rotation=turn @ spin)
+        builder.joint(
+            f"j{k}", kind, f"b{k - 1}" if k else "world", f"b{k}", xyz=xyz, rotation=turn @ spin
+        )
     return zoo.with_frames(builder, rng, ["b0", "b1", "b2"]).build()
 
 
@@ -47,12 +68,24 @@ def close(ours, theirs, law, tolerance: float = 1e-12) -> None:
 def check_dynamics(model, tree, tolerance: float = 1e-12) -> None:
     """Forward and inverse dynamics on the tree are those of the model, by the plain reference."""
     q, v, a, tau = zoo.random_state(model, 3, (2,))
-    fd, id_ = (program_of(tree, (name, (), "world")) for name in ("forward_dynamics", "inverse_dynamics"))
+    fd, id_ = (
+        program_of(tree, (name, (), "world")) for name in ("forward_dynamics", "inverse_dynamics")
+    )
     (torque,), (acceleration,) = interpret(id_, tree, q, v, a), interpret(fd, tree, q, v, tau)
     for i in range(2):
-        close(torque[i], reference.inverse_dynamics(model, q[i], v[i], a[i]), "inverse dynamics", tolerance)
+        close(
+            torque[i],
+            reference.inverse_dynamics(model, q[i], v[i], a[i]),
+            "inverse dynamics",
+            tolerance,
+        )
         expected = reference.forward_dynamics(model, q[i], v[i], tau[i])
-        close(acceleration[i], expected, "forward dynamics", tolerance * np.linalg.cond(reference.mass_matrix(model, q[i])))
+        close(
+            acceleration[i],
+            expected,
+            "forward dynamics",
+            tolerance * np.linalg.cond(reference.mass_matrix(model, q[i])),
+        )
 
 
 # -- the axes -----------------------------------------------------------------------------------------------------------------
@@ -65,9 +98,18 @@ def check_axes(model) -> None:
     for link, joint in zip(tree.links, model.joints, strict=True):
         own = q[joint.q_slice]
         R, p = pose_along(link.path(own.tolist()), np.eye(3).tolist(), [0.0] * 3)
-        moved = joint.pose @ reference.joint_motion(joint, own, np.zeros(joint.row.nv)).pose @ tree.gauge[link.index]
+        moved = (
+            joint.pose
+            @ reference.joint_motion(joint, own, np.zeros(joint.row.nv)).pose
+            @ tree.gauge[link.index]
+        )
         meant = tree.place(joint.parent, moved)
-        close(Pose(np.array(R, dtype=float), np.array(p, dtype=float)).matrix, meant.matrix, joint.name, 1e-13)
+        close(
+            Pose(np.array(R, dtype=float), np.array(p, dtype=float)).matrix,
+            meant.matrix,
+            joint.name,
+            1e-13,
+        )
 
 
 @ROBOTS
@@ -110,7 +152,12 @@ def test_numbers_go_out_and_come_back():
         assert link.with_numbers(numbers).numbers() == numbers
         doubled = link.with_numbers([2 * x for x in numbers])
         assert doubled.numbers() == [2 * x for x in numbers]
-        assert (doubled.kind, doubled.axes, doubled.index, doubled.parent) == (link.kind, link.axes, link.index, link.parent)
+        assert (doubled.kind, doubled.axes, doubled.index, doubled.parent) == (
+            link.kind,
+            link.axes,
+            link.index,
+            link.parent,
+        )
         assert np.array_equal(doubled.pseudo, np.transpose(doubled.pseudo))
 
 
@@ -132,10 +179,18 @@ def test_no_angle_between_axes_costs_digits(angle, flip, shifts):
     tree = frame_tree(model)
     check_dynamics(model, tree, 4e-13)  # below 1e-14 axes count as parallel
     distance = sum(np.linalg.norm(s) for s in shifts)
-    assert all(abs(x) <= distance / axial_screws.STEEP for link in tree.links for x in (*link.fixed[2::3], link.offset[1]))
+    assert all(
+        abs(x) <= distance / axial_screws.STEEP
+        for link in tree.links
+        for x in (*link.fixed[2::3], link.offset[1])
+    )
 
 
-@pytest.mark.parametrize("kinds", [("prismatic", "revolute", "prismatic"), ("helical", "cylindrical", "helical")], ids="-".join)
+@pytest.mark.parametrize(
+    "kinds",
+    [("prismatic", "revolute", "prismatic"), ("helical", "cylindrical", "helical")],
+    ids="-".join,
+)
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-6, 1.0])
 def test_nor_with_sliding_joints(kinds, angle):
     for shifts in SHIFTS.values():
@@ -159,15 +214,29 @@ def test_axes_and_rods_save_operations(monkeypatch):
 
     for n in (6, 9):
         tree = frame_tree(chain(n, seed=2))
-        flops = [unroll(program_of(tree, (f"{x}_dynamics", (), "world")), tree).count.flops for x in ("forward", "inverse")]
+        flops = [
+            unroll(program_of(tree, (f"{x}_dynamics", (), "world")), tree).count.flops
+            for x in ("forward", "inverse")
+        ]
         assert flops[0] <= 426 * n - 576 and flops[1] <= 174 * n - 134
         plain = frame_tree(chain(n, seed=2), rods=False)
-        assert unroll(program_of(plain, ("forward_dynamics", (), "world")), plain).count.flops > flops[0]
+        assert (
+            unroll(program_of(plain, ("forward_dynamics", (), "world")), plain).count.flops
+            > flops[0]
+        )
 
 
 # -- rods ---------------------------------------------------------------------------------------------------------------------
 
-BLIND = {"revolute": 7, "continuous": 7, "prismatic": 4, "spherical": 9, "helical": 10, "cylindrical": 10, "free": 10}
+BLIND = {
+    "revolute": 7,
+    "continuous": 7,
+    "prismatic": 4,
+    "spherical": 9,
+    "helical": 10,
+    "cylindrical": 10,
+    "free": 10,
+}
 
 
 @pytest.mark.parametrize("kind", BLIND)
@@ -182,7 +251,9 @@ def test_what_is_not_felt_goes_to_the_parent():
     """Mass is conserved inside the tree; a root's blind mass goes into the ground."""
     model = zoo.chain("arm", ["free", "revolute", "spherical", "revolute"], seed=3)
     tree = frame_tree(model)
-    assert sum(link.mass for link in tree.links) == pytest.approx(sum(body.mass for body in model.bodies), rel=1e-14)
+    assert sum(link.mass for link in tree.links) == pytest.approx(
+        sum(body.mass for body in model.bodies), rel=1e-14
+    )
     assert [link.mass for link in tree.links[1:]] == [0.0] * 3
     check_dynamics(model, tree)
 

@@ -10,7 +10,12 @@ from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import operands
 from tests.backends.kernels import batch, lowered, same_bits, ufunc
 
-CASES = [("arm", "forward_dynamics"), ("limbs", "forward_dynamics"), ("small", "mass_matrix"), ("limbs", "inverse_dynamics")]
+CASES = [
+    ("arm", "forward_dynamics"),
+    ("limbs", "forward_dynamics"),
+    ("small", "mass_matrix"),
+    ("limbs", "inverse_dynamics"),
+]
 
 
 def orders(name: str, what: str):
@@ -28,7 +33,12 @@ def test_every_number_stands_after_what_it_reads(name, what):
     tape, body, riding, found = orders(name, what)
     assert sorted(found) == sorted(body)
     place = {node: i for i, node in enumerate(found)}
-    assert all(place[read] < i for i, node in enumerate(found) for read in operands(tape, node) if read in place)
+    assert all(
+        place[read] < i
+        for i, node in enumerate(found)
+        for read in operands(tape, node)
+        if read in place
+    )
     assert all(place[product] == place[total] - 1 for total, product in riding.items())
 
 
@@ -48,7 +58,11 @@ def waits(tape, riding, order) -> int:
     """Cycles of a machine that begins WIDTH nodes a cycle, in this order and no other."""
     passengers, done, cycle, begun = set(riding.values()), {}, 0, 0
     for node in (node for node in order if node not in passengers):
-        read = [x for o in operands(tape, node) for x in (operands(tape, o) if o in passengers else (o,))]
+        read = [
+            x
+            for o in operands(tape, node)
+            for x in (operands(tape, o) if o in passengers else (o,))
+        ]
         ready = max((done.get(x, 0) for x in read), default=0)
         if ready > cycle or begun == WIDTH:
             cycle, begun = max(ready, cycle + (begun == WIDTH)), 0

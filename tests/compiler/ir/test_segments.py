@@ -61,7 +61,10 @@ def run_pieces(pieces, program, arrays):
     for segment in pieces.segments:
         angles(segment)
         run(segment)
-    return [shaped(arg, frame[places].T) for places, arg in zip(pieces.places, program.outputs, strict=True)]
+    return [
+        shaped(arg, frame[places].T)
+        for places, arg in zip(pieces.places, program.outputs, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -69,7 +72,11 @@ def run_pieces(pieces, program, arrays):
 def test_pieces_are_the_tape(straight, size, shared):
     model, code = straight
     arrays = arguments(code.program, model)
-    for ours, meant in zip(run_pieces(cut(code, size, shared), code.program, arrays), run_tape(code, *arrays), strict=True):
+    for ours, meant in zip(
+        run_pieces(cut(code, size, shared), code.program, arrays),
+        run_tape(code, *arrays),
+        strict=True,
+    ):
         np.testing.assert_allclose(ours, meant, rtol=1e-13, atol=1e-13 * np.abs(meant).max())
 
 
@@ -107,17 +114,25 @@ def test_what_is_stored_at_once_is_not_read_afterwards():
     assert segment.keeps_what_it_reads
     swapped = [Store("frame", place, store.node) for place, store in enumerate(segment.stores)]
     assert not replace(segment, stores=swapped).keeps_what_it_reads
-    assert not replace(segment, stores=[Store("v", 9, segment.nodes[0])]).keeps_what_it_reads, "another base may be anywhere"
+    assert not replace(segment, stores=[Store("v", 9, segment.nodes[0])]).keeps_what_it_reads, (
+        "another base may be anywhere"
+    )
 
 
 def test_fewer_numbers_wait_in_the_order_of_columns():
     """Derivatives of a chain: column by column; whichever way, every node once, after what it reads."""
     robot = pp.robots.puma560()
     code = robot.function("forward_dynamics").jacobian("q", "v").code
-    traced = [n for n in code.tape.live(n for *_, n in code.stores) if code.tape.nodes[n][0] not in (Op.LEAF, Op.CONST)]
+    traced = [
+        n
+        for n in code.tape.live(n for *_, n in code.stores)
+        if code.tape.nodes[n][0] not in (Op.LEAF, Op.CONST)
+    ]
     found = ordered(code, traced)
     place = {node: i for i, node in enumerate(found)}
-    assert sorted(found) == sorted(traced) and waiting(code.tape, found) < 0.8 * waiting(code.tape, traced)
+    assert sorted(found) == sorted(traced) and waiting(code.tape, found) < 0.8 * waiting(
+        code.tape, traced
+    )
     assert all(place.get(x, -1) < place[node] for node in found for x in operands(code.tape, node))
 
 
@@ -125,7 +140,12 @@ def test_slots_are_used_again(straight):
     """The frame of a cut tape is smaller than one slot a value."""
     _, code = straight
     pieces = cut(code, 20)
-    crossing = {s.node for segment in pieces.segments for s in segment.stores if s.offset >= pieces.angle_base}
+    crossing = {
+        s.node
+        for segment in pieces.segments
+        for s in segment.stores
+        if s.offset >= pieces.angle_base
+    }
     slots = pieces.frame - pieces.angle_base - 3 * pieces.angles
     assert 0 < slots < 0.8 * len(crossing)
 
@@ -139,8 +159,14 @@ def test_each_angle_is_taken_once(straight):
 
 def test_riders_stay_with_their_sums():
     """No cut parts a product from the sum it rides in; a product with two readers rides nowhere."""
-    code = little([(4,)], lambda x: [[x[0] * x[1] + x[2] * x[3], (x[0] * x[2]) - x[1], (x[0] * x[2]) + x[3]]])
-    nodes = [n for n in code.tape.live(n for *_, n in code.stores) if code.tape.nodes[n][0] not in (Op.LEAF, Op.CONST)]
+    code = little(
+        [(4,)], lambda x: [[x[0] * x[1] + x[2] * x[3], (x[0] * x[2]) - x[1], (x[0] * x[2]) + x[3]]]
+    )
+    nodes = [
+        n
+        for n in code.tape.live(n for *_, n in code.stores)
+        if code.tape.nodes[n][0] not in (Op.LEAF, Op.CONST)
+    ]
     stored = [n for *_, n in code.stores]
     riding = riders(code.tape, nodes, stored)
     assert len(riding) == 1, "one of the first two"
@@ -148,14 +174,18 @@ def test_riders_stay_with_their_sums():
     assert code.tape.nodes[total][2] == product and code.tape.nodes[product][0] is Op.MUL
     for segment in cut(code, 1).segments:
         assert (total in segment.nodes) == (product in segment.nodes)
-    assert riders(code.tape, nodes, [*stored, product]) == {total: code.tape.nodes[total][1]}, "a stored product does not ride"
+    assert riders(code.tape, nodes, [*stored, product]) == {total: code.tape.nodes[total][1]}, (
+        "a stored product does not ride"
+    )
 
 
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_sines_of_sines_come_round_by_round(size):
     def deep(x):
         y = x[0].sin().cos() * x[1]
-        return [[(y + x[1]).sin() + x[0].sin(), y, (x[0] * x[1]).sin().sin().sin(), x[1].cos().sin()]]
+        return [
+            [(y + x[1]).sin() + x[0].sin(), y, (x[0] * x[1]).sin().sin().sin(), x[1].cos().sin()]
+        ]
 
     code = little([(2,)], deep)
     pieces = cut(code, size)

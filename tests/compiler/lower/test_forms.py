@@ -28,7 +28,9 @@ VECTORS = {
     "velocity in own axes": lambda s: s.J("tool", axes="frame") @ x,
     "torques of wrenches": lambda s: s.J("tool", "elbow").T @ pp.vector("f", "frame"),
     "acceleration of wrenches": lambda s: s.mass.inv @ s.J("elbow").T @ pp.vector("f", "frame"),
-    "frames pushed and watched": lambda s: s.J("tool", "elbow") @ s.mass.inv @ s.J("tool", "elbow").T @ pp.vector("f", "frame"),
+    "frames pushed and watched": lambda s: (
+        s.J("tool", "elbow") @ s.mass.inv @ s.J("tool", "elbow").T @ pp.vector("f", "frame")
+    ),
     "link velocities": lambda s: s.phi.T @ s.H.T @ x,
     "link accelerations": lambda s: s.phi.T @ (s.H.T @ x + s.a),
     "joint forces": lambda s: s.phi @ (s.M @ s.phi.T @ (s.H.T @ x + s.a) + s.b),
@@ -79,7 +81,9 @@ def check(name, make, build, forms=FORMS):
         inputs = values(equation, model, rng)
         tree = frame_tree(model, lowered.rods)
         got = interpret(lowered.program("out", tree, *equation.arguments()), tree, *inputs)[0]
-        named = {arg.name: value for arg, value in zip(equation.arguments()[0], inputs, strict=True)}
+        named = {
+            arg.name: value for arg, value in zip(equation.arguments()[0], inputs, strict=True)
+        }
         want = expression.dense(named.pop("q"), named.pop("v", None), **named)
         scale = np.abs(want).max(initial=0.0) + 1e-3
         assert np.abs(got - want).max(initial=0.0) <= 1e-9 * scale, (name, form)

@@ -49,7 +49,9 @@ AT_WORLD = {
     "turned": lambda at, A, s: A.T,
     "the whole as one body": lambda at, A, s: at @ s.phi @ s.M @ s.phi.T @ at.T,
     "articulated": lambda at, A, s: at @ s.psi @ s.K,
-    "wrenches on the ground": lambda at, A, s: at @ s.phi @ (s.M @ s.phi.T @ s.a + s.b - s.B("tool") @ f),
+    "wrenches on the ground": lambda at, A, s: (
+        at @ s.phi @ (s.M @ s.phi.T @ s.a + s.b - s.B("tool") @ f)
+    ),
     "the world moves": lambda at, A, s: s.phi.T @ at.T @ f,
     "roots alone": lambda at, A, s: at @ s.M @ at.T,
     "a number": lambda at, A, s: f.T @ A @ v,
@@ -60,7 +62,9 @@ AT_WORLD = {
     "where a frame is": lambda at, A, s: at @ s.phi @ s.B("tool"),
     "in its own axes": lambda at, A, s: 2 * at @ s.phi @ s.B("tool", "elbow", axes="frame"),
     "seen from there": lambda at, A, s: s.B("tool", axes="frame").T @ s.phi.T @ at.T,
-    "beside another": lambda at, A, s: at @ s.phi @ s.B("tool") - 3 * at @ s.psi @ s.B("elbow", axes="frame"),
+    "beside another": lambda at, A, s: (
+        at @ s.phi @ s.B("tool") - 3 * at @ s.psi @ s.B("elbow", axes="frame")
+    ),
 }
 ROBOTS = {
     "tree": lambda: zoo.random_tree(5, 5, armature=True),
@@ -75,7 +79,9 @@ def test_sums_are_sweeps_and_right(case, robot):
     model = ROBOTS[robot]()
     s = Operators(model)
     J, F = s.J("tool"), s.J("elbow")
-    e = {**NUMBERS, **FRAMES, **{f"row: {name}": make for name, make in ROWS.items()}}[case](s, J, F)
+    e = {**NUMBERS, **FRAMES, **{f"row: {name}": make for name, make in ROWS.items()}}[case](
+        s, J, F
+    )
     function = pp.function(e)
     assert not function.dense, case
     q, values = sample(e.term, model, np.random.default_rng(3), (4,))
@@ -90,7 +96,9 @@ def test_sums_are_sweeps_and_right(case, robot):
 @pytest.mark.parametrize("place", ["E_0", "E_c"])
 @pytest.mark.parametrize("case", AT_WORLD)
 def test_sums_at_the_world_are_sweeps_and_right(case, place, robot):
-    model = ROBOTS[robot]() if robot in ROBOTS else zoo.random_tree(5, 9, branching=0.7, forest=True)
+    model = (
+        ROBOTS[robot]() if robot in ROBOTS else zoo.random_tree(5, 9, branching=0.7, forest=True)
+    )
     s = Operators(model)
     at = getattr(s, place)
     e = AT_WORLD[case](at, at @ s.phi @ s.M @ s.phi.T @ s.H.T, s)
@@ -99,7 +107,9 @@ def test_sums_at_the_world_are_sweeps_and_right(case, place, robot):
     q, values = sample(e.term, model, np.random.default_rng(3), (4,))
     arrays = [values[arg.name] for arg in function.arguments[0][1:]]
     expected = e.dense(q, values.pop("v", None), **values)
-    assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), case
+    assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (
+        1.0 + np.abs(expected).max()
+    ), case
 
 
 def test_where_a_frame_is_costs_no_more_than_its_pose():
@@ -121,7 +131,9 @@ def test_the_force_on_the_ground_is_the_rate_of_momentum():
     ground = pp.function(s.E_0 @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ x + s.a) + s.b))(q, rates, a)
     weight = robot.mass * robot.gravity_vector
     pull = np.concatenate([np.cross(robot.center_of_mass(q), weight), weight])
-    np.testing.assert_allclose(pp.function(h.dot())(q, rates, a), ground + pull, atol=1e-10 * np.abs(ground).max())
+    np.testing.assert_allclose(
+        pp.function(h.dot())(q, rates, a), ground + pull, atol=1e-10 * np.abs(ground).max()
+    )
     with pytest.raises(pp.StateError, match="its point moves"):
         (s.E_c @ s.phi @ s.M @ s.phi.T @ s.H.T @ v).dot()
 
@@ -140,14 +152,22 @@ def test_accelerations_of_frames_are_right(robot, factor):
     model = ROBOTS[robot]()
     s = Operators(model)
     J, F = s.J("tool", "elbow"), s.J("elbow", axes="frame")
-    cases = [(J @ v).dot(), J.dot() @ v, J.dot() @ v + 2 * J @ s.mass.inv @ tau, (F @ v).dot(), J.dot() @ x + J @ v]
+    cases = [
+        (J @ v).dot(),
+        J.dot() @ v,
+        J.dot() @ v + 2 * J @ s.mass.inv @ tau,
+        (F @ v).dot(),
+        J.dot() @ x + J @ v,
+    ]
     for e in cases:
         e = factor * e
         function = pp.function(e)
         q, values = sample(e.term, model, np.random.default_rng(3), (4,))
         arrays = [values[arg.name] for arg in function.arguments[0][1:]]
         expected = e.dense(q, values.pop("v", None), **values)
-        assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (1.0 + np.abs(expected).max()), str(e)
+        assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (
+            1.0 + np.abs(expected).max()
+        ), str(e)
 
 
 def test_inertial_derivatives_of_frames_in_their_own_axes():
@@ -158,13 +178,19 @@ def test_inertial_derivatives_of_frames_in_their_own_axes():
     e = J @ x + J.dot("inertial") @ v
     R, A = robot.frame_pose(q, "tool")[..., :3, :3], robot.frame_acceleration(q, rates, a, "tool")
     A = A.reshape(*q.shape[:-1], 2, 3)
-    np.testing.assert_allclose(pp.function(e)(q, rates, a), (A @ R).reshape(*q.shape[:-1], 6), atol=1e-12 * np.abs(A).max())
+    np.testing.assert_allclose(
+        pp.function(e)(q, rates, a), (A @ R).reshape(*q.shape[:-1], 6), atol=1e-12 * np.abs(A).max()
+    )
     falling = pp.function(2 * e - 2 * B.T @ s.g)
     A = A - [[0.0, 0.0, 0.0], robot.gravity_vector]
-    np.testing.assert_allclose(falling(q, rates, a), 2 * (A @ R).reshape(*q.shape[:-1], 6), atol=1e-12 * np.abs(A).max())
+    np.testing.assert_allclose(
+        falling(q, rates, a), 2 * (A @ R).reshape(*q.shape[:-1], 6), atol=1e-12 * np.abs(A).max()
+    )
     assert "- B(tool in own axes)* g, with" in falling.explain()
     back = pp.function((J.dot("inertial").T @ f).T @ v)  # the adjoint turns the other way
-    np.testing.assert_allclose(back(q, rates, ones := np.ones(6)), pp.function(J.dot("inertial") @ v)(q, rates) @ ones)
+    np.testing.assert_allclose(
+        back(q, rates, ones := np.ones(6)), pp.function(J.dot("inertial") @ v)(q, rates) @ ones
+    )
 
 
 def test_the_potential_energy_is_a_letter_with_a_rate():
@@ -180,7 +206,9 @@ def test_the_potential_energy_is_a_letter_with_a_rate():
     f = pp.function(v.T @ long.operators.mass @ v / 2 + long.operators.U)
     assert f.plan.function.program.local
     q, rates = long.random(seed=0), np.linspace(-1.0, 1.0, 100)
-    assert np.isclose(f(q, rates), long.kinetic_energy(q, rates) + long.potential_energy(q), rtol=1e-12)
+    assert np.isclose(
+        f(q, rates), long.kinetic_energy(q, rates) + long.potential_energy(q), rtol=1e-12
+    )
 
 
 def test_speeds_of_two_frames_share_one_sweep():
@@ -206,6 +234,14 @@ def test_sums_over_no_body_are_zero(place):
     made.joint("weld", "fixed", "world", "rock")
     s = made.build().operators
     at = getattr(s, place)
-    for e in (at @ s.phi @ s.b, at @ s.M @ s.H.T @ s.H @ s.b_local, at @ s.phi @ s.M @ s.phi.T @ at.T, at.T @ f, s.U):
+    for e in (
+        at @ s.phi @ s.b,
+        at @ s.M @ s.H.T @ s.H @ s.b_local,
+        at @ s.phi @ s.M @ s.phi.T @ at.T,
+        at.T @ f,
+        s.U,
+    ):
         function = pp.function(e)
-        assert not np.any(function(*(np.ones(argument.shape) for argument in function.arguments[0]))), str(e)
+        assert not np.any(
+            function(*(np.ones(argument.shape) for argument in function.arguments[0]))
+        ), str(e)

@@ -13,7 +13,10 @@ from psiphi.robot.catalogue.quantities import CATALOGUE
 from tests import zoo
 from tests.compiler.sweeps.runs import arguments, program_of, requests, run_rolled, run_tape
 
-ZOO = [*zoo.ZOO, ("many_roots", lambda: zoo.random_tree(5, 9, branching=0.7, forest=True, armature=True))]
+ZOO = [
+    *zoo.ZOO,
+    ("many_roots", lambda: zoo.random_tree(5, 9, branching=0.7, forest=True, armature=True)),
+]
 ROBOTS = pytest.mark.parametrize("make", [thunk for _, thunk in ZOO], ids=[name for name, _ in ZOO])
 
 
@@ -53,7 +56,9 @@ def test_interpret_broadcasts():
     q, v, a = model.random(rng, (4, 1)), rng.standard_normal((1, 5, 3)), rng.standard_normal(3)
     (tau,) = interpret(program, tree, q, v, a)
     assert tau.shape == (4, 5, 3)
-    np.testing.assert_allclose(tau[2, 3], interpret(program, tree, q[2, 0], v[0, 3], a)[0], rtol=1e-13)
+    np.testing.assert_allclose(
+        tau[2, 3], interpret(program, tree, q[2, 0], v[0, 3], a)[0], rtol=1e-13
+    )
 
 
 # -- how large robots stay small ----------------------------------------------------------------------------------------------
@@ -66,13 +71,21 @@ def rolled(model, name: str):
 
 def sizes(program) -> tuple:
     """Memory a body, and the operations of each class of each sweep."""
-    return program.record, program.inbox, [[c.count for c in stage.classes] for stage in program.stages]
+    return (
+        program.record,
+        program.inbox,
+        [[c.count for c in stage.classes] for stage in program.stages],
+    )
 
 
-@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "mass_solve", "center_of_mass"])
+@pytest.mark.parametrize(
+    "name", ["forward_dynamics", "inverse_dynamics", "mass_solve", "center_of_mass"]
+)
 def test_code_does_not_grow_with_the_robot(name):
     """Equal links are one class, unequal ones a few."""
-    short, long, mixed = (rolled(chain(n, equal=equal), name) for n, equal in ((20, True), (40, True), (60, False)))
+    short, long, mixed = (
+        rolled(chain(n, equal=equal), name) for n, equal in ((20, True), (40, True), (60, False))
+    )
     assert sizes(short) == sizes(long)
     assert all(len(stage.classes) <= 8 for stage in mixed.stages)
 
@@ -82,7 +95,9 @@ def test_every_body_is_in_every_sweep_once():
     outward = list(range(9))
     assert [stage.order for stage in program.stages] == [outward, outward[::-1], outward]
     for stage in program.stages:
-        assert [stage.ids.count(i) for i in range(len(stage.classes))] == [c.bodies for c in stage.classes]
+        assert [stage.ids.count(i) for i in range(len(stage.classes))] == [
+            c.bodies for c in stage.classes
+        ]
 
 
 def test_sines_and_cosines_are_computed_once():

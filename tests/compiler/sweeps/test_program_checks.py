@@ -9,7 +9,14 @@ from psiphi.compiler import passes
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.sweeps.link_loops import roll
 from psiphi.compiler.sweeps.program_checks import CheckedRun, IllegalProgram, check_loops
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, ProgramStage, Sweep
+from psiphi.compiler.sweeps.sweep_program import (
+    BASE_TO_TIP,
+    TIP_TO_BASE,
+    Argument,
+    Program,
+    ProgramStage,
+    Sweep,
+)
 from psiphi.compiler.sweeps.tree_loop import drive
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape
@@ -24,7 +31,9 @@ OUTPUTS = (Argument("y", (3,), "v"),)
 
 
 def run(step, direction=BASE_TO_TIP, outputs=OUTPUTS, **options):
-    program = Program("trial", (Argument("q", (3,), "q"),), outputs, (Sweep(direction, step),), **options)
+    program = Program(
+        "trial", (Argument("q", (3,), "q"),), outputs, (Sweep(direction, step),), **options
+    )
     return drive(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
 
 
@@ -63,18 +72,32 @@ def test_steps_that_break_the_rules(step, direction, why):
 
 
 def staged(*stages, size=3):
-    program = Program("trial", (Argument("q", (3,), "q"),), (Argument("y", (size,)),), (), stages=stages)
+    program = Program(
+        "trial", (Argument("q", (3,), "q"),), (Argument("y", (size,)),), (), stages=stages
+    )
     found = drive(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
     return [found["y", i] for i in range(size)]
 
 
 def test_stages_hand_on_what_they_make():
     """Sweeps and rules by turns; inputs and results under other names, and inputs of a stage's own."""
-    each = Sweep(TIP_TO_BASE, lambda site: site.write_joint("z", [site.of("q")[0] * site.inputs["c"][0]]))
-    sweeps = Program("inner", (Argument("q", (3,), "q"), Argument("c", (1,))), (Argument("z", (3,), "v"),), (each,))
-    plus = ProgramStage("sum", lambda places: {"y": [a + b for a, b in zip(places["once"], places["z"], strict=True)]})
+    each = Sweep(
+        TIP_TO_BASE, lambda site: site.write_joint("z", [site.of("q")[0] * site.inputs["c"][0]])
+    )
+    sweeps = Program(
+        "inner",
+        (Argument("q", (3,), "q"), Argument("c", (1,))),
+        (Argument("z", (3,), "v"),),
+        (each,),
+    )
+    plus = ProgramStage(
+        "sum",
+        lambda places: {"y": [a + b for a, b in zip(places["once"], places["z"], strict=True)]},
+    )
     doubled = ProgramStage("twice", sweeps, {"q": "once"}, {"c": [2.0]})
-    assert staged(ProgramStage("once", sweeps, {"z": "once"}, {"c": [1.0]}), doubled, plus) == pytest.approx([0.3, 0.6, 0.9])
+    assert staged(
+        ProgramStage("once", sweeps, {"z": "once"}, {"c": [1.0]}), doubled, plus
+    ) == pytest.approx([0.3, 0.6, 0.9])
 
 
 def test_stages_that_break_the_rules():
@@ -96,7 +119,12 @@ def test_arguments_and_marks():
 
 @pytest.mark.parametrize(
     ("node", "why"),
-    [((Op.ADD, 0, 7), "ADD"), ((Op.LEAF, "1", 0), "LEAF"), ((Op.CONST, "x", None), "CONST"), ((Op.LEAF, "0", 0), "twice")],
+    [
+        ((Op.ADD, 0, 7), "ADD"),
+        ((Op.LEAF, "1", 0), "LEAF"),
+        ((Op.CONST, "x", None), "CONST"),
+        ((Op.LEAF, "0", 0), "twice"),
+    ],
 )
 def test_tapes_that_mean_nothing(node, why):
     tape = Tape()

@@ -46,7 +46,9 @@ OPERATIONS = {
 
 def programs(operations=tuple(OPERATIONS), max_size: int = 40) -> st.SearchStrategy:
     """Lists of (operation, operand, operand)."""
-    step = st.tuples(st.sampled_from(sorted(operations)), st.integers(0, 10**6), st.integers(0, 10**6))
+    step = st.tuples(
+        st.sampled_from(sorted(operations)), st.integers(0, 10**6), st.integers(0, 10**6)
+    )
     return st.lists(step, min_size=1, max_size=max_size)
 
 

@@ -18,7 +18,9 @@ def test_tape_means_what_python_means(program, point):
     """To the last bit: signs and sharing round nothing."""
     tape = Tape()
     handles, numbers, _ = run(tape, program, point)
-    found = evaluate(tape, [tape.operand(h) for h in handles], lambda space, index: np.float64(point[index]))
+    found = evaluate(
+        tape, [tape.operand(h) for h in handles], lambda space, index: np.float64(point[index])
+    )
     assert [float(x) for x in found] == [float(x) for x in numbers]
 
 
@@ -29,7 +31,11 @@ def test_numbers_with_a_rate_stand_on_either_side():
     moving, known = Dual(y, dy), Dual(0.7, 0.3)
     for way in (operator.add, operator.sub, operator.mul, operator.truediv):
         for found, truth in ((way(x, moving), way(1.3, known)), (way(moving, x), way(known, 1.3))):
-            values = evaluate(tape, [tape.operand(found.value), tape.operand(found.rate)], lambda _, i: (1.3, 0.7, 0.3)[i])
+            values = evaluate(
+                tape,
+                [tape.operand(found.value), tape.operand(found.rate)],
+                lambda _, i: (1.3, 0.7, 0.3)[i],
+            )
             assert np.allclose(values, [truth.value, truth.rate], rtol=1e-15)
 
 
@@ -73,7 +79,11 @@ def test_an_array_is_its_elements(program, points):
     batch = np.array(points)
     with np.errstate(all="ignore"):
         together = evaluate(tape, outputs, lambda space, index: batch[:, index])
-        alone = [evaluate(tape, outputs, lambda space, index, p=p: np.float64(p[index])) for p in points]
+        alone = [
+            evaluate(tape, outputs, lambda space, index, p=p: np.float64(p[index])) for p in points
+        ]
     for i, column in enumerate(together):
         expected = np.array([row[i] for row in alone])
-        np.testing.assert_array_max_ulp(np.broadcast_to(column, len(points)).astype(float), expected.astype(float), 2)
+        np.testing.assert_array_max_ulp(
+            np.broadcast_to(column, len(points)).astype(float), expected.astype(float), 2
+        )

@@ -94,7 +94,9 @@ def value(tape: Tape, handle, given=None):
     """The handle's value where the leaves have the values `given`."""
     values = VALUES if given is None else given
     with np.errstate(all="ignore"):
-        return evaluate(tape, [tape.operand(handle)], lambda space, index: np.float64(values[space]))[0]
+        return evaluate(
+            tape, [tape.operand(handle)], lambda space, index: np.float64(values[space])
+        )[0]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -154,14 +156,24 @@ def test_constants_that_are_no_numbers_are_not_folded_away():
     tape, (x,) = leaves("x")
     for bad in (np.nan, np.inf, -np.inf):
         assert value(tape, x * bad, {"x": 2.0}) == 2.0 * bad or np.isnan(bad)
-        assert np.isnan(value(tape, x * bad)) == np.isnan(bad) and not np.isfinite(value(tape, x + bad))
+        assert np.isnan(value(tape, x * bad)) == np.isnan(bad) and not np.isfinite(
+            value(tape, x + bad)
+        )
 
 
 @pytest.mark.parametrize("kind", [float, int, np.float64, np.float32, np.int64])
 def test_constants_of_any_type_on_either_side(kind):
     tape, (x,) = leaves("x")
     c, zero, one = kind(2), kind(0), kind(1)
-    for ours, direct in ((x * c, 1.4), (c * x, 1.4), (x + c, 2.7), (c + x, 2.7), (x - c, -1.3), (c - x, 1.3), (c / x, 2 / 0.7)):
+    for ours, direct in (
+        (x * c, 1.4),
+        (c * x, 1.4),
+        (x + c, 2.7),
+        (c + x, 2.7),
+        (x - c, -1.3),
+        (c - x, 1.3),
+        (c / x, 2 / 0.7),
+    ):
         assert isinstance(ours, Scalar) and value(tape, ours) == pytest.approx(direct, rel=1e-15)
     assert same(x * one, x) and same(one * x, x) and same(x + zero, x) and same(zero + x, x)
     assert same(x * zero, 0.0) and same(zero * x, 0.0)
@@ -193,7 +205,9 @@ def test_what_is_given_costs_nothing():
     out = known * x + y
     assert tape.count([out.index]) == Count(mul=2, add=1, trig=1)
     assert tape.count([out.index], {known.index}) == Count(mul=1, add=1)
-    assert known.index - 1 not in tape.live([out.index], {known.index}), "nor does what it is made of"
+    assert known.index - 1 not in tape.live([out.index], {known.index}), (
+        "nor does what it is made of"
+    )
 
 
 COUNTS = {
@@ -201,9 +215,15 @@ COUNTS = {
     "cross product": (lambda a, b: cross(a, b), Count(mul=6, add=3)),
     "a x b and b x a": (lambda a, b: cross(a, b) + cross(b, a), Count(mul=6, add=3)),
     "matrix times vector": (lambda a, b: apply([a, b, a], b), Count(mul=6, add=4)),
-    "matrix with ones and zeros": (lambda a, b: apply([[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]], a), Count()),
+    "matrix with ones and zeros": (
+        lambda a, b: apply([[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]], a),
+        Count(),
+    ),
     "sine and cosine": (lambda a, b: [a[0].sin(), a[0].cos(), (-a[0]).sin()], Count(trig=2)),
-    "quotient and root": (lambda a, b: [a[0] / b[0], a[1].sqrt(), 1.0 / a[0]], Count(div=2, sqrt=1)),
+    "quotient and root": (
+        lambda a, b: [a[0] / b[0], a[1].sqrt(), 1.0 / a[0]],
+        Count(div=2, sqrt=1),
+    ),
     "negation": (lambda a, b: [-a[0], -(a[0] * b[0])], Count(mul=1)),
     "square of a difference": (lambda a, b: [(a[0] - b[0]) * (b[0] - a[0])], Count(mul=1, add=1)),
     "division by a constant": (lambda a, b: [a[0] / 3.0], Count(mul=1)),

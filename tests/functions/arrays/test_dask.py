@@ -24,7 +24,9 @@ def given(robot, size=64):
 CALLS = {
     "forward_dynamics": lambda r, q, v, tau: r.forward_dynamics(q, v, tau),
     "one row for all": lambda r, q, v, tau: r.forward_dynamics(q, v, np.ones(2)),
-    "f_ext": lambda r, q, v, tau: r.forward_dynamics(q, v, tau, f_ext={"tool": np.ones(6), "world": v[..., :1] + np.ones(6)}),
+    "f_ext": lambda r, q, v, tau: r.forward_dynamics(
+        q, v, tau, f_ext={"tool": np.ones(6), "world": v[..., :1] + np.ones(6)}
+    ),
     "matrix": lambda r, q, v, tau: r.mass_matrix(q),
     "frame_pose": lambda r, q, v, tau: r.frame_pose(q, "tool"),
     "regressor": lambda r, q, v, tau: r.regressor(q, v, tau),
@@ -32,11 +34,19 @@ CALLS = {
     "float32": lambda r, q, v, tau: r.gravity(q, dtype=np.float32),
     "jvp": lambda r, q, v, tau: r.function("forward_dynamics").jvp("q")(q, v, tau, v),
     "expression": lambda r, q, v, tau: pp.function(r.operators.mass.inv @ pp.vector("tau"))(q, tau),
-    "inverse by numbers": lambda r, q, v, tau: pp.function((r.operators.mass + r.operators.I).inv @ pp.vector("tau"))(q, tau),
-    "parameters": lambda r, q, v, tau: r.free("mass").forward_dynamics(q, v, tau, parameters=np.abs(v) + 1.0),
+    "inverse by numbers": lambda r, q, v, tau: pp.function(
+        (r.operators.mass + r.operators.I).inv @ pp.vector("tau")
+    )(q, tau),
+    "parameters": lambda r, q, v, tau: r.free("mass").forward_dynamics(
+        q, v, tau, parameters=np.abs(v) + 1.0
+    ),
     "step": lambda r, q, v, tau: r.step(q, v, tau, 1e-3),
-    "rollout": lambda r, q, v, tau: pp.rollout(r, q, v, tau if isinstance(tau, da.Array) else tau[:, None], steps=4, every=2),
-    "controlled": lambda r, q, v, tau: pp.rollout(r, q, tau=pp.PD(r, r.neutral(), 1.0, 1.0), steps=4, every=2),
+    "rollout": lambda r, q, v, tau: pp.rollout(
+        r, q, v, tau if isinstance(tau, da.Array) else tau[:, None], steps=4, every=2
+    ),
+    "controlled": lambda r, q, v, tau: pp.rollout(
+        r, q, tau=pp.PD(r, r.neutral(), 1.0, 1.0), steps=4, every=2
+    ),
 }
 
 
@@ -44,7 +54,9 @@ CALLS = {
 def test_dask_arrays_in_lazy_ones_out_with_the_same_bits(robot, call):
     plain, lazy = given(robot)
     wanted, found = CALLS[call](robot, *plain), CALLS[call](robot, *lazy)
-    pairs = list(zip(wanted, found, strict=True)) if isinstance(wanted, tuple) else [(wanted, found)]
+    pairs = (
+        list(zip(wanted, found, strict=True)) if isinstance(wanted, tuple) else [(wanted, found)]
+    )
     for x, y in pairs:
         assert isinstance(y, da.Array) and (y.shape, y.dtype) == (x.shape, x.dtype)
         assert y.numblocks[0] == 3, "cut as it came, along the batch alone"
@@ -56,7 +68,10 @@ def test_dask_arrays_in_lazy_ones_out_with_the_same_bits(robot, call):
 def test_torques_of_a_rollout_mean_the_same_in_blocks(robot, shape, steps):
     """Numbers or lazy; a block of as many motions as there are steps takes neither for the other."""
     rng = np.random.default_rng(0)
-    q, tau = rng.standard_normal((6, 2)), rng.standard_normal(tuple(steps if n == 4 else n for n in shape))
+    q, tau = (
+        rng.standard_normal((6, 2)),
+        rng.standard_normal(tuple(steps if n == 4 else n for n in shape)),
+    )
     wanted = pp.rollout(robot, q, None, tau, steps=steps)
     for here in (tau, da.from_array(tau, chunks=2)):
         found = pp.rollout(robot, da.from_array(q, chunks=(2, 2)), None, here, steps=steps)
@@ -71,10 +86,22 @@ def test_a_block_is_given_nothing_that_belongs_to_other_motions(robot):
     masses = np.tile(light.parameters(), (2, 1))
     refused = [
         (lambda q: pp.rollout(robot, q, None, q[:2], steps=3), r"tau has shape \(2, 2\)"),
-        (lambda q: pp.rollout(robot, q, None, np.zeros((2, 2)), steps=3), r"tau has shape \(2, 2\)"),
-        (lambda q: pp.rollout(robot, q, None, np.zeros((6, 2)), steps=6), "may be one row a step or one a batch element"),
-        (lambda q: pp.rollout(robot, q, None, np.zeros((6, 3)), steps=3), r"tau has shape \(6, 3\)"),
-        (lambda q: pp.rollout(robot, q, None, pp.PD(robot, np.zeros((2, 2)), 1.0, 1.0), steps=3), r"batch axes \(2,\)"),
+        (
+            lambda q: pp.rollout(robot, q, None, np.zeros((2, 2)), steps=3),
+            r"tau has shape \(2, 2\)",
+        ),
+        (
+            lambda q: pp.rollout(robot, q, None, np.zeros((6, 2)), steps=6),
+            "may be one row a step or one a batch element",
+        ),
+        (
+            lambda q: pp.rollout(robot, q, None, np.zeros((6, 3)), steps=3),
+            r"tau has shape \(6, 3\)",
+        ),
+        (
+            lambda q: pp.rollout(robot, q, None, pp.PD(robot, np.zeros((2, 2)), 1.0, 1.0), steps=3),
+            r"batch axes \(2,\)",
+        ),
         (lambda q: pp.rollout(light.at(masses), q, steps=3), r"batch axes .*\(2,\)"),
     ]
     for call, words in refused:
@@ -105,7 +132,16 @@ def test_what_travels_is_small_and_runs_in_other_processes(robot):
     names = "forward_dynamics", "frame_pose", "regressor"
     functions = [robot.function(name, ("tool",) if name == "frame_pose" else ()) for name in names]
     functions[1](plain[0])
-    for thing in (robot, robot.free("mass"), closed, law, used, *functions, functions[0].jvp("q"), robot.diagonalised):
+    for thing in (
+        robot,
+        robot.free("mass"),
+        closed,
+        law,
+        used,
+        *functions,
+        functions[0].jvp("q"),
+        robot.diagonalised,
+    ):
         text = pickle.dumps(thing)
         assert len(text) < 20_000, thing
         again = pickle.loads(text)
@@ -116,7 +152,10 @@ def test_what_travels_is_small_and_runs_in_other_processes(robot):
 def test_what_does_not_fit_is_said_before_anything_runs(robot):
     _, (q, v, tau) = given(robot)
     refused = [
-        (lambda: robot.forward_dynamics(q[:, :1], v, tau), r"q has shape \(64, 1\), expected \(..., 2\)"),
+        (
+            lambda: robot.forward_dynamics(q[:, :1], v, tau),
+            r"q has shape \(64, 1\), expected \(..., 2\)",
+        ),
         (lambda: robot.forward_dynamics(q, v[:7], tau), "batch axes do not fit together"),
         (lambda: robot.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: robot.gravity(q, out=np.empty((64, 2))), "out"),

@@ -36,11 +36,15 @@ def test_values_are_numpys_in_jit_and_out_of_it():
     a = f(*plain(q, v, tau))
     assert isinstance(f(q, v, tau), jax.Array) and np.array_equal(f(q, v, tau), a)
     assert np.array_equal(jax.jit(f)(q, v, tau), a)
-    assert np.array_equal(jax.jit(f)(q, v[0], tau[:1]), f(*plain(q, v[0], tau[:1])))  # one row for all
+    assert np.array_equal(
+        jax.jit(f)(q, v[0], tau[:1]), f(*plain(q, v[0], tau[:1]))
+    )  # one row for all
     wide = jax.jit(f)(q[:, None], v[None], tau[0])
     assert np.array_equal(wide, f(*plain(q[:, None], v[None], tau[0])))
     single = [x.astype(jnp.float32) for x in (q, v, tau)]
-    assert jax.jit(f)(*single).dtype == jnp.float32 and np.array_equal(jax.jit(f)(*single), f(*plain(*single)))
+    assert jax.jit(f)(*single).dtype == jnp.float32 and np.array_equal(
+        jax.jit(f)(*single), f(*plain(*single))
+    )
     assert np.array_equal(f(q, [0, 0], np.zeros(2)), f(np.asarray(q), np.zeros(2), np.zeros(2)))
     assert np.array_equal(jax.jit(ARM.mass_matrix)(q), ARM.mass_matrix(np.asarray(q)))
 
@@ -62,16 +66,22 @@ def test_derivatives_of_first_and_second_order():
     check_grads(f, (q, v[0], tau), order=1)  # summed where it was repeated
     check_grads(ARM.mass_log_det, (q,), order=2)
     gradient = jax.jit(jax.grad(lambda q: f(q, v, tau).sum()))(q)
-    assert np.allclose(gradient, ARM.function("forward_dynamics").vjp("q")(*plain(q, v, tau), np.ones((2, 2)))[1])
+    assert np.allclose(
+        gradient, ARM.function("forward_dynamics").vjp("q")(*plain(q, v, tau), np.ones((2, 2)))[1]
+    )
     hessian = jax.vmap(jax.hessian(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
-    assert np.allclose(hessian, ARM.function("forward_dynamics").hessian("q")(*plain(q, v, tau), np.ones((2, 2))))
+    assert np.allclose(
+        hessian, ARM.function("forward_dynamics").hessian("q")(*plain(q, v, tau), np.ones((2, 2)))
+    )
     s, x = ARM.operators, pp.vector("v")
     check_grads(pp.function(x.T @ s.mass @ x / 2), (q, v), order=1)
 
 
 def test_vmap():
     q, v, tau = arrays(2, 2, 2)
-    assert np.array_equal(jax.vmap(f, in_axes=(0, None, 1))(q, v[0], tau.T), f(*plain(q, v[0], tau)))
+    assert np.array_equal(
+        jax.vmap(f, in_axes=(0, None, 1))(q, v[0], tau.T), f(*plain(q, v[0], tau))
+    )
     square = jax.vmap(jax.vmap(f, in_axes=(0, None, None)), in_axes=(None, 0, None))(q, v, tau[0])
     assert np.array_equal(square, f(*plain(q, v[:, None], tau[0])))
 
@@ -80,10 +90,14 @@ def test_steps_and_rollouts():
     q, v, tau = arrays(2, 2, 2)
     check_grads(lambda *x: ARM.step(*x, 0.02, method="euler"), (q, v, tau), order=1)
     for way in (lambda f: f, jax.jit):
-        check_grads(way(lambda *x: tuple(pp.rollout(ARM, *x, dt=0.02, steps=4))), (q, v, tau), order=2)
+        check_grads(
+            way(lambda *x: tuple(pp.rollout(ARM, *x, dt=0.02, steps=4))), (q, v, tau), order=2
+        )
     # weights with an axis more than the motion
     rows = jax.jacrev(lambda q: pp.rollout(ARM, q, v, tau[:, None], dt=0.02, steps=2)[0])(q)
-    bend = jax.jacrev(jax.grad(lambda q: pp.rollout(ARM, q, v, tau[:, None], dt=0.02, steps=2)[0].sum()))(q)
+    bend = jax.jacrev(
+        jax.grad(lambda q: pp.rollout(ARM, q, v, tau[:, None], dt=0.02, steps=2)[0].sum())
+    )(q)
     assert rows.shape == (*q.shape[:-1], 3, 2, *q.shape) and np.isfinite(bend).all()
     found = jax.jit(lambda *x: pp.rollout(ARM, *x, steps=4)[0])(q, v, tau)
     assert np.array_equal(found, pp.rollout(ARM, *plain(q, v, tau), steps=4).q)
@@ -98,7 +112,9 @@ def test_linearize():
         f = lambda *x, dt=dt, method=method: robot.linearize(*x, dt, method)  # noqa: E731
         host = f(*plain(q, v, tau))
         for found in (f(q, v, tau), jax.jit(f)(q, v, tau), jax.vmap(f)(q, v, tau)):
-            assert all(np.allclose(x, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+            assert all(
+                np.allclose(x, y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True)
+            )
 
 
 def test_a_program_that_runs_again_has_the_numbers_of_this_run():
@@ -127,12 +143,23 @@ def test_jacobians_of_rollouts():
     """Many weights of one motion."""
     q, _ = arrays(2, 2, batch=())
     end = lambda q: pp.rollout(ARM, q, dt=0.02, steps=4)[0][-1]  # noqa: E731
-    columns = [pp.rollout(ARM, np.asarray(q), dt=0.02, steps=4).jvp(q=unit)[0][-1] for unit in np.eye(2)]
-    for found in (jax.jacrev(end)(q), jax.jit(jax.jacrev(end))(q), jax.jacfwd(end)(q), jax.jit(jax.jacfwd(end))(q)):
+    columns = [
+        pp.rollout(ARM, np.asarray(q), dt=0.02, steps=4).jvp(q=unit)[0][-1] for unit in np.eye(2)
+    ]
+    for found in (
+        jax.jacrev(end)(q),
+        jax.jit(jax.jacrev(end))(q),
+        jax.jacfwd(end)(q),
+        jax.jit(jax.jacfwd(end))(q),
+    ):
         assert np.allclose(found, np.stack(columns, axis=-1), rtol=1e-9)
     whole = lambda q: (end(q) ** 2).sum()  # noqa: E731
     bend = jax.jacrev(jax.jacrev(whole))(q)
-    for twice in (jax.hessian, lambda f: jax.jacfwd(jax.jacfwd(f)), lambda f: jax.jacrev(jax.jacfwd(f))):
+    for twice in (
+        jax.hessian,
+        lambda f: jax.jacfwd(jax.jacfwd(f)),
+        lambda f: jax.jacrev(jax.jacfwd(f)),
+    ):
         for found in (twice(whole)(q), jax.jit(twice(whole))(q)):
             assert np.allclose(found, bend, rtol=1e-9, atol=1e-12)
 
@@ -154,7 +181,11 @@ def test_jacobians_forwards():
             assert all(map(np.allclose, jax.tree.leaves(found), want))
     energy = lambda q: ARM.energy(q, v)  # noqa: E731
     bend = ARM.function("energy").hessian("q")(*plain(q, v), 1.0)
-    for twice in (jax.hessian, lambda f: jax.jacfwd(jax.jacfwd(f)), lambda f: jax.jacrev(jax.jacfwd(f))):
+    for twice in (
+        jax.hessian,
+        lambda f: jax.jacfwd(jax.jacfwd(f)),
+        lambda f: jax.jacrev(jax.jacfwd(f)),
+    ):
         assert np.allclose(jax.jit(twice(energy))(q), bend)
 
 
@@ -175,11 +206,17 @@ def test_what_does_not_fit_is_named():
         (lambda: jax.jit(f)(q, v, jnp.zeros((3, 2))), "batch axes do not fit together"),
         (lambda: f(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: f(q, v, tau, dtype=np.float32), "dtype= is for NumPy"),
-        (lambda: jax.jit(lambda q: ARM.operational_space_inertia(q, "tool"))(q), "eigenvectors have no gradients"),
+        (
+            lambda: jax.jit(lambda q: ARM.operational_space_inertia(q, "tool"))(q),
+            "eigenvectors have no gradients",
+        ),
         (lambda: jax.jvp(blocked, (q,), (q,)), "stops joints at once"),
         (lambda: jax.jit(jax.jacfwd(blocked))(q), "stops joints at once"),
         (lambda: jax.jit(jax.jacrev(blocked))(q), "stops joints at once"),
-        (lambda: jax.jacfwd(jax.hessian(lambda q: pp.rollout(ARM, q, steps=2)[0].sum()))(q), "third derivatives"),
+        (
+            lambda: jax.jacfwd(jax.hessian(lambda q: pp.rollout(ARM, q, steps=2)[0].sum()))(q),
+            "third derivatives",
+        ),
     ]
     for call, text in wrong:
         with pytest.raises(pp.Error, match=text):
@@ -193,9 +230,16 @@ def test_numbers_beside_arrays_that_are_traced():
     """Wrenches, and states beside parameters: what is no array of JAX's becomes one."""
     q, w = np.array([0.5, 1.0]), np.arange(6.0)
     gradient = jax.grad(lambda x: f(q, q, q, f_ext={"tool": x, "world": w}).sum())(jnp.asarray(w))
-    assert np.allclose(gradient, ARM.function("forward_dynamics", ("tool",)).vjp("f_ext")(q, q, q, w[None], np.ones(2))[1][0])
+    assert np.allclose(
+        gradient,
+        ARM.function("forward_dynamics", ("tool",)).vjp("f_ext")(q, q, q, w[None], np.ones(2))[1][
+            0
+        ],
+    )
     light = ARM.free("mass")
-    grown = jax.make_jaxpr(lambda p: light.at(p).linearize(q, q, q)[0])(jnp.asarray(light.parameters()))
+    grown = jax.make_jaxpr(lambda p: light.at(p).linearize(q, q, q)[0])(
+        jnp.asarray(light.parameters())
+    )
     assert grown.out_avals[0].shape == (4, 4)
 
 
@@ -217,9 +261,13 @@ def test_closed_chains():
     system = uncompiled(pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)]))
     q, v, tau = arrays(2, 2, 2)
     g = system.function("contact_forces")
-    assert np.array_equal(jax.jit(system.forward_dynamics)(q, v, tau), system.forward_dynamics(*plain(q, v, tau)))
+    assert np.array_equal(
+        jax.jit(system.forward_dynamics)(q, v, tau), system.forward_dynamics(*plain(q, v, tau))
+    )
     check_grads(system.forward_dynamics, (q, v[0], tau), order=1)
     check_grads(lambda q: g(q, v, tau)[..., 3:], (q,), order=2, rtol=1e-3)
     rows = jax.vmap(jax.jacrev(system.forward_dynamics))(q, v, tau)
     assert np.allclose(rows, system.function("forward_dynamics").jacobian("q")(*plain(q, v, tau)))
-    assert system.forward_dynamics(*(x.astype(jnp.float32) for x in (q, v, tau))).dtype == jnp.float32
+    assert (
+        system.forward_dynamics(*(x.astype(jnp.float32) for x in (q, v, tau))).dtype == jnp.float32
+    )

@@ -13,7 +13,7 @@ import psiphi as pp
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions.arrays import array_dispatch
 from psiphi.functions.arrays.function_registry import numbered
-from psiphi.simulation.rollout.rollout_arrays import RolledFunction
+from psiphi.simulation.rollout.rollout_arrays import RolloutFunction
 from tests.robot.embedding.mechanisms import slider_crank
 
 torch = pytest.importorskip("torch")
@@ -47,12 +47,19 @@ def test_values_are_numpys_and_nothing_is_copied():
     assert np.array_equal(a.detach().numpy(), ARM.forward_dynamics(*plain))
     assert ARM.forward_dynamics(*(x.float() for x in (q, v, tau))).dtype == torch.float32
     assert ARM.forward_dynamics(q.float(), v, tau).dtype == torch.float64
-    assert ARM.forward_dynamics(q.detach().float(), [0] * 2, np.zeros(2)).dtype == torch.float32  # numbers follow tensors
+    assert (
+        ARM.forward_dynamics(q.detach().float(), [0] * 2, np.zeros(2)).dtype == torch.float32
+    )  # numbers follow tensors
     assert torch.equal(ARM.forward_dynamics(plain[0][0], plain[1][0], tau[0]), a[0])
     seen = []
     function = ARM.function("gravity")
     inner = type("Peek", (), {"__call__": lambda self, x: seen.append(x) or x * 1.0})()
-    inner.name, inner.inputs, inner.outputs, inner.number = "peek", function.inputs, function.outputs, numbered(inner)
+    inner.name, inner.inputs, inner.outputs, inner.number = (
+        "peek",
+        function.inputs,
+        function.outputs,
+        numbered(inner),
+    )
     array_dispatch.enter(inner, (q,))
     assert seen[0].ctypes.data == q.data_ptr()
 
@@ -84,7 +91,10 @@ def test_numbers_beside_tensors_may_change_before_the_gradient_is_taken(name):
         found = (CALLS[name](*given, tau)[..., :2] * weights).square().sum()
         for x in given:
             x[...] = 7.0
-        assert torch.equal(torch.autograd.grad(found, tau)[0], torch.autograd.grad(right, tau, retain_graph=True)[0])
+        assert torch.equal(
+            torch.autograd.grad(found, tau)[0],
+            torch.autograd.grad(right, tau, retain_graph=True)[0],
+        )
 
 
 def test_linearisations_of_closed_chains_beside_numbers():
@@ -93,7 +103,10 @@ def test_linearisations_of_closed_chains_beside_numbers():
     right = rod().linearize(*given)
     for k in range(3):
         found = rod().linearize(*(torch.tensor(x) if i == k else x for i, x in enumerate(given)))
-        assert all(np.allclose(x, y, atol=1e-12) and type(x) is torch.Tensor for x, y in zip(found, right, strict=True))
+        assert all(
+            np.allclose(x, y, atol=1e-12) and type(x) is torch.Tensor
+            for x, y in zip(found, right, strict=True)
+        )
 
 
 def test_wrenches_on_several_frames():
@@ -103,7 +116,10 @@ def test_wrenches_on_several_frames():
     right = ARM.forward_dynamics(*plain[:3], f_ext={TOOL: plain[3], OTHER: plain[3][0]})
     for here, there in ((w, w[0]), (w, plain[3][0]), (plain[3], w[0]), (w, plain[3][0].tolist())):
         found = ARM.forward_dynamics(*plain[:3], f_ext={TOOL: here, OTHER: there})
-        assert np.allclose(found.detach(), right, atol=1e-12) and torch.autograd.grad(found.sum(), w)[0].abs().sum() > 0
+        assert (
+            np.allclose(found.detach(), right, atol=1e-12)
+            and torch.autograd.grad(found.sum(), w)[0].abs().sum() > 0
+        )
     for bad, cause in (
         (torch.tensor(1.0), r"has shape \(\), expected"),
         (w[:, :1], r"has shape \(2, 1\), expected"),
@@ -119,10 +135,15 @@ def test_wrenches_on_several_frames():
 def test_graphs_of_torch_jit_have_the_operator():
     """Nothing of what is traced is a constant."""
     q, v, tau = (x.detach() for x in tensors(2, 2, 2))
-    for call in (lambda q: ARM.forward_dynamics(q, v, tau), lambda q: ARM.step(q, np.zeros(2), tau, 0.1)[1]):
+    for call in (
+        lambda q: ARM.forward_dynamics(q, v, tau),
+        lambda q: ARM.step(q, np.zeros(2), tau, 0.1)[1],
+    ):
         call(q)
         graph, other = torch.jit.trace(call, (q,)), (2.0 * q).detach().requires_grad_()
-        (found,), (right,) = (torch.autograd.grad(x(other).square().sum(), other) for x in (graph, call))
+        (found,), (right,) = (
+            torch.autograd.grad(x(other).square().sum(), other) for x in (graph, call)
+        )
         assert torch.allclose(graph(other), call(other)) and torch.allclose(found, right)
 
 
@@ -130,14 +151,24 @@ def test_a_dt_of_any_kind():
     """One number of NumPy's or of torch's, after calls by the same number, too; beside two types it is one of the wider."""
     q, v, _ = (x.detach() for x in tensors(2, 2, 2))
     one = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
-    for move in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0], lambda *x: ARM.linearize(*x[:2], v[0], x[2])[0]):
+    for move in (
+        ARM.integrate,
+        lambda *x: ARM.step(*x[:2], v[0], x[2])[0],
+        lambda *x: ARM.linearize(*x[:2], v[0], x[2])[0],
+    ):
         plain = move(q[0].numpy(), v[0].numpy(), 0.1)
         for given in (q[0], q[0].numpy()):
             found = move(given, v[0].numpy(), one)
             assert torch.allclose(found, torch.as_tensor(plain), atol=1e-12)
             assert torch.autograd.grad(found.sum(), one)[0].abs() > 0
-    mixed = [x(q[0].float(), v[0], 0.1) for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])]
-    same = [x(q[0].float().double(), v[0], 0.1) for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])]
+    mixed = [
+        x(q[0].float(), v[0], 0.1)
+        for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])
+    ]
+    same = [
+        x(q[0].float().double(), v[0], 0.1)
+        for x in (ARM.integrate, lambda *x: ARM.step(*x[:2], v[0], x[2])[0])
+    ]
     assert all(map(torch.equal, mixed, same))
     for dt, cause in (("1", "dt is '1'"), (None, "dt is None"), ([0.1], "dt is an array of NumPy")):
         with pytest.raises(pp.StateError, match=cause):
@@ -146,7 +177,9 @@ def test_a_dt_of_any_kind():
 
 def test_gradients_of_first_and_second_order():
     q, v, tau = tensors(2, 2, 2)
-    assert check(ARM.forward_dynamics, (q, v, tau)) and check_twice(ARM.forward_dynamics, (q, v, tau))
+    assert check(ARM.forward_dynamics, (q, v, tau)) and check_twice(
+        ARM.forward_dynamics, (q, v, tau)
+    )
     assert check(ARM.inverse_dynamics, (q, v, tau)) and check(ARM.energy, (q, v))
     assert check(lambda q: ARM.frame_pose(q, TOOL), (q,)) and check(ARM.mass_matrix, (q,))
     (w,) = tensors(6)
@@ -168,7 +201,9 @@ def test_weights_that_are_stacked():
         (bar.function("forward_dynamics"), closed),
         (lambda t: tuple(pp.rollout(ARM, closed[1].detach(), tau=t, steps=3, dt=0.02)), (torques,)),
     ):
-        rows, each = (torch.autograd.functional.jacobian(f, at, vectorize=way) for way in (True, False))
+        rows, each = (
+            torch.autograd.functional.jacobian(f, at, vectorize=way) for way in (True, False)
+        )
         assert all(map(torch.allclose, _leaves(rows), _leaves(each)))
 
 
@@ -181,15 +216,23 @@ def test_what_ends_in_a_library_of_arrays_ends_in_torch():
     (q,) = tensors(2)
     assert check(ARM.mass_log_det, (q,)) and check_twice(ARM.mass_log_det, (q,))
     there = q.detach().numpy()
-    np.testing.assert_allclose(ARM.mass_log_det(q).detach(), np.linalg.slogdet(ARM.mass_matrix(there))[1], rtol=1e-12)
+    np.testing.assert_allclose(
+        ARM.mass_log_det(q).detach(), np.linalg.slogdet(ARM.mass_matrix(there))[1], rtol=1e-12
+    )
     d = ARM.function("mass_pivots")
     gradient = d.vjp("q")(there, 1.0 / d(there))[1]
-    np.testing.assert_allclose(torch.autograd.grad(ARM.mass_log_det(q).sum(), q)[0], gradient, atol=1e-12)
-    assert torch.isnan(ARM.operational_space_inertia(q, TOOL, policy="exact")).all()  # two hinges, six directions
+    np.testing.assert_allclose(
+        torch.autograd.grad(ARM.mass_log_det(q).sum(), q)[0], gradient, atol=1e-12
+    )
+    assert torch.isnan(
+        ARM.operational_space_inertia(q, TOOL, policy="exact")
+    ).all()  # two hinges, six directions
     arm = pp.load("puma560")
     (q,) = tensors(6, batch=())
     inertia = lambda q: arm.operational_space_inertia(q, "tool", policy="exact")  # noqa: E731
-    np.testing.assert_allclose(inertia(q).detach(), arm.operational_space_inertia(q.detach().numpy(), "tool"), rtol=1e-7)
+    np.testing.assert_allclose(
+        inertia(q).detach(), arm.operational_space_inertia(q.detach().numpy(), "tool"), rtol=1e-7
+    )
     assert check(inertia, (q,))
 
 
@@ -217,7 +260,9 @@ def test_steps(method):
 def test_quaternions_have_gradients_by_their_four_numbers():
     robot = ball()
     p, v, tau = tensors(4, 3, 3)  # not of unit length: the functions depend on p / |p|
-    assert check(robot.forward_dynamics, (p, v, tau)) and check_twice(robot.forward_dynamics, (p, v, tau))
+    assert check(robot.forward_dynamics, (p, v, tau)) and check_twice(
+        robot.forward_dynamics, (p, v, tau)
+    )
     assert check(lambda *x: robot.step(*x, 0.05, method="euler"), (p, v, tau))
     (gradient,) = torch.autograd.grad(robot.forward_dynamics(p, v, tau).sum(), p)
     assert torch.allclose((gradient * p).sum(-1), torch.zeros(2, dtype=torch.float64), atol=1e-12)
@@ -232,7 +277,9 @@ def test_quaternions_have_gradients_by_their_four_numbers():
 def test_the_operator_passes_torchs_own_checks():
     operators = pytest.importorskip("psiphi.functions.arrays.torch_operators")
     index = ARM.function("energy").number
-    torch.library.opcheck(getattr(torch.ops.psiphi, operators.operator(index)).default, (index, *tensors(2, 2)))
+    torch.library.opcheck(
+        getattr(torch.ops.psiphi, operators.operator(index)).default, (index, *tensors(2, 2))
+    )
 
 
 def test_torch_compile_takes_it_whole():
@@ -262,12 +309,16 @@ def test_torch_compile_takes_one_function_after_another():
     closed = torch.tensor(bar.assemble([0.5, 1.0])), torch.zeros(2), torch.ones(2)
     for name in ("forward_dynamics", "contact_forces"):
         f = bar.function(name)
-        assert torch.allclose(f(*closed), torch.compile(f, **whole)(*closed))  # made at the first call
+        assert torch.allclose(
+            f(*closed), torch.compile(f, **whole)(*closed)
+        )  # made at the first call
 
 
 def test_torch_compile_runs_motions_between_graphs():
     def loss(q, tau):
-        return sum((x.sin() ** 2).sum() for x in pp.rollout(ARM, q.tanh(), tau=2 * tau, dt=0.02, steps=3))
+        return sum(
+            (x.sin() ** 2).sum() for x in pp.rollout(ARM, q.tanh(), tau=2 * tau, dt=0.02, steps=3)
+        )
 
     compiled = torch.compile(loss, backend="aot_eager")
     for seed in range(2):  # a motion of its own each time
@@ -313,7 +364,12 @@ def test_torch_func():
     square = func.vmap(func.vmap(f, in_dims=(0, None, None)), in_dims=(None, 0, None))(q, v, tau[0])
     assert torch.equal(square, f(q, v[:, None], tau[0]))
     rows = func.vmap(func.jacrev(f))(q, v, tau)
-    assert torch.allclose(rows, torch.tensor(ARM.function("forward_dynamics").jacobian("q")(*(x.numpy() for x in (q, v, tau)))))
+    assert torch.allclose(
+        rows,
+        torch.tensor(
+            ARM.function("forward_dynamics").jacobian("q")(*(x.numpy() for x in (q, v, tau)))
+        ),
+    )
     whole = func.grad(lambda q: func.vmap(f)(q, v, tau).sum())(q)
     each = func.vmap(func.grad(lambda q, v, tau: f(q, v, tau).sum()))(q, v, tau)
     assert torch.allclose(whole, each) and torch.allclose(each, rows.sum(1))
@@ -324,18 +380,33 @@ def test_forward_mode():
     """Tensors that carry changes: values and gradients carry them on, in any order; what cannot says so."""
     q, v, tau = tensors(2, 2, 2)
     asked = lambda *x: ARM.forward_dynamics(*x)  # noqa: E731
-    assert torch.autograd.gradcheck(asked, (q, v, tau), check_forward_ad=True, check_batched_forward_grad=True)
+    assert torch.autograd.gradcheck(
+        asked, (q, v, tau), check_forward_ad=True, check_batched_forward_grad=True
+    )
     assert torch.autograd.gradgradcheck(asked, (q, v, tau), check_fwd_over_rev=True)
     func, x, w = torch.func, q[0].detach(), torch.ones(2, dtype=torch.float64)
     bend = torch.tensor(ARM.function("energy").hessian("q")(x.numpy(), w.numpy(), 1.0))
-    for twice in (func.hessian, lambda f: func.jacfwd(func.jacfwd(f)), lambda f: func.jacrev(func.jacfwd(f))):
+    for twice in (
+        func.hessian,
+        lambda f: func.jacfwd(func.jacfwd(f)),
+        lambda f: func.jacrev(func.jacfwd(f)),
+    ):
         assert torch.allclose(twice(lambda x: ARM.energy(x, w))(x), bend)
-    moved = func.vmap(lambda x: func.jvp(ARM.mass_matrix_factors, (x,), (w,))[1][0])(q.detach())  # two results, one of them D
-    assert torch.allclose(moved, torch.tensor(ARM.function("mass_matrix_factors").jvp("q")(q.detach().numpy(), w.numpy())[2]))
+    moved = func.vmap(lambda x: func.jvp(ARM.mass_matrix_factors, (x,), (w,))[1][0])(
+        q.detach()
+    )  # two results, one of them D
+    assert torch.allclose(
+        moved,
+        torch.tensor(
+            ARM.function("mass_matrix_factors").jvp("q")(q.detach().numpy(), w.numpy())[2]
+        ),
+    )
     system = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
     there, rest = torch.tensor(system.assemble([0.5, 1.0])), torch.zeros(2, dtype=torch.float64)
     push = func.jvp(lambda tau: system.forward_dynamics(there, rest, tau), (rest,), (w,))[1]
-    matrix = system.function("forward_dynamics").jacobian("tau")(there.numpy(), rest.numpy(), rest.numpy())
+    matrix = system.function("forward_dynamics").jacobian("tau")(
+        there.numpy(), rest.numpy(), rest.numpy()
+    )
     assert np.allclose(push, matrix.sum(axis=-1))
     with torch.autograd.forward_ad.dual_level():
         carried = torch.autograd.forward_ad.make_dual(x, w)
@@ -351,9 +422,18 @@ def test_forward_mode():
 def test_what_does_not_fit_is_named():
     q, v, tau = tensors(2, 2, 2)
     wrong = [
-        (lambda: ARM.forward_dynamics(q[:, :1], v, tau), r"q has shape \(2, 1\), expected \(\.\.\., 2\)"),
-        (lambda: ARM.forward_dynamics(q.long(), v, tau), "q is of dtype int64, expected float64 or float32"),
-        (lambda: ARM.forward_dynamics(q, v, torch.zeros(3, 2, dtype=torch.float64)), "batch axes do not fit together"),
+        (
+            lambda: ARM.forward_dynamics(q[:, :1], v, tau),
+            r"q has shape \(2, 1\), expected \(\.\.\., 2\)",
+        ),
+        (
+            lambda: ARM.forward_dynamics(q.long(), v, tau),
+            "q is of dtype int64, expected float64 or float32",
+        ),
+        (
+            lambda: ARM.forward_dynamics(q, v, torch.zeros(3, 2, dtype=torch.float64)),
+            "batch axes do not fit together",
+        ),
         (lambda: ARM.forward_dynamics(q, v, "x"), "tau is 'x'"),
         (lambda: ARM.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
         (lambda: ARM.forward_dynamics(q, v, tau, out=tau), "out= is for NumPy"),
@@ -388,7 +468,14 @@ def hung():
     b = pp.Builder("hung")
     for i, kind in enumerate(("spherical", "revolute")):
         b.body(f"b{i}", mass=1.0 + i, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
-        b.joint(f"j{i}", kind, f"b{i - 1}" if i else "world", f"b{i}", axis=(1, i, 0), xyz=(0.2, 0.1, -0.5))
+        b.joint(
+            f"j{i}",
+            kind,
+            f"b{i - 1}" if i else "world",
+            f"b{i}",
+            axis=(1, i, 0),
+            xyz=(0.2, 0.1, -0.5),
+        )
     return pp.connect(b.build(), [pp.Loop("distance", "b1", "world", length=1.0)], passive=["j1"])
 
 
@@ -401,10 +488,17 @@ def test_closed_chains():
     plain = [x.detach().numpy() for x in (q, v, tau)]
     a, forces = system.forward_dynamics(q, v, tau, forces=True)
     assert a.requires_grad and np.array_equal(a.detach().numpy(), system.forward_dynamics(*plain))
-    assert forces.shape == (2, 1, 6) and system.forward_dynamics(q.float(), v.float(), tau.float()).dtype == torch.float32
+    assert (
+        forces.shape == (2, 1, 6)
+        and system.forward_dynamics(q.float(), v.float(), tau.float()).dtype == torch.float32
+    )
     f = system.function("forward_dynamics")
-    assert torch.equal(f.vjp("v")(q, v, tau, v)[1].detach(), torch.tensor(f.vjp("v")(*plain, plain[1])[1]))
-    each = torch.func.vmap(torch.func.grad(lambda *x: f(*x).sum()))(*(x.detach() for x in (q, v, tau)))
+    assert torch.equal(
+        f.vjp("v")(q, v, tau, v)[1].detach(), torch.tensor(f.vjp("v")(*plain, plain[1])[1])
+    )
+    each = torch.func.vmap(torch.func.grad(lambda *x: f(*x).sum()))(
+        *(x.detach() for x in (q, v, tau))
+    )
     assert torch.allclose(each, torch.autograd.grad(f(q, v, tau).sum(), q)[0])
     for call, text in (
         (lambda: f(q, v, tau[:, :2]), r"tau has shape \(2, 2\), expected \(\.\.\., 4\)"),
@@ -424,11 +518,18 @@ def test_rollouts(shape):
     tau = torch.tensor(np.random.default_rng(3).standard_normal(shape), requires_grad=True)
     moved = lambda *x: pp.rollout(ARM, *x, dt=0.02, steps=5)  # noqa: E731
     assert check(moved, (q, v, tau), check_forward_ad=True, check_batched_forward_grad=True)
-    states = pp.rollout(ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5)
-    assert np.array_equal(pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q)
+    states = pp.rollout(
+        ARM, q.detach().numpy(), v.detach().numpy(), tau.detach().numpy(), dt=0.02, steps=5
+    )
+    assert np.array_equal(
+        pp.rollout(ARM, q, v, tau, dt=0.02, steps=5)[0].detach().numpy(), states.q
+    )
 
 
-@pytest.mark.parametrize("shape", [(2,), (4, 2), (1, 4, 2), (3, 2), (3, 1, 2), (3, 4, 2), (3, 3, 2), (5, 4, 2), (2, 3, 4, 2)])
+@pytest.mark.parametrize(
+    "shape",
+    [(2,), (4, 2), (1, 4, 2), (3, 2), (3, 1, 2), (3, 4, 2), (3, 3, 2), (5, 4, 2), (2, 3, 4, 2)],
+)
 @pytest.mark.parametrize("begin", [(2,), (1, 2), (3, 2)])
 @pytest.mark.parametrize("steps", [3, 4])
 def test_torques_of_a_rollout_are_read_as_numpys(shape, begin, steps):
@@ -447,7 +548,11 @@ def test_torques_of_a_rollout_are_read_as_numpys(shape, begin, steps):
 
 def test_jacobians_of_rollouts_row_by_row():
     """Weights with more batch axes than the motion, once and twice."""
-    x, rest, steps = torch.tensor([0.3, 0.1], dtype=torch.float64), torch.zeros(2, dtype=torch.float64), dict(dt=0.02, steps=3)
+    x, rest, steps = (
+        torch.tensor([0.3, 0.1], dtype=torch.float64),
+        torch.zeros(2, dtype=torch.float64),
+        dict(dt=0.02, steps=3),
+    )
     motion = pp.rollout(ARM, x.numpy(), rest.numpy(), rest.numpy(), **steps)
     end = lambda x: pp.rollout(ARM, x, rest, rest, **steps)[0][-1]  # noqa: E731
     rows = torch.func.jacrev(end)(x).numpy()
@@ -456,13 +561,17 @@ def test_jacobians_of_rollouts_row_by_row():
         weights[-1, i] = 1.0
         np.testing.assert_allclose(row, motion.vjp(weights)["q"], rtol=1e-12)
         bend = torch.func.jacrev(torch.func.grad(lambda x, i=i: end(x)[i]))(x).numpy()
-        np.testing.assert_allclose(bend, [motion.hvp(weights, q=unit)["q"] for unit in np.eye(2)], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            bend, [motion.hvp(weights, q=unit)["q"] for unit in np.eye(2)], rtol=1e-9, atol=1e-12
+        )
 
 
 def test_a_rollout_is_of_the_numbers_that_came():
     """Of an array that was written over, in the same place, it is another."""
     run = lambda q, v, tau: pp.rollout(ARM, q, v, tau, dt=0.02, steps=3)  # noqa: E731
-    asked = RolledFunction(run, tuple(Argument(name, (2,), name) for name in "qv"), None, (2, 2), 4)
+    asked = RolloutFunction(
+        run, tuple(Argument(name, (2,), name) for name in "qv"), None, (2, 2), 4
+    )
     q, v = np.zeros(2), np.zeros(2)
     first = asked(q, v)[0].copy()
     q += 0.3
@@ -478,7 +587,9 @@ def test_rollouts_of_a_batch_by_torch_func():
         return pp.rollout(ARM, q, v, tau, steps=5, dt=0.02)[0].pow(2).sum()
 
     each = torch.func.vmap(torch.func.grad(loss, argnums=2), in_dims=(0, 0, None))(q, v, tau)
-    assert torch.allclose(each.sum(0), torch.func.grad(loss, argnums=2)(q, v, tau)) and each.shape == (2, 5, 2)
+    assert torch.allclose(
+        each.sum(0), torch.func.grad(loss, argnums=2)(q, v, tau)
+    ) and each.shape == (2, 5, 2)
 
 
 def test_linearize():
@@ -487,13 +598,26 @@ def test_linearize():
     rng = np.random.default_rng(0)
     state = robot.random(rng, 2), *rng.standard_normal((2, 2, 4))
     at = [torch.from_numpy(x).requires_grad_() for x in state]
-    for dt, theirs in ((None, None), (0.01, 0.01), (np.full(2, 0.01), torch.full((2, 1), 0.01, dtype=torch.float64))):
+    for dt, theirs in (
+        (None, None),
+        (0.01, 0.01),
+        (np.full(2, 0.01), torch.full((2, 1), 0.01, dtype=torch.float64)),
+    ):
         host, found = robot.linearize(*state, dt), robot.linearize(*at, theirs)
-        assert all(np.allclose(x.detach().numpy(), y, rtol=1e-12, atol=1e-12) for x, y in zip(found, host, strict=True))
+        assert all(
+            np.allclose(x.detach().numpy(), y, rtol=1e-12, atol=1e-12)
+            for x, y in zip(found, host, strict=True)
+        )
     q, (v,) = torch.tensor(ball().random(rng)), tensors(3, batch=())
-    assert check(lambda v: ball().linearize(q, v, torch.zeros_like(v), 0.01)[0].sum(-1), (v,), check_forward_ad=True)
+    assert check(
+        lambda v: ball().linearize(q, v, torch.zeros_like(v), 0.01)[0].sum(-1),
+        (v,),
+        check_forward_ad=True,
+    )
     assert robot.linearize(*(x.detach().float() for x in at))[0].dtype == torch.float32
-    with pytest.raises(pp.StateError, match="linearize: tau is float32, and another argument float64"):
+    with pytest.raises(
+        pp.StateError, match="linearize: tau is float32, and another argument float64"
+    ):
         robot.linearize(*at[:2], at[2].float())
 
 
@@ -515,7 +639,10 @@ def test_second_derivatives_of_rollouts():
     func, start = torch.func, [x.detach() for x in (q[0], v[0], tau)]
     loss = lambda *x: sum(y.pow(2).sum() for y in motion(*x))  # noqa: E731
     bend = func.hessian(loss, (0, 1, 2))(*start)
-    for twice in (lambda f, n: func.jacfwd(func.jacfwd(f, n), n), lambda f, n: func.jacrev(func.jacfwd(f, n), n)):
+    for twice in (
+        lambda f, n: func.jacfwd(func.jacfwd(f, n), n),
+        lambda f, n: func.jacrev(func.jacfwd(f, n), n),
+    ):
         for rows, wanted in zip(twice(loss, (0, 1, 2))(*start), bend, strict=True):
             assert all(map(torch.allclose, rows, wanted))
 
@@ -525,10 +652,22 @@ def test_motions_of_bent_coordinates_carry_changes(robot):
     """Quaternions, loops: forward mode beside motion.jvp, and twice beside gradients of gradients."""
     rng, rest = np.random.default_rng(0), torch.zeros(robot.nv, dtype=torch.float64)
     q, v, way = robot.random(rng), *rng.standard_normal((2, robot.nv))
-    moved = lambda x: pp.rollout(robot, robot.integrate(torch.tensor(q), x), torch.tensor(v), dt=0.02, steps=3, method="euler")  # noqa: E731
+
+    def moved(x):
+        return pp.rollout(
+            robot,
+            robot.integrate(torch.tensor(q), x),
+            torch.tensor(v),
+            dt=0.02,
+            steps=3,
+            method="euler",
+        )
+
     there = pp.rollout(robot, q, v, dt=0.02, steps=3, method="euler").jvp(q=way)
     carried = torch.func.jvp(moved, (rest,), (torch.tensor(way),))[1]
-    assert all(np.allclose(x, y, rtol=1e-10, atol=1e-12) for x, y in zip(carried, there, strict=True))
+    assert all(
+        np.allclose(x, y, rtol=1e-10, atol=1e-12) for x, y in zip(carried, there, strict=True)
+    )
     loss = lambda x: moved(x)[0].pow(2).sum()  # noqa: E731
     bend = torch.func.jacfwd(torch.func.jacfwd(loss))(rest)
     assert torch.allclose(bend, torch.func.jacrev(torch.func.jacrev(loss))(rest), rtol=1e-9)
@@ -541,10 +680,16 @@ def test_parameters_of_a_robot_have_gradients():
     assert check(lambda q, m: light.forward_dynamics(q, v, tau, parameters=m), (q, masses))
     assert check(lambda q, m: light.at(m).step(q, v, tau, 0.01, method="euler"), (q, masses))
     assert torch.equal(
-        light.at(masses).step(*(x.detach().numpy() for x in (q, v, tau)), 0.01)[0], light.at(masses).step(q, v, tau, 0.01)[0]
+        light.at(masses).step(*(x.detach().numpy() for x in (q, v, tau)), 0.01)[0],
+        light.at(masses).step(q, v, tau, 0.01)[0],
     )
-    assert check(lambda m: light.at(m).linearize(q[0].detach().numpy(), v[0].detach(), tau[0].detach())[0], (masses,))
-    assert check(lambda m: pp.ComputedTorque(light.at(m), [0.1, 0.2])(0.0, np.ones(2), np.ones(2)), (masses,))
+    assert check(
+        lambda m: light.at(m).linearize(q[0].detach().numpy(), v[0].detach(), tau[0].detach())[0],
+        (masses,),
+    )
+    assert check(
+        lambda m: pp.ComputedTorque(light.at(m), [0.1, 0.2])(0.0, np.ones(2), np.ones(2)), (masses,)
+    )
 
 
 def brick():
@@ -569,9 +714,13 @@ def test_flying_bases_that_do_not_turn():
     bend = (8.0 * (near[0] - near[1]) - (near[2] - near[3])) / 12e-2
     for turn in (0.0, 1e-8):
         assert torch.allclose(func.hessian(moved)(v + turn), bend, atol=1e-6)
-        assert torch.allclose(func.jacrev(away)(v + turn), torch.eye(6, dtype=torch.float64), atol=1e-12)
+        assert torch.allclose(
+            func.jacrev(away)(v + turn), torch.eye(6, dtype=torch.float64), atol=1e-12
+        )
     q, still = q.float(), still.float()
-    assert torch.allclose(robot.integrate(q, still), q) and torch.allclose(func.jacfwd(away)(still), torch.eye(6), atol=1e-6)
+    assert torch.allclose(robot.integrate(q, still), q) and torch.allclose(
+        func.jacfwd(away)(still), torch.eye(6), atol=1e-6
+    )
     for method in ("lie", "rk4"):
         assert all(x.isfinite().all() for x in robot.step(q, still, still, 0.01, method=method))
 
@@ -580,7 +729,10 @@ def test_flying_bases_that_do_not_turn():
 def test_motions_have_gradients_by_parameters(batch):
     """One set for all motions, or one each; of losses too, and twice; beside motion.vjp; what cannot be says so."""
     light, start = ARM.free("mass", "damping"), np.array([0.3, 0.2])
-    p = torch.tensor(np.broadcast_to(light.parameters() + 0.1, (*batch, 4)) * np.linspace(0.9, 1.1, 4), requires_grad=True)
+    p = torch.tensor(
+        np.broadcast_to(light.parameters() + 0.1, (*batch, 4)) * np.linspace(0.9, 1.1, 4),
+        requires_grad=True,
+    )
     run = lambda p, q: pp.rollout(light.at(p), q, steps=3, dt=0.02, method="euler", damping=True)  # noqa: E731
     q = torch.tensor(np.stack([start, start + 0.1]), requires_grad=True)
     assert check(run, (p, q), check_forward_ad=True)
@@ -591,7 +743,10 @@ def test_motions_have_gradients_by_parameters(batch):
     for call, words in (
         (lambda: pp.rollout(light.at(p), start, steps=3, limits="block"), "stops joints at once"),
         (lambda: run(p[..., :3], start), r"parameters has shape .*3.*, expected \(..., 4\)"),
-        (lambda: pp.simulate(light.at(p), start, duration=0.1), "simulate: parameters is a tensor that requires grad"),
+        (
+            lambda: pp.simulate(light.at(p), start, duration=0.1),
+            "simulate: parameters is a tensor that requires grad",
+        ),
     ):
         with pytest.raises(pp.Error, match=words):
             call()
@@ -625,16 +780,28 @@ def test_controllers_called_by_hand():
         np.testing.assert_allclose(tau.numpy(), law(0.3, q, v), rtol=1e-12, atol=1e-12)
         assert law(0.3, torch.tensor(q).float(), torch.tensor(v[0]).float()).dtype == torch.float32
         rest = torch.zeros(robot.nv, dtype=torch.float64, requires_grad=True)
-        asked = lambda x, v, q=q, law=law, robot=robot: law(0.3, robot.integrate(torch.tensor(q[0]), x), v)  # noqa: E731
+
+        def asked(x, v, q=q, law=law, robot=robot):
+            return law(0.3, robot.integrate(torch.tensor(q[0]), x), v)
+
         assert check(asked, (rest, torch.tensor(v[0], requires_grad=True)), check_forward_ad=True)
     assert type(pp.GravityCompensation(ARM)(0.0, np.zeros(2), torch.zeros(2))) is torch.Tensor
     q, chain = torch.zeros(2), pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)])
     assert torch.equal(pp.PD(chain, [0.1, 0.2], 3.0, 0.5)(0.0, q, q), torch.tensor([0.3, 0.6]))
     for call, words in (
-        (lambda: pp.PD(ARM, [0.1, 0.2], 3.0, 0.5)(0.0, q[:1], q), r"PD: q has shape \(1,\), expected \(..., 2\)"),
+        (
+            lambda: pp.PD(ARM, [0.1, 0.2], 3.0, 0.5)(0.0, q[:1], q),
+            r"PD: q has shape \(1,\), expected \(..., 2\)",
+        ),
         (lambda: pp.PD(ARM, [0.1, 0.2], 3.0, 0.5)(0.0, q.long(), q), "PD: q is of dtype int64"),
-        (lambda: pp.PD(ARM, [0.1, 0.2], torch.ones(2, requires_grad=True), 0.5), "kp is a tensor that requires grad"),
-        (lambda: pp.GravityCompensation(chain)(0.0, q, q), "GravityCompensation asks a closed chain for torques by NumPy's"),
+        (
+            lambda: pp.PD(ARM, [0.1, 0.2], torch.ones(2, requires_grad=True), 0.5),
+            "kp is a tensor that requires grad",
+        ),
+        (
+            lambda: pp.GravityCompensation(chain)(0.0, q, q),
+            "GravityCompensation asks a closed chain for torques by NumPy's",
+        ),
     ):
         with pytest.raises(pp.Error, match=words):
             call()
@@ -652,7 +819,9 @@ def polar():
 
 def _slope(f, x, h=1e-4):
     """d f / dx by differences of fourth order."""
-    there, back, far, behind = (np.stack([np.asarray(f(x + s * h * e)) for e in np.eye(len(x))], -1) for s in (1, -1, 2, -2))
+    there, back, far, behind = (
+        np.stack([np.asarray(f(x + s * h * e)) for e in np.eye(len(x))], -1) for s in (1, -1, 2, -2)
+    )
     return (8.0 * (there - back) - (far - behind)) / (12.0 * h)
 
 
@@ -660,28 +829,48 @@ def test_laws_of_task_space_where_compliances_are_equal():
     """Their derivatives, of first and second order, beside differences of NumPy's eigenvectors; float32 has them, too."""
     law = pp.OperationalSpace(polar(), "hand", np.array([0.5, 0.9, 0.3]), kp=10.0, kd=3.0)
     q, rate = np.array([0.7, 1.0]), torch.tensor([0.2, -0.1], dtype=torch.float64)
-    of = lambda x: torch.autograd.functional.jacobian(lambda y: law(0.0, y, rate.to(y.dtype)), x).numpy()  # noqa: E731
+
+    def of(x):
+        return torch.autograd.functional.jacobian(
+            lambda y: law(0.0, y, rate.to(y.dtype)), x
+        ).numpy()
+
     slope = _slope(lambda x: law(0.0, x, rate.numpy()), q)
     np.testing.assert_allclose(of(torch.tensor(q)), slope, rtol=1e-7)
     short = torch.tensor(q, dtype=torch.float32)
-    np.testing.assert_allclose(law(0.0, short, rate.float()).numpy(), law(0.0, q, rate.numpy()), rtol=1e-5)
+    np.testing.assert_allclose(
+        law(0.0, short, rate.float()).numpy(), law(0.0, q, rate.numpy()), rtol=1e-5
+    )
     np.testing.assert_allclose(of(short), slope, rtol=1e-4)
-    bend = torch.autograd.functional.hessian(lambda x: law(0.0, x, rate).sum(), torch.tensor(q)).numpy()
-    np.testing.assert_allclose(bend, _slope(lambda x: of(torch.tensor(x)).sum(axis=0), q, 1e-3), rtol=1e-6, atol=1e-6)
+    bend = torch.autograd.functional.hessian(
+        lambda x: law(0.0, x, rate).sum(), torch.tensor(q)
+    ).numpy()
+    np.testing.assert_allclose(
+        bend, _slope(lambda x: of(torch.tensor(x)).sum(axis=0), q, 1e-3), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_laws_of_task_space_at_their_target():
     """A length of zero has no derivative, its square has; stretched arms move some rows not at all, in float32 too."""
     robot = pp.load("pelican")
-    law, q, rest = pp.OperationalSpace(robot, "tool", robot.frame_pose([0.0, 0.0], "tool")[:3, 3]), np.zeros(2), np.zeros(2)
-    found = torch.autograd.functional.jacobian(lambda x: law(0.0, x, torch.zeros_like(x)), torch.tensor(q)).numpy()
+    law, q, rest = (
+        pp.OperationalSpace(robot, "tool", robot.frame_pose([0.0, 0.0], "tool")[:3, 3]),
+        np.zeros(2),
+        np.zeros(2),
+    )
+    found = torch.autograd.functional.jacobian(
+        lambda x: law(0.0, x, torch.zeros_like(x)), torch.tensor(q)
+    ).numpy()
     np.testing.assert_allclose(found, _slope(lambda x: law(0.0, x, rest), q), atol=1e-6)
     assert np.isfinite(law(0.0, torch.zeros(2), torch.zeros(2)).numpy()).all()
 
 
 def test_descriptions_lose_no_gradient():
     """What a robot is built from are floats: a tensor that wants a gradient is not taken for its number."""
-    x, three, eye = (torch.tensor(y, dtype=torch.float64, requires_grad=True) for y in (1.0, [0.0, 0.0, -1.0], np.eye(3)))
+    x, three, eye = (
+        torch.tensor(y, dtype=torch.float64, requires_grad=True)
+        for y in (1.0, [0.0, 0.0, -1.0], np.eye(3))
+    )
     b, link = pp.Builder("b"), ARM.bodies[1].name
     for call in (
         lambda: ARM.with_gravity(three),
@@ -694,5 +883,7 @@ def test_descriptions_lose_no_gradient():
         lambda: b.joint("joint", "revolute", "world", "link", rotation=eye),
         lambda: b.joint("joint", "revolute", "world", "link", damping=x),
     ):
-        with pytest.raises(pp.Error, match=r"is a tensor that requires grad.*Remedy: .*(free|gravity is no input)"):
+        with pytest.raises(
+            pp.Error, match=r"is a tensor that requires grad.*Remedy: .*(free|gravity is no input)"
+        ):
             call()

@@ -56,7 +56,10 @@ class XlaCards:
             return 0
 
         kinds = WORD, I32, I32, I32, I32, I32, I32, I32, WORD, WORD, WORD
-        made = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch), ctypes.CFUNCTYPE(ctypes.c_int, WORD, WORD)(owner)
+        made = (
+            ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(launch),
+            ctypes.CFUNCTYPE(ctypes.c_int, WORD, WORD)(owner),
+        )
         made += tuple(ctypes.CFUNCTYPE(ctypes.c_int, WORD)(x) for x in (push, pop))
         self.functions = dict(zip(xla_cuda.FUNCTIONS, made, strict=True))
         standin.address = lambda name: ctypes.cast(self.functions[name], WORD).value  # type: ignore[attr-defined]
@@ -70,7 +73,9 @@ def pointers(*arrays: np.ndarray) -> np.ndarray:
     return np.array([x.ctypes.data for x in arrays], dtype=np.int64)
 
 
-def called(block: int, taken: list[np.ndarray], given: list[np.ndarray], stream: int = STREAM) -> str:
+def called(
+    block: int, taken: list[np.ndarray], given: list[np.ndarray], stream: int = STREAM
+) -> str:
     """The handler on a frame of XLA's; the words of its error."""
     words: list[bytes] = []
 
@@ -110,12 +115,17 @@ def test_a_call_sends_the_kernel_on_its_stream(cards, char):
     robot, rng = gymnast(), np.random.default_rng(0)
     machine = XlaCards(cards)
     q = robot.random(rng, N).astype(char)
-    v, tau = rng.standard_normal((N, robot.nv)).astype(char), rng.standard_normal(robot.nv).astype(char)
+    v, tau = (
+        rng.standard_normal((N, robot.nv)).astype(char),
+        rng.standard_normal(robot.nv).astype(char),
+    )
     with jax.enable_x64(True):
         block = lowered(robot.forward_dynamics, *map(jnp.asarray, (q, v, tau)))
         a = np.full((N, robot.nv), np.nan, char)
         assert not called(block, [q, v, tau], [a])
-        assert np.allclose(a, robot.forward_dynamics(q, v, tau), rtol=1e-4 if char == "f" else 1e-12)
+        assert np.allclose(
+            a, robot.forward_dynamics(q, v, tau), rtol=1e-4 if char == "f" else 1e-12
+        )
         (_, blocks, threads, stream), order = machine.log[1], [x[0] for x in machine.log]
         assert order == ["push", "launch", "pop"] and machine.log[0] == ("push", 0xC1)
         assert stream == STREAM and blocks * threads >= N
@@ -126,7 +136,11 @@ def test_gradients_batches_and_nothing_at_all(cards):
     machine = XlaCards(cards)
     q = robot.random(rng, N)
     with jax.enable_x64(True):
-        text = jax.jit(jax.grad(lambda q: robot.gravity(q).sum())).trace(jnp.asarray(q)).lower(lowering_platforms=("cuda",))
+        text = (
+            jax.jit(jax.grad(lambda q: robot.gravity(q).sum()))
+            .trace(jnp.asarray(q))
+            .lower(lowering_platforms=("cuda",))
+        )
         assert text.as_text().count(f"@{xla_cuda.TARGET}(") >= 1
         block = lowered(robot.gravity, jnp.asarray(q[:0]))
         assert not called(block, [q[:0]], [np.zeros((0, robot.nv))]) and not machine.log
@@ -140,7 +154,9 @@ def test_what_the_driver_refuses_is_an_error_of_xlas(cards):
         block = lowered(robot.gravity, jnp.asarray(q))
         assert "the driver of the graphics card refused a kernel" in called(block, [q], [out])
         assert [x[0] for x in machine.log] == ["push", "launch", "pop"]
-        assert "refused a kernel" in called(block, [q], [out], stream=0) and len(machine.log) == 3  # of no card
+        assert (
+            "refused a kernel" in called(block, [q], [out], stream=0) and len(machine.log) == 3
+        )  # of no card
 
 
 def sent(f, *arrays: np.ndarray) -> list[np.ndarray]:
@@ -149,14 +165,20 @@ def sent(f, *arrays: np.ndarray) -> list[np.ndarray]:
     def door(target, shapes):
         def call(*values, block, key):
             out = [np.full(x.shape, np.nan, x.dtype) for x in shapes]
-            assert target == xla_cuda.TARGET and key and not called(int(block), [*map(np.asarray, values)], out)
+            assert (
+                target == xla_cuda.TARGET
+                and key
+                and not called(int(block), [*map(np.asarray, values)], out)
+            )
             return [*map(jnp.asarray, out)]
 
         return call
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax.ffi, "ffi_call", door)
-        return [np.asarray(x) for x in evaluated(jax.make_jaxpr(f)(*map(jnp.asarray, arrays)), arrays)]
+        return [
+            np.asarray(x) for x in evaluated(jax.make_jaxpr(f)(*map(jnp.asarray, arrays)), arrays)
+        ]
 
 
 def evaluated(traced, arrays) -> list:
@@ -175,7 +197,9 @@ def evaluated(traced, arrays) -> list:
             found = evaluated(inner, given)
         else:
             found = line.primitive.bind(*given, **line.params)
-        known |= dict(zip(line.outvars, found if isinstance(found, list | tuple) else [found], strict=True))
+        known |= dict(
+            zip(line.outvars, found if isinstance(found, list | tuple) else [found], strict=True)
+        )
     return [value(x) for x in traced.jaxpr.outvars]
 
 
@@ -199,7 +223,9 @@ def test_whole_motions(cards, char):
             (lambda q: tuple(pp.rollout(robot, q, steps=4)), [q[:0]]),
         ):
             assert lowered(f, *map(jnp.asarray, given))
-            assert all(near(x, y.astype(char)) for x, y in zip(sent(f, *given), f(*given), strict=True))
+            assert all(
+                near(x, y.astype(char)) for x, y in zip(sent(f, *given), f(*given), strict=True)
+            )
         assert [x[0] for x in machine.log] == ["push", "launch", "pop"] * 2
 
 
@@ -209,7 +235,11 @@ def test_gradients_of_whole_motions(cards, char):
     torques that motions share, of a ball by its four numbers."""
     robot, rng = gymnast(), np.random.default_rng(3)
     machine = XlaCards(cards)
-    q, v, tau = robot.random(rng, 3).astype(char), rng.standard_normal((3, robot.nv)).astype(char), np.ones(robot.nv, char)
+    q, v, tau = (
+        robot.random(rng, 3).astype(char),
+        rng.standard_normal((3, robot.nv)).astype(char),
+        np.ones(robot.nv, char),
+    )
     table = rng.standard_normal((3, 6, robot.nv)).astype(char)
     weights = [rng.standard_normal((3, 3, n)).astype(char) for n in (robot.nq, robot.nv)]
 
@@ -225,7 +255,9 @@ def test_gradients_of_whole_motions(cards, char):
             found = sent(f, *given)
             assert [x[0] for x in machine.log].count("push") == 2  # the motion, and its gradient
             host = [np.asarray(x) for x in f(*map(jnp.asarray, given))]
-            assert all(near(x.astype(char), y.astype(char)) for x, y in zip(found, host, strict=True))
+            assert all(
+                near(x.astype(char), y.astype(char)) for x, y in zip(found, host, strict=True)
+            )
 
 
 def test_gradients_of_many_weights_and_of_none(cards):
@@ -238,15 +270,40 @@ def test_gradients_of_many_weights_and_of_none(cards):
             (jax.jacrev(lambda q: pp.rollout(robot, q, steps=2)[0][-1]), np.array([0.3, 0.2])),
             (jax.grad(lambda q: pp.rollout(robot, q, steps=2)[0].sum()), np.zeros((0, 2))),
             (jax.grad(lambda q: (pp.rollout(robot, q, steps=0)[0] ** 2).sum()), np.ones((2, 2))),
-            (jax.jacrev(jax.grad(lambda q: (pp.rollout(robot, q, steps=4, every=2)[1] ** 2).sum())), np.array([0.3, 0.2])),
-            (jax.grad(lambda tau: pp.rollout(robot, np.ones(2), tau=tau, steps=3)[0].sum()), np.ones((1, 2))),
-            (jax.jacfwd(lambda q: pp.rollout(robot, q, steps=4, every=2)[0][-1]), np.array([0.3, 0.2])),
-            (lambda q: jax.jvp(lambda q: pp.rollout(robot, q, tau=q, steps=3)[1], (q,), (q,))[1], np.ones((2, 2))),
-            (jax.hessian(lambda tau: (pp.rollout(robot, np.ones(2), tau=tau, steps=3)[0] ** 2).sum()), np.ones(2)),
-            (jax.hessian(lambda q: pp.rollout(turner, q, steps=2, method="euler")[0].sum()), turner.random(seed=3)),
+            (
+                jax.jacrev(
+                    jax.grad(lambda q: (pp.rollout(robot, q, steps=4, every=2)[1] ** 2).sum())
+                ),
+                np.array([0.3, 0.2]),
+            ),
+            (
+                jax.grad(lambda tau: pp.rollout(robot, np.ones(2), tau=tau, steps=3)[0].sum()),
+                np.ones((1, 2)),
+            ),
+            (
+                jax.jacfwd(lambda q: pp.rollout(robot, q, steps=4, every=2)[0][-1]),
+                np.array([0.3, 0.2]),
+            ),
+            (
+                lambda q: jax.jvp(lambda q: pp.rollout(robot, q, tau=q, steps=3)[1], (q,), (q,))[1],
+                np.ones((2, 2)),
+            ),
+            (
+                jax.hessian(
+                    lambda tau: (pp.rollout(robot, np.ones(2), tau=tau, steps=3)[0] ** 2).sum()
+                ),
+                np.ones(2),
+            ),
+            (
+                jax.hessian(lambda q: pp.rollout(turner, q, steps=2, method="euler")[0].sum()),
+                turner.random(seed=3),
+            ),
         ):
             (found,) = sent(f, q)
-            assert np.allclose(found, f(jnp.asarray(q)), rtol=1e-9, atol=1e-12) and found.shape == f(jnp.asarray(q)).shape
+            assert (
+                np.allclose(found, f(jnp.asarray(q)), rtol=1e-9, atol=1e-12)
+                and found.shape == f(jnp.asarray(q)).shape
+            )
 
 
 def test_closed_chains_within_jit(cards):
@@ -255,13 +312,25 @@ def test_closed_chains_within_jit(cards):
     XlaCards(cards)
     q = chain.assemble(np.tile([0.5, 1.0], (3, 1)))
     with jax.enable_x64(True):
-        for f in (chain.forward_dynamics, jax.grad(lambda *x: (chain.forward_dynamics(*x) ** 2).sum(), argnums=(0, 2))):
-            found, host = sent(f, q, 0 * q, 0 * q + 1.0), f(*map(jnp.asarray, (q, 0 * q, 0 * q + 1.0)))
-            assert all(near(x, np.asarray(y)) for x, y in zip(found, host if isinstance(host, tuple) else [host], strict=True))
+        for f in (
+            chain.forward_dynamics,
+            jax.grad(lambda *x: (chain.forward_dynamics(*x) ** 2).sum(), argnums=(0, 2)),
+        ):
+            found, host = (
+                sent(f, q, 0 * q, 0 * q + 1.0),
+                f(*map(jnp.asarray, (q, 0 * q, 0 * q + 1.0))),
+            )
+            assert all(
+                near(x, np.asarray(y))
+                for x, y in zip(found, host if isinstance(host, tuple) else [host], strict=True)
+            )
 
 
 def test_what_has_no_derivative_is_refused_in_words(cards):
     XlaCards(cards)
     robot = pp.robots.puma560()
     with jax.enable_x64(True), pytest.raises(pp.Error, match="has no derivative"):
-        lowered(jax.grad(lambda q: pp.rollout(robot, q, steps=3, limits="block")[0].sum()), jnp.zeros((3, 6)))
+        lowered(
+            jax.grad(lambda q: pp.rollout(robot, q, steps=3, limits="block")[0].sum()),
+            jnp.zeros((3, 6)),
+        )

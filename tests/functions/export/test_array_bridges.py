@@ -12,7 +12,9 @@ def arm() -> pp.Robot:
 
 
 def states(arm, size=3):
-    return arm.random(seed=0, size=size), *np.random.default_rng(0).standard_normal((2, size, arm.nv))
+    return arm.random(seed=0, size=size), *np.random.default_rng(0).standard_normal(
+        (2, size, arm.nv)
+    )
 
 
 def test_jax(arm):
@@ -20,9 +22,13 @@ def test_jax(arm):
     q, v, tau = states(arm)
     f = arm.to_jax("forward_dynamics")
     with jax.enable_x64(True):
-        np.testing.assert_allclose(jax.jit(f)(q, v, tau), arm.forward_dynamics(q, v, tau), rtol=1e-10)
+        np.testing.assert_allclose(
+            jax.jit(f)(q, v, tau), arm.forward_dynamics(q, v, tau), rtol=1e-10
+        )
         forward = jax.jacfwd(f)(q[0], v[0], tau[0])
-        np.testing.assert_allclose(forward, arm.function("forward_dynamics").jacobian("q")(q[0], v[0], tau[0]), rtol=1e-9)
+        np.testing.assert_allclose(
+            forward, arm.function("forward_dynamics").jacobian("q")(q[0], v[0], tau[0]), rtol=1e-9
+        )
         np.testing.assert_allclose(arm.to_jax("mass_matrix")(q), arm.mass_matrix(q), rtol=1e-12)
 
 
@@ -33,17 +39,27 @@ def test_torch(arm):
     np.testing.assert_allclose(f(q, v, tau), arm.forward_dynamics(q, v, tau), rtol=1e-10)
     along = torch.ones(arm.nv, dtype=torch.float64)
     value, slope = torch.func.jvp(lambda x: f(x, v[0], tau[0]), (q[0],), (along,))
-    want = arm.function("forward_dynamics").jacobian("q")(q[0].numpy(), v[0].numpy(), tau[0].numpy()) @ along.numpy()
+    want = (
+        arm.function("forward_dynamics").jacobian("q")(q[0].numpy(), v[0].numpy(), tau[0].numpy())
+        @ along.numpy()
+    )
     np.testing.assert_allclose(slope, want, rtol=1e-9)
     s = arm.operators
     np.testing.assert_allclose(
-        pp.function(s.mass @ pp.vector("x")).to_torch()(q, v), (arm.mass_matrix(q.numpy()) @ v.numpy()[..., None])[..., 0]
+        pp.function(s.mass @ pp.vector("x")).to_torch()(q, v),
+        (arm.mass_matrix(q.numpy()) @ v.numpy()[..., None])[..., 0],
     )
 
 
 def test_refused(arm):
     pytest.importorskip("torch")
     f = arm.to_torch("gravity")
-    for wrong in (lambda: f(), lambda: f(np.zeros(5)), lambda: f("x"), lambda: f(None), lambda: arm.to_torch("nonsense")):
+    for wrong in (
+        lambda: f(),
+        lambda: f(np.zeros(5)),
+        lambda: f("x"),
+        lambda: f(None),
+        lambda: arm.to_torch("nonsense"),
+    ):
         with pytest.raises(pp.Error):
             wrong()

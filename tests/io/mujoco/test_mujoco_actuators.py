@@ -38,14 +38,18 @@ def agree(robot, peer, rng) -> None:
     tau = -robot.damping * v
     tau[-1] -= 3.0 * q[-1]
     theirs = layout.from_a(data.qacc_smooth, data.qpos, data.qvel)
-    np.testing.assert_allclose(reference.forward_dynamics(robot, q, v, tau), theirs, atol=1e-9 * np.abs(theirs).max())
+    np.testing.assert_allclose(
+        reference.forward_dynamics(robot, q, v, tau), theirs, atol=1e-9 * np.abs(theirs).max()
+    )
 
 
 def motors(*rows: str) -> str:
     return f"<actuator>{''.join(f'<{row}/>' for row in rows)}</actuator>"
 
 
-@pytest.mark.parametrize("kind", ["motor", "position", "velocity", "general", "pid", "damper", "muscle"])
+@pytest.mark.parametrize(
+    "kind", ["motor", "position", "velocity", "general", "pid", "damper", "muscle"]
+)
 def test_rotors_are_seen_through_their_gears(kind, rng):
     """M and damping have gear² of the actuator's, whatever its law."""
     words = {"damper": 'ctrlrange="0 1"', "muscle": 'lengthrange="0.1 1"'}.get(kind, "")
@@ -64,35 +68,69 @@ def test_rotors_are_seen_through_their_gears(kind, rng):
 
 def test_rotors_elsewhere_are_listed():
     tendon = '<tendon><fixed name="t"><joint joint="turn" coef="1"/></fixed></tendon>'
-    for row in ('motor name="m" joint="ball" gear="1 2 3" armature="1"', 'motor name="m" tendon="t" damping="1"'):
+    for row in (
+        'motor name="m" joint="ball" gear="1 2 3" armature="1"',
+        'motor name="m" tendon="t" damping="1"',
+    ):
         robot, _, report = read(tendon + motors(row))
         assert "actuators that are not on a hinge or a slide: left out ('m')" in report
-    assert "not linear: its linear part is kept ('m')" in read(motors('motor name="m" joint="turn" damping="1 2"'))[2]
+    assert (
+        "not linear: its linear part is kept ('m')"
+        in read(motors('motor name="m" joint="turn" damping="1 2"'))[2]
+    )
 
 
 def test_efforts_behind_actuators_of_several_controls():
     """An orientation servo has three controls and outputs, a PID servo two controls: the rows of others are further down."""
-    own = ('motor joint="turn" gear="4" ctrlrange="-2 2"', 'motor jointinparent="slide" gear="-3" forcerange="-5 5"')
-    for before in ((), ('orientation joint="ball" kp="2"',), ('pid joint="turn" gear="7" forcerange="-1 1"',)):
+    own = (
+        'motor joint="turn" gear="4" ctrlrange="-2 2"',
+        'motor jointinparent="slide" gear="-3" forcerange="-5 5"',
+    )
+    for before in (
+        (),
+        ('orientation joint="ball" kp="2"',),
+        ('pid joint="turn" gear="7" forcerange="-1 1"',),
+    ):
         robot, _, report = read(motors(*before, *own))
         more = 7.0 if before and "pid" in before[0] else 0.0
         assert robot.effort[3:].tolist() == [8.0 + more, 15.0]
-        assert "where motors matter ('turn" not in report and "where motors matter ('slide" not in report
+        assert (
+            "where motors matter ('turn" not in report
+            and "where motors matter ('slide" not in report
+        )
 
 
 def test_efforts_that_differ_by_direction_are_listed():
-    for row, slide in (('motor joint="slide" ctrlrange="-1 4"', ""), ('motor joint="slide"', 'actuatorfrcrange="-4 1"')):
+    for row, slide in (
+        ('motor joint="slide" ctrlrange="-1 4"', ""),
+        ('motor joint="slide"', 'actuatorfrcrange="-4 1"'),
+    ):
         robot, _, report = read(motors(row), slide=slide)
         assert robot.effort[-1] == 4.0 and "the larger limit is kept ('slide')" in report
-    robot, _, report = read(motors('motor joint="slide" gear="0"', 'motor joint="turn"'), slide='actuatorfrcrange="-4 4"')
-    assert robot.effort[-1] == 4.0 and "joints without an actuator" in report and "larger" not in report
+    robot, _, report = read(
+        motors('motor joint="slide" gear="0"', 'motor joint="turn"'),
+        slide='actuatorfrcrange="-4 4"',
+    )
+    assert (
+        robot.effort[-1] == 4.0
+        and "joints without an actuator" in report
+        and "larger" not in report
+    )
 
 
 def test_what_flags_switch_off_is_told():
-    words = {"spring": "springs", "damper": "damping", "frictionloss": "frictionloss", "limit": "limits"}
+    words = {
+        "spring": "springs",
+        "damper": "damping",
+        "frictionloss": "frictionloss",
+        "limit": "limits",
+    }
     for flag, word in words.items():
         assert f"kept as data here ('{word}')" in read(flags=f'<flag {flag}="disable"/>')[2]
-    assert "('frictionloss', 'limits')" in read(flags='<flag constraint="disable"/>')[2] and "flag" not in read()[2]
+    assert (
+        "('frictionloss', 'limits')" in read(flags='<flag constraint="disable"/>')[2]
+        and "flag" not in read()[2]
+    )
     weld = '<equality><weld name="w" body1="b"/></equality>'
     for flag in ("equality", "constraint"):
         robot, _, report = read(weld, flags=f'<flag {flag}="disable"/>')

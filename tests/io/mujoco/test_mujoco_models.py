@@ -14,7 +14,9 @@ from tests.io.mujoco.mjcf_scenes import FOUR_BAR, ODD, PENDULUM, SCENES, SEVERAL
 from tests.oracles import reference
 
 mujoco = pytest.importorskip("mujoco")
-WHEEL = sorted(glob.glob(os.path.join(os.path.dirname(mujoco.__file__), "**", "*.xml"), recursive=True))
+WHEEL = sorted(
+    glob.glob(os.path.join(os.path.dirname(mujoco.__file__), "**", "*.xml"), recursive=True)
+)
 BIT = mujoco.mjtDisableBit
 PLAIN = int(BIT.mjDSBL_CONSTRAINT | BIT.mjDSBL_ACTUATION | BIT.mjDSBL_SPRING | BIT.mjDSBL_DAMPER)
 
@@ -42,14 +44,22 @@ def load(peer) -> pp.Robot:
 
 def agree(robot: pp.Robot, peer, seeds: int = 5, forward: bool = False) -> None:
     """qacc of mj_forward, and where every body and site is."""
-    layout, data, rng = pp.interop.mujoco(robot, peer), mujoco.MjData(plain(peer)), np.random.default_rng(0)
+    layout, data, rng = (
+        pp.interop.mujoco(robot, peer),
+        mujoco.MjData(plain(peer)),
+        np.random.default_rng(0),
+    )
     for _ in range(seeds):
         q, v, push = robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
         data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
         data.qfrc_applied[:] = layout.to_tau(push, q)
         mujoco.mj_forward(peer, data)
         theirs = layout.from_a(data.qacc, data.qpos, data.qvel)
-        ours = robot.forward_dynamics(q, v, push) if forward else reference.forward_dynamics(robot, q, v, push)
+        ours = (
+            robot.forward_dynamics(q, v, push)
+            if forward
+            else reference.forward_dynamics(robot, q, v, push)
+        )
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * max(1.0, np.abs(theirs).max()))
         for i in range(1, peer.nbody):
             place = reference.frame_pose(robot, q, peer.body(i).name or f"body{i}")
@@ -75,9 +85,15 @@ def test_the_models_of_the_wheel(path):
 
 def test_what_a_joint_says():
     robot = pp.from_mujoco(PENDULUM)
-    assert robot.name == "pendulum" and robot.joint_names == ("hinge",) and {"rod", "tip", "hinge"} <= robot.frames.keys()
+    assert (
+        robot.name == "pendulum"
+        and robot.joint_names == ("hinge",)
+        and {"rod", "tip", "hinge"} <= robot.frames.keys()
+    )
     assert (robot.damping, robot.friction, robot.armature, robot.effort) == (0.1, 0.2, 0.05, 10.0)
-    assert np.rad2deg(robot.lower) == pytest.approx(-90) and np.rad2deg(robot.upper) == pytest.approx(45)
+    assert np.rad2deg(robot.lower) == pytest.approx(-90) and np.rad2deg(
+        robot.upper
+    ) == pytest.approx(45)
     assert robot.postures["up"] == 1.5 and np.rad2deg(robot.postures["qpos0"]) == pytest.approx(20)
     (shape,) = robot.shapes
     assert (shape.kind, shape.link, shape.size) == ("box", "rod", (0.2, 0.1, 0.4))
@@ -90,9 +106,14 @@ def test_names_are_kept_and_made_unique():
 
 
 def test_files_text_specs_and_loading(tmp_path):
-    (tmp_path / "scene.xml").write_text(f"<?xml version='1.0'?>\n<!-- <robot> -->{FOUR_BAR}", encoding="utf-8")
+    (tmp_path / "scene.xml").write_text(
+        f"<?xml version='1.0'?>\n<!-- <robot> -->{FOUR_BAR}", encoding="utf-8"
+    )
     by_file = pp.load(tmp_path / "scene.xml")
-    assert by_file == pp.load(FOUR_BAR) == pp.from_mujoco(mujoco.MjSpec.from_string(FOUR_BAR)) and by_file.nv == 3
+    assert (
+        by_file == pp.load(FOUR_BAR) == pp.from_mujoco(mujoco.MjSpec.from_string(FOUR_BAR))
+        and by_file.nv == 3
+    )
     assert pp.load(FOUR_BAR, gravity=(0, 0, 0), lock="crank", frames={"here": "rocker"}).nv == 2
     assert pp.load(PENDULUM, base="fixed").nv == 1
 
@@ -112,7 +133,9 @@ def test_loops_are_those_of_mujoco(name):
     rng = np.random.default_rng(1)
     q, v = system.project(q, rng.standard_normal(system.nv))
     tau = rng.standard_normal(system.nv)
-    peer.opt.disableflags |= PLAIN & ~int(BIT.mjDSBL_CONSTRAINT) | int(BIT.mjDSBL_CONTACT | BIT.mjDSBL_LIMIT)
+    peer.opt.disableflags |= PLAIN & ~int(BIT.mjDSBL_CONSTRAINT) | int(
+        BIT.mjDSBL_CONTACT | BIT.mjDSBL_LIMIT
+    )
     peer.opt.jacobian = 0  # dense
 
     def rows(q, v):
@@ -128,12 +151,19 @@ def test_loops_are_those_of_mujoco(name):
     back, J_back, _ = rows(robot.integrate(q, -h * v), v)
     M = np.zeros((peer.nv, peer.nv))
     mujoco.mj_fullM(peer, data, M)
-    rate = (J_there @ there.qvel - J_back @ back.qvel) / (2 * h) - J @ _free_rate(layout, robot, q, v)
+    rate = (J_there @ there.qvel - J_back @ back.qvel) / (2 * h) - J @ _free_rate(
+        layout, robot, q, v
+    )
     push = layout.to_tau(tau, q)
     free = np.linalg.solve(M, push - data.qfrc_bias)
     X = J @ np.linalg.solve(M, J.T)
     a = free + np.linalg.solve(M, J.T @ (np.linalg.pinv(X, rcond=1e-10) @ (-rate - J @ free)))
-    np.testing.assert_allclose(layout.to_a(system.forward_dynamics(q, v, tau), q, v), a, rtol=0, atol=2e-6 * np.abs(a).max())
+    np.testing.assert_allclose(
+        layout.to_a(system.forward_dynamics(q, v, tau), q, v),
+        a,
+        rtol=0,
+        atol=2e-6 * np.abs(a).max(),
+    )
 
 
 def _free_rate(layout, robot, q, v):
@@ -172,7 +202,16 @@ def test_saved_and_read_again(name, tmp_path):
     again = pp.load(tmp_path / "again.xml")
     assert again.joint_names == robot.joint_names and len(again.loops) == len(robot.loops)
     assert again.mimics.keys() == robot.mimics.keys()
-    for word in ("lower", "upper", "effort", "damping", "friction", "armature", "stiffness", "rest"):
+    for word in (
+        "lower",
+        "upper",
+        "effort",
+        "damping",
+        "friction",
+        "armature",
+        "stiffness",
+        "rest",
+    ):
         np.testing.assert_allclose(getattr(again, word), getattr(robot, word), rtol=1e-12, atol=0)
     for posture, q in robot.postures.items():
         if posture != "qpos0":
@@ -180,9 +219,13 @@ def test_saved_and_read_again(name, tmp_path):
     rng = np.random.default_rng(2)
     q, v, a = robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
     tau = reference.inverse_dynamics(robot, q, v, a)
-    np.testing.assert_allclose(reference.inverse_dynamics(again, q, v, a), tau, rtol=0, atol=1e-9 * np.abs(tau).max())
+    np.testing.assert_allclose(
+        reference.inverse_dynamics(again, q, v, a), tau, rtol=0, atol=1e-9 * np.abs(tau).max()
+    )
     peer = mujoco.MjModel.from_xml_string(SCENES[name])
-    named = [peer.body(i).name for i in range(1, peer.nbody)] + [peer.site(i).name for i in range(peer.nsite)]
+    named = [peer.body(i).name for i in range(1, peer.nbody)] + [
+        peer.site(i).name for i in range(peer.nsite)
+    ]
     for frame in filter(None, named):
         ours, theirs = reference.frame_pose(robot, q, frame), reference.frame_pose(again, q, frame)
         np.testing.assert_allclose(theirs.matrix, ours.matrix, rtol=0, atol=1e-12, err_msg=frame)
@@ -193,7 +236,11 @@ def test_bundled_robots_in_mujoco(name, tmp_path):
     robot = pp.load(name)
     robot.save(tmp_path / "robot.xml")
     peer = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
-    layout, data, rng = pp.interop.mujoco(robot, peer), mujoco.MjData(plain(peer)), np.random.default_rng(3)
+    layout, data, rng = (
+        pp.interop.mujoco(robot, peer),
+        mujoco.MjData(plain(peer)),
+        np.random.default_rng(3),
+    )
     q, v = robot.random(rng), rng.standard_normal(robot.nv)
     data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
     mujoco.mj_forward(peer, data)
@@ -205,7 +252,9 @@ def test_bundled_robots_in_mujoco(name, tmp_path):
 
 
 def test_kinds_of_several_coordinates_in_mujoco(tmp_path):
-    robot = pp.robots.random_tree(6, seed=3, kinds=["planar", "universal", "cylindrical", "spherical", "prismatic"])
+    robot = pp.robots.random_tree(
+        6, seed=3, kinds=["planar", "universal", "cylindrical", "spherical", "prismatic"]
+    )
     robot.save(tmp_path / "robot.xml")
     peer = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
     agree(robot, peer, 2)
@@ -214,7 +263,12 @@ def test_kinds_of_several_coordinates_in_mujoco(tmp_path):
 def hung(moments, turn=None):
     """One body on a hinge, of principal moments along turned axes."""
     b, R = pp.Builder("hung"), np.eye(3) if turn is None else turn
-    b.body("plate", mass=1.0, com=(1, 0, 0), inertia=R @ np.diag(np.asarray(moments, dtype=float)) @ R.T)
+    b.body(
+        "plate",
+        mass=1.0,
+        com=(1, 0, 0),
+        inertia=R @ np.diag(np.asarray(moments, dtype=float)) @ R.T,
+    )
     b.joint("hinge", "revolute", "world", "plate", axis=(0, 1, 0))
     return b.build()
 
@@ -229,7 +283,10 @@ def moved(kind, **words):
 
 def test_numbers_along_axes_that_turn(tmp_path, rng):
     """What MJCF can say of them is what MuJoCo does: one damping for all slides, and rotors and friction of the turns."""
-    cases = {"planar": dict(damping=(0.5, 0.3, 0.3), armature=(0.2, 0, 0), friction=(0.1, 0, 0)), "free": dict(damping=0.3)}
+    cases = {
+        "planar": dict(damping=(0.5, 0.3, 0.3), armature=(0.2, 0, 0), friction=(0.1, 0, 0)),
+        "free": dict(damping=0.3),
+    }
     for kind, words in cases.items():
         robot = moved(kind, **words)
         robot.save(tmp_path / "x.xml")
@@ -239,7 +296,9 @@ def test_numbers_along_axes_that_turn(tmp_path, rng):
         data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
         mujoco.mj_forward(peer, data)
         ours = reference.forward_dynamics(robot, q, v, -robot.damping * v)
-        np.testing.assert_allclose(layout.from_a(data.qacc_smooth, data.qpos, data.qvel), ours, atol=1e-12)
+        np.testing.assert_allclose(
+            layout.from_a(data.qacc_smooth, data.qpos, data.qvel), ours, atol=1e-12
+        )
 
 
 def test_friction_of_what_flies_is_of_its_turns():
@@ -253,7 +312,11 @@ def test_friction_of_what_flies_is_of_its_turns():
 def on_nothing():
     """A loop that ends on a link without mass."""
     b = pp.Builder("loop")
-    rows = ("none", "world", (0, 1, 0), 0.0), ("arm", "none", (1, 0, 0), 1.0), ("end", "arm", (0, 0, 1), 1.0)
+    rows = (
+        ("none", "world", (0, 1, 0), 0.0),
+        ("arm", "none", (1, 0, 0), 1.0),
+        ("end", "arm", (0, 0, 1), 1.0),
+    )
     for name, parent, axis, mass in rows:
         b.body(name, mass=mass, com=(0.1, 0, 0), inertia=0.1 * mass * np.eye(3))
         b.joint(f"to {name}", "revolute", parent, name, axis=axis, xyz=(0.5 * mass, 0, 0))
@@ -266,27 +329,65 @@ def test_flat_bodies_are_read_by_mujoco(tmp_path, rng):
         (a, b), turn = rng.uniform(0.1, 1.0, 2), np.linalg.qr(rng.standard_normal((3, 3)))[0]
         plate = hung((a, b, a + b), turn)
         plate.save(tmp_path / "plate.xml")
-        np.testing.assert_allclose(pp.load(tmp_path / "plate.xml").bodies[0].inertia, plate.bodies[0].inertia, atol=1e-13)
+        np.testing.assert_allclose(
+            pp.load(tmp_path / "plate.xml").bodies[0].inertia, plate.bodies[0].inertia, atol=1e-13
+        )
 
 
 @pytest.mark.filterwarnings("ignore::psiphi.ModelWarning")
 def test_what_is_refused(tmp_path):
     for wrong, words in (
-        (lambda: on_nothing().save(tmp_path / "x.xml"), "'none' moves and has no mass, which MuJoCo wants"),
-        (lambda: hung((0, 0, 0)).save(tmp_path / "x.xml"), "'plate' has principal moments 0, 0, 0: MuJoCo takes none"),
-        (lambda: hung((1, 2, 3.1)).save(tmp_path / "x.xml"), "moments 1, 2, 3.1: .* more than the sum.*with_inertia"),
-        (lambda: moved("free", armature=0.5).save(tmp_path / "x.xml"), "'move' is free and has armature along axes that turn"),
-        (lambda: moved("free", friction=0.5).save(tmp_path / "x.xml"), "'move' is free and has friction along axes that turn"),
-        (lambda: moved("free", armature=(1, 1, 1, 0, 0, 0)).save(tmp_path / "x.xml"), "several values of armature"),
-        (lambda: moved("planar", armature=0.5).save(tmp_path / "x.xml"), "'move' is planar and has armature along"),
-        (lambda: moved("planar", friction=0.5).save(tmp_path / "x.xml"), "'move' is planar and has friction along"),
-        (lambda: moved("planar", effort=0.5).save(tmp_path / "x.xml"), "'move' is planar and has an effort limit along"),
-        (lambda: moved("planar", damping=(1, 2, 3)).save(tmp_path / "x.xml"), "planar and has several values of damping"),
+        (
+            lambda: on_nothing().save(tmp_path / "x.xml"),
+            "'none' moves and has no mass, which MuJoCo wants",
+        ),
+        (
+            lambda: hung((0, 0, 0)).save(tmp_path / "x.xml"),
+            "'plate' has principal moments 0, 0, 0: MuJoCo takes none",
+        ),
+        (
+            lambda: hung((1, 2, 3.1)).save(tmp_path / "x.xml"),
+            "moments 1, 2, 3.1: .* more than the sum.*with_inertia",
+        ),
+        (
+            lambda: moved("free", armature=0.5).save(tmp_path / "x.xml"),
+            "'move' is free and has armature along axes that turn",
+        ),
+        (
+            lambda: moved("free", friction=0.5).save(tmp_path / "x.xml"),
+            "'move' is free and has friction along axes that turn",
+        ),
+        (
+            lambda: moved("free", armature=(1, 1, 1, 0, 0, 0)).save(tmp_path / "x.xml"),
+            "several values of armature",
+        ),
+        (
+            lambda: moved("planar", armature=0.5).save(tmp_path / "x.xml"),
+            "'move' is planar and has armature along",
+        ),
+        (
+            lambda: moved("planar", friction=0.5).save(tmp_path / "x.xml"),
+            "'move' is planar and has friction along",
+        ),
+        (
+            lambda: moved("planar", effort=0.5).save(tmp_path / "x.xml"),
+            "'move' is planar and has an effort limit along",
+        ),
+        (
+            lambda: moved("planar", damping=(1, 2, 3)).save(tmp_path / "x.xml"),
+            "planar and has several values of damping",
+        ),
         (lambda: pp.from_mujoco(3), "no MuJoCo model"),
-        (lambda: pp.load("<mujoco><worldbody><bod/></worldbody></mujoco>"), "MuJoCo refuses it.*bod"),
+        (
+            lambda: pp.load("<mujoco><worldbody><bod/></worldbody></mujoco>"),
+            "MuJoCo refuses it.*bod",
+        ),
         (lambda: pp.load(PENDULUM, repair="all"), "'repair' is of URDF files"),
         (lambda: pp.load("<sdf/>"), "SDF.*sdf2urdf"),
-        (lambda: pp.robots.random_tree(1, kinds="helical").save(tmp_path / "x.xml"), "helical, which MuJoCo has not"),
+        (
+            lambda: pp.robots.random_tree(1, kinds="helical").save(tmp_path / "x.xml"),
+            "helical, which MuJoCo has not",
+        ),
         (
             lambda: (
                 pp.load("ur5")
@@ -313,7 +414,10 @@ def test_a_coupling_by_a_polynomial_is_a_gear(tmp_path):
     (cam,) = robot.gears
     robot.save(tmp_path / "cam.xml")
     (again,) = pp.load(tmp_path / "cam.xml").gears
-    assert (cam.joint, cam.name) == ("lifter", "cam") == (again.joint, again.name) and not robot.mimics
+    assert (cam.joint, cam.name) == ("lifter", "cam") == (
+        again.joint,
+        again.name,
+    ) and not robot.mimics
     np.testing.assert_allclose(again.leaders["shaft"][:3], cam.leaders["shaft"][:3], rtol=1e-6)
     moved = pp.embed(robot)
     assert (moved.nq, moved.nv) == (2, 1)
@@ -326,9 +430,14 @@ def test_a_coupling_by_a_polynomial_is_a_gear(tmp_path):
     start = np.zeros(2)
     start[moved.joint("shaft").q_slice] = peer.qpos0[0]
     motion = pp.simulate(moved, moved.normalize(start), [1.0], duration=0.1, dt=1e-3)
-    assert motion.final.q[moved.joint("shaft").q_slice][0] == pytest.approx(float(data.qpos[0]), abs=2e-4)
+    assert motion.final.q[moved.joint("shaft").q_slice][0] == pytest.approx(
+        float(data.qpos[0]), abs=2e-4
+    )
     bare = robot.lock("shaft")
-    assert not bare.gears and robot.attach(robot, "world", (0, 3, 0), prefix="b_").gears[1].joint == "b_lifter"
+    assert (
+        not bare.gears
+        and robot.attach(robot, "world", (0, 3, 0), prefix="b_").gears[1].joint == "b_lifter"
+    )
 
 
 def test_what_has_a_name_keeps_it_beside_what_has_none():
@@ -338,7 +447,12 @@ def test_what_has_a_name_keeps_it_beside_what_has_none():
       <body name="body1" pos="2 0 0"><joint name="joint0" axis="0 1 0"/>{rod.format(1)}<site name="site0" pos="0 0 2"/></body>
       </worldbody></mujoco>"""
     robot = pp.load(scene)
-    assert robot.joint_names == ("joint0_", "joint0") and {"body1", "body1_", "site0", "site0_"} <= robot.frames.keys()
+    assert (
+        robot.joint_names == ("joint0_", "joint0")
+        and {"body1", "body1_", "site0", "site0_"} <= robot.frames.keys()
+    )
     q = robot.neutral()
     assert robot.frame_pose(q, "body1")[0, 3] == 2.0 and robot.frame_pose(q, "site0")[2, 3] == 2.0
-    agree(robot, mujoco.MjModel.from_xml_string(scene.replace("<body pos", '<body name="body1_" pos')))
+    agree(
+        robot, mujoco.MjModel.from_xml_string(scene.replace("<body pos", '<body name="body1_" pos'))
+    )

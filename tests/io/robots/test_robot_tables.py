@@ -17,9 +17,18 @@ from tests.oracles import reference
 
 NAMES = robots.bundled()
 EACH = pytest.mark.parametrize("name", NAMES)
-TIPS = {"anymal_c": "LF_FOOT", "g1": "left_hand", "free_flyer": "left_tool"}  # where the tip is not called "tool"
+TIPS = {
+    "anymal_c": "LF_FOOT",
+    "g1": "left_hand",
+    "free_flyer": "left_tool",
+}  # where the tip is not called "tool"
 PLAIN = [row for row in FUNCTIONS if not row.where]
-SAME = {"ur5": "ur5_robot", "ur10": "ur10_robot", "panda": "panda", "g1": "g1_29dof_rev_1_0"}  # as in example-robot-data
+SAME = {
+    "ur5": "ur5_robot",
+    "ur10": "ur10_robot",
+    "panda": "panda",
+    "g1": "g1_29dof_rev_1_0",
+}  # as in example-robot-data
 
 
 def pole_sums(robot: Model) -> np.ndarray:
@@ -40,7 +49,9 @@ def test_every_bundled_robot_is_one_function(name):
     assert isinstance(robot, pp.Robot) and robot.name == name and name in robots.__all__
     assert robot == pp.load(name) and TIPS.get(name, "tool") in robot.frames
     q = robot.random(seed=0)
-    lower, upper = (np.concatenate([getattr(j, key) for j in robot.joints]) for key in ("lower", "upper"))
+    lower, upper = (
+        np.concatenate([getattr(j, key) for j in robot.joints]) for key in ("lower", "upper")
+    )
     assert ((lower <= q) & (q <= upper)).all()
     assert np.linalg.eigvalsh(reference.mass_matrix(robot, q)).min() > 0
 
@@ -56,7 +67,9 @@ def test_every_figure_has_a_source(name):
 @EACH
 def test_bodies_are_possible(name):
     robot = pp.load(name)
-    assert (robot.report == ()) == (name != "puma560"), "the PUMA's link 3 is as measured, and its report says so"
+    assert (robot.report == ()) == (name != "puma560"), (
+        "the PUMA's link 3 is as measured, and its report says so"
+    )
     if name != "puma560":
         assert np.linalg.eigvalsh(pole_sums(robot)).min() > -1e-12
     assert all(0.0 < body.mass < 300.0 for body in robot.bodies[robot.name == "puma560" :])
@@ -68,7 +81,9 @@ def test_the_base_may_be_free_or_fixed(name):
     assert free.nv == fixed.nv + 6 and free.joints[0].kind == "free"
     assert np.linalg.eigvalsh(free.mass_matrix(free.random(seed=1))).min() > 0
     still = np.concatenate([free.neutral()[:7], q := fixed.random(seed=2)])
-    assert np.allclose(free.mass_matrix(still)[6:, 6:], fixed.mass_matrix(q), rtol=1e-12, atol=1e-14)
+    assert np.allclose(
+        free.mass_matrix(still)[6:, 6:], fixed.mass_matrix(q), rtol=1e-12, atol=1e-14
+    )
 
 
 @EACH
@@ -92,9 +107,19 @@ def test_a_free_base_takes_its_pedestal_along():
 
 
 def test_options():
-    assert pp.load("acrobot").gravity_vector[2] == -9.8 and not pp.load("free_flyer").gravity_vector.any()
+    assert (
+        pp.load("acrobot").gravity_vector[2] == -9.8
+        and not pp.load("free_flyer").gravity_vector.any()
+    )
     assert pp.load("panda", gravity=(0, 0, -1.62)).gravity_vector[2] == -1.62
-    assert [j.armature[0] for j in pp.load("ur5", armature={"elbow_joint": 0.3}).joints] == [0, 0, 0.3, 0, 0, 0]
+    assert [j.armature[0] for j in pp.load("ur5", armature={"elbow_joint": 0.3}).joints] == [
+        0,
+        0,
+        0.3,
+        0,
+        0,
+        0,
+    ]
     assert [j.armature[0] for j in pp.load("puma560", armature=0.5).joints] == [0.5] * 6
 
 
@@ -125,7 +150,11 @@ def test_the_same_robot_of_example_robot_data_moves_the_same(name, base):
     from psiphi_bench.peers.pinocchio_peer import Pin
 
     stem = SAME.get(name, "anymal")
-    file = next(file for file in examples.urdf_files() if file.stem == stem and ("anymal" not in stem or "_c_" in str(file)))
+    file = next(
+        file
+        for file in examples.urdf_files()
+        if file.stem == stem and ("anymal" not in stem or "_c_" in str(file))
+    )
     robot = pp.load(name, base=base)
     for error in errors(robot, Pin.from_urdf(file, base, robot), 10, interpreted, PLAIN):
         assert error.raw < 2e-8, error.label
@@ -138,10 +167,15 @@ def test_pelican_has_the_book_s_equations(rng):
     for q in rng.uniform(-3, 3, (5, 2)):
         c = np.cos(q[1])
         off = m2 * (c2**2 + l1 * c2 * c) + I2
-        M = [[m1 * c1**2 + m2 * (l1**2 + c2**2 + 2 * l1 * c2 * c) + I1 + I2, off], [off, m2 * c2**2 + I2]]
+        M = [
+            [m1 * c1**2 + m2 * (l1**2 + c2**2 + 2 * l1 * c2 * c) + I1 + I2, off],
+            [off, m2 * c2**2 + I2],
+        ]
         lower = m2 * c2 * g * np.sin(q.sum())
         assert np.allclose(arm.mass_matrix(q), M, rtol=1e-12)
-        assert np.allclose(arm.gravity(q), [(m1 * c1 + m2 * l1) * g * np.sin(q[0]) + lower, lower], rtol=1e-12)
+        assert np.allclose(
+            arm.gravity(q), [(m1 * c1 + m2 * l1) * g * np.sin(q[0]) + lower, lower], rtol=1e-12
+        )
 
 
 def test_cartpole_has_the_paper_s_equations(rng):
@@ -149,9 +183,14 @@ def test_cartpole_has_the_paper_s_equations(rng):
     M, m, l, g = 1.1, 0.1, 0.5, 9.8
     cart = robots.cartpole()
     for x, th, dx, dth, F in rng.uniform(-1, 1, (5, 5)):
-        ddth = (g * np.sin(th) + np.cos(th) * (-F - m * l * dth**2 * np.sin(th)) / M) / (l * (4 / 3 - m * np.cos(th) ** 2 / M))
+        ddth = (g * np.sin(th) + np.cos(th) * (-F - m * l * dth**2 * np.sin(th)) / M) / (
+            l * (4 / 3 - m * np.cos(th) ** 2 / M)
+        )
         ddx = (F + m * l * (dth**2 * np.sin(th) - ddth * np.cos(th))) / M
-        assert np.allclose(cart.forward_dynamics(np.array([x, th]), np.array([dx, dth]), np.array([F, 0.0])), [ddx, ddth])
+        assert np.allclose(
+            cart.forward_dynamics(np.array([x, th]), np.array([dx, dth]), np.array([F, 0.0])),
+            [ddx, ddth],
+        )
 
 
 def test_acrobot_has_the_paper_s_inertias():
@@ -172,7 +211,11 @@ def test_the_free_flyer_is_two_ur5_on_a_bus():
     both = np.concatenate([flyer.neutral()[:7], q, q])
     assert flyer.mass == pytest.approx(200 + 2 * (arm.mass + 4.0))
     M = flyer.mass_matrix(both)
-    assert np.allclose(M[6:12, 6:12], arm.mass_matrix(q)) and np.allclose(M[12:, 12:], arm.mass_matrix(q))
+    assert np.allclose(M[6:12, 6:12], arm.mass_matrix(q)) and np.allclose(
+        M[12:, 12:], arm.mass_matrix(q)
+    )
     assert not M[6:12, 12:].any()
     left, right = (flyer.frame_pose(both, f"{side}_tool") for side in ("left", "right"))
-    assert np.allclose(left[:3, 3] - right[:3, 3], [0, 0.6, 0]) and np.allclose(left[:3, :3], right[:3, :3])
+    assert np.allclose(left[:3, 3] - right[:3, 3], [0, 0.6, 0]) and np.allclose(
+        left[:3, :3], right[:3, :3]
+    )

@@ -39,7 +39,11 @@ DOCUMENTS: list[tuple[str, str | bytes, str]] = [
     ("unknown encoding", '<?xml version="1.0" encoding="klingon"?><robot name="r"/>', "encoding"),
     ("wide encoding", '<?xml version="1.0" encoding="utf-32"?><robot name="r"/>', "encoding"),
     ("UTF-16 cut short", '<robot name="r"/>'.encode("utf-16")[:-3], "well-formed"),
-    ("UTF-16 declared as UTF-8", '<?xml version="1.0" encoding="utf-8"?><robot name="r"/>'.encode("utf-16"), "encoding"),
+    (
+        "UTF-16 declared as UTF-8",
+        '<?xml version="1.0" encoding="utf-8"?><robot name="r"/>'.encode("utf-16"),
+        "encoding",
+    ),
     ("sdf", '<sdf version="1.7"><model name="m"/></sdf>', "SDF"),
     ("mjcf", '<mujoco model="m"/>', "MJCF"),
     ("collada", "<COLLADA/>", "COLLADA"),
@@ -48,7 +52,11 @@ DOCUMENTS: list[tuple[str, str | bytes, str]] = [
     ("package.xml", "<package/>", "package.xml"),
     ("other root", "<thing/>", "<thing>"),
     ("no links", '<robot name="r"/>', "no <link>"),
-    ("xacro file", '<robot name="r" xmlns:xacro="x"><xacro:include filename="a.xacro"/></robot>', "run xacro first"),
+    (
+        "xacro file",
+        '<robot name="r" xmlns:xacro="x"><xacro:include filename="a.xacro"/></robot>',
+        "run xacro first",
+    ),
 ]
 
 # (name, a mesh outside the package; TMP is the folder above it)

@@ -52,7 +52,12 @@ def meshed(filename: str) -> str:
     return apply("package://sound/arm.stl", filename)
 
 
-MASS, AXIS, XYZ, RPY = '<mass value="2.5"/>', '<axis xyz="0 0 1"/>', 'xyz="0 0 0.5"', 'rpy="0 1.5 0"'
+MASS, AXIS, XYZ, RPY = (
+    '<mass value="2.5"/>',
+    '<axis xyz="0 0 1"/>',
+    'xyz="0 0 0.5"',
+    'rpy="0 1.5 0"',
+)
 LIMIT, DYNAMICS, MIMIC = (
     'lower="-2" upper="2" velocity="3" effort="80"',
     'damping="0.1" friction="0.2"',
@@ -111,8 +116,14 @@ NOTHING = '<inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" i
 
 # (name, what to replace, by what, words that the message has; "D:" marks a SingularError)
 FAULTY: list[tuple[str, str, str, str]] = [
-    *((f"mass {text!r}", MASS, f'<mass value="{text}"/>', words) for text, words in BAD_NUMBERS.items()),
-    *((f"axis {text!r}", AXIS, f'<axis xyz="{text}"/>', words) for text, words in BAD_VECTORS.items()),
+    *(
+        (f"mass {text!r}", MASS, f'<mass value="{text}"/>', words)
+        for text, words in BAD_NUMBERS.items()
+    ),
+    *(
+        (f"axis {text!r}", AXIS, f'<axis xyz="{text}"/>', words)
+        for text, words in BAD_VECTORS.items()
+    ),
     *((f"origin xyz {text!r}", XYZ, f'xyz="{text}"', words) for text, words in BAD_VECTORS.items()),
     *((f"origin rpy {text!r}", RPY, f'rpy="{text}"', words) for text, words in BAD_VECTORS.items()),
     ("axis zero", AXIS, '<axis xyz="0 0 0"/>', "axis is zero"),
@@ -153,8 +164,18 @@ FAULTY: list[tuple[str, str, str, str]] = [
     ("joint twice", END, link("more") + joint("wrist", "hand", "more") + END, "already a joint"),
     ("two roots", END, link("loose") + END, "2 roots"),
     ("closed loop", END, joint("loop", "base", "finger") + END, "closed loop"),
-    ("circle beside the tree", END, link("x") + link("y") + joint("a", "x", "y") + joint("b", "y", "x") + END, "circle"),
-    ("circle alone", '<link name="base"/>', '<link name="base"/>' + joint("back", "tool", "base"), "circle"),
+    (
+        "circle beside the tree",
+        END,
+        link("x") + link("y") + joint("a", "x", "y") + joint("b", "y", "x") + END,
+        "circle",
+    ),
+    (
+        "circle alone",
+        '<link name="base"/>',
+        '<link name="base"/>' + joint("back", "tool", "base"),
+        "circle",
+    ),
     ("joint on itself", END, link("x") + joint("a", "x", "x") + END, "same link"),
     ("parent unknown", '<parent link="base"/>', '<parent link="bse"/>', "did you mean 'base'"),
     ("parent world not declared", '<parent link="base"/>', '<parent link="world"/>', "not a link"),
@@ -162,7 +183,12 @@ FAULTY: list[tuple[str, str, str, str]] = [
     ("parent missing", '<parent link="base"/>', "", "has no <parent>"),
     ("child missing", '<child link="arm"/>', "", "has no <child>"),
     ("parent empty", '<parent link="base"/>', '<parent link=""/>', "empty"),
-    ("parent twice", '<parent link="base"/>', '<parent link="base"/><parent link="hand"/>', "a second <parent>"),
+    (
+        "parent twice",
+        '<parent link="base"/>',
+        '<parent link="base"/><parent link="hand"/>',
+        "a second <parent>",
+    ),
     ("joint without name", 'name="shoulder" ', "", "no attribute 'name'"),
     ("joint without type", ' type="revolute"', "", "no attribute 'type'"),
     ("joint type unknown", 'type="revolute"', 'type="hinge"', "no joint type 'hinge'"),
@@ -178,33 +204,88 @@ FAULTY: list[tuple[str, str, str, str]] = [
         f'<link name="hand">{HEAVY.replace("inertial", "inertail")}',
         "<inertial>",
     ),
-    ("inertial twice", f'<link name="hand">{HEAVY}', f'<link name="hand">{HEAVY}{HEAVY}', "a second <inertial>"),
+    (
+        "inertial twice",
+        f'<link name="hand">{HEAVY}',
+        f'<link name="hand">{HEAVY}{HEAVY}',
+        "a second <inertial>",
+    ),
     ("dynamics misspelt", "<dynamics", "<dynamic", "did you mean <dynamics>"),
     ("damping misspelt", 'damping="0.1"', 'dampening="0.1"', "did you mean 'damping'"),
     ("xacro element", '<link name="base"/>', '<xacro:base name="base"/>', "run xacro first"),
     ("xacro name", '<link name="base"/>', '<link name="${prefix}base"/>', "run xacro first"),
-    ("box with two sizes", '<cylinder radius="0.1" length="0.5"/>', '<box size="1 2"/>', "3 numbers"),
-    ("two shapes", '<cylinder radius="0.1" length="0.5"/>', '<box size="1 1 1"/><sphere radius="1"/>', "both"),
+    (
+        "box with two sizes",
+        '<cylinder radius="0.1" length="0.5"/>',
+        '<box size="1 2"/>',
+        "3 numbers",
+    ),
+    (
+        "two shapes",
+        '<cylinder radius="0.1" length="0.5"/>',
+        '<box size="1 1 1"/><sphere radius="1"/>',
+        "both",
+    ),
     ("no shape", '<cylinder radius="0.1" length="0.5"/>', "", "no geometry"),
-    ("color of the robot", END, '<material name="m"><color rgba="1 1 1"/></material>' + END, "4 numbers"),
-    ("sphere negative", '<cylinder radius="0.1" length="0.5"/>', '<sphere radius="-1"/>', "negative size"),
+    (
+        "color of the robot",
+        END,
+        '<material name="m"><color rgba="1 1 1"/></material>' + END,
+        "4 numbers",
+    ),
+    (
+        "sphere negative",
+        '<cylinder radius="0.1" length="0.5"/>',
+        '<sphere radius="-1"/>',
+        "negative size",
+    ),
     ("cylinder without radius", 'radius="0.1" ', "", "no attribute 'radius'"),
     ("mesh without filename", 'filename="package://sound/arm.stl" ', "", "no attribute 'filename'"),
     ("mesh scale", 'scale="1 1 1"', 'scale="big"', "3 numbers"),
     ("color", 'rgba="0.5 0.5 0.5 1"', 'rgba="red"', "4 numbers"),
-    ("visual without geometry", '<geometry><cylinder radius="0.1" length="0.5"/></geometry>', "", "no geometry"),
+    (
+        "visual without geometry",
+        '<geometry><cylinder radius="0.1" length="0.5"/></geometry>',
+        "",
+        "no geometry",
+    ),
     ("visual origin nan", '<origin xyz="0 0 0"/>', '<origin xyz="0 0 nan"/>', "finite"),
-    ("no inertial at the tip", END, '<link name="x"/>' + joint("a", "hand", "x") + END, "D:joint 'a'"),
-    ("no mass at the tip", END, link("x", NOTHING) + joint("a", "hand", "x") + END, "D:mass or inertia"),
+    (
+        "no inertial at the tip",
+        END,
+        '<link name="x"/>' + joint("a", "hand", "x") + END,
+        "D:joint 'a'",
+    ),
+    (
+        "no mass at the tip",
+        END,
+        link("x", NOTHING) + joint("a", "hand", "x") + END,
+        "D:mass or inertia",
+    ),
     (
         "massless chain",
         END,
         '<link name="x"/><link name="y"/>' + joint("a", "hand", "x") + joint("b", "x", "y") + END,
         "D:joint 'a'",
     ),
-    ("point mass on the axis", END, link("x", POINT) + joint("a", "hand", "x") + END, "D:joint 'a'"),
-    ("point mass on a ball", END, link("x", POINT) + joint("a", "hand", "x", "ball") + END, "D:not positive definite"),
-    ("point mass floating", END, link("x", POINT) + joint("a", "hand", "x", "floating") + END, "D:not positive definite"),
+    (
+        "point mass on the axis",
+        END,
+        link("x", POINT) + joint("a", "hand", "x") + END,
+        "D:joint 'a'",
+    ),
+    (
+        "point mass on a ball",
+        END,
+        link("x", POINT) + joint("a", "hand", "x", "ball") + END,
+        "D:not positive definite",
+    ),
+    (
+        "point mass floating",
+        END,
+        link("x", POINT) + joint("a", "hand", "x", "floating") + END,
+        "D:not positive definite",
+    ),
     (
         "same axis twice",
         END,
@@ -214,7 +295,11 @@ FAULTY: list[tuple[str, str, str, str]] = [
     (
         "same slide twice",
         END,
-        '<link name="x"/>' + link("y") + joint("a", "hand", "x", "prismatic") + joint("b", "x", "y", "prismatic") + END,
+        '<link name="x"/>'
+        + link("y")
+        + joint("a", "hand", "x", "prismatic")
+        + joint("b", "x", "y", "prismatic")
+        + END,
         "D:joint 'a'",
     ),
 ]
@@ -229,15 +314,30 @@ REPORTED: list[tuple[str, str, str, str]] = [
         "one is negative",
     ),
     ("mass but no inertia", MASS, '<mass value="0"/>', "but no mass"),
-    ("no inertial", f'<link name="hand">{HEAVY}</link>', '<link name="hand"/>', "neither mass nor inertia"),
+    (
+        "no inertial",
+        f'<link name="hand">{HEAVY}</link>',
+        '<link name="hand"/>',
+        "neither mass nor inertia",
+    ),
     ("axis not unit", AXIS, '<axis xyz="0 0 2"/>', "normalized"),
     ("mimic of nobody", MIMIC, '<mimic joint="sholder"', "did you mean 'shoulder'"),
     ("mimic of a weld", MIMIC, '<mimic joint="weld"', "is fixed"),
     ("no limit", f"<limit {LIMIT}/>", "", "unlimited"),
     ("half a limit", LIMIT, 'lower="-2"', "an absent one is 0"),
-    ("limit of a continuous joint", '<axis xyz="0 1 0"/>', '<limit lower="-1" upper="1"/>', "the joint is continuous"),
+    (
+        "limit of a continuous joint",
+        '<axis xyz="0 1 0"/>',
+        '<limit lower="-1" upper="1"/>',
+        "the joint is continuous",
+    ),
     ("gazebo", END, "<gazebo/>" + END, "<gazebo> in <robot>"),
-    ("safety controller", "<dynamics", '<safety_controller k_velocity="1"/><dynamics', "<safety_controller> in <joint>"),
+    (
+        "safety controller",
+        "<dynamics",
+        '<safety_controller k_velocity="1"/><dynamics',
+        "<safety_controller> in <joint>",
+    ),
     ("foreign attribute", "<dynamics", '<dynamics mu_coulomb="1"', "'mu_coulomb' of <dynamics>"),
     ("stray text", END, "oops" + END, "text in <robot>"),
     ("no name", ' name="sound"', "", "no name"),

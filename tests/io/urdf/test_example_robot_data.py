@@ -50,12 +50,18 @@ def test_refused(file, base):
 def test_agrees_with_pinocchio(file, base):
     model = load_urdf(file, base)
     theirs = (
-        pin.buildModelFromUrdf(str(file), pin.JointModelFreeFlyer()) if base == "free" else pin.buildModelFromUrdf(str(file))
+        pin.buildModelFromUrdf(str(file), pin.JointModelFreeFlyer())
+        if base == "free"
+        else pin.buildModelFromUrdf(str(file))
     )
     assert [joint.name for joint in model.joints] == list(theirs.names)[1:], "joint names and order"
     assert model.nv == theirs.nv
-    assert model.nq == theirs.nq - sum(joint.kind == "continuous" for joint in model.joints), "a continuous joint is one angle"
-    assert [joint.v_slice.start for joint in model.joints] == [joint.idx_v for joint in list(theirs.joints)[1:]]
+    assert model.nq == theirs.nq - sum(joint.kind == "continuous" for joint in model.joints), (
+        "a continuous joint is one angle"
+    )
+    assert [joint.v_slice.start for joint in model.joints] == [
+        joint.idx_v for joint in list(theirs.joints)[1:]
+    ]
     assert list(model.parent) == [parent - 1 for parent in list(theirs.parents)[1:]]
     same_bodies(model, theirs)
     same_frames(model, theirs)
@@ -71,7 +77,11 @@ def same_bodies(model: Model, theirs) -> None:
             np.testing.assert_allclose(body.com, inertia.lever, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(body.inertia, inertia.inertia, rtol=1e-11, atol=1e-13)
         if joint.kind != "free":
-            axis = theirs.joints[k].createData().S[:3] if joint.kind == "prismatic" else theirs.joints[k].createData().S[3:]
+            axis = (
+                theirs.joints[k].createData().S[:3]
+                if joint.kind == "prismatic"
+                else theirs.joints[k].createData().S[3:]
+            )
             np.testing.assert_allclose(joint.axis, np.ravel(axis), atol=1e-14)
             limited = joint.kind in ("revolute", "prismatic")
             i = theirs.joints[k].idx_q

@@ -45,7 +45,9 @@ def test_faulty(name, old, new, words, tmp_path):
     kind = SingularError if words.startswith("D:") else ModelError
     error = refused(file, str(file), words.removeprefix("D:"), kind)
     if "\n" not in old and kind is ModelError and "second" not in error.cause:
-        assert abs(error.line - (ROBOT[: ROBOT.index(old)].count("\n") + 1)) <= 8, "the line is near the fault"
+        assert abs(error.line - (ROBOT[: ROBOT.index(old)].count("\n") + 1)) <= 8, (
+            "the line is near the fault"
+        )
 
 
 @pytest.mark.parametrize(("name", "data", "words"), DOCUMENTS, ids=names(DOCUMENTS))
@@ -62,7 +64,9 @@ def test_mesh_outside(name, filename, tmp_path):
     (tmp_path / "secret.stl").touch()
     (folder / "link.stl").symlink_to(tmp_path / "secret.stl")
     file = folder / "robot.urdf"
-    file.write_text(meshed(filename.replace("TMP", str(tmp_path))), encoding="utf-8", errors="surrogateescape")
+    file.write_text(
+        meshed(filename.replace("TMP", str(tmp_path))), encoding="utf-8", errors="surrogateescape"
+    )
     refused(file, str(file), "outside the package")
     assert load_urdf(file, allow_outside=True).nv == 3
     if name != "link that leads out":
@@ -92,7 +96,9 @@ def test_not_a_file(tmp_path):
     refused("x" * 5000, "x" * 500 + "...", "too long")
     refused("", "", "No such file")
     refused("/dev/null", "/dev/null", "device")
-    refused("robot.urdf but not really\n<robot/>", "robot.urdf but not really\n<robot/>", "No such file")
+    refused(
+        "robot.urdf but not really\n<robot/>", "robot.urdf but not really\n<robot/>", "No such file"
+    )
     refused(None, "<text>", "expected a path")  # type: ignore[arg-type]
     refused("<robot name='\ud800'/>", "<text>", "characters")
 
@@ -107,7 +113,8 @@ def test_caps(tmp_path):
 def test_free_base_without_inertia():
     """A massless root that carries an arm cannot float: the arm's free joint makes D of the root joint singular."""
     text = apply('<link name="base"/>', '<link name="base"/><link name="stand"/>').replace(
-        "</robot>", '<joint name="mount" type="fixed"><parent link="stand"/><child link="base"/></joint></robot>'
+        "</robot>",
+        '<joint name="mount" type="fixed"><parent link="stand"/><child link="base"/></joint></robot>',
     )
     assert load_urdf(text).nv == 3
     refused(text, "<text>", "root_joint", SingularError, base="free")

@@ -20,19 +20,30 @@ def test_every_field_arrives():
     assert [j.kind for j in model.joints] == ["revolute", "continuous", "prismatic"]
     assert (shoulder.lower, shoulder.upper, shoulder.velocity, shoulder.effort) == (-2, 2, 3, 80)
     assert (shoulder.damping, shoulder.friction, shoulder.armature) == (0.1, 0.2, 0)
-    assert wrist.lower == -np.inf and wrist.mimic == Mimic("shoulder", 2.0, 0.1) and grip.mimic is None
-    np.testing.assert_allclose(shoulder.pose.rotation[:, 0], [np.cos(1.5), 0, -np.sin(1.5)], atol=1e-15)
+    assert (
+        wrist.lower == -np.inf and wrist.mimic == Mimic("shoulder", 2.0, 0.1) and grip.mimic is None
+    )
+    np.testing.assert_allclose(
+        shoulder.pose.rotation[:, 0], [np.cos(1.5), 0, -np.sin(1.5)], atol=1e-15
+    )
     arm = model.bodies[0]
     c, s = np.cos(0.2), np.sin(0.2)
     R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
-    np.testing.assert_allclose(arm.inertia, R @ np.array([[0.1, 0.01, 0], [0.01, 0.12, 0], [0, 0, 0.08]]) @ R.T, atol=1e-15)
+    np.testing.assert_allclose(
+        arm.inertia, R @ np.array([[0.1, 0.01, 0], [0.01, 0.12, 0], [0, 0, 0.08]]) @ R.T, atol=1e-15
+    )
     assert arm.mass == 2.5 and arm.com.tolist() == [0.1, 0, 0.3]
     assert model.bodies[2].mass == 1.1, "the tool is welded to the finger"
-    assert set(model.frames) == {"world", *("base", "arm", "hand", "finger", "tool"), *("shoulder", "wrist", "grip", "weld")}
+    assert set(model.frames) == {
+        "world",
+        *("base", "arm", "hand", "finger", "tool"),
+        *("shoulder", "wrist", "grip", "weld"),
+    }
 
 
 @pytest.mark.parametrize(
-    ("kind", "ours"), [("floating", "free"), ("planar", "planar"), ("spherical", "spherical"), ("ball", "spherical")]
+    ("kind", "ours"),
+    [("floating", "free"), ("planar", "planar"), ("spherical", "spherical"), ("ball", "spherical")],
 )
 def test_joint_types(kind, ours):
     moving = joint("j", "a", "b", kind, '<axis xyz="0 1 0"/>')
@@ -54,9 +65,21 @@ def test_sources(tmp_path):
     file = tmp_path / "robot.urdf"
     file.write_text(ROBOT, encoding="utf-8")
     expected = load_urdf(ROBOT)
-    assert load_urdf(file) == load_urdf(str(file)) == load_urdf(ROBOT.encode()) == load_urdf("\n  " + ROBOT) == expected
-    latin = ROBOT.replace('version="1.0"', 'version="1.0" encoding="latin-1"').replace("sound", "söund")
-    for data in (ROBOT.encode("utf-16"), b"\xef\xbb\xbf" + ROBOT.encode(), ROBOT.replace("\n", "\r\n").encode()):
+    assert (
+        load_urdf(file)
+        == load_urdf(str(file))
+        == load_urdf(ROBOT.encode())
+        == load_urdf("\n  " + ROBOT)
+        == expected
+    )
+    latin = ROBOT.replace('version="1.0"', 'version="1.0" encoding="latin-1"').replace(
+        "sound", "söund"
+    )
+    for data in (
+        ROBOT.encode("utf-16"),
+        b"\xef\xbb\xbf" + ROBOT.encode(),
+        ROBOT.replace("\n", "\r\n").encode(),
+    ):
         file.write_bytes(data)
         assert load_urdf(file) == expected
     file.write_bytes(latin.encode("latin-1"))
@@ -83,7 +106,10 @@ def test_base_and_gravity():
 def test_armature():
     assert [j.armature[0] for j in load_urdf(ROBOT, armature=0.5).joints] == [0.5] * 3
     assert [j.armature[0] for j in load_urdf(ROBOT, armature={"wrist": 0.5}).joints] == [0, 0.5, 0]
-    assert load_urdf(apply("<dynamics", '<dynamics armature="0.7"'), armature=0.5).joints[0].armature == 0.7
+    assert (
+        load_urdf(apply("<dynamics", '<dynamics armature="0.7"'), armature=0.5).joints[0].armature
+        == 0.7
+    )
     for name in ("wirst", "weld"):
         with pytest.raises(ModelError, match="no moving joint"):
             load_urdf(ROBOT, armature={name: 0.5})
@@ -122,7 +148,9 @@ def test_meshes_inside(tmp_path):
     file.write_text(meshed("../other/arm.stl"), encoding="utf-8")
     (package / "package.xml").touch()
     assert load_urdf(file).nv == 3, "inside the folder of package.xml"
-    file.write_text(meshed(f"{tmp_path}/shared/arm.stl"), encoding="utf-8", errors="surrogateescape")
+    file.write_text(
+        meshed(f"{tmp_path}/shared/arm.stl"), encoding="utf-8", errors="surrogateescape"
+    )
     with pytest.raises(ModelError, match="outside"):
         load_urdf(file)
     assert load_urdf(file, packages={"shared": tmp_path / "shared"}).nv == 3
@@ -146,7 +174,11 @@ def test_shapes(tmp_path):
     cylinder, mesh = load_shapes(file)
     assert cylinder.path is None and cylinder.pose.rotation.tolist() == np.eye(3).tolist()
     assert mesh.path == str(tmp_path / "sound" / "arm.stl")
-    for name, path in [("../arm.stl", tmp_path / "arm.stl"), ("file:///a/arm.stl", "/a/arm.stl"), ("http://a/arm.stl", None)]:
+    for name, path in [
+        ("../arm.stl", tmp_path / "arm.stl"),
+        ("file:///a/arm.stl", "/a/arm.stl"),
+        ("http://a/arm.stl", None),
+    ]:
         file.write_text(meshed(name), encoding="utf-8")
         with pytest.raises(ModelError, match="outside"):
             load_shapes(file)
@@ -168,7 +200,9 @@ def test_a_link_called_world():
 def chain_text(n: int, wide: bool = False) -> str:
     pieces = ['<robot name="chain">', *(link(f"l{k}") for k in range(n + 1))]
     inside = '<origin xyz="0 0 1" rpy="0.1 0 0"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'
-    pieces += [joint(f"j{k}", "l0" if wide else f"l{k}", f"l{k + 1}", "revolute", inside) for k in range(n)]
+    pieces += [
+        joint(f"j{k}", "l0" if wide else f"l{k}", f"l{k + 1}", "revolute", inside) for k in range(n)
+    ]
     return "\n".join([*pieces, "</robot>"])
 
 

@@ -13,7 +13,18 @@ from tests.oracles import reference
 
 pin = pytest.importorskip("pinocchio")
 FILES = descriptions()
-ROBOTS = ("panda", "ur5_robot", "talos_left_arm", "kinova", "solo12", "a1", "hyq", "anymal", "double_pendulum", "tiago")
+ROBOTS = (
+    "panda",
+    "ur5_robot",
+    "talos_left_arm",
+    "kinova",
+    "solo12",
+    "a1",
+    "hyq",
+    "anymal",
+    "double_pendulum",
+    "tiago",
+)
 pytestmark = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 TOLERANCE = 1e-12
 
@@ -43,9 +54,16 @@ def peer_frame(peer, name: str) -> int:
 
 def lock(robot, peer, rng):
     q = robot.random(rng)
-    names = [str(name) for name in rng.choice(robot.joint_names, rng.integers(1, max(2, robot.nv // 2)), replace=False)]
+    names = [
+        str(name)
+        for name in rng.choice(
+            robot.joint_names, rng.integers(1, max(2, robot.nv // 2)), replace=False
+        )
+    ]
     theirs = pp.interop.pinocchio(robot, peer).to_q(q)
-    return robot.lock(names, at=q), pin.buildReducedModel(peer, [peer.getJointId(name) for name in names], theirs)
+    return robot.lock(names, at=q), pin.buildReducedModel(
+        peer, [peer.getJointId(name) for name in names], theirs
+    )
 
 
 def attach_robot(robot, peer, rng):
@@ -61,7 +79,9 @@ def attach_robot(robot, peer, rng):
 
 def attach_body(robot, peer, rng):
     frame, pose = random_frame(robot, rng), random_pose(rng)
-    body = pp.Body.box(rng.uniform(0.5, 5.0), rng.uniform(0.05, 0.3, 3), com=rng.uniform(-0.1, 0.1, 3), name="load")
+    body = pp.Body.box(
+        rng.uniform(0.5, 5.0), rng.uniform(0.05, 0.3, 3), com=rng.uniform(-0.1, 0.1, 3), name="load"
+    )
     where = peer.frames[peer_frame(peer, frame)]
     inertia = pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia))
     peer.appendBodyToJoint(where.parentJoint, inertia, where.placement * pin.SE3(pose))
@@ -72,7 +92,11 @@ def add_frame(robot, peer, rng):
     frame, pose = random_frame(robot, rng), random_pose(rng)
     where = peer.frames[peer_frame(peer, frame)]
     placement = where.placement * pin.SE3(pose)
-    peer.addFrame(pin.Frame("marked", where.parentJoint, peer_frame(peer, frame), placement, pin.FrameType.OP_FRAME))
+    peer.addFrame(
+        pin.Frame(
+            "marked", where.parentJoint, peer_frame(peer, frame), placement, pin.FrameType.OP_FRAME
+        )
+    )
     return robot.with_frame("marked", frame, pose), peer
 
 
@@ -95,11 +119,15 @@ def test_random_edits_agree(name, edit):
     ours = layout.to_tau(reference.inverse_dynamics(robot, q, v, a), q)
     data = peer.createData()
     theirs = pin.rnea(peer, data, layout.to_q(q), layout.to_v(v, q), layout.to_a(a, q, v))
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE * max(1.0, np.abs(theirs).max()))
+    np.testing.assert_allclose(
+        ours, theirs, rtol=0, atol=TOLERANCE * max(1.0, np.abs(theirs).max())
+    )
     pin.framesForwardKinematics(peer, data, layout.to_q(q))
     poses = reference.poses(robot, q)
     shared = [
-        frame for frame in robot.frames.values() if frame.name != "world" and any(frame.name == own.name for own in peer.frames)
+        frame
+        for frame in robot.frames.values()
+        if frame.name != "world" and any(frame.name == own.name for own in peer.frames)
     ]
     assert len(shared) > len(robot.joints)
     for frame in shared:

@@ -26,15 +26,32 @@ def agree(ours: Model, again: Model, rtol: float = 1e-13) -> None:
     assert set(ours.frames) <= set(again.frames) and ours.mimics == again.mimics
     for name, frame in ours.frames.items():
         assert frame.body == again.frames[name].body
-        np.testing.assert_allclose(again.frames[name].pose.matrix, frame.pose.matrix, rtol=0, atol=rtol, err_msg=name)
+        np.testing.assert_allclose(
+            again.frames[name].pose.matrix, frame.pose.matrix, rtol=0, atol=rtol, err_msg=name
+        )
     for a, b in zip(ours.bodies, again.bodies, strict=True):
         assert a.mass == pytest.approx(b.mass, rel=rtol)
         np.testing.assert_allclose(b.com, a.com, rtol=0, atol=rtol)
-        np.testing.assert_allclose(b.inertia, a.inertia, rtol=0, atol=rtol * max(1.0, np.abs(a.inertia).max()))
+        np.testing.assert_allclose(
+            b.inertia, a.inertia, rtol=0, atol=rtol * max(1.0, np.abs(a.inertia).max())
+        )
     for a, b in zip(ours.joints, again.joints, strict=True):
         np.testing.assert_allclose(b.pose.matrix, a.pose.matrix, rtol=0, atol=rtol)
-        for word in ("axis", "lower", "upper", "velocity", "effort", "damping", "friction", "armature", "stiffness", "rest"):
-            np.testing.assert_array_equal(getattr(a, word), getattr(b, word), err_msg=f"{a.name} {word}")
+        for word in (
+            "axis",
+            "lower",
+            "upper",
+            "velocity",
+            "effort",
+            "damping",
+            "friction",
+            "armature",
+            "stiffness",
+            "rest",
+        ):
+            np.testing.assert_array_equal(
+                getattr(a, word), getattr(b, word), err_msg=f"{a.name} {word}"
+            )
         assert a.kind == b.kind
     np.testing.assert_array_equal(ours.gravity_vector, again.gravity_vector)
 
@@ -50,7 +67,8 @@ def test_bundled_robots_come_back(name, tmp_path):
     again = saved(robot, tmp_path)
     agree(robot, again)
     assert [(s.link, s.kind, s.size, s.color) for s in again.shapes] == sorted(
-        ((s.link, s.kind, s.size, s.color) for s in robot.shapes), key=lambda s: [x.link for x in again.shapes].index(s[0])
+        ((s.link, s.kind, s.size, s.color) for s in robot.shapes),
+        key=lambda s: [x.link for x in again.shapes].index(s[0]),
     )
 
 
@@ -62,7 +80,10 @@ def test_described_robots_come_back(name, tmp_path):
         warnings.simplefilter("ignore")
         robot = pp.load(descriptions()[name])
         agree(robot, saved(robot, tmp_path, allow_outside=True))
-        agree(robot.with_gravity((0.1, 0, -3)), saved(robot.with_gravity((0.1, 0, -3)), tmp_path, allow_outside=True))
+        agree(
+            robot.with_gravity((0.1, 0, -3)),
+            saved(robot.with_gravity((0.1, 0, -3)), tmp_path, allow_outside=True),
+        )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -73,12 +94,18 @@ def test_random_trees_come_back(seed, tmp_path):
     rng = np.random.default_rng(seed)
     q, v, a = robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
     tau = reference.inverse_dynamics(robot, q, v, a)
-    np.testing.assert_allclose(reference.inverse_dynamics(again, q, v, a), tau, rtol=0, atol=1e-12 * np.abs(tau).max())
+    np.testing.assert_allclose(
+        reference.inverse_dynamics(again, q, v, a), tau, rtol=0, atol=1e-12 * np.abs(tau).max()
+    )
 
 
 def test_an_edited_robot_comes_back_and_pinocchio_reads_it(tmp_path):
     pin = pytest.importorskip("pinocchio")
-    robot = pp.load("panda").lock("panda_finger_*").attach(pp.Body.box(2.0, (0.1, 0.1, 0.1)), "panda_hand", (0, 0, 0.1))
+    robot = (
+        pp.load("panda")
+        .lock("panda_finger_*")
+        .attach(pp.Body.box(2.0, (0.1, 0.1, 0.1)), "panda_hand", (0, 0, 0.1))
+    )
     agree(robot, saved(robot, tmp_path))
     peer = pin.buildModelFromUrdf(str(tmp_path / "robot.urdf"))
     layout, q = pp.interop.pinocchio(robot, peer), robot.random(seed=0)
@@ -103,7 +130,11 @@ def test_what_flies_in_its_file_flies_once(tmp_path):
 
 
 def test_names_of_frames_and_joints_do_not_meet(tmp_path):
-    robot = pp.load("ur5").with_frame("elbow", "forearm_link", (0, 0, 0.1)).with_frame("elbow_joint_", "tool")
+    robot = (
+        pp.load("ur5")
+        .with_frame("elbow", "forearm_link", (0, 0, 0.1))
+        .with_frame("elbow_joint_", "tool")
+    )
     agree(robot, saved(robot, tmp_path))
 
 
@@ -144,7 +175,9 @@ def test_a_folder_that_is_not_there(tmp_path):
 def test_angles_are_exact_where_the_pitch_is_a_quarter_turn(tilt):
     rng = np.random.default_rng(0)
     for _ in range(20):
-        R = np.array(from_rpy(rng.uniform(-3, 3), np.pi / 2 - tilt, rng.uniform(-3, 3))).reshape(3, 3)
+        R = np.array(from_rpy(rng.uniform(-3, 3), np.pi / 2 - tilt, rng.uniform(-3, 3))).reshape(
+            3, 3
+        )
         back = np.array(from_rpy(*rpy(tuple(R.ravel())))).reshape(3, 3)
         np.testing.assert_allclose(back, R, rtol=0, atol=3e-15)
 
@@ -158,14 +191,26 @@ def test_closed_systems_are_saved_with_their_loops(tmp_path, end):
     for kind, words in (("hinge", {"axis": (1, 2, 0.5)}), ("ball", {})):
         system = pp.connect(robot, [pp.Loop(kind, "panda_link8", "pin", **words)])
         system.save(tmp_path / f"loop.{end}")
-        again = pp.connect(pp.load(tmp_path / f"loop.{end}"))  # of a hinge MJCF has two connects, with a row that follows
-        assert again.nc == {"xml": {"hinge": 6, "ball": 3}, "urdf": {"hinge": 5, "ball": 3}}[end][kind]
+        again = pp.connect(
+            pp.load(tmp_path / f"loop.{end}")
+        )  # of a hinge MJCF has two connects, with a row that follows
+        assert (
+            again.nc == {"xml": {"hinge": 6, "ball": 3}, "urdf": {"hinge": 5, "ball": 3}}[end][kind]
+        )
         still = system.project(q, v)[1]
-        np.testing.assert_allclose(again.forward_dynamics(q, still, tau), system.forward_dynamics(q, still, tau), atol=1e-10)
+        np.testing.assert_allclose(
+            again.forward_dynamics(q, still, tau),
+            system.forward_dynamics(q, still, tau),
+            atol=1e-10,
+        )
     with pytest.raises(pp.Error, match="distance"):
-        pp.connect(robot, [pp.Loop("distance", "panda_link8", "pin", length=0.1)]).save(tmp_path / f"far.{end}")
+        pp.connect(robot, [pp.Loop("distance", "panda_link8", "pin", length=0.1)]).save(
+            tmp_path / f"far.{end}"
+        )
     with pytest.raises(pp.Error, match="baked"):
-        pp.connect(robot.free("mass"), [pp.Loop("ball", "panda_link8", "pin")]).save(tmp_path / f"free.{end}")
+        pp.connect(robot.free("mass"), [pp.Loop("ball", "panda_link8", "pin")]).save(
+            tmp_path / f"free.{end}"
+        )
 
 
 def test_joints_with_rotors_springs_or_no_motor_alone_are_read_by_others(tmp_path):
@@ -173,7 +218,14 @@ def test_joints_with_rotors_springs_or_no_motor_alone_are_read_by_others(tmp_pat
     builder = pp.Builder("arm")
     for parent, child in zip(("world", "a", "b"), "abc", strict=True):
         builder.body(child, mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
-        builder.joint(f"to {child}", "revolute", parent, child, axis=(0, 1, 0), **{"a": {"armature": 0.3}}.get(child, {}))
+        builder.joint(
+            f"to {child}",
+            "revolute",
+            parent,
+            child,
+            axis=(0, 1, 0),
+            **{"a": {"armature": 0.3}}.get(child, {}),
+        )
     robot = builder.build().with_spring("to b", 2.0)
     robot.save(tmp_path / "arm.urdf")
     assert pin.buildModelFromUrdf(str(tmp_path / "arm.urdf")).nv == 3
@@ -187,12 +239,16 @@ def test_what_was_joined_from_several_goes_into_mjcf(tmp_path):
     cell.save(tmp_path / "cell.xml")
     again = pp.connect(pp.load(tmp_path / "cell.xml"))
     q, (v, tau) = cell.random(seed=0), np.random.default_rng(0).standard_normal((2, cell.nv))
-    np.testing.assert_allclose(again.forward_dynamics(q, v, tau), cell.forward_dynamics(q, v, tau), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        again.forward_dynamics(q, v, tau), cell.forward_dynamics(q, v, tau), rtol=1e-9, atol=1e-9
+    )
     with pytest.raises(pp.Error, match="joined from several"):
         cell.save(tmp_path / "cell.urdf")
     pushed = [pp.Contact("point", friction=0.5, normal=(0, 0, 1)), "rigid"]
     with pytest.raises(pp.Error, match="one-sided"):
-        pp.grasp(hands, box, at=[(0, 0, 0.2), (0, 0, -0.2)], contacts=pushed).save(tmp_path / "push.xml")
+        pp.grasp(hands, box, at=[(0, 0, 0.2), (0, 0, -0.2)], contacts=pushed).save(
+            tmp_path / "push.xml"
+        )
 
 
 def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
@@ -202,7 +258,10 @@ def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
     b.joint("fly", "free", "world", "bus", xyz=(1, 2, 3), rpy=(0.3, -0.2, 0.5))
     robot = b.build().with_posture("there", [0.1, 0.2, 0.3, 0, 0, 0.6, 0.8])
     there = robot.frame_pose(robot.postures["there"], "bus")
-    with pytest.warns(pp.ModelWarning, match="'fly': the zero of q is elsewhere.*in MJCF q is the pose in the world"):
+    with pytest.warns(
+        pp.ModelWarning,
+        match="'fly': the zero of q is elsewhere.*in MJCF q is the pose in the world",
+    ):
         robot.save(tmp_path / "flyer.xml")
     again = pp.load(tmp_path / "flyer.xml")
     np.testing.assert_allclose(again.frame_pose(again.postures["there"], "bus"), there, atol=1e-14)
@@ -215,7 +274,11 @@ def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
 def test_loops_of_one_name_are_told_apart(tmp_path, end):
     """Two of one linkage on a bench, a loop that is given twice, and one that ends where another does."""
     b = pp.Builder("linkage")
-    for name, parent, x in (("crank", "world", 0.0), ("coupler", "crank", 0.3), ("rocker", "world", 0.6)):
+    for name, parent, x in (
+        ("crank", "world", 0.0),
+        ("coupler", "crank", 0.3),
+        ("rocker", "world", 0.6),
+    ):
         b.body(name, mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
         b.joint(f"to_{name}", "revolute", parent, name, xyz=(x, 0, 0), axis=(0, 1, 0))
     b.frame("end", "coupler", xyz=(0.3, 0, 0))
@@ -232,18 +295,23 @@ def test_loops_of_one_name_are_told_apart(tmp_path, end):
     again.save(tmp_path / f"again.{end}")
     for robot in (again, pp.load(tmp_path / f"again.{end}")):
         names = [loop.name for loop in robot.loops]
-        assert len(names) == 6 == len(set(names)) and {"ring", "ring_", "b_ring", "b_ring_"} <= set(names)
+        assert len(names) == 6 == len(set(names)) and {"ring", "ring_", "b_ring", "b_ring_"} <= set(
+            names
+        )
         assert [loop.kind for loop in robot.loops] == [loop.kind for loop in two.loops]
         q = two.random(seed=0)
         for mine, theirs in zip(two.loops, robot.loops, strict=True):
             for a, b_ in ((mine.first, theirs.first), (mine.second, theirs.second)):
                 np.testing.assert_allclose(
-                    reference.frame_pose(robot, q, b_).translation, reference.frame_pose(two, q, a).translation, atol=1e-12
+                    reference.frame_pose(robot, q, b_).translation,
+                    reference.frame_pose(two, q, a).translation,
+                    atol=1e-12,
                 )
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(dict(lower=0.2, upper=0.2), "limit are one"), (dict(effort=0.0), "limit is zero")]
+    ("words", "told"),
+    [(dict(lower=0.2, upper=0.2), "limit are one"), (dict(effort=0.0), "limit is zero")],
 )
 def test_limits_without_room_are_told_in_mjcf(tmp_path, words, told):
     """MuJoCo takes such a range for none; URDF keeps it."""
@@ -256,4 +324,6 @@ def test_limits_without_room_are_told_in_mjcf(tmp_path, words, told):
     again = pp.load(tmp_path / "bar.xml")
     assert again.lower[0] == -np.inf and again.effort[0] == np.inf
     kept = saved(robot, tmp_path)
-    assert all((getattr(kept, word) == getattr(robot, word)).all() for word in ("lower", "upper", "effort"))
+    assert all(
+        (getattr(kept, word) == getattr(robot, word)).all() for word in ("lower", "upper", "effort")
+    )

@@ -31,8 +31,14 @@ def test_a_locked_robot_is_the_whole_one_held_still():
     arm = panda.lock("panda_finger_*", at=q)
     move = np.ones(9)
     move[fingers] = 0.0
-    np.testing.assert_allclose(torque(arm, q[:7]), panda.inverse_dynamics(q, move, move)[:7], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(arm.frame_pose(q[:7], "panda_leftfinger"), panda.frame_pose(q, "panda_leftfinger"), atol=1e-14)
+    np.testing.assert_allclose(
+        torque(arm, q[:7]), panda.inverse_dynamics(q, move, move)[:7], rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        arm.frame_pose(q[:7], "panda_leftfinger"),
+        panda.frame_pose(q, "panda_leftfinger"),
+        atol=1e-14,
+    )
     assert arm.shapes == panda.shapes and panda.nv == 9
     assert panda.lock({"panda_finger_joint1": q[7], "panda_finger_joint2": q[8]}) == arm
 
@@ -42,7 +48,9 @@ def test_lock_of_a_floating_base_is_where_it_stood():
     q = g1.random(seed=2)
     stood = g1.lock("root_joint", at=q)
     assert stood.nv == 29
-    np.testing.assert_allclose(stood.frame_pose(q[7:], "left_foot"), g1.frame_pose(q, "left_foot"), atol=1e-12)
+    np.testing.assert_allclose(
+        stood.frame_pose(q[7:], "left_foot"), g1.frame_pose(q, "left_foot"), atol=1e-12
+    )
     np.testing.assert_allclose(stood.gravity(q[7:]), g1.gravity(q)[6:], atol=1e-11)
     again = stood.with_base("free")
     assert again.joint_names == g1.joint_names
@@ -70,7 +78,9 @@ def test_an_arm_on_a_flying_bus():
     a = flyer.forward_dynamics(flyer.neutral(), np.zeros(12), np.r_[np.zeros(6), np.ones(6)])
     h = flyer.momentum(flyer.neutral(), a)  # at rest: the rate of the momentum
     np.testing.assert_allclose(h, 0.0, atol=1e-9)
-    assert flyer.mass == pytest.approx(100.0 + 18.4, abs=4.0)  # with the base link, which a bolted arm does not move
+    assert flyer.mass == pytest.approx(
+        100.0 + 18.4, abs=4.0
+    )  # with the base link, which a bolted arm does not move
 
 
 def test_a_robot_that_flies_beside_another():
@@ -79,7 +89,9 @@ def test_a_robot_that_flies_beside_another():
     assert both.nv == 2 + 12 and both.joint("fly_root_joint").parent == -1
     riding = hanging().attach(hanging().with_gravity((0, 0, 0)), "rod", (0, 0, -1), prefix="b_")
     q, v, a = np.array([0.3, -0.4]), np.array([1.0, 2.0]), np.array([0.5, -1.0])
-    np.testing.assert_allclose(riding.inverse_dynamics(q, v, a), reference.inverse_dynamics(riding, q, v, a), atol=1e-12)
+    np.testing.assert_allclose(
+        riding.inverse_dynamics(q, v, a), reference.inverse_dynamics(riding, q, v, a), atol=1e-12
+    )
 
 
 def test_a_tool_on_a_joint_of_its_own():
@@ -114,13 +126,20 @@ def test_cutting_and_joining_again():
 def test_a_subtree_that_flies():
     hand = pp.load("panda").subtree("panda_hand", base="free")
     assert hand.nv == 8 and hand.joint_names[0] == "root_joint"
-    np.testing.assert_allclose(spatial_inertia(hand.bodies[0])[3:, 3:], np.eye(3) * hand.bodies[0].mass)
+    np.testing.assert_allclose(
+        spatial_inertia(hand.bodies[0])[3:, 3:], np.eye(3) * hand.bodies[0].mass
+    )
 
 
 def forest() -> pp.Robot:
     """A welded root with an arm, an arm on the world itself, a mark on the world, and a posture."""
     b = pp.Builder("forest")
-    for name, joint, parent in (("table", None, ""), ("left", "j1", "table"), ("right", "j2", "world"), ("tip", "j3", "left")):
+    for name, joint, parent in (
+        ("table", None, ""),
+        ("left", "j1", "table"),
+        ("right", "j2", "world"),
+        ("tip", "j3", "left"),
+    ):
         b.body(name, mass=1.0, com=(0.1, 0.2, 0.0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
         if joint:
             b.joint(joint, "revolute", parent, name, xyz=(0.3, 0.1, 0.0), axis=(0, 1, 0))
@@ -135,9 +154,15 @@ def test_joints_keep_their_order_where_a_base_moves_flies_or_is_written(tmp_path
     robot.save(tmp_path / "forest.urdf")
     read = pp.load(tmp_path / "forest.urdf")
     flying = robot.with_base("free")
-    assert read.joint_names == robot.with_base(pose=pp.Pose(translation=np.array([0, 0, 1]))).joint_names == robot.joint_names
+    assert (
+        read.joint_names
+        == robot.with_base(pose=pp.Pose(translation=np.array([0, 0, 1]))).joint_names
+        == robot.joint_names
+    )
     assert flying.joint_names == ("root_joint", "j1", "j3", "j2")
-    assert read.with_base("free").joint_names[1:] == robot.joint_names  # the mark is a link of the file, and does not fly
+    assert (
+        read.with_base("free").joint_names[1:] == robot.joint_names
+    )  # the mark is a link of the file, and does not fly
     np.testing.assert_array_equal(flying.postures["up"][7:], robot.postures["up"])
     assert "mark" not in robot.subtree("left").frames and "mark" in robot.without("right").frames
 
@@ -145,30 +170,44 @@ def test_joints_keep_their_order_where_a_base_moves_flies_or_is_written(tmp_path
 def test_gravity_inertia_frames_and_base():
     ur5 = pp.load("ur5")
     q = ur5.random(seed=7)
-    np.testing.assert_allclose(ur5.with_gravity((0, 0, -1.62)).gravity(q), ur5.gravity(q) * 1.62 / 9.81, atol=1e-12)
+    np.testing.assert_allclose(
+        ur5.with_gravity((0, 0, -1.62)).gravity(q), ur5.gravity(q) * 1.62 / 9.81, atol=1e-12
+    )
     same = ur5.with_inertia("wrist_3_link", ur5.bodies[-1])
     assert "tool" in same.frames
     heavier = ur5.with_inertia("forearm_link", mass=ur5.bodies[2].mass + 1.0)
     assert heavier.mass == pytest.approx(ur5.mass + 1.0)
     turned = ur5.with_base(pose=[(1, 0, 0), (np.pi, 0, 0)])  # on the ceiling
-    np.testing.assert_allclose(turned.gravity(q), ur5.with_gravity((0, 0, 9.81)).gravity(q), atol=1e-12)
-    assert turned.with_base(pose=[(1, 0, 0), (np.pi, 0, 0)]).frame_pose(q, "tool")[0, 3] == pytest.approx(
-        ur5.frame_pose(q, "tool")[0, 3] + 2.0
+    np.testing.assert_allclose(
+        turned.gravity(q), ur5.with_gravity((0, 0, 9.81)).gravity(q), atol=1e-12
     )
-    assert pp.load("g1").with_base("fixed", pose=(0, 0, 1)).frames["pelvis"].pose.translation[2] == 1.0
+    assert turned.with_base(pose=[(1, 0, 0), (np.pi, 0, 0)]).frame_pose(q, "tool")[
+        0, 3
+    ] == pytest.approx(ur5.frame_pose(q, "tool")[0, 3] + 2.0)
+    assert (
+        pp.load("g1").with_base("fixed", pose=(0, 0, 1)).frames["pelvis"].pose.translation[2] == 1.0
+    )
 
 
 def test_postures_come_along():
-    robot = pp.load("panda").with_posture("ready", {"panda_joint4": -1.5, "panda_finger_joint1": 0.03})
-    assert robot.postures["ready"][3] == -1.5 and robot.with_posture("zero", robot.neutral()).postures.keys() == {
+    robot = pp.load("panda").with_posture(
+        "ready", {"panda_joint4": -1.5, "panda_finger_joint1": 0.03}
+    )
+    assert robot.postures["ready"][3] == -1.5 and robot.with_posture(
+        "zero", robot.neutral()
+    ).postures.keys() == {
         "ready",
         "zero",
     }
     arm = robot.lock("panda_finger_*", at="ready")
     assert arm.postures["ready"].tolist() == [0, 0, 0, -1.5, 0, 0, 0]
     pose = arm.frame_pose(arm.postures["ready"], "panda_leftfinger")
-    np.testing.assert_allclose(pose, robot.frame_pose(robot.postures["ready"], "panda_leftfinger"), atol=1e-14)
-    assert pickle.loads(pickle.dumps(arm)).postures["ready"].tolist() == arm.postures["ready"].tolist()
+    np.testing.assert_allclose(
+        pose, robot.frame_pose(robot.postures["ready"], "panda_leftfinger"), atol=1e-14
+    )
+    assert (
+        pickle.loads(pickle.dumps(arm)).postures["ready"].tolist() == arm.postures["ready"].tolist()
+    )
     with pytest.raises(ValueError, match="read-only"):
         pickle.loads(pickle.dumps(arm)).postures["ready"][0] = 1.0
 
@@ -178,7 +217,15 @@ def test_a_subtree_that_flies_does_not_stand_where_the_base_stood():
     robot = pp.load("g1")
     up = robot.with_posture("up", {"root_joint": (1, 2, 3, 0, 0, 0.6, 0.8), "left_knee_joint": 0.5})
     leg = up.subtree("left_hip_pitch_link", base="free")
-    assert leg.joint_names[0] == "root_joint" and leg.postures["up"][:7].tolist() == [0, 0, 0, 0, 0, 0, 1]
+    assert leg.joint_names[0] == "root_joint" and leg.postures["up"][:7].tolist() == [
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+    ]
     assert leg.postures["up"][leg.select("left_knee_joint", of="q")].tolist() == [0.5]
 
 
@@ -196,7 +243,10 @@ def test_builder_goes_on_from_a_robot():
     b.body("gripper", mass=0.5, inertia=(1e-3, 0, 0, 1e-3, 0, 1e-3))
     b.joint("grip", "fixed", parent="wrist_3_link", child="gripper")
     robot = b.build()
-    assert robot.mass == pytest.approx(pp.load("ur5").mass + 0.5) and robot.shapes == pp.load("ur5").shapes
+    assert (
+        robot.mass == pytest.approx(pp.load("ur5").mass + 0.5)
+        and robot.shapes == pp.load("ur5").shapes
+    )
 
 
 def test_what_cannot_be_moved_may_be_locked_as_it_is_read():
@@ -224,7 +274,11 @@ def test_load_takes_the_edits():
         gravity=(0, 0, -1.6),
         frames={"tip": ("panda_hand", (0, 0, 0.1)), "wrist": "panda_link7"},
     )
-    assert robot.nv == 7 and {"tip", "wrist"} <= robot.frames.keys() and robot.gravity_vector[2] == -1.6
+    assert (
+        robot.nv == 7
+        and {"tip", "wrist"} <= robot.frames.keys()
+        and robot.gravity_vector[2] == -1.6
+    )
 
 
 def test_vectors_of_joints():
@@ -233,7 +287,11 @@ def test_vectors_of_joints():
     assert len(g1.coordinate_names) == len(g1.lower) == len(g1.upper) == g1.nq
     for vector in (g1.velocity_names, g1.effort, g1.velocity, g1.damping, g1.friction, g1.armature):
         assert len(vector) == g1.nv
-    assert np.isinf(g1.effort[:6]).all() and np.isinf(g1.lower[:7]).all() and g1.velocity_limit is g1.velocity
+    assert (
+        np.isinf(g1.effort[:6]).all()
+        and np.isinf(g1.lower[:7]).all()
+        and g1.velocity_limit is g1.velocity
+    )
     assert g1.lower[g1.select("left_knee_joint", of="q")] == g1.joint("left_knee_joint").lower
     with pytest.raises(ValueError, match="read-only"):
         g1.lower[0] = 0.0
@@ -258,10 +316,24 @@ REFUSED = [
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tol"), "no frame 'tol'.*tool"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", (1, 2)), "pose is"),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint="hinge"), "no joint kind 'hinge'"),
-    (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", stiff=1)), "stiff"),
-    (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="fixed", parent="x")), "'parent'"),
-    (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(name="tool")), "already has a 'tool'"),
-    (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", name=["a"])), "name"),
+    (
+        lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", stiff=1)),
+        "stiff",
+    ),
+    (
+        lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="fixed", parent="x")),
+        "'parent'",
+    ),
+    (
+        lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(name="tool")),
+        "already has a 'tool'",
+    ),
+    (
+        lambda r: r.attach(
+            pp.Body.box(1, (1, 1, 1)), "tool", joint=dict(kind="revolute", name=["a"])
+        ),
+        "name",
+    ),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", prefix=3), "prefix is 3"),
     (lambda r: r.attach(hanging(), "tool", joint="revolute", prefix="a_"), "no one link"),
     (lambda r: r.with_frame("tool", "tool"), "already has a link, joint or frame 'tool'"),
@@ -296,7 +368,9 @@ def test_what_is_refused(wrong, words):
 
 def test_a_closed_system_is_edited_by_its_parts():
     with pytest.raises(pp.ModelError, match="joined"):
-        pp.connect(dict(a=hanging(), b=hanging()), [pp.Loop("ball", "a/rod", "b/rod")]).robot.lock("a/hinge")
+        pp.connect(dict(a=hanging(), b=hanging()), [pp.Loop("ball", "a/rod", "b/rod")]).robot.lock(
+            "a/hinge"
+        )
 
 
 def test_a_builder_goes_on_with_loops_and_gears():

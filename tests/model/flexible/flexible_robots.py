@@ -11,14 +11,20 @@ import psiphi as pp
 from tests.model.flexible.lagrange import Node, Part
 
 
-def random_body(seed: int, n: int, count: int, *, quadratic: bool, rotary: bool) -> tuple[pp.FlexibleBody, list[Node]]:
+def random_body(
+    seed: int, n: int, count: int, *, quadratic: bool, rotary: bool
+) -> tuple[pp.FlexibleBody, list[Node]]:
     """Random nodes, shapes, stiffness; the last two are "a" and "b", where others hang."""
     rng = np.random.default_rng(seed)
     r, m = rng.uniform([0.0, -0.4, -0.4], [0.8, 0.4, 0.4], (count, 3)), rng.uniform(0.2, 0.8, count)
     U, T = rng.standard_normal((count, 3, n)), rng.standard_normal((count, 3, n))
     A = 0.1 * rng.standard_normal((count, 3, 3))
     AA = A @ np.swapaxes(A, 1, 2)
-    J = np.trace(AA, axis1=1, axis2=2)[:, None, None] * np.eye(3) - AA if rotary else np.zeros((count, 3, 3))
+    J = (
+        np.trace(AA, axis1=1, axis2=2)[:, None, None] * np.eye(3) - AA
+        if rotary
+        else np.zeros((count, 3, 3))
+    )
     Q = 0.3 * rng.standard_normal((count, 3, n, n)) if quadratic else None
     Q = None if Q is None else Q + np.swapaxes(Q, 2, 3)
     B = rng.standard_normal((n, n))
@@ -59,7 +65,9 @@ def tree(quadratic: bool = False) -> tuple[pp.Robot, list[Part]]:
     """A hub with a flexible link on it; on one node of that a slide, on the other a hinge with a second flexible link."""
     long, nodes = random_body(1, 2, 4, quadratic=quadratic, rotary=True)
     short, others = random_body(2, 2, 3, quadratic=False, rotary=False)
-    many, points = random_body(3, 1, 30, quadratic=False, rotary=False)  # lumped anew: few points in place of thirty
+    many, points = random_body(
+        3, 1, 30, quadratic=False, rotary=False
+    )  # lumped anew: few points in place of thirty
     hub, hub_node = lump(4, 2.0)
     load, load_node = lump(5, 1.0)
     b = pp.Builder("flexible tree")
@@ -99,7 +107,8 @@ def arm() -> pp.Robot:
         stiffness=[[900.0, 50.0], [50.0, 4000.0]],
         interface={"tip": 1},
         turns=[[[0.0, 0.1], [-1.2, 0.0], [0.3, 1.0]], [[0.0, 0.2], [-1.4, 0.1], [0.4, 1.5]]],
-        shortening=-np.tile([[0.4, 0.1], [0.1, 0.6]], (2, 3, 1, 1)) * [[[[0.3]], [[0]], [[0]]], [[[1.0]], [[0]], [[0]]]],
+        shortening=-np.tile([[0.4, 0.1], [0.1, 0.6]], (2, 3, 1, 1))
+        * [[[[0.3]], [[0]], [[0]]], [[[1.0]], [[0]], [[0]]]],
         drawn=[],
     )
     b.flexible("boom", beam, xyz=(0.1, 0, 0), rpy=(0.1, 0.2, 0.3))

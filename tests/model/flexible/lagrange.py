@@ -105,7 +105,11 @@ class Lagrange:
     def potential(self, x: np.ndarray) -> Any:
         """Of gravity."""
         rows = zip(self.parts, self.places(x), strict=True)
-        return -sum(node.mass * (G @ p) for part, row in rows for node, (_, p) in zip(part.nodes, row, strict=True))
+        return -sum(
+            node.mass * (G @ p)
+            for part, row in rows
+            for node, (_, p) in zip(part.nodes, row, strict=True)
+        )
 
     def gravity(self, x: np.ndarray) -> np.ndarray:
         return np.array([self.potential(x + 1e-30j * e).imag / 1e-30 for e in np.eye(self.nv)])
@@ -125,4 +129,6 @@ class Lagrange:
 
 
 def _rate(f: Callable[[float], np.ndarray], h: float = 4e-3) -> np.ndarray:
-    return (45.0 * (f(h) - f(-h)) - 9.0 * (f(2 * h) - f(-2 * h)) + (f(3 * h) - f(-3 * h))) / (60.0 * h)
+    return (45.0 * (f(h) - f(-h)) - 9.0 * (f(2 * h) - f(-2 * h)) + (f(3 * h) - f(-3 * h))) / (
+        60.0 * h
+    )

@@ -20,8 +20,17 @@ def bent_arm() -> pp.Robot:
     b = pp.Builder("two flexible links")
     for link, on, mass in (("upper", "world", 0.0), ("lower", "upper_tip", ELBOW)):
         b.body(link, mass=mass or 1e-9, inertia=(HUB if on == "world" else 1e-4) * np.eye(3))
-        b.joint(f"{link}_hinge", "revolute", on, link, axis=(0, 1, 0), damping=0.0 if on == "world" else 0.2)
-        beam = pp.Beam(LENGTHS[link == "lower"], SECTION, dict(E=E, density=DENSITY), modes=3, planes="z")
+        b.joint(
+            f"{link}_hinge",
+            "revolute",
+            on,
+            link,
+            axis=(0, 1, 0),
+            damping=0.0 if on == "world" else 0.2,
+        )
+        beam = pp.Beam(
+            LENGTHS[link == "lower"], SECTION, dict(E=E, density=DENSITY), modes=3, planes="z"
+        )
         b.flexible(link, beam)
     b.body("payload", mass=PAYLOAD, inertia=1e-4 * np.eye(3))
     b.joint("weld", "fixed", "lower_tip", "payload")
@@ -40,16 +49,16 @@ def segments() -> str:
     text, ends = "", 0
     for link, L in zip(("upper", "lower"), LENGTHS, strict=True):
         d = L / PIECES
-        hub = MASS.format(*((1e-9, HUB, HUB, HUB) if link == "upper" else (ELBOW, 1e-4, 1e-4, 1e-4)))
+        hub = MASS.format(
+            *((1e-9, HUB, HUB, HUB) if link == "upper" else (ELBOW, 1e-4, 1e-4, 1e-4))
+        )
         damping = 0.0 if link == "upper" else 0.2
         at = "0" if link == "upper" else f"{LENGTHS[0] / PIECES / 2}"
         text += f'<body pos="{at} 0 0"><joint name="{link}" axis="0 1 0" damping="{damping}"/><inertial pos="0 0 0" {hub}/>'
         text += f'<body><inertial pos="{d / 4} 0 0" {slim(d / 2)}/></body>'
         for k in range(PIECES):
             long, x = d if k < PIECES - 1 else d / 2, d / 2 if k == 0 else d
-            text += (
-                f'<body pos="{x} 0 0"><joint axis="0 1 0" stiffness="{EI / d}"/><inertial pos="{long / 2} 0 0" {slim(long)}/>'
-            )
+            text += f'<body pos="{x} 0 0"><joint axis="0 1 0" stiffness="{EI / d}"/><inertial pos="{long / 2} 0 0" {slim(long)}/>'
         ends += PIECES + 1
     load = f'<body pos="{LENGTHS[1] / PIECES / 2} 0 0"><inertial pos="0 0 0" mass="{PAYLOAD}" diaginertia="1e-4 1e-4 1e-4"/>'
     text += load + '<site name="tip"/></body>' + "</body>" * ends
@@ -72,7 +81,9 @@ def test_tip_and_joints_move_as_those_of_many_segments():
     tau = np.zeros(robot.nv)
     tau[0] = TORQUE[0]
     law = lambda t, q, v: tau if t < TORQUE[1] else -tau  # noqa: E731
-    motion = pp.simulate(robot, robot.neutral(), duration=T, dt=1e-3, tau=law, springs=True, damping=True)
+    motion = pp.simulate(
+        robot, robot.neutral(), duration=T, dt=1e-3, tau=law, springs=True, damping=True
+    )
     q = motion.q[20::20]
     places = robot.frame_pose(q, "payload")[:, [0, 2], 3]
     hinge = q[:, robot.select(["upper_hinge", "lower_hinge"])]

@@ -18,10 +18,22 @@ from psiphi_bench.interpreted_robot import Interpreted
 from tests.model.flexible.flexible_robots import arm, tree
 from tests.model.flexible.lagrange import Lagrange
 from tests.theorems.laws import LAWS, holds, of_single_bodies, state
-from tests.theorems.words import WORDS, derivative_is_a_slope, slope, sweeps_are_the_matrix, swept, turns_as_its_rates_say
+from tests.theorems.words import (
+    WORDS,
+    derivative_is_a_slope,
+    slope,
+    sweeps_are_the_matrix,
+    swept,
+    turns_as_its_rates_say,
+)
 
-OF_TREES = {"M couples only joints on one path", "L is sparse as the tree"}  # places of one body are related, too
-UNIT = dict(section=dict(area=1.0, Iy=1e-6, Iz=1e-6, J=2e-6), material=dict(E=1e6, density=1.0))  # EI = rho A = 1
+OF_TREES = {
+    "M couples only joints on one path",
+    "L is sparse as the tree",
+}  # places of one body are related, too
+UNIT = dict(
+    section=dict(area=1.0, Iy=1e-6, Iz=1e-6, J=2e-6), material=dict(E=1e6, density=1.0)
+)  # EI = rho A = 1
 
 
 @cache
@@ -57,11 +69,17 @@ def test_equations_of_motion_are_those_of_lagrange(quadratic):
     q, v, tau = rng.standard_normal((3, robot.nv)) * [[0.3], [1.0], [1.0]]
     M, c = lagrange.mass(q), lagrange.bias(q, v)
     np.testing.assert_allclose(robot.mass_matrix(q), M, rtol=0, atol=1e-12 * np.abs(M).max())
-    np.testing.assert_allclose(robot.inverse_dynamics(q, v, tau), M @ tau + c, rtol=0, atol=1e-9 * np.abs(c).max())
+    np.testing.assert_allclose(
+        robot.inverse_dynamics(q, v, tau), M @ tau + c, rtol=0, atol=1e-9 * np.abs(c).max()
+    )
     a = np.linalg.solve(M, tau - c)
-    np.testing.assert_allclose(robot.forward_dynamics(q, v, tau), a, rtol=0, atol=1e-9 * np.abs(a).max())
+    np.testing.assert_allclose(
+        robot.forward_dynamics(q, v, tau), a, rtol=0, atol=1e-9 * np.abs(a).max()
+    )
     np.testing.assert_allclose(robot.gravity(q), lagrange.gravity(q), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(robot.frame_pose(q, "tool"), lagrange.tip(q, 2, 1), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        robot.frame_pose(q, "tool"), lagrange.tip(q, 2, 1), rtol=0, atol=1e-13
+    )
     assert np.isclose(robot.kinetic_energy(q, v), v @ M @ v / 2.0, rtol=1e-12)
 
 
@@ -77,7 +95,19 @@ def test_every_letter_turns_as_its_rate_says():
     turns_as_its_rates_say(arm(), state(arm(), 3), 1e-6)
 
 
-LETTERS = ("H", "phi", "psi", "M", "P", "D", "G", "K", "E_phi", "E_psi", "tau_bar")  # and their adjoints
+LETTERS = (
+    "H",
+    "phi",
+    "psi",
+    "M",
+    "P",
+    "D",
+    "G",
+    "K",
+    "E_phi",
+    "E_psi",
+    "tau_bar",
+)  # and their adjoints
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -91,9 +121,17 @@ def test_every_letter_is_its_matrix():
         for letter in (getattr(o, name), getattr(o, name).T):
             matrix = letter.dense(s.q)
             x = np.random.default_rng(1).standard_normal(matrix.shape[1])
-            found = swept(arm(), letter @ pp.vector("x", "joint" if len(x) == arm().nv else "link"), {"q": s.q, "x": x})
+            found = swept(
+                arm(),
+                letter @ pp.vector("x", "joint" if len(x) == arm().nv else "link"),
+                {"q": s.q, "x": x},
+            )
             np.testing.assert_allclose(
-                np.ravel(found), matrix @ x, rtol=0, atol=1e-10 * (1.0 + np.abs(matrix).max()), err_msg=name
+                np.ravel(found),
+                matrix @ x,
+                rtol=0,
+                atol=1e-10 * (1.0 + np.abs(matrix).max()),
+                err_msg=name,
             )
 
 
@@ -118,10 +156,14 @@ def test_every_equation_of_the_book_has_these_numbers():
         lhs, rhs = (Expression(side.term, model) for side in row[:2])
         values = random_values(lhs - rhs, rng)
         try:
-            left = lhs.dense(q, **{name: x for name, x in values.items() if name in random_values(lhs, rng)})
+            left = lhs.dense(
+                q, **{name: x for name, x in values.items() if name in random_values(lhs, rng)}
+            )
             apart = (lhs - rhs).dense(q, **values)
         except pp.StateError as error:
-            assert "flexible" in str(error), row  # S, Delta_phi and their kin: rows by single bodies
+            assert "flexible" in str(error), (
+                row
+            )  # S, Delta_phi and their kin: rows by single bodies
             continue
         assert np.abs(apart).max() <= 1e-8 * (1.0 + np.abs(left).max()), (str(lhs), str(rhs))
         tried += 1
@@ -136,21 +178,33 @@ def test_diagonalised_dynamics():
     a = robot.forward_dynamics(s.q, s.v, s.tau)
     nu = d.velocities(s.q, s.v)
     moved = slope(lambda t: d.velocities(robot.integrate(s.q, s.v, t), s.v + t * a), 1e-4)
-    np.testing.assert_allclose(d.forward_dynamics(s.q, nu, s.tau), moved, rtol=0, atol=1e-6 * (1 + np.abs(moved).max()))
+    np.testing.assert_allclose(
+        d.forward_dynamics(s.q, nu, s.tau), moved, rtol=0, atol=1e-6 * (1 + np.abs(moved).max())
+    )
 
 
 def test_compiled_as_interpreted_and_differentiated():
     robot, f = arm(), arm().function("forward_dynamics")
     s = state(robot, 6)
     a = robot.forward_dynamics(s.q, s.v, s.tau)
-    np.testing.assert_allclose(a, Interpreted.of(robot).forward_dynamics(s.q, s.v, s.tau), rtol=0, atol=1e-10 * np.abs(a).max())
+    np.testing.assert_allclose(
+        a,
+        Interpreted.of(robot).forward_dynamics(s.q, s.v, s.tau),
+        rtol=0,
+        atol=1e-10 * np.abs(a).max(),
+    )
     J = robot.jacobian(s.q, "tool")
     np.testing.assert_allclose(J, Interpreted.of(robot).jacobian(s.q, "tool"), rtol=0, atol=1e-12)
     by_q = f.jacobian("q")
     for q in (s.q, 0.0 * s.q):  # straight beams, too
-        columns = [slope(lambda t, e=e, q=q: robot.forward_dynamics(q + t * e, s.v, s.tau), 1e-4) for e in np.eye(robot.nv)]
+        columns = [
+            slope(lambda t, e=e, q=q: robot.forward_dynamics(q + t * e, s.v, s.tau), 1e-4)
+            for e in np.eye(robot.nv)
+        ]
         want = np.transpose(columns)
-        np.testing.assert_allclose(by_q(q, s.v, s.tau), want, rtol=0, atol=1e-6 * np.abs(want).max())
+        np.testing.assert_allclose(
+            by_q(q, s.v, s.tau), want, rtol=0, atol=1e-6 * np.abs(want).max()
+        )
 
 
 # -- beams --------------------------------------------------------------------------------------------------------------------
@@ -162,12 +216,19 @@ def test_frequencies_of_euler_and_bernoulli():
     for options, tolerance in ((dict(modes=3, tip="free"), 1e-9), (dict(modes=6), 1e-3)):
         found = frequencies(clamped(pp.Beam(1.0, **UNIT, planes="z", **options)).build())
         np.testing.assert_allclose(found[:3], free, rtol=tolerance)
-    pinned = frequencies(clamped(pp.Beam(1.0, **UNIT, planes="z", modes=6), kind="revolute", axis=(0, 1, 0)).build())
+    pinned = frequencies(
+        clamped(pp.Beam(1.0, **UNIT, planes="z", modes=6), kind="revolute", axis=(0, 1, 0)).build()
+    )
     np.testing.assert_allclose(pinned[1:3], np.array([3.926602312, 7.068582746]) ** 2, rtol=1e-3)
     b = clamped(pp.Beam(1.0, **UNIT, planes="z", modes=6))
     b.body("ball", mass=0.7)
     b.joint("weld", "fixed", "boom_tip", "ball")
-    loaded = lambda y: 1 + np.cos(y) * np.cosh(y) - 0.7 * y * (np.sin(y) * np.cosh(y) - np.cos(y) * np.sinh(y))  # noqa: E731
+
+    def loaded(y):
+        return (
+            1 + np.cos(y) * np.cosh(y) - 0.7 * y * (np.sin(y) * np.cosh(y) - np.cos(y) * np.sinh(y))
+        )
+
     wanted = [brentq(loaded, *span) for span in ((0.5, 1.8), (3.0, 4.6), (6.0, 7.8))]
     np.testing.assert_allclose(frequencies(b.build())[:3], np.square(wanted), rtol=1e-3)
     b = clamped(pp.Beam(0.5, **UNIT, planes="z", modes=4))
@@ -186,7 +247,9 @@ def test_twist_and_stretch():
     q = np.zeros(4)
     q[int(np.argmin(np.abs(beam.frequencies - twist[0])))] = 0.1
     R = robot.frame_pose(q, "boom_tip")[:3, :3]
-    assert np.isclose(abs(np.arctan2(R[2, 1], R[2, 2])), 0.1, rtol=1e-3) and np.isclose(R[0, 0], 1.0)
+    assert np.isclose(abs(np.arctan2(R[2, 1], R[2, 2])), 0.1, rtol=1e-3) and np.isclose(
+        R[0, 0], 1.0
+    )
 
 
 def test_a_beam_that_is_spun_gets_stiffer_where_that_is_asked_for():
@@ -198,7 +261,9 @@ def test_a_beam_that_is_spun_gets_stiffer_where_that_is_asked_for():
         v = np.r_[12.0, np.zeros(5)]
         q = np.zeros((5, 6))
         q[:, 1:] = 1e-6 * np.eye(5)
-        K = np.transpose((robot.bias(q, v) - robot.bias(-q, v))[:, 1:]) / 2e-6 + np.diag(beam.stiffness)
+        K = np.transpose((robot.bias(q, v) - robot.bias(-q, v))[:, 1:]) / 2e-6 + np.diag(
+            beam.stiffness
+        )
         M = robot.mass_matrix(np.zeros(6))[1:, 1:]
         spun[stiffening] = np.sqrt(np.linalg.eigvals(np.linalg.solve(M, K)).real.min())
     np.testing.assert_allclose([spun[False], spun[True]], [3.516, 13.1702], rtol=1e-3)
@@ -222,13 +287,26 @@ def test_sagging_under_its_own_weight_and_a_load():
 
 
 def test_motions_keep_their_energy_and_damping_is_the_ratio_said():
-    beam = pp.Beam(1.0, (0.03, 0.01), "aluminium", modes=2, planes="z", tip="free", damping=[0.02, 0.05])
+    beam = pp.Beam(
+        1.0, (0.03, 0.01), "aluminium", modes=2, planes="z", tip="free", damping=[0.02, 0.05]
+    )
     robot = clamped(beam, kind="revolute", axis=(0, 1, 0)).build()
-    motion = pp.simulate(robot, [0.3, 0.02, 0.002], [1.0, 0, 0], duration=0.5, dt=2e-5, method="rk4", springs=True)
+    motion = pp.simulate(
+        robot, [0.3, 0.02, 0.002], [1.0, 0, 0], duration=0.5, dt=2e-5, method="rk4", springs=True
+    )
     assert motion.drift < 1e-9
     rolled = pp.rollout(robot, [0.3, 0.02, 0.002], [1.0, 0, 0], steps=25000, dt=2e-5, springs=True)
     np.testing.assert_allclose(rolled.q[-1], motion.q[-1], rtol=0, atol=1e-10)
-    straight = pp.Beam(1.0, (0.03, 0.01), "aluminium", modes=2, planes="z", tip="free", damping=[0.02, 0.05], stiffening=False)
+    straight = pp.Beam(
+        1.0,
+        (0.03, 0.01),
+        "aluminium",
+        modes=2,
+        planes="z",
+        tip="free",
+        damping=[0.02, 0.05],
+        stiffening=False,
+    )
     still = clamped(straight).build()
     w, ratio = beam.frequencies[0], 0.02
     t = 2.0 * np.pi / (w * np.sqrt(1 - ratio**2))
@@ -237,8 +315,12 @@ def test_motions_keep_their_energy_and_damping_is_the_ratio_said():
 
 
 def test_stiff_modes_are_taken_implicitly():
-    robot = clamped(pp.Beam(1.0, (0.03, 0.01), "steel", modes=3, planes="z"), kind="revolute", axis=(0, 1, 0)).build()
-    kept = pp.simulate(robot, [0.3, 0.01, 0, 1e-5], duration=0.2, dt=1e-3, method="midpoint", springs=True)
+    robot = clamped(
+        pp.Beam(1.0, (0.03, 0.01), "steel", modes=3, planes="z"), kind="revolute", axis=(0, 1, 0)
+    ).build()
+    kept = pp.simulate(
+        robot, [0.3, 0.01, 0, 1e-5], duration=0.2, dt=1e-3, method="midpoint", springs=True
+    )
     assert np.isfinite(kept.q).all() and kept.drift < 1e-2 and "boom_modes" in kept.summary()
 
 
@@ -259,17 +341,26 @@ def test_a_link_becomes_flexible_and_what_it_carries_hangs_on_its_tip():
     assert robot.joint_names[3] == "forearm_link_modes" and len(robot.joint_names) == 7
     q = rigid.random(seed=1)
     whole = np.insert(q, 3, np.zeros(4))
-    np.testing.assert_allclose(robot.frame_pose(whole, "tool"), rigid.frame_pose(q, "tool"), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        robot.frame_pose(whole, "tool"), rigid.frame_pose(q, "tool"), rtol=0, atol=1e-12
+    )
     own = robot.lock("forearm_link_modes")  # the same, with a rigid beam
     assert np.isclose(own.mass - rigid.mass, beam.mass - rigid.bodies[2].mass, rtol=1e-9)
     np.testing.assert_allclose(
-        np.delete(np.delete(robot.mass_matrix(whole), slice(3, 7), 0), slice(3, 7), 1), own.mass_matrix(q), rtol=0, atol=1e-10
+        np.delete(np.delete(robot.mass_matrix(whole), slice(3, 7), 0), slice(3, 7), 1),
+        own.mass_matrix(q),
+        rtol=0,
+        atol=1e-10,
     )
     at = np.array([0.01, -0.02, 0.003, 0.004])
     bent = np.insert(q, 3, at)
     locked = robot.lock({"forearm_link_modes": at})
-    np.testing.assert_allclose(robot.frame_pose(bent, "tool"), locked.frame_pose(q, "tool"), rtol=0, atol=1e-12)
-    stays = rigid.with_flexible("forearm_link", beam, rpy=(0, -np.pi / 2, 0), hang={"wrist_1_joint": "root"})
+    np.testing.assert_allclose(
+        robot.frame_pose(bent, "tool"), locked.frame_pose(q, "tool"), rtol=0, atol=1e-12
+    )
+    stays = rigid.with_flexible(
+        "forearm_link", beam, rpy=(0, -np.pi / 2, 0), hang={"wrist_1_joint": "root"}
+    )
     assert stays.actuated.tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -280,7 +371,9 @@ def test_edits_of_flexible_robots():
     both = robot.attach(arm(), "boom_tip", prefix="p_")
     assert both.nv == 2 * robot.nv and both.joint("p_boom_modes").parent > 0
     assert both.without("p_boom").digest == robot.digest
-    assert robot.with_posture("bent", {"boom_modes": [0.1, 0.02]}).postures["bent"][1:3].tolist() == [0.1, 0.02]
+    assert robot.with_posture("bent", {"boom_modes": [0.1, 0.02]}).postures["bent"][
+        1:3
+    ].tolist() == [0.1, 0.02]
     with pytest.raises(pp.ModelError, match="take the whole link away"):
         robot.without("boom_tip")
     with pytest.raises(pp.ModelError, match="bends once"):
@@ -308,7 +401,9 @@ def test_smoothers_and_reaching_of_links_that_bend():
     s = state(robot, 5)
     found = pp.estimation.of(robot, s.q, s.v)(s.tau)
     wanted = Interpreted.of(robot).forward_dynamics(s.q, s.v, s.tau)
-    np.testing.assert_allclose(np.concatenate(found.multipliers), wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max()))
+    np.testing.assert_allclose(
+        np.concatenate(found.multipliers), wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max())
+    )
     modes = np.setdiff1d(np.arange(robot.nv), robot.actuated)
     bent = robot.neutral()
     bent[modes] = 1e-3
@@ -339,7 +434,9 @@ def test_pictures_bend(tmp_path):
     b = 1.875104069
     sigma = (np.cosh(b) + np.cos(b)) / (np.sinh(b) + np.sin(b))
     wanted = np.cosh(b * x) - np.cos(b * x) - sigma * (np.sinh(b * x) - np.sin(b * x))
-    np.testing.assert_allclose(np.abs(z), 0.05 * wanted, rtol=0, atol=1e-9)  # its tip moves most: 2 there, scaled to 1
+    np.testing.assert_allclose(
+        np.abs(z), 0.05 * wanted, rtol=0, atol=1e-9
+    )  # its tip moves most: 2 there, scaled to 1
     assert robot.html(tmp_path / "beam.html").stat().st_size > 1000
 
 
@@ -368,7 +465,8 @@ rpy = [0.0, 1.5707963, 0.0]
     assert case.system == pp.load("acrobot").with_flexible(link, beam, rpy=(0.0, 1.5707963, 0.0))
     beam.save(tmp_path / "beam.npz")
     (tmp_path / "file.toml").write_text(
-        f'[robots.arm]\nrobot = "acrobot"\nflexible = [{{ link = "{link}", file = "beam.npz" }}]\n', encoding="utf-8"
+        f'[robots.arm]\nrobot = "acrobot"\nflexible = [{{ link = "{link}", file = "beam.npz" }}]\n',
+        encoding="utf-8",
     )
     assert pp.scenes.load(tmp_path / "file.toml").system.nv == 3
     for old, new, words in (

@@ -35,7 +35,9 @@ def beam_elements(count: int = 24) -> dict:
 
 @pytest.fixture(scope="module")
 def body() -> pp.FlexibleBody:
-    return pp.FlexibleBody.craig_bampton(**beam_elements(), modes=4, rotary=1e-9 * np.tile(np.eye(3), (25, 1, 1)))
+    return pp.FlexibleBody.craig_bampton(
+        **beam_elements(), modes=4, rotary=1e-9 * np.tile(np.eye(3), (25, 1, 1))
+    )
 
 
 def boom(body: pp.FlexibleBody) -> pp.Robot:
@@ -59,9 +61,13 @@ def test_finite_elements_beside_the_beam(body):
         J = robot.jacobian(robot.neutral(), "boom_tip")[:, 1:]
         found.append(J[3:] @ np.diag(1.0 / np.asarray(one.stiffness)) @ J[3:].T)
     np.testing.assert_allclose(
-        np.diag(found[0])[1:], [L**3 / (3 * E * H * W**3 / 12), L**3 / (3 * E * W * H**3 / 12)], rtol=1e-6
+        np.diag(found[0])[1:],
+        [L**3 / (3 * E * H * W**3 / 12), L**3 / (3 * E * W * H**3 / 12)],
+        rtol=1e-6,
     )
-    np.testing.assert_allclose(found[0][1:, 1:], found[1][1:, 1:], rtol=0, atol=1e-6 * found[1].max())
+    np.testing.assert_allclose(
+        found[0][1:, 1:], found[1][1:, 1:], rtol=0, atol=1e-6 * found[1].max()
+    )
 
 
 @pytest.mark.parametrize("ending", ["npz", "json"])
@@ -74,7 +80,9 @@ def test_files_come_back(body, ending, tmp_path):
 
 def test_matrices_in_a_file(tmp_path):
     data = beam_elements(6) | {"modes": 0, "rotary": 1e-6 * np.tile(np.eye(3), (7, 1, 1))}
-    plain = {name: np.asarray(x).tolist() if isinstance(x, np.ndarray) else x for name, x in data.items()}
+    plain = {
+        name: np.asarray(x).tolist() if isinstance(x, np.ndarray) else x for name, x in data.items()
+    }
     (tmp_path / "fe.json").write_text(json.dumps(plain), encoding="utf-8")
     rest = {name: x for name, x in data.items() if name != "interface"}
     np.savez(tmp_path / "fe.npz", **rest, interface_names=["tip"], interface_nodes=[6])
@@ -86,7 +94,11 @@ def test_many_nodes_and_few_points_are_the_same_body():
     """A consistent mass matrix, too: a thousand numbers, and a few points of mass."""
     rng = np.random.default_rng(0)
     N, n = 40, 2
-    r, U, A = rng.standard_normal((N, 3)), rng.standard_normal((N, 3, n)), rng.standard_normal((N, N))
+    r, U, A = (
+        rng.standard_normal((N, 3)),
+        rng.standard_normal((N, 3, n)),
+        rng.standard_normal((N, N)),
+    )
     m = A @ A.T / N + np.eye(N)
     body = pp.FlexibleBody(r, m, U, np.eye(n))
     lumps = [place for place in body.places if place.mass]
@@ -103,7 +115,12 @@ def test_many_nodes_and_few_points_are_the_same_body():
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-9 * np.abs(want).max())
 
 
-ONE = dict(nodes=[[1, 0, 0], [2, 0, 0]], mass=[1, 1], shapes=[[[0], [0], [1]], [[0], [0], [2]]], stiffness=[[5.0]])
+ONE = dict(
+    nodes=[[1, 0, 0], [2, 0, 0]],
+    mass=[1, 1],
+    shapes=[[[0], [0], [1]], [[0], [0], [2]]],
+    stiffness=[[5.0]],
+)
 TWO = [[[0, 0], [0, 0], [1, 2]], [[0, 0], [0, 0], [2, 4]]]
 
 
@@ -113,13 +130,19 @@ TWO = [[[0, 0], [0, 0], [1, 2]], [[0, 0], [0, 0], [2, 4]]]
         (dict(stiffness=[[-1.0]]), "stiffness is not positive definite"),
         (dict(stiffness=[[1.0, 2.0]]), "shape"),
         (dict(shapes=TWO, stiffness=[[2, 1], [0, 2]]), "not symmetric"),
-        (dict(shapes=TWO, stiffness=np.eye(2)), "modal mass of the shapes is not positive definite"),
+        (
+            dict(shapes=TWO, stiffness=np.eye(2)),
+            "modal mass of the shapes is not positive definite",
+        ),
         (dict(shapes=np.ones((2, 3, 7)), stiffness=np.eye(7)), "more than 2 nodes"),
         (dict(mass=[1, -1]), "negative"),
         (dict(mass=[[1, 2], [0, 1]]), "mass is not symmetric"),
         (dict(mass=[1, 1, 1]), "mass has shape"),
         (dict(modal_mass=[[9.0]]), "differs"),
-        (dict(shapes=TWO, stiffness=np.eye(2), modal_mass=[[1, 5], [5, 1]]), "not positive definite"),
+        (
+            dict(shapes=TWO, stiffness=np.eye(2), modal_mass=[[1, 5], [5, 1]]),
+            "not positive definite",
+        ),
         (dict(interface={"tip": 1}), "without turns"),
         (dict(interface={"tip": 2}, turns=np.zeros((2, 3, 1))), "expected a node from 0 to 1"),
         (dict(interface=["tip"]), "expected names and nodes"),
@@ -165,9 +188,17 @@ def test_bad_matrices_are_named(change, words):
         (lambda: pp.Beam(1.0, 0.01, "steel", planes="xy"), "planes"),
         (lambda: pp.FlexibleBody.load("boom.txt"), "no .npz and no .json"),
         (lambda: pp.FlexibleBody.load("nothing.npz"), "cannot be read"),
-        (lambda: pp.load("ur5").with_flexible("forearm", pp.Beam(1.0, 0.01, "steel")), "no link 'forearm'"),
+        (
+            lambda: pp.load("ur5").with_flexible("forearm", pp.Beam(1.0, 0.01, "steel")),
+            "no link 'forearm'",
+        ),
         (lambda: pp.load("ur5").with_flexible("forearm_link", 3), "expected a flexible body"),
-        (lambda: pp.load("ur5").with_flexible("forearm_link", pp.Beam(1.0, 0.01, "steel"), hang={"x": "tip"}), "hang has"),
+        (
+            lambda: pp.load("ur5").with_flexible(
+                "forearm_link", pp.Beam(1.0, 0.01, "steel"), hang={"x": "tip"}
+            ),
+            "hang has",
+        ),
     ],
 )
 def test_beams_and_doors_say_what_is_wrong(call, words):

@@ -9,7 +9,8 @@ from psiphi.model.spatial.scalar_arrays import along
 from psiphi.model.spatial.screws import Turn
 
 multiply, conjugate, normalize, exp = (
-    partial(along, rule) for rule in (rotations.multiply, rotations.conjugate, rotations.unit, rotations.exponential)
+    partial(along, rule)
+    for rule in (rotations.multiply, rotations.conjugate, rotations.unit, rotations.exponential)
 )
 log = partial(along, lambda p: rotations.logarithm(p)[0])
 rotate = partial(along, lambda p, x: Turn.from_quaternion(p).rotate(x))

@@ -7,7 +7,14 @@ from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.spatial.branch_free import angle, choose, least, less, most, sign
 from psiphi.model.spatial.eigenvalues import NEAR, SWEEPS, applied, spectrum
-from psiphi.model.spatial.rotations import exponential, logarithm, multiply, quaternion, swept, unswept
+from psiphi.model.spatial.rotations import (
+    exponential,
+    logarithm,
+    multiply,
+    quaternion,
+    swept,
+    unswept,
+)
 from tests.model.spatial import on_arrays as quat
 
 NUMBERS = [-np.inf, -2.0, -1e-320, -0.0, 0.0, 1e-320, 1.5, 3.0]
@@ -23,15 +30,25 @@ def traced(rule, *values):
 @pytest.mark.parametrize("a", NUMBERS)
 @pytest.mark.parametrize("b", NUMBERS)
 def test_comparisons(a, b):
-    for found in (less(a, b), *traced(lambda x, y: [less(x, y)], a, b), *traced(lambda x: [less(x, b)], a)):
+    for found in (
+        less(a, b),
+        *traced(lambda x, y: [less(x, y)], a, b),
+        *traced(lambda x: [less(x, b)], a),
+    ):
         assert found == float(a < b)
     assert traced(lambda y: [less(a, y)], b) == [float(a < b)]
     if np.isfinite([a, b]).all():
-        assert traced(lambda x, y: [least(x, y), most(x, y), sign(x)], a, b) == [min(a, b), max(a, b), -1.0 if a < 0 else 1.0]
+        assert traced(lambda x, y: [least(x, y), most(x, y), sign(x)], a, b) == [
+            min(a, b),
+            max(a, b),
+            -1.0 if a < 0 else 1.0,
+        ]
 
 
 def test_what_is_no_number_stays_so():
-    assert np.isnan(traced(lambda x, y: [least(x, y), most(x, y), choose(less(x, y), x, y)], np.nan, 1.0)).all()
+    assert np.isnan(
+        traced(lambda x, y: [least(x, y), most(x, y), choose(less(x, y), x, y)], np.nan, 1.0)
+    ).all()
     assert less(np.nan, 1.0) == less(1.0, np.nan) == 0.0
 
 
@@ -54,9 +71,13 @@ def test_logarithms(rng):
     np.testing.assert_allclose(np.stack(w, -1), quat.log(p), rtol=1e-14, atol=1e-300)
     half = np.linalg.norm(quat.log(p), axis=-1) / 2
     np.testing.assert_allclose(spread, half / np.tan(half), atol=1e-14)
-    assert logarithm([0.0, 0.0, 0.0, 1.0])[0] == logarithm([0.0, 0.0, 0.0, -1.0])[0] == [0.0, 0.0, 0.0]
+    assert (
+        logarithm([0.0, 0.0, 0.0, 1.0])[0] == logarithm([0.0, 0.0, 0.0, -1.0])[0] == [0.0, 0.0, 0.0]
+    )
     assert logarithm([0.0, 1.0, 0.0, 0.0])[0] == pytest.approx([0.0, np.pi, 0.0])
-    np.testing.assert_allclose(exponential([0.3, -0.2, 0.5]), quat.exp(np.array([0.3, -0.2, 0.5])), atol=1e-16)
+    np.testing.assert_allclose(
+        exponential([0.3, -0.2, 0.5]), quat.exp(np.array([0.3, -0.2, 0.5])), atol=1e-16
+    )
 
 
 def test_unswept_undoes_swept(rng):
@@ -69,12 +90,18 @@ def test_unswept_undoes_swept(rng):
 
 
 def test_quaternions_of_matrices(rng):
-    p = np.concatenate([quat.random(rng, (200,)), np.eye(4), -np.eye(4), quat.normalize(np.eye(4) + 1e-9)])
+    p = np.concatenate(
+        [quat.random(rng, (200,)), np.eye(4), -np.eye(4), quat.normalize(np.eye(4) + 1e-9)]
+    )
     R = np.stack([quat.rotate(p, np.eye(3)[k]) for k in range(3)], axis=-1)
     found = np.stack(quaternion([[R[:, r, c] for c in range(3)] for r in range(3)]), axis=-1)
     assert np.linalg.norm(found, axis=-1).min() > 1.0, "never by a small row"
-    same = np.stack(multiply([-p[:, 0], -p[:, 1], -p[:, 2], p[:, 3]], list(quat.normalize(found).T)), -1)
-    np.testing.assert_allclose(np.abs(same), np.broadcast_to([0.0, 0.0, 0.0, 1.0], same.shape), atol=1e-15)
+    same = np.stack(
+        multiply([-p[:, 0], -p[:, 1], -p[:, 2], p[:, 3]], list(quat.normalize(found).T)), -1
+    )
+    np.testing.assert_allclose(
+        np.abs(same), np.broadcast_to([0.0, 0.0, 0.0, 1.0], same.shape), atol=1e-15
+    )
 
 
 def symmetric(rng, n: int) -> np.ndarray:
@@ -84,7 +111,16 @@ def symmetric(rng, n: int) -> np.ndarray:
     w[100:200, 0] = 0.0
     w[200:300] = np.round(w[200:300])
     some = Q * w[:, None, :] @ Q.swapaxes(-1, -2)
-    A = np.concatenate([some, np.ones((1, n, n)), np.eye(n)[None], np.zeros((1, n, n)), 1e-100 * some[:5], 1e100 * some[:5]])
+    A = np.concatenate(
+        [
+            some,
+            np.ones((1, n, n)),
+            np.eye(n)[None],
+            np.zeros((1, n, n)),
+            1e-100 * some[:5],
+            1e100 * some[:5],
+        ]
+    )
     return (A + A.swapaxes(-1, -2)) / 2
 
 
@@ -101,11 +137,17 @@ def test_spectra(n, rng):
     size = np.abs(np.einsum("...ii->...i", bare))
     assert (
         np.abs(bare)
-        <= np.where(np.eye(n) > 0.0, np.inf, NEAR * (size[:, :, None] + size[:, None, :]) + 1e-16 * top[:, None, None])
+        <= np.where(
+            np.eye(n) > 0.0,
+            np.inf,
+            NEAR * (size[:, :, None] + size[:, None, :]) + 1e-16 * top[:, None, None],
+        )
     ).all()
     off = np.abs(np.linalg.eigvalsh(bare) - np.linalg.eigvalsh(A)).max(axis=-1)
     assert (off < 1e-13 * top).all()
     ones = [np.full(len(A), x) for x in b]
-    back = np.stack(applied(planes, lambda x: list((bare @ np.stack(x, -1)[..., None])[..., 0].T), ones), -1)
+    back = np.stack(
+        applied(planes, lambda x: list((bare @ np.stack(x, -1)[..., None])[..., 0].T), ones), -1
+    )
     assert (np.abs(back - A @ b).max(axis=-1) < 1e-13 * top * np.abs(b).max()).all()
     np.testing.assert_allclose(np.stack(applied(planes, list, ones), -1)[0], b, rtol=1e-13)

@@ -26,7 +26,9 @@ def test_without_eigenvalues_the_same_answer(policy, n):
         assert np.isfinite(x).all()
         if sure:
             want = np.array(solve(policy, X.tolist(), b.tolist(), NUMBERS[policy]), dtype=float)
-            assert np.allclose(np.array(x, dtype=float), want, rtol=1e-5 if smallest < 1e-6 else 1e-9)
+            assert np.allclose(
+                np.array(x, dtype=float), want, rtol=1e-5 if smallest < 1e-6 else 1e-9
+            )
         assert sure or smallest < 0.2 * (1.0 if policy == "faded" else 1e-6)
         assert not sure or smallest > 0.001 * NUMBERS[policy]
     assert seen == {0.0, 1.0}

@@ -13,7 +13,23 @@ from tests.model.spatial import on_arrays as quat
 from tests.oracles.reference import axis_rotation, quaternion_rotation, skew
 
 SEEDS = st.integers(0, 2**32 - 1)
-SIZES = [0.0, 1e-300, 1e-18, 1e-12, 1e-9, 1e-8, 1e-4, 0.0999, 0.1, 0.1001, 0.3, 0.49, 1.0, 3.0, math.pi - 1e-9]
+SIZES = [
+    0.0,
+    1e-300,
+    1e-18,
+    1e-12,
+    1e-9,
+    1e-8,
+    1e-4,
+    0.0999,
+    0.1,
+    0.1001,
+    0.3,
+    0.49,
+    1.0,
+    3.0,
+    math.pi - 1e-9,
+]
 
 
 def rotation_vector(rng, size: float) -> np.ndarray:
@@ -42,7 +58,9 @@ def test_exp_is_the_turn_about_w(size, rng):
     q = quat.exp(w)
     close(np.linalg.norm(q), 1.0, "unit length")
     close(quaternion_rotation(q), axis_rotation(w / size, size) if size else np.eye(3), "Rodrigues")
-    np.testing.assert_allclose(quat.log(q), w, rtol=1e-7 if size > 3.1 else 1e-14, err_msg="log exp w = w")
+    np.testing.assert_allclose(
+        quat.log(q), w, rtol=1e-7 if size > 3.1 else 1e-14, err_msg="log exp w = w"
+    )
 
 
 @pytest.mark.parametrize("size", [3.5, 5.0, 2 * math.pi, 40.0])
@@ -50,7 +68,12 @@ def test_log_is_the_shortest_way(size, rng):
     w = rotation_vector(rng, size)
     shortest = quat.log(quat.exp(w))
     assert np.linalg.norm(shortest) <= math.pi + 1e-12
-    close(quaternion_rotation(quat.exp(shortest)), axis_rotation(w / size, size), "the same rotation", 1e-13)
+    close(
+        quaternion_rotation(quat.exp(shortest)),
+        axis_rotation(w / size, size),
+        "the same rotation",
+        1e-13,
+    )
 
 
 @given(SEEDS)
@@ -58,7 +81,9 @@ def test_log_does_not_see_the_sign(seed):
     """q and -q are one rotation."""
     q = quat.random(np.random.default_rng(seed), ())
     close(quat.log(q), quat.log(-q), "log q = log -q")
-    close(quaternion_rotation(quat.exp(quat.log(q))), quaternion_rotation(q), "exp log q = q", 1e-13)
+    close(
+        quaternion_rotation(quat.exp(quat.log(q))), quaternion_rotation(q), "exp log q = q", 1e-13
+    )
     assert np.linalg.norm(quat.log(q)) <= math.pi + 1e-12
 
 
@@ -88,8 +113,15 @@ def test_left_jacobian(size, rng):
 def test_left_jacobian_is_the_derivative_of_exp(rng):
     """exp(w + e) = exp(V(w) e) exp(w) to first order."""
     w, e, h = rotation_vector(rng, 1.7), rng.standard_normal(3), 1e-5
-    ahead, behind = (quat.multiply(quat.exp(w + t * e), quat.conjugate(quat.exp(w))) for t in (h, -h))
-    close((quat.log(ahead) - quat.log(behind)) / (2 * h), quat.left_jacobian(w) @ e, "central difference", 1e-9)
+    ahead, behind = (
+        quat.multiply(quat.exp(w + t * e), quat.conjugate(quat.exp(w))) for t in (h, -h)
+    )
+    close(
+        (quat.log(ahead) - quat.log(behind)) / (2 * h),
+        quat.left_jacobian(w) @ e,
+        "central difference",
+        1e-9,
+    )
 
 
 def test_skew_is_the_cross_product(rng):

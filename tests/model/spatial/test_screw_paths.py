@@ -24,7 +24,9 @@ def turned(w, v):
 RULES = {
     "exponential": lambda w, v: exponential(w),
     "swept": swept,
-    "logarithm": lambda w, v: logarithm([w[0] + v[0] * w[1], w[1], w[2], 1.0 + v[1] * w[0] * w[2]])[0],
+    "logarithm": lambda w, v: logarithm([w[0] + v[0] * w[1], w[1], w[2], 1.0 + v[1] * w[0] * w[2]])[
+        0
+    ],
     "unswept": lambda w, v: unswept(w, logarithm(exponential(w))[1], v),
     "of two quaternions": turned,
 }
@@ -36,16 +38,23 @@ class Bent:
     def __init__(self, rule, weights, way):
         tape = Tape()
         x = [tape.leaf("x", i) for i in range(6)]
-        bar = pull(tape, {tape.operand(y): float(w) for y, w in zip(rule(x[:3], x[3:]), weights, strict=False)})
+        bar = pull(
+            tape,
+            {tape.operand(y): float(w) for y, w in zip(rule(x[:3], x[3:]), weights, strict=False)},
+        )
         gradient = [tape.operand(bar.get(leaf.index, 0.0)) for leaf in x]
-        moved = push(tape, gradient, {leaf.index: float(dx) for leaf, dx in zip(x, way, strict=True)})
+        moved = push(
+            tape, gradient, {leaf.index: float(dx) for leaf, dx in zip(x, way, strict=True)}
+        )
         self.tape, self.slope, self.bend = tape, gradient, [tape.operand(y) for y in moved]
 
     def at(self, nodes, x):
         return np.array(evaluate(self.tape, nodes, lambda _, i: x[i]))
 
     def differences(self, x, way, h=1e-2):
-        total = sum(s * c * self.at(self.slope, x + s * k * h * way) for k, c in POINTS for s in (1.0, -1.0))
+        total = sum(
+            s * c * self.at(self.slope, x + s * k * h * way) for k, c in POINTS for s in (1.0, -1.0)
+        )
         return total / (60.0 * h)
 
 
@@ -58,6 +67,8 @@ def test_gradients_change_as_they_say(name, size):
         x[:3] *= size / np.linalg.norm(x[:3])
         x[3:] *= 0.3
         rule = Bent(RULES[name], weights, 0.3 * way)
-        np.testing.assert_allclose(rule.at(rule.bend, x), rule.differences(x, 0.3 * way), atol=3e-10)
+        np.testing.assert_allclose(
+            rule.at(rule.bend, x), rule.differences(x, 0.3 * way), atol=3e-10
+        )
         single = rule.at(rule.bend, x.astype(np.float32))
         np.testing.assert_allclose(single, rule.at(rule.bend, x), atol=3e-5)

@@ -19,7 +19,9 @@ def positive(rng, n: int) -> np.ndarray:
 def test_factors_make_the_matrix(n, rng):
     A = positive(rng, n)
     below, d_inv = (np.array(x) for x in small_matrices.factor(A.tolist()))
-    assert np.array_equal(np.tril(below, -1), below), "what is stored is strictly lower: the diagonal is one"
+    assert np.array_equal(np.tril(below, -1), below), (
+        "what is stored is strictly lower: the diagonal is one"
+    )
     L = below + np.eye(n)
     np.testing.assert_allclose(L @ np.diag(1 / d_inv) @ L.T, A, rtol=1e-12, atol=1e-13)
     assert (d_inv > 0).all()
@@ -29,7 +31,9 @@ def test_factors_make_the_matrix(n, rng):
 def test_solve(n, rng):
     A, b = positive(rng, n), rng.standard_normal(n)
     np.testing.assert_allclose(
-        small_matrices.solve(small_matrices.factor(A.tolist()), b.tolist()), np.linalg.solve(A, b), rtol=1e-12
+        small_matrices.solve(small_matrices.factor(A.tolist()), b.tolist()),
+        np.linalg.solve(A, b),
+        rtol=1e-12,
     )
 
 
@@ -51,9 +55,9 @@ def test_unit_triangles(n, rng):
 def test_only_the_lower_half_is_read(n, rng):
     A, b = positive(rng, n), rng.standard_normal(n)
     spoiled = np.where(np.triu(np.ones((n, n)), 1) > 0, np.nan, A)
-    assert small_matrices.solve(small_matrices.factor(spoiled.tolist()), b.tolist()) == small_matrices.solve(
-        small_matrices.factor(A.tolist()), b.tolist()
-    )
+    assert small_matrices.solve(
+        small_matrices.factor(spoiled.tolist()), b.tolist()
+    ) == small_matrices.solve(small_matrices.factor(A.tolist()), b.tolist())
 
 
 @SIZES

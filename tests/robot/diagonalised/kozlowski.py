@@ -64,7 +64,9 @@ def _skew(model: Model, dense, Omega, H, D) -> np.ndarray:
         while k >= 0:
             for m in range(i + 1, N):
                 if np.any(block("psi", i, m)):
-                    middle = block("psi", k, m) @ block("P", m, m) @ Omega[m].T @ block("psi", i, m).T
+                    middle = (
+                        block("psi", k, m) @ block("P", m, m) @ Omega[m].T @ block("psi", i, m).T
+                    )
                     out[k, i] += H[k] @ middle @ H[i] / np.sqrt(D[k] * D[i])
             out[i, k] = -out[k, i]
             k = model.parent[k]

@@ -38,7 +38,11 @@ def rates_of_q(model, q, v):
             out[joint.q_slice] = w
         else:
             turn = quat.multiply(own[-4:], np.append(w[:3] / 2, 0.0))
-            out[joint.q_slice] = np.concatenate([quat.rotate(own[3:], w[3:]), turn]) if joint.kind == "free" else turn
+            out[joint.q_slice] = (
+                np.concatenate([quat.rotate(own[3:], w[3:]), turn])
+                if joint.kind == "free"
+                else turn
+            )
     return out
 
 
@@ -54,4 +58,6 @@ def test_along_the_motion(name):
         found = drive(program(equation, tree), tree, {"q": moved, "x": list(given)})
         got = np.array([found["out", i] for i in range(model.nv)])
         want = expression.dot(held=("x",)).dense(q, v, x=given)
-        np.testing.assert_allclose(np.imag(got) / STEP, want, rtol=0, atol=1e-11 * (1.0 + np.abs(want).max()), err_msg=what)
+        np.testing.assert_allclose(
+            np.imag(got) / STEP, want, rtol=0, atol=1e-11 * (1.0 + np.abs(want).max()), err_msg=what
+        )

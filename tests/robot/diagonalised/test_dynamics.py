@@ -115,7 +115,13 @@ def test_the_papers_equation_compiles():
     robot = pp.Robot.of(random_tree(5, 5, kinds=ONE, branching=0.4))
     s, v = robot.operators, pp.vector("v")
     V, X = s.phi.T @ s.H.T @ v, s.Omega_d @ s.P
-    middle = s.E_psi @ s.lambda_dot - s.lambda_dot @ s.E_psi.T - X + s.P @ s.Omega_d.T - 2 * (s.spin.T @ s.M)
+    middle = (
+        s.E_psi @ s.lambda_dot
+        - s.lambda_dot @ s.E_psi.T
+        - X
+        + s.P @ s.Omega_d.T
+        - 2 * (s.spin.T @ s.M)
+    )
     normalised = pp.function(s.D_half.inv @ s.H @ s.psi @ middle @ V / 2)
     xi = v + s.K.T @ V
     plain = pp.function(s.H @ s.psi @ (s.lambda_dot @ s.H.T @ xi - (X + s.spin.T @ s.M) @ V))
@@ -149,10 +155,18 @@ def test_mujoco(name):
     model = {**dict(ZOO), "mixed_rotors": arm}[name]()
     robot, peer, (q, v, _, tau) = Interpreted.of(model), Mj(model), random_state(model, 4)
     wrench = {"tool": np.linspace(-1.0, 1.0, 6)}
-    want, energy = peer.forward_dynamics(q, v, tau, f_ext=wrench), peer.energy(q, v) - peer.energy(q, 0 * v)
+    want, energy = (
+        peer.forward_dynamics(q, v, tau, f_ext=wrench),
+        peer.energy(q, v) - peer.energy(q, 0 * v),
+    )
     for d in forms(robot):
         nu = d.velocities(q, v)
-        close(d.acceleration(q, nu, d.forward_dynamics(q, nu, tau, f_ext=wrench)), want, f"{d}: acceleration", 1e-9)
+        close(
+            d.acceleration(q, nu, d.forward_dynamics(q, nu, tau, f_ext=wrench)),
+            want,
+            f"{d}: acceleration",
+            1e-9,
+        )
         close(d.kinetic_energy(q, nu), energy, f"{d}: kinetic energy", 1e-9)
 
 
@@ -165,8 +179,18 @@ def test_axes_of_wrenches():
     for d in forms(robot):
         nu = d.velocities(q, v)
         for verb in (d.forward_dynamics, d.inverse_dynamics):
-            close(verb(q, nu, tau, f_ext={"tool": own}, axes="frame"), verb(q, nu, tau, f_ext=world), verb.__name__, 1e-11)
-        close(d.bias(q, nu, f_ext={"tool": own}, axes="frame"), d.bias(q, nu, f_ext=world), "bias", 1e-11)
+            close(
+                verb(q, nu, tau, f_ext={"tool": own}, axes="frame"),
+                verb(q, nu, tau, f_ext=world),
+                verb.__name__,
+                1e-11,
+            )
+        close(
+            d.bias(q, nu, f_ext={"tool": own}, axes="frame"),
+            d.bias(q, nu, f_ext=world),
+            "bias",
+            1e-11,
+        )
 
 
 def test_the_robots_other_verbs():
@@ -183,7 +207,7 @@ def test_the_robots_other_verbs():
         close(d.mass_matrix(q) @ d.mass_matrix_inverse(q), np.eye(robot.nv))
         close(d.center_of_mass(q), robot.center_of_mass(q))
     with pytest.raises(pp.StateError, match=r"no 'inverse_dynamic'.*inverse_dynamics"):
-        d.inverse_dynamic  # noqa: B018
+        d.inverse_dynamic
     assert not hasattr(d, "joints")
 
 
@@ -207,7 +231,9 @@ def test_batches_and_large_chains():
     rates, rate = d.motion(q, nu, tau)
     assert rates.shape == rate.shape == (4, 3, 6)
     np.testing.assert_array_equal(rate[2, 1], d.motion(q[2, 1], nu[2, 1], tau[2, 1])[1])
-    np.testing.assert_allclose(d.motion(q, nu, tau, dtype=np.float32)[1], rate, rtol=2e-3, atol=2e-2)
+    np.testing.assert_allclose(
+        d.motion(q, nu, tau, dtype=np.float32)[1], rate, rtol=2e-3, atol=2e-2
+    )
     long = pp.robots.chain(70)
     q, v, _, tau = random_state(long, 2)
     nu = long.diagonalised.velocities(q, v)
@@ -216,14 +242,21 @@ def test_batches_and_large_chains():
 
 
 def test_a_reference_moves_with_the_robot():
-    robot = Interpreted.of(chain("kinds", ["universal", "revolute", "spherical"], seed=3, armature=True))
+    robot = Interpreted.of(
+        chain("kinds", ["universal", "revolute", "spherical"], seed=3, armature=True)
+    )
     q, v, a, x = random_state(robot, 9)
     for d in forms(robot):
         now, rate = d.reference(q, d.velocities(q, v), x, a)
         value = lambda t, d=d: d.velocities(robot.integrate(q, t * v), x + t * a)  # noqa: E731
         h = 2e-4
         close(now, value(0.0))
-        close(rate, (8 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12 * h), "d nu_ref/dt", 1e-8)
+        close(
+            rate,
+            (8 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12 * h),
+            "d nu_ref/dt",
+            1e-8,
+        )
 
 
 def test_what_is_said_of_mistakes():
@@ -237,10 +270,20 @@ def test_what_is_said_of_mistakes():
         d.bias(q, nu, f_ext=[1, 2, 3])
     with pytest.raises(pp.StateError, match="expected finite numbers"):
         d.rates(q, nu * np.nan, check=True)
-    for energy, cause in ((-1e6, "is left for motion"), (np.nan, "is left for motion"), ("much", "expected real numbers")):
+    for energy, cause in (
+        (-1e6, "is left for motion"),
+        (np.nan, "is left for motion"),
+        ("much", "expected real numbers"),
+    ):
         with pytest.raises(pp.StateError, match=cause):
             d.at_energy(q, nu, energy)
-    for verb in (d.kinetic_energy, d.energy, d.coriolis, d.unnormalised.kinetic_energy, lambda q, nu: d.at_energy(q, nu, 9.0)):
+    for verb in (
+        d.kinetic_energy,
+        d.energy,
+        d.coriolis,
+        d.unnormalised.kinetic_energy,
+        lambda q, nu: d.at_energy(q, nu, 9.0),
+    ):
         for wrong in (np.zeros(5), 1.0, "nu"):
             with pytest.raises(pp.StateError, match=r"(nu|xi) (has shape|is)"):
                 verb(q, wrong)
@@ -252,4 +295,6 @@ def test_what_is_said_of_mistakes():
         d.flops("moton")
     assert np.isclose(d.energy(q, d.at_energy(q, nu, 100.0)), 100.0)
     assert repr(d) == "<puma560 in nu>" and d.unnormalised.unnormalised.normalised is False
-    assert np.array_equal(d.mass_matrix(q), np.eye(6)) and d.flops("motion") == robot.flops("diagonalised_motion")
+    assert np.array_equal(d.mass_matrix(q), np.eye(6)) and d.flops("motion") == robot.flops(
+        "diagonalised_motion"
+    )

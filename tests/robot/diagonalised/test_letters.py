@@ -27,7 +27,9 @@ LETTERS = {
     "U°": lambda s: s.H @ s.phi @ s.U_ring @ x + s.U_ring.T @ s.phi.T @ s.H.T @ x,
     "a and b, local": lambda s: s.H @ s.phi @ (s.P @ s.a_local + s.b_local),
     "couple and gravity": lambda s: s.couple + s.H @ s.P @ s.g,
-    "behind E_phi": lambda s: s.H @ (s.psi + s.phi) @ (s.K @ x + s.E_phi @ s.P_plus @ s.a_local + s.b_local),
+    "behind E_phi": lambda s: (
+        s.H @ (s.psi + s.phi) @ (s.K @ x + s.E_phi @ s.P_plus @ s.a_local + s.b_local)
+    ),
     "G'": lambda s: s.G_dot.T @ s.phi.T @ s.H.T @ x,
     "m'": lambda s: s.mass_half_dot @ x,
     "M'": lambda s: s.mass_dot @ x,
@@ -43,7 +45,9 @@ def test_sweeps_have_the_dense_value(letter, robot):
     lowered, (q, v, given, _) = choose(equation).lowered, random_state(model, 1)
     values, (inputs, outputs) = {"q": q, "v": v, "x": given}, equation.arguments()
     tree = frame_tree(model, lowered.rods)
-    got = interpret(lowered.program("out", tree, inputs, outputs), tree, *(values[arg.name] for arg in inputs))[0]
+    got = interpret(
+        lowered.program("out", tree, inputs, outputs), tree, *(values[arg.name] for arg in inputs)
+    )[0]
     want = expression.dense(q, v, **({"x": given} if "vec:x@joint" in expression.letters else {}))
     assert np.abs(got - want).max() <= 1e-11 * (1.0 + np.abs(want).max())
 
@@ -57,8 +61,12 @@ def test_the_new_form_of_coriolis_forces():
         W = (s.I - s.H @ s.psi @ s.K).dense(q)
         C = W @ s.couple.dense(q, v)[:, None] + (s.H @ s.psi @ s.U_ring).dense(q, v) @ xi
         G_dot, V = s.G_dot.dense(q, v), (s.phi.T @ s.H.T).dense(q) @ v[:, None]
-        above = V - s.H.dense(q).T @ v[:, None]  # V+: that is written for joints without rotors, where G* H* = I
+        above = (
+            V - s.H.dense(q).T @ v[:, None]
+        )  # V+: that is written for joints without rotors, where G* H* = I
         force = s.E_psi @ s.P @ s.a_local - s.spin.T @ s.M @ s.phi.T @ s.H.T @ pp.vector("v")
         lift = (s.H @ s.psi @ force).dense(q, v)[:, None]
-        turn = s.D.dense(q) @ (G_dot.T @ above - s.G.dense(q).T @ s.H_dot.dense(q, v).T @ v[:, None])
+        turn = s.D.dense(q) @ (
+            G_dot.T @ above - s.G.dense(q).T @ s.H_dot.dense(q, v).T @ v[:, None]
+        )
         assert np.abs(C - (lift - turn)).max() <= 1e-10 * (1.0 + np.abs(C).max()), name

@@ -27,9 +27,18 @@ def test_the_same_motion(which):
 
 
 def test_a_tree_with_quaternions():
-    robot = pp.Robot.of(random_tree(3, 4, kinds=("spherical", "universal", "revolute"), branching=0.5))
+    robot = pp.Robot.of(
+        random_tree(3, 4, kinds=("spherical", "universal", "revolute"), branching=0.5)
+    )
     rng = np.random.default_rng(1)
-    standard, ours = both(robot, robot.diagonalised, robot.random(rng), rng.standard_normal(robot.nv), duration=0.2, dt=1e-3)
+    standard, ours = both(
+        robot,
+        robot.diagonalised,
+        robot.random(rng),
+        rng.standard_normal(robot.nv),
+        duration=0.2,
+        dt=1e-3,
+    )
     assert np.abs(standard.q - ours.q).max() < 1e-9
 
 

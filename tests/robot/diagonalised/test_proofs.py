@@ -32,7 +32,9 @@ def test_proofs_on_a_robot():
     assert pp.prove((V @ W).dot(), 0 * s.D)
     assert pp.prove((s.psi @ (s.I - s.E_psi)).dot(), 0)
     assert pp.prove(s.lambda_dot - s.P_dot, s.Omega_d @ s.P + (s.Omega_d @ s.P).T)
-    assert not pp.prove(s.P_dot, s.lambda_dot), "the two derivatives differ by the joint's own motion"
+    assert not pp.prove(s.P_dot, s.lambda_dot), (
+        "the two derivatives differ by the joint's own motion"
+    )
 
 
 def test_table_1_is_proved():
@@ -42,7 +44,10 @@ def test_table_1_is_proved():
     H_P = s.H.T @ s.D_half.inv.T
     claims = [
         (s.E_phi_dot, s.E_phi @ s.Omega_d),
-        (s.phi.dot("inertial"), s.phi_dot + s.phi @ (s.omega @ s.E_phi - s.E_phi @ s.omega) @ s.phi),
+        (
+            s.phi.dot("inertial"),
+            s.phi_dot + s.phi @ (s.omega @ s.E_phi - s.E_phi @ s.omega) @ s.phi,
+        ),
         (s.H.dot("inertial"), -(s.H @ s.omega)),
         (s.M.dot("inertial"), s.omega @ s.M + s.M @ s.omega.T),
         (s.D_dot, s.H @ s.P_dot @ s.H.T),
@@ -52,13 +57,21 @@ def test_table_1_is_proved():
         (s.E_psi_dot, s.E_psi @ (s.Omega_d @ s.tau_bar - s.P_dot @ s.H.T @ s.D.inv @ s.H)),
         (s.P_dot, s.E_psi @ lam @ s.E_psi.T),
         (lam, s.E_psi @ lam @ s.E_psi.T + X + X.T),
-        (s.mass_half_dot, s.H @ s.phi @ (s.Omega_d @ s.phi @ s.P + (I + s.tau_bar) @ s.P_dot / 2) @ H_P),
-        (s.mass_half_dot, s.H @ s.phi @ (s.Omega_d @ (s.phi - I) @ s.P + (I + s.tau_bar) @ lam / 2) @ H_P),
+        (
+            s.mass_half_dot,
+            s.H @ s.phi @ (s.Omega_d @ s.phi @ s.P + (I + s.tau_bar) @ s.P_dot / 2) @ H_P,
+        ),
+        (
+            s.mass_half_dot,
+            s.H @ s.phi @ (s.Omega_d @ (s.phi - I) @ s.P + (I + s.tau_bar) @ lam / 2) @ H_P,
+        ),
     ]
     for left, right in claims:
         assert pp.prove(left, right), f"{left} = {right}"
     turning = Operators(random_tree(2, 3, kinds=("universal",)))
-    assert not pp.prove(turning.tau_bar_dot, -(turning.G_dot @ turning.H)), "a joint map that changes shows"
+    assert not pp.prove(turning.tau_bar_dot, -(turning.G_dot @ turning.H)), (
+        "a joint map that changes shows"
+    )
 
 
 def test_what_velocities_make_of_frames():
@@ -67,5 +80,7 @@ def test_what_velocities_make_of_frames():
     J, B = s.J("tool"), s.B("tool")
     assert pp.prove(s.Omega_d.T @ s.H.T @ v, 0)
     assert pp.prove(s.Omega_d.T @ s.phi.T @ s.H.T @ v + s.H_dot.T @ v, s.a_local)
-    assert pp.prove((J @ v).dot(), B.T @ s.phi.T @ (s.H.T @ v_dot + s.a_local) + B.dot().T @ s.phi.T @ s.H.T @ v)
+    assert pp.prove(
+        (J @ v).dot(), B.T @ s.phi.T @ (s.H.T @ v_dot + s.a_local) + B.dot().T @ s.phi.T @ s.H.T @ v
+    )
     assert not pp.prove((J @ v).dot(), B.T @ s.phi.T @ (s.H.T @ v_dot + s.a_local))

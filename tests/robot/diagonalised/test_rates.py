@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psiphi as pp
-from psiphi.algebra.dense.dense_letters import Atoms
+from psiphi.algebra.dense.dense_letters import DenseLetters
 from psiphi.algebra.derivatives.time_derivative import RATES, table
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.equations import Equation
@@ -37,7 +37,11 @@ def test_every_letter(make):
     for name in RATES:
         if name != "I":
             letter = getattr(s, name)
-            close(letter.dot().dense(q, v), slope(lambda t, x=letter: x.dense(model.integrate(q, t * v))), name)
+            close(
+                letter.dot().dense(q, v),
+                slope(lambda t, x=letter: x.dense(model.integrate(q, t * v))),
+                name,
+            )
 
 
 @EACH
@@ -62,7 +66,9 @@ def test_in_inertial_axes(make):
 def axes(model, q):
     """diag(R, R) of every link, R: link axes -> world axes."""
     turns, out = [], np.zeros((6 * len(model.bodies), 6 * len(model.bodies)))
-    for k, (parent, joint) in enumerate(zip(model.parent, Atoms(model, q, np.zeros(model.nv)).motions, strict=True)):
+    for k, (parent, joint) in enumerate(
+        zip(model.parent, DenseLetters(model, q, np.zeros(model.nv)).motions, strict=True)
+    ):
         turns.append(joint.R if parent < 0 else turns[parent] @ joint.R)
         for at in (6 * k, 6 * k + 3):
             out[at : at + 3, at : at + 3] = turns[k]
@@ -76,11 +82,24 @@ def test_any_expression_on_random_trees(model, seed):
     s, (q, v, a, x) = Operators(model), random_state(model, seed)
     W = s.I - s.H @ s.psi @ s.K
     vector, held = pp.vector("x"), pp.vector("a")
-    expressions = [s.mass, s.mass.inv, s.mass_half, s.mass_half.inv, W.T @ s.D.inv @ W, (s.I + s.H @ s.phi @ s.K).inv]
-    expressions += [s.J("tool", "elbow"), s.J("tool", axes="frame"), s.J("tool") @ s.mass.inv @ s.J("tool").T]
+    expressions = [
+        s.mass,
+        s.mass.inv,
+        s.mass_half,
+        s.mass_half.inv,
+        W.T @ s.D.inv @ W,
+        (s.I + s.H @ s.phi @ s.K).inv,
+    ]
+    expressions += [
+        s.J("tool", "elbow"),
+        s.J("tool", axes="frame"),
+        s.J("tool") @ s.mass.inv @ s.J("tool").T,
+    ]
     expressions += [s.mass @ vector - 2 * (s.D @ held), s.phi.T @ s.H.T @ vector / 3]
     for e in expressions:
-        given = {name: value for name, value in (("x", x), ("a", a)) if f"vec:{name}@joint" in e.letters}
+        given = {
+            name: value for name, value in (("x", x), ("a", a)) if f"vec:{name}@joint" in e.letters
+        }
         rate = e.dot(held=("a",) if "a" in given else ())
         along = {"x_dot": a} if "vec:x_dot@joint" in rate.letters else {}
         left = {name: value for name, value in given.items() if f"vec:{name}@joint" in rate.letters}
@@ -109,11 +128,19 @@ def test_table_1_as_printed():
         "lambda": (lam, s.P_dot + X + X.T),
         "(29)": (
             s.mass_half_dot,
-            s.H @ s.phi @ (s.Omega_d @ s.phi @ s.P + (I + s.tau_bar) @ s.P_dot / 2) @ s.H.T @ s.D_half.inv.T,
+            s.H
+            @ s.phi
+            @ (s.Omega_d @ s.phi @ s.P + (I + s.tau_bar) @ s.P_dot / 2)
+            @ s.H.T
+            @ s.D_half.inv.T,
         ),
         "(30)": (
             s.mass_half_dot,
-            s.H @ s.phi @ (s.Omega_d @ (s.phi - I) @ s.P + (I + s.tau_bar) @ lam / 2) @ s.H.T @ s.D_half.inv.T,
+            s.H
+            @ s.phi
+            @ (s.Omega_d @ (s.phi - I) @ s.P + (I + s.tau_bar) @ lam / 2)
+            @ s.H.T
+            @ s.D_half.inv.T,
         ),
         "Pi": (s.Pi + s.Pi.T, s.P_dot),
     }
@@ -134,7 +161,9 @@ def test_frames_that_move():
     """dJ/dt v is what `frame_acceleration` answers at zero acceleration."""
     robot = pp.robots.puma560()
     s, (q, v, *_) = robot.operators, random_state(robot, 5)
-    close(s.J("tool").dot().dense(q, v) @ v, robot.frame_acceleration(q, v, 0 * v, "tool"), "J", 1e-12)
+    close(
+        s.J("tool").dot().dense(q, v) @ v, robot.frame_acceleration(q, v, 0 * v, "tool"), "J", 1e-12
+    )
     compiled = pp.function(s.mass_half_dot @ pp.vector("x"))
     close(compiled(q, v, v), s.mass_half_dot.dense(q, v) @ v, "compiled", 1e-12)
 
@@ -145,11 +174,17 @@ def test_inertial_derivatives_run_as_sweeps(name):
     model = dict(ZOO)[name]()
     s, (q, v, x, _) = Operators(model), random_state(model, 8)
     V = s.phi.T @ s.H.T @ pp.vector("x")
-    for e in (s.H.dot("inertial") @ s.M @ V, s.H @ s.P.dot("inertial") @ V, s.H @ s.phi.dot("inertial") @ s.P @ V):
+    for e in (
+        s.H.dot("inertial") @ s.M @ V,
+        s.H @ s.P.dot("inertial") @ V,
+        s.H @ s.phi.dot("inertial") @ s.P @ V,
+    ):
         assert not pp.function(e).dense
         equation = Equation({"out": e}, model, forms=("as written",))
         tree = frame(model, moves_inertia(equation))
-        close(interpret(program(equation, tree), tree, q, v, x)[0], e.dense(q, v, x=x), str(e), 1e-12)
+        close(
+            interpret(program(equation, tree), tree, q, v, x)[0], e.dense(q, v, x=x), str(e), 1e-12
+        )
 
 
 def test_velocities_are_asked_for():
@@ -175,7 +210,11 @@ def test_body_forces_beside_derivatives():
 
 def test_held():
     s, tau = pp.robots.puma560().operators, pp.vector("tau")
-    assert str((s.D @ tau).dot(held="tau")) == str((s.D @ tau).dot(held=("tau",))) != str((s.D @ tau).dot())
+    assert (
+        str((s.D @ tau).dot(held="tau"))
+        == str((s.D @ tau).dot(held=("tau",)))
+        != str((s.D @ tau).dot())
+    )
     for held, cause in (("tua", "no such vector"), (3, "expected names of vectors")):
         with pytest.raises(pp.StateError, match=cause):
             (s.D @ tau).dot(held=held)
@@ -195,7 +234,7 @@ def test_what_is_refused():
     with pytest.raises(pp.StateError, match="time_derivative of a int"):
         pp.time_derivative(3)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no operator 'Q_dot'"):
-        getattr(s, "Q_dot")  # noqa: B009
+        getattr(s, "Q_dot")
 
 
 def test_the_table_prints():

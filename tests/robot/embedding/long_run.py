@@ -38,7 +38,9 @@ def main() -> None:
     given = parser.parse_args()
     each = {seed: worst(seed) for seed in range(given.seed, given.seed + given.count)}
     seed = max(each, key=lambda x: each[x])
-    print(f"{len(each)} mechanisms; worst {each[seed]:.2g} (seed {seed}); {sum(x > 1e-10 for x in each.values())} above 1e-10")
+    print(
+        f"{len(each)} mechanisms; worst {each[seed]:.2g} (seed {seed}); {sum(x > 1e-10 for x in each.values())} above 1e-10"
+    )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,13 @@ def builder(name: str, rng: np.random.Generator, *rows: tuple) -> pp.Builder:
     """Rows are (body, joint kind, parent, place, axis or (axis, axis2))."""
     b = pp.Builder(name)
     for body, kind, parent, xyz, axis in rows:
-        along = {} if axis is None else dict(axis=axis) if np.ndim(axis) == 1 else dict(axis=axis[0], axis2=axis[1])
+        along = (
+            {}
+            if axis is None
+            else dict(axis=axis)
+            if np.ndim(axis) == 1
+            else dict(axis=axis[0], axis2=axis[1])
+        )
         b.body(body, **lump(rng))
         b.joint(f"to {body}", kind, parent=parent, child=body, xyz=xyz, **along)
     return b
@@ -190,16 +196,23 @@ def rotors() -> Mechanism:
     robot, loops, options = fourbar()
     b = pp.Builder(robot)
     b.body("lifter", **lump(RNG(8)))
-    b.joint("to lifter", "prismatic", parent="base", child="lifter", xyz=(0, 0.2, 0), axis=(0.1, 0, 1.0))
+    b.joint(
+        "to lifter", "prismatic", parent="base", child="lifter", xyz=(0, 0.2, 0), axis=(0.1, 0, 1.0)
+    )
     b.body("valve", **lump(RNG(9)))
-    b.joint("to valve", "revolute", parent="lifter", child="valve", xyz=(0, 0.2, 0), axis=(1.0, 0, 0))
+    b.joint(
+        "to valve", "revolute", parent="lifter", child="valve", xyz=(0, 0.2, 0), axis=(1.0, 0, 0)
+    )
     heavy = b.build()
     start = heavy.neutral()
     for name, value in zip(robot.joint_names, options["at"], strict=True):
         start[heavy.joint(name).q_slice] = value
     joints = tuple(replace(j, armature=frozen([0.1 + 0.05 * j.index])) for j in heavy.joints)
     heavy = replace(heavy, joints=joints)
-    gears = [pp.Gear("to lifter", {"to crank": (0.1, 0.05)}), pp.Gear("to valve", {"to lifter": 2.0, "to rocker": -0.5})]
+    gears = [
+        pp.Gear("to lifter", {"to crank": (0.1, 0.05)}),
+        pp.Gear("to valve", {"to lifter": 2.0, "to rocker": -0.5}),
+    ]
     return heavy, [*loops, *gears], dict(at=start, free="to crank")
 
 
@@ -225,7 +238,13 @@ def cassie() -> Mechanism:
     b.frame("lug", "foot", xyz=(0.05, 0, 0.01))
     robot = seen(b, "foot", "tarsus")
     at = robot.neutral()
-    for name, angle in (("knee", -0.4), ("tarsus", 1.2), ("crank", 0.9), ("plantar", -0.9), ("foot", 0.9)):
+    for name, angle in (
+        ("knee", -0.4),
+        ("tarsus", 1.2),
+        ("crank", 0.9),
+        ("plantar", -0.9),
+        ("foot", 0.9),
+    ):
         at[robot.joint(f"to {name}").q_slice] = angle
     apart = robot.frame_pose(at, "achilles")[:3, 3] - robot.frame_pose(at, "spur")[:3, 3]
     loops = [
@@ -246,7 +265,9 @@ def slider_crank(free: str) -> pp.Robot:
         b.body(body, mass=1.0, inertia=0.01 * np.eye(3))
         b.joint(f"to {body}", kind, parent, body, xyz=(x, 0, 0), axis=axis)
     b.frame("end", "rod", xyz=(0.5, 0, 0))
-    return pp.embed(b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free=free, at=[0.5, -0.7, 0.65])
+    return pp.embed(
+        b.build(), [pp.Loop("hinge", "end", "piston", axis=Y)], free=free, at=[0.5, -0.7, 0.65]
+    )
 
 
 MECHANISMS: dict[str, Callable[[], Mechanism]] = {
@@ -270,7 +291,9 @@ def random_mechanism(seed: int) -> Mechanism:
 def _drawn(seed: int) -> Mechanism:
     rng = RNG(seed)
     n = int(rng.integers(4, 7))
-    robot = pp.robots.random_tree(n, seed=seed, kinds=("revolute", "prismatic", "universal", "spherical", "cylindrical"))
+    robot = pp.robots.random_tree(
+        n, seed=seed, kinds=("revolute", "prismatic", "universal", "spherical", "cylindrical")
+    )
     b, q = pp.Builder(robot), robot.random(seed=seed)
     loops: list = []
     names = [body.name for body in robot.bodies]
@@ -284,7 +307,10 @@ def _drawn(seed: int) -> Mechanism:
         apart = rng.standard_normal(3) if kind == "distance" else np.zeros(3)
         turned = T2[:3, :3].T @ T1[:3, :3]
         b.frame(f"two{i}", names[two], xyz=seen[:3] + apart, rotation=turned)
-        more = dict(distance=dict(length=float(np.linalg.norm(apart))), hinge=dict(axis=rng.standard_normal(3)))
+        more = dict(
+            distance=dict(length=float(np.linalg.norm(apart))),
+            hinge=dict(axis=rng.standard_normal(3)),
+        )
         more["universal"] = dict(axis=(0.6, 0.8, 0.0), axis2=(-0.8, 0.6, 0.0))
         loops.append(pp.Loop(kind, f"one{i}", f"two{i}", **more.get(kind, {})))
     return b.build(), loops, dict(at=q)
@@ -296,7 +322,9 @@ def _drawn(seed: int) -> Mechanism:
 class Spanning:
     """The spanning tree at a state of the embedded robot."""
 
-    def __init__(self, robot: pp.Robot, loops: list, embedded: pp.Robot, q: np.ndarray, v: np.ndarray):
+    def __init__(
+        self, robot: pp.Robot, loops: list, embedded: pp.Robot, q: np.ndarray, v: np.ndarray
+    ):
         self.tree, self.loops, self.embedded = robot, loops, embedded
         self.q = self.places(q)
         self.v = self.rates(v)
@@ -381,11 +409,15 @@ class Spanning:
     def coordinates(self):
         """(joint, coordinate of the embedded robot, coordinate within the joint)."""
         assert self.embedded.embedding is not None
-        inside = {k: cluster for cluster in self.embedded.embedding.clusters for k in cluster.bodies}
+        inside = {
+            k: cluster for cluster in self.embedded.embedding.clusters for k in cluster.bodies
+        }
         for joint in self.embedded.joints:
             cluster, kept = inside.get(joint.index), list(range(joint.row.nv))
             if cluster is not None:
-                start = sum(self.embedded.joints[k].row.nv for k in cluster.bodies if k < joint.index)
+                start = sum(
+                    self.embedded.joints[k].row.nv for k in cluster.bodies if k < joint.index
+                )
                 kept = [c - start for c in cluster.free if start <= c < start + joint.row.nv]
             for own, c in zip(range(joint.v_slice.start, joint.v_slice.stop), kept, strict=True):
                 yield joint.name, own, c

@@ -31,7 +31,9 @@ FOURBAR = {
 def alike(one: pp.Robot, two: pp.Robot, seed: int = 0) -> None:
     """The same accelerations at a state, joints by their names; which coordinates are free need not be the same."""
     one, two = Interpreted.of(one), Interpreted.of(two)
-    assert sorted(one.joint_names) == sorted(two.joint_names) and sorted(one.frames) == sorted(two.frames)
+    assert sorted(one.joint_names) == sorted(two.joint_names) and sorted(one.frames) == sorted(
+        two.frames
+    )
     assert one.velocity_names == two.velocity_names
     rng = np.random.default_rng(seed)
     q, (v, tau) = one.random(rng), rng.standard_normal((2, one.nv))
@@ -44,13 +46,19 @@ def alike(one: pp.Robot, two: pp.Robot, seed: int = 0) -> None:
 
 def mechanism(name: str) -> tuple[pp.Robot, Callable[[pp.Robot], pp.Robot]]:
     tree, loops, options = MECHANISMS[name]()
-    where = dict(zip(tree.joint_names, options.get("at", tree.neutral()), strict=True)) if name == "fourbar" else {}
+    where = (
+        dict(zip(tree.joint_names, options.get("at", tree.neutral()), strict=True))
+        if name == "fourbar"
+        else {}
+    )
 
     def made(robot: pp.Robot) -> pp.Robot:
         at = robot.neutral()
         for joint in robot.joints:
             at[joint.q_slice] = where.get(joint.name, at[joint.q_slice])
-        return pp.embed(robot, loops, **({"free": options["free"]} if "free" in options else {}), at=at)
+        return pp.embed(
+            robot, loops, **({"free": options["free"]} if "free" in options else {}), at=at
+        )
 
     return tree, made
 
@@ -69,11 +77,16 @@ def test_what_a_locked_joint_holds_stands_still():
     for name in ("to crank", "to rocker"):
         still = robot.lock(name, at=whole)
         assert still.embedding is None and still.joint_names == ("to base", "to hand")
-        places = {n: float(whole[robot.joint(n).q_slice][0]) for n in ("to crank", "to coupler", "to rocker")}
+        places = {
+            n: float(whole[robot.joint(n).q_slice][0])
+            for n in ("to crank", "to coupler", "to rocker")
+        }
         alike(still, tree.lock(places))
     tree, made = mechanism("differential")
     robot = made(tree).lock({"to motor a": 0.5})
-    pitch, roll = (robot.neutral()[robot.joint(name).q_slice][0] for name in ("to pitch", "to roll"))
+    pitch, roll = (
+        robot.neutral()[robot.joint(name).q_slice][0] for name in ("to pitch", "to roll")
+    )
     assert robot.nv == 2 and np.isclose(pitch, 0.1 * 0.5) and np.isclose(roll, 0.3 + 0.2 * 0.5)
     moved = robot.integrate(robot.neutral(), np.array([0.0, 1.0]))
     assert np.isclose(moved[robot.joint("to roll").q_slice][0], roll - 0.15)
@@ -99,10 +112,14 @@ def test_robots_with_loops_on_robots():
 
 def test_rotors_and_postures_come_along():
     arm = pp.load("pelican").with_posture("bent", [0.2, 0.4])
-    spun = pp.embed(arm, rotors=[pp.Rotor(name, inertia=1e-4, ratio=50.0) for name in arm.joint_names])
+    spun = pp.embed(
+        arm, rotors=[pp.Rotor(name, inertia=1e-4, ratio=50.0) for name in arm.joint_names]
+    )
     loaded = spun.attach(BOX, "tool")
     assert (loaded.nq, loaded.nv) == (4, 2) and np.isclose(loaded.mass - spun.mass, 0.7)
-    assert np.isclose(loaded.postures["bent"][loaded.joint(f"{arm.joint_names[1]} rotor").q_slice][0], 20.0)
+    assert np.isclose(
+        loaded.postures["bent"][loaded.joint(f"{arm.joint_names[1]} rotor").q_slice][0], 20.0
+    )
     kept = loaded.with_posture("zero", loaded.neutral())
     assert set(kept.postures) == {"bent", "zero"}
 
@@ -115,7 +132,9 @@ def test_saved_loops_come_back(name, ending, tmp_path):
     for file in (tmp_path / f"one.{ending}", tmp_path / f"two.{ending}"):
         robot.save(file)
         back = pp.load(file)
-        assert back.joint_names == tree.joint_names and len(back.loops) == sum(isinstance(loop, pp.Loop) for loop in loops)
+        assert back.joint_names == tree.joint_names and len(back.loops) == sum(
+            isinstance(loop, pp.Loop) for loop in loops
+        )
         at = back.neutral()
         for joint in robot.joints:
             at[back.joint(joint.name).q_slice] = robot.neutral()[joint.q_slice]
@@ -124,14 +143,21 @@ def test_saved_loops_come_back(name, ending, tmp_path):
         assert one.velocity_names == two.velocity_names
         q, (v, tau) = one.random(seed=0), np.random.default_rng(0).standard_normal((2, one.nv))
         wanted = one.forward_dynamics(q, v, tau)
-        np.testing.assert_allclose(two.forward_dynamics(q, v, tau), wanted, rtol=0, atol=1e-12 * (1.0 + np.abs(wanted).max()))
+        np.testing.assert_allclose(
+            two.forward_dynamics(q, v, tau),
+            wanted,
+            rtol=0,
+            atol=1e-12 * (1.0 + np.abs(wanted).max()),
+        )
         robot = again
 
 
 def crank() -> pp.Robot:
     """A four-bar whose last pivot is the world itself."""
     b = pp.Builder("bar")
-    for i, (name, parent, x) in enumerate((("crank", "world", 0.6), ("coupler", "crank", 0.3), ("rocker", "coupler", 0.8))):
+    for i, (name, parent, x) in enumerate(
+        (("crank", "world", 0.6), ("coupler", "crank", 0.3), ("rocker", "coupler", 0.8))
+    ):
         b.body(name, mass=1.0 + i, com=(0.2, 0.01 * i, 0), inertia=(0.01, 0, 0, 0.02, 0, 0.03))
         b.joint(f"to {name}", "revolute", parent, name, xyz=(x, 0, 0), axis=(0, 0, 1))
     b.frame("foot", "rocker", (0.7, 0, 0))
@@ -148,16 +174,25 @@ def test_a_loop_that_ends_on_the_world_moves_with_it(tmp_path):
     carried = host.attach(bar, "tool", pose, prefix="x_")
     system = pp.connect(host.attach(tree, "tool", pose, prefix="x_"))
     assert (carried.nq, carried.nv) == (5, 3) and system.nv == 5
-    for moved, T in ((bar.with_base(pose=pose), pose), (carried.lock(host.joint_names), where @ pose)):
+    for moved, T in (
+        (bar.with_base(pose=pose), pose),
+        (carried.lock(host.joint_names), where @ pose),
+    ):
         alone = bar.with_gravity(T[:3, :3].T @ bar.gravity_vector)
-        found, wanted = (Interpreted.of(robot).forward_dynamics(q, v, tau) for robot in (moved, alone))
+        found, wanted = (
+            Interpreted.of(robot).forward_dynamics(q, v, tau) for robot in (moved, alone)
+        )
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
     for file in (tmp_path / "bar.urdf", tmp_path / "bar.xml"):
         bar.save(file)
         back = pp.embed(pp.load(file), at=bar.neutral())
         found, wanted = (Interpreted.of(robot).forward_dynamics(q, v, tau) for robot in (back, bar))
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
-    for cut in (lambda: bar.subtree("coupler"), lambda: tree.subtree("coupler"), lambda: tree.without("rocker")):
+    for cut in (
+        lambda: bar.subtree("coupler"),
+        lambda: tree.subtree("coupler"),
+        lambda: tree.without("rocker"),
+    ):
         with pytest.warns(pp.ModelWarning, match="loop 'pivot'.*left out"):
             assert any("pivot" in line for line in cut().report)
 
@@ -167,7 +202,9 @@ def spun(name: str) -> pp.Robot:
     tree, loops, options = MECHANISMS[name]()
     b, rng = pp.Builder(tree), np.random.default_rng(5)
     for joint in tree.joints:
-        b.joints[joint.name] = replace(b.joints[joint.name], armature=tuple(rng.uniform(0.1, 0.5, joint.row.nv)))
+        b.joints[joint.name] = replace(
+            b.joints[joint.name], armature=tuple(rng.uniform(0.1, 0.5, joint.row.nv))
+        )
     return pp.embed(b.build(), loops, **options)
 
 
@@ -191,7 +228,9 @@ def test_free_numbers_of_embedded_loops_are_those_of_the_robot_that_has_them(nam
 
 def test_what_cannot_be_free_in_an_embedded_loop_is_refused():
     for word in ("stiffness", "offsets"):
-        with pytest.raises(pp.StateError, match=rf"the {word} of joint 'to crank'.*cannot be inputs"):
+        with pytest.raises(
+            pp.StateError, match=rf"the {word} of joint 'to crank'.*cannot be inputs"
+        ):
             spun("fourbar").free(word)
         assert spun("fourbar").free(word, links="hand").freed is not None
 
@@ -204,10 +243,16 @@ def test_inertias_of_embedded_loops_are_identified():
     light = robot.free("inertia")
     true = light.randomised(spread=0.2, seed=1)
     for more, losses in (((), 0.0), (("armature", "friction"), 0.4)):
-        tau = light.inverse_dynamics(q, v, a, parameters=true) + losses * np.sign(v) + 1e-2 * rng.standard_normal(v.shape)
+        tau = (
+            light.inverse_dynamics(q, v, a, parameters=true)
+            + losses * np.sign(v)
+            + 1e-2 * rng.standard_normal(v.shape)
+        )
         found = pp.identify(robot, q, v, a, tau, more=more)
         assert found.base.rank == 28 + len(more) * robot.nv - (len(more) and 1)
-        truth = np.concatenate([true, *([robot.armature, np.full(robot.nv, losses)] if more else [])])
+        truth = np.concatenate(
+            [true, *([robot.armature, np.full(robot.nv, losses)] if more else [])]
+        )
         away = np.abs(found.values - found.base.matrix @ truth) / found.deviations
         assert away.max() < 4.5 and np.sqrt((away**2).mean()) < 1.5
         if more:
@@ -223,9 +268,15 @@ def test_refusals():
         (lambda: robot.lock({"to rocker": -1.0}), "its loop is not closed"),
         (lambda: robot.lock("to hand", at=off), "its loop is not closed"),
         (lambda: robot.lock("to nowhere"), "no joints"),
-        (lambda: mechanism("differential")[1](mechanism("differential")[0]).lock("to pitch"), "together lead it"),
+        (
+            lambda: mechanism("differential")[1](mechanism("differential")[0]).lock("to pitch"),
+            "together lead it",
+        ),
         (lambda: pp.Builder(robot), "knows trees"),
-        (lambda: mechanism("differential")[1](mechanism("differential")[0]).save("x.urdf"), "2 leaders"),
+        (
+            lambda: mechanism("differential")[1](mechanism("differential")[0]).save("x.urdf"),
+            "2 leaders",
+        ),
     ):
         with pytest.raises(pp.Error, match=words):
             call()

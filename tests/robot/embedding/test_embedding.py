@@ -15,7 +15,13 @@ from psiphi._util.validate import frozen
 from psiphi.algebra.derivatives.configuration_derivative import derivative
 from psiphi.algebra.expressions.operators import Operators
 from psiphi_bench.interpreted_robot import Interpreted
-from tests.robot.embedding.mechanisms import MECHANISMS, Spanning, cassie, random_mechanism, slider_crank
+from tests.robot.embedding.mechanisms import (
+    MECHANISMS,
+    Spanning,
+    cassie,
+    random_mechanism,
+    slider_crank,
+)
 from tests.theorems.laws import LAWS, holds, of_single_bodies
 from tests.theorems.words import (
     DIFFERENTIATED,
@@ -49,7 +55,9 @@ def state(robot: pp.Robot, seed: int = 0) -> SimpleNamespace:
     return SimpleNamespace(q=q, v=v, a=a, tau=tau, f=rng.standard_normal(6), rest=0.0 * v)
 
 
-def beside_multipliers(tree: pp.Robot, loops: list, robot: pp.Robot, seeds: range, tolerance: float = 1e-10) -> None:
+def beside_multipliers(
+    tree: pp.Robot, loops: list, robot: pp.Robot, seeds: range, tolerance: float = 1e-10
+) -> None:
     open_tree, closed = Interpreted.of(tree), Interpreted.of(robot)
     for seed in seeds:
         s = state(robot, seed)
@@ -105,7 +113,11 @@ def test_every_letter_turns_as_its_rate_says(name):
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [*((name, word) for name in ("train", "rssr") for word in DIFFERENTIATED), ("fourbar", "C v"), ("rotors", "M v")],
+    [
+        *((name, word) for name in ("train", "rssr") for word in DIFFERENTIATED),
+        ("fourbar", "C v"),
+        ("rotors", "M v"),
+    ],
 )
 def test_derivatives_of_expressions_are_along_the_loop(name, word):
     """By the rules of single bodies; rotors that a loop moves have no matrices."""
@@ -120,7 +132,10 @@ def test_gradients_of_numbers_along_the_loop(name):
     at, o = state(robot, 5), Operators(robot._model)
     e = o.vector("x").T @ o.coriolis @ o.vector("x")
     found = swept(robot, derivative(e, "q").T, {"q": at.q, "v": at.v, "x": at.a})
-    want = [slope(lambda t, d=d: e.dense(robot.integrate(at.q, t * d), at.v, x=at.a)) for d in np.eye(robot.nv)]
+    want = [
+        slope(lambda t, d=d: e.dense(robot.integrate(at.q, t * d), at.v, x=at.a))
+        for d in np.eye(robot.nv)
+    ]
     assert np.abs(found - want).max() <= 1e-7 * (1.0 + np.abs(want).max())
 
 
@@ -143,8 +158,12 @@ def test_derivatives_are_proved():
     _, _, robot = embedded("fourbar")
     s, x = robot.operators, pp.vector("x")
     there = pp.derivative(s.mass.inv @ pp.vector("tau"), "q", along=x)
-    assert pp.prove(there, -s.mass.inv @ pp.derivative(s.mass, "q", along=x) @ s.mass.inv @ pp.vector("tau"))
-    assert "dH" in str(pp.derivative(s.mass, "q", along=x))  # a joint map that is constant has no such term
+    assert pp.prove(
+        there, -s.mass.inv @ pp.derivative(s.mass, "q", along=x) @ s.mass.inv @ pp.vector("tau")
+    )
+    assert "dH" in str(
+        pp.derivative(s.mass, "q", along=x)
+    )  # a joint map that is constant has no such term
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -163,7 +182,9 @@ def test_diagonalised_dynamics(name):
     a = robot.forward_dynamics(s.q, s.v, s.tau)
     nu = d.velocities(s.q, s.v)
     moved = slope(lambda t: d.velocities(robot.integrate(s.q, s.v, t), s.v + t * a), 1e-4)
-    np.testing.assert_allclose(d.forward_dynamics(s.q, nu, s.tau), moved, rtol=0, atol=1e-6 * (1 + np.abs(moved).max()))
+    np.testing.assert_allclose(
+        d.forward_dynamics(s.q, nu, s.tau), moved, rtol=0, atol=1e-6 * (1 + np.abs(moved).max())
+    )
     assert np.isclose(nu @ nu / 2.0, robot.kinetic_energy(s.q, s.v))
 
 
@@ -192,7 +213,9 @@ def test_derivatives_are_along_the_loop(name):
         / (2 * h)
         for e in np.eye(robot.nv)
     ]
-    np.testing.assert_allclose(by_q, np.transpose(columns), rtol=0, atol=1e-6 * (1 + np.abs(by_q).max()))
+    np.testing.assert_allclose(
+        by_q, np.transpose(columns), rtol=0, atol=1e-6 * (1 + np.abs(by_q).max())
+    )
 
 
 def test_a_motion_stays_closed_and_keeps_its_energy():
@@ -202,14 +225,19 @@ def test_a_motion_stays_closed_and_keeps_its_energy():
     energy = [robot.energy(q, v) for q, v in zip(motion.q[::100], motion.v[::100], strict=True)]
     assert np.ptp(energy) < 1e-9
     last = motion.q[-1]
-    assert np.abs(robot.frame_pose(last, "one")[:3, 3] - robot.frame_pose(last, "two")[:3, 3]).max() < 1e-12
+    assert (
+        np.abs(robot.frame_pose(last, "one")[:3, 3] - robot.frame_pose(last, "two")[:3, 3]).max()
+        < 1e-12
+    )
     rolled = pp.rollout(robot, s.q, s.v, steps=500, dt=1e-3)
     np.testing.assert_allclose(rolled.q[-1], last, rtol=0, atol=1e-12)
     system = pp.connect(tree, loops)
     spanning = Spanning(tree, loops, robot, s.q, s.v)
     beside = pp.simulate(system, spanning.q, spanning.v, duration=0.5, dt=1e-3)
     for joint in tree.joints:
-        np.testing.assert_allclose(last[robot.joint(joint.name).q_slice], beside.q[-1][joint.q_slice], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            last[robot.joint(joint.name).q_slice], beside.q[-1][joint.q_slice], rtol=0, atol=1e-9
+        )
 
 
 def test_doors_that_know_single_bodies_say_so():
@@ -227,7 +255,9 @@ def test_smoothers_know_clusters(name):
     s = state(robot, 12)
     found = pp.estimation.of(robot, s.q, s.v, {"tool": s.f})(s.tau)
     wanted = Interpreted.of(robot).forward_dynamics(s.q, s.v, s.tau, f_ext={"tool": s.f})
-    np.testing.assert_allclose(np.concatenate(found.multipliers), wanted, rtol=0, atol=1e-11 * (1.0 + np.abs(wanted).max()))
+    np.testing.assert_allclose(
+        np.concatenate(found.multipliers), wanted, rtol=0, atol=1e-11 * (1.0 + np.abs(wanted).max())
+    )
 
 
 def test_reaching_keeps_loops_closed_and_within_limits():
@@ -239,7 +269,10 @@ def test_reaching_keeps_loops_closed_and_within_limits():
     q = robot.random(np.random.default_rng(0), size=(8,))
     place = robot.joint("to rocker").q_slice
     ends = np.sort(q[:, place].ravel())[[1, -2]] + [-1e-3, 1e-3]  # two of the eight stand beyond
-    limited = [replace(j, lower=frozen(ends[:1]), upper=frozen(ends[1:])) if j.name == "to rocker" else j for j in tree.joints]
+    limited = [
+        replace(j, lower=frozen(ends[:1]), upper=frozen(ends[1:])) if j.name == "to rocker" else j
+        for j in tree.joints
+    ]
     narrow = pp.embed(replace(tree, joints=tuple(limited)), loops, **options)
     wanted = robot.frame_pose(q, "pen")[:, :3, 3]
     inside = (q[:, place.start] >= ends[0]) & (q[:, place.start] <= ends[1])
@@ -247,7 +280,9 @@ def test_reaching_keeps_loops_closed_and_within_limits():
     assert inside.sum() == 6 and (found.converged == inside).all()
     done = found.q[inside]
     assert (done[:, place] >= ends[0]).all() and (done[:, place] <= ends[1]).all()
-    np.testing.assert_allclose(narrow.frame_pose(done, "pen")[:, :3, 3], wanted[inside], rtol=0, atol=3e-6)
+    np.testing.assert_allclose(
+        narrow.frame_pose(done, "pen")[:, :3, 3], wanted[inside], rtol=0, atol=3e-6
+    )
     gaps = narrow.frame_pose(done, "one")[:, :3, 3] - narrow.frame_pose(done, "two")[:, :3, 3]
     assert np.abs(gaps).max() < 1e-9
 
@@ -279,7 +314,9 @@ def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
     with np.errstate(all="ignore"):
         M = robot.mass_matrix(q)
     assert np.isnan(M[0]).all() and np.isfinite(M[1]).all()
-    with pytest.raises(pp.SingularError, match="the loop of to crank and to rod and to piston is singular there"):
+    with pytest.raises(
+        pp.SingularError, match="the loop of to crank and to rod and to piston is singular there"
+    ):
         robot.mass_matrix(q[0], check=True)
 
 
@@ -292,7 +329,9 @@ def test_motions_that_pass_a_dead_point_say_so():
     with pytest.warns(pp.MotionWarning, match=rf"{said}.*\(1 of 2 motions\)"):
         rolled = pp.rollout(piston, q, [[3.0], [0.1]], steps=100)
     assert np.allclose(rolled.q[0, -1], motion.q[-1], atol=1e-6)
-    with pytest.warns(pp.MotionWarning, match=rf"{said}.*\(100 of 100 motions that were looked at\)"):
+    with pytest.warns(
+        pp.MotionWarning, match=rf"{said}.*\(100 of 100 motions that were looked at\)"
+    ):
         pp.rollout(piston, q, np.full((300, 1), 3.0), steps=100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -328,7 +367,9 @@ def test_limits_of_joints_in_a_loop():
 def test_velocities_of_rates(name):
     _, _, robot = embedded(name)
     s = state(robot, 11)
-    np.testing.assert_allclose(robot.velocity_of(s.q, robot.rate(s.q, s.v)), s.v, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        robot.velocity_of(s.q, robot.rate(s.q, s.v)), s.v, rtol=0, atol=1e-12
+    )
 
 
 def test_mimic_joints_act():
@@ -352,10 +393,22 @@ def test_refusals():
     for call, words in (
         (lambda: pp.embed(robot), "no loop and no mimic"),
         (lambda: pp.embed(robot, [pp.Loop("weld", "one", "world")], **options), "does not close"),
-        (lambda: pp.embed(robot, [pp.Loop("weld", "one", "two")], at=options["at"]), "does not close|no joint can move"),
+        (
+            lambda: pp.embed(robot, [pp.Loop("weld", "one", "two")], at=options["at"]),
+            "does not close|no joint can move",
+        ),
         (lambda: pp.embed(robot, loops, free=["to hand"], at=options["at"]), "in no loop"),
-        (lambda: pp.embed(robot, loops, free=["to crank", "to rocker"], at=options["at"]), "coordinates are to be free"),
-        (lambda: pp.embed(robot, [pp.Gear("to crank", {"to rocker": 1.0}), pp.Gear("to rocker", {"to crank": 1.0})]), "circle"),
+        (
+            lambda: pp.embed(robot, loops, free=["to crank", "to rocker"], at=options["at"]),
+            "coordinates are to be free",
+        ),
+        (
+            lambda: pp.embed(
+                robot,
+                [pp.Gear("to crank", {"to rocker": 1.0}), pp.Gear("to rocker", {"to crank": 1.0})],
+            ),
+            "circle",
+        ),
         (lambda: pp.embed(robot, [pp.Gear("to crank", {})]), "leaders"),
         (lambda: pp.embed(robot, [pp.Gear("to crank", {"to rockr": 1.0})]), "no joint"),
         (lambda: pp.embed(robot, [pp.Gear("to crank", {"to rocker": np.nan})]), "finite"),
@@ -372,16 +425,35 @@ def test_a_humanoid_with_parallel_ankles_costs_half_of_the_closed_system():
         for k, y in (("a", 0.03), ("b", -0.03)):
             crank, rod = f"{side} crank {k}", f"{side} rod {k}"
             b.body(crank, mass=0.1, com=(-0.02, 0, 0), inertia=np.diag([1e-5, 2e-5, 2e-5]))
-            b.joint(crank, "revolute", parent=f"{side}_knee_link", child=crank, axis=(0, 1, 0), xyz=(-0.02, y, -0.05))
+            b.joint(
+                crank,
+                "revolute",
+                parent=f"{side}_knee_link",
+                child=crank,
+                axis=(0, 1, 0),
+                xyz=(-0.02, y, -0.05),
+            )
             b.body(rod, mass=0.08, com=(0, 0, -0.12), inertia=np.diag([4e-4, 4e-4, 1e-5]))
-            b.joint(rod, "universal", parent=crank, child=rod, axis=(0, 1, 0), axis2=(1, 0, 0), xyz=(-0.04, 0, 0))
+            b.joint(
+                rod,
+                "universal",
+                parent=crank,
+                child=rod,
+                axis=(0, 1, 0),
+                axis2=(1, 0, 0),
+                xyz=(-0.04, 0, 0),
+            )
             b.frame(f"end of {rod}", rod, xyz=(0, 0, -0.25))
             b.frame(f"heel of {rod}", f"{side}_ankle_roll_link", xyz=(-0.06, y, 0.0))
             loops.append(pp.Loop("ball", f"end of {rod}", f"heel of {rod}"))
     tree = b.build()
-    embedded = pp.embed(tree, loops, free=[f"{side} crank {k}" for side in ("left", "right") for k in "ab"])
+    embedded = pp.embed(
+        tree, loops, free=[f"{side} crank {k}" for side in ("left", "right") for k in "ab"]
+    )
     assert (tree.nv, embedded.nv) == (47, 35)
-    assert 2 * embedded.flops("forward_dynamics") <= pp.connect(tree, loops).flops("forward_dynamics")
+    assert 2 * embedded.flops("forward_dynamics") <= pp.connect(tree, loops).flops(
+        "forward_dynamics"
+    )
 
 
 BODY = '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -432,10 +504,19 @@ def test_couplings_of_urdf_plus(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('<loop name="l" type="screw"><predecessor link="c"/><successor link="b"/></loop>', "no loop of type"),
+        (
+            '<loop name="l" type="screw"><predecessor link="c"/><successor link="b"/></loop>',
+            "no loop of type",
+        ),
         ('<loop name="l" type="fixed"><predecessor link="c"/></loop>', "no <successor>"),
-        ('<coupling name="g"><predecessor link="a"/><successor link="c"/></coupling>', "no <ratio>"),
-        ('<coupling name="g"><predecessor link="base"/><successor link="c"/><ratio value="1"/></coupling>', "no joint carries"),
+        (
+            '<coupling name="g"><predecessor link="a"/><successor link="c"/></coupling>',
+            "no <ratio>",
+        ),
+        (
+            '<coupling name="g"><predecessor link="base"/><successor link="c"/><ratio value="1"/></coupling>',
+            "no joint carries",
+        ),
         ('<loop name="l" type="fixed"><predecessor link="x"/><successor link="b"/></loop>', "x"),
     ],
 )
@@ -463,7 +544,13 @@ def test_rotors_are_armature_and_what_it_leaves_out():
         disk = I * (np.eye(3) + np.outer(z, z)) / 2.0
         parent = "world" if joint.parent < 0 else arm.bodies[joint.parent].name
         b.body(f"{joint.name} lump", inertia=disk)
-        b.joint(f"{joint.name} lump", "fixed", parent=parent, child=f"{joint.name} lump", xyz=joint.pose.translation)
+        b.joint(
+            f"{joint.name} lump",
+            "fixed",
+            parent=parent,
+            child=f"{joint.name} lump",
+            xyz=joint.pose.translation,
+        )
     lumped = b.build()
     wanted = lumped.mass_matrix(small) - np.diag(lumped.armature) + ratio**2 * I * np.eye(6)
     for k, joint in enumerate(arm.joints):
@@ -474,7 +561,9 @@ def test_rotors_are_armature_and_what_it_leaves_out():
             wanted[k] += row
             wanted[:, k] += row
     order = [robot.joint(name).v_slice.start for name in names]
-    np.testing.assert_allclose(robot.mass_matrix(q)[np.ix_(order, order)], wanted, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        robot.mass_matrix(q)[np.ix_(order, order)], wanted, rtol=0, atol=1e-12
+    )
     v = rng.standard_normal(6)
     assert np.abs(robot.bias(q, v)).max() > 0.0
 
@@ -498,6 +587,9 @@ def test_contacts_are_not_embedded():
     b.body("bar", mass=1.0, inertia=np.eye(3))
     b.joint("swing", "revolute", "world", "bar", axis=(0, 1, 0))
     b.frame("tip", "bar", xyz=(0.3, 0, 0))
-    for loop in (pp.Loop("rough", "tip", "world", axis=(0, 0, 1)), pp.Loop("sliding", "tip", "world", (0, 0, 1), friction=0)):
+    for loop in (
+        pp.Loop("rough", "tip", "world", axis=(0, 0, 1)),
+        pp.Loop("sliding", "tip", "world", (0, 0, 1), friction=0),
+    ):
         with pytest.raises(pp.StateError, match="is a contact"):
             pp.embed(b.build(), [loop])

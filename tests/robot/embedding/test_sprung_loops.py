@@ -13,8 +13,12 @@ def linkage(**joints: dict) -> pp.Robot:
     for name, length in (("crank", 0.2), ("coupler", 0.5), ("rocker", 0.4)):
         b.body(name, mass=length, com=(length / 2, 0, 0), inertia=np.diag([1e-4, 0.01, 0.01]))
     b.joint("a", "revolute", "world", "crank", axis=(0, 1, 0), **joints.get("a", {}))
-    b.joint("b", "revolute", "crank", "coupler", axis=(0, 1, 0), xyz=(0.2, 0, 0), **joints.get("b", {}))
-    b.joint("c", "revolute", "world", "rocker", axis=(0, 1, 0), xyz=(0.5, 0, 0), **joints.get("c", {}))
+    b.joint(
+        "b", "revolute", "crank", "coupler", axis=(0, 1, 0), xyz=(0.2, 0, 0), **joints.get("b", {})
+    )
+    b.joint(
+        "c", "revolute", "world", "rocker", axis=(0, 1, 0), xyz=(0.5, 0, 0), **joints.get("c", {})
+    )
     b.frame("coupler end", "coupler", xyz=(0.5, 0, 0))
     b.frame("rocker end", "rocker", xyz=(0.4, 0, 0))
     return b.build()
@@ -35,10 +39,17 @@ def both(**joints: dict) -> tuple[pp.Robot, np.ndarray, pp.System, np.ndarray]:
 @pytest.mark.parametrize(
     ("joints", "acts"),
     [
-        ({"a": {"damping": 0.02}, "b": {"damping": 0.03}, "c": {"damping": 0.05}}, {"damping": True}),
+        (
+            {"a": {"damping": 0.02}, "b": {"damping": 0.03}, "c": {"damping": 0.05}},
+            {"damping": True},
+        ),
         ({"b": {"friction": 0.04}, "c": {"damping": 0.02}}, {"damping": True, "friction": True}),
         (
-            {"a": {"stiffness": 0.5, "rest": -1.0}, "b": {"spring": TABLE, "rest": 0.8}, "c": {"stiffness": 0.4, "rest": -1.2}},
+            {
+                "a": {"stiffness": 0.5, "rest": -1.0},
+                "b": {"spring": TABLE, "rest": 0.8},
+                "c": {"stiffness": 0.4, "rest": -1.2},
+            },
             {"springs": True},
         ),
         (

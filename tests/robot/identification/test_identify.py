@@ -29,7 +29,9 @@ def experiment(robot: pp.Robot, samples: int, noise: float, seed: int = 0):
     return q, v, 3.0 * a, tau + sigma * rng.standard_normal(tau.shape), sigma
 
 
-@pytest.mark.parametrize(("name", "rank", "samples"), [("puma560", 36, 300), ("panda", 51, 300), ("talos", 206, 150)])
+@pytest.mark.parametrize(
+    ("name", "rank", "samples"), [("puma560", 36, 300), ("panda", 51, 300), ("talos", 206, 150)]
+)
 def test_the_truth_lies_within_three_deviations(name, rank, samples):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pp.ModelWarning)
@@ -41,7 +43,11 @@ def test_the_truth_lies_within_three_deviations(name, rank, samples):
     assert found.base.rank == rank
     true = found.base.matrix @ truth
     z = (found.values - true) / found.deviations
-    assert np.abs(z).max() < (3.0 if rank < 100 else 4.0) and (np.abs(z) > 3.0).mean() <= 0.01 and 0.8 < z.std() < 1.2
+    assert (
+        np.abs(z).max() < (3.0 if rank < 100 else 4.0)
+        and (np.abs(z) > 3.0).mean() <= 0.01
+        and 0.8 < z.std() < 1.2
+    )
     np.testing.assert_allclose(found.sigma, sigma, rtol=0.25)
     own = found.base.matrix @ found.parameters  # those of bodies
     assert np.abs((own - true) / found.deviations).max() < 4.0
@@ -59,9 +65,19 @@ def test_rotors_damping_and_friction_are_found_too():
     more, rng = ("armature", "damping", "friction"), np.random.default_rng(1)
     armature, damping, friction = rng.uniform(0.2, 2.0, (3, 6))
     q, v, a, _, _ = experiment(robot, 400, 0.0)
-    clean = robot.inverse_dynamics(q, v, a) - robot.armature * a + armature * a + damping * v + friction * np.sign(v)
-    found = pp.identify(robot, q, v, a, clean + 0.01 * rng.standard_normal(clean.shape), more=more, sigma=0.01)
-    true = found.base.matrix @ np.concatenate([robot.inertial_parameters, armature, damping, friction])
+    clean = (
+        robot.inverse_dynamics(q, v, a)
+        - robot.armature * a
+        + armature * a
+        + damping * v
+        + friction * np.sign(v)
+    )
+    found = pp.identify(
+        robot, q, v, a, clean + 0.01 * rng.standard_normal(clean.shape), more=more, sigma=0.01
+    )
+    true = found.base.matrix @ np.concatenate(
+        [robot.inertial_parameters, armature, damping, friction]
+    )
     assert np.abs((found.values - true) / found.deviations).max() < 4.0
     np.testing.assert_allclose(found.parameters[-12:-6], damping, atol=0.01)
     np.testing.assert_allclose(found.robot.damping, damping, atol=0.01)
@@ -77,10 +93,21 @@ def test_wrenches_tell_what_torques_do_not():
     truth = light.baked(light.randomised(seed=1, spread=0.3))
     q, v, a, tau, _ = experiment(truth, 60, 0.0)
     wrench = truth.joint_forces(q, v, a)[:, 0]
-    np.testing.assert_allclose(robot.wrench_regressor(q, v, a, root) @ truth.inertial_parameters, wrench, atol=1e-11)
-    np.testing.assert_allclose(robot.energy_regressor(q, v) @ truth.inertial_parameters, truth.energy(q, v), atol=1e-11)
-    alone, both = pp.identify(robot, q, v, a, tau), pp.identify(robot, q, v, a, tau, wrenches={root: wrench})
-    assert both.base.rank > alone.base.rank and f"{root}.m" in alone.base.unseen and f"{root}.m" not in both.base.unseen
+    np.testing.assert_allclose(
+        robot.wrench_regressor(q, v, a, root) @ truth.inertial_parameters, wrench, atol=1e-11
+    )
+    np.testing.assert_allclose(
+        robot.energy_regressor(q, v) @ truth.inertial_parameters, truth.energy(q, v), atol=1e-11
+    )
+    alone, both = (
+        pp.identify(robot, q, v, a, tau),
+        pp.identify(robot, q, v, a, tau, wrenches={root: wrench}),
+    )
+    assert (
+        both.base.rank > alone.base.rank
+        and f"{root}.m" in alone.base.unseen
+        and f"{root}.m" not in both.base.unseen
+    )
     np.testing.assert_allclose(both.values, both.base.matrix @ truth.inertial_parameters, atol=1e-6)
     assert f"{root}.Fz" in both.rms
 
@@ -106,9 +133,15 @@ def test_what_the_data_do_not_tell_is_said_and_stays_as_it_was():
     robot = pp.load("acrobot")
     rng = np.random.default_rng(0)
     q = rng.uniform(-3.0, 3.0, (50, 2))
-    still = pp.identify(robot, q, 0 * q, 0 * q, robot.gravity(q))  # gravity tells no moment of inertia
+    still = pp.identify(
+        robot, q, 0 * q, 0 * q, robot.gravity(q)
+    )  # gravity tells no moment of inertia
     lost = ~np.isfinite(still.deviations)
-    assert lost.any() and not lost.all() and set(still.unidentified) >= {still.names[c] for c in still.base.columns[lost]}
+    assert (
+        lost.any()
+        and not lost.all()
+        and set(still.unidentified) >= {still.names[c] for c in still.base.columns[lost]}
+    )
     np.testing.assert_allclose(still.values, still.base.values, atol=1e-9)
     v, a = rng.standard_normal((2, 50, 2))
     assert robot.excitation(q, 0 * q, 0 * q) == np.inf and robot.excitation(q, v, a) < 20.0
@@ -120,10 +153,15 @@ def test_the_nearest_bodies_are_bodies():
     base = robot.base_parameters()
     target = base.values.copy()
     known, R = KnownBodies.of(robot.inertial_parameters, 2, np.zeros(0)), 1e3 * np.eye(base.rank)
-    np.testing.assert_allclose(base.matrix @ nearest(known, base.matrix, R, target), target, atol=1e-5)
+    np.testing.assert_allclose(
+        base.matrix @ nearest(known, base.matrix, R, target), target, atol=1e-5
+    )
     target[-1] = -1.0  # a moment of inertia
     pi = nearest(known, base.matrix, R, target)
-    assert soundness(pi.reshape(2, 10)).min() > -1e-12 and np.abs(base.matrix @ pi - target).max() > 0.01
+    assert (
+        soundness(pi.reshape(2, 10)).min() > -1e-12
+        and np.abs(base.matrix @ pi - target).max() > 0.01
+    )
     cost = lambda pi: (np.abs(R @ (base.matrix @ pi - target)) ** 2).sum() + known.distance(pi)  # noqa: E731
     rng, best = np.random.default_rng(0), cost(pi)
     for scale in 10.0 ** rng.uniform(-6, -1, 200):
@@ -141,7 +179,9 @@ def test_sure_data_are_believed(name, noise):
         true = light.randomised(spread=0.2, seed=1)
         q, v, a, _, _ = experiment(robot, 200, 0.0)
         clean = light.inverse_dynamics(q, v, a, parameters=true)
-        found = pp.identify(robot, q, v, a, clean + noise * np.random.default_rng(2).standard_normal(clean.shape))
+        found = pp.identify(
+            robot, q, v, a, clean + noise * np.random.default_rng(2).standard_normal(clean.shape)
+        )
     assert found.shift < 1.0
     assert np.abs(found.residuals).max() < 6.0 * noise + 1e-10 * np.abs(clean).max()
 
@@ -175,7 +215,9 @@ def test_words_for_what_does_not_fit(tmp_path):
     ):
         with pytest.raises(pp.StateError, match=words):
             pp.identify(**{"robot": robot, "q": q, "v": v, "a": a, "tau": tau, **change})
-    held = pp.identify(robot, q, np.zeros(2), np.zeros((1, 2)), robot.gravity(q))  # one velocity for all samples
+    held = pp.identify(
+        robot, q, np.zeros(2), np.zeros((1, 2)), robot.gravity(q)
+    )  # one velocity for all samples
     np.testing.assert_allclose(held.values, held.base.values, atol=1e-9)
     found = pp.identify(robot, q, v, a, tau, consistent=False)
     np.testing.assert_allclose(found.residuals, 0.0, atol=1e-9)

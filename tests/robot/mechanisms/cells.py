@@ -23,7 +23,9 @@ def pair(*kinds: str, seed: int = 3) -> Closed:
     return held(arms, kinds, rng)
 
 
-def puma_pair(q: list[float], lean: float = 0.0, wrap: Callable[[System], System] = uncompiled) -> Closed:
+def puma_pair(
+    q: list[float], lean: float = 0.0, wrap: Callable[[System], System] = uncompiled
+) -> Closed:
     """Two PUMAs side by side in one posture, a beam across their hands."""
     puma = Interpreted.of(pp.robots.puma560())
     one, two = np.eye(4), np.eye(4)
@@ -33,7 +35,13 @@ def puma_pair(q: list[float], lean: float = 0.0, wrap: Callable[[System], System
     place = np.eye(4)
     place[:3, 3] = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
     at = [np.linalg.inv(place) @ hand for hand in hands]
-    cell = wrap(pp.grasp([(puma, one, "tool"), (puma, two, "tool")], pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"), at))
+    cell = wrap(
+        pp.grasp(
+            [(puma, one, "tool"), (puma, two, "tool")],
+            pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"),
+            at,
+        )
+    )
     start = np.concatenate([q, q, place[:3, 3], [0, 0, 0, 1]])
     return Closed(cell, start, np.zeros(cell.nv), np.zeros(cell.nv))
 
@@ -56,7 +64,9 @@ def inertia_at_object(cell: System, q: np.ndarray) -> np.ndarray:
     R = T[:3, :3]
     c, I = R @ body.com, R @ body.inertia @ R.T
     cx = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
-    total = np.block([[I - body.mass * cx @ cx, body.mass * cx], [-body.mass * cx, body.mass * np.eye(3)]])
+    total = np.block(
+        [[I - body.mass * cx @ cx, body.mass * cx], [-body.mass * cx, body.mass * np.eye(3)]]
+    )
     mass = cell.robot.mass_matrix(q)
     for contact in cell.contacts:
         J = cell.robot.jacobian(q, contact.first)

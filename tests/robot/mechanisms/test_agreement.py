@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psiphi_bench.closed_cells import CONTACTS, Closed, dense_answer, four_bar, pinocchio_answer, random_cell
+from psiphi_bench.closed_cells import (
+    CONTACTS,
+    Closed,
+    dense_answer,
+    four_bar,
+    pinocchio_answer,
+    random_cell,
+)
 from psiphi_bench.interpreted_robot import uncompiled
 from tests.robot.mechanisms.cells import pair
 
@@ -29,7 +36,9 @@ def test_random_cells_agree_with_the_dense_system(arms, seed):
 def test_the_papers_algorithms_agree(method, arms):
     closed = random_cell(arms, arms)
     a, forces = closed.system.forward_dynamics(closed.q, closed.v, closed.tau, forces=True)
-    theirs, wrenches = closed.system.forward_dynamics(closed.q, closed.v, closed.tau, forces=True, method=method)
+    theirs, wrenches = closed.system.forward_dynamics(
+        closed.q, closed.v, closed.tau, forces=True, method=method
+    )
     assert relative(a, theirs) < 1e-9
     assert relative(forces, wrenches) < 1e-9
 
@@ -41,7 +50,10 @@ def test_acceleration_keeps_the_constraint_velocity(kind):
     cell, q, v = closed.system, closed.q, closed.v
     a, h = cell.forward_dynamics(q, v, closed.tau), 1e-5
     ahead, behind = (
-        cell.constraint_residual(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a)[1] for s in (h, -h)
+        cell.constraint_residual(
+            cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a
+        )[1]
+        for s in (h, -h)
     )
     assert np.abs(ahead - behind).max() / (2 * h) < 1e-4 * (1 + np.abs(a).max())
 

@@ -27,7 +27,12 @@ def test_embedded_robots_in_a_loop_are_their_spanning_trees_in_all_of_them(name)
     tree, loops, options = getattr(mechanisms, name)()
     robot = Interpreted.of(pp.embed(tree, loops, **options))
     q, rng = robot.random(seed=2), np.random.default_rng(3)
-    outer = pp.Loop("distance", "tool", "world", length=float(np.linalg.norm(robot.frame_pose(q, "tool")[:3, 3])))
+    outer = pp.Loop(
+        "distance",
+        "tool",
+        "world",
+        length=float(np.linalg.norm(robot.frame_pose(q, "tool")[:3, 3])),
+    )
     system = uncompiled(pp.connect(robot, [outer]))
     v, tau = rng.normal(size=(2, robot.nv))
     v = v - np.linalg.pinv(system.constraint_jacobian(q)) @ system.constraint_jacobian(q) @ v
@@ -64,9 +69,18 @@ def four_bars(kinds: list) -> tuple[System, System]:
     tree, loops, options = mechanisms.fourbar()
     robot = pp.embed(tree, loops, **options)
     made = []
-    for one, inner in ((robot, []), (tree, [(f"four-bar_{i}/one", f"four-bar_{i}/two") for i in (1, 2)])):
+    for one, inner in (
+        (robot, []),
+        (tree, [(f"four-bar_{i}/one", f"four-bar_{i}/two") for i in (1, 2)]),
+    ):
         more = [pp.Loop("hinge", *pair, axis=mechanisms.Y) for pair in inner]
-        made.append(uncompiled(pp.grasp([(one, None, "tool"), (one, (0.5, 0.3, 0), "tool")], BOX, AT, kinds, loops=more)))
+        made.append(
+            uncompiled(
+                pp.grasp(
+                    [(one, None, "tool"), (one, (0.5, 0.3, 0), "tool")], BOX, AT, kinds, loops=more
+                )
+            )
+        )
     return made[0], made[1]
 
 
@@ -79,11 +93,19 @@ def test_embedded_arms_hold_an_object_as_their_spanning_trees_do():
     V, T, rates = np.zeros(whole.nv), np.zeros(whole.nv), cell.robot.rate(q, v)
     for joint in cell.joints:
         at, is_free = places[joint.name], joint.kind == "free"
-        Q[at.q_slice], V[at.v_slice] = q[joint.q_slice], v[joint.v_slice] if is_free else rates[joint.q_slice]
+        Q[at.q_slice], V[at.v_slice] = (
+            q[joint.q_slice],
+            v[joint.v_slice] if is_free else rates[joint.q_slice],
+        )
         if joint.v_slice.stop > joint.v_slice.start:
             T[at.v_slice] = tau[joint.v_slice]
     mine = [i for joint in cell.joints for i in range(joint.v_slice.start, joint.v_slice.stop)]
-    theirs = [i for j in cell.joints if j.v_slice.stop > j.v_slice.start for i in range(*places[j.name].v_slice.indices(99))]
+    theirs = [
+        i
+        for j in cell.joints
+        if j.v_slice.stop > j.v_slice.start
+        for i in range(*places[j.name].v_slice.indices(99))
+    ]
     a, forces = cell.forward_dynamics(q, v, tau, forces=True)
     b, others = whole.forward_dynamics(Q, V, T, forces=True)
     assert relative(a[mine], b[theirs]) < 1e-9 and relative(forces, others[:2]) < 1e-9
@@ -94,7 +116,11 @@ def test_embedded_arms_hold_an_object_as_their_spanning_trees_do():
 
 def test_links_that_bend_are_held_as_the_dense_system_says():
     bent, stiff = Interpreted.of(flexible_robots.arm()), random_tree(7, 3, "revolute", 0.0)
-    cell = uncompiled(pp.grasp([(bent, None, "tool"), (stiff, (0.5, 0.3, 0), "link7")], BOX, AT, ["point", "rigid"]))
+    cell = uncompiled(
+        pp.grasp(
+            [(bent, None, "tool"), (stiff, (0.5, 0.3, 0), "link7")], BOX, AT, ["point", "rigid"]
+        )
+    )
     rng = np.random.default_rng(1)
     q, v = cell.project(cell.assemble(cell.random(seed=2)), rng.normal(size=cell.nv))
     tau = rng.normal(size=cell.nv)
@@ -106,7 +132,9 @@ def test_links_that_bend_are_held_as_the_dense_system_says():
 def test_a_beam_that_leans_on_a_pin_keeps_its_energy_and_its_pin():
     robot = flexible_robots.arm()
     place = robot.frame_pose(robot.neutral(), "tool")[:3, 3] - KNOB
-    b = pp.connect({"arm": robot, "pin": (pin(), tuple(place))}, [pp.Loop("ball", "arm/tool", "pin/knob")])
+    b = pp.connect(
+        {"arm": robot, "pin": (pin(), tuple(place))}, [pp.Loop("ball", "arm/tool", "pin/knob")]
+    )
     q, v = b.project(b.neutral(), np.full(b.nv, 0.3))
     motion = pp.simulate(b, q, v, duration=0.1, dt=2.5e-4, springs=True)
     assert np.ptp(motion.energy) < 1e-7 * np.abs(motion.energy).max()

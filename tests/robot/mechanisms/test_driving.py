@@ -36,10 +36,15 @@ def test_torques_are_those_of_inverse_dynamics(arms, seed):
     shared by least forces."""
     closed = closed_cells.random_cell(10 * seed + arms, arms)
     cell, q, v, u, rest = closed.system, closed.q, closed.v, closed.tau, np.zeros(closed.system.nv)
-    accelerated = cell.forward_dynamics(q[None], v[None], cell.robot.inverse_dynamics(q, v, u)[None])
+    accelerated = cell.forward_dynamics(
+        q[None], v[None], cell.robot.inverse_dynamics(q, v, u)[None]
+    )
     for found, meant in (
         (cell._call(cell._holding, (q,)), cell.inverse_dynamics(q[None], rest, rest)[0]),
-        (cell._call(cell._driving, (q, v, u)), cell.inverse_dynamics(q[None], v[None], drivable(cell, q, v, accelerated))[0]),
+        (
+            cell._call(cell._driving, (q, v, u)),
+            cell.inverse_dynamics(q[None], v[None], drivable(cell, q, v, accelerated))[0],
+        ),
     ):
         tau, strain = found
         assert (strain < STRAIN) == np.isfinite(meant).all(), "no answer where there is none"

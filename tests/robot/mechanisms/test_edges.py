@@ -39,7 +39,15 @@ def gripper() -> pp.Robot:
         below = f"l{i}"
     for name, side, mimic in (("finger", 1, None), ("twin", -1, ("finger", -1.0, 0.0))):
         b.body(name, mass=0.2, com=(0, 0, 0.05), inertia=np.eye(3) * 0.001)
-        b.joint(f"{name} slide", "prismatic", below, name, xyz=(0.02 * side, 0, 0.1), axis=(1, 0, 0), **_follow(mimic))
+        b.joint(
+            f"{name} slide",
+            "prismatic",
+            below,
+            name,
+            xyz=(0.02 * side, 0, 0.1),
+            axis=(1, 0, 0),
+            **_follow(mimic),
+        )
     b.frame("palm", below, xyz=(0, 0, 0.1))
     return pp.Robot.of(b.build())
 
@@ -88,9 +96,20 @@ def test_fingers_that_follow_hold_an_object_too():
     bases = [None, (1.0, 0, 0)]
     arms = [(arm, base, "palm") for base in bases]
     cell = uncompiled(
-        grasp(arms, pp.Body.box(1.0, (0.2, 0.2, 0.2)), [(0, 0, 0), (0.3, 0, 0)], ["rigid", "point"], loops, mimic=True)
+        grasp(
+            arms,
+            pp.Body.box(1.0, (0.2, 0.2, 0.2)),
+            [(0, 0, 0), (0.3, 0, 0)],
+            ["rigid", "point"],
+            loops,
+            mimic=True,
+        )
     )
-    assert cell.nc == 6 + 3 + 1 + 2 and cell.na == cell.nv - 6 - 2 and "mimic gripper_2/twin slide" in repr(cell)
+    assert (
+        cell.nc == 6 + 3 + 1 + 2
+        and cell.na == cell.nv - 6 - 2
+        and "mimic gripper_2/twin slide" in repr(cell)
+    )
     rng = np.random.default_rng(0)
     q = cell.assemble(cell.random(rng))
     q, v = cell.project(q, rng.standard_normal(cell.nv))
@@ -103,14 +122,23 @@ def test_fingers_that_follow_hold_an_object_too():
 
 
 @pytest.mark.parametrize("method", [None, "RCCFD1", "RCCFD2", "RCCFD3", "KKT"])
-@pytest.mark.parametrize("loops", [[], [Loop("distance", "finger", "world", length=0.8)]], ids=["mimic", "mimic and loop"])
+@pytest.mark.parametrize(
+    "loops",
+    [[], [Loop("distance", "finger", "world", length=0.8)]],
+    ids=["mimic", "mimic and loop"],
+)
 def test_every_method_knows_joints_that_follow(method, loops):
     system = uncompiled(connect(gripper(), loops, mimic=True))
     rng = np.random.default_rng(0)
     q = system.assemble(system.random(rng))
     q, v = system.project(q, rng.standard_normal(system.nv))
     tau = rng.standard_normal(system.nv)
-    assert relative(system.forward_dynamics(q, v, tau, method=method), accelerations(system, q, v, tau)) < 1e-9
+    assert (
+        relative(
+            system.forward_dynamics(q, v, tau, method=method), accelerations(system, q, v, tau)
+        )
+        < 1e-9
+    )
 
 
 def test_mujoco_agrees_at_rest():
@@ -133,7 +161,17 @@ def test_mujoco_agrees_at_rest():
     b = pp.Builder("same")
     rows = (("a", 1.0, (0.2, 0, 0), (0.01, 0.02, 0.03), "world", (0, 0, 0), {"armature": 0.1}),)
     rows += (("b", 1.5, (0.2, 0, 0), (0.02, 0.02, 0.03), "a", (0.5, 0, 0), {}),)
-    rows += (("d", 0.5, (0.1, 0, 0), (0.01, 0.01, 0.01), "b", (0.1, 0, 0.1), {"mimic": ("ja", -1.5, 0.0)}),)
+    rows += (
+        (
+            "d",
+            0.5,
+            (0.1, 0, 0),
+            (0.01, 0.01, 0.01),
+            "b",
+            (0.1, 0, 0.1),
+            {"mimic": ("ja", -1.5, 0.0)},
+        ),
+    )
     rows += (("c", 0.7, (0.1, 0, 0.1), (0.01, 0.02, 0.03), "world", (0.9, 0, 0.2), {}),)
     for name, mass, com, inertia, parent, at, more in rows:
         b.body(name, mass=mass, com=com, inertia=np.diag(inertia))
@@ -143,11 +181,20 @@ def test_mujoco_agrees_at_rest():
     b.frame("end of b", "b", xyz=(0.4, 0, 0))
     b.frame("hold of c", "c", xyz=(0, 0, -0.2))
     b.frame("hold of a", "a", xyz=(0.4, 0.3, 0.2))
-    system = uncompiled(connect(b.build(), [Loop("ball", "end of b", "hold of c"), Loop("weld", "o", "hold of a")], mimic=True))
+    system = uncompiled(
+        connect(
+            b.build(),
+            [Loop("ball", "end of b", "hold of c"), Loop("weld", "o", "hold of a")],
+            mimic=True,
+        )
+    )
     q = system.neutral()
     q[system.joint("jo").q_slice] = [0.4, 0.3, 0.2, 0, 0, 0, 1]
     a = system.forward_dynamics(q, np.zeros(system.nv), np.zeros(system.nv))
-    ours = [*(a[system.joint(f"j{name}").v_slice][0] for name in "abdc"), *a[system.joint("jo").v_slice][[3, 4, 5, 0, 1, 2]]]
+    ours = [
+        *(a[system.joint(f"j{name}").v_slice][0] for name in "abdc"),
+        *a[system.joint("jo").v_slice][[3, 4, 5, 0, 1, 2]],
+    ]
     assert relative(np.array(ours), data.qacc) < 2e-3
 
 
@@ -172,11 +219,18 @@ def test_constraints_may_hold_what_has_no_inertia(method):
 
 
 def test_an_acceleration_that_is_not_unique_names_joint_and_direction():
-    system, rest = point_mass((0.7, 0.0, 0.0)), np.zeros(2)  # a rod to a point on the first axis does not hold its turn
+    system, rest = (
+        point_mass((0.7, 0.0, 0.0)),
+        np.zeros(2),
+    )  # a rod to a point on the first axis does not hold its turn
     with pytest.raises(pp.SingularError, match=r"joint gimbal along \(1, 0\) is not unique"):
         system.forward_dynamics(rest, rest, rest)
     batch = system.forward_dynamics_details(np.array([[0.0, 0.0], [0.0, 0.4]]), rest, rest)
-    assert batch["solvable"].tolist() == [False, True] and np.isnan(batch["a"][0]).all() and np.isfinite(batch["a"][1]).all()
+    assert (
+        batch["solvable"].tolist() == [False, True]
+        and np.isnan(batch["a"][0]).all()
+        and np.isfinite(batch["a"][1]).all()
+    )
 
 
 def test_a_batch_without_any_answer_is_nan():
@@ -225,8 +279,13 @@ def test_a_feather_between_heavy_arms(pumas, mass):
     assert np.abs(cell.constraint_residual(q, v)).max() < 1e-11
     tau = np.r_[rng.standard_normal(12), np.zeros(6)]
     a = cell.forward_dynamics(q, v, tau)
-    assert np.abs(cell.constraint_jacobian(q) @ a + cell.constraint_bias(q, v)).max() < 1e-9 * np.abs(a).max()
-    assert relative(a, accelerations(cell, q, v, tau)) < (1e-10 if mass > 1e-7 else 1e-8), "world axes square the masses' ratio"
+    assert (
+        np.abs(cell.constraint_jacobian(q) @ a + cell.constraint_bias(q, v)).max()
+        < 1e-9 * np.abs(a).max()
+    )
+    assert relative(a, accelerations(cell, q, v, tau)) < (1e-10 if mass > 1e-7 else 1e-8), (
+        "world axes square the masses' ratio"
+    )
     assert relative(cell.effective_inertia(q), inertia_at_object(cell, q)) < 1e-10
 
 
@@ -249,13 +308,17 @@ def test_singular_arms_are_named(pumas):
     puma = pp.robots.puma560()
     one, two = np.eye(4), np.eye(4)
     two[1, 3] = 1.0
-    hands = [base @ pumas.frame_pose(np.r_[posture, posture, np.zeros(6), 1.0], "puma560_1/tool") for base in (one, two)]
+    hands = [
+        base @ pumas.frame_pose(np.r_[posture, posture, np.zeros(6), 1.0], "puma560_1/tool")
+        for base in (one, two)
+    ]
     body = pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam")
     cell = uncompiled(grasp([(puma, one, "tool"), (puma, two, "tool")], body, hands))
     q = np.array([*posture, *posture, 0, 0, 0, 0, 0, 0, 1])
     kept = np.linalg.svd(cell.constraint_jacobian(q))[2][cell.nc - 1 :]
     with pytest.raises(
-        pp.SingularError, match=r"contact \d \(weld\) of puma560_\d/tool to beam/grip\d, sliding along \(0, 1, 0\)"
+        pp.SingularError,
+        match=r"contact \d \(weld\) of puma560_\d/tool to beam/grip\d, sliding along \(0, 1, 0\)",
     ):
         cell.forward_dynamics(q, 0.5 * kept.sum(axis=0), np.ones(12))
 
@@ -269,7 +332,10 @@ def test_wrenches_from_outside_in_inverse_dynamics(both):
     again, same = cell.forward_dynamics(q, v, torques, f_ext=push, forces=True)
     assert relative(again, a) < 1e-9 and relative(same, wrenches) < 1e-8
     for axes in ("world", "frame"):
-        ours, theirs = (cell.forward_dynamics(q, v, np.zeros(cell.na), f_ext=push, axes=axes, method=m) for m in (None, "KKT"))
+        ours, theirs = (
+            cell.forward_dynamics(q, v, np.zeros(cell.na), f_ext=push, axes=axes, method=m)
+            for m in (None, "KKT")
+        )
         assert relative(ours, theirs) < 1e-9
 
 
@@ -278,7 +344,14 @@ def test_a_flying_base_without_thrusters():
     rng = np.random.default_rng(8)
     flyer = pp.robots.random_tree(8, 3, "revolute", 0.0, base="free")
     passive = f"{flyer.name}/{flyer.joints[0].name}"
-    cell = uncompiled(grasp([(flyer, None, flyer.bodies[-1].name)], pp.Body.box(1.0, (1, 1, 1)), [None], passive=passive))
+    cell = uncompiled(
+        grasp(
+            [(flyer, None, flyer.bodies[-1].name)],
+            pp.Body.box(1.0, (1, 1, 1)),
+            [None],
+            passive=passive,
+        )
+    )
     assert cell.na == flyer.nv - 6
     q, v = cell.project(cell.assemble(cell.random(rng)), rng.standard_normal(cell.nv))
     a = cell.forward_dynamics(q, v, rng.standard_normal(cell.na))
@@ -290,13 +363,19 @@ def test_a_flying_base_without_thrusters():
     wish = rng.standard_normal(cell.nv)
     for a in (cell.complete(q, v, wish), drivable(cell, q, v, thrust)):
         torques = cell.inverse_dynamics(q, v, a)
-        assert not torques[cell.idle].any() and relative(cell.forward_dynamics(q, v, torques, method="KKT"), a) < 1e-9
+        assert (
+            not torques[cell.idle].any()
+            and relative(cell.forward_dynamics(q, v, torques, method="KKT"), a) < 1e-9
+        )
         np.testing.assert_allclose(falling(cell, q, v, a), [0, 0, -9.81], atol=1e-3)
     with pytest.raises(pp.StateError, match=r"no motors drive this: coordinate . of"):
         cell.complete(q, v, wish, exactly=[passive, "box/free"])
     push = {cell.object: np.array([0.0, 0, 0, 3.0, 0, 0])}
     pushed = cell.inverse_dynamics(q, v, cell.complete(q, v, wish, f_ext=push), f_ext=push)
-    assert not pushed[cell.idle].any() and cell.complete(np.stack([q, q]), v, wish).shape == (2, cell.nv)
+    assert not pushed[cell.idle].any() and cell.complete(np.stack([q, q]), v, wish).shape == (
+        2,
+        cell.nv,
+    )
     assert np.isnan(cell.complete(np.stack([q, q]), v, wish, exactly=[passive, "box/free"])).all()
 
 
@@ -306,9 +385,13 @@ def falling(cell, q: np.ndarray, v: np.ndarray, a: np.ndarray, h: float = 1e-4) 
     mass = np.array([body.mass for body in robot.bodies])
 
     def centre(t: float) -> np.ndarray:
-        along = robot.integrate(q, t * v + 0.5 * t * t * a)  # to second order: v and a are at the middle
+        along = robot.integrate(
+            q, t * v + 0.5 * t * t * a
+        )  # to second order: v and a are at the middle
         T = np.stack([robot.frame_pose(along, body.name) for body in robot.bodies])
-        points = T[:, :3, 3] + np.einsum("bij,bj->bi", T[:, :3, :3], [body.com for body in robot.bodies])
+        points = T[:, :3, 3] + np.einsum(
+            "bij,bj->bi", T[:, :3, :3], [body.com for body in robot.bodies]
+        )
         return mass @ points / mass.sum()
 
     return (centre(h) - 2 * centre(0.0) + centre(-h)) / h**2
@@ -318,7 +401,9 @@ def test_a_controller_of_a_flying_cell():
     """Computed torque asks nothing of the base: joints accelerate as if it had thrusters, and it moves as momentum asks."""
     rng = np.random.default_rng(5)
     flyer = pp.robots.random_tree(8, 3, "revolute", 0.0, base="free")
-    cell = uncompiled(grasp([(flyer, None, flyer.bodies[-1].name)], pp.Body.box(1.0, (1, 1, 1)), [None]))
+    cell = uncompiled(
+        grasp([(flyer, None, flyer.bodies[-1].name)], pp.Body.box(1.0, (1, 1, 1)), [None])
+    )
     q, v = cell.project(cell.assemble(cell.random(rng)), rng.standard_normal(cell.nv))
     control = pp.ComputedTorque(cell, q, 3.0, 2.0)
     tau = control(0.0, q, v)
@@ -327,9 +412,16 @@ def test_a_controller_of_a_flying_cell():
     thrusted = cell.forward_dynamics(q, v, cell.robot.inverse_dynamics(q, v, -2.0 * v))
     np.testing.assert_allclose(a[cell.actuated], thrusted[cell.actuated], atol=1e-9)
     np.testing.assert_allclose(falling(cell, q, v, a), [0, 0, -9.81], atol=1e-3)
-    assert relative(tau[cell.actuated], cell.inverse_dynamics(q, v, drivable(cell, q, v, thrusted))[cell.actuated]) < 1e-9
+    assert (
+        relative(
+            tau[cell.actuated],
+            cell.inverse_dynamics(q, v, drivable(cell, q, v, thrusted))[cell.actuated],
+        )
+        < 1e-9
+    )
     one, other = (
-        pp.simulate(cell, q, v, control, duration=0.01, method="euler", compiled=flag).final for flag in (True, False)
+        pp.simulate(cell, q, v, control, duration=0.01, method="euler", compiled=flag).final
+        for flag in (True, False)
     )
     np.testing.assert_allclose(one.q, other.q, atol=1e-10)
 
@@ -350,7 +442,14 @@ def test_friction_of_many_states_at_once():
     rng = np.random.default_rng(4)
     arms = [pp.robots.random_tree(6, seed, "revolute", 0.0) for seed in (1, 2)]
     grips = [Contact("point", normal=(0, 0, 1), friction=0.5, torsion=0.01)] * 2
-    cell = uncompiled(grasp([(arm, None, "link6") for arm in arms], pp.Body.box(1.0, (1, 1, 1)), [None, (0.1, 0, 0)], grips))
+    cell = uncompiled(
+        grasp(
+            [(arm, None, "link6") for arm in arms],
+            pp.Body.box(1.0, (1, 1, 1)),
+            [None, (0.1, 0, 0)],
+            grips,
+        )
+    )
     q = np.stack([cell.random(rng) for _ in range(3)])
     forces = np.ones((2, 6))
     assert cell.contact_ratio(q, forces).shape == (3, 2)
@@ -375,7 +474,10 @@ def test_explain_shows_what_was_rewritten(both):
 def test_what_a_system_is(both):
     cell = both.system
     assert cell.joint("box/free").kind == "free" and len(cell.idle) + cell.na == cell.nv
-    assert np.allclose(cell.contact_configuration(both.q, np.int64(1)), cell.contact_configuration(both.q, "contact 2"))
+    assert np.allclose(
+        cell.contact_configuration(both.q, np.int64(1)),
+        cell.contact_configuration(both.q, "contact 2"),
+    )
     chain = pp.robots.chain(3)
     stiff = uncompiled(grasp([(chain, None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None]))
     q = stiff.assemble(stiff.random(seed=0))
@@ -390,23 +492,43 @@ BAD = {
     "contacts=one": (dict(contacts=Contact("point")), "expected a list"),
     "contacts=str": (dict(contacts="rigid"), "expected a list"),
     "an axis in words": (dict(contacts=[Contact("line", axis="z")]), "has the axis 'z'"),
-    "an axis for nothing": (dict(contacts=[Contact("rigid", axis=(0, 0, 1))]), "only a line contact"),
-    "friction in words": (dict(contacts=[Contact("point", normal=(0, 0, 1), friction="much")]), "expected real numbers"),
-    "negative torsion": (dict(contacts=[Contact("point", None, (0, 0, 1), 0.5, -1)]), "torsion of contacts"),
+    "an axis for nothing": (
+        dict(contacts=[Contact("rigid", axis=(0, 0, 1))]),
+        "only a line contact",
+    ),
+    "friction in words": (
+        dict(contacts=[Contact("point", normal=(0, 0, 1), friction="much")]),
+        "expected real numbers",
+    ),
+    "negative torsion": (
+        dict(contacts=[Contact("point", None, (0, 0, 1), 0.5, -1)]),
+        "torsion of contacts",
+    ),
     "torsion alone": (dict(contacts=[Contact("soft", normal=(0, 0, 1), torsion=1)]), "no friction"),
     "a kind that is a list": (dict(contacts=[Contact(["rigid"])]), "of kind"),
     "a frame that is a number": (dict(arms=[(PUMA, None, 3)]), "the frame of arms"),
     "no frame": (dict(arms=[(PUMA, None, ())]), "names no frame"),
     "a loop to nowhere": (dict(loops=[Loop("ball", "puma560/tool", "moon")]), "no frame 'moon'"),
-    "a ball with an axis": (dict(loops=[Loop("ball", "puma560/link2", "world", axis=(0, 0, 1))]), "leave it out"),
-    "a length in words": (dict(loops=[Loop("distance", "puma560/link2", "world", length="long")]), "expected real numbers"),
+    "a ball with an axis": (
+        dict(loops=[Loop("ball", "puma560/link2", "world", axis=(0, 0, 1))]),
+        "leave it out",
+    ),
+    "a length in words": (
+        dict(loops=[Loop("distance", "puma560/link2", "world", length="long")]),
+        "expected real numbers",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_cells_are_refused(name):
     change, words = BAD[name]
-    good = dict(arms=[(PUMA, None, "tool")], object=pp.Body.box(1.0, (1, 1, 1)), at=[None], contacts=["rigid"])
+    good = dict(
+        arms=[(PUMA, None, "tool")],
+        object=pp.Body.box(1.0, (1, 1, 1)),
+        at=[None],
+        contacts=["rigid"],
+    )
     with pytest.raises(pp.Error, match=words):
         grasp(**good | change)
 

@@ -12,7 +12,15 @@ import psiphi as pp
 from psiphi.robot.mechanisms.dynamics import system_stages
 from psiphi.robot.mechanisms.grasp_and_connect import Contact
 from psiphi.robot.mechanisms.system import System
-from psiphi_bench.closed_cells import CONTACTS, Closed, at_work, dense_answer, facing_pumas, held, random_cell
+from psiphi_bench.closed_cells import (
+    CONTACTS,
+    Closed,
+    at_work,
+    dense_answer,
+    facing_pumas,
+    held,
+    random_cell,
+)
 from psiphi_bench.interpreted_robot import Interpreted, uncompiled
 from tests.robot.mechanisms.cells import inertia_at_object, pair, puma_pair
 
@@ -32,7 +40,9 @@ def object_wrench(closed: Closed, a: np.ndarray) -> np.ndarray:
     R, alpha = T[:3, :3], cell.robot.frame_acceleration(closed.q, closed.v, a, name)
     w = cell.robot.frame_velocity(closed.q, closed.v, name)[:3]
     c, I = R @ body.com, R @ body.inertia @ R.T
-    force = body.mass * (alpha[3:] + np.cross(alpha[:3], c) + np.cross(w, np.cross(w, c)) - cell.robot.gravity_vector)
+    force = body.mass * (
+        alpha[3:] + np.cross(alpha[:3], c) + np.cross(w, np.cross(w, c)) - cell.robot.gravity_vector
+    )
     return np.concatenate([I @ alpha[:3] + np.cross(w, I @ w) + np.cross(c, force), force])
 
 
@@ -63,7 +73,10 @@ def test_contacts_do_no_work(kind):
     closed = pair(kind, "point", seed=11)
     cell, q, v = closed.system, closed.q, closed.v
     a, h = cell.forward_dynamics(q, v, closed.tau), 1e-5
-    ahead, behind = (cell.energy(cell.integrate(cell.integrate(q, v, s), a, s * s / 2), v + s * a) for s in (h, -h))
+    ahead, behind = (
+        cell.energy(cell.integrate(cell.integrate(q, v, s), a, s * s / 2), v + s * a)
+        for s in (h, -h)
+    )
     power = closed.tau @ v
     assert abs((ahead - behind) / (2 * h) - power) < 1e-5 * (1 + abs(power))
 
@@ -74,7 +87,9 @@ def test_inverse_dynamics_undoes_forward_dynamics(both):
     a = cell.forward_dynamics(q, v, tau)
     torques, forces = cell.inverse_dynamics(q, v, a, forces=True)
     again, same = cell.forward_dynamics(q, v, torques, forces=True)
-    assert np.allclose(again, a, atol=1e-9 * np.abs(a).max()) and np.allclose(same, forces, atol=1e-8)
+    assert np.allclose(again, a, atol=1e-9 * np.abs(a).max()) and np.allclose(
+        same, forces, atol=1e-8
+    )
     assert not torques[-6:].any()
 
 
@@ -85,7 +100,10 @@ def test_an_object_is_driven_and_the_arms_follow(both):
     wish[-6:] = [0.1, -0.2, 0.3, 1.0, -1.0, 0.5]
     a = cell.complete(q, v, wish, exactly="box/free")
     assert np.allclose(a[-6:], wish[-6:])
-    assert np.abs(cell.constraint_jacobian(q) @ a + cell.constraint_bias(q, v)).max() < 1e-9 * np.abs(a).max()
+    assert (
+        np.abs(cell.constraint_jacobian(q) @ a + cell.constraint_bias(q, v)).max()
+        < 1e-9 * np.abs(a).max()
+    )
     tau = cell.inverse_dynamics(q, v, a)
     assert np.allclose(cell.forward_dynamics(q, v, tau), a, atol=1e-9 * np.abs(a).max())
     with pytest.raises(pp.StateError, match="no acceleration of the other joints keeps contact"):
@@ -128,7 +146,9 @@ def test_effective_inertia_is_felt_at_the_object(both):
     assert np.abs(inertia - expected).max() < 1e-9 * np.abs(expected).max()
     push = np.array([0.1, -0.2, 0.3, 1.0, 2.0, -1.0])
     rest = np.zeros(cell.nv)
-    pushed = cell.forward_dynamics(q, rest, rest, f_ext={cell.object: push}) - cell.forward_dynamics(q, rest, rest)
+    pushed = cell.forward_dynamics(
+        q, rest, rest, f_ext={cell.object: push}
+    ) - cell.forward_dynamics(q, rest, rest)
     moved = cell.robot.jacobian(q, cell.object) @ pushed
     assert np.allclose(inertia @ moved, push, atol=1e-9)
 
@@ -204,10 +224,17 @@ def test_parallel_arms_at_a_singularity():
     near = puma_pair([0.0, -0.8, 0.6, 0.0, 1e-3, 0.0])
     assert not details["unique"] and details["solvable"] and details["rank"] < cell.nc
     assert np.isfinite(details["a"]).all() and np.isfinite(details["forces"]).all()
-    assert np.abs(cell.constraint_jacobian(straight.q) @ details["a"]).max() < 1e-9, "at rest: Jc a = 0"
+    assert np.abs(cell.constraint_jacobian(straight.q) @ details["a"]).max() < 1e-9, (
+        "at rest: Jc a = 0"
+    )
     mass, bias = cell.robot.mass_matrix(straight.q), cell.robot.bias(straight.q, straight.v)
     tau = np.r_[np.ones(12), np.zeros(6)]
-    left = mass @ details["a"] + bias - tau - cell.constraint_jacobian(straight.q).T @ details["multipliers"]
+    left = (
+        mass @ details["a"]
+        + bias
+        - tau
+        - cell.constraint_jacobian(straight.q).T @ details["multipliers"]
+    )
     assert np.abs(left).max() < 1e-8
     regular = near.system.forward_dynamics_details(near.q, near.v, np.ones(12))
     assert regular["rank"] == near.system.nc and regular["unique"]
@@ -238,7 +265,9 @@ def test_friction_is_watched():
     assert np.allclose(cell.contact_ratio(q, forces), sideways / (0.5 * normal))
     assert (cell.contact_ratio(q, forces) < 1).all(), "thirty newtons hold one kilogram at mu = 0.5"
     assert np.isinf(cell.contact_ratio(q, -forces)).all(), "fingers do not pull"
-    assert (cell.contact_ratio(q, forces * [[1, 1, 1, 0.1, 1, 1]]) > 1).all(), "three newtons do not"
+    assert (cell.contact_ratio(q, forces * [[1, 1, 1, 0.1, 1, 1]]) > 1).all(), (
+        "three newtons do not"
+    )
     assert np.allclose(cell.contact_rates(q, v)[:, 3:], 0, atol=1e-9)
     assert cell.contact_configuration(q, "contact 2").shape == (4,)
 
@@ -256,35 +285,55 @@ def test_contact_rates_and_accelerations(kind):
     c, robot = cell.contacts[0], cell.robot
     tip, object_ = (robot.frame_velocity(q, v, name)[:3] for name in (c.first, c.second))
     axes = robot.frame_pose(q, c.second)[:3, :3]
-    assert np.allclose(axes @ W[0, :3], object_ - tip, atol=1e-9), "(a.1) of S4: the object's turning less the tip's"
-    ahead, behind = (cell.contact_rates(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a) for s in (h, -h))
+    assert np.allclose(axes @ W[0, :3], object_ - tip, atol=1e-9), (
+        "(a.1) of S4: the object's turning less the tip's"
+    )
+    ahead, behind = (
+        cell.contact_rates(cell.integrate(cell.integrate(q, v, s), a, 0.5 * s * s), v + s * a)
+        for s in (h, -h)
+    )
     turned = [cell.contact_configuration(cell.integrate(q, v, s)) for s in (h, -h)]
     turned[1] = turned[1] * np.sign(turned[0] @ turned[1])  # q and -q are the same
-    rate = cell.contact_configuration_rate(q, v) * np.sign(turned[0] @ cell.contact_configuration(q))
-    assert np.allclose((turned[0] - turned[1]) / (2 * h), rate, atol=1e-6 * (1 + np.abs(v).max())), "(a.4) of S4"
+    rate = cell.contact_configuration_rate(q, v) * np.sign(
+        turned[0] @ cell.contact_configuration(q)
+    )
+    assert np.allclose(
+        (turned[0] - turned[1]) / (2 * h), rate, atol=1e-6 * (1 + np.abs(v).max())
+    ), "(a.4) of S4"
     W_dot = cell.contact_accelerations(q, v, a)
     assert np.abs((ahead - behind) / (2 * h) - W_dot).max() < 1e-4 * (1 + np.abs(a).max())
 
 
 def test_a_batch_of_regular_and_singular_elements():
     """Each element by itself: the straight wrists get least-norm forces and a flag, the bent ones are unique."""
-    bent, straight = puma_pair([0.0, -0.8, 0.6, 0.0, 0.4, 0.0]), puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0])
+    bent, straight = (
+        puma_pair([0.0, -0.8, 0.6, 0.0, 0.4, 0.0]),
+        puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0]),
+    )
     cell = straight.system
     q = np.stack([straight.q, cell.assemble(bent.q), straight.q])
     found = cell.forward_dynamics_details(q, np.zeros(cell.nv), np.ones(12))
     assert found["unique"].tolist() == [False, True, False] and found["solvable"].all()
     one = cell.forward_dynamics_details(q[1], np.zeros(cell.nv), np.ones(12))
-    assert np.allclose(found["a"][1], one["a"], rtol=1e-10) and np.allclose(found["a"][0], found["a"][2])
+    assert np.allclose(found["a"][1], one["a"], rtol=1e-10) and np.allclose(
+        found["a"][0], found["a"][2]
+    )
 
 
 def cell_of(arms: int, links: int) -> System:
     chain = pp.robots.chain(links)
     places = [(0.1 * i, 0.05 * i * i, 0.0) for i in range(arms)]
-    return pp.grasp([(chain, (float(i), 0, 0), "tool") for i in range(arms)], pp.Body.box(1.0, (1, 1, 1)), places)
+    return pp.grasp(
+        [(chain, (float(i), 0, 0), "tool") for i in range(arms)],
+        pp.Body.box(1.0, (1, 1, 1)),
+        places,
+    )
 
 
 def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
-    links = [system_stages.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48, 96)]
+    links = [
+        system_stages.dynamics(cell_of(2, n).algebra, "free").flops for n in (6, 12, 24, 48, 96)
+    ]
     assert links[2] - links[1] == 2 * (links[1] - links[0]), "exactly linear"
     assert all(more < 2.15 * less for less, more in pairwise(links))
     arms = [system_stages.dynamics(cell_of(n, 6).algebra, "free").flops for n in (2, 4, 8)]
@@ -294,21 +343,36 @@ def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
 def test_compiled_is_interpreted(both):
     """The gufunc gives what the program means; the default is the cheapest of the compiler's forms, and explains itself."""
     c = both.system.closure
-    compiled = System(pp.Robot.of(both.system.robot), c.constraints, c.follows, both.system.passive, both.system.object)
+    compiled = System(
+        pp.Robot.of(both.system.robot),
+        c.constraints,
+        c.follows,
+        both.system.passive,
+        both.system.object,
+    )
     a, forces = compiled.forward_dynamics(both.q, both.v, both.tau, forces=True)
     ours, wrenches = both.system.forward_dynamics(both.q, both.v, both.tau, forces=True)
     assert np.allclose(a, ours, rtol=1e-11) and np.allclose(forces, wrenches, rtol=1e-11)
-    costs = {name: system_stages.dynamics(compiled.algebra, name).flops for name in ("hub", "free", "whole")}
+    costs = {
+        name: system_stages.dynamics(compiled.algebra, name).flops
+        for name in ("hub", "free", "whole")
+    }
     least = min(costs, key=lambda name: costs[name])
     assert compiled.flops() == costs[least]
     text = compiled.explain()
-    assert f"{costs[least]} flops ({least})" in text and ("P d = " if least == "hub" else "Ω λ") in text
+    assert (
+        f"{costs[least]} flops ({least})" in text
+        and ("P d = " if least == "hub" else "Ω λ") in text
+    )
 
 
 def test_a_system_travels_to_other_processes(both):
     again = pickle.loads(pickle.dumps(both.system))
     assert repr(again) == repr(both.system)
-    assert np.allclose(again.forward_dynamics(both.q, both.v, both.tau), both.system.forward_dynamics(both.q, both.v, both.tau))
+    assert np.allclose(
+        again.forward_dynamics(both.q, both.v, both.tau),
+        both.system.forward_dynamics(both.q, both.v, both.tau),
+    )
 
 
 ONE = np.eye(4)
@@ -324,19 +388,27 @@ BOX = pp.Body.box(1.0, (1, 1, 1))
         (dict(arms=[(pp.robots.puma560(), np.ones((4, 4)), "tool")]), "the base of arms"),
         (dict(arms=[(pp.robots.puma560(), 2 * np.eye(3), "tool")]), "the base of arms"),
         (dict(object="box"), "expected a pp.Body"),
-        (dict(object=pp.Body("feather", 1.0), contacts=["point"]), "object .feather. has mass 1 and no inertia"),
+        (
+            dict(object=pp.Body("feather", 1.0), contacts=["point"]),
+            "object .feather. has mass 1 and no inertia",
+        ),
         (dict(at=[]), "0 grasp poses"),
         (dict(at=[np.diag([1.0, 1.0, 2.0, 1.0])]), "not orthonormal"),
         (dict(contacts=["rigit"]), "of kind 'rigit'"),
         (dict(contacts=["line"]), "line contact without axis"),
         (dict(contacts=["soft"]), "soft contact without normal"),
-        (dict(contacts=[pp.Contact("point", friction=0.3)]), "needs the normal along which it pushes"),
+        (
+            dict(contacts=[pp.Contact("point", friction=0.3)]),
+            "needs the normal along which it pushes",
+        ),
         (dict(contacts=[pp.Contact("line", axis=(0, 0, 0))]), "not all zero"),
         (dict(contacts=["rigid", "rigid"]), "2 contacts"),
     ],
 )
 def test_bad_cells_are_refused_in_words(change, words):
-    good = dict(arms=[(pp.robots.puma560(), None, "tool")], object=BOX, at=[ONE], contacts=["rigid"])
+    good = dict(
+        arms=[(pp.robots.puma560(), None, "tool")], object=BOX, at=[ONE], contacts=["rigid"]
+    )
     with pytest.raises(pp.Error, match=words):
         pp.grasp(**good | change)
 
@@ -344,8 +416,14 @@ def test_bad_cells_are_refused_in_words(change, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda c, q, v: c.forward_dynamics(q[:-1], v, v), r"q has shape \(20,\), expected \(\.\.\., 21\)"),
-        (lambda c, q, v: c.forward_dynamics(q, v, v[:5]), r"tau has shape \(5,\), expected \(\.\.\., 20\) \(or 14"),
+        (
+            lambda c, q, v: c.forward_dynamics(q[:-1], v, v),
+            r"q has shape \(20,\), expected \(\.\.\., 21\)",
+        ),
+        (
+            lambda c, q, v: c.forward_dynamics(q, v, v[:5]),
+            r"tau has shape \(5,\), expected \(\.\.\., 20\) \(or 14",
+        ),
         (lambda c, q, v: c.forward_dynamics(q, v, "none"), "expected real numbers"),
         (lambda c, q, v: c.forward_dynamics(q, v, v, method="RCCFD4"), "no method 'RCCFD4'"),
         (lambda c, q, v: c.contact_ratio(q, np.zeros((3, 6))), r"forces has shape \(3, 6\)"),
@@ -370,7 +448,11 @@ def test_a_contact_that_slides():
     for sign in (1.0, -1.0):
         push = {cell.contacts[1].first: np.concatenate([np.zeros(3), 1e3 * sign * normal])}
         a, forces = cell.forward_dynamics(q, v, np.zeros(12), forces=True, f_ext=push)
-        assert np.allclose(a, cell.forward_dynamics(q, v, np.zeros(12), f_ext=push, method="KKT"), atol=1e-7 * np.abs(a).max())
+        assert np.allclose(
+            a,
+            cell.forward_dynamics(q, v, np.zeros(12), f_ext=push, method="KKT"),
+            atol=1e-7 * np.abs(a).max(),
+        )
         size = normal @ forces[1, 3:]
         np.testing.assert_allclose(forces[1], [0, 0, 0, *(size * normal)], atol=1e-9 * abs(size))
         assert size * sign > 0 and cell.contact_ratio(q, forces)[1] == (0.0 if sign > 0 else np.inf)

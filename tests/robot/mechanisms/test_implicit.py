@@ -9,7 +9,15 @@ import pytest
 
 import psiphi as pp
 from psiphi._util.errors import SingularError, StateError
-from psiphi_bench.closed_cells import Closed, at_work, dense_answer, facing_pumas, four_bar, held, pinocchio_derivatives
+from psiphi_bench.closed_cells import (
+    Closed,
+    at_work,
+    dense_answer,
+    facing_pumas,
+    four_bar,
+    held,
+    pinocchio_derivatives,
+)
 from psiphi_bench.interpreted_robot import uncompiled
 from tests.robot.mechanisms.cells import pinned_arm
 
@@ -35,9 +43,19 @@ def _slope(at: list[np.ndarray], h: float = 3e-5) -> np.ndarray:
     return (8.0 * (at[0] - at[1]) - (at[2] - at[3])) / (12.0 * h)
 
 
-def agree(closed: Closed, name: str, change: tuple[np.ndarray, ...], expected: np.ndarray, tolerance: float = 1e-8) -> None:
+def agree(
+    closed: Closed,
+    name: str,
+    change: tuple[np.ndarray, ...],
+    expected: np.ndarray,
+    tolerance: float = 1e-8,
+) -> None:
     """Jacobian, jvp and vjp of one function against its change for changes of q, v and tau."""
-    f, state, size = closed.system.function(name), (closed.q, closed.v, closed.tau), max(1.0, np.abs(expected).max())
+    f, state, size = (
+        closed.system.function(name),
+        (closed.q, closed.v, closed.tau),
+        max(1.0, np.abs(expected).max()),
+    )
     value, moved = f.jvp()(*state, *change)
     assert np.abs(moved - expected).max() < tolerance * size, name
     by = sum(J @ x for J, x in zip(f.jacobian()(*state), change, strict=True))
@@ -66,7 +84,9 @@ def test_derivatives_are_those_of_the_dense_system(kinds):
 @pytest.mark.parametrize("kind", ["universal", "distance"])
 def test_derivatives_of_other_loops_in_every_direction(kind):
     """Where no row is redundant they are those of the function itself, off the constraints too."""
-    more = {"universal": {"axis2": (0, 1, 0)}, "distance": {"length": 0.7, "axis": None}}.get(kind, {})
+    more = {"universal": {"axis2": (0, 1, 0)}, "distance": {"length": 0.7, "axis": None}}.get(
+        kind, {}
+    )
     robot = pp.robots.random_tree(5, 5, ("revolute", "universal"), 0.0)
     loop = pp.Loop(kind, robot.bodies[-1].name, "world", **{"axis": (1, 0, 0), **more})
     system, rng = uncompiled(pp.connect(robot, [loop])), np.random.default_rng(3)
@@ -75,7 +95,11 @@ def test_derivatives_of_other_loops_in_every_direction(kind):
     for name in BOTH:
         f = system.function(name)
         near = [
-            (system.integrate(closed.q, x * change[0]), closed.v + x * change[1], closed.tau + x * change[2])
+            (
+                system.integrate(closed.q, x * change[0]),
+                closed.v + x * change[1],
+                closed.tau + x * change[2],
+            )
             for x in (h, -h, 2 * h, -2 * h)
         ]
         agree(closed, name, change, _slope([f(*state) for state in near], h), 1e-7)
@@ -130,21 +154,31 @@ def _bar_slope() -> np.ndarray:
     """A plane loop's rows are redundant off the constraints too: its function can be followed there."""
     closed, h = bar(), 1e-4
     f = closed.system.function("forward_dynamics")
-    return _slope([f(closed.q + x * np.eye(3)[0], closed.v, closed.tau) for x in (h, -h, 2 * h, -2 * h)], h)
+    return _slope(
+        [f(closed.q + x * np.eye(3)[0], closed.v, closed.tau) for x in (h, -h, 2 * h, -2 * h)], h
+    )
 
 
 def test_where_the_rank_changes_nothing_is_derived():
     """An arm stretched to its pin: alone it is an error, in a batch that element is NaN; by torques it has a derivative."""
     system = uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0)))
     rest, f = np.zeros(2), system.function("forward_dynamics")
-    for derivative, more in ((f.jacobian("q"), ()), (f.jvp("q"), (np.ones(2),)), (f.vjp("v"), (np.ones(2),))):
+    for derivative, more in (
+        (f.jacobian("q"), ()),
+        (f.jvp("q"), (np.ones(2),)),
+        (f.vjp("v"), (np.ones(2),)),
+    ):
         with pytest.raises(SingularError, match="no derivative here"):
             derivative(rest, rest, rest, *more)
     by_tau = f.jacobian("tau")(rest, rest, rest)
     np.testing.assert_allclose(
-        by_tau, _slope([f(rest, rest, x * np.eye(2)) for x in (1.0, -1.0, 2.0, -2.0)], 1.0).T, atol=1e-12
+        by_tau,
+        _slope([f(rest, rest, x * np.eye(2)) for x in (1.0, -1.0, 2.0, -2.0)], 1.0).T,
+        atol=1e-12,
     )
-    off = system.function("forward_dynamics").jacobian("q")(np.array([[0.0, 0.0], [0.3, -0.7]]), rest, rest)
+    off = system.function("forward_dynamics").jacobian("q")(
+        np.array([[0.0, 0.0], [0.3, -0.7]]), rest, rest
+    )
     assert np.isnan(off[0]).all() and np.isfinite(off[1]).all()
 
 
@@ -155,9 +189,17 @@ def test_welds_agree_with_pinocchio():
     closed = Closed(cell, q, v, rng.standard_normal(cell.nv))
     _, change = kept(closed)
     theirs, layout = pinocchio_derivatives(closed)
-    expected = sum(J @ turn(x, q) for J, turn, x in zip(theirs, (layout.to_v, layout.to_v, layout.to_tau), change, strict=True))
+    expected = sum(
+        J @ turn(x, q)
+        for J, turn, x in zip(
+            theirs, (layout.to_v, layout.to_v, layout.to_tau), change, strict=True
+        )
+    )
     batch = [np.stack([x, x]) for x in (q, v, closed.tau)]
-    found = sum(J[1] @ x for J, x in zip(cell.function("forward_dynamics").jacobian()(*batch), change, strict=True))
+    found = sum(
+        J[1] @ x
+        for J, x in zip(cell.function("forward_dynamics").jacobian()(*batch), change, strict=True)
+    )
     assert np.abs(layout.to_v(found, q) - expected).max() < 1e-9 * np.abs(expected).max()
 
 
@@ -168,7 +210,9 @@ def test_wrenches_motors_and_free_numbers():
     for axes in ("world", "frame"):
         f = s.function("contact_forces", ("rocker end",), axes)
         load, change = np.random.default_rng(0).standard_normal((2, 1, 6))
-        expected = (f(*state, load + change) - f(*state, load - change)) / 2.0  # forces are affine in loads
+        expected = (
+            f(*state, load + change) - f(*state, load - change)
+        ) / 2.0  # forces are affine in loads
         np.testing.assert_allclose(f.jvp("f_ext")(*state, load, change)[1], expected, atol=1e-12)
         by_load = f.jacobian("q", "f_ext")(*state, load)[1]
         np.testing.assert_allclose(by_load @ change.ravel(), expected, atol=1e-12)
@@ -184,7 +228,10 @@ def test_wrenches_motors_and_free_numbers():
         pp.connect(light.baked(2.0 * light.parameters()), [loop]),
     )
     there = baked.assemble([0.5, 1.0]), np.zeros(2), np.ones(2)
-    found, wanted = (x.function("forward_dynamics").vjp("q")(*there, np.ones(2))[1] for x in (given, uncompiled(baked)))
+    found, wanted = (
+        x.function("forward_dynamics").vjp("q")(*there, np.ones(2))[1]
+        for x in (given, uncompiled(baked))
+    )
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
@@ -194,17 +241,45 @@ def test_second_derivatives_are_those_of_the_gradients(name):
     b = pp.Builder("hung")
     for i, kind in enumerate(("spherical", "revolute", "revolute")):
         b.body(f"b{i}", mass=1.0 + i, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
-        b.joint(f"j{i}", kind, f"b{i - 1}" if i else "world", f"b{i}", axis=(1, i, 0), xyz=(0.2, 0.1, -0.5))
+        b.joint(
+            f"j{i}",
+            kind,
+            f"b{i - 1}" if i else "world",
+            f"b{i}",
+            axis=(1, i, 0),
+            xyz=(0.2, 0.1, -0.5),
+        )
     loop = pp.Loop("distance", "b2", "world", length=1.0)
-    system, rng = uncompiled(pp.connect(b.build(), [loop], passive=["j2"])), np.random.default_rng(5)
+    system, rng = (
+        uncompiled(pp.connect(b.build(), [loop], passive=["j2"])),
+        np.random.default_rng(5),
+    )
     f, motors = system.function(name, ("b1",)), system.na
     assert motors == 4
-    state = system.random(rng), rng.standard_normal(5), rng.standard_normal(motors), rng.standard_normal((1, 6))
+    state = (
+        system.random(rng),
+        rng.standard_normal(5),
+        rng.standard_normal(motors),
+        rng.standard_normal((1, 6)),
+    )
     w, names = rng.standard_normal(f.outputs[0].shape), ("q", "v", "tau", "f_ext")
-    x = dict(zip(names, (*rng.standard_normal((2, 5)), rng.standard_normal(motors), rng.standard_normal((1, 6))), strict=True))
+    x = dict(
+        zip(
+            names,
+            (
+                *rng.standard_normal((2, 5)),
+                rng.standard_normal(motors),
+                rng.standard_normal((1, 6)),
+            ),
+            strict=True,
+        )
+    )
 
     def near(h: float) -> list[np.ndarray]:
-        return [system.integrate(state[0], h * x["q"]), *(s + h * x[n] for n, s in zip(names[1:], state[1:], strict=True))]
+        return [
+            system.integrate(state[0], h * x["q"]),
+            *(s + h * x[n] for n, s in zip(names[1:], state[1:], strict=True)),
+        ]
 
     h = 1e-4
     ahead = [f.vjp()(*near(y), w) for y in (h, -h, 2 * h, -2 * h)]
@@ -214,17 +289,24 @@ def test_second_derivatives_are_those_of_the_gradients(name):
     for one, other in zip(found[len(slopes) :], slopes, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-8 * size)
     whole = f.hessian()(*state, w)
-    change, along = (np.concatenate([np.ravel(y) for y in parts]) for parts in (x.values(), found[-4:]))
+    change, along = (
+        np.concatenate([np.ravel(y) for y in parts]) for parts in (x.values(), found[-4:])
+    )
     np.testing.assert_allclose(whole @ change, along, atol=1e-11 * size)
     assert f.hessian("q", "tau")(np.stack([state[0]] * 2), *state[1:], w).shape == (2, 9, 9)
-    pushed = f.jvp().jvp(*names)(*state, *x.values(), *x.values())[3]  # twice along one vector: w* of it is a number of both
+    pushed = f.jvp().jvp(*names)(*state, *x.values(), *x.values())[
+        3
+    ]  # twice along one vector: w* of it is a number of both
     assert abs((w * pushed).sum() - change @ along) < 1e-9 * size
-    pulled = f.jvp().vjp("q")(*state, *x.values(), 0 * w, w)[2]  # the other order: the transpose, by q
+    pulled = f.jvp().vjp("q")(*state, *x.values(), 0 * w, w)[
+        2
+    ]  # the other order: the transpose, by q
     np.testing.assert_allclose(pulled, (whole.T @ change)[:5], atol=1e-10 * size)
 
 
 @pytest.mark.parametrize(
-    ("name", "motors"), [("forward_dynamics", False), ("forward_dynamics", True), ("contact_forces", True)]
+    ("name", "motors"),
+    [("forward_dynamics", False), ("forward_dynamics", True), ("contact_forces", True)],
 )
 def test_second_derivatives_where_rows_follow_in_every_posture(name, motors):
     """A plane loop of hinges, on and off its constraints: accelerations are those of the rows that are left, forces those of
@@ -238,12 +320,18 @@ def test_second_derivatives_where_rows_follow_in_every_posture(name, motors):
     )
     for q, v in ((closed.q, closed.v), (closed.q + 0.1, rng.standard_normal(3))):
         state, h = (q, v, tau, load), 1e-3
-        near = [[y + x * d for y, d in zip(state, change, strict=True)] for x in (h, -h, 2 * h, -2 * h)]
-        expected = _slope([np.concatenate([x.ravel() for x in f.vjp()(*at, w)[1:]]) for at in near], h)
+        near = [
+            [y + x * d for y, d in zip(state, change, strict=True)] for x in (h, -h, 2 * h, -2 * h)
+        ]
+        expected = _slope(
+            [np.concatenate([x.ravel() for x in f.vjp()(*at, w)[1:]]) for at in near], h
+        )
         size, flat = np.abs(expected).max(), np.concatenate([x.ravel() for x in change])
         np.testing.assert_allclose(f.hessian()(*state, w) @ flat, expected, atol=1e-8 * size)
         along = f.vjp().jvp(*names)(*state, w, *change)[-4:]
-        np.testing.assert_allclose(np.concatenate([x.ravel() for x in along]), expected, atol=1e-8 * size)
+        np.testing.assert_allclose(
+            np.concatenate([x.ravel() for x in along]), expected, atol=1e-8 * size
+        )
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -258,14 +346,21 @@ def test_second_derivatives_along_the_constraints(name):
         (rng.standard_normal(len(free)) @ free, *rng.standard_normal((2, s.nv))),
         rng.standard_normal(f.outputs[0].shape),
     )
-    first, second = np.array([-1, 9, -45, 0, 45, -9, 1]) / (60 * h), np.array([2, -27, 270, -490, 270, -27, 2]) / (180 * h * h)
+    first, second = (
+        np.array([-1, 9, -45, 0, 45, -9, 1]) / (60 * h),
+        np.array([2, -27, 270, -490, 270, -27, 2]) / (180 * h * h),
+    )
     curve = []
     for x in np.arange(-3, 4) * h:
         q, _ = s.project(s.integrate(closed.q, x * dq), closed.v)
         curve.append((*s.project(q, closed.v + x * dv), closed.tau + x * dtau))
     path = np.array([np.concatenate([s.difference(closed.q, q), *others]) for q, *others in curve])
     values = np.array([(weight * f(*at)).sum() for at in curve])
-    x, gradient, H = first @ path, np.concatenate(f.vjp()(*state, weight)[1:]), f.hessian()(*state, weight)
+    x, gradient, H = (
+        first @ path,
+        np.concatenate(f.vjp()(*state, weight)[1:]),
+        f.hessian()(*state, weight),
+    )
     size = np.abs(values).max() + np.abs(H).max()
     assert gradient @ x == pytest.approx(first @ values, abs=1e-7 * size)
     assert x @ H @ x + gradient @ (second @ path) == pytest.approx(second @ values, abs=1e-6 * size)
@@ -291,7 +386,9 @@ def test_second_derivatives_that_are_not_there():
         g.vjp("q").jvp("q")(legs.q, legs.v, legs.tau, ones, away)  # one leg alone
     both = f.hessian("q")(np.array([[0.0, 0.0], [0.3, -0.7]]), rest, rest, np.ones(2))
     assert np.isnan(both[0]).all() and np.isfinite(both[1]).all()
-    two = g.vjp("q").jvp("tau", "q")(legs.q, legs.v, legs.tau, ones, ones, np.stack([0 * away, away]))
+    two = g.vjp("q").jvp("tau", "q")(
+        legs.q, legs.v, legs.tau, ones, ones, np.stack([0 * away, away])
+    )
     assert all(np.isfinite(x[0]).all() and np.isnan(x[1]).all() for x in two)
 
 
@@ -315,14 +412,27 @@ def test_linearisation_of_a_step(method):
     A, B = system.linearize(closed.q, closed.v, closed.tau, dt, method)
     states, change = kept(closed)
     ends = [pp.rollout(system, x.q, x.v, x.tau, dt, 1, method) for x in (closed, *states)]
-    moved = _slope([np.concatenate([system.difference(ends[0].q[-1], x.q[-1]), x.v[-1]]) for x in ends[1:]])
-    np.testing.assert_allclose(A @ np.concatenate(change[:2]) + B @ change[2], moved, atol=1e-7 * np.abs(moved).max())
+    moved = _slope(
+        [np.concatenate([system.difference(ends[0].q[-1], x.q[-1]), x.v[-1]]) for x in ends[1:]]
+    )
+    np.testing.assert_allclose(
+        A @ np.concatenate(change[:2]) + B @ change[2], moved, atol=1e-7 * np.abs(moved).max()
+    )
     both = system.linearize(np.stack([closed.q] * 2), closed.v, [2.0], dt, method)
-    assert both[1].shape == (2, 6, 1) and np.allclose(both[1][0], system.linearize(closed.q, closed.v, [2.0], dt, method)[1])
+    assert both[1].shape == (2, 6, 1) and np.allclose(
+        both[1][0], system.linearize(closed.q, closed.v, [2.0], dt, method)[1]
+    )
     torch = pytest.importorskip("torch")
-    theirs = system.linearize(*(torch.tensor(x) for x in (closed.q, closed.v, closed.tau)), dt, method)
-    assert all(np.allclose(x, y, rtol=1e-12, atol=1e-14) for x, y in zip(theirs, (A, B), strict=True))
-    for wrong, words in (([dt, dt], "takes one dt"), (-dt, "dt is -0.01, expected finite numbers above 0")):
+    theirs = system.linearize(
+        *(torch.tensor(x) for x in (closed.q, closed.v, closed.tau)), dt, method
+    )
+    assert all(
+        np.allclose(x, y, rtol=1e-12, atol=1e-14) for x, y in zip(theirs, (A, B), strict=True)
+    )
+    for wrong, words in (
+        ([dt, dt], "takes one dt"),
+        (-dt, "dt is -0.01, expected finite numbers above 0"),
+    ):
         with pytest.raises(pp.Error, match=words):
             system.linearize(closed.q, closed.v, closed.tau, wrong, method)
 
@@ -334,7 +444,15 @@ def test_empty_batches(lead):
     for name in (*BOTH, "inverse_dynamics"):
         f = closed.system.function(name)
         last = f.inputs[2].name
-        for made in (f, f.jacobian(), f.jvp(), f.vjp(), f.hessian("q", last), f.vjp("q").jvp("v"), f.pullback("q")):
+        for made in (
+            f,
+            f.jacobian(),
+            f.jvp(),
+            f.vjp(),
+            f.hessian("q", last),
+            f.vjp("q").jvp("v"),
+            f.pullback("q"),
+        ):
             found = made(*(np.zeros((*lead, *arg.shape)) for arg in made.inputs))
             shapes = [x.shape for x in (found if isinstance(found, tuple) else (found,))]
             assert shapes == [(*lead, *arg.shape) for arg in made.outputs], made.name
@@ -345,13 +463,22 @@ def test_words_about_what_cannot_be_had():
     f = s.function("forward_dynamics")
     for call, words in (
         (lambda: s.function("mass_matrix"), "no function 'mass_matrix'"),
-        (lambda: s.function("inverse_dynamics", frames=("motor",)), "wrenches on motor.*leave frames out"),
+        (
+            lambda: s.function("inverse_dynamics", frames=("motor",)),
+            "wrenches on motor.*leave frames out",
+        ),
         (lambda: f.jacobian("u"), "no argument"),
         (lambda: f.vjp("q", "q"), "one of them twice"),
         (lambda: f.jacobian("q").vjp("q"), "no vjp of its own"),
-        (lambda: f.vjp("q")(s.neutral(), np.zeros(3), np.zeros(3)), "3 arguments came, expected .q, v, tau, a_weight."),
+        (
+            lambda: f.vjp("q")(s.neutral(), np.zeros(3), np.zeros(3)),
+            "3 arguments came, expected .q, v, tau, a_weight.",
+        ),
         (lambda: f.jvp("q")(s.neutral(), np.zeros(3), np.zeros(3), np.zeros(4)), "dq has shape"),
-        (lambda: f.jacobian("q")(np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3)), "batch axes do not fit"),
+        (
+            lambda: f.jacobian("q")(np.zeros((2, 3)), np.zeros((3, 3)), np.zeros(3)),
+            "batch axes do not fit",
+        ),
     ):
         with pytest.raises((StateError, SingularError), match=words):
             call()
@@ -372,15 +499,26 @@ def test_parameters_one_set_an_element_in_every_derivative():
     }
     for name, (made, values) in asked.items():
         found = made(chain.at(sets).function("forward_dynamics"))(*values)
-        each = [made(chain.at(p).function("forward_dynamics"))(*(x[i] for x in values)) for i, p in enumerate(sets)]
-        for part, alone in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, _stacked(each))), strict=True):
+        each = [
+            made(chain.at(p).function("forward_dynamics"))(*(x[i] for x in values))
+            for i, p in enumerate(sets)
+        ]
+        for part, alone in zip(
+            *((x if isinstance(x, tuple) else (x,)) for x in (found, _stacked(each))), strict=True
+        ):
             assert np.allclose(part, alone, rtol=1e-12, atol=1e-12), name
-    first, second = (chain.at(p).function("forward_dynamics")(q[0], rest[0], ones[0]) for p in sets[:2])
+    first, second = (
+        chain.at(p).function("forward_dynamics")(q[0], rest[0], ones[0]) for p in sets[:2]
+    )
     assert np.abs(first - second).max() > 1e-3
 
 
 def _stacked(each):
-    return tuple(map(np.stack, zip(*each, strict=True))) if isinstance(each[0], tuple) else np.stack(each)
+    return (
+        tuple(map(np.stack, zip(*each, strict=True)))
+        if isinstance(each[0], tuple)
+        else np.stack(each)
+    )
 
 
 @pytest.mark.parametrize("kind", ["hinge", "distance"])
@@ -388,25 +526,43 @@ def test_derivatives_by_parameters(kind):
     """Masses of a four-bar: by differences, each element of a batch with its own; a hinge has three rows too many."""
     light = four_bar().robot.free("mass")
     more = {"axis": (0, 0, 1)} if kind == "hinge" else {"length": 0.3}
-    system, p = pp.connect(light, [pp.Loop(kind, "coupler end", "rocker end", **more)]), light.parameters() + 0.1
+    system, p = (
+        pp.connect(light, [pp.Loop(kind, "coupler end", "rocker end", **more)]),
+        light.parameters() + 0.1,
+    )
     q, v = system.at(p).project(system.at(p).assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
     tau, h, rng = np.array([2.0, 0.0, 0.0]), 1e-5, np.random.default_rng(0)
     for name in BOTH if kind == "hinge" else BOTH[:1]:
         f = system.at(p).function(name)
         near = [system.at(p + h * d).function(name)(q, v, tau) for d in (*np.eye(3), *-np.eye(3))]
-        slope = np.stack([(x - y) / (2.0 * h) for x, y in zip(near[:3], near[3:], strict=True)], axis=-1)
+        slope = np.stack(
+            [(x - y) / (2.0 * h) for x, y in zip(near[:3], near[3:], strict=True)], axis=-1
+        )
         found = f.jacobian("parameters")(q, v, tau)
         np.testing.assert_allclose(found, slope, rtol=1e-7, atol=1e-8)
         change, w = rng.standard_normal(3), rng.standard_normal(found.shape[:-1])
-        np.testing.assert_allclose(f.jvp("parameters")(q, v, tau, change)[1], found @ change, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(
-            f.vjp("tau", "parameters")(q, v, tau, w)[2], (w[..., None] * found).reshape(-1, 3).sum(0), rtol=1e-10, atol=1e-12
+            f.jvp("parameters")(q, v, tau, change)[1], found @ change, rtol=1e-10, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            f.vjp("tau", "parameters")(q, v, tau, w)[2],
+            (w[..., None] * found).reshape(-1, 3).sum(0),
+            rtol=1e-10,
+            atol=1e-12,
         )
     if kind == "distance":
         return
-    both = system.at(np.stack([p, 2.0 * p])).function("forward_dynamics").jacobian("parameters")(q, v, tau)
+    both = (
+        system.at(np.stack([p, 2.0 * p]))
+        .function("forward_dynamics")
+        .jacobian("parameters")(q, v, tau)
+    )
     assert both.shape == (2, 3, 3)
-    np.testing.assert_allclose(both[0], system.at(p).function("forward_dynamics").jacobian("parameters")(q, v, tau), rtol=1e-12)
+    np.testing.assert_allclose(
+        both[0],
+        system.at(p).function("forward_dynamics").jacobian("parameters")(q, v, tau),
+        rtol=1e-12,
+    )
 
 
 def test_parameters_that_have_no_derivative():
@@ -414,7 +570,9 @@ def test_parameters_that_have_no_derivative():
     with pytest.raises(StateError, match="no argument"):
         system.function("forward_dynamics").jacobian("parameters")
     light = system.robot.free("offsets")
-    loop = pp.connect(light, [pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 0, 1))]).at(light.parameters())
+    loop = pp.connect(light, [pp.Loop("hinge", "coupler end", "rocker end", axis=(0, 0, 1))]).at(
+        light.parameters()
+    )
     q = loop.assemble([0.9, -0.4, 1.9], hold=["motor"])
     with pytest.raises(SingularError, match="do not stay so"):
         loop.function("forward_dynamics").jacobian("parameters")(q, np.zeros(3), np.zeros(3))
@@ -429,9 +587,14 @@ def test_inverse_dynamics_has_derivatives():
     np.testing.assert_allclose(f(q, v, a), s.inverse_dynamics(q, v, a), rtol=1e-12, atol=1e-12)
     states, _ = kept(closed)
     near = [(x.q, x.v, s.complete(x.q, x.v, a)) for x in states]
-    change = [_slope([s.difference(q, x[0]) for x in near]), *(_slope([x[i] for x in near]) for i in (1, 2))]
+    change = [
+        _slope([s.difference(q, x[0]) for x in near]),
+        *(_slope([x[i] for x in near]) for i in (1, 2)),
+    ]
     moved = sum(J @ x for J, x in zip(f.jacobian()(q, v, a), change, strict=True))
-    np.testing.assert_allclose(moved, _slope([s.inverse_dynamics(*x) for x in near]), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        moved, _slope([s.inverse_dynamics(*x) for x in near]), rtol=1e-8, atol=1e-8
+    )
     gradient = lambda *x: np.concatenate(f.vjp()(*x, w)[1:])  # noqa: E731
     assert gradient(q, v, a) @ np.concatenate(change) == pytest.approx(w @ moved, rel=1e-9)
     bend = f.hessian()(q, v, a, w) @ np.concatenate(change)
@@ -440,5 +603,7 @@ def test_inverse_dynamics_has_derivatives():
         f.jacobian("a")(q, v, a + 1.0)
     both = f(np.stack([q, q]), v, np.stack([a, a + 1.0]))
     assert np.isfinite(both[0]).all() and np.isnan(both[1]).all()
-    free = pp.connect(s.robot, [pp.Loop("ball", "coupler end", "rocker end")]).function("inverse_dynamics")
+    free = pp.connect(s.robot, [pp.Loop("ball", "coupler end", "rocker end")]).function(
+        "inverse_dynamics"
+    )
     np.testing.assert_allclose(free(q, v, a), s.robot.inverse_dynamics(q, v, a), rtol=1e-12)

@@ -7,9 +7,9 @@ import psiphi as pp
 from psiphi.compiler import passes
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.compiler.sweeps.link_loops import Rolled
-from psiphi.compiler.sweeps.stage_loops import Staged
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.link_loops import LinkLoops
+from psiphi.compiler.sweeps.stage_loops import StagedCode
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.robot.mechanisms.dynamics import system_stages
 from psiphi.simulation.compiled_rollout import constraint_blocks
 from tests.compiler.sweeps.runs import run_staged, run_tape
@@ -21,7 +21,9 @@ FEW = 3  # bodies: whatever has more is large here
 def small_is_large(monkeypatch, tmp_path):
     monkeypatch.setattr(passes, "UNROLLED", FEW)
     monkeypatch.setattr(passes, "IN_LINES", FEW)
-    monkeypatch.setenv("PSIPHI_CACHE", str(tmp_path))  # names of code do not tell how large is large
+    monkeypatch.setenv(
+        "PSIPHI_CACHE", str(tmp_path)
+    )  # names of code do not tell how large is large
 
 
 def shifted(x: float) -> np.ndarray:
@@ -33,7 +35,9 @@ def shifted(x: float) -> np.ndarray:
 def ring(n: int) -> pp.System:
     """Two arms of n links, their tips on one ball."""
     arm = pp.robots.chain(n)
-    return pp.connect({"one": arm, "two": (arm, shifted(1.0))}, [pp.Loop("ball", "one/tool", "two/tool")])
+    return pp.connect(
+        {"one": arm, "two": (arm, shifted(1.0))}, [pp.Loop("ball", "one/tool", "two/tool")]
+    )
 
 
 def held(n: int) -> pp.System:
@@ -45,12 +49,14 @@ def held(n: int) -> pp.System:
 
 def states(system: pp.System, count: int = 2) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(0)
-    return system.robot.random(seed=1, size=count), *(rng.standard_normal((count, system.nv)) for _ in range(2))
+    return system.robot.random(seed=1, size=count), *(
+        rng.standard_normal((count, system.nv)) for _ in range(2)
+    )
 
 
-def staged(circuit) -> Staged:
+def staged(circuit) -> StagedCode:
     made = passes.code(circuit)
-    assert isinstance(made, Staged)
+    assert isinstance(made, StagedCode)
     return made
 
 
@@ -78,7 +84,9 @@ def test_stages_in_loops_mean_what_the_program_means(make, small_is_large):
         made, tree = staged(circuit), passes.framed(circuit)
         meant = interpret(circuit.program(tree), tree, *arrays)
         for arg, x, y in zip(made.program.outputs, run_staged(made, *arrays), meant, strict=True):
-            np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max(), err_msg=f"{name}: {arg.name}")
+            np.testing.assert_allclose(
+                x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max(), err_msg=f"{name}: {arg.name}"
+            )
 
 
 def test_a_ring_runs_in_loops(small_is_large, monkeypatch):
@@ -87,17 +95,25 @@ def test_a_ring_runs_in_loops(small_is_large, monkeypatch):
     q, v, tau = states(system, 9)
     dense = system.forward_dynamics(q, v, tau, method="KKT")
     np.testing.assert_allclose(system.forward_dynamics(q, v, tau), dense, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(system.forward_dynamics(q[0], v[0], tau[0]), dense[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        system.forward_dynamics(q[0], v[0], tau[0]), dense[0], rtol=1e-8, atol=1e-8
+    )
 
 
-def size(code: Straight | Rolled) -> list:
-    return [len(stage.classes) for stage in code.stages] if isinstance(code, Rolled) else [code.count]
+def size(code: StraightCode | LinkLoops) -> list:
+    return (
+        [len(stage.classes) for stage in code.stages]
+        if isinstance(code, LinkLoops)
+        else [code.count]
+    )
 
 
 def test_code_of_longer_arms_is_no_longer(small_is_large):
     """Classes of links and lines between loops are as many, and each further link costs the same."""
     made = [staged(system_stages.dynamics(ring(n).algebra, "free")) for n in (7, 8, 9)]
-    sizes = [[size(code) for _, code, _ in x.blocks[:-1]] for x in made]  # the last lines add up two vectors
+    sizes = [
+        [size(code) for _, code, _ in x.blocks[:-1]] for x in made
+    ]  # the last lines add up two vectors
     assert sizes[0] == sizes[1] == sizes[2]
     one, two, three = (x.count.flops for x in made)
     assert three - two == two - one > 0
@@ -109,8 +125,12 @@ def test_a_matrix_of_frames_is_loops(small_is_large):
     s, q = robot.operators, robot.random(seed=0)
     compliance = s.J("tool") @ s.mass.inv @ s.J("tool").T
     made = staged(Equation({"X": compliance}, robot))
-    np.testing.assert_allclose(run_staged(made, q[None])[0][0], compliance.dense(q), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(pp.function(compliance)(q), compliance.dense(q), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        run_staged(made, q[None])[0][0], compliance.dense(q), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        pp.function(compliance)(q), compliance.dense(q), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_stages_are_written_out_for_those_without_loops(small_is_large):
@@ -119,5 +139,7 @@ def test_stages_are_written_out_for_those_without_loops(small_is_large):
     q, v, tau = states(system)
     code = constraint_blocks.only(system._motion, "a", "strain")
     a, strain = run_tape(code, q, v, tau)
-    np.testing.assert_allclose(a, run_staged(staged(system._motion.source.asked), q, v, tau)[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        a, run_staged(staged(system._motion.source.asked), q, v, tau)[0], rtol=1e-9, atol=1e-9
+    )
     assert (strain < 1e6).all()

@@ -37,7 +37,10 @@ def loop_system(kind: str, seed: int, one_tree: bool) -> Closed:
     if one_tree:
         system = connect(vee(rng), [Loop(kind, "left5", "right5", **LOOPS[kind])])
     else:
-        trees = {name: Robot.of(random_tree(rng, 7, ["revolute", "universal"], branching=0.0)) for name in ("a", "b")}
+        trees = {
+            name: Robot.of(random_tree(rng, 7, ["revolute", "universal"], branching=0.0))
+            for name in ("a", "b")
+        }
         ends = [f"{name}/{tree.bodies[-1].name}" for name, tree in trees.items()]
         system = connect(trees, [Loop(kind, *ends, **LOOPS[kind])])
     system = uncompiled(system)
@@ -53,7 +56,9 @@ def vee(rng: np.random.Generator) -> Robot:
     random_joint(b, rng, "revolute", "world", "trunk")
     for side in ("left", "right"):
         below = "trunk"
-        for i, kind in enumerate(["revolute", "universal", "revolute", "prismatic", "spherical", "revolute"]):
+        for i, kind in enumerate(
+            ["revolute", "universal", "revolute", "prismatic", "spherical", "revolute"]
+        ):
             random_body(b, rng, f"{side}{i}")
             random_joint(b, rng, kind, below, f"{side}{i}")
             below = f"{side}{i}"
@@ -75,7 +80,9 @@ def test_rows_are_the_derivative_of_the_errors(kind, one_tree):
     ahead, behind = (system.constraint_residual(system.integrate(q, steps, s)) for s in (h, -h))
     assert np.abs(system.constraint_residual(q)).max() < 1e-10
     found, rows = (ahead - behind).T / (2 * h), system.constraint_jacobian(q)
-    if kind == "rough":  # it may rest anywhere on its plane: across it there is a speed that is held, and no error
+    if (
+        kind == "rough"
+    ):  # it may rest anywhere on its plane: across it there is a speed that is held, and no error
         assert not found[1:].any() and np.linalg.matrix_rank(rows) == 3
         found, rows = found[:1], rows[:1]
     assert np.abs(found - rows).max() < 1e-8
@@ -155,12 +162,21 @@ def test_no_acceleration_at_all_is_an_error_that_names_the_direction():
     system = uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0)))
     q, v = np.zeros(2), np.array([1.0, -2.0])
     assert np.abs(system.constraint_residual(q, v)).max() < 1e-12
-    with pytest.raises(SingularError, match=r"loop 1 \(ball\) of tip to pin, sliding along \(1, 0, 0\)"):
+    with pytest.raises(
+        SingularError, match=r"loop 1 \(ball\) of tip to pin, sliding along \(1, 0, 0\)"
+    ):
         system.forward_dynamics(q, v, np.zeros(2))
-    batch = system.forward_dynamics(np.zeros((3, 2)), np.array([[0.0, 0.0], [1.0, -2.0], [0.0, 0.0]]), np.zeros(2))
+    batch = system.forward_dynamics(
+        np.zeros((3, 2)), np.array([[0.0, 0.0], [1.0, -2.0], [0.0, 0.0]]), np.zeros(2)
+    )
     assert np.isnan(batch[1]).all() and np.isfinite(batch[[0, 2]]).all()
     with pytest.raises(SingularError, match="batch element 1"):
-        system.forward_dynamics(np.zeros((3, 2)), np.array([[0.0, 0.0], [1.0, -2.0], [0.0, 0.0]]), np.zeros(2), check=True)
+        system.forward_dynamics(
+            np.zeros((3, 2)),
+            np.array([[0.0, 0.0], [1.0, -2.0], [0.0, 0.0]]),
+            np.zeros(2),
+            check=True,
+        )
 
 
 def test_mimic_joints_follow_when_asked_to():
@@ -169,7 +185,15 @@ def test_mimic_joints_follow_when_asked_to():
         b.body(name, mass=0.5, com=(0, 0, 0.1), inertia=np.eye(3) * 0.01)
     b.joint("lift", "revolute", "world", "palm", axis=(0, 1, 0))
     b.joint("finger", "prismatic", "palm", "left", axis=(1, 0, 0), xyz=(0.1, 0, 0.2))
-    b.joint("twin", "prismatic", "palm", "right", axis=(1, 0, 0), xyz=(-0.1, 0, 0.2), mimic=("finger", -2.0, 0.1))
+    b.joint(
+        "twin",
+        "prismatic",
+        "palm",
+        "right",
+        axis=(1, 0, 0),
+        xyz=(-0.1, 0, 0.2),
+        mimic=("finger", -2.0, 0.1),
+    )
     b.frame("tip", "left", xyz=(0, 0, 0.2))
     b.frame("hook", "world", xyz=(0.1, 0.0, 0.4))
     robot = Robot.of(b.build())
@@ -192,7 +216,8 @@ def test_mimic_joints_follow_when_asked_to():
 def test_what_cannot_close_says_what_stays_open():
     system = uncompiled(pinned_arm(pin=(3.0, 0.0, 0.0)))
     with pytest.raises(
-        StateError, match=r"loops do not close: loop 1 \(ball\) of tip to pin, sliding along .* stays open by 1"
+        StateError,
+        match=r"loops do not close: loop 1 \(ball\) of tip to pin, sliding along .* stays open by 1",
     ):
         system.assemble([0.1, 0.2])
 
@@ -230,7 +255,13 @@ def test_rows_that_are_nothing_but_rounding_carry_nothing(turned, rng):
     b.joint("motor", "revolute", "base", "crank", axis=(0, 1, 0), rpy=rpy)
     b.joint("elbow", "revolute", "crank", "coupler", axis=(0, 1, 0), xyz=(0.4, 0, 0))
     b.joint(
-        "wrist", "revolute", "base", "rocker", axis=(0, 1, 0), rpy=rpy, xyz=np.reshape(from_rpy(*rpy), (3, 3)) @ (1.0, 0, 0)
+        "wrist",
+        "revolute",
+        "base",
+        "rocker",
+        axis=(0, 1, 0),
+        rpy=rpy,
+        xyz=np.reshape(from_rpy(*rpy), (3, 3)) @ (1.0, 0, 0),
     )
     b.frame("one", "coupler", xyz=(0.9, 0, 0))
     b.frame("two", "rocker", xyz=(0.7, 0, 0))
@@ -263,7 +294,9 @@ def test_a_hinge_that_is_there_already_carries_nothing(rng):
     q, v, tau = rng.standard_normal((3, 2))
     found = system.forward_dynamics_details(q, v, tau)
     assert found["rank"] == 0 and np.abs(found["forces"]).max() < 1e-6
-    np.testing.assert_allclose(found["a"], system.robot.forward_dynamics(q, v, tau), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        found["a"], system.robot.forward_dynamics(q, v, tau), rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -274,10 +307,14 @@ def test_the_bias_is_that_of_any_velocities(kind):
         b.body(name, mass=1.0, com=(0.1, 0.2, 0.3), inertia=np.diag([0.2, 0.3, 0.4]))
         b.joint(f"free {name}", "free", "world", name)
     shape = Constants.of(axis=(0.0, 0.6, 0.8), axis2=(1.0, 0.0, 0.0), length=0.7)
-    system = uncompiled(System(Robot.of(b.build()), [Constraint("held", kind, "one", "two", shape)]))
+    system = uncompiled(
+        System(Robot.of(b.build()), [Constraint("held", kind, "one", "two", shape)])
+    )
     q, v, h = system.random(rng), rng.standard_normal(system.nv), 1e-5
     ahead, back = (system.constraint_jacobian(system.integrate(q, x * v)) @ v for x in (h, -h))
     np.testing.assert_allclose(system.constraint_bias(q, v), (ahead - back) / (2 * h), atol=1e-8)
-    q, v = system.project(system.assemble(q), v)  # the same where v keeps the constraint: so dynamics take it
+    q, v = system.project(
+        system.assemble(q), v
+    )  # the same where v keeps the constraint: so dynamics take it
     a = system.forward_dynamics(q, v, np.zeros(system.nv))
     assert np.abs(system.constraint_jacobian(q) @ a + system.constraint_bias(q, v)).max() < 1e-10

@@ -30,7 +30,9 @@ def test_two_arms_drop_a_box_and_keep_it(cell, start):
 
 def test_without_projection_it_drifts_apart(cell, start):
     """Why there is a projection: index-1 accelerations alone let the loops open."""
-    with_it, without = (pp.simulate(cell, start, duration=0.5, dt=5e-3, projection=p) for p in (True, False))
+    with_it, without = (
+        pp.simulate(cell, start, duration=0.5, dt=5e-3, projection=p) for p in (True, False)
+    )
     assert np.abs(without.residual).max() > 1e3 * np.abs(with_it.residual).max()
 
 
@@ -47,7 +49,9 @@ def test_a_four_bar_turns_over_with_redundant_rows():
     motion = pp.simulate(bar, q, tau=[3.0, 0.0, 0.0], duration=0.6, dt=2e-3)
     assert np.abs(motion.residual).max() < 1e-10 and abs(motion.q[-1, 0] - q[0]) > 1.0
     work = 3.0 * (motion.q[-1, 0] - q[0])
-    assert abs(motion.energy[-1] - motion.energy[0] - work) < 1e-5 * abs(work), "the motor's work is the energy"
+    assert abs(motion.energy[-1] - motion.energy[0] - work) < 1e-5 * abs(work), (
+        "the motor's work is the energy"
+    )
 
 
 def test_a_lost_grasp_is_an_event_with_its_ratio(cell, start):

@@ -28,9 +28,15 @@ def test_what_no_acceleration_keeps_has_none(rope):
 def test_at_rest_the_rope_holds_nothing(rope):
     found, robot = rope.forward_dynamics_details(Q, REST, TAU), rope.robot
     assert np.allclose(found["a"], robot.forward_dynamics(Q, REST, TAU), rtol=1e-12)
-    assert not found["rank"].any() and not found["unique"].any() and np.allclose(found["multipliers"], 0.0)
+    assert (
+        not found["rank"].any()
+        and not found["unique"].any()
+        and np.allclose(found["multipliers"], 0.0)
+    )
     whole = robot.operational_compliance(Q, "tool")
-    assert np.allclose(rope.effective_compliance(Q, "tool"), whole, atol=1e-12 * np.abs(whole).max())
+    assert np.allclose(
+        rope.effective_compliance(Q, "tool"), whole, atol=1e-12 * np.abs(whole).max()
+    )
     wanted = np.array([[0.5, -1.0]])
     tau = rope.inverse_dynamics(Q, REST, wanted)
     assert np.allclose(tau, robot.inverse_dynamics(Q, REST, wanted), rtol=1e-12)

@@ -24,7 +24,9 @@ def _dot(a, b) -> np.ndarray:
 
 def second_derivative(kind: str, shape, one, two) -> np.ndarray:
     """d2/dt2 of what the kind keeps at zero (a soft finger: d/dt of its spin)."""
-    d = tuple(x - y for x, y in zip(one[1::2], two[1::2], strict=True))  # p, v, v' between the frames
+    d = tuple(
+        x - y for x, y in zip(one[1::2], two[1::2], strict=True)
+    )  # p, v, v' between the frames
     h1, h2 = _axis(one, shape.axis), _axis(two, shape.axis)
     if kind == "weld":
         turns = [_cross(_axis(two, e), _axis(one, one[0].T @ (two[0] @ e))) for e in np.eye(3)]
@@ -46,11 +48,18 @@ def accelerations(system, q, v, tau) -> np.ndarray:
     robot, nv = system.robot, system.nv
 
     def frame(a, name):
-        T, V, A = robot.frame_pose(q, name), robot.frame_velocity(q, v, name), robot.frame_acceleration(q, v, a, name)
+        T, V, A = (
+            robot.frame_pose(q, name),
+            robot.frame_velocity(q, v, name),
+            robot.frame_acceleration(q, v, a, name),
+        )
         return T[:3, :3], T[:3, 3], V[:3], V[3:], A[:3], A[3:]
 
     def opened(a):
-        rows = [second_derivative(c.kind, c.shape, frame(a, c.first), frame(a, c.second)) for c in system.contacts]
+        rows = [
+            second_derivative(c.kind, c.shape, frame(a, c.first), frame(a, c.second))
+            for c in system.contacts
+        ]
         for f in system.closure.follows:
             own, leader = (a[robot.joint(name).v_slice] for name in (f.joint, f.leader))
             rows.append(own - f.multiplier * leader)

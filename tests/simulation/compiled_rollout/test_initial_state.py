@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.simulation.compiled_rollout.initial_state import Beginning
+from psiphi.simulation.compiled_rollout.initial_state import InitialState
 from tests.robot.embedding.mechanisms import fourbar
 
 torch = pytest.importorskip("torch")
@@ -37,7 +37,9 @@ def test_quaternions(method):
     run = lambda q: pp.rollout(robot, q, v, dt=0.02, steps=2, method=method)  # noqa: E731
     assert torch.autograd.gradcheck(run, (q,), eps=NEAR, atol=1e-6, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(run, (q,), eps=NEAR, atol=1e-5, check_fwd_over_rev=True)
-    assert torch.autograd.gradcheck(run, (q.detach().expand(2, 1, 4).clone().requires_grad_(),), eps=NEAR, atol=1e-6)
+    assert torch.autograd.gradcheck(
+        run, (q.detach().expand(2, 1, 4).clone().requires_grad_(),), eps=NEAR, atol=1e-6
+    )
 
 
 def test_every_order_of_two_modes():
@@ -46,7 +48,9 @@ def test_every_order_of_two_modes():
     weights = torch.arange(12.0, dtype=torch.float64).reshape(3, 4)
     loss = lambda q: (pp.rollout(robot, q, v, dt=0.02, steps=2, method="euler")[0] * weights).sum()  # noqa: E731
     forward, reverse = torch.func.jacfwd, torch.func.jacrev
-    bends = [one(other(loss))(q.detach()) for one in (forward, reverse) for other in (forward, reverse)]
+    bends = [
+        one(other(loss))(q.detach()) for one in (forward, reverse) for other in (forward, reverse)
+    ]
     assert all(torch.allclose(bend, bends[0], atol=1e-12) for bend in bends)
     assert abs(torch.func.grad(loss)(q.detach()) @ q) < 1e-12, "a quaternion's length moves nothing"
 
@@ -65,10 +69,14 @@ def test_the_map_itself(make):
     robot, rng = make(), np.random.default_rng(1)
     q = robot.random(rng, 3)
     dq, eq, w = rng.standard_normal((3, 3, robot.nq))
-    start, h = Beginning(robot.manifold, q), 1e-6
+    start, h = InitialState(robot.manifold, q), 1e-6
     there, back = (robot.manifold.unit(q + s * h * dq) for s in (1.0, -1.0))
     np.testing.assert_allclose(start.moved(dq), (there - back) / (2 * h), atol=1e-8)
-    np.testing.assert_allclose((start.weighed(w) * dq).sum(-1), (w * start.moved(dq)).sum(-1), atol=1e-12)
-    np.testing.assert_allclose((start.turned(w, eq) * dq).sum(-1), (w * start.bent(dq, eq)).sum(-1), atol=1e-9)
-    there, back = (Beginning(robot.manifold, q + s * h * eq).moved(dq) for s in (1.0, -1.0))
+    np.testing.assert_allclose(
+        (start.weighed(w) * dq).sum(-1), (w * start.moved(dq)).sum(-1), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        (start.turned(w, eq) * dq).sum(-1), (w * start.bent(dq, eq)).sum(-1), atol=1e-9
+    )
+    there, back = (InitialState(robot.manifold, q + s * h * eq).moved(dq) for s in (1.0, -1.0))
     np.testing.assert_allclose(start.bent(dq, eq), (there - back) / (2 * h), atol=1e-6)

@@ -17,7 +17,9 @@ CURVED = {
         r, lambda t: r.integrate(goal, np.sin(3 * t) * np.ones(r.nv)), np.arange(1.0, 1 + r.nv), 5
     ),
     "computed torque": lambda r, goal: pp.ComputedTorque(r, goal, 30.0, 5.0),
-    "operational space": lambda r, goal: pp.OperationalSpace(r, "arm", r.frame_pose(goal, "arm"), posture=goal, passive=()),
+    "operational space": lambda r, goal: pp.OperationalSpace(
+        r, "arm", r.frame_pose(goal, "arm"), posture=goal, passive=()
+    ),
 }
 
 
@@ -46,7 +48,15 @@ def test_a_ball_comes_home():
     robot = b.build()
     q = robot.random(seed=3, size=64)
     goal = robot.random(seed=4)
-    motion = pp.simulate(robot, q, tau=pp.ComputedTorque(robot, goal, 100, 20), duration=2.0, dt=2e-3, every=100, compiled=True)
+    motion = pp.simulate(
+        robot,
+        q,
+        tau=pp.ComputedTorque(robot, goal, 100, 20),
+        duration=2.0,
+        dt=2e-3,
+        every=100,
+        compiled=True,
+    )
     assert np.abs(robot.difference(motion.final.q, goal)).max() < 1e-5
 
 
@@ -61,7 +71,10 @@ def test_operational_space(policy, rows):
     agree(fast, slow)
 
 
-@pytest.mark.parametrize("options", [dict(hold=True), dict(method="euler"), dict(effort=20.0), dict(damping=0.3, every=4)])
+@pytest.mark.parametrize(
+    "options",
+    [dict(hold=True), dict(method="euler"), dict(effort=20.0), dict(damping=0.3, every=4)],
+)
 def test_operational_space_along_a_path(options):
     robot = puma()
     q, v = state(robot, 3, 3)
@@ -78,18 +91,26 @@ def test_through_a_singularity():
     agree(fast, slow)
     assert np.isfinite(fast.q).all() and np.abs(fast.v).max() < 50.0
     robot = pendulum()
-    fast, slow = both(robot, np.zeros(1), None, pp.OperationalSpace(robot, "rod", np.eye(4), policy="exact"))
-    assert len(fast.events) == len(slow.events) == 1, "exact says so: six rows of one joint have no inverse"
+    fast, slow = both(
+        robot, np.zeros(1), None, pp.OperationalSpace(robot, "rod", np.eye(4), policy="exact")
+    )
+    assert len(fast.events) == len(slow.events) == 1, (
+        "exact says so: six rows of one joint have no inverse"
+    )
 
 
 @pytest.mark.parametrize("policy", ["faded", "pseudo", "damped"])
 def test_a_point_no_joint_moves(policy):
     """The origin of the first link lies on its axis: nothing can be done for it, and nothing is."""
     robot = puma()
-    control = pp.OperationalSpace(robot, robot.bodies[0].name, np.ones(3), policy=policy, posture=np.ones(6))
+    control = pp.OperationalSpace(
+        robot, robot.bodies[0].name, np.ones(3), policy=policy, posture=np.ones(6)
+    )
     q, v = state(robot, 1, 5)
     rest = 10.0 * (1.0 - q) - 6.0 * v
-    np.testing.assert_allclose(control(0.0, q, v), robot.inverse_dynamics(q, v, rest), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        control(0.0, q, v), robot.inverse_dynamics(q, v, rest), rtol=1e-9, atol=1e-9
+    )
     agree(*both(robot, q, v, control))
 
 
@@ -104,7 +125,9 @@ def test_effort_limits_cut_controllers(limit):
     ):
         fast, slow = both(robot, q, v, control, effort=limit)
         agree(fast, slow)
-        assert (np.abs(fast.tau) <= limit).all() and (np.abs(fast.tau[..., 1]) == np.broadcast_to(limit, 6)[1]).any()
+        assert (np.abs(fast.tau) <= limit).all() and (
+            np.abs(fast.tau[..., 1]) == np.broadcast_to(limit, 6)[1]
+        ).any()
 
 
 CHAINED = {
@@ -112,7 +135,9 @@ CHAINED = {
     "torque": lambda s, q: np.linspace(-1.0, 1.0, s.na),
     "gravity": lambda s, q: pp.GravityCompensation(s),
     "PD": lambda s, q: pp.PD(s, q, 50.0, 5.0),
-    "PD and gravity": lambda s, q: pp.PD(s, lambda t: s.integrate(q, 0.1 * np.sin(t) * np.ones(s.nv)), 50.0, 5.0, gravity=True),
+    "PD and gravity": lambda s, q: pp.PD(
+        s, lambda t: s.integrate(q, 0.1 * np.sin(t) * np.ones(s.nv)), 50.0, 5.0, gravity=True
+    ),
     "computed torque": lambda s, q: pp.ComputedTorque(s, q),
 }
 
@@ -177,7 +202,9 @@ def test_strained_motions_are_those_of_python(monkeypatch):
     tau = np.zeros((3, 20, 3))
     tau[:, :, 0] = np.arange(3.0)[:, None]
     meant = pp.simulate(system, np.tile(q, (3, 1)), tau=tau, duration=0.02, every=5, compiled=False)
-    monkeypatch.setattr(sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "STRAIN", 0.0)
+    monkeypatch.setattr(
+        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "STRAIN", 0.0
+    )
     found = pp.simulate(system, np.tile(q, (3, 1)), tau=tau, duration=0.02, every=5, compiled=True)
     np.testing.assert_allclose(found.q, meant.q, atol=1e-13)
     assert np.abs(found.q[2] - found.q[0]).max() > 1e-6
@@ -187,7 +214,11 @@ def test_rollouts_of_every_controller():
     robot = puma()
     q, v = state(robot, 6, 40)
     goal = robot.frame_pose(robot.random(seed=1), "tool")
-    for control in (pp.GravityCompensation(robot), pp.PD(robot, np.ones(6), 9, 1), pp.OperationalSpace(robot, "tool", goal)):
+    for control in (
+        pp.GravityCompensation(robot),
+        pp.PD(robot, np.ones(6), 9, 1),
+        pp.OperationalSpace(robot, "tool", goal),
+    ):
         many, _ = pp.rollout(robot, q, v, control, steps=20)
         few, _ = pp.rollout(robot, q[3:7], v[3:7], control, steps=20)
         one, _ = pp.rollout(robot, q[5], v[5], control, steps=20)
@@ -199,7 +230,9 @@ def test_operational_space_of_no_motion(rows):
     robot = puma()
     control = pp.OperationalSpace(robot, "tool", np.zeros(3) if rows == 3 else np.eye(4))
     for compiled in (True, False):
-        assert pp.simulate(robot, np.zeros((2, 0, 6)), tau=control, duration=0.01, compiled=compiled).tau.shape == (2, 0, 11, 6)
+        assert pp.simulate(
+            robot, np.zeros((2, 0, 6)), tau=control, duration=0.01, compiled=compiled
+        ).tau.shape == (2, 0, 11, 6)
 
 
 def test_every_element_has_its_own_posture():
@@ -207,7 +240,9 @@ def test_every_element_has_its_own_posture():
     robot = puma()
     q, v = state(robot, 3, 3)
     postures, _ = state(robot, 4, 3)
-    fast, slow = both(robot, q, v, pp.OperationalSpace(robot, "tool", np.ones(3), posture=postures), duration=2e-3)
+    fast, slow = both(
+        robot, q, v, pp.OperationalSpace(robot, "tool", np.ones(3), posture=postures), duration=2e-3
+    )
     assert fast.q.shape == (3, 3, 6)
     agree(fast, slow)
 
@@ -217,12 +252,19 @@ def test_a_moving_target_that_does_not_fit(target):
     robot = puma()
     q, _ = state(robot, 3, 3)
     with pytest.raises(StateError, match=r"batch axes \(2,.*\), the initial state \(3,\)"):
-        pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool", target), duration=0.01, compiled=True)
+        pp.simulate(
+            robot, q, tau=pp.OperationalSpace(robot, "tool", target), duration=0.01, compiled=True
+        )
 
 
 def test_what_operational_space_refuses():
     robot = puma()
-    for pose in (np.zeros((4, 4)), 2.0 * np.eye(4), np.diag([1.0, 1.0, -1.0, 1.0]), lambda t: np.zeros((5, 4, 4))):
+    for pose in (
+        np.zeros((4, 4)),
+        2.0 * np.eye(4),
+        np.diag([1.0, 1.0, -1.0, 1.0]),
+        lambda t: np.zeros((5, 4, 4)),
+    ):
         with pytest.raises(StateError, match="the target is no pose"):
             pp.OperationalSpace(robot, "tool", pose)
     with pytest.raises(StateError, match="posture holds numbers that are not finite"):
@@ -236,7 +278,10 @@ def test_controllers_of_equal_systems():
     control = pp.ComputedTorque(system, q)
     again = pickle.loads(pickle.dumps(control))
     assert again.robot == system and hash(again.robot) == hash(system)
-    assert (pp.rollout(system, q, tau=again, steps=3)[0] == pp.rollout(system, q, tau=control, steps=3)[0]).all()
+    assert (
+        pp.rollout(system, q, tau=again, steps=3)[0]
+        == pp.rollout(system, q, tau=control, steps=3)[0]
+    ).all()
     other = type(system)(system.robot, system.closure.constraints, passive=("pivot",))
     assert other != system
     with pytest.raises(StateError, match="another system"):

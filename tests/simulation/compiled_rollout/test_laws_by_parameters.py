@@ -11,11 +11,20 @@ LIGHT = ARM.free("mass")
 OWN = LIGHT.parameters()
 Q, V = np.random.default_rng(0).standard_normal((2, 3, 2))
 SETS = OWN + np.array([[0.0], [0.1], [0.3]])
-BATCHES = {"one": (Q[0], OWN), "shared": (Q, OWN), "each its own": (Q, SETS), "of one start": (Q[0], SETS)}
+BATCHES = {
+    "one": (Q[0], OWN),
+    "shared": (Q, OWN),
+    "each its own": (Q, SETS),
+    "of one start": (Q[0], SETS),
+}
 LAWS = {
-    "a law of one's own": lambda robot: lambda t, q, v: robot.gravity(q) + robot.mass_product(q, np.cos(v)) - v + np.sin(t),
+    "a law of one's own": lambda robot: (
+        lambda t, q, v: robot.gravity(q) + robot.mass_product(q, np.cos(v)) - v + np.sin(t)
+    ),
     "gravity": lambda robot: pp.GravityCompensation(robot),
-    "computed torque": lambda robot: pp.ComputedTorque(robot, [0.1, 0.2], 30.0, 2.0, passive=["elbow"]),
+    "computed torque": lambda robot: pp.ComputedTorque(
+        robot, [0.1, 0.2], 30.0, 2.0, passive=["elbow"]
+    ),
 }
 
 
@@ -34,11 +43,15 @@ def slope(f, p, change, h=1e-5):
 def test_first_and_second_derivatives(law, batch):
     q, p = BATCHES[batch]
     change, motion = np.random.default_rng(1).standard_normal(p.shape), rolled(p, q, law)
-    for own, want in zip(motion.jvp(parameters=change), slope(lambda p: rolled(p, q, law), p, change), strict=True):
+    for own, want in zip(
+        motion.jvp(parameters=change), slope(lambda p: rolled(p, q, law), p, change), strict=True
+    ):
         np.testing.assert_allclose(own, want, atol=1e-7)
     w = np.random.default_rng(2).standard_normal(motion.q.shape)
     gradient = motion.vjp(w)
-    assert np.sum(gradient["parameters"] * change) == pytest.approx(np.sum(w * motion.jvp(parameters=change)[0]), rel=1e-9)
+    assert np.sum(gradient["parameters"] * change) == pytest.approx(
+        np.sum(w * motion.jvp(parameters=change)[0]), rel=1e-9
+    )
     turns = motion.hvp(w, parameters=change)
     (want,) = slope(lambda p: [rolled(p, q, law).vjp(w)["parameters"]], p, change)
     np.testing.assert_allclose(turns["parameters"], want, atol=1e-7)
@@ -49,7 +62,10 @@ def test_a_law_of_ones_own_runs_as_in_python(batch):
     q, p = BATCHES[batch]
     robot = LIGHT.at(p)
     law = LAWS["a law of one's own"](robot)
-    fast, slow = (pp.simulate(robot, q, V[0], law, duration=0.05, dt=0.01, compiled=way) for way in (True, False))
+    fast, slow = (
+        pp.simulate(robot, q, V[0], law, duration=0.05, dt=0.01, compiled=way)
+        for way in (True, False)
+    )
     np.testing.assert_allclose(fast.q, slow.q, atol=1e-12)
     np.testing.assert_allclose(fast.tau, slow.tau, atol=1e-12)  # type: ignore[arg-type]
     assert sorted(fast.vjp()) == ["parameters", "q", "v"]
@@ -63,10 +79,21 @@ def test_a_law_of_a_closed_chain(p):
 
     def run(p, way=pp.rollout, **options):
         chain = loop.at(p)
-        return way(chain, q, v, lambda t, q, v: 0.5 * chain.robot.gravity(q) - v, dt=0.01, method="euler", **options)
+        return way(
+            chain,
+            q,
+            v,
+            lambda t, q, v: 0.5 * chain.robot.gravity(q) - v,
+            dt=0.01,
+            method="euler",
+            **options,
+        )
 
     change = np.random.default_rng(3).standard_normal(p.shape)
-    (want, _), own = slope(lambda p: run(p, steps=3), p, change, 1e-4), run(p, steps=3).jvp(parameters=change)[0]
+    (want, _), own = (
+        slope(lambda p: run(p, steps=3), p, change, 1e-4),
+        run(p, steps=3).jvp(parameters=change)[0],
+    )
     np.testing.assert_allclose(own, want, atol=1e-6 * np.abs(want).max())
     fast, slow = (run(p, pp.simulate, duration=0.03, compiled=way) for way in (True, False))
     np.testing.assert_allclose(fast.tau, slow.tau, atol=1e-12)  # type: ignore[arg-type]
@@ -77,7 +104,9 @@ def test_a_law_of_another_robot_stays_as_it_is():
     law = lambda t, q, v: nominal.gravity(q) - v  # noqa: E731
     run = lambda p: pp.rollout(LIGHT.at(p), Q, V, law, 0.02, 4, "euler")  # noqa: E731
     change = np.array([1.0, -0.5])
-    np.testing.assert_allclose(run(OWN).jvp(parameters=change)[0], slope(run, OWN, change)[0], atol=1e-7)
+    np.testing.assert_allclose(
+        run(OWN).jvp(parameters=change)[0], slope(run, OWN, change)[0], atol=1e-7
+    )
 
 
 def rolled_by_torch(p, q, law):
@@ -89,7 +118,9 @@ def rolled_by_torch(p, q, law):
 def rolled_by_jax(p, q, law):
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    return np.asarray(jax.grad(lambda p: rolled(p, jax.numpy.asarray(q), law)[0].sum())(jax.numpy.asarray(p)))
+    return np.asarray(
+        jax.grad(lambda p: rolled(p, jax.numpy.asarray(q), law)[0].sum())(jax.numpy.asarray(p))
+    )
 
 
 @pytest.mark.parametrize("rolled_by", [rolled_by_torch, rolled_by_jax])
@@ -98,8 +129,13 @@ def test_controllers_of_tensors(rolled_by, batch):
     q, p = BATCHES[batch]
     for law in ("gravity", "computed torque"):
         motion = rolled(p, q, law)
-        np.testing.assert_allclose(rolled_by(p, q, law), motion.vjp(np.ones_like(motion.q))["parameters"], rtol=1e-9)
-    with pytest.raises(pp.StateError, match=r"gravity: its robot has parameters of (torch|jax).*psiphi's controllers ask any"):
+        np.testing.assert_allclose(
+            rolled_by(p, q, law), motion.vjp(np.ones_like(motion.q))["parameters"], rtol=1e-9
+        )
+    with pytest.raises(
+        pp.StateError,
+        match=r"gravity: its robot has parameters of (torch|jax).*psiphi's controllers ask any",
+    ):
         rolled_by(p, q, "a law of one's own")
 
 
@@ -107,5 +143,8 @@ def test_a_controller_of_numbers_beside_a_tensor_is_refused():
     """Its own numbers do not change with the tensor, even where they are the same."""
     torch = pytest.importorskip("torch")
     robot = LIGHT.at(torch.tensor(OWN, requires_grad=True))
-    with pytest.raises(pp.StateError, match="controller is made for another robot than the one with parameters of torch"):
+    with pytest.raises(
+        pp.StateError,
+        match="controller is made for another robot than the one with parameters of torch",
+    ):
         pp.rollout(robot, Q[0], tau=pp.GravityCompensation(LIGHT.at(OWN)), steps=2)

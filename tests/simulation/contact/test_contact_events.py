@@ -15,7 +15,10 @@ def body(points: dict, plane, mass=2.0, inertia=(0.1, 0.1, 0.1), friction=0.0) -
     b.joint("free", "free", "world", "block")
     for name, place in points.items():
         b.frame(name, "block", xyz=place)
-    loops = [pp.Loop("sliding", name, "world", axis=tuple(plane), name=name, friction=friction) for name in points]
+    loops = [
+        pp.Loop("sliding", name, "world", axis=tuple(plane), name=name, friction=friction)
+        for name in points
+    ]
     return pp.connect(b.build(), loops)
 
 
@@ -28,12 +31,16 @@ def test_a_ball_lands_on_a_slope_and_slides():
     (event,) = motion.events
     g = np.array([0, 0, -9.81])
     (hit,) = (t for t in np.roots([0.5 * (g @ NORMAL), v0[3:] @ NORMAL, 0.4]).real if t > 0)
-    assert (event.name, event.what, event.stopped) == ("contact made", "tip", False) and abs(event.t - hit) < 1e-5
+    assert (event.name, event.what, event.stopped) == ("contact made", "tip", False) and abs(
+        event.t - hit
+    ) < 1e-5
     before = v0[3:] + g * hit
     assert event.value == pytest.approx(-2.0 * before @ NORMAL, rel=1e-5)
     end = motion.final.v[3:]
     np.testing.assert_allclose(end @ NORMAL, 0.0, atol=1e-9)
-    np.testing.assert_allclose([end @ ALONG, end[1]], [v0[3:] @ ALONG + (g @ ALONG) * 0.8, 0.5], atol=1e-9)
+    np.testing.assert_allclose(
+        [end @ ALONG, end[1]], [v0[3:] @ ALONG + (g @ ALONG) * 0.8, 0.5], atol=1e-9
+    )
     assert abs(motion.final.q[:3] @ NORMAL) < 1e-9 and motion.residual[:, 0].max() < 1e-9
     np.testing.assert_allclose(motion.forces[-1, 0, 3:], 2.0 * (g @ NORMAL) * NORMAL, atol=1e-6)
     assert not motion.forces[:50].any() and motion.system is cell
@@ -49,10 +56,18 @@ def test_a_contact_that_would_pull_is_lost():
 
     motion = pp.simulate(cell, q, tau=lift, duration=1.0, dt=5e-3, contacts="open")
     (event,) = motion.events
-    assert (event.name, event.what) == ("contact lost", "tip") and abs(event.t - 0.5) < 6e-3 and event.value < 0
-    assert motion.final.v[5] == pytest.approx(9.81 * 0.25, abs=2e-3), "the integral of (2 t - 1) g from 0.5 to 1"
+    assert (
+        (event.name, event.what) == ("contact lost", "tip")
+        and abs(event.t - 0.5) < 6e-3
+        and event.value < 0
+    )
+    assert motion.final.v[5] == pytest.approx(9.81 * 0.25, abs=2e-3), (
+        "the integral of (2 t - 1) g from 0.5 to 1"
+    )
     held = pp.simulate(cell, q, tau=lift, duration=1.0, dt=5e-3, stop=())
-    assert np.abs(held.final.q[2]) < 1e-9 and held.forces[-1, 0, 5] > 0, "contacts that hold pull, too"
+    assert np.abs(held.final.q[2]) < 1e-9 and held.forces[-1, 0, 5] > 0, (
+        "contacts that hold pull, too"
+    )
 
 
 def test_a_rod_falls_on_its_end():
@@ -64,10 +79,21 @@ def test_a_rod_falls_on_its_end():
     motion = pp.simulate(cell, q, duration=1.2, dt=1e-3, contacts="open")
     first = motion.events[0]
     meant = np.sqrt(2 * 9.81 * 0.2) / (1 / m + (half * np.cos(tilt)) ** 2 / I)
-    assert first.name == "contact made" and first.what == "right" and first.value == pytest.approx(meant, rel=1e-5)
-    assert {event.what for event in motion.events if event.name == "contact made"} == {"left", "right"}
-    assert np.diff(motion.energy).max() < 1e-3 and np.abs(motion.final.v[[0, 1, 2, 4, 5]]).max() < 1e-9
-    assert abs(motion.final.v[3]) < 5e-5 and abs(motion.final.q[0]) < 5e-5, "nothing pushes sideways"
+    assert (
+        first.name == "contact made"
+        and first.what == "right"
+        and first.value == pytest.approx(meant, rel=1e-5)
+    )
+    assert {event.what for event in motion.events if event.name == "contact made"} == {
+        "left",
+        "right",
+    }
+    assert (
+        np.diff(motion.energy).max() < 1e-3 and np.abs(motion.final.v[[0, 1, 2, 4, 5]]).max() < 1e-9
+    )
+    assert abs(motion.final.v[3]) < 5e-5 and abs(motion.final.q[0]) < 5e-5, (
+        "nothing pushes sideways"
+    )
     np.testing.assert_allclose(motion.forces[-1, :, 5], -m * 9.81 / 2, rtol=1e-6)
     stopped = pp.simulate(cell, q, duration=1.2, dt=1e-3, contacts="open", stop="contact made")
     assert stopped.events[-1].stopped and stopped.t[-1] == pytest.approx(first.t, abs=1e-3)
@@ -102,7 +128,17 @@ def bouncing(restitution: float, friction: float = 0.3, points: dict | None = No
     loops = []
     for name, place in (points or {"tip": (0, 0, 0)}).items():
         b.frame(name, "ball", xyz=place)
-        loops.append(pp.Loop("rough", name, "world", axis=(0, 0, 1), friction=friction, name=name, restitution=restitution))
+        loops.append(
+            pp.Loop(
+                "rough",
+                name,
+                "world",
+                axis=(0, 0, 1),
+                friction=friction,
+                name=name,
+                restitution=restitution,
+            )
+        )
     return pp.connect(b.build(), loops)
 
 
@@ -110,12 +146,16 @@ def test_a_ball_bounces_as_high_as_newton_says_and_comes_to_rest():
     """c+ = -e c-: e of the speed, e^2 of the height, and rest after t (1 + e) / (1 - e)."""
     e, height = 0.5, 0.2
     fall = np.sqrt(2.0 * height / 9.81)
-    motion = pp.simulate(bouncing(e), [0, 0, height, 0, 0, 0, 1.0], duration=0.7, dt=1e-3, contacts="open")
+    motion = pp.simulate(
+        bouncing(e), [0, 0, height, 0, 0, 0, 1.0], duration=0.7, dt=1e-3, contacts="open"
+    )
     bounces = [event for event in motion.events if event.name == "contact bounces"]
     times = fall + 2.0 * fall * np.cumsum([0.0, *(e ** np.arange(1, len(bounces)))])
     np.testing.assert_allclose([event.t for event in bounces], times, rtol=0, atol=1e-4)
     speeds = 9.81 * fall * e ** np.arange(len(bounces))
-    np.testing.assert_allclose([event.value for event in bounces], 2.0 * (1.0 + e) * speeds, rtol=1e-3, atol=5e-3)
+    np.testing.assert_allclose(
+        [event.value for event in bounces], 2.0 * (1.0 + e) * speeds, rtol=1e-3, atol=5e-3
+    )
     (rest,) = (event for event in motion.events if event.name == "contact made")
     assert len(bounces) > 4 and abs(rest.t - fall * (1.0 + e) / (1.0 - e)) < 0.02
     assert np.abs(motion.final.v).max() < 1e-9 and abs(motion.final.q[2]) < 1e-9
@@ -124,13 +164,23 @@ def test_a_ball_bounces_as_high_as_newton_says_and_comes_to_rest():
 
 
 def test_blows_that_bounce_keep_energy_or_lose_it_and_what_does_not_open_does_not_bounce():
-    tilted, points = [0, 0, 0.5, 0, np.sin(0.2), 0, np.cos(0.2)], {"left": (-0.5, 0, 0), "right": (0.5, 0, 0)}
-    motion = pp.simulate(bouncing(1.0, 1e-9, points), tilted, duration=0.5, dt=1e-3, contacts="open")
+    tilted, points = (
+        [0, 0, 0.5, 0, np.sin(0.2), 0, np.cos(0.2)],
+        {"left": (-0.5, 0, 0), "right": (0.5, 0, 0)},
+    )
+    motion = pp.simulate(
+        bouncing(1.0, 1e-9, points), tilted, duration=0.5, dt=1e-3, contacts="open"
+    )
     assert [event.name for event in motion.events][:1] == ["contact bounces"]
     assert np.ptp(motion.energy) < 1e-4 * motion.energy[0]
     rough = pp.simulate(bouncing(0.7, 0.3, points), tilted, duration=0.5, dt=1e-3, contacts="open")
-    assert np.diff(rough.energy).max() < 1e-4 * rough.energy[0] and rough.energy[-1] < 0.95 * rough.energy[0]
-    with pytest.raises(pp.StateError, match=r"restitution of loops\[0\] is 1.5, expected a number from 0 to 1"):
+    assert (
+        np.diff(rough.energy).max() < 1e-4 * rough.energy[0]
+        and rough.energy[-1] < 0.95 * rough.energy[0]
+    )
+    with pytest.raises(
+        pp.StateError, match=r"restitution of loops\[0\] is 1.5, expected a number from 0 to 1"
+    ):
         bouncing(1.5)
     robot = bouncing(0.5).robot
     with pytest.raises(pp.StateError, match="only what may open bounces"):

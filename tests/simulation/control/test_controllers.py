@@ -35,10 +35,14 @@ def test_gravity_compensation_leaves_kinetic_energy():
 def test_pd_settles(gravity):
     """With gravity compensated at the reference itself, without it where kp (q_ref - q) = g(q)."""
     robot, goal = puma(), np.array([0.3, -0.5, 0.4, 0.2, 0.1, -0.3])
-    motion = pp.simulate(robot, np.zeros(6), tau=pp.PD(robot, goal, 400.0, 60.0, gravity), duration=4.0)
+    motion = pp.simulate(
+        robot, np.zeros(6), tau=pp.PD(robot, goal, 400.0, 60.0, gravity), duration=4.0
+    )
     rest = motion.final
     assert np.abs(rest.v).max() < 1e-4
-    np.testing.assert_allclose(400.0 * (goal - rest.q), 0.0 if gravity else robot.gravity(rest.q), atol=2e-2)
+    np.testing.assert_allclose(
+        400.0 * (goal - rest.q), 0.0 if gravity else robot.gravity(rest.q), atol=2e-2
+    )
 
 
 def test_pd_settles_on_quaternions():
@@ -63,7 +67,9 @@ def test_the_error_of_computed_torque_is_a_damped_oscillator():
     robot, w = puma(), 5.0
     off = np.linspace(-0.3, 0.3, 6)
     q, v, _ = swing(0.0)
-    motion = pp.simulate(robot, q + off, v, pp.ComputedTorque(robot, swing, kp=w * w, kd=2 * w), duration=1.0)
+    motion = pp.simulate(
+        robot, q + off, v, pp.ComputedTorque(robot, swing, kp=w * w, kd=2 * w), duration=1.0
+    )
     t = motion.t[:, None]
     wanted = off * (1 + w * t) * np.exp(-w * t)
     np.testing.assert_allclose(motion.q - np.sin(t + np.arange(6.0)), wanted, atol=1e-8)
@@ -73,9 +79,19 @@ def test_operational_space_reaches_a_point_and_a_pose():
     robot = ur5()
     q = BENT
     pose = robot.frame_pose(q + 0.3, "tool0")
-    motion = pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool0", pose[:3, 3], posture=q), duration=2.0, dt=4e-3)
-    np.testing.assert_allclose(robot.frame_pose(motion.final.q, "tool0")[:3, 3], pose[:3, 3], atol=1e-4)
-    motion = pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool0", pose, posture=q), duration=2.0, dt=4e-3)
+    motion = pp.simulate(
+        robot,
+        q,
+        tau=pp.OperationalSpace(robot, "tool0", pose[:3, 3], posture=q),
+        duration=2.0,
+        dt=4e-3,
+    )
+    np.testing.assert_allclose(
+        robot.frame_pose(motion.final.q, "tool0")[:3, 3], pose[:3, 3], atol=1e-4
+    )
+    motion = pp.simulate(
+        robot, q, tau=pp.OperationalSpace(robot, "tool0", pose, posture=q), duration=2.0, dt=4e-3
+    )
     np.testing.assert_allclose(robot.frame_pose(motion.final.q, "tool0"), pose, atol=1e-4)
 
 
@@ -87,7 +103,9 @@ def test_a_posture_is_a_configuration():
     b.frame("tip", "top", xyz=(0, 0, 0.5))
     robot = b.build()
     for w in (0.0, 2.0):
-        with pytest.raises(pp.StateError, match=r"posture: the quaternion of joint 'ball' has norm"):
+        with pytest.raises(
+            pp.StateError, match=r"posture: the quaternion of joint 'ball' has norm"
+        ):
             pp.OperationalSpace(robot, "tip", np.array([0.1, 0.2, 0.4]), posture=[0.0, 0.0, 0.0, w])
 
 
@@ -102,7 +120,9 @@ def test_the_task_is_decoupled_from_the_posture():
     motion = pp.simulate(robot, q, tau=control, duration=0.5)
     t = motion.t[:, None]
     wanted = (start - target)[:3, 3] * (1 + 5 * t) * np.exp(-5 * t)
-    np.testing.assert_allclose(robot.frame_pose(motion.q, "tool0")[:, :3, 3] - target[:3, 3], wanted, atol=1e-7)
+    np.testing.assert_allclose(
+        robot.frame_pose(motion.q, "tool0")[:, :3, 3] - target[:3, 3], wanted, atol=1e-7
+    )
     assert np.abs(motion.final.q - q).max() > 0.01
 
 
@@ -116,7 +136,13 @@ def test_operational_space_follows_a_moving_target():
         pose[:3, 3] += 0.05 * np.array([1 - np.cos(t), np.sin(t), 0.0])
         return pose, np.concatenate([np.zeros(3), 0.05 * np.array([np.sin(t), np.cos(t), 0.0])])
 
-    motion = pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool0", target, kp=400, kd=40), duration=1.0, dt=2e-3)
+    motion = pp.simulate(
+        robot,
+        q,
+        tau=pp.OperationalSpace(robot, "tool0", target, kp=400, kd=40),
+        duration=1.0,
+        dt=2e-3,
+    )
     error = robot.frame_pose(motion.final.q, "tool0") - target(1.0)[0]
     assert np.abs(error).max() < 3e-3
 
@@ -136,8 +162,13 @@ def test_controllers_take_batches():
     ):
         tau = control(0.3, q, v)
         assert tau.shape == (2, 3, 6)
-        if not isinstance(control, pp.OperationalSpace) and control(0.3, q[0, 0], v[0, 0]).ndim == 1:
-            np.testing.assert_allclose(control(0.3, q[0, 0], v[0, 0]), tau[0, 0], rtol=1e-9, atol=1e-9)
+        if (
+            not isinstance(control, pp.OperationalSpace)
+            and control(0.3, q[0, 0], v[0, 0]).ndim == 1
+        ):
+            np.testing.assert_allclose(
+                control(0.3, q[0, 0], v[0, 0]), tau[0, 0], rtol=1e-9, atol=1e-9
+            )
 
 
 def test_a_half_turn_is_the_shortest_way():
@@ -160,11 +191,17 @@ def test_a_half_turn_is_the_shortest_way():
         (lambda r: pp.PD(r, np.zeros(6), -1, 1), "kp is -1"),
         (lambda r: pp.PD(r, np.zeros(6), 1, [1, 2]), "kd"),
         (lambda r: pp.PD(r, lambda t: (1, 2, 3, 4), 1, 1), "gave 4 arrays"),
-        (lambda r: pp.ComputedTorque(r, lambda t: (np.zeros(6), np.zeros(2))), "reference v has shape"),
+        (
+            lambda r: pp.ComputedTorque(r, lambda t: (np.zeros(6), np.zeros(2))),
+            "reference v has shape",
+        ),
         (lambda r: pp.OperationalSpace(r, "hand", np.zeros(3)), "no frame 'hand'"),
         (lambda r: pp.OperationalSpace(r, "tool", np.zeros(4)), "expected a point"),
         (lambda r: pp.OperationalSpace(r, "tool", np.zeros(3), policy="hope"), "policy is 'hope'"),
-        (lambda r: pp.OperationalSpace(r, "tool", lambda t: (np.zeros(3), np.zeros(6))), "velocity has shape"),
+        (
+            lambda r: pp.OperationalSpace(r, "tool", lambda t: (np.zeros(3), np.zeros(6))),
+            "velocity has shape",
+        ),
         (lambda r: pp.OperationalSpace(r, "tool", np.zeros(3), posture=np.zeros(7)), "posture"),
     ],
 )
@@ -188,8 +225,16 @@ def test_a_state_that_does_not_fit_is_refused(law):
     robot = pp.robots.puma560()
     control, q, v = LAWS[law](robot), np.full(6, 0.3), np.ones(6)
     np.testing.assert_array_equal(control(0.0, q.tolist(), [1] * 6), control(0.0, q, v))
-    wrong = [(0.3, v, "q is the number"), (q[:1], v, "q has shape"), (q, v[:5], "v has shape"), (None, v, "q is None")]
-    for q0, v0, words in (*wrong, (np.tile(q, (2, 1)), np.tile(v, (3, 1)), "batch axes do not fit")):
+    wrong = [
+        (0.3, v, "q is the number"),
+        (q[:1], v, "q has shape"),
+        (q, v[:5], "v has shape"),
+        (None, v, "q is None"),
+    ]
+    for q0, v0, words in (
+        *wrong,
+        (np.tile(q, (2, 1)), np.tile(v, (3, 1)), "batch axes do not fit"),
+    ):
         with pytest.raises(pp.StateError, match=f"{law}: .*{words}|{law}: the {words}"):
             control(0.0, q0, v0)
 
@@ -201,7 +246,9 @@ def test_tasks_in_order_of_priority():
     first, second = robot.frame_pose(q, "tool"), robot.frame_pose(q, robot.bodies[3].name)
     goals = [first, second[:3, 3] + 0.05]
     goals[0][:3, 3] += 0.1
-    control = pp.OperationalSpace(robot, ["tool", robot.bodies[3].name], goals, policy="pseudo", speed=0.0, posture=q)
+    control = pp.OperationalSpace(
+        robot, ["tool", robot.bodies[3].name], goals, policy="pseudo", speed=0.0, posture=q
+    )
     tau = control(0.0, q, v)
     a = robot.forward_dynamics(q, v, tau)
     M_inv, u = robot.mass_matrix_inverse(q), -6.0 * v
@@ -211,20 +258,39 @@ def test_tasks_in_order_of_priority():
         error = np.concatenate([np.zeros(3), goal[:3, 3] - place]) if rows == 6 else goal - place
         wanted.append(100.0 * error - 20.0 * robot.frame_velocity(q, v, name)[6 - rows :])
     J1, J2 = robot.jacobian(q, "tool"), robot.jacobian(q, robot.bodies[3].name)[3:]
-    drift1, drift2 = robot.frame_acceleration(q, v, u, "tool"), robot.frame_acceleration(q, v, u, robot.bodies[3].name)[3:]
+    drift1, drift2 = (
+        robot.frame_acceleration(q, v, u, "tool"),
+        robot.frame_acceleration(q, v, u, robot.bodies[3].name)[3:],
+    )
     bar = M_inv @ J1.T @ np.linalg.inv(J1 @ M_inv @ J1.T)
     moved = u + bar @ (wanted[0] - drift1)
     left = np.eye(robot.nv) - bar @ J1
     S = J2 @ left @ M_inv @ J2.T  # singular: less is left than is asked for
-    pushed = M_inv @ left.T @ J2.T @ np.linalg.pinv(S, rcond=1e-9) @ (wanted[1] - drift2 - J2 @ (moved - u))
+    pushed = (
+        M_inv
+        @ left.T
+        @ J2.T
+        @ np.linalg.pinv(S, rcond=1e-9)
+        @ (wanted[1] - drift2 - J2 @ (moved - u))
+    )
     np.testing.assert_allclose(robot.frame_acceleration(q, v, a, "tool"), wanted[0], atol=1e-8)
     np.testing.assert_allclose(a, moved + pushed, atol=1e-7)
     assert np.abs(pushed).max() > 0.1
     same = pp.OperationalSpace(robot, ["tool", "tool"], [first, first], policy="pseudo", posture=q)
     alone = pp.OperationalSpace(robot, "tool", first, policy="pseudo", posture=q)
-    np.testing.assert_allclose(same(0.0, q, v), alone(0.0, q, v), atol=1e-8, err_msg="nothing is left for the same task again")
-    both = pp.OperationalSpace(robot, ["tool", robot.bodies[3].name], [lambda t: goals[0][:3, 3], goals[1]])
-    fast, slow = (pp.simulate(robot, q, v, both, duration=4e-3, method="euler", compiled=flag) for flag in (True, False))
+    np.testing.assert_allclose(
+        same(0.0, q, v),
+        alone(0.0, q, v),
+        atol=1e-8,
+        err_msg="nothing is left for the same task again",
+    )
+    both = pp.OperationalSpace(
+        robot, ["tool", robot.bodies[3].name], [lambda t: goals[0][:3, 3], goals[1]]
+    )
+    fast, slow = (
+        pp.simulate(robot, q, v, both, duration=4e-3, method="euler", compiled=flag)
+        for flag in (True, False)
+    )
     np.testing.assert_allclose(fast.q, slow.q, atol=1e-10)
     for frames, targets, words in (
         (["tool"], [first, first], "1 frames and 2 targets"),

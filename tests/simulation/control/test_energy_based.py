@@ -11,7 +11,11 @@ RATE, AMPLITUDE = 2.0, np.array([0.6, 0.4, 0.5, 0.8, 0.7, 1.0])
 
 def swing(t):
     """q, v, a of the motion wanted."""
-    return AMPLITUDE * np.sin(RATE * t), RATE * AMPLITUDE * np.cos(RATE * t), -(RATE**2) * AMPLITUDE * np.sin(RATE * t)
+    return (
+        AMPLITUDE * np.sin(RATE * t),
+        RATE * AMPLITUDE * np.cos(RATE * t),
+        -(RATE**2) * AMPLITUDE * np.sin(RATE * t),
+    )
 
 
 def errors(q, v, t, pull):
@@ -26,7 +30,10 @@ def test_the_law_is_its_equation(kp, pull):
     q, v, t, kd = ARM.random(seed=1), np.linspace(-1.0, 2.0, 6), 0.3, np.arange(10.0, 16.0)
     e, s, v_r, a_r = errors(q, v, t, pull)
     step = 1e-5
-    slope = np.stack([(ARM.mass_matrix(q + d) - ARM.mass_matrix(q - d)) / (2 * step) for d in step * np.eye(6)], axis=-1)
+    slope = np.stack(
+        [(ARM.mass_matrix(q + d) - ARM.mass_matrix(q - d)) / (2 * step) for d in step * np.eye(6)],
+        axis=-1,
+    )
     C = 0.5 * np.einsum("ijk,k->ij", slope + slope.transpose(0, 2, 1) - slope.transpose(2, 1, 0), v)
     want = ARM.mass_matrix(q) @ a_r + C @ v_r + ARM.gravity(q) + kp * e - kd * s
     assert np.allclose(pp.Lyapunov(ARM, swing, kp, kd, pull)(t, q, v), want, rtol=1e-7, atol=1e-6)
@@ -51,7 +58,9 @@ def test_each_velocity_error_fades_by_itself():
     k, pull = np.array([6.0, 8.0, 10.0, 12.0, 15.0, 20.0]), 5.0
     control = pp.Decoupled(ARM, swing, k, pull)
     motion = pp.simulate(ARM, swing(0.0)[0] + 0.3, np.zeros(6), control, duration=0.5, dt=5e-4)
-    missing = np.stack([errors(q, v, t, pull)[1] for t, q, v in zip(motion.t, motion.q, motion.v, strict=True)])
+    missing = np.stack(
+        [errors(q, v, t, pull)[1] for t, q, v in zip(motion.t, motion.q, motion.v, strict=True)]
+    )
     s = ARM.diagonalised.velocities(motion.q, missing)
     assert np.allclose(s, s[0] * np.exp(-k * motion.t[:, None]), atol=1e-6 * np.abs(s[0]).max())
 
@@ -64,8 +73,12 @@ def test_a_compiled_rollout_says_the_same(law):
     control = law(robot, still)
     q = robot.random(seed=3, size=3)
     whole = pp.simulate(robot, q, tau=control, duration=0.05, dt=1e-3, method="rk4")
-    steps = pp.simulate(robot, q, tau=lambda t, q, v: control(t, q, v), duration=0.05, dt=1e-3, method="rk4")
-    assert np.allclose(whole.q, steps.q, rtol=1e-12, atol=1e-12) and np.allclose(whole.v, steps.v, rtol=1e-10, atol=1e-10)
+    steps = pp.simulate(
+        robot, q, tau=lambda t, q, v: control(t, q, v), duration=0.05, dt=1e-3, method="rk4"
+    )
+    assert np.allclose(whole.q, steps.q, rtol=1e-12, atol=1e-12) and np.allclose(
+        whole.v, steps.v, rtol=1e-10, atol=1e-10
+    )
     rolled = pp.rollout(robot, q, np.zeros((3, 2)), control, dt=1e-3, steps=50)
     assert np.allclose(rolled.q[..., -1, :], whole.final.q, rtol=1e-12, atol=1e-12)
 

@@ -29,7 +29,9 @@ def load(cell, q, v, a, push) -> np.ndarray:
     body, (T, V, A) = cell.bodies[-1], motion(cell, q, v, a)
     R, w, dw = T[:3, :3], V[:3], A[:3]
     c, I = R @ body.com, R @ body.inertia @ R.T
-    force = body.mass * (A[3:] + np.cross(dw, c) + np.cross(w, np.cross(w, c)) + np.array([0, 0, 9.81]))
+    force = body.mass * (
+        A[3:] + np.cross(dw, c) + np.cross(w, np.cross(w, c)) + np.array([0, 0, 9.81])
+    )
     return np.concatenate([I @ dw + np.cross(w, I @ w) + np.cross(c, force), force]) - push
 
 
@@ -60,31 +62,52 @@ def test_motion_and_forces_are_as_wanted(seed, arms):
     closed, rng = closed_cells.random_cell(seed, arms), np.random.default_rng(seed)
     cell, q, v = closed.system, closed.q, closed.v
     T, V, _ = motion(cell, q, v, v)
-    goal, rate, ahead = cell.robot.integrate(q, 0.1 * rng.standard_normal(cell.nv)), *rng.standard_normal((2, 6))
+    goal, rate, ahead = (
+        cell.robot.integrate(q, 0.1 * rng.standard_normal(cell.nv)),
+        *rng.standard_normal((2, 6)),
+    )
     there = cell.frame_pose(goal, cell.object)
     N, S = given(cell, q), rng.standard_normal((arms, 6, 6))
     wanted = np.stack([n @ rng.standard_normal(n.shape[1]) for n in N])
     back = [cell.frame_pose(q, contact.second)[:3, :3].T for contact in cell.contacts]
-    local = np.stack([np.concatenate([R @ f[:3], R @ f[3:]]) for R, f in zip(back, wanted, strict=True)])
+    local = np.stack(
+        [np.concatenate([R @ f[:3], R @ f[3:]]) for R, f in zip(back, wanted, strict=True)]
+    )
     weights = S @ np.swapaxes(S, -1, -2) + np.eye(6)
     push = rng.standard_normal(6)
     control = pp.ObjectControl(
-        cell, lambda t: (there, rate, ahead), 30.0, 9.0, measured=push, forces=local, share=weights, posture=goal
+        cell,
+        lambda t: (there, rate, ahead),
+        30.0,
+        9.0,
+        measured=push,
+        forces=local,
+        share=weights,
+        posture=goal,
     )
     tau = control(0.0, q, v)
     assert not tau[-6:].any()
-    a, forces = cell.forward_dynamics(q, v, tau, forces=True, f_ext={cell.object: push}, method="KKT")
+    a, forces = cell.forward_dynamics(
+        q, v, tau, forces=True, f_ext={cell.object: push}, method="KKT"
+    )
     turn = np.array(logarithm(quaternions(T[:3, :3] @ there[:3, :3].T))[0])
     error = np.concatenate([turn, T[:3, 3] - there[:3, 3]])
-    np.testing.assert_allclose(motion(cell, q, v, a)[2], ahead - 9.0 * (V - rate) - 30.0 * error, atol=1e-8)
+    np.testing.assert_allclose(
+        motion(cell, q, v, a)[2], ahead - 9.0 * (V - rate) - 30.0 * error, atol=1e-8
+    )
     A = np.vstack(transfers(cell, q))
     np.testing.assert_allclose(A.T @ forces.reshape(-1), load(cell, q, v, a, push), atol=1e-7)
-    turned = [np.kron(np.eye(2), R.T) @ W @ np.kron(np.eye(2), R) for R, W in zip(back, weights, strict=True)]
+    turned = [
+        np.kron(np.eye(2), R.T) @ W @ np.kron(np.eye(2), R)
+        for R, W in zip(back, weights, strict=True)
+    ]
     inner = np.zeros((6 * arms, sum(n.shape[1] for n in N)))
     at = np.cumsum([0, *(n.shape[1] for n in N)])
     for i, n in enumerate(N):
         inner[6 * i : 6 * i + 6, at[i] : at[i + 1]] = n
-    off = np.concatenate([np.linalg.solve(W, f) for W, f in zip(turned, forces - wanted, strict=True)])
+    off = np.concatenate(
+        [np.linalg.solve(W, f) for W, f in zip(turned, forces - wanted, strict=True)]
+    )
     squeezes = inner @ np.linalg.svd(A.T @ inner)[2][6:].T  # what contacts can do and moves nothing
     np.testing.assert_allclose(squeezes.T @ off, 0.0, atol=1e-7)
     outside = forces.reshape(-1) - inner @ np.linalg.lstsq(inner, forces.reshape(-1))[0]
@@ -96,13 +119,19 @@ def test_arms_keep_their_posture_where_the_object_leaves_them_free():
     closed = closed_cells.random_cell(12, 2)
     cell, q, v = closed.system, closed.q, closed.v
     goal = cell.robot.integrate(q, 0.2 * np.random.default_rng(1).standard_normal(cell.nv))
-    control = pp.ObjectControl(cell, cell.frame_pose(q, cell.object), posture=goal, posture_kp=5.0, posture_kd=3.0)
+    control = pp.ObjectControl(
+        cell, cell.frame_pose(q, cell.object), posture=goal, posture_kp=5.0, posture_kd=3.0
+    )
     a = cell.forward_dynamics(q, v, control(0.0, q, v))
     u = 5.0 * cell.robot.difference(q, goal) - 3.0 * v
     Jm = cell.constraint_jacobian(q)[:, :-6]
     free = np.linalg.svd(Jm)[2][np.linalg.matrix_rank(Jm) :]
-    assert len(free) and np.abs(free @ (a - u)[:-6]).max() > 1e-6, "by the mass matrix, not by squares"
-    np.testing.assert_allclose(free @ cell.robot.mass_matrix(q)[:-6, :-6] @ (a - u)[:-6], 0.0, atol=1e-9)
+    assert len(free) and np.abs(free @ (a - u)[:-6]).max() > 1e-6, (
+        "by the mass matrix, not by squares"
+    )
+    np.testing.assert_allclose(
+        free @ cell.robot.mass_matrix(q)[:-6, :-6] @ (a - u)[:-6], 0.0, atol=1e-9
+    )
 
 
 def test_impedance():
@@ -111,7 +140,9 @@ def test_impedance():
     arms = [pp.robots.random_tree(7, int(rng.integers(1 << 30)), "revolute", 0.0) for _ in range(2)]
     closed = closed_cells.held(arms, ("rigid", "rigid"), rng)
     cell, q, v = closed.system, closed.q, closed.v
-    there = cell.frame_pose(cell.robot.integrate(q, 0.1 * rng.standard_normal(cell.nv)), cell.object)
+    there = cell.frame_pose(
+        cell.robot.integrate(q, 0.1 * rng.standard_normal(cell.nv)), cell.object
+    )
     rate, ahead, f = rng.standard_normal((3, 6))
     M, B, K = (x @ x.T + np.eye(6) for x in rng.standard_normal((3, 6, 6)))
     T, V, _ = motion(cell, q, v, v)
@@ -120,7 +151,13 @@ def test_impedance():
     for inertia, felt in ((M, M), (None, inertia_at_object(cell, q))):
         more = {} if inertia is None else {"measured": f}
         control = pp.ObjectControl(
-            cell, lambda t: (there, rate, ahead), stiffness=K, damping=B, inertia=inertia, squeeze=5.0, **more
+            cell,
+            lambda t: (there, rate, ahead),
+            stiffness=K,
+            damping=B,
+            inertia=inertia,
+            squeeze=5.0,
+            **more,
         )
         a = cell.forward_dynamics(q, v, control(0.0, q, v), f_ext={cell.object: f})
         np.testing.assert_allclose(felt @ (motion(cell, q, v, a)[2] - ahead) + pull, f, atol=1e-7)
@@ -131,7 +168,10 @@ def test_a_motion_obeys_its_equation_compiled_and_in_python():
     puma = pp.load("puma560")
     bent = np.array([0.1, -0.8, 0.6, 0.2, 0.5, 0.0])
     cell = pp.grasp([(puma, None, "tool")], pp.Body.box(2.0, (0.2, 0.1, 0.1)), [(-0.1, 0, 0)])
-    q = cell.assemble([*bent, *puma.frame_pose(bent, "tool")[:3, 3], 0, 0, 0, 1], hold=[j.name for j in cell.joints[:6]])
+    q = cell.assemble(
+        [*bent, *puma.frame_pose(bent, "tool")[:3, 3], 0, 0, 0, 1],
+        hold=[j.name for j in cell.joints[:6]],
+    )
     start = cell.frame_pose(q, cell.object)
 
     def path(t: float):
@@ -141,16 +181,23 @@ def test_a_motion_obeys_its_equation_compiled_and_in_python():
         return there, rate, ahead
 
     control = pp.ObjectControl(cell, path, kp=100.0, kd=12.0, posture=q)
-    one, other = (pp.simulate(cell, q, tau=control, duration=0.06, dt=2e-3, compiled=flag) for flag in (True, False))
+    one, other = (
+        pp.simulate(cell, q, tau=control, duration=0.06, dt=2e-3, compiled=flag)
+        for flag in (True, False)
+    )
     np.testing.assert_allclose(one.q, other.q, atol=1e-11)
     np.testing.assert_allclose(one.tau, other.tau, atol=1e-8)
     t, swing = one.t[-1], np.sqrt(100.0 - 36.0)
     rate = np.array([-0.09, 0.0, 0.0])  # it starts at rest, behind its path
     error = one.final.q[-7:-4] - path(t)[0][:3, 3]
     first = q[-7:-4] - path(0.0)[0][:3, 3]
-    meant = np.exp(-6 * t) * (first * np.cos(swing * t) + (rate + 6 * first) / swing * np.sin(swing * t))
+    meant = np.exp(-6 * t) * (
+        first * np.cos(swing * t) + (rate + 6 * first) / swing * np.sin(swing * t)
+    )
     np.testing.assert_allclose(error, meant, atol=1e-8)
-    starts = np.stack([q, cell.project(cell.robot.integrate(q, np.full(cell.nv, 1e-3)), np.zeros(cell.nv))[0]])
+    starts = np.stack(
+        [q, cell.project(cell.robot.integrate(q, np.full(cell.nv, 1e-3)), np.zeros(cell.nv))[0]]
+    )
     rolled, _ = pp.rollout(cell, starts, tau=control, steps=30, dt=2e-3)
     np.testing.assert_allclose(rolled[0, -1], one.final.q, atol=1e-10)
     assert np.abs(rolled[1, -1] - rolled[0, -1]).max() > 1e-5
@@ -191,7 +238,9 @@ def test_what_cannot_be_done_is_said():
     flyer = pp.load("puma560", base="free")
     table = pp.Loop("sliding", "box/box", "world", axis=(0, 0, 1))
     flying = pp.grasp([(flyer, None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None], loops=[table])
-    with pytest.raises(pp.StateError, match="joints without motors that nothing but box/box loads, beside loops"):
+    with pytest.raises(
+        pp.StateError, match="joints without motors that nothing but box/box loads, beside loops"
+    ):
         pp.ObjectControl(flying, here)
 
 
@@ -230,7 +279,9 @@ def test_force_and_motion_on_a_surface():
     free = uncompiled(pp.grasp([(puma, None, "tool")], tool, [grip]))
     P, E = inertia_at_object(free, q), np.concatenate([np.zeros(3), normal])
     X = np.linalg.solve(P, E)
-    np.testing.assert_allclose(motion(cell, q, v, a)[2], ahead - X * (E @ ahead) / (E @ X), atol=1e-8)
+    np.testing.assert_allclose(
+        motion(cell, q, v, a)[2], ahead - X * (E @ ahead) / (E @ X), atol=1e-8
+    )
 
 
 def test_polishing():
@@ -261,7 +312,9 @@ def test_a_cell_that_flies():
     hands = tuple(body.name for k, body in enumerate(tree.bodies) if k not in tree.parent)[:2]
     q = tree.random(rng)
     at = [tree.frame_pose(q, hand) for hand in hands]
-    cell = uncompiled(pp.grasp([(tree, None, hands)], pp.Body.box(1.0, (0.5, 0.4, 0.3)), at, ["rigid", "point"]))
+    cell = uncompiled(
+        pp.grasp([(tree, None, hands)], pp.Body.box(1.0, (0.5, 0.4, 0.3)), at, ["rigid", "point"])
+    )
     q, v = cell.project(np.concatenate([q, [0, 0, 0, 0, 0, 0, 1]]), rng.standard_normal(cell.nv))
     T, V, _ = motion(cell, q, v, v)
     ahead, forces = rng.standard_normal(6), np.zeros((2, 6))
@@ -275,5 +328,7 @@ def test_a_cell_that_flies():
     np.testing.assert_allclose(A.T @ found.reshape(-1), load(cell, q, v, a, np.zeros(6)), atol=1e-8)
     loosely = pp.ObjectControl(cell, lambda t: (T, np.zeros(6), ahead), kd=3.0)
     b, less = cell.forward_dynamics(q, v, loosely(0.0, q, v), forces=True)
-    assert np.abs(A.T @ (found - less).reshape(-1)).max() < 1e-8 < 1e-2 < np.abs(found - less).max(), "held harder, moved alike"
+    assert (
+        np.abs(A.T @ (found - less).reshape(-1)).max() < 1e-8 < 1e-2 < np.abs(found - less).max()
+    ), "held harder, moved alike"
     np.testing.assert_allclose(motion(cell, q, v, b)[2], ahead - 3.0 * V, atol=1e-8)

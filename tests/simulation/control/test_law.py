@@ -34,7 +34,9 @@ class Two(Controller):
 
     def __init__(self, robot, *frames):
         super().__init__(robot)
-        poses = [Step("frame_pose", {"T": name}, frame) for name, frame in zip("AK", frames, strict=True)]
+        poses = [
+            Step("frame_pose", {"T": name}, frame) for name, frame in zip("AK", frames, strict=True)
+        ]
         self.law = Law((Step("gravity", {"tau": "h"}), *poses, Step(self.rule, sizes=SIZES)), ())
         self.numbers = {"side": np.full(6, 3.0)}
 

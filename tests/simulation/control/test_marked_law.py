@@ -35,7 +35,7 @@ def no_python(monkeypatch):
     def refuse(task):
         raise AssertionError("steps in Python")
 
-    monkeypatch.setattr(DOOR, "March", refuse)
+    monkeypatch.setattr(DOOR, "FixedStepRun", refuse)
 
 
 def agree(fast, slow):
@@ -138,7 +138,7 @@ PURE = {
 def test_a_marked_law_is_the_same_law_compiled(name, monkeypatch):
     law = PURE[name]
     slow = motion(law, compiled=False)
-    monkeypatch.setattr(DOOR, "March", None)
+    monkeypatch.setattr(DOOR, "FixedStepRun", None)
     fast = motion(law)
     assert "in Python" not in fast.info and len(fast) == len(slow)
     agree(fast, slow)
@@ -158,7 +158,7 @@ def test_a_marked_law_of_a_closed_chain():
 
 def test_motions_of_few_steps_run_in_python(monkeypatch):
     """Where compiling takes longer, as with psiphi's controllers."""
-    monkeypatch.setattr(DOOR.compiled_steps, "Fast", None)
+    monkeypatch.setattr(DOOR.compiled_steps, "CompiledRun", None)
     for law in (spring, HOLD):
         assert "in Python" not in motion(law, steps=5).info
 

@@ -25,7 +25,9 @@ def test_a_floating_base_falls():
         pp.ComputedTorque(robot, q),
     ):
         motion = simulate(robot, q, v, law, duration=0.1, every=10)
-        assert (motion.tau[:, :6] == 0.0).all() and "no motor         root_joint: given nothing" in motion.summary()
+        assert (
+            motion.tau[:, :6] == 0.0
+        ).all() and "no motor         root_joint: given nothing" in motion.summary()
         fall = robot.center_of_mass(motion.q) - robot.center_of_mass(q)
         np.testing.assert_allclose(fall[:, 2], -0.5 * 9.81 * motion.t**2, atol=1e-9)
         np.testing.assert_allclose(fall[:, :2], 0.0, atol=1e-9)
@@ -49,10 +51,19 @@ def test_computed_torque_of_a_robot_whose_base_is_free(compiled):
     robot = space_robot()
     q, v = state(robot, 3, speed=0.2)
     goal = robot.integrate(q, np.concatenate([np.zeros(6), 0.3 * np.ones(robot.nv - 6)]))
-    motion = simulate(robot, q, v, pp.ComputedTorque(robot, goal, kp=25.0, kd=10.0), duration=0.5, compiled=compiled)
+    motion = simulate(
+        robot,
+        q,
+        v,
+        pp.ComputedTorque(robot, goal, kp=25.0, kd=10.0),
+        duration=0.5,
+        compiled=compiled,
+    )
     assert (motion.tau[:, :6] == 0.0).all()
     e0, t = robot.difference(q, goal)[6:], motion.t[:, None]
-    wanted = (e0 + (5.0 * e0 - v[6:]) * t) * np.exp(-5.0 * t)  # kd^2 = 4 kp: e = (e0 + (e0' + 5 e0) t) e^-5t
+    wanted = (e0 + (5.0 * e0 - v[6:]) * t) * np.exp(
+        -5.0 * t
+    )  # kd^2 = 4 kp: e = (e0 + (e0' + 5 e0) t) e^-5t
     np.testing.assert_allclose(robot.difference(motion.q, goal)[:, 6:], wanted, atol=1e-9)
 
 
@@ -115,7 +126,10 @@ def test_closed_chains_say_it_themselves():
 
 def test_a_flying_base_of_a_closed_chain_has_no_motor():
     robot = space_robot()
-    hands = [next(name for name, frame in robot.frames.items() if frame.body == k) for k in (2, len(robot.bodies) - 1)]
+    hands = [
+        next(name for name, frame in robot.frames.items() if frame.body == k)
+        for k in (2, len(robot.bodies) - 1)
+    ]
     make = lambda **motors: pp.connect(robot, [pp.Loop("ball", *hands)], **motors)  # noqa: E731
     assert make().idle.tolist() == list(range(6)) and make(passive=()).na == robot.nv
     assert make(actuated=[robot.joints[1].name]).actuated.tolist() == [6]
@@ -147,5 +161,7 @@ def test_hold_keeps_the_joints_of_a_robot_that_falls():
     robot = pp.load("g1", base="free")
     q, v = rest(robot)
     motion = simulate(robot, q, v, law("hold", robot, q), duration=0.2, every=50)
-    np.testing.assert_allclose(motion.q[:, 7:], np.broadcast_to(q[7:], motion.q[:, 7:].shape), atol=1e-10)
+    np.testing.assert_allclose(
+        motion.q[:, 7:], np.broadcast_to(q[7:], motion.q[:, 7:].shape), atol=1e-10
+    )
     np.testing.assert_allclose(motion.q[-1, 2], -0.5 * 9.81 * 0.04, atol=1e-9)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.simulation.control.law_trace import Traced
+from psiphi.simulation.control.law_trace import TracedLaw
 
 ROBOTS = {
     "puma560": pp.robots.puma560,
-    "every kind": lambda: pp.robots.random_tree(8, 5, ("revolute", "spherical", "prismatic", "planar", "universal"), 0.4),
+    "every kind": lambda: pp.robots.random_tree(
+        8, 5, ("revolute", "spherical", "prismatic", "planar", "universal"), 0.4
+    ),
 }
 
 
@@ -24,7 +26,9 @@ def pushed(robot):
 
 def mixed(robot):
     pd = pp.PD(robot, robot.neutral(), 20.0, 3.0)
-    return lambda t, q, v: pd(t, q, v) + robot.bias(q, v) / 2 + robot.mass_product(q, np.cos(v)) * (1 + t)
+    return lambda t, q, v: (
+        pd(t, q, v) + robot.bias(q, v) / 2 + robot.mass_product(q, np.cos(v)) * (1 + t)
+    )
 
 
 def operational(robot):
@@ -57,7 +61,10 @@ def test_compiled_and_asked_in_python(name, law):
 def test_other_numbers_are_another_kernel():
     """Two functions of one name: the tape is part of the kernel's name."""
     robot = pp.robots.puma560()
-    ends = [pp.rollout(robot, robot.neutral(), None, lambda t, q, v, k=k: -k * v, steps=30)[1][-1] for k in (1.0, 30.0)]
+    ends = [
+        pp.rollout(robot, robot.neutral(), None, lambda t, q, v, k=k: -k * v, steps=30)[1][-1]
+        for k in (1.0, 30.0)
+    ]
     assert np.abs(ends[0] - ends[1]).max() > 1e-3
 
 
@@ -120,7 +127,12 @@ def test_a_law_that_means_something_else_for_a_batch():
     robot = pp.robots.puma560()
     q, rng = robot.neutral(), np.random.default_rng(0)
     first, careful = lambda t, q, v: -v[0] * np.ones(6), lambda t, q, v: -v[..., :1] * np.ones(6)
-    alone = lambda t, q, v: -v[0] * np.arange(7)[1:] + (v @ np.ones((6, 6)) if v.ndim == 1 else np.zeros((2, 3, 4)))  # noqa: E731
+
+    def alone(t, q, v):
+        return -v[0] * np.arange(7)[1:] + (
+            v @ np.ones((6, 6)) if v.ndim == 1 else np.zeros((2, 3, 4))
+        )
+
     v = rng.standard_normal((3, 6))
     assert pp.rollout(robot, q, v[0], first, steps=3)[0].shape == (4, 6)
     with pytest.raises(pp.StateError, match="several motions at once"):
@@ -136,18 +148,24 @@ def test_a_law_that_means_something_else_for_a_batch():
 
 def test_powers_lists_and_absolute_values():
     robot = pp.robots.puma560()
-    law = Traced(robot, lambda t, q, v: list(-2.0 * v**3 + abs(q) ** 0.5 / (1 + t**2) ** 1.5 + 3**-1 * v**-2))
+    law = TracedLaw(
+        robot, lambda t, q, v: list(-2.0 * v**3 + abs(q) ** 0.5 / (1 + t**2) ** 1.5 + 3**-1 * v**-2)
+    )
     q, v = -np.linspace(0.1, 1, 6), np.linspace(-1.0, 1.0, 6)
     assert np.allclose(law(0.5, q, v), -2.0 * v**3 + np.abs(q) ** 0.5 / 1.25**1.5 + v**-2.0 / 3)
     assert np.allclose(law(0.5, np.stack([q, q]), np.stack([v, v])), law(0.5, q, v))
 
 
-@pytest.mark.parametrize("tau", [lambda t, q, v: [0.5, -0.1], lambda t, q, v: 0.0, lambda t, q, v: [np.sin(t), 0.0]])
+@pytest.mark.parametrize(
+    "tau", [lambda t, q, v: [0.5, -0.1], lambda t, q, v: 0.0, lambda t, q, v: [np.sin(t), 0.0]]
+)
 def test_laws_that_do_not_look_at_the_state(tau):
     """One torque for all motions and samples."""
     robot = pp.load("pelican")
     for q in (np.zeros(2), np.zeros((3, 2))):
-        fast, slow = (pp.simulate(robot, q, tau=tau, duration=0.01, compiled=way) for way in (True, False))
+        fast, slow = (
+            pp.simulate(robot, q, tau=tau, duration=0.01, compiled=way) for way in (True, False)
+        )
         assert fast.tau.shape == (*q.shape[:-1], 11, 2) and np.abs(fast.q - slow.q).max() < 1e-12
         assert np.array_equal(fast.tau, slow.tau)
 
@@ -158,8 +176,14 @@ def test_torques_of_the_motors_alone():
     motors = robot.nv - 6
     q, v = robot.neutral(), np.zeros(robot.nv)
     tau = lambda t, q, v: -v[6:] + 0.1  # noqa: E731
-    fast, slow = (pp.simulate(robot, q, v, tau, duration=0.02, compiled=way) for way in (True, False))
-    assert motors > 0 and np.abs(fast.q - slow.q).max() < 1e-10 and np.abs(fast.tau - slow.tau).max() < 1e-10
+    fast, slow = (
+        pp.simulate(robot, q, v, tau, duration=0.02, compiled=way) for way in (True, False)
+    )
+    assert (
+        motors > 0
+        and np.abs(fast.q - slow.q).max() < 1e-10
+        and np.abs(fast.tau - slow.tau).max() < 1e-10
+    )
 
 
 def test_a_motion_says_why_its_steps_ran_in_python():
@@ -170,5 +194,9 @@ def test_a_motion_says_why_its_steps_ran_in_python():
 
     motion = pp.simulate(robot, np.ones(2), tau=switching, duration=0.01)
     assert "in Python: the torque is switching, a Python function; mark it" in motion.summary()
-    for other in ({"tau": switching, "compiled": False}, {"tau": pp.GravityCompensation(robot)}, {}):  # as asked; or no matter
+    for other in (
+        {"tau": switching, "compiled": False},
+        {"tau": pp.GravityCompensation(robot)},
+        {},
+    ):  # as asked; or no matter
         assert "in Python" not in pp.simulate(robot, np.ones(2), duration=0.01, **other).info

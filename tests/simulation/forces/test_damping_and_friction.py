@@ -13,12 +13,22 @@ def block(mu: float, slope: float = 0.0, size=(0.2, 0.1, 0.1), mass: float = 2.0
     """A block on four corners; the plane is level, and gravity leans by the slope."""
     b = pp.Builder("block", gravity=(G * np.sin(slope), 0, -G * np.cos(slope)))
     x, y, z = size
-    b.body("block", mass=mass, inertia=mass / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y]))
+    b.body(
+        "block",
+        mass=mass,
+        inertia=mass / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y]),
+    )
     b.joint("free", "free", "world", "block")
     corners = {f"{i}{j}": (i * x / 2, j * y / 2, -z / 2) for i in (-1, 1) for j in (-1, 1)}
     for name, place in corners.items():
         b.frame(name, "block", xyz=place)
-    return pp.connect(b.build(), [pp.Loop("rough", name, "world", axis=(0, 0, 1), friction=mu, name=name) for name in corners])
+    return pp.connect(
+        b.build(),
+        [
+            pp.Loop("rough", name, "world", axis=(0, 0, 1), friction=mu, name=name)
+            for name in corners
+        ],
+    )
 
 
 @pytest.mark.parametrize(("mu", "v0"), [(0.2, -0.5), (0.5, -0.5), (0.5, 0.4)])
@@ -33,7 +43,9 @@ def test_a_block_slides_up_a_slope_stops_and_holds_or_slides_back(mu, v0):
     assert len(held) == 4 and all(abs(event.t - stop) < 1e-9 for event in held)
     assert sum(event.name == "contact slides" for event in motion.events) == (4 if after else 0)
     np.testing.assert_allclose(motion.final.v[3], after * (0.3 - stop), atol=1e-9)
-    np.testing.assert_allclose(motion.final.q[0], v0 * stop / 2 + after * (0.3 - stop) ** 2 / 2, atol=1e-9)
+    np.testing.assert_allclose(
+        motion.final.q[0], v0 * stop / 2 + after * (0.3 - stop) ** 2 / 2, atol=1e-9
+    )
     np.testing.assert_allclose(motion.forces[-1, :, 5].sum(), -2.0 * G * np.cos(SLOPE), rtol=1e-9)
     assert np.diff(motion.energy).max() < 1e-12 and motion.residual.max() < 1e-12
 
@@ -42,9 +54,14 @@ def test_a_high_block_that_is_stopped_tips_over_its_edge():
     """Thrown along rough ground a high block does not slide to rest: its trailing corners leave the ground."""
     cell, q = block(0.9, 0.0, (0.1, 0.1, 0.4)), np.array([0, 0, 0.2, 0, 0, 0, 1.0])
     motion = pp.simulate(cell, q, [0, 0, 0, 1.0, 0, 0], duration=0.05, dt=1e-3, contacts="open")
-    assert {event.what for event in motion.events if event.name == "contact lost"} == {"-1-1", "-11"}
+    assert {event.what for event in motion.events if event.name == "contact lost"} == {
+        "-1-1",
+        "-11",
+    }
     height, width, k = 0.2, 0.05, (0.1**2 + 0.4**2) / 12
-    turning = G * (0.9 * height - width) / (k + width**2 - 0.9 * width * height)  # about the front edge, which slides
+    turning = (
+        G * (0.9 * height - width) / (k + width**2 - 0.9 * width * height)
+    )  # about the front edge, which slides
     assert motion.a[1, 1] == pytest.approx(turning, rel=1e-2)
 
 
@@ -85,12 +102,17 @@ def test_blows_keep_coulombs_law_momentum_and_never_give_energy():
     refused = 0
     for _ in range(30):
         contacts, free = int(rng.integers(1, 4)), int(rng.integers(3, 9))
-        J = rng.normal(size=(3 * contacts + 1, free))  # one bilateral row; more rows than motions, too
+        J = rng.normal(
+            size=(3 * contacts + 1, free)
+        )  # one bilateral row; more rows than motions, too
         L = rng.normal(size=(free, free))
         M = L @ L.T + free * np.eye(free)
         Omega, v = J @ np.linalg.solve(M, J.T), rng.normal(size=free)
         mu = rng.uniform(0.1, 0.8, contacts)
-        touches = [coulomb_friction.Touch((3 * i, 3 * i + 1, 3 * i + 2), float(mu[i])) for i in range(contacts)]
+        touches = [
+            coulomb_friction.ContactRow((3 * i, 3 * i + 1, 3 * i + 2), float(mu[i]))
+            for i in range(contacts)
+        ]
         lam = coulomb_friction.law(Omega, J @ v, [3 * contacts], touches)
         if lam is None:
             refused += 1
@@ -103,7 +125,9 @@ def test_blows_keep_coulombs_law_momentum_and_never_give_energy():
             assert lam[n] >= 0.0 and x[n] > -size and abs(lam[n] * x[n]) < size
             assert np.hypot(*lam[side]) <= t.mu * lam[n] + size
             if np.hypot(*x[side]) > 100 * size and lam[n] > size:
-                np.testing.assert_allclose(lam[side], -t.mu * lam[n] * x[side] / np.hypot(*x[side]), atol=1e-4)
+                np.testing.assert_allclose(
+                    lam[side], -t.mu * lam[n] * x[side] / np.hypot(*x[side]), atol=1e-4
+                )
         assert after @ M @ after <= v @ M @ v + size
     assert refused <= 1, "what is not found is refused, and that is rare"
 
@@ -132,7 +156,9 @@ def test_fingers_that_squeeze_too_little_let_a_box_slip():
 
     motion = pp.simulate(cell, q, tau=press, duration=0.1, dt=1e-3, hold=True, contacts="open")
     slipped = [event for event in motion.events if event.name == "contact slides"]
-    assert [event.what for event in slipped] == ["contact 1", "contact 2"] and abs(slipped[0].t - 0.05) < 2e-3
+    assert [event.what for event in slipped] == ["contact 1", "contact 2"] and abs(
+        slipped[0].t - 0.05
+    ) < 2e-3
     fall = 9.81 - 2 * 0.5 * 6.0
     np.testing.assert_allclose(motion.final.v[7], -fall * (0.1 - slipped[0].t), rtol=1e-6)
     np.testing.assert_allclose(motion.forces[-1, :, 5], 3.0, rtol=1e-9)
@@ -150,6 +176,13 @@ def test_a_box_that_is_thrown_stops_where_mujoco_stops_it():
     data.qvel[0] = 1.0
     for _ in range(800):
         mujoco.mj_step(peer, data)
-    motion = pp.simulate(block(0.4), [0, 0, 0.05, 0, 0, 0, 1], [0, 0, 0, 1.0, 0, 0], duration=0.3, dt=2e-3, contacts="open")
+    motion = pp.simulate(
+        block(0.4),
+        [0, 0, 0.05, 0, 0, 0, 1],
+        [0, 0, 0, 1.0, 0, 0],
+        duration=0.3,
+        dt=2e-3,
+        contacts="open",
+    )
     assert motion.final.q[0] == pytest.approx(1.0 / (2 * 0.4 * G), abs=1e-9)
     assert motion.final.q[0] == pytest.approx(float(data.qpos[0]), rel=1e-2)

@@ -46,7 +46,9 @@ def test_a_wheel_that_swings(method, w, all_firm):
     """h omega = w: no step adds energy, whatever w is; the midpoint rule keeps all of it, and turns by 2 atan(w / 2) a step."""
     h, n = 1e-3, 50
     k = 0.01 * (w / h) ** 2
-    motion = pp.simulate(wheel(stiffness=k), [0.1], [0.3], duration=n * h, dt=h, method=method, springs=True)
+    motion = pp.simulate(
+        wheel(stiffness=k), [0.1], [0.3], duration=n * h, dt=h, method=method, springs=True
+    )
     E = 0.5 * 0.01 * motion.v[:, 0] ** 2 + 0.5 * k * motion.q[:, 0] ** 2
     np.testing.assert_allclose(motion.energy, E, rtol=1e-12, atol=1e-200)
     assert motion.info["implicit"]["springs"] == ["axle"]
@@ -55,7 +57,9 @@ def test_a_wheel_that_swings(method, w, all_firm):
         return
     np.testing.assert_allclose(E, E[0], rtol=1e-12 * n)
     phase = np.angle(motion.q[:, 0] * w / h - 1j * motion.v[:, 0] * 1.0)
-    np.testing.assert_allclose(np.exp(1j * np.diff(phase)), np.exp(2j * np.arctan(w / 2.0)), atol=1e-6)
+    np.testing.assert_allclose(
+        np.exp(1j * np.diff(phase)), np.exp(2j * np.arctan(w / 2.0)), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("robot", [ur5, juggler], ids=["ur5", "juggler"])
@@ -75,13 +79,27 @@ def test_order(robot, method, damping, all_firm):
 def test_soft_springs_keep_the_order():
     robot, steps = ur5().with_spring("*", 3.0, rest=0.2), (40, 80, 160)
     q, v = state(robot, 3)
-    runs = [pp.simulate(robot, q, v, duration=0.2, dt=0.2 / n, every=n, springs=True) for n in steps]
+    runs = [
+        pp.simulate(robot, q, v, duration=0.2, dt=0.2 / n, every=n, springs=True) for n in steps
+    ]
     coarse, fine = (distance(robot, runs[i].final, runs[i + 1].final) for i in range(2))
     assert np.log2(coarse / fine) > 3.8 and "implicit" not in runs[0].info
 
 
-CASES = [("flying", method) for method in METHODS] + [("loop", "implicit"), ("loop", "rk4"), ("long", "euler"), ("long", "lie")]
-CASES += [("arm", "implicit"), ("arm", "rk4"), ("batch", "midpoint"), ("law", "midpoint"), ("law", "rk4"), ("table", "lie")]
+CASES = [("flying", method) for method in METHODS] + [
+    ("loop", "implicit"),
+    ("loop", "rk4"),
+    ("long", "euler"),
+    ("long", "lie"),
+]
+CASES += [
+    ("arm", "implicit"),
+    ("arm", "rk4"),
+    ("batch", "midpoint"),
+    ("law", "midpoint"),
+    ("law", "rk4"),
+    ("table", "lie"),
+]
 
 
 @pytest.mark.parametrize(("case", "method"), CASES)
@@ -94,18 +112,29 @@ def test_kernels_take_the_same_steps(case, method, all_firm):
     else:
         model = chain("long", ["revolute"] * 70, 1) if case == "long" else None
         robot = pp.Robot.of(model) if model else juggler() if case == "flying" else ur5()
-        robot, given = robot if model else sprung(robot, TABLE if case in ("table", "flying") else None), True
+        robot, given = (
+            robot if model else sprung(robot, TABLE if case in ("table", "flying") else None),
+            True,
+        )
         given = 50.0 if model else given
-        q, v = state(robot, 2, *([5] if case == "batch" else []), speed=0.1 if case == "long" else 1.0)
+        q, v = state(
+            robot, 2, *([5] if case == "batch" else []), speed=0.1 if case == "long" else 1.0
+        )
     if case == "law":
         tau = pp.PD(robot, lambda t: np.sin(t) * np.ones(6), 20.0, 1.0, gravity=True)
-    options = dict(duration=0.03, dt=3e-3, springs=given, method=method, hold=case == "batch", **extra)
-    fast, slow = (pp.simulate(robot, q, v, tau, compiled=compiled, **options) for compiled in (True, False))
+    options = dict(
+        duration=0.03, dt=3e-3, springs=given, method=method, hold=case == "batch", **extra
+    )
+    fast, slow = (
+        pp.simulate(robot, q, v, tau, compiled=compiled, **options) for compiled in (True, False)
+    )
     assert fast.info == slow.info and "springs" in fast.info["implicit"]
     near = 1e-5 if case == "loop" else 1e-9
     for name in ("q", "v", "tau", "a", "energy"):
         one, other = getattr(fast, name), getattr(slow, name)
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=near * max(1.0, np.abs(other).max()), err_msg=name)
+        np.testing.assert_allclose(
+            one, other, rtol=1e-7, atol=near * max(1.0, np.abs(other).max()), err_msg=name
+        )
 
 
 def test_the_law_of_a_table():
@@ -115,12 +144,16 @@ def test_the_law_of_a_table():
     y = np.linspace(-1.0, 1.0, 2001)[:, None]
     s = spring_law.pull(0.3 + y, **own.acting)[:, 0]
     inside = (y[:, 0] >= -0.4) & (y[:, 0] <= 0.5)
-    np.testing.assert_allclose(s[inside], np.interp(y[inside, 0], TABLE["deflection"], TABLE["torque"]), atol=1e-12)
+    np.testing.assert_allclose(
+        s[inside], np.interp(y[inside, 0], TABLE["deflection"], TABLE["torque"]), atol=1e-12
+    )
     np.testing.assert_allclose(np.diff(s)[-1] / 1e-3, 29.0 / 0.4, rtol=1e-9)
     U = own.energy(robot.manifold, 0.3 + y)
     np.testing.assert_allclose(np.gradient(U, 1e-3)[1:-1], s[1:-1], atol=0.1)
     np.testing.assert_allclose(U[1000], 0.0, atol=1e-12)
-    assert robot.stiffness[0] == pytest.approx(10.0) and own.steepest[0] == pytest.approx(29.0 / 0.4)
+    assert robot.stiffness[0] == pytest.approx(10.0) and own.steepest[0] == pytest.approx(
+        29.0 / 0.4
+    )
 
 
 def test_a_smooth_table_is_the_natural_cubic_spline():
@@ -131,16 +164,29 @@ def test_a_smooth_table_is_the_natural_cubic_spline():
     own = joint_springs.read_springs(Plant(robot), True)
     spline = interpolate.CubicSpline(points["deflection"], points["torque"], bc_type="natural")
     y = np.linspace(-0.4, 0.5, 901)[:, None]
-    np.testing.assert_allclose(spring_law.pull(0.3 + y, **own.acting)[:, 0], spline(y[:, 0]), atol=1e-12)
     np.testing.assert_allclose(
-        spring_law.firmness(0.3 + y, **own.acting)[:, 0], np.maximum(spline(y[:, 0], 1), 0.0), atol=1e-11
+        spring_law.pull(0.3 + y, **own.acting)[:, 0], spline(y[:, 0]), atol=1e-12
     )
-    np.testing.assert_allclose(spring_law.pull(np.array([[1.3]]), **own.acting), spline(0.5) + 0.5 * spline(0.5, 1), atol=1e-11)
+    np.testing.assert_allclose(
+        spring_law.firmness(0.3 + y, **own.acting)[:, 0],
+        np.maximum(spline(y[:, 0], 1), 0.0),
+        atol=1e-11,
+    )
+    np.testing.assert_allclose(
+        spring_law.pull(np.array([[1.3]]), **own.acting),
+        spline(0.5) + 0.5 * spline(0.5, 1),
+        atol=1e-11,
+    )
     U = [own.energy(robot.manifold, np.array([0.3 + x])) for x in (-0.3, 0.45)]
     np.testing.assert_allclose(U[1] - U[0], spline.integrate(-0.3, 0.45), atol=1e-12)
     assert robot.stiffness[0] == pytest.approx(float(spline(0.0, 1)))
-    assert own.steepest[0] == pytest.approx(np.max(spline(np.linspace(-0.4, 0.5, 90001), 1)), rel=1e-8)
-    ends = [pp.simulate(robot, [0.7], [1.0], duration=0.24, dt=dt, springs=True).final.q[0] for dt in (4e-3, 2e-3, 2.5e-4)]
+    assert own.steepest[0] == pytest.approx(
+        np.max(spline(np.linspace(-0.4, 0.5, 90001), 1)), rel=1e-8
+    )
+    ends = [
+        pp.simulate(robot, [0.7], [1.0], duration=0.24, dt=dt, springs=True).final.q[0]
+        for dt in (4e-3, 2e-3, 2.5e-4)
+    ]
     assert abs(ends[1] - ends[2]) < 0.15 * abs(ends[0] - ends[2]) < 1e-5
 
 
@@ -148,8 +194,12 @@ def test_a_table_beside_steps_of_scipys_choosing():
     robot = wheel(spring=TABLE, rest=0.1)
     options = dict(duration=0.5, springs=True)
     ours = pp.simulate(robot, [0.7], [1.0], dt=5e-4, **options)
-    exact = pp.simulate(robot, [0.7], [1.0], dt=0.5, method="DOP853", rtol=1e-10, atol=1e-10, **options)
-    assert abs(ours.final.q[0] - exact.final.q[0]) < 1e-4, "steps across the bends are of lower order"
+    exact = pp.simulate(
+        robot, [0.7], [1.0], dt=0.5, method="DOP853", rtol=1e-10, atol=1e-10, **options
+    )
+    assert abs(ours.final.q[0] - exact.final.q[0]) < 1e-4, (
+        "steps across the bends are of lower order"
+    )
     assert ours.drift < 1e-3 and exact.drift < 1e-7
 
 
@@ -164,7 +214,9 @@ MJ = """<mujoco><option timestep="1e-3" integrator="{integrator}"/><worldbody>
   </worldbody></mujoco>"""
 
 
-@pytest.mark.parametrize(("integrator", "method"), [("RK4", "rk4"), ("Euler", "euler"), ("implicitfast", "euler")])
+@pytest.mark.parametrize(
+    ("integrator", "method"), [("RK4", "rk4"), ("Euler", "euler"), ("implicitfast", "euler")]
+)
 @pytest.mark.parametrize("k", ["30", "30 10 200"])
 def test_beside_mujoco(integrator, method, k):
     """Its own integrators, a second: joint springs, linear and (from MuJoCo 4 on) polynomial, with dampers."""
@@ -175,11 +227,16 @@ def test_beside_mujoco(integrator, method, k):
     robot, data = pp.from_mujoco(text), mujoco.MjData(peer)
     assert not any("spring" in line for line in robot.report)
     layout = pp.interop.mujoco(robot, peer)
-    q, v = robot.integrate(robot.postures["qpos0"], 0.3 * np.ones(robot.nv)), np.linspace(-0.5, 0.5, robot.nv)
+    q, v = (
+        robot.integrate(robot.postures["qpos0"], 0.3 * np.ones(robot.nv)),
+        np.linspace(-0.5, 0.5, robot.nv),
+    )
     data.qpos[:], data.qvel[:] = layout.to_q(q), layout.to_v(v, q)
     for _ in range(1000):
         mujoco.mj_step(peer, data)
-    ours = pp.simulate(robot, q, v, duration=1.0, every=1000, method=method, springs=True, damping=True).final
+    ours = pp.simulate(
+        robot, q, v, duration=1.0, every=1000, method=method, springs=True, damping=True
+    ).final
     flat = [joint for joint in robot.joints if joint.kind != "free"]
     own = np.concatenate([np.arange(joint.q_slice.start, joint.q_slice.stop) for joint in flat])
     np.testing.assert_allclose(ours.q[own], layout.from_q(data.qpos)[own], atol=1e-9)
@@ -229,7 +286,10 @@ def test_step_and_linearize_know_the_midpoint_rule():
     np.testing.assert_allclose(one[0], rolled.q[-1], rtol=1e-14)
     A, _ = robot.linearize(q, v, tau, dt=h, method="midpoint")
     d = 1e-6 * np.eye(2)
-    after = [[robot.step(q + x, v, tau, h, method="midpoint")[0] for x in sign * d] for sign in (1.0, -1.0)]
+    after = [
+        [robot.step(q + x, v, tau, h, method="midpoint")[0] for x in sign * d]
+        for sign in (1.0, -1.0)
+    ]
     np.testing.assert_allclose(A[:2, :2], np.subtract(*after).T / 2e-6, atol=1e-7)
 
 

@@ -15,7 +15,10 @@ def order(robot, method: str, steps=(40, 80, 160), duration: float = 0.2, **opti
     """log2 of the ratio of errors at halved steps, the error being the distance to the next finer motion."""
     q, v = state(robot, 3)
     ends = [
-        pp.simulate(robot, q, v, duration=duration, dt=duration / n, method=method, every=n, **options).final for n in steps
+        pp.simulate(
+            robot, q, v, duration=duration, dt=duration / n, method=method, every=n, **options
+        ).final
+        for n in steps
     ]
     coarse, fine = (distance(robot, ends[i], ends[i + 1]) for i in range(2))
     return float(np.log2(coarse / fine))
@@ -55,12 +58,15 @@ def test_energy_of_ur5_over_ten_seconds():
 
 def test_energy_of_ur5_with_steps_of_scipys_choosing():
     q, v = state(ur5(), 0, 2)
-    motion = pp.simulate(ur5(), q, v, duration=10.0, dt=0.05, method="DOP853", rtol=1e-12, atol=1e-12)
+    motion = pp.simulate(
+        ur5(), q, v, duration=10.0, dt=0.05, method="DOP853", rtol=1e-12, atol=1e-12
+    )
     assert motion.drift.max() < 1e-10
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"), [(dict(method="rk4"), 1e-8), (dict(method="DOP853", dt=0.05, rtol=1e-13, atol=1e-13), 1e-11)]
+    ("options", "wanted"),
+    [(dict(method="rk4"), 1e-8), (dict(method="DOP853", dt=0.05, rtol=1e-13, atol=1e-13), 1e-11)],
 )
 def test_momentum_of_a_free_floating_robot_with_two_arms(options, wanted):
     """Motors inside the robot change neither momentum, in ten seconds of waving."""
@@ -83,7 +89,9 @@ def test_other_integrators_agree(method):
     robot = puma()
     q, v = state(robot, 5)
     fixed = pp.simulate(robot, q, v, duration=0.2, dt=1e-3).final
-    other = pp.simulate(robot, q, v, duration=0.2, dt=0.1, method=method, rtol=1e-8, atol=1e-8).final
+    other = pp.simulate(
+        robot, q, v, duration=0.2, dt=0.1, method=method, rtol=1e-8, atol=1e-8
+    ).final
     assert distance(robot, fixed, other) < 1e-5
 
 
@@ -92,7 +100,9 @@ def test_torques_that_jump_are_exact_for_adaptive_steps():
     q, v = state(robot, 5)
     tau = np.random.default_rng(0).standard_normal((5, 6)) * 20
     fine = pp.simulate(robot, q, v, np.repeat(tau, 20, axis=0), duration=0.1, dt=1e-3).final
-    adaptive = pp.simulate(robot, q, v, tau, duration=0.1, dt=0.02, method="DOP853", rtol=1e-11, atol=1e-11)
+    adaptive = pp.simulate(
+        robot, q, v, tau, duration=0.1, dt=0.02, method="DOP853", rtol=1e-11, atol=1e-11
+    )
     assert len(adaptive) == 6
     assert distance(robot, fine, adaptive.final) < 1e-8
 
@@ -103,7 +113,13 @@ def test_how_many_samples_are_kept_changes_no_motion(method, hold):
     """A torque that is held is asked at every step, not at every sample."""
     robot = pp.load("pelican")
     law = pp.PD(robot, [0.5, -0.5], 30.0, 2.0)
-    how = {"duration": 0.06, "dt": 0.01, "method": method, "hold": hold, "compiled": False if method == "euler" else None}
+    how = {
+        "duration": 0.06,
+        "dt": 0.01,
+        "method": method,
+        "hold": hold,
+        "compiled": False if method == "euler" else None,
+    }
     every, some = (pp.simulate(robot, [0.3, 0.4], [1.0, -2.0], law, every=n, **how) for n in (1, 3))
     for name in ("t", "q", "v", "a", "tau"):
         np.testing.assert_array_equal(getattr(every, name)[::3], getattr(some, name), name)
@@ -122,9 +138,19 @@ def test_the_manifold_on_a_tape():
     robot = juggler()
     q, v = state(robot, 9)
     m, tape = robot.manifold, Tape()
-    Q, V = (np.array([tape.leaf(name, i) for i in range(n)]) for name, n in (("q", robot.nq), ("v", robot.nv)))
+    Q, V = (
+        np.array([tape.leaf(name, i) for i in range(n)])
+        for name, n in (("q", robot.nq), ("v", robot.nv))
+    )
     values = {"q": q, "v": v}
-    pairs = [(m.exp(Q, V), m.exp(q, v)), (m.rate(Q, V), m.rate(q, v)), (m.unit(Q), q), (m.log(Q, m.exp(Q, V)), v)]
+    pairs = [
+        (m.exp(Q, V), m.exp(q, v)),
+        (m.rate(Q, V), m.rate(q, v)),
+        (m.unit(Q), q),
+        (m.log(Q, m.exp(Q, V)), v),
+    ]
     for on_tape, on_arrays in pairs:
-        found = evaluate(tape, [tape.operand(x) for x in on_tape], lambda space, i: values[space][i])
+        found = evaluate(
+            tape, [tape.operand(x) for x in on_tape], lambda space, i: values[space][i]
+        )
         np.testing.assert_allclose(found, on_arrays, atol=1e-14)

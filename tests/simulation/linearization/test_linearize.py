@@ -34,16 +34,27 @@ def test_one_function_is_what_the_laws_make_of_arrays(method, monkeypatch):
     """The same laws, traced: one state, batches with steps of their own, numbers of the robot as inputs, float32."""
     freed = pp.Robot.of(zoo.chain("two", ["spherical", "revolute"], seed=1)).free("mass")
     masses = freed.parameters() * np.linspace(0.8, 1.2, 3)[:, None]
-    for robot in (pp.Robot.of(zoo.chain("flat", ["revolute", "prismatic"], seed=2)), freed.at(masses[1]), freed.at(masses)):
+    for robot in (
+        pp.Robot.of(zoo.chain("flat", ["revolute", "prismatic"], seed=2)),
+        freed.at(masses[1]),
+        freed.at(masses),
+    ):
         q, v, tau = state(robot, 5, (3,))
         for dt in [None] if method is None else [0.01, np.array([0.01, 0.02, 0.05])]:
             asked = (q, v, tau, dt, method or "rk4")
-            found, single = (robot.linearize(*(x.astype(kind) for x in asked[:3]), *asked[3:]) for kind in "df")
+            found, single = (
+                robot.linearize(*(x.astype(kind) for x in asked[:3]), *asked[3:]) for kind in "df"
+            )
             short = None if dt is None else 0.01
-            once, again = (robot.linearize(q[0], v[0], tau[0], short, asked[4]) for _ in range(2))  # the second one at once
+            once, again = (
+                robot.linearize(q[0], v[0], tau[0], short, asked[4]) for _ in range(2)
+            )  # the second one at once
             with monkeypatch.context() as patch:
                 patch.setattr(linearize_function, "function", lambda *asked: None)
-                truth, alone = robot.linearize(*asked), robot.linearize(q[0], v[0], tau[0], short, asked[4])
+                truth, alone = (
+                    robot.linearize(*asked),
+                    robot.linearize(q[0], v[0], tau[0], short, asked[4]),
+                )
             for n, x in enumerate(truth):
                 size = np.abs(x).max()
                 np.testing.assert_allclose(found[n], x, atol=1e-12 * size)
@@ -95,7 +106,11 @@ def test_at_once_is_the_limit_of_short_steps(name):
 def test_beside_mujoco():
     """mjd_transitionFD of Euler's step: the same columns, MuJoCo's in its order of velocities (a base that does not fly)."""
     mujoco = pytest.importorskip("mujoco")
-    robot = pp.Robot.of(zoo.chain("beside", ["revolute", "spherical", "prismatic", "revolute"], seed=4, armature=True))
+    robot = pp.Robot.of(
+        zoo.chain(
+            "beside", ["revolute", "spherical", "prismatic", "revolute"], seed=4, armature=True
+        )
+    )
     peer, dt = Mj(robot._model), 0.002
     model, layout = peer.peer, interop.mujoco(robot, peer.peer)
     data = mujoco.MjData(model)
@@ -103,7 +118,11 @@ def test_beside_mujoco():
     T = layout.to_v(np.eye(robot.nv)).T
     for seed in range(2):
         q, v, tau = state(robot, seed)
-        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = layout.to_q(q), layout.to_v(v), layout.to_tau(tau)
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = (
+            layout.to_q(q),
+            layout.to_v(v),
+            layout.to_tau(tau),
+        )
         A = np.zeros((2 * robot.nv, 2 * robot.nv))
         mujoco.mjd_transitionFD(model, data, 1e-6, True, A, None, None, None)
         T2 = np.kron(np.eye(2), T)
@@ -129,7 +148,11 @@ def test_batches_float32_and_a_regulator():
     A, B = arm.linearize(pose, rest, arm.gravity(pose), 0.01)
     P = scipy.solve_discrete_are(A, B, np.eye(12), 1e-3 * np.eye(6))
     K = np.linalg.solve(1e-3 * np.eye(6) + B.T @ P @ B, B.T @ P @ A)
-    assert np.abs(np.linalg.eigvals(A - B @ K)).max() < 1.0 <= np.abs(np.linalg.eigvals(A)).max() + 1e-9
+    assert (
+        np.abs(np.linalg.eigvals(A - B @ K)).max()
+        < 1.0
+        <= np.abs(np.linalg.eigvals(A)).max() + 1e-9
+    )
 
 
 @pytest.mark.parametrize(

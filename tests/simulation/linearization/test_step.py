@@ -17,7 +17,9 @@ def given(robot, seed: int = 0, *size):
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-@pytest.mark.parametrize("robot", [ur5, juggler, space_robot], ids=["ur5", "juggler", "space robot"])
+@pytest.mark.parametrize(
+    "robot", [ur5, juggler, space_robot], ids=["ur5", "juggler", "space robot"]
+)
 def test_a_step_is_a_rollouts(robot, method):
     """To the last bit, alone and in a batch; and a second call is as the first."""
     robot = robot()
@@ -48,14 +50,22 @@ def test_arrays_broadcast():
     robot = ur5()
     q, v, tau = given(robot, 2, 5)
     shared = robot.step(q, v, tau[0], 1e-3)
-    assert shared[0].shape == (5, 6) and (shared[1][3] == robot.step(q[3], v[3], tau[0], 1e-3)[1]).all()
+    assert (
+        shared[0].shape == (5, 6)
+        and (shared[1][3] == robot.step(q[3], v[3], tau[0], 1e-3)[1]).all()
+    )
     many = robot.step(q[0], v[0], tau, 1e-3)
     assert many[0].shape == (5, 6) and (many[1][2] == robot.step(q[0], v[0], tau[2], 1e-3)[1]).all()
     steps = np.array([1e-3, 2e-3, 3e-3, 4e-3, 5e-3])
     mixed = robot.step(q, v, tau, steps)
-    assert all((mixed[1][k] == robot.step(q[k], v[k], tau[k], h)[1]).all() for k, h in enumerate(steps))
+    assert all(
+        (mixed[1][k] == robot.step(q[k], v[k], tau[k], h)[1]).all() for k, h in enumerate(steps)
+    )
     grid = robot.step(q[:, None], v[:, None], tau[0], steps)
-    assert grid[0].shape == (5, 5, 6) and (grid[0][3, 1] == robot.step(q[3], v[3], tau[0], 2e-3)[0]).all()
+    assert (
+        grid[0].shape == (5, 5, 6)
+        and (grid[0][3, 1] == robot.step(q[3], v[3], tau[0], 2e-3)[0]).all()
+    )
 
 
 def test_float32():
@@ -75,7 +85,9 @@ def test_float32():
 
 
 @pytest.mark.parametrize(
-    "kinds", [["revolute"] * 70, ["free"] + ["revolute", "prismatic", "spherical"] * 25], ids=["arm", "mix"]
+    "kinds",
+    [["revolute"] * 70, ["free"] + ["revolute", "prismatic", "spherical"] * 25],
+    ids=["arm", "mix"],
 )
 def test_robots_in_loops(kinds):
     robot = pp.Robot.of(chain("long", kinds, 1))

@@ -9,9 +9,9 @@ import psiphi as pp
 from psiphi._util.errors import StateError
 from psiphi.backends import kernel_cache
 from psiphi.backends.cpu import rollout_kernel as kernel
-from psiphi.backends.cpu.cpu_target import Host
-from psiphi.simulation.compiled_rollout.rollout_inputs import Drive
-from psiphi.simulation.compiled_rollout.rollout_program import Machine
+from psiphi.backends.cpu.cpu_target import CpuTarget
+from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.plant import Plant
@@ -26,13 +26,17 @@ def swing(t):
 
 def both(robot, q, v, tau=None, **options):
     options = {"duration": 0.02} | options
-    return [pp.simulate(robot, q, v, tau, compiled=compiled, **options) for compiled in (True, False)]
+    return [
+        pp.simulate(robot, q, v, tau, compiled=compiled, **options) for compiled in (True, False)
+    ]
 
 
 def agree(one, other):
     for name in ("t", "q", "v", "a", "tau", "energy"):
         x, y = getattr(one, name), getattr(other, name)
-        np.testing.assert_allclose(x, y, rtol=CLOSE, atol=CLOSE * (1.0 + np.abs(y).max()), err_msg=name)
+        np.testing.assert_allclose(
+            x, y, rtol=CLOSE, atol=CLOSE * (1.0 + np.abs(y).max()), err_msg=name
+        )
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "lie"])
@@ -62,7 +66,10 @@ def test_every_law_is_the_same_compiled(law):
     agree(*both(robot, q, v, LAWS[law](robot)))
 
 
-@pytest.mark.parametrize("options", [dict(hold=True), dict(method="euler"), dict(damping=0.4, friction=2.0), dict(every=3)])
+@pytest.mark.parametrize(
+    "options",
+    [dict(hold=True), dict(method="euler"), dict(damping=0.4, friction=2.0), dict(every=3)],
+)
 def test_options_are_the_same_compiled(options):
     robot = puma()
     q, v = state(robot, 3, 2)
@@ -81,7 +88,10 @@ def test_results_do_not_depend_on_the_batch():
     try:
         for threads in (1, 2, 3):
             pp.set_threads(threads)
-            assert all((x == y).all() for x, y in zip(pp.rollout(robot, q, v, steps=30), whole, strict=True))
+            assert all(
+                (x == y).all()
+                for x, y in zip(pp.rollout(robot, q, v, steps=30), whole, strict=True)
+            )
     finally:
         pp.set_threads(before)
 
@@ -91,8 +101,12 @@ def test_results_do_not_depend_on_the_width_of_the_machine(lanes, monkeypatch):
     robot = puma()
     q, v = state(robot, 9, 21)
     wanted = pp.rollout(robot, q, v, steps=5)
-    monkeypatch.setattr(sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "HOST", Host(lanes))
-    assert all((x == y).all() for x, y in zip(pp.rollout(robot, q, v, steps=5), wanted, strict=True))
+    monkeypatch.setattr(
+        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "HOST", CpuTarget(lanes)
+    )
+    assert all(
+        (x == y).all() for x, y in zip(pp.rollout(robot, q, v, steps=5), wanted, strict=True)
+    )
 
 
 def test_every_element_has_its_own_reference():
@@ -112,10 +126,16 @@ def test_pieces_join(monkeypatch):
     q, v = state(robot, 5, 3)
     control = pp.ComputedTorque(robot, swing)
     whole = pp.simulate(robot, q, v, control, duration=0.05, compiled=True, every=2)
-    monkeypatch.setattr(sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", 1e-9)
+    monkeypatch.setattr(
+        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", 1e-9
+    )
     pieces = pp.simulate(robot, q, v, control, duration=0.05, compiled=True, every=2)
     assert (pp.rollout(robot, q, v, control, steps=50, every=2)[0] == whole.q).all()
-    assert (pieces.q == whole.q).all() and (pieces.tau == whole.tau).all() and (pieces.t == whole.t).all()
+    assert (
+        (pieces.q == whole.q).all()
+        and (pieces.tau == whole.tau).all()
+        and (pieces.t == whole.t).all()
+    )
 
 
 def test_rollout_is_simulate():
@@ -165,14 +185,24 @@ class Mine(pp.PD):
         (puma, lambda r: Mine(r, np.zeros(6), 1, 1), {}, "cannot be traced"),
         (puma, lambda r: pp.PD(pp.robots.stanford_arm(), np.zeros(6), 1, 1), {}, "another system"),
         (lambda: pp.robots.chain(65), lambda r: None, {"limits": "block"}, "65 bodies"),
-        (puma, lambda r: None, {"method": "DOP853", "dt": 5e-4, "duration": 1e-3}, "its own choosing"),
+        (
+            puma,
+            lambda r: None,
+            {"method": "DOP853", "dt": 5e-4, "duration": 1e-3},
+            "its own choosing",
+        ),
     ],
 )
 def test_what_has_no_kernel_says_so_and_runs_in_python(system, tau, options, why):
     robot = system()
     with pytest.raises(StateError, match=why):
-        pp.simulate(robot, robot.neutral(), tau=tau(robot), compiled=True, **{"duration": 0.01} | options)
-    assert len(pp.simulate(robot, robot.neutral(), tau=tau(robot), **{"duration": 0.002} | options)) == 3
+        pp.simulate(
+            robot, robot.neutral(), tau=tau(robot), compiled=True, **{"duration": 0.01} | options
+        )
+    assert (
+        len(pp.simulate(robot, robot.neutral(), tau=tau(robot), **{"duration": 0.002} | options))
+        == 3
+    )
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "lie"])
@@ -182,7 +212,10 @@ def test_large_robots_are_loops(method, law):
     kinds = ("revolute", "spherical", "prismatic", "planar", "universal", "free")
     robot = pp.robots.random_tree(70, 3, kinds, 0.3)
     q, v = state(robot, 1, 3)
-    laws = {"gravity": pp.GravityCompensation(robot), "pd": pp.PD(robot, robot.neutral(), 10.0, 1.0)}
+    laws = {
+        "gravity": pp.GravityCompensation(robot),
+        "pd": pp.PD(robot, robot.neutral(), 10.0, 1.0),
+    }
     options = dict(damping=0.1, friction=0.2, effort=5.0) if law == "pd" else {}
     agree(*both(robot, q, v, laws.get(law), duration=1e-3, dt=1e-4, method=method, **options))
 
@@ -192,8 +225,12 @@ def test_a_long_chain_compiles_as_fast_as_a_short_one():
     sizes = []
     for n in (100, 400):
         plant = Plant(pp.robots.chain(n))
-        drive = Drive(read_torque(None, plant, (), 1), read_losses(plant, False, False, None))
-        text = kernel.rollout_module(Machine(plant.given, drive.plan(plant, "rk4", False)).rollout, 4, True)
+        drive = RolloutInput(
+            read_torque(None, plant, (), 1), read_losses(plant, False, False, None)
+        )
+        text = kernel.rollout_module(
+            RolloutProgram(plant.given, drive.plan(plant, "rk4", False)).rollout, 4, True
+        )
         sizes.append(sum(not line.startswith("@") for line in text.splitlines()))
     assert sizes[1] < 1.5 * sizes[0]
 
@@ -204,7 +241,14 @@ def limited() -> pp.Robot:
     for k in range(4):
         b.body(f"link {k}", mass=1.0, com=(0.2, 0.05, 0), inertia=np.diag([0.02, 0.03, 0.04]))
         limits = [dict(lower=-0.5, upper=0.4), dict(lower=-0.4), dict(upper=0.6), {}][k]
-        b.joint(f"joint {k}", "revolute", f"link {k - 1}" if k else "world", f"link {k}", axis=rng.standard_normal(3), **limits)
+        b.joint(
+            f"joint {k}",
+            "revolute",
+            f"link {k - 1}" if k else "world",
+            f"link {k}",
+            axis=rng.standard_normal(3),
+            **limits,
+        )
     return b.build()
 
 
@@ -216,13 +260,21 @@ def test_stops(method):
     q, v = rng.uniform(-0.3, 0.3, (20, 4)), 4.0 * rng.standard_normal((20, 4))
     fast, slow = both(robot, q, v, limits="block", duration=0.4, method=method, dt=2e-3)
     for name in ("q", "v"):
-        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), atol=1e-9, err_msg=name)
-    lower, upper = (np.concatenate([getattr(j, side) for j in robot.joints]) for side in ("lower", "upper"))
+        np.testing.assert_allclose(
+            getattr(fast, name), getattr(slow, name), atol=1e-9, err_msg=name
+        )
+    lower, upper = (
+        np.concatenate([getattr(j, side) for j in robot.joints]) for side in ("lower", "upper")
+    )
     assert (fast.q >= lower).all() and (fast.q <= upper).all()
     assert ((fast.q == lower) & (fast.v == 0)).any() and ((fast.q == upper) & (fast.v == 0)).any()
-    few = pp.simulate(robot, q[7:9], v[7:9], limits="block", duration=0.4, method=method, dt=2e-3, compiled=True)
+    few = pp.simulate(
+        robot, q[7:9], v[7:9], limits="block", duration=0.4, method=method, dt=2e-3, compiled=True
+    )
     assert (few.q == fast.q[7:9]).all(), "to the last bit, whatever the neighbours hit"
-    assert (pp.rollout(robot, q, v, limits="block", dt=2e-3, steps=200, method=method)[0] == fast.q).all()
+    assert (
+        pp.rollout(robot, q, v, limits="block", dt=2e-3, steps=200, method=method)[0] == fast.q
+    ).all()
 
 
 def test_stops_of_a_robot_without_limits():
@@ -248,7 +300,10 @@ def test_what_rollout_refuses():
         (dict(steps=2, out=(np.empty((3, 6)), np.empty((3, 5)))), "out"),
         (dict(steps=2, out=()), "out"),
         (dict(steps=10**14), "keep fewer samples"),
-        (dict(tau=pp.PD(robot, growing, 1.0, 1.0), steps=9), r"do not fit together: \(\), \(2,\), \(3,\)"),
+        (
+            dict(tau=pp.PD(robot, growing, 1.0, 1.0), steps=9),
+            r"do not fit together: \(\), \(2,\), \(3,\)",
+        ),
     ):
         with pytest.raises(StateError, match=why):
             pp.rollout(robot, robot.neutral(), **options)
@@ -287,13 +342,24 @@ def test_a_reference_that_jumps_between_two_steps(at):
     """The end of a step is t + dt, not always (k + 1) dt: which side of the jump it lies on is what Python says."""
     robot = puma()
     q, v = state(robot, 2)
-    agree(*both(robot, q, v, pp.PD(robot, lambda t: np.ones(6) * (t >= at), 5.0, 0.5), dt=0.01, duration=0.12))
+    agree(
+        *both(
+            robot,
+            q,
+            v,
+            pp.PD(robot, lambda t: np.ones(6) * (t >= at), 5.0, 0.5),
+            dt=0.01,
+            duration=0.12,
+        )
+    )
 
 
 def test_friction_of_a_joint_at_rest():
     """The square of a tiny friction_speed is no zero: nothing is 0 / 0."""
     robot = puma()
-    fast, slow = both(robot, np.zeros(6), None, pp.GravityCompensation(robot), friction=1.0, friction_speed=1e-200)
+    fast, slow = both(
+        robot, np.zeros(6), None, pp.GravityCompensation(robot), friction=1.0, friction_speed=1e-200
+    )
     agree(fast, slow)
     assert not fast.events and np.abs(fast.v).max() < 1e-9
 
@@ -310,15 +376,27 @@ def test_a_joint_without_room_stands_still():
             turn = dict(rpy=(0.0, spot, 0.0)) if held else dict(axis=(0, 1, 0))
             limits = {} if held or spot is None else dict(lower=spot, upper=spot)
             parent = f"link {k - 1}" if k else "world"
-            b.joint(f"joint {k}", "fixed" if held else "revolute", parent, f"link {k}", xyz=(0.3 * k, 0, 0), **turn, **limits)
+            b.joint(
+                f"joint {k}",
+                "fixed" if held else "revolute",
+                parent,
+                f"link {k}",
+                xyz=(0.3 * k, 0, 0),
+                **turn,
+                **limits,
+            )
         chains.append(b.build())
     locked, welded = chains
     q = np.array([0.2, 0.5, -0.4, 0.1])
-    fast, slow = both(locked, [q, q], [[0.0] * 4, [1.0] * 4], limits="block", dt=1e-4, method="euler")
+    fast, slow = both(
+        locked, [q, q], [[0.0] * 4, [1.0] * 4], limits="block", dt=1e-4, method="euler"
+    )
     np.testing.assert_allclose(fast.v, slow.v, atol=1e-11)
     assert (fast.q[..., ::2] == q[::2]).all() and (fast.v[:, 1:, ::2] == 0.0).all()
     meant = pp.simulate(welded, q[1::2], dt=1e-4, duration=0.02, method="euler")
-    np.testing.assert_allclose(fast.v[0][:, 1::2], meant.v, atol=0.3 * 1e-4)  # of speeds of 0.3, to the order of the step
+    np.testing.assert_allclose(
+        fast.v[0][:, 1::2], meant.v, atol=0.3 * 1e-4
+    )  # of speeds of 0.3, to the order of the step
 
 
 def test_compiled_is_yes_or_no():
@@ -333,7 +411,11 @@ def test_a_reference_that_remembers_is_refused_by_kernels(kind):
 
     def reference(t):
         seen.append(t)
-        first = {"filtered": 1.0 - 0.999 ** len(seen), "noisy": rng.standard_normal(), "counted": float(len(seen))}[kind]
+        first = {
+            "filtered": 1.0 - 0.999 ** len(seen),
+            "noisy": rng.standard_normal(),
+            "counted": float(len(seen)),
+        }[kind]
         return np.array([first, 0.0])
 
     law = pp.PD(robot, reference, 20.0, 3.0)
@@ -342,7 +424,9 @@ def test_a_reference_that_remembers_is_refused_by_kernels(kind):
         lambda: pp.simulate(robot, np.zeros(2), tau=law, duration=0.01, compiled=True),
         lambda: pp.simulate(robot, np.zeros(2), tau=law, duration=1.0),
     ):
-        with pytest.raises(pp.StateError, match=r"asked again at t = 0: it remembers, or varies.*compiled=False"):
+        with pytest.raises(
+            pp.StateError, match=r"asked again at t = 0: it remembers, or varies.*compiled=False"
+        ):
             run()
     seen.clear()
     pp.simulate(robot, np.zeros(2), tau=law, duration=0.01, compiled=False)
@@ -405,7 +489,11 @@ def test_a_reference_that_an_event_changes():
         return 1.0
 
     with pytest.raises(pp.StateError, match="it remembers, or varies"):
-        pp.simulate(robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=True)
+        pp.simulate(
+            robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=True
+        )
     goal[:] = 0.0
-    moved = pp.simulate(robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=False)
+    moved = pp.simulate(
+        robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=False
+    )
     assert moved.tau[-1, 0] > 15.0

@@ -40,7 +40,9 @@ def slopes(robot, motion, run, changes, h=1e-6):
 def agree(robot, q, v, run, names, rtol=1e-6):
     """vjp and jvp of a motion beside differences of it, with random weights and changes."""
     motion = run(q, v, {})
-    given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {name: motion.vjp()[name] for name in names}
+    given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {
+        name: motion.vjp()[name] for name in names
+    }
     changes = {name: RNG.standard_normal(x.shape) for name, x in given.items()}
     weights = [RNG.standard_normal(x.shape) for x in motion]
     dq, dv = slopes(robot, motion, run, changes)
@@ -49,13 +51,21 @@ def agree(robot, q, v, run, names, rtol=1e-6):
     np.testing.assert_allclose(own[1], dv, rtol=rtol, atol=rtol * np.abs(dv).max())
     found = motion.vjp(*weights)
     total = sum((found[name] * x).sum() for name, x in changes.items())
-    assert total == pytest.approx((own[0] * weights[0]).sum() + (own[1] * weights[1]).sum(), rel=1e-9)
+    assert total == pytest.approx(
+        (own[0] * weights[0]).sum() + (own[1] * weights[1]).sum(), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint", "lie"])
 def test_every_method(method):
     tau = RNG.standard_normal((8, 2))
-    agree(ARM, Q, V, lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, method), ["tau"])
+    agree(
+        ARM,
+        Q,
+        V,
+        lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, method),
+        ["tau"],
+    )
 
 
 @pytest.mark.parametrize("shape", [(2,), (3, 2), (8, 2), (3, 8, 2), (1, 8, 2)])
@@ -70,7 +80,9 @@ def test_torques_of_every_shape(shape, every):
     found = run(Q, V, {}).vjp(np.ones((3, 1 + 8 // every, 2)))["tau"]
     assert found.shape == shape
     if every == 3 and 8 in shape:
-        assert not found[..., 6:, :].any() and found[..., 5, :].any(), "steps behind the last sample change nothing"
+        assert not found[..., 6:, :].any() and found[..., 5, :].any(), (
+            "steps behind the last sample change nothing"
+        )
 
 
 def test_gains_of_coordinates_without_motors_change_nothing():
@@ -83,7 +95,9 @@ def test_gains_of_coordinates_without_motors_change_nothing():
         (bar, closed, rate, {}, [1, 2]),
     ):
         law = pp.PD(system, q, kp=np.full(system.nv, 30.0), kd=np.full(system.nv, 2.0), **more)
-        found = pp.rollout(system, q, v, law, 0.01, 2, "euler").vjp(np.ones((3, system.nq)), np.ones((3, system.nv)))
+        found = pp.rollout(system, q, v, law, 0.01, 2, "euler").vjp(
+            np.ones((3, system.nq)), np.ones((3, system.nv))
+        )
         assert "motors" not in found, "which joints have motors is nothing to change by a little"
         for name in ("kp", "kd"):
             assert found[name].any() and not found[name][list(idle)].any(), (system.name, name)
@@ -105,13 +119,25 @@ def test_parameters_that_are_losses_and_springs(method):
     p = light.parameters() + 0.1
 
     def run(q, v, d):
-        return pp.rollout(light.at(p + d.get("parameters", 0.0)), q, v, None, 0.01, 6, method, damping=True, springs=True)
+        return pp.rollout(
+            light.at(p + d.get("parameters", 0.0)),
+            q,
+            v,
+            None,
+            0.01,
+            6,
+            method,
+            damping=True,
+            springs=True,
+        )
 
     agree(light, Q, V, run, ["parameters"])
     plain = pp.rollout(light.at(p), Q, V, None, 0.01, 6, method, damping=0.2)
     names = light.parameter_names
     others = [k for k, name in enumerate(names) if not name.endswith("mass")]
-    assert not plain.vjp(np.ones_like(plain.q))["parameters"][others].any(), "numbers of the call are none of the robot's"
+    assert not plain.vjp(np.ones_like(plain.q))["parameters"][others].any(), (
+        "numbers of the call are none of the robot's"
+    )
 
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint"])
@@ -119,7 +145,12 @@ def test_parameters_that_are_losses_and_springs(method):
 def test_losses_and_springs_that_are_zero_so_far(word, method):
     """Motions change with a parameter that is zero: beside differences to the one side there is."""
     light, h = ARM.free(word), 1e-4
-    run = lambda p: pp.rollout(light.at(p), Q[0], V[0], None, 0.01, 6, method, damping=True, springs=True)  # noqa: E731
+
+    def run(p):
+        return pp.rollout(
+            light.at(p), Q[0], V[0], None, 0.01, 6, method, damping=True, springs=True
+        )
+
     for p in (np.zeros(2), np.array([0.0, 0.3])):
         motion = run(p)
         gradient = motion.vjp(np.ones_like(motion.q))["parameters"]
@@ -131,14 +162,26 @@ def test_losses_and_springs_that_are_zero_so_far(word, method):
 
 def test_a_flying_base():
     robot = flyer()
-    q, v, tau = robot.random(seed=1), RNG.standard_normal(robot.nv), RNG.standard_normal((5, robot.nv))
-    agree(robot, q, v, lambda q, v, d: pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 5), ["tau"])
+    q, v, tau = (
+        robot.random(seed=1),
+        RNG.standard_normal(robot.nv),
+        RNG.standard_normal((5, robot.nv)),
+    )
+    agree(
+        robot,
+        q,
+        v,
+        lambda q, v, d: pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 5),
+        ["tau"],
+    )
 
 
 def bent(robot, q, v, run, names, rtol=1e-6, h=1e-6):
     """hvp of a motion beside differences of its gradients, with random weights and changes."""
     motion = run(q, v, {})
-    given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {name: motion.vjp()[name] for name in names}
+    given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {
+        name: motion.vjp()[name] for name in names
+    }
     changes = {name: RNG.standard_normal(x.shape) for name, x in given.items()}
     weights = [RNG.standard_normal(x.shape) for x in motion]
 
@@ -164,24 +207,47 @@ def test_second_derivatives(monkeypatch):
     assert all(np.allclose(whole[name], parts[name], rtol=1e-12, atol=1e-12) for name in whole)
     light = ARM.free("mass", "damping")
     p = light.parameters() + 0.1
-    run = lambda q, v, d: pp.rollout(light.at(p + d.get("parameters", 0.0)), q, v, None, 0.01, 5, "euler", damping=True)  # noqa: E731
+
+    def run(q, v, d):
+        return pp.rollout(
+            light.at(p + d.get("parameters", 0.0)), q, v, None, 0.01, 5, "euler", damping=True
+        )
+
     bent(light, Q, V, run, ["parameters"])
 
 
 def test_second_derivatives_of_a_flying_base():
     robot = flyer()
     q, v = robot.random(seed=1), RNG.standard_normal(robot.nv)
-    for speed in (v, 0.0 * v, v * [0, 0, 0, 1, 1, 1, 0]):  # at rest it does not spin but by rounding
-        bent(robot, q, speed, lambda q, v, d: pp.rollout(robot, q, v, None, 0.01, 3, "euler"), [], h=1e-4)
+    for speed in (
+        v,
+        0.0 * v,
+        v * [0, 0, 0, 1, 1, 1, 0],
+    ):  # at rest it does not spin but by rounding
+        bent(
+            robot,
+            q,
+            speed,
+            lambda q, v, d: pp.rollout(robot, q, v, None, 0.01, 3, "euler"),
+            [],
+            h=1e-4,
+        )
 
 
 def test_second_derivatives_of_embedded_loops():
     """q moves along the closed mechanism."""
     robot, loops, options = fourbar()
     robot = pp.embed(robot, loops, **options)
-    q, v, tau = robot.random(seed=2), 0.5 * RNG.standard_normal(robot.nv), RNG.standard_normal((2, robot.nv))
+    q, v, tau = (
+        robot.random(seed=2),
+        0.5 * RNG.standard_normal(robot.nv),
+        RNG.standard_normal((2, robot.nv)),
+    )
     losses = {"damping": 0.2, "friction": 0.3, "friction_speed": 0.5}
-    run = lambda q, v, d: pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 2, "euler", **losses)  # noqa: E731
+
+    def run(q, v, d):
+        return pp.rollout(robot, q, v, tau + d.get("tau", 0.0), 0.01, 2, "euler", **losses)
+
     bent(robot, q, v, run, ["tau"], rtol=1e-5)
 
 
@@ -198,18 +264,23 @@ def test_memory_is_bounded_by_checkpoints(every, monkeypatch):
     motion = pp.rollout(ARM, Q, V, tau, 0.01, 24, every=every)
     weights, change = [RNG.standard_normal(x.shape) for x in motion], RNG.standard_normal(tau.shape)
     held = []
-    pieces = rollout_adjoint.Sensitivity._pieces
+    pieces = rollout_adjoint.RolloutAdjoint._pieces
 
     def seen(self, *asked):
         for piece in pieces(self, *asked):
             held.append(piece[1] - piece[0])
             yield piece
 
-    monkeypatch.setattr(rollout_adjoint.Sensitivity, "_pieces", seen)
-    for most, derivative in ((3, motion.vjp), (2, lambda *weights: motion.hvp(*weights, tau=change))):
+    monkeypatch.setattr(rollout_adjoint.RolloutAdjoint, "_pieces", seen)
+    for most, derivative in (
+        (3, motion.vjp),
+        (2, lambda *weights: motion.hvp(*weights, tau=change)),
+    ):
         monkeypatch.setattr(rollout_adjoint, "ROOM", 1 << 24)
         whole = derivative(*weights)
-        monkeypatch.setattr(rollout_adjoint, "ROOM", 2 * 3 * 4 * 3)  # three steps at a time; with changes one, which needs two
+        monkeypatch.setattr(
+            rollout_adjoint, "ROOM", 2 * 3 * 4 * 3
+        )  # three steps at a time; with changes one, which needs two
         held.clear()
         parts = derivative(*weights)
         assert max(held) <= most and sum(held) == 24
@@ -244,10 +315,17 @@ def test_what_drove_a_motion_is_that_of_its_run():
     none, since it is asked again."""
     place, size = np.array([0.1, 0.2]), np.array([0.3, -0.4])
     timed = pp.PD(ARM, lambda t: (size * np.sin(t), size * np.cos(t)), kp=30.0, kd=2.0)
-    for run in (pp.rollout, lambda *given: pp.simulate(*given[:4], dt=0.01, duration=0.05, compiled=True)):
+    for run in (
+        pp.rollout,
+        lambda *given: pp.simulate(*given[:4], dt=0.01, duration=0.05, compiled=True),
+    ):
         law = pp.PD(ARM, place, kp=[30.0, 20.0], kd=2.0)
         motion = run(ARM, Q, V, law, 0.01, 5)
-        ask = (motion.vjp, lambda *w, of=motion: of.hvp(*w, kp=1.0), lambda *w, of=motion: dict(enumerate(of.jvp(kp=1.0))))
+        ask = (
+            motion.vjp,
+            lambda *w, of=motion: of.hvp(*w, kp=1.0),
+            lambda *w, of=motion: dict(enumerate(of.jvp(kp=1.0))),
+        )
         before = [f(np.ones(2)) for f in ask]
         law.numbers["kp"] *= 3.0
         place += 1.0
@@ -258,7 +336,9 @@ def test_what_drove_a_motion_is_that_of_its_run():
         assert motion.vjp(np.ones(2))["kp"].any()
         np.multiply(size, 2.0, out=size)
         for derivative in (motion.vjp, motion.jvp, motion.hvp):
-            with pytest.raises(pp.StateError, match=r"another motion now|answers otherwise when it is asked again"):
+            with pytest.raises(
+                pp.StateError, match=r"another motion now|answers otherwise when it is asked again"
+            ):
                 derivative()
 
 
@@ -274,7 +354,9 @@ def test_what_has_no_derivative_says_so():
         motion.jvp(kp=1.0)
     long = pp.rollout(pp.robots.chain(66), np.zeros(66), steps=1)
     for derivative in (long.vjp, long.jvp, long.hvp):
-        with pytest.raises(pp.Error, match="66 bodies: its steps run in loops over links, without derivatives"):
+        with pytest.raises(
+            pp.Error, match="66 bodies: its steps run in loops over links, without derivatives"
+        ):
             derivative()
 
 
@@ -291,14 +373,22 @@ def test_parameters():
 def test_simulations_by_compiled_steps():
     """`pp.simulate` runs the same kernel: the same derivatives, with events looked for, samples kept as they are."""
     tau = RNG.standard_normal((8, 2))
-    options = {"limits": "record", "events": {"far": lambda t, q, v: q[..., 0] + 100.0}, "compiled": True}
+    options = {
+        "limits": "record",
+        "events": {"far": lambda t, q, v: q[..., 0] + 100.0},
+        "compiled": True,
+    }
     for drive in (tau, None, pp.PD(ARM, [0.1, 0.2], kp=3.0, kd=0.5)):
         motion = pp.simulate(ARM, Q, V, drive, duration=0.08, dt=0.01, every=2, **options)
         same = pp.rollout(ARM, Q, V, drive, 0.01, 8, every=2)
         weights = RNG.standard_normal(motion.q.shape), RNG.standard_normal(motion.v.shape)
         found, wanted = motion.vjp(*weights), same.vjp(*weights)
-        assert set(found) == set(wanted) and all(np.array_equal(found[name], wanted[name]) for name in wanted)
-        assert all(np.array_equal(*pair) for pair in zip(motion.jvp(v=V[0]), same.jvp(v=V[0]), strict=True))
+        assert set(found) == set(wanted) and all(
+            np.array_equal(found[name], wanted[name]) for name in wanted
+        )
+        assert all(
+            np.array_equal(*pair) for pair in zip(motion.jvp(v=V[0]), same.jvp(v=V[0]), strict=True)
+        )
 
 
 def test_simulations_without_derivatives_say_so():
@@ -308,7 +398,15 @@ def test_simulations_without_derivatives_say_so():
         pp.simulate(ARM, Q, V, compiled=False, **run),
         pp.simulate(ARM, Q, V, method="RK45", **run),
         pp.simulate(ARM, Q, V, compiled=True, every=3, **run),  # the last sample is not on the grid
-        pp.simulate(ARM, Q, V, compiled=True, events={"now": lambda t, q, v: 0.02 - t + 0.0 * q[..., 0]}, stop=True, **run),
+        pp.simulate(
+            ARM,
+            Q,
+            V,
+            compiled=True,
+            events={"now": lambda t, q, v: 0.02 - t + 0.0 * q[..., 0]},
+            stop=True,
+            **run,
+        ),
         whole[1:],
         copy.deepcopy(whole),
     ):
@@ -329,7 +427,10 @@ def closed_agree(system, q, v, tau, **options):
         there, _ = system.project(system.integrate(q, x * move), v)
         near.append((*system.project(there, v + x * dv), tau + x * dtau))
     ahead, behind = (pp.rollout(system, *state, steps=len(tau), **options) for state in near)
-    changes = {"q": system.difference(near[1][0], near[0][0]) / (2 * h), "v": (near[0][1] - near[1][1]) / (2 * h)}
+    changes = {
+        "q": system.difference(near[1][0], near[0][0]) / (2 * h),
+        "v": (near[0][1] - near[1][1]) / (2 * h),
+    }
     changes["tau"] = np.broadcast_to(dtau, tau.shape)
     motion = pp.rollout(system, q, v, tau, steps=len(tau), **options)
     moved = motion.jvp(**changes)
@@ -338,7 +439,9 @@ def closed_agree(system, q, v, tau, **options):
     weights = [rng.standard_normal(x.shape) for x in motion]
     found = motion.vjp(*weights)
     total = sum((found[name] * x).sum() for name, x in changes.items())
-    assert total == pytest.approx(sum((x * w).sum() for x, w in zip(moved, weights, strict=True)), rel=1e-9)
+    assert total == pytest.approx(
+        sum((x * w).sum() for x, w in zip(moved, weights, strict=True)), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(("kind", "method"), [("ball", "rk4"), ("hinge", "euler")])
@@ -356,9 +459,14 @@ def test_second_derivatives_where_rows_follow_in_every_posture():
     tau, x, weights = np.array([2.0, 0.0, 0.0]), RNG.standard_normal(3), RNG.standard_normal((5, 3))
     motion = pp.rollout(system, q, v, tau, dt=5e-3, steps=4, method="euler")
     found = motion.hvp(weights, tau=x)
-    ahead, behind = (pp.rollout(system, q, v, tau + s * x, dt=5e-3, steps=4, method="euler").vjp(weights) for s in (h, -h))
+    ahead, behind = (
+        pp.rollout(system, q, v, tau + s * x, dt=5e-3, steps=4, method="euler").vjp(weights)
+        for s in (h, -h)
+    )
     for name in ("q", "v", "tau"):
-        np.testing.assert_allclose(found[name], (ahead[name] - behind[name]) / (2 * h), rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(
+            found[name], (ahead[name] - behind[name]) / (2 * h), rtol=1e-5, atol=1e-8
+        )
     with pytest.raises(pp.StateError, match="drives nothing here"):
         motion.hvp(1.0, kp=1.0)
 
@@ -374,11 +482,22 @@ def test_second_derivatives_where_rows_follow_as_the_mechanism_is_closed():
         b.frame(f"top{i}", f"leg{i}", xyz=(0, 0.7, 0))
         b.frame(f"plate{i}", "plate", xyz=(i, 0, 0))
     b.joint("slide", "planar", "world", "plate", axis=(0, 0, 1))
-    system, rng, h = pp.connect(b.build(), [pp.Loop("ball", f"top{i}", f"plate{i}") for i in range(3)]), RNG, 4e-3
+    system, rng, h = (
+        pp.connect(b.build(), [pp.Loop("ball", f"top{i}", f"plate{i}") for i in range(3)]),
+        RNG,
+        4e-3,
+    )
     q, v = system.project(system.assemble(system.neutral() + 0.3), np.ones(6))
     _, w, Vt = np.linalg.svd(system.constraint_jacobian(q))
-    dq, dv, weights = Vt[(w > 1e-9).sum() :][0], rng.standard_normal(6), rng.standard_normal((2, 3, 6))
-    first, second = np.array([-1, 9, -45, 0, 45, -9, 1]) / (60 * h), np.array([2, -27, 270, -490, 270, -27, 2]) / (180 * h * h)
+    dq, dv, weights = (
+        Vt[(w > 1e-9).sum() :][0],
+        rng.standard_normal(6),
+        rng.standard_normal((2, 3, 6)),
+    )
+    first, second = (
+        np.array([-1, 9, -45, 0, 45, -9, 1]) / (60 * h),
+        np.array([2, -27, 270, -490, 270, -27, 2]) / (180 * h * h),
+    )
     starts = []
     for x in np.arange(-3, 4) * h:
         near, _ = system.project(system.integrate(q, x * dq), v)
@@ -390,7 +509,9 @@ def test_second_derivatives_where_rows_follow_as_the_mechanism_is_closed():
     turned = motions[3].hvp(*weights, q=x[:6], v=x[6:])
     bend = np.concatenate([turned["q"], turned["v"]]) @ x
     assert gradient @ x == pytest.approx(first @ values, rel=1e-7)
-    assert bend + gradient @ (second @ path) == pytest.approx(second @ values, abs=1e-6 * np.abs(values).max())
+    assert bend + gradient @ (second @ path) == pytest.approx(
+        second @ values, abs=1e-6 * np.abs(values).max()
+    )
 
 
 @pytest.mark.parametrize("redundant", [False, True])
@@ -409,16 +530,26 @@ def test_closed_chains_with_parameters_of_several_axes(lead, redundant):
     options = {"dt": 0.01, "method": "euler"}
     motion = pp.rollout(chain.at(p), np.broadcast_to(q, (3, 2, len(q))), v, tau, steps=3, **options)
     w = rng.standard_normal(motion.q.shape)
-    found = motion.vjp(w)["v"], motion.hvp(w, tau=tau)["v"], *motion.jvp(parameters=np.ones(p.shape))
+    found = (
+        motion.vjp(w)["v"],
+        motion.hvp(w, tau=tau)["v"],
+        *motion.jvp(parameters=np.ones(p.shape)),
+    )
     grown = [chain.at(p).linearize(q, v, tau), chain.at(p).linearize(q, v, tau, **options)]
     for at in np.ndindex(3, 2):
         here = tuple(min(i, n - 1) for i, n in zip(at, lead, strict=True))
         alone = chain.at(p[here])
         one = pp.rollout(alone, q, v, tau, steps=3, **options)
-        want = one.vjp(w[at])["v"], one.hvp(w[at], tau=tau)["v"], *one.jvp(parameters=np.ones(len(own)))
+        want = (
+            one.vjp(w[at])["v"],
+            one.hvp(w[at], tau=tau)["v"],
+            *one.jvp(parameters=np.ones(len(own))),
+        )
         for x, y in zip(found, want, strict=True):
             np.testing.assert_allclose(x[at], y, rtol=1e-9, atol=1e-12)
-        for (A, B), (a, b) in zip(grown, [alone.linearize(q, v, tau), alone.linearize(q, v, tau, **options)], strict=True):
+        for (A, B), (a, b) in zip(
+            grown, [alone.linearize(q, v, tau), alone.linearize(q, v, tau, **options)], strict=True
+        ):
             assert np.allclose(A[here], a, atol=1e-9) and np.allclose(B[here], b, atol=1e-12)
 
 
@@ -427,7 +558,10 @@ def test_closed_chains_have_none_where_the_rank_changes():
     system = pinned_arm(pin=(2.0, 0.0, 0.0), gravity=(0.0, 0.0, 0.0))
     rest = np.zeros((2, 2))
     alone = pp.rollout(system, rest[0], rest[0], steps=3)
-    for ask in (lambda: alone.vjp(np.ones((4, 2))), lambda: alone.hvp(np.ones((4, 2)), q=np.ones(2))):
+    for ask in (
+        lambda: alone.vjp(np.ones((4, 2))),
+        lambda: alone.hvp(np.ones((4, 2)), q=np.ones(2)),
+    ):
         with pytest.raises(pp.SingularError, match="no derivative"):
             ask()
     assert np.isnan(pp.rollout(system, rest, rest, steps=3).vjp(np.ones((2, 4, 2)))["v"]).all()

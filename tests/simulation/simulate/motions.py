@@ -39,7 +39,14 @@ def juggler() -> pp.Robot:
     parents = {"ball": "world", "sled": "world", "bird": "world", "arm": "bird"}
     for k, (name, kind) in enumerate(kinds.items()):
         b.body(name, mass=1.0 + k, com=(0.1, 0.05 * k, -0.2), inertia=np.diag([0.05, 0.07, 0.09]))
-        b.joint(f"{name} joint", kind, parent=parents[name], child=name, xyz=(0.1, k, 0.3), axis=(0, 0.6, 0.8))
+        b.joint(
+            f"{name} joint",
+            kind,
+            parent=parents[name],
+            child=name,
+            xyz=(0.1, k, 0.3),
+            axis=(0, 0.6, 0.8),
+        )
     return b.build()
 
 
@@ -73,7 +80,10 @@ def two_pumas() -> tuple[pp.System, np.ndarray]:
     place[:3, 3] = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
     arms = [(puma(), base, "tool") for base in bases]
     cell = pp.grasp(
-        arms, pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"), [np.linalg.inv(place) @ hand for hand in hands], ["point"] * 2
+        arms,
+        pp.Body.box(5.0, (0.1, 1.0, 0.1), "beam"),
+        [np.linalg.inv(place) @ hand for hand in hands],
+        ["point"] * 2,
     )
     return cell, np.concatenate([q, q, place[:3, 3], [0, 0, 0, 1]])
 

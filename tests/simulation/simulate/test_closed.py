@@ -43,7 +43,10 @@ def test_controllers_of_a_closed_chain(bar):
     by_motor = pp.simulate(system, q, tau=still.tau[0, system.actuated], duration=0.05)
     np.testing.assert_allclose(by_motor.tau, np.broadcast_to(still.tau[0], by_motor.tau.shape))
     goal = system.assemble(q + 0.3 * np.eye(3)[0], hold="motor")
-    for control in (pp.PD(system, goal, 80.0, 20.0, gravity=True), pp.ComputedTorque(system, goal, 100.0, 20.0)):
+    for control in (
+        pp.PD(system, goal, 80.0, 20.0, gravity=True),
+        pp.ComputedTorque(system, goal, 100.0, 20.0),
+    ):
         moved = pp.simulate(system, q, tau=control, duration=1.5, dt=1e-2)
         np.testing.assert_allclose(moved.final.q, goal, atol=2e-3)
         assert not moved.tau[:, 1:].any(), "only the motor pushes"
@@ -74,7 +77,11 @@ def test_two_arms_in_a_batch():
     motion = pp.simulate(cell, q, v, duration=0.05)
     alone = pp.simulate(cell, start, turning, duration=0.05)
     np.testing.assert_allclose(motion.q[0], alone.q, atol=1e-12)
-    assert motion.forces.shape == (2, 51, 2, 6) and motion.residual.max() < 1e-11 and motion.drift.max() < 1e-9
+    assert (
+        motion.forces.shape == (2, 51, 2, 6)
+        and motion.residual.max() < 1e-11
+        and motion.drift.max() < 1e-9
+    )
 
 
 @cache
@@ -96,18 +103,30 @@ def hand() -> tuple[pp.System, np.ndarray]:
     b.joint("hinge", "revolute", "world", "arm", axis=(0, 1, 0))
     b.frame("palm", "arm", xyz=(0, 0, -0.6))
     grip = pp.Contact("rigid", normal=(0, 0, 1), friction=0.8)
-    cell = pp.grasp([(b.build(), None, "palm")], pp.Body.box(0.5, (0.1, 0.1, 0.1)), [np.diag([1.0, -1.0, -1.0, 1.0])], [grip])
+    cell = pp.grasp(
+        [(b.build(), None, "palm")],
+        pp.Body.box(0.5, (0.1, 0.1, 0.1)),
+        [np.diag([1.0, -1.0, -1.0, 1.0])],
+        [grip],
+    )
     return cell, cell.assemble([np.pi, 0, 0, 0.6, 0, 0, 0, 1])
 
 
-@pytest.mark.parametrize("options", [{}, dict(method="lie"), dict(projection=False), dict(damping=0.3, every=3)])
+@pytest.mark.parametrize(
+    "options", [{}, dict(method="lie"), dict(projection=False), dict(damping=0.3, every=3)]
+)
 def test_compiled_is_interpreted(options):
     system = pinned()
     q, v = system.neutral(), np.array([1.0, -2.0, 0.5, 0.0, 0.0, 0.0])
     tau = np.random.default_rng(0).standard_normal((3, 20, 6))
-    one, other = (pp.simulate(system, q, v * np.ones((3, 1)), tau, 0.02, compiled=c, **options) for c in (True, False))
+    one, other = (
+        pp.simulate(system, q, v * np.ones((3, 1)), tau, 0.02, compiled=c, **options)
+        for c in (True, False)
+    )
     for name in ("t", "q", "v", "a", "tau", "forces", "energy", "residual"):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(one, name), getattr(other, name), atol=1e-11, err_msg=name
+        )
 
 
 def test_a_body_on_a_hook_is_a_spherical_pendulum():
@@ -117,12 +136,16 @@ def test_a_body_on_a_hook_is_a_spherical_pendulum():
     b.joint("ball", "spherical", "world", "stone")
     robot, system, w = b.build(), pinned(), np.array([1.0, -2.0, 0.5])
     joint = pp.simulate(robot, robot.neutral(), w, duration=0.5)
-    loop = pp.simulate(system, system.neutral(), np.concatenate([w, np.zeros(3)]), duration=0.5, compiled=True)
+    loop = pp.simulate(
+        system, system.neutral(), np.concatenate([w, np.zeros(3)]), duration=0.5, compiled=True
+    )
     np.testing.assert_allclose(loop.q[:, 3:], joint.q, atol=1e-10)
     assert loop.residual.max() < 1e-12 and loop.drift < 1e-10
     force = robot.joint_forces(joint.q, joint.v, joint.a)[:, 0, 3:]  # on the body, in its axes
     R = robot.frame_pose(joint.q, "stone")[:, :3, :3]
-    np.testing.assert_allclose(np.abs(loop.forces[:, 0, 3:]), np.abs(np.einsum("nij,nj->ni", R, force)), atol=1e-8)
+    np.testing.assert_allclose(
+        np.abs(loop.forces[:, 0, 3:]), np.abs(np.einsum("nij,nj->ni", R, force)), atol=1e-8
+    )
 
 
 def test_rollouts_of_a_closed_chain():
@@ -141,7 +164,9 @@ def test_small_pivots_do_not_add_up():
     for name, body in (("pin", "leaf"), ("eye", "world")):
         b.frame(name, body)
         b.frame(f"{name} above", body, xyz=(0, 0, 0.003))
-    system = pp.connect(b.build(), [pp.Loop("ball", "pin", "eye"), pp.Loop("ball", "pin above", "eye above")])
+    system = pp.connect(
+        b.build(), [pp.Loop("ball", "pin", "eye"), pp.Loop("ball", "pin above", "eye above")]
+    )
     v = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
     motion = pp.simulate(system, system.neutral(), v, duration=1.0, every=100, compiled=True)
     np.testing.assert_allclose(motion.v[:, 2], 1.0, atol=1e-9)
@@ -155,9 +180,17 @@ def test_a_box_on_a_palm_slips_when_it_is_swung(compiled):
     tau[:, 0] = np.linspace(0.0, 20.0, 200)
     motion = pp.simulate(cell, q, tau=tau, duration=0.2, every=50, compiled=compiled)
     (event,) = motion.events
-    assert (event.name, event.what, event.stopped) == ("grasp lost", "contact 1", True) and event.value > 1.0
+    assert (event.name, event.what, event.stopped) == (
+        "grasp lost",
+        "contact 1",
+        True,
+    ) and event.value > 1.0
     ratio = cell.contact_ratio(motion.q, motion.forces)[:, 0]
-    assert motion.final.t == event.t and ratio[-1] == pytest.approx(event.value, rel=1e-9) and (ratio[:-1] <= 1.0).all()
+    assert (
+        motion.final.t == event.t
+        and ratio[-1] == pytest.approx(event.value, rel=1e-9)
+        and (ratio[:-1] <= 1.0).all()
+    )
     seen = pp.simulate(cell, q, tau=tau, duration=0.2, every=50, compiled=compiled, stop=False)
     assert seen.events[0].t == event.t and seen.final.t == 0.2
 
@@ -190,15 +223,21 @@ def test_a_lost_grasp_stops_or_is_recorded(options):
     """The torque grows by 10 N m a second; the hand holds 2."""
     system = Held(2.0)
     options = dict(dt=1e-3) | options
-    motion = pp.simulate(system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, **options)
+    motion = pp.simulate(
+        system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, **options
+    )
     (event,) = motion.events
     assert (event.name, event.what, event.stopped) == ("grasp lost", "hand", True)
     assert event.t == pytest.approx(0.2, abs=1e-12) and event.value > 1.0, "located within the step"
     assert event.t <= motion.final.t <= event.t + 1.5 * options["dt"]
     assert motion.energy is None and (motion.v == 0.0).all() and motion.forces.shape[1:] == (1, 6)
-    seen = pp.simulate(system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, stop=False, **options)
+    seen = pp.simulate(
+        system, [0.0], tau=lambda t, q, v: np.array([10.0 * t]), duration=1.0, stop=False, **options
+    )
     assert seen.final.t == 1.0 and [e.t for e in seen.events] == [event.t]
-    batch = pp.simulate(system, [[0.0], [0.0]], tau=[[1.0], [3.0]], duration=0.01, **options | dict(dt=1e-3))
+    batch = pp.simulate(
+        system, [[0.0], [0.0]], tau=[[1.0], [3.0]], duration=0.01, **options | dict(dt=1e-3)
+    )
     assert [e.where for e in batch.events] == [(1,)]
 
 
@@ -234,7 +273,9 @@ def test_diagonalised_velocities(normalised):
     robot, q, v = puma(), puma().random(seed=0), np.ones(6)
     system = robot.diagonalised if normalised else robot.diagonalised.unnormalised
     plain = pp.simulate(robot, q, v, 5 * np.ones(6), duration=0.1, damping=0.5, compiled=False)
-    other = pp.simulate(system, q, system.velocities(q, v), 5 * np.ones(6), duration=0.1, damping=0.5)
+    other = pp.simulate(
+        system, q, system.velocities(q, v), 5 * np.ones(6), duration=0.1, damping=0.5
+    )
     np.testing.assert_allclose(other.q, plain.q, atol=1e-10)
     np.testing.assert_allclose(other.energy, plain.energy, rtol=1e-9)
     assert "puma560" in other.summary()

@@ -22,7 +22,13 @@ def test_a_limit_stops_or_is_recorded(run):
     seen = pp.simulate(robot, [0.0], [5.0], duration=1.0, dt=1e-3, limits="record", **run)
     np.testing.assert_array_equal(seen.q, free.q)
     crossings = [e for e in seen.events if e.name == "limit"]
-    assert len(crossings) == 1 + ((free.q[1:, 0] > 1.0) & (free.q[:-1, 0] <= 1.0)).sum() - 1 + (free.q[:, 0] < -1.0).any()
+    assert (
+        len(crossings)
+        == 1
+        + ((free.q[1:, 0] > 1.0) & (free.q[:-1, 0] <= 1.0)).sum()
+        - 1
+        + (free.q[:, 0] < -1.0).any()
+    )
     stopped = pp.simulate(robot, [0.0], [5.0], duration=1.0, dt=1e-3, limits="stop", **run)
     (event,) = stopped.events
     assert (event.name, event.what, event.stopped) == ("limit", "hinge", True)
@@ -36,14 +42,18 @@ def test_every_crossing_is_recorded_in_pieces_of_any_size(monkeypatch):
     wanted = pp.simulate(pendulum(), **start, compiled=False).events
     assert len(wanted) > 4
     for piece in (1e-9, 1e-6, 1.0):
-        monkeypatch.setattr(sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", piece)
+        monkeypatch.setattr(
+            sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", piece
+        )
         found = pp.simulate(pendulum(), **start, compiled=True).events
         assert [(e.what, e.t, e.where) for e in found] == [(e.what, e.t, e.where) for e in wanted]
 
 
 @pytest.mark.parametrize("run", RUNS[:2], ids=IDS[:2])
 def test_a_stop_between_two_samples_is_a_sample(run):
-    stopped = pp.simulate(pendulum(), [0.0], [5.0], duration=1.0, dt=1e-3, every=50, limits="stop", **run)
+    stopped = pp.simulate(
+        pendulum(), [0.0], [5.0], duration=1.0, dt=1e-3, every=50, limits="stop", **run
+    )
     dense = pp.simulate(pendulum(), [0.0], [5.0], duration=1.0, dt=1e-3, limits="stop", **run)
     assert stopped.final.t == dense.final.t and (stopped.final.q == dense.final.q).all()
     np.testing.assert_array_equal(stopped.q[:-1], dense.q[::50])
@@ -57,7 +67,9 @@ def test_one_of_a_batch_stops_and_the_others_go_on(run):
     alone = [pp.simulate(robot, [0.0], x, duration=0.5, dt=1e-3, limits="stop", **run) for x in v]
     assert [event.where for event in motion.events] == [(1,), (2,)]
     for k, one in enumerate(alone):
-        np.testing.assert_allclose(motion.element(k).q, one.q, atol=1e-7 if "method" in run else 1e-14)
+        np.testing.assert_allclose(
+            motion.element(k).q, one.q, atol=1e-7 if "method" in run else 1e-14
+        )
     assert np.isnan(motion.q[1, -1]).all() and np.isfinite(motion.q[0]).all()
     assert "energy" in motion.summary()
 
@@ -65,25 +77,45 @@ def test_one_of_a_batch_stops_and_the_others_go_on(run):
 @pytest.mark.parametrize("run", RUNS, ids=IDS)
 def test_functions_fire_where_they_cross_zero(run):
     robot = pendulum()
-    events = {"upright": lambda t, q, v: 0.5 - q[..., 0], "fast": lambda t, q, v: np.abs(v[..., 0]) > 5.0}
+    events = {
+        "upright": lambda t, q, v: 0.5 - q[..., 0],
+        "fast": lambda t, q, v: np.abs(v[..., 0]) > 5.0,
+    }
     motion = pp.simulate(robot, [0.0], [4.9], duration=1.0, dt=1e-3, events=events, **run)
     first = next(event for event in motion.events if event.name == "upright")
     assert abs(motion.at(first.t).q[0] - 0.5) < 1e-5, "to second order in dt"
-    stopped = pp.simulate(robot, [0.0], [4.9], duration=1.0, dt=1e-3, events=events, stop=True, **run)
+    stopped = pp.simulate(
+        robot, [0.0], [4.9], duration=1.0, dt=1e-3, events=events, stop=True, **run
+    )
     assert stopped.events[-1].stopped and stopped.final.t < 1.0
-    named = pp.simulate(robot, [0.0], [4.9], duration=1.0, dt=1e-3, events=events, stop="fast", **run)
-    assert [e.stopped for e in named.events if e.name == "upright"] in ([False], [False] * 2, [False] * 3)
+    named = pp.simulate(
+        robot, [0.0], [4.9], duration=1.0, dt=1e-3, events=events, stop="fast", **run
+    )
+    assert [e.stopped for e in named.events if e.name == "upright"] in (
+        [False],
+        [False] * 2,
+        [False] * 3,
+    )
 
 
 @pytest.mark.parametrize("run", RUNS[:2], ids=IDS[:2])
 def test_divergence_stops_and_keeps_what_is_finite(run):
     robot = pendulum()
     stiff = pp.PD(robot, [0.0], kp=0.0, kd=1e7)  # far too stiff for the step
-    with pytest.warns(pp.MotionWarning, match=r"diverged at t = .* s, at joint 'hinge': .* a smaller step \(dt=0.001\), or"):
+    with pytest.warns(
+        pp.MotionWarning,
+        match=r"diverged at t = .* s, at joint 'hinge': .* a smaller step \(dt=0.001\), or",
+    ):
         motion = pp.simulate(robot, [0.1], tau=stiff, duration=1.0, dt=1e-2, **run)
     (event,) = motion.events
-    assert event.name == "diverged" and event.stopped and len(motion) < 101 and event.what == "hinge"
-    assert np.isfinite(motion.q).all() and np.isfinite(motion.v).all() and "diverged: hinge" in motion.summary()
+    assert (
+        event.name == "diverged" and event.stopped and len(motion) < 101 and event.what == "hinge"
+    )
+    assert (
+        np.isfinite(motion.q).all()
+        and np.isfinite(motion.v).all()
+        and "diverged: hinge" in motion.summary()
+    )
     with pytest.warns(pp.MotionWarning):
         both = pp.simulate(robot, [[0.1], [0.0]], tau=stiff, duration=1.0, dt=1e-2, **run)
     assert [event.where for event in both.events] == [(0,)]
@@ -96,7 +128,9 @@ def test_a_controller_that_fails_leaves_the_motion():
             raise ZeroDivisionError("no torque today")
         return 0 * v
 
-    with pytest.raises(pp.SimulationError, match=r"after t = 0.05 s: ZeroDivisionError: no torque today") as caught:
+    with pytest.raises(
+        pp.SimulationError, match=r"after t = 0.05 s: ZeroDivisionError: no torque today"
+    ) as caught:
         pp.simulate(puma(), np.zeros(6), tau=tau, duration=1.0)
     assert len(caught.value.trajectory) == 51 and caught.value.trajectory.energy is not None
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -115,7 +149,9 @@ def test_control_c_leaves_the_motion(method):
 
 
 def test_control_c_between_the_pieces_of_a_compiled_rollout(monkeypatch):
-    monkeypatch.setattr(sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", 1e-9)
+    monkeypatch.setattr(
+        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", 1e-9
+    )
 
     def progress(t, q, v):
         if t > 0.0205:
@@ -139,16 +175,26 @@ def test_nobody_changes_the_state(what):
 
 @pytest.mark.parametrize("method", ["rk4", "RK45"])
 def test_a_controller_that_fails_at_once_says_why(method):
-    with pytest.raises(pp.SimulationError, match="failed at the first step: ZeroDivisionError: division by zero") as caught:
+    with pytest.raises(
+        pp.SimulationError, match="failed at the first step: ZeroDivisionError: division by zero"
+    ) as caught:
         pp.simulate(puma(), np.zeros(6), tau=lambda t, q, v: 1 / 0, duration=1.0, method=method)
-    assert isinstance(caught.value.__cause__, ZeroDivisionError) and len(caught.value.trajectory) == 0
+    assert (
+        isinstance(caught.value.__cause__, ZeroDivisionError) and len(caught.value.trajectory) == 0
+    )
 
 
 @pytest.mark.parametrize("run", RUNS, ids=IDS)
 def test_progress_is_reported(run, monkeypatch):
     monkeypatch.setattr("psiphi.simulation.simulate.simulation_problem.EACH", 0.0)
     seen = []
-    pp.simulate(puma(), np.zeros(6), duration=0.01, progress=lambda t, q, v: seen.append((t, q.shape, v.shape)), **run)
+    pp.simulate(
+        puma(),
+        np.zeros(6),
+        duration=0.01,
+        progress=lambda t, q, v: seen.append((t, q.shape, v.shape)),
+        **run,
+    )
     assert seen[-1] == (0.01, (6,), (6,)) and seen == sorted(seen)
 
 
@@ -166,11 +212,13 @@ def test_joints_that_end_at_their_limits():
 
 def test_an_inelastic_impact_takes_the_least_energy_it_can():
     """The velocity after it is the nearest, in the mass matrix, that does not leave the range."""
-    from psiphi.simulation.forces.joint_limit_impact import Stops
+    from psiphi.simulation.forces.joint_limit_impact import JointStops
     from psiphi.simulation.plant import Plant
 
-    robot, stops = puma(), Stops(Plant(puma()))
-    lower, upper = (np.array([getattr(j, side)[0] for j in robot.joints]) for side in ("lower", "upper"))
+    robot, stops = puma(), JointStops(Plant(puma()))
+    lower, upper = (
+        np.array([getattr(j, side)[0] for j in robot.joints]) for side in ("lower", "upper")
+    )
     if not np.isfinite(upper).all():
         pytest.skip("the arm has no limits")
     q, v = state(robot, 3, speed=2.0)
@@ -206,9 +254,15 @@ def test_limits_are_located_within_the_step(run):
     """The time at which a weightless wheel of constant speed, and a falling pendulum, reach their limits: to second order."""
     b = pp.Builder("wheel", gravity=(0, 0, 0))
     b.body("disc", mass=1.0, inertia=np.eye(3))
-    b.joint("axle", "revolute", parent="world", child="disc", axis=(0, 0, 1), lower=-0.123, upper=0.456)
-    motion = pp.simulate(b.build(), [[0.0], [0.0]], [[1.0], [-1.0]], duration=1.0, dt=0.05, limits="record", **run)
-    assert [round(event.t, 9) for event in motion.events] == [0.123, 0.456] and [e.where for e in motion.events] == [(1,), (0,)]
+    b.joint(
+        "axle", "revolute", parent="world", child="disc", axis=(0, 0, 1), lower=-0.123, upper=0.456
+    )
+    motion = pp.simulate(
+        b.build(), [[0.0], [0.0]], [[1.0], [-1.0]], duration=1.0, dt=0.05, limits="record", **run
+    )
+    assert [round(event.t, 9) for event in motion.events] == [0.123, 0.456] and [
+        e.where for e in motion.events
+    ] == [(1,), (0,)]
     times = []
     for dt in (4e-2, 2e-2, 1e-2, 1e-4):
         fall = pp.simulate(pendulum(), [0.5], [4.0], duration=0.4, dt=dt, limits="stop", **run)

@@ -83,9 +83,22 @@ def test_nan_ends_adaptive_steps_as_an_event(method, when):
     def half(t, q, v):
         return np.stack([bad(t, q, v), np.zeros(6)])
 
-    alone = pp.simulate(puma(), np.zeros(6), tau=bad, duration=0.04, dt=0.01, method=method, rtol=1e-6, atol=1e-6)
-    assert [event.name for event in alone.events] == ["diverged"] and alone.final.t <= max(when, 0.0) + 1e-9
-    both = pp.simulate(puma(), np.zeros((2, 6)), tau=half, duration=0.04, dt=0.01, method=method, rtol=1e-6, atol=1e-6)
+    alone = pp.simulate(
+        puma(), np.zeros(6), tau=bad, duration=0.04, dt=0.01, method=method, rtol=1e-6, atol=1e-6
+    )
+    assert [event.name for event in alone.events] == ["diverged"] and alone.final.t <= max(
+        when, 0.0
+    ) + 1e-9
+    both = pp.simulate(
+        puma(),
+        np.zeros((2, 6)),
+        tau=half,
+        duration=0.04,
+        dt=0.01,
+        method=method,
+        rtol=1e-6,
+        atol=1e-6,
+    )
     assert [event.where for event in both.events] == [(0,)] and both.final.t == 0.04
     assert np.isnan(both.q[0, -1]).all() and np.isfinite(both.q[1]).all()
 
@@ -102,7 +115,13 @@ def test_an_empty_batch_has_the_same_samples_everywhere(tmp_path):
 def test_an_error_inside_keeps_one_remedy():
     """Not a sentence in a sentence."""
     with pytest.raises(pp.SimulationError) as caught:
-        pp.simulate(puma(), np.zeros(6), tau=lambda t, q, v: np.zeros(6 if t < 0.02 else 5), duration=0.1, dt=0.01)
+        pp.simulate(
+            puma(),
+            np.zeros(6),
+            tau=lambda t, q, v: np.zeros(6 if t < 0.02 else 5),
+            duration=0.1,
+            dt=0.01,
+        )
     assert str(caught.value).count("Remedy") == 1 and "error.trajectory" in caught.value.remedy
 
 
@@ -115,17 +134,34 @@ def test_operational_space_stays_bounded_from_anywhere(where):
     pose = robot.frame_pose(np.array([0.0, -1.0, 1.4, 0.2, 0.8, 0.0]), "tool0")
     target = {"point": pose[:3, 3], "pose": pose, "out of reach": np.array([2.0, 0.0, 0.3])}[where]
     control = pp.OperationalSpace(robot, "tool0", target)
-    q = np.concatenate([robot.random(np.random.default_rng(7), 14), np.zeros((1, 6)), [[0, -np.pi / 2, 0, 0, 0, 0]]])
+    q = np.concatenate(
+        [
+            robot.random(np.random.default_rng(7), 14),
+            np.zeros((1, 6)),
+            [[0, -np.pi / 2, 0, 0, 0, 0]],
+        ]
+    )
     motion = pp.simulate(robot, q, tau=control, duration=2.0, dt=4e-3, every=10)
     assert not motion.events and np.abs(motion.v).max() < 150.0
     if where == "point":
-        assert np.linalg.norm(robot.frame_pose(motion.q[:, -1], "tool0")[:, :3, 3] - target, axis=-1).max() < 0.01
+        assert (
+            np.linalg.norm(
+                robot.frame_pose(motion.q[:, -1], "tool0")[:, :3, 3] - target, axis=-1
+            ).max()
+            < 0.01
+        )
 
 
 def test_far_targets_are_approached_at_the_speed_that_was_given():
     robot, q = ur5(), np.array([0.2, -1.0, 1.2, -0.8, -1.2, 0.3])
     goal = robot.frame_pose(q, "tool0")[:3, 3] + [0.0, -0.4, 0.0]
-    motion = pp.simulate(robot, q, tau=pp.OperationalSpace(robot, "tool0", goal, speed=0.2, posture=q), duration=1.0, dt=2e-3)
+    motion = pp.simulate(
+        robot,
+        q,
+        tau=pp.OperationalSpace(robot, "tool0", goal, speed=0.2, posture=q),
+        duration=1.0,
+        dt=2e-3,
+    )
     speeds = np.linalg.norm(robot.frame_velocity(motion.q, motion.v, "tool0")[:, 3:], axis=-1)
     assert 0.19 < speeds.max() < 0.2001
 
@@ -209,6 +245,8 @@ def test_shapes_travel_with_the_robot():
     assert pp.Robot.of(robot).shapes == robot.shapes
     assert replace(robot, gravity_vector=np.zeros(3)).shapes == robot.shapes
     control = pp.OperationalSpace(robot, "tool", np.zeros(3))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(control))(0.0, *state(robot, 0)), control(0.0, *state(robot, 0)))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(control))(0.0, *state(robot, 0)), control(0.0, *state(robot, 0))
+    )
     cell = pp.scenes.load("two_arms").system
     assert len(pickle.loads(pickle.dumps(cell)).robot.shapes) == len(cell.robot.shapes) > 0

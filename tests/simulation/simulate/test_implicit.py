@@ -33,12 +33,19 @@ def all_implicit(monkeypatch):
 
 @pytest.mark.parametrize("robot", [ur5, juggler], ids=["ur5", "juggler"])
 @pytest.mark.parametrize("method", list(METHODS))
-@pytest.mark.parametrize("brakes", [dict(damping=0.5), dict(damping=0.2, friction=1.0, friction_speed=2.0)], ids=["", "rub"])
+@pytest.mark.parametrize(
+    "brakes",
+    [dict(damping=0.5), dict(damping=0.2, friction=1.0, friction_speed=2.0)],
+    ids=["", "rub"],
+)
 def test_order(robot, method, brakes, all_implicit):
     """Whatever B is: also where it is the secant of friction, which the steps before have not seen."""
     robot, steps = robot(), (40, 80, 160)
     q, v = state(robot, 3)
-    runs = [pp.simulate(robot, q, v, duration=0.2, dt=0.2 / n, method=method, every=n, **brakes) for n in steps]
+    runs = [
+        pp.simulate(robot, q, v, duration=0.2, dt=0.2 / n, method=method, every=n, **brakes)
+        for n in steps
+    ]
     assert all(motion.info["implicit"]["order"] == ORDER[method] for motion in runs)
     coarse, fine = (distance(robot, runs[i].final, runs[i + 1].final) for i in range(2))
     assert ORDER[method] - 0.15 < np.log2(coarse / fine) < ORDER[method] + 0.6
@@ -48,7 +55,10 @@ def test_order(robot, method, brakes, all_implicit):
 def test_soft_losses_keep_the_order(method):
     robot, steps = ur5(), (40, 80, 160)
     q, v = state(robot, 3)
-    runs = [pp.simulate(robot, q, v, duration=0.2, dt=0.2 / n, method=method, every=n, damping=1e-3) for n in steps]
+    runs = [
+        pp.simulate(robot, q, v, duration=0.2, dt=0.2 / n, method=method, every=n, damping=1e-3)
+        for n in steps
+    ]
     coarse, fine = (distance(robot, runs[i].final, runs[i + 1].final) for i in range(2))
     assert np.log2(coarse / fine) > 3.8 and "implicit" not in runs[0].info
 
@@ -59,7 +69,9 @@ def test_a_wheel_that_is_braked(z):
     that of four stages lies between 0 and 1, near e^-z."""
     robot, h, n = wheel(), 1e-3, 20
     for method in METHODS:
-        motion = pp.simulate(robot, [0.0], [2.0], duration=n * h, dt=h, method=method, damping=0.01 * z / h)
+        motion = pp.simulate(
+            robot, [0.0], [2.0], duration=n * h, dt=h, method=method, damping=0.01 * z / h
+        )
         factor = motion.v[1:, 0] / motion.v[:-1, 0]
         if method in ("euler", "midpoint"):
             exact = 1.0 / (1.0 + z) if method == "euler" else (1.0 - 0.5 * z) / (1.0 + 0.5 * z)
@@ -86,13 +98,18 @@ def test_mobility_is_the_diagonal_of_the_inverse_mass_matrix():
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-@pytest.mark.parametrize("brakes", [dict(damping=50.0), dict(friction=20.0), dict(damping=1e6, friction=1e4)])
+@pytest.mark.parametrize(
+    "brakes", [dict(damping=50.0), dict(friction=20.0), dict(damping=1e6, friction=1e4)]
+)
 def test_energy_falls(method, brakes):
     """Nothing drives the arm: no step may add energy, however strong the brakes are; of higher order, next to none."""
     q, v = state(ur5(), 5, 4)
     motion = pp.simulate(ur5(), q, v, duration=0.3, method=method, **brakes)
     assert "implicit" in motion.info and not motion.events
-    assert (np.diff(motion.energy, axis=-1) < (1e-13 if method == "euler" else 1e-6) * np.abs(motion.energy).max()).all()
+    assert (
+        np.diff(motion.energy, axis=-1)
+        < (1e-13 if method == "euler" else 1e-6) * np.abs(motion.energy).max()
+    ).all()
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -105,17 +122,27 @@ def test_kernels_take_the_same_steps(case, method):
     else:
         model = chain("long", ["revolute"] * 70, 1) if case == "long" else None
         robot = pp.Robot.of(model) if model else juggler() if case == "flying" else ur5()
-        q, v = state(robot, 2, *([5] if case == "batch" else []), speed=0.1 if case == "long" else 1.0)
+        q, v = state(
+            robot, 2, *([5] if case == "batch" else []), speed=0.1 if case == "long" else 1.0
+        )
     if case == "law":
         tau = pp.PD(robot, lambda t: np.sin(t) * np.ones(6), 20.0, 1.0, gravity=True)
     options = dict(duration=0.03, damping=40.0, friction=3.0, method=method, hold=case == "batch")
-    fast, slow = (pp.simulate(robot, q, v, tau, compiled=compiled, **options) for compiled in (True, False))
+    fast, slow = (
+        pp.simulate(robot, q, v, tau, compiled=compiled, **options) for compiled in (True, False)
+    )
     assert "implicit" in fast.info and fast.info == slow.info
-    near = 1e-5 if case == "loop" else 1e-9  # a kernel takes one step of Newton back onto the constraints, Python more
+    near = (
+        1e-5 if case == "loop" else 1e-9
+    )  # a kernel takes one step of Newton back onto the constraints, Python more
     for name in ("q", "v", "tau", "a"):
         one, other = getattr(fast, name), getattr(slow, name)
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=near * max(1.0, np.abs(other).max()), err_msg=name)
-    rolled = pp.rollout(robot, q, v, tau, steps=30, **{k: x for k, x in options.items() if k != "duration"})
+        np.testing.assert_allclose(
+            one, other, rtol=1e-7, atol=near * max(1.0, np.abs(other).max()), err_msg=name
+        )
+    rolled = pp.rollout(
+        robot, q, v, tau, steps=30, **{k: x for k, x in options.items() if k != "duration"}
+    )
     assert (rolled[0] == fast.q).all() and (rolled[1] == fast.v).all()
 
 
@@ -136,7 +163,9 @@ def test_without_losses_nothing_is_added():
     q, v = state(robot, 1)
     X, tau = np.random.default_rng(0).uniform(0.0, 2.0, (2, 6))
     a = robot.function("heavier_dynamics").ufunc(q, v, tau, X)
-    np.testing.assert_allclose(a, np.linalg.solve(robot.mass_matrix(q) + np.diag(X), tau - robot.bias(q, v)), rtol=1e-11)
+    np.testing.assert_allclose(
+        a, np.linalg.solve(robot.mass_matrix(q) + np.diag(X), tau - robot.bias(q, v)), rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize("integrator", ["mjINT_EULER", "mjINT_IMPLICITFAST"])
@@ -152,7 +181,9 @@ def test_euler_is_mujocos(integrator):
     data.qpos[:], data.qvel[:] = peer.layout.to_q(q), peer.layout.to_v(v, q)
     for _ in range(1000):
         mujoco.mj_step(model, data)
-    ours = pp.simulate(robot, q, v, duration=1000 * DT, dt=DT, every=1000, method="euler", damping=damping).final
+    ours = pp.simulate(
+        robot, q, v, duration=1000 * DT, dt=DT, every=1000, method="euler", damping=damping
+    ).final
     np.testing.assert_allclose(ours.q, data.qpos, atol=1e-9)
     np.testing.assert_allclose(ours.v, data.qvel, atol=1e-9)
 
@@ -161,12 +192,28 @@ def test_against_steps_of_scipys_choosing():
     """A pendulum in thick oil, which stops in a fraction of a step and then creeps, beside Radau."""
     robot = pendulum()
     stiff = pp.simulate(robot, [0.9], [3.0], duration=0.5, damping=2000.0)
-    exact = pp.simulate(robot, [0.9], [3.0], duration=0.5, damping=2000.0, method="Radau", rtol=1e-10, atol=1e-12, dt=0.5)
-    assert abs(stiff.final.q[0] - exact.final.q[0]) < 0.02 * abs(exact.final.q[0] - 0.9), "what it coasted within a step"
+    exact = pp.simulate(
+        robot,
+        [0.9],
+        [3.0],
+        duration=0.5,
+        damping=2000.0,
+        method="Radau",
+        rtol=1e-10,
+        atol=1e-12,
+        dt=0.5,
+    )
+    assert abs(stiff.final.q[0] - exact.final.q[0]) < 0.02 * abs(exact.final.q[0] - 0.9), (
+        "what it coasted within a step"
+    )
     np.testing.assert_allclose(stiff.final.v, exact.final.v, rtol=1e-4)
 
 
-LOSSY = [file for file in example_robots() if re.search(rb"<dynamics[^>]*\"[0-9.]*[1-9]", Path(file).read_bytes())]
+LOSSY = [
+    file
+    for file in example_robots()
+    if re.search(rb"<dynamics[^>]*\"[0-9.]*[1-9]", Path(file).read_bytes())
+]
 
 
 def test_robots_with_losses_are_here():
@@ -180,5 +227,12 @@ def test_every_robot_of_example_robot_data(file):
     assert any(joint.damping.any() or joint.friction.any() for joint in robot.joints)
     for brakes in (dict(damping=True), dict(damping=True, friction=True)):
         motion = pp.simulate(robot, robot.random(seed=0), duration=0.1, compiled=False, **brakes)
-        assert not motion.events and len(motion) == 101 and np.isfinite(motion.q).all() and np.isfinite(motion.v).all()
-        assert motion.energy[-1] <= motion.energy[0] + 1e-9 * np.abs(motion.energy).max(), Path(file).stem
+        assert (
+            not motion.events
+            and len(motion) == 101
+            and np.isfinite(motion.q).all()
+            and np.isfinite(motion.v).all()
+        )
+        assert motion.energy[-1] <= motion.energy[0] + 1e-9 * np.abs(motion.energy).max(), Path(
+            file
+        ).stem

@@ -34,7 +34,10 @@ ZERO = np.zeros(6)
         (dict(tau=np.zeros((7, 6))), r"expected \(nv,\)"),
         (dict(tau=np.full(6, np.nan)), "not finite"),
         (dict(tau=[1, None]), "tau"),
-        (dict(q0=np.zeros((10, 6)), tau=np.zeros((10, 6))), "one row a step or one a batch element"),
+        (
+            dict(q0=np.zeros((10, 6)), tau=np.zeros((10, 6))),
+            "one row a step or one a batch element",
+        ),
         (dict(damping=-1.0), "damping is -1.0"),
         (dict(friction=[1, 2]), "friction"),
         (dict(friction_speed=0.0), "friction_speed"),
@@ -103,10 +106,15 @@ def test_the_models_losses_act_when_asked(compiled):
         ({}, lambda v: 0 * v),
         (dict(damping=True), lambda v: 0.7 * v),
         (dict(friction=True), lambda v: 0.4 * v / np.hypot(v, 0.01)),
-        (dict(damping=2.0, friction=[0.1], friction_speed=1.0), lambda v: 2.0 * v + 0.1 * v / np.hypot(v, 1.0)),
+        (
+            dict(damping=2.0, friction=[0.1], friction_speed=1.0),
+            lambda v: 2.0 * v + 0.1 * v / np.hypot(v, 1.0),
+        ),
     ):
         motion = pp.simulate(robot, **start, **options)
-        np.testing.assert_allclose(M * motion.a, -robot.gravity(motion.q) - loss(motion.v), rtol=1e-9)
+        np.testing.assert_allclose(
+            M * motion.a, -robot.gravity(motion.q) - loss(motion.v), rtol=1e-9
+        )
         assert not motion.tau.any(), "tau is what the motors do"
 
 
@@ -159,15 +167,29 @@ def test_options_that_would_mean_nothing(options, words):
         pp.simulate(puma(), np.zeros(6), duration=0.01, **options)
 
 
-@pytest.mark.parametrize("run", [dict(compiled=True), dict(compiled=False), dict(method="DOP853")], ids=str)
+@pytest.mark.parametrize(
+    "run", [dict(compiled=True), dict(compiled=False), dict(method="DOP853")], ids=str
+)
 def test_a_motion_that_starts_outside_its_range(run):
     """Panda at 50 rad: an event at once, and a stop at once."""
     robot = pp.load("panda")
     q = np.full((2, robot.nq), 50.0)
-    q[1] = np.mean([np.concatenate([getattr(joint, side) for joint in robot.joints]) for side in ("lower", "upper")], axis=0)
+    q[1] = np.mean(
+        [
+            np.concatenate([getattr(joint, side) for joint in robot.joints])
+            for side in ("lower", "upper")
+        ],
+        axis=0,
+    )
     stopped = pp.simulate(robot, q, duration=0.01, limits="stop", **run)
-    assert {event.where for event in stopped.events if event.t == 0.0} == {(0,)} and stopped.events[0].stopped
-    assert len(stopped.events) == robot.nq and len(stopped.element(0)) == 1 and len(stopped.element(1)) == 11
+    assert {event.where for event in stopped.events if event.t == 0.0} == {(0,)} and stopped.events[
+        0
+    ].stopped
+    assert (
+        len(stopped.events) == robot.nq
+        and len(stopped.element(0)) == 1
+        and len(stopped.element(1)) == 11
+    )
     alone = pp.simulate(robot, q[0], duration=0.01, limits="stop", **run)
     assert len(alone) == 1 and alone.events[0].t == 0.0 and alone.events[0].value == 50.0
     noted = pp.simulate(robot, q[0], duration=0.01, limits="record", **run)
@@ -180,7 +202,8 @@ def test_a_run_that_will_not_fit_says_so_before_it_starts(monkeypatch):
     monkeypatch.setattr(start, "free_memory", lambda: 1e6)
     q = np.zeros((100, 6))
     with pytest.raises(
-        pp.StateError, match=r"would take 27.3 MB of memory for 1002 samples of 100 motions, and 1 MB"
+        pp.StateError,
+        match=r"would take 27.3 MB of memory for 1002 samples of 100 motions, and 1 MB",
     ) as caught:
         pp.simulate(puma(), q)
     every = int(caught.value.remedy.split("every=")[1].split(",")[0])
@@ -207,7 +230,13 @@ def test_a_limited_process_says_so_too():
         resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
     code = "import numpy as np, psiphi as pp; pp.simulate(pp.robots.puma560(), np.zeros((4096, 6)), duration=10.0)"
-    run = subprocess.run([sys.executable, "-c", code], preexec_fn=limited, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        preexec_fn=limited,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert "StateError: this would take 11.1 GB of memory" in run.stderr and "every=" in run.stderr
 
 
@@ -219,7 +248,12 @@ def test_progress(capsys):
     pp.simulate(puma(), np.zeros(6), duration=0.1, progress=False)
     assert not capsys.readouterr().err
     seen = []
-    pp.simulate(puma(), np.zeros(6), duration=0.1, progress=lambda t, q, v: seen.append((t, q.shape, v.shape)))
+    pp.simulate(
+        puma(),
+        np.zeros(6),
+        duration=0.1,
+        progress=lambda t, q, v: seen.append((t, q.shape, v.shape)),
+    )
     assert seen[-1] == (0.1, (6,), (6,))
 
 
@@ -229,10 +263,14 @@ def test_progress_in_a_notebook(monkeypatch):
     import sys
     from types import SimpleNamespace
 
-    from psiphi.simulation.simulate.progress_bar import Bar
+    from psiphi.simulation.simulate.progress_bar import ProgressBar
 
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1)))
+    monkeypatch.setitem(
+        sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1))
+    )
     stream = io.StringIO()
-    with Bar(1.0, stream) as bar:
+    with ProgressBar(1.0, stream) as bar:
         bar(0.5, np.zeros(6), np.ones(6))
-    assert stream.getvalue().startswith("\r[########........]  50%") and stream.getvalue().endswith(" \r")
+    assert stream.getvalue().startswith("\r[########........]  50%") and stream.getvalue().endswith(
+        " \r"
+    )

@@ -23,7 +23,9 @@ def motion():
 
 @pytest.fixture(scope="module")
 def batch():
-    return pp.simulate(pendulum(), [[0.5], [0.9]], [[0.0], [3.0]], duration=0.1, dt=1e-2, limits="stop")
+    return pp.simulate(
+        pendulum(), [[0.5], [0.9]], [[0.0], [3.0]], duration=0.1, dt=1e-2, limits="stop"
+    )
 
 
 def same(one, other):
@@ -40,11 +42,17 @@ def test_samples_and_slices(motion):
     robot = juggler()
     assert len(motion) == 51 == len(list(motion))
     sample = motion[10]
-    assert sample.t == motion.t[10] and (sample.q == motion.q[10]).all() and sample.energy == motion.energy[10]
+    assert (
+        sample.t == motion.t[10]
+        and (sample.q == motion.q[10]).all()
+        and sample.energy == motion.energy[10]
+    )
     some = motion[10:20:2]
     assert len(some) == 5 and (some.q == motion.q[10:20:2]).all() and some.system is robot
     assert motion.final.t == 0.05 == motion[-1].t
-    np.testing.assert_allclose(motion.a, robot.forward_dynamics(motion.q, motion.v, motion.tau), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        motion.a, robot.forward_dynamics(motion.q, motion.v, motion.tau), rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_allclose(motion.energy, robot.energy(motion.q, motion.v), rtol=1e-13)
     for wrong in (51, -52, "x", 1.5):
         with pytest.raises(StateError, match="sample"):
@@ -80,7 +88,9 @@ def test_between_the_samples(motion):
 def test_between_the_samples_it_is_of_fourth_order_on_every_joint(base):
     """Half the distance of samples, a sixteenth of the error; and the slope at both ends of a stretch is v."""
     robot = pp.robots.random_tree(3, 5, ("spherical", "planar", "revolute"), 0.3, base)
-    fine = pp.simulate(robot, robot.random(seed=1), np.full(robot.nv, 2.0), duration=0.16, dt=1e-3, method="lie")
+    fine = pp.simulate(
+        robot, robot.random(seed=1), np.full(robot.nv, 2.0), duration=0.16, dt=1e-3, method="lie"
+    )
     errors = []
     for n in (10, 20):
         half = fine[n // 2 :: n]
@@ -98,7 +108,10 @@ def test_motions_of_a_batch_have_their_own_parameters(kind, tmp_path):
     p = light.parameters() * np.array([[0.8], [1.0], [1.3]])
     of = {"robot": lambda p: light.at(p), "diagonalised": lambda p: light.at(p).diagonalised}[kind]
     q, v = np.random.default_rng(0).standard_normal((2, 3, 2))
-    many, alone = (pp.simulate(of(x), a, b, duration=0.02, dt=2e-3) for x, a, b in ((p, q, v), (p[1], q[1], v[1])))
+    many, alone = (
+        pp.simulate(of(x), a, b, duration=0.02, dt=2e-3)
+        for x, a, b in ((p, q, v), (p[1], q[1], v[1]))
+    )
     many.save(tmp_path / "many.npz")
     for motion in (many, pp.Trajectory.load(tmp_path / "many.npz", of(p))):
         one = motion.element(1)
@@ -109,15 +122,24 @@ def test_motions_of_a_batch_have_their_own_parameters(kind, tmp_path):
             np.testing.assert_allclose(one.at(t).q, alone.at(t).q, rtol=1e-12)
         last = motion.final
         assert pp.simulate(motion.system, last.q, last.v, duration=0.01).q.shape == (3, 11, 2)
-        np.testing.assert_array_equal(one.robot.energy(one.q, one.v) if kind == "robot" else one.energy, one.energy)
+        np.testing.assert_array_equal(
+            one.robot.energy(one.q, one.v) if kind == "robot" else one.energy, one.energy
+        )
         assert "energy drift" in one.summary()
 
 
 def test_samples_of_one_time_and_motions_of_one_sample():
     robot = pp.load("pelican")
-    twice = pp.Trajectory([0.0, 0.1, 0.1], [[0.0] * 2, [1.0] * 2, [2.0] * 2], np.zeros((3, 2)), system=robot)
-    assert twice.at(0.1).q.tolist() == [2.0, 2.0] and twice.at([0.1, 0.1]).q.tolist() == [[2.0, 2.0]] * 2
-    assert twice[:1].at(0.0).q.tolist() == [0.0, 0.0] and twice[:1].at([0.0]).q.tolist() == [[0.0, 0.0]]
+    twice = pp.Trajectory(
+        [0.0, 0.1, 0.1], [[0.0] * 2, [1.0] * 2, [2.0] * 2], np.zeros((3, 2)), system=robot
+    )
+    assert (
+        twice.at(0.1).q.tolist() == [2.0, 2.0]
+        and twice.at([0.1, 0.1]).q.tolist() == [[2.0, 2.0]] * 2
+    )
+    assert twice[:1].at(0.0).q.tolist() == [0.0, 0.0] and twice[:1].at([0.0]).q.tolist() == [
+        [0.0, 0.0]
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
@@ -127,7 +149,9 @@ def test_files_hold_every_bit(motion, batch, tmp_path, suffix):
         one.save(path)
         back = pp.Trajectory.load(path, one.system)
         same(one, back)
-    assert len(list(tmp_path.iterdir())) == (4 if suffix == ".npz" else 8), "no temporary files stay"
+    assert len(list(tmp_path.iterdir())) == (4 if suffix == ".npz" else 8), (
+        "no temporary files stay"
+    )
     assert pp.Trajectory.load(tmp_path / f"1{suffix}").events[0].name == "limit"
 
 
@@ -167,7 +191,9 @@ def test_files_that_are_none(motion, tmp_path):
         with pytest.raises(Error, match=words):
             pp.Trajectory.load(tmp_path / name)
     (tmp_path / "newer.csv").write_bytes(table)
-    (tmp_path / "newer.csv.json").write_text(beside.replace('"format": 1', '"format": 99'), encoding="utf-8")
+    (tmp_path / "newer.csv.json").write_text(
+        beside.replace('"format": 1', '"format": 99'), encoding="utf-8"
+    )
     with pytest.raises(Error, match="format 99"):
         pp.Trajectory.load(tmp_path / "newer.csv")
 
@@ -181,7 +207,10 @@ def test_a_table_is_what_pandas_reads(motion, batch, tmp_path):
     np.testing.assert_allclose(table["energy"], motion.energy, rtol=1e-15)
     batch.save(tmp_path / "b.csv")
     table = pandas.read_csv(tmp_path / "b.csv")
-    assert list(table.columns[:3]) == ["element", "t", "q:hinge"] and table.groupby("element")["q:hinge"].first()[1] == 0.9
+    assert (
+        list(table.columns[:3]) == ["element", "t", "q:hinge"]
+        and table.groupby("element")["q:hinge"].first()[1] == 0.9
+    )
 
 
 def test_a_table_is_read_by_its_header_where_nothing_stands_beside_it(motion, batch, tmp_path):
@@ -193,7 +222,9 @@ def test_a_table_is_read_by_its_header_where_nothing_stands_beside_it(motion, ba
             if (x := getattr(one, name)) is not None:
                 np.testing.assert_array_equal(x, getattr(back, name), strict=True)
         assert back.info == {key: one.info[key] for key in ("q", "v")} and not back.events
-    (tmp_path / "mine.csv").write_text("t,q:a,q:b,v:a,v:b\n0,1,2,3,4\n1,5,6,7,8\n", encoding="utf-8")
+    (tmp_path / "mine.csv").write_text(
+        "t,q:a,q:b,v:a,v:b\n0,1,2,3,4\n1,5,6,7,8\n", encoding="utf-8"
+    )
     mine = pp.Trajectory.load(tmp_path / "mine.csv")
     assert mine.q.tolist() == [[1, 2], [5, 6]] and mine.info["v"] == ["a", "b"]
     (tmp_path / "mine.csv").write_text("t,q:a,q:b\n0,1,2\n", encoding="utf-8")
@@ -227,7 +258,10 @@ def test_columns_and_rows_in_any_order(tmp_path):
         b.joint(name, "revolute", "world", arm)
     turned = pp.Trajectory.load(tmp_path / "m.npz", b.build())
     np.testing.assert_array_equal(turned.tau, wanted.tau[..., ::-1])
-    for wrong, words in (((head, rows[:-1]), "different numbers of samples"), (([*head[:-1], head[-2]], rows), "two columns")):
+    for wrong, words in (
+        ((head, rows[:-1]), "different numbers of samples"),
+        (([*head[:-1], head[-2]], rows), "two columns"),
+    ):
         with pytest.raises(Error, match=words):
             load(*wrong)
 
@@ -235,7 +269,9 @@ def test_columns_and_rows_in_any_order(tmp_path):
 def test_readers_keep_to_their_budgets(motion, tmp_path):
     for suffix in (".npz", ".csv"):
         motion.save(tmp_path / f"m{suffix}")
-        with pytest.raises(Error, match=r"may become \d+ bytes, and at most 1000 are read.*max_bytes="):
+        with pytest.raises(
+            Error, match=r"may become \d+ bytes, and at most 1000 are read.*max_bytes="
+        ):
             pp.Trajectory.load(tmp_path / f"m{suffix}", max_bytes=1000)
         assert len(pp.Trajectory.load(tmp_path / f"m{suffix}", max_bytes=2_000_000)) == len(motion)
 
@@ -246,8 +282,13 @@ def test_boxes_that_lie_about_their_size(motion, tmp_path):
     with zipfile.ZipFile(tmp_path / "m.npz") as box:
         parts = {name: box.read(name) for name in box.namelist()}
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"shape": (1 << 40,), "fortran_order": False, "descr": "<f8"})
-    for name, lie in (("claimed", header.getvalue()), ("packed", header.getvalue() + bytes(1 << 24))):
+    np.lib.format.write_array_header_1_0(
+        header, {"shape": (1 << 40,), "fortran_order": False, "descr": "<f8"}
+    )
+    for name, lie in (
+        ("claimed", header.getvalue()),
+        ("packed", header.getvalue() + bytes(1 << 24)),
+    ):
         with zipfile.ZipFile(tmp_path / f"{name}.npz", "w", zipfile.ZIP_DEFLATED) as box:
             for part, data in (parts | {"q.npy": lie}).items():
                 box.writestr(part, data)
@@ -268,12 +309,18 @@ def test_what_no_file_holds_is_said(tmp_path):
 
 def test_a_users_trajectory_knows_the_joints(tmp_path):
     robot, t = puma(), [0.0, 0.5, 1.0]
-    mine = pp.Trajectory(t, np.zeros((3, 6)).tolist(), np.ones((3, 6)), tau=np.ones((3, 6)), system=robot)
+    mine = pp.Trajectory(
+        t, np.zeros((3, 6)).tolist(), np.ones((3, 6)), tau=np.ones((3, 6)), system=robot
+    )
     names = [joint.name for joint in robot.joints]
     assert mine.info["q"] == mine.info["v"] == names and mine.info["system"] == robot.name
     assert mine.t.dtype == float and f"1 at {names[0]}" in mine.summary()
     mine.save(tmp_path / "mine.csv")
-    assert (tmp_path / "mine.csv").read_text(encoding="utf-8").startswith(f"t,q:{names[0]},q:{names[1]}")
+    assert (
+        (tmp_path / "mine.csv")
+        .read_text(encoding="utf-8")
+        .startswith(f"t,q:{names[0]},q:{names[1]}")
+    )
 
 
 @pytest.mark.parametrize(
@@ -300,7 +347,9 @@ def test_a_users_trajectory_that_does_not_fit(change, words):
 
 
 def test_files_never_run_code(tmp_path):
-    np.savez(tmp_path / "evil.npz", head=np.array("{}"), q=np.array([print], dtype=object), t=np.zeros(1))
+    np.savez(
+        tmp_path / "evil.npz", head=np.array("{}"), q=np.array([print], dtype=object), t=np.zeros(1)
+    )
     with pytest.raises(Error, match="no trajectory"):
         pp.Trajectory.load(tmp_path / "evil.npz")
 
@@ -318,7 +367,10 @@ def test_summary_tells(batch, motion):
         "events",
     ):
         assert words in text
-    assert str(Event("limit", 0.1, "hinge", (3,), 1.5, True)) == "limit: hinge (1.5) at t = 0.1 s in batch element 3, stopped"
+    assert (
+        str(Event("limit", 0.1, "hinge", (3,), 1.5, True))
+        == "limit: hinge (1.5) at t = 0.1 s in batch element 3, stopped"
+    )
     assert "none" in motion[:0].summary()
 
 
@@ -331,7 +383,10 @@ def test_pandas_and_xarray(motion, batch):
     assert batch.to_pandas().loc[(1, 0.0), "q:hinge"] == 0.9
     pytest.importorskip("xarray")
     data = batch.to_xarray()
-    assert data.q.dims == ("batch0", "t", "q_index") and float(data.q.sel(t=0.0, q_index="hinge")[1]) == 0.9
+    assert (
+        data.q.dims == ("batch0", "t", "q_index")
+        and float(data.q.sel(t=0.0, q_index="hinge")[1]) == 0.9
+    )
 
 
 def test_pictures(motion, batch, tmp_path):
@@ -349,7 +404,16 @@ def many(count: int = 32) -> pp.Trajectory:
     for k in range(count):
         b.body(f"l{k}", 1.0, (0.1, 0, 0), np.eye(3) * 0.01)
         name = f"arm_{'left' if k % 4 == 1 else 'right'}_{k}_joint" if k % 2 else f"leg_{k}_joint"
-        b.joint(name, "revolute", f"l{k - 1}" if k else "world", f"l{k}", (0.1, 0, 0), lower=-1.0, upper=2.0, effort=50.0 + k)
+        b.joint(
+            name,
+            "revolute",
+            f"l{k - 1}" if k else "world",
+            f"l{k}",
+            (0.1, 0, 0),
+            lower=-1.0,
+            upper=2.0,
+            effort=50.0 + k,
+        )
     t = np.linspace(0, 1, 20)
     q = np.sin(t[:, None] * 5 + np.arange(count))
     return pp.Trajectory(t, q, q, tau=20 * q, system=b.build())
@@ -361,11 +425,18 @@ def test_joints_are_picked_by_name_and_their_limits_drawn(tmp_path):
     figure = motion.plot("tau", joints="arm_left_*", limits=True)
     (axes,) = figure.axes
     names = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert names == [name for name in motion.info["v"] if name.startswith("arm_left_")] and len(names) == 8
+    assert (
+        names == [name for name in motion.info["v"] if name.startswith("arm_left_")]
+        and len(names) == 8
+    )
     dashed = sorted({line.get_ydata()[0] for line in axes.lines if len(line.get_ydata()) == 2})
     efforts = [50.0 + int(name.split("_")[2]) for name in names]
     assert dashed == sorted([*efforts, *(-x for x in efforts)])
-    bounds = {line.get_ydata()[0] for line in motion.plot("q", limits=True).axes[0].lines if len(line.get_ydata()) == 2}
+    bounds = {
+        line.get_ydata()[0]
+        for line in motion.plot("q", limits=True).axes[0].lines
+        if len(line.get_ydata()) == 2
+    }
     assert bounds == {-1.0, 2.0}
     assert len(motion.plot("q energy", joints=["leg_0_joint", "arm_right_*"]).axes) == 1
     for wrong, words in (
@@ -400,7 +471,12 @@ def test_the_legend_of_a_crowd_can_be_read():
         boxes = [text.get_window_extent() for text in axes.get_legend().get_texts()]
         assert len(boxes) == 60
         for i, box in enumerate(boxes):
-            assert not box.overlaps(axes.bbox) and box.x1 <= paper.x1 and box.y0 >= 0 and box.y1 <= paper.y1
+            assert (
+                not box.overlaps(axes.bbox)
+                and box.x1 <= paper.x1
+                and box.y0 >= 0
+                and box.y1 <= paper.y1
+            )
             assert box.height > 8 and not any(box.overlaps(other) for other in boxes[:i])
         looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
         assert len(looks) == 60
@@ -409,7 +485,9 @@ def test_the_legend_of_a_crowd_can_be_read():
 def test_strange_names_are_shown_as_they_are():
     pytest.importorskip("matplotlib")
     names = ["_hidden", "$\\frac{1}{", "a_b^c"]
-    motion = pp.Trajectory([0.0, 1.0], np.zeros((2, 3)), np.zeros((2, 3)), info={"q": names, "v": names})
+    motion = pp.Trajectory(
+        [0.0, 1.0], np.zeros((2, 3)), np.zeros((2, 3)), info={"q": names, "v": names}
+    )
     figure = motion.plot("q")
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == names
     assert figure._repr_png_().startswith(b"\x89PNG"), "and a notebook shows it"
@@ -472,5 +550,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_a_condition_has_no_number():
-    motion = pp.simulate(puma(), np.zeros(6), duration=0.01, events={"late": lambda t, q, v: t > 0.005})
+    motion = pp.simulate(
+        puma(), np.zeros(6), duration=0.01, events={"late": lambda t, q, v: t > 0.005}
+    )
     assert str(motion.events[0]).startswith("late: late at t = 0.006")

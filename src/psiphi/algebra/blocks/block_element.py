@@ -19,8 +19,8 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi.algebra.blocks.block_terms import BlockAt, Blockwise, Total, letters_of, show, starred
-from psiphi.algebra.blocks.block_values import Numbers
+from psiphi.algebra.blocks.block_terms import BlockAt, Blockwise, PathSum, letters_of, show, starred
+from psiphi.algebra.blocks.block_values import BlockNumbers
 from psiphi.algebra.blocks.body_indices import Index
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.block_structure import MEMORYLESS
@@ -44,7 +44,9 @@ class BlockSum:
     @property
     def T(self) -> BlockSum:
         """The adjoint."""
-        return BlockSum({starred(word): c for word, c in self.poly.items()}, self.cols, self.rows, self.model)
+        return BlockSum(
+            {starred(word): c for word, c in self.poly.items()}, self.cols, self.rows, self.model
+        )
 
     def __matmul__(self, other: Any) -> BlockSum:
         other = self._like("@", other)
@@ -54,7 +56,9 @@ class BlockSum:
                 f"({self}) @ ({other}): the first takes {inner.name}s of {i}, the second gives {outer.name}s of {j}",
                 "indices that meet are the same; φ(k,j) goes from j to k, and L(i) from i to i+1",
             )
-        return BlockSum(terms.multiply(self.poly, other.poly), self.rows, other.cols, self.model or other.model)
+        return BlockSum(
+            terms.multiply(self.poly, other.poly), self.rows, other.cols, self.model or other.model
+        )
 
     def __add__(self, other: Any) -> BlockSum:
         if isinstance(other, (int, float)) and other == 0:  # so that sum() works
@@ -62,7 +66,10 @@ class BlockSum:
         other = self._like("+", other)
         ends = [(self.rows, other.rows), (self.cols, other.cols)]
         if any(i != j or not fits(a, b) for (a, i), (b, j) in ends):
-            raise StateError(f"({self}) + ({other}): they stand between different bodies or spaces", "add blocks of one place")
+            raise StateError(
+                f"({self}) + ({other}): they stand between different bodies or spaces",
+                "add blocks of one place",
+            )
         rows, cols = ((meet(a, b), i) for (a, i), (b, _) in ends)
         return BlockSum(terms.add(self.poly, other.poly), rows, cols, self.model or other.model)
 
@@ -76,7 +83,9 @@ class BlockSum:
 
     def __mul__(self, c: Any) -> BlockSum:
         if not isinstance(c, Rational) or isinstance(c, bool):
-            raise StateError(f"({self}) * {shown(c)}", "scale by an int or a Fraction; write @ for products")
+            raise StateError(
+                f"({self}) * {shown(c)}", "scale by an int or a Fraction; write @ for products"
+            )
         return BlockSum(terms.scale_poly(self.poly, Fraction(c)), self.rows, self.cols, self.model)
 
     __rmul__ = __mul__
@@ -85,34 +94,61 @@ class BlockSum:
         """Σ over i from `start` until before `stop`, as range() counts, on the way to the base; to the root without `stop`."""
         for x in (i, start, *(() if stop is None else (stop,))):
             if not isinstance(x, Index):
-                raise StateError(f"the sum's {shown(x)} is no body", "write .over(i, j, k) with i, j, k = s.bodies('i j k')")
-        if i.up or i.name in (start.name, *(() if stop is None else (stop.name,)), self.rows[1].name, self.cols[1].name):
-            raise StateError(f"a sum over {i} of what stands at {i}", "sum over a letter of its own")
-        if any(isinstance(x, Total) for word in self.poly for x in word):
-            raise StateError(f"a sum over {i} of {self}", "sums within sums are not there: prove the inner one by itself")
-        total: Blockwise = {(Total(i, start, stop, word),): c for word, c in self.poly.items()}
+                raise StateError(
+                    f"the sum's {shown(x)} is no body",
+                    "write .over(i, j, k) with i, j, k = s.bodies('i j k')",
+                )
+        if i.up or i.name in (
+            start.name,
+            *(() if stop is None else (stop.name,)),
+            self.rows[1].name,
+            self.cols[1].name,
+        ):
+            raise StateError(
+                f"a sum over {i} of what stands at {i}", "sum over a letter of its own"
+            )
+        if any(isinstance(x, PathSum) for word in self.poly for x in word):
+            raise StateError(
+                f"a sum over {i} of {self}",
+                "sums within sums are not there: prove the inner one by itself",
+            )
+        total: Blockwise = {(PathSum(i, start, stop, word),): c for word, c in self.poly.items()}
         return BlockSum(total, self.rows, self.cols, self.model)
 
     def _like(self, sign: str, other: Any) -> BlockSum:
         if not isinstance(other, BlockSum):
-            raise StateError(f"({self}) {sign} {shown(other)}: expected blocks of operators", "write s.phi[k, j]")
+            raise StateError(
+                f"({self}) {sign} {shown(other)}: expected blocks of operators", "write s.phi[k, j]"
+            )
         if self.model is not None and other.model is not None and self.model != other.model:
-            raise StateError(f"({self}) {sign} ({other}): blocks of two robots", "write both with the operators of one")
+            raise StateError(
+                f"({self}) {sign} ({other}): blocks of two robots",
+                "write both with the operators of one",
+            )
         return other
 
     def value(self, q: Any, bodies: Mapping[str, str], v: Any = None) -> np.ndarray:
         """Its matrix at q, the letters being bodies of the robot by name: {"k": "forearm", "j": "hand"}."""
         if self.model is None:
-            raise StateError(f"{self} belongs to no robot yet", "write it with the operators of a robot: s = robot.operators")
+            raise StateError(
+                f"{self} belongs to no robot yet",
+                "write it with the operators of a robot: s = robot.operators",
+            )
         names = [body.name for body in self.model.bodies]
         free = {x.name for word in self.poly for x in letters_of(word)}
-        if not isinstance(bodies, dict) or set(bodies) != free or not all(isinstance(x, str) for x in bodies.values()):
-            raise StateError(f"bodies is {shown(bodies)}", f"name a body for each of {', '.join(sorted(free))}")
+        if (
+            not isinstance(bodies, dict)
+            or set(bodies) != free
+            or not all(isinstance(x, str) for x in bodies.values())
+        ):
+            raise StateError(
+                f"bodies is {shown(bodies)}", f"name a body for each of {', '.join(sorted(free))}"
+            )
         for name in bodies.values():
             if name not in names:
                 raise StateError(f"no body {shown(name)}", nearest(name, names))
         at = {name: names.index(body) for name, body in bodies.items()}
-        return Numbers(self.model, q, v).value(self.poly, at, self.rows, self.cols)
+        return BlockNumbers(self.model, q, v).value(self.poly, at, self.rows, self.cols)
 
     def latex(self) -> str:
         """In LaTeX."""
@@ -131,7 +167,10 @@ def element(term: Term, model: Model | None, at: Any) -> BlockSum:
     """term[k, j], or term[k]."""
     pair = at if isinstance(at, tuple) else (at, at)
     if len(pair) != 2 or not all(isinstance(x, Index) for x in pair):
-        raise StateError(f"({UNICODE.text(term)})[{shown(at)}]", "name blocks by letters of bodies: k, j = s.bodies('k j')")
+        raise StateError(
+            f"({UNICODE.text(term)})[{shown(at)}]",
+            "name blocks by letters of bodies: k, j = s.bodies('k j')",
+        )
     for space in terms.spaces(term):
         if space not in (LINK, JOINT):
             raise StateError(
@@ -141,7 +180,10 @@ def element(term: Term, model: Model | None, at: Any) -> BlockSum:
     block = BlockAt(term, *pair)
     rows, cols = terms.spaces(term)
     return BlockSum(
-        {(block,): Fraction(1)}, (rows, pair[0] + _shift(term)), (cols, pair[1] + _shift(terms.adjoint(term))), model
+        {(block,): Fraction(1)},
+        (rows, pair[0] + _shift(term)),
+        (cols, pair[1] + _shift(terms.adjoint(term))),
+        model,
     )
 
 
@@ -154,7 +196,10 @@ def _shift(term: Term) -> int:
         return _shift(terms.adjoint(term.args[0])) if isinstance(term.args[0], Term) else 0
     inner = [_shift(x) for x in term.args if isinstance(x, Term)]
     if term.op == "sum" and len(set(inner)) > 1:
-        raise StateError(f"{UNICODE.text(term)}: terms that stand at a body and at its parent", "take its blocks one by one")
+        raise StateError(
+            f"{UNICODE.text(term)}: terms that stand at a body and at its parent",
+            "take its blocks one by one",
+        )
     if term.op == "adjoint":
         return _shift(terms.adjoint(term.args[0].args[0])) if term.args[0].op == "sum" else 0
     return inner[0]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from psiphi._util.errors import StateError
-from psiphi.algebra.blocks.block_normal_form import At, Path, put
+from psiphi.algebra.blocks.block_normal_form import LetterAt, Path, put
 from psiphi.algebra.blocks.block_normal_form import moved as with_indices
-from psiphi.algebra.blocks.block_terms import BlockAt, Blockwise, Factors, Total
-from psiphi.algebra.blocks.body_indices import Above, Index, Order
+from psiphi.algebra.blocks.block_terms import BlockAt, Blockwise, Factors, PathSum
+from psiphi.algebra.blocks.body_indices import Ancestor, Index, Order
 from psiphi.algebra.expressions.block_structure import MEMORYLESS
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import letter
@@ -23,12 +23,22 @@ from psiphi.algebra.expressions.terms import Term, Word, accumulate, multiply
 from psiphi.algebra.rewriting.normal_form import normal_form
 from psiphi.model.model import Model
 
-NEXT = {"E_phi": "Delta_phi", "E_psi": "Delta_psi", "K": "L", "S": ""}  # (j+1, j): what stands there
-PATHS = {"phi": ("phi", 0), "psi": ("psi", 0), "Phi": ("phi", 1), "Psi": ("psi", 1)}  # (k, j): of which letter, from j or j+1
+NEXT = {
+    "E_phi": "Delta_phi",
+    "E_psi": "Delta_psi",
+    "K": "L",
+    "S": "",
+}  # (j+1, j): what stands there
+PATHS = {
+    "phi": ("phi", 0),
+    "psi": ("psi", 0),
+    "Phi": ("phi", 1),
+    "Psi": ("psi", 1),
+}  # (k, j): of which letter, from j or j+1
 
 
 @dataclass
-class Unfolding:
+class BlockExpansion:
     """How the bodies stand, and the letter that sums run over."""
 
     order: Order
@@ -42,23 +52,34 @@ class Unfolding:
         for word, c in p.items():
             made: Blockwise = {(): c}
             for x in word:
-                made = multiply(made, self._total(x) if isinstance(x, Total) else self._block(x))
+                made = multiply(made, self._total(x) if isinstance(x, PathSum) else self._block(x))
             accumulate(total, made)
         return total
 
-    def _total(self, x: Total) -> Blockwise:
+    def _total(self, x: PathSum) -> Blockwise:
         """A sum as it was written: its path must be known, and the terms are unfolded one by one."""
         if x.stop is not None and not self.order.at_least(x.stop, x.start):
             raise _unknown(self.order, f"the sum from {x.start} until {x.stop}", x.stop, x.start)
-        if any(isinstance(fact, Above) and x.i.name in (fact.upper.name, fact.lower.name) for fact in self.order):
-            raise StateError(f"{x.i} is summed over, and where={self.order} speaks of it", "sum over a letter of its own")
+        if any(
+            isinstance(fact, Ancestor) and x.i.name in (fact.upper.name, fact.lower.name)
+            for fact in self.order
+        ):
+            raise StateError(
+                f"{x.i} is summed over, and where={self.order} speaks of it",
+                "sum over a letter of its own",
+            )
         to = put(x.i.name, self.i)
-        facts = [Above(self.i, x.start), *([Above(x.stop, self.i + 1)] if x.stop is not None and not x.stop.up else [])]
+        facts = [
+            Ancestor(self.i, x.start),
+            *([Ancestor(x.stop, self.i + 1)] if x.stop is not None and not x.stop.up else []),
+        ]
         inside = replace(self, order=self.order | facts, known=self.known)
         terms = inside({tuple(with_indices(y, to) for y in x.word): Fraction(1)})
-        if any(isinstance(y, Total) for word in terms for y in word):
-            raise StateError(f"{x.show(UNICODE)}: a sum within a sum", "prove the inner one by itself")
-        return {(Total(self.i, x.start, x.stop, word),): c for word, c in terms.items()}
+        if any(isinstance(y, PathSum) for word in terms for y in word):
+            raise StateError(
+                f"{x.show(UNICODE)}: a sum within a sum", "prove the inner one by itself"
+            )
+        return {(PathSum(self.i, x.start, x.stop, word),): c for word, c in terms.items()}
 
     def _block(self, x: BlockAt) -> Blockwise:
         total: Blockwise = {}
@@ -72,9 +93,13 @@ class Unfolding:
         """The polynomial of a term; inverses are resolved by the rules of the book."""
         if term not in self.known:
             expression = Expression(term, self.model)
-            p, derivation = normal_form(expression) if expression.inverses else (expression.poly(), None)
+            p, derivation = (
+                normal_form(expression) if expression.inverses else (expression.poly(), None)
+            )
             if derivation is not None and derivation.inverses:
-                raise StateError(f"no rule resolves the inverse in {expression}", "its blocks are not known")
+                raise StateError(
+                    f"no rule resolves the inverse in {expression}", "its blocks are not known"
+                )
             self.known[term] = p
         return self.known[term]
 
@@ -86,7 +111,9 @@ class Unfolding:
         if pinned is None:
             return None
         if len(free) > 1:
-            raise StateError(f"{x.show(UNICODE)}: {show_word(word)} is a sum over two bodies", _APART)
+            raise StateError(
+                f"{x.show(UNICODE)}: {show_word(word)} is a sum over two bodies", _APART
+            )
         lows: list[Index] = []
         stops: list[tuple[Index, bool]] = []  # the body above, and whether the sum reaches it
         for (g, up), (h, more) in ways:
@@ -99,7 +126,9 @@ class Unfolding:
             elif low is not None and not up:
                 lows.append(low + more)
             else:
-                raise StateError(f"{x.show(UNICODE)}: {show_word(word)} is a sum that ends at a child", _WRITE)
+                raise StateError(
+                    f"{x.show(UNICODE)}: {show_word(word)} is a sum that ends at a child", _WRITE
+                )
         if not free:
             return _factors(word, places, pinned)
         return self._between(_factors(word, places, {**pinned, free[0]: self.i}), lows, stops, x)
@@ -110,16 +139,24 @@ class Unfolding:
         pinned: dict[int, Index] = {}
         for (g, up), index in sorted(ends, key=lambda end: end[0][1]):
             if g not in pinned and up:
-                raise StateError(f"{x.show(UNICODE)}: a step to a child, of which {index} may have several", _WRITE)
+                raise StateError(
+                    f"{x.show(UNICODE)}: a step to a child, of which {index} may have several",
+                    _WRITE,
+                )
             if g in pinned and not self._same(pinned[g] + up, index, x):
                 return None
             pinned.setdefault(g, index)
         return pinned
 
-    def _between(self, factors: Factors, lows: list[Index], stops: list[tuple[Index, bool]], x: BlockAt) -> Factors | None:
+    def _between(
+        self, factors: Factors, lows: list[Index], stops: list[tuple[Index, bool]], x: BlockAt
+    ) -> Factors | None:
         """The sum over the body that is not pinned: from the highest of what lies below until what lies above."""
         if not lows or len(stops) > 1:
-            raise StateError(f"{x.show(UNICODE)} is a sum over all that {x.row} carries, no sum along a path", _APART)
+            raise StateError(
+                f"{x.show(UNICODE)} is a sum over all that {x.row} carries, no sum along a path",
+                _APART,
+            )
         start = lows[0]
         for y in lows[1:]:
             found = self.order.highest(start, y)
@@ -129,8 +166,8 @@ class Unfolding:
         for high, reached in stops:
             if not self._way(high, start, x):
                 return None
-            return (Total(self.i, start, high + 1 if reached else high, factors),)
-        return (Total(self.i, start, None, factors),)
+            return (PathSum(self.i, start, high + 1 if reached else high, factors),)
+        return (PathSum(self.i, start, None, factors),)
 
     def _same(self, a: Index, b: Index, x: BlockAt) -> bool:
         """Are they one body? Known, or refused."""
@@ -155,7 +192,10 @@ _WRITE = "write it with bodies that are parents of those below: j+1"
 
 def _unknown(order: Order, what: str, a: Index, b: Index) -> StateError:
     given = f"where={order} does not say" if order.facts else "nothing says"
-    return StateError(f"{what}: {given} how {a} and {b} stand", f"say it: where={a.name} > {b.name}, or {b.name}.meets(...)")
+    return StateError(
+        f"{what}: {given} how {a} and {b} stand",
+        f"say it: where={a.name} > {b.name}, or {b.name}.meets(...)",
+    )
 
 
 WordPlace = tuple[int, int]  # a body of its own, and how many steps further in
@@ -173,7 +213,10 @@ def _places(word: Word, x: BlockAt) -> tuple[list[WordPlace], list[tuple[WordPla
             places.append((g, up + 1))
         elif name.bare in NEXT:
             if up:
-                raise StateError(f"{x.show(UNICODE)}: {show_word(word)} goes to a parent and back to its children", _WRITE)
+                raise StateError(
+                    f"{x.show(UNICODE)}: {show_word(word)} goes to a parent and back to its children",
+                    _WRITE,
+                )
             places = [(h, n + 1) if h == g else (h, n) for h, n in places]
             places.append((g, 0))
         elif name.bare in PATHS:
@@ -182,7 +225,8 @@ def _places(word: Word, x: BlockAt) -> tuple[list[WordPlace], list[tuple[WordPla
             paths.append((t + 1, t, more) if name.starred else (t, t + 1, more))
         else:
             raise StateError(
-                f"{x.show(UNICODE)}: {name.symbol} has no blocks along a path", "use the letters of chains and trees"
+                f"{x.show(UNICODE)}: {name.symbol} has no blocks along a path",
+                "use the letters of chains and trees",
             )
     ways = [(places[high], (places[low][0], places[low][1] + more)) for high, low, more in paths]
     return places, ways
@@ -193,10 +237,10 @@ def _factors(word: Word, places: list[WordPlace], pinned: Mapping[int, Index]) -
     for t, name in enumerate(word):
         before, after = (pinned[g] + up for g, up in places[t : t + 2])
         if name.row.structure == MEMORYLESS:
-            made.append(At(name, before))
+            made.append(LetterAt(name, before))
         elif name.bare in NEXT:
             if NEXT[name.bare]:
-                step = At(letter(NEXT[name.bare]), before if name.starred else after)
+                step = LetterAt(letter(NEXT[name.bare]), before if name.starred else after)
                 made.append(step.T if name.starred else step)
         else:
             kind, more = PATHS[name.bare]

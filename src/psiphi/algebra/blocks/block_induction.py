@@ -21,11 +21,18 @@ from psiphi._util.errors import Error, StateError
 from psiphi._util.escape import latex
 from psiphi._util.text import shown
 from psiphi.algebra.blocks.block_element import BlockSum
-from psiphi.algebra.blocks.block_expansion import Unfolding
-from psiphi.algebra.blocks.block_normal_form import At, Normal, fresh, indices, local, substituted
-from psiphi.algebra.blocks.block_terms import Blockwise, Factors, Total, show
-from psiphi.algebra.blocks.block_values import Numbers
-from psiphi.algebra.blocks.body_indices import Above, Fact, Index, Order, Parting
+from psiphi.algebra.blocks.block_expansion import BlockExpansion
+from psiphi.algebra.blocks.block_normal_form import (
+    LetterAt,
+    Normal,
+    fresh,
+    indices,
+    local,
+    substituted,
+)
+from psiphi.algebra.blocks.block_terms import Blockwise, Factors, PathSum, show
+from psiphi.algebra.blocks.block_values import BlockNumbers
+from psiphi.algebra.blocks.body_indices import Ancestor, Branching, Fact, Index, Order
 from psiphi.algebra.dense.rank_check import LARGE
 from psiphi.algebra.expressions.notation import LATEX, UNICODE, Notation
 from psiphi.algebra.expressions.terms import accumulate, between
@@ -63,7 +70,11 @@ class BlockProof:
 
     @property
     def proved(self) -> bool:
-        return bool(self.stages) and not any(stage.rest for stage in self.stages) and not self.counterexample
+        return (
+            bool(self.stages)
+            and not any(stage.rest for stage in self.stages)
+            and not self.counterexample
+        )
 
     def __bool__(self) -> bool:
         return self.proved
@@ -77,7 +88,10 @@ class BlockProof:
             yield f"{show(stage.goal, notation)} = 0", stage.title
             if stage.given:
                 yield f"{show(stage.given, notation)} = 0", "given"
-            yield f"{show(stage.rest, notation)}", "is left: " + (", ".join(stage.sources) or "the same words")
+            yield (
+                f"{show(stage.rest, notation)}",
+                "is left: " + (", ".join(stage.sources) or "the same words"),
+            )
         if self.note:
             yield "", self.note
         if self.counterexample:
@@ -88,25 +102,35 @@ class BlockProof:
 
     def latex(self) -> str:
         """The proof in LaTeX: an `aligned` environment (amsmath), a line a step."""
-        return aligned(rf"& {text} && \text{{{latex(source)}}}" for text, source in self.rows(LATEX))
+        return aligned(
+            rf"& {text} && \text{{{latex(source)}}}" for text, source in self.rows(LATEX)
+        )
 
     def _repr_html_(self) -> str:
         return tabled(self.rows())
 
 
-def prove_blocks(lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = SECONDS) -> BlockProof:
+def prove_blocks(
+    lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = SECONDS
+) -> BlockProof:
     """lhs = rhs for all bodies of which `where` holds: a fact or several, k > j, k.meets(j, a)."""
     difference = lhs - rhs
     if difference.model is not None and difference.model.embedding is not None:
         has = difference.model.embedding
-        raise StateError(f"{has.words(difference.model.name)}: it has no blocks of single bodies", f"state it of {has.instead}")
+        raise StateError(
+            f"{has.words(difference.model.name)}: it has no blocks of single bodies",
+            f"state it of {has.instead}",
+        )
     facts: tuple[Any, ...] = tuple(where) if isinstance(where, (tuple, list)) else (where,)
     for fact in facts:
-        if not isinstance(fact, (Above, Parting)):
-            raise StateError(f"where has {shown(fact)}", "give what is known of bodies: k > j, k >= j, k.meets(j, a)")
+        if not isinstance(fact, (Ancestor, Branching)):
+            raise StateError(
+                f"where has {shown(fact)}",
+                "give what is known of bodies: k > j, k >= j, k.meets(j, a)",
+            )
     order = Order(facts)
     names = {x.name for x in indices([*lhs.poly, *rhs.poly])} | {x.name for x in _mentioned(facts)}
-    claim = Claim(difference, order, Index(fresh(names)))
+    claim = BlockClaim(difference, order, Index(fresh(names)))
     note = ""
     try:
         with budgeted(budget):
@@ -120,11 +144,15 @@ def prove_blocks(lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = 
 
 def _mentioned(facts: tuple[Fact, ...]) -> Iterator[Index]:
     for fact in facts:
-        yield from (fact.upper, fact.lower) if isinstance(fact, Above) else (fact.first, fact.second, fact.at)
+        yield from (
+            (fact.upper, fact.lower)
+            if isinstance(fact, Ancestor)
+            else (fact.first, fact.second, fact.at)
+        )
 
 
 @dataclass
-class Claim:
+class BlockClaim:
     """A difference that is to be zero, of bodies that stand in an order; sums run over i."""
 
     difference: BlockSum
@@ -133,21 +161,21 @@ class Claim:
 
     def stages(self) -> tuple[ProofPart, ...]:
         """The parts of a proof, the best that was found: by normal form alone, or by induction on a letter."""
-        start = Unfolding(self.order, self.i, self.difference.model)(self.difference.poly)
+        start = BlockExpansion(self.order, self.i, self.difference.model)(self.difference.poly)
         whole = self._stage("left less right, unfolded", start, {}, self.order)
         if not whole.rest:
             return (whole,)
         tried: list[tuple[ProofPart, ...]] = [(whole,)]
         core = _stripped(whole.rest)
         for fact in self.order:
-            if isinstance(fact, Above):
+            if isinstance(fact, Ancestor):
                 for stages in self._inductions(core, fact):
                     if not any(stage.rest for stage in stages):
                         return stages
                     tried.append(stages)
         return tried[-1]
 
-    def _inductions(self, p: Blockwise, fact: Above) -> Iterator[tuple[ProofPart, ...]]:
+    def _inductions(self, p: Blockwise, fact: Ancestor) -> Iterator[tuple[ProofPart, ...]]:
         """On the letter above (inward), and on the one below (outward)."""
         k, j, first = fact.upper.name, fact.lower.name, fact.lower
         others = [other for other in self.order if other != fact]
@@ -157,7 +185,7 @@ class Claim:
         up = Order(self.order, [Index(k, 1)])
         yield base, self._stage(f"from {k} to {k}+1", substituted(p, k, Index(k, 1)), p, up)
         if not any(j == x.name for x in _mentioned(tuple(others))):
-            nearer = Order([*others, Above(fact.upper, first + 1)])
+            nearer = Order([*others, Ancestor(fact.upper, first + 1)])
             yield base, self._stage(f"from {j}+1 to {j}", p, substituted(p, j, Index(j, 1)), nearer)
 
     def _stage(self, title: str, goal: Blockwise, given: Blockwise, order: Order) -> ProofPart:
@@ -166,7 +194,9 @@ class Claim:
         tall: dict[str, int] = {}
         for x in (*indices(goal), *indices(given), *_mentioned(order.facts), *order.real):
             tall[x.name] = max(x.up, tall.get(x.name, 0))
-        points = tuple(Index(name, up) for name, most in sorted(tall.items()) for up in range(most + 1))
+        points = tuple(
+            Index(name, up) for name, most in sorted(tall.items()) for up in range(most + 1)
+        )
         normal = Normal(local(rules_for(model)), order, points, used)
         rest, known = normal(goal), normal(given)
         if known and rest:
@@ -177,9 +207,17 @@ class Claim:
 def _stripped(p: Blockwise) -> Blockwise:
     """What stands before or behind every term alike is left out: X p Y is zero when p is."""
     words = list(p)
-    while all(word for word in words) and len({word[0] for word in words}) == 1 and isinstance(words[0][0], At):
+    while (
+        all(word for word in words)
+        and len({word[0] for word in words}) == 1
+        and isinstance(words[0][0], LetterAt)
+    ):
         words = [word[1:] for word in words]
-    while all(word for word in words) and len({word[-1] for word in words}) == 1 and isinstance(words[0][-1], At):
+    while (
+        all(word for word in words)
+        and len({word[-1] for word in words}) == 1
+        and isinstance(words[0][-1], LetterAt)
+    ):
         words = [word[:-1] for word in words]
     return dict(zip(words, p.values(), strict=True))
 
@@ -201,26 +239,34 @@ def _eliminated(goal: Blockwise, known: Blockwise, normal: Normal) -> Blockwise:
 
 
 def _size(word: Factors) -> tuple[int, int]:
-    return sum(isinstance(x, Total) for x in word), len(word)
+    return sum(isinstance(x, PathSum) for x in word), len(word)
 
 
 def _places_of(part: Factors, word: Factors) -> list[int]:
     return [n for n in range(len(word) - len(part) + 1) if part and word[n : n + len(part)] == part]
 
 
-def _replaced(p: Blockwise, word: Factors, n: int, part: Factors, by: Mapping[Factors, Fraction]) -> Blockwise:
+def _replaced(
+    p: Blockwise, word: Factors, n: int, part: Factors, by: Mapping[Factors, Fraction]
+) -> Blockwise:
     total = {w: c for w, c in p.items() if w != word}
     accumulate(total, between(word[:n], by, word[n + len(part) :]), p[word])
     return total
 
 
-def _counterexample(lhs: BlockSum, rhs: BlockSum, order: Order, names: set[str], model: Model) -> str:
+def _counterexample(
+    lhs: BlockSum, rhs: BlockSum, order: Order, names: set[str], model: Model
+) -> str:
     """Bodies of this robot for which the sides differ; "" where there are none."""
     rng = np.random.default_rng(0)
-    numbers = Numbers(model, model.random(rng), rng.standard_normal(model.nv))
+    numbers = BlockNumbers(model, model.random(rng), rng.standard_normal(model.nv))
     letters = sorted(names)
     count = range(len(model.bodies))
-    for chosen in product(count, repeat=len(letters)) if len(count) ** len(letters) <= 4096 else _some(rng, count, letters):
+    for chosen in (
+        product(count, repeat=len(letters))
+        if len(count) ** len(letters) <= 4096
+        else _some(rng, count, letters)
+    ):
         at = dict(zip(letters, chosen, strict=True))
         if not all(_holds(fact, at, numbers) for fact in order):
             continue
@@ -239,9 +285,9 @@ def _some(rng: np.random.Generator, count: range, letters: list[str]) -> Iterato
     yield from (tuple(map(int, row)) for row in rng.integers(0, len(count), (4096, len(letters))))
 
 
-def _holds(fact: Fact, at: Mapping[str, int], numbers: Numbers) -> bool:
+def _holds(fact: Fact, at: Mapping[str, int], numbers: BlockNumbers) -> bool:
     """Is a fact true of these bodies?"""
-    if isinstance(fact, Above):
+    if isinstance(fact, Ancestor):
         return numbers.parent(fact.upper, at) in numbers.way(numbers.parent(fact.lower, at))
     ways = [list(numbers.way(numbers.parent(x, at))) for x in (fact.first, fact.second)]
     common = [body for body in ways[0] if body in ways[1]]

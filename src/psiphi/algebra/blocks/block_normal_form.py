@@ -14,8 +14,16 @@ from fractions import Fraction
 from functools import lru_cache
 
 from psiphi._util.errors import StateError
-from psiphi.algebra.blocks.block_terms import STEPS, BlockAt, Blockwise, Factor, Factors, Total, letters_of
-from psiphi.algebra.blocks.body_indices import Above, Index, Order
+from psiphi.algebra.blocks.block_terms import (
+    STEPS,
+    BlockAt,
+    Blockwise,
+    Factor,
+    Factors,
+    PathSum,
+    letters_of,
+)
+from psiphi.algebra.blocks.body_indices import Ancestor, Index, Order
 from psiphi.algebra.expressions.block_structure import MEMORYLESS
 from psiphi.algebra.expressions.letters import Letter, letter
 from psiphi.algebra.expressions.notation import Notation
@@ -28,7 +36,7 @@ IndexMap = Callable[[Index], Index]
 
 
 @dataclass(frozen=True)
-class At:
+class LetterAt:
     """A letter without memory, at one body."""
 
     letter: Letter
@@ -39,12 +47,14 @@ class At:
         return (self.at,)
 
     @property
-    def T(self) -> At:
-        return At(self.letter.T, self.at)
+    def T(self) -> LetterAt:
+        return LetterAt(self.letter.T, self.at)
 
     def show(self, notation: Notation) -> str:
         if self.letter.bare in PRINTED:
-            return Path(letter(PRINTED[self.letter.bare]), self.at + 1, self.at, self.letter.starred).show(notation)
+            return Path(
+                letter(PRINTED[self.letter.bare]), self.at + 1, self.at, self.letter.starred
+            ).show(notation)
         return f"{notation.letter(self.letter)[0]}({self.at})"
 
 
@@ -71,14 +81,14 @@ class Path:
 
 def moved(x: Factor, to: IndexMap) -> Factor:
     """A factor with other indices."""
-    if isinstance(x, At):
-        return At(x.letter, to(x.at))
+    if isinstance(x, LetterAt):
+        return LetterAt(x.letter, to(x.at))
     if isinstance(x, Path):
         return replace(x, high=to(x.high), low=to(x.low))
     if isinstance(x, BlockAt):
         return replace(x, row=to(x.row), col=to(x.col))
     stop = None if x.stop is None else to(x.stop)
-    return Total(x.i, to(x.start), stop, tuple(moved(y, to) for y in x.word))
+    return PathSum(x.i, to(x.start), stop, tuple(moved(y, to) for y in x.word))
 
 
 def substituted(p: Mapping[Factors, Fraction], name: str, by: Index) -> Blockwise:
@@ -105,7 +115,11 @@ def local(rules: Rules) -> Rules:
 
 
 def _memoryless(rule: Rule) -> bool:
-    return all(x.row.structure == MEMORYLESS and x.bare != "Om" for word in (rule.lead, *rule.rest) for x in word)
+    return all(
+        x.row.structure == MEMORYLESS and x.bare != "Om"
+        for word in (rule.lead, *rule.rest)
+        for x in word
+    )
 
 
 @dataclass
@@ -133,8 +147,14 @@ class Normal:
     def _step(self, word: Factors) -> list[tuple[Factors, Fraction]] | None:
         """The word after one rewriting; None when nothing applies."""
         for n, x in enumerate(word):
-            made = self._path(x) if isinstance(x, Path) else self._total(x) if isinstance(x, Total) else None
-            if made is None and isinstance(x, At) and x.letter == "Om":
+            made = (
+                self._path(x)
+                if isinstance(x, Path)
+                else self._total(x)
+                if isinstance(x, PathSum)
+                else None
+            )
+            if made is None and isinstance(x, LetterAt) and x.letter == "Om":
                 made = self._unfolded(x)
             if made is not None:
                 return [((*word[:n], *w, *word[n + 1 :]), c) for w, c in made]
@@ -145,14 +165,22 @@ class Normal:
         n = 0
         while n < len(word):
             m = n
-            while m < len(word) and isinstance(word[m], At) and isinstance(word[n], At) and word[m].at == word[n].at:
+            while (
+                m < len(word)
+                and isinstance(word[m], LetterAt)
+                and isinstance(word[n], LetterAt)
+                and word[m].at == word[n].at
+            ):
                 m += 1
             hit = self.rules.find(tuple(x.letter for x in word[n:m])) if m > n else None
             if hit is not None:
                 i, rule = hit
                 self.used[rule.source] = None
                 start, stop, at = n + i, n + i + len(rule.lead), word[n].at
-                return [((*word[:start], *(At(x, at) for x in w), *word[stop:]), c) for w, c in rule.rest.items()]
+                return [
+                    ((*word[:start], *(LetterAt(x, at) for x in w), *word[stop:]), c)
+                    for w, c in rule.rest.items()
+                ]
             n = max(m, n + 1)
         return None
 
@@ -161,25 +189,47 @@ class Normal:
         if x.high == x.low:
             return [((), Fraction(1))]
         for p in self.points:
-            if p not in (x.high, x.low) and self.order.at_least(x.high, p) and self.order.at_least(p, x.low):
+            if (
+                p not in (x.high, x.low)
+                and self.order.at_least(x.high, p)
+                and self.order.at_least(p, x.low)
+            ):
                 return [(_turned(x, (replace(x, low=p), replace(x, high=p))), Fraction(1))]
         if self.order.above(x.high, x.low):
-            last = At(letter(STEPS[x.letter]), x.low)
-            return [(_turned(x, (replace(x, low=x.low + 1), last.T if x.starred else last)), Fraction(1))]
+            last = LetterAt(letter(STEPS[x.letter]), x.low)
+            return [
+                (
+                    _turned(x, (replace(x, low=x.low + 1), last.T if x.starred else last)),
+                    Fraction(1),
+                )
+            ]
         return None
 
-    def _total(self, x: Total) -> list[tuple[Factors, Fraction]] | None:
+    def _total(self, x: PathSum) -> list[tuple[Factors, Fraction]] | None:
         """Cut at the points between, each term rewritten, and what does not depend on i put before and behind."""
         one = Fraction(1)
         if x.stop == x.start:
             return []
         for p in self.points:
-            if self.order.exists(p) and self.order.at_least(p, x.start) and (x.stop is None or self.order.above(x.stop, p)):
+            if (
+                self.order.exists(p)
+                and self.order.at_least(p, x.start)
+                and (x.stop is None or self.order.above(x.stop, p))
+            ):
                 there = tuple(moved(y, put(x.i.name, p)) for y in x.word)
-                return [((replace(x, stop=p),), one), (there, one), ((replace(x, start=p + 1),), one)]
-        facts = [Above(x.i, x.start), *([Above(x.stop, x.i + 1)] if x.stop is not None and not x.stop.up else [])]
+                return [
+                    ((replace(x, stop=p),), one),
+                    (there, one),
+                    ((replace(x, start=p + 1),), one),
+                ]
+        facts = [
+            Ancestor(x.i, x.start),
+            *([Ancestor(x.stop, x.i + 1)] if x.stop is not None and not x.stop.up else []),
+        ]
         ends = (x.start, *(() if x.stop is None else (x.stop,)))
-        inside = Normal(self.rules, self.order | facts, tuple(dict.fromkeys((*self.points, *ends))), self.used)
+        inside = Normal(
+            self.rules, self.order | facts, tuple(dict.fromkeys((*self.points, *ends))), self.used
+        )
         terms = inside({x.word: one})
         if terms != {x.word: one}:
             return [((replace(x, word=word),), c) for word, c in terms.items()]
@@ -189,14 +239,20 @@ class Normal:
             return None
         return [((*x.word[:first], replace(x, word=x.word[first:last]), *x.word[last:]), one)]
 
-    def _unfolded(self, x: At) -> list[tuple[Factors, Fraction]] | None:
+    def _unfolded(self, x: LetterAt) -> list[tuple[Factors, Fraction]] | None:
         """Ω(k) is a block of ψ* H* D⁻¹ H ψ."""
         i = Index(fresh({y.name for y in (*self.points, x.at)}))
-        if any(fact.upper.name == i.name for fact in self.order if isinstance(fact, Above)):
+        if any(fact.upper.name == i.name for fact in self.order if isinstance(fact, Ancestor)):
             return None  # within a sum it stays a letter
         to = Path(letter("psi"), i, x.at)
-        word = (to.T, At(letter("H*"), i), At(letter("D_inv"), i), At(letter("H"), i), to)
-        return [((Total(i, x.at, None, word),), Fraction(1))]
+        word = (
+            to.T,
+            LetterAt(letter("H*"), i),
+            LetterAt(letter("D_inv"), i),
+            LetterAt(letter("H"), i),
+            to,
+        )
+        return [((PathSum(i, x.at, None, word),), Fraction(1))]
 
 
 def _turned(x: Path, parts: Factors) -> Factors:

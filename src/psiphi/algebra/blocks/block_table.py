@@ -52,8 +52,13 @@ class Blocks(Mapping):
 
     def __repr__(self) -> str:
         width = max((len(name) for name in self.rows), default=0)
-        dots = [["■" if self.matrix[r, c].any() else "·" for _, c in self.col_slices] for _, r in self.row_slices]
-        lines = [f"{name:>{width}} {' '.join(line)}" for name, line in zip(self.rows, dots, strict=True)]
+        dots = [
+            ["■" if self.matrix[r, c].any() else "·" for _, c in self.col_slices]
+            for _, r in self.row_slices
+        ]
+        lines = [
+            f"{name:>{width}} {' '.join(line)}" for name, line in zip(self.rows, dots, strict=True)
+        ]
         return "\n".join([*lines, f"{'columns':>{width}}: {', '.join(self.cols)}"])
 
 
@@ -62,11 +67,22 @@ def labelled(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
     rows, cols = terms.spaces(term)
     core = (rows != ONE) + (cols != ONE)
     if matrix.ndim != core:
-        raise StateError(f"blocks of a batch of shape {matrix.shape[: matrix.ndim - core]}", "give one state at a time")
+        raise StateError(
+            f"blocks of a batch of shape {matrix.shape[: matrix.ndim - core]}",
+            "give one state at a time",
+        )
     at_frames = [x for x in terms.letters(term) if isinstance(x, FrameLetter) or x.row.at]
     first, last = _frames(at_frames[:1], True), _frames(at_frames[-1:], False)
-    matrix = matrix.reshape([1 if space == ONE else -1 for space in (rows, cols)]) if core < 2 else matrix
-    return Blocks(matrix, _side(rows, model, first, matrix.shape[0]), _side(cols, model, last, matrix.shape[1]))
+    matrix = (
+        matrix.reshape([1 if space == ONE else -1 for space in (rows, cols)])
+        if core < 2
+        else matrix
+    )
+    return Blocks(
+        matrix,
+        _side(rows, model, first, matrix.shape[0]),
+        _side(cols, model, last, matrix.shape[1]),
+    )
 
 
 def _frames(at_end: list[Letter], rows: bool) -> tuple[str, ...]:
@@ -95,17 +111,29 @@ def _find(side: Side, name: str) -> slice:
     raise StateError(f"no block {name!r}", nearest(name, [label for label, _ in side]))
 
 
-def plot(blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:
+def plot(
+    blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Any = None
+) -> Any:
     """log10 |entries|, block borders and labels drawn; the figure."""
     if ax is None:
-        height, width = (min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices))
+        height, width = (
+            min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices)
+        )
         ax = blank(width, height).add_subplot()
     elif not hasattr(ax, "imshow"):
-        raise StateError(f"ax is {shown(ax)}, expected axes of matplotlib", "leave it out for a figure of its own")
+        raise StateError(
+            f"ax is {shown(ax)}, expected axes of matplotlib",
+            "leave it out for a figure of its own",
+        )
     size = np.abs(blocks.matrix)
     with np.errstate(divide="ignore"):
-        ax.imshow(np.where(size > 0, np.log10(size), np.nan), interpolation="nearest", cmap="viridis")
-    for side, line, axis in ((blocks.row_slices, ax.axhline, ax.yaxis), (blocks.col_slices, ax.axvline, ax.xaxis)):
+        ax.imshow(
+            np.where(size > 0, np.log10(size), np.nan), interpolation="nearest", cmap="viridis"
+        )
+    for side, line, axis in (
+        (blocks.row_slices, ax.axhline, ax.yaxis),
+        (blocks.col_slices, ax.axvline, ax.xaxis),
+    ):
         for _, where in side[1:]:
             line(where.start - 0.5, color="0.8", linewidth=0.5)
         centres = [(where.start + where.stop - 1) / 2 for _, where in side]

@@ -39,7 +39,7 @@ class BlockAt:
 
 
 @dataclass(frozen=True)
-class Total:
+class PathSum:
     """Σ of a word over i from `start` until before `stop` (None: to the root) on the way to the base."""
 
     i: Index
@@ -48,8 +48,8 @@ class Total:
     word: Factors
 
     @property
-    def T(self) -> Total:
-        return Total(self.i, self.start, self.stop, starred(self.word))
+    def T(self) -> PathSum:
+        return PathSum(self.i, self.start, self.stop, starred(self.word))
 
     def show(self, notation: Notation) -> str:
         latex = notation is LATEX
@@ -73,7 +73,10 @@ def show_word(word: Factors, notation: Notation = UNICODE) -> str:
     """A word as it is printed; a sum among other factors in brackets."""
     parts = [x.show(notation) for x in word]
     if len(parts) > 1:
-        parts = [notation.brackets.format(p) if isinstance(x, Total) else p for p, x in zip(parts, word, strict=True)]
+        parts = [
+            notation.brackets.format(p) if isinstance(x, PathSum) else p
+            for p, x in zip(parts, word, strict=True)
+        ]
     return notation.space.join(parts) or "I"
 
 
@@ -85,7 +88,7 @@ def show(p: Mapping[Factors, Fraction], notation: Notation = UNICODE) -> str:
 def letters_of(word: Factors) -> Iterator[Index]:
     """The bodies a word of blocks and sums names, those it sums over left out."""
     for x in word:
-        if isinstance(x, Total):
+        if isinstance(x, PathSum):
             yield from (x.start, *(() if x.stop is None else (x.stop,)))
             yield from (y for y in letters_of(x.word) if y.name != x.i.name)
         else:

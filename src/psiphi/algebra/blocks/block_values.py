@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.algebra.blocks.block_terms import STEPS, BlockAt, Factors, Total
+from psiphi.algebra.blocks.block_terms import STEPS, BlockAt, Factors, PathSum
 from psiphi.algebra.blocks.body_indices import Index
 from psiphi.algebra.dense.dense_value import evaluate
 from psiphi.algebra.expressions import terms
@@ -17,7 +17,7 @@ from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
 
 
-class Numbers:
+class BlockNumbers:
     """What blocks are on a robot at a state."""
 
     def __init__(self, model: Model, q: Any, v: Any = None):
@@ -33,7 +33,10 @@ class Numbers:
 
     def value(self, p: Mapping[Factors, Fraction], at: Mapping[str, int], rows, cols) -> np.ndarray:
         total = np.zeros(
-            (self._part(rows[0], self.parent(rows[1], at)).size, self._part(cols[0], self.parent(cols[1], at)).size)
+            (
+                self._part(rows[0], self.parent(rows[1], at)).size,
+                self._part(cols[0], self.parent(cols[1], at)).size,
+            )
         )
         for word, c in p.items():
             made = self._word(word, at)
@@ -50,9 +53,12 @@ class Numbers:
             made = part if made is None else made @ part
         return made
 
-    def _total(self, x: Total, at: Mapping[str, int]) -> np.ndarray | None:
+    def _total(self, x: PathSum, at: Mapping[str, int]) -> np.ndarray | None:
         stop = -1 if x.stop is None else self.parent(x.stop, at)
-        parts = [self._word(x.word, {**at, x.i.name: body}) for body in self.way(self.parent(x.start, at), stop)]
+        parts = [
+            self._word(x.word, {**at, x.i.name: body})
+            for body in self.way(self.parent(x.start, at), stop)
+        ]
         made = [part for part in parts if part is not None]
         return sum(made[1:], made[0]) if made else None
 
@@ -66,17 +72,24 @@ class Numbers:
         """A block; of the base itself there is only the way to it: φ(k+1,j) = φ(k+1,k) φ(k,j) for a root k, ψ likewise."""
         bodies = [self.parent(i, at) for i in (x.row, x.col)]
         if -1 not in bodies:
-            rows, cols = (self._part(s, body) for s, body in zip(terms.spaces(x.term), bodies, strict=True))
+            rows, cols = (
+                self._part(s, body) for s, body in zip(terms.spaces(x.term), bodies, strict=True)
+            )
             return self._matrix(x.term)[np.ix_(rows, cols)]
         name = x.term.args[0] if x.term.op == "letter" else None
         if name is None or name.bare not in STEPS or (bodies[0] == -1) == name.starred:
-            sizes = [self._part(s, body).size for s, body in zip(terms.spaces(x.term), bodies, strict=True)]
+            sizes = [
+                self._part(s, body).size
+                for s, body in zip(terms.spaces(x.term), bodies, strict=True)
+            ]
             return np.zeros(sizes)
         if bodies[0] == bodies[1]:
             return np.eye(6)
         from_ = bodies[0] if name.starred else bodies[1]
         *_, root = self.way(from_)
-        step, whole = (self._matrix(terms.of_letter(letter)) for letter in (STEPS[name.bare], name.bare))
+        step, whole = (
+            self._matrix(terms.of_letter(letter)) for letter in (STEPS[name.bare], name.bare)
+        )
         outer = np.arange(6 * root, 6 * root + 6)
         path = step[np.ix_(outer, outer)] @ whole[np.ix_(outer, self._part(LINK, from_))]
         return path.T if name.starred else path

@@ -24,38 +24,43 @@ class Index:
 
     def __add__(self, steps: Any) -> Index:
         if not isinstance(steps, int) or isinstance(steps, bool) or not 0 <= steps <= 100:
-            raise StateError(f"{self} + {shown(steps)}", "k + 1 is the parent of k: add 0 to 100; children have no number")
+            raise StateError(
+                f"{self} + {shown(steps)}",
+                "k + 1 is the parent of k: add 0 to 100; children have no number",
+            )
         return Index(self.name, self.up + steps)
 
-    def __gt__(self, other: Any) -> Above:
-        return Above(self, _index(other) + 1)
+    def __gt__(self, other: Any) -> Ancestor:
+        return Ancestor(self, _index(other) + 1)
 
-    def __ge__(self, other: Any) -> Above:
-        return Above(self, _index(other))
+    def __ge__(self, other: Any) -> Ancestor:
+        return Ancestor(self, _index(other))
 
-    def __lt__(self, other: Any) -> Above:
+    def __lt__(self, other: Any) -> Ancestor:
         return _index(other) > self
 
-    def __le__(self, other: Any) -> Above:
+    def __le__(self, other: Any) -> Ancestor:
         return _index(other) >= self
 
-    def meets(self, other: Any, at: Any) -> Parting:
+    def meets(self, other: Any, at: Any) -> Branching:
         """This body and another lie on different branches, which part at a third."""
-        return Parting(self, _index(other), _index(at))
+        return Branching(self, _index(other), _index(at))
 
     def __str__(self) -> str:
         return f"{self.name}+{self.up}" if self.up else self.name
 
 
 @dataclass(frozen=True)
-class Above:
+class Ancestor:
     """upper is lower, or an ancestor of it."""
 
     upper: Index
     lower: Index
 
     def __bool__(self) -> bool:
-        raise StateError(f"{self} is a statement, neither true nor false", "give several as where=(k > i, i > j)")
+        raise StateError(
+            f"{self} is a statement, neither true nor false", "give several as where=(k > i, i > j)"
+        )
 
     def __str__(self) -> str:
         if self.lower.up == 1:
@@ -64,7 +69,7 @@ class Above:
 
 
 @dataclass(frozen=True)
-class Parting:
+class Branching:
     """first and second lie on different branches; `at` is their nearest common ancestor."""
 
     first: Index
@@ -75,12 +80,14 @@ class Parting:
         return f"{self.first}, {self.second} on branches that part at {self.at}"
 
 
-Fact = Above | Parting
+Fact = Ancestor | Branching
 
 
 def _index(x: Any) -> Index:
     if not isinstance(x, Index):
-        raise StateError(f"{shown(x)} is no body", "name bodies by letters: i, j, k = s.bodies('i j k')")
+        raise StateError(
+            f"{shown(x)} is no body", "name bodies by letters: i, j, k = s.bodies('i j k')"
+        )
     return x
 
 
@@ -88,7 +95,9 @@ def bodies(names: Any) -> tuple[Index, ...]:
     """Bodies by their letters: i, j, k = bodies("i j k")."""
     words = names.split() if isinstance(names, str) else []
     if not words or len(set(words)) < len(words) or not all(word.isidentifier() for word in words):
-        raise StateError(f"bodies({shown(names)})", "give different letters with spaces between them: 'i j k'")
+        raise StateError(
+            f"bodies({shown(names)})", "give different letters with spaces between them: 'i j k'"
+        )
     return tuple(Index(word) for word in words)
 
 
@@ -97,15 +106,22 @@ class Order:
 
     def __init__(self, facts: Iterable[Fact] = (), real: Iterable[Index] = ()):
         self.facts, self.real = tuple(facts), frozenset(real)
-        self.meetings = [x for x in self.facts if isinstance(x, Parting)]
-        above = [x for x in self.facts if isinstance(x, Above)]
+        self.meetings = [x for x in self.facts if isinstance(x, Branching)]
+        above = [x for x in self.facts if isinstance(x, Ancestor)]
         for x in self.meetings:
             above += [x.at > x.first, x.at > x.second]
-        self.steps: dict[tuple[str, str], int] = {}  # (n, m): c, n is m + c or further in; the largest c that follows
+        self.steps: dict[
+            tuple[str, str], int
+        ] = {}  # (n, m): c, n is m + c or further in; the largest c that follows
         for x in above:
             if x.upper.up:
-                raise StateError(f"{x}: the body further in is written as a parent", f"write {x.upper.name} for it")
-            self.steps[x.upper.name, x.lower.name] = max(x.lower.up, self.steps.get((x.upper.name, x.lower.name), 0))
+                raise StateError(
+                    f"{x}: the body further in is written as a parent",
+                    f"write {x.upper.name} for it",
+                )
+            self.steps[x.upper.name, x.lower.name] = max(
+                x.lower.up, self.steps.get((x.upper.name, x.lower.name), 0)
+            )
         self._close()
 
     def _close(self) -> None:
@@ -118,7 +134,10 @@ class Order:
                         way = self.steps[n, middle] + self.steps[middle, m]
                         self.steps[n, m] = max(way, self.steps.get((n, m), 0))
         if any(n == m and c for (n, m), c in self.steps.items()):
-            raise StateError(f"{self} cannot be: a body would be its own ancestor", "look at the signs in `where`")
+            raise StateError(
+                f"{self} cannot be: a body would be its own ancestor",
+                "look at the signs in `where`",
+            )
         if any(n != m and (m, n) in self.steps for n, m in self.steps):
             raise StateError(f"{self}: two letters for one body", "use one letter")
 
@@ -148,7 +167,9 @@ class Order:
 
     def exists(self, x: Index) -> bool:
         """Is it a body, not the base or beyond? Letters are; of parents something must be known."""
-        return not x.up or any(self.at_least(y, x) for y in (*(Index(n) for n, _ in self.steps), *self.real))
+        return not x.up or any(
+            self.at_least(y, x) for y in (*(Index(n) for n, _ in self.steps), *self.real)
+        )
 
     def highest(self, x: Index, y: Index) -> Index | None:
         """The body whose ancestors, and itself, are the common ancestors of two."""
@@ -158,10 +179,13 @@ class Order:
             return y
         return next((m.at for m in self.meetings if self._met(m, x, y)), None)
 
-    def _met(self, m: Parting, x: Index, y: Index) -> bool:
+    def _met(self, m: Branching, x: Index, y: Index) -> bool:
         """x on the way from one of the two to where they meet, y on that from the other."""
         return any(
-            self.at_least(x, a) and self.at_least(m.at, x) and self.at_least(y, b) and self.at_least(m.at, y)
+            self.at_least(x, a)
+            and self.at_least(m.at, x)
+            and self.at_least(y, b)
+            and self.at_least(m.at, y)
             for a, b in ((m.first, m.second), (m.second, m.first))
         )
 

@@ -58,5 +58,7 @@ def inverse_or_error(A: np.ndarray) -> np.ndarray:
     """A⁻¹; one singular matrix is an error."""
     X = invert(A)
     if np.isfinite(A).all() and not np.isfinite(X).all():
-        raise SingularError("the operator under .inv is singular at this state", "look at its rank there")
+        raise SingularError(
+            "the operator under .inv is singular at this state", "look at its rank there"
+        )
     return X

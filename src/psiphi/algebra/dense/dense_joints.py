@@ -17,7 +17,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi.algebra.dense.dense_letter_rates import motion_cross, t
 from psiphi.model.body_matrices import stacked
-from psiphi.model.loops.cluster_joints import CompoundJoint, compound_joint
+from psiphi.model.loops.cluster_joints import ClusterJoint, compound_joint
 from psiphi.model.loops.clusters import OUTSIDE
 from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial.dual_numbers import rate_of_change
@@ -40,7 +40,9 @@ class Unit:
     Omega_d: Matrix
     M: Matrix
     rotor: Matrix
-    spun: tuple[Matrix, Matrix] | None = None  # X and (dX/dt) β of a cluster: what its rotors turn by
+    spun: tuple[Matrix, Matrix] | None = (
+        None  # X and (dX/dt) β of a cluster: what its rotors turn by
+    )
 
     @property
     def size(self) -> int:
@@ -52,14 +54,20 @@ def rates_of_all(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
     out = [v[..., joint.v_slice] for joint in model.joints]
     for joint in clusters(model):
         laws = joint.laws
-        whole = stacked(laws.rates(entries(q[..., joint.q_slice]), entries(v[..., joint.v_slice])), v.shape[:-1])
+        whole = stacked(
+            laws.rates(entries(q[..., joint.q_slice]), entries(v[..., joint.v_slice])), v.shape[:-1]
+        )
         for k, a, b in zip(laws.cluster.bodies, laws.starts, laws.starts[1:], strict=False):
             out[k] = whole[..., a:b]
     return out
 
 
-def clusters(model: Model) -> list[CompoundJoint]:
-    return [] if model.embedding is None else [compound_joint(model, cluster) for cluster in model.embedding.clusters]
+def clusters(model: Model) -> list[ClusterJoint]:
+    return (
+        []
+        if model.embedding is None
+        else [compound_joint(model, cluster) for cluster in model.embedding.clusters]
+    )
 
 
 def units_of_matrices(atoms: Any) -> list[Unit]:
@@ -84,12 +92,18 @@ def units(atoms: Any) -> list[Unit]:
         compound = inside.get(k)
         count = 1 if compound is None else len(compound.laws.cluster.hangs)
         home |= {k + i: (len(found), i) for i in range(count)}
-        found.append(_body(atoms, k, home, found) if compound is None else _cluster(atoms, compound, home, found))
+        found.append(
+            _body(atoms, k, home, found)
+            if compound is None
+            else _cluster(atoms, compound, home, found)
+        )
         k += count
     return found
 
 
-def _seated(phi: Matrix, parent: int, home: dict[int, tuple[int, int]], found: list[Unit]) -> tuple[int, Matrix]:
+def _seated(
+    phi: Matrix, parent: int, home: dict[int, tuple[int, int]], found: list[Unit]
+) -> tuple[int, Matrix]:
     """The unit that a body belongs to, and φ to it: rows of its other bodies are zero."""
     if parent == WORLD:
         return WORLD, phi
@@ -103,7 +117,18 @@ def _body(atoms: Any, k: int, home: dict[int, tuple[int, int]], found: list[Unit
     joint, motion = atoms.model.joints[k], atoms.motions[k]
     parent, phi = _seated(motion.phi, joint.parent, home, found)
     rotor, M, rows = np.diag(joint.armature), atoms.inertias[k], slice(6 * k, 6 * k + 6)
-    return Unit(joint.name, rows, joint.v_slice, parent, phi, motion.S, motion.S_dot, _turned(atoms, k), M, rotor)
+    return Unit(
+        joint.name,
+        rows,
+        joint.v_slice,
+        parent,
+        phi,
+        motion.S,
+        motion.S_dot,
+        _turned(atoms, k),
+        M,
+        rotor,
+    )
 
 
 def _turned(atoms: Any, k: int) -> Matrix:
@@ -116,7 +141,9 @@ def _along(V: Matrix) -> Matrix:
     return -t(motion_cross(V))
 
 
-def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]], found: list[Unit]) -> Unit:
+def _cluster(
+    atoms: Any, joint: ClusterJoint, home: dict[int, tuple[int, int]], found: list[Unit]
+) -> Unit:
     cluster, lead = joint.laws.cluster, atoms.lead
     bodies, n = cluster.bodies, 6 * len(cluster.hangs)
     inner, out = np.zeros((*lead, n, n)), np.zeros((*lead, 6, n))
@@ -127,7 +154,9 @@ def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]],
         else:
             inner[..., 6 * on : 6 * on + 6, 6 * i : 6 * i + 6] = phi
     within = np.linalg.inv(np.eye(n) - inner)
-    H, H_dot = (atoms.diagonal([getattr(atoms.motions[k], word) for k in bodies]) for word in ("S", "S_dot"))
+    H, H_dot = (
+        atoms.diagonal([getattr(atoms.motions[k], word) for k in bodies]) for word in ("S", "S_dot")
+    )
     turn = atoms.diagonal([_turned(atoms, k) for k in bodies])
     X, X_dot, drift = _maps(atoms, joint)
     parent, phi = _seated(out @ within, cluster.parent, home, found)
@@ -138,10 +167,12 @@ def _cluster(atoms: Any, joint: CompoundJoint, home: dict[int, tuple[int, int]],
     rows = slice(6 * bodies[0], 6 * bodies[-1] + 6)
     moved = (S @ atoms.v[..., joint.v_slice, None])[..., 0]
     Omega_d = atoms.diagonal([_along(moved[..., i : i + 6]) for i in range(0, n, 6)])
-    return Unit(joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, (X, drift))
+    return Unit(
+        joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, (X, drift)
+    )
 
 
-def _maps(atoms: Any, joint: CompoundJoint) -> tuple[Matrix, Matrix, Matrix]:
+def _maps(atoms: Any, joint: ClusterJoint) -> tuple[Matrix, Matrix, Matrix]:
     """X, dX/dt (..., n_S, n) and (dX/dt) β."""
     laws, lead = joint.laws, atoms.lead
     q, v = entries(atoms.q[..., joint.q_slice]), entries(atoms.v[..., joint.v_slice])

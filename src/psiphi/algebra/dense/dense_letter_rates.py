@@ -30,7 +30,9 @@ def t(x: Matrix) -> Matrix:
 def motion_cross(V: Matrix) -> Matrix:
     """V× = [[w~, 0], [v~, w~]]."""
     w, v = skew(V[..., :3]), skew(V[..., 3:])
-    return np.concatenate([np.concatenate([w, np.zeros_like(w)], -1), np.concatenate([v, w], -1)], -2)
+    return np.concatenate(
+        [np.concatenate([w, np.zeros_like(w)], -1), np.concatenate([v, w], -1)], -2
+    )
 
 
 def _even(X: Matrix) -> Matrix:
@@ -70,7 +72,9 @@ def _omega_dot(s: Any) -> Matrix:
 def _gravity(s: Any) -> Matrix:
     """[0; g] at each link, in its axes."""
     down = [t(R) @ s.model.gravity_vector[:, None] for R in s.rotations]
-    return np.concatenate([np.zeros((*s.lead, 0, 1)), *(x for g in down for x in (np.zeros_like(g), g))], axis=-2)
+    return np.concatenate(
+        [np.zeros((*s.lead, 0, 1)), *(x for g in down for x in (np.zeros_like(g), g))], axis=-2
+    )
 
 
 def _a_local(s: Any) -> Matrix:

@@ -20,7 +20,13 @@ from psiphi.algebra.dense import dense_letter_rates
 from psiphi.algebra.dense.dense_joints import Unit, rates_of_all, units_of_matrices
 from psiphi.algebra.dense.dense_letter_rates import t
 from psiphi.algebra.expressions.letters import FrameLetter
-from psiphi.model.body_matrices import across, joint_motion, spatial_inertia, tip_to_base, transmission
+from psiphi.model.body_matrices import (
+    across,
+    joint_motion,
+    spatial_inertia,
+    tip_to_base,
+    transmission,
+)
 from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial.rotations import skew
 
@@ -29,7 +35,10 @@ Matrix = np.ndarray
 
 def no_center(name: str) -> SingularError:
     """The refusal of what needs a centre of mass."""
-    return SingularError(f"no moving body of {name} has mass: there is no centre of mass", "write E_0, at the world's origin")
+    return SingularError(
+        f"no moving body of {name} has mass: there is no centre of mass",
+        "write E_0, at the world's origin",
+    )
 
 
 def block_diagonal(blocks: list[Matrix], lead: tuple[int, ...] = ()) -> Matrix:
@@ -42,7 +51,7 @@ def block_diagonal(blocks: list[Matrix], lead: tuple[int, ...] = ()) -> Matrix:
     return out
 
 
-class Atoms:
+class DenseLetters:
     """The operators of one robot at q (..., nq), v (..., nv): `atoms["phi"]` is the matrix (..., 6N, 6N)."""
 
     def __init__(self, model: Model, q: np.ndarray, v: np.ndarray):
@@ -52,13 +61,16 @@ class Atoms:
         self.q = np.broadcast_to(q, (*self.lead, model.nq))
         self.rates = rates_of_all(model, self.q, self.v)  # of every body's joint
         self.motions = [
-            joint_motion(joint, self.q[..., joint.q_read], v) for joint, v in zip(model.joints, self.rates, strict=True)
+            joint_motion(joint, self.q[..., joint.q_read], v)
+            for joint, v in zip(model.joints, self.rates, strict=True)
         ]
         self.known: dict[str, Matrix] = {}
 
     def __getitem__(self, name: str) -> Matrix:
         if name not in self.known:
-            self.known[name] = self._frames(name) if isinstance(name, FrameLetter) else MATRICES[name](self)
+            self.known[name] = (
+                self._frames(name) if isinstance(name, FrameLetter) else MATRICES[name](self)
+            )
         return self.known[name]
 
     def _frames(self, x: FrameLetter) -> Matrix:
@@ -144,7 +156,8 @@ class Atoms:
         """A StateError where units are clusters: these letters have rows over bodies and their parents."""
         if self.model.embedding is not None:
             raise StateError(
-                f"{what} is not defined: {self.model.embedding.words(self.model.name)}", "write E_phi and K, which are"
+                f"{what} is not defined: {self.model.embedding.words(self.model.name)}",
+                "write E_phi and K, which are",
             )
 
     @cached_property
@@ -188,7 +201,9 @@ class Atoms:
         for V, M in zip(self.velocities, self.inertias, strict=True):
             X, f = dense_letter_rates.motion_cross(V), (M @ V[..., None])[..., 0]
             n, F = skew(f[..., :3]), skew(f[..., 3:])
-            bar = -np.concatenate([np.concatenate([n, F], -1), np.concatenate([F, np.zeros_like(F)], -1)], -2)
+            bar = -np.concatenate(
+                [np.concatenate([n, F], -1), np.concatenate([F, np.zeros_like(F)], -1)], -2
+            )
             out.append(0.5 * (-t(X) @ M - M @ X + bar))
         return out
 
@@ -223,4 +238,4 @@ BUILD = {
     "Om": lambda s: s.on_diagonal(t(s["psi"]) @ t(s["H"]) @ s["D_inv"] @ s["H"] @ s["psi"]),
     "U": lambda s: s.potential(),
 }
-MATRICES: dict[str, Callable[[Atoms], Matrix]] = {**BUILD, **dense_letter_rates.BUILD}
+MATRICES: dict[str, Callable[[DenseLetters], Matrix]] = {**BUILD, **dense_letter_rates.BUILD}

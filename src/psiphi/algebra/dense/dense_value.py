@@ -14,14 +14,14 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import nearest
 from psiphi.algebra.dense.dense_inverse import inverse_or_error
 from psiphi.algebra.dense.dense_letter_rates import t
-from psiphi.algebra.dense.dense_letters import Atoms
+from psiphi.algebra.dense.dense_letters import DenseLetters
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.letters import FormLetter, Letter, SymbolLetter, VectorLetter
 from psiphi.algebra.expressions.notation import UNICODE
 from psiphi.algebra.expressions.spaces import FRAME, JOINT, LINK, ONE, size
 from psiphi.algebra.expressions.terms import Term
 from psiphi.model.body_matrices import joint_map_rate, stacked
-from psiphi.model.loops.cluster_joints import CompoundJoint
+from psiphi.model.loops.cluster_joints import ClusterJoint
 from psiphi.model.model import Model
 from psiphi.model.spatial.scalar_arrays import entries
 
@@ -29,37 +29,51 @@ Value = Any  # a matrix (..., r, c), or a Fraction: that multiple of an identity
 
 
 def evaluate(
-    term: Term, model: Model, q, v, vectors: Mapping[str, Any], inverse: Callable[[np.ndarray], np.ndarray] = inverse_or_error
+    term: Term,
+    model: Model,
+    q,
+    v,
+    vectors: Mapping[str, Any],
+    inverse: Callable[[np.ndarray], np.ndarray] = inverse_or_error,
 ) -> np.ndarray:
     """The matrix (..., rows, cols) of a term; a missing column or row side is left out. `inverse` says what A⁻¹ is."""
     if model.freed is not None:
         cause = f"{UNICODE.text(term)}: numbers of {model.name} are inputs, and matrices by definition do not know them"
         raise StateError(
-            cause, "write it with the robot before `free`, or as something that has sweeps: pp.function takes them"
+            cause,
+            "write it with the robot before `free`, or as something that has sweeps: pp.function takes them",
         )
     q = model.upright("dense", model._state("q", q, model.nq))
     rates = np.zeros(model.nv) if v is None else model._state("v", v, model.nv)
     given = dict(vectors) if v is None else {"v": rates, **vectors}
     _check_names(term, given, v is not None)
-    value = _value(term, Atoms(model, q, rates), given, inverse)
+    value = _value(term, DenseLetters(model, q, rates), given, inverse)
     if isinstance(value, Fraction):
-        raise StateError(f"{UNICODE.text(term)} has no space of its own", "multiply it with an operator first")
+        raise StateError(
+            f"{UNICODE.text(term)} has no space of its own", "multiply it with an operator first"
+        )
     rows, cols = terms.spaces(term)
     value = value[..., 0] if cols == ONE else value
-    return value[..., 0] if rows == ONE and cols == ONE else value[..., 0, :] if rows == ONE else value
+    return (
+        value[..., 0] if rows == ONE and cols == ONE else value[..., 0, :] if rows == ONE else value
+    )
 
 
-def _value(term: Term, atoms: Atoms, given: Mapping[str, Any], inverse: Callable) -> Value:
+def _value(term: Term, atoms: DenseLetters, given: Mapping[str, Any], inverse: Callable) -> Value:
     if term.op == "letter":
         x = term.args[0]
-        return _form(x, atoms, given, inverse) if isinstance(x, FormLetter) else _letter(x, atoms, given)
+        return (
+            _form(x, atoms, given, inverse)
+            if isinstance(x, FormLetter)
+            else _letter(x, atoms, given)
+        )
     inner = [x if isinstance(x, Fraction) else _value(x, atoms, given, inverse) for x in term.args]
     if term.op == "inverse":
         return 1 / inner[0] if isinstance(inner[0], Fraction) else inverse(inner[0])
     return OPERATIONS[term.op](*inner)
 
 
-def _letter(x: Letter, atoms: Atoms, given: Mapping[str, Any]) -> Value:
+def _letter(x: Letter, atoms: DenseLetters, given: Mapping[str, Any]) -> Value:
     if x == "I":
         return Fraction(1)
     if x.starred:
@@ -71,25 +85,38 @@ def _letter(x: Letter, atoms: Atoms, given: Mapping[str, Any]) -> Value:
     return atoms[x]
 
 
-def _form(x: FormLetter, atoms: Atoms, given: Mapping[str, Any], inverse: Callable) -> np.ndarray:
+def _form(
+    x: FormLetter, atoms: DenseLetters, given: Mapping[str, Any], inverse: Callable
+) -> np.ndarray:
     """Block diagonal: at each body, joint or frame what the letter makes of the unit vectors."""
     filled = {slot: _value(inner, atoms, given, inverse)[..., 0] for slot, inner in x.filled}
     takes, gives = x.ends
     lead = np.broadcast_shapes(atoms.lead, *(value.shape[:-1] for value in filled.values()))
     blocks = []
     for joint, rows in _spots(x, atoms, next(iter(filled.values())).shape[-1]):
-        part = lambda slot, joint=joint, rows=rows: joint.v_slice if x.form.slots[slot].space == JOINT else rows  # noqa: E731
-        own = {slot: list(np.moveaxis(value[..., part(slot)], -1, 0)) for slot, value in filled.items()}
+
+        def part(slot, joint=joint, rows=rows):
+            return joint.v_slice if x.form.slots[slot].space == JOINT else rows
+
+        own = {
+            slot: list(np.moveaxis(value[..., part(slot)], -1, 0)) for slot, value in filled.items()
+        }
         width, height = (part(slot).stop - part(slot).start for slot in (takes, gives))
-        columns = [x.form.value(DensePlace(joint, atoms.q), x, own, row) for row in np.eye(width).tolist()]
-        blocks.append(np.swapaxes(stacked(columns, lead), -1, -2) if columns else np.zeros((*lead, height, 0)))
+        columns = [
+            x.form.value(DensePlace(joint, atoms.q), x, own, row) for row in np.eye(width).tolist()
+        ]
+        blocks.append(
+            np.swapaxes(stacked(columns, lead), -1, -2) if columns else np.zeros((*lead, height, 0))
+        )
     return atoms.diagonal(blocks, lead)
 
 
-def _spots(x: FormLetter, atoms: Atoms, size: int) -> list[tuple[Any, slice]]:
+def _spots(x: FormLetter, atoms: DenseLetters, size: int) -> list[tuple[Any, slice]]:
     """Where a form acts: a joint, of one body or of a cluster, and its rows over links; where no joint is asked, every body."""
     if any(slot.space == JOINT for slot in x.form.slots.values()):
-        return [(joint, unit.rows) for joint, unit in zip(atoms.model.units, atoms.units, strict=True)]
+        return [
+            (joint, unit.rows) for joint, unit in zip(atoms.model.units, atoms.units, strict=True)
+        ]
     return [(None, slice(i, i + 6)) for i in range(0, size, 6)]
 
 
@@ -98,17 +125,24 @@ class DensePlace(NamedTuple):
 
     joint: Any
     q: np.ndarray
-    origin: list = [0.0, 0.0, 0.0]  # noqa: RUF012
+    origin: list = [0.0, 0.0, 0.0]
 
     def risen(self, *along: list) -> list | None:
-        if isinstance(self.joint, CompoundJoint):
+        if isinstance(self.joint, ClusterJoint):
             laws, q = self.joint.laws, entries(self.q[..., self.joint.q_slice])
-            flat, n = laws.risen(lambda q: [y for row in laws.maps(q) for y in row], q, *along), 6 * len(laws.members)
+            flat, n = (
+                laws.risen(lambda q: [y for row in laws.maps(q) for y in row], q, *along),
+                6 * len(laws.members),
+            )
             return [flat[i : i + n] for i in range(0, len(flat), n)]
         shape = np.broadcast_shapes(*(np.shape(x) for values in along for x in values))
         vectors = [stacked(values, shape) for values in along]
         changed = joint_map_rate(self.joint, self.q[..., self.joint.q_read], *vectors)
-        return None if changed is None else [[changed[..., r, i] for r in range(6)] for i in range(changed.shape[-1])]
+        return (
+            None
+            if changed is None
+            else [[changed[..., r, i] for r in range(6)] for i in range(changed.shape[-1])]
+        )
 
 
 def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:
@@ -123,13 +157,18 @@ def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any])
     return array
 
 
-def _given_diagonal(name: str, space: str, atoms: Atoms, given: Mapping[str, Any]) -> np.ndarray:
+def _given_diagonal(
+    name: str, space: str, atoms: DenseLetters, given: Mapping[str, Any]
+) -> np.ndarray:
     """A whole matrix (..., n, n); only its diagonal blocks count."""
     sizes = [6 if space == "link" else j.row.nv for j in atoms.model.joints]
     array = np.asarray(given[name], dtype=float)
     n = sum(sizes)
     if array.shape[-2:] != (n, n):
-        raise StateError(f"{name} has shape {array.shape}, expected (..., {n}, {n})", "give its blocks on the diagonal")
+        raise StateError(
+            f"{name} has shape {array.shape}, expected (..., {n}, {n})",
+            "give its blocks on the diagonal",
+        )
     starts = np.cumsum([0, *sizes])
     return atoms.diagonal([array[..., a:b, a:b] for a, b in pairwise(starts)])
 
@@ -162,11 +201,20 @@ OPERATIONS = {
 def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
     """Every vector of the term must be given, and nothing else."""
     letters = set(terms.letters(term))
-    needed = {x.word for x in letters if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)}
+    needed = {
+        x.word
+        for x in letters
+        if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)
+    }
     if missing := sorted(needed - set(given)):
         names = ", ".join(missing)
-        raise StateError(f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)")
+        raise StateError(
+            f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)"
+        )
     if strange := sorted(set(given) - needed - {"v"}):
-        raise StateError(f"{UNICODE.text(term)} has no vector {strange[0]!r}", nearest(strange[0], sorted(needed) or ["none"]))
+        raise StateError(
+            f"{UNICODE.text(term)} has no vector {strange[0]!r}",
+            nearest(strange[0], sorted(needed) or ["none"]),
+        )
     if not moving and any(x.moves for x in letters):
         raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")

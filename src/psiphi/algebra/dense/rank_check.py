@@ -24,7 +24,10 @@ TINY = 1e-6  # entries below which a matrix may be nothing but rounding
 
 _LINKS = tuple(map(terms.of_letter, ("H", "phi", "M", "phi*", "H*")))
 REGULAR = {terms.of_letter(x) for x in ALPHABET.values() if x.row.regular}
-REGULAR |= {Term("product", _LINKS), Term("sum", (Term("product", _LINKS), terms.of_letter("rotor")))}
+REGULAR |= {
+    Term("product", _LINKS),
+    Term("sum", (Term("product", _LINKS), terms.of_letter("rotor"))),
+}
 
 
 def check_invertible(term: Term, model: Model | None, most: int = SMALL) -> None:
@@ -46,10 +49,16 @@ def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
     rng = np.random.default_rng(20)
     try:
         q, values = sample(term, model, rng, (STATES,))
-        A = dense_value.evaluate(term, model, q, values.get("v"), {name: x for name, x in values.items() if name != "v"})
+        A = dense_value.evaluate(
+            term, model, q, values.get("v"), {name: x for name, x in values.items() if name != "v"}
+        )
     except (SingularError, StateError):
         return None
-    if A.size and (size := np.abs(A).max()) < TINY and size <= NOISE * reach(term, model, q, values):
+    if (
+        A.size
+        and (size := np.abs(A).max()) < TINY
+        and size <= NOISE * reach(term, model, q, values)
+    ):
         return 0, A.shape[-1]  # zero, but for rounding
     ratio = regularity(A)
     if not len(ratio) or np.isnan(ratio).any() or (ratio > RCOND).any():
@@ -65,12 +74,22 @@ def reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
     if term.op in ("letter", "inverse"):
         names = {name for name, _, _ in ends(term).vectors} | {"v"}
         given = {name: x for name, x in values.items() if name in names}
-        return float(np.abs(dense_value.evaluate(term, model, q, given.pop("v", None), given)).max(initial=0.0))
+        return float(
+            np.abs(dense_value.evaluate(term, model, q, given.pop("v", None), given)).max(
+                initial=0.0
+            )
+        )
     inner = [reach(x, model, q, values) for x in term.args if isinstance(x, Term)]
-    return prod(inner) if term.op == "product" else sum(inner) * (abs(float(term.args[0])) if term.op == "scale" else 1.0)
+    return (
+        prod(inner)
+        if term.op == "product"
+        else sum(inner) * (abs(float(term.args[0])) if term.op == "scale" else 1.0)
+    )
 
 
-def sample(term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, ...] = ()) -> tuple[np.ndarray, dict]:
+def sample(
+    term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, ...] = ()
+) -> tuple[np.ndarray, dict]:
     """A random state q, and random values for every vector and symbol of the term, and for v where it is needed."""
     q = model.random(rng) if lead == () else np.stack([model.random(rng) for _ in range(lead[0])])
     length = {"joint": model.nv, "link": 6 * len(model.bodies)}
@@ -79,7 +98,9 @@ def sample(term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, 
         if space.startswith("symbol"):
             continue
         count = found.value(end)
-        values[name] = rng.standard_normal((*lead, length.get(space) or 6 * (count if isinstance(count, int) and count else 1)))
+        values[name] = rng.standard_normal(
+            (*lead, length.get(space) or 6 * (count if isinstance(count, int) and count else 1))
+        )
     for x in {x.bare for x in terms.letters(term)}:
         if isinstance(x, SymbolLetter):
             values[x.word] = rng.standard_normal((*lead, length[x.space], length[x.space]))

@@ -72,7 +72,9 @@ WHOLE_BIASES = {A_LOCAL: A, B_LOCAL: B}
 CHANGE = "change of what it is differentiated by"  # a name no user can give
 
 
-def derivative(expression: Expression, by: str, along: str | Expression | None = None) -> Expression:
+def derivative(
+    expression: Expression, by: str, along: str | Expression | None = None
+) -> Expression:
     """d e / d by, an expression: of a vector the matrix of its derivative, of a number the gradient as a row.
 
     `by` is "q" (changes are tangent vectors, as v is) or a vector of the expression. With `along`, a vector or its name, it is
@@ -84,18 +86,31 @@ def derivative(expression: Expression, by: str, along: str | Expression | None =
     φ* (ℰ_φ* φ* H* v)× H*
     """
     if not isinstance(expression, Expression):
-        raise StateError(f"derivative of a {type(expression).__name__}", "give an operator expression")
+        raise StateError(
+            f"derivative of a {type(expression).__name__}", "give an operator expression"
+        )
     change = _change(expression, by)
     if along is None and (expression.cols != ONE):
         shape = "row" if expression.rows == ONE else "matrix"
         raise StateError(
-            f"the derivative of the {shape} {expression} has three axes", "differentiate a vector, or give along='x'"
+            f"the derivative of the {shape} {expression} has three axes",
+            "differentiate a vector, or give along='x'",
         )
     direction = change if along is None else _along(expression, by, along, change)
-    found = differentiated(_rebiased(expression.term, LOCAL_BIASES), _rule(by, direction.term, expression.model))
+    found = differentiated(
+        _rebiased(expression.term, LOCAL_BIASES), _rule(by, direction.term, expression.model)
+    )
     if found is None and along is None:
-        raise StateError(f"{expression} does not depend on {by}: its derivative is zero", "leave it out")
-    found = scaled(Fraction(0), expression.term) if found is None else found if along is not None else _last([found], change)
+        raise StateError(
+            f"{expression} does not depend on {by}: its derivative is zero", "leave it out"
+        )
+    found = (
+        scaled(Fraction(0), expression.term)
+        if found is None
+        else found
+        if along is not None
+        else _last([found], change)
+    )
     model = direction.model if expression.model is None else expression.model
     made = Expression(_inside(_collected(found)), model)
     type_checks.check_product(made.term, terms.IDENTITY, model)
@@ -112,7 +127,9 @@ def _change(expression: Expression, by: Any) -> Expression:
     moves = any(x.moves for x in expression.letters)
     names = ["q", *sorted(known), *(["v"] if moves and "v" not in known else [])]
     if not isinstance(by, str) or by not in names:
-        raise StateError(f"derivative of {expression} by {shown(by)}, which it has not", nearest(by, names))
+        raise StateError(
+            f"derivative of {expression} by {shown(by)}, which it has not", nearest(by, names)
+        )
     space = known[by].space if by in known else "joint"
     return Expression(of_letter(vector_letter(CHANGE, space)))
 
@@ -123,7 +140,10 @@ def _along(expression: Expression, by: str, along: Any, change: Expression) -> E
     if not isinstance(found, Expression):
         raise StateError(f"along is {shown(along)}, expected a vector", "along='x' names one")
     if found.cols != ONE or not fits(found.rows, change.rows):
-        raise StateError(f"along is {found}, which is no {space} vector, as changes of {by} are", "along='x' names one")
+        raise StateError(
+            f"along is {found}, which is no {space} vector, as changes of {by} are",
+            "along='x' names one",
+        )
     model = type_checks.common_robot(expression, "along", found)
     type_checks.check_sum(found.term, change.term, model)
     return Expression(found.term, model)
@@ -149,7 +169,10 @@ def _rule(by: str, x: Term, model: Model | None):
         if by == "q":
             return _by_q(letter, x, model)
         if letter.moves and by == "v":
-            raise StateError(f"{letter.symbol} is no product of velocities here, and has no derivative by v", "write it out")
+            raise StateError(
+                f"{letter.symbol} is no product of velocities here, and has no derivative by v",
+                "write it out",
+            )
         return None
 
     return rule
@@ -182,7 +205,10 @@ def _delta(x: Term) -> Term:
 
 def _turned(B: FrameLetter, u: Term) -> Term:
     """dB in world axes as the links move by u: -B turn(B* u)."""
-    return scaled(Fraction(-1), product(of_letter(B), SEEN.operator("y", "f", {"u": product(of_letter(B.T), u)})))
+    return scaled(
+        Fraction(-1),
+        product(of_letter(B), SEEN.operator("y", "f", {"u": product(of_letter(B.T), u)})),
+    )
 
 
 def _constant_maps(model: Model | None) -> bool:
@@ -192,17 +218,23 @@ def _constant_maps(model: Model | None) -> bool:
 def _renamed(term: Term, of: Letter, x: Term, model: Model | None) -> Term | None:
     """A rate with x in the place of v; None where nothing is left of it."""
     if term.op != "letter":
-        parts = [_renamed(part, of, x, model) if isinstance(part, Term) else part for part in term.args]
+        parts = [
+            _renamed(part, of, x, model) if isinstance(part, Term) else part for part in term.args
+        ]
         if term.op == "sum":
             parts = [part for part in parts if part is not None]
             return total(*parts) if parts else None
         if any(part is None for part in parts):
             return None
-        return {"product": product, "scale": scaled, "adjoint": adjoint, "inverse": terms.inverse}[term.op](*parts)
+        return {"product": product, "scale": scaled, "adjoint": adjoint, "inverse": terms.inverse}[
+            term.op
+        ](*parts)
     letter = term.args[0]
     bare = letter.T if letter.starred else letter
     if bare == "Omega_d":
-        found = scaled(Fraction(-1), adjoint(CROSS.operator("y", "f", {"u": product(of_letter("H*"), x)})))
+        found = scaled(
+            Fraction(-1), adjoint(CROSS.operator("y", "f", {"u": product(of_letter("H*"), x)}))
+        )
     elif bare == "H_dot":
         found = None if _constant_maps(model) else RISE.operator("f", "u", {"x": x})
     elif isinstance(bare, VectorLetter) and bare.word == "v":
@@ -219,9 +251,16 @@ def _form(letter: FormLetter, rule: Any, x: Term | None) -> Term | None:
     filled, parts = dict(letter.filled), []
     for slot, inner in letter.filled:
         change = differentiated(inner, rule)
-        parts += [] if change is None else [letter.form.operator(letter.inp, letter.out, {**filled, slot: change})]
+        parts += (
+            []
+            if change is None
+            else [letter.form.operator(letter.inp, letter.out, {**filled, slot: change})]
+        )
     if letter.form is BEND and x is not None:
-        raise StateError("the third derivative of a joint map is not there", "take .hessian of the function of its gradient")
+        raise StateError(
+            "the third derivative of a joint map is not there",
+            "take .hessian of the function of its gradient",
+        )
     if letter.form is RISE and x is not None:
         parts.append(BEND.operator(letter.inp, letter.out, {**filled, "z": x}))
     return total(*parts) if parts else None
@@ -239,7 +278,11 @@ def _rebiased(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
     poly = terms.expand(term, terms.numbered(under))
     if any({first, second} & set(terms.letters(inner)) for inner in under):
         return term
-    motions = {word[:-3]: c for word, c in poly.items() if word[-3:] == (letter_of("M"), letter_of("phi*"), first)}
+    motions = {
+        word[:-3]: c
+        for word, c in poly.items()
+        if word[-3:] == (letter_of("M"), letter_of("phi*"), first)
+    }
     forces = {word[:-1]: c for word, c in poly.items() if word[-1:] == (second,)}
     uses = sum(any(x.bare in names for x in word) for word in poly)
     if motions != forces or uses != len(motions) + len(forces):
@@ -252,7 +295,9 @@ def _replaced(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
     if term.op == "letter":
         x = term.args[0]
         return of_letter(names[x]) if x in names else term
-    return Term(term.op, tuple(_replaced(x, names) if isinstance(x, Term) else x for x in term.args))
+    return Term(
+        term.op, tuple(_replaced(x, names) if isinstance(x, Term) else x for x in term.args)
+    )
 
 
 def _inside(term: Term) -> Term:
@@ -262,7 +307,9 @@ def _inside(term: Term) -> Term:
     x = term.args[0]
     if not isinstance(x, FormLetter):
         return term
-    made = x.form.letter(x.inp, x.out, {slot: _rebiased(_inside(inner), WHOLE_BIASES) for slot, inner in x.filled})
+    made = x.form.letter(
+        x.inp, x.out, {slot: _rebiased(_inside(inner), WHOLE_BIASES) for slot, inner in x.filled}
+    )
     return of_letter(made.T if x.starred else made)
 
 
@@ -290,7 +337,12 @@ def _last(factors: list[Term], change: Expression) -> Term:
         return _last([*before, *here.args, *behind], change)
     if here.op == "scale":
         inner = _last([*before, here.args[1], *behind], change)
-        return total(*(scaled(here.args[0], part) for part in (inner.args if inner.op == "sum" else (inner,))))
+        return total(
+            *(
+                scaled(here.args[0], part)
+                for part in (inner.args if inner.op == "sum" else (inner,))
+            )
+        )
     if here.op in ("sum", "adjoint"):
         parts = here.args if here.op == "sum" else [adjoint(part) for part in here.args[0].args]
         return total(*(_last([*before, part, *behind], change) for part in parts))
@@ -300,7 +352,11 @@ def _last(factors: list[Term], change: Expression) -> Term:
     if letter == x.T:  # x* A y = y* A* x
         return product(*before, adjoint(product(*behind)))
     # what is turned by x on a known vector is a letter of that vector, on x
-    slot, inner = next((slot, inner) for slot, inner in letter.filled if x in {y.bare for y in terms.letters(inner)})
+    slot, inner = next(
+        (slot, inner)
+        for slot, inner in letter.filled
+        if x in {y.bare for y in terms.letters(inner)}
+    )
     takes, gives = letter.ends
     filled = {**dict(letter.filled), takes: product(*behind)}
     del filled[slot]

@@ -11,7 +11,9 @@ from fractions import Fraction
 from psiphi.algebra.expressions.letters import Letter
 from psiphi.algebra.expressions.terms import Term, adjoint, product, scaled, total
 
-LetterRule = Callable[[Letter], Term | None]  # the derivative of a letter without its star; None: zero
+LetterRule = Callable[
+    [Letter], Term | None
+]  # the derivative of a letter without its star; None: zero
 
 
 def differentiated(term: Term, rule: LetterRule) -> Term | None:
@@ -27,9 +29,15 @@ def differentiated(term: Term, rule: LetterRule) -> Term | None:
             parts += [] if change is None else [product(*factors[:i], change, *factors[i + 1 :])]
         return total(*parts) if parts else None
     if term.op == "sum":
-        found = [change for change in (differentiated(x, rule) for x in term.args) if change is not None]
+        found = [
+            change for change in (differentiated(x, rule) for x in term.args) if change is not None
+        ]
         return total(*found) if found else None
     change = differentiated(term.args[-1], rule)
     if change is None or term.op == "adjoint":
         return None if change is None else adjoint(change)
-    return scaled(term.args[0], change) if term.op == "scale" else scaled(Fraction(-1), product(term, change, term))
+    return (
+        scaled(term.args[0], change)
+        if term.op == "scale"
+        else scaled(Fraction(-1), product(term, change, term))
+    )

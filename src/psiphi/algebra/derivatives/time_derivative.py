@@ -32,8 +32,26 @@ from psiphi.algebra.expressions.spaces import LINK
 from psiphi.algebra.expressions.terms import Term, of_letter, product, scaled, total
 
 _s = Operators()
-H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G, _s.tau_bar, _s.I
-phi, psi, E_phi, E_psi, Delta_phi, S, Omega_d = _s.phi, _s.psi, _s.E_phi, _s.E_psi, _s.Delta_phi, _s.S, _s.Omega_d
+H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = (
+    _s.H,
+    _s.H_dot,
+    _s.P,
+    _s.P_dot,
+    _s.D,
+    _s.D_half,
+    _s.G,
+    _s.tau_bar,
+    _s.I,
+)
+phi, psi, E_phi, E_psi, Delta_phi, S, Omega_d = (
+    _s.phi,
+    _s.psi,
+    _s.E_phi,
+    _s.E_psi,
+    _s.Delta_phi,
+    _s.S,
+    _s.Omega_d,
+)
 U_dot = P_dot @ H.T + P @ H_dot.T  # d(P H*)/dt
 D_DOT = H @ U_dot + H_dot @ P @ H.T
 G_DOT = tau_bar @ U_dot @ D.inv - G @ H_dot @ G
@@ -80,7 +98,9 @@ RATES: dict[str, Rate] = {
 FRAMES = ("local", "inertial")
 
 
-def time_derivative(expression: Expression, frame: str = "local", held: str | Collection[str] = ()) -> Expression:
+def time_derivative(
+    expression: Expression, frame: str = "local", held: str | Collection[str] = ()
+) -> Expression:
     """d/dt of an expression along the motion of the robot: an expression again, with the same spaces.
 
     frame="inertial" gives DX/Dt in body axes, and in those of frames. A vector x becomes x_dot, a symbol X becomes X_dot; those
@@ -91,7 +111,9 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
     ('φ ℰ_φ Ω_δ φ', 'ω̃ M - M ω̃')
     """
     if not isinstance(expression, Expression):
-        raise StateError(f"time_derivative of a {type(expression).__name__}", "give an operator expression")
+        raise StateError(
+            f"time_derivative of a {type(expression).__name__}", "give an operator expression"
+        )
     one_of("frame", frame, FRAMES, "leave it out for body axes")
     names = _names(held, expression)
     parts = [differentiated(expression.term, lambda x: _named(x, names, frame == "inertial"))]
@@ -101,21 +123,36 @@ def time_derivative(expression: Expression, frame: str = "local", held: str | Co
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
         omega = of_letter("omega")
         parts += [product(omega, expression.term)] if expression.rows == LINK else []
-        parts += [scaled(Fraction(-1), product(expression.term, omega))] if expression.cols == LINK else []
+        parts += (
+            [scaled(Fraction(-1), product(expression.term, omega))]
+            if expression.cols == LINK
+            else []
+        )
     found = [part for part in parts if part is not None]
-    return Expression(total(*found) if found else scaled(Fraction(0), expression.term), expression.model)
+    return Expression(
+        total(*found) if found else scaled(Fraction(0), expression.term), expression.model
+    )
 
 
 def _names(held: str | Collection[str], expression: Expression) -> frozenset[str]:
     """The names held constant, all of vectors and symbols of the expression."""
-    known = {x.word for x in expression.letters if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)}
+    known = {
+        x.word
+        for x in expression.letters
+        if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)
+    }
     names = (held,) if isinstance(held, str) else held
     try:
         strange = [name for name in names if name not in known]
     except TypeError as error:
-        raise StateError(f"held is {held!r}, expected names of vectors", "held=('x',) keeps x constant") from error
+        raise StateError(
+            f"held is {held!r}, expected names of vectors", "held=('x',) keeps x constant"
+        ) from error
     if strange:
-        raise StateError(f"held names {strange[0]!r}, and {expression} has no such vector", nearest(strange[0], sorted(known)))
+        raise StateError(
+            f"held names {strange[0]!r}, and {expression} has no such vector",
+            nearest(strange[0], sorted(known)),
+        )
     return frozenset(names)
 
 
@@ -132,9 +169,13 @@ def _named(x: Letter, held: frozenset[str], inertial: bool) -> Term | None:
         return None if x.word in held else of_letter(symbol_letter(f"{x.word}_dot", x.space))
     symbol = x.symbol
     if x == "E_c":
-        raise StateError(f"{symbol} has no time derivative here: its point moves along", "write E_0, at the world's origin")
+        raise StateError(
+            f"{symbol} has no time derivative here: its point moves along",
+            "write E_0, at the world's origin",
+        )
     raise StateError(
-        f"the time derivative of {symbol} needs accelerations", "differentiate before you multiply with what velocities make"
+        f"the time derivative of {symbol} needs accelerations",
+        "differentiate before you multiply with what velocities make",
     )
 
 

@@ -53,7 +53,10 @@ class Expression:
     __array_ufunc__ = None  # NumPy arrays leave the operators to us
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise StateError(f"{self} is an operator, and no array of numbers", "expr.dense(q), or pp.function(expr)(q), has them")
+        raise StateError(
+            f"{self} is an operator, and no array of numbers",
+            "expr.dense(q), or pp.function(expr)(q), has them",
+        )
 
     @cached_property
     def rows(self) -> Space:
@@ -181,7 +184,10 @@ class Expression:
 
     def _robot(self) -> Model:
         if self.model is None:
-            raise StateError(f"{self} belongs to no robot yet", "write it with the operators of a robot: s = robot.operators")
+            raise StateError(
+                f"{self} belongs to no robot yet",
+                "write it with the operators of a robot: s = robot.operators",
+            )
         return self.model
 
     def __str__(self) -> str:
@@ -200,8 +206,14 @@ def _scalar(expression: Expression, sign: str, value: Any) -> Fraction:
     if isinstance(value, Real) and isfinite(float(value)):
         return Fraction(float(value))
     if isinstance(value, Expression):
-        raise StateError(f"({expression}) {sign} ({value}): {sign} takes a number", "write @ for the product of operators")
-    raise StateError(f"({expression}) {sign} {value!r}: expected a finite number", "scale by an int, a float or a Fraction")
+        raise StateError(
+            f"({expression}) {sign} ({value}): {sign} takes a number",
+            "write @ for the product of operators",
+        )
+    raise StateError(
+        f"({expression}) {sign} {value!r}: expected a finite number",
+        "scale by an int, a float or a Fraction",
+    )
 
 
 def vector(name: str, space: str = "joint") -> Expression:

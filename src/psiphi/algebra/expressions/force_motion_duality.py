@@ -32,7 +32,9 @@ from psiphi.algebra.expressions.letters import (
 )
 from psiphi.algebra.expressions.terms import Term
 
-SideValue = str | int | None  # FORCE or MOTION; a number of frames, 0 when it is open; or nothing known yet
+SideValue = (
+    str | int | None
+)  # FORCE or MOTION; a number of frames, 0 when it is open; or nothing known yet
 
 
 class End(NamedTuple):
@@ -45,7 +47,7 @@ class End(NamedTuple):
         return End(self.unknown, not self.dual)
 
 
-class Clash(Exception):
+class DualityConflict(Exception):
     """Two ends that cannot be one: what stands at each."""
 
     def __init__(self, left: SideValue, right: SideValue):
@@ -86,13 +88,17 @@ class Unknowns:
         """a = b."""
         left, right = self.value(a) or None, self.value(b) or None
         if left is not None and right is not None and left != right:
-            raise Clash(left, right)
+            raise DualityConflict(left, right)
         x, y = self.root(a), self.root(b)
         if x.unknown == y.unknown:
-            if x.dual != y.dual and self.values[x.unknown] is None:  # its own dual: a force that is a motion
-                raise Clash(FORCE, MOTION)
+            if (
+                x.dual != y.dual and self.values[x.unknown] is None
+            ):  # its own dual: a force that is a motion
+                raise DualityConflict(FORCE, MOTION)
             return
-        x, y = (x, y) if left is None and self.values[x.unknown] != 0 else (y, x)  # the root that knows less moves
+        x, y = (
+            (x, y) if left is None and self.values[x.unknown] != 0 else (y, x)
+        )  # the root that knows less moves
         self.above[x.unknown] = End(y.unknown, x.dual != y.dual)
         self.values[y.unknown] = self.values[y.unknown] or self.values[x.unknown]
 
@@ -174,7 +180,7 @@ class _Work:
 
 @lru_cache(maxsize=8192)
 def ends(term: Term) -> Ends:
-    """The ends of a legal term; a `Clash` says what cannot meet."""
+    """The ends of a legal term; a `DualityConflict` says what cannot meet."""
     if term.op == "letter":
         return _letter(term.args[0])
     if term.op == "scale":
@@ -227,7 +233,10 @@ def _letter(x: Letter) -> Ends:
         end = work.unknowns.new()
         return work.close(end, end)
     gives, takes = (
-        {"link": work.unknowns.new(side or None), "frame": work.unknowns.new(space.frames or 0)}.get(space.name)
+        {
+            "link": work.unknowns.new(side or None),
+            "frame": work.unknowns.new(space.frames or 0),
+        }.get(space.name)
         for space, side in ((x.rows, x.gives), (x.cols, x.takes))
     )
     if isinstance(x, SymbolLetter):
@@ -241,27 +250,38 @@ def _form(x: FormLetter, work: _Work) -> Ends:
     """What stands in a slot is of the slot's side; slots over frames all have the same frames."""
     slots, frames = x.form.slots, work.unknowns.new(0)
     end = {
-        slot: {"link": work.unknowns.new(row.side or None), "frame": frames}.get(row.space.name) for slot, row in slots.items()
+        slot: {"link": work.unknowns.new(row.side or None), "frame": frames}.get(row.space.name)
+        for slot, row in slots.items()
     }
     for slot, inner in x.filled:
         work.join(work.take(ends(inner))[0], end[slot])
     gives = end[x.out]
-    return work.close(gives.turned() if gives is not None and gives is not frames else gives, end[x.inp])
+    return work.close(
+        gives.turned() if gives is not None and gives is not frames else gives, end[x.inp]
+    )
 
 
 def settled(term: Term) -> Term:
     """The term with every vector over links written as the force or motion the expression makes it (undecided: forces)."""
     found = ends(term)
-    known = {name: found.side(end) for name, space, end in found.vectors if space == "link" and end is not None}
+    known = {
+        name: found.side(end)
+        for name, space, end in found.vectors
+        if space == "link" and end is not None
+    }
     return _settled(term, known) if known else term
 
 
 def _settled(term: Term, known: dict[str, str]) -> Term:
     if term.op != "letter":
-        return Term(term.op, tuple(_settled(x, known) if isinstance(x, Term) else x for x in term.args))
+        return Term(
+            term.op, tuple(_settled(x, known) if isinstance(x, Term) else x for x in term.args)
+        )
     x = term.args[0]
     if isinstance(x, FormLetter):
-        made = x.form.letter(x.inp, x.out, {slot: _settled(inner, known) for slot, inner in x.filled})
+        made = x.form.letter(
+            x.inp, x.out, {slot: _settled(inner, known) for slot, inner in x.filled}
+        )
         return Term("letter", (made.T if x.starred else made,))
     if not isinstance(x, VectorLetter) or not x.given or x.space != "link":
         return term

@@ -18,7 +18,13 @@ from typing import Any
 
 from psiphi._util.errors import StateError
 from psiphi._util.escape import latex as escaped
-from psiphi.algebra.expressions.block_structure import ANYWHERE, CAUSAL, MEMORYLESS, STRICTLY_CAUSAL, Structure
+from psiphi.algebra.expressions.block_structure import (
+    ANYWHERE,
+    CAUSAL,
+    MEMORYLESS,
+    STRICTLY_CAUSAL,
+    Structure,
+)
 from psiphi.algebra.expressions.spaces import ANY, FRAME, JOINT, LINK, ONE, Space
 
 FORCE, MOTION, EITHER = "force", "motion", ""
@@ -59,7 +65,13 @@ class Row:
         latex = rf"\left({self.latex}\right)^*" if "^" in self.latex else f"{self.latex}^*"
         sides = {"gives": DUAL[self.takes], "takes": DUAL[self.gives]}
         return replace(
-            self, rows=self.cols, cols=self.rows, symbol=symbol, latex=latex, structure=self.structure.adjoint, **sides
+            self,
+            rows=self.cols,
+            cols=self.rows,
+            symbol=symbol,
+            latex=latex,
+            structure=self.structure.adjoint,
+            **sides,
         )
 
 
@@ -92,7 +104,9 @@ class Letter(str):
     @property
     def adapts(self) -> bool:
         """Does it take what it gives, on either side: I and ω̃?"""
-        return not self.gives and not self.takes and self.rows in (ANY, LINK) and type(self) is Letter
+        return (
+            not self.gives and not self.takes and self.rows in (ANY, LINK) and type(self) is Letter
+        )
 
 
 class WordLetter(Letter):
@@ -171,11 +185,44 @@ def _pair(kind: type, name: str, row: Row, **own: Any) -> Any:
 
 
 def _set(x: Letter, row: Row, **own: Any) -> None:
-    vars(x).update(row=row, rows=row.rows, cols=row.cols, gives=row.gives, takes=row.takes, made=row.made, **own)
+    vars(x).update(
+        row=row,
+        rows=row.rows,
+        cols=row.cols,
+        gives=row.gives,
+        takes=row.takes,
+        made=row.made,
+        **own,
+    )
 
 
-def _row(name, rows, cols, symbol, latex, structure, gives, takes, meaning, self_adjoint=False, made=(), **more) -> Letter:
-    row = Row(rows, cols, symbol, latex, structure, gives, takes, meaning, self_adjoint, made=frozenset(made), **more)
+def _row(
+    name,
+    rows,
+    cols,
+    symbol,
+    latex,
+    structure,
+    gives,
+    takes,
+    meaning,
+    self_adjoint=False,
+    made=(),
+    **more,
+) -> Letter:
+    row = Row(
+        rows,
+        cols,
+        symbol,
+        latex,
+        structure,
+        gives,
+        takes,
+        meaning,
+        self_adjoint,
+        made=frozenset(made),
+        **more,
+    )
     return _pair(Letter, name, row)
 
 
@@ -251,7 +298,9 @@ ROWS = (
 LETTERS: dict[str, Letter] = {str(x): x for x in ROWS}
 
 
-def _state(word: str, space: str, side: str, meaning: str, made: tuple[str, ...] = V_) -> VectorLetter:
+def _state(
+    word: str, space: str, side: str, meaning: str, made: tuple[str, ...] = V_
+) -> VectorLetter:
     row = Row(SPACES[space], ONE, word, word, ANYWHERE, side, EITHER, meaning, made=frozenset(made))
     return _pair(VectorLetter, f"vec:{word}@{space}", row, word=word, space=space, given=False)
 
@@ -260,7 +309,10 @@ def _upright(word: str) -> str:
     return word if len(word) == 1 else _GREEK.get(word, rf"\mathrm{{{escaped(word)}}}")
 
 
-_GREEK = {name: "\\" + name for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "xi", "eta", "zeta")}
+_GREEK = {
+    name: "\\" + name
+    for name in ("tau", "theta", "alpha", "beta", "lambda", "nu", "xi", "eta", "zeta")
+}
 _GREEK["eps"] = r"\epsilon"
 SPACES = {"joint": JOINT, "link": LINK, "frame": FRAME(), FORCE: LINK, MOTION: LINK}
 
@@ -272,8 +324,21 @@ BIAS = (  # vectors made of q and v, not given
     COUPLE := _state("couple", "joint", FORCE, "what joints feel of P⁺ as they move", P_ + V_),
     GRAVITY := _state("g", "link", MOTION, "gravity in link axes", ()),
 )
-ALPHABET = {name: x for plain in (*ROWS, *BIAS) for name, x in ((str(plain), plain), (str(plain.T), plain.T))}
-RATES = {"v", "qd", "dq", "thetadot", "beta", "a", "qdd", "thetaddot"}  # joint vectors that messages call rates,
+ALPHABET = {
+    name: x
+    for plain in (*ROWS, *BIAS)
+    for name, x in ((str(plain), plain), (str(plain.T), plain.T))
+}
+RATES = {
+    "v",
+    "qd",
+    "dq",
+    "thetadot",
+    "beta",
+    "a",
+    "qdd",
+    "thetaddot",
+}  # joint vectors that messages call rates,
 TORQUES = {"tau", "T", "eps", "u"}  # and torques; nothing else depends on a name
 
 
@@ -291,7 +356,9 @@ def letter(name: str) -> Letter:
 
 
 SYMBOLS = {x.symbol for x in ALPHABET.values()}
-ACCELERATIONS = "v̇"  # how the joint accelerations a are printed: in the papers a is the bias acceleration
+ACCELERATIONS = (
+    "v̇"  # how the joint accelerations a are printed: in the papers a is the bias acceleration
+)
 LATEX_NAMES = {ACCELERATIONS: r"\dot v"}
 
 
@@ -318,7 +385,16 @@ def vector_letter(word: str, space: str) -> VectorLetter:
 def symbol_letter(word: str, space: str) -> SymbolLetter:
     """Any block diagonal operator over joints or links."""
     where = SPACES[space]
-    row = Row(where, where, printed(word), word, MEMORYLESS, EITHER, EITHER, f"any block diagonal on {space}s")
+    row = Row(
+        where,
+        where,
+        printed(word),
+        word,
+        MEMORYLESS,
+        EITHER,
+        EITHER,
+        f"any block diagonal on {space}s",
+    )
     return _pair(SymbolLetter, f"sym:{word}@{space}", row, word=word, space=space)
 
 
@@ -339,9 +415,23 @@ def rate_letter(B: FrameLetter) -> FrameLetter:
 
 @lru_cache(maxsize=4096)
 def _frame_letter(frames: tuple[str, ...], axes: str, rate: bool) -> FrameLetter:
-    spelled = ",".join(re.sub(r"([\\,|\]])", r"\\\1", frame) for frame in frames) + ("|frame" if axes == "frame" else "")
-    name, symbol, latex, meaning, made = ("Bdot", "Ḃ", r"\dot B", "dB/dt", V_) if rate else ("B", "B", "B", "from frames", ())
-    row = Row(LINK, FRAME(len(frames)), symbol, latex, ANYWHERE, FORCE, FORCE, meaning, made=frozenset(made))
+    spelled = ",".join(re.sub(r"([\\,|\]])", r"\\\1", frame) for frame in frames) + (
+        "|frame" if axes == "frame" else ""
+    )
+    name, symbol, latex, meaning, made = (
+        ("Bdot", "Ḃ", r"\dot B", "dB/dt", V_) if rate else ("B", "B", "B", "from frames", ())
+    )
+    row = Row(
+        LINK,
+        FRAME(len(frames)),
+        symbol,
+        latex,
+        ANYWHERE,
+        FORCE,
+        FORCE,
+        meaning,
+        made=frozenset(made),
+    )
     B = _pair(FrameLetter, f"{name}[{spelled}]", row, frames=frames, axes=axes, rate=rate)
     B.of = B.T.of = _frame_letter(frames, axes, False) if rate else B
     return B
@@ -350,5 +440,14 @@ def _frame_letter(frames: tuple[str, ...], axes: str, rate: bool) -> FrameLetter
 @lru_cache(maxsize=4096)
 def inverse_letter(number: int) -> InverseLetter:
     """The inverse of the n-th term under an inverse sign."""
-    row = Row(ANY, ANY, f"X{number}⁻¹", f"X_{{{number}}}^{{-1}}", ANYWHERE, EITHER, EITHER, "an inverse no rule knows")
+    row = Row(
+        ANY,
+        ANY,
+        f"X{number}⁻¹",
+        f"X_{{{number}}}^{{-1}}",
+        ANYWHERE,
+        EITHER,
+        EITHER,
+        "an inverse no rule knows",
+    )
     return _pair(InverseLetter, f"inv:{number}", row, number=number)

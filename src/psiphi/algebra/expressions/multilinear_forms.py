@@ -71,13 +71,17 @@ class MultilinearForm:
             return scaled(c, of_letter(self.letter(inp, out, inner)))
         return scaled(c, of_letter(self.letter(out, inp, inner).T))
 
-    def value(self, place: FormPlace, x: FormLetter, filled: Mapping[str, Any], argument: Any) -> list:
+    def value(
+        self, place: FormPlace, x: FormLetter, filled: Mapping[str, Any], argument: Any
+    ) -> list:
         """What the letter makes of its argument at one body."""
         inp, out = x.ends
         return self.rules[out](place, **filled, **{inp: argument})
 
 
-def _antisymmetric(c: Fraction, inp: str, out: str, inner: dict[str, Term]) -> tuple[Fraction, str, str, dict[str, Term]]:
+def _antisymmetric(
+    c: Fraction, inp: str, out: str, inner: dict[str, Term]
+) -> tuple[Fraction, str, str, dict[str, Term]]:
     """u × y = -y × u: one way to write it."""
     if {inp, out} == {"u", "f"}:
         other = {"u": "y", "f": "f"}
@@ -86,14 +90,29 @@ def _antisymmetric(c: Fraction, inp: str, out: str, inner: dict[str, Term]) -> t
 
 
 @lru_cache(maxsize=8192)
-def _letter(form: MultilinearForm, inp: str, out: str, filled: tuple[tuple[str, Term], ...]) -> FormLetter:
+def _letter(
+    form: MultilinearForm, inp: str, out: str, filled: tuple[tuple[str, Term], ...]
+) -> FormLetter:
     plain, tex = form.written[inp, out]
-    symbol = plain.format(**{slot: UNICODE.text(term, _tight(plain, slot)) for slot, term in filled})
+    symbol = plain.format(
+        **{slot: UNICODE.text(term, _tight(plain, slot)) for slot, term in filled}
+    )
     latex = tex.format(**{slot: LATEX.text(term, _tight(tex, slot)) for slot, term in filled})
     takes, gives = form.slots[inp], form.slots[out]
     where = ANYWHERE if takes.space.name == "frame" else MEMORYLESS
-    row = Row(gives.space, takes.space, symbol, latex, where, DUAL[gives.side], takes.side, f"made of {form.name}")
-    spelled = f"{form.name}[{inp}>{out}; {', '.join(f'{slot} = {term!r}' for slot, term in filled)}]"
+    row = Row(
+        gives.space,
+        takes.space,
+        symbol,
+        latex,
+        where,
+        DUAL[gives.side],
+        takes.side,
+        f"made of {form.name}",
+    )
+    spelled = (
+        f"{form.name}[{inp}>{out}; {', '.join(f'{slot} = {term!r}' for slot, term in filled)}]"
+    )
     return _pair(FormLetter, spelled, row, form=form, inp=inp, out=out, filled=filled)
 
 
@@ -136,10 +155,15 @@ def _motions(place: FormPlace, u: list, *along: list) -> list:
 def _slopes(place: FormPlace, f: list, u: list, *along: list | None) -> list:
     """By the slot that is None: of two directions the first is taken first, and where bodies turn they do not commute."""
     units = [[1.0 if i == j else 0.0 for j in range(len(u))] for i in range(len(u))]
-    return [dot(u, _torques(place, f, *(unit if x is None else x for x in along))) for unit in units]
+    return [
+        dot(u, _torques(place, f, *(unit if x is None else x for x in along))) for unit in units
+    ]
 
 
-_link, _joint = {"f": FormSlot(LINK, FORCE), "u": FormSlot(LINK, MOTION), "y": FormSlot(LINK, MOTION)}, FormSlot(JOINT)
+_link, _joint = (
+    {"f": FormSlot(LINK, FORCE), "u": FormSlot(LINK, MOTION), "y": FormSlot(LINK, MOTION)},
+    FormSlot(JOINT),
+)
 CROSS = MultilinearForm(
     "cross",
     _link,
@@ -148,7 +172,10 @@ CROSS = MultilinearForm(
         "u": lambda place, f, y: force_cross(y, f),
         "y": lambda place, f, u: _minus(force_cross(u, f)),
     },
-    {("y", "f"): ("{u}×", r"{u}\times"), ("y", "u"): ("⟦{f}⟧", r"\left[\!\left[{f}\right]\!\right]")},
+    {
+        ("y", "f"): ("{u}×", r"{u}\times"),
+        ("y", "u"): ("⟦{f}⟧", r"\left[\!\left[{f}\right]\!\right]"),
+    },
 )
 TURN = MultilinearForm(
     "turn",

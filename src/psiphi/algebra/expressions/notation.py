@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from psiphi.algebra.expressions.letters import FormLetter, FrameLetter, Letter, SymbolLetter, VectorLetter, letter, printed
+from psiphi.algebra.expressions.letters import (
+    FormLetter,
+    FrameLetter,
+    Letter,
+    SymbolLetter,
+    VectorLetter,
+    letter,
+    printed,
+)
 from psiphi.algebra.expressions.terms import Term, Word
 
 SUM, PRODUCT, POWER = 0, 1, 2  # how tightly a piece of text holds together
@@ -26,14 +34,20 @@ class Notation:
         return letter(name).symbol, POWER
 
     def product(self, *terms: Term) -> tuple[str, int]:
-        return self.space.join(self.text(x, POWER if x.op != "product" else PRODUCT) for x in terms), PRODUCT
+        return self.space.join(
+            self.text(x, POWER if x.op != "product" else PRODUCT) for x in terms
+        ), PRODUCT
 
     def sum(self, *terms: Term) -> tuple[str, int]:
         written = ""
         for i, term in enumerate(terms):
             negative = term.op == "scale" and term.args[0] < 0
             if negative:
-                term = Term("scale", (-term.args[0], term.args[1])) if term.args[0] != -1 else term.args[1]
+                term = (
+                    Term("scale", (-term.args[0], term.args[1]))
+                    if term.args[0] != -1
+                    else term.args[1]
+                )
             sign = (self.minus if negative else self.plus) if i else ("-" if negative else "")
             written += sign + self.text(term, PRODUCT)
         return written, SUM
@@ -47,7 +61,11 @@ class Notation:
     def number(self, c: Fraction) -> str:
         if c.denominator == 1:
             return str(c.numerator)
-        return self.fraction.format(c.numerator, c.denominator) if c.denominator < 1000 else f"{float(c):.6g}"
+        return (
+            self.fraction.format(c.numerator, c.denominator)
+            if c.denominator < 1000
+            else f"{float(c):.6g}"
+        )
 
     def adjoint(self, term: Term) -> tuple[str, int]:
         return self.star.format(self.brackets.format(self.text(term))), POWER
@@ -59,14 +77,22 @@ class Notation:
 class Latex(Notation):
     """LaTeX, for notebooks and papers."""
 
-    space, star, invert, brackets, fraction = r"\, ", "{}^*", "{}^{{-1}}", r"\left({}\right)", r"\tfrac{{{}}}{{{}}}"
+    space, star, invert, brackets, fraction = (
+        r"\, ",
+        "{}^*",
+        "{}^{{-1}}",
+        r"\left({}\right)",
+        r"\tfrac{{{}}}{{{}}}",
+    )
 
     def letter(self, name: Letter) -> tuple[str, int]:
         return letter(name).latex, POWER
 
     def inverse(self, term: Term) -> tuple[str, int]:
         plain = term.op == "letter" and "^" not in term.args[0].latex
-        return self.invert.format(self.text(term) if plain else self.brackets.format(self.text(term))), POWER
+        return self.invert.format(
+            self.text(term) if plain else self.brackets.format(self.text(term))
+        ), POWER
 
 
 class Python(Notation):
@@ -78,7 +104,9 @@ class Python(Notation):
         self.scope = scope + "." if scope else ""
 
     def letter(self, name: Letter) -> tuple[str, int]:
-        return self.scope + self._call(letter(name).bare) + (".T" if letter(name).starred else ""), POWER
+        return self.scope + self._call(letter(name).bare) + (
+            ".T" if letter(name).starred else ""
+        ), POWER
 
     def _call(self, x: Letter) -> str:
         if isinstance(x, FrameLetter):
@@ -99,7 +127,11 @@ class Python(Notation):
             return super().scale(c, term)
         if c.denominator != 1 and Fraction(float(c)) == c:
             return f"{float(c)!r} * {self.text(term, POWER)}", PRODUCT
-        written = f"{c.numerator} * {self.text(term, POWER)}" if c.numerator != 1 else self.text(term, POWER)
+        written = (
+            f"{c.numerator} * {self.text(term, POWER)}"
+            if c.numerator != 1
+            else self.text(term, POWER)
+        )
         return written + (f" / {c.denominator}" if c.denominator != 1 else ""), PRODUCT
 
 
@@ -109,8 +141,13 @@ UNICODE, LATEX = Notation(), Latex()
 def result_names(polys: Mapping[str, Mapping[Word, Fraction]]) -> dict[str, str]:
     """How results are called beside their polynomials: by their names, unless a letter in them has that name already."""
     used = {x.symbol for p in polys.values() for word in p for x in map(letter, word)}
-    own = {name: {x.symbol for word in p for x in word} == {name} for name, p in polys.items()}  # D = D is no clash
-    return {name: printed(name) if name == "a" or (name in used and not own[name]) else name for name in polys}
+    own = {
+        name: {x.symbol for word in p for x in word} == {name} for name, p in polys.items()
+    }  # D = D is no clash
+    return {
+        name: printed(name) if name == "a" or (name in used and not own[name]) else name
+        for name in polys
+    }
 
 
 def show_word(word: Word, notation: Notation = UNICODE) -> str:
@@ -118,7 +155,11 @@ def show_word(word: Word, notation: Notation = UNICODE) -> str:
     return notation.space.join(notation.letter(x)[0] for x in word) or "I"
 
 
-def show_poly(p: Mapping[Word, Fraction], notation: Notation = UNICODE, word_text: Callable[..., str] = show_word) -> str:
+def show_poly(
+    p: Mapping[Word, Fraction],
+    notation: Notation = UNICODE,
+    word_text: Callable[..., str] = show_word,
+) -> str:
     """A polynomial, term by term in its own order; nothing is 0. `word_text` prints words of other things than letters."""
     written = ""
     for word, c in p.items():

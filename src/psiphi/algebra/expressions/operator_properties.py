@@ -19,7 +19,9 @@ from psiphi.algebra.expressions.spaces import ANY, JOINT, LINK
 
 def _within(op: Expression, *allowed: str) -> bool:
     """Do all blocks that may be nonzero stand in the allowed relations? Only links and joints sit on bodies."""
-    return {op.rows, op.cols} <= {LINK, JOINT, ANY} and terms.structure(op.term).relations <= set(allowed)
+    return {op.rows, op.cols} <= {LINK, JOINT, ANY} and terms.structure(op.term).relations <= set(
+        allowed
+    )
 
 
 def is_memoryless(op: Expression) -> bool:
@@ -66,14 +68,22 @@ class DotTest(NamedTuple):
 
 
 def dot_test(
-    op: Expression, q: Numbers | None = None, rng: np.random.Generator | int | None = None, tolerance: float = 1e-9
+    op: Expression,
+    q: Numbers | None = None,
+    rng: np.random.Generator | int | None = None,
+    tolerance: float = 1e-9,
 ) -> DotTest:
     """The adjoint test <A u, v> = <u, A* v> at q (random when not given), with random u, v and random values for vectors."""
     if not isinstance(op, Expression):
         raise StateError(
-            f"dot_test of {shown(op)}, expected an expression", "robot.operators has operators: s.phi, s.mass, ..."
+            f"dot_test of {shown(op)}, expected an expression",
+            "robot.operators has operators: s.phi, s.mass, ...",
         )
-    model, rng, tolerance = op._robot(), generator(rng), positive("tolerance", tolerance, "1e-9 is the default")
+    model, rng, tolerance = (
+        op._robot(),
+        generator(rng),
+        positive("tolerance", tolerance, "1e-9 is the default"),
+    )
     q = model.random(rng) if q is None else q
     values = random_values(op, rng)
     A, At = (np.atleast_2d(x.dense(q, **values)) for x in (op, op.T))

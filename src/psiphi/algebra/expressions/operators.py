@@ -27,7 +27,10 @@ class Operators:
     The letters are those of the papers; `glossary` lists them. `model` None gives the letters of no robot in particular.
     """
 
-    names: ClassVar = (*(x for x in LETTERS if not LETTERS[x].row.written), *(x.word for x in BIAS))  # of its letters
+    names: ClassVar = (
+        *(x for x in LETTERS if not LETTERS[x].row.written),
+        *(x.word for x in BIAS),
+    )  # of its letters
 
     def __init__(self, model: Model | None = None):
         self.model = model
@@ -42,7 +45,9 @@ class Operators:
         if not frames:
             raise StateError("B() names no frame", "give one or more frame names: B('tool')")
         if axes not in ("world", "frame"):
-            raise StateError(f"axes is {axes!r}, expected 'world' or 'frame'", "leave it out for world axes")
+            raise StateError(
+                f"axes is {axes!r}, expected 'world' or 'frame'", "leave it out for world axes"
+            )
         names = frames if self.model is None else [self.model.frame(name).name for name in frames]
         return self._letter(frame_letter(names, axes))
 
@@ -66,16 +71,28 @@ class Operators:
                 f"its slots are {', '.join(form.slots)}: two stay open, the others are given as vectors",
             )
         for slot, x in vectors.items():
-            if not isinstance(x, Expression) or x.cols != ONE or not fits(x.rows, form.slots[slot].space):
-                raise StateError(f"{slot} of the form {name!r} is {shown(x)}", f"give a {form.slots[slot].space.name} vector")
+            if (
+                not isinstance(x, Expression)
+                or x.cols != ONE
+                or not fits(x.rows, form.slots[slot].space)
+            ):
+                raise StateError(
+                    f"{slot} of the form {name!r} is {shown(x)}",
+                    f"give a {form.slots[slot].space.name} vector",
+                )
             found = ends(x.term)
-            if found.value(found.gives) in SIDES and found.value(found.gives) != form.slots[slot].side:
+            if (
+                found.value(found.gives) in SIDES
+                and found.value(found.gives) != form.slots[slot].side
+            ):
                 raise StateError(
                     f"{slot} of the form {name!r} is {x}, of link {found.value(found.gives)}s",
                     f"give link {form.slots[slot].side}s",
                 )
         model = next((x.model for x in vectors.values() if x.model is not None), self.model)
-        made = Expression(form.operator(takes, gives, {slot: x.term for slot, x in vectors.items()}), model)
+        made = Expression(
+            form.operator(takes, gives, {slot: x.term for slot, x in vectors.items()}), model
+        )
         type_checks.check_product(made.term, terms.IDENTITY, model)
         return made
 
@@ -88,7 +105,10 @@ class Operators:
     @cached_property
     def coriolis(self) -> Expression:
         """C = H φ (M φ* ((V×) H* + Ḣ*) + B_V φ* H*), with C v = H φ (M φ* a + b) at zero gravity and dM/dt - 2 C skew."""
-        out = self.M @ self.phi.T @ (self.spin @ self.H.T + self.H_dot.T) + self.gyro @ self.phi.T @ self.H.T
+        out = (
+            self.M @ self.phi.T @ (self.spin @ self.H.T + self.H_dot.T)
+            + self.gyro @ self.phi.T @ self.H.T
+        )
         return self.H @ self.phi @ out
 
     @cached_property
@@ -106,12 +126,21 @@ class Operators:
         return "\n".join(f"{x:12} {x.symbol:6} {x.row.meaning}" for x in LETTERS.values())
 
     def __getattr__(self, name: str) -> Expression:
-        if name.endswith("_dot") and name.removesuffix("_dot") in (*LETTERS, *DERIVED):  # s.phi_dot, s.mass_half_dot, ...
+        if name.endswith("_dot") and name.removesuffix("_dot") in (
+            *LETTERS,
+            *DERIVED,
+        ):  # s.phi_dot, s.mass_half_dot, ...
             return getattr(self, name.removesuffix("_dot")).dot()
-        raise StateAttributeError(f"no operator {name!r}", nearest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"]))
+        raise StateAttributeError(
+            f"no operator {name!r}", nearest(name, [*LETTERS, "B", "J", "mass", "a", "b", "vector"])
+        )
 
     def __repr__(self) -> str:
-        return f"<operators of {self.model.name!r}>" if self.model is not None else "<operators of no robot>"
+        return (
+            f"<operators of {self.model.name!r}>"
+            if self.model is not None
+            else "<operators of no robot>"
+        )
 
 
 DERIVED = ("mass", "mass_half")
@@ -124,7 +153,9 @@ class StateAttributeError(StateError, AttributeError):
 def has_rotors(model: Model) -> bool:
     """Does any joint carry rotor inertia?"""
     clusters = () if model.embedding is None else model.embedding.clusters
-    return any(joint.armature.any() for joint in model.joints) or any(any(cluster.armature) for cluster in clusters)
+    return any(joint.armature.any() for joint in model.joints) or any(
+        any(cluster.armature) for cluster in clusters
+    )
 
 
 def has_constant_maps(model: Model) -> bool:
@@ -139,7 +170,12 @@ def has_single_joints(model: Model) -> bool:
 
 def heavier(model: Model) -> Model:
     """The robot with a rotor at every joint: what the algebra may say of it when more is added to D (`ADDED` of sweeps)."""
-    return replace(model, joints=tuple(replace(joint, armature=np.ones_like(joint.armature)) for joint in model.joints))
+    return replace(
+        model,
+        joints=tuple(
+            replace(joint, armature=np.ones_like(joint.armature)) for joint in model.joints
+        ),
+    )
 
 
 def is_chain(model: Model) -> bool:

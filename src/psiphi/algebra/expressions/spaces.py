@@ -41,7 +41,11 @@ def meet(a: Space, b: Space) -> Space:
 
 def filled(space: Space, frames: object) -> Space:
     """A frame space of open size with the number of frames that the vectors and B around it tell."""
-    return FRAME(frames) if space.name == "frame" and space.frames is None and isinstance(frames, int) and frames else space
+    return (
+        FRAME(frames)
+        if space.name == "frame" and space.frames is None and isinstance(frames, int) and frames
+        else space
+    )
 
 
 def size(space: Space, model: Model) -> int | None:
@@ -58,7 +62,11 @@ def describe(space: Space, model: Model | None) -> str:
     'frame space (6·2 = 12)'
     """
     if space.name == "frame":
-        return "frame space (6 a frame)" if space.frames is None else f"frame space (6·{space.frames} = {6 * space.frames})"
+        return (
+            "frame space (6 a frame)"
+            if space.frames is None
+            else f"frame space (6·{space.frames} = {6 * space.frames})"
+        )
     if space == ONE:
         return "the single column of a vector"
     if model is None or space == ANY:

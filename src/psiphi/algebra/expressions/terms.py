@@ -82,7 +82,11 @@ def adjoint(term: Term) -> Term:
     if term.op == "adjoint":
         return term.args[0]
     starred = [adjoint(x) for x in term.args]
-    return term if sorted(map(repr, starred)) == sorted(map(repr, term.args)) else Term("adjoint", (term,))
+    return (
+        term
+        if sorted(map(repr, starred)) == sorted(map(repr, term.args))
+        else Term("adjoint", (term,))
+    )
 
 
 def inverse(term: Term) -> Term:
@@ -105,7 +109,9 @@ def multiple(term: Term) -> Fraction | None:
     """c of a term that is c I and nothing else, of no space of its own; None for any other."""
     if term == IDENTITY:
         return Fraction(1)
-    inner = [x if isinstance(x, Fraction) else multiple(x) for x in term.args if not isinstance(x, str)]
+    inner = [
+        x if isinstance(x, Fraction) else multiple(x) for x in term.args if not isinstance(x, str)
+    ]
     numbers = [c for c in inner if c is not None]
     if not inner or len(numbers) != len(inner):
         return None
@@ -164,7 +170,9 @@ def inverses(term: Term) -> Iterator[Term]:
 # -- polynomials --------------------------------------------------------------------------------------------------------------
 
 
-def expand(term: Term, inverted: Callable[[Term], Poly], tidy: Callable[[Poly], Poly] = lambda p: p) -> Poly:
+def expand(
+    term: Term, inverted: Callable[[Term], Poly], tidy: Callable[[Poly], Poly] = lambda p: p
+) -> Poly:
     """The polynomial of a term; `inverted` answers for t⁻¹, `tidy` may shorten intermediate products."""
     if term.op == "letter":
         name = term.args[0]

@@ -28,9 +28,14 @@ from psiphi.algebra.expressions.spaces import ANY, ONE, Space, describe, fits
 from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
 
-LEADING = [x for plain in LETTERS.values() if plain.row.leads for x in dict.fromkeys((plain, plain.T))]  # between spaces
+LEADING = [
+    x for plain in LETTERS.values() if plain.row.leads for x in dict.fromkeys((plain, plain.T))
+]  # between spaces
 RESERVED = {"q", "self", "ax", "path"}  # arguments of `dense` and `plot`
-INPUTS = {"parameters", "added"}  # what programs know by these names: free numbers of a robot, what stands beside rotors
+INPUTS = {
+    "parameters",
+    "added",
+}  # what programs know by these names: free numbers of a robot, what stands beside rotors
 TURN, MISMATCH = 1, 4  # the cost of a star, and of forces that meet motions
 
 
@@ -43,7 +48,8 @@ def check_product(a: Term, b: Term, model: Model | None) -> None:
     verb = "holds" if terms.spaces(b)[1] == ONE else "gives"
     takes, gives = _held(inner, _side(a, -1), model), _held(outer, _side(b, 0), model)
     raise StateError(
-        f"{_code(a)} @ {_code(b)}: {_code(a)} takes {takes}, {_code(b)} {verb} {gives}", _did_you_mean(_products(a, b))
+        f"{_code(a)} @ {_code(b)}: {_code(a)} takes {takes}, {_code(b)} {verb} {gives}",
+        _did_you_mean(_products(a, b)),
     )
 
 
@@ -58,32 +64,51 @@ def check_sum(a: Term, b: Term, model: Model | None, sign: str = "+") -> None:
     raise StateError(f"{_code(a)} {sign} {_code(b)}: {', '.join(maps)}", _did_you_mean(near))
 
 
-def _check_sides(together: Callable[[tuple[Term, Term]], force_motion_duality.Ends], a: Term, b: Term, sign: str) -> None:
+def _check_sides(
+    together: Callable[[tuple[Term, Term]], force_motion_duality.Ends], a: Term, b: Term, sign: str
+) -> None:
     """Forces must not meet motions over links, and one name is one vector."""
     try:
         together((a, b))
     except force_motion_duality.NameClash as clash:
-        kinds = [x if x.startswith("symbol") else f"vector over {x}s" for x in (clash.left, clash.right)]
+        kinds = [
+            x if x.startswith("symbol") else f"vector over {x}s" for x in (clash.left, clash.right)
+        ]
         raise StateError(
             f"{_code(a)} {sign} {_code(b)}: {clash.name} is a {kinds[0]} in one place, a {kinds[1]} in another",
-            "give one of them another name" if clash.name != "v" else "v is the joint rates: choose another name",
+            "give one of them another name"
+            if clash.name != "v"
+            else "v is the joint rates: choose another name",
         ) from None
-    except force_motion_duality.Clash as clash:
+    except force_motion_duality.DualityConflict as clash:
         remedy = "name one vector for each" if isinstance(clash.left, int) else _unmixed(a, b, sign)
-        raise StateError(f"{_code(a)} {sign} {_code(b)}: {_mixed(a, b, sign, clash)}", remedy) from None
+        raise StateError(
+            f"{_code(a)} {sign} {_code(b)}: {_mixed(a, b, sign, clash)}", remedy
+        ) from None
 
 
-def _mixed(a: Term, b: Term, sign: str, clash: force_motion_duality.Clash) -> str:
+def _mixed(a: Term, b: Term, sign: str, clash: force_motion_duality.DualityConflict) -> str:
     """What stands on both sides, in words."""
     left, right = force_motion_duality.ends(a), force_motion_duality.ends(b)
     if isinstance(clash.left, int):
         return f"a vector cannot be of {clash.left} and of {clash.right} frames at once"
     pairs = [("takes", left.takes, "gives", right.gives)] if sign == "@" else []
-    pairs += [("gives", left.gives, "gives", right.gives), ("takes", left.takes, "takes", right.takes)] if sign != "@" else []
+    pairs += (
+        [("gives", left.gives, "gives", right.gives), ("takes", left.takes, "takes", right.takes)]
+        if sign != "@"
+        else []
+    )
     for verb, x, other, y in pairs:
-        if (found := (left.value(x), right.value(y))) in (force_motion_duality.SIDES, force_motion_duality.SIDES[::-1]):
+        if (found := (left.value(x), right.value(y))) in (
+            force_motion_duality.SIDES,
+            force_motion_duality.SIDES[::-1],
+        ):
             return f"{_code(a)} {verb} link {found[0]}s, {_code(b)} {other} link {found[1]}s"
-    both = [name for name, value in left.given.items() if value and right.given.get(name, value) != value]
+    both = [
+        name
+        for name, value in left.given.items()
+        if value and right.given.get(name, value) != value
+    ]
     if both:
         return f"{both[0]} is a {left.given[both[0]]} in {_code(a)}, a {right.given[both[0]]} in {_code(b)}"
     return "a force over links meets a motion"
@@ -91,9 +116,17 @@ def _mixed(a: Term, b: Term, sign: str, clash: force_motion_duality.Clash) -> st
 
 def _unmixed(a: Term, b: Term, sign: str) -> str:
     """The remedy: what turns one into the other, or the nearest legal product."""
-    near = [] if sign != "@" else [text for text in _products(a, b) if text != f"{_code(a)} @ {_code(b)}"]
+    near = (
+        []
+        if sign != "@"
+        else [text for text in _products(a, b) if text != f"{_code(a)} @ {_code(b)}"]
+    )
     turns = "M and P turn link motions into forces, Om turns forces into motions"
-    return _did_you_mean(near) if near else f"{turns}; vector(name, 'motion') and vector(name, 'force') say which a vector is"
+    return (
+        _did_you_mean(near)
+        if near
+        else f"{turns}; vector(name, 'motion') and vector(name, 'force') say which a vector is"
+    )
 
 
 def check_square(a: Term, model: Model | None) -> None:
@@ -123,9 +156,14 @@ def foreign(a: Any, sign: str, b: Any) -> Error:
     what = f"an array of shape {shape}" if shape else repr(stranger)
     cause = f"{_text(a)} {sign} {_text(b)}: {what} is not an operator"
     if shape:
-        return StateError(cause, "name it, vector('x'), and give it when you evaluate; or multiply expr.dense(q)")
+        return StateError(
+            cause, "name it, vector('x'), and give it when you evaluate; or multiply expr.dense(q)"
+        )
     return StateError(
-        cause, "write c * I for a multiple of the identity" if sign == "+" else "write c * A to scale by a number"
+        cause,
+        "write c * I for a multiple of the identity"
+        if sign == "+"
+        else "write c * A to scale by a number",
     )
 
 
@@ -146,7 +184,10 @@ def named_vector(name: Any, space: Any) -> VectorLetter:
     _check_name(name, space, ("joint", "link", "frame", "motion", "force"))
     where = "link" if space in SIDES else space
     if any(x.word == name and x.space == where for x in BIAS):
-        raise StateError(f"{name!r} over {where}s is made of q and v: it is operators.{name}", "choose another name")
+        raise StateError(
+            f"{name!r} over {where}s is made of q and v: it is operators.{name}",
+            "choose another name",
+        )
     return vector_letter(name, space)
 
 
@@ -158,13 +199,22 @@ def named_symbol(name: Any, space: Any) -> SymbolLetter:
 
 def _check_name(name: Any, space: Any, allowed: tuple[str, ...]) -> None:
     if not isinstance(name, str) or not re.fullmatch(r"[^\W\d]\w*", name):
-        raise StateError(f"{name!r} is not a name", "use letters, digits and _, as for a Python variable")
+        raise StateError(
+            f"{name!r} is not a name", "use letters, digits and _, as for a Python variable"
+        )
     if name in RESERVED:
-        raise StateError(f"{name!r} is taken: every expression depends on the configuration", "choose another name")
+        raise StateError(
+            f"{name!r} is taken: every expression depends on the configuration",
+            "choose another name",
+        )
     if name in INPUTS:
-        raise StateError(f"{name!r} is taken: a robot's own numbers go by this name", "choose another name")
+        raise StateError(
+            f"{name!r} is taken: a robot's own numbers go by this name", "choose another name"
+        )
     if not isinstance(space, str) or space not in allowed:
-        remedy = nearest(space, allowed) if isinstance(space, str) else f"there are {', '.join(allowed)}"
+        remedy = (
+            nearest(space, allowed) if isinstance(space, str) else f"there are {', '.join(allowed)}"
+        )
         raise StateError(f"no space {shown(space)}", remedy)
 
 
@@ -192,10 +242,10 @@ def _clashes(chain: tuple[Term, ...]) -> int:
 def _legal(chain: tuple[Term, ...]) -> bool:
     """Do the factors fit, and do forces meet forces over links?"""
     try:
-        return all(fits(terms.spaces(p)[1], terms.spaces(q)[0]) for p, q in pairwise(chain)) and bool(
-            force_motion_duality.product_ends(chain)
-        )
-    except (force_motion_duality.Clash, force_motion_duality.NameClash):
+        return all(
+            fits(terms.spaces(p)[1], terms.spaces(q)[0]) for p, q in pairwise(chain)
+        ) and bool(force_motion_duality.product_ends(chain))
+    except (force_motion_duality.DualityConflict, force_motion_duality.NameClash):
         return False
 
 
@@ -270,6 +320,10 @@ def check_words(poly: Mapping[Any, Any], whole: Any) -> None:
     """Between passes: every word of a polynomial is a legal product with the spaces of the expression it came from."""
     for word in poly:
         rows, cols = (word[0].rows, word[-1].cols) if word else (ANY, ANY)
-        pairs = [(whole.rows, rows), *((a.cols, b.rows) for a, b in pairwise(word)), (cols, whole.cols)]
+        pairs = [
+            (whole.rows, rows),
+            *((a.cols, b.rows) for a, b in pairwise(word)),
+            (cols, whole.cols),
+        ]
         if not all(fits(a, b) for a, b in pairs):
             raise AssertionError(f"{' '.join(map(str, word))} is no word of {whole}")

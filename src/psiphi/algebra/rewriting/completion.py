@@ -14,7 +14,16 @@ from fractions import Fraction
 from itertools import count
 
 from psiphi.algebra.expressions.terms import Poly, Word, add, adjoint_poly, between, scale_poly
-from psiphi.algebra.rewriting.rewrite_rules import Application, Axiom, Rule, Rules, Statement, find, heft, reduce
+from psiphi.algebra.rewriting.rewrite_rules import (
+    Application,
+    Axiom,
+    Rule,
+    Rules,
+    Statement,
+    find,
+    heft,
+    reduce,
+)
 from psiphi.algebra.rewriting.work_budget import spend
 
 PAIRS = 2000  # critical pairs looked at before giving up: the rules are then sound, but normal forms may not be unique
@@ -34,7 +43,14 @@ class Completion:
     def state(self, known: Rule | Statement) -> None:
         """An equation to be considered."""
         p = known.poly
-        heapq.heappush(self.queue, (heft(max(p, key=heft)), next(self.ticket), (p, (Application(Fraction(1), (), known, ()),))))
+        heapq.heappush(
+            self.queue,
+            (
+                heft(max(p, key=heft)),
+                next(self.ticket),
+                (p, (Application(Fraction(1), (), known, ()),)),
+            ),
+        )
 
     def consider(self, p: Poly, proof: tuple[Application, ...]) -> None:
         """Reduce p = 0; what remains is a new rule, which may unseat others and overlaps with all."""
@@ -57,7 +73,10 @@ class Completion:
         """Queue the words in which an end of a is a beginning of b."""
         for n in range(1, min(len(a), len(b))):
             if a[-n:] == b[:n]:
-                heapq.heappush(self.queue, (heft(a + b[n:]), next(self.ticket), (self.rules[a], self.rules[b], n)))
+                heapq.heappush(
+                    self.queue,
+                    (heft(a + b[n:]), next(self.ticket), (self.rules[a], self.rules[b], n)),
+                )
 
     def disagree(self, a: Rule, b: Rule, n: int) -> None:
         """The critical pair of two rules that share n letters."""
@@ -65,7 +84,9 @@ class Completion:
             return
         left, right = a.lead[:-n], b.lead[n:]
         p = add(between(left, b.rest, ()), between((), a.rest, right), -1)
-        self.consider(p, (Application(Fraction(1), (), a, right), Application(Fraction(-1), left, b, ())))
+        self.consider(
+            p, (Application(Fraction(1), (), a, right), Application(Fraction(-1), left, b, ()))
+        )
 
     def run(self, pairs: int) -> bool:
         """Until nothing is left to do, or so many pairs were looked at."""
@@ -85,7 +106,11 @@ class Completion:
         """Each rule with its right side in normal form."""
         for rule in self.rules.values():
             rest, uses = reduce(rule.rest, self.find)
-            yield rule if not uses else Rule(rule.lead, rest, (Application(Fraction(1), (), rule, ()), *uses))
+            yield (
+                rule
+                if not uses
+                else Rule(rule.lead, rest, (Application(Fraction(1), (), rule, ()), *uses))
+            )
 
 
 def complete(axioms: Iterable[Axiom], base: Rules | None = None, pairs: int = PAIRS) -> Rules:

@@ -14,7 +14,7 @@ from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import Letter, letter
 from psiphi.algebra.expressions.notation import POWER, Latex, Notation, show_poly, show_word
 from psiphi.algebra.expressions.terms import Poly, Word
-from psiphi.algebra.rewriting.factored_steps import Move
+from psiphi.algebra.rewriting.factored_steps import FactoredStep
 from psiphi.algebra.rewriting.rewrite_rules import Application, Rewriting, Rule, Statement
 from psiphi.model.model import Model
 
@@ -31,7 +31,7 @@ class Chain:
     expression: Expression
     start: Poly | None
     steps: tuple[Rewriting, ...]
-    moves: tuple[Move, ...] = ()
+    moves: tuple[FactoredStep, ...] = ()
 
     @property
     def result(self) -> Poly:
@@ -52,12 +52,16 @@ class Counterexample:
     gap: float = 0.0
 
     def __str__(self) -> str:
-        where = f"entry {list(self.place)} ({' / '.join(self.labels)})" if self.place else "the value"
+        where = (
+            f"entry {list(self.place)} ({' / '.join(self.labels)})" if self.place else "the value"
+        )
         q = np.array2string(self.q, precision=4, threshold=8, edgeitems=3)
         small = f", by {self.gap:.3g}" if f"{self.left:.6g}" == f"{self.right:.6g}" else ""
         digits = 17 if small else 6
         both = f"{self.left:.{digits}g} on the left, {self.right:.{digits}g} on the right"
-        return f"on {self.model.name} at q = {q}, {where} is {both}" + (f": they differ{small}" if small else "")
+        return f"on {self.model.name} at q = {q}, {where} is {both}" + (
+            f": they differ{small}" if small else ""
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +84,16 @@ class Derivation:
     unfinished: bool = False
 
     @property
-    def steps(self) -> tuple[Move | Rewriting, ...]:
+    def steps(self) -> tuple[FactoredStep | Rewriting, ...]:
         """Everything that was done, left side first; each step has rule, source, position, before, after."""
         chains = (self.left,) if self.right is None else (self.left, self.right)
         return tuple(step for chain in chains for step in (*chain.moves, *chain.steps))
 
     @property
     def proved(self) -> bool:
-        return self.right is None or (self.remainder == {} and self.counterexample is None and not self.unfinished)
+        return self.right is None or (
+            self.remainder == {} and self.counterexample is None and not self.unfinished
+        )
 
     def __bool__(self) -> bool:
         return self.proved
@@ -128,7 +134,9 @@ def tabled(rows: Iterable[tuple[str, str]]) -> str:
 
 def side_by_side(rows: Iterable[tuple[str, str]]) -> str:
     """The same as text."""
-    return "\n".join(f"{text:<{WIDTH}}  {source}".rstrip() if text else source for text, source in rows)
+    return "\n".join(
+        f"{text:<{WIDTH}}  {source}".rstrip() if text else source for text, source in rows
+    )
 
 
 def _unfold(use: Application, c: Fraction, left: Word, right: Word, total: dict) -> None:
@@ -156,11 +164,16 @@ def rows(d: Derivation) -> Iterator[tuple[str, str]]:
     if d.counterexample is not None:
         yield f"counter-example: {d.counterexample}", ""
     elif not d.proved:
-        yield "no counter-example found at random states: it may hold for this robot, or need axioms psiphi does not have", ""
+        yield (
+            "no counter-example found at random states: it may hold for this robot, or need axioms psiphi does not have",
+            "",
+        )
 
 
 def _verdict(d: Derivation) -> str:
-    under = f", assuming {', '.join(map(str, d.assumes))} invertible" if d.assumes and d.proved else ""
+    under = (
+        f", assuming {', '.join(map(str, d.assumes))} invertible" if d.assumes and d.proved else ""
+    )
     return ("proved" if d.proved else "not proved") + under
 
 
@@ -176,7 +189,10 @@ def _chain(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
     if start != last:
         yield f"= {start}", "multiplied out" if len(chain.start) > 1 else ""
     for step in chain.steps:
-        yield f"    {show_word(step.word, notation)}  →  {show_poly(step.made, notation)}", step.source
+        yield (
+            f"    {show_word(step.word, notation)}  →  {show_poly(step.made, notation)}",
+            step.source,
+        )
     if chain.steps:
         yield f"= {show_poly(chain.result, notation)}", ""
 
@@ -189,7 +205,9 @@ def _typeset(d: Derivation) -> Iterator[str]:
         if chain.start is None:
             continue
         lines = [(move.after.latex(), move.source) for move in chain.moves]
-        lines += [(show_poly(chain.start, notation), "multiplied out" if len(chain.start) > 1 else "")]
+        lines += [
+            (show_poly(chain.start, notation), "multiplied out" if len(chain.start) > 1 else "")
+        ]
         lines += [(show_poly(step.after, notation), step.source) for step in chain.steps]
         for text, source in lines:
             if text != last:
@@ -201,7 +219,14 @@ def _typeset(d: Derivation) -> Iterator[str]:
         yield rf"& \text{{{'proved' if d.proved else 'not proved'}}}{given}"
 
 
-SIGNS = {"⁻¹": "^{-1}", "φ": r"\phi", "ψ": r"\psi", "ℰ": r"\mathcal{E}", "½": r"\frac12", "ℳ": r"\mathcal{M}"}
+SIGNS = {
+    "⁻¹": "^{-1}",
+    "φ": r"\phi",
+    "ψ": r"\psi",
+    "ℰ": r"\mathcal{E}",
+    "½": r"\frac12",
+    "ℳ": r"\mathcal{M}",
+}
 
 
 def _said(source: str) -> str:
@@ -220,7 +245,11 @@ class _Inverses(Notation):
 
     def letter(self, name: Letter) -> tuple[str, int]:
         inner = self.inverses.get(letter(name).bare)
-        return super().letter(name) if inner is None else (self.inverse(inner, letter(name).starred), POWER)
+        return (
+            super().letter(name)
+            if inner is None
+            else (self.inverse(inner, letter(name).starred), POWER)
+        )
 
     def inverse(self, inner: Expression, starred: bool) -> str:
         return f"({inner})⁻¹" + ("*" if starred else "")

@@ -22,7 +22,7 @@ LIMIT = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
+class FactoredStep:
     """One step on the whole expression: `rule` in words, its `source`, the expression before and after."""
 
     rule: str
@@ -35,12 +35,12 @@ class Move:
         return f"{self.before}  =  {self.after}"
 
 
-def moves(expression: Expression, inverse: Inverse) -> list[Move]:
+def moves(expression: Expression, inverse: Inverse) -> list[FactoredStep]:
     """All moves that apply, one after the other; `inverse` answers for what stands under an inverse sign."""
-    done: list[Move] = []
+    done: list[FactoredStep] = []
     while len(done) < LIMIT and (found := _move(expression.term, inverse)):
         after = Expression(found[0], expression.model)
-        done.append(Move(found[1], found[2], expression, after))
+        done.append(FactoredStep(found[1], found[2], expression, after))
         expression = after
     return done
 
@@ -48,7 +48,11 @@ def moves(expression: Expression, inverse: Inverse) -> list[Move]:
 def _move(term: Term, inverse: Inverse) -> FoundMove:
     if term.op == "inverse":
         known = inverse(term.args[0])
-        return (known[0], f"{UNICODE.text(term)} → {UNICODE.text(known[0])}", known[1]) if known else None
+        return (
+            (known[0], f"{UNICODE.text(term)} → {UNICODE.text(known[0])}", known[1])
+            if known
+            else None
+        )
     for i, x in enumerate(term.args):
         if isinstance(x, Term) and (found := _move(x, inverse)):
             return REBUILD[term.op](*term.args[:i], found[0], *term.args[i + 1 :]), *found[1:]
@@ -56,7 +60,11 @@ def _move(term: Term, inverse: Inverse) -> FoundMove:
 
 
 REBUILD = {"product": product, "sum": total, "scale": scaled, "adjoint": adjoint}
-PATTERNS = [(a.term.args, b.term, x.source) for x in rows(MOVE) for a, b in ((x.lhs, x.rhs), (x.lhs.T, x.rhs.T))]
+PATTERNS = [
+    (a.term.args, b.term, x.source)
+    for x in rows(MOVE)
+    for a, b in ((x.lhs, x.rhs), (x.lhs.T, x.rhs.T))
+]
 
 
 def _in_product(factors: tuple[Term, ...]) -> FoundMove:
@@ -65,11 +73,19 @@ def _in_product(factors: tuple[Term, ...]) -> FoundMove:
         n = len(pattern)
         for i in range(len(factors) - n + 1):
             if factors[i : i + n] == pattern:
-                return product(*factors[:i], result, *factors[i + n :]), _said(pattern, result), source
+                return (
+                    product(*factors[:i], result, *factors[i + n :]),
+                    _said(pattern, result),
+                    source,
+                )
     for pattern, result, source in PATTERNS:
         for i in range(len(factors) - 1):
             if split := _over_sum(factors[i], factors[i + 1], pattern, result):
-                return product(*factors[:i], split, *factors[i + 2 :]), _said(pattern, result), source
+                return (
+                    product(*factors[:i], split, *factors[i + 2 :]),
+                    _said(pattern, result),
+                    source,
+                )
     return None
 
 

@@ -25,17 +25,27 @@ from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.rewriting.rewrite_rules import Axiom, axiom
 from psiphi.model.model import Model
 
-ROTORLESS, CHAIN, FIXED_MAPS, SINGLE = "no rotors", "chain", "no universal joint", "one coordinate a joint"
-HALVES, MOTION, BIASES, TURNING = "D^½", "motion", "two conventions for bias vectors", "V×"  # sorts of letters, not of robots
+ROTORLESS, CHAIN, FIXED_MAPS, SINGLE = (
+    "no rotors",
+    "chain",
+    "no universal joint",
+    "one coordinate a joint",
+)
+HALVES, MOTION, BIASES, TURNING = (
+    "D^½",
+    "motion",
+    "two conventions for bias vectors",
+    "V×",
+)  # sorts of letters, not of robots
 
 
-class Use(Flag):
+class IdentityUse(Flag):
     """What a row is good for."""
 
     AXIOM, INVERSE, MOVE, NAME, STATED, MISPRINT = (auto() for _ in range(6))
 
 
-AXIOM, INVERSE, MOVE, NAME, STATED, MISPRINT = Use
+AXIOM, INVERSE, MOVE, NAME, STATED, MISPRINT = IdentityUse
 
 
 class Identity(NamedTuple):
@@ -44,7 +54,7 @@ class Identity(NamedTuple):
     lhs: Expression
     rhs: Expression
     source: str
-    use: Use
+    use: IdentityUse
     needs: str = ""
 
 
@@ -53,11 +63,37 @@ row = Identity
 _s = Operators()
 H, phi, psi, M, P, D, G, K, I = _s.H, _s.phi, _s.psi, _s.M, _s.P, _s.D, _s.G, _s.K, _s.I
 E_phi, E_psi, tau_bar, rotor, S, L = _s.E_phi, _s.E_psi, _s.tau_bar, _s.rotor, _s.S, _s.L
-Delta_phi, Delta_psi, Phi, Psi, Om, D_half = _s.Delta_phi, _s.Delta_psi, _s.Phi, _s.Psi, _s.Om, _s.D_half
-P_plus, P_dot, lambda_dot, Omega_d, H_dot, Theta = _s.P_plus, _s.P_dot, _s.lambda_dot, _s.Omega_d, _s.H_dot, _s.D_rate
-a, b, a_local, b_local, mass, mass_half, omega = _s.a, _s.b, _s.a_local, _s.b_local, _s.mass, _s.mass_half, _s.omega
+Delta_phi, Delta_psi, Phi, Psi, Om, D_half = (
+    _s.Delta_phi,
+    _s.Delta_psi,
+    _s.Phi,
+    _s.Psi,
+    _s.Om,
+    _s.D_half,
+)
+P_plus, P_dot, lambda_dot, Omega_d, H_dot, Theta = (
+    _s.P_plus,
+    _s.P_dot,
+    _s.lambda_dot,
+    _s.Omega_d,
+    _s.H_dot,
+    _s.D_rate,
+)
+a, b, a_local, b_local, mass, mass_half, omega = (
+    _s.a,
+    _s.b,
+    _s.a_local,
+    _s.b_local,
+    _s.mass,
+    _s.mass_half,
+    _s.omega,
+)
 B, J, r = _s.B("tool"), _s.J("tool"), _s.symbol("r")
-v, tau, f = _s.vector("v"), _s.vector("tau"), _s.vector("f", "frame")  # v: the joint rates of which Ω_δ and a_local are made
+v, tau, f = (
+    _s.vector("v"),
+    _s.vector("tau"),
+    _s.vector("f", "frame"),
+)  # v: the joint rates of which Ω_δ and a_local are made
 F, W = I + H @ phi @ K, I - H @ psi @ K  # W: the whitening filter of the papers
 F_L, W_L, W_Phi, LH = I + H @ Phi @ L, I - H @ Psi @ L, I - H @ Phi @ L, L @ H
 far_phi, far_psi = phi - I, psi - I
@@ -101,9 +137,21 @@ BOOK: tuple[Identity, ...] = (
     row(P_plus, tau_bar @ P, "S0 (4.5)", AXIOM, MOTION),
     row(omega.T, -omega, "ω̃ = diag(w~, w~)", AXIOM, MOTION),
     row(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)", AXIOM, MOTION),
-    row(P_dot, E_psi @ P_dot @ E_psi.T + _half + _half.T, "S1 (13), any joint: docs/mathematics.md section 10", AXIOM, MOTION),
+    row(
+        P_dot,
+        E_psi @ P_dot @ E_psi.T + _half + _half.T,
+        "S1 (13), any joint: docs/mathematics.md section 10",
+        AXIOM,
+        MOTION,
+    ),
     row(Omega_d.T @ H.T @ v, 0 * (H.T @ v), "V_d × V_d = 0", AXIOM, MOTION),
-    row(a_local, Omega_d.T @ E_phi.T @ phi.T @ H.T @ v + H_dot.T @ v, "S2 (5.6): V × V_d + Ḣ* v", AXIOM, MOTION),
+    row(
+        a_local,
+        Omega_d.T @ E_phi.T @ phi.T @ H.T @ v + H_dot.T @ v,
+        "S2 (5.6): V × V_d + Ḣ* v",
+        AXIOM,
+        MOTION,
+    ),
     row(
         Theta + Theta.T,
         D_half.inv @ (H @ P_dot @ H.T + H_dot @ P @ H.T + H @ P @ H_dot.T) @ D_half.inv.T,
@@ -112,25 +160,52 @@ BOOK: tuple[Identity, ...] = (
         MOTION,
     ),
     # cross products with the links' velocities V = φ* H* v: they move with the link, V×* ℰ_φ = ℰ_φ (V×* + Ω_δ)
-    row(phi.T @ Omega_d.T @ phi.T, phi.T @ Omega_d.T + phi.T @ spin - spin @ phi.T, "(φ*V)× φ* = φ* V×", AXIOM, TURNING),
-    row(gyro + gyro.T, -spin.T @ M - M @ spin, "B_V: the rate of M in inertial axes", AXIOM, TURNING),
+    row(
+        phi.T @ Omega_d.T @ phi.T,
+        phi.T @ Omega_d.T + phi.T @ spin - spin @ phi.T,
+        "(φ*V)× φ* = φ* V×",
+        AXIOM,
+        TURNING,
+    ),
+    row(
+        gyro + gyro.T, -spin.T @ M - M @ spin, "B_V: the rate of M in inertial axes", AXIOM, TURNING
+    ),
     row(spin @ H.T @ v, Omega_d.T @ V, "V × V_d = -V_d × V", AXIOM, TURNING),
     row(gyro @ V, -spin.T @ M @ V, "B_V V = V×* M V", AXIOM, TURNING),
     row(b_local, -spin.T @ M @ V - M @ _s.g, "S2 (4.1): V×* M V, and weights", AXIOM, TURNING),
     row(mass.dot(), coriolis + coriolis.T, "dℳ/dt = C + C*", STATED),
-    row(coriolis @ v, H @ phi @ (M @ phi.T @ a_local + b_local + M @ _s.g), "C v, without weights", STATED),
+    row(
+        coriolis @ v,
+        H @ phi @ (M @ phi.T @ a_local + b_local + M @ _s.g),
+        "C v, without weights",
+        STATED,
+    ),
     # psiphi's own form of the Coriolis forces in ξ = F* v, D ξ̇ + C = W τ: with x the bias forces b, what the second and third
     # rows say is left of H ψ b cancels in the first (docs/diagonalised.md)
     row(
         D @ (F.T @ mass.inv @ (tau - H @ phi @ (M @ phi.T @ a_local + x)) + F.T.dot() @ v)
         + (W @ couple + H @ psi @ U_ring @ F.T @ v)
-        + (H @ psi @ x + H @ psi @ spin.T @ P @ V - H @ psi @ E_phi @ (spin.T + Omega_d) @ tau_bar @ P @ E_phi.T @ V),
+        + (
+            H @ psi @ x
+            + H @ psi @ spin.T @ P @ V
+            - H @ psi @ E_phi @ (spin.T + Omega_d) @ tau_bar @ P @ E_phi.T @ V
+        ),
         W @ tau,
         "D ξ̇ + C(q, ξ) = W τ, bias forces x",
         STATED,
     ),
-    row(H @ psi @ (b_local + M @ _s.g), -H @ psi @ spin.T @ (P - E_psi @ P @ E_phi.T) @ V, "M V = P V - ℰ_ψ P V⁺", STATED),
-    row(phi @ spin.T @ E_phi @ phi, phi @ E_phi @ (spin.T + Omega_d) @ phi, "V×* ℰ_φ = ℰ_φ (V×* + Ω_δ), φ invertible", STATED),
+    row(
+        H @ psi @ (b_local + M @ _s.g),
+        -H @ psi @ spin.T @ (P - E_psi @ P @ E_phi.T) @ V,
+        "M V = P V - ℰ_ψ P V⁺",
+        STATED,
+    ),
+    row(
+        phi @ spin.T @ E_phi @ phi,
+        phi @ E_phi @ (spin.T + Omega_d) @ phi,
+        "V×* ℰ_φ = ℰ_φ (V×* + Ω_δ), φ invertible",
+        STATED,
+    ),
     # inertial derivatives with gravity in a, or derivatives in body axes with gravity in b: the same forces on the bodies
     row(
         M @ phi.T @ a + b,
@@ -147,7 +222,13 @@ BOOK: tuple[Identity, ...] = (
     row(Theta.T, Theta, "one coordinate a joint", AXIOM, SINGLE),
     # Ω on chains
     row(Om, H.T @ D.inv @ H + E_psi.T @ Om @ E_psi, "S3 (20)", AXIOM | STATED, CHAIN),
-    row(psi.T @ X @ psi, Om + (psi - I).T @ Om + Om @ (psi - I), "S3 (20), every block", STATED, CHAIN),
+    row(
+        psi.T @ X @ psi,
+        Om + (psi - I).T @ Om + Om @ (psi - I),
+        "S3 (20), every block",
+        STATED,
+        CHAIN,
+    ),
     # inverses
     row(mass.inv, W.T @ D.inv @ W, "S3 Lemma 3 (13)", INVERSE | STATED),
     row(F.inv, W, "S3 Lemma 2 (12)", INVERSE | STATED),
@@ -181,11 +262,23 @@ BOOK: tuple[Identity, ...] = (
     row(phi @ K @ H @ psi, phi - psi, "S0 A.3 (a.28)", NAME),
     row(E_phi @ P @ E_phi.T, P - M + K @ D @ K.T, "S3 Lemma 1, Riccati", NAME),
     row(psi @ P @ E_phi.T, psi @ P - psi @ M + P @ E_phi.T, "S0 A.5, Riccati", NAME),
-    row(phi @ P @ E_phi.T, phi @ P - phi @ M + phi @ K @ D @ K.T + P @ E_phi.T, "S0 A.6, Riccati", NAME),
+    row(
+        phi @ P @ E_phi.T,
+        phi @ P - phi @ M + phi @ K @ D @ K.T + P @ E_phi.T,
+        "S0 A.6, Riccati",
+        NAME,
+    ),
     row(psi @ M @ phi.T, psi @ P + P @ phi.T - P, "S0 A.5 (a.46)", NAME),
     row(psi @ M @ psi.T, psi @ P + P @ psi.T - P, "S0 A.5 (a.47)", NAME),
-    row(psi @ M @ psi.T, psi @ P + P @ psi.T - P - psi @ K @ rotor @ K.T @ psi.T, "S0 A.5 (a.47), rotors", NAME),
-    row(phi @ K @ D @ K.T @ phi.T, phi @ M @ phi.T - phi @ P - P @ phi.T + P, "S0 A.6 (a.48)", NAME),
+    row(
+        psi @ M @ psi.T,
+        psi @ P + P @ psi.T - P - psi @ K @ rotor @ K.T @ psi.T,
+        "S0 A.5 (a.47), rotors",
+        NAME,
+    ),
+    row(
+        phi @ K @ D @ K.T @ phi.T, phi @ M @ phi.T - phi @ P - P @ phi.T + P, "S0 A.6 (a.48)", NAME
+    ),
     # S0, definitions
     row(Psi @ Delta_psi, psi - I, "S0 A.1 (a.8)", STATED),
     row(Phi @ Delta_phi, phi - I, "S0 A.1 (a.9)", STATED),
@@ -239,16 +332,36 @@ BOOK: tuple[Identity, ...] = (
     row(tau_bar @ P, P @ tau_bar.T, "S0 (a.2)", STATED),
     row(tau_bar @ P, P - G @ H @ P, "S0 (4.5)", STATED),
     row(tau_bar @ P, tau_bar @ P @ tau_bar.T, "S0 (a.47) proof", STATED, ROTORLESS),
-    row(tau_bar @ P, tau_bar @ P @ tau_bar.T + G @ rotor @ G.T, "rotors as measurement noise", STATED),
+    row(
+        tau_bar @ P,
+        tau_bar @ P @ tau_bar.T + G @ rotor @ G.T,
+        "rotors as measurement noise",
+        STATED,
+    ),
     row(H @ P @ tau_bar.T, 0 * (H @ P), "S0 (a.47) proof", STATED, ROTORLESS),
     row(H @ P @ E_psi.T, 0 * (H @ P), "S0 (a.47) proof", STATED, ROTORLESS),
     row(tau_bar @ tau_bar, tau_bar, "tau_bar is a projection", STATED, ROTORLESS),
     row(M, P - E_psi @ P @ E_psi.T, "S3 (8)", STATED, ROTORLESS),
     row(M, P - E_phi @ P @ E_phi.T + K @ D @ K.T, "S3 Lemma 1 proof", STATED),
     row(P, E_phi @ riccati @ E_phi.T + M, "S0 (4.5), (a.49)", STATED),
-    row(psi @ (r - E_psi @ r @ E_phi.T) @ phi.T, r + far_psi @ r + r @ far_phi.T, "S0 Lemma A.1 (a.45)", STATED),
-    row(phi @ (r - E_phi @ r @ E_phi.T) @ phi.T, r + far_phi @ r + r @ far_phi.T, "S0 Corollary A.1", STATED),
-    row(psi @ (r - E_psi @ r @ E_psi.T) @ psi.T, r + far_psi @ r + r @ far_psi.T, "S0 Corollary A.1", STATED),
+    row(
+        psi @ (r - E_psi @ r @ E_phi.T) @ phi.T,
+        r + far_psi @ r + r @ far_phi.T,
+        "S0 Lemma A.1 (a.45)",
+        STATED,
+    ),
+    row(
+        phi @ (r - E_phi @ r @ E_phi.T) @ phi.T,
+        r + far_phi @ r + r @ far_phi.T,
+        "S0 Corollary A.1",
+        STATED,
+    ),
+    row(
+        psi @ (r - E_psi @ r @ E_psi.T) @ psi.T,
+        r + far_psi @ r + r @ far_psi.T,
+        "S0 Corollary A.1",
+        STATED,
+    ),
     row(psi @ M @ phi.T, P + far_psi @ P + P @ far_phi.T, "S0 A.5 (a.46)", STATED),
     row(psi @ M @ psi.T, P + far_psi @ P + P @ far_psi.T, "S0 A.5 (a.47)", STATED, ROTORLESS),
     row(
@@ -257,17 +370,32 @@ BOOK: tuple[Identity, ...] = (
         "S0 A.6 (a.48)",
         STATED,
     ),
-    row(far_phi @ P @ H.T @ D.inv @ H @ P @ far_phi.T, phi @ K @ D @ K.T @ phi.T, "S3 Lemma 1 proof", STATED),
+    row(
+        far_phi @ P @ H.T @ D.inv @ H @ P @ far_phi.T,
+        phi @ K @ D @ K.T @ phi.T,
+        "S3 Lemma 1 proof",
+        STATED,
+    ),
     row(
         W.T @ D.inv @ H @ psi @ M @ phi.T,
         W.T @ D.inv @ H @ far_psi @ P + L.T @ Psi.T @ tau_bar.T + G.T,
         "S0 A.7 (a.50)",
         STATED,
     ),
-    row(W.T @ D.inv @ H @ P + W.T @ D.inv @ H @ P @ far_phi.T, L.T @ Psi.T @ tau_bar.T + G.T, "S0 A.7 (a.51)", STATED),
+    row(
+        W.T @ D.inv @ H @ P + W.T @ D.inv @ H @ P @ far_phi.T,
+        L.T @ Psi.T @ tau_bar.T + G.T,
+        "S0 A.7 (a.51)",
+        STATED,
+    ),
     # forward dynamics and frames
     row(qdd, W.T @ D.inv @ W @ (tau - H @ phi @ bias), "S0 FD1 (4.18)", STATED),
-    row(phi.T @ (H.T @ qdd + a), psi.T @ H.T @ D.inv @ W @ (tau - H @ phi @ bias) + phi.T @ a, "S0 FD2 (5.6)", STATED),
+    row(
+        phi.T @ (H.T @ qdd + a),
+        psi.T @ H.T @ D.inv @ W @ (tau - H @ phi @ bias) + phi.T @ a,
+        "S0 FD2 (5.6)",
+        STATED,
+    ),
     row(qdd, W.T @ D.inv @ eps, "S0 FD3 (5.10)", STATED),
     row(qdd, W.T @ nu4 - L.T @ Psi.T @ tau_bar.T @ a - G.T @ a, "S0 FD4 (5.15)", STATED),
     row(qdd, nu - K.T @ psi.T @ (H.T @ nu + a), "two sweeps", STATED),
@@ -287,17 +415,25 @@ BOOK: tuple[Identity, ...] = (
         "S0 FD4 proof: φ~ for ψ~",
         MISPRINT,
     ),
-    row(psi @ (r - E_phi @ r @ E_psi.T) @ phi.T, r + far_psi @ r + r @ far_phi.T, "S0 Lemma A.1 proof: φ, ψ swapped", MISPRINT),
+    row(
+        psi @ (r - E_phi @ r @ E_psi.T) @ phi.T,
+        r + far_psi @ r + r @ far_phi.T,
+        "S0 Lemma A.1 proof: φ, ψ swapped",
+        MISPRINT,
+    ),
     row(psi @ M @ phi.T, P + far_psi @ P + P @ phi.T, "S0 (a.50) proof: tilde lost", MISPRINT),
     row(-mass.inv @ J.T @ f, W.T @ D.inv @ H @ psi @ B @ f, "S4 (6.4c), (6.11g): sign", MISPRINT),
     row(-mass.inv @ J.T @ f, -W @ D.inv @ H @ psi @ B @ f, "S4 (6.18e): transpose lost", MISPRINT),
 )
 
 
-def rows(use: Use, needs: str | None = None, model: Model | None = None) -> list[Identity]:
+def rows(use: IdentityUse, needs: str | None = None, model: Model | None = None) -> list[Identity]:
     """The rows of a use, with these needs (None: whatever they need), in the letters of a robot."""
     found = [x for x in BOOK if use in x.use and needs in (None, x.needs)]
-    return [x._replace(lhs=Expression(x.lhs.term, model), rhs=Expression(x.rhs.term, model)) for x in found]
+    return [
+        x._replace(lhs=Expression(x.lhs.term, model), rhs=Expression(x.rhs.term, model))
+        for x in found
+    ]
 
 
 def axioms(needs: str = "") -> tuple[Axiom, ...]:

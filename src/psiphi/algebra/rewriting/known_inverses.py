@@ -20,7 +20,11 @@ def inverses() -> list[tuple[Expression, Expression, str]]:
 @lru_cache
 def _forms(rules: Rules) -> tuple[tuple[Poly, Term, str], ...]:
     """Both directions of every row and of its adjoint, X in normal form."""
-    both = [(x, y, source) for a, b, source in inverses() for x, y in ((a, b), (b, a), (a.T, b.T), (b.T, a.T))]
+    both = [
+        (x, y, source)
+        for a, b, source in inverses()
+        for x, y in ((a, b), (b, a), (a.T, b.T), (b.T, a.T))
+    ]
     return tuple((rules.reduce(x.poly()), y.term, source) for x, y, source in both)
 
 

@@ -13,7 +13,18 @@ from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import InverseLetter, inverse_letter
 from psiphi.algebra.expressions.operators import Operators, has_rotors
 from psiphi.algebra.expressions.spaces import fits
-from psiphi.algebra.expressions.terms import Poly, Term, Word, add, adjoint_poly, expand, multiply, numbered, product, spaces
+from psiphi.algebra.expressions.terms import (
+    Poly,
+    Term,
+    Word,
+    add,
+    adjoint_poly,
+    expand,
+    multiply,
+    numbered,
+    product,
+    spaces,
+)
 from psiphi.algebra.rewriting.completion import complete
 from psiphi.algebra.rewriting.derivation import Chain, Derivation
 from psiphi.algebra.rewriting.factored_steps import moves
@@ -39,9 +50,15 @@ class Normalizer:
     model: Model | None = None
     proving: bool = True  # also follow up what X⁻¹ X = I means for inverses no row knows
     resolved: dict[Word, Rule] = field(default_factory=dict)  # inv:n -> its polynomial
-    known: dict[Term, tuple[Term, str]] = field(default_factory=dict)  # what stands under inv:n -> its inverse, source
-    opaque: dict[InverseLetter, Expression] = field(default_factory=dict)  # inv:n that no rule resolves
-    forms: dict[InverseLetter, Poly] = field(default_factory=dict)  # inv:n -> the normal form of what stands under it
+    known: dict[Term, tuple[Term, str]] = field(
+        default_factory=dict
+    )  # what stands under inv:n -> its inverse, source
+    opaque: dict[InverseLetter, Expression] = field(
+        default_factory=dict
+    )  # inv:n that no rule resolves
+    forms: dict[InverseLetter, Poly] = field(
+        default_factory=dict
+    )  # inv:n -> the normal form of what stands under it
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self):
@@ -98,10 +115,14 @@ class Normalizer:
         """A letter of its own, of which only X⁻¹ X = I = X X⁻¹ is known, and that it is self-adjoint when X is."""
         self.forms[letter], self.opaque[letter] = p, Expression(term, self.model)
         if self.model is not None and has_rotors(self.model) and p == LINKS_ONLY:
-            self.notes.append(f"{self.model.name} has rotor inertia: its mass operator is H φ M φ* H* + J_m (operators.mass)")
+            self.notes.append(
+                f"{self.model.name} has rotor inertia: its mass operator is H φ M φ* H* + J_m (operators.mass)"
+            )
         if adjoint_poly(p) == p:
             star = (letter.T,)
-            self.resolved[star] = Rule(star, {(letter,): Fraction(1)}, name="X⁻¹ is self-adjoint, as X is")
+            self.resolved[star] = Rule(
+                star, {(letter,): Fraction(1)}, name="X⁻¹ is self-adjoint, as X is"
+            )
         if not self.proving:
             return
         inverse: Poly = {(letter,): Fraction(1)}
@@ -124,18 +145,30 @@ class Normalizer:
         """How one expression is rewritten, or how two are led to one form."""
         if right is None:
             chain = self.chain(left)
-            return Derivation(chain, None, self._unresolved(chain.result), None, tuple(self.notes), *self._remainder(left))
+            return Derivation(
+                chain,
+                None,
+                self._unresolved(chain.result),
+                None,
+                tuple(self.notes),
+                *self._remainder(left),
+            )
         # what is left of the difference decides, and is made first: equal words meet before any rule is asked
         remainder, uses = self._remainder(left, right)
         notes = tuple(self.notes)
         try:
             chains = [self.chain(side) for side in (left, right)]
         except TooLarge:
-            chains, notes = [Chain(side, None, ()) for side in (left, right)], (*notes, "its steps are too many to be told")
+            chains, notes = (
+                [Chain(side, None, ()) for side in (left, right)],
+                (*notes, "its steps are too many to be told"),
+            )
         inverses = self._unresolved(remainder, *(chain.result for chain in chains))
         return Derivation(chains[0], chains[1], inverses, None, notes, remainder, uses)
 
-    def _remainder(self, left: Expression, right: Expression | None = None) -> tuple[Poly, tuple[Application, ...]]:
+    def _remainder(
+        self, left: Expression, right: Expression | None = None
+    ) -> tuple[Poly, tuple[Application, ...]]:
         """The normal form of left - right, and the rules that lead there."""
         difference = self.polynomial(left.term)
         if right is not None:
@@ -149,12 +182,16 @@ class Normalizer:
         return {letter: inner for letter, inner in self.opaque.items() if letter in left_over}
 
 
-def normalizer(*expressions: Expression, rules: Rules | None = None, proving: bool = True) -> Normalizer:
+def normalizer(
+    *expressions: Expression, rules: Rules | None = None, proving: bool = True
+) -> Normalizer:
     """The rules for these expressions together: equal inverses get one letter."""
     model = next((x.model for x in expressions if x.model is not None), None)
     letters = frozenset().union(*(x.letters for x in expressions))
     under = list(dict.fromkeys(inner.term for x in expressions for inner in x.inverses))
-    return Normalizer(rules_for(model, letters, proving) if rules is None else rules, under, model, proving)
+    return Normalizer(
+        rules_for(model, letters, proving) if rules is None else rules, under, model, proving
+    )
 
 
 def normal_form(expression: Expression, rules: Rules | None = None) -> tuple[Poly, Derivation]:

@@ -33,15 +33,24 @@ from psiphi.algebra.rewriting.work_budget import SECONDS, TooLarge
 from psiphi.algebra.rewriting.work_budget import budget as budgeted
 
 STATES, TOLERANCE = 5, 1e-7  # random states tried; difference relative to the size of the sides
-ROUNDING, FLOOR = 1e-13, 1e-14  # of what the letters could make, and of the sides: below, a difference is rounding
+ROUNDING, FLOOR = (
+    1e-13,
+    1e-14,
+)  # of what the letters could make, and of the sides: below, a difference is rounding
 FINE = 1e-3  # the same for what is left when both sides are rewritten, relative to its own terms: it does not cancel
 
 
 @overload
-def prove(lhs: Expression, rhs: Any, budget: float = SECONDS, *, where: tuple[()] = ()) -> Derivation: ...
+def prove(
+    lhs: Expression, rhs: Any, budget: float = SECONDS, *, where: tuple[()] = ()
+) -> Derivation: ...
 @overload
-def prove(lhs: BlockSum, rhs: BlockSum, budget: float = SECONDS, *, where: Any = ()) -> BlockProof: ...
-def prove(lhs: Any, rhs: Any, budget: float = SECONDS, *, where: Any = ()) -> Derivation | BlockProof:
+def prove(
+    lhs: BlockSum, rhs: BlockSum, budget: float = SECONDS, *, where: Any = ()
+) -> BlockProof: ...
+def prove(
+    lhs: Any, rhs: Any, budget: float = SECONDS, *, where: Any = ()
+) -> Derivation | BlockProof:
     """Is lhs = rhs an identity? The derivation is true when proved; else it carries a counter-example, if one was found.
 
     `derivation.assumes` are the expressions whose inverses are taken to exist. `budget`: seconds that rewriting may take.
@@ -58,15 +67,24 @@ def prove(lhs: Any, rhs: Any, budget: float = SECONDS, *, where: Any = ()) -> De
     """
     seconds = positive("budget", budget, f"give seconds, or leave it out for {SECONDS:g}", inf)
     if isinstance(lhs, BlockSum):
-        return prove_blocks(lhs, lhs._like("=", lhs * 0 if isinstance(rhs, Real) and rhs == 0 else rhs), where, seconds)
+        return prove_blocks(
+            lhs,
+            lhs._like("=", lhs * 0 if isinstance(rhs, Real) and rhs == 0 else rhs),
+            where,
+            seconds,
+        )
     if where != ():
-        raise StateError(f"where={shown(where)} of operators", "it is for blocks: s.phi[k, j]; leave it out")
+        raise StateError(
+            f"where={shown(where)} of operators", "it is for blocks: s.phi[k, j]; leave it out"
+        )
     rhs = lhs * 0 if isinstance(rhs, Real) and rhs == 0 and isinstance(lhs, Expression) else rhs
     for side in (lhs, rhs):
         if not isinstance(side, Expression):
             if isinstance(lhs, Expression):
                 raise foreign(lhs, "=", rhs)
-            raise StateError(f"{shown(side)} is not an operator expression", "write it with s = robot.operators")
+            raise StateError(
+                f"{shown(side)} is not an operator expression", "write it with s = robot.operators"
+            )
     model = common_robot(lhs, "=", rhs)
     check_sum(lhs.term, rhs.term, model, "=")
     lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)
@@ -82,23 +100,35 @@ def _derivation(lhs: Expression, rhs: Expression) -> Derivation:
         work = normalizer(lhs, rhs)
         derivation = work.derivation(lhs, rhs)
     except TooLarge as error:
-        return Derivation(Chain(lhs, None, ()), Chain(rhs, None, ()), notes=(error.cause,), remainder=None, unfinished=True)
+        return Derivation(
+            Chain(lhs, None, ()),
+            Chain(rhs, None, ()),
+            notes=(error.cause,),
+            remainder=None,
+            unfinished=True,
+        )
     remainder = commuted(derivation.remainder or {})
     return replace(derivation, remainder=remainder, assumes=tuple(work.opaque.values()))
 
 
-def _counterexample(lhs: Expression, rhs: Expression, derivation: Derivation) -> Counterexample | None:
+def _counterexample(
+    lhs: Expression, rhs: Expression, derivation: Derivation
+) -> Counterexample | None:
     """What speaks against the claim; a proof is checked too."""
     if lhs.model is not None or not derivation.proved:
         found = find_counterexample(lhs, rhs, states=1 if derivation.proved else STATES)
         rest = derivation.remainder
         return found or (_fine(lhs, rhs, rest) if rest and not derivation.inverses else None)
-    names = {name for x in lhs.letters | rhs.letters if isinstance(x, FrameLetter) for name in x.frames}
+    names = {
+        name for x in lhs.letters | rhs.letters if isinstance(x, FrameLetter) for name in x.frames
+    }
     model = specimen(tuple(sorted(names)))
     return find_counterexample(Expression(lhs.term, model), Expression(rhs.term, model), states=1)
 
 
-def find_counterexample(lhs: Expression, rhs: Expression, states: int = STATES) -> Counterexample | None:
+def find_counterexample(
+    lhs: Expression, rhs: Expression, states: int = STATES
+) -> Counterexample | None:
     """A random state at which the two sides differ; None when there is no robot, a very large one, or no difference."""
     model, rng = lhs.model, np.random.default_rng(0)
     if model is None or len(model.bodies) > LARGE:
@@ -111,7 +141,9 @@ def find_counterexample(lhs: Expression, rhs: Expression, states: int = STATES) 
         except (SingularError, StateError):  # no inverse here; or nothing but multiples of I
             continue
         gap = np.abs(left - right)
-        if gap.max(initial=0.0) > TOLERANCE * (1.0 + np.abs(left).max(initial=0.0) + np.abs(right).max(initial=0.0)):
+        if gap.max(initial=0.0) > TOLERANCE * (
+            1.0 + np.abs(left).max(initial=0.0) + np.abs(right).max(initial=0.0)
+        ):
             return _example(both, q, values, left, right, gap)
     return None
 
@@ -123,7 +155,8 @@ def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None
         return None
     both = lhs + rhs
     words = [
-        Expression(scaled(c, product(*map(of_letter, word)) if word else of_letter("I")), model) for word, c in rest.items()
+        Expression(scaled(c, product(*map(of_letter, word)) if word else of_letter("I")), model)
+        for word, c in rest.items()
     ]
     whole = Expression(total(*(word.term for word in words)), model)
     for _ in range(STATES):
@@ -141,17 +174,30 @@ def _fine(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None
     return None
 
 
-def _example(both: Expression, q, values, left: np.ndarray, right: np.ndarray, gap: np.ndarray) -> Counterexample:
+def _example(
+    both: Expression, q, values, left: np.ndarray, right: np.ndarray, gap: np.ndarray
+) -> Counterexample:
     place = tuple(int(i) for i in np.unravel_index(gap.argmax(), gap.shape))
     labels = _labels(both, left, place)
-    return Counterexample(both._robot(), q, values, place, labels, float(left[place]), float(right[place]), float(gap[place]))
+    return Counterexample(
+        both._robot(),
+        q,
+        values,
+        place,
+        labels,
+        float(left[place]),
+        float(right[place]),
+        float(gap[place]),
+    )
 
 
 def _numbers(side: Expression, both: Expression, q, values) -> np.ndarray:
     """One side's matrix; a bare multiple of I takes the other side's size."""
     own = {"v", *map(_word, side.letters)} & set(values)
     padded = side if side.rows == both.rows and side.cols == both.cols else side + 0 * both
-    return np.asarray(padded.dense(q, **(values if padded is not side else {name: values[name] for name in own})))
+    return np.asarray(
+        padded.dense(q, **(values if padded is not side else {name: values[name] for name in own}))
+    )
 
 
 def _labels(both: Expression, matrix: np.ndarray, place: tuple[int, ...]) -> tuple[str, ...]:
@@ -159,7 +205,12 @@ def _labels(both: Expression, matrix: np.ndarray, place: tuple[int, ...]) -> tup
     sides = (blocks.row_slices, blocks.col_slices) if matrix.ndim == 2 else (blocks.row_slices,)
     if matrix.ndim == 0:
         return ()
-    return tuple(name for side, i in zip(sides, place, strict=True) for name, part in side if part.start <= i < part.stop)
+    return tuple(
+        name
+        for side, i in zip(sides, place, strict=True)
+        for name, part in side
+        if part.start <= i < part.stop
+    )
 
 
 def _word(x: Letter) -> str:

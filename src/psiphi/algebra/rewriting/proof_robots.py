@@ -32,9 +32,18 @@ def specimen(frames: tuple[str, ...] = (), tree: SpecimenTree = ARMS) -> Model:
     """Two arms on one body, joints of one to three degrees of freedom, each with a rotor; the frames in turn on its bodies."""
     made, rng = Builder("specimen"), np.random.default_rng(4)
     for name, parent, kind in tree:
-        made.body(name, mass=rng.uniform(1.0, 3.0), com=rng.uniform(-0.2, 0.2, 3), inertia=np.diag(rng.uniform(0.2, 0.3, 3)))
+        made.body(
+            name,
+            mass=rng.uniform(1.0, 3.0),
+            com=rng.uniform(-0.2, 0.2, 3),
+            inertia=np.diag(rng.uniform(0.2, 0.3, 3)),
+        )
         along: dict[str, Any] = dict(
-            zip(("axis", "axis2"), ((0.6, 0.0, 0.8), (0.0, 1.0, 0.0))[: JOINTS[kind].axes], strict=False)
+            zip(
+                ("axis", "axis2"),
+                ((0.6, 0.0, 0.8), (0.0, 1.0, 0.0))[: JOINTS[kind].axes],
+                strict=False,
+            )
         )
         xyz, rotors = rng.uniform(-0.5, 0.5, 3), (0.1,) * JOINTS[kind].nv
         made.joint(f"to {name}", kind, parent=parent, child=name, xyz=xyz, armature=rotors, **along)

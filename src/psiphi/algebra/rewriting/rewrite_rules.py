@@ -115,7 +115,11 @@ class Rewriting:
     @property
     def made(self) -> Poly:
         """What the word has become."""
-        return between(self.word[: self.position], self.rule.rest, self.word[self.position + len(self.rule.lead) :])
+        return between(
+            self.word[: self.position],
+            self.rule.rest,
+            self.word[self.position + len(self.rule.lead) :],
+        )
 
     def __str__(self) -> str:
         return f"{show_word(self.word)}  →  {show_poly(self.made)}"
@@ -156,7 +160,9 @@ class Rules(Sequence[Rule]):
         return (steps[-1].after if steps else p), steps
 
 
-def find(word: Word, by_lead: Mapping[Word, Rule], lengths: Sequence[int]) -> tuple[int, Rule] | None:
+def find(
+    word: Word, by_lead: Mapping[Word, Rule], lengths: Sequence[int]
+) -> tuple[int, Rule] | None:
     """Where a rule applies to a word, and which: of leading words of these `lengths`, in this order, then leftmost."""
     for n in lengths:
         for i in range(len(word) - n + 1):
@@ -176,7 +182,9 @@ def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:
         hit = find(word)
         if hit is None:
             spend(2 + 0.3 * len(todo) + 2 * len(word))
-            accumulate(done, {word: c})  # inverses unfold to heavier words, which may have been met before
+            accumulate(
+                done, {word: c}
+            )  # inverses unfold to heavier words, which may have been met before
             continue
         i, rule = hit
         left, right = word[:i], word[i + len(rule.lead) :]

@@ -7,7 +7,12 @@ from functools import lru_cache
 
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import A_LOCAL, B_LOCAL, A, B, FrameLetter, Letter
-from psiphi.algebra.expressions.operators import has_constant_maps, has_rotors, has_single_joints, is_chain
+from psiphi.algebra.expressions.operators import (
+    has_constant_maps,
+    has_rotors,
+    has_single_joints,
+    is_chain,
+)
 from psiphi.algebra.expressions.terms import Poly, add, adjoint_poly, of_letter, scale_poly
 from psiphi.algebra.rewriting.completion import complete
 from psiphi.algebra.rewriting.identities import (
@@ -29,7 +34,9 @@ from psiphi.algebra.rewriting.work_budget import unlimited
 from psiphi.model.model import Model
 
 _still = {x.bare for row in (*axioms(), *axioms(HALVES)) for word in row.poly for x in word}
-MOVING = {x.bare for row in axioms(MOTION) for word in row.poly for x in word if type(x) is Letter} - _still  # what moves
+MOVING = {
+    x.bare for row in axioms(MOTION) for word in row.poly for x in word if type(x) is Letter
+} - _still  # what moves
 CROSS = {"spin", "gyro"}  # cross products with the links' velocities
 CROSS_PAIRS = 60  # their rules do not end, either
 CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
@@ -43,14 +50,25 @@ def _names() -> list[tuple[Poly, str]]:
 
 def name_of(rule: Rule) -> str:
     """The rule's name in the papers, or ""."""
-    return next((name for q, name in _names() if rule.lead in q and scale_poly(q, 1 / q[rule.lead]) == rule.poly), "")
+    return next(
+        (
+            name
+            for q, name in _names()
+            if rule.lead in q and scale_poly(q, 1 / q[rule.lead]) == rule.poly
+        ),
+        "",
+    )
 
 
 @lru_cache
 def rules(rotors: bool = True) -> Rules:
     """The confluent rules, with rotor inertia or without."""
     with unlimited():
-        system = complete(axioms(HALVES), complete(axioms())) if rotors else complete(axioms(ROTORLESS), rules(True))
+        system = (
+            complete(axioms(HALVES), complete(axioms()))
+            if rotors
+            else complete(axioms(ROTORLESS), rules(True))
+        )
     return Rules(tuple(replace(rule, name=name_of(rule)) for rule in system), system.complete)
 
 
@@ -80,7 +98,11 @@ def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rul
     with unlimited():
         if single:
             return complete(axioms(SINGLE), moving_rules(rotors, fixed))
-        return complete(axioms(FIXED_MAPS), moving_rules(rotors)) if fixed else complete(axioms(MOTION), rules(rotors))
+        return (
+            complete(axioms(FIXED_MAPS), moving_rules(rotors))
+            if fixed
+            else complete(axioms(MOTION), rules(rotors))
+        )
 
 
 @lru_cache
@@ -90,7 +112,9 @@ def turning_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Ru
         return complete(axioms(TURNING), moving_rules(rotors, fixed, single), CROSS_PAIRS)
 
 
-def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset(), proving: bool = False) -> Rules:
+def rules_for(
+    model: Model | None, letters: frozenset[Letter] = frozenset(), proving: bool = False
+) -> Rules:
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
     known = turning_rules if proving and CROSS & {x.bare for x in letters} else moving_rules
@@ -102,5 +126,7 @@ def rules_for(model: Model | None, letters: frozenset[Letter] = frozenset(), pro
         return bias_rules(rotors)
     if "Om" not in letters:
         return rules(rotors)
-    singles = {x.of for x in letters if isinstance(x, FrameLetter) and not x.rate and len(x.frames) == 1}
+    singles = {
+        x.of for x in letters if isinstance(x, FrameLetter) and not x.rate and len(x.frames) == 1
+    }
     return omega_rules(rotors, chain, tuple(sorted(singles)))

@@ -15,7 +15,12 @@ from psiphi.algebra.expressions.terms import Poly, Word, accumulate, starred
 
 def commuted(p: Poly) -> Poly:
     """The polynomial with its scalars in order."""
-    if not any(letter(x).cols == ONE or letter(x).rows == ONE for word in p for x in word if not isinstance(x, InverseLetter)):
+    if not any(
+        letter(x).cols == ONE or letter(x).rows == ONE
+        for word in p
+        for x in word
+        if not isinstance(x, InverseLetter)
+    ):
         return p
     out: Poly = {}
     for word, c in p.items():

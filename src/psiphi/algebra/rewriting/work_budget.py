@@ -78,5 +78,6 @@ def spend(units: float) -> None:
     purse.left -= units
     if purse.left < 0.0:
         raise TooLarge(
-            f"rewriting it takes more than the budget of {purse.seconds:g} s", "write it shorter, or give more: budget=60"
+            f"rewriting it takes more than the budget of {purse.seconds:g} s",
+            "write it shorter, or give more: budget=60",
         )

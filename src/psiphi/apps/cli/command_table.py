@@ -35,16 +35,51 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "demo": Command(
-        demo.run, "two arms carry a box: simulated, summed up, and written as a page", demo.arguments, demo.EXAMPLES
+        demo.run,
+        "two arms carry a box: simulated, summed up, and written as a page",
+        demo.arguments,
+        demo.EXAMPLES,
     ),
-    "view": Command(view.run, "look at a robot or a scene in the browser", view.arguments, view.EXAMPLES),
-    "info": Command(info.run, "what a robot is: tree, coordinates, checks, operation counts", info.arguments, info.EXAMPLES),
+    "view": Command(
+        view.run, "look at a robot or a scene in the browser", view.arguments, view.EXAMPLES
+    ),
+    "info": Command(
+        info.run,
+        "what a robot is: tree, coordinates, checks, operation counts",
+        info.arguments,
+        info.EXAMPLES,
+    ),
     "simulate": Command(
-        simulate.run, "move a robot or a scene in time, and keep the result", simulate.arguments, simulate.EXAMPLES
+        simulate.run,
+        "move a robot or a scene in time, and keep the result",
+        simulate.arguments,
+        simulate.EXAMPLES,
     ),
-    "study": Command(study.run, "many motions with numbers of their own, kept and summed up", study.arguments, study.EXAMPLES),
-    "derive": Command(derive.run, "an operator expression, proved and turned into loops", derive.arguments, derive.EXAMPLES),
-    "count": Command(count.run, "operation counts, beside those of the literature", count.arguments, count.EXAMPLES),
-    "emit": Command(emit.run, "the code of a robot's function, as C or LLVM IR", emit.arguments, emit.EXAMPLES),
-    "bench": Command(bench.run, "time psiphi beside other libraries on this machine", bench.arguments, bench.EXAMPLES),
+    "study": Command(
+        study.run,
+        "many motions with numbers of their own, kept and summed up",
+        study.arguments,
+        study.EXAMPLES,
+    ),
+    "derive": Command(
+        derive.run,
+        "an operator expression, proved and turned into loops",
+        derive.arguments,
+        derive.EXAMPLES,
+    ),
+    "count": Command(
+        count.run,
+        "operation counts, beside those of the literature",
+        count.arguments,
+        count.EXAMPLES,
+    ),
+    "emit": Command(
+        emit.run, "the code of a robot's function, as C or LLVM IR", emit.arguments, emit.EXAMPLES
+    ),
+    "bench": Command(
+        bench.run,
+        "time psiphi beside other libraries on this machine",
+        bench.arguments,
+        bench.EXAMPLES,
+    ),
 }

@@ -48,7 +48,9 @@ def _typed(robot: Robot, text: str) -> Expression:
     except SyntaxError as error:
         raise StateError(f"{text!r} is not an expression: {error.msg}", FORM) from error
     except RecursionError as error:
-        raise StateError(f"an expression of {len(text)} letters is nested too deeply", "write it shorter") from error
+        raise StateError(
+            f"an expression of {len(text)} letters is nested too deeply", "write it shorter"
+        ) from error
     if not isinstance(value, Expression):
         raise StateError(f"{text!r} is a number", "name an operator")
     if value.model is None:
@@ -65,20 +67,34 @@ class _TypedReader:
             return node.value
         if isinstance(node, ast.Name):
             return self._name(node.id)
-        if isinstance(node, ast.Attribute) and node.attr in ("T", "inv") and not isinstance(node.value, ast.Constant):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("T", "inv")
+            and not isinstance(node.value, ast.Constant)
+        ):
             return getattr(self.read(node.value), node.attr)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "s":
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "s"
+        ):
             return self._name(node.attr)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -self.read(node.operand)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult | ast.Add | ast.Sub | ast.Mult | ast.Div):
+        if isinstance(node, ast.BinOp) and isinstance(
+            node.op, ast.MatMult | ast.Add | ast.Sub | ast.Mult | ast.Div
+        ):
             try:
                 return self._binary(node)
             except (TypeError, ZeroDivisionError) as error:
-                raise StateError(f"{self._part(node)!r} has no value", "divide by numbers other than zero only") from error
+                raise StateError(
+                    f"{self._part(node)!r} has no value", "divide by numbers other than zero only"
+                ) from error
         if isinstance(node, ast.Call):
             return self._call(node)
-        raise StateError(f"{self._part(node)!r} is not part of the algebra", "use names, @ + - * /, .T and .inv")
+        raise StateError(
+            f"{self._part(node)!r} is not part of the algebra", "use names, @ + - * /, .T and .inv"
+        )
 
     def _part(self, node: ast.AST) -> str:
         return ast.get_source_segment(self.text.strip(), node) or self.text  # type: ignore[arg-type]
@@ -109,7 +125,11 @@ class _TypedReader:
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if name == "derivative" and node.args:
             return self._derivative(node)
-        words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+        words = [
+            arg.value
+            for arg in node.args
+            if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+        ]
         if name not in ("J", "B", "vector") or len(words) != len(node.args) or node.keywords:
             known = "use J('frame'), B('frame'), vector('name') or derivative(x, 'q')"
             raise StateError(f"{name}(...) is not part of the algebra", known)
@@ -117,10 +137,15 @@ class _TypedReader:
 
     def _derivative(self, node: ast.Call) -> Any:
         """derivative(e, 'q'), derivative(e, 'v', along='x')."""
-        words = {f"{i}": arg for i, arg in enumerate(node.args[1:])} | {f"{word.arg}": word.value for word in node.keywords}
+        words = {f"{i}": arg for i, arg in enumerate(node.args[1:])} | {
+            f"{word.arg}": word.value for word in node.keywords
+        }
         given = {name: arg.value for name, arg in words.items() if isinstance(arg, ast.Constant)}
         if set(given) != set(words) or not set(given) <= {"0", "1", "by", "along"}:
-            raise StateError(f"{self._part(node)!r} is no derivative", "write derivative(mass @ v, 'q'), or with along='x'")
+            raise StateError(
+                f"{self._part(node)!r} is no derivative",
+                "write derivative(mass @ v, 'q'), or with along='x'",
+            )
         by, along = given.get("0", given.get("by")), given.get("1", given.get("along"))
         return derivative(self.read(node.args[0]), by, along)  # type: ignore[arg-type]
 

@@ -44,17 +44,28 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> Parser:
     """The whole command line, from the rows of `COMMANDS`."""
-    top = _parser(Parser, prog="psiphi", description="Dynamics of robots, written as algebra and compiled.", epilog=EXAMPLES)
+    top = _parser(
+        Parser,
+        prog="psiphi",
+        description="Dynamics of robots, written as algebra and compiled.",
+        epilog=EXAMPLES,
+    )
     top.add_argument("--version", action="store_true", help="print the version and leave")
-    rows = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    rows = top.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", parser_class=Parser
+    )
     for name, row in COMMANDS.items():
         about = row.help[0].upper() + row.help[1:] + "."
-        row.arguments(_parser(rows.add_parser, name, help=row.help, description=about, epilog=row.epilog))
+        row.arguments(
+            _parser(rows.add_parser, name, help=row.help, description=about, epilog=row.epilog)
+        )
     return top
 
 
 def _parser(make: Callable, *args, **options) -> Parser:
-    return make(*args, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+    return make(
+        *args, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options
+    )
 
 
 def version() -> str:
@@ -81,7 +92,10 @@ def dispatch(argv: list[str]) -> int:
     """Parse and run; errors pass through."""
     word = next((word for word in argv if not word.startswith("-")), "demo")
     if word not in COMMANDS:
-        raise Error(f"no command is called {word!r}", f"{nearest(word, COMMANDS)} psiphi --help explains them")
+        raise Error(
+            f"no command is called {word!r}",
+            f"{nearest(word, COMMANDS)} psiphi --help explains them",
+        )
     top = parser()
     args, rest = top.parse_known_args(joined(argv))
     if rest:
@@ -99,10 +113,13 @@ def _unknown(top: Parser, command: str | None, rest: list[str]) -> NoReturn:
     """Words that a command does not know: of an option, the nearest one is named."""
     (rows,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
     own = top if command is None else rows.choices[command]
-    options = [word for action in own._actions for word in action.option_strings if word.startswith("--")]
+    options = [
+        word for action in own._actions for word in action.option_strings if word.startswith("--")
+    ]
     word = next((word for word in rest if word.startswith("-")), rest[0])
     raise Error(
-        f"unrecognized arguments: {' '.join(rest)}", f"{_option(word, options)}{own.prog} --help shows what is possible"
+        f"unrecognized arguments: {' '.join(rest)}",
+        f"{_option(word, options)}{own.prog} --help shows what is possible",
     )
 
 
@@ -121,8 +138,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code; a refusal is a sentence and a hint, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name the terminal cannot show is no reason to stop
-    plain = redirect_stdout(Plain(sys.stdout)), redirect_stderr(Plain(sys.stderr))  # nor is one that would command it obeyed
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a name the terminal cannot show is no reason to stop
+    plain = (
+        redirect_stdout(Plain(sys.stdout)),
+        redirect_stderr(Plain(sys.stderr)),
+    )  # nor is one that would command it obeyed
     with plain[0], plain[1], warnings.catch_warnings():
         warnings.showwarning = _warn
         return _answer(argv)
@@ -141,23 +163,38 @@ def _answer(argv: list[str] | None) -> int:
     except Error as error:
         return _refuse(sentence(error), error.remedy)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what is still buffered goes nowhere
         return 141
     except OSError as error:
         return _refuse(str(error), "check the path and its permissions")
     except MemoryError as error:
-        return _refuse(f"the memory does not suffice: {error}".rstrip(": "), "ask for fewer motions, samples or bodies at once")
+        return _refuse(
+            f"the memory does not suffice: {error}".rstrip(": "),
+            "ask for fewer motions, samples or bodies at once",
+        )
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("psiphi"):
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name
+            and not error.name.startswith("psiphi")
+        ):
             extra = EXTRAS.get(error.name.partition(".")[0], "[bench]")
-            return _refuse(f"this needs {error.name}, which is not installed", f"pip install 'psiphi{extra}' brings it")
+            return _refuse(
+                f"this needs {error.name}, which is not installed",
+                f"pip install 'psiphi{extra}' brings it",
+            )
         if os.environ.get(TRACE):
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        return _refuse(f"a mistake of psiphi's own: {what}", f"please report it, with what {TRACE}=1 in the environment shows")
+        return _refuse(
+            f"a mistake of psiphi's own: {what}",
+            f"please report it, with what {TRACE}=1 in the environment shows",
+        )
 
 
 def _refuse(sentence: str, hint: str) -> int:

@@ -21,10 +21,12 @@ def advice(robot) -> list[str]:
 def _size(robot) -> list[str]:
     n = len(robot.bodies)
     if n > WRITTEN_OUT:
-        return [f"{n} bodies: functions run as loops over classes of links, and full matrices take nv = {robot.nv} sweeps each"]
-    return [f"{n} bodies: the first call of a function compiles for some seconds; later processes take it from the cache"] * (
-        n > 25
-    )
+        return [
+            f"{n} bodies: functions run as loops over classes of links, and full matrices take nv = {robot.nv} sweeps each"
+        ]
+    return [
+        f"{n} bodies: the first call of a function compiles for some seconds; later processes take it from the cache"
+    ] * (n > 25)
 
 
 def _masses(robot) -> list[str]:
@@ -34,16 +36,24 @@ def _masses(robot) -> list[str]:
         out.append(f"without mass: {some(light)}; fine as long as what they carry has some")
     heavy = [body.mass for body in robot.bodies if body.mass > 0.0]
     if heavy and max(heavy) / min(heavy) > STIFF:
-        out.append(f"masses from {min(heavy):.2g} to {max(heavy):.2g} kg: expect lost digits and small time steps")
+        out.append(
+            f"masses from {min(heavy):.2g} to {max(heavy):.2g} kg: expect lost digits and small time steps"
+        )
     return out
 
 
 def _limits(robot) -> list[str]:
     out = []
-    beyond = [j.name for j in robot.joints if len(j.lower) == 1 and not j.lower[0] <= 0.0 <= j.upper[0]]
+    beyond = [
+        j.name for j in robot.joints if len(j.lower) == 1 and not j.lower[0] <= 0.0 <= j.upper[0]
+    ]
     if beyond:
         out.append(f"q = 0 is outside the limits of {some(beyond)}")
-    backward = [j.name for j in robot.joints if any(low > high for low, high in zip(j.lower, j.upper, strict=True))]
+    backward = [
+        j.name
+        for j in robot.joints
+        if any(low > high for low, high in zip(j.lower, j.upper, strict=True))
+    ]
     if backward:
         out.append(f"lower limit above the upper one: {some(backward)}")
     return out
@@ -54,9 +64,19 @@ def _kept(robot) -> list[str]:
     out = []
     mimic = [joint.name for joint in robot.joints if getattr(joint, "mimic", None) is not None]
     if mimic:
-        out.append(f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {some(mimic)}")
-    for acts, words in (("damping", ["damping"]), ("friction", ["friction"]), ("springs", ["stiffness", "spring"])):
-        own = [joint.name for joint in robot.joints if any(_there(getattr(joint, word, ())) for word in words)]
+        out.append(
+            f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {some(mimic)}"
+        )
+    for acts, words in (
+        ("damping", ["damping"]),
+        ("friction", ["friction"]),
+        ("springs", ["stiffness", "spring"]),
+    ):
+        own = [
+            joint.name
+            for joint in robot.joints
+            if any(_there(getattr(joint, word, ())) for word in words)
+        ]
         if own:
             out.append(
                 f"{acts} act{'' if acts == 'springs' else 's'} only in simulate with {acts}=True (--{acts}): {some(own)}"
@@ -78,5 +98,7 @@ def _looks(robot) -> list[str]:
     shapes = getattr(robot, "shapes", ())
     gone = absent(shapes)
     if gone:
-        return [f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {some(gone)}"]
+        return [
+            f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {some(gone)}"
+        ]
     return [] if shapes else ["no shapes: viewers draw it from its kinematics"]

@@ -19,7 +19,11 @@ def robot_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def base_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--base", choices=("fixed", "free"), help="bolted down or floating (default: as the robot comes)")
+    parser.add_argument(
+        "--base",
+        choices=("fixed", "free"),
+        help="bolted down or floating (default: as the robot comes)",
+    )
     parser.add_argument(
         "--flexible",
         metavar="LINK=FILE",
@@ -36,7 +40,10 @@ def _bent(robot, flexible: list[str]):
     for word in flexible:
         link, _, file = word.partition("=")
         if not file:
-            raise Error(f"--flexible is {word!r}, expected LINK=FILE", "as in --flexible forearm_link=forearm.npz")
+            raise Error(
+                f"--flexible is {word!r}, expected LINK=FILE",
+                "as in --flexible forearm_link=forearm.npz",
+            )
         robot = robot.with_flexible(link, psiphi.FlexibleBody.load(file))
     return robot
 
@@ -52,14 +59,24 @@ def load(robot: str, base: str | None = None, flexible: Sequence[str] = ()):
     except (Error, OSError) as error:
         names = psiphi.robots.names()
         if is_scene(robot):
-            raise ModelError(f"{robot} is a scene, not a robot", f"psiphi simulate {robot}, or psiphi view {robot}") from error
+            raise ModelError(
+                f"{robot} is a scene, not a robot",
+                f"psiphi simulate {robot}, or psiphi view {robot}",
+            ) from error
         if robot in names or is_path(robot):
             raise
-        raise ModelError(f"no robot is called {robot!r}", f"{nearest(robot, names)} Or give a path to a URDF file") from error
+        raise ModelError(
+            f"no robot is called {robot!r}",
+            f"{nearest(robot, names)} Or give a path to a URDF file",
+        ) from error
 
 
 def is_path(text: str) -> bool:
-    return os.path.exists(text) or os.path.basename(text) != text or text.lower().endswith((".urdf", ".xml", ".toml"))
+    return (
+        os.path.exists(text)
+        or os.path.basename(text) != text
+        or text.lower().endswith((".urdf", ".xml", ".toml"))
+    )
 
 
 def is_scene(text: str) -> bool:
@@ -80,7 +97,10 @@ def load_case(target: str, base: str | None = None, flexible: Sequence[str] = ()
         if base is not None:
             raise Error("--base is for robots, not for scenes", "write base = ... into the scene")
         if flexible:
-            raise Error("--flexible is for robots, not for scenes", "write [[robots.NAME.flexible]] into the scene")
+            raise Error(
+                "--flexible is for robots, not for scenes",
+                "write [[robots.NAME.flexible]] into the scene",
+            )
         return scenes.load(target)
     try:
         robot = load(target, base, flexible)
@@ -92,4 +112,4 @@ def load_case(target: str, base: str | None = None, flexible: Sequence[str] = ()
         raise ModelError(f"no robot or scene is called {target!r}", hint) from error
     import numpy as np
 
-    return scenes.Case(robot.name, robot, resting(robot), np.zeros(robot.nv))
+    return scenes.SceneSetup(robot.name, robot, resting(robot), np.zeros(robot.nv))

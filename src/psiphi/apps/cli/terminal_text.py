@@ -48,7 +48,13 @@ def wrapped(title: str, text: str) -> Iterator[str]:
     from textwrap import wrap
 
     yield title
-    yield from wrap(text or "none", width=100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    yield from wrap(
+        text or "none",
+        width=100,
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )
 
 
 def sentence(error: Error) -> str:

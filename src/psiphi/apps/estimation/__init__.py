@@ -14,9 +14,26 @@ covariances. Read `linear_gaussian_tree.py` first.
     two_port.py              sub-chains as they are seen from their ends
 """
 
+from typing import Any
+
+from psiphi._util.deprecation import renamed
 from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage, sequence
-from psiphi.apps.estimation.robot_as_filter import Analogue, of
+from psiphi.apps.estimation.robot_as_filter import RobotFilterModel, of
 from psiphi.apps.estimation.smoother import Estimate, Smoother
 from psiphi.apps.estimation.two_port import TwoPort, two_ports
 
-__all__ = ["Analogue", "Estimate", "LinearTree", "Smoother", "Stage", "TwoPort", "of", "sequence", "two_ports"]
+__all__ = [
+    "RobotFilterModel",
+    "Estimate",
+    "LinearTree",
+    "Smoother",
+    "Stage",
+    "TwoPort",
+    "of",
+    "sequence",
+    "two_ports",
+]
+
+
+def __getattr__(name: str) -> Any:
+    return renamed(__name__, "psiphi.estimation", name, {"Analogue": "RobotFilterModel"})

@@ -18,7 +18,14 @@ import numpy as np
 from psiphi._util.errors import SingularError
 from psiphi.apps.estimation.stage_links import Symmetric, TreeShape, cut
 from psiphi.compiler.recursions.body_step import gain
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import (
+    BASE_TO_TIP,
+    TIP_TO_BASE,
+    Argument,
+    BodyView,
+    Program,
+    Sweep,
+)
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import most
 from psiphi.model.spatial.screws import dot, root, subtract
@@ -31,12 +38,15 @@ SMALLEST = 1e-12  # of what an innovation's variance was computed from: below it
 def covariance_program(shape: TreeShape) -> Program:
     """Numbers of a model in, gains and covariances out."""
     inputs = Argument("q", (shape.total("q"),), "q"), Argument("own", (shape.total("own"),), "own")
-    outputs = Argument("gains", (shape.total("gains"),), "gains"), Argument("more", (shape.total("more"),), "more")
+    outputs = (
+        Argument("gains", (shape.total("gains"),), "gains"),
+        Argument("more", (shape.total("more"),), "more"),
+    )
     sweeps = Sweep(TIP_TO_BASE, condition), Sweep(BASE_TO_TIP, smooth)
     return Program("covariances", inputs, outputs, sweeps)
 
 
-def condition(site: Site) -> None:
+def condition(site: BodyView) -> None:
     """Tip to base: the Riccati equation in Joseph's form, and the bound on its rounding."""
     n, m, H = site.link.size, site.link.width, site.H
     own, R = cut(site.part("own", "own"), n * n, m)
@@ -47,8 +57,13 @@ def condition(site: Site) -> None:
     U = U.plus_diagonal([n * (x + y) for x, y in zip(M.diagonal, P.diagonal, strict=True)])
     known, _ = gain(P, H, R)  # type: ignore[arg-type]
     L, d_inv = known.factors
-    T = [subtract(_unit(n, r), small_matrices.apply(small_matrices.transpose(H), known.G[r])) for r in range(n)]
-    noise = Symmetric.of(n, lambda r, c: dot(known.G[r], [x * y for x, y in zip(R, known.G[c], strict=True)]))
+    T = [
+        subtract(_unit(n, r), small_matrices.apply(small_matrices.transpose(H), known.G[r]))
+        for r in range(n)
+    ]
+    noise = Symmetric.of(
+        n, lambda r, c: dot(known.G[r], [x * y for x, y in zip(R, known.G[c], strict=True)])
+    )
     P_plus = P.seen_by(T) + noise
     # rounding in T itself counts twice
     spread, roots = _spread(P), [root(x) for x in R]
@@ -56,7 +71,9 @@ def condition(site: Site) -> None:
     felt = small_matrices.apply([list(map(_size, row)) for row in H], spread)
     moved = [dot(list(map(_size, T[r])), spread) + dot(G[r], roots) for r in range(n)]
     inner = [spread[r] + dot(G[r], felt) for r in range(n)]
-    U_plus = U.seen_by(T).plus_diagonal([n * (x * x + EPSILON * (y * y)) for x, y in zip(moved, inner, strict=True)])
+    U_plus = U.seen_by(T).plus_diagonal(
+        [n * (x * x + EPSILON * (y * y)) for x, y in zip(moved, inner, strict=True)]
+    )
     site.keep(P=P, T=T, gain=known)
     site.write_part("gains", "gains", [*flat(known.G), *flat(L), *d_inv, *P_plus.flat])
     site.keep(innovations=_innovations(H, known.D, L, d_inv, U))
@@ -64,30 +81,45 @@ def condition(site: Site) -> None:
         phi = site.path[0].phi
         spread = _spread(P_plus)
         along = [dot(list(map(_size, row)), spread) for row in phi]
-        site.send(P=P_plus.seen_by(phi), U=U_plus.seen_by(phi).plus_diagonal([len(phi) * x * x for x in along]))
+        site.send(
+            P=P_plus.seen_by(phi),
+            U=U_plus.seen_by(phi).plus_diagonal([len(phi) * x * x for x in along]),
+        )
 
 
-def smooth(site: Site) -> None:
+def smooth(site: BodyView) -> None:
     """Base to tip: the co-state's covariance on both sides of the outputs. The smoothed state's: `smoother_covariances.py`."""
     n, m, kept = site.link.size, site.link.width, site.kept
     inside = Symmetric([[0.0] * n for _ in range(n)])
     if site.link.above:
         inside = site.parent["Lam"].seen_by(small_matrices.transpose(site.path[0].phi))
     H, T, known = site.H, kept["T"], kept["gain"]
-    weighted = small_matrices.transpose([known.solve([row[c] for row in H]) for c in range(n)])  # D^-1 H
-    measured = Symmetric.of(n, lambda r, c: dot([row[r] for row in H], [row[c] for row in weighted]))
+    weighted = small_matrices.transpose(
+        [known.solve([row[c] for row in H]) for c in range(n)]
+    )  # D^-1 H
+    measured = Symmetric.of(
+        n, lambda r, c: dot([row[r] for row in H], [row[c] for row in weighted])
+    )
     columns = [known.solve(_unit(m, i)) for i in range(m)]
-    weights = inside.seen_by(small_matrices.transpose(known.G)) + Symmetric.of(m, lambda r, c: columns[c][r])
+    weights = inside.seen_by(small_matrices.transpose(known.G)) + Symmetric.of(
+        m, lambda r, c: columns[c][r]
+    )
     site.keep(Lam=inside.seen_by(small_matrices.transpose(T)) + measured)
     D, (variances, origins) = known.D, kept["innovations"]
-    site.write_part("more", "more", [*kept["P"].flat, *inside.flat, *flat(D), *weights.flat, *variances, *origins])
+    site.write_part(
+        "more",
+        "more",
+        [*kept["P"].flat, *inside.flat, *flat(D), *weights.flat, *variances, *origins],
+    )
 
 
 def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
     """Each output less its best guess from those before it: the variance, and what that was computed from."""
     variances, origins = [], []
     for i in range(len(H)):
-        rest = small_matrices.backward([row[: i + 1] for row in L[: i + 1]], _unit(i + 1, i))  # row i of L^-1
+        rest = small_matrices.backward(
+            [row[: i + 1] for row in L[: i + 1]], _unit(i + 1, i)
+        )  # row i of L^-1
         h = [dot(rest, [row[c] for row in H[: i + 1]]) for c in range(len(H[0]))]
         scatter = dot(list(map(_size, rest)), [root(_size(D[j][j])) for j in range(i + 1)])
         variances.append(1.0 / d_inv[i])
@@ -108,7 +140,7 @@ def _spread(P: Symmetric) -> list:
 
 
 @dataclass(frozen=True)
-class Known:
+class StageCovariance:
     """What is known of a stage without data; arrays have the model's batch axes in front."""
 
     P_minus: np.ndarray
@@ -121,16 +153,24 @@ class Known:
     origins: np.ndarray  # what these were computed from
 
 
-def read_known(shape: TreeShape, gains: np.ndarray, more: np.ndarray) -> list[Known]:
+def read_known(shape: TreeShape, gains: np.ndarray, more: np.ndarray) -> list[StageCovariance]:
     """What the program has found, by stages; or a SingularError that names the output without an innovation."""
     found = []
-    for link, first, second in zip(shape.links, shape.parts(gains, "gains"), shape.parts(more, "more"), strict=True):
+    for link, first, second in zip(
+        shape.links, shape.parts(gains, "gains"), shape.parts(more, "more"), strict=True
+    ):
         n, m = link.size, link.width
         G, _, _, P_plus = cut(first, n * m, m * m, m, n * n)
         P, Lam, D, C, variances, origins = cut(second, n * n, n * n, m * m, m * m, m, m)
         P, P_plus, Lam = (_matrix(x, n) for x in (P, P_plus, Lam))
-        found.append(Known(P, P_plus, _matrix(D, m), _matrix(G, m), Lam, _matrix(C, m), variances, origins))
-    for k in reversed(range(len(found))):  # tips first: what is inboard of a singular stage is no news
+        found.append(
+            StageCovariance(
+                P, P_plus, _matrix(D, m), _matrix(G, m), Lam, _matrix(C, m), variances, origins
+            )
+        )
+    for k in reversed(
+        range(len(found))
+    ):  # tips first: what is inboard of a singular stage is no news
         _check(k, found[k])
     return found
 
@@ -139,17 +179,23 @@ def _matrix(x: np.ndarray, columns: int) -> np.ndarray:
     return x.reshape(*x.shape[:-1], x.shape[-1] // columns, columns)
 
 
-def _check(k: int, known: Known) -> None:
+def _check(k: int, known: StageCovariance) -> None:
     """Each output against those before it: what its innovation is, and what it was computed from."""
     lead = known.variances.shape[:-1]
     wild = ~np.isfinite(known.P_minus).all((-1, -2))
     if wild.any():
         where = element_of(lead, int(np.argmax(wild)))
-        raise SingularError(f"its covariance{where} overflows", "scale the states, or the transitions", element=f"stage {k}")
+        raise SingularError(
+            f"its covariance{where} overflows",
+            "scale the states, or the transitions",
+            element=f"stage {k}",
+        )
     bad = ~(known.variances > SMALLEST * known.origins)
     if bad.any():
         at = int(np.argmax(bad.any(-1)))
-        d, origin, wrong = (x.reshape(-1, x.shape[-1])[at] for x in (known.variances, known.origins, bad))
+        d, origin, wrong = (
+            x.reshape(-1, x.shape[-1])[at] for x in (known.variances, known.origins, bad)
+        )
         i = int(np.argmax(wrong))
         others = " and its stage's outputs before it" if i else ""
         raise SingularError(

@@ -64,7 +64,9 @@ class LinearTree:
         self.widths = tuple(stage.outputs.shape[-2] for stage in found)
         self.mask: list[np.ndarray] | None = None  # what was measured, where not all was
         self.lead = _lead(self.stages)
-        self._states, self._outputs = ([0, *np.cumsum(n).tolist()] for n in (self.sizes, self.widths))
+        self._states, self._outputs = (
+            [0, *np.cumsum(n).tolist()] for n in (self.sizes, self.widths)
+        )
 
     @property
     def nv(self) -> int:
@@ -127,7 +129,11 @@ class LinearTree:
         for s, n in zip(self.stages, self.sizes, strict=True):
             scale = moved(np.ones(n))
             M = s.covariance * np.outer(scale, scale)  # a covariance again
-            stages.append(Stage(s.parent, moved(s.transition), M, moved(s.outputs), moved(np.asarray(s.noise))))
+            stages.append(
+                Stage(
+                    s.parent, moved(s.transition), M, moved(s.outputs), moved(np.asarray(s.noise))
+                )
+            )
         return LinearTree(stages)
 
     @cached_property
@@ -143,12 +149,18 @@ class LinearTree:
     @cached_property
     def own(self) -> np.ndarray:
         """M and R of every stage, (..., all of them)."""
-        return self._flat(lambda s, n, m: [s.covariance, np.asarray(s.noise)[..., None] if m else np.ones((1, 1))])
+        return self._flat(
+            lambda s, n, m: [s.covariance, np.asarray(s.noise)[..., None] if m else np.ones((1, 1))]
+        )
 
     def _flat(self, of: Any) -> np.ndarray:
-        parts = [a for each in zip(self.stages, self.sizes, self.widths, strict=True) for a in of(*each)]
+        parts = [
+            a for each in zip(self.stages, self.sizes, self.widths, strict=True) for a in of(*each)
+        ]
         flat = [a.reshape(*a.shape[:-2], a.shape[-2] * a.shape[-1]) for a in parts]
-        return np.concatenate([np.broadcast_to(a, (*self.lead, a.shape[-1])) for a in flat], axis=-1)
+        return np.concatenate(
+            [np.broadcast_to(a, (*self.lead, a.shape[-1])) for a in flat], axis=-1
+        )
 
 
 def sequence(
@@ -173,7 +185,13 @@ def sequence(
     last = count - 1
     return LinearTree(
         [
-            Stage(k - 1, steps[last - k] if k else EMPTY, covariances[last - k], outputs[last - k], noises[last - k])
+            Stage(
+                k - 1,
+                steps[last - k] if k else EMPTY,
+                covariances[last - k],
+                outputs[last - k],
+                noises[last - k],
+            )
             for k in range(count)
         ]
     )
@@ -187,14 +205,20 @@ def listed(name: str, values: Any) -> list:
     if not isinstance(values, str | bytes | bytearray | dict | set | frozenset):
         with suppress(Exception):  # an object's own __iter__ may raise anything
             return list(values)
-    raise ModelError(f"{name} is {shown(values)}, expected a list with one entry a stage", "give a list")
+    raise ModelError(
+        f"{name} is {shown(values)}, expected a list with one entry a stage", "give a list"
+    )
 
 
 def _read_stage(k: int, stage: Any, before: list[Stage]) -> Stage:
     """The stage with its numbers read, checked and copied."""
     where = f"stage {k}"
     if not isinstance(stage, Stage):
-        raise ModelError(f"it is {shown(stage)}, expected a Stage", "Stage(parent, transition, covariance, ...)", element=where)
+        raise ModelError(
+            f"it is {shown(stage)}, expected a Stage",
+            "Stage(parent, transition, covariance, ...)",
+            element=where,
+        )
     parent = _parent(k, stage.parent, where)
     M = _matrix("covariance", stage.covariance, (None, None), where)
     n = M.shape[-1]
@@ -208,7 +232,9 @@ def _read_stage(k: int, stage: Any, before: list[Stage]) -> Stage:
     phi = (
         np.zeros((0, n))
         if parent < 0
-        else _matrix("transition", stage.transition, (before[parent].covariance.shape[-1], n), where)
+        else _matrix(
+            "transition", stage.transition, (before[parent].covariance.shape[-1], n), where
+        )
     )
     m = H.shape[-2]
     R = np.zeros(m) if stage.noise is None else _matrix("noise", stage.noise, (m,), where)
@@ -231,7 +257,9 @@ def _parent(k: int, value: Any, where: str) -> int:
         parent = k
     if not -1 <= parent < k or isinstance(value, bool | np.bool_):
         raise ModelError(
-            f"its parent is {shown(value)}, expected -1 (a root) .. {k - 1}", "number parents before children", element=where
+            f"its parent is {shown(value)}, expected -1 (a root) .. {k - 1}",
+            "number parents before children",
+            element=where,
         )
     return parent
 
@@ -240,7 +268,9 @@ def _matrix(name: str, value: Any, shape: tuple[int | None, ...], where: str) ->
     """A copy of `value` as float64 of that shape (None: any) behind any batch axes, all numbers finite."""
     array, fault = read(value, None)
     own = array.shape[-len(shape) :]
-    fits = array.ndim >= len(shape) and all(want in (None, n) for want, n in zip(shape, own, strict=True))
+    fits = array.ndim >= len(shape) and all(
+        want in (None, n) for want, n in zip(shape, own, strict=True)
+    )
     if not fault and not fits:
         words = ", ".join("any" if n is None else str(n) for n in shape)
         fault = f"has shape {array.shape}, expected (..., {words})"

@@ -21,7 +21,7 @@ from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, check_robot, finite
 from psiphi.algebra.dense.dense_joints import Unit, units
 from psiphi.algebra.dense.dense_letter_rates import motion_cross, t
-from psiphi.algebra.dense.dense_letters import Atoms
+from psiphi.algebra.dense.dense_letters import DenseLetters
 from psiphi.algebra.expressions.letters import GRAVITY, frame_letter
 from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage
 from psiphi.apps.estimation.smoother import Estimate, Smoother
@@ -34,7 +34,7 @@ from psiphi.robot.robot import Robot
 
 
 @dataclass(frozen=True, eq=False)
-class Analogue:
+class RobotFilterModel:
     """A robot's estimation problem: `model`, and the known `inputs` xi and `coinputs` eta, a list entry a body or cluster.
 
     Called with torques tau (..., nv) it is the smoother on them: `predicted` z-, `filtered` z+, `smoothed` the joint forces,
@@ -70,7 +70,7 @@ def of(
     axes: str = "world",
     *,
     compiled: bool = False,
-) -> Analogue:
+) -> RobotFilterModel:
     """The robot at q (nq), moving with v (nv; at rest when left out), wrenches f_ext on it as in `forward_dynamics`.
 
     q and v may have batch axes: covariances depend on q, so each state has a model of its own, and torques meet them element by
@@ -90,30 +90,47 @@ def of(
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
     state = [
-        finite(arg.name, x, arg.shape, f"give robot.n{arg.name} = {arg.size} real numbers in its last axis")
+        finite(
+            arg.name,
+            x,
+            arg.shape,
+            f"give robot.n{arg.name} = {arg.size} real numbers in its last axis",
+        )
         for arg, x in zip(inputs, (q, np.zeros(robot.nv) if v is None else v), strict=True)
     ]
-    batch_axes("estimation.of", {arg.name: x.shape[:-1] for arg, x in zip(inputs, state, strict=True)})
+    batch_axes(
+        "estimation.of", {arg.name: x.shape[:-1] for arg, x in zip(inputs, state, strict=True)}
+    )
     check_states(robot, "estimation.of", inputs, state)
-    atoms = Atoms(robot, *state)
+    atoms = DenseLetters(robot, *state)
     gravity, pushed = atoms[GRAVITY], _wrenches(atoms, f_ext, axes)
     stages, inputs, coinputs, V = [], [], [], []
-    for joint, unit in zip(robot.units, units(atoms), strict=True):  # base to tip: V = phi* V(p) + H* v
+    for joint, unit in zip(
+        robot.units, units(atoms), strict=True
+    ):  # base to tip: V = phi* V(p) + H* v
         rates = atoms.v[..., unit.v_slice, None]
         own = unit.S @ rates
         V.append(own if unit.parent == WORLD else t(unit.phi) @ V[unit.parent] + own)
         X = atoms.diagonal([motion_cross(V[-1][..., i : i + 6, 0]) for i in range(0, unit.size, 6)])
-        xi = -t(X) @ unit.M @ V[-1] - unit.M @ gravity[..., unit.rows, :] - pushed[..., unit.rows, :]
+        xi = (
+            -t(X) @ unit.M @ V[-1] - unit.M @ gravity[..., unit.rows, :] - pushed[..., unit.rows, :]
+        )
         above = 6 if unit.parent == WORLD else stages[unit.parent].covariance.shape[-1]
-        noise = joint.armature if isinstance(joint, Joint) else np.zeros(len(joint.laws.cluster.free))
-        phi, M, H, xi, eta = _numbers(joint, unit, above, xi[..., 0], (X @ own + unit.S_dot @ rates)[..., 0])
+        noise = (
+            joint.armature if isinstance(joint, Joint) else np.zeros(len(joint.laws.cluster.free))
+        )
+        phi, M, H, xi, eta = _numbers(
+            joint, unit, above, xi[..., 0], (X @ own + unit.S_dot @ rates)[..., 0]
+        )
         stages.append(Stage(unit.parent, phi, M, H, noise))
         inputs.append(xi)
         coinputs.append(eta)
-    return Analogue(robot, LinearTree(stages), inputs, coinputs, compiled)
+    return RobotFilterModel(robot, LinearTree(stages), inputs, coinputs, compiled)
 
 
-def _numbers(joint: Any, unit: Unit, above: int, xi: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, ...]:
+def _numbers(
+    joint: Any, unit: Unit, above: int, xi: np.ndarray, eta: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """phi, M, H, xi, eta of a stage below `above` states. A cluster's rotors stand behind its bodies: they hang on nothing,
     weigh nothing, and slide by X v."""
     lead, n, width = xi.shape[:-1], unit.size, unit.S.shape[-1]
@@ -125,17 +142,25 @@ def _numbers(joint: Any, unit: Unit, above: int, xi: np.ndarray, eta: np.ndarray
     phi, M = np.zeros((*lead, above, n + more)), np.zeros((*lead, n + more, n + more))
     phi[..., : unit.phi.shape[-2], :n] = unit.phi
     M[..., :n, :n], M[..., n:, n:] = unit.M, np.diag(J[which])
-    H = np.concatenate([np.broadcast_to(t(unit.S), (*lead, width, n)), t(X[..., which, :])], axis=-1)
-    xi, eta = np.concatenate([xi, np.zeros((*lead, more))], axis=-1), np.concatenate([eta, drift[..., which]], axis=-1)
+    H = np.concatenate(
+        [np.broadcast_to(t(unit.S), (*lead, width, n)), t(X[..., which, :])], axis=-1
+    )
+    xi, eta = (
+        np.concatenate([xi, np.zeros((*lead, more))], axis=-1),
+        np.concatenate([eta, drift[..., which]], axis=-1),
+    )
     return phi, M, H, xi, eta
 
 
-def _wrenches(atoms: Atoms, f_ext: Any, axes: Any) -> np.ndarray:
+def _wrenches(atoms: DenseLetters, f_ext: Any, axes: Any) -> np.ndarray:
     """B f_ext (..., 6 bodies, 1): the wrenches, on the links."""
     argument_checks.check_axes(axes)
     if f_ext is None or not argument_checks.mapping(f_ext):
         return np.zeros((6 * len(atoms.model.bodies), 1))
-    frames, stacked = [atoms.model.frame(name).name for name in f_ext], argument_checks.stack_wrenches(f_ext)
+    frames, stacked = (
+        [atoms.model.frame(name).name for name in f_ext],
+        argument_checks.stack_wrenches(f_ext),
+    )
     if stacked.shape != (len(frames), 6) or not np.isfinite(stacked).all():
         raise StateError(
             f"f_ext has wrenches of shape {(*stacked.shape[:-2], 6)}, or not finite, expected six numbers each",

@@ -11,7 +11,7 @@ import numpy as np
 from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import batch_axes, flag, read
-from psiphi.apps.estimation.filter_covariances import Known, element_of, read_known
+from psiphi.apps.estimation.filter_covariances import StageCovariance, element_of, read_known
 from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, listed
 from psiphi.apps.estimation.smoother_covariances import smoothed_covariances
 from psiphi.apps.estimation.smoother_equations import smoother_equations
@@ -49,9 +49,13 @@ class Smoother:
     def __init__(self, model: LinearTree, compiled: bool = True):
         if not isinstance(model, LinearTree):
             raise ModelError(
-                f"{shown(model)} is no LinearTree", "LinearTree(stages), sequence(...) and of(robot, q, v).model are"
+                f"{shown(model)} is no LinearTree",
+                "LinearTree(stages), sequence(...) and of(robot, q, v).model are",
             )
-        self.model, self.compiled = model, flag("compiled", compiled, "leave it out for machine code")
+        self.model, self.compiled = (
+            model,
+            flag("compiled", compiled, "leave it out for machine code"),
+        )
         self._gains, self._known = self._learn(model)
         self._shaken, _ = self._learn(model.shaken)
         own = list(zip(self._known, model.widths, strict=True))
@@ -62,7 +66,7 @@ class Smoother:
         self.inboard_costate_covariance = [known.inside for known in self._known]
         self.multiplier_covariance = [known.weights[..., :m, :m] for known, m in own]
 
-    def _learn(self, model: LinearTree) -> tuple[np.ndarray, list[Known]]:
+    def _learn(self, model: LinearTree) -> tuple[np.ndarray, list[StageCovariance]]:
         if not model.stages:
             return np.zeros(0), []
         gains, more = run(model.shape, "covariances", self.compiled, model.q, model.own)
@@ -77,20 +81,35 @@ class Smoother:
     def costate_covariance(self) -> list[np.ndarray]:
         """Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H of each stage, S2 (10.31)."""
         found = []
-        parts = self.model.stages, self.gains, self.innovation_covariance, self.inboard_costate_covariance
+        parts = (
+            self.model.stages,
+            self.gains,
+            self.innovation_covariance,
+            self.inboard_costate_covariance,
+        )
         for stage, G, D, inside in zip(*parts, strict=True):
             H = stage.outputs
             T = np.eye(inside.shape[-1]) - G @ H
-            found.append(T.swapaxes(-1, -2) @ inside @ T + H.swapaxes(-1, -2) @ np.linalg.solve(D, H))
+            found.append(
+                T.swapaxes(-1, -2) @ inside @ T + H.swapaxes(-1, -2) @ np.linalg.solve(D, H)
+            )
         return found
 
     @property
     def multiplier_slopes(self) -> list[np.ndarray]:
         """d = G* Lam+ - c H of each stage, S2 (10.3): by how much its multipliers change with its inputs xi."""
-        parts = zip(self.model.stages, self.gains, self.multiplier_covariance, self.inboard_costate_covariance, strict=True)
+        parts = zip(
+            self.model.stages,
+            self.gains,
+            self.multiplier_covariance,
+            self.inboard_costate_covariance,
+            strict=True,
+        )
         return [G.swapaxes(-1, -2) @ inside - c @ stage.outputs for stage, G, c, inside in parts]
 
-    def __call__(self, outputs: Sequence, inputs: Sequence | None = None, coinputs: Sequence | None = None) -> Estimate:
+    def __call__(
+        self, outputs: Sequence, inputs: Sequence | None = None, coinputs: Sequence | None = None
+    ) -> Estimate:
         """Estimates from `outputs` y, a list entry a stage (..., m); a stage that measures nothing gets an empty one.
 
         Known: `inputs` xi (..., n), the means of w, and `coinputs` eta (..., n): the density of the states is multiplied by
@@ -101,7 +120,10 @@ class Smoother:
         model = self.model
         zero = [np.zeros(n) for n in model.sizes]
         y = _read_parts("outputs", outputs, model.widths, model.mask)
-        y = [part if m else np.zeros((*part.shape[:-1], 1)) for part, m in zip(y, model.widths, strict=True)]
+        y = [
+            part if m else np.zeros((*part.shape[:-1], 1))
+            for part, m in zip(y, model.widths, strict=True)
+        ]
         xi = zero if inputs is None else _read_parts("inputs", inputs, model.sizes)
         eta = zero if coinputs is None else _read_parts("coinputs", coinputs, model.sizes)
         given = _joined({"outputs": y, "inputs": xi, "coinputs": eta}, model.lead)
@@ -113,7 +135,9 @@ class Smoother:
             raise StateError(*self._contradiction(estimate))
         return estimate
 
-    def _run(self, model: LinearTree, gains: np.ndarray, given: list[np.ndarray]) -> dict[str, np.ndarray]:
+    def _run(
+        self, model: LinearTree, gains: np.ndarray, given: list[np.ndarray]
+    ) -> dict[str, np.ndarray]:
         """The program on data: arrays (..., all stages' parts)."""
         found = run(model.shape, "smoother", self.compiled, model.q, gains, *given)
         return dict(zip(smoother_equations(), found, strict=True))
@@ -132,9 +156,15 @@ class Smoother:
         weights = np.concatenate([_spread(known.weights) for known in self._known], axis=-1)
         sure = True
         with np.errstate(all="ignore"):  # what overflowed differs
-            for name, spread in {"filtered": states, "smoothed": states, "multipliers": weights}.items():
+            for name, spread in {
+                "filtered": states,
+                "smoothed": states,
+                "multipliers": weights,
+            }.items():
                 x, y = np.abs(found[name]), np.abs(found[name] - shaken[name])
-                sure = sure and bool((y <= DOUBT * (x + spread) + NOTHING * x.max(-1, keepdims=True)).all())
+                sure = sure and bool(
+                    (y <= DOUBT * (x + spread) + NOTHING * x.max(-1, keepdims=True)).all()
+                )
         return sure
 
     def _contradiction(self, found: Estimate) -> tuple[str, str]:
@@ -156,14 +186,19 @@ def _spread(P: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(np.diagonal(P, axis1=-2, axis2=-1), 0.0))
 
 
-def _read_parts(name: str, parts, sizes: Sequence[int], seen: list[np.ndarray] | None = None) -> list[np.ndarray]:
+def _read_parts(
+    name: str, parts, sizes: Sequence[int], seen: list[np.ndarray] | None = None
+) -> list[np.ndarray]:
     """One array (..., n) a stage, finite where it was seen."""
     try:
         entries = listed(name, parts)
     except ModelError as error:
         raise StateError(error.cause, error.remedy) from None
     if len(entries) != len(sizes):
-        raise StateError(f"{name} has {len(entries)} entries, expected one for each of {len(sizes)} stages", "give one a stage")
+        raise StateError(
+            f"{name} has {len(entries)} entries, expected one for each of {len(sizes)} stages",
+            "give one a stage",
+        )
     arrays = []
     for k, (part, n) in enumerate(zip(entries, sizes, strict=True)):
         array, fault = read(part, (n,))
@@ -175,7 +210,9 @@ def _read_parts(name: str, parts, sizes: Sequence[int], seen: list[np.ndarray] |
         if not fault and not np.isfinite(array).all():
             fault = "holds numbers that are not finite"
         if fault:
-            missing = "; what was not measured: model.seen(...) says so" if name == "outputs" else ""
+            missing = (
+                "; what was not measured: model.seen(...) says so" if name == "outputs" else ""
+            )
             raise StateError(f"{name}[{k}] {fault}", f"give one number a coordinate{missing}")
         arrays.append(array.astype(float, copy=False))
     return arrays
@@ -183,10 +220,17 @@ def _read_parts(name: str, parts, sizes: Sequence[int], seen: list[np.ndarray] |
 
 def _joined(given: dict[str, list[np.ndarray]], model: tuple[int, ...]) -> list[np.ndarray]:
     """Each list as one array (..., sum of n), all with the same batch axes, which fit the model's."""
-    shapes = {f"{name}[{k}]": part.shape[:-1] for name, parts in given.items() for k, part in enumerate(parts)}
+    shapes = {
+        f"{name}[{k}]": part.shape[:-1]
+        for name, parts in given.items()
+        for k, part in enumerate(parts)
+    }
     batch_axes("", shapes | {"the model": model})
     lead = np.broadcast_shapes(*shapes.values())
     return [
-        np.concatenate([np.zeros((*lead, 0)), *(np.broadcast_to(a, (*lead, a.shape[-1])) for a in parts)], axis=-1)
+        np.concatenate(
+            [np.zeros((*lead, 0)), *(np.broadcast_to(a, (*lead, a.shape[-1])) for a in parts)],
+            axis=-1,
+        )
         for parts in given.values()
     ]

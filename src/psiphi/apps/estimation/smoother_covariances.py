@@ -25,7 +25,9 @@ def smoothed_covariances(model: LinearTree, filtered: list[np.ndarray]) -> list[
     found = [F @ _t(F) for F in halves]  # right at the roots
     for k, beside in enumerate(_besides(model, filtered)):
         if model.parent[k] >= 0:
-            found[k] = _told(halves[k], model.stages[k].transition, _half(beside), found[model.parent[k]])
+            found[k] = _told(
+                halves[k], model.stages[k].transition, _half(beside), found[model.parent[k]]
+            )
     return found
 
 
@@ -54,9 +56,14 @@ def _besides(model: LinearTree, filtered: list[np.ndarray]) -> list[np.ndarray]:
             children[p].append(k)
     found = list(filtered)  # of roots never asked for
     for p, those in enumerate(children):
-        parts = [model.stages[c].transition @ filtered[c] @ _t(model.stages[c].transition) for c in those]
+        parts = [
+            model.stages[c].transition @ filtered[c] @ _t(model.stages[c].transition) for c in those
+        ]
         none = np.zeros_like(filtered[p])
-        before, after = list(accumulate(parts, initial=none)), list(accumulate(reversed(parts), initial=none))[::-1]
+        before, after = (
+            list(accumulate(parts, initial=none)),
+            list(accumulate(reversed(parts), initial=none))[::-1],
+        )
         for i, c in enumerate(those):
             found[c] = model.stages[p].covariance + before[i] + after[i + 1]
     return found

@@ -21,7 +21,7 @@ from psiphi.algebra.expressions.operators import Operators
 from psiphi.apps.estimation.stage_links import Symmetric, TreeShape, cut
 from psiphi.compiler.lower.vector_sweeps import Lowered, Result
 from psiphi.compiler.recursions.body_step import Gain
-from psiphi.compiler.sweeps.sweep_program import Argument, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import Argument, BodyView, Program, Sweep
 from psiphi.robot.catalogue.quantities import filtered
 
 
@@ -45,11 +45,19 @@ def smoother_equations() -> dict[str, tuple[Expression, str]]:
 
 def smoother_program(shape: TreeShape) -> Program:
     """The sweeps of the equations; gains that are known stand in place of the recursion that would find them anew."""
-    lowered = Lowered([Result(name, e.poly(), space) for name, (e, space) in smoother_equations().items()])
+    lowered = Lowered(
+        [Result(name, e.poly(), space) for name, (e, space) in smoother_equations().items()]
+    )
     lowered.schedule = replace(lowered.schedule, articulate=None)
-    inputs = [_argument(shape, name, place) for name, place in (("q", "q"), ("gains", "gains"), ("tau", "v"))]
+    inputs = [
+        _argument(shape, name, place)
+        for name, place in (("q", "q"), ("gains", "gains"), ("tau", "v"))
+    ]
     inputs += [_argument(shape, name, "x") for name in ("xi", "eta")]
-    outputs = [_argument(shape, name, "v" if space == "joint" else "x") for name, (_, space) in smoother_equations().items()]
+    outputs = [
+        _argument(shape, name, "v" if space == "joint" else "x")
+        for name, (_, space) in smoother_equations().items()
+    ]
     program = lowered.program("smoother", shape, tuple(inputs), tuple(outputs))
     sweeps = tuple(Sweep(sweep.direction, _with_gains(sweep.step)) for sweep in program.sweeps)
     return replace(program, sweeps=sweeps, local=True)  # stages have no axes but their own
@@ -60,10 +68,15 @@ def _argument(shape: TreeShape, name: str, place: str) -> Argument:
 
 
 def _with_gains(step):
-    def gained(site: Site) -> None:
+    def gained(site: BodyView) -> None:
         n, m = site.link.size, site.link.width
         G, L, d_inv, P_plus = cut(site.part("gains", "gains"), n * m, m * m, m, n * n)
-        known = Gain([], ([L[i * m : i * m + m] for i in range(m)], d_inv), [G[r * m : r * m + m] for r in range(n)], ())
+        known = Gain(
+            [],
+            ([L[i * m : i * m + m] for i in range(m)], d_inv),
+            [G[r * m : r * m + m] for r in range(n)],
+            (),
+        )
         site.keep(P_plus=Symmetric.read(n, P_plus), gain=known)
         step(site)
 

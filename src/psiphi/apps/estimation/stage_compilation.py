@@ -15,17 +15,20 @@ import numpy as np
 from psiphi.apps.estimation.filter_covariances import covariance_program
 from psiphi.apps.estimation.smoother_equations import smoother_program
 from psiphi.apps.estimation.stage_links import TreeShape
-from psiphi.compiler.passes import Ready
+from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.compiler.sweeps.link_loops import Rolled, roll
+from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.functions.compiled_function import Function, Request
+from psiphi.functions.compiled_function import Function, QuantityRequest
 
-PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {"covariances": covariance_program, "smoother": smoother_program}
+PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {
+    "covariances": covariance_program,
+    "smoother": smoother_program,
+}
 
 
 @dataclass(frozen=True)
-class StageLoops(Ready):
+class StageLoops(Traceable):
     """A program of a shape, as the compiler takes it."""
 
     model: TreeShape
@@ -40,17 +43,21 @@ class StageLoops(Ready):
         program = PROGRAMS[self.name](self.model)
         return program.inputs, program.outputs
 
-    def ready(self) -> Rolled:
+    def ready(self) -> LinkLoops:
         return roll(PROGRAMS[self.name](self.model), self.model)
 
 
 @lru_cache(maxsize=64)
 def compiled(shape: TreeShape, name: str) -> Function:
     """One of the programs as a gufunc over batches of models and data."""
-    return Function(Request(name), StageLoops(shape, name))
+    return Function(QuantityRequest(name), StageLoops(shape, name))
 
 
 def run(shape: TreeShape, name: str, in_code: bool, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     """The outputs of a program, compiled or interpreted."""
     with np.errstate(all="ignore"):  # what overflows is refused by whoever asked
-        return compiled(shape, name).run(arrays) if in_code else interpret(PROGRAMS[name](shape), shape, *arrays)
+        return (
+            compiled(shape, name).run(arrays)
+            if in_code
+            else interpret(PROGRAMS[name](shape), shape, *arrays)
+        )

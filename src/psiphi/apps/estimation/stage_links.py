@@ -59,7 +59,9 @@ class Symmetric:
         return self.rows[r][c]
 
     def plus_diagonal(self, d) -> Symmetric:
-        return Symmetric.of(self.size, lambda r, c: self.rows[r][c] + d[r] if r == c else self.rows[r][c])
+        return Symmetric.of(
+            self.size, lambda r, c: self.rows[r][c] + d[r] if r == c else self.rows[r][c]
+        )
 
     def __add__(self, other: Symmetric) -> Symmetric:
         return Symmetric.of(self.size, lambda r, c: self.rows[r][c] + other.rows[r][c])
@@ -122,7 +124,11 @@ class StageLink:
 
     def path(self, q) -> list:
         n = self.size
-        return [Transition([list(q[r * n : r * n + n]) for r in range(self.above)]) if self.above else Ground(n)]
+        return [
+            Transition([list(q[r * n : r * n + n]) for r in range(self.above)])
+            if self.above
+            else Ground(n)
+        ]
 
     def H(self, q) -> list:
         n, start = self.size, self.size * self.above
@@ -135,7 +141,9 @@ PLACES = {  # what belongs to a stage of n states and m outputs below p states, 
     "x": lambda n, m, p: n,
     "own": lambda n, m, p: n * n + m,  # M, R
     "gains": lambda n, m, p: n * m + m * m + m + n * n,  # G, L and 1/d of D = L d L*, P+
-    "more": lambda n, m, p: 2 * n * n + 2 * m * m + 2 * m,  # P-, Lam+, D, C, variances of innovations, their origins
+    "more": lambda n, m, p: (
+        2 * n * n + 2 * m * m + 2 * m
+    ),  # P-, Lam+, D, C, variances of innovations, their origins
 }
 
 
@@ -154,7 +162,10 @@ class TreeShape:
     @cached_property
     def links(self) -> tuple[StageLink, ...]:
         above = (self.sizes[p] if p >= 0 else 0 for p in self.parent)
-        return tuple(StageLink(n, max(m, 1), p) for n, m, p in zip(self.sizes, self.widths, above, strict=True))
+        return tuple(
+            StageLink(n, max(m, 1), p)
+            for n, m, p in zip(self.sizes, self.widths, above, strict=True)
+        )
 
     @property
     def joints(self) -> tuple[StageLink, ...]:
@@ -200,5 +211,7 @@ def cut(numbers: Any, *counts: int) -> Iterator[Any]:
     """Consecutive pieces of a list, or of an array's last axis, of these lengths."""
     at = 0
     for count in counts:
-        yield numbers[at : at + count] if isinstance(numbers, list) else numbers[..., at : at + count]
+        yield (
+            numbers[at : at + count] if isinstance(numbers, list) else numbers[..., at : at + count]
+        )
         at += count

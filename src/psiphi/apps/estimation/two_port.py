@@ -19,7 +19,7 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import check_robot, real, whole
-from psiphi.algebra.dense.dense_letters import Atoms
+from psiphi.algebra.dense.dense_letters import DenseLetters
 from psiphi.algebra.expressions.operators import is_chain
 from psiphi.model.body_matrices import across
 from psiphi.model.model import WORLD
@@ -51,12 +51,18 @@ class TwoPort:
         try:
             return TwoPort(
                 *(
-                    np.moveaxis(np.moveaxis(x, (-2, -1), (0, 1))[(slice(None), slice(None), *_axes(at))], (0, 1), (-2, -1))
+                    np.moveaxis(
+                        np.moveaxis(x, (-2, -1), (0, 1))[(slice(None), slice(None), *_axes(at))],
+                        (0, 1),
+                        (-2, -1),
+                    )
                     for x in self._all
                 )
             )
         except (IndexError, TypeError, ValueError) as error:
-            raise StateError(f"two-ports of shape {self.shape} at {shown(at)}: {error}", "index their batch axes") from error
+            raise StateError(
+                f"two-ports of shape {self.shape} at {shown(at)}: {error}", "index their batch axes"
+            ) from error
 
     def on(self, inner: TwoPort) -> TwoPort:
         """This sub-chain, carried by another.
@@ -71,11 +77,15 @@ class TwoPort:
         try:
             np.broadcast_shapes(self.shape, inner.shape)
         except ValueError:
-            raise StateError(f"two-ports of shapes {self.shape} and {inner.shape}", "make them equal or 1") from None
+            raise StateError(
+                f"two-ports of shapes {self.shape} and {inner.shape}", "make them equal or 1"
+            ) from None
         T = inner.psi @ np.linalg.inv(np.eye(6) + self.Q @ inner.Om)
         back = np.swapaxes(self.psi, -1, -2)
         Om = self.Om + back @ inner.Om @ np.linalg.solve(np.eye(6) + self.Q @ inner.Om, self.psi)
-        return TwoPort(_even(inner.Q + T @ self.Q @ np.swapaxes(inner.psi, -1, -2)), T @ self.psi, _even(Om))
+        return TwoPort(
+            _even(inner.Q + T @ self.Q @ np.swapaxes(inner.psi, -1, -2)), T @ self.psi, _even(Om)
+        )
 
     def joined(self) -> TwoPort:
         """All along the last axis, outermost first, as one: neighbours join two by two, log2 N times.
@@ -86,13 +96,17 @@ class TwoPort:
         <two-port>
         """
         if not self.shape or not self.shape[-1]:
-            raise StateError(f"two-ports of shape {self.shape}: no axis of links", "give those of `two_ports`")
+            raise StateError(
+                f"two-ports of shape {self.shape}: no axis of links", "give those of `two_ports`"
+            )
         ports = self
         while ports.shape[-1] > 1:
             even = ports.shape[-1] // 2 * 2
             pairs = ports[..., 0:even:2].on(ports[..., 1:even:2])
             rest = ports[..., even:]
-            ports = TwoPort(*(np.concatenate(both, axis=-3) for both in zip(pairs._all, rest._all, strict=True)))
+            ports = TwoPort(
+                *(np.concatenate(both, axis=-3) for both in zip(pairs._all, rest._all, strict=True))
+            )
         return ports[..., 0]
 
     def repeated(self, n: int) -> TwoPort:
@@ -118,11 +132,22 @@ class TwoPort:
         >>> ports.joined().felt(np.eye(6)).shape
         (6, 6)
         """
-        S = real("load", load, (6, 6), "give a spatial inertia (6, 6) in the axes of the outermost link")
-        if not np.isfinite(S).all() or np.abs(S - np.swapaxes(S, -1, -2)).max(initial=0.0) > 1e-9 * np.abs(S).max(initial=1.0):
-            raise StateError("load is no inertia: not finite, or not symmetric", "give [[I, m c~], [-m c~, m]]")
+        S = real(
+            "load", load, (6, 6), "give a spatial inertia (6, 6) in the axes of the outermost link"
+        )
+        if not np.isfinite(S).all() or np.abs(S - np.swapaxes(S, -1, -2)).max(
+            initial=0.0
+        ) > 1e-9 * np.abs(S).max(initial=1.0):
+            raise StateError(
+                "load is no inertia: not finite, or not symmetric", "give [[I, m c~], [-m c~, m]]"
+            )
         with np.errstate(all="ignore"):
-            added = self.psi @ S @ np.linalg.inv(np.eye(6) + self.Om @ S) @ np.swapaxes(self.psi, -1, -2)
+            added = (
+                self.psi
+                @ S
+                @ np.linalg.inv(np.eye(6) + self.Om @ S)
+                @ np.swapaxes(self.psi, -1, -2)
+            )
         return _even(self.Q + added)
 
     @property
@@ -151,16 +176,29 @@ def two_ports(robot: Robot, q: Numbers) -> TwoPort:
     (6, 6)
     """
     check_robot("two_ports", robot, Robot)
-    if not robot.joints or not is_chain(robot) or sum(parent == WORLD for parent in robot.parent) != 1:
-        raise StateError(f"two_ports: {robot.name} is no chain", "take a part of it: robot.subtree(...), robot.lock(...)")
+    if (
+        not robot.joints
+        or not is_chain(robot)
+        or sum(parent == WORLD for parent in robot.parent) != 1
+    ):
+        raise StateError(
+            f"two_ports: {robot.name} is no chain",
+            "take a part of it: robot.subtree(...), robot.lock(...)",
+        )
     if robot.freed is not None:
-        raise StateError(f"two_ports: numbers of {robot.name} are inputs", "take the robot before `free`")
+        raise StateError(
+            f"two_ports: numbers of {robot.name} are inputs", "take the robot before `free`"
+        )
     q = robot._state("q", q, robot.nq)
     lead, links = q.shape[:-1], []
-    for unit in reversed(Atoms(robot, q, np.zeros(robot.nv)).units):
+    for unit in reversed(DenseLetters(robot, q, np.zeros(robot.nv)).units):
         D, G, M_plus = across(np.broadcast_to(unit.M, (*lead, 6, 6)), unit.S, unit.rotor)
         back = np.swapaxes(unit.S, -1, -2)
         through = unit.phi @ (np.eye(6) - G @ back)
-        ends = unit.phi @ M_plus @ np.swapaxes(unit.phi, -1, -2), through, unit.S @ np.linalg.inv(D) @ back
+        ends = (
+            unit.phi @ M_plus @ np.swapaxes(unit.phi, -1, -2),
+            through,
+            unit.S @ np.linalg.inv(D) @ back,
+        )
         links.append([np.broadcast_to(x, (*lead, 6, 6)) for x in ends])
     return TwoPort(*(np.stack(parts, axis=-3) for parts in zip(*links, strict=True)))

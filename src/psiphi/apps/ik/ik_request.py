@@ -12,7 +12,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import check_robot, finite, read, real, several
-from psiphi.apps.ik.ik_tasks import SLIDE, TURN, Wish
+from psiphi.apps.ik.ik_tasks import SLIDE, TURN, Task
 from psiphi.compiler.passes import UNROLLED, is_large
 from psiphi.model.builder.pose_values import pose
 from psiphi.model.loops.cluster_joints import COMPOUND
@@ -27,7 +27,7 @@ FAR = 1e9  # m: nothing is wanted beyond
 _finite = partial(finite, most=FAR)
 ORDER = 'give names of targets, the most important first: order=["tool", "center_of_mass"]'
 FORM = "give a pose (4, 4) or a point (3,), with any batch axes in front"
-Goal = tuple[Wish, np.ndarray]
+Goal = tuple[Task, np.ndarray]
 
 
 def robot_of(given: Any) -> Robot:
@@ -51,10 +51,21 @@ def ties(system: System) -> list[Goal]:
     for c in system.closure.constraints:
         size = max(size_of(robot, name) for name in (c.first, c.second))
         tie = (c.kind, c.first, c.second, tuple(c.shape.axis), tuple(c.shape.axis2), c.shape.length)
-        out.append(Wish("loop", c.name, (), float(TURN in c.units), (SLIDE in c.units) * size**-2, tie))
+        out.append(
+            Task("loop", c.name, (), float(TURN in c.units), (SLIDE in c.units) * size**-2, tie)
+        )
     for f in system.closure.follows:
         slides = robot.joint(f.joint).row.slides[0]
-        out.append(Wish("follow", f.name, (), float(not slides), float(slides), (f.joint, f.leader, f.multiplier, f.offset)))
+        out.append(
+            Task(
+                "follow",
+                f.name,
+                (),
+                float(not slides),
+                float(slides),
+                (f.joint, f.leader, f.multiplier, f.offset),
+            )
+        )
     return [(task, np.zeros(1)) for task in out if task.units]
 
 
@@ -65,34 +76,53 @@ def ordered(asked: list[Goal], order: Any, tied: list[Goal]) -> list[Goal]:
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise StateError(
-                f"order: {shown(name)} is no target", nearest(name, sorted(known)) if isinstance(name, str) else ORDER
+                f"order: {shown(name)} is no target",
+                nearest(name, sorted(known)) if isinstance(name, str) else ORDER,
             )
     if len(set(names)) < len(names):
         raise StateError(f"order is {shown(order)}: a name twice", ORDER)
     found = [
-        (replace(task, level=bool(tied) + (names.index(x) + 1 if (x := task.frame or MASS) in names else 0)), goal)
+        (
+            replace(
+                task,
+                level=bool(tied)
+                + (names.index(x) + 1 if (x := task.frame or MASS) in names else 0),
+            ),
+            goal,
+        )
         for task, goal in asked
     ]
     levels = sorted({task.level for task, _ in (*tied, *found)})
     return [(replace(task, level=levels.index(task.level)), goal) for task, goal in (*tied, *found)]
 
 
-def goals(robot: Robot, targets: Any, directions: Any, center_of_mass: Any, weights: Any, needed: bool = True) -> list[Goal]:
+def goals(
+    robot: Robot,
+    targets: Any,
+    directions: Any,
+    center_of_mass: Any,
+    weights: Any,
+    needed: bool = True,
+) -> list[Goal]:
     """Every task with its goal (..., size)."""
     weigh = _weights(weights)
     out = [_placed(robot, frame, value, weigh) for frame, value in _pairs("targets", targets)]
-    out += [_directed(robot, frame, value, weigh) for frame, value in _pairs("directions", directions)]
+    out += [
+        _directed(robot, frame, value, weigh) for frame, value in _pairs("directions", directions)
+    ]
     if center_of_mass is not None:
         robot._heavy("reach", "leave center_of_mass out")
         place = _finite("center_of_mass", center_of_mass, (3,), "give a point (3,)")
-        out.append((Wish("mass", "", (), *weigh.get(MASS, (1.0, size_of(robot) ** -2))), place))
+        out.append((Task("mass", "", (), *weigh.get(MASS, (1.0, size_of(robot) ** -2))), place))
     known = {task.frame or MASS for task, _ in out}
     for name in weigh:
         if name not in known:
             raise StateError(f"weights: {shown(name)} is no target", nearest(name, sorted(known)))
     out = [(task, goal) for task, goal in out if task.units]
     if not out and needed:
-        raise StateError("reach: nothing is wanted", 'give {"frame": pose}, directions=, or center_of_mass=')
+        raise StateError(
+            "reach: nothing is wanted", 'give {"frame": pose}, directions=, or center_of_mass='
+        )
     return out
 
 
@@ -116,26 +146,37 @@ def _placed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
     weights = weigh.get(name, (1.0, size_of(robot, name) ** -2))
     if array.shape[-2:] == (4, 4):
         T = _finite(what, array, (4, 4), FORM)
-        if not are_rotations(T[..., :3, :3]) or not (np.abs(T[..., 3, :] - [0.0, 0.0, 0.0, 1.0]) < 1e-9).all():
-            raise StateError(f"{what} is no pose: a rotation and 0 0 0 1 below", "give one like robot.frame_pose(q, frame)")
-        return Wish("pose", name, (), *weights), T[..., :3, :].reshape(*T.shape[:-2], 12)
+        if (
+            not are_rotations(T[..., :3, :3])
+            or not (np.abs(T[..., 3, :] - [0.0, 0.0, 0.0, 1.0]) < 1e-9).all()
+        ):
+            raise StateError(
+                f"{what} is no pose: a rotation and 0 0 0 1 below",
+                "give one like robot.frame_pose(q, frame)",
+            )
+        return Task("pose", name, (), *weights), T[..., :3, :].reshape(*T.shape[:-2], 12)
     if array.shape[-1:] == (3,):
-        return Wish("point", name, (), *weights), _finite(what, array, (3,), FORM)
+        return Task("point", name, (), *weights), _finite(what, array, (3,), FORM)
     raise StateError(f"{what} has shape {array.shape}, expected (..., 4, 4) or (..., 3)", FORM)
 
 
 def _directed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
     name = robot.frame(frame).name
-    what, form = f"the direction of {shown(name)}", "give (axis in the frame, direction in the world)"
+    what, form = (
+        f"the direction of {shown(name)}",
+        "give (axis in the frame, direction in the world)",
+    )
     pair = several(what, value, form)
     if len(pair) != 2:
         raise StateError(f"{what} is {shown(value)}, expected two vectors", form)
     axis, to = _finite(what, pair[0], (3,), form), _finite(what, pair[1], (3,), form)
     lengths = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (axis, to)]
     if axis.ndim != 1 or not all(((x > 1e-12) & (x < 1e150)).all() for x in lengths):
-        raise StateError(f"{what} is {shown(value)}, expected one axis, and no vector of length 0", form)
+        raise StateError(
+            f"{what} is {shown(value)}, expected one axis, and no vector of length 0", form
+        )
     unit = tuple((axis / lengths[0]).tolist())
-    return Wish("direction", name, unit, weigh.get(name, (1.0, 1.0))[0]), to / lengths[1]
+    return Task("direction", name, unit, weigh.get(name, (1.0, 1.0))[0]), to / lengths[1]
 
 
 def _weights(given: Any) -> dict[str, tuple[float, float]]:
@@ -144,7 +185,10 @@ def _weights(given: Any) -> dict[str, tuple[float, float]]:
     for name, value in _pairs("weights", given):
         pair = real(f"the weight of {shown(name)}", value, (), form)
         if pair.shape not in ((), (2,)) or not ((pair >= 0.0) & (pair < 1e12)).all():
-            raise StateError(f"the weight of {shown(name)} is {shown(value)}, expected numbers of at least 0", form)
+            raise StateError(
+                f"the weight of {shown(name)} is {shown(value)}, expected numbers of at least 0",
+                form,
+            )
         turn, slide = np.broadcast_to(pair, (2,)).tolist()
         out[name] = turn, slide
     return out
@@ -154,7 +198,9 @@ def _pairs(name: str, given: Any) -> list[tuple[Any, Any]]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        raise StateError(f"{name} is {shown(given)}, expected a dict by frames", f'give {name}={{"frame": ...}}')
+        raise StateError(
+            f"{name} is {shown(given)}, expected a dict by frames", f'give {name}={{"frame": ...}}'
+        )
     return list(given.items())
 
 
@@ -190,7 +236,11 @@ def configuration(robot: Robot, name: str, given: Any) -> np.ndarray:
 
 def slides(robot: Robot) -> np.ndarray:
     """(nv,): whether a coordinate is a length."""
-    inside = {k: cluster for cluster in (robot.embedding.clusters if robot.embedding else ()) for k in cluster.bodies}
+    inside = {
+        k: cluster
+        for cluster in (robot.embedding.clusters if robot.embedding else ())
+        for k in cluster.bodies
+    }
     out: list[bool] = []
     for joint in robot.joints:
         own, cluster = list(joint.row.slides), inside.get(joint.index)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from psiphi.apps.ik.newton_step import Descent
+from psiphi.apps.ik.newton_step import NewtonStep
 from psiphi.backends import kernel_cache
 from psiphi.backends.cpu.cpu_target import HOST
 from psiphi.compiler.ir.block_frame import BlockFrame
@@ -18,16 +18,18 @@ from psiphi.simulation.compiled_rollout.step_blocks import trace
 SAMPLE = ("B", "Q", "E", "miss")
 
 
-class Pursuit:
+class CompiledNewtonLoop:
     """A descent, compiled."""
 
-    def __init__(self, descent: Descent):
+    def __init__(self, descent: NewtonStep):
         self.descent = descent
 
     @cached_property
     def loop(self) -> StepLoop:
         d = self.descent
-        what = json.dumps([[vars(task) for task in d.tasks], d.ease, d.bounds, d.pulled, HOST.key("d")])
+        what = json.dumps(
+            [[vars(task) for task in d.tasks], d.ease, d.bounds, d.pulled, HOST.key("d")]
+        )
         key = kernel_cache.kernel_key(d.robot.digest, "reach", what)
         return StepLoop(kernel_cache.remember(key, self._built))
 

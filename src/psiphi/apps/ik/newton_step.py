@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.apps.ik.ik_tasks import Wish
+from psiphi.apps.ik.ik_tasks import Task
 from psiphi.model.spatial.branch_free import choose, least, less, most, stays
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.model.spatial.screws import dot, root
@@ -41,13 +41,15 @@ HUGE = 1e300
 
 
 @dataclass(frozen=True)
-class Descent:
+class NewtonStep:
     """The tasks of one robot, and within which bounds and how easily its coordinates move."""
 
     robot: Robot
-    tasks: tuple[Wish, ...]
+    tasks: tuple[Task, ...]
     ease: tuple[float, ...]  # (nv,): R where no limit is near; 0: stays
-    bounds: tuple[tuple[int, int, float, float], ...]  # (place in q, place in v, lower, upper), of those that have some
+    bounds: tuple[
+        tuple[int, int, float, float], ...
+    ]  # (place in q, place in v, lower, upper), of those that have some
     pulled: bool  # whether to a posture
 
     @property
@@ -65,7 +67,15 @@ class Descent:
         nq, nv = self.robot.nq, self.robot.nv
         goal = sum(task.size for task in self.tasks)
         posture = {"posture": nq} if self.pulled else {}
-        return {"Q": nq, "B": nq, "D": nv, "E": 1, "miss": self.parts, "goal": goal, "wary": 2} | posture
+        return {
+            "Q": nq,
+            "B": nq,
+            "D": nv,
+            "E": 1,
+            "miss": self.parts,
+            "goal": goal,
+            "wary": 2,
+        } | posture
 
     def rows(self, Q: np.ndarray, goal: np.ndarray) -> tuple[list, list, list, list[int]]:
         """e, J of all tasks, weighted; the square of what each part misses; and the levels of the rows."""
@@ -82,13 +92,22 @@ class Descent:
 
     def begin(self, q: np.ndarray) -> Values:
         """At q, which counts as worse than anything."""
-        return {"Q": q, "B": q, "D": np.zeros(self.robot.nv), "E": np.full(1, HUGE), "miss": np.full(self.parts, HUGE)}
+        return {
+            "Q": q,
+            "B": q,
+            "D": np.zeros(self.robot.nv),
+            "E": np.full(1, HUGE),
+            "miss": np.full(self.parts, HUGE),
+        }
 
     def look(self, Q, B, D, E, miss, goal, wary, posture=None) -> Values:
         """At Q: whether it is taken, and which way to go on. B is the last that was taken, E and miss are its own."""
         m = self.robot.manifold
         e, J, missed, levels = self.rows(Q, goal)
-        energy = 0.5 * dot(e, [float(RANK ** (max(levels) - level)) * x for level, x in zip(levels, e, strict=True)])
+        energy = 0.5 * dot(
+            e,
+            [float(RANK ** (max(levels) - level)) * x for level, x in zip(levels, e, strict=True)],
+        )
         taken = 1.0 - wary[0] * (1.0 - less(energy, E[0]))
         d = self._towards(m, Q, e, J, levels, wary[1], posture)
         return {
@@ -122,7 +141,9 @@ class Descent:
 
     def _cut(self, d: list) -> list:
         """No longer than LONGEST."""
-        length = root(sum((x * x / (r or 1.0) for x, r in zip(d, self.ease, strict=True)), 0.0) + 1e-300)
+        length = root(
+            sum((x * x / (r or 1.0) for x, r in zip(d, self.ease, strict=True)), 0.0) + 1e-300
+        )
         share = least((LONGEST_OF_LOOPS if self.loops else LONGEST) / length, 1.0)
         return [share * x for x in d]
 
@@ -146,10 +167,20 @@ class Descent:
             for projected, eased, factors in done:
                 shares = [solve(factors, [dot(row, x) for x in eased]) for row in rows]
                 taken = [apply(transpose(projected), share) for share in shares]
-                rows = [[x - y for x, y in zip(row, out, strict=True)] for row, out in zip(rows, taken, strict=True)]
+                rows = [
+                    [x - y for x, y in zip(row, out, strict=True)]
+                    for row, out in zip(rows, taken, strict=True)
+                ]
             eased = [[r * x for r, x in zip(ease, row, strict=True)] for row in rows]
-            A = [[dot(a, b) if k <= i else 0.0 for k, b in enumerate(rows)] for i, a in enumerate(eased)]
-            damping = SHARE * least(0.5 * dot([e[i] for i in own], [e[i] for i in own]), 1.0) + FLOOR + (held if level else 0.0)
+            A = [
+                [dot(a, b) if k <= i else 0.0 for k, b in enumerate(rows)]
+                for i, a in enumerate(eased)
+            ]
+            damping = (
+                SHARE * least(0.5 * dot([e[i] for i in own], [e[i] for i in own]), 1.0)
+                + FLOOR
+                + (held if level else 0.0)
+            )
             step = apply(transpose(eased), solve(factor(_with_diagonal(A, damping)), missing))
             d = [x + y for x, y in zip(d, step, strict=True)]
             done.append((rows, eased, factor(_with_diagonal(A, FLOOR))))

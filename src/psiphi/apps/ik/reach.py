@@ -10,7 +10,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, flag, positive, whole
 from psiphi.apps.ik import ik_request
-from psiphi.apps.ik.ik_solver import Hunt, problem
+from psiphi.apps.ik.ik_solver import IKSolver, problem
 from psiphi.apps.ik.ik_tasks import SLIDE, TURN
 from psiphi.apps.ik.task_priorities import in_order
 from psiphi.robot.free_robot import check_one
@@ -22,7 +22,7 @@ MOST = 10_000  # starts
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
+class IKResult:
     """Configurations, and how well they do.
 
     q           (..., nq): the solution, or where there is none the nearest that was found
@@ -43,8 +43,8 @@ class Reached:
     def __repr__(self) -> str:
         count, solved = self.converged.size, int(np.count_nonzero(self.converged))
         if not self.converged.ndim:
-            return f"Reached({'converged' if solved else 'not reached, the nearest'}, error {float(self.error):.2g})"
-        return f"Reached({solved} of {count} converged, largest error {float(self.error.max(initial=0.0)):.2g})"
+            return f"IKResult({'converged' if solved else 'not reached, the nearest'}, error {float(self.error):.2g})"
+        return f"IKResult({solved} of {count} converged, largest error {float(self.error.max(initial=0.0)):.2g})"
 
 
 def reach(
@@ -62,7 +62,7 @@ def reach(
     tolerance: float = 1e-6,
     starts: int = 32,
     distinct: bool = False,
-) -> Reached:
+) -> IKResult:
     """q with T_frame(q) = T_wanted of every frame: min_q sum w |e(q)|^2, e = [log(R_d R*); p_d - p], within the joint limits.
 
     `targets`     {frame: pose (..., 4, 4) or point (..., 3)}, any batch axes: one problem for each element
@@ -89,18 +89,24 @@ def reach(
     >>> wanted = robot.frame_pose([0.1, -0.8, 0.6, 0.2, 0.5, 0.3], "tool")
     >>> found = pp.reach(robot, {"tool": wanted}, near=np.zeros(6))
     >>> found, bool(np.abs(robot.frame_pose(found.q, "tool") - wanted).max() < 1e-6)  # doctest: +ELLIPSIS
-    (Reached(converged, error ...), True)
+    (IKResult(converged, error ...), True)
     """
     limits, distinct = flag("limits", limits), flag("distinct", distinct)
     system = robot if isinstance(robot, System) else None
     robot = ik_request.robot_of(system.robot if system else robot)
     if system is None:
         check_one("reach", robot)
-    wanted = ik_request.goals(robot, targets, directions, center_of_mass, weights, not (system and system.nc))
+    wanted = ik_request.goals(
+        robot, targets, directions, center_of_mass, weights, not (system and system.nc)
+    )
     alone = system is not None and not wanted and posture is None and not distinct
-    asked = ik_request.ordered(wanted, order, ik_request.ties(system) if system and not alone else [])
+    asked = ik_request.ordered(
+        wanted, order, ik_request.ties(system) if system and not alone else []
+    )
     given = {
-        name: ik_request.configuration(robot, name, x) for name, x in (("near", near), ("posture", posture)) if x is not None
+        name: ik_request.configuration(robot, name, x)
+        for name, x in (("near", near), ("posture", posture))
+        if x is not None
     }
     starts = whole("starts", starts)
     if not 1 <= starts <= MOST:
@@ -112,7 +118,9 @@ def reach(
     if limits:
         ik_request.check_limits(robot, free)
     if system and alone:
-        return loops_alone(system, given.get("near", robot.neutral()), free, tolerance, limits, starts)
+        return loops_alone(
+            system, given.get("near", robot.neutral()), free, tolerance, limits, starts
+        )
     ik_request.check_size(robot)
     *levels, hunt = _hunts(robot, asked, given, lead, limits, free, tolerance, ranked=not distinct)
     solutions = hunt.every(starts, bool(given)) if distinct else None
@@ -133,26 +141,42 @@ def _hunts(
     free: np.ndarray,
     tolerance: float,
     ranked: bool,
-) -> list[Hunt]:
+) -> list[IKSolver]:
     """The problems (..., n) in a row: all of them at once, and before that, where they are `ranked`, level by level."""
 
     def flat(x: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]), dtype=float)
+        return np.ascontiguousarray(
+            np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]), dtype=float
+        )
 
-    def hunt(some: list[Any], pull: np.ndarray | None = None) -> Hunt:
-        solver = problem(robot, tuple(task for task, _ in some), limits, free.tobytes(), pull is not None)
-        return Hunt(solver, np.concatenate([flat(x) for _, x in some], axis=-1), np.array(base), pull, tolerance)
+    def hunt(some: list[Any], pull: np.ndarray | None = None) -> IKSolver:
+        solver = problem(
+            robot, tuple(task for task, _ in some), limits, free.tobytes(), pull is not None
+        )
+        return IKSolver(
+            solver,
+            np.concatenate([flat(x) for _, x in some], axis=-1),
+            np.array(base),
+            pull,
+            tolerance,
+        )
 
     at_once = [(replace(task, level=0), x) for task, x in asked]
     pull = flat(given["posture"]) if "posture" in given else None
-    solver = problem(robot, tuple(task for task, _ in at_once), limits, free.tobytes(), pull is not None)
+    solver = problem(
+        robot, tuple(task for task, _ in at_once), limits, free.tobytes(), pull is not None
+    )
     base = flat(solver.inside(given.get("near", given.get("posture", robot.neutral()))))
     last = max(task.level for task, _ in asked) if ranked else 0
-    levels = [hunt([(task, x) for task, x in asked if task.level <= level]) for level in range(1 + last)] if last else []
+    levels = (
+        [hunt([(task, x) for task, x in asked if task.level <= level]) for level in range(1 + last)]
+        if last
+        else []
+    )
     return [*levels, hunt(at_once, pull)]
 
 
-def _answer(hunt: Hunt, lead: tuple[int, ...], solutions: list[np.ndarray] | None) -> Reached:
+def _answer(hunt: IKSolver, lead: tuple[int, ...], solutions: list[np.ndarray] | None) -> IKResult:
     tasks, nq = hunt.problem.tasks, hunt.problem.robot.nq
     names = [f"{task.frame or ik_request.MASS} {unit}" for task in tasks for unit in task.units]
     miss = np.sqrt(hunt.miss).reshape(*lead, len(names))
@@ -163,18 +187,37 @@ def _answer(hunt: Hunt, lead: tuple[int, ...], solutions: list[np.ndarray] | Non
         for row, some in zip(every, solutions, strict=True):
             row[: len(some)] = some
         every = every.reshape(*lead, *every.shape[1:])
-    q, solved, tries = hunt.q.reshape(*lead, nq), hunt.solved.reshape(lead), hunt.tries.reshape(lead)
-    return Reached(q, solved, miss.max(axis=-1), errors, tries, every)
+    q, solved, tries = (
+        hunt.q.reshape(*lead, nq),
+        hunt.solved.reshape(lead),
+        hunt.tries.reshape(lead),
+    )
+    return IKResult(q, solved, miss.max(axis=-1), errors, tries, every)
 
 
-def loops_alone(system: System, near: np.ndarray, moving: np.ndarray, tolerance: float, limits: bool, starts: int) -> Reached:
+def loops_alone(
+    system: System,
+    near: np.ndarray,
+    moving: np.ndarray,
+    tolerance: float,
+    limits: bool,
+    starts: int,
+) -> IKResult:
     """From near (..., nq); `moving` (nv,) says which coordinates may."""
     lead = system._batch(near.shape[:-1])
-    one, guess = system._of(lead, np.ones(lead, dtype=bool)), np.broadcast_to(near, (*lead, system.nq)).reshape(-1, system.nq)
+    one, guess = (
+        system._of(lead, np.ones(lead, dtype=bool)),
+        np.broadcast_to(near, (*lead, system.nq)).reshape(-1, system.nq),
+    )
     q, e, tries = close(one, guess, moving.astype(float), tolerance, limits, starts)
-    errors = {name: np.linalg.norm(e[:, rows], axis=-1).reshape(lead)[()] for name, rows in _parts(system).items()}
+    errors = {
+        name: np.linalg.norm(e[:, rows], axis=-1).reshape(lead)[()]
+        for name, rows in _parts(system).items()
+    }
     error = np.max([*errors.values()], axis=0)
-    return Reached(q.reshape(*lead, system.nq), error <= tolerance, error, errors, tries.reshape(lead))
+    return IKResult(
+        q.reshape(*lead, system.nq), error <= tolerance, error, errors, tries.reshape(lead)
+    )
 
 
 def _parts(system: System) -> dict[str, list[int]]:
@@ -182,7 +225,9 @@ def _parts(system: System) -> dict[str, list[int]]:
     closure, out = system.closure, {}
     joints = [(SLIDE if system.joint(f.joint).row.slides[0] else TURN,) for f in closure.follows]
     units = [*(c.units for c in closure.constraints), *joints]
-    for tie, own, each in zip((*closure.constraints, *closure.follows), closure.slices, units, strict=True):
+    for tie, own, each in zip(
+        (*closure.constraints, *closure.follows), closure.slices, units, strict=True
+    ):
         for unit in (TURN, SLIDE):
             rows = [i for i, x in zip(range(own.start, own.stop), each, strict=True) if x == unit]
             out |= {f"{tie.name} {unit}": rows} if rows else {}

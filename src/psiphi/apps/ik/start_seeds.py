@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.apps.ik.ik_tasks import Wish
+from psiphi.apps.ik.ik_tasks import Task
 from psiphi.robot.robot import Robot
 
 SHELF = 256
@@ -17,12 +17,19 @@ SEED = 18
 KEPT = 64  # shelves
 
 
-class StartLibrary:
+class SeedTable:
     """Random configurations of the coordinates `where` of q, the others as in `base`.
 
     `tells` says whether these are all that the tasks feel; else what is near is not known, and starts are only random."""
 
-    def __init__(self, robot: Robot, tasks: tuple[Wish, ...], where: np.ndarray, base: np.ndarray, tells: bool):
+    def __init__(
+        self,
+        robot: Robot,
+        tasks: tuple[Task, ...],
+        where: np.ndarray,
+        base: np.ndarray,
+        tells: bool,
+    ):
         self.robot, self.tasks, self.where, self.base, self.tells = robot, tasks, where, base, tells
         self.scale = np.concatenate([task.scale for task in tasks])
         self.shelves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -34,7 +41,10 @@ class StartLibrary:
                 self.shelves.clear()
             q = np.tile(self.base, (SHELF, 1))
             q[:, self.where] = self.robot.random(seed=SEED + number, size=SHELF)[:, self.where]
-            now = np.concatenate([task.now(self.robot, q) for task in self.tasks], axis=-1) * self.scale
+            now = (
+                np.concatenate([task.now(self.robot, q) for task in self.tasks], axis=-1)
+                * self.scale
+            )
             back = np.concatenate([now, -0.5 * (now * now).sum(axis=-1, keepdims=True)], axis=-1)
             self.shelves[number] = q, back.astype(np.float32)
         return self.shelves[number]
@@ -42,7 +52,9 @@ class StartLibrary:
     def start(self, goal: np.ndarray, number: int) -> np.ndarray:
         """(B, nq): for every goal (B, goal) the nearest of a shelf; |x - g|^2 / 2 is least where x g - |x|^2 / 2 is most."""
         if not self.tells:
-            return np.broadcast_to(self.shelf(number // SHELF)[0][number % SHELF], (len(goal), len(self.base)))
+            return np.broadcast_to(
+                self.shelf(number // SHELF)[0][number % SHELF], (len(goal), len(self.base))
+            )
         q, back = self.shelf(number)
         blocks = -(-len(goal) // ROWS)
         wanted = np.ones((blocks * ROWS, back.shape[1]), dtype=np.float32)

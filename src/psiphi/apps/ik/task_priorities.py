@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from psiphi.apps.ik.ik_solver import Hunt
+from psiphi.apps.ik.ik_solver import IKSolver
 
 STEPS, MENDING, ROUNDS = 25, 4, 40
 SLOW = 1e-3  # of its energy: a level that gains less in a round is held more,
@@ -21,7 +21,7 @@ TRIES = 8  # starts of the whole order
 SAME = 1e-6  # of a level's energy: more is worse
 
 
-def in_order(hunts: list[Hunt], starts: int, near: bool) -> Hunt:
+def in_order(hunts: list[IKSolver], starts: int, near: bool) -> IKSolver:
     """`hunts`: of the first level, of the first two, ..., of all (with the same order), and of all at once."""
     *levels, whole = hunts
     whole.first(starts, near)
@@ -34,7 +34,13 @@ def in_order(hunts: list[Hunt], starts: int, near: bool) -> Hunt:
     whole.q[left], whole.energy[left], whole.miss[left] = _followed(levels, left, first.q[left])
     left = left[first.solved[left]]
     for number in range(1, min(starts, TRIES)):
-        again = Hunt(first.problem, first.goal, whole.problem.starts(whole.base, whole.goal, number), None, first.tolerance)
+        again = IKSolver(
+            first.problem,
+            first.goal,
+            whole.problem.starts(whole.base, whole.goal, number),
+            None,
+            first.tolerance,
+        )
         deque(again.start(left, 0, True), maxlen=0)
         some = left[again.solved[left]]
         q, energy, miss = _followed(levels, some, again.q[some])
@@ -45,7 +51,7 @@ def in_order(hunts: list[Hunt], starts: int, near: bool) -> Hunt:
     return whole
 
 
-def _followed(levels: list[Hunt], which: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, ...]:
+def _followed(levels: list[IKSolver], which: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, ...]:
     """From q, where the first level is done: all others, one after the other; q, E, and what is missed."""
     for before, level in pairwise(levels):
         q = _refined(before, level, which, q)
@@ -53,10 +59,15 @@ def _followed(levels: list[Hunt], which: np.ndarray, q: np.ndarray) -> tuple[np.
     return taken, energy, miss
 
 
-def _refined(before: Hunt, hunt: Hunt, which: np.ndarray, q: np.ndarray) -> np.ndarray:
+def _refined(before: IKSolver, hunt: IKSolver, which: np.ndarray, q: np.ndarray) -> np.ndarray:
     """The last level of a hunt made as good as it gets, from q; those before it stay as they are, or get better."""
     best, _, _, miss = hunt.run(which, q, 1)
-    best, miss, going, held = np.array(best), np.array(miss), np.arange(len(which)), np.zeros(len(which))
+    best, miss, going, held = (
+        np.array(best),
+        np.array(miss),
+        np.arange(len(which)),
+        np.zeros(len(which)),
+    )
     for _ in range(ROUNDS):
         some = which[going]
         ahead = hunt.run(some, best[going], STEPS, True, held[going])[0]
@@ -64,7 +75,9 @@ def _refined(before: Hunt, hunt: Hunt, which: np.ndarray, q: np.ndarray) -> np.n
         taken, _, _, new = hunt.run(some, ahead, 1)
         better = _better(hunt, new, miss[going])
         at = going[better]
-        gain = 1.0 - _energy(hunt, new[better])[:, -1] / np.maximum(_energy(hunt, miss[at])[:, -1], 1e-300)
+        gain = 1.0 - _energy(hunt, new[better])[:, -1] / np.maximum(
+            _energy(hunt, miss[at])[:, -1], 1e-300
+        )
         best[at], miss[at] = taken[better], new[better]
         slow = np.ones(len(going), dtype=bool)
         slow[better] = gain < SLOW
@@ -76,7 +89,7 @@ def _refined(before: Hunt, hunt: Hunt, which: np.ndarray, q: np.ndarray) -> np.n
     return best
 
 
-def _better(hunt: Hunt, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+def _better(hunt: IKSolver, new: np.ndarray, old: np.ndarray) -> np.ndarray:
     """No level before the last is worse (or it is met), and the last is better."""
     before, now = _energy(hunt, old), _energy(hunt, new)
     kept = now[:, :-1] <= before[:, :-1] * (1.0 + SAME)
@@ -85,23 +98,31 @@ def _better(hunt: Hunt, new: np.ndarray, old: np.ndarray) -> np.ndarray:
     return kept.all(axis=-1) & (now[:, -1] < before[:, -1])
 
 
-def _ahead(hunt: Hunt, new: np.ndarray, old: np.ndarray) -> np.ndarray:
+def _ahead(hunt: IKSolver, new: np.ndarray, old: np.ndarray) -> np.ndarray:
     """The first level that is not as good as before is better."""
     now, before = _energy(hunt, new), _energy(hunt, old)
     ahead, level = np.zeros(len(new), dtype=bool), np.ones(len(new), dtype=bool)
     for i, columns in enumerate(_columns(hunt)):
-        ahead |= level & (now[:, i] < before[:, i] * (1.0 - SAME)) & ~(old[:, columns] <= hunt.enough).all(axis=-1)
-        level &= (now[:, i] <= before[:, i] * (1.0 + SAME)) | (new[:, columns] <= hunt.enough).all(axis=-1)
+        ahead |= (
+            level
+            & (now[:, i] < before[:, i] * (1.0 - SAME))
+            & ~(old[:, columns] <= hunt.enough).all(axis=-1)
+        )
+        level &= (now[:, i] <= before[:, i] * (1.0 + SAME)) | (new[:, columns] <= hunt.enough).all(
+            axis=-1
+        )
     return ahead
 
 
-def _columns(hunt: Hunt) -> list[list[int]]:
+def _columns(hunt: IKSolver) -> list[list[int]]:
     """Which parts are of which level."""
     levels = [task.level for task in hunt.problem.tasks for _ in task.units]
     return [[i for i, own in enumerate(levels) if own == level] for level in sorted(set(levels))]
 
 
-def _energy(hunt: Hunt, miss: np.ndarray) -> np.ndarray:
+def _energy(hunt: IKSolver, miss: np.ndarray) -> np.ndarray:
     """(B, levels)."""
     weights = np.array([task.weight(unit) for task in hunt.problem.tasks for unit in task.units])
-    return np.stack([(miss[:, columns] * weights[columns]).sum(axis=-1) for columns in _columns(hunt)], axis=-1)
+    return np.stack(
+        [(miss[:, columns] * weights[columns]).sum(axis=-1) for columns in _columns(hunt)], axis=-1
+    )

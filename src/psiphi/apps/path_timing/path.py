@@ -12,7 +12,7 @@ from psiphi._util.text import listed
 from psiphi._util.validate import check_robot, one_of, one_or_each, real, whole
 from psiphi.apps.path_timing.path_limits import Bounds, Limits, bounds
 from psiphi.apps.path_timing.pose_waypoints import through_poses
-from psiphi.apps.path_timing.quaternion_splines import BentCurve, check_turns, on_one_side
+from psiphi.apps.path_timing.quaternion_splines import QuaternionSpline, check_turns, on_one_side
 from psiphi.apps.path_timing.splines import cubic, quintic
 from psiphi.apps.path_timing.time_optimal import fastest
 from psiphi.apps.path_timing.timed_path import TimedPath
@@ -60,12 +60,16 @@ def path(
         raise StateError(f"path: {robot.name} has no joints", "give a robot that moves")
     if robot.embedding is not None and not robot.manifold.is_flat:
         cause = f"path: {robot.name} has embedded loops or flexible links, and joints whose q is no vector"
-        raise StateError(cause, "lay it for the robot as it was before pp.embed, or with its modes locked")
+        raise StateError(
+            cause, "lay it for the robot as it was before pp.embed, or with its modes locked"
+        )
     one_of("path: kind", kind, KINDS)
     if isinstance(postures, Mapping):
         postures = through_poses(robot, postures, near)
     elif near is not None:
-        raise StateError("path: near is where the first pose is sought, and postures are given", "leave it out")
+        raise StateError(
+            "path: near is where the first pose is sought, and postures are given", "leave it out"
+        )
     through = on_one_side(robot, _postures(robot, postures, kind))
     limits = _limits(robot, speed, acceleration, torque)
     number = whole("points", points)
@@ -75,7 +79,7 @@ def path(
     curve = (cubic if kind == "fastest" else quintic)(knots, through)
     s = _grid(knots, number)
     if not robot.manifold.is_flat:
-        curve = BentCurve(curve, robot.manifold)
+        curve = QuaternionSpline(curve, robot.manifold)
         check_turns(robot, curve, s)
     found = bounds(robot, curve, s, limits)
     rates = _fast(found) if kind == "fastest" else _even(found)
@@ -85,17 +89,31 @@ def path(
 def _postures(robot: Robot, given: Any, kind: str) -> np.ndarray:
     through = real("postures", given, (robot.nq,), f"give at least two of {robot.nq} numbers")
     if through.ndim < 2 or through.shape[-2] < 2:
-        raise StateError(f"postures has shape {through.shape}, expected (..., K, {robot.nq}), K of at least 2", "give more")
+        raise StateError(
+            f"postures has shape {through.shape}, expected (..., K, {robot.nq}), K of at least 2",
+            "give more",
+        )
     if not through.size or not (np.abs(through) < 1e6).all():
-        raise StateError("postures holds numbers that are not finite, or none", "look at where they came from")
+        raise StateError(
+            "postures holds numbers that are not finite, or none", "look at where they came from"
+        )
     with np.errstate(all="ignore"):
         through = robot.normalize(through)
     if not np.isfinite(through).all():
-        raise StateError("postures holds a quaternion of zeros", "give quaternions x, y, z, w of unit length")
+        raise StateError(
+            "postures holds a quaternion of zeros", "give quaternions x, y, z, w of unit length"
+        )
     if kind == "smooth" and through.shape[-2] > DENSE:
-        raise StateError(f"path: {through.shape[-2]} postures, expected at most {DENSE} for kind='smooth'", "give fewer")
-    if not (np.abs(robot.manifold.log(through[..., :-1, :], through[..., 1:, :])).max(axis=-1) > 1e-9).all():
-        raise StateError("path: one posture is the same as the one before it", "leave it out, or make two paths")
+        raise StateError(
+            f"path: {through.shape[-2]} postures, expected at most {DENSE} for kind='smooth'",
+            "give fewer",
+        )
+    if not (
+        np.abs(robot.manifold.log(through[..., :-1, :], through[..., 1:, :])).max(axis=-1) > 1e-9
+    ).all():
+        raise StateError(
+            "path: one posture is the same as the one before it", "leave it out, or make two paths"
+        )
     return through
 
 
@@ -106,17 +124,33 @@ def _limits(robot: Robot, speed: Any, acceleration: Any, torque: Any) -> Limits:
         if given is None and still:
             cause = f"path: {robot.name} itself limits the {name} of {listed(still)} to 0"
             raise StateError(cause, f"give {name}=; np.inf is no limit")
-    found = {name: _each(robot, name, x if x is not None else standard) for name, (x, standard) in own.items()}
-    found["acceleration"] = _each(robot, "acceleration", np.inf if acceleration is None else acceleration)
+    found = {
+        name: _each(robot, name, x if x is not None else standard)
+        for name, (x, standard) in own.items()
+    }
+    found["acceleration"] = _each(
+        robot, "acceleration", np.inf if acceleration is None else acceleration
+    )
     if not any(np.isfinite(x).any() for x in found.values()):
-        raise StateError(f"path: nothing limits {robot.name}", "give speed=, acceleration= or torque=")
+        raise StateError(
+            f"path: nothing limits {robot.name}", "give speed=, acceleration= or torque="
+        )
     if not (np.isfinite(found["acceleration"]) | np.isfinite(found["torque"])).any():
-        raise StateError(f"path: nothing limits how {robot.name} accelerates", "give acceleration= or torque=")
+        raise StateError(
+            f"path: nothing limits how {robot.name} accelerates", "give acceleration= or torque="
+        )
     return Limits(**found)
 
 
 def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
-    out = one_or_each(name, given, robot.nv, (1e-12, np.inf), f"one or nv = {robot.nv} numbers above 0", "np.inf is no limit")
+    out = one_or_each(
+        name,
+        given,
+        robot.nv,
+        (1e-12, np.inf),
+        f"one or nv = {robot.nv} numbers above 0",
+        "np.inf is no limit",
+    )
     out[out > 1e12] = np.inf
     return out
 
@@ -150,6 +184,10 @@ def _fast(b: Bounds) -> np.ndarray:
 def _even(b: Bounds) -> np.ndarray:
     """ds/dt of motions at constant ds/dt: the largest whose square w keeps |beta w + gamma| <= 1 and w <= cap."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(b.beta > 0.0, (1.0 - b.gamma) / b.beta, np.where(b.beta < 0.0, (-1.0 - b.gamma) / b.beta, np.inf))
+        room = np.where(
+            b.beta > 0.0,
+            (1.0 - b.gamma) / b.beta,
+            np.where(b.beta < 0.0, (-1.0 - b.gamma) / b.beta, np.inf),
+        )
     w = np.minimum(room.min(axis=(-2, -1), initial=np.inf), b.cap.min(axis=-1))
     return np.broadcast_to(np.sqrt(w)[..., None], b.s.shape)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi.apps.path_timing.quaternion_splines import BentCurve
+from psiphi.apps.path_timing.quaternion_splines import QuaternionSpline
 from psiphi.apps.path_timing.splines import Spline
 from psiphi.model.components import joint_at
 from psiphi.robot.robot import Robot
@@ -41,7 +41,7 @@ class Bounds:
     gamma: np.ndarray
 
 
-def bounds(robot: Robot, curve: Spline | BentCurve, s: np.ndarray, limits: Limits) -> Bounds:
+def bounds(robot: Robot, curve: Spline | QuaternionSpline, s: np.ndarray, limits: Limits) -> Bounds:
     """The rows of a robot's limits at points of a curve; a curve on which it cannot stand still is refused."""
     q, first, second = curve(s)
     parts = []  # where a limit is infinite, a row of zeros
@@ -50,7 +50,10 @@ def bounds(robot: Robot, curve: Spline | BentCurve, s: np.ndarray, limits: Limit
     if np.isfinite(limits.torque).any():
         rest, still = np.zeros(robot.nv), robot.gravity(q)
         _standing(robot, still, limits.torque)
-        push, turn = robot.inverse_dynamics(q, rest, first) - still, robot.inverse_dynamics(q, first, second) - still
+        push, turn = (
+            robot.inverse_dynamics(q, rest, first) - still,
+            robot.inverse_dynamics(q, first, second) - still,
+        )
         parts.append(((push, turn, still), 1.0 / limits.torque))
     table = np.zeros((3, *s.shape, len(parts), robot.nv))
     for k, (rows, share) in enumerate(parts):
@@ -68,7 +71,5 @@ def _standing(robot: Robot, still: np.ndarray, torque: np.ndarray) -> None:
     if share.size and not share.max() < 1.0:
         k = int(np.unravel_index(np.argmax(share), share.shape)[-1])
         joint = joint_at(robot.joints, k)
-        cause = (
-            f"path: on the way joint {joint.name!r} needs {share.max() * torque[k]:.3g} of {torque[k]:.3g} N m to stand still"
-        )
+        cause = f"path: on the way joint {joint.name!r} needs {share.max() * torque[k]:.3g} of {torque[k]:.3g} N m to stand still"
         raise StateError(cause, "give torque= more, or other postures")

@@ -23,15 +23,21 @@ def through_poses(robot: Robot, targets: Mapping, near: Any) -> np.ndarray:
     ways = {frame: _way(frame, value) for frame, value in targets.items()}
     counts = sorted({len(way) for way in ways.values()})
     if len(counts) != 1 or counts[0] < 2:
-        raise StateError(f"path: the frames have {', '.join(map(str, counts)) or 'no'} poses, expected as many each", FORM)
+        raise StateError(
+            f"path: the frames have {', '.join(map(str, counts)) or 'no'} poses, expected as many each",
+            FORM,
+        )
     found: list[np.ndarray] = []
     for k, wanted in enumerate(zip(*ways.values(), strict=True)):
-        answer = reach(robot, dict(zip(ways, wanted, strict=True)), near=found[-1] if found else near)
+        answer = reach(
+            robot, dict(zip(ways, wanted, strict=True)), near=found[-1] if found else near
+        )
         if not answer.converged.all():
             lost = np.argwhere(~answer.converged)[0]
             where, by = element(tuple(lost.tolist())), float(answer.error[tuple(lost)])
             raise StateError(
-                f"path: pose {k} of {counts[0]}{where} is not reached, the nearest misses it by {by:.3g}", "move it"
+                f"path: pose {k} of {counts[0]}{where} is not reached, the nearest misses it by {by:.3g}",
+                "move it",
             )
         found.append(answer.q)
     return np.stack(np.broadcast_arrays(*found), axis=-2)
@@ -44,5 +50,7 @@ def _way(frame: Any, value: Any) -> np.ndarray:
     array, fault = read(value, None)
     axis = -3 if array.shape[-2:] == (4, 4) else -2
     if fault or array.ndim < -axis or not array.size:
-        raise StateError(f"path: the targets of {shown(frame)} {fault or f'have shape {array.shape}'}", FORM)
+        raise StateError(
+            f"path: the targets of {shown(frame)} {fault or f'have shape {array.shape}'}", FORM
+        )
     return np.moveaxis(array, axis, 0)

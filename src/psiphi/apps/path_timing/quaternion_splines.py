@@ -22,7 +22,7 @@ SHORTEST = 0.3  # |x| on the way: nearer to 0, x / |x| turns too fast to be mean
 
 
 @dataclass(frozen=True, eq=False)
-class BentCurve:
+class QuaternionSpline:
     """A spline of the numbers of q, on the manifold of a robot's joints."""
 
     spline: Spline
@@ -36,9 +36,14 @@ class BentCurve:
         v, a = np.zeros((*lead, self.manifold.nv)), np.zeros((*lead, self.manifold.nv))
         v[..., k], a[..., k] = first[..., i], second[..., i]
         for joint in self.manifold.bent:
-            own = [[np.asarray(y[..., n]) for n in range(joint.q_slice.start, joint.q_slice.stop)] for y in (x, first, second)]
+            own = [
+                [np.asarray(y[..., n]) for n in range(joint.q_slice.start, joint.q_slice.stop)]
+                for y in (x, first, second)
+            ]
             for out, rows in zip(
-                (q[..., joint.q_slice], v[..., joint.v_slice], a[..., joint.v_slice]), _moved(joint, *own), strict=True
+                (q[..., joint.q_slice], v[..., joint.v_slice], a[..., joint.v_slice]),
+                _moved(joint, *own),
+                strict=True,
             ):
                 out[...] = np.stack([np.broadcast_to(y, lead) for y in rows], axis=-1)
         return q, v, a
@@ -51,7 +56,11 @@ def _moved(joint: Any, x: list, first: list, second: list) -> tuple[list, list, 
     def dq(both: list) -> list:
         return rate_of_change(row.unit, both[:n], both[n:])
 
-    q, rate, bend = list(row.unit(x)), dq([*x, *first]), rate_of_change(dq, [*x, *first], [*first, *second])
+    q, rate, bend = (
+        list(row.unit(x)),
+        dq([*x, *first]),
+        rate_of_change(dq, [*x, *first], [*first, *second]),
+    )
     v = velocity_of(joint, q, rate)
     turned = rate_of_change(lambda there: row.rate(there, v), q, rate)
     return q, v, velocity_of(joint, q, [x - y for x, y in zip(bend, turned, strict=True)])
@@ -74,11 +83,16 @@ def _scaled(joint: Any) -> np.ndarray:
     q = np.array(joint.row.neutral, dtype=float) if joint.row.neutral else np.zeros(joint.row.nq)
     q = np.array(joint.row.unit(list(q + 0.25)), dtype=float)
     where = ~np.isclose(np.array(joint.row.unit(list(2.0 * q)), dtype=float), 2.0 * q)
-    same = np.abs(np.array(joint.row.log(list(q), list(np.where(where, -q, q))), dtype=float)).max(initial=0.0) < 1e-9
+    same = (
+        np.abs(np.array(joint.row.log(list(q), list(np.where(where, -q, q))), dtype=float)).max(
+            initial=0.0
+        )
+        < 1e-9
+    )
     return where & same
 
 
-def check_turns(robot: Robot, curve: BentCurve, s: np.ndarray) -> None:
+def check_turns(robot: Robot, curve: QuaternionSpline, s: np.ndarray) -> None:
     """A curve that passes near to a quaternion of length 0 is refused."""
     x = curve.spline(s)[0]
     for joint in robot.manifold.bent:

@@ -24,7 +24,9 @@ class Spline:
         pieces, powers, n = self.coefficients.shape[-3:]
         own = steps_of(self.knots, s)
         x = s - np.take_along_axis(self.knots, own, axis=-1)
-        first = pieces * np.arange(math.prod(s.shape[:-1])).reshape(*s.shape[:-1], 1)  # where a curve's pieces begin
+        first = pieces * np.arange(math.prod(s.shape[:-1])).reshape(
+            *s.shape[:-1], 1
+        )  # where a curve's pieces begin
         rows = np.zeros((3, *x.shape, 1, powers))
         for order, out in enumerate(rows[..., 0, :]):
             _fill(out, x, order)
@@ -50,7 +52,12 @@ def cubic(knots: np.ndarray, points: np.ndarray) -> Spline:
             2.0 * (h[..., :-1, :] + h[..., 1:, :]), h[..., 1:-1, :], 6.0 * np.diff(slope, axis=-2)
         )
     first = slope - h * (2.0 * bend[..., :-1, :] + bend[..., 1:, :]) / 6.0
-    parts = [points[..., :-1, :], first, 0.5 * bend[..., :-1, :], np.diff(bend, axis=-2) / (6.0 * h)]
+    parts = [
+        points[..., :-1, :],
+        first,
+        0.5 * bend[..., :-1, :],
+        np.diff(bend, axis=-2) / (6.0 * h),
+    ]
     return Spline(knots, np.stack(parts, axis=-2))
 
 
@@ -75,10 +82,16 @@ def quintic(knots: np.ndarray, points: np.ndarray) -> Spline:
     row = 0
     for k in range(pieces):
         own = slice(6 * k, 6 * k + 6)
-        A[..., row, 6 * k], b[..., row, :], b[..., row + 1, :] = 1.0, points[..., k, :], points[..., k + 1, :]
+        A[..., row, 6 * k], b[..., row, :], b[..., row + 1, :] = (
+            1.0,
+            points[..., k, :],
+            points[..., k + 1, :],
+        )
         _fill(A[..., row + 1, own], h[..., k], 0)
         row += 2
-        for order in range(1, 5) if k + 1 < pieces else ():  # the next piece goes on as this one ends
+        for order in (
+            range(1, 5) if k + 1 < pieces else ()
+        ):  # the next piece goes on as this one ends
             _fill(A[..., row, own], h[..., k], order)
             A[..., row, 6 * k + 6 + order] = -math.factorial(order)
             row += 1

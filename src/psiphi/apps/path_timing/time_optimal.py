@@ -22,7 +22,7 @@ from psiphi.backends import kernel_cache
 from psiphi.backends.cpu.cpu_target import HOST
 from psiphi.compiler.ir.block_frame import BlockFrame, Named
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.model.spatial.branch_free import choose, least, less, most, sign
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
@@ -32,15 +32,23 @@ from psiphi.simulation.control.control_law import Values
 FLAT = 1e-9  # of a row: u is not felt
 HUGE = 1e100  # where there is no bound on x
 NEWTON = 30  # steps, at most; each passes at least one corner
-BEGIN, END = ("alpha", "beta", "gamma"), ("alpha_next", "beta_next", "gamma_next")  # rows of both ends of a step
+BEGIN, END = (
+    ("alpha", "beta", "gamma"),
+    ("alpha_next", "beta_next", "gamma_next"),
+)  # rows of both ends of a step
 SLACK = 1e-6  # of a bound: more is no solution
 SPEEDING = 1.02  # of the square of a speed's limit, between two points
-FEW, MANY = np.array([0.3, 0.6, 0.85]), np.arange(1, 16) / 16.0  # places within a step at which speeds are looked at
+FEW, MANY = (
+    np.array([0.3, 0.6, 0.85]),
+    np.arange(1, 16) / 16.0,
+)  # places within a step at which speeds are looked at
 
 
 def _rows(ds, rows: dict) -> list[tuple]:
     """alpha, beta, gamma of the rows at both ends of a step, of x at its begin: x at its end is x + 2 ds u."""
-    begin, end = (list(zip(*(entries(rows[name]) for name in names), strict=True)) for names in (BEGIN, END))
+    begin, end = (
+        list(zip(*(entries(rows[name]) for name in names), strict=True)) for names in (BEGIN, END)
+    )
     return begin + [(a + 2.0 * ds[0] * b, b, c) for a, b, c in end]
 
 
@@ -110,7 +118,7 @@ def _pass(name: str, count: int) -> StepLoop:
     }[name]
     sizes = dict.fromkeys((*BEGIN, *END), count) | {"lines": 3 * (2 * count + 1)}
 
-    def block(name: str, rule: Callable[..., Values], places: tuple[str, ...]) -> Straight:
+    def block(name: str, rule: Callable[..., Values], places: tuple[str, ...]) -> StraightCode:
         return trace(name, {place: sizes.get(place, 1) for place in places}, rule)
 
     def built() -> bytes:
@@ -141,8 +149,15 @@ def fastest(b: Bounds) -> tuple[np.ndarray, np.ndarray]:
     if len(late):
         again = replace(b, **{name: getattr(b, name)[late] for name in vars(b)})
         none = np.ones((len(late), 1))
-        share = np.maximum(np.concatenate([none, over[late]], axis=-1), np.concatenate([over[late], none], axis=-1))
-        again = replace(again, cap=np.where(share > 1.0, np.minimum(again.cap, x[late] / np.maximum(share, 1.0)), again.cap))
+        share = np.maximum(
+            np.concatenate([none, over[late]], axis=-1), np.concatenate([over[late], none], axis=-1)
+        )
+        again = replace(
+            again,
+            cap=np.where(
+                share > 1.0, np.minimum(again.cap, x[late] / np.maximum(share, 1.0)), again.cap
+            ),
+        )
         x[late], sound[late] = _passes(again)
     return x, sound
 
@@ -171,7 +186,11 @@ def _passes(b: Bounds) -> tuple[np.ndarray, np.ndarray]:
     count, points = b.s.shape
     ds, cap = np.diff(b.s)[..., None], np.minimum(b.cap, HUGE)[..., None]
     K, x, used = (np.zeros((count, points, 1)) for _ in range(3))
-    rows = [table[:, part] for part in (slice(None, -1), slice(1, None)) for table in (b.alpha, b.beta, b.gamma)]
+    rows = [
+        table[:, part]
+        for part in (slice(None, -1), slice(1, None))
+        for table in (b.alpha, b.beta, b.gamma)
+    ]
     width, rest = b.alpha.shape[-1], np.zeros((count, 1, 1))
     given = [rest, *(table[:, ::-1] for table in (*rows, cap[:, :-1], ds))]
     _pass("backward", width).run([*given, K[:, -2::-1]], points - 1, 1)

@@ -1,6 +1,6 @@
 """Scenes: a mechanism, its start, its controller and how long to simulate, in one small TOML file.
 
-In: a file, or the name of a bundled scene. Out: a `Case`, whose `run()` simulates it. Read `scene_file.py` first;
+In: a file, or the name of a bundled scene. Out: a `SceneSetup`, whose `run()` simulates it. Read `scene_file.py` first;
 docs/viewer.md lists every key, data/two_arms.toml is an example.
 
     scene_file.py         the file as a whole
@@ -14,6 +14,13 @@ docs/viewer.md lists every key, data/two_arms.toml is an example.
     (18, 2)
 """
 
-from psiphi.apps.scenes.scene_file import Case, load, names
+from typing import Any
 
-__all__ = ["Case", "load", "names"]
+from psiphi._util.deprecation import renamed
+from psiphi.apps.scenes.scene_file import SceneSetup, load, names
+
+__all__ = ["SceneSetup", "load", "names"]
+
+
+def __getattr__(name: str) -> Any:
+    return renamed(__name__, "psiphi.scenes", name, {"Case": "SceneSetup"})

@@ -30,18 +30,29 @@ CONTROLLERS = (*LAWS, "carry")
 GAINED, GAINS = ("pd", "computed"), {"kp": 100.0, "kd": 20.0}  # laws with gains, in 1/s^2 and 1/s
 
 
-def controller(kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw | None:
+def controller(
+    kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]
+) -> TorqueLaw | None:
     """The control law of a [controller] table; `motors`: actuated or passive joints of a robot."""
     if kind == "none":
         return None
     if kind == "carry":
         return _carry(row, system, q0)
-    gains = {name: row.number(name, usual, 0.0) for name, usual in GAINS.items()} if kind in GAINED else {}
+    gains = (
+        {name: row.number(name, usual, 0.0) for name, usual in GAINS.items()}
+        if kind in GAINED
+        else {}
+    )
     return law(kind, system, q0, **gains, **motors)
 
 
 def law(
-    kind: str, system: Any, q0: np.ndarray, kp: float = GAINS["kp"], kd: float = GAINS["kd"], **motors: Any
+    kind: str,
+    system: Any,
+    q0: np.ndarray,
+    kp: float = GAINS["kp"],
+    kd: float = GAINS["kd"],
+    **motors: Any,
 ) -> TorqueLaw | None:
     """A law that needs no path: "none", "hold", "pd" or "computed"."""
     if kind == "none":
@@ -56,7 +67,11 @@ def law(
 def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw:
     """g(q); where some joints have no motor, what keeps the others from accelerating while these fall."""
     still = GravityCompensation(system, **motors)
-    return still if still.drives_all or not isinstance(system, Robot) else ComputedTorque(system, q0, 0.0, 0.0, **motors)
+    return (
+        still
+        if still.drives_all or not isinstance(system, Robot)
+        else ComputedTorque(system, q0, 0.0, 0.0, **motors)
+    )
 
 
 def _scaled(robot: Any, q0: np.ndarray, kp: float, kd: float) -> tuple[np.ndarray, np.ndarray]:
@@ -68,19 +83,31 @@ def _scaled(robot: Any, q0: np.ndarray, kp: float, kd: float) -> tuple[np.ndarra
 
 def _carry(row: Table, system: Any, q0: np.ndarray) -> ObjectControl:
     if not getattr(system, "object", ""):
-        row.fail("kind", "carry needs an object that is held", "add [object] and [[grasps]], or name another controller")
+        row.fail(
+            "kind",
+            "carry needs an object that is held",
+            "add [object] and [[grasps]], or name another controller",
+        )
     path = []
     for stop in row.tables("path"):
-        path.append((stop.number("t", above=0.0), stop.numbers("move", 3, [0.0] * 3), stop.numbers("turn", 3, [0.0] * 3)))
+        path.append(
+            (
+                stop.number("t", above=0.0),
+                stop.numbers("move", 3, [0.0] * 3),
+                stop.numbers("turn", 3, [0.0] * 3),
+            )
+        )
         stop.done()
     if any(b[0] <= a[0] for a, b in pairwise(path)):
         row.fail("path", "its times do not grow", "order the stops by t")
     gains = (row.number(name, usual, 0.0) for name, usual in GAINS.items())
-    target = Excursion(system.frame_pose(q0, system.object), path)
-    return ObjectControl(system, target, *gains, squeeze=row.number("squeeze", 0.0, -1e-300), posture_kd=4.0)
+    target = ReferenceMotion(system.frame_pose(q0, system.object), path)
+    return ObjectControl(
+        system, target, *gains, squeeze=row.number("squeeze", 0.0, -1e-300), posture_kd=4.0
+    )
 
 
-class Excursion:
+class ReferenceMotion:
     """The pose, velocity and acceleration of an object on its way, by time: a target of `ObjectControl`.
 
     `path` is a list of (time, move, turn): displacement in world axes and rotation vector, in its own axes, from the start.
@@ -89,7 +116,10 @@ class Excursion:
 
     def __init__(self, start: np.ndarray, path):
         self.start = start
-        self.stops = [(0.0, np.zeros(3), np.zeros(3)), *((t, np.array(m, float), np.array(r, float)) for t, m, r in path)]
+        self.stops = [
+            (0.0, np.zeros(3), np.zeros(3)),
+            *((t, np.array(m, float), np.array(r, float)) for t, m, r in path),
+        ]
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         later = [k for k, stop in enumerate(self.stops) if stop[0] > t]
@@ -97,9 +127,15 @@ class Excursion:
         begin = self.stops[later[0] - 1] if later else end
         span = (end[0] - begin[0]) or 1.0
         x = min(max((t - begin[0]) / span, 0.0), 1.0)
-        s, s1, s2 = x**3 * (10 - 15 * x + 6 * x * x), 30 * x**2 * (1 - x) ** 2 / span, 60 * x * (1 - x) * (1 - 2 * x) / span**2
+        s, s1, s2 = (
+            x**3 * (10 - 15 * x + 6 * x * x),
+            30 * x**2 * (1 - x) ** 2 / span,
+            60 * x * (1 - x) * (1 - 2 * x) / span**2,
+        )
         first, last = (exponential(list(stop[2])) for stop in (begin, end))
-        turn = np.array(logarithm(multiply(conjugate(first), last))[0])  # about an axis that stays, seen from the body
+        turn = np.array(
+            logarithm(multiply(conjugate(first), last))[0]
+        )  # about an axis that stays, seen from the body
         turned = np.array(Turn.from_quaternion(multiply(first, exponential(list(s * turn)))).R)
         way = np.concatenate([self.start[:3, :3] @ turned @ turn, end[1] - begin[1]])
         pose = self.start.copy()

@@ -27,11 +27,19 @@ from psiphi.simulation.simulate.simulate import read_start, simulate
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 DATA = files("psiphi.apps.scenes") / "data"
-CHECKED = ("q0", "v0", "duration", "dt", "method", "every", "limits")  # options that `simulate` reads before all else
+CHECKED = (
+    "q0",
+    "v0",
+    "duration",
+    "dt",
+    "method",
+    "every",
+    "limits",
+)  # options that `simulate` reads before all else
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class SceneSetup:
     """A scene, built: `run()` simulates it, other `simulate` options may be given or overridden."""
 
     title: str
@@ -65,19 +73,25 @@ def names() -> list[str]:
     >>> names()
     ['four_bar', 'two_arms']
     """
-    return sorted(entry.name.removesuffix(".toml") for entry in DATA.iterdir() if entry.name.endswith(".toml"))
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in DATA.iterdir() if entry.name.endswith(".toml")
+    )
 
 
-def load(source: str | os.PathLike[str]) -> Case:
+def load(source: str | os.PathLike[str]) -> SceneSetup:
     """The scene of a file, or the bundled one of that name."""
-    source = text = path("the scene", source, "a name or a path", f"there are {', '.join(names())}", ModelError)
+    source = text = path(
+        "the scene", source, "a name or a path", f"there are {', '.join(names())}", ModelError
+    )
     if text in names():
         source = Path(str(DATA / f"{text}.toml"))
     elif os.path.basename(text) == text and not text.endswith(".toml") and not os.path.exists(text):
         raise ModelError(f"no bundled scene {text!r}, and no such file", nearest(text, names()))
     top = read(source)
     title = top.text("title", Path(text).stem)
-    robots = [read_placed(name, row, Path(source).parent) for name, row in top.table("robots").items()]
+    robots = [
+        read_placed(name, row, Path(source).parent) for name, row in top.table("robots").items()
+    ]
     if not robots:
         top.fail("robots", "is empty", 'add [robots.arm] with robot = "ur5"')
     motors = {key: own for key in ("actuated", "passive") if (own := _names(top, key)) is not None}
@@ -87,13 +101,15 @@ def load(source: str | os.PathLike[str]) -> Case:
     options = _options(top)
     _refuse_limp(top, options["springs"])
     top.done()
-    return Case(title, system, q0, v0, tau, options | plain, top.values)
+    return SceneSetup(title, system, q0, v0, tau, options | plain, top.values)
 
 
 def _names(top: Table, key: str) -> list[str] | None:
     """Names of joints."""
     value = top.get(key, None)
-    if value is not None and (not isinstance(value, list) or not all(isinstance(name, str) for name in value)):
+    if value is not None and (
+        not isinstance(value, list) or not all(isinstance(name, str) for name in value)
+    ):
         top.fail(key, f"is {shown(value)}, expected names of joints", f'write {key} = ["joint"]')
     return value
 
@@ -103,11 +119,18 @@ def _refuse_limp(top: Table, act: bool) -> None:
     for row in (row for _, row in top.table("robots").items()):
         for key in () if act else ("springs", "elastic"):
             if key in row:
-                row.fail(key, "are there, and springs do not act", "write springs = true at the top of the file")
+                row.fail(
+                    key,
+                    "are there, and springs do not act",
+                    "write springs = true at the top of the file",
+                )
 
 
 def _options(top: Table) -> dict[str, Any]:
-    out: dict[str, Any] = {"duration": top.number("duration", 5.0, 0.0), "dt": top.number("dt", 1e-3, 0.0)}
+    out: dict[str, Any] = {
+        "duration": top.number("duration", 5.0, 0.0),
+        "dt": top.number("dt", 1e-3, 0.0),
+    }
     out["method"] = top.text("method", "rk4")
     out["limits"] = top.text("limits", "ignore")
     if "contacts" in top:
@@ -121,7 +144,9 @@ def _options(top: Table) -> dict[str, Any]:
     return out
 
 
-def _system(top: Table, title: str, robots: list[PlacedRobot], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
+def _system(
+    top: Table, title: str, robots: list[PlacedRobot], motors: dict
+) -> tuple[Any, np.ndarray, np.ndarray]:
     grasps, loops = top.tables("grasps"), top.tables("loops")
     if grasps and loops:
         top.fail("loops", "stands beside grasps", "write one scene for each")
@@ -132,14 +157,24 @@ def _system(top: Table, title: str, robots: list[PlacedRobot], motors: dict) -> 
     if loops:
         return _closed(title, robots, loops, motors)
     if len(robots) > 1:
-        top.fail("robots", f"there are {len(robots)}, and nothing joins them", "add [[grasps]] and [object], or [[loops]]")
+        top.fail(
+            "robots",
+            f"there are {len(robots)}, and nothing joins them",
+            "add [[grasps]] and [object], or [[loops]]",
+        )
     only = robots[0]
     if np.any(only.base.translation) or not np.allclose(only.base.rotation, np.eye(3)):
-        top.fail(f"robots.{only.name}", "a single robot stands at the world's origin", "leave out at and rpy")
+        top.fail(
+            f"robots.{only.name}",
+            "a single robot stands at the world's origin",
+            "leave out at and rpy",
+        )
     return only.robot, only.q, only.v
 
 
-def _held(top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table], motors: dict) -> tuple:
+def _held(
+    top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table], motors: dict
+) -> tuple:
     row = top.table("object")
     body, where = _body(row), pose(row)
     row.done()
@@ -152,7 +187,11 @@ def _held(top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table]
         arm = by_name[name]
         frame = grip.text("frame", among=tuple(arm.robot.frames))
         if (name, frame) in at:
-            grip.fail("frame", f"is {frame!r}, by which {name!r} holds the object already", "name a hand once")
+            grip.fail(
+                "frame",
+                f"is {frame!r}, by which {name!r} holds the object already",
+                "name a hand once",
+            )
         there = arm.frame_pose(frame)
         at[name, frame] = pose(grip) if "at" in grip or "rpy" in grip else where.inv @ there
         contacts[name, frame] = _contact(grip)
@@ -160,12 +199,23 @@ def _held(top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table]
         grip.done()
     idle = [name for name, own in frames.items() if not own]
     if idle:
-        top.fail("grasps", f"robot {idle[0]!r} holds nothing", "add a grasp for it, or leave it out")
+        top.fail(
+            "grasps", f"robot {idle[0]!r} holds nothing", "add a grasp for it, or leave it out"
+        )
     hands = [(robot.name, frame) for robot in robots for frame in frames[robot.name]]
     arms = [(robot.renamed(), robot.base, tuple(frames[robot.name])) for robot in robots]
-    cell = grasp(arms, body, [at[hand] for hand in hands], [contacts[hand] for hand in hands], name=title, **motors)
+    cell = grasp(
+        arms,
+        body,
+        [at[hand] for hand in hands],
+        [contacts[hand] for hand in hands],
+        name=title,
+        **motors,
+    )
     free = np.concatenate([where.translation, quaternions(where.rotation)])
-    q = cell.assemble(np.concatenate([*(robot.q for robot in robots), free]), hold=(cell.robot.joints[-1].name,))
+    q = cell.assemble(
+        np.concatenate([*(robot.q for robot in robots), free]), hold=(cell.robot.joints[-1].name,)
+    )
     v = np.concatenate([*(robot.v for robot in robots), np.zeros(6)])
     return cell, *cell.project(q, v)
 
@@ -178,7 +228,9 @@ def _body(row: Table) -> Body:
         if kind in row:
             radius, length = row.numbers(kind, 2)
             if radius <= 0.0 or length <= 0.0:
-                row.fail(kind, f"is {[radius, length]}", "give its radius and its length, both positive")
+                row.fail(
+                    kind, f"is {[radius, length]}", "give its radius and its length, both positive"
+                )
             return getattr(Body, kind)(mass, radius, length, name)
     size = row.numbers("box", 3)
     if min(size) <= 0.0:
@@ -193,24 +245,43 @@ def _contact(grip: Table) -> Contact:
     return Contact(kind, axis, normal, friction, torsion, grip.number("restitution", 0.0))
 
 
-def _closed(title: str, robots: list[PlacedRobot], loops: list[Table], motors: dict) -> tuple[Any, np.ndarray, np.ndarray]:
+def _closed(
+    title: str, robots: list[PlacedRobot], loops: list[Table], motors: dict
+) -> tuple[Any, np.ndarray, np.ndarray]:
     wanted = []
     for row in loops:
         kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")
         axis, axis2 = (row.numbers(key, 3, None) for key in ("axis", "axis2"))
         friction = row.number("friction", None, -1e-300)
-        more = dict(length=row.number("length", None, 0.0), name=row.text("name", ""), friction=friction)
-        wanted.append(Loop(kind, first, second, axis, axis2, **more, restitution=row.number("restitution", 0.0)))
+        more = dict(
+            length=row.number("length", None, 0.0), name=row.text("name", ""), friction=friction
+        )
+        wanted.append(
+            Loop(
+                kind, first, second, axis, axis2, **more, restitution=row.number("restitution", 0.0)
+            )
+        )
         row.done()
     alone = len(robots) == 1
-    system = connect(robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots}, wanted, name=title, **motors)
+    system = connect(
+        robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots},
+        wanted,
+        name=title,
+        **motors,
+    )
 
     def named(which: str) -> tuple[str, ...]:
-        return tuple(joint if alone else f"{p.name}/{joint}" for p in robots for joint in getattr(p, which))
+        return tuple(
+            joint if alone else f"{p.name}/{joint}" for p in robots for joint in getattr(p, which)
+        )
 
     held = named("given")
-    q = system.assemble(np.concatenate([p.q for p in robots]), hold=held if len(held) < len(system.joints) else ())
-    return system, *system.project(q, _closing(system, q, np.concatenate([p.v for p in robots]), named("driven")))
+    q = system.assemble(
+        np.concatenate([p.q for p in robots]), hold=held if len(held) < len(system.joints) else ()
+    )
+    return system, *system.project(
+        q, _closing(system, q, np.concatenate([p.v for p in robots]), named("driven"))
+    )
 
 
 def _closing(system: Any, q: np.ndarray, v: np.ndarray, driven: tuple[str, ...]) -> np.ndarray:

@@ -57,9 +57,13 @@ def robot_of(row: Table, folder: Path) -> Robot:
     beside = folder / source
     base = row.text("base", None, ("fixed", "free"))
     try:
-        return load_robot(beside if source.endswith((".urdf", ".xml")) and beside.exists() else source, base=base)
+        return load_robot(
+            beside if source.endswith((".urdf", ".xml")) and beside.exists() else source, base=base
+        )
     except (Error, OSError) as error:
-        remedy = getattr(error, "remedy", "") or "name a bundled robot, or a URDF file beside the scene"
+        remedy = (
+            getattr(error, "remedy", "") or "name a bundled robot, or a URDF file beside the scene"
+        )
         row.fail("robot", f"is {source!r}: {getattr(error, 'cause', error)}", remedy)
 
 
@@ -67,7 +71,10 @@ def _sprung(row: Table, robot: Robot) -> Robot:
     """[[robots.NAME.springs]] and [[robots.NAME.elastic]]: the words of `robot.with_spring` and `robot.with_elastic`."""
     verbs = {
         "springs": (Robot.with_spring, ("joints", "stiffness", "rest", "spring")),
-        "elastic": (Robot.with_elastic, ("joints", "stiffness", "rotor", "ratio", "damping", "spring")),
+        "elastic": (
+            Robot.with_elastic,
+            ("joints", "stiffness", "rotor", "ratio", "damping", "spring"),
+        ),
     }
     for key, (verb, words) in verbs.items():
         for table in row.tables(key):
@@ -80,28 +87,55 @@ def _sprung(row: Table, robot: Robot) -> Robot:
     return robot
 
 
-BEAM = ("length", "section", "material", "modes", "planes", "torsion", "axial", "tip", "damping", "stiffening")
+BEAM = (
+    "length",
+    "section",
+    "material",
+    "modes",
+    "planes",
+    "torsion",
+    "axial",
+    "tip",
+    "damping",
+    "stiffening",
+)
 
 
 def _bent(row: Table, robot: Robot, folder: Path) -> Robot:
     """[[robots.NAME.flexible]]: the words of `robot.with_flexible`, and those of a `pp.Beam`, or the `file` of modal data."""
     for table in row.tables("flexible"):
-        link, own = table.text("link"), {word: table.get(word) for word in ("xyz", "rpy", "keep", "hang") if word in table}
-        file, beam = table.text("file", None), {word: table.get(word) for word in BEAM if word in table}
+        link, own = (
+            table.text("link"),
+            {word: table.get(word) for word in ("xyz", "rpy", "keep", "hang") if word in table},
+        )
+        file, beam = (
+            table.text("file", None),
+            {word: table.get(word) for word in BEAM if word in table},
+        )
         table.done()
         if file is not None and beam:
-            table.fail(next(iter(beam)), "stands beside file", "give modal data, or the measures of a beam")
+            table.fail(
+                next(iter(beam)), "stands beside file", "give modal data, or the measures of a beam"
+            )
         if file is None:
             for word in BEAM[:3]:
                 table.get(word)
         try:
-            robot = robot.with_flexible(link, Beam(**beam) if file is None else FlexibleBody.load(folder / file), **own)
+            robot = robot.with_flexible(
+                link, Beam(**beam) if file is None else FlexibleBody.load(folder / file), **own
+            )
         except (Error, OSError) as error:
-            table.fail("link" if file is None else "file", getattr(error, "cause", str(error)), getattr(error, "remedy", ""))
+            table.fail(
+                "link" if file is None else "file",
+                getattr(error, "cause", str(error)),
+                getattr(error, "remedy", ""),
+            )
     return robot
 
 
-def coordinates(row: Table, key: str, robot: Robot, start: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+def coordinates(
+    row: Table, key: str, robot: Robot, start: np.ndarray
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """A list of all coordinates, or a table { joint = value }."""
     value = row.get(key, None)
     if value is None:
@@ -121,7 +155,11 @@ def _joint(table: Table, robot: Robot, name: str) -> Joint:
     for joint in robot.joints:
         if joint.name == name:
             return joint
-    table.fail(name, f"{robot.name} has no joint {name!r}", nearest(name, [joint.name for joint in robot.joints]))
+    table.fail(
+        name,
+        f"{robot.name} has no joint {name!r}",
+        nearest(name, [joint.name for joint in robot.joints]),
+    )
 
 
 def pose(row: Table) -> Pose:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.apps.studies.motion_inputs import DIVERGED, LIMIT, SPEED, Starter, Starts
-from psiphi.apps.studies.study_config import Asked
+from psiphi.apps.studies.motion_inputs import DIVERGED, LIMIT, SPEED, InputSampler, MotionInputs
+from psiphi.apps.studies.study_config import StudyConfig
 from psiphi.backends.cuda import cuda_driver
-from psiphi.backends.cuda.dlpack import Resident
+from psiphi.backends.cuda.dlpack import DeviceArray
 from psiphi.model.components import joint_at
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.simulate.events import sane
@@ -25,9 +25,9 @@ class Chunk:
     """One study's chunks; it pickles in some kB, and works wherever psiphi is. With `cards` motions run on graphics cards where
     there are some, a chunk on each in turn: what comes back are the host's bits."""
 
-    def __init__(self, asked: Asked, cards: bool = False):
+    def __init__(self, asked: StudyConfig, cards: bool = False):
         self.asked, self.cards = asked, cards
-        self.starter: Starter | None = None
+        self.starter: InputSampler | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"asked": self.asked, "cards": self.cards, "starter": None}
@@ -35,7 +35,7 @@ class Chunk:
     def run(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """All that is kept of these motions, by the names of `zarr_store.py`."""
         asked = self.asked
-        self.starter = self.starter or Starter(asked)
+        self.starter = self.starter or InputSampler(asked)
         if asked.fail_limits or asked.fail_speed < np.inf:
             return self._watched(numbers)
         starts = self.starter.starts(numbers)
@@ -79,26 +79,42 @@ class Chunk:
                 rows["joint"][i] = -1 if cause == DIVERGED else self._joint(why[i, when[i]], cause)
         rows["time"] = np.where(rows["cause"] > 0, first * asked.dt, np.nan)
         never = starts.fault > 0
-        rows["cause"][never], rows["time"][never], rows["joint"][never] = starts.fault[never], 0.0, -1
+        rows["cause"][never], rows["time"][never], rows["joint"][never] = (
+            starts.fault[never],
+            0.0,
+            -1,
+        )
         gone = (rows["cause"] == DIVERGED) | never
         rows["final_q"][gone], rows["final_v"][gone] = np.nan, np.nan
         return rows
 
     def _joint(self, row: np.ndarray, cause: int) -> int:
         """The joint whose coordinate is the most to blame."""
-        return joint_at(self.asked.robot.joints, int(np.argmax(row)), "q" if cause == LIMIT else "v").index
+        return joint_at(
+            self.asked.robot.joints, int(np.argmax(row)), "q" if cause == LIMIT else "v"
+        ).index
 
-    def _rolled(self, starts: Starts, every: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _rolled(
+        self, starts: MotionInputs, every: int, numbers: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         asked, cards = self.asked, cuda_driver.count_cards() if self.cards else 0
         options = {"steps": asked.steps, "dt": asked.dt, "every": every, **asked.options}
         if not cards:
             with np.errstate(all="ignore"):
                 return rollout(starts.system, starts.q, starts.v, starts.tau, **options)
         turn = int(numbers[0]) // asked.chunk % cards
-        there: Any = rollout(starts.system, Resident.of(starts.q, turn), Resident.of(starts.v, turn), starts.tau, **options)
+        there: Any = rollout(
+            starts.system,
+            DeviceArray.of(starts.q, turn),
+            DeviceArray.of(starts.v, turn),
+            starts.tau,
+            **options,
+        )
         q, v = (x.host() for x in there)
         far = numbers[~(np.abs(q) < FAR).all(axis=(1, 2))]
-        if len(far) and self.starter is not None:  # angles whose sines the host takes from the C library, or none at all
+        if (
+            len(far) and self.starter is not None
+        ):  # angles whose sines the host takes from the C library, or none at all
             again = Chunk(asked)._rolled(self.starter.starts(far), every, far)
             where = np.isin(numbers, far)
             q[where], v[where] = again
@@ -106,6 +122,10 @@ class Chunk:
 
     def _rows(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         count = len(q)
-        rows = {"final_q": q[:, -1].copy(), "final_v": v[:, -1].copy(), "cause": np.zeros(count, np.uint8)}
+        rows = {
+            "final_q": q[:, -1].copy(),
+            "final_v": v[:, -1].copy(),
+            "cause": np.zeros(count, np.uint8),
+        }
         rows |= {"joint": np.full(count, -1, np.int32), "time": np.full(count, np.nan)}
         return rows | ({"q": q, "v": v} if self.asked.every else {})

@@ -45,12 +45,18 @@ def _choice(x: tuple[float, ...], seed: int, name: str, i: np.ndarray) -> np.nda
 
 KINDS: dict[str, DistributionKind] = {
     "uniform": DistributionKind(2, _ordered, lambda x, *at: x[0] + (x[1] - x[0]) * uniform(*at)),
-    "loguniform": DistributionKind(2, _positive, lambda x, *at: x[0] * np.exp(math.log(x[1] / x[0]) * uniform(*at))),
+    "loguniform": DistributionKind(
+        2, _positive, lambda x, *at: x[0] * np.exp(math.log(x[1] / x[0]) * uniform(*at))
+    ),
     "normal": DistributionKind(
-        2, lambda x: "its deviation is negative" * (x[1] < 0.0), lambda x, *at: x[0] + x[1] * normal(*at)
+        2,
+        lambda x: "its deviation is negative" * (x[1] < 0.0),
+        lambda x, *at: x[0] + x[1] * normal(*at),
     ),
     "choice": DistributionKind(None, lambda x: "", _choice),
-    "grid": DistributionKind(None, lambda x: "", lambda x, stride, _, i: np.array(x)[(np.asarray(i) // stride) % len(x)]),
+    "grid": DistributionKind(
+        None, lambda x: "", lambda x, stride, _, i: np.array(x)[(np.asarray(i) // stride) % len(x)]
+    ),
 }
 
 

@@ -10,17 +10,24 @@ import numpy as np
 from psiphi._util.validate import beneath
 from psiphi.apps.scenes.scene_controllers import GAINS, law
 from psiphi.apps.studies.parameter_variation import OF_JOINTS, OF_LINKS
-from psiphi.apps.studies.study_config import Asked
+from psiphi.apps.studies.study_config import StudyConfig
 from psiphi.robot.free_robot import FreeRobot
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.control.joint_controllers import PD, ComputedTorque
 
-CAUSES = ("", "diverged", "limit", "speed", "parameters that no body has", "a gain below zero")  # why a motion fails
+CAUSES = (
+    "",
+    "diverged",
+    "limit",
+    "speed",
+    "parameters that no body has",
+    "a gain below zero",
+)  # why a motion fails
 DIVERGED, LIMIT, SPEED, IMPOSSIBLE, NEGATIVE = range(1, 6)
 
 
 @dataclass(frozen=True)
-class Starts:
+class MotionInputs:
     """Motions that are about to begin; `fault` (n,): 0, or why one cannot."""
 
     system: Any
@@ -30,17 +37,19 @@ class Starts:
     fault: np.ndarray
 
 
-class Starter:
+class InputSampler:
     """A study's motions by their numbers; what is the same for all is made once."""
 
-    def __init__(self, asked: Asked):
+    def __init__(self, asked: StudyConfig):
         self.asked, self.robot = asked, asked.robot
         varied: dict[str, list] = {x.word: [] for x in asked.variations}
         for x in asked.variations:
             varied[x.word].append(x)
         self.by_word = varied
         words = [word for word in (*OF_LINKS, *OF_JOINTS) if word in varied]
-        self.light: FreeRobot | None = self.robot.free(*words, links=self._links(words)) if words else None
+        self.light: FreeRobot | None = (
+            self.robot.free(*words, links=self._links(words)) if words else None
+        )
         self.free_system: Any = self._freed(self.light) if self.light is not None else None
         if self.light is not None:
             self.light.at(self.light.parameters())
@@ -64,7 +73,7 @@ class Starter:
         """What varies, by label, (n,) each: as it was drawn."""
         return {x.label: x.draw(self.asked.seed, numbers) for x in self.asked.variations}
 
-    def starts(self, numbers: np.ndarray) -> Starts:
+    def starts(self, numbers: np.ndarray) -> MotionInputs:
         """The motions of these numbers."""
         drawn = self.drawn(numbers)
         q, v = self._state(drawn, len(numbers))
@@ -74,9 +83,9 @@ class Starter:
             fault[~np.isfinite(np.asarray(beneath(system).given)).all(axis=-1)] = IMPOSSIBLE
         for gain in (x for name in GAINS for x in self.by_word.get(name, ())):
             fault[drawn[gain.label] < 0.0] = NEGATIVE
-        return Starts(system, q, v, self._law(system, drawn), fault)
+        return MotionInputs(system, q, v, self._law(system, drawn), fault)
 
-    def alone(self, number: int) -> Starts:
+    def alone(self, number: int) -> MotionInputs:
         """One motion, without batch axes."""
         many = self.starts(np.array([number]))
         system, tau = many.system, many.tau
@@ -85,19 +94,27 @@ class Starter:
             tau = self._law(system, self.drawn(np.array([number])))
         if tau is not None and any(x.ndim == 2 for x in getattr(tau, "numbers", {}).values()):
             tau.numbers = {name: x[0] if x.ndim == 2 else x for name, x in tau.numbers.items()}
-        return Starts(system, many.q[0], many.v[0], tau, many.fault[0])
+        return MotionInputs(system, many.q[0], many.v[0], tau, many.fault[0])
 
     def _state(self, drawn: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
         asked, robot = self.asked, self.robot
         q, v = (np.tile(x, (count, 1)) for x in (asked.q0, asked.v0))
         shift = np.zeros((count, robot.nv))
-        for word, room, slices in (("q", q, "q_slice"), ("v", v, "v_slice"), ("offset", shift, "v_slice")):
+        for word, room, slices in (
+            ("q", q, "q_slice"),
+            ("v", v, "v_slice"),
+            ("offset", shift, "v_slice"),
+        ):
             for x in self.by_word.get(word, ()):
                 k = getattr(robot.joint(x.name), slices).start + x.index
                 room[:, k] = drawn[x.label] * (room[:, k] if x.distribution.relative else 1.0)
         if "offset" in self.by_word:
             q = np.asarray(robot.integrate(q, shift, 1.0))
-        return asked.system.project(q, v) if isinstance(asked.system, System) and self.by_word else (q, v)
+        return (
+            asked.system.project(q, v)
+            if isinstance(asked.system, System) and self.by_word
+            else (q, v)
+        )
 
     def _parameters(self, drawn: dict[str, np.ndarray], count: int) -> np.ndarray:
         assert self.light is not None
@@ -122,7 +139,10 @@ class Starter:
 
     def _law(self, system: Any, drawn: dict[str, np.ndarray]) -> Any:
         asked = self.asked
-        kind, motors = asked.law.kind, {key: asked.options[key] for key in ("actuated", "passive") if key in asked.options}
+        kind, motors = (
+            asked.law.kind,
+            {key: asked.options[key] for key in ("actuated", "passive") if key in asked.options},
+        )
         if kind in ("none", "hold"):
             return asked.tau if kind == "none" else law(kind, system, asked.q0, **motors)
         gains = {name: self._gains(name, drawn) for name in GAINS}
@@ -131,7 +151,9 @@ class Starter:
         else:  # gains in units of the nominal inertia, as in scenes
             unit = np.diagonal(self.robot.mass_matrix(asked.q0))
             made = PD(system, asked.q0, unit, unit, gravity=asked.law.gravity, **motors)
-        made.numbers = {name: x * gains[name] if name in gains else x for name, x in made.numbers.items()}
+        made.numbers = {
+            name: x * gains[name] if name in gains else x for name, x in made.numbers.items()
+        }
         return made
 
     def _gains(self, name: str, drawn: dict[str, np.ndarray]) -> np.ndarray:

@@ -69,7 +69,9 @@ def read_variations(
             distribution = read_distribution(row, key)
             if distribution.relative and word in ADDED:
                 row.fail(key, f"{word} is added, and cannot be relative", "leave relative out")
-            each = [Variation(word, name, index, distribution) for index in _places(robot, word, name)]
+            each = [
+                Variation(word, name, index, distribution) for index in _places(robot, word, name)
+            ]
             found |= {one.label: one for one in each}
             keys.setdefault((word, key), (row, []))[1].extend(each)
     table.done()
@@ -81,12 +83,20 @@ def read_variations(
     return tuple(_strided(list(found.values())))
 
 
-def _check_acts(row: Table, key: str, each: list[Variation], found: dict, robot: Robot, start: dict[str, Any]) -> None:
+def _check_acts(
+    row: Table, key: str, each: list[Variation], found: dict, robot: Robot, start: dict[str, Any]
+) -> None:
     """Refuse a key that changes nothing: keys below it name the same, or its factors are of zeros."""
     if all(found[one.label] is not one for one in each):
-        row.fail(key, "varies nothing: keys below it name the same", "put patterns first, and what differs from them below")
+        row.fail(
+            key,
+            "varies nothing: keys below it name the same",
+            "put patterns first, and what differs from them below",
+        )
     if each[0].distribution.relative and not any(_own(robot, one, start) for one in each):
-        cause = f"is relative to the {each[0].word} there is, which is 0, and would vary for nothing"
+        cause = (
+            f"is relative to the {each[0].word} there is, which is 0, and would vary for nothing"
+        )
         row.fail(key, cause, "leave relative out")
 
 
@@ -113,12 +123,22 @@ def _strided(each: list[Variation]) -> Iterator[Variation]:
 
 def _check_word(table: Table, word: str, system: Any, law: str, options: dict[str, Any]) -> None:
     if word in ACTS and options.get(ACTS[word]) is not True:
-        table.fail(word, f"the joints' own {word} does not act, and would vary for nothing", f"add {ACTS[word]} = true")
+        table.fail(
+            word,
+            f"the joints' own {word} does not act, and would vary for nothing",
+            f"add {ACTS[word]} = true",
+        )
     if word in GAINS and law not in GAINED:
-        table.fail(word, f"the controller is {law!r}, which has no gains", 'add [controller] with kind = "pd" or "computed"')
+        table.fail(
+            word,
+            f"the controller is {law!r}, which has no gains",
+            'add [controller] with kind = "pd" or "computed"',
+        )
     if word == "q" and isinstance(system, System):
         table.fail(
-            word, "q of a closed chain has to keep its loops closed", "vary offset: the nearest state that keeps them is taken"
+            word,
+            "q of a closed chain has to keep its loops closed",
+            "vary offset: the nearest state that keeps them is taken",
         )
 
 
@@ -148,7 +168,9 @@ def _named(table: Table, word: str, robot: Robot) -> Iterator[tuple[str, str, Ta
 def _known(robot: Robot, word: str) -> list[str]:
     if word in OF_LINKS:
         return [body.name for body in robot.bodies]
-    return [joint.name for joint in robot.joints if word != "q" or joint.row.nq == joint.row.nv == 1]
+    return [
+        joint.name for joint in robot.joints if word != "q" or joint.row.nq == joint.row.nv == 1
+    ]
 
 
 def _places(robot: Robot, word: str, name: str) -> range:

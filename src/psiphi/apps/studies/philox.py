@@ -44,10 +44,14 @@ def philox(counter: Sequence[np.ndarray], key: Sequence[np.ndarray]) -> tuple[np
 
 def words(seed: int, name: str, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two words for each motion's number, in the stream of this name."""
-    stream = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u8").astype(np.uint64)
+    stream = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u8").astype(
+        np.uint64
+    )
     counter = np.ascontiguousarray(numbers, dtype=np.uint64)
     zero = np.zeros(1, dtype=np.uint64)
-    first, second, *_ = philox((counter, zero, zero, zero), (np.array([seed], dtype=np.uint64), stream))
+    first, second, *_ = philox(
+        (counter, zero, zero, zero), (np.array([seed], dtype=np.uint64), stream)
+    )
     return first, second
 
 

@@ -12,16 +12,22 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.validate import flag
 from psiphi.apps.studies.chunks import Chunk
-from psiphi.apps.studies.study_config import Asked, read_study
+from psiphi.apps.studies.study_config import StudyConfig, read_study
 from psiphi.apps.studies.study_result import Study, a_folder
 from psiphi.apps.studies.workers import computed
-from psiphi.apps.studies.zarr_store import Kept
+from psiphi.apps.studies.zarr_store import StudyStore
 from psiphi.backends.cuda import cuda_driver
-from psiphi.simulation.simulate.progress_bar import Bar
+from psiphi.simulation.simulate.progress_bar import ProgressBar
 
 
 def study(
-    source: Any, out: Any = None, *, scheduler: Any = None, cards: Any = False, progress: Any = False, **keys: Any
+    source: Any,
+    out: Any = None,
+    *,
+    scheduler: Any = None,
+    cards: Any = False,
+    progress: Any = False,
+    **keys: Any,
 ) -> Study:
     """Many motions of one system, each with numbers of its own: run, or gone on with where it was, and kept in `out`.
 
@@ -43,7 +49,7 @@ def study(
     if out is None and not isinstance(source, str | os.PathLike):
         own = tempfile.TemporaryDirectory(prefix="psiphi-study-", ignore_cleanup_errors=True)
         out = own.name
-    kept = Kept(default_folder(source) if out is None else a_folder(out), asked)
+    kept = StudyStore(default_folder(source) if out is None else a_folder(out), asked)
     run(asked, kept, scheduler, shown, cards)
     return Study(asked, kept, own)
 
@@ -53,13 +59,24 @@ def default_folder(source: Any) -> Path:
     return Path(f"{Path(os.fsdecode(source)).stem}.study")
 
 
-def run(asked: Asked, kept: Kept, scheduler: Any = None, progress: bool = False, cards: bool = False) -> None:
+def run(
+    asked: StudyConfig,
+    kept: StudyStore,
+    scheduler: Any = None,
+    progress: bool = False,
+    cards: bool = False,
+) -> None:
     """All chunks that are not there yet."""
     chunk, done = Chunk(asked, cards), set(kept.done)
     if cards and scheduler is None and not cuda_driver.driver().count:
-        raise StateError("cards is True, and the driver sees no graphics card", "leave it out; psiphi info --gpu tells more")
+        raise StateError(
+            "cards is True, and the driver sees no graphics card",
+            "leave it out; psiphi info --gpu tells more",
+        )
     if len(done) < asked.chunks:
-        chunk.run(np.arange(1))  # what cannot run is said before anything is made; the kernels are in the cache
+        chunk.run(
+            np.arange(1)
+        )  # what cannot run is said before anything is made; the kernels are in the cache
     kept.begin()
     if len(done) == asked.chunks:
         return
@@ -73,7 +90,7 @@ def run(asked: Asked, kept: Kept, scheduler: Any = None, progress: bool = False,
                 bar(count, None, None)
 
 
-class CountingBar(Bar):
+class CountingBar(ProgressBar):
     """How many motions are done, how fast, and how long it takes still."""
 
     def __init__(self, motions: int, before: int, always: bool = False):

@@ -38,7 +38,17 @@ from psiphi.simulation.start_checks import step_count, step_size
 
 CHUNK = 8192  # motions: about a second of one core
 ROWS = 32  # chunks hold a multiple of so many
-ROLLED = ("method", "hold", "damping", "friction", "springs", "effort", "limits", "actuated", "passive")
+ROLLED = (
+    "method",
+    "hold",
+    "damping",
+    "friction",
+    "springs",
+    "effort",
+    "limits",
+    "actuated",
+    "passive",
+)
 LARGEST = 10**12  # motions
 DEEPEST = 8  # levels of tables and lists
 
@@ -54,7 +64,7 @@ class StudyLaw:
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudyConfig:
     """A study, as it was asked for; `spec` says all of it in JSON."""
 
     title: str
@@ -94,7 +104,7 @@ class Asked:
         return np.arange(chunk * self.chunk, min(self.motions, (chunk + 1) * self.chunk))
 
 
-def read_study(source: Any, changes: Mapping[str, Any]) -> Asked:
+def read_study(source: Any, changes: Mapping[str, Any]) -> StudyConfig:
     """The study of a TOML file, of the same keys in a dict, or of a robot or system with the keys in `changes`."""
     folder = Path()
     if isinstance(source, Robot | System):
@@ -105,8 +115,13 @@ def read_study(source: Any, changes: Mapping[str, Any]) -> Asked:
         top, folder = read(source, "study"), Path(os.fsdecode(source)).parent
         top.values.update(_plain("the study", dict(changes)))
     else:
-        cause = f"the study is {shown(source)}, expected a TOML file, a dict of its keys, or a robot"
-        raise StateError(cause, 'pp.study("study.toml"), or pp.study(robot, motions=1000, duration=1.0, vary={...})')
+        cause = (
+            f"the study is {shown(source)}, expected a TOML file, a dict of its keys, or a robot"
+        )
+        raise StateError(
+            cause,
+            'pp.study("study.toml"), or pp.study(robot, motions=1000, duration=1.0, vary={...})',
+        )
     asked = _asked(top, folder)
     top.done()
     return asked
@@ -115,17 +130,23 @@ def read_study(source: Any, changes: Mapping[str, Any]) -> Asked:
 def _plain(name: str, value: Any, depth: int = 0) -> Any:
     """Python's values as TOML's: arrays become lists."""
     if depth > DEEPEST:
-        raise StateError(f"{name} holds lists or tables that lie too deep in each other", "a study has two or three levels")
+        raise StateError(
+            f"{name} holds lists or tables that lie too deep in each other",
+            "a study has two or three levels",
+        )
     if isinstance(value, Mapping):
         if strange := [key for key in value if not isinstance(key, str)]:
-            raise StateError(f"{name} has the key {shown(strange[0])}, expected text", "name it as in docs/studies.md")
+            raise StateError(
+                f"{name} has the key {shown(strange[0])}, expected text",
+                "name it as in docs/studies.md",
+            )
         return {key: _plain(key, x, depth + 1) for key, x in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return [_plain(name, x, depth + 1) for x in value] if isinstance(value, list | tuple) else value
 
 
-def _asked(top: Table, folder: Path) -> Asked:
+def _asked(top: Table, folder: Path) -> StudyConfig:
     system, q0, v0, tau, given, scene = _moved(top, folder)
     robot = beneath(system)
     motions, seed = _whole(top, "motions", 1, LARGEST), _whole(top, "seed", 0, (1 << 64) - 1, 0)
@@ -145,10 +166,18 @@ def _asked(top: Table, folder: Path) -> Asked:
     keep, fail = top.table("keep", {}), top.table("fail", {})
     every = _whole(keep, "every", 0, steps, 0)
     if every and steps % every:
-        keep.fail("every", f"is {every}, and {steps} steps are no multiple of it", f"give a divisor of {steps}")
+        keep.fail(
+            "every",
+            f"is {every}, and {steps} steps are no multiple of it",
+            f"give a divisor of {steps}",
+        )
     levels = keep.numbers("quantiles", None, [0.05, 0.25, 0.5, 0.75, 0.95])
     if not levels or not all(0.0 <= x <= 1.0 for x in levels):
-        keep.fail("quantiles", f"is {shown(levels)}, expected numbers from 0 to 1", "write quantiles = [0.05, 0.5, 0.95]")
+        keep.fail(
+            "quantiles",
+            f"is {shown(levels)}, expected numbers from 0 to 1",
+            "write quantiles = [0.05, 0.5, 0.95]",
+        )
     limits, speed = fail.flag("limits", False), fail.number("speed", math.inf, 0.0)
     keep.done()
     fail.done()
@@ -156,13 +185,15 @@ def _asked(top: Table, folder: Path) -> Asked:
     numbers = {"motions": motions, "seed": seed, "chunk": chunk, "dt": dt, "steps": steps}
     told = {"scene": scene, "vary": [astuple(x) for x in variations]}
     spec = _spec(top, system, q0, v0, told | numbers)
-    return Asked(
+    return StudyConfig(
         title, system, q0, v0, tau, law, motions, seed, chunk, steps, dt, options, variations, every, tuple(sorted(levels)),
         limits, speed, spec,
     )  # fmt: skip
 
 
-def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, dict[str, Any], dict[str, Any]]:
+def _moved(
+    top: Table, folder: Path
+) -> tuple[Any, np.ndarray, np.ndarray, Any, dict[str, Any], dict[str, Any]]:
     """What moves, from where, what drives it and how, where a scene says so; and all that the scene says."""
     if "scene" in top and "robot" in top:
         top.fail("scene", "stands beside robot", "name one of them")
@@ -171,18 +202,37 @@ def _moved(top: Table, folder: Path) -> tuple[Any, np.ndarray, np.ndarray, Any, 
         case = load_scene(folder / name if name.endswith(".toml") else name)
         options = {key: x for key, x in case.options.items() if key != "every"}
         if options.pop("contacts", "hold") != "hold":
-            top.fail("scene", "its contacts open, and rollouts hold them", 'write contacts = "hold" into it')
+            top.fail(
+                "scene",
+                "its contacts open, and rollouts hold them",
+                'write contacts = "hold" into it',
+            )
         row = top.table("start", {})
         if row.values:
             top.fail("start", "stands beside a scene, which has its own", "write it into the scene")
-        return case.system, case.q0, case.v0, case.tau, options, {key: x for key, x in case.said.items() if key != "title"}
+        return (
+            case.system,
+            case.q0,
+            case.v0,
+            case.tau,
+            options,
+            {key: x for key, x in case.said.items() if key != "title"},
+        )
     given = top.get("robot")
     system = given if isinstance(given, Robot | System) else robot_of(top, folder)
     robot = beneath(system)
     if robot.freed is not None:
-        top.fail("robot", f"numbers of {robot.name} are free already", "give the robot itself, and name what varies in [vary]")
+        top.fail(
+            "robot",
+            f"numbers of {robot.name} are free already",
+            "give the robot itself, and name what varies in [vary]",
+        )
     row = top.table("start", {})
-    start = resting(robot) if "q" in row or not isinstance(system, System) else system.assemble(resting(robot))
+    start = (
+        resting(robot)
+        if "q" in row or not isinstance(system, System)
+        else system.assemble(resting(robot))
+    )
     q, _ = coordinates(row, "q", robot, start)
     v, _ = coordinates(row, "v", robot, np.zeros(robot.nv))
     row.done()
@@ -194,9 +244,13 @@ def _law(top: Table, of_scene: bool) -> StudyLaw:
         return StudyLaw()
     row = top.table("controller")
     if of_scene:
-        top.fail("controller", "stands beside a scene, which has its own", "write it into the scene")
+        top.fail(
+            "controller", "stands beside a scene, which has its own", "write it into the scene"
+        )
     kind = row.text("kind", among=LAWS)
-    own: dict[str, Any] = {name: _gain(row, name, usual) for name, usual in GAINS.items()} if kind in GAINED else {}
+    own: dict[str, Any] = (
+        {name: _gain(row, name, usual) for name, usual in GAINS.items()} if kind in GAINED else {}
+    )
     if kind == "pd":
         own["gravity"] = row.flag("gravity", True)
     row.done()
@@ -215,15 +269,23 @@ def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 1e6
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        table.fail(key, f"is {shown(value)}, expected a whole number from {least} to {most}", f"write {key} = {least}")
+        table.fail(
+            key,
+            f"is {shown(value)}, expected a whole number from {least} to {most}",
+            f"write {key} = {least}",
+        )
     return value
 
 
-def _spec(top: Table, system: Any, q0: np.ndarray, v0: np.ndarray, read: dict[str, Any]) -> dict[str, Any]:
+def _spec(
+    top: Table, system: Any, q0: np.ndarray, v0: np.ndarray, read: dict[str, Any]
+) -> dict[str, Any]:
     """All of it as JSON: what two studies differ in is found by comparing. What was `read` of keys stands for them: what varies
     in its order, since grids go by that; a scene as its file says it, with its controller."""
     robot = beneath(system)
-    own = {key: x for key, x in top.values.items() if key in top.asked and key not in ("title", "base")}
+    own = {
+        key: x for key, x in top.values.items() if key in top.asked and key not in ("title", "base")
+    }
     known = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]
     digest = hashlib.sha256(json.dumps(known).encode()).hexdigest()
     spec = {**own, "robot": robot.name, "robot and start": digest, **read}

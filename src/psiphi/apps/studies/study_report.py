@@ -18,7 +18,17 @@ from psiphi._util.escape import html
 from psiphi._util.text import counted, shown, shown_path
 from psiphi.apps.studies.study_result import Study
 from psiphi.apps.viewer.html_page import write
-from psiphi.apps.viewer.svg_plots import BOTTOM, COLORS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, labels, linear_scale
+from psiphi.apps.viewer.svg_plots import (
+    BOTTOM,
+    COLORS,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    labels,
+    linear_scale,
+)
 
 BINS = 60
 STYLE = """
@@ -65,12 +75,22 @@ def _motions(study: Study, chosen: list[int], target: Path) -> Iterator[tuple[in
             continue
         except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
             why = getattr(error, "strerror", None) or str(error)
-            raise Error(f"cannot write {shown_path(target)}: {why}", "give another place for the report") from error
+            raise Error(
+                f"cannot write {shown_path(target)}: {why}", "give another place for the report"
+            ) from error
         yield i, f"{folder.name}/motion_{i}.html"
 
 
 def _page(study: Study, pages: dict[int, str]) -> str:
-    body = "\n".join([*_head(study), *_failures(study), *_distributions(study), *_quantiles(study), *_worst(study, pages)])
+    body = "\n".join(
+        [
+            *_head(study),
+            *_failures(study),
+            *_distributions(study),
+            *_quantiles(study),
+            *_worst(study, pages),
+        ]
+    )
     title = html(study.title)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -86,7 +106,10 @@ def _head(study: Study) -> Iterator[str]:
     rows = [(f"{x.word} {x.name}", x.distribution) for x in asked.variations]
     if rows:
         yield "<h2>What varies</h2>"
-        yield _table(("", "how", "numbers"), [(n, d.kind + " (relative)" * d.relative, _some(d.numbers)) for n, d in rows])
+        yield _table(
+            ("", "how", "numbers"),
+            [(n, d.kind + " (relative)" * d.relative, _some(d.numbers)) for n, d in rows],
+        )
 
 
 def _failures(study: Study) -> Iterator[str]:
@@ -99,7 +122,8 @@ def _failures(study: Study) -> Iterator[str]:
     part = 100.0 * len(failed) / study.motions
     yield f"<p>{counted(len(failed), 'motion')} failed, {part:.3g} % of all.</p>"
     yield _table(
-        ("cause", "motions", "share"), [(c, f"{n}", f"{100.0 * n / study.motions:.3g} %") for c, n in many.most_common()]
+        ("cause", "motions", "share"),
+        [(c, f"{n}", f"{100.0 * n / study.motions:.3g} %") for c, n in many.most_common()],
     )
 
 
@@ -160,7 +184,10 @@ def _quantiles(study: Study) -> Iterator[str]:
 def _worst(study: Study, pages: dict[int, str]) -> Iterator[str]:
     if not pages:
         return
-    why = {x.motion: f"{x.cause}{': ' if x.joint else ''}{x.joint} at {x.time:g} s" for x in study.failures}
+    why = {
+        x.motion: f"{x.cause}{': ' if x.joint else ''}{x.joint} at {x.time:g} s"
+        for x in study.failures
+    }
     yield "<h2>Motions to look at</h2>"
     yield "<p>Failures first, the earliest before the others; then those that end farthest out, in quartile distances.</p>"
     rows = []

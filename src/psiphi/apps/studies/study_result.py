@@ -15,9 +15,9 @@ from psiphi._util.late_methods import with_late_methods
 from psiphi._util.text import counted, shown
 from psiphi._util.validate import flag, is_several, read, whole
 from psiphi._util.validate import path as path_text
-from psiphi.apps.studies.motion_inputs import CAUSES, Starter
-from psiphi.apps.studies.study_config import Asked
-from psiphi.apps.studies.zarr_store import Kept
+from psiphi.apps.studies.motion_inputs import CAUSES, InputSampler
+from psiphi.apps.studies.study_config import StudyConfig
+from psiphi.apps.studies.zarr_store import StudyStore
 from psiphi.simulation.simulate.simulate import simulate
 from psiphi.simulation.simulation_errors import MotionWarning
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -45,7 +45,7 @@ class StudyFailure(NamedTuple):
 class Study:
     """A finished study, in its folder."""
 
-    def __init__(self, asked: Asked, kept: Kept, own_folder: Any = None):
+    def __init__(self, asked: StudyConfig, kept: StudyStore, own_folder: Any = None):
         self.asked, self.kept, self._folder = asked, kept, own_folder
 
     @property
@@ -82,7 +82,12 @@ class Study:
         cause, joint, time = (self.kept.read(name) for name in ("cause", "joint", "time"))
         names = [j.name for j in self.asked.robot.joints]
         each = np.flatnonzero(cause)
-        return [StudyFailure(int(i), CAUSES[cause[i]], names[joint[i]] if joint[i] >= 0 else "", float(time[i])) for i in each]
+        return [
+            StudyFailure(
+                int(i), CAUSES[cause[i]], names[joint[i]] if joint[i] >= 0 else "", float(time[i])
+            )
+            for i in each
+        ]
 
     def quantiles(self, levels: Any = None) -> States:
         """Of the final states that there are: q (levels, nq), v (levels, nv); the study's own levels when none are given.
@@ -94,7 +99,9 @@ class Study:
         """
         wanted, fault = read(self.asked.quantiles if levels is None else levels, None)
         if fault or wanted.ndim > 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
-            raise StateError(f"levels is {shown(levels)}, expected numbers from 0 to 1", "give [0.05, 0.5, 0.95]")
+            raise StateError(
+                f"levels is {shown(levels)}, expected numbers from 0 to 1", "give [0.05, 0.5, 0.95]"
+            )
         final = self.final
         alive = np.isfinite(final.q).all(axis=-1)
         if not alive.any():
@@ -109,7 +116,7 @@ class Study:
         >>> list(study.drawn(range(4)))
         ['v:shoulder:0', 'v:elbow:0']
         """
-        return Starter(self.asked).drawn(self._numbers(numbers))
+        return InputSampler(self.asked).drawn(self._numbers(numbers))
 
     def motion(self, i: int, quiet: bool = False) -> Trajectory:
         """Motion i again, alone: the same numbers to the last bit, with every step; `quiet`: no warning where it diverges.
@@ -121,14 +128,24 @@ class Study:
         (11, True)
         """
         asked = self.asked
-        starts = Starter(asked).alone(int(self._numbers([i])[0]))
+        starts = InputSampler(asked).alone(int(self._numbers([i])[0]))
         if starts.fault:
-            raise StateError(f"motion {i} has {CAUSES[int(starts.fault)]}", "look at study.drawn([i])")
+            raise StateError(
+                f"motion {i} has {CAUSES[int(starts.fault)]}", "look at study.drawn([i])"
+            )
         time = {"duration": asked.steps * asked.dt, "dt": asked.dt}
         with warnings.catch_warnings():
             if flag("quiet", quiet):
                 warnings.simplefilter("ignore", MotionWarning)
-            return simulate(starts.system, starts.q, starts.v, starts.tau, compiled=True, **time, **asked.options)
+            return simulate(
+                starts.system,
+                starts.q,
+                starts.v,
+                starts.tau,
+                compiled=True,
+                **time,
+                **asked.options,
+            )
 
     if TYPE_CHECKING:  # implemented in a later module
 
@@ -156,7 +173,9 @@ class Study:
         2
         """
         count, failed = whole("count", count), self.failures
-        early = [failure.motion for failure in sorted(failed, key=lambda x: (x.time, x.motion))[:count]]
+        early = [
+            failure.motion for failure in sorted(failed, key=lambda x: (x.time, x.motion))[:count]
+        ]
         return [*early, *self._outer(count - len(early), {failure.motion for failure in failed})]
 
     def _outer(self, count: int, without: set[int]) -> list[int]:
@@ -185,7 +204,9 @@ class Study:
         each = given if is_several(given) else [given]
         numbers = np.array([whole("a motion's number", i) for i in each], dtype=object)
         if any(i >= self.asked.motions for i in numbers):
-            raise StateError(f"motion {max(numbers)} of {self.asked.motions}", "they are numbered from 0")
+            raise StateError(
+                f"motion {max(numbers)} of {self.asked.motions}", "they are numbered from 0"
+            )
         return numbers.astype(np.int64)
 
     def __repr__(self) -> str:

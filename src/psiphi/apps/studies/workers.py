@@ -89,7 +89,10 @@ def _unpacked(sent: bytes) -> Chunk:
 def on_worker(sent: bytes, number: int, code: str, asker: int) -> tuple[int, KeptRows]:
     """One chunk on a worker, on one thread, as the cluster has one for each of its tasks."""
     if code != code_key():
-        raise Error("a worker has another psiphi or NumPy, whose last bits may differ", "install the same on all of them")
+        raise Error(
+            "a worker has another psiphi or NumPy, whose last bits may differ",
+            "install the same on all of them",
+        )
     if os.getpid() != asker:
         set_threads(1)
     chunk = _unpacked(sent)
@@ -101,11 +104,15 @@ def _client(distributed: Any, scheduler: Any) -> Any:
     if isinstance(scheduler, distributed.Client):
         return nullcontext(scheduler)  # it stays open
     if not isinstance(scheduler, str) or not re.fullmatch(r"\w+://\S+", scheduler):
-        raise Error(f"scheduler is {shown(scheduler)}, expected an address or a Client", 'give "tcp://host:8786"')
+        raise Error(
+            f"scheduler is {shown(scheduler)}, expected an address or a Client",
+            'give "tcp://host:8786"',
+        )
     try:
         return distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError, AttributeError) as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise Error(
-            f"no scheduler answers at {shown(scheduler)}: {why}", "start one with `dask scheduler`, and workers"
+            f"no scheduler answers at {shown(scheduler)}: {why}",
+            "start one with `dask scheduler`, and workers",
         ) from error

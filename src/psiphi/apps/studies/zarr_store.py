@@ -21,19 +21,23 @@ import numpy as np
 from psiphi._util.errors import Error, StateError
 from psiphi._util.extras import need, version
 from psiphi._util.text import counted, shown
-from psiphi.apps.studies.study_config import Asked
+from psiphi.apps.studies.study_config import StudyConfig
 from psiphi.backends import kernel_cache
 
 SPEC, DATA, DONE = "study.json", "data.zarr", "done"
 EXTRA = "psiphi[cluster]"
-UNWRITTEN = {"f8": np.nan, "u1": 255, "i4": -2}  # what Zarr answers where a file is gone: no number of a motion
+UNWRITTEN = {
+    "f8": np.nan,
+    "u1": 255,
+    "i4": -2,
+}  # what Zarr answers where a file is gone: no number of a motion
 AGAIN = "remove the folder, and run the study again"
 
 
-class Kept:
+class StudyStore:
     """What is in a study's folder."""
 
-    def __init__(self, folder: Path, asked: Asked):
+    def __init__(self, folder: Path, asked: StudyConfig):
         self.folder, self.asked = folder, asked
         self.group: Any = None
 
@@ -41,9 +45,14 @@ class Kept:
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The rows of a motion, by name: shape and type."""
         robot, rows = self.asked.robot, self.asked.samples
-        sizes: dict[str, tuple[tuple[int, ...], str]] = {"final_q": ((robot.nq,), "f8"), "final_v": ((robot.nv,), "f8")}
+        sizes: dict[str, tuple[tuple[int, ...], str]] = {
+            "final_q": ((robot.nq,), "f8"),
+            "final_v": ((robot.nv,), "f8"),
+        }
         sizes |= {"cause": ((), "u1"), "joint": ((), "i4"), "time": ((), "f8")}
-        return sizes | ({"q": ((rows, robot.nq), "f8"), "v": ((rows, robot.nv), "f8")} if rows else {})
+        return sizes | (
+            {"q": ((rows, robot.nq), "f8"), "v": ((rows, robot.nv), "f8")} if rows else {}
+        )
 
     def begin(self) -> None:
         """Make the folder, or look whether it is this study's."""
@@ -61,7 +70,10 @@ class Kept:
             for name, (shape, kind) in self.arrays.items():
                 if name not in self.group:
                     if self.done:
-                        raise Error(f"{self.folder} has marks of chunks that are done, and no {DATA}/{name}", AGAIN)
+                        raise Error(
+                            f"{self.folder} has marks of chunks that are done, and no {DATA}/{name}",
+                            AGAIN,
+                        )
                     whole, blocks = (self.asked.motions, *shape), (self.asked.chunk, *shape)
                     more = {"compressors": None, "fill_value": UNWRITTEN[kind]}
                     self.group.create_array(name, shape=whole, chunks=blocks, dtype=kind, **more)
@@ -70,7 +82,9 @@ class Kept:
         """Look at what is there; nothing is made."""
         zarr, file = need("zarr", "a study", EXTRA), self.folder / SPEC
         if not file.is_file():
-            raise Error(f"there is no study in {shown(str(self.folder))}", "psiphi study run FILE makes one")
+            raise Error(
+                f"there is no study in {shown(str(self.folder))}", "psiphi study run FILE makes one"
+            )
         with self._told("cannot read", "run the study again, in another folder"):
             self._check_same(json.loads(file.read_text(encoding="utf-8")), self._spec(), code=False)
             self.group = zarr.open_group(str(self.folder / DATA), mode="r")
@@ -98,7 +112,9 @@ class Kept:
             names = [entry.name for entry in os.scandir(self.folder / DONE)]
         except OSError:  # nothing there, or nothing that can be read: `begin` finds the words
             return []
-        return sorted(int(name) for name in names if name.isdecimal() and int(name) < self.asked.chunks)
+        return sorted(
+            int(name) for name in names if name.isdecimal() and int(name) < self.asked.chunks
+        )
 
     @property
     def motions(self) -> int:
@@ -120,7 +136,9 @@ class Kept:
     def check_finished(self) -> None:
         if len(self.done) < self.asked.chunks:
             cause = f"{self.motions} of {self.asked.motions} motions are done"
-            raise StateError(f"the study is not finished: {cause}", "run it again: it goes on where it was")
+            raise StateError(
+                f"the study is not finished: {cause}", "run it again: it goes on where it was"
+            )
 
     def _spec(self) -> dict[str, Any]:
         return {"asked": self.asked.spec, "psiphi": version("psiphi", "0"), "code": code_key()}
@@ -130,7 +148,10 @@ class Kept:
         for key in sorted({*old, *mine["asked"]}):
             if old.get(key) != mine["asked"].get(key):
                 cause = f"{self.folder} holds another study: {key} is {shown(old.get(key))} there"
-                raise Error(f"{cause}, and {shown(mine['asked'].get(key))} here", "give another folder, or remove that one")
+                raise Error(
+                    f"{cause}, and {shown(mine['asked'].get(key))} here",
+                    "give another folder, or remove that one",
+                )
         if code and theirs.get("code") != mine["code"]:
             cause = f"{self.folder} was begun by another psiphi ({theirs.get('psiphi')}), whose last bits may differ"
             raise Error(cause, "finish it with that one, or give another folder")

@@ -26,7 +26,10 @@ from psiphi.apps.viewer.live import live_page
 from psiphi.apps.viewer.live.viser_viewer import Viewer, view
 from psiphi.apps.viewer.scene import Scene, scene
 
-RECORDED, RUNNING = ("t", "element", "frames"), ("v", "dt", "method", "payload", "limits")  # options of one kind of page alone
+RECORDED, RUNNING = (
+    ("t", "element", "frames"),
+    ("v", "dt", "method", "payload", "limits"),
+)  # options of one kind of page alone
 __all__ = ["Scene", "Viewer", "html", "scene", "view"]
 
 
@@ -47,5 +50,9 @@ def html(thing: Any, path: str | os.PathLike[str], live: bool = False, **options
     other = [name for name in options if name in (RECORDED if runs else RUNNING)]
     if other:
         cause = f"{', '.join(other)} came, and the page shows a {'robot that runs' if runs else 'motion that was computed'}"
-        raise StateError(cause, f"leave {'it' if len(other) == 1 else 'them'} out, or write live={not runs}")
-    return html_page.write(live_page.of(thing, **options) if runs else scene(thing, **options), path)
+        raise StateError(
+            cause, f"leave {'it' if len(other) == 1 else 'them'} out, or write live={not runs}"
+        )
+    return html_page.write(
+        live_page.of(thing, **options) if runs else scene(thing, **options), path
+    )

@@ -41,7 +41,9 @@ def page(scene: Scene) -> str:
         "words": html(words(scene)),
         "style": file("page.css"),
         "facts": _facts(scene),
-        "plots": "\n".join([*_figures(scene), *(f'<p class="note">{html(note)}</p>' for note in scene.notes[:20])]),
+        "plots": "\n".join(
+            [*_figures(scene), *(f'<p class="note">{html(note)}</p>' for note in scene.notes[:20])]
+        ),
         "data": script_json(data(scene)),
         "script": "\n".join(file(name) for name in (*SHARED, "page.js")),
     }
@@ -51,7 +53,9 @@ def page(scene: Scene) -> str:
 def filled(template: str, parts: dict[str, str]) -> str:
     """A template of this room with its parts."""
     pieces = file(template).split("{{")
-    return pieces[0] + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces[1:]))
+    return pieces[0] + "".join(
+        parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces[1:])
+    )
 
 
 def write(made: Scene | str, path: str | os.PathLike[str]) -> Path:
@@ -59,7 +63,10 @@ def write(made: Scene | str, path: str | os.PathLike[str]) -> Path:
     target = Path(validate.path("the file", path, "a path", 'give a name like "motion.html"'))
     with replacing(target) as part:
         if target.is_dir():
-            raise StateError(f"{shown(path)} is a folder, expected a file to write", "name a file that ends in .html")
+            raise StateError(
+                f"{shown(path)} is a folder, expected a file to write",
+                "name a file that ends in .html",
+            )
         through = target.exists() and not target.is_file()
         text = made if isinstance(made, str) else page(made)
         (target if through else part).write_text(text, encoding="utf-8")
@@ -73,7 +80,9 @@ def data(scene: Scene) -> dict:
         "t": _round(scene.t),
         "poses": _seven(up @ scene.rotation, scene.position @ up.T, flat=True),
         "arrows": _arrows(scene),
-        "plots": [[_numbers(row) for row in np.atleast_2d(plot.values)] for plot in scene.motion.plots],
+        "plots": [
+            [_numbers(row) for row in np.atleast_2d(plot.values)] for plot in scene.motion.plots
+        ],
         "margins": [LEFT, RIGHT, WIDTH],
     }
 
@@ -83,7 +92,9 @@ def solid_data(scene: Scene) -> dict:
     center, radius = scene.extent
     up = scene.upright
     meshes: list[dict] = []
-    own = {id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None}  # pieces of one mesh share it
+    own = {
+        id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None
+    }  # pieces of one mesh share it
     solid, places = sum(len(mesh.faces) for mesh in own.values()), {}
     pieces = []
     for piece in scene.pieces:
@@ -102,7 +113,10 @@ def solid_data(scene: Scene) -> dict:
         "bodies": [body.name for body in scene.model.bodies],
         "pieces": pieces,
         "meshes": meshes,
-        "frames": [{"name": f.name, "body": f.body, "at": _seven(*_on(f.body, f.pose, up))} for f in scene.frames],
+        "frames": [
+            {"name": f.name, "body": f.body, "at": _seven(*_on(f.body, f.pose, up))}
+            for f in scene.frames
+        ],
         "ground": None if scene.ground is None else round(scene.ground, 5),
         "center": _round(up @ center),
         "radius": round(radius, 5),
@@ -117,7 +131,10 @@ def words(scene: Scene) -> str:
 def _facts(scene: Scene) -> str:
     if not scene.motion.facts:
         return ""
-    rows = "".join(f"<tr><td>{html(name)}</td><td>{html(value)}</td></tr>" for name, value in scene.motion.facts)
+    rows = "".join(
+        f"<tr><td>{html(name)}</td><td>{html(value)}</td></tr>"
+        for name, value in scene.motion.facts
+    )
     return f'<table class="facts">{rows}</table>\n'
 
 
@@ -135,8 +152,15 @@ def _keys(plot: Plot) -> str:
 def _arrows(scene: Scene) -> dict | None:
     if scene.motion.arrows is None:
         return None
-    at, force = (np.nan_to_num(x) @ scene.upright.T for x in (scene.motion.arrows.at, scene.motion.arrows.force))
-    return {"names": list(scene.motion.arrows.names), "at": _round(at), "force": np.round(force, 3).tolist()}
+    at, force = (
+        np.nan_to_num(x) @ scene.upright.T
+        for x in (scene.motion.arrows.at, scene.motion.arrows.force)
+    )
+    return {
+        "names": list(scene.motion.arrows.names),
+        "at": _round(at),
+        "force": np.round(force, 3).tolist(),
+    }
 
 
 def _on(body: int, pose: Pose, up: np.ndarray) -> Pose:
@@ -165,7 +189,8 @@ def _packed(mesh: Mesh) -> dict:
     step = np.maximum(np.ptp(mesh.vertices, axis=0), 1e-9) / 65535.0
     grid = np.round((mesh.vertices - low) / step).astype("<u2")
     text = {
-        name: base64.b64encode(x.tobytes()).decode() for name, x in (("vertices", grid), ("faces", mesh.faces.astype("<u4")))
+        name: base64.b64encode(x.tobytes()).decode()
+        for name, x in (("vertices", grid), ("faces", mesh.faces.astype("<u4")))
     }
     return {**text, "low": low.tolist(), "step": step.tolist()}
 

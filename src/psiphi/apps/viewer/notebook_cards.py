@@ -34,8 +34,13 @@ def robot(thing: Any) -> str:
     words += [] if free is None else [counted(free, "constraint row")]
     words.append(f"{sum(body.mass for body in model.bodies):.4g} kg")
     rows = [("joint", "kind", "q", "range", "speed", "effort")]
-    rows += [(j.name, j.kind, _places(j), _range(j), _bound(j.velocity), _bound(j.effort)) for j in model.joints[:JOINTS]]
-    more = f"<p>and {len(model.joints) - JOINTS} more joints</p>" if len(model.joints) > JOINTS else ""
+    rows += [
+        (j.name, j.kind, _places(j), _range(j), _bound(j.velocity), _bound(j.effort))
+        for j in model.joints[:JOINTS]
+    ]
+    more = (
+        f"<p>and {len(model.joints) - JOINTS} more joints</p>" if len(model.joints) > JOINTS else ""
+    )
     notes = "".join(f"<p>{html(line)}</p>" for line in model.report[:5])
     head = f"<b>{html(getattr(thing, 'name', '') or model.name)}</b>: {html(', '.join(words))}"
     return _card(_still(thing, model), f"<p>{head}</p>{_table(rows)}{more}{notes}")
@@ -50,9 +55,14 @@ def trajectory(motion: Any) -> str:
         shown = scene(motion, meshes=False)
     except Error:  # nothing finite to show
         return _card("", _table(rows))
-    plots = "".join(f"<div>{_captioned(plot, shown.t)}</div>" for plot in shown.motion.plots[:CURVES])
+    plots = "".join(
+        f"<div>{_captioned(plot, shown.t)}</div>" for plot in shown.motion.plots[:CURVES]
+    )
     still = picture(shown) if len(shown.model.bodies) <= DRAWN else ""
-    return _card(still, _table(rows)) + f'<div class="psiphi" style="{SIDE_BY_SIDE}">{STYLE}{plots}</div>'
+    return (
+        _card(still, _table(rows))
+        + f'<div class="psiphi" style="{SIDE_BY_SIDE}">{STYLE}{plots}</div>'
+    )
 
 
 def _card(still: str, text: str) -> str:
@@ -91,7 +101,11 @@ def _places(joint: Any) -> str:
 
 
 def _range(joint: Any) -> str:
-    pairs = [(low, high) for low, high in zip(joint.lower, joint.upper, strict=True) if np.isfinite(low) or np.isfinite(high)]
+    pairs = [
+        (low, high)
+        for low, high in zip(joint.lower, joint.upper, strict=True)
+        if np.isfinite(low) or np.isfinite(high)
+    ]
     return ", ".join(f"{low:.4g} .. {high:.4g}" for low, high in pairs)
 
 

@@ -30,7 +30,7 @@ class Arrows:
 
 
 @dataclass(frozen=True, eq=False)
-class Recording:
+class RecordedMotion:
     """t (times,), q (times, nq), and what is known beside: forces, plots, facts in words."""
 
     t: np.ndarray
@@ -39,43 +39,63 @@ class Recording:
     plots: tuple[Plot, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
 
-    def __getitem__(self, keep) -> Recording:
-        arrows = self.arrows and Arrows(self.arrows.names, self.arrows.at[keep], self.arrows.force[keep])
+    def __getitem__(self, keep) -> RecordedMotion:
+        arrows = self.arrows and Arrows(
+            self.arrows.names, self.arrows.at[keep], self.arrows.force[keep]
+        )
         plots = tuple(Plot(p.title, p.unit, p.names, p.values[:, keep], p.log) for p in self.plots)
-        return Recording(self.t[keep], self.q[keep], arrows, plots, self.facts)
+        return RecordedMotion(self.t[keep], self.q[keep], arrows, plots, self.facts)
 
 
-def of_configurations(model: Model, q=None, t=None) -> Recording:
+def of_configurations(model: Model, q=None, t=None) -> RecordedMotion:
     """A motion of given configurations, or a tour through the joints."""
     if q is None:
         t, q = tour(model)
     q = real("q", q, (), "give one configuration, or one a time")
     if q.ndim not in (1, 2) or q.shape[-1] != model.nq:
-        raise StateError(f"q has the shape {q.shape}, expected (times, {model.nq})", "give one configuration, or one a time")
+        raise StateError(
+            f"q has the shape {q.shape}, expected (times, {model.nq})",
+            "give one configuration, or one a time",
+        )
     q = np.atleast_2d(q)
-    t = np.arange(len(q)) / RATE if t is None else real("t", t, (), "give one time for each configuration")
+    t = (
+        np.arange(len(q)) / RATE
+        if t is None
+        else real("t", t, (), "give one time for each configuration")
+    )
     if t.shape != (len(q),):
-        raise StateError(f"t has the shape {t.shape}, expected ({len(q)},)", "give one time for each configuration")
+        raise StateError(
+            f"t has the shape {t.shape}, expected ({len(q)},)",
+            "give one time for each configuration",
+        )
     if not (np.diff(t) > 0.0).all() or not np.isfinite(t).all():
         raise StateError("the times t do not increase", "sort them, and q with them")
     plots = (_coordinates("joint coordinates", "rad, m", model, "q", q),) if len(q) > 1 else ()
-    return _finite(Recording(t, q, None, plots))
+    return _finite(RecordedMotion(t, q, None, plots))
 
 
-def of_trajectory(trajectory, model: Model, element: int = 0) -> Recording:
+def of_trajectory(trajectory, model: Model, element: int = 0) -> RecordedMotion:
     """A simulated motion: of a batch, one element."""
     q, t = _one(trajectory.q, element, 2), np.asarray(trajectory.t, dtype=float)
     if q.shape[-1] != model.nq:
-        cause = f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
+        cause = (
+            f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
+        )
         raise StateError(cause, "load it with the system that was simulated")
     plots = _plots(trajectory, model, element)
-    return _finite(Recording(t, q, _arrows(trajectory, model, q, element), tuple(plots), tuple(facts(trajectory))))
+    return _finite(
+        RecordedMotion(
+            t, q, _arrows(trajectory, model, q, element), tuple(plots), tuple(facts(trajectory))
+        )
+    )
 
 
-def _finite(motion: Recording) -> Recording:
+def _finite(motion: RecordedMotion) -> RecordedMotion:
     good = np.isfinite(motion.q).all(axis=1)
     if not good.any():
-        raise StateError("there is no finite configuration to show", "look at the simulation's events")
+        raise StateError(
+            "there is no finite configuration to show", "look at the simulation's events"
+        )
     return motion if good.all() else motion[good]
 
 
@@ -116,7 +136,9 @@ def resting(model: Model) -> np.ndarray:
     for joint in model.joints if model.embedding is None else ():
         low, high = joint.lower, joint.upper
         if joint.row.nq == 1 and not low[0] < q[joint.q_slice.start] < high[0]:
-            q[joint.q_slice] = (low + high) / 2 if np.isfinite(low + high).all() else np.clip(0.0, low, high)
+            q[joint.q_slice] = (
+                (low + high) / 2 if np.isfinite(low + high).all() else np.clip(0.0, low, high)
+            )
     return q
 
 
@@ -132,7 +154,9 @@ def closed_configuration(system: Any, model: Model) -> np.ndarray | None:
         except Error as error:
             reason = reason or error
     cause = "" if reason is None else reason.cause
-    raise StateError(f"no configuration of {model.name} was found: {cause}", "give one: q=...") from reason
+    raise StateError(
+        f"no configuration of {model.name} was found: {cause}", "give one: q=..."
+    ) from reason
 
 
 def _one(values, element: int, dims: int) -> np.ndarray:
@@ -142,9 +166,13 @@ def _one(values, element: int, dims: int) -> np.ndarray:
         return values
     flat = values.reshape(-1, *values.shape[values.ndim - dims :])
     if not len(flat):
-        raise StateError("the batch has no elements: there is nothing to show", "simulate at least one motion")
+        raise StateError(
+            "the batch has no elements: there is nothing to show", "simulate at least one motion"
+        )
     if not isinstance(element, int | np.integer) or not -len(flat) <= element < len(flat):
-        raise StateError(f"element is {element}, but the batch has {len(flat)}", "give a smaller number")
+        raise StateError(
+            f"element is {element}, but the batch has {len(flat)}", "give a smaller number"
+        )
     return flat[element]
 
 
@@ -166,16 +194,28 @@ def _plots(trajectory, model: Model, element: int) -> list[Plot]:
         plots.append(_coordinates("joint torques", "Nm, N", model, "v", tau))
     if forces is not None:
         size = np.linalg.norm(forces[..., 3:], axis=-1).T
-        plots.append(Plot("contact forces", "N", tuple(_contact_names(trajectory.system, len(size))), size))
+        plots.append(
+            Plot("contact forces", "N", tuple(_contact_names(trajectory.system, len(size))), size)
+        )
     if residual is not None:
-        plots.append(Plot("constraint residual", "m, rad; m/s, rad/s", ("position", "velocity"), residual.T, log=True))
+        plots.append(
+            Plot(
+                "constraint residual",
+                "m, rad; m/s, rad/s",
+                ("position", "velocity"),
+                residual.T,
+                log=True,
+            )
+        )
     return plots
 
 
 def _coordinates(title: str, unit: str, model: Model, which: str, values: np.ndarray) -> Plot:
     """Curves of the coordinates that move; of very many, some."""
     chosen, finite = joint_names(model, which), values[np.isfinite(values).all(axis=1)]
-    moving = [(name, i) for name, i in chosen if len(finite) and np.ptp(finite[:, i]) > 1e-9] or list(chosen)
+    moving = [
+        (name, i) for name, i in chosen if len(finite) and np.ptp(finite[:, i]) > 1e-9
+    ] or list(chosen)
     moving = [moving[k] for k in sampled(len(moving), SEVERAL)] if moving else []
     return Plot(title, unit, tuple(name for name, _ in moving), values[:, [i for _, i in moving]].T)
 
@@ -187,7 +227,9 @@ def contacts(system) -> list[Any]:
 
 def _contact_names(system, count: int) -> list[str]:
     names = [str(getattr(contact, "name", "")) for contact in contacts(system)]
-    return names if len(names) == count and all(names) else [f"contact {i + 1}" for i in range(count)]
+    return (
+        names if len(names) == count and all(names) else [f"contact {i + 1}" for i in range(count)]
+    )
 
 
 def _arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arrows | None:
@@ -200,7 +242,9 @@ def _arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arrows | N
         return None
     R, p = link_poses(model, q)
     at = [track(R, p, frame) for frame in frames if frame is not None]
-    return Arrows(tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(at, axis=1), force)
+    return Arrows(
+        tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(at, axis=1), force
+    )
 
 
 def contact_frame(model: Model, contact) -> Frame | None:

@@ -15,10 +15,15 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import counted, shown
 from psiphi._util.validate import beneath, flag, whole
 from psiphi.apps.viewer.geometry.link_poses import link_poses, track, turned_from
-from psiphi.apps.viewer.geometry.solids import Piece
+from psiphi.apps.viewer.geometry.solids import DrawnSolid
 from psiphi.apps.viewer.geometry.stick_figure import pedestals
 from psiphi.apps.viewer.geometry.urdf_visuals import dressed
-from psiphi.apps.viewer.recorded_motion import Recording, closed_configuration, of_configurations, of_trajectory
+from psiphi.apps.viewer.recorded_motion import (
+    RecordedMotion,
+    closed_configuration,
+    of_configurations,
+    of_trajectory,
+)
 from psiphi.apps.viewer.svg_plots import sampled
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
@@ -34,10 +39,10 @@ class Scene:
 
     title: str
     model: Model
-    motion: Recording
+    motion: RecordedMotion
     rotation: np.ndarray
     position: np.ndarray
-    pieces: tuple[Piece, ...]
+    pieces: tuple[DrawnSolid, ...]
     ground: float | None = 0.0
     notes: tuple[str, ...] = ()
     freedom: str = ""  # how it can move, in words
@@ -71,12 +76,15 @@ class Scene:
         low = np.min([x.min(axis=0) - r for x, r in zip(points, reach, strict=True)], axis=0)
         high = np.max([x.max(axis=0) + r for x, r in zip(points, reach, strict=True)], axis=0)
         center = (low + high) / 2
-        far = [float(np.linalg.norm(x - center, axis=1).max()) + 0.8 * r for x, r in zip(points, reach, strict=True)]
+        far = [
+            float(np.linalg.norm(x - center, axis=1).max()) + 0.8 * r
+            for x, r in zip(points, reach, strict=True)
+        ]
         return center, max(far) or 1.0
 
-    def track(self, piece: Piece) -> np.ndarray:
+    def track(self, piece: DrawnSolid) -> np.ndarray:
         """Where a piece's origin is at each time, (times, 3)."""
-        if not isinstance(piece, Piece):
+        if not isinstance(piece, DrawnSolid):
             raise StateError(f"{shown(piece)} is no piece of the scene", "give one of scene.pieces")
         return track(self.rotation, self.position, piece)
 
@@ -101,7 +109,9 @@ def scene(
     pictures are kept at most.
     """
     if title is not None and not isinstance(title, str):
-        raise StateError(f"title is {shown(title)}, expected text", "leave it out for the robot's name")
+        raise StateError(
+            f"title is {shown(title)}, expected text", "leave it out for the robot's name"
+        )
     flag("meshes", meshes, "False leaves mesh files unread")
     if is_trajectory(thing):
         system = thing.system
@@ -109,7 +119,9 @@ def scene(
         motion = of_trajectory(thing, model, element)
     else:
         system, model = thing, model_of(thing)
-        motion = of_configurations(model, closed_configuration(system, model) if q is None else q, t)
+        motion = of_configurations(
+            model, closed_configuration(system, model) if q is None else q, t
+        )
     frames = whole("frames", frames)
     span = float(motion.t[-1] - motion.t[0])
     most = min(frames, span * RATE + 1, max(POSES / max(1, len(model.bodies)), 24))
@@ -120,7 +132,9 @@ def scene(
     if ground is not None:
         pieces += pedestals(model, ground, bare, upward(model))
     name = title or str(getattr(system, "name", "") or model.name)
-    return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), _freedom(system, model))
+    return Scene(
+        name, model, motion, R, p, tuple(pieces), ground, tuple(notes), _freedom(system, model)
+    )
 
 
 def is_trajectory(thing) -> bool:
@@ -133,8 +147,13 @@ def model_of(thing) -> Model:
     if isinstance(model, Model):
         return model
     if thing is None:
-        raise StateError("the trajectory does not know its system", "load it with Trajectory.load(path, system=robot)")
-    raise StateError(f"{shown(thing)} cannot be shown", "give a robot, a closed chain or a trajectory")
+        raise StateError(
+            "the trajectory does not know its system",
+            "load it with Trajectory.load(path, system=robot)",
+        )
+    raise StateError(
+        f"{shown(thing)} cannot be shown", "give a robot, a closed chain or a trajectory"
+    )
 
 
 def _freedom(system, model: Model) -> str:
@@ -150,10 +169,13 @@ def upward(model: Model) -> np.ndarray:
     return -np.asarray(model.gravity_vector) / size if size else np.array([0.0, 0.0, 1.0])
 
 
-def _ground(model: Model, R: np.ndarray, p: np.ndarray, pieces: list[Piece]) -> float | None:
+def _ground(model: Model, R: np.ndarray, p: np.ndarray, pieces: list[DrawnSolid]) -> float | None:
     """The floor's height: 0 where nothing reaches below it, else under everything; none where nothing weighs."""
     if not np.any(model.gravity_vector) or not pieces:
         return None
     moving = (piece for piece in pieces if piece.body != WORLD)
-    low = min((float((track(R, p, piece) @ upward(model)).min()) - piece.reach for piece in moving), default=0.0)
+    low = min(
+        (float((track(R, p, piece) @ upward(model)).min()) - piece.reach for piece in moving),
+        default=0.0,
+    )
     return 0.0 if low > -0.05 else low

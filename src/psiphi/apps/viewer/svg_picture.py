@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.apps.viewer.geometry.solids import Piece, triangles
+from psiphi.apps.viewer.geometry.solids import DrawnSolid, triangles
 from psiphi.apps.viewer.scene import Scene
 from psiphi.model.model import WORLD
 
-VIEW = np.array([[-0.58, 0.81, 0.0], [-0.27, -0.19, 0.94], [0.77, 0.55, 0.33]])  # rows: right, up, towards the eye
+VIEW = np.array(
+    [[-0.58, 0.81, 0.0], [-0.27, -0.19, 0.94], [0.77, 0.55, 0.33]]
+)  # rows: right, up, towards the eye
 LIGHT = np.array([0.4, 0.2, 0.9])
 POINTS = 400  # of an outline at most: a picture is small
 
@@ -27,18 +29,26 @@ def picture(scene: Scene, at: int = -1, size: int = 220) -> str:
     every = np.concatenate([points for _, points, _, _ in parts]) if parts else np.zeros((1, 2))
     low, span = every.min(axis=0), float(np.ptp(every, axis=0).max()) or 1.0
     middle = (every.max(axis=0) + low) / 2
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" height="{size}">']
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" height="{size}">'
+    ]
     for _, points, shade, color in sorted(parts, key=lambda part: part[0]):
         flat = (points - middle) * [1, -1] * (0.91 * size) / span + size / 2
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in flat)
         rgb = ",".join(str(round(min(255.0, int(color[i : i + 2], 16) * shade))) for i in (1, 3, 5))
-        out.append(f'<polygon points="{corners}" fill="rgb({rgb})" stroke="#333" stroke-width="0.6"/>')
+        out.append(
+            f'<polygon points="{corners}" fill="rgb({rgb})" stroke="#333" stroke-width="0.6"/>'
+        )
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def _part(scene: Scene, piece: Piece, at: int) -> tuple[float, np.ndarray, float, str]:
+def _part(scene: Scene, piece: DrawnSolid, at: int) -> tuple[float, np.ndarray, float, str]:
     """(how near, outline in the picture, how bright, colour)."""
-    R, p = (np.eye(3), np.zeros(3)) if piece.body == WORLD else (scene.rotation[at, piece.body], scene.position[at, piece.body])
+    R, p = (
+        (np.eye(3), np.zeros(3))
+        if piece.body == WORLD
+        else (scene.rotation[at, piece.body], scene.position[at, piece.body])
+    )
     R, p = R @ piece.pose.rotation, R @ piece.pose.translation + p
     surface = triangles(piece).vertices
     surface = surface[:: 1 + len(surface) // POINTS] if piece.kind == "mesh" else surface

@@ -44,9 +44,13 @@ class Plot:
         low, high, ticks = log_scale(y) if self.log else linear_scale(y)
         parts = [*_grid(low, high, ticks, self.log), *_time_axis(t)]
         parts += [_curve(t, row, low, high, COLORS[i % len(COLORS)]) for i, row in enumerate(y)]
-        parts.append(f'<line class="cursor" x1="{LEFT:g}" x2="{LEFT:g}" y1="{TOP:g}" y2="{HEIGHT - BOTTOM:g}"/>')
+        parts.append(
+            f'<line class="cursor" x1="{LEFT:g}" x2="{LEFT:g}" y1="{TOP:g}" y2="{HEIGHT - BOTTOM:g}"/>'
+        )
         label = html(f"{self.title} over time")
-        head = f'<svg class="plot" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{label}"'
+        head = (
+            f'<svg class="plot" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{label}"'
+        )
         return f'{head} xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
 
     @property
@@ -100,7 +104,9 @@ def _y(value, low: float, high: float):
 
 
 def _grid(low: float, high: float, ticks: np.ndarray, log: bool) -> Iterator[str]:
-    for tick, text in zip(ticks, [f"1e{tick:.0f}" for tick in ticks] if log else labels(ticks), strict=True):
+    for tick, text in zip(
+        ticks, [f"1e{tick:.0f}" for tick in ticks] if log else labels(ticks), strict=True
+    ):
         y = _y(tick, low, high)
         yield f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 3.5:.1f}" text-anchor="end">{text}</text>'
@@ -113,7 +119,9 @@ def labels(ticks: np.ndarray) -> list[str]:
     ['6.8221', '6.8222', '6.8223']
     """
     texts = ([f"{tick + 0.0:.{digits}g}" for tick in ticks] for digits in range(4, 9))
-    return next((text for text in texts if len(set(text)) == len(text)), [f"{tick:g}" for tick in ticks])
+    return next(
+        (text for text in texts if len(set(text)) == len(text)), [f"{tick:g}" for tick in ticks]
+    )
 
 
 def _time_axis(t: np.ndarray) -> Iterator[str]:

@@ -12,12 +12,19 @@ from psiphi.backends.cpu.straight_kernel import straight_kernel
 from psiphi.backends.llvm.angle_reduction import sincos_of_any
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.sincos import Text, sincos, sincos_loop
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 
 FP = {"d": "double", "f": "float"}
 
 
-def plain_module(straight: Straight, name: str, char: str = "d", wide: bool = True, abi: str = "", size: str = "i64") -> str:
+def plain_module(
+    straight: StraightCode,
+    name: str,
+    char: str = "d",
+    wide: bool = True,
+    abi: str = "",
+    size: str = "i64",
+) -> str:
     """The text of the module, for a machine whose size_t is `size`; where products of 128 bits are not `wide`ly known, angles
     beyond 1e4 are answered by NaN."""
     w, kernel = Width(FP[char], 1), straight_kernel(straight)
@@ -27,12 +34,16 @@ def plain_module(straight: Straight, name: str, char: str = "d", wide: bool = Tr
         for j, place in enumerate(places):
             lines.append(f"%own{i}.{j} = getelementptr {w.fp}, ptr %a{i}, i64 {j}")
             lines.append(f"%at{i}.{j} = getelementptr {w.fp}, ptr %frame, i64 {place}")
-            source, target = (f"%own{i}.{j}", f"%at{i}.{j}") if inward else (f"%at{i}.{j}", f"%own{i}.{j}")
+            source, target = (
+                (f"%own{i}.{j}", f"%at{i}.{j}") if inward else (f"%at{i}.{j}", f"%own{i}.{j}")
+            )
             lines.append(f"%x{i}.{j} = load {w.fp}, ptr {source}")
             lines.append(f"store {w.fp} %x{i}.{j}, ptr {target}")
         if i == len(kernel.inputs) - 1:
             lines.append(f"call void @block.{w.suffix}(ptr %frame, ptr null)")
-    flags = f'!llvm.module.flags = !{{!0}}\n!0 = !{{i32 1, !"target-abi", !"{abi}"}}\n' if abi else ""
+    flags = (
+        f'!llvm.module.flags = !{{!0}}\n!0 = !{{i32 1, !"target-abi", !"{abi}"}}\n' if abi else ""
+    )
     newline = "\n  "
     return f"""declare {w.fp} @llvm.fma.{w.suffix}({w.fp}, {w.fp}, {w.fp})
 declare {w.fp} @llvm.sqrt.{w.suffix}({w.fp})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from psiphi.backends.c.c_lines import Dialect
 from psiphi.backends.c.c_loops import LoopedCode, framed_function
-from psiphi.compiler.sweeps.link_loops import Rolled
+from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.tape.tape import Count
 
@@ -22,7 +22,7 @@ class Columns:
     """`program` names the matrix, or several; `one` takes its arguments and a vector besides."""
 
     program: Program
-    one: Rolled
+    one: LinkLoops
 
     @property
     def vector(self) -> Argument:
@@ -45,7 +45,11 @@ class ColumnsCode:
     @property
     def frame(self) -> int:
         one, inputs = self.columns.one.program, self.columns.program.inputs
-        return self.made.frame + self.columns.vector.size + sum(arg.size for arg in (*inputs, *one.outputs))
+        return (
+            self.made.frame
+            + self.columns.vector.size
+            + sum(arg.size for arg in (*inputs, *one.outputs))
+        )
 
     @property
     def alive(self) -> int:
@@ -55,8 +59,12 @@ class ColumnsCode:
         """The operator's function, static, and the loop around it."""
         program, one, vector = self.columns.program, self.columns.one.program, self.columns.vector
         real = dialect.real
-        given = [f"const {real} *{arg.name}" for arg in one.inputs] + [f"{real} *{arg.name}" for arg in one.outputs]
-        yield from framed_function(self.made, f"static void {name}_column({', '.join(given)})", f"{name}_column", dialect)
+        given = [f"const {real} *{arg.name}" for arg in one.inputs] + [
+            f"{real} *{arg.name}" for arg in one.outputs
+        ]
+        yield from framed_function(
+            self.made, f"static void {name}_column({', '.join(given)})", f"{name}_column", dialect
+        )
         yield ""
         yield head
         yield "{"
@@ -71,11 +79,15 @@ class ColumnsCode:
         yield from _loop(vector.size, [f"t0[i] = 0.0{dialect.suffix};"])
         yield f"    for (int n = 0; n < {vector.size}; ++n) {{"
         yield f"        t0[n] = 1.0{dialect.suffix};"
-        words = [copies[arg.name] for arg in one.inputs] + [f"t{i + 1}" for i in range(len(one.outputs))]
+        words = [copies[arg.name] for arg in one.inputs] + [
+            f"t{i + 1}" for i in range(len(one.outputs))
+        ]
         yield f"        {name}_column({', '.join(words)});"
         yield f"        t0[n] = 0.0{dialect.suffix};"
         for i, (matrix, arg) in enumerate(zip(program.outputs, one.outputs, strict=True)):
-            yield from _loop(arg.size, [f"{matrix.name}[({vector.size} * i) + n] = t{i + 1}[i];"], "        ")
+            yield from _loop(
+                arg.size, [f"{matrix.name}[({vector.size} * i) + n] = t{i + 1}[i];"], "        "
+            )
         yield "    }"
         yield "}"
 

@@ -54,7 +54,9 @@ def c_files(
     check_name(name)
     known = constants or {}
     if trig not in TRIG:
-        raise StateError(f"trig is {shown(trig)}, expected 'libm' or 'own'", "libm is the C library's")
+        raise StateError(
+            f"trig is {shown(trig)}, expected 'libm' or 'own'", "libm is the C library's"
+        )
     given = parameters(code, name, char, known)
     each = ", ".join(given)
     many = ", ".join(["size_t n", *(word.replace("*", "*restrict ") for word in given)])
@@ -85,11 +87,19 @@ def c_files(
         "#include <math.h>",
         "",
         *(_own_trig(name, char) if own and code.count.trig else ()),
-        *(function(code, name, char, own) if not known else _with_constants(code, name, each, char, own, known)),
+        *(
+            function(code, name, char, own)
+            if not known
+            else _with_constants(code, name, each, char, own, known)
+        ),
         "",
         *_batch(code, name, many, known),
     ]
-    files = {f"{name}.h": header, f"{name}.c": source, f"{name}_test.c": list(_test(code, name, cases, char, known))}
+    files = {
+        f"{name}.h": header,
+        f"{name}.c": source,
+        f"{name}_test.c": list(_test(code, name, cases, char, known)),
+    }
     return {file: "\n".join([*lines, ""]) for file, lines in files.items()}
 
 
@@ -105,7 +115,10 @@ def _with_constants(
     yield ""
     yield f"void {name}({each})"
     yield "{"
-    words = [f"{name}_{arg.name}" if arg.name in known else arg.name for arg in (*code.program.inputs, *code.program.outputs)]
+    words = [
+        f"{name}_{arg.name}" if arg.name in known else arg.name
+        for arg in (*code.program.inputs, *code.program.outputs)
+    ]
     yield f"    {name}_of({', '.join(words)});"
     yield "}"
 
@@ -166,7 +179,9 @@ def _polynomial(words: str) -> str:
     return text
 
 
-def _test(code: Code, name: str, cases: Sequence, char: str, known: Collection[str]) -> Iterator[str]:
+def _test(
+    code: Code, name: str, cases: Sequence, char: str, known: Collection[str]
+) -> Iterator[str]:
     real, suffix = REAL[char]
     inputs, outputs = code.program.inputs, code.program.outputs
     yield f"/* Right numbers for {name}: prints the largest error of each result, and returns 0 where all are small. */"
@@ -179,7 +194,9 @@ def _test(code: Code, name: str, cases: Sequence, char: str, known: Collection[s
         for i, arg in enumerate(group):
             if place or arg.name not in known:
                 size = f"CASES * {max(1, arg.size)}"
-                yield from _table(f"{'right_' * place}{arg.name}", size, [case[place][i] for case in cases], char)
+                yield from _table(
+                    f"{'right_' * place}{arg.name}", size, [case[place][i] for case in cases], char
+                )
     yield ""
     yield f"static int close_to(const char *what, const {real} *x, const {real} *y, int n)"
     yield "{"

@@ -12,7 +12,10 @@ from psiphi.compiler.tape.tape import Tape, operands
 
 SIGN = {Op.ADD: "+", Op.SUB: "-", Op.MUL: "*", Op.DIV: "/"}
 FUNCTION = {Op.SIN: "sin", Op.COS: "cos", Op.SQRT: "sqrt"}
-REAL = {"d": ("double", ""), "f": ("float", "f")}  # the type, and the suffix of its constants and functions
+REAL = {
+    "d": ("double", ""),
+    "f": ("float", "f"),
+}  # the type, and the suffix of its constants and functions
 
 
 class Dialect(NamedTuple):
@@ -26,7 +29,9 @@ class Dialect(NamedTuple):
     def of(char: str, trig: dict[Op, str] | None = None) -> Dialect:
         """`trig` names other sines and cosines than the library's."""
         real, suffix = REAL[char]
-        return Dialect(real, suffix, {op: f"{word}{suffix}" for op, word in FUNCTION.items()} | (trig or {}))
+        return Dialect(
+            real, suffix, {op: f"{word}{suffix}" for op, word in FUNCTION.items()} | (trig or {})
+        )
 
     def constant(self, x: float) -> str:
         return f"{x!r}{self.suffix}"
@@ -43,12 +48,18 @@ class Dialect(NamedTuple):
 def segment_lines(segment: Segment, dialect: Dialect) -> Iterator[str]:
     """The body of a function that runs a segment; its bases are pointers of their names."""
     given = {node: f"{base}[{at}]" for node, (base, at) in segment.given.items()}
-    stores = [(f"{store.base}[{store.offset}]", store.node, store.accumulate) for store in segment.stores]
+    stores = [
+        (f"{store.base}[{store.offset}]", store.node, store.accumulate) for store in segment.stores
+    ]
     return tape_lines(segment.tape, segment.nodes, given, stores, dialect)
 
 
 def tape_lines(
-    tape: Tape, nodes: Iterable[int], given: dict[int, str], stores: list[tuple[str, int, bool]], dialect: Dialect
+    tape: Tape,
+    nodes: Iterable[int],
+    given: dict[int, str],
+    stores: list[tuple[str, int, bool]],
+    dialect: Dialect,
 ) -> Iterator[str]:
     """The lines that compute nodes from what is `given` in the memory of these names, and then store some: (where, node,
     whether it is added to what is there). What goes out as it came in is read before anything is written."""
@@ -65,7 +76,9 @@ def tape_lines(
         own = [written(x) for x in operands(tape, node)]
         yield f"const {dialect.real} t{node} = {dialect.value(tape.nodes[node][0], *own)};"
         text[node] = f"t{node}"
-    for node in dict.fromkeys(node for _, node, _ in stores if node in given and text[node] == given[node]):
+    for node in dict.fromkeys(
+        node for _, node, _ in stores if node in given and text[node] == given[node]
+    ):
         yield f"const {dialect.real} t{node} = {given[node]};"
         text[node] = f"t{node}"
     for place, node, adds in stores:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from psiphi.backends.c.c_lines import Dialect, alive, segment_lines
-from psiphi.compiler.ir.loop_tables import Tables, places
+from psiphi.compiler.ir.loop_tables import LoopTables, places
 from psiphi.compiler.ir.segments import FrameLayout, Pieces, Segment, Store, cut
-from psiphi.compiler.sweeps.link_loops import Class, Rolled
+from psiphi.compiler.sweeps.link_loops import LinkClass, LinkLoops
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 
 WIDE = 16  # numbers a line of a table
@@ -25,7 +25,7 @@ Lines = Iterator[str]
 class CutCode:
     """A long tape in pieces."""
 
-    def __init__(self, straight: Straight):
+    def __init__(self, straight: StraightCode):
         self.program, self.pieces = straight.program, cut(straight)
 
     @property
@@ -49,7 +49,9 @@ class CutCode:
     def helpers(self, name: str, dialect: Dialect) -> Lines:
         """The functions of the pieces, and a table of them: called by name a compiler would make one of them again."""
         for i, piece in enumerate(self.all):
-            yield from _function(f"{name}_part{i}", [f"{dialect.real} *frame"], segment_lines(piece, dialect))
+            yield from _function(
+                f"{name}_part{i}", [f"{dialect.real} *frame"], segment_lines(piece, dialect)
+            )
         yield f"static void (*const {name}_parts[{len(self.all)}])({dialect.real} *frame) = {{"
         yield from (f"    {name}_part{i}," for i in range(len(self.all)))
         yield "};"
@@ -57,7 +59,12 @@ class CutCode:
 
     def calls(self, name: str, dialect: Dialect) -> Lines:
         """What runs them: as many in a row as need no sines in between."""
-        rounds = [0, 1, *(i for i, piece in enumerate(self.all) if i > 1 and piece.angles), len(self.all)]
+        rounds = [
+            0,
+            1,
+            *(i for i, piece in enumerate(self.all) if i > 1 and piece.angles),
+            len(self.all),
+        ]
         for first, last in pairwise(dict.fromkeys(rounds)):
             yield from _angles(self.pieces if first == 1 else self.all[first], dialect)
             yield f"for (int i = {first}; i < {last}; ++i) {{"
@@ -68,7 +75,7 @@ class CutCode:
 class LoopedCode:
     """Loops over the links of a large robot."""
 
-    def __init__(self, rolled: Rolled):
+    def __init__(self, rolled: LinkLoops):
         self.program, self.rolled = rolled.program, rolled
         self.layout = FrameLayout.of(rolled.program.inputs, rolled.program.outputs)
         self.bodies = len(rolled.tree.links)
@@ -82,16 +89,18 @@ class LoopedCode:
     def alive(self) -> int:
         return max(_alive(_segment(c)) for c in self._classes())
 
-    def _classes(self) -> Iterable[Class]:
+    def _classes(self) -> Iterable[LinkClass]:
         finish = [] if self.rolled.finish is None else [self.rolled.finish]
         return [*(c for stage in self.rolled.stages for c in stage.classes), *finish]
 
     def helpers(self, name: str, dialect: Dialect) -> Lines:
         """Tables, then a function for each class and each sweep."""
-        own, n = Tables(self.rolled, "d" if dialect.real == "double" else "f"), self.bodies
+        own, n = LoopTables(self.rolled, "d" if dialect.real == "double" else "f"), self.bodies
         words = ["parent", "first", *(f"of_{place}" for place in places(self.rolled))]
         for i, word in enumerate(words):
-            yield from _table(f"{name}_{word}", "int", map(str, own.integers[n * i : n * (i + 1)].tolist()))
+            yield from _table(
+                f"{name}_{word}", "int", map(str, own.integers[n * i : n * (i + 1)].tolist())
+            )
         numbers = map(dialect.constant, own.params.tolist() or [0.0])
         yield from _table(f"{name}_numbers", dialect.real, numbers)
         for s, stage in enumerate(self.rolled.stages):
@@ -99,7 +108,9 @@ class LoopedCode:
                 yield from _class(f"{name}_step{s}_{c}", each, dialect)
             yield from _table(f"{name}_order{s}", "int", map(str, stage.order))
             yield from _table(f"{name}_class{s}", "int", map(str, stage.ids))
-            yield from _function(f"{name}_sweep{s}", [f"{dialect.real} *frame"], self._loop(name, s, dialect))
+            yield from _function(
+                f"{name}_sweep{s}", [f"{dialect.real} *frame"], self._loop(name, s, dialect)
+            )
         if self.rolled.finish is not None:
             yield from _class(f"{name}_finish", self.rolled.finish, dialect)
 
@@ -183,18 +194,21 @@ def _angles(of: Pieces | Segment, dialect: Dialect) -> Lines:
         yield "}"
 
 
-def _class(name: str, each: Class, dialect: Dialect) -> Lines:
-    given = [f"{'' if written else 'const '}{dialect.real} *{base}" for base, written in _bases(each).items()]
+def _class(name: str, each: LinkClass, dialect: Dialect) -> Lines:
+    given = [
+        f"{'' if written else 'const '}{dialect.real} *{base}"
+        for base, written in _bases(each).items()
+    ]
     yield from _function(name, given, segment_lines(_segment(each), dialect))
 
 
-def _segment(c: Class) -> Segment:
+def _segment(c: LinkClass) -> Segment:
     live = c.tape.live(c.outputs, c.given)
     nodes = [i for i in live if i not in c.given and c.tape.nodes[i][0] is not Op.CONST]
     return Segment("", c.tape, nodes, [Store(*store) for store in c.stores], c.given)
 
 
-def _bases(c: Class) -> dict[str, bool]:
+def _bases(c: LinkClass) -> dict[str, bool]:
     """{pointer that a class takes: whether it writes there}."""
     live = c.tape.live(c.outputs, c.given)
     read = {c.given[node][0]: False for node in live if node in c.given}

@@ -19,9 +19,9 @@ from psiphi._util.text import shown
 from psiphi.backends.c.c_columns import Columns, ColumnsCode
 from psiphi.backends.c.c_lines import REAL, Dialect, alive, tape_lines
 from psiphi.backends.c.c_loops import CutCode, LoopedCode, framed_function
-from psiphi.compiler.sweeps.link_loops import Rolled
+from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 
 LONG = 4000  # operations beyond which a compiler's time for one function grows out of hand
@@ -38,7 +38,7 @@ realloc srand strtod strtol system tan acos asin atan atan2 exp log log10 memchr
 strcmp strcpy strlen strncmp strncpy strstr printf fprintf sprintf snprintf scanf fopen fclose fread fwrite fputs puts putchar
 getchar perror remove rename time clock difftime mktime signal raise longjmp setjmp assert errno read write open close sleep
 """  # of C's library: a function of such a name would take its place in the whole program
-Code = Straight | Rolled | Columns
+Code = StraightCode | LinkLoops | Columns
 
 
 class C99:
@@ -65,10 +65,17 @@ def c_source(code: Code, name: str, about: str = "", char: str = "d") -> str:
     {
     ...
     """
-    return "\n".join([*comment(code, about, char), "#include <math.h>", "", *function(code, name, char)]) + "\n"
+    return (
+        "\n".join(
+            [*comment(code, about, char), "#include <math.h>", "", *function(code, name, char)]
+        )
+        + "\n"
+    )
 
 
-def function(code: Code, name: str, char: str = "d", trig: dict[Op, str] | None = None, static: bool = False) -> list[str]:
+def function(
+    code: Code, name: str, char: str = "d", trig: dict[Op, str] | None = None, static: bool = False
+) -> list[str]:
     """The lines of the function; `trig` names other sines and cosines than the library's."""
     head = f"{'static ' * static}void {name}({', '.join(parameters(code, name, char))})"
     dialect, made = Dialect.of(char, trig), in_frame(code)
@@ -76,7 +83,7 @@ def function(code: Code, name: str, char: str = "d", trig: dict[Op, str] | None 
         return list(made.function(head, name, dialect))
     if made is not None:
         return list(framed_function(made, head, name, dialect))
-    assert isinstance(code, Straight)
+    assert isinstance(code, StraightCode)
     return [head, "{", *(f"    {line}" for line in _body(code, dialect)), "}"]
 
 
@@ -84,12 +91,15 @@ def in_frame(code: Code) -> CutCode | LoopedCode | ColumnsCode | None:
     """Code that is too long for one function; None for the others."""
     if isinstance(code, Columns):
         return ColumnsCode(code)
-    if isinstance(code, Rolled):
+    if isinstance(code, LinkLoops):
         return LoopedCode(code)
     size = len(code.tape.computed(code.ends))
     if size > MOST:
         cause = f"{code.program.name} would be {size} lines of C: over so many bodies it is no sweep, and fits no loop"
-        raise StateError(cause, "emit what it is made of, such as inverse_dynamics or forward_dynamics, which are loops")
+        raise StateError(
+            cause,
+            "emit what it is made of, such as inverse_dynamics or forward_dynamics, which are loops",
+        )
     return CutCode(code) if size > LONG else None
 
 
@@ -101,7 +111,10 @@ def parameters(code: Code, name: str, char: str = "d", known: Collection[str] = 
     for word in (arg.name for arg in (*inputs, *outputs)):
         check_name(word)
         if LOCAL.fullmatch(word):
-            raise StateError(f"{shown(word)} is the name of one of the function's own numbers", "call the vector otherwise")
+            raise StateError(
+                f"{shown(word)} is the name of one of the function's own numbers",
+                "call the vector otherwise",
+            )
     taken = [f"const {real} *{arg.name}" for arg in inputs if arg.name not in known]
     return taken + [f"{real} *{arg.name}" for arg in outputs]
 
@@ -109,7 +122,10 @@ def parameters(code: Code, name: str, char: str = "d", known: Collection[str] = 
 def known_code(code: Any) -> Code:
     """A tape or loops of it, or words."""
     if not isinstance(code, Code):
-        raise StateError("the function is several programs one after the other, and C is written of one", "use --target llvm")
+        raise StateError(
+            "the function is several programs one after the other, and C is written of one",
+            "use --target llvm",
+        )
     return code
 
 
@@ -117,13 +133,19 @@ def check_function(name: object) -> None:
     """Refuse what C could not call a function that others link."""
     check_name(name)
     if name in LIBRARY.split():
-        raise StateError(f"{shown(name)} is a function of C's library", f"name it otherwise, such as robot_{name}")
+        raise StateError(
+            f"{shown(name)} is a function of C's library",
+            f"name it otherwise, such as robot_{name}",
+        )
 
 
 def check_name(name: object) -> None:
     """Refuse what C could not call a function, or an argument."""
     if not isinstance(name, str) or not NAME.fullmatch(name) or name in TAKEN.split():
-        raise StateError(f"{shown(name)} is no name in C", "use letters, digits and _, and none of the language's own words")
+        raise StateError(
+            f"{shown(name)} is no name in C",
+            "use letters, digits and _, and none of the language's own words",
+        )
 
 
 def comment(code: Code, about: str, char: str = "d", known: Collection[str] = ()) -> Iterator[str]:
@@ -151,20 +173,24 @@ def most_alive(code: Code) -> int:
     made = in_frame(code)
     if made is not None:
         return made.alive
-    assert isinstance(code, Straight)
+    assert isinstance(code, StraightCode)
     return alive(code.tape, code.tape.computed(code.ends), code.ends)
 
 
 def _shape(arg: Argument) -> str:
-    words = "one number" if not arg.shape else f"{arg.shape[0]} numbers" if len(arg.shape) == 1 else ""
+    words = (
+        "one number" if not arg.shape else f"{arg.shape[0]} numbers" if len(arg.shape) == 1 else ""
+    )
     return words or " x ".join(map(str, arg.shape)) + " numbers, row by row"
 
 
-def _body(straight: Straight, dialect: Dialect) -> Iterator[str]:
+def _body(straight: StraightCode, dialect: Dialect) -> Iterator[str]:
     tape, inputs, outputs = straight.tape, straight.program.inputs, straight.program.outputs
     leaves = {node: tape.nodes[node] for node in straight.live if tape.nodes[node][0] is Op.LEAF}
     read = {int(place) for _, place, _ in leaves.values()}
-    yield from (f"(void){arg.name};" for i, arg in enumerate(inputs) if i not in read)  # a strict compiler asks
+    yield from (
+        f"(void){arg.name};" for i, arg in enumerate(inputs) if i not in read
+    )  # a strict compiler asks
     given = {node: f"{inputs[int(place)].name}[{at}]" for node, (_, place, at) in leaves.items()}
     last = {f"{outputs[number].name}[{index}]": node for number, index, node in straight.stores}
     stores = [(place, node, False) for place, node in last.items()]

@@ -48,30 +48,55 @@ class CasADiC:
     def check_name(self, name: str) -> None:
         check_function(name)
 
-    def emit(self, code: Any, char: str = "d", name: str = "", about: str = "", slopes: Any = None) -> str:
+    def emit(
+        self, code: Any, char: str = "d", name: str = "", about: str = "", slopes: Any = None
+    ) -> str:
         if char != "d":
             raise StateError("CasADi computes in double", "leave out --type float")
         return casadi_source(code, slopes, name, about, self.optimiser)
 
 
-def casadi_source(code: Any, slopes: Any, name: str, about: str = "", optimiser: str = "casadi") -> str:
+def casadi_source(
+    code: Any, slopes: Any, name: str, about: str = "", optimiser: str = "casadi"
+) -> str:
     """The text of the file; `slopes` is the code of all Jacobians, results by arguments, or None."""
     own = known_code(code)
     inputs, outputs = own.program.inputs, own.program.outputs
-    lines = [*comment(own, about), HEAD.format(integer=INTEGERS[optimiser]), *function(own, f"{name}_run", static=True), ""]
-    lines += _function(name, f"{name}_run", inputs, outputs, inputs, [(_columns(arg), _shape(arg)) for arg in outputs])
+    lines = [
+        *comment(own, about),
+        HEAD.format(integer=INTEGERS[optimiser]),
+        *function(own, f"{name}_run", static=True),
+        "",
+    ]
+    lines += _function(
+        name,
+        f"{name}_run",
+        inputs,
+        outputs,
+        inputs,
+        [(_columns(arg), _shape(arg)) for arg in outputs],
+    )
     if slopes is not None:
         made = known_code(slopes)
         blocks = [(_slope_columns(y, x), (y.size, x.size)) for y in outputs for x in inputs]
         given = [*inputs, *(Argument(f"out_{arg.name}", arg.shape) for arg in outputs)]
-        names = [Argument(f"jac_{y.name}_{x.name}", (y.size, x.size)) for y in outputs for x in inputs]
+        names = [
+            Argument(f"jac_{y.name}_{x.name}", (y.size, x.size)) for y in outputs for x in inputs
+        ]
         lines += [*function(made, f"jac_{name}_run", static=True), ""]
-        lines += _function(f"jac_{name}", f"jac_{name}_run", tuple(given), tuple(names), inputs, blocks)
+        lines += _function(
+            f"jac_{name}", f"jac_{name}_run", tuple(given), tuple(names), inputs, blocks
+        )
     return "\n".join(lines) + "\n"
 
 
 def _function(
-    name: str, run: str, given: Sequence[Argument], results: Sequence[Argument], used: Sequence[Argument], blocks: Sequence
+    name: str,
+    run: str,
+    given: Sequence[Argument],
+    results: Sequence[Argument],
+    used: Sequence[Argument],
+    blocks: Sequence,
 ) -> Iterator[str]:
     """The function and what CasADi asks about it."""
     many = max((arg.size for arg in used), default=1)
@@ -80,7 +105,10 @@ def _function(
     yield f"    static const casadi_real zero[{max(1, many)}] = {{0}};"
     for i, arg in enumerate(results):
         yield f"    casadi_real r{i}[{max(1, arg.size)}];"
-    args = ", ".join([f"arg[{i}] ? arg[{i}] : zero" for i in range(len(used))] + [f"r{i}" for i in range(len(results))])
+    args = ", ".join(
+        [f"arg[{i}] ? arg[{i}] : zero" for i in range(len(used))]
+        + [f"r{i}" for i in range(len(results))]
+    )
     yield "    (void)iw; (void)w; (void)mem;"
     yield f"    {run}({args});"
     for i, (order, _) in enumerate(blocks):
@@ -92,7 +120,11 @@ def _function(
     yield "    return 0;"
     yield "}"
     for side, group, shapes in (
-        ("in", given, [(arg.size, 1) if arg in used else _shape(arg) for arg in given]),  # a Jacobian is told the results
+        (
+            "in",
+            given,
+            [(arg.size, 1) if arg in used else _shape(arg) for arg in given],
+        ),  # a Jacobian is told the results
         ("out", results, [shape for _, shape in blocks]),
     ):
         yield f"PSIPHI_EXPORT casadi_int {name}_n_{side}(void) {{ return {len(group)}; }}"

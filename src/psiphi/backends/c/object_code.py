@@ -18,7 +18,7 @@ from psiphi._util.text import nearest, shown
 from psiphi.backends.c.c_abi_kernel import plain_module
 from psiphi.backends.c.c_source import check_function, known_code
 from psiphi.backends.llvm import jit
-from psiphi.compiler.sweeps.link_loops import Rolled
+from psiphi.compiler.sweeps.link_loops import LinkLoops
 
 MAGIC, HEAD = b"!<arch>\n", 60  # of an archive, and the bytes before each member
 
@@ -45,19 +45,28 @@ MACHINES = {
 def object_code(code: Any, name: str, machine: str, char: str = "d") -> bytes:
     """A relocatable ELF object that defines `name` and its batch."""
     check_function(name)
-    if isinstance(code, Rolled):
+    if isinstance(code, LinkLoops):
         cause = f"the robot has {len(code.tree.links)} bodies, objects are written for up to 64"
         raise StateError(cause, "take C, which has loops for it: --target c")
     known_code(code)
     if machine not in MACHINES:
         raise StateError(f"there is no machine {shown(machine)}", nearest(machine, MACHINES))
     known = MACHINES[machine]
-    text, binding = plain_module(code, name, char, known.wide, known.abi, known.size), jit.bindings()
+    text, binding = (
+        plain_module(code, name, char, known.wide, known.abi, known.size),
+        jit.bindings(),
+    )
     with jit.LOCK:
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()
         target = binding.Target.from_triple(known.triple)
-        options = {"cpu": known.cpu, "features": known.features, "opt": 2, "reloc": "pic", "codemodel": "default"}
+        options = {
+            "cpu": known.cpu,
+            "features": known.features,
+            "opt": 2,
+            "reloc": "pic",
+            "codemodel": "default",
+        }
         if known.abi:
             options["abiname"] = known.abi
         made = target.create_target_machine(**options)
@@ -78,7 +87,14 @@ def static_library(name: str, code: bytes) -> bytes:
     words += b"\0" * (len(words) % 2)
     start = len(MAGIC) + HEAD + 4 * (1 + len(names)) + len(words)
     index = struct.pack(f">{1 + len(names)}I", len(names), *[start] * len(names)) + words
-    return MAGIC + _head("/", len(index)) + index + _head(f"{name[:12]}.o/", len(code)) + code + b"\n" * (len(code) % 2)
+    return (
+        MAGIC
+        + _head("/", len(index))
+        + index
+        + _head(f"{name[:12]}.o/", len(code))
+        + code
+        + b"\n" * (len(code) % 2)
+    )
 
 
 def _head(name: str, size: int) -> bytes:

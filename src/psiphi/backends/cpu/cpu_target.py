@@ -11,16 +11,16 @@ from psiphi.backends.cpu.loop_kernel import rolled_kernel
 from psiphi.backends.cpu.rollout_kernel import rollout_module, single_kernel, staged_kernel
 from psiphi.backends.cpu.straight_kernel import straight_kernel
 from psiphi.backends.llvm import jit
-from psiphi.compiler.ir.loop_nodes import Rollout, Single
-from psiphi.compiler.sweeps.link_loops import Rolled
-from psiphi.compiler.sweeps.stage_loops import Staged
+from psiphi.compiler.ir.loop_nodes import Rollout, SingleStep
+from psiphi.compiler.sweeps.link_loops import LinkLoops
+from psiphi.compiler.sweeps.stage_loops import StagedCode
 
 EXPORTS = ("loop", "tables", "quick", "quick.table", "rollout")  # what others may call or set
 FP = {"d": "double", "f": "float"}
 SPARE = 4  # registers
 
 
-class Host:
+class CpuTarget:
     """This processor; `lanes` other than its widest register's are for tests."""
 
     def __init__(self, lanes: int | None = None):
@@ -37,7 +37,9 @@ class Host:
         lanes, fma = self.lanes(char), has_fma()
         if isinstance(code, Rollout):
             return rollout_module(code, lanes, fma, registers())
-        make = {Rolled: rolled_kernel, Single: single_kernel, Staged: staged_kernel}.get(type(code), straight_kernel)
+        make = {LinkLoops: rolled_kernel, SingleStep: single_kernel, StagedCode: staged_kernel}.get(
+            type(code), straight_kernel
+        )
         kernel = make(code, fma)
         return module(kernel, "loop", FP[char], lanes, has_wide_shuffles(), registers())
 
@@ -67,7 +69,11 @@ def host_lanes(fp: str) -> int:
 def registers() -> int:
     """How many numbers code of ours holds in registers: a few fewer than there are, for what an instruction reads besides."""
     host = jit.host()
-    return (32 if "+avx512f" in host.features.split(",") or host.triple.startswith(("aarch64", "arm64")) else 16) - SPARE
+    return (
+        32
+        if "+avx512f" in host.features.split(",") or host.triple.startswith(("aarch64", "arm64"))
+        else 16
+    ) - SPARE
 
 
 @lru_cache(maxsize=1)
@@ -83,4 +89,4 @@ def has_fma() -> bool:
     return "+fma" in host.features.split(",") or host.triple.startswith(("aarch64", "arm64"))
 
 
-HOST = Host()
+HOST = CpuTarget()

@@ -78,13 +78,20 @@ slow:
 
 def _entry(name: str) -> list[str]:
     """%name from the table."""
-    return [f"%{name}.p = getelementptr ptr, ptr @quick.table, i64 {TABLE.index(name)}", f"%{name} = load ptr, ptr %{name}.p"]
+    return [
+        f"%{name}.p = getelementptr ptr, ptr @quick.table, i64 {TABLE.index(name)}",
+        f"%{name} = load ptr, ptr %{name}.p",
+    ]
 
 
 def _answer(outputs: tuple[Argument, ...]) -> list[str]:
     """An array, the number in it, or a tuple of arrays."""
     if _is_number(outputs):
-        return [*_entry("PyArray_Return"), "%number = call ptr %PyArray_Return(ptr %out0)", "ret ptr %number"]
+        return [
+            *_entry("PyArray_Return"),
+            "%number = call ptr %PyArray_Return(ptr %out0)",
+            "ret ptr %number",
+        ]
     return [f"ret ptr %{'tuple' if len(outputs) > 1 else 'out0'}"]
 
 
@@ -93,8 +100,16 @@ def _outputs(outputs: tuple[Argument, ...], n: int, place: int) -> list[str]:
     several = len(outputs) > 1
     lines = _entry("PyArray_New")
     if several:
-        lines += [*_entry("PyTuple_New"), *_entry("PyTuple_SetItem"), f"%tuple = call ptr %PyTuple_New(i64 {len(outputs)})"]
-        lines += ["%no.tuple = icmp eq ptr %tuple, null", "br i1 %no.tuple, label %nothing, label %make0", "make0:"]
+        lines += [
+            *_entry("PyTuple_New"),
+            *_entry("PyTuple_SetItem"),
+            f"%tuple = call ptr %PyTuple_New(i64 {len(outputs)})",
+        ]
+        lines += [
+            "%no.tuple = icmp eq ptr %tuple, null",
+            "br i1 %no.tuple, label %nothing, label %make0",
+            "make0:",
+        ]
     for k, arg in enumerate(outputs):
         nd, after = len(arg.shape), "run" if k == len(outputs) - 1 else f"make{k + 1}"
         lines += [
@@ -127,7 +142,11 @@ def _outputs(outputs: tuple[Argument, ...], n: int, place: int) -> list[str]:
 
 def _lost(outputs: tuple[Argument, ...]) -> list[str]:
     """No memory for one of several arrays: the tuple goes, with those it has."""
-    return ["lost:", *_entry("Py_DecRef"), "call void %Py_DecRef(ptr %tuple)", "ret ptr null"] if len(outputs) > 1 else []
+    return (
+        ["lost:", *_entry("Py_DecRef"), "call void %Py_DecRef(ptr %tuple)", "ret ptr null"]
+        if len(outputs) > 1
+        else []
+    )
 
 
 def _load(i: int, place: int, nd: int) -> list[str]:

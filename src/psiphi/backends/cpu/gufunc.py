@@ -44,11 +44,20 @@ _INTPS = ctypes.POINTER(ctypes.c_ssize_t)
 
 _serial = itertools.count(1)
 _lazy: WeakValueDictionary[int, _Loop] = WeakValueDictionary()
-_bodies: dict[int, _Body] = {}  # NumPy < 2.2 only: by id(ufunc); a reused id means that the old ufunc is gone
+_bodies: dict[
+    int, _Body
+] = {}  # NumPy < 2.2 only: by id(ufunc); a reused id means that the old ufunc is gone
 failed: set[int] = set()  # serial numbers of loops with a pending error; empty in a healthy process
 
 
-def gufunc(name: str, signature: str, loops: dict[str, int | Callable[[], int]], doc: bytes, nin: int, nout: int) -> np.ufunc:
+def gufunc(
+    name: str,
+    signature: str,
+    loops: dict[str, int | Callable[[], int]],
+    doc: bytes,
+    nin: int,
+    nout: int,
+) -> np.ufunc:
     """A NumPy gufunc: `gufunc("mass_matrix", "(7)->(6,6)", {"d": address, "f": compile_float}, b"...", 1, 1)`.
 
     `loops` maps the dtype characters 'd' and 'f' to the address of a native loop or to a function that compiles it at the
@@ -57,12 +66,19 @@ def gufunc(name: str, signature: str, loops: dict[str, int | Callable[[], int]],
     """
     operands = core_dims(signature)
     if len(operands) != nin + nout or not loops or not set(loops) <= {"d", "f"}:
-        raise Error(f"internal: gufunc {name}{signature} with nin={nin}, nout={nout}, loops for {sorted(loops)}")
+        raise Error(
+            f"internal: gufunc {name}{signature} with nin={nin}, nout={nout}, loops for {sorted(loops)}"
+        )
     inputs = {dim for core in operands[:nin] for dim in core}
     if any(dim == "0" for core in operands[nin:] for dim in core) and "0" not in inputs:
-        raise Error(f"{name}{signature}: an output is empty and no input is", "return an empty array without calling code")
+        raise Error(
+            f"{name}{signature}: an output is empty and no input is",
+            "return an empty array without calling code",
+        )
     body, shapes = _Body(name, operands, loops, doc, nin), _numpy_signature(operands, nin)
-    ufunc = _make(*body.c_arguments(), nin, nout, _NO_IDENTITY, body.name, body.doc, 0, shapes.encode())
+    ufunc = _make(
+        *body.c_arguments(), nin, nout, _NO_IDENTITY, body.name, body.doc, 0, shapes.encode()
+    )
     try:
         vars(ufunc)["_psiphi"] = body
     except TypeError:  # NumPy < 2.2: a ufunc has no __dict__
@@ -96,25 +112,41 @@ def core_dims(signature: str) -> tuple[tuple[str, ...], ...]:
 
 def _numpy_signature(operands: tuple[tuple[str, ...], ...], nin: int) -> str:
     """The signature as NumPy wants it: sizes as numbers, except 0, which it refuses and which becomes the name `zero`."""
-    texts = ["(" + ",".join("zero" if dim == "0" else dim for dim in core) + ")" for core in operands]
+    texts = [
+        "(" + ",".join("zero" if dim == "0" else dim for dim in core) + ")" for core in operands
+    ]
     return ",".join(texts[:nin]) + "->" + ",".join(texts[nin:])
 
 
 class _Body:
     """All memory that a ufunc points to."""
 
-    def __init__(self, name: str, operands: tuple, loops: dict[str, int | Callable[[], int]], doc: bytes, nin: int):
+    def __init__(
+        self,
+        name: str,
+        operands: tuple,
+        loops: dict[str, int | Callable[[], int]],
+        doc: bytes,
+        nin: int,
+    ):
         # 'd' first: NumPy takes the first loop its arguments cast to, unless one matches exactly (float32 finds 'f').
         chars = sorted(loops)
         self.name, self.doc = name.encode(), doc
         self.table = (ctypes.c_void_p * len(chars))()
-        self.loops = [_Loop(self, i, char, loops[char], operands, nin) for i, char in enumerate(chars)]
+        self.loops = [
+            _Loop(self, i, char, loops[char], operands, nin) for i, char in enumerate(chars)
+        ]
         self.data = (ctypes.c_void_p * len(chars))(*(loop.serial for loop in self.loops))
         types = bytes(np.dtype(char).num for char in chars for _ in operands)
         self.types = ctypes.create_string_buffer(types, len(types))
 
     def c_arguments(self) -> tuple[int, int, int, int]:
-        return ctypes.addressof(self.table), ctypes.addressof(self.data), ctypes.addressof(self.types), len(self.loops)
+        return (
+            ctypes.addressof(self.table),
+            ctypes.addressof(self.data),
+            ctypes.addressof(self.types),
+            len(self.loops),
+        )
 
 
 class _Loop:
@@ -124,7 +156,12 @@ class _Loop:
         self.name, self.table, self.index, self.char = body.name.decode(), body.table, index, char
         self.source: Any = source if callable(source) else None
         self.address: Any = None if callable(source) else source
-        self.operands, self.nin, self.serial, self.lock = operands, nin, next(_serial), threading.Lock()
+        self.operands, self.nin, self.serial, self.lock = (
+            operands,
+            nin,
+            next(_serial),
+            threading.Lock(),
+        )
         self.names = list(dict.fromkeys(dim for core in operands for dim in core))
         self.error: BaseException | None = None  # of the last call
         self.failure: Exception | None = None  # of the compilation, which is not tried twice
@@ -156,7 +193,10 @@ class _Loop:
     def check(self, dims: Any) -> None:
         """NumPy takes any size for the name `zero`: only 0 is right."""
         if "0" in self.names and (size := dims[1 + self.names.index("0")]) != 0:
-            raise StateError(f"{self.name}: an argument has {size} elements, expected 0", "pass an empty array there")
+            raise StateError(
+                f"{self.name}: an argument has {size} elements, expected 0",
+                "pass an empty array there",
+            )
 
     def fail(self, error: BaseException, args: int, dims: Any, steps: Any) -> None:
         """Make the failure of a call visible: NaN outputs, a warning, an exception to collect."""
@@ -165,7 +205,11 @@ class _Loop:
         for output in self._outputs(args, dims, steps):
             output[...] = np.nan
         with suppress(RuntimeWarning):  # where warnings are errors: it could not cross the loop
-            warnings.warn(f"{self.name} returns NaN: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=3)
+            warnings.warn(
+                f"{self.name} returns NaN: {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _outputs(self, args: int, dims: Any, steps: Any) -> list[np.ndarray]:
         sizes = {name: dims[1 + i] for i, name in enumerate(self.names)}
@@ -176,7 +220,9 @@ class _Loop:
             core_steps += len(core)
             if i >= self.nin:
                 shape = (dims[0], *(sizes[dim] for dim in core))
-                outputs.append(np.asarray(_Memory(pointers[i], shape, strides, np.dtype(self.char).str)))
+                outputs.append(
+                    np.asarray(_Memory(pointers[i], shape, strides, np.dtype(self.char).str))
+                )
         return outputs
 
 
@@ -220,7 +266,9 @@ def _api() -> Any:
 def _make_prototype() -> Any:
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     counts = [number] * 4  # ntypes, nin, nout, identity
-    return ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer, pointer, *counts, text, text, number, text)
+    return ctypes.PYFUNCTYPE(
+        ctypes.py_object, pointer, pointer, pointer, *counts, text, text, number, text
+    )
 
 
 def _forget_locks() -> None:

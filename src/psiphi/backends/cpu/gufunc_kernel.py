@@ -15,14 +15,23 @@ from numpy import ndindex
 
 from psiphi.backends.cpu import fastcall_kernel
 from psiphi.backends.cpu.input_pack import behind_tiles, pack, unpack
-from psiphi.backends.cpu.input_strides import CELL, apart_cell, in_place, next_cell, next_elements, read_apart
+from psiphi.backends.cpu.input_strides import (
+    CELL,
+    apart_cell,
+    in_place,
+    next_cell,
+    next_elements,
+    read_apart,
+)
 from psiphi.backends.cpu.output_transpose import deliver, place_tables
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.sincos import sincos, sincos_loop
 from psiphi.compiler.sweeps.sweep_program import Argument
 
 ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
-CACHE = 6 << 20  # outputs of more bytes than this are written past the caches, where they would push out what is still needed
+CACHE = (
+    6 << 20
+)  # outputs of more bytes than this are written past the caches, where they would push out what is still needed
 
 
 Placed = tuple[tuple[Argument, Sequence[int]], ...]
@@ -30,7 +39,9 @@ Placed = tuple[tuple[Argument, Sequence[int]], ...]
 
 def side_by_side(arguments: Iterable[Argument], offsets: Iterable[int]) -> Placed:
     """Arguments whose numbers follow each other from an offset on."""
-    return tuple((arg, range(at, at + arg.size)) for arg, at in zip(arguments, offsets, strict=True))
+    return tuple(
+        (arg, range(at, at + arg.size)) for arg, at in zip(arguments, offsets, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -47,10 +58,14 @@ class Kernel:
     zeros: frozenset[int] = frozenset()  # places that hold 0, whatever comes in
     keeps_inputs: bool = False  # whether no block writes where its inputs stand
     fetches: bool = False  # whether blocks fetch the next one's elements: cells behind the frame tell where each input's lie
-    apart: int | None = None  # the input that is read where it lies, if its lanes lie side by side; a cell tells where
+    apart: int | None = (
+        None  # the input that is read where it lies, if its lanes lie side by side; a cell tells where
+    )
 
 
-def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False, registers: int = 0) -> str:
+def module(
+    kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False, registers: int = 0
+) -> str:
     """The IR of one gufunc loop called `name`, for single elements and for `lanes` at a time; `streams`: large outputs go past
     the caches, on processors that have AVX-512; `registers`: how many numbers are held in them (0: LLVM finds out)."""
     widths = [Width(fp, count, registers) for count in sorted({1, lanes})]
@@ -59,9 +74,17 @@ def module(kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False
     for i, (_, places) in enumerate(kernel.outputs):
         parts += [] if _is_run(places) else [place_tables(i, places, kernel.zeros, lanes)]
     for width in widths:
-        parts += [sincos(width), sincos_loop(width), kernel.block(width), _range(kernel, width, streams)]
+        parts += [
+            sincos(width),
+            sincos_loop(width),
+            kernel.block(width),
+            _range(kernel, width, streams),
+        ]
         parts += [pack(width, {_rows(arg) * _columns(arg) for arg, _ in kernel.inputs})]
-        beside, anywhere = ({_rows(a) * _columns(a) for a, at in kernel.outputs if _is_run(at) is run} for run in (True, False))
+        beside, anywhere = (
+            {_rows(a) * _columns(a) for a, at in kernel.outputs if _is_run(at) is run}
+            for run in (True, False)
+        )
         parts += [unpack(width, beside)] if beside else []
         parts += [deliver(width, anywhere, streams)] if anywhere else []
     parts.append(_loop(name, widths))
@@ -174,11 +197,18 @@ class _Moves:
         """Argument i, whose axes have their strides at these positions of %steps."""
         kernel, w, inward = self.kernel, self.w, i < len(self.kernel.inputs)
         arg, places = (kernel.inputs + kernel.outputs)[i]
-        row, column = (strides if len(strides) >= 2 else [None, *strides])[-2:] if strides else (None, None)
+        row, column = (
+            (strides if len(strides) >= 2 else [None, *strides])[-2:] if strides else (None, None)
+        )
         self.load += _load_argument(i, row, column)
-        self.before += [f"%jump{i} = mul i64 %i, %outer{i}", f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}"]
+        self.before += [
+            f"%jump{i} = mul i64 %i, %outer{i}",
+            f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}",
+        ]
         if kernel.fetches and w.lanes > 1 and inward:
-            self.before += next_elements(i, arg, i == kernel.apart, next_cell(i, kernel.frame, w), w)
+            self.before += next_elements(
+                i, arg, i == kernel.apart, next_cell(i, kernel.frame, w), w
+            )
         rows = _rows(arg)
         width = self._width(i, arg, places, inward and rows == 1)
         verb = "pack" if inward else "unpack" if _is_run(places) else "deliver"
@@ -200,14 +230,26 @@ class _Moves:
             width = f"%width{i}"
         if i == kernel.apart and _is_run(places):
             self.load.append(in_place(i, w))
-            self.before += read_apart(i, width, places[0] * w.bytes, apart_cell(kernel.inputs, kernel.frame, w), w)
+            self.before += read_apart(
+                i, width, places[0] * w.bytes, apart_cell(kernel.inputs, kernel.frame, w), w
+            )
             width = f"%packed{i}"
         return width
 
-    def _side_by_side(self, i: int, arg: Argument, places: Sequence[int], verb: str, given: str, strides: list[int]) -> None:
+    def _side_by_side(
+        self,
+        i: int,
+        arg: Argument,
+        places: Sequence[int],
+        verb: str,
+        given: str,
+        strides: list[int],
+    ) -> None:
         """Numbers that follow each other in the frame; of a stack, matrix after matrix."""
         w = self.w
-        self.before.append(f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}")
+        self.before.append(
+            f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}"
+        )
         lines = self.before if verb == "pack" else self.after
         lines.append(f"call void @{verb}.{w.suffix}({given})")
         for axis in range(len(arg.shape) - 2):
@@ -215,13 +257,18 @@ class _Moves:
         for k, at in enumerate(ndindex(arg.shape[:-2])):
             if k:  # the first was above
                 lines += _matrix_at(i, k, at, arg.shape[-2] * arg.shape[-1] * w.bytes)
-                own = given.replace(f"%at{i},", f"%at{i}.{k},").replace(f"%frame{i},", f"%frame{i}.{k},")
+                own = given.replace(f"%at{i},", f"%at{i}.{k},").replace(
+                    f"%frame{i},", f"%frame{i}.{k},"
+                )
                 lines.append(f"call void @{verb}.{w.suffix}({own})")
 
     def _deliver(self, i: int, arg: Argument, given: str) -> None:
         """Results that stand anywhere; those of a large batch go past the caches."""
         number, w = i - len(self.kernel.inputs), self.w
-        self.load += [f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}", f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}"]
+        self.load += [
+            f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}",
+            f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}",
+        ]
         where = f"{given.replace(f'%frame{i}', '%frame')}, ptr @places{number}, ptr @blank{number}, i1 %large{i}"
         self.after.append(f"call void @deliver.{w.suffix}({where})")
 
@@ -264,7 +311,10 @@ def _load_argument(i: int, row: int | None, column: int | None) -> list[str]:
 
 
 def _stride(name: str, position: int) -> list[str]:
-    return [f"%{name}.p = getelementptr i64, ptr %steps, i64 {position}", f"%{name} = load i64, ptr %{name}.p"]
+    return [
+        f"%{name}.p = getelementptr i64, ptr %steps, i64 {position}",
+        f"%{name} = load i64, ptr %{name}.p",
+    ]
 
 
 def frame_memory(size: int) -> tuple[list[str], list[str]]:

@@ -241,16 +241,24 @@ def _pack_tile(w: Width, count: int) -> list[str]:
     lines = []
     for first, n in runs(count, max(1, min(w.lanes, PIECE // w.scalar_bytes))):
         for row in range(w.lanes):
-            lines.append(f"%tp{first}.{row} = getelementptr i8, ptr %ta{row}, i64 {first * w.scalar_bytes}")
-            lines.append(f"%tq{first}.{row} = load {_several(w, n)}, ptr %tp{first}.{row}, align {w.scalar_bytes}")
+            lines.append(
+                f"%tp{first}.{row} = getelementptr i8, ptr %ta{row}, i64 {first * w.scalar_bytes}"
+            )
+            lines.append(
+                f"%tq{first}.{row} = load {_several(w, n)}, ptr %tp{first}.{row}, align {w.scalar_bytes}"
+            )
         made = []
         for i in range(n):
-            joins, whole = _joined(w, [f"%tq{first}.{row}" for row in range(i, w.lanes, n)], n, f"%tj{first}.{i}.")
+            joins, whole = _joined(
+                w, [f"%tq{first}.{row}" for row in range(i, w.lanes, n)], n, f"%tj{first}.{i}."
+            )
             lines, made = lines + joins, [*made, whole]
         swaps, columns = transpose(w, made, f"%tx{first}.")
         lines += swaps
         for i, column in enumerate(columns):
-            lines.append(f"%tf{first + i} = getelementptr i8, ptr %t.f, i64 {(first + i) * w.bytes}")
+            lines.append(
+                f"%tf{first + i} = getelementptr i8, ptr %t.f, i64 {(first + i) * w.bytes}"
+            )
             lines.append(f"store {w.type} {column}, ptr %tf{first + i}, align {w.bytes}")
     return lines
 
@@ -271,7 +279,10 @@ def _joined(w: Width, pieces: list[str], n: int, name: str) -> tuple[list[str], 
         return lines, whole
     while len(pieces) > 1:
         pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        lines += [f"{name}{n}.{k} = {_picked(w, a, b, range(2 * n), _several(w, n))}" for k, (a, b) in enumerate(pairs)]
+        lines += [
+            f"{name}{n}.{k} = {_picked(w, a, b, range(2 * n), _several(w, n))}"
+            for k, (a, b) in enumerate(pairs)
+        ]
         pieces, n = [f"{name}{n}.{k}" for k in range(len(pieces) // 2)], 2 * n
     return lines, pieces[0]
 
@@ -297,7 +308,13 @@ def rows_out(w: Width, cells: list[str]) -> list[str]:
             elif n == 1:
                 lines.append(f"{piece} = extractelement {w.type} {rows[0]}, i32 {lane}")
             else:
-                lines.append(f"{piece} = {_picked(w, rows[lane % n], 'poison', range(start, start + n))}")
-            lines.append(f"%tw{first}.{lane} = getelementptr i8, ptr %ta{lane}, i64 {first * w.scalar_bytes}")
-            lines.append(f"store {_several(w, n)} {piece}, ptr %tw{first}.{lane}, align {w.scalar_bytes}")
+                lines.append(
+                    f"{piece} = {_picked(w, rows[lane % n], 'poison', range(start, start + n))}"
+                )
+            lines.append(
+                f"%tw{first}.{lane} = getelementptr i8, ptr %ta{lane}, i64 {first * w.scalar_bytes}"
+            )
+            lines.append(
+                f"store {_several(w, n)} {piece}, ptr %tw{first}.{lane}, align {w.scalar_bytes}"
+            )
     return lines

@@ -27,7 +27,11 @@ def apart_cell(inputs: Sequence[object], frame: int, w: Width) -> int:
 
 def in_place(i: int, w: Width) -> str:
     """%place<i>: whether the lanes of argument i lie side by side."""
-    return f"%place{i} = icmp eq i64 %outer{i}, {w.scalar_bytes}" if w.lanes > 1 else f"%place{i} = icmp eq i64 0, 0"
+    return (
+        f"%place{i} = icmp eq i64 %outer{i}, {w.scalar_bytes}"
+        if w.lanes > 1
+        else f"%place{i} = icmp eq i64 0, 0"
+    )
 
 
 def read_apart(i: int, width: int | str, offset: int, cell: int, w: Width) -> list[str]:

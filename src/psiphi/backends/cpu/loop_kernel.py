@@ -10,28 +10,31 @@ from __future__ import annotations
 from psiphi.backends.cpu.gufunc_kernel import Kernel, side_by_side
 from psiphi.backends.llvm.llvm_emitter import Width, function
 from psiphi.backends.llvm.register_spills import segment_function
-from psiphi.compiler.ir.loop_tables import Tables, loop_frame, places
+from psiphi.compiler.ir.loop_tables import LoopTables, loop_frame, places
 from psiphi.compiler.ir.segments import FrameLayout, Segment, Store
-from psiphi.compiler.sweeps.link_loops import Class, Rolled
+from psiphi.compiler.sweeps.link_loops import LinkClass, LinkLoops
 from psiphi.compiler.tape.ops import Op
 
 
-def rolled_kernel(rolled: Rolled, fma: bool = True) -> Kernel:
-    """The kernel of a program in loops; give it `Tables(rolled, dtype).address` as its tables."""
+def rolled_kernel(rolled: LinkLoops, fma: bool = True) -> Kernel:
+    """The kernel of a program in loops; give it `LoopTables(rolled, dtype).address` as its tables."""
     program, (layout, size) = rolled.program, loop_frame(rolled)
-    inputs, outputs = side_by_side(program.inputs, layout.inputs), side_by_side(program.outputs, layout.outputs)
+    inputs, outputs = (
+        side_by_side(program.inputs, layout.inputs),
+        side_by_side(program.outputs, layout.outputs),
+    )
     return Kernel(inputs, outputs, size, lambda width: rolled_text(rolled, width, fma))
 
 
-def rolled_text(rolled: Rolled, width: Width, fma: bool, prefix: str = "") -> str:
+def rolled_text(rolled: LinkLoops, width: Width, fma: bool, prefix: str = "") -> str:
     """Text that defines @<prefix>block.<suffix>(ptr frame, ptr data)."""
     layout = FrameLayout.of(rolled.program.inputs, rolled.program.outputs)
     return _Block(rolled, layout, width, fma, prefix).text()
 
 
-def tables(rolled: Rolled, name: str, fp: str) -> str:
+def tables(rolled: LinkLoops, name: str, fp: str) -> str:
     """Text that defines @<name>.tables, the tables as constants: such code needs nothing from outside."""
-    own = Tables(rolled, "d" if fp == "double" else "f")
+    own = LoopTables(rolled, "d" if fp == "double" else "f")
     integers = ", ".join(f"i32 {x}" for x in own.integers.tolist())
     params = ", ".join(f"{fp} {Width(fp, 1).constant(x)}" for x in own.params.tolist())
     return f"""@{name}.integers = internal constant [{len(own.integers)} x i32] [{integers}]
@@ -41,8 +44,16 @@ def tables(rolled: Rolled, name: str, fp: str) -> str:
 
 
 class _Block:
-    def __init__(self, rolled: Rolled, layout: FrameLayout, width: Width, fma: bool, prefix: str):
-        self.rolled, self.layout, self.width, self.fma, self.prefix = rolled, layout, width, fma, prefix
+    def __init__(
+        self, rolled: LinkLoops, layout: FrameLayout, width: Width, fma: bool, prefix: str
+    ):
+        self.rolled, self.layout, self.width, self.fma, self.prefix = (
+            rolled,
+            layout,
+            width,
+            fma,
+            prefix,
+        )
         program = rolled.program
         self.ins = [(i, arg) for i, arg in enumerate(program.inputs) if arg.per_joint]
         self.outs = [(i, arg) for i, arg in enumerate(program.outputs) if arg.per_joint]
@@ -73,8 +84,12 @@ class _Block:
     def _clear_outputs(self) -> list[str]:
         """Outputs no step writes are zero."""
         size = self.layout.size - (self.layout.outputs[0] if self.layout.outputs else 0)
-        lines = [f"%outputs = getelementptr i8, ptr %frame, i64 {self._offset(self.layout.outputs[0])}"]
-        lines.append(f"call void @llvm.memset.p0.i64(ptr %outputs, i8 0, i64 {self._offset(size)}, i1 false)")
+        lines = [
+            f"%outputs = getelementptr i8, ptr %frame, i64 {self._offset(self.layout.outputs[0])}"
+        ]
+        lines.append(
+            f"call void @llvm.memset.p0.i64(ptr %outputs, i8 0, i64 {self._offset(size)}, i1 false)"
+        )
         return lines
 
     def _offset(self, values: int) -> int:
@@ -83,7 +98,7 @@ class _Block:
     def _inbox_start(self) -> int:
         return self.layout.size + (len(self.rolled.tree.links) + 1) * self.rolled.record
 
-    def _class(self, name: str, cls: Class) -> str:
+    def _class(self, name: str, cls: LinkClass) -> str:
         live = cls.tape.live(cls.outputs, cls.given)
         nodes = [i for i in live if i not in cls.given and cls.tape.nodes[i][0] is not Op.CONST]
         segment = Segment(name, cls.tape, nodes, [Store(*store) for store in cls.stores], cls.given)
@@ -93,7 +108,8 @@ class _Block:
         w, n, r = self.width, len(self.rolled.tree.links), self.rolled
         table = [self._entry("k", start, "%i"), self._entry("class", start + count, "%i")]
         table += [
-            self._entry(name, column * n, "%k") for column, name in enumerate(("p", "first", *(f"of.{x}" for x in self.places)))
+            self._entry(name, column * n, "%k")
+            for column, name in enumerate(("p", "first", *(f"of.{x}" for x in self.places)))
         ]
         starts = [
             self._place("here", "%k", r.record, self.layout.size),
@@ -102,13 +118,17 @@ class _Block:
             self._place("up", "%p", r.inbox, self._inbox_start()),
             f"%param = getelementptr {w.fp}, ptr %params, i64 %first",
         ]
-        for name, group, offsets in (("in", self.ins, self.layout.inputs), ("out", self.outs, self.layout.outputs)):
+        for name, group, offsets in (
+            ("in", self.ins, self.layout.inputs),
+            ("out", self.outs, self.layout.outputs),
+        ):
             for i, arg in group:
                 starts.append(self._place(f"{name}{i}", f"%of.{arg.per_joint}", 1, offsets[i]))
         passed = ", ".join(f"ptr %{base}" for base in self.bases)
         cases = " ".join(f"i64 {c}, label %c{c}" for c in range(classes))
         steps = "\n".join(
-            f"c{c}:\n  call void @{self.prefix}step{s}.{c}.{w.suffix}({passed})\n  br label %next" for c in range(classes)
+            f"c{c}:\n  call void @{self.prefix}step{s}.{c}.{w.suffix}({passed})\n  br label %next"
+            for c in range(classes)
         )
         body = "\n  ".join([*(line for lines in table for line in lines), *starts])
         return f"""define internal void @{self.prefix}sweep{s}.{w.suffix}(ptr %frame, ptr %data) noinline nounwind {{

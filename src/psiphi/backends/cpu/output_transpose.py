@@ -25,7 +25,9 @@ def place_tables(number: int, places: Sequence[int], zeros: Container[int], lane
     tables = (f"places{number}", "i32", padded), (f"blank{number}", "i8", [int(x) for x in blank])
     lines = []
     for name, kind, row in tables:
-        lines.append(f"@{name} = internal constant [{len(row)} x {kind}] [{', '.join(f'{kind} {x}' for x in row)}]")
+        lines.append(
+            f"@{name} = internal constant [{len(row)} x {kind}] [{', '.join(f'{kind} {x}' for x in row)}]"
+        )
     return "\n".join(lines)
 
 
@@ -39,7 +41,9 @@ def deliver(w: Width, sizes: Iterable[int], streams: bool) -> str:
     other = _Stream(w).text() if streams and w.bytes == LINE else ""
     seams = [f"%seams = alloca [{4 * w.lanes * LINE} x i8], align {LINE}"] if other else []
     tile, more = partial(_tile_out, w), ", ptr %places, ptr %blank, i1 %past"
-    text = grid("deliver", w, *cells(w), tile, more, place, other, seams, REST) + rests("deliver", w, sizes, tile, REST)
+    text = grid("deliver", w, *cells(w), tile, more, place, other, seams, REST) + rests(
+        "deliver", w, sizes, tile, REST
+    )
     if not other:
         return text
     masked = f"declare void @llvm.masked.store.{w.suffix}.p0({w.type}, ptr, i32, <{w.lanes} x i1>)"
@@ -92,7 +96,9 @@ class _Stream:
 
     def splat(self, name: str, value: str) -> list[str]:
         """A number in every lane."""
-        narrow = f"trunc i64 {value} to {self.bits}" if self.bits != "i64" else f"add i64 0, {value}"
+        narrow = (
+            f"trunc i64 {value} to {self.bits}" if self.bits != "i64" else f"add i64 0, {value}"
+        )
         return [
             f"{name}.n = {narrow}",
             f"{name}.1 = insertelement {self.wide} poison, {self.bits} {name}.n, i32 0",
@@ -173,9 +179,19 @@ class _Stream:
     def text(self) -> str:
         L, T, S, lanes, n = self.w.lanes, self.w.type, self.scalar, range(self.w.lanes), "\n  "
         first, turned = self.first_rows, self.next_rows
-        heads = [*self.first, *(x for k in lanes for x in self.head(k)), self.put(first[0], "%l0", "%h.own")]
-        before = (f"%before{k} = phi {T} [ {first[k]}, %stream.first ], [ %row{k}, %stream.write ]" for k in lanes)
-        rows = (f"%row{k} = phi {T} [ zeroinitializer, %stream.body ], [ {turned[k]}, %stream.turn ]" for k in lanes)
+        heads = [
+            *self.first,
+            *(x for k in lanes for x in self.head(k)),
+            self.put(first[0], "%l0", "%h.own"),
+        ]
+        before = (
+            f"%before{k} = phi {T} [ {first[k]}, %stream.first ], [ %row{k}, %stream.write ]"
+            for k in lanes
+        )
+        rows = (
+            f"%row{k} = phi {T} [ zeroinitializer, %stream.body ], [ {turned[k]}, %stream.turn ]"
+            for k in lanes
+        )
         body = [x for k in lanes for x in self.line(k)]
         ends = [*(x for k in lanes[:-1] for x in self.seam(k)), *self.end()]
         return f"""stream:

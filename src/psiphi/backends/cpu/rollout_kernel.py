@@ -15,9 +15,16 @@ from psiphi.backends.cpu.straight_kernel import angles
 from psiphi.backends.llvm.llvm_emitter import Width, function
 from psiphi.backends.llvm.register_spills import segment_function
 from psiphi.backends.llvm.sincos import sincos, sincos_loop
-from psiphi.compiler.ir.block_frame import BlockFrame, FrameCopy, Looped, Named, PlacedBlock, Several
-from psiphi.compiler.ir.loop_nodes import Repeat, Rollout, Single
-from psiphi.compiler.sweeps.stage_loops import Staged
+from psiphi.compiler.ir.block_frame import (
+    BlockFrame,
+    BlockSequence,
+    FrameCopy,
+    LoopBlock,
+    Named,
+    PlacedBlock,
+)
+from psiphi.compiler.ir.loop_nodes import Repeat, Rollout, SingleStep
+from psiphi.compiler.sweeps.stage_loops import StagedCode
 
 WORDS = 4  # of an array in `call`
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
@@ -27,51 +34,69 @@ def rollout_module(rollout: Rollout, lanes: int, fma: bool, registers: int = 0) 
     """The IR of one rollout for single elements and for `lanes` at a time."""
     widths = [Width("double", count, registers) for count in sorted({1, lanes})]
     blocks = rollout.frame.blocks.values()
-    loops = [block for block in blocks if isinstance(block, Looped) and block.text == block.name]
-    parts = [declarations(widths), COPY, *(tables(block.rolled, block.name, "double") for block in loops)]
+    loops = [block for block in blocks if isinstance(block, LoopBlock) and block.text == block.name]
+    parts = [
+        declarations(widths),
+        COPY,
+        *(tables(block.rolled, block.name, "double") for block in loops),
+    ]
     for w in widths:
         inward, outward = (
-            [rollout.frame.sizes[name] for name in names] for names in (rollout.once + rollout.each, rollout.sample)
+            [rollout.frame.sizes[name] for name in names]
+            for names in (rollout.once + rollout.each, rollout.sample)
         )
         parts += [sincos(w), sincos_loop(w), pack(w, inward), unpack(w, outward)]
         parts += [_text(block, w, fma) for block in blocks]
         parts += [_repeat(repeat, rollout.frame, w) for repeat in rollout.repeats]
-        parts += [_rarely(name, rollout.frame.places[when], w) for name, when in rollout.where.items()]
+        parts += [
+            _rarely(name, rollout.frame.places[when], w) for name, when in rollout.where.items()
+        ]
         parts.append(_range(rollout, w))
     return "\n".join([*parts, _door(widths)])
 
 
-def staged_kernel(staged: Staged, fma: bool) -> Kernel:
+def staged_kernel(staged: StagedCode, fma: bool) -> Kernel:
     """The gufunc loop of stages, loops over links among them."""
     named: Named = {name: (code, at) for name, code, at in staged.blocks}
     program = staged.program
-    return single_kernel(Single(BlockFrame(named), tuple(named), program.inputs, program.outputs), fma)
+    return single_kernel(
+        SingleStep(BlockFrame(named), tuple(named), program.inputs, program.outputs), fma
+    )
 
 
-def single_kernel(single: Single, fma: bool) -> Kernel:
+def single_kernel(single: SingleStep, fma: bool) -> Kernel:
     """Its gufunc loop."""
     blocks = single.frame.blocks.values()
-    loops = [block for block in blocks if isinstance(block, Looped) and block.text == block.name]
+    loops = [block for block in blocks if isinstance(block, LoopBlock) and block.text == block.name]
 
     def text(w: Width) -> str:
-        shared = [COPY, *(tables(block.rolled, block.name, w.fp) for block in loops)] if loops and w.lanes == 1 else []
+        shared = (
+            [COPY, *(tables(block.rolled, block.name, w.fp) for block in loops)]
+            if loops and w.lanes == 1
+            else []
+        )
         calls = [f"call void @{name}.{w.suffix}(ptr %frame)" for name in single.order]
         own = (_text(block, w, fma) for block in blocks)
         return "\n".join([*shared, *own, function(f"block.{w.suffix}", ["frame", "data"], calls)])
 
     inputs, outputs = (
-        side_by_side(group, [single.frame.places[arg.name] for arg in group]) for group in (single.inputs, single.outputs)
+        side_by_side(group, [single.frame.places[arg.name] for arg in group])
+        for group in (single.inputs, single.outputs)
     )
     return Kernel(inputs, outputs, single.frame.size, text)
 
 
-def _text(block: PlacedBlock | Several | Looped, w: Width, fma: bool) -> str:
+def _text(block: PlacedBlock | BlockSequence | LoopBlock, w: Width, fma: bool) -> str:
     """@<block>.<suffix>(ptr frame)."""
-    if isinstance(block, Looped):
+    if isinstance(block, LoopBlock):
         return _loops(block, w, fma)
     if isinstance(block, PlacedBlock):
         return _straight(block, w, fma, ["frame"])
-    each = [part for tape in block.parts for part in (_straight(tape, w, fma, ["frame", "q", "v"]), _over_joints(tape, w))]
+    each = [
+        part
+        for tape in block.parts
+        for part in (_straight(tape, w, fma, ["frame", "q", "v"]), _over_joints(tape, w))
+    ]
     calls = [f"call void @{tape.name}.joints.{w.suffix}(ptr %frame)" for tape in block.parts]
     return "\n".join([*each, function(f"{block.name}.{w.suffix}", ["frame"], calls)])
 
@@ -118,7 +143,7 @@ done:
 """
 
 
-def _loops(block: Looped, w: Width, fma: bool) -> str:
+def _loops(block: LoopBlock, w: Width, fma: bool) -> str:
     """@<block> in loops: its arguments copied to a frame of its own, and back."""
 
     def copy(move: FrameCopy, number: int) -> list[str]:
@@ -135,7 +160,11 @@ def _loops(block: Looped, w: Width, fma: bool) -> str:
         f"call void @{block.text}.block.{w.suffix}(ptr %own, ptr @{block.text}.tables)",
     ]
     before, after = copies[: len(block.before)], copies[len(block.before) :]
-    lines = [*(x for lines in before for x in lines), *inside, *(x for lines in after for x in lines)]
+    lines = [
+        *(x for lines in before for x in lines),
+        *inside,
+        *(x for lines in after for x in lines),
+    ]
     text = [rolled_text(block.rolled, w, fma, f"{block.name}.")] if block.text == block.name else []
     return "\n".join([*text, function(f"{block.name}.{w.suffix}", ["frame"], lines)])
 
@@ -223,7 +252,9 @@ class _Array:
 
     def load(self) -> list[str]:
         i, lines = self.index, []
-        for word, (what, kind) in enumerate((("base", "ptr"), ("outer", "i64"), ("row", "i64"), ("column", "i64"))):
+        for word, (what, kind) in enumerate(
+            (("base", "ptr"), ("outer", "i64"), ("row", "i64"), ("column", "i64"))
+        ):
             lines.append(f"%{what}p{i} = getelementptr i64, ptr %call, i64 {3 + WORDS * i + word}")
             lines.append(f"%{what}{i} = load {kind}, ptr %{what}p{i}")
         return lines
@@ -256,7 +287,8 @@ def _range(rollout: Rollout, w: Width) -> str:
         "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
         "first": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in rollout.first),
         "step": n.join(
-            f"call void @{name}{'.where' * (name in rollout.where)}.{w.suffix}(ptr %frame)" for name in rollout.order
+            f"call void @{name}{'.where' * (name in rollout.where)}.{w.suffix}(ptr %frame)"
+            for name in rollout.order
         ),
     }
     return LOOP.format(suffix=w.suffix, lanes=w.lanes, give=n.join(give), **lines)

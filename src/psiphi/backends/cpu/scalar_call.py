@@ -15,7 +15,10 @@ from psiphi._util.validate import is_foreign
 from psiphi.backends.cpu import fastcall_kernel
 from psiphi.backends.cpu.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
 
-_NUMPY = {"PyArray_New": 93, "PyArray_Return": 76}  # in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
+_NUMPY = {
+    "PyArray_New": 93,
+    "PyArray_Return": 76,
+}  # in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -61,7 +64,10 @@ def quickcall(library: Any, otherwise: Callable, name: str) -> Any:
     place[:] = table
     method = _Method(name.encode(), int(library.address("quick")), _FASTCALL_WITH_KEYWORDS, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
+    )
     return make(ctypes.addressof(method), _Door(otherwise, method, library), None)
 
 
@@ -69,15 +75,29 @@ def quickcall(library: Any, otherwise: Callable, name: str) -> Any:
 def _table() -> tuple[int, ...] | None:
     """What @quick needs of this process; None where its assumptions do not hold."""
     plain = sys.implementation.name == "cpython" and ctypes.sizeof(ctypes.c_void_p) == 8
-    if not plain or sysconfig.get_config_var("Py_GIL_DISABLED") or sysconfig.get_config_var("Py_TRACE_REFS"):
+    if (
+        not plain
+        or sysconfig.get_config_var("Py_GIL_DISABLED")
+        or sysconfig.get_config_var("Py_TRACE_REFS")
+    ):
         return None
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     numpy = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    python = [getattr(ctypes.pythonapi, name, None) for name in fastcall_kernel.FUNCTIONS[len(fastcall_kernel.OF_NUMPY) :]]
+    python = [
+        getattr(ctypes.pythonapi, name, None)
+        for name in fastcall_kernel.FUNCTIONS[len(fastcall_kernel.OF_NUMPY) :]
+    ]
     functions = [numpy[_NUMPY[name]] for name in fastcall_kernel.OF_NUMPY]
-    functions += [ctypes.cast(function, ctypes.c_void_p).value if function else None for function in python]
-    if not all(functions) or not _layout_is_known() or not _makes_arrays(functions[0]) or not _makes_numbers(functions[1]):
+    functions += [
+        ctypes.cast(function, ctypes.c_void_p).value if function else None for function in python
+    ]
+    if (
+        not all(functions)
+        or not _layout_is_known()
+        or not _makes_arrays(functions[0])
+        or not _makes_numbers(functions[1])
+    ):
         return None
     return id(np.ndarray), id(np.dtype(np.float64)), *functions
 
@@ -89,7 +109,9 @@ def _layout_is_known() -> bool:
     read = lambda offset: word.from_address(at + offset).value  # noqa: E731
     if read(fastcall_kernel.TYPE) != id(np.ndarray) or read(fastcall_kernel.DATA) != x.ctypes.data:
         return False
-    if ctypes.c_int32.from_address(at + fastcall_kernel.NDIM).value != 1 or read(fastcall_kernel.DESCRIPTOR) != id(x.dtype):
+    if ctypes.c_int32.from_address(at + fastcall_kernel.NDIM).value != 1 or read(
+        fastcall_kernel.DESCRIPTOR
+    ) != id(x.dtype):
         return False
     return (
         word.from_address(read(fastcall_kernel.DIMENSIONS)).value == 4
@@ -100,9 +122,18 @@ def _layout_is_known() -> bool:
 def _makes_arrays(address: int) -> bool:
     """Is the function at this address PyArray_New?"""
     obj, number, pointer = ctypes.py_object, ctypes.c_int, ctypes.c_void_p
-    make = ctypes.PYFUNCTYPE(obj, obj, number, pointer, number, pointer, pointer, number, number, pointer)(address)
-    made = make(np.ndarray, 2, (ctypes.c_ssize_t * 2)(3, 5), fastcall_kernel.DOUBLE, None, None, 0, 0, None)
-    return type(made) is np.ndarray and made.shape == (3, 5) and made.strides == (40, 8) and made.dtype == np.float64
+    make = ctypes.PYFUNCTYPE(
+        obj, obj, number, pointer, number, pointer, pointer, number, number, pointer
+    )(address)
+    made = make(
+        np.ndarray, 2, (ctypes.c_ssize_t * 2)(3, 5), fastcall_kernel.DOUBLE, None, None, 0, 0, None
+    )
+    return (
+        type(made) is np.ndarray
+        and made.shape == (3, 5)
+        and made.strides == (40, 8)
+        and made.dtype == np.float64
+    )
 
 
 def _makes_numbers(address: int) -> bool:

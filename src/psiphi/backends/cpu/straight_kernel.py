@@ -17,22 +17,31 @@ from psiphi.backends.llvm.llvm_emitter import Width, function
 from psiphi.backends.llvm.register_spills import segment_function
 from psiphi.compiler.ir.segments import Pieces, cut
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 
 LONG_ROW = 32  # numbers an element: of fewer the processor fetches the next by itself
 
 
-def straight_kernel(straight: Straight, fma: bool = True, size: int = 0) -> Kernel:
+def straight_kernel(straight: StraightCode, fma: bool = True, size: int = 0) -> Kernel:
     """The kernel of a whole unrolled program."""
-    shared = all(len(arg.shape) <= 2 for arg in straight.program.outputs)  # stacks of matrices stand side by side
+    shared = all(
+        len(arg.shape) <= 2 for arg in straight.program.outputs
+    )  # stacks of matrices stand side by side
     inputs = straight.program.inputs
     apart = next((i for i, arg in enumerate(inputs) if arg.name == PARAMETERS), None)
     pieces = cut(straight, size, shared, apart)
-    outputs = tuple((arg, tuple(places)) for arg, places in zip(straight.program.outputs, pieces.places, strict=True))
+    outputs = tuple(
+        (arg, tuple(places))
+        for arg, places in zip(straight.program.outputs, pieces.places, strict=True)
+    )
     if not shared:
         outputs = side_by_side(straight.program.outputs, pieces.layout.outputs)
-    zeros = {pieces.places[i][at] for i, at, node in straight.stores if _is_zero(*straight.tape.nodes[node])}
+    zeros = {
+        pieces.places[i][at]
+        for i, at, node in straight.stores
+        if _is_zero(*straight.tape.nodes[node])
+    }
     return Kernel(
         side_by_side(inputs, pieces.layout.inputs),
         outputs,
@@ -50,11 +59,15 @@ def _is_zero(op: Op, value: Any, _: Any) -> bool:
     return op is Op.CONST and value == 0.0 and copysign(1.0, value) > 0.0
 
 
-def _block(pieces: Pieces, width: Width, fma: bool, inputs: tuple[Argument, ...], apart: int | None) -> str:
+def _block(
+    pieces: Pieces, width: Width, fma: bool, inputs: tuple[Argument, ...], apart: int | None
+) -> str:
     suffix = width.suffix
     segments = [pieces.prologue, *pieces.segments]
     ahead = iter(_ahead(pieces, width, inputs))
-    every = sum(len(s.nodes) for s in segments) // max(1, sum(1 for _ in _ahead(pieces, width, inputs)))
+    every = sum(len(s.nodes) for s in segments) // max(
+        1, sum(1 for _ in _ahead(pieces, width, inputs))
+    )
     cell = 0 if apart is None else apart_cell(inputs, pieces.frame, width)
     how = dict(fma=fma, ahead=ahead, every=every, apart=cell)
     text = [segment_function(f"{s.name}.{suffix}", ["frame"], s, width, **how) for s in segments]

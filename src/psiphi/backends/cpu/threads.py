@@ -43,14 +43,19 @@ def set_threads(n: int | None) -> None:
     if isinstance(count, np.integer):
         count = int(count)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise Error(f"the number of threads is {count!r}, expected a whole number of at least 1", "give 1, 2, ... or None")
+        raise Error(
+            f"the number of threads is {count!r}, expected a whole number of at least 1",
+            "give 1, 2, ... or None",
+        )
     with _lock:
         pool, _pool, _threads = _pool, None, count
     if pool is not None:
         pool.shutdown(wait=False)
 
 
-def run(ufunc: np.ufunc, args: Sequence[Any], out: Any = None, dtype: Any = None, flops: int = 0) -> Any:
+def run(
+    ufunc: np.ufunc, args: Sequence[Any], out: Any = None, dtype: Any = None, flops: int = 0
+) -> Any:
     """`ufunc(*args, out=out, dtype=dtype)`; a big batch, of `flops` for each row, runs on several threads.
 
     Arguments that are no plain arrays, lists or numbers (dask, xarray, units, subclasses) go to the ufunc as they are, so
@@ -81,7 +86,9 @@ def _run_batch(ufunc: np.ufunc, args: Sequence[Any], out: Any, dtype: Any, flops
         if batch and math.prod(batch) * flops >= 2 * GRAIN:
             results = _outputs(ufunc, args, out, dtype, batch)
     if results is None:
-        result = ufunc(*args) if out is None and dtype is None else ufunc(*args, out=out, dtype=dtype)
+        result = (
+            ufunc(*args) if out is None and dtype is None else ufunc(*args, out=out, dtype=dtype)
+        )
     else:
         _run_slices(ufunc, [*args, *results], dtype, batch, flops)
         result = results[0] if len(results) == 1 else tuple(results)
@@ -118,42 +125,66 @@ def _batch_shape(ufunc: np.ufunc, args: list[Any]) -> tuple[int, ...]:
     return batch
 
 
-def _outputs(ufunc: np.ufunc, args: list[Any], out: Any, dtype: Any, batch: tuple[int, ...]) -> list[np.ndarray] | None:
+def _outputs(
+    ufunc: np.ufunc, args: list[Any], out: Any, dtype: Any, batch: tuple[int, ...]
+) -> list[np.ndarray] | None:
     """The arrays to write to, new or given; None when NumPy should judge them (wrong shape, overlap, subclass)."""
     given = out if isinstance(out, tuple) else (out,) + (None,) * (ufunc.nout - 1)
     asked = [arg.dtype if type(arg) is _ndarray else type(arg) for arg in args]
-    rule: dict[str, Any] = {} if dtype is None else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout}
+    rule: dict[str, Any] = (
+        {}
+        if dtype is None
+        else {"signature": (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout}
+    )
     try:
         types = ufunc.resolve_dtypes((*asked, *(None,) * ufunc.nout), **rule)[ufunc.nin :]
-        shapes = [batch + tuple(int(dim) for dim in core) for core in core_dims(ufunc.signature or "")[ufunc.nin :]]
+        shapes = [
+            batch + tuple(int(dim) for dim in core)
+            for core in core_dims(ufunc.signature or "")[ufunc.nin :]
+        ]
     except (TypeError, ValueError):
         return None
     if len(given) != ufunc.nout:
         return None
-    arrays = [np.empty(shape, kind) if o is None else o for o, shape, kind in zip(given, shapes, types, strict=True)]
+    arrays = [
+        np.empty(shape, kind) if o is None else o
+        for o, shape, kind in zip(given, shapes, types, strict=True)
+    ]
     for o, array, shape in zip(given, arrays, shapes, strict=True):
         if type(array) is not _ndarray or array.shape != shape:
             return None
         others = [x for x in (*args, *arrays) if x is not o]
-        if o is not None and (any(x is o for x in args) or any(np.may_share_memory(o, x) for x in others)):
+        if o is not None and (
+            any(x is o for x in args) or any(np.may_share_memory(o, x) for x in others)
+        ):
             return None
     return arrays
 
 
-def _run_slices(ufunc: np.ufunc, operands: list[Any], dtype: Any, batch: tuple[int, ...], flops: int) -> None:
+def _run_slices(
+    ufunc: np.ufunc, operands: list[Any], dtype: Any, batch: tuple[int, ...], flops: int
+) -> None:
     """Cut all operands along the longest axis of the batch, and work the slices off on several threads, this one included."""
     cores = [len(core) for core in core_dims(ufunc.signature or "")]
-    if len(batch) > 1 and all(_is_one_run(x, core, batch) for x, core in zip(operands, cores, strict=True)):
+    if len(batch) > 1 and all(
+        _is_one_run(x, core, batch) for x, core in zip(operands, cores, strict=True)
+    ):
         operands = [_flat(x, core) for x, core in zip(operands, cores, strict=True)]
         batch = (math.prod(batch),)
     axis = max(range(len(batch)), key=batch.__getitem__)
     threads, length, from_right = get_threads(), batch[axis], len(batch) - axis
     count = min(SLICES * threads, math.prod(batch) * flops // GRAIN)
     step = ROWS * math.ceil(length / (ROWS * count))
-    state: Any = {"call": np.geterrcall(), **np.geterr()}  # NumPy 1 keeps it for each thread, NumPy 2 for each context
+    state: Any = {
+        "call": np.geterrcall(),
+        **np.geterr(),
+    }  # NumPy 1 keeps it for each thread, NumPy 2 for each context
 
     def work(start: int) -> None:
-        cut = [_cut(x, from_right + core, slice(start, start + step)) for x, core in zip(operands, cores, strict=True)]
+        cut = [
+            _cut(x, from_right + core, slice(start, start + step))
+            for x, core in zip(operands, cores, strict=True)
+        ]
         with np.errstate(**state):
             ufunc(*cut[: ufunc.nin], out=tuple(cut[ufunc.nin :]), dtype=dtype)
 
@@ -162,11 +193,17 @@ def _run_slices(ufunc: np.ufunc, operands: list[Any], dtype: Any, batch: tuple[i
 
 def _is_one_run(x: Any, core: int, batch: tuple[int, ...]) -> bool:
     """Whether an operand's rows follow each other in memory, or it has one row for the whole batch."""
-    return type(x) is not _ndarray or x.ndim == core or (x.flags.c_contiguous and x.shape[: x.ndim - core] == batch)
+    return (
+        type(x) is not _ndarray
+        or x.ndim == core
+        or (x.flags.c_contiguous and x.shape[: x.ndim - core] == batch)
+    )
 
 
 def _flat(x: Any, core: int) -> Any:
-    return x if type(x) is not _ndarray or x.ndim == core else x.reshape(-1, *x.shape[x.ndim - core :])
+    return (
+        x if type(x) is not _ndarray or x.ndim == core else x.reshape(-1, *x.shape[x.ndim - core :])
+    )
 
 
 def _cut(x: Any, from_right: int, piece: slice) -> Any:
@@ -197,7 +234,9 @@ def each(pieces: Iterable[Any], work: Callable[[Any], None], threads: int) -> No
     try:
         for _ in range(min(threads, len(left)) - 1):
             futures.append(_executor().submit(contextvars.copy_context().run, some))
-    except RuntimeError:  # the pool was shut down meanwhile, or the interpreter is about to end: fewer hands
+    except (
+        RuntimeError
+    ):  # the pool was shut down meanwhile, or the interpreter is about to end: fewer hands
         pass
     try:
         some()
@@ -221,7 +260,10 @@ def _default() -> int:
     text = os.environ.get("PSIPHI_NUM_THREADS", "").strip()
     if text:
         if not text.isdecimal() or int(text) < 1:
-            raise Error(f"PSIPHI_NUM_THREADS is {text!r}, expected a whole number of at least 1", "set it to 1 or more")
+            raise Error(
+                f"PSIPHI_NUM_THREADS is {text!r}, expected a whole number of at least 1",
+                "set it to 1 or more",
+            )
         return int(text)
     return cores()
 

@@ -39,4 +39,10 @@ def banked(text: str, w: Width) -> str:
 
 def _takes_numbers(line: str) -> bool:
     """Whether it is an instruction on float64s before which others may stand."""
-    return " = " in line and " double" in line and "float" not in line and " phi " not in line and not line.startswith("@")
+    return (
+        " = " in line
+        and " double" in line
+        and "float" not in line
+        and " phi " not in line
+        and not line.startswith("@")
+    )

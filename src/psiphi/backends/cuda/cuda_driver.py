@@ -69,7 +69,10 @@ class Driver:
         """One function of the driver; its error codes become words."""
         status = getattr(self.library, name)(*arguments)
         if status:
-            raise DriverError(f"{name}: {self.words(status)}", HINTS.get(status, "psiphi info --gpu shows what is there"))
+            raise DriverError(
+                f"{name}: {self.words(status)}",
+                HINTS.get(status, "psiphi info --gpu shows what is there"),
+            )
 
     def words(self, status: int) -> str:
         texts = []
@@ -99,7 +102,9 @@ class Driver:
         name, memory = ctypes.create_string_buffer(256), ctypes.c_size_t()
         self.call("cuDeviceGetName", name, 256, device)
         self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), device)
-        major, minor, processors = (self._number("cuDeviceGetAttribute", x, device) for x in (MAJOR, MINOR, PROCESSORS))
+        major, minor, processors = (
+            self._number("cuDeviceGetAttribute", x, device) for x in (MAJOR, MINOR, PROCESSORS)
+        )
         return CardFacts(number, name.value.decode(), (major, minor), processors, memory.value)
 
     def processors(self, number: int) -> int:
@@ -121,7 +126,11 @@ class Driver:
         """The card's primary context."""
         if number not in self.contexts:
             context = ctypes.c_void_p()
-            self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._number("cuDeviceGet", number))
+            self.call(
+                "cuDevicePrimaryCtxRetain",
+                ctypes.byref(context),
+                self._number("cuDeviceGet", number),
+            )
             self.contexts[number] = context
         return self.contexts[number].value
 
@@ -146,7 +155,17 @@ class Driver:
             state, cubin, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
             self.call("cuLinkCreate_v2", 0, None, None, ctypes.byref(state))
             try:
-                self.call("cuLinkAddData_v2", state, PTX, text, ctypes.c_size_t(len(text)), b"psiphi", 0, None, None)
+                self.call(
+                    "cuLinkAddData_v2",
+                    state,
+                    PTX,
+                    text,
+                    ctypes.c_size_t(len(text)),
+                    b"psiphi",
+                    0,
+                    None,
+                    None,
+                )
                 self.call("cuLinkComplete", state, ctypes.byref(cubin), ctypes.byref(size))
                 return ctypes.string_at(cubin, size.value)
             finally:
@@ -158,14 +177,26 @@ class Driver:
             module, function = ctypes.c_void_p(), ctypes.c_void_p()
             self.call("cuModuleLoadData", ctypes.byref(module), code)
             self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-            registers, local = (self._number("cuFuncGetAttribute", x, function) for x in (REGISTERS, LOCAL))
+            registers, local = (
+                self._number("cuFuncGetAttribute", x, function) for x in (REGISTERS, LOCAL)
+            )
             return LoadedKernel(function, registers, local)
 
-    def launch(self, kernel: LoadedKernel, blocks: int, threads: int, parameters: Any, stream: int, number: int) -> None:
+    def launch(
+        self,
+        kernel: LoadedKernel,
+        blocks: int,
+        threads: int,
+        parameters: Any,
+        stream: int,
+        number: int,
+    ) -> None:
         """Put the kernel on a stream; nothing waits for it."""
         with self.on(number):
             shape = (blocks, 1, 1, threads, 1, 1, 0)
-            self.call("cuLaunchKernel", kernel.function, *shape, ctypes.c_void_p(stream), parameters, None)
+            self.call(
+                "cuLaunchKernel", kernel.function, *shape, ctypes.c_void_p(stream), parameters, None
+            )
 
     def allocate(self, size: int, number: int) -> int:
         """New memory of the card."""

@@ -22,33 +22,49 @@ from psiphi.backends.cuda.shared_memory import (
     STAGE,
     ArrayRow,
     Block,
-    Staging,
+    SharedRows,
     brought_out,
     fetched,
     moved,
     own_row,
     places,
 )
-from psiphi.backends.cuda.warp_team import CELLS, LANES, Role, Sharing, Team, TeamParking
+from psiphi.backends.cuda.warp_team import (
+    CELLS,
+    LANES,
+    TeamSpills,
+    WarpPartition,
+    WarpTask,
+    WarpTeam,
+)
 from psiphi.backends.llvm.angle_reduction import fewer_turns, sincos_of_any
 from psiphi.backends.llvm.llvm_emitter import Emitter, Width
-from psiphi.backends.llvm.register_spills import BASE, Parking
+from psiphi.backends.llvm.register_spills import BASE, SpillEmitter
 from psiphi.backends.llvm.sincos import tame_sincos
 from psiphi.compiler.ir.segments import Places, Segment, Store, angles_first, riders
-from psiphi.compiler.ir.tape_fusion import JoinedTape
+from psiphi.compiler.ir.tape_fusion import FusedTape
 from psiphi.compiler.sweeps.limbs import limbs_of
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import BINARY, Op
 from psiphi.compiler.tape.tape import Tape
 
 NAME = "psiphi_kernel"
-ROOM = {"double": 120, "float": 240}  # numbers that fit into the registers of a thread, 255 of 32 bits,
-REGISTERS = {"double": 100, "float": 230}  # and, where they do not, how many we hold: the assembler wants some to look ahead
+ROOM = {
+    "double": 120,
+    "float": 240,
+}  # numbers that fit into the registers of a thread, 255 of 32 bits,
+REGISTERS = {
+    "double": 100,
+    "float": 230,
+}  # and, where they do not, how many we hold: the assembler wants some to look ahead
 TEAMS = 3  # blocks of teams at a time: while one waits for its trunk, others go on
-HELD = {"double": 74, "float": 150}  # numbers that a thread of a team holds, since so many share the registers
+HELD = {
+    "double": 74,
+    "float": 150,
+}  # numbers that a thread of a team holds, since so many share the registers
 
 
-class Shell(Protocol):
+class KernelWrapper(Protocol):
     """What is around a kernel: on a card, or, where kernels are tested, on this processor."""
 
     sync: str  # the line at which the threads of a warp wait for each other
@@ -65,62 +81,96 @@ class Shell(Protocol):
         ...
 
 
-def device_module(code: Straight, fp: str, shell: Shell, few: bool = False) -> str:
+def device_module(code: StraightCode, fp: str, shell: KernelWrapper, few: bool = False) -> str:
     """The IR of one kernel; its first line says what a block is. For `few` states, which leave multiprocessors idle, a team
     shares each where the robot has limbs: it is done sooner."""
     w, tape = Width(fp, 1), _CutTape.of(code)
     kernel = _Kernel(code, tape, w, shell)
-    if (few or kernel.parks > ROOM[fp]) and not kernel.staging.kept and (team := tape.team(code, w)):
+    if (
+        (few or kernel.parks > ROOM[fp])
+        and not kernel.staging.kept
+        and (team := tape.team(code, w))
+    ):
         kernel = _Kernel(code, tape, w, shell, team)
     staging = kernel.staging
     pointers = [row.name for row in (*staging.inputs, *staging.outputs)]
     numbers = [*(f"{row.name}.step" for row in staging.inputs), "n"]
     text = shell.kernel(pointers, numbers, kernel.body(), kernel.block)
     has_trig = any(code.tape.nodes[i][0] in (Op.SIN, Op.COS) for i in code.live)
-    trig = [] if not has_trig else [sincos_of_any(w)] if isinstance(code, JoinedTape) else [fewer_turns(w), tame_sincos(w)]
+    trig = (
+        []
+        if not has_trig
+        else [sincos_of_any(w)]
+        if isinstance(code, FusedTape)
+        else [fewer_turns(w), tame_sincos(w)]
+    )
     return banked("\n".join([f"; {kernel.block.text}", arithmetic(w), *trig, text]), w)
 
 
 def arithmetic(w: Width) -> str:
     """What tapes call."""
-    kinds = [("fma", w, 3), ("sqrt", w, 1), *([("fma", Width("double", 1), 3)] if w.fp == "float" else [])]
-    return "\n".join(f"declare {x.type} @llvm.{name}.{x.suffix}({', '.join([x.type] * n)})" for name, x, n in kinds)
+    kinds = [
+        ("fma", w, 3),
+        ("sqrt", w, 1),
+        *([("fma", Width("double", 1), 3)] if w.fp == "float" else []),
+    ]
+    return "\n".join(
+        f"declare {x.type} @llvm.{name}.{x.suffix}({', '.join([x.type] * n)})"
+        for name, x, n in kinds
+    )
 
 
 class _Kernel:
     """The lines of a kernel: of one thread a state, or of a team."""
 
-    def __init__(self, code: Straight, tape: _CutTape, w: Width, shell: Shell, team: Team | None = None):
+    def __init__(
+        self,
+        code: StraightCode,
+        tape: _CutTape,
+        w: Width,
+        shell: KernelWrapper,
+        team: WarpTeam | None = None,
+    ):
         self.tape, self.w, self.shell, self.team = tape, w, shell, team
         cells = team.cells * LANES * w.bytes if team else 0
         room = min(STAGE, SHARED - cells)
-        self.staging = Staging.of(code.program.inputs, code.program.outputs, w, room, team is not None)
-        self.parts: list[tuple[_Angles, Parking]] = []
+        self.staging = SharedRows.of(
+            code.program.inputs, code.program.outputs, w, room, team is not None
+        )
+        self.parts: list[tuple[_Angles, SpillEmitter]] = []
         for role in team.roles if team else (None,):
             self.parts.append(self._part(role, self.parts[-1][1].count if self.parts else 0))
         words = max(parking.most for _, parking in self.parts) * w.bytes // 4
         roles, stage = len(self.parts), self.staging.stage + cells
-        self.block = Block(roles, stage, roles, TEAMS) if team else self.staging.block.holding(words)
+        self.block = (
+            Block(roles, stage, roles, TEAMS) if team else self.staging.block.holding(words)
+        )
 
     @property
     def parks(self) -> int:
         """How many numbers wait in memory at once."""
         return max(parking.places for _, parking in self.parts)
 
-    def _part(self, role: Role | None, count: int) -> tuple[_Angles, Parking]:
+    def _part(self, role: WarpTask | None, count: int) -> tuple[_Angles, SpillEmitter]:
         """One warp's lines: its angles, and the rest."""
         tape = self.tape
-        angles = [(leaf, s) for leaf, s in zip(tape.angles, tape.first.stores, strict=True) if not role or leaf in role.phase]
-        before = _Angles(_only(tape.first, [store for _, store in angles]), self.w, f".{len(self.parts)}")
+        angles = [
+            (leaf, s)
+            for leaf, s in zip(tape.angles, tape.first.stores, strict=True)
+            if not role or leaf in role.phase
+        ]
+        before = _Angles(
+            _only(tape.first, [store for _, store in angles]), self.w, f".{len(self.parts)}"
+        )
         before.count = count
         before.body()
         known = {leaf: before.names[store.node] for leaf, store in angles}
         for table in (HELD,) if role else (ROOM, REGISTERS):
             held = table[self.w.fp]
             parking = (
-                TeamParking(tape.rest, self.w, role, self.shell.sync_all, held, tape.fused, known)
+                TeamSpills(tape.rest, self.w, role, self.shell.sync_all, held, tape.fused, known)
                 if role
-                else Parking(tape.rest, self.w, held, tape.fused, known=known)
+                else SpillEmitter(tape.rest, self.w, held, tape.fused, known=known)
             )
             parking.count = before.count
             parking.body()
@@ -130,7 +180,11 @@ class _Kernel:
 
     def body(self) -> list[str]:
         rows, w, last = (*self.staging.inputs, *self.staging.outputs), self.w, len(self.parts) - 1
-        lines = [f"%{BASE} = alloca [{self.parks * w.bytes} x i8], align {w.bytes}"] if self.parks else []
+        lines = (
+            [f"%{BASE} = alloca [{self.parks * w.bytes} x i8], align {w.bytes}"]
+            if self.parks
+            else []
+        )
         lines += [*places(), *(line for row in rows for line in own_row(row, w))]
         if self.team:
             cases = " ".join(f"i32 {r}, label %role{r}" for r in range(last))
@@ -146,15 +200,25 @@ class _Kernel:
             lines += self._moved(r, inwards=True)
             lines += [*angles.lines, *parking.lines]
             lines += self._moved(r, inwards=False)
-            lines += [line for row in self.staging.kept for line in brought_out(row, w, self.shell.sync)]
+            lines += [
+                line for row in self.staging.kept for line in brought_out(row, w, self.shell.sync)
+            ]
             lines += ["br label %done"] if self.team else []
         return [*lines, *(["done:"] if self.team else [])]
 
     def _moved(self, r: int, inwards: bool) -> list[str]:
         """This warp's share of the staged rows; none is read before all are there."""
-        rows = [row for row in (self.staging.inputs if inwards else self.staging.outputs) if row.offset is not None]
+        rows = [
+            row
+            for row in (self.staging.inputs if inwards else self.staging.outputs)
+            if row.offset is not None
+        ]
         sync = [self.shell.sync_all if self.team else self.shell.sync] if rows else []
-        lines = moved(rows, self.w, inwards, r, len(self.parts), self._ahead(rows, inwards)) if rows else []
+        lines = (
+            moved(rows, self.w, inwards, r, len(self.parts), self._ahead(rows, inwards))
+            if rows
+            else []
+        )
         return [*lines, *sync] if inwards else [*sync, *lines]
 
     def _ahead(self, rows: list[ArrayRow], inwards: bool) -> list[str]:
@@ -187,12 +251,22 @@ class _Angles(Emitter):
         if not angles:
             return self.lines
         less, m = [self.fresh() for _ in angles], self.mark
-        self.lines += [f"br label %angles{m}", f"angles{m}:", f"br i1 {beyond}, label %far{m}, label %near{m}", f"far{m}:"]
-        self.lines += [f"{y} = call {w.type} @psiphi.less.{w.suffix}({w.type} {x})" for x, y in zip(angles, less, strict=True)]
+        self.lines += [
+            f"br label %angles{m}",
+            f"angles{m}:",
+            f"br i1 {beyond}, label %far{m}, label %near{m}",
+            f"far{m}:",
+        ]
+        self.lines += [
+            f"{y} = call {w.type} @psiphi.less.{w.suffix}({w.type} {x})"
+            for x, y in zip(angles, less, strict=True)
+        ]
         self.lines += [f"br label %near{m}", f"near{m}:"]
         for store, x, y in zip(self.segment.stores, angles, less, strict=True):
             self.names[store.node] = self.fresh()
-            self.lines.append(f"{self.names[store.node]} = phi {w.type} [ {x}, %angles{m} ], [ {y}, %far{m} ]")
+            self.lines.append(
+                f"{self.names[store.node]} = phi {w.type} [ {x}, %angles{m} ], [ {y}, %far{m} ]"
+            )
         return self.lines
 
     def _store(self, store: Store) -> None:
@@ -211,10 +285,12 @@ class _CutTape:
     fused: frozenset[int]
 
     @staticmethod
-    def of(code: Straight) -> _CutTape:
+    def of(code: StraightCode) -> _CutTape:
         tape, live, own = code.tape, code.live, Tape()
-        place: Places = {i: (f"in{int(a)}", b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF}
-        if isinstance(code, JoinedTape):
+        place: Places = {
+            i: (f"in{int(a)}", b) for i in live for op, a, b in [tape.nodes[i]] if op is Op.LEAF
+        }
+        if isinstance(code, FusedTape):
             stores = [Store(f"out{number}", index, node) for number, index, node in code.stores]
             whole = Segment("tape", tape, tape.computed(code.ends), stores, place)
             return _CutTape(Segment("angles", tape, [], [], place), whole, [], code.fused)
@@ -233,31 +309,44 @@ class _CutTape:
         given = {here[i]: at for i, at in place.items()}
         nodes = own.computed(store.node for store in stores)
         riding = riders(own, nodes, (store.node for store in stores))
-        return _CutTape(first, Segment("tape", own, nodes, stores, given), list(angles.values()), frozenset(riding.values()))
+        return _CutTape(
+            first,
+            Segment("tape", own, nodes, stores, given),
+            list(angles.values()),
+            frozenset(riding.values()),
+        )
 
-    def team(self, code: Straight, w: Width) -> Team | None:
+    def team(self, code: StraightCode, w: Width) -> WarpTeam | None:
         """The tape shared among warps by the robot's limbs, where it has some."""
         if code.tree is None:
             return None
         known = limbs_of(code.tree)
-        joints = {f"in{i}": known.get(arg.per_joint, {}) for i, arg in enumerate(code.program.inputs)}
+        joints = {
+            f"in{i}": known.get(arg.per_joint, {}) for i, arg in enumerate(code.program.inputs)
+        }
         columns = {
             f"out{i}": (arg.shape[-1] if arg.shape else 1, known.get(arg.per_joint or "v", {}))
             for i, arg in enumerate(code.program.outputs)
         }
 
         def limbs(segment: Segment) -> dict[int, int]:
-            return {leaf: 1 << joints[base][at] for leaf, (base, at) in segment.given.items() if at in joints[base]}
+            return {
+                leaf: 1 << joints[base][at]
+                for leaf, (base, at) in segment.given.items()
+                if at in joints[base]
+            }
 
         follows, before = limbs(self.rest), limbs(self.first)
         for leaf, store in zip(self.angles, self.first.stores, strict=True):
-            follows[leaf] = reduce(or_, (before.get(x, 0) for x in self.first.tape.live([store.node])), 0)
+            follows[leaf] = reduce(
+                or_, (before.get(x, 0) for x in self.first.tape.live([store.node])), 0
+            )
         serves = {}
         for store in self.rest.stores:
             size, limb = columns[store.base]
             if store.offset % size in limb:
                 serves[store] = 1 << limb[store.offset % size]
-        return Sharing(self.rest, w, follows, serves, self.fused).team()
+        return WarpPartition(self.rest, w, follows, serves, self.fused).team()
 
 
 def _only(segment: Segment, stores: list[Store]) -> Segment:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.backends.cuda.constant_memory import banked
-from psiphi.backends.cuda.cuda_kernel import REGISTERS, ROOM, Shell, arithmetic
+from psiphi.backends.cuda.cuda_kernel import REGISTERS, ROOM, KernelWrapper, arithmetic
 from psiphi.backends.cuda.shared_memory import WARPS, Block, places
 from psiphi.backends.llvm.angle_reduction import sincos_of_any
 from psiphi.backends.llvm.llvm_emitter import Width
-from psiphi.backends.llvm.register_spills import BASE, Parking
+from psiphi.backends.llvm.register_spills import BASE, SpillEmitter
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
 from psiphi.compiler.ir.segments import Segment
-from psiphi.compiler.ir.tape_fusion import OneTape
+from psiphi.compiler.ir.tape_fusion import TapeFusion
 from psiphi.compiler.tape.ops import Op
 
 Cell = tuple[str, int]  # a place, and which of its numbers
@@ -34,16 +34,20 @@ class _Detour:
     """A `Repeat`, and the tapes of its blocks before, again, after."""
 
     repeat: Repeat
-    tapes: tuple[OneTape, OneTape, OneTape]
+    tapes: tuple[TapeFusion, TapeFusion, TapeFusion]
 
 
-def device_rollout(rollout: Rollout, fp: str, shell: Shell) -> str:
+def device_rollout(rollout: Rollout, fp: str, shell: KernelWrapper) -> str:
     """The IR of one kernel."""
     w = Width(fp, 1)
     names = [*rollout.once, *rollout.each, *rollout.sample]
     inputs = len(rollout.once) + len(rollout.each)
     pointers = [f"in{i}" for i in range(inputs)] + [f"out{i}" for i in range(len(rollout.sample))]
-    numbers = [f"{x}.{what}" for x in pointers for what in ("outer", "row")] + ["n", "steps", "every"]
+    numbers = [f"{x}.{what}" for x in pointers for what in ("outer", "row")] + [
+        "n",
+        "steps",
+        "every",
+    ]
     loop = _StepLoop(rollout, w, dict(zip(names, pointers, strict=True)))
     block, trig = Block(WARPS, 0), [sincos_of_any(w)] if loop.has_trig else []
     text = shell.kernel(pointers, numbers, loop.body(), block)
@@ -57,27 +61,41 @@ class _StepLoop:
         self.rollout, self.w, self.at = rollout, w, at
         self.first = self._tape(rollout.first)
         self.parts = self._parts()
-        tapes = [one for part in self.parts for one in (part.tapes if isinstance(part, _Detour) else (part,))]
+        tapes = [
+            one
+            for part in self.parts
+            for one in (part.tapes if isinstance(part, _Detour) else (part,))
+        ]
         self.tapes = [self.first, *tapes]
         changed = {place for one in tapes for place in one.values}
-        self.carried = self._cells(sorted(self._read_first() & (changed | self.first.values.keys())))
-        self.cells = {cell: i for i, cell in enumerate(self._cells(sorted(changed)))} if len(tapes) > 1 else {}
+        self.carried = self._cells(
+            sorted(self._read_first() & (changed | self.first.values.keys()))
+        )
+        self.cells = (
+            {cell: i for i, cell in enumerate(self._cells(sorted(changed)))}
+            if len(tapes) > 1
+            else {}
+        )
         self.count = self.room = 0  # registers that were named, numbers that wait at once
 
-    def _tape(self, blocks: Iterable[str]) -> OneTape:
-        one = OneTape(self.rollout.frame)
+    def _tape(self, blocks: Iterable[str]) -> TapeFusion:
+        one = TapeFusion(self.rollout.frame)
         for name in blocks:
             one.run(name)
         return one
 
-    def _parts(self) -> list[OneTape | _Detour]:
+    def _parts(self) -> list[TapeFusion | _Detour]:
         """A step in stretches: tapes, and detours between them."""
         detours, parts, blocks = {repeat.name: repeat for repeat in self.rollout.repeats}, [], []
         for name in self.rollout.order:
             detour = detours.get(name)
             blocks.append(detour.look if detour else name)
             if detour:
-                rest = self._tape(detour.before), self._tape([detour.again]), self._tape([detour.after] * bool(detour.after))
+                rest = (
+                    self._tape(detour.before),
+                    self._tape([detour.again]),
+                    self._tape([detour.after] * bool(detour.after)),
+                )
                 parts += [self._tape(blocks), _Detour(detour, rest)]
                 blocks = []
         return [*parts, self._tape(blocks)] if blocks or not parts else parts
@@ -106,14 +124,30 @@ class _StepLoop:
         wanted, begun = [*self.carried, *self._cells(self.rollout.sample)], self.rollout.starts
         start, starts = self._emitted(self.first, wanted if begun else self.carried, {})
         names = {cell: f"%carry{i}" for i, cell in enumerate(self.carried)}
-        step, ends = self._stretches(wanted, names) if self.cells else self._emitted(self.parts[0], wanted, names)
+        step, ends = (
+            self._stretches(wanted, names)
+            if self.cells
+            else self._emitted(self.parts[0], wanted, names)
+        )
         before, samples = (iter(values[len(self.carried) :]) for values in (starts, ends))
         carry = zip(names.values(), starts, ends, strict=False)
         return [
-            *(self._memory(name, count) for name, count in ((BASE, self.room), (CELLS, len(self.cells))) if count),
+            *(
+                self._memory(name, count)
+                for name, count in ((BASE, self.room), (CELLS, len(self.cells)))
+                if count
+            ),
             *places(),
-            *(line for name in (*each, *out) for line in _moved(f"{name}.own", f"{name}.array", "%state", f"{name}.outer")),
-            *(line for name in once for line in _moved(name, f"{name}.array", "%state", f"{name}.outer")),
+            *(
+                line
+                for name in (*each, *out)
+                for line in _moved(f"{name}.own", f"{name}.array", "%state", f"{name}.outer")
+            ),
+            *(
+                line
+                for name in once
+                for line in _moved(name, f"{name}.array", "%state", f"{name}.outer")
+            ),
             *start,
             *(line for name in out if begun for line in self._stored(f"{name}.own", before)),
             "br label %ready",
@@ -123,7 +157,10 @@ class _StepLoop:
             "%s = phi i64 [ 0, %ready ], [ %s.next, %next ]",
             "%due = phi i64 [ %every, %ready ], [ %due.next, %next ]",
             f"%sample = phi i64 [ {begun:d}, %ready ], [ %sample.next, %next ]",
-            *(f"{name} = phi {self.w.fp} [ {first}, %ready ], [ {last}, %next ]" for name, first, last in carry),
+            *(
+                f"{name} = phi {self.w.fp} [ {first}, %ready ], [ {last}, %next ]"
+                for name, first, last in carry
+            ),
             "%running = icmp slt i64 %s, %steps",
             "br i1 %running, label %step, label %done",
             "step:",
@@ -133,7 +170,11 @@ class _StepLoop:
             "%now = icmp eq i64 %due.less, 0",
             "br i1 %now, label %store, label %after",
             "store:",
-            *(line for name in out for line in _moved(name, f"{name}.own", "%sample", f"{name}.row")),
+            *(
+                line
+                for name in out
+                for line in _moved(name, f"{name}.own", "%sample", f"{name}.row")
+            ),
             *(line for name in out for line in self._stored(name, samples)),
             "%sample.up = add i64 %sample, 1",
             "br label %next",
@@ -150,20 +191,26 @@ class _StepLoop:
     def _memory(self, name: str, count: int) -> str:
         return f"%{name} = alloca [{count * self.w.bytes} x i8], align {self.w.bytes}"
 
-    def _emitted(self, one: Any, cells: Iterable[Cell], names: dict[Cell, str]) -> tuple[list[str], list[str]]:
+    def _emitted(
+        self, one: Any, cells: Iterable[Cell], names: dict[Cell, str]
+    ) -> tuple[list[str], list[str]]:
         """The tape as lines, and the text that stands for cells of its places at the end."""
         ends = [one.value(*cell) for cell in cells]
         live = one.tape.live(ends)
         leaves = {i: (a, b) for i in live for op, a, b in [one.tape.nodes[i]] if op is Op.LEAF}
         known = {i: names[cell] for i, cell in leaves.items() if cell in names}
         given = {
-            i: (CELLS, self.cells[cell]) if cell in self.cells and one is not self.first else (self.at[cell[0]], cell[1])
+            i: (CELLS, self.cells[cell])
+            if cell in self.cells and one is not self.first
+            else (self.at[cell[0]], cell[1])
             for i, cell in leaves.items()
             if i not in known
         }
         segment = Segment("step", one.tape, one.tape.computed(ends), [], given)
         for table in (ROOM, REGISTERS):
-            parking = Parking(segment, self.w, table[self.w.fp], frozenset(one.fused), ends, known)
+            parking = SpillEmitter(
+                segment, self.w, table[self.w.fp], frozenset(one.fused), ends, known
+            )
             parking.count = self.count
             parking.body()
             if not parking.places:
@@ -177,17 +224,17 @@ class _StepLoop:
         own = {cell: name for cell, name in names.items() if cell not in self.cells}
         lines = self._written({cell: name for cell, name in names.items() if cell in self.cells})
 
-        def through(one: OneTape) -> list[str]:
+        def through(one: TapeFusion) -> list[str]:
             changed = self._cells(one.values)
             text, ends = self._emitted(one, changed, own)
             return [*text, *self._written(dict(zip(changed, ends, strict=True)))]
 
         for part in self.parts:
-            lines += through(part) if isinstance(part, OneTape) else self._detour(part, through)
-        text, ends = self._emitted(OneTape(self.rollout.frame), wanted, own)
+            lines += through(part) if isinstance(part, TapeFusion) else self._detour(part, through)
+        text, ends = self._emitted(TapeFusion(self.rollout.frame), wanted, own)
         return [*lines, *text], ends
 
-    def _detour(self, detour: _Detour, through: Callable[[OneTape], list[str]]) -> list[str]:
+    def _detour(self, detour: _Detour, through: Callable[[TapeFusion], list[str]]) -> list[str]:
         """What a thread does where it has to, till it is done."""
         repeat, (before, again, after) = detour.repeat, detour.tapes
         name = repeat.name
@@ -237,10 +284,15 @@ class _StepLoop:
         lines = []
         for j in range(self.rollout.frame.sizes[place]):
             lines.append(f"%{name}.cell{j} = getelementptr {self.w.fp}, ptr %{name}, i64 {j}")
-            lines.append(f"store {self.w.fp} {next(values)}, ptr %{name}.cell{j}, align {self.w.bytes}")
+            lines.append(
+                f"store {self.w.fp} {next(values)}, ptr %{name}.cell{j}, align {self.w.bytes}"
+            )
         return lines
 
 
 def _moved(name: str, base: str, times: str, stride: str) -> list[str]:
     """%<name> = base + times stride bytes."""
-    return [f"%{name}.way = mul i64 {times}, %{stride}", f"%{name} = getelementptr i8, ptr %{base}, i64 %{name}.way"]
+    return [
+        f"%{name}.way = mul i64 {times}, %{stride}",
+        f"%{name} = getelementptr i8, ptr %{base}, i64 %{name}.way",
+    ]

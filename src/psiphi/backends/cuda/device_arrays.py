@@ -14,14 +14,14 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.validate import on_card
-from psiphi.backends.cuda.dlpack import Lent, Resident
+from psiphi.backends.cuda.dlpack import DeviceArray, DLPackExport
 
 CHARS = {"<f8": "d", "<f4": "f"}
 NAMES = {"d": "float64", "f": "float32"}
 
 
 @dataclass(frozen=True)
-class View:
+class ArrayView:
     """Where an array's numbers are: `char` is "d" or "f", or the name of a type that is neither."""
 
     pointer: int
@@ -36,7 +36,7 @@ class ArrayLibrary(Protocol):
 
     name: str
 
-    def view(self, x: Any) -> View: ...
+    def view(self, x: Any) -> ArrayView: ...
 
     def stream(self, x: Any) -> int:
         """The stream that work on this array's card goes to now."""
@@ -63,17 +63,20 @@ class ArrayLibrary(Protocol):
         ...
 
 
-class Torch:
+class TorchArrays:
     """Tensors of torch, on its current stream; what is captured in a graph is."""
 
     name = "torch"
 
-    def view(self, x: Any) -> View:
+    def view(self, x: Any) -> ArrayView:
         if x.requires_grad and sys.modules["torch"].is_grad_enabled():
             cause = "a tensor that requires a gradient came, and torch cannot see what psiphi does with it"
-            raise StateError(cause, "give x.detach(), or call it under torch.no_grad(); function.vjp(...) has the gradients")
+            raise StateError(
+                cause,
+                "give x.detach(), or call it under torch.no_grad(); function.vjp(...) has the gradients",
+            )
         char = {"torch.float64": "d", "torch.float32": "f"}.get(str(x.dtype), str(x.dtype))
-        return View(x.data_ptr(), tuple(x.shape), char, x.is_contiguous(), x.device.index)
+        return ArrayView(x.data_ptr(), tuple(x.shape), char, x.is_contiguous(), x.device.index)
 
     def stream(self, x: Any) -> int:
         return sys.modules["torch"].cuda.current_stream(x.device).cuda_stream
@@ -97,13 +100,19 @@ class Torch:
         return made
 
 
-class CuPy:
+class CuPyArrays:
     """Arrays of CuPy, on its current stream."""
 
     name = "cupy"
 
-    def view(self, x: Any) -> View:
-        return View(x.data.ptr, x.shape, CHARS.get(x.dtype.str, str(x.dtype)), x.flags.c_contiguous, x.device.id)
+    def view(self, x: Any) -> ArrayView:
+        return ArrayView(
+            x.data.ptr,
+            x.shape,
+            CHARS.get(x.dtype.str, str(x.dtype)),
+            x.flags.c_contiguous,
+            x.device.id,
+        )
 
     def stream(self, x: Any) -> int:
         return sys.modules["cupy"].cuda.get_current_stream().ptr
@@ -132,25 +141,35 @@ class CuPy:
         return made
 
 
-class Jax:
+class JaxArrays:
     """Arrays of JAX, outside of `jit`: its streams are its own, so it is waited for, before and after."""
 
     name = "jax"
 
-    def view(self, x: Any) -> View:
-        shown = getattr(x.block_until_ready(), "__cuda_array_interface__", None) or {"data": (x.unsafe_buffer_pointer(), True)}
+    def view(self, x: Any) -> ArrayView:
+        shown = getattr(x.block_until_ready(), "__cuda_array_interface__", None) or {
+            "data": (x.unsafe_buffer_pointer(), True)
+        }
         char = CHARS.get(x.dtype.str, str(x.dtype))
-        return View(shown["data"][0], tuple(x.shape), char, shown.get("strides") is None, x.__dlpack_device__()[1])
+        return ArrayView(
+            shown["data"][0],
+            tuple(x.shape),
+            char,
+            shown.get("strides") is None,
+            x.__dlpack_device__()[1],
+        )
 
     def stream(self, x: Any) -> int:
         return 0
 
     def empty(self, x: Any, shape: tuple[int, ...], char: str) -> tuple[Any, int]:
-        made = Lent(shape, char, x.__dlpack_device__()[1])
+        made = DLPackExport(shape, char, x.__dlpack_device__()[1])
         return made, made.pointer
 
     def put(self, x: Any, array: np.ndarray) -> Any:
-        return sys.modules["jax"].device_put(array, x.device if on_card(x) else None)  # a tracer lies nowhere
+        return sys.modules["jax"].device_put(
+            array, x.device if on_card(x) else None
+        )  # a tracer lies nowhere
 
     def full(self, x: Any, size: int, value: float) -> Any:
         where = {"device": x.device} if on_card(x) else {}  # a tracer lies nowhere
@@ -165,44 +184,57 @@ class Jax:
         return sys.modules["jax"].numpy.from_dlpack(made)
 
 
-class Own:
-    """`Resident`s, of no library: for work that begins and ends on the host."""
+class PlainDeviceArrays:
+    """`DeviceArray`s, of no library: for work that begins and ends on the host."""
 
     name = "psiphi"
 
-    def view(self, x: Resident) -> View:
-        return View(x.pointer, x.shape, x.char, True, x.device)
+    def view(self, x: DeviceArray) -> ArrayView:
+        return ArrayView(x.pointer, x.shape, x.char, True, x.device)
 
-    def stream(self, x: Resident) -> int:
+    def stream(self, x: DeviceArray) -> int:
         return 0
 
-    def empty(self, x: Resident, shape: tuple[int, ...], char: str) -> tuple[Any, int]:
-        made = Resident(shape, char, x.device)
+    def empty(self, x: DeviceArray, shape: tuple[int, ...], char: str) -> tuple[Any, int]:
+        made = DeviceArray(shape, char, x.device)
         return made, made.pointer
 
-    def put(self, x: Resident, array: np.ndarray) -> Resident:
-        return Resident.of(array, x.device)
+    def put(self, x: DeviceArray, array: np.ndarray) -> DeviceArray:
+        return DeviceArray.of(array, x.device)
 
-    def full(self, x: Resident, size: int, value: float) -> Resident:
+    def full(self, x: DeviceArray, size: int, value: float) -> DeviceArray:
         return self.put(x, np.full(size, value, x.char))
 
-    def stack(self, arrays: Sequence[Resident]) -> Resident:
-        return self.put(arrays[0], np.stack(np.broadcast_arrays(*(x.host() for x in arrays)), axis=-2))
+    def stack(self, arrays: Sequence[DeviceArray]) -> DeviceArray:
+        return self.put(
+            arrays[0], np.stack(np.broadcast_arrays(*(x.host() for x in arrays)), axis=-2)
+        )
 
-    def ready(self, x: Resident, made: Resident, stream: int) -> Resident:
+    def ready(self, x: DeviceArray, made: DeviceArray, stream: int) -> DeviceArray:
         return made
 
 
-BY_MODULE: dict[str, ArrayLibrary] = {"torch": Torch(), "cupy": CuPy(), "jaxlib": Jax(), "jax": Jax(), "psiphi": Own()}
+BY_MODULE: dict[str, ArrayLibrary] = {
+    "torch": TorchArrays(),
+    "cupy": CuPyArrays(),
+    "jaxlib": JaxArrays(),
+    "jax": JaxArrays(),
+    "psiphi": PlainDeviceArrays(),
+}
 
 
 def library_of(name: str, x: Any) -> ArrayLibrary:
     """The library an array on a card belongs to; one that is promised (`deferred_arrays.py`) says it itself."""
     if hasattr(x, "card_library"):
         return x.card_library
-    modules = (kind.__module__.partition(".")[0] for kind in type(x).__mro__)  # or one it is made from
+    modules = (
+        kind.__module__.partition(".")[0] for kind in type(x).__mro__
+    )  # or one it is made from
     found = next((BY_MODULE[module] for module in modules if module in BY_MODULE), None)
     if found is None:
         known = ", ".join(dict.fromkeys(library.name for library in BY_MODULE.values()))
-        raise StateError(f"{name} is a {type(x).__name__} on a graphics card, expected an array of {known}", "convert it")
+        raise StateError(
+            f"{name} is a {type(x).__name__} on a graphics card, expected an array of {known}",
+            "convert it",
+        )
     return found

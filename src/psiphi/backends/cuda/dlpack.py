@@ -35,17 +35,20 @@ _Tensor._fields_ = (
     ("manager_ctx", ctypes.c_void_p),
     ("deleter", _Deleter),
 )
-_lent: dict[int, Lent] = {}  # by the address of what describes it, until it is given back
+_lent: dict[int, DLPackExport] = {}  # by the address of what describes it, until it is given back
 
 
 def capsule(address: int, name: bytes | None = None) -> Any:
     """An address as Python hands it from library to library."""
     new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
     return new(address, name, None)
 
 
-class Resident:
+class DeviceArray:
     """An array of a card; its memory is given back with it."""
 
     def __init__(self, shape: tuple[int, ...], char: str, device: int):
@@ -53,7 +56,7 @@ class Resident:
         self.pointer = cuda_driver.driver().allocate(math.prod(shape) * SIZE[char], device)
 
     @classmethod
-    def of(cls, array: np.ndarray, device: int) -> Resident:
+    def of(cls, array: np.ndarray, device: int) -> DeviceArray:
         """Numbers of the host, on the card."""
         array = np.ascontiguousarray(array)
         made = cls(array.shape, array.dtype.char, device)
@@ -74,7 +77,7 @@ class Resident:
             cuda_driver.driver().release(self.pointer, self.device)
 
 
-class Lent(Resident):
+class DLPackExport(DeviceArray):
     """The same, to be taken once by `from_dlpack`: it lasts until that is done with it."""
 
     def __init__(self, shape: tuple[int, ...], char: str, device: int):
@@ -82,7 +85,9 @@ class Lent(Resident):
         self._shape = (ctypes.c_int64 * max(1, len(shape)))(*shape)
         sizes = ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64))
         kind = FLOAT, 8 * SIZE[char], 1
-        self._tensor = _Tensor(self.pointer, CUDA, device, len(shape), *kind, sizes, None, 0, None, _given_back)
+        self._tensor = _Tensor(
+            self.pointer, CUDA, device, len(shape), *kind, sizes, None, 0, None, _given_back
+        )
 
     def finish(self, stream: int) -> None:
         """Wait for what writes to it."""

@@ -21,7 +21,7 @@ declare void @llvm.nvvm.barrier0()
 """
 
 
-class Card:
+class CudaWrapper:
     """The shell of a kernel on a card."""
 
     sync = "call void @llvm.nvvm.bar.warp.sync(i32 -1)"
@@ -32,10 +32,17 @@ class Card:
         return f'call void asm sideeffect "prefetch.L2 [$0];", "l"(ptr {pointer})'
 
     def kernel(self, pointers: list[str], numbers: list[str], body: list[str], block: Block) -> str:
-        given = [f"ptr addrspace(1) noalias {'readonly ' * x.startswith('in')}%{x}.global" for x in pointers]
+        given = [
+            f"ptr addrspace(1) noalias {'readonly ' * x.startswith('in')}%{x}.global"
+            for x in pointers
+        ]
         arguments = ", ".join([*given, *(f"i64 %{x}" for x in numbers)])
         shared = block.groups * block.stage
-        memory = f"@stage = internal addrspace(3) global [{shared} x i8] undef, align 16" if shared else ""
+        memory = (
+            f"@stage = internal addrspace(3) global [{shared} x i8] undef, align 16"
+            if shared
+            else ""
+        )
         start = [
             *(f"%{x}.array = addrspacecast ptr addrspace(1) %{x}.global to ptr" for x in pointers),
             "%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
@@ -58,7 +65,9 @@ class Card:
             ]
         lines = "\n  ".join([*start, *body])
         head = f"define ptx_kernel void @{NAME}({arguments}) nounwind"
-        limits = f'"nvvm.maxntid"="{32 * block.warps}"' + f' "nvvm.minctasm"="{block.least}"' * (block.least > 1)
+        limits = f'"nvvm.maxntid"="{32 * block.warps}"' + f' "nvvm.minctasm"="{block.least}"' * (
+            block.least > 1
+        )
         return f"{INTRINSICS}{memory}\n{head} {limits} {{\nentry:\n  {lines}\n  ret void\n}}\n"
 
 
@@ -81,7 +90,9 @@ def inline(binding: Any, module: Any, machine: Any) -> None:
     """Put the functions that ask for it where they are called."""
     passes = binding.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
-    passes.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options()))
+    passes.run(
+        module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options())
+    )
 
 
 def llvm() -> str:
@@ -104,5 +115,7 @@ def _machine() -> Any:
             target = binding.Target.from_triple(TRIPLE)
         except (RuntimeError, AttributeError) as error:
             cause = f"this llvmlite has no NVPTX target, which makes the code of graphics cards ({str(error).strip()})"
-            raise Error(cause, "pip install --upgrade llvmlite, or pass arrays of the host") from error
+            raise Error(
+                cause, "pip install --upgrade llvmlite, or pass arrays of the host"
+            ) from error
         return target.create_target_machine(cpu=CPU, features=FEATURES, opt=3)

@@ -26,7 +26,9 @@ FEWEST = 80  # registers that a thread may have: beyond six warps a scheduler, m
 VECTOR = 16  # bytes that a thread moves at once,
 LINE = 128  # and that memory does
 SHARED = 48 * 1024  # bytes a block may share without being asked for
-STAGE = 24 * 1024  # of them a warp: what is shared is missing in the cache, where parked numbers stand
+STAGE = (
+    24 * 1024
+)  # of them a warp: what is shared is missing in the cache, where parked numbers stand
 AT_ONCE = 16  # loads under way before the first is stored
 
 
@@ -61,17 +63,17 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Grid:
+class CudaGrid:
     """How a kernel is launched."""
 
     threads: int
     states: int
 
     @staticmethod
-    def of(text: str) -> Grid:
+    def of(text: str) -> CudaGrid:
         """As the kernel's text says."""
         threads, states = re.findall(r"\d+", text[: text.index("\n")])
-        return Grid(int(threads), int(states))
+        return CudaGrid(int(threads), int(states))
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ class ArrayRow:
 
     def dense(self, w: Width) -> bool:
         """Whether rows stand in shared memory as in their array: an odd number of units, which a thread takes at once."""
-        return any(self.arg.size % (2 * unit) == unit and unit * w.bytes <= VECTOR for unit in (1, 2, 4))
+        return any(
+            self.arg.size % (2 * unit) == unit and unit * w.bytes <= VECTOR for unit in (1, 2, 4)
+        )
 
     def stride(self, w: Width) -> int:
         """Numbers from row to row in shared memory."""
@@ -94,7 +98,7 @@ class ArrayRow:
 
 
 @dataclass(frozen=True)
-class Staging:
+class SharedRows:
     """Which arrays are staged, and where."""
 
     inputs: tuple[ArrayRow, ...]
@@ -108,8 +112,12 @@ class Staging:
 
     @staticmethod
     def of(
-        inputs: Iterable[Argument], outputs: Iterable[Argument], width: Width, room: int = STAGE, team: bool = False
-    ) -> Staging:
+        inputs: Iterable[Argument],
+        outputs: Iterable[Argument],
+        width: Width,
+        room: int = STAGE,
+        team: bool = False,
+    ) -> SharedRows:
         """Rows are staged while they fit: results first, since a thread writes them one by one. A team reads its inputs
         where they are: who needs the numbers of one limb does not wait for all."""
         named = [(arg, f"out{i}") for i, arg in enumerate(outputs)]
@@ -125,8 +133,11 @@ class Staging:
                 rows[name] = ArrayRow(arg, name, stage if staged else None, name in found)
                 stage += size if staged else 0
             if bool(found) == bool(wide):
-                ins, outs = (tuple(row for row in rows.values() if row.name.startswith(kind)) for kind in ("in", "out"))
-                return Staging(ins, outs, stage)
+                ins, outs = (
+                    tuple(row for row in rows.values() if row.name.startswith(kind))
+                    for kind in ("in", "out")
+                )
+                return SharedRows(ins, outs, stage)
             wide = found
 
     @property
@@ -174,10 +185,20 @@ def own_row(row: ArrayRow, w: Width) -> list[str]:
 
 def _moved_by(name: str, base: str, times: str, step: str) -> list[str]:
     """%<name> = base + times step."""
-    return [f"%{name}.at = mul i64 {times}, {step}", f"%{name} = getelementptr i8, ptr %{base}, i64 %{name}.at"]
+    return [
+        f"%{name}.at = mul i64 {times}, {step}",
+        f"%{name} = getelementptr i8, ptr %{base}, i64 %{name}.at",
+    ]
 
 
-def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: int = 1, ahead: Sequence[str] = ()) -> list[str]:
+def moved(
+    rows: list[ArrayRow],
+    w: Width,
+    inwards: bool,
+    first: int = 0,
+    step: int = 1,
+    ahead: Sequence[str] = (),
+) -> list[str]:
     """All rows of 32 states between their arrays and shared memory; of several warps each does its share. 32 rows that follow
     each other are one run, of which the warp takes 32 numbers or vectors at a time; others each thread moves by itself. Where
     rows are runs, the lines `ahead` come first."""
@@ -188,18 +209,27 @@ def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: i
         if inwards:
             asked.append([f"icmp eq i64 {_step(row, w)}, {row.arg.size * w.bytes}"])
         if row.dense(w):
-            address = [f"ptrtoint ptr %{row.name}.array to i64", f"and i64 {both}.0, {VECTOR - 1}", f"icmp eq i64 {both}.1, 0"]
+            address = [
+                f"ptrtoint ptr %{row.name}.array to i64",
+                f"and i64 {both}.0, {VECTOR - 1}",
+                f"icmp eq i64 {both}.1, 0",
+            ]
             asked.append(address)
         for i, words in enumerate(asked):
             lines += [f"{both}.{k} = {word}" for k, word in enumerate(words[:-1])]
-            lines += [f"{both}.yes{i} = {words[-1]}", f"{both}.all{i} = and i1 {whole}, {both}.yes{i}"]
+            lines += [
+                f"{both}.yes{i} = {words[-1]}",
+                f"{both}.all{i} = and i1 {whole}, {both}.yes{i}",
+            ]
             whole = f"{both}.all{i}"
     run, own = [], []
     for row in rows:
         mine, line = f"{row.name}.far.{first}", f"{row.name}.line.{first}"
         begin = _moved_by(line, f"{row.name}.array", "%first", str(row.arg.size * w.bytes))
         many, taken = (VECTOR // w.bytes, _in_vectors) if row.dense(w) else (1, _in_run)
-        run.append((begin, [taken(row, w, k, line) for k in range(first, -(-row.arg.size // many), step)]))
+        run.append(
+            (begin, [taken(row, w, k, line) for k in range(first, -(-row.arg.size // many), step)])
+        )
         begin = _moved_by(mine, f"{row.name}.array", "%state", _step(row, w))
         own.append((begin, [_in_row(row, w, k, mine) for k in range(first, row.arg.size, step)]))
     return [
@@ -216,7 +246,9 @@ def moved(rows: list[ArrayRow], w: Width, inwards: bool, first: int = 0, step: i
     ]
 
 
-def fetched(rows: Sequence[ArrayRow], w: Width, warps: str, fetch: Callable[[str], str]) -> list[str]:
+def fetched(
+    rows: Sequence[ArrayRow], w: Width, warps: str, fetch: Callable[[str], str]
+) -> list[str]:
     """The runs of the states that many warps (%<warps>) later, asked for now: they are near when their turn comes."""
     lines = [
         f"%fetch.way = mul i64 %{warps}, {WARP}",
@@ -254,7 +286,9 @@ class CellMove:
     align: int
 
 
-def _at(row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, kind: str = "") -> CellMove:
+def _at(
+    row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, kind: str = ""
+) -> CellMove:
     """From `number` of the run at %<base> to `cell` of the rows in shared memory (i32, of numbers)."""
     lines = []
     for what, index, start in (("far", number, base), ("near", cell, f"{row.name}.rows")):
@@ -308,7 +342,10 @@ def _copied(rows: list[tuple[list[str], list[CellMove]]], inwards: bool) -> list
         stores = []
         for move in moves[start : start + AT_ONCE]:
             here, there = (move.far, move.near) if inwards else (move.near, move.far)
-            lines += [*move.lines, f"{move.far}.value = load {move.kind}, ptr {here}, align {move.align}"]
+            lines += [
+                *move.lines,
+                f"{move.far}.value = load {move.kind}, ptr {here}, align {move.align}",
+            ]
             stores.append(f"store {move.kind} {move.far}.value, ptr {there}, align {move.align}")
         lines += stores
     return lines

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from psiphi.backends.llvm.llvm_emitter import Width
-from psiphi.backends.llvm.register_spills import Parking
+from psiphi.backends.llvm.register_spills import SpillEmitter
 from psiphi.compiler.ir.segments import Segment, Store, operands
 
 CELLS = "cells"  # the pointer to this state's cell of each number that is handed over
@@ -31,7 +31,7 @@ NOWHERE = 1 << 62  # of use to a result that is no limb's
 
 
 @dataclass(frozen=True)
-class Role:
+class WarpTask:
     """What one warp does: nodes in order, with the phase of each, and what it hands over or brings out."""
 
     nodes: list[int]
@@ -41,15 +41,15 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Team:
+class WarpTeam:
     """The roles, and how many numbers are handed over."""
 
-    roles: list[Role]
+    roles: list[WarpTask]
     cells: int
 
 
 @dataclass
-class Sharing:
+class WarpPartition:
     """One segment on its way to a team. `follows`: the limbs of a leaf, a bit each; `serves`: the limb of a store, as a bit."""
 
     segment: Segment
@@ -57,9 +57,11 @@ class Sharing:
     follows: Mapping[int, int]
     serves: Mapping[Store, int]
     fused: frozenset[int]
-    owner: dict[int, tuple[int, int]] = field(default_factory=dict)  # node: (limb, or -1 in the trunk; phase)
+    owner: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # node: (limb, or -1 in the trunk; phase)
 
-    def team(self) -> Team | None:
+    def team(self) -> WarpTeam | None:
         """None where one thread does as well."""
         self._own()
         work = Counter(limb for limb, _ in self.owner.values())
@@ -69,12 +71,17 @@ class Sharing:
             return None
         role = _packed({limb: work[limb] for limb in limbs})
         count = 1 + max(role.values())
-        load = Counter({r: sum(work[limb] for limb in limbs if role[limb] == r) for r in range(count)})
+        load = Counter(
+            {r: sum(work[limb] for limb in limbs if role[limb] == r) for r in range(count)}
+        )
         trunk = min(load, key=lambda r: (load[r], r))
-        does = {node: (trunk if limb < 0 else role[limb], phase) for node, (limb, phase) in self.owner.items()}
+        does = {
+            node: (trunk if limb < 0 else role[limb], phase)
+            for node, (limb, phase) in self.owner.items()
+        }
         roles = [self._role(r, trunk, does) for r in range(count)]
         cells = self._hand_over(roles, does)
-        return Team(roles, cells) if cells * LANES * self.width.bytes <= CELL_BYTES else None
+        return WarpTeam(roles, cells) if cells * LANES * self.width.bytes <= CELL_BYTES else None
 
     def _own(self) -> None:
         """Whose each instruction is: by the limbs it follows from, and the limbs that it serves."""
@@ -96,12 +103,18 @@ class Sharing:
             elif follows[node]:
                 mine = _single(use[node]) and use[node] != NOWHERE
                 self.owner[node] = (use[node].bit_length() - 1, OUTWARDS) if mine else (-1, TRUNK)
-        sums = {x: node for node in reversed(nodes) if node not in self.fused for x in operands(tape, node) if x in self.fused}
+        sums = {
+            x: node
+            for node in reversed(nodes)
+            if node not in self.fused
+            for x in operands(tape, node)
+            if x in self.fused
+        }
         for product, its in sums.items():  # is done within its sum
             if its in self.owner:
                 self.owner[product] = self.owner[its]
 
-    def _role(self, r: int, trunk: int, does: dict[int, tuple[int, int]]) -> Role:
+    def _role(self, r: int, trunk: int, does: dict[int, tuple[int, int]]) -> WarpTask:
         """One warp's own nodes, and those that all may compute and this one needs."""
         phase = {node: p for node, (who, p) in does.items() if who == r}
         stores = [s for s in self.segment.stores if does.get(s.node, (trunk, 0))[0] == r]
@@ -112,10 +125,12 @@ class Sharing:
                 for x in operands(self.segment.tape, node):
                     if x not in does:
                         phase[x] = min(phase.get(x, OUTWARDS), phase[node])
-        nodes = sorted((node for node in self.segment.nodes if node in phase), key=lambda node: phase[node])
-        return Role(nodes, phase, stores, dict(self.segment.given))
+        nodes = sorted(
+            (node for node in self.segment.nodes if node in phase), key=lambda node: phase[node]
+        )
+        return WarpTask(nodes, phase, stores, dict(self.segment.given))
 
-    def _hand_over(self, roles: list[Role], does: dict[int, tuple[int, int]]) -> int:
+    def _hand_over(self, roles: list[WarpTask], does: dict[int, tuple[int, int]]) -> int:
         """A cell for each number that one role makes and another reads; how many."""
         cells: dict[int, int] = {}
         for r, role in enumerate(roles):
@@ -128,14 +143,14 @@ class Sharing:
         return len(cells)
 
 
-class TeamParking(Parking):
+class TeamSpills(SpillEmitter):
     """One role's lines, with the two places where it waits for the others."""
 
     def __init__(
         self,
         segment: Segment,
         width: Width,
-        role: Role,
+        role: WarpTask,
         sync: str,
         registers: int,
         fused: frozenset[int],

@@ -43,7 +43,9 @@ def fewer_turns(width: Width) -> str:
     """`T @psiphi.less.<suffix>(T x)`: x up to 1e4; beyond, an angle of the same sine and cosine in [-3 pi/4, 5 pi/4]. It is
     rounded, by less than a thousandth of the distance from x to its neighbours. NaN where x is no finite number."""
     t, single = Text(Width("double", 1)), width.fp == "float"
-    tame = t.line(f"fcmp ole double {t.line('call double @llvm.fabs.f64(double %x)')}, {t.w.constant(LIMIT)}")
+    tame = t.line(
+        f"fcmp ole double {t.line('call double @llvm.fabs.f64(double %x)')}, {t.w.constant(LIMIT)}"
+    )
     k, r, finite = _quadrant(t, t.select(tame, t.w.constant(2 * LIMIT), "%x"))
     quarter = t.iop("sub", t.iop("and", t.iop("add", k, "1"), "3"), "1")  # -1, 0, 1, 2
     turns = t.line(f"sitofp i64 {quarter} to double")
@@ -54,7 +56,9 @@ def fewer_turns(width: Width) -> str:
     own, wide = ("%single", "%x = fpext float %single to double\n  ") if single else ("%x", "")
     text = t.cut()
     if single:
-        text = text.replace(f"ret double {x}", f"%back = fptrunc double {x} to float\n  ret float %back")
+        text = text.replace(
+            f"ret double {x}", f"%back = fptrunc double {x} to float\n  ret float %back"
+        )
     return (
         _tables()
         + f"""define internal {width.type} @psiphi.less.{width.suffix}({width.type} {own}) noinline nounwind {{
@@ -87,7 +91,11 @@ def _quadrant(t: Text, x: str) -> tuple[str, str, str]:
     quadrant, r = _reduced(t, m, t.iop("sub", exponent, str(FIRST)))
     below = t.line(f"icmp slt i64 {bits}, 0")
     k = t.line(f"select i1 {below}, i64 {t.iop('sub', '0', quadrant)}, i64 {quadrant}")
-    return k, t.select(below, t.line(f"fneg double {r}"), r), t.line(f"icmp ne i64 {exponent}, 2047")
+    return (
+        k,
+        t.select(below, t.line(f"fneg double {r}"), r),
+        t.line(f"icmp ne i64 {exponent}, 2047"),
+    )
 
 
 def _reduced(t: Text, m: str, place: str) -> tuple[str, str]:
@@ -98,7 +106,10 @@ def _reduced(t: Text, m: str, place: str) -> tuple[str, str]:
     for i in range(4):
         at = t.line(f"getelementptr i64, ptr @{NAME}.table, i64 {t.iop('add', word, str(i))}")
         found.append(t.line(f"load i64, ptr {at}"))
-    high, middle, low = (t.line(f"call i64 @llvm.fshl.i64(i64 {a}, i64 {b}, i64 {shift})") for a, b in pairwise(found))
+    high, middle, low = (
+        t.line(f"call i64 @llvm.fshl.i64(i64 {a}, i64 {b}, i64 {shift})")
+        for a, b in pairwise(found)
+    )
     top = wide("shl", long(t.iop("mul", m, high)), "64")
     carried = wide("lshr", wide("mul", long(m), long(low)), "64")
     product = wide("add", wide("add", top, wide("mul", long(m), long(middle))), carried)
@@ -126,7 +137,11 @@ def two_over_pi() -> tuple[int, ...]:
     def arctan(n: int) -> int:
         total, term, k = 0, one // n, 1
         while term:
-            total, term, k = total + (term // k if k % 4 == 1 else -(term // k)), term // (n * n), k + 2
+            total, term, k = (
+                total + (term // k if k % 4 == 1 else -(term // k)),
+                term // (n * n),
+                k + 2,
+            )
         return total
 
     pi = 16 * arctan(5) - 4 * arctan(239)

@@ -23,7 +23,21 @@ from typing import Any, NamedTuple
 from psiphi._util.errors import Error
 
 # LLVM may turn an intrinsic or a pair of calls into any of these (sin and cos of one angle become sincos).
-EXTERNALS = ("sin", "cos", "sinf", "cosf", "sincos", "sincosf", "sqrt", "sqrtf", "fma", "fmaf", "memset", "memcpy", "memmove")
+EXTERNALS = (
+    "sin",
+    "cos",
+    "sinf",
+    "cosf",
+    "sincos",
+    "sincosf",
+    "sqrt",
+    "sqrtf",
+    "fma",
+    "fmaf",
+    "memset",
+    "memcpy",
+    "memmove",
+)
 BAND = 32  # libraries that share a linker
 EFFORT = 2  # of instruction selection and register allocation, 0 to 3; any gives the same bits
 LONG = 1_000_000  # characters of IR, from which on less effort takes a third less time, and the code is as fast
@@ -57,7 +71,10 @@ class Library:
     def address(self, name: str) -> Address:
         """The address of an exported function."""
         if name not in self.names:
-            raise Error(f"the loaded code exports {', '.join(self.names) or 'nothing'}, not {name!r}", "load it with that name")
+            raise Error(
+                f"the loaded code exports {', '.join(self.names) or 'nothing'}, not {name!r}",
+                "load it with that name",
+            )
         address = Address(self._tracker[name])
         address.library = self
         return address
@@ -73,7 +90,9 @@ def host() -> Processor:
         except RuntimeError:  # LLVM cannot ask this processor: its name alone decides
             features = ""
         version = ".".join(str(part) for part in binding.llvm_version_info)
-        return Processor(binding.get_host_cpu_name(), features, binding.get_process_triple(), version)
+        return Processor(
+            binding.get_host_cpu_name(), features, binding.get_process_triple(), version
+        )
 
 
 def compile_ir(text: str, opt: int | None = None, passes: bool = False) -> bytes:
@@ -113,7 +132,10 @@ def load_object(obj: bytes, names: list[str]) -> Library:
             return Library(builder.link(_linker(serial // BAND), f"psiphi{serial}"), names)
         except RuntimeError as error:
             cause = f"LLVM cannot load {len(obj)} bytes of object code: {str(error).strip()}"
-            raise Error(cause, f"check that it defines {', '.join(names)} and calls only {', '.join(EXTERNALS)}") from error
+            raise Error(
+                cause,
+                f"check that it defines {', '.join(names)} and calls only {', '.join(EXTERNALS)}",
+            ) from error
 
 
 @lru_cache(maxsize=1)
@@ -130,7 +152,9 @@ def bindings() -> Any:
 @lru_cache(maxsize=8)
 def _machine(opt: int) -> Any:
     target, cpu = bindings().Target.from_triple(host().triple), host()
-    return target.create_target_machine(cpu=cpu.cpu, features=cpu.features, opt=opt, reloc="pic", codemodel="small")
+    return target.create_target_machine(
+        cpu=cpu.cpu, features=cpu.features, opt=opt, reloc="pic", codemodel="small"
+    )
 
 
 @lru_cache(maxsize=1)
@@ -139,7 +163,9 @@ def _linker(_band: int) -> Any:
 
     A linker keeps 10 kB of each library that is dropped; the last of its libraries takes it along, so that this goes, too.
     """
-    return bindings().create_lljit_compiler(_machine(2), use_jit_link=sys.platform != "win32", suppress_errors=True)
+    return bindings().create_lljit_compiler(
+        _machine(2), use_jit_link=sys.platform != "win32", suppress_errors=True
+    )
 
 
 def parse(binding: Any, text: str, context: Any) -> Any:
@@ -151,7 +177,9 @@ def parse(binding: Any, text: str, context: Any) -> Any:
     try:
         module.verify()
     except RuntimeError as error:
-        raise Error(f"internal: LLVM refuses the emitted code: {str(error).strip()}", _BUG) from error
+        raise Error(
+            f"internal: LLVM refuses the emitted code: {str(error).strip()}", _BUG
+        ) from error
     return module
 
 
@@ -212,4 +240,6 @@ def _after_fork() -> None:
 
 _entered: list[Any] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )

@@ -63,7 +63,9 @@ class Width:
 class Emitter:
     """One segment as the lines of a function body; bases are pointer arguments of that function."""
 
-    steadfast: tuple[str, ...] = ()  # bases at which what is written or read stays so, where an optimiser would undo it
+    steadfast: tuple[
+        str, ...
+    ] = ()  # bases at which what is written or read stays so, where an optimiser would undo it
 
     def __init__(
         self,
@@ -119,7 +121,9 @@ class Emitter:
         """One line of memory, into the second cache: the first is full of the frame."""
         cell, number = next(self.ahead, (-1, 0))
         if cell >= 0:
-            self.lines.append(f"call void @llvm.prefetch.p0(ptr {self._lying(cell, number)}, i32 0, i32 2, i32 1)")
+            self.lines.append(
+                f"call void @llvm.prefetch.p0(ptr {self._lying(cell, number)}, i32 0, i32 2, i32 1)"
+            )
 
     def _lying(self, cell: int, number: int) -> str:
         """The address of a number of an input that lies anywhere."""
@@ -137,7 +141,11 @@ class Emitter:
 
     def riding(self) -> set[int]:
         """Products that are computed in the sums they ride in."""
-        return set(riders(self.tape, self.segment.nodes, (store.node for store in self.segment.stores)).values())
+        return set(
+            riders(
+                self.tape, self.segment.nodes, (store.node for store in self.segment.stores)
+            ).values()
+        )
 
     def value(self, node: int) -> str:
         """The text that stands for a node: a register, or a constant."""
@@ -147,19 +155,31 @@ class Emitter:
         if op is Op.CONST:
             return self.width.constant(a)
         base, offset = self.segment.given[node]
-        self.names[node] = self._load_scalar(offset) if base == "param" else self._load(base, offset)
+        self.names[node] = (
+            self._load_scalar(offset) if base == "param" else self._load(base, offset)
+        )
         return self.names[node]
 
     def address(self, base: str, offset: int) -> str:
         name = self.fresh()
-        self.lines.append(f"{name} = getelementptr i8, ptr %{base}, i64 {offset * self.width.bytes}")
+        self.lines.append(
+            f"{name} = getelementptr i8, ptr %{base}, i64 {offset * self.width.bytes}"
+        )
         return name
 
     def _load(self, base: str, offset: int) -> str:
         apart = base == APART
-        address, name = self._lying(self.apart, offset) if apart else self.address(base, offset), self.fresh()
-        align, volatile = 1 if apart else self.width.bytes, "volatile " if base in self.steadfast else ""
-        self.lines.append(f"{name} = load {volatile}{self.width.type}, ptr {address}, align {align}")
+        address, name = (
+            self._lying(self.apart, offset) if apart else self.address(base, offset),
+            self.fresh(),
+        )
+        align, volatile = (
+            1 if apart else self.width.bytes,
+            "volatile " if base in self.steadfast else "",
+        )
+        self.lines.append(
+            f"{name} = load {volatile}{self.width.type}, ptr {address}, align {align}"
+        )
         return name
 
     def _load_scalar(self, offset: int) -> str:
@@ -171,7 +191,9 @@ class Emitter:
             return name
         one, all_lanes = self.fresh(), self.fresh()
         self.lines.append(f"{one} = insertelement {w.type} poison, {w.fp} {name}, i32 0")
-        self.lines.append(f"{all_lanes} = shufflevector {w.type} {one}, {w.type} poison, <{w.lanes} x i32> zeroinitializer")
+        self.lines.append(
+            f"{all_lanes} = shufflevector {w.type} {one}, {w.type} poison, <{w.lanes} x i32> zeroinitializer"
+        )
         return all_lanes
 
     def _store(self, store) -> None:
@@ -180,8 +202,13 @@ class Emitter:
             before, total = self._load(store.base, store.offset), self.fresh()
             self.lines.append(f"{total} = fadd {self.width.type} {before}, {value}")
             value = total
-        address, volatile = self.address(store.base, store.offset), "volatile " if store.base in self.steadfast else ""
-        self.lines.append(f"store {volatile}{self.width.type} {value}, ptr {address}, align {self.width.bytes}")
+        address, volatile = (
+            self.address(store.base, store.offset),
+            "volatile " if store.base in self.steadfast else "",
+        )
+        self.lines.append(
+            f"store {volatile}{self.width.type} {value}, ptr {address}, align {self.width.bytes}"
+        )
 
     def _emit(self, node: int) -> str:
         op, a, b = self.tape.nodes[node]
@@ -215,7 +242,9 @@ class Emitter:
             if op is Op.SUB:
                 rest = self._negated(rest)
         T, name = self.width.type, self.fresh()
-        self.lines.append(f"{name} = call {T} @llvm.fma.{self.width.suffix}({T} {left}, {T} {right}, {T} {rest})")
+        self.lines.append(
+            f"{name} = call {T} @llvm.fma.{self.width.suffix}({T} {left}, {T} {right}, {T} {rest})"
+        )
         return name
 
     def _negated(self, value: str) -> str:
@@ -228,16 +257,22 @@ class Emitter:
         w, mask, name = self.width, self.fresh(), self.fresh()
         bools = f"<{w.lanes} x i1>" if w.lanes > 1 else "i1"
         self.lines.append(f"{mask} = fcmp olt {w.type} {x}, {y}")
-        self.lines.append(f"{name} = select {bools} {mask}, {w.type} {w.constant(1.0)}, {w.type} {w.constant(0.0)}")
+        self.lines.append(
+            f"{name} = select {bools} {mask}, {w.type} {w.constant(1.0)}, {w.type} {w.constant(0.0)}"
+        )
         return name
 
     def _sine_or_cosine(self, op: Op, angle: int) -> str:
         T, pair = self.width.type, f"{{ {self.width.type}, {self.width.type} }}"
         if angle not in self.pairs:
             x, self.pairs[angle] = self.value(angle), self.fresh()
-            self.lines.append(f"{self.pairs[angle]} = call {pair} @psiphi.sincos.{self.width.suffix}({T} {x})")
+            self.lines.append(
+                f"{self.pairs[angle]} = call {pair} @psiphi.sincos.{self.width.suffix}({T} {x})"
+            )
         name = self.fresh()
-        self.lines.append(f"{name} = extractvalue {pair} {self.pairs[angle]}, {0 if op is Op.SIN else 1}")
+        self.lines.append(
+            f"{name} = extractvalue {pair} {self.pairs[angle]}, {0 if op is Op.SIN else 1}"
+        )
         return name
 
 

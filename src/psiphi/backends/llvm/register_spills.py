@@ -26,7 +26,7 @@ REACH = 128  # how many lines it is from a pointer, if it is less than this
 POINTERS = 5  # besides %frame, that are passed in registers
 
 
-class Parking(Emitter):
+class SpillEmitter(Emitter):
     """At most `registers` numbers are held at a time; others stand in `places` cells at %park, or where they came from.
 
     Results go out as soon as they are known: what waits costs a register. `fused`: products of which it is settled that they
@@ -45,7 +45,9 @@ class Parking(Emitter):
         known: Mapping[int, str] | None = None,
         **how: Any,
     ):
-        own = Segment(segment.name, segment.tape, segment.nodes, segment.stores, dict(segment.given))  # parked numbers join it
+        own = Segment(
+            segment.name, segment.tape, segment.nodes, segment.stores, dict(segment.given)
+        )  # parked numbers join it
         super().__init__(own, width, at_once=True, **how)
         self.registers, self.places = registers, 0
         self.most = 0  # numbers held at once
@@ -107,14 +109,16 @@ class Parking(Emitter):
         self.names.pop(number)
 
 
-class InFrame(Parking):
+class InFrame(SpillEmitter):
     """On a processor what stands in the frame is as near as a parking place: a result that has been stored needs none."""
 
     steadfast = (BASE, FRAME, APART)
 
     def __init__(self, segment: Segment, width: Width, **how: Any):
         super().__init__(segment, width, width.registers, **how)
-        self.addressed: dict[int, int] = {}  # {line: the place in the frame of which it makes an address}
+        self.addressed: dict[
+            int, int
+        ] = {}  # {line: the place in the frame of which it makes an address}
 
     def _store(self, store: Store) -> None:
         super()._store(store)
@@ -133,7 +137,9 @@ class InFrame(Parking):
             n = next((n for n, at in enumerate(pointed) if -REACH <= place - at < REACH), None)
             if n is not None:
                 way = f"i64 {(place - pointed[n]) * self.width.bytes}"
-                self.lines[line] = f"{self.lines[line].split(' = ')[0]} = getelementptr i8, ptr %near{n}, {way}"
+                self.lines[line] = (
+                    f"{self.lines[line].split(' = ')[0]} = getelementptr i8, ptr %near{n}, {way}"
+                )
         return pointed
 
 
@@ -149,18 +155,31 @@ def _near(asked: Counter[int]) -> list[int]:
     return found
 
 
-def segment_function(name: str, bases: list[str], segment: Segment, width: Width, **how: Any) -> str:
+def segment_function(
+    name: str, bases: list[str], segment: Segment, width: Width, **how: Any
+) -> str:
     """A segment as a function of pointers; its parking places are its own. Where results go to where others are read, they have
     to wait for the end, and LLVM keeps them."""
     if not (width.registers and segment.keeps_what_it_reads):
         return function(name, bases, Emitter(segment, width, **how).body())
     parking = InFrame(segment, width, **how)
     parking.body()
-    room = [f"%{BASE} = alloca [{parking.places * width.bytes} x i8], align {width.bytes}"] if parking.places else []
+    room = (
+        [f"%{BASE} = alloca [{parking.places * width.bytes} x i8], align {width.bytes}"]
+        if parking.places
+        else []
+    )
     near = parking.go_near() if width.bytes == LINE else []
-    own = function(f"{name}.near" if near else name, [*bases, *(f"near{n}" for n in range(len(near)))], [*room, *parking.lines])
+    own = function(
+        f"{name}.near" if near else name,
+        [*bases, *(f"near{n}" for n in range(len(near)))],
+        [*room, *parking.lines],
+    )
     if not near:
         return own
-    lines = [f"%near{n} = getelementptr i8, ptr %{FRAME}, i64 {place * width.bytes}" for n, place in enumerate(near)]
+    lines = [
+        f"%near{n} = getelementptr i8, ptr %{FRAME}, i64 {place * width.bytes}"
+        for n, place in enumerate(near)
+    ]
     passed = ", ".join(f"ptr %{base}" for base in (*bases, *(f"near{n}" for n in range(len(near)))))
     return own + function(name, bases, [*lines, f"call void @{name}.near({passed})"])

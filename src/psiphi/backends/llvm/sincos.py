@@ -39,7 +39,10 @@ COS = {
     ),
     "float": (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2),
 }
-ROUND = {"double": 6755399441055744.0, "float": 12582912.0}  # 1.5 * 2^mantissa: adding it leaves k in the low bits
+ROUND = {
+    "double": 6755399441055744.0,
+    "float": 12582912.0,
+}  # 1.5 * 2^mantissa: adding it leaves k in the low bits
 
 
 class Text:
@@ -132,7 +135,9 @@ def _huge(t: Text) -> tuple[str, str]:
     huge = t.line(f"icmp sgt {w.integer} {size}, {w.whole(_bits(LIMIT, w))}")
     if w.lanes == 1:
         return huge, huge
-    return huge, t.line(f"icmp ne i{w.lanes} {t.line(f'bitcast {t.bools} {huge} to i{w.lanes}')}, 0")
+    return huge, t.line(
+        f"icmp ne i{w.lanes} {t.line(f'bitcast {t.bools} {huge} to i{w.lanes}')}, 0"
+    )
 
 
 def _bits(value: float, w: Width) -> int:
@@ -156,12 +161,16 @@ def turned(t: Text, r: str, bits: str) -> tuple[str, str]:
     w, fp = t.w, t.w.fp
     r2 = t.op("fmul", r, r)
     s = t.fma(t.op("fmul", r, r2), t.poly(SIN[fp], r2), r)
-    c = t.fma(t.op("fmul", r2, r2), t.poly(COS[fp], r2), t.fma(r2, w.constant(-0.5), w.constant(1.0)))
+    c = t.fma(
+        t.op("fmul", r2, r2), t.poly(COS[fp], r2), t.fma(r2, w.constant(-0.5), w.constant(1.0))
+    )
     swap = t.line(f"icmp ne {w.integer} {t.iop('and', bits, w.whole(1))}, {w.whole(0)}")
     s, c = t.select(swap, c, s), t.select(swap, s, c)
     top = 8 * w.scalar_bytes - 2  # bit 1 of k moved to the sign bit
     s = _flip(t, s, t.iop("shl", t.iop("and", bits, w.whole(2)), w.whole(top)))
-    c = _flip(t, c, t.iop("shl", t.iop("and", t.iop("add", bits, w.whole(1)), w.whole(2)), w.whole(top)))
+    c = _flip(
+        t, c, t.iop("shl", t.iop("and", t.iop("add", bits, w.whole(1)), w.whole(2)), w.whole(top))
+    )
     return s, c
 
 

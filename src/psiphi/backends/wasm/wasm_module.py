@@ -25,7 +25,7 @@ from psiphi.compiler.ir.block_frame import BlockFrame, PlacedBlock
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.segments import Pieces, Segment, cut
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import BINARY, Op
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -52,15 +52,40 @@ class NumberType(NamedTuple):
     narrow: bytes
 
 
-_F64 = {Op.ADD: 0xA0, Op.SUB: 0xA1, Op.MUL: 0xA2, Op.DIV: 0xA3, Op.SQRT: 0x9F, Op.NEG: 0x9A, Op.LESS: 0x63}
-_F32 = {Op.ADD: 0x92, Op.SUB: 0x93, Op.MUL: 0x94, Op.DIV: 0x95, Op.SQRT: 0x91, Op.NEG: 0x8C, Op.LESS: 0x5D}
+_F64 = {
+    Op.ADD: 0xA0,
+    Op.SUB: 0xA1,
+    Op.MUL: 0xA2,
+    Op.DIV: 0xA3,
+    Op.SQRT: 0x9F,
+    Op.NEG: 0x9A,
+    Op.LESS: 0x63,
+}
+_F32 = {
+    Op.ADD: 0x92,
+    Op.SUB: 0x93,
+    Op.MUL: 0x94,
+    Op.DIV: 0x95,
+    Op.SQRT: 0x91,
+    Op.NEG: 0x8C,
+    Op.LESS: 0x5D,
+}
 NUMBERS = {
-    "d": NumberType(8, "Float64Array", "<d", _F64, 0x44, b"\x2b\x03", b"\x39\x03", b"\xb7", b"", b""),
-    "f": NumberType(4, "Float32Array", "<f", _F32, 0x43, b"\x2a\x02", b"\x38\x02", b"\xb2", b"\xbb", b"\xb6"),
+    "d": NumberType(
+        8, "Float64Array", "<d", _F64, 0x44, b"\x2b\x03", b"\x39\x03", b"\xb7", b"", b""
+    ),
+    "f": NumberType(
+        4, "Float32Array", "<f", _F32, 0x43, b"\x2a\x02", b"\x38\x02", b"\xb2", b"\xbb", b"\xb6"
+    ),
 }
 VALUE = {"d": b"\x7c", "f": b"\x7d"}  # the types of locals
 GET, SET, TEE, CALL, ADDRESS, END = b"\x20", b"\x21", b"\x22", b"\x10", b"\x41\x00", b"\x0b"
-IF, LOOP, AGAIN, BOTH = b"\x04\x40", b"\x03\x40", b"\x0d\x00", b"\x71"  # of no result; again if the last word was 1; and
+IF, LOOP, AGAIN, BOTH = (
+    b"\x04\x40",
+    b"\x03\x40",
+    b"\x0d\x00",
+    b"\x71",
+)  # of no result; again if the last word was 1; and
 SINE, COSINE, OWN = 0, 1, 2  # functions: two are imported, ours follow
 
 
@@ -73,28 +98,43 @@ class WebAssembly:
     def check_name(self, name: str) -> None:
         if not isinstance(name, str) or not NAME.fullmatch(name) or name in TAKEN.split():
             cause = f"{shown(name)} is no name for a class or a member in JavaScript"
-            raise StateError(cause, "use letters, digits and _, and none of the language's own words")
+            raise StateError(
+                cause, "use letters, digits and _, and none of the language's own words"
+            )
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
-        if not isinstance(code, Straight):
+        if not isinstance(code, StraightCode):
             bodies = len(code.tree.links)
-            raise StateError(f"the robot has {bodies} bodies, WebAssembly is written for up to 64", "use --target llvm")
+            raise StateError(
+                f"the robot has {bodies} bodies, WebAssembly is written for up to 64",
+                "use --target llvm",
+            )
         self.check_name(name)
         for arg in (*code.program.inputs, *code.program.outputs):
             self.check_name(arg.name)
         return javascript(code, name, about, char)
 
 
-def javascript(straight: Straight, name: str, about: str = "", char: str = "d") -> str:
+def javascript(straight: StraightCode, name: str, about: str = "", char: str = "d") -> str:
     """The text of a module with one class."""
     pieces, number = cut(straight), NUMBERS[char]
-    inputs, outputs = straight.program.inputs, _apart(straight.program.inputs, straight.program.outputs)
+    inputs, outputs = (
+        straight.program.inputs,
+        _apart(straight.program.inputs, straight.program.outputs),
+    )
     places = zip((*inputs, *outputs), (*pieces.layout.inputs, *pieces.layout.outputs), strict=True)
-    views = [f"this.{arg.name} = new {number.array}(memory, {number.size * at}, {arg.size});" for arg, at in places]
+    views = [
+        f"this.{arg.name} = new {number.array}(memory, {number.size * at}, {arg.size});"
+        for arg, at in places
+    ]
     given = ", ".join(arg.name for arg in inputs)
     answers = [f"{arg.name}: this.{arg.name}.slice()" for arg in outputs]
-    answer = f"this.{outputs[0].name}.slice()" if len(outputs) == 1 else f"{{ {', '.join(answers)} }}"
-    shapes = [json.dumps({arg.name: list(arg.shape) for arg in group}) for group in (inputs, outputs)]
+    answer = (
+        f"this.{outputs[0].name}.slice()" if len(outputs) == 1 else f"{{ {', '.join(answers)} }}"
+    )
+    shapes = [
+        json.dumps({arg.name: list(arg.shape) for arg in group}) for group in (inputs, outputs)
+    ]
     count = straight.count
     return f"""\
 /* {c_comment(about or straight.program.name)}
@@ -134,7 +174,9 @@ export class {name} {{
 def _apart(inputs: Iterable[Argument], outputs: Iterable[Argument]) -> list[Argument]:
     """Results under names that no argument has."""
     taken = {arg.name for arg in inputs}
-    return [Argument(f"{arg.name}_out" if arg.name in taken else arg.name, arg.shape) for arg in outputs]
+    return [
+        Argument(f"{arg.name}_out" if arg.name in taken else arg.name, arg.shape) for arg in outputs
+    ]
 
 
 # -- the binary ---------------------------------------------------------------------------------------------------------------
@@ -148,17 +190,25 @@ def binary(pieces: Pieces, char: str = "d") -> bytes:
 
 
 def blocks_binary(
-    frame: BlockFrame, entries: dict[str, tuple[str, ...]], char: str = "d", repeats: tuple[Repeat, ...] = ()
+    frame: BlockFrame,
+    entries: dict[str, tuple[str, ...]],
+    char: str = "d",
+    repeats: tuple[Repeat, ...] = (),
 ) -> bytes:
     """A module of many blocks over one frame, exported as `memory`: each entry runs its blocks in order, repeats among them."""
     bodies: list[bytes] = []
     at: dict[str, int] = {}
     looped = {repeat.name: repeat for repeat in repeats}
     wanted = (one for order in entries.values() for one in order)
-    for name in dict.fromkeys(part for one in wanted for part in (looped[one].blocks if one in looped else (one,))):
+    for name in dict.fromkeys(
+        part for one in wanted for part in (looped[one].blocks if one in looped else (one,))
+    ):
         block = frame.blocks[name]
         if not isinstance(block, PlacedBlock):
-            raise StateError(f"{name} runs in loops over links, and WebAssembly has none", "take a robot of up to 64 bodies")
+            raise StateError(
+                f"{name} runs in loops over links, and WebAssembly has none",
+                "take a robot of up to 64 bodies",
+            )
         parts = _pieces(block.segments, block, char)
         bodies += [*parts, _calls(range(OWN + len(bodies), OWN + len(bodies) + len(parts)), char)]
         at[name] = OWN + len(bodies) - 1
@@ -175,9 +225,21 @@ def _module(bodies: list[bytes], entries: dict[str, int], frame: int, char: str)
     pages = 1 + NUMBERS[char].size * frame // PAGE
     types = [b"\x60" + vector([b"\x7c"]) + vector([b"\x7c"]), b"\x60" + vector([]) + vector([])]
     imports = [text("m") + text(name) + b"\x00\x00" for name in ("sin", "cos")]
-    exports = [*(text(name) + b"\x00" + whole(i) for name, i in entries.items()), text("memory") + b"\x02\x00"]
-    sections = {1: types, 2: imports, 3: [b"\x01"] * len(bodies), 5: [b"\x00" + whole(pages)], 7: exports, 10: bodies}
-    return b"\0asm\1\0\0\0" + b"".join(bytes([i]) + sized(vector(items)) for i, items in sections.items())
+    exports = [
+        *(text(name) + b"\x00" + whole(i) for name, i in entries.items()),
+        text("memory") + b"\x02\x00",
+    ]
+    sections = {
+        1: types,
+        2: imports,
+        3: [b"\x01"] * len(bodies),
+        5: [b"\x00" + whole(pages)],
+        7: exports,
+        10: bodies,
+    }
+    return b"\0asm\1\0\0\0" + b"".join(
+        bytes([i]) + sized(vector(items)) for i, items in sections.items()
+    )
 
 
 def _pieces(segments: Iterable[Segment], block: Pieces | PlacedBlock, char: str) -> list[bytes]:
@@ -196,10 +258,15 @@ def _calls(functions: Iterable[int], char: str) -> bytes:
 def _repeat(repeat: Repeat, frame: BlockFrame, at: dict[str, int], char: str) -> bytes:
     """look; if (0 < when) { before; do again while (done < 1 && ++k < most); after }, k the one local."""
     number = NUMBERS[char]
-    const, less, add = (bytes([x]) for x in (number.const, number.codes[Op.LESS], number.codes[Op.ADD]))
+    const, less, add = (
+        bytes([x]) for x in (number.const, number.codes[Op.LESS], number.codes[Op.ADD])
+    )
     one, zero, most = (const + struct.pack(number.form, float(x)) for x in (1, 0, repeat.most))
     call = {name: CALL + whole(at[name]) for name in repeat.blocks}
-    when, done = (ADDRESS + number.load + whole(number.size * frame.places[x]) for x in (repeat.when, repeat.done))
+    when, done = (
+        ADDRESS + number.load + whole(number.size * frame.places[x])
+        for x in (repeat.when, repeat.done)
+    )
     k_up = GET + whole(0) + one + add + TEE + whole(0)
     again = LOOP + call[repeat.again] + done + one + less + k_up + most + less + BOTH + AGAIN + END
     inside = b"".join(call[name] for name in repeat.before) + again + call[repeat.after]
@@ -220,7 +287,13 @@ def _piece(segment: Segment, char: str) -> bytes:
         if node in local:
             return GET + local[node]
         if node in segment.given:
-            return ADDRESS + number.load + whole(number.size * segment.given[node][1]) + TEE + named(node)
+            return (
+                ADDRESS
+                + number.load
+                + whole(number.size * segment.given[node][1])
+                + TEE
+                + named(node)
+            )
         op, a, _ = tape.nodes[node]
         assert op is Op.CONST, op
         return bytes([number.const]) + struct.pack(number.form, a)
@@ -230,7 +303,9 @@ def _piece(segment: Segment, char: str) -> bytes:
         value = get(a) + (get(b) if op in BINARY else b"") + bytes([number.codes[op]])
         code.append(value + (number.flag if op is Op.LESS else b"") + SET + named(node))
     # An address goes under its value: the store's own offset says where in the frame.
-    stores = [ADDRESS + get(x.node) + number.store + whole(number.size * x.offset) for x in segment.stores]
+    stores = [
+        ADDRESS + get(x.node) + number.store + whole(number.size * x.offset) for x in segment.stores
+    ]
     return _body(b"".join((*code, *stores)), len(local), char)
 
 

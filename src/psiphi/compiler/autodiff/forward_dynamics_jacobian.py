@@ -20,11 +20,18 @@ from psiphi.compiler.autodiff.inverse_dynamics_jacobian import (
     is_free_root,
     write,
 )
-from psiphi.compiler.autodiff.wrench_derivatives import NO_LOADS, Loads
+from psiphi.compiler.autodiff.wrench_derivatives import NO_LOADS, WrenchDerivatives
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.recursions.body_step import articulate
 from psiphi.compiler.recursions.composite_bodies import joint_velocity
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Climbing, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import (
+    BASE_TO_TIP,
+    TIP_TO_BASE,
+    BodyView,
+    ColumnMessage,
+    Program,
+    Sweep,
+)
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screw_paths import force, motion
 from psiphi.model.spatial.screws import add, cross, dot, subtract, vanishes
@@ -43,7 +50,7 @@ FILTER = [
 ]
 
 
-def filtered(site: Site, x: list, name: str, own: list) -> None:
+def filtered(site: BodyView, x: list, name: str, own: list) -> None:
     """Tip to base: z = own + Σ φ z⁺, z⁺ = z + G (x - H z); what is left of x is D ν."""
     # the joint yields until its torque is x: G (x - H z) is what that changes of the force, and H z⁺ = x
     below, gain = site.children.get(name), site.kept["gain"]
@@ -54,7 +61,7 @@ def filtered(site: Site, x: list, name: str, own: list) -> None:
     site.send(**{name: force(site.path, passed)})
 
 
-def smoothed(site: Site, name: str, out: str) -> list:
+def smoothed(site: BodyView, name: str, out: str) -> list:
     """Base to tip: λ = φ* λ(p) + H* u, with u = ν - G* φ* λ(p), which it returns."""
     # the motion inherited through the locked joint, less what the joint gives way to it: G* φ* λ(p)
     above = motion(site.path, site.parent[out])
@@ -63,7 +70,7 @@ def smoothed(site: Site, name: str, out: str) -> list:
     return u
 
 
-def true_motion(site: Site) -> list:
+def true_motion(site: BodyView) -> list:
     """Base to tip: accelerations; the inboard motion with them, and the joint's force f = z⁺ + P⁺ λ⁺."""
     a = smoothed(site, "z", "accelerations")
     more, (w, wd, vd) = site.kept["accelerations+"], site.kept["above"]
@@ -79,23 +86,23 @@ class OfForwardDynamics:
 
     rods = True
 
-    def __init__(self, tau: str, loads: Loads = NO_LOADS):
+    def __init__(self, tau: str, loads: WrenchDerivatives = NO_LOADS):
         self.tau, self.loads, self.names = tau, loads, ("q", "v", tau, *loads.names)
 
-    def move(self, site: Site) -> None:
+    def move(self, site: BodyView) -> None:
         """Base to tip: velocities, and the forces that bodies need without joint accelerations."""
         accelerated(site, None, self.loads)
 
-    def filter(self, site: Site) -> None:
+    def filter(self, site: BodyView) -> None:
         """Tip to base: P and its gains, and these forces filtered with the torques."""
         articulate(site)
         filtered(site, site.of(self.tau), "z", site.kept["needs"])
 
 
-class ForwardSlopes(OfForwardDynamics):
+class ForwardDynamicsJacobian(OfForwardDynamics):
     """da/dq, da/dv and da/dtau of forward dynamics, by φ or by ψ words."""
 
-    def __init__(self, tau: str, psi: bool, loads: Loads = NO_LOADS):
+    def __init__(self, tau: str, psi: bool, loads: WrenchDerivatives = NO_LOADS):
         super().__init__(tau, loads)
         self.psi = psi
 
@@ -104,19 +111,27 @@ class ForwardSlopes(OfForwardDynamics):
         """As the papers' pseudo-code."""
         climbs = CLIMBS_PSI if self.psi else CLIMBS
         last = "da = -W* D⁻¹ (W dtau)" if self.psi else "da = -W* D⁻¹ W dtau"
-        return [*MOVED, *FILTER, "for k = tips .. base:", *climbs, f"{last}, the tree's zeros left out"]
+        return [
+            *MOVED,
+            *FILTER,
+            "for k = tips .. base:",
+            *climbs,
+            f"{last}, the tree's zeros left out",
+        ]
 
-    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+    def program(
+        self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]
+    ) -> Program:
         matrix, W, gains, free = SlopeMatrix(loads=self.loads, solved=True), Entries(), {}, {}
 
-        def inward(site: Site) -> None:
+        def inward(site: BodyView) -> None:
             # P, then the filter: forward dynamics as S2 has it, and W beside it
             self.filter(site)
             _whiten(site, W)
             own = site.slices["v"]
             gains[own.start] = own, site.kept["gain"]
 
-        def outward(site: Site) -> None:
+        def outward(site: BodyView) -> None:
             true_motion(site)
             # ψ words read velocities at the links' origins, φ words from each link's own (V = [w; 0]): only these need v
             if self.psi:
@@ -125,11 +140,18 @@ class ForwardSlopes(OfForwardDynamics):
             # a free root's columns of q are known without a solve: `_freely`
             if is_free_root(site) and not self.loads.is_world:
                 _, wd, vd = site.kept["above"]
-                free.update({i: (site.slices["v"], _freely(wd + vd, h)) for i, h in enumerate(site.H, site.slices["v"].start)})
+                free.update(
+                    {
+                        i: (site.slices["v"], _freely(wd + vd, h))
+                        for i, h in enumerate(site.H, site.slices["v"].start)
+                    }
+                )
 
-        def finish(site: Site) -> None:
+        def finish(site: BodyView) -> None:
             for which, arg in zip(wanted, outputs, strict=True):
-                entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}.get(which, matrix.by_load)
+                entries = {"q": matrix.by_q, "v": matrix.by_v, self.tau: None}.get(
+                    which, matrix.by_load
+                )
                 shape, own = (tree.nv, arg.shape[-1]), free if which == "q" else {}
                 found = _solved(shape, entries, W, gains, own, self.psi)
                 if which == "v":  # what M was not asked to make
@@ -144,16 +166,20 @@ class ForwardSlopes(OfForwardDynamics):
             Sweep(TIP_TO_BASE, matrix.articulated if self.psi else matrix.composites),
         )
         world = matrix.world(tree.gravity)
-        return Program(name, inputs, outputs, sweeps, world, finish, local=False, marks=self.loads.marks(tree))
+        return Program(
+            name, inputs, outputs, sweeps, world, finish, local=False, marks=self.loads.marks(tree)
+        )
 
 
 def _freely(above: list, h: list) -> list:
     """A free root needs no column of q: α⁺ × H* lies in the range of H*, and only the root's own acceleration turns."""
     turn, move = h[:3], h[3:]
-    return [-x for x in cross(above[:3], turn) + add(cross(above[3:], turn), cross(above[:3], move))]
+    return [
+        -x for x in cross(above[:3], turn) + add(cross(above[3:], turn), cross(above[:3], move))
+    ]
 
 
-def _whiten(site: Site, W: Entries) -> None:
+def _whiten(site: BodyView, W: Entries) -> None:
     """Tip to base: the entries of W = I - H ψ K above the diagonal."""
     first, gain = site.slices["v"].start, site.kept["gain"]
     here = site.children.get("K", {})
@@ -166,10 +192,17 @@ def _whiten(site: Site, W: Entries) -> None:
     # K = E_phi G: this joint's own columns start at the parent
     for k in range(len(site.H)):
         sent[first + k] = force(site.path, [row[k] for row in gain.G])
-    site.sent["K"] = Climbing(sent)
+    site.sent["K"] = ColumnMessage(sent)
 
 
-def _solved(shape: tuple[int, int], entries: Entries | None, W: Entries, gains: dict, free: dict, whitened: bool) -> Entries:
+def _solved(
+    shape: tuple[int, int],
+    entries: Entries | None,
+    W: Entries,
+    gains: dict,
+    free: dict,
+    whitened: bool,
+) -> Entries:
     """-W* D⁻¹ W X, column by column, with the tree's zeros left out; X = -I where there are no entries."""
     n, width = shape
     above = {j: [i for i in range(n) if (i, j) in W] for j in range(n)}

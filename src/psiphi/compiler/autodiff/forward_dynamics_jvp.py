@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from psiphi.compiler.autodiff.forward_dynamics_jacobian import FILTER, OfForwardDynamics, filtered, smoothed, true_motion
+from psiphi.compiler.autodiff.forward_dynamics_jacobian import (
+    FILTER,
+    OfForwardDynamics,
+    filtered,
+    smoothed,
+    true_motion,
+)
 from psiphi.compiler.autodiff.inverse_dynamics_jacobian import MOVED, Arguments, world_keeping
-from psiphi.compiler.autodiff.wrench_derivatives import Loads
+from psiphi.compiler.autodiff.wrench_derivatives import WrenchDerivatives
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.recursions.body_step import ZERO3, ZERO6, force_cross
 from psiphi.compiler.recursions.composite_bodies import axial, joint_velocity, wedge
 from psiphi.compiler.recursions.newton_euler import body_force, of_products
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, BodyView, Program, Sweep
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screw_paths import force, rotate, unrotate
 from psiphi.model.spatial.screws import add, cross, subtract
@@ -40,44 +46,57 @@ PULLED = [
 STILL = ZERO3, ZERO3, ZERO3, [ZERO3, ZERO3, ZERO3]  # the change of the world's w, w', v' and U
 
 
-class ForwardChange(OfForwardDynamics):
+class ForwardDynamicsJvp(OfForwardDynamics):
     """(a, da) for changes of q, v and the torques `tau`."""
 
     loops = (*MOVED, *FILTER, *CHANGED)
 
-    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+    def program(
+        self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]
+    ) -> Program:
         value, change = (arg.name for arg in outputs)
 
         given = partial(change_of, wanted=wanted)
 
-        def outward(site: Site) -> None:
+        def outward(site: BodyView) -> None:
             site.write_joint(value, true_motion(site))
             change_motion(site, given(site, "q"), given(site, "v"))
-            self.loads.change(site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted)
+            self.loads.change(
+                site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted
+            )
 
-        def gather(site: Site) -> None:
+        def gather(site: BodyView) -> None:
             # what the joint's own change does to the force that it passes on rides with the message
             filtered(site, given(site, self.tau), "dz", site.kept["change"])
             turned = force_cross(adjoint_map(site.H, given(site, "q")), site.kept["f"])
             site.send(dz=force(site.path, add(site.kept["dz+"], turned)))
 
-        def spread(site: Site) -> None:
+        def spread(site: BodyView) -> None:
             site.write_joint(change, smoothed(site, "dz", "da"))
 
-        sweeps = (Sweep(BASE_TO_TIP, self.move), Sweep(TIP_TO_BASE, self.filter), Sweep(BASE_TO_TIP, outward))
+        sweeps = (
+            Sweep(BASE_TO_TIP, self.move),
+            Sweep(TIP_TO_BASE, self.filter),
+            Sweep(BASE_TO_TIP, outward),
+        )
         sweeps += (Sweep(TIP_TO_BASE, gather), Sweep(BASE_TO_TIP, spread))
         world = world_keeping(tree.gravity, self.loads, changed=STILL, da=ZERO6)
         return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
 
 
-def change_of(site: Site, which: str | None, wanted: tuple[str, ...]) -> list:
+def change_of(site: BodyView, which: str | None, wanted: tuple[str, ...]) -> list:
     """The joint's part of a change that is asked for; of another, nothing."""
     return site.of(f"d{which}") if which in wanted else [0.0] * len(site.H)
 
 
-def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
+def change_motion(site: BodyView, x: list, y: list, z: list | None = None) -> None:
     """Base to tip: the change of w, w', v' and of the body's force, for changes x of q, y of v and z of the accelerations."""
-    chi, own, Vd, path = adjoint_map(site.H, x), adjoint_map(site.H, y), joint_velocity(site), site.path
+    chi, own, Vd, path = (
+        adjoint_map(site.H, x),
+        adjoint_map(site.H, y),
+        joint_velocity(site),
+        site.path,
+    )
     w, (wp, wdp, vdp) = site.kept["w"], site.kept["above"]
     dw_p, dwd_p, dvd_p, dU_p = site.parent["changed"]
     # chi = H* dq turns the body's axes: what is seen in them, R* y, changes by R* dy + (R* y) x chi. This of w:
@@ -87,7 +106,9 @@ def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
     dwd = add(add(unrotate(path, dwd_p), cross(wdp, chi[:3])), cross(above, Vd[:3]))
     dwd = add(dwd, cross(wp, own[:3]))
     # of v' = R* (v'_p + U_p l) + (R* w_p + w) x v_d + ..; l itself moves by chi, which U_p = w'_p~ + w_p~ w_p~ carries along
-    dvd = add(unrotate(path, add(dvd_p, small_matrices.apply(dU_p, site.kept["l"]))), cross(vdp, chi[:3]))
+    dvd = add(
+        unrotate(path, add(dvd_p, small_matrices.apply(dU_p, site.kept["l"]))), cross(vdp, chi[:3])
+    )
     dvd = add(dvd, add(cross(wdp, chi[3:]), cross(wp, cross(wp, chi[3:]))))
     dvd = add(add(dvd, cross(add(above, dw), Vd[3:])), cross(add(wp, w), own[3:]))
     if z is not None:
@@ -100,20 +121,22 @@ def change_motion(site: Site, x: list, y: list, z: list | None = None) -> None:
     site.keep(changed=(dw, dwd, dvd, dU), change=body_force(site.link, dU, dvd))
 
 
-class ForwardGradient(OfForwardDynamics):
+class ForwardDynamicsVjp(OfForwardDynamics):
     """(a, gradients of w* a by q, v and the torques `tau`)."""
 
     loops = (*MOVED, *FILTER, *PULLED)
 
-    def program(self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]) -> Program:
+    def program(
+        self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]
+    ) -> Program:
         value, weight = outputs[0].name, f"{outputs[0].name}_weight"
         bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
 
-        def inward(site: Site) -> None:
+        def inward(site: BodyView) -> None:
             self.filter(site)
             filtered(site, site.of(weight), "s", ZERO6)
 
-        def outward(site: Site) -> None:
+        def outward(site: BodyView) -> None:
             site.write_joint(value, true_motion(site))
             tau_bar = smoothed(site, "s", "weighed")
             if self.tau in bars:
@@ -122,18 +145,21 @@ class ForwardGradient(OfForwardDynamics):
             if self.loads.word in bars:
                 self.loads.pull(site, bars[self.loads.word], 1.0)
 
-        def adjoint(site: Site) -> None:
+        def adjoint(site: BodyView) -> None:
             for which, bar in zip("qv", pulled(site, self.loads), strict=False):
                 if which in bars:
                     site.write_joint(bars[which], bar)
 
         sweeps = (Sweep(BASE_TO_TIP, self.move), Sweep(TIP_TO_BASE, inward))
-        sweeps += (Sweep(BASE_TO_TIP, outward), *([Sweep(TIP_TO_BASE, adjoint)] if {"q", "v"} & set(wanted) else []))
+        sweeps += (
+            Sweep(BASE_TO_TIP, outward),
+            *([Sweep(TIP_TO_BASE, adjoint)] if {"q", "v"} & set(wanted) else []),
+        )
         world = world_keeping(tree.gravity, self.loads, weighed=ZERO6)
         return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
 
 
-def pulled(site: Site, loads: Loads) -> tuple[list, list, list]:
+def pulled(site: BodyView, loads: WrenchDerivatives) -> tuple[list, list, list]:
     """Tip to base: the gradients by q and v of this joint, and what w' and v' of the body count for; what is asked of w, w' and
     v' of the parent travels inward."""
     path, (wp, wdp, vdp), Vd = site.path, site.kept["above"], joint_velocity(site)
@@ -151,14 +177,24 @@ def pulled(site: Site, loads: Loads) -> tuple[list, list, list]:
     # U = w'~ + w~ w~: its skew half is w', the symmetric one a square of w
     wdb = add(wdb, axial(U))
     S = [
-        [U[i][j] + U[j][i] if i != j else -2.0 * (U[(i + 1) % 3][(i + 1) % 3] + U[(i + 2) % 3][(i + 2) % 3]) for j in range(3)]
+        [
+            U[i][j] + U[j][i]
+            if i != j
+            else -2.0 * (U[(i + 1) % 3][(i + 1) % 3] + U[(i + 2) % 3][(i + 2) % 3])
+            for j in range(3)
+        ]
         for i in range(3)
     ]
     wb = add(add(wb, small_matrices.apply(S, site.kept["w"])), cross(Vd[3:], vb))
     above = add(add(wb, cross(Vd[:3], wdb)), cross(Vd[3:], vb))
     # handed to the parent, in its axes
     F, l = rotate(path, vb), site.kept["l"]
-    site.send(pulled=F + rotate(path, wdb) + rotate(path, above) + [F[i] * l[j] for i in range(3) for j in range(3)])
+    site.send(
+        pulled=F
+        + rotate(path, wdb)
+        + rotate(path, above)
+        + [F[i] * l[j] for i in range(3) for j in range(3)]
+    )
     # by q: chi turns w⁺, w'⁺ and v'⁺ (all x chi above), shifts l, and turns the force f that the joint hands on against Λ⁺
     f, lam = site.kept["f"], site.kept["weighed+"]
     turned = add(add(cross(above, wp), cross(wdb, wdp)), cross(vb, vdp))

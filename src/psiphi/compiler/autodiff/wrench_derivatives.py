@@ -16,7 +16,7 @@ from typing import Any
 from psiphi.algebra.expressions.letters import FrameLetter
 from psiphi.compiler.lower import frame_sweeps
 from psiphi.compiler.recursions.body_step import EYE3, ZERO3, ZERO6
-from psiphi.compiler.sweeps.sweep_program import Climbing, Site
+from psiphi.compiler.sweeps.sweep_program import BodyView, ColumnMessage
 from psiphi.model.spatial.screw_paths import force, rotate, unrotate
 from psiphi.model.spatial.screws import add, cross, subtract
 from psiphi.model.spatial.small_matrices import plus
@@ -40,7 +40,7 @@ class MixedComposite:
 
 
 @dataclass(frozen=True)
-class Loads:
+class WrenchDerivatives:
     """B f, f the input `word`; without a letter there are none."""
 
     letter: FrameLetter | None = None
@@ -57,12 +57,12 @@ class Loads:
     def marks(self, tree: Any) -> dict[int, tuple]:
         return frame_sweeps.marks(tree, [self.letter]) if self.letter else {}
 
-    def start(self, site: Site) -> None:
+    def start(self, site: BodyView) -> None:
         """At the world."""
         if self.is_world:
             site.keep(R=EYE3, p=ZERO3, turned=ZERO3)
 
-    def less(self, site: Site) -> None:
+    def less(self, site: BodyView) -> None:
         """Base to tip, when what the body needs is known."""
         # wrenches in world axes need R(k): base to tip, with the motions
         if self.is_world:
@@ -72,11 +72,13 @@ class Loads:
             own = frame_sweeps.spread(site, self.letter, frame_sweeps.inputs_here(site, self.word))
             site.keep(needs=subtract(site.kept["needs"], own))
 
-    def change(self, site: Site, chi: list, is_changed: bool) -> None:
+    def change(self, site: BodyView, chi: list, is_changed: bool) -> None:
         """Base to tip: what that changes by, for H* dq = chi and, where the wrenches change too, d f."""
         own = ZERO6
         if self.letter and is_changed:
-            own = frame_sweeps.spread(site, self.letter, frame_sweeps.inputs_here(site, f"d{self.word}"))
+            own = frame_sweeps.spread(
+                site, self.letter, frame_sweeps.inputs_here(site, f"d{self.word}")
+            )
         if self.is_world:
             # A body that turns by θ under a wrench that stays in the world sees it turn by -θ:
             # d(R* F) = F × θ, θ(k) = φ*(p,k) θ(p) + chi
@@ -87,11 +89,14 @@ class Loads:
         if self.letter:
             site.keep(change=subtract(site.kept["change"], own))
 
-    def couple(self, site: Site) -> list | None:
+    def couple(self, site: BodyView) -> list | None:
         """Tip to base: X* Λ of this body and all that it carries."""
         if not self.is_world:
             return None
-        total, (turn, move) = site.children.get("couple"), (site.kept["weighed"][:3], site.kept["weighed"][3:])
+        total, (turn, move) = (
+            site.children.get("couple"),
+            (site.kept["weighed"][:3], site.kept["weighed"][3:]),
+        )
         for p, n, F in self._here(site):
             # X* Λ of one wrench: n turns with the body, F with the point p that it acts on
             own = add(cross(turn, n), cross(add(move, cross(turn, p)), F))
@@ -100,14 +105,14 @@ class Loads:
             site.send(couple=rotate(site.path, total))
         return total
 
-    def pull(self, site: Site, name: str, sign: float) -> None:
+    def pull(self, site: BodyView, name: str, sign: float) -> None:
         """The gradient by the wrenches, B* Λ."""
         assert self.letter is not None
         # the adjoint of B f is B* Λ: the motion of the frames that the weights are
         for number, value in frame_sweeps.sense(site, self.letter, site.kept["weighed"]).items():
             site.write(name, 6 * number, [sign * x for x in value])
 
-    def turning(self, site: Site) -> MixedComposite | None:
+    def turning(self, site: BodyView) -> MixedComposite | None:
         """Tip to base: X of this body, and of what it carries."""
         if not self.is_world:
             return None
@@ -119,10 +124,10 @@ class Loads:
             total = own if total is None else total + own
         return total
 
-    def columns(self, site: Site) -> Climbing:
+    def columns(self, site: BodyView) -> ColumnMessage:
         """Tip to base: the columns of B, by number, that have come to this body."""
         # those of frames further out, which φ has brought here, and those that start on this body
-        found = Climbing(site.children.get("wrenches", {}))
+        found = ColumnMessage(site.children.get("wrenches", {}))
         if self.letter is None:
             return found
         for number, *_ in frame_sweeps.here(site, self.letter):
@@ -131,14 +136,16 @@ class Loads:
                 found[6 * number + c] = frame_sweeps.spread(site, self.letter, unit)
         return found
 
-    def _here(self, site: Site) -> Iterator[tuple[list, list, list]]:
+    def _here(self, site: BodyView) -> Iterator[tuple[list, list, list]]:
         """(p, n, F) of every wrench on this body, in its axes."""
         assert self.letter is not None
-        for p, _, n, F in frame_sweeps.seen_here(site, self.letter, frame_sweeps.inputs_here(site, self.word)):
+        for p, _, n, F in frame_sweeps.seen_here(
+            site, self.letter, frame_sweeps.inputs_here(site, self.word)
+        ):
             yield list(p), n, F
 
 
-NO_LOADS = Loads()
+NO_LOADS = WrenchDerivatives()
 
 
 def _wrench(p: list, n: list, F: list) -> list:

@@ -33,9 +33,15 @@ def place(poses: Sequence[Pose], gauges, screws: Sequence[bool], movable: bool):
     """
     own = NONE
     if movable and poses:
-        own = max((_absorbed(pose, gauge) for pose, gauge in zip(poses, gauges, strict=True)), key=_screw_cost)
+        own = max(
+            (_absorbed(pose, gauge) for pose, gauge in zip(poses, gauges, strict=True)),
+            key=_screw_cost,
+        )
     back = _inverse_screw(own)
-    placements = [_placement(back @ pose, gauge, screw) for pose, gauge, screw in zip(poses, gauges, screws, strict=True)]
+    placements = [
+        _placement(back @ pose, gauge, screw)
+        for pose, gauge, screw in zip(poses, gauges, screws, strict=True)
+    ]
     return own, placements
 
 
@@ -47,7 +53,9 @@ def _absorbed(pose: Pose, gauge) -> tuple[float, float, float]:
 
 def _inverse_screw(screw) -> Pose:
     c, s, length = screw
-    return Pose(np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]), np.array([0.0, 0.0, -length]))
+    return Pose(
+        np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]), np.array([0.0, 0.0, -length])
+    )
 
 
 def _placement(pose: Pose, gauge, screw: bool) -> Placement:
@@ -56,7 +64,9 @@ def _placement(pose: Pose, gauge, screw: bool) -> Placement:
     if split is not None:
         first, second, last = split
         options.append([("z", *first), ("x", *second), ("z", *last)])
-    best = min(options, key=lambda path: sum(_screw_cost(step[1:]) for step in path[: len(path) - screw]))
+    best = min(
+        options, key=lambda path: sum(_screw_cost(step[1:]) for step in path[: len(path) - screw])
+    )
     *fixed, (_, c, s, d) = best
     kept = tuple(step for step in fixed if step[1:] != NONE)
     if not screw:
@@ -69,7 +79,11 @@ def _placement(pose: Pose, gauge, screw: bool) -> Placement:
 
 def _screw_cost(screw) -> int:
     c, s, length = screw
-    return TURN_COST * (c != 0.0 and s != 0.0) + (0 if s == 0.0 and c == 1.0 else 1) + SHIFT_COST * (length != 0.0)
+    return (
+        TURN_COST * (c != 0.0 and s != 0.0)
+        + (0 if s == 0.0 and c == 1.0 else 1)
+        + SHIFT_COST * (length != 0.0)
+    )
 
 
 def denavit_hartenberg(pose: Pose, ahead: float):
@@ -118,7 +132,13 @@ def _shifts_and_turns(pose: Pose) -> list[tuple]:
     if sa == 0.0 and ca == 1.0:  # one turn, not two
         (cg, sg), (cd, sd) = snap(cg * cd - sg * sd, sg * cd + cg * sd), (1.0, 0.0)
         return [("x", 1.0, 0.0, px), ("y", 1.0, 0.0, py), ("z", cg, sg, pz)]
-    return [("x", 1.0, 0.0, px), ("y", 1.0, 0.0, py), ("z", cg, sg, pz), ("x", ca, sa, 0.0), ("z", cd, sd, 0.0)]
+    return [
+        ("x", 1.0, 0.0, px),
+        ("y", 1.0, 0.0, py),
+        ("z", cg, sg, pz),
+        ("x", ca, sa, 0.0),
+        ("z", cd, sd, 0.0),
+    ]
 
 
 def _clean(length: float, scale: float) -> float:

@@ -21,8 +21,8 @@ from psiphi.compiler.axes.link import Link
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.model.components import way_to
 from psiphi.model.flexible.modal_cluster import laws_of
-from psiphi.model.loops.cluster_kinematics import EYE3, ZERO3, ClusterLaws
-from psiphi.model.loops.clusters import OUTSIDE, Cluster, Spot
+from psiphi.model.loops.cluster_kinematics import EYE3, ZERO3, ClusterKinematics
+from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame
 from psiphi.model.model import WORLD, Pose
 from psiphi.model.spatial.body_stacks import DenseSquare, ReducedInertia, StackedInertia
 from psiphi.model.spatial.screw_paths import force, inertia, motion, pose, unrotate
@@ -31,7 +31,7 @@ from psiphi.model.spatial.small_matrices import apply, flat, part, transpose
 
 
 @dataclass(frozen=True)
-class Junction:
+class ClusterTransform:
     """φ(p, S): from the body outside to all bodies of a cluster, at one configuration. A displacement as a path has them."""
 
     paths: list
@@ -101,7 +101,7 @@ def _sum(a: Any, b: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Flywheel:
+class RotorLink:
     """A rotor in the stack, as a body: a mass at its own origin."""
 
     mass: float
@@ -114,13 +114,13 @@ class Flywheel:
 
 
 @dataclass
-class Compound:
+class ClusterLink:
     """The bodies of a cluster as one link, number `index` of its tree; `parent` is the body it hangs on."""
 
     index: int
     parent: int
     links: tuple[Link, ...]
-    laws: ClusterLaws
+    laws: ClusterKinematics
     rotors: tuple[int, ...] = ()  # coordinates whose rotors stand in the stack
     kind: str = "compound"
 
@@ -145,7 +145,7 @@ class Compound:
     @property
     def parts(self) -> tuple:
         """The bodies, and the rotors that stand behind them."""
-        return (*self.links, *(Flywheel(self.cluster.armature[c]) for c in self.rotors))
+        return (*self.links, *(RotorLink(self.cluster.armature[c]) for c in self.rotors))
 
     @property
     def inertia(self) -> StackedInertia:
@@ -154,7 +154,7 @@ class Compound:
     def path(self, q: list) -> list:
         own = self.laws.of_q(q)
         paths = [link.path(x) for link, x in zip(self.links, own, strict=True)]
-        return [Junction(paths, self.cluster.hangs, len(self.rotors))]
+        return [ClusterTransform(paths, self.cluster.hangs, len(self.rotors))]
 
     def maps(self, q: list) -> list[list]:
         """H(j), body by body."""
@@ -174,14 +174,14 @@ class Compound:
         """[0; β, 0, 0] of the rotors in the stack, for the rates of all joints."""
         return [x for c in self.rotors for x in (0.0, 0.0, 0.0, rates[c], 0.0, 0.0)]
 
-    def spread(self, junction: Junction, own: list[list]) -> list:
+    def spread(self, junction: ClusterTransform, own: list[list]) -> list:
         """φ_S* x: each body's own motion, and those of the bodies it hangs on."""
         found: list = []
         for path, on, x in zip(junction.paths, junction.hangs, own, strict=True):
             found.append(x if on == OUTSIDE else add(motion(path, found[on]), x))
         return flat(found)
 
-    def gathered(self, junction: Junction, x: list) -> list:
+    def gathered(self, junction: ClusterTransform, x: list) -> list:
         """φ_S x: each body's own force, and those of the bodies that hang on it."""
         found = [part(x, k) for k in range(len(self.links))]
         for k in reversed(range(len(found))):
@@ -212,7 +212,9 @@ class ClusteredTree(Tree):
 
     @cached_property
     def _homes(self) -> dict[int, tuple[int, int]]:
-        return {body: (k, at) for k, run in enumerate(self.runs) for at, body in enumerate(run)} | {WORLD: (WORLD, 0)}
+        return {body: (k, at) for k, run in enumerate(self.runs) for at, body in enumerate(run)} | {
+            WORLD: (WORLD, 0)
+        }
 
     def home(self, body: int) -> tuple[int, int]:
         return self._homes[body]
@@ -223,7 +225,11 @@ class ClusteredTree(Tree):
 
     def seat(self, k: int) -> tuple[int, int] | None:
         outer, at = self.home(self.links[k].parent)
-        return (at, self.links[outer].size // 6) if outer != WORLD and isinstance(self.links[outer], Compound) else None
+        return (
+            (at, self.links[outer].size // 6)
+            if outer != WORLD and isinstance(self.links[outer], ClusterLink)
+            else None
+        )
 
     def slices(self, k: int) -> dict[str, slice]:
         first, last = (self.model.joints[body] for body in (self.runs[k][0], self.runs[k][-1]))
@@ -258,17 +264,26 @@ def clustered(tree: Tree) -> ClusteredTree:
         runs.append(run)
         links.append(tree.links[body] if cluster is None else _compound(tree, cluster, len(links)))
         body = run.stop
-    gauge = tuple([tree.gauge[k] for k in run] if run[0] in first else tree.gauge[run[0]] for run in runs)
-    return ClusteredTree(model, tuple(links), (), gauge, tree.freed, tree.moves, spanning=tree, runs=tuple(runs))  # type: ignore[arg-type]
+    gauge = tuple(
+        [tree.gauge[k] for k in run] if run[0] in first else tree.gauge[run[0]] for run in runs
+    )
+    return ClusteredTree(
+        model, tuple(links), (), gauge, tree.freed, tree.moves, spanning=tree, runs=tuple(runs)
+    )  # type: ignore[arg-type]
 
 
-def _compound(tree: Tree, cluster: Cluster, index: int) -> Compound:
+def _compound(tree: Tree, cluster: Cluster, index: int) -> ClusterLink:
     links = tuple(tree.links[k] for k in cluster.bodies)
-    spots = [(_working(tree, cluster, tie.first), _working(tree, cluster, tie.second)) for tie in cluster.ties]
-    return Compound(index, cluster.parent, links, laws_of(cluster, links, spots), cluster.varying_rotors)
+    spots = [
+        (_working(tree, cluster, tie.first), _working(tree, cluster, tie.second))
+        for tie in cluster.ties
+    ]
+    return ClusterLink(
+        index, cluster.parent, links, laws_of(cluster, links, spots), cluster.varying_rotors
+    )
 
 
-def _working(tree: Tree, cluster: Cluster, spot: Spot) -> Spot:
+def _working(tree: Tree, cluster: Cluster, spot: ClusterFrame) -> ClusterFrame:
     body = cluster.parent if spot.body == OUTSIDE else cluster.first + spot.body
     place = tree.place(body, Pose(spot.rotation, spot.origin))
-    return Spot(spot.body, place.rotation, place.translation)
+    return ClusterFrame(spot.body, place.rotation, place.translation)

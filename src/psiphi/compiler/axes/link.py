@@ -75,17 +75,38 @@ class Link:
         """All numbers as one flat list; `with_numbers` puts such a list back."""
         J = self.pseudo
         second = [J[0][0], J[0][1], J[0][2], J[1][1], J[1][2], J[2][2]]
-        return [*self.fixed, *self.offset, *self.shape, self.mass, *self.moment, *second, *self.armature]
+        return [
+            *self.fixed,
+            *self.offset,
+            *self.shape,
+            self.mass,
+            *self.moment,
+            *second,
+            *self.armature,
+        ]
 
     def with_numbers(self, numbers: list) -> Link:
         parts = iter(numbers)
         take = lambda n: [next(parts) for _ in range(n)]  # noqa: E731
-        fixed, offset, shape, (mass,), moment = take(len(self.fixed)), take(2), take(3), take(1), take(3)
+        fixed, offset, shape, (mass,), moment = (
+            take(len(self.fixed)),
+            take(2),
+            take(3),
+            take(1),
+            take(3),
+        )
         xx, xy, xz, yy, yz, zz = take(6)
         pseudo = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
         armature = take(len(self.armature))
         return replace(
-            self, fixed=fixed, offset=offset, shape=shape, mass=mass, moment=moment, pseudo=pseudo, armature=armature
+            self,
+            fixed=fixed,
+            offset=offset,
+            shape=shape,
+            mass=mass,
+            moment=moment,
+            pseudo=pseudo,
+            armature=armature,
         )
 
 
@@ -94,7 +115,13 @@ def _fixed(axis: str, c, s, length) -> Screw:
     return Screw(axis, None if no_turn else (c, s), length)
 
 
-QUARTERS = {0.0: (1.0, 0.0), math.pi / 2: (0.0, 1.0), -math.pi / 2: (0.0, -1.0), math.pi: (-1.0, 0.0), -math.pi: (-1.0, 0.0)}
+QUARTERS = {
+    0.0: (1.0, 0.0),
+    math.pi / 2: (0.0, 1.0),
+    -math.pi / 2: (0.0, -1.0),
+    math.pi: (-1.0, 0.0),
+    -math.pi: (-1.0, 0.0),
+}
 
 
 def _offset(screw: Screw, angle, length) -> Screw:

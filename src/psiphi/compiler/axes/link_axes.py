@@ -25,14 +25,16 @@ from psiphi.compiler.axes.axial_screws import Placement, constant, place
 from psiphi.compiler.axes.link import Link
 from psiphi.model.components import Axes, canonical_axes, children_of, second_moments, way_to
 from psiphi.model.model import WORLD, Body, Joint, Model, Pose
-from psiphi.model.parameters.free_parameters import Freed, moments
+from psiphi.model.parameters.free_parameters import FreeParameters, moments
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.rotations import product
 from psiphi.model.spatial.screw_paths import rotate, second_moment
 from psiphi.model.spatial.screws import Screw, Turn, add, cosine, sine, vanishes
 
 NOTHING = [[0.0] * 3] * 3
-ROD_DEPTH = 64  # blind inertia piles up towards the base: in longer chains the piles would cost digits
+ROD_DEPTH = (
+    64  # blind inertia piles up towards the base: in longer chains the piles would cost digits
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Tree:
     links: tuple[Link, ...]
     children: tuple[tuple[int, ...], ...]
     gauge: tuple[Pose, ...]
-    freed: Freed | None = None
+    freed: FreeParameters | None = None
     moves: bool = field(default=False)  # whether the inertias that joints do not feel change sides
 
     @property
@@ -86,14 +88,20 @@ class Tree:
         """The tree with the free numbers in place, floats, arrays or tape scalars."""
         if self.freed is None:
             return self
-        links = [replace(link, moment=list(link.moment), pseudo=[list(row) for row in link.pseudo]) for link in self.links]
+        links = [
+            replace(link, moment=list(link.moment), pseudo=[list(row) for row in link.pseudo])
+            for link in self.links
+        ]
         parts = [self.freed.parts(k, parameters) for k in range(len(links))]
         for link, own in zip(links, parts, strict=True):
             link.armature = list(own.get("armature", link.armature))
             if "offsets" in own:
                 self._put(link, *own["offsets"])
         # what a joint does not feel goes before the rest is raised to the link's origin
-        heights = [self._height(k) if {"inertia", "com"} & parts[k].keys() else 0.0 for k in range(len(links))]
+        heights = [
+            self._height(k) if {"inertia", "com"} & parts[k].keys() else 0.0
+            for k in range(len(links))
+        ]
         # tip to base, each body when its turn comes: few numbers wait for the others
         fill = lambda link: self._fill(link, parts[link.index], heights[link.index])  # noqa: E731
         if self.moves:
@@ -106,7 +114,9 @@ class Tree:
     def _fill(self, link: Link, parts: dict[str, Any], height: float) -> None:
         """The body's mass and moments, of its free numbers: in the working axes, from a point at `height` on z."""
         body, gauge = self.model.bodies[link.index], self.gauge[link.index]
-        if "mass" in parts and "com" not in parts:  # what is multiplied by it is known, in whatever axes
+        if (
+            "mass" in parts and "com" not in parts
+        ):  # what is multiplied by it is known, in whatever axes
             link.mass, link.moment, link.pseudo = moments(_in_axes(body, gauge.inv), parts)
         elif {"inertia", "com"} & parts.keys():
             m, mc, J = moments(body, parts)
@@ -118,7 +128,9 @@ class Tree:
     def _height(self, k: int) -> float:
         """Where the public origin is on link k's axis, if moments are best moved from there."""
         x, y, z = self.gauge[k].inv.translation.tolist()
-        return z if self.moves and self.model.joints[k].row.blind == "rod" and x == y == 0.0 else 0.0
+        return (
+            z if self.moves and self.model.joints[k].row.blind == "rod" and x == y == 0.0 else 0.0
+        )
 
     def _turn(self, k: int) -> list:
         """From link k's public axes to its working ones: turned as its joint's axis is, and then about it."""
@@ -132,9 +144,22 @@ class Tree:
         """A joint whose place in its parent is given: parent's axes -> parent's link frame -> joint frame -> joint's axes."""
         axes = canonical_axes(self.model.joints[link.index])
         out = [] if link.parent == WORLD else constant(self.gauge[link.parent].inv)
-        turns = [("z", cosine(yaw), sine(yaw), z), ("y", cosine(pitch), sine(pitch), 0.0), ("x", cosine(roll), sine(roll), 0.0)]
-        steps = [*out, ("x", 1.0, 0.0, x), ("y", 1.0, 0.0, y), *turns, *constant(Pose(axes.before, np.zeros(3)))]
-        link.axes, link.fixed = tuple(step[0] for step in steps), [number for step in steps for number in step[1:]]
+        turns = [
+            ("z", cosine(yaw), sine(yaw), z),
+            ("y", cosine(pitch), sine(pitch), 0.0),
+            ("x", cosine(roll), sine(roll), 0.0),
+        ]
+        steps = [
+            *out,
+            ("x", 1.0, 0.0, x),
+            ("y", 1.0, 0.0, y),
+            *turns,
+            *constant(Pose(axes.before, np.zeros(3))),
+        ]
+        link.axes, link.fixed = (
+            tuple(step[0] for step in steps),
+            [number for step in steps for number in step[1:]],
+        )
 
     def path_to(self, body: int) -> list[int]:
         """The bodies from the base to `body`."""
@@ -146,8 +171,13 @@ def frame_tree(model: Model, rods: bool = True) -> Tree:
     children = children_of(model.parent)
     canonical = [canonical_axes(joint) for joint in model.joints]
     placed = _place_all(model, children, canonical)
-    gauge = tuple(Pose(axes.after, np.zeros(3)) @ z_screw(p.gauge) for axes, p in zip(canonical, placed, strict=True))
-    links = [_link(model, k, placed[k], canonical[k].twist, gauge[k]) for k in range(len(model.joints))]
+    gauge = tuple(
+        Pose(axes.after, np.zeros(3)) @ z_screw(p.gauge)
+        for axes, p in zip(canonical, placed, strict=True)
+    )
+    links = [
+        _link(model, k, placed[k], canonical[k].twist, gauge[k]) for k in range(len(model.joints))
+    ]
     moves = rods and _depth(model) <= ROD_DEPTH
     if moves and model.freed is None:
         _move_blind_inertia(links, model.joints, [0.0] * len(links))
@@ -157,14 +187,22 @@ def frame_tree(model: Model, rods: bool = True) -> Tree:
 def z_screw(turn_and_length: tuple[float, float, float]) -> Pose:
     """The pose of a screw (cos, sin, length) about z."""
     c, s, length = turn_and_length
-    return Pose(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), np.array([0.0, 0.0, length]))
+    return Pose(
+        np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), np.array([0.0, 0.0, length])
+    )
 
 
-def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[Axes]) -> list[Placement]:
+def _place_all(
+    model: Model, children: Sequence[Sequence[int]], canonical: list[Axes]
+) -> list[Placement]:
     """Tip to base: each joint's placement in its parent's axes, and the z-screw by which its own axes were moved."""
     placed: list[Placement] = [Placement()] * len(model.joints)
     roots = [joint.index for joint in model.joints if joint.parent == WORLD]
-    given = {block.index for block in model.freed.every("offsets")} if model.freed is not None else set()
+    given = (
+        {block.index for block in model.freed.every("offsets")}
+        if model.freed is not None
+        else set()
+    )
     for k in [*reversed(range(len(model.joints))), WORLD]:
         own = [c for c in (children[k] if k != WORLD else roots) if c not in given]
         Q = canonical[k].after if k != WORLD else np.eye(3)
@@ -176,7 +214,9 @@ def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[
             )
             for j in (model.joints[c] for c in own)
         ]
-        gauge, placements = place(poses, [placed[c].gauge for c in own], [model.joints[c].row.screw for c in own], movable)
+        gauge, placements = place(
+            poses, [placed[c].gauge for c in own], [model.joints[c].row.screw for c in own], movable
+        )
         for c, placement in zip(own, placements, strict=True):
             placed[c] = placement
         if k != WORLD:
@@ -186,7 +226,9 @@ def _place_all(model: Model, children: Sequence[Sequence[int]], canonical: list[
     return placed
 
 
-def _link(model: Model, k: int, placement: Placement, twist: tuple[float, float], gauge: Pose) -> Link:
+def _link(
+    model: Model, k: int, placement: Placement, twist: tuple[float, float], gauge: Pose
+) -> Link:
     body, joint = _in_axes(model.bodies[k], gauge.inv), model.joints[k]
     pseudo = second_moments(body.inertia) + body.mass * np.outer(body.com, body.com)
     return Link(
@@ -230,7 +272,10 @@ def _depth(model: Model) -> int:
 
 
 def _move_blind_inertia(
-    links: list[Link], joints: Sequence[Joint], heights: Sequence[float], fill: Callable[[Link], None] = lambda link: None
+    links: list[Link],
+    joints: Sequence[Joint],
+    heights: Sequence[float],
+    fill: Callable[[Link], None] = lambda link: None,
 ) -> None:
     """Tip to base: what joint k does not feel goes to its parent (or into the ground). `fill` gives a link its own numbers.
 

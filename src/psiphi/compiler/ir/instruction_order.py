@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape, operands
 
@@ -19,13 +19,26 @@ RUN = 200  # nodes within which a number is still at hand
 
 # in which order results are asked for, by their (output, row, column)
 ORDERS: tuple[Callable[[tuple[int, int, int]], tuple[int, ...]], ...] = (
-    lambda at: (-at[2], -at[1], at[0]),  # columns, the last first: those of the tips are the shortest
-    lambda at: (-max(at[1:]), -min(at[1:]), at[0]),  # a row and a column of the same number together
-    lambda at: (-at[2] // 4, at[1], at[2], at[0]),  # four columns side by side: bodies are read once for all of them
+    lambda at: (
+        -at[2],
+        -at[1],
+        at[0],
+    ),  # columns, the last first: those of the tips are the shortest
+    lambda at: (
+        -max(at[1:]),
+        -min(at[1:]),
+        at[0],
+    ),  # a row and a column of the same number together
+    lambda at: (
+        -at[2] // 4,
+        at[1],
+        at[2],
+        at[0],
+    ),  # four columns side by side: bodies are read once for all of them
 )
 
 
-def ordered(straight: Straight, body: list[int], more: Iterable[int] = ()) -> list[int]:
+def ordered(straight: StraightCode, body: list[int], more: Iterable[int] = ()) -> list[int]:
     """The nodes of `body` in the order, traced or by results, in which fewest wait; `more` is wanted besides the results."""
     tape, inside = straight.tape, set(body)
     shapes = [arg.shape for arg in straight.program.outputs]
@@ -46,7 +59,7 @@ def ordered(straight: Straight, body: list[int], more: Iterable[int] = ()) -> li
     return min(ways, key=lambda way: waiting(tape, way))
 
 
-def _of_parameters(straight: Straight, body: list[int]) -> set[int]:
+def _of_parameters(straight: StraightCode, body: list[int]) -> set[int]:
     """The nodes that are made of the robot's free numbers alone."""
     inputs = [arg.name for arg in straight.program.inputs]
     if PARAMETERS not in inputs:
@@ -90,4 +103,9 @@ def _reads(tape: Tape, order: list[int]) -> int:
 def _later(tape: Tape, order: list[int]) -> set[tuple[int, int]]:
     """(number, run): who reads what was made in earlier runs."""
     home = {node: i // RUN for i, node in enumerate(order)}
-    return {(x, home[node]) for node in order for x in operands(tape, node) if home.get(x, home[node]) != home[node]}
+    return {
+        (x, home[node])
+        for node in order
+        for x in operands(tape, node)
+        if home.get(x, home[node]) != home[node]
+    }

@@ -29,7 +29,9 @@ def interleaved(tape: Tape, body: list[int], riding: Mapping[int, int]) -> list[
     for node in order:
         for read in reads[node]:
             readers[read].append(node)
-    cycles = {node: FUSED if node in riding else CYCLES.get(tape.nodes[node][0], 1) for node in order}
+    cycles = {
+        node: FUSED if node in riding else CYCLES.get(tape.nodes[node][0], 1) for node in order
+    }
     behind: dict[int, int] = {}  # cycles from the begin of a node to the last result that needs it
     for node in reversed(order):
         behind[node] = cycles[node] + max((behind[reader] for reader in readers[node]), default=0)
@@ -58,9 +60,15 @@ def _begun(
     """The nodes as they are begun, cycle by cycle, WIDTH at a time."""
     missing = {node: len(reads[node]) for node in order}
     done: dict[int, int] = {}  # the cycle in which a node's result is there
-    far = [(place[node], node) for node in order if not missing[node]]  # could be begun, by their places
-    near: list[tuple[int, int, int]] = []  # and stand in the window, those first on which most depends
-    coming: list[tuple[int, int, int]] = []  # will be, by the cycle in which all that they read is there
+    far = [
+        (place[node], node) for node in order if not missing[node]
+    ]  # could be begun, by their places
+    near: list[
+        tuple[int, int, int]
+    ] = []  # and stand in the window, those first on which most depends
+    coming: list[
+        tuple[int, int, int]
+    ] = []  # will be, by the cycle in which all that they read is there
     first = cycle = 0
     while first < len(order):
         while coming and coming[0][0] <= cycle:
@@ -75,7 +83,9 @@ def _begun(
             for reader in readers[node]:
                 missing[reader] -= 1
                 if not missing[reader]:
-                    heappush(coming, (max(done[read] for read in reads[reader]), place[reader], reader))
+                    heappush(
+                        coming, (max(done[read] for read in reads[reader]), place[reader], reader)
+                    )
         while first < len(order) and order[first] in done:
             first += 1
         cycle += 1

@@ -39,13 +39,15 @@ class Rollout:
     each: tuple[str, ...]
     sample: tuple[str, ...]
     repeats: tuple[Repeat, ...] = ()
-    where: Mapping[str, str] = field(default_factory=dict)  # blocks that run only where a place is not 0 in some lane
+    where: Mapping[str, str] = field(
+        default_factory=dict
+    )  # blocks that run only where a place is not 0 in some lane
     first: tuple[str, ...] = ("start",)  # blocks that run once, before the first step
     starts: bool = False  # whether the first sample is where it began (on cards)
 
 
 @dataclass(frozen=True)
-class Single:
+class SingleStep:
     """One step of a rollout as a function: arguments by their places, and the blocks in order."""
 
     frame: BlockFrame

@@ -15,7 +15,7 @@ from itertools import chain
 from psiphi.compiler.ir.instruction_order import ordered
 from psiphi.compiler.ir.latency_order import interleaved
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape, operands
 
@@ -57,7 +57,9 @@ class Segment:
     @property
     def keeps_what_it_reads(self) -> bool:
         """Whether no store goes where the segment reads: then a number may be stored as soon as it is known."""
-        wanted = {o for node in self.nodes for o in operands(self.tape, node)} | {store.node for store in self.stores}
+        wanted = {o for node in self.nodes for o in operands(self.tape, node)} | {
+            store.node for store in self.stores
+        }
         read = {self.given[node] for node in wanted.difference(self.nodes) if node in self.given}
         written = {(store.base, store.offset) for store in self.stores}
         bases = {base for base, _ in read if base != APART} | {base for base, _ in written}
@@ -90,14 +92,18 @@ class Pieces:
 
     layout: FrameLayout
     prologue: Segment
-    angles: int  # how many; angle i stands at slot `angle_base + 3 i`, its sine and cosine behind it
+    angles: (
+        int  # how many; angle i stands at slot `angle_base + 3 i`, its sine and cosine behind it
+    )
     angle_base: int
     segments: list[Segment]
     frame: int
     places: list[list[int]]  # where the numbers of each output stand
 
 
-def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | None = None) -> Pieces:
+def cut(
+    straight: StraightCode, size: int = 0, shared: bool = False, apart: int | None = None
+) -> Pieces:
     """Segments of about `size` nodes (0: CUT); sines and cosines of simple arguments go to a loop in front.
 
     Outputs stand in the frame one after the other; `shared`: each number once, wherever it is. `apart`: the input of this
@@ -106,11 +112,16 @@ def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | No
     program, tape = straight.program, straight.tape
     layout = FrameLayout.of(program.inputs, () if shared else program.outputs)
     live = tape.live(node for *_, node in straight.stores)
-    leaves = ((i, int(tape.nodes[i][1]), tape.nodes[i][2]) for i in live if tape.nodes[i][0] is Op.LEAF)
+    leaves = (
+        (i, int(tape.nodes[i][1]), tape.nodes[i][2]) for i in live if tape.nodes[i][0] is Op.LEAF
+    )
     place = {i: (APART, b) if a == apart else ("frame", layout.inputs[a] + b) for i, a, b in leaves}
     base = layout.size
     levels = _levels(tape, live)
-    rounds = [{i: level for i, level in levels.items() if level == n} for n in range(1, max(levels.values(), default=1) + 1)]
+    rounds = [
+        {i: level for i, level in levels.items() if level == n}
+        for n in range(1, max(levels.values(), default=1) + 1)
+    ]
     prologue, given = angles_first(tape, rounds[0], place, "frame", base)
     angles = len(prologue.stores)
     outputs: dict[int, list[int]] = {}
@@ -118,7 +129,10 @@ def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | No
     if shared:
         places, free = _shared(straight, given, outputs, free)
     else:
-        places = [[at + i for i in range(arg.size)] for arg, at in zip(program.outputs, layout.outputs, strict=True)]
+        places = [
+            [at + i for i in range(arg.size)]
+            for arg, at in zip(program.outputs, layout.outputs, strict=True)
+        ]
         for number, index, node in straight.stores:
             outputs.setdefault(node, []).append(places[number][index])
     # what sines and cosines of sines and cosines are of: results, too, that the next round reads
@@ -126,21 +140,32 @@ def cut(straight: Straight, size: int = 0, shared: bool = False, apart: int | No
     for later in rounds[1:]:
         arguments = dict.fromkeys(tape.nodes[i][1] for i in later)
         cells = {a: free + 3 * n for n, a in enumerate(arguments)}
-        known = [Store("frame", cell, a) for a, cell in cells.items() if a in given]  # a sine itself
+        known = [
+            Store("frame", cell, a) for a, cell in cells.items() if a in given
+        ]  # a sine itself
         for a, cell in cells.items():
             if a not in given:
                 outputs.setdefault(a, []).append(cell)
-        given |= {i: ("frame", cells[tape.nodes[i][1]] + (1 if tape.nodes[i][0] is Op.SIN else 2)) for i in later}
+        given |= {
+            i: ("frame", cells[tape.nodes[i][1]] + (1 if tape.nodes[i][0] is Op.SIN else 2))
+            for i in later
+        }
         loops.append((len(cells), free, known))
         free += 3 * len(cells)
-    body = [i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST]
+    body = [
+        i for i in tape.live(outputs, given) if i not in given and tape.nodes[i][0] is not Op.CONST
+    ]
     body = ordered(straight, body, [a for a in outputs if a not in given])
     body = interleaved(tape, body, riders(tape, body, outputs))
-    segments, frame = _chop(tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size or CUT, loops)
+    segments, frame = _chop(
+        tape, _by_round(tape, body, levels, len(rounds)), outputs, given, free, size or CUT, loops
+    )
     return Pieces(layout, prologue, angles, base, segments, frame, places)
 
 
-def _shared(straight: Straight, given: Places, outputs: dict[int, list[int]], free: int) -> tuple[list[list[int]], int]:
+def _shared(
+    straight: StraightCode, given: Places, outputs: dict[int, list[int]], free: int
+) -> tuple[list[list[int]], int]:
     """A place for every number that is a result: zeros, entries of symmetric matrices and inputs are stored once, or not at
     all. And the next free place."""
     places = [[0] * arg.size for arg in straight.program.outputs]
@@ -176,7 +201,9 @@ def _by_round(tape: Tape, body: list[int], levels: dict[int, int], rounds: int) 
     return [[i for i in body if need[i] == n] for n in range(1, rounds + 1)]
 
 
-def angles_first(tape: Tape, live: Iterable[int], place: Places, base: str, first: int) -> tuple[Segment, Places]:
+def angles_first(
+    tape: Tape, live: Iterable[int], place: Places, base: str, first: int
+) -> tuple[Segment, Places]:
     """The arguments of all sines and cosines, which are of none themselves: angle i goes to cell `first + 3 i` of `base`, where
     a loop puts its sine and cosine behind it. And where numbers stand then: leaves, sines and cosines."""
     trig = {i: tape.nodes[i] for i in live if tape.nodes[i][0] in (Op.SIN, Op.COS)}
@@ -187,7 +214,11 @@ def angles_first(tape: Tape, live: Iterable[int], place: Places, base: str, firs
 
 
 def _prologue(tape: Tape, angles: dict[int, int], base: str, place: Places) -> Segment:
-    nodes = [i for i in tape.live(angles) if i not in place and tape.nodes[i][0] is not Op.CONST] if angles else []
+    nodes = (
+        [i for i in tape.live(angles) if i not in place and tape.nodes[i][0] is not Op.CONST]
+        if angles
+        else []
+    )
     if any(tape.nodes[i][0] in (Op.SIN, Op.COS) for i in nodes):
         raise NotImplementedError("a sine or cosine of a sine or cosine")
     stores = [Store(base, cell, node) for node, cell in angles.items()]
@@ -218,16 +249,26 @@ def _chop(
                 if home.get(operand, r) != r:
                     last[operand] = r
     slots, frame = _slots(runs, {n: r for n, r in last.items() if n not in outputs}, free)
-    segments, known = [], given | {n: ("frame", slots[n] if n in slots else outputs[n][0]) for n in last}
+    segments, known = (
+        [],
+        given | {n: ("frame", slots[n] if n in slots else outputs[n][0]) for n in last},
+    )
     for r, run in enumerate(runs):
         stores = [Store("frame", slots[n], n) for n in run if n in slots]
         stores += [Store("frame", place, n) for n in run for place in outputs.get(n, ())]
         stores += at_end.get(r, [])
         segments.append(Segment(f"part{r}", tape, run, stores, known, *before.get(r, ())))
     # results that are inputs, constants or angles themselves
-    stores = [Store("frame", place, n) for n, places in outputs.items() if n not in home for place in places]
+    stores = [
+        Store("frame", place, n)
+        for n, places in outputs.items()
+        if n not in home
+        for place in places
+    ]
     for n, start in enumerate(range(0, len(stores), COPIES)):
-        segments.append(Segment(f"copies{n or ''}", tape, [], stores[start : start + COPIES], given))
+        segments.append(
+            Segment(f"copies{n or ''}", tape, [], stores[start : start + COPIES], given)
+        )
     return segments, frame
 
 

@@ -15,13 +15,22 @@ from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.lower.vector_sweeps import Lowered, Result
 from psiphi.compiler.sweeps.sweep_program import Argument, Program, ProgramStage
 
-COLUMN, OF = "column of the identity", " of a column"  # names that no user can give: the vector, and what its results end in
+COLUMN, OF = (
+    "column of the identity",
+    " of a column",
+)  # names that no user can give: the vector, and what its results end in
 
 
 class LoweredColumns:
     """`polys` between spaces rows x cols, as the vector expressions poly @ x."""
 
-    def __init__(self, polys: dict[str, Poly], rows: str, cols: str, made_of: Mapping[Term, Poly] | None = None):
+    def __init__(
+        self,
+        polys: dict[str, Poly],
+        rows: str,
+        cols: str,
+        made_of: Mapping[Term, Poly] | None = None,
+    ):
         self.polys, self.rows, self.cols, self.made_of = polys, rows, cols, made_of or {}
         self.lowered = self._along({COLUMN: OF})
 
@@ -29,7 +38,11 @@ class LoweredColumns:
         """The expressions on some vectors, {name: what is put behind the names of the results}."""
         # poly @ x for each x: equal parts of all columns are one node, and run in the same sweeps
         results = [
-            Result(name + end, {(*word, vector_letter(vector, self.cols)): c for word, c in poly.items()}, self.rows)
+            Result(
+                name + end,
+                {(*word, vector_letter(vector, self.cols)): c for word, c in poly.items()},
+                self.rows,
+            )
             for vector, end in vectors.items()
             for name, poly in self.polys.items()
         ]
@@ -43,19 +56,27 @@ class LoweredColumns:
     def sweeps(self) -> int:
         return len(self.lowered.schedule.directions)
 
-    def column(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+    def column(
+        self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+    ) -> Program:
         """One column, that of a vector given last: what all of them cost is a multiple of it."""
         return self._on({COLUMN: OF}, self.lowered, name, tree, inputs, outputs)
 
-    def _on(self, vectors: Mapping[str, str], lowered: Lowered, name: str, tree: Tree, inputs, outputs) -> Program:
+    def _on(
+        self, vectors: Mapping[str, str], lowered: Lowered, name: str, tree: Tree, inputs, outputs
+    ) -> Program:
         # a vector over joints has a part at each body; one over frames is read where a frame sits
         place = "v" if self.cols == "joint" else ""
         given = tuple(Argument(vector, outputs[0].shape[-1:], place) for vector in vectors)
         # a column is as long as the matrix is high
-        results = tuple(Argument(arg.name + end, arg.shape[:1]) for end in vectors.values() for arg in outputs)
+        results = tuple(
+            Argument(arg.name + end, arg.shape[:1]) for end in vectors.values() for arg in outputs
+        )
         return lowered.program(name, tree, (*inputs, *given), results)
 
-    def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+    def program(
+        self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+    ) -> Program:
         """The columns of the identity in stages, and the matrix they make."""
         count, names = outputs[0].shape[-1], [arg.name for arg in outputs]
         # A = A I: column j of A is the expression on e_j
@@ -67,14 +88,26 @@ class LoweredColumns:
         else:
             one = self.column(name, tree, inputs, outputs)
             columns = [
-                ProgramStage(f"column {j}", one, {x + OF: f"{x} {j}" for x in names}, {COLUMN: e}) for j, e in enumerate(unit)
+                ProgramStage(f"column {j}", one, {x + OF: f"{x} {j}" for x in names}, {COLUMN: e})
+                for j, e in enumerate(unit)
             ]
 
         def side_by_side(places: dict) -> dict:
             # columns came one after the other, matrices are written row by row
             return {
-                x: [value for row in zip(*(places[f"{x} {j}"] for j in range(count)), strict=True) for value in row]
+                x: [
+                    value
+                    for row in zip(*(places[f"{x} {j}"] for j in range(count)), strict=True)
+                    for value in row
+                ]
                 for x in names
             }
 
-        return Program(name, inputs, outputs, (), stages=(*columns, ProgramStage("matrix", side_by_side)), local=False)
+        return Program(
+            name,
+            inputs,
+            outputs,
+            (),
+            stages=(*columns, ProgramStage("matrix", side_by_side)),
+            local=False,
+        )

@@ -11,7 +11,7 @@ from typing import Any
 
 from psiphi.algebra.expressions.letters import FrameLetter, Letter
 from psiphi.compiler.recursions.body_step import EYE3, ZERO3, gauges
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.model import WORLD
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screw_paths import pose
@@ -34,17 +34,20 @@ def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
             place, (home, at) = tree.place(spot.body, spot.pose), tree.home(spot.body)
             R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
             found[home][letter, world].append((number, R, p, at))
-    return {k: tuple((*key, tuple(here)) for key, here in letters.items()) for k, letters in found.items()}
+    return {
+        k: tuple((*key, tuple(here)) for key, here in letters.items())
+        for k, letters in found.items()
+    }
 
 
-def locate(site: Site) -> None:
+def locate(site: BodyView) -> None:
     """Base to tip: the pose of the body's axes in the world, on the way to frames."""
     if site.mark:
         R, p = pose(site.path, site.parent["R"], site.parent["p"])
         site.keep(R=R, p=p)
 
 
-def here(site: Site, letter: FrameLetter):
+def here(site: BodyView, letter: FrameLetter):
     """The frames of a letter that this link carries: (number, world axes?, rotation, origin, which of its bodies)."""
     # several letters B may have frames here: each knows its own, by the numbers of its columns
     for name, world, places in site.mark:
@@ -53,7 +56,7 @@ def here(site: Site, letter: FrameLetter):
                 yield number, world, R, p, at
 
 
-def send_places(site: Site, letter: FrameLetter) -> None:
+def send_places(site: BodyView, letter: FrameLetter) -> None:
     """Tip to base: where each frame outboard is, rotation and origin in the world."""
     name = f"place {letter}"
     places = FramePlaces(site.children.get(name, {}))
@@ -61,10 +64,16 @@ def send_places(site: Site, letter: FrameLetter) -> None:
         places[number] = (*place_in_world(site, world, R, p, at), at)
     if places:
         site.keep(**{name: places})
-        site.send(**{name: FramePlaces({number: (axes, origin, 0) for number, (axes, origin, _) in places.items()})})
+        site.send(
+            **{
+                name: FramePlaces(
+                    {number: (axes, origin, 0) for number, (axes, origin, _) in places.items()}
+                )
+            }
+        )
 
 
-def arrivals(site: Site, letter: FrameLetter):
+def arrivals(site: BodyView, letter: FrameLetter):
     """(column, its six numbers) of phi(0, k) B: wrenches on this body's frames, [R n + p x R F; R F] at the world's origin."""
     for number, world, R, p, at in here(site, letter.of):
         axes, point = place_in_world(site, world, R, p, at)
@@ -74,11 +83,13 @@ def arrivals(site: Site, letter: FrameLetter):
             yield 6 * number + 3 + i, cross(point, along) + along
 
 
-def place_in_world(site: Site, world: bool, R, p, at: int) -> tuple[list, list]:
+def place_in_world(site: BodyView, world: bool, R, p, at: int) -> tuple[list, list]:
     """The rotation to a frame's axes and its origin, in the world: (R_k, p_k)(R, p), the body's pose and then the frame's."""
     # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
     own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
-    return EYE3 if world else small_matrices.product(own, R), add(place, small_matrices.apply(own, p))
+    return EYE3 if world else small_matrices.product(own, R), add(
+        place, small_matrices.apply(own, p)
+    )
 
 
 def place_of(found: Callable[[str, int], Any], number: int, count: int) -> tuple[list, list]:
@@ -93,13 +104,15 @@ class FramePlaces(dict):
     share frames."""
 
     def put(self, at: int, count: int) -> FramePlaces:
-        return FramePlaces({number: (axes, origin, at) for number, (axes, origin, _) in self.items()})
+        return FramePlaces(
+            {number: (axes, origin, at) for number, (axes, origin, _) in self.items()}
+        )
 
     def __add__(self, other: FramePlaces) -> FramePlaces:
         return FramePlaces({**self, **other})
 
 
-def levers(site: Site, letter: Any, left: tuple[str, ...]):
+def levers(site: BodyView, letter: Any, left: tuple[str, ...]):
     """(row, column, entry) of L phi(k, frame) B: the joint's screw seen from the frames outboard, in their axes.
 
     [w; v + w x (p_frame - p_k)] with [w; v] = L* e_i in world axes.
@@ -119,14 +132,14 @@ def levers(site: Site, letter: Any, left: tuple[str, ...]):
                 yield start + i, 6 * number + r, value
 
 
-def inputs_here(site: Site, name: str) -> dict[int, list]:
+def inputs_here(site: BodyView, name: str) -> dict[int, list]:
     """The parts of a frame-space input that belong to this body's frames."""
     # six numbers a frame, in the order in which the letter names them
     numbers = {number for _, _, places in site.mark for number, *_ in places}
     return {i: site.inputs[name][6 * i : 6 * i + 6] for i in numbers}
 
 
-def every_input(site: Site, name: str) -> dict[int, list]:
+def every_input(site: BodyView, name: str) -> dict[int, list]:
     """A frame-space input, frame by frame."""
     values = site.inputs[name]
     return {i: values[6 * i : 6 * i + 6] for i in range(len(values) // 6)}
@@ -137,17 +150,17 @@ def senses(letter: Letter) -> bool:
     return isinstance(letter, FrameLetter) and letter.starred
 
 
-def act(site: Site, letter: FrameLetter, x: Any) -> Any:
+def act(site: BodyView, letter: FrameLetter, x: Any) -> Any:
     """B, B*, Ḃ or Ḃ* at this body."""
     return sense(site, letter, x) if letter.starred else spread(site, letter, x)
 
 
-def _axes(site: Site, world: bool, R, at: int):
+def _axes(site: BodyView, world: bool, R, at: int):
     """The rotation from the axes of the wrench or motion to the body's."""
     return small_matrices.transpose(part(site.kept["R"], at, 3)) if world else R
 
 
-def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
+def spread(site: BodyView, letter: FrameLetter, wrenches: Any) -> list:
     """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
     total = [[0.0] * 6 for _ in site.bodies]
     for p, at, n, F in seen_here(site, letter, wrenches):
@@ -159,7 +172,7 @@ def spread(site: Site, letter: FrameLetter, wrenches: Any) -> list:
     return [x for own in total for x in own]
 
 
-def seen_here(site: Site, letter: FrameLetter, wrenches: Any):
+def seen_here(site: BodyView, letter: FrameLetter, wrenches: Any):
     """(origin, which body, moment, force) of the wrenches on frames of this link, in the body's axes."""
     for number, world, R, p, at in here(site, letter.of):
         # wrenches come in world axes or the frame's own: A turns them into those of the body
@@ -168,7 +181,7 @@ def seen_here(site: Site, letter: FrameLetter, wrenches: Any):
             yield p, at, small_matrices.apply(A, x[:3]), small_matrices.apply(A, x[3:])
 
 
-def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:
+def sense(site: BodyView, letter: FrameLetter, V) -> dict[int, list]:
     """B* V at this body: the motion of each of its frames. Ḃ* V: it turns with the body."""
     out = {}
     for number, world, R, p, at in here(site, letter.of):
@@ -182,29 +195,35 @@ def sense(site: Site, letter: FrameLetter, V) -> dict[int, list]:
     return out
 
 
-def accelerations(site: Site, letter: FrameLetter, moved: tuple) -> dict[int, list]:
+def accelerations(site: BodyView, letter: FrameLetter, moved: tuple) -> dict[int, list]:
     """[w'; v' + U r] of each frame of B* on this body, in world axes."""
     out = {}
     # d/dt of (v + w x r), r fixed in the body: v' + (w'~ + w~ w~) r
     for number, world, R, p, at in here(site, letter.of):
         _, wd, vd, U = (part(x, at, 3) for x in moved)
         A = small_matrices.transpose(_axes(site, world, R, at))
-        out[number] = small_matrices.apply(A, wd) + small_matrices.apply(A, add(vd, small_matrices.apply(U, p)))
+        out[number] = small_matrices.apply(A, wd) + small_matrices.apply(
+            A, add(vd, small_matrices.apply(U, p))
+        )
     return out
 
 
-def public(site: Site, value, kind: str) -> list:
+def public(site: BodyView, value, kind: str) -> list:
     """A link motion or force of the working axes in the public link frame."""
     if site.gauge is None:  # public axes, or a stage of a filter, of any size
         return value
     return [y for at, gauge in enumerate(gauges(site)) for y in _seen(part(value, at), gauge, kind)]
 
 
-def working(site: Site, value, kind: str) -> list:
+def working(site: BodyView, value, kind: str) -> list:
     """A link motion or force of the public link frame in the working axes."""
     if site.gauge is None:
         return value
-    own = [y for at, gauge in enumerate(gauges(site)) for y in _seen(part(value, at), gauge and gauge.inv, kind)]
+    own = [
+        y
+        for at, gauge in enumerate(gauges(site))
+        for y in _seen(part(value, at), gauge and gauge.inv, kind)
+    ]
     return own + [0.0] * (site.link.size - len(own))
 
 
@@ -215,4 +234,6 @@ def _seen(value: list, pose: Any, kind: str) -> list:
     R, r = pose.rotation.tolist(), pose.translation.tolist()
     # the part that is free of the point (w, or F) turns; the other one also gets its lever
     head, tail = small_matrices.apply(R, value[:3]), small_matrices.apply(R, value[3:])
-    return head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail
+    return (
+        head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail
+    )

@@ -72,7 +72,7 @@ class Apply(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Formed(Node):
+class MultilinearNode(Node):
     """A letter made of vectors, on a node: a form with `filled` in its slots, in the letter's order."""
 
     letter: FormLetter
@@ -153,7 +153,10 @@ class Graph:
         # x* A y + x* B z = x* (A y + B z): one dot a left side
         for left, inner in groups.items():
             factor = inner[min(inner, key=_order)]
-            x, y = self.of({left: Fraction(1)}), self.of({word: c / factor for word, c in inner.items()})
+            x, y = (
+                self.of({left: Fraction(1)}),
+                self.of({word: c / factor for word, c in inner.items()}),
+            )
             if x is not None and y is not None:
                 found.append((factor, self._make(Dot, x, y)))
         return found
@@ -222,7 +225,11 @@ class Graph:
         # u x, ⟦f⟧ and their like: the vectors they are made of are nodes as well, and come first
         if isinstance(letter, FormLetter):
             filled = [self.of(self.made_of[term]) for _, term in letter.filled]
-            return None if None in filled else self._make(Formed, letter, argument, tuple(filled))
+            return (
+                None
+                if None in filled
+                else self._make(MultilinearNode, letter, argument, tuple(filled))
+            )
         return self._make(Apply, letter, argument)
 
     def _split(self, inner: Poly, letter: str) -> tuple[Node | None, Node | None]:
@@ -243,7 +250,9 @@ class Graph:
             return None
         return self._make(BodyForce, self.of({word[1:]: c for word, c in inside.items()}))
 
-    def _frame_motion(self, at: FrameLetter, groups: Mapping[Letter, Poly]) -> tuple[Fraction, Node] | None:
+    def _frame_motion(
+        self, at: FrameLetter, groups: Mapping[Letter, Poly]
+    ) -> tuple[Fraction, Node] | None:
         """B* phi* (H* u + a_local) + B_dot* phi* H* v (- B* g), when the words of B* and B_dot* say so, up to a factor."""
         turning, motion = groups.get(rate_letter(at), {}), groups[at]
         # d/dt (B* V) = B_dot* V + B* dV/dt, V = phi* H* v: without the first there is no frame that moves
@@ -254,7 +263,11 @@ class Graph:
         # less B* g: the world then accelerates by -g, and this motion is the one that body forces are made of
         falls = motion.get((GRAVITY,)) == -c
         inside = {word[1:]: d / c for word, d in motion.items() if word[0] == "phi*"}
-        if len(inside) != len(motion) - falls or inside.pop((A_LOCAL,), None) != 1 or any(word[0] != "H*" for word in inside):
+        if (
+            len(inside) != len(motion) - falls
+            or inside.pop((A_LOCAL,), None) != 1
+            or any(word[0] != "H*" for word in inside)
+        ):
             return None
         u = self.of({word[1:]: d for word, d in inside.items()})
         return c, self._make(FrameMotion, at, u, falls)
@@ -276,5 +289,9 @@ def arguments(node: Node) -> list[Node]:
     if isinstance(node, Sum):
         return [n for _, n in node.terms]
     # alone, or several in a tuple: the vectors that a form is made of
-    found = [x for value in vars(node).values() for x in (value if isinstance(value, tuple) else (value,))]
+    found = [
+        x
+        for value in vars(node).values()
+        for x in (value if isinstance(value, tuple) else (value,))
+    ]
     return [x for x in found if isinstance(x, Node)]

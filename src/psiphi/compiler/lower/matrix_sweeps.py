@@ -11,10 +11,27 @@ from psiphi.algebra.expressions.letters import ARTICULATED, BODIES, FrameLetter,
 from psiphi.algebra.expressions.terms import Poly, Word, starred
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.lower import frame_sweeps, world_body
-from psiphi.compiler.lower.word_shapes import Climb, Compliance, Composite, Diagonal, Family, Grounded, WholeMatrix, shape_of
+from psiphi.compiler.lower.word_shapes import (
+    ColumnFamily,
+    ColumnSweep,
+    Compliance,
+    Composite,
+    Diagonal,
+    Grounded,
+    WholeMatrix,
+    shape_of,
+)
 from psiphi.compiler.recursions.body_step import LOCAL, articulate, origin
 from psiphi.compiler.recursions.newton_euler import Rigid
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Argument, Climbing, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import (
+    BASE_TO_TIP,
+    TIP_TO_BASE,
+    Argument,
+    BodyView,
+    ColumnMessage,
+    Program,
+    Sweep,
+)
 from psiphi.model.spatial.body_stacks import DenseSquare
 from psiphi.model.spatial.screw_paths import coinertia, force
 from psiphi.model.spatial.screws import Inertia, dot
@@ -33,24 +50,37 @@ class LoweredMatrix:
 
     def __init__(self, polys: dict[str, Poly], spaces: tuple[str, str]):
         self.spaces = spaces
-        self.words = [(name, c, word, shape_of(word)) for name, poly in polys.items() for word, c in poly.items() if c]
+        self.words = [
+            (name, c, word, shape_of(word))
+            for name, poly in polys.items()
+            for word, c in poly.items()
+            if c
+        ]
         self.complete = all(shape is not None for *_, shape in self.words)
         shapes = [shape for *_, shape in self.words]
         self.families = list(dict.fromkeys(f for shape in shapes for f in _families(shape)))
-        self.levers = list(dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape)))
+        self.levers = list(
+            dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape))
+        )
         self.arriving = list(dict.fromkeys(shape.family for shape in shapes if is_place(shape)))
         letters = {x for _, _, word, _ in self.words for x in word}
         self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
         # what must be known before columns climb: places for world axes and levers, P for psi, r for phi M phi*
-        self.placed = bool(self.levers or self.arriving) or any(x.axes == "world" for x in self.frames)
+        self.placed = bool(self.levers or self.arriving) or any(
+            x.axes == "world" for x in self.frames
+        )
         self.articulated = any(ARTICULATED in x.made for x in letters)
         self.weighed = any(x.bare == world_body.AT_CENTER for x in letters)
         self.composite = (
-            self.weighed or any(f.composite for f in self.families) or any(isinstance(x, WholeMatrix) for x in shapes)
+            self.weighed
+            or any(f.composite for f in self.families)
+            or any(isinstance(x, WholeMatrix) for x in shapes)
         )
         self.grounded = bool(letters & {*world_body.GROUND, *world_body.SPREAD})
         # Om of each middle letter and kind of path is made once, whatever words have it
-        self.middles = list(dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance)))
+        self.middles = list(
+            dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance))
+        )
 
     @property
     def rods(self) -> bool:
@@ -62,7 +92,11 @@ class LoweredMatrix:
     def sweeps(self) -> list:
         if self.only_places:
             return [BASE_TO_TIP]
-        return ([BASE_TO_TIP] if self.placed else []) + [TIP_TO_BASE] + ([BASE_TO_TIP] if self.middles else [])
+        return (
+            ([BASE_TO_TIP] if self.placed else [])
+            + [TIP_TO_BASE]
+            + ([BASE_TO_TIP] if self.middles else [])
+        )
 
     @property
     def only_levers(self) -> bool:
@@ -72,7 +106,9 @@ class LoweredMatrix:
     @property
     def only_places(self) -> bool:
         """Where frames are, and no more: the body that has one writes it, and the sweep can run as a loop."""
-        return self._once and all(is_place(s) and s.letter == world_body.AT_ORIGIN for *_, s in self.words)
+        return self._once and all(
+            is_place(s) and s.letter == world_body.AT_ORIGIN for *_, s in self.words
+        )
 
     @property
     def _once(self) -> bool:
@@ -84,8 +120,10 @@ class LoweredMatrix:
         """The robot as one rigid body: columns are more and more on their way in, this has the same size everywhere."""
         return all(isinstance(shape, WholeMatrix) for *_, shape in self.words)
 
-    def _levers(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
-        def step(site: Site) -> None:
+    def _levers(
+        self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+    ) -> Program:
+        def step(site: BodyView) -> None:
             for letter in self.levers:
                 frame_sweeps.send_places(site, letter)
             start = site.slices["v"].start
@@ -95,12 +133,16 @@ class LoweredMatrix:
 
         # outward where bodies are, inward each joint's own columns: H(k) phi(k, frame) B in closed form
         sweeps = (Sweep(BASE_TO_TIP, frame_sweeps.locate), Sweep(TIP_TO_BASE, step))
-        return Program(name, inputs, outputs, sweeps, origin, marks=frame_sweeps.marks(tree, self.frames))
+        return Program(
+            name, inputs, outputs, sweeps, origin, marks=frame_sweeps.marks(tree, self.frames)
+        )
 
-    def _places(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+    def _places(
+        self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+    ) -> Program:
         widths = {arg.name: arg.shape[-1] for arg in outputs}
 
-        def step(site: Site) -> None:
+        def step(site: BodyView) -> None:
             frame_sweeps.locate(site)
             for result, c, _, shape in self.words:
                 for j, column in frame_sweeps.arrivals(site, shape.family.letters[0]):
@@ -110,9 +152,19 @@ class LoweredMatrix:
 
         # outward alone: φ(0, k) B is known where the body is
         marks = frame_sweeps.marks(tree, self.frames)
-        return Program(name, inputs, outputs, (Sweep(BASE_TO_TIP, step),), origin, bodies=sorted(marks), marks=marks)
+        return Program(
+            name,
+            inputs,
+            outputs,
+            (Sweep(BASE_TO_TIP, step),),
+            origin,
+            bodies=sorted(marks),
+            marks=marks,
+        )
 
-    def program(self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> Program:
+    def program(
+        self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+    ) -> Program:
         if self.only_levers:
             return self._levers(name, tree, inputs, outputs)
         if self.only_places:
@@ -126,16 +178,29 @@ class LoweredMatrix:
         if self.middles:
             sweeps.append(Sweep(BASE_TO_TIP, run.outward))
         marks = frame_sweeps.marks(tree, self.frames)
-        return Program(name, inputs, outputs, tuple(sweeps), run.start, run.finish, marks=marks, local=self.is_whole)
+        return Program(
+            name,
+            inputs,
+            outputs,
+            tuple(sweeps),
+            run.start,
+            run.finish,
+            marks=marks,
+            local=self.is_whole,
+        )
 
 
 def _is_mass(shape) -> bool:
-    return isinstance(shape, Composite) and shape.left[-1:] == ("H",) and shape.right.letters[:1] == ("H*",)
+    return (
+        isinstance(shape, Composite)
+        and shape.left[-1:] == ("H",)
+        and shape.right.letters[:1] == ("H*",)
+    )
 
 
-def _families(shape) -> list[Family]:
+def _families(shape) -> list[ColumnFamily]:
     """The columns that climb for a shape."""
-    if isinstance(shape, Climb):
+    if isinstance(shape, ColumnSweep):
         return [] if is_lever(shape) else [shape.family]
     if isinstance(shape, Composite):
         return [shape.right, shape.mirror]
@@ -150,9 +215,9 @@ class _Fill:
     def __init__(self, lowered: LoweredMatrix, widths: dict[str, int]):
         self.lowered, self.widths = lowered, widths
         self.total: dict[tuple[str, int, int], Any] = {}
-        self.sent: dict[Family, Climbing] = {}  # what the roots sent to the world
+        self.sent: dict[ColumnFamily, ColumnMessage] = {}  # what the roots sent to the world
 
-    def start(self, site: Site) -> None:
+    def start(self, site: BodyView) -> None:
         self.total.clear()
         self.sent.clear()
         origin(site)
@@ -162,9 +227,11 @@ class _Fill:
         key = (name, row, column)
         self.total[key] = scaled if key not in self.total else self.total[key] + scaled
 
-    def finish(self, site: Site) -> None:
+    def finish(self, site: BodyView) -> None:
         for name, c, word, _ in self.lowered.words if self.lowered.spaces[1] == "frame" else ():
-            for i in range(self.widths[name]) if not word else ():  # c I over frames, which need no body
+            for i in (
+                range(self.widths[name]) if not word else ()
+            ):  # c I over frames, which need no body
                 self.put(name, i, i, c, 1.0)
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Grounded):
@@ -186,12 +253,14 @@ class _Fill:
         inertia = body.inertia
         # E φ M φ* E*: columns first, then rows, each moved to where the letter gathers
         # (the inertia itself is symmetric, but E_c may stand on one side alone)
-        rows = [_at(shape.left, [inertia.entry(i, j) for i in range(6)], body) for j in range(6)]  # by columns
+        rows = [
+            _at(shape.left, [inertia.entry(i, j) for i in range(6)], body) for j in range(6)
+        ]  # by columns
         for i, row in enumerate(zip(*rows, strict=True)):
             for j, value in enumerate(_at(shape.right, list(row), body)):
                 self.put(name, i, j, c, value)
 
-    def inward(self, site: Site) -> None:
+    def inward(self, site: BodyView) -> None:
         """Tip to base: P, composite inertias, columns; diagonal, climb and composite entries."""
         # places of frames go inward as numbers, not as columns: each joint's lever to them is a difference
         for letter in self.lowered.levers:
@@ -206,7 +275,7 @@ class _Fill:
         # E_0 phi B: the world has these columns at once, from where the frame is
         for f in self.lowered.arriving:
             found = {j: Column(x, None) for j, x in frame_sweeps.arrivals(site, f.letters[0])}
-            self.sent[f] = self.sent.get(f, Climbing()) + Climbing(found)
+            self.sent[f] = self.sent.get(f, ColumnMessage()) + ColumnMessage(found)
         if site.at_root:
             self._arrive(site)
         # rows read what climbs: entry (i, j) stands where the row's body is the column's or an ancestor of it
@@ -215,24 +284,27 @@ class _Fill:
                 for j, e in _units(site, shape.letters):
                     for i, value in _rows(site, apply(site, shape.letters, e)):
                         self.put(name, i, j, c, value)
-            elif isinstance(shape, Climb) and is_lever(shape):
+            elif isinstance(shape, ColumnSweep) and is_lever(shape):
                 for i, j, value in frame_sweeps.levers(site, shape.family.letters[0], shape.left):
                     self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
-            elif isinstance(shape, Climb):
+            elif isinstance(shape, ColumnSweep):
                 for j, column in site.kept[shape.family].items():
                     for i, value in _rows(site, apply(site, shape.left, column.value)):
                         self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
             elif isinstance(shape, Composite):
                 self._composite(site, name, c, shape)
 
-    def _arrive(self, site: Site) -> None:
+    def _arrive(self, site: BodyView) -> None:
         """At a root: the columns that have come so far, carried to the world by φ alone, whatever they climbed with."""
         for f in self.lowered.families if self.lowered.grounded else ():
-            carried = {j: Column(force(site.path, x.value), site.link.index) for j, x in site.kept[f].items()}
-            self.sent[f] = self.sent.get(f, Climbing()) + Climbing(carried)
+            carried = {
+                j: Column(force(site.path, x.value), site.link.index)
+                for j, x in site.kept[f].items()
+            }
+            self.sent[f] = self.sent.get(f, ColumnMessage()) + ColumnMessage(carried)
 
-    def _climb(self, site: Site, f: Family) -> None:
-        here = Climbing(site.children.get(f, {}))
+    def _climb(self, site: BodyView, f: ColumnFamily) -> None:
+        here = ColumnMessage(site.children.get(f, {}))
         sent = {}
         units = list(_units(site, f.letters))
         # A column starts where its joint or frame is, the letters behind phi or psi on a unit vector (r on it for ℳ),
@@ -243,15 +315,19 @@ class _Fill:
         site.kept[f] = here
         # and goes on inward, x(p) = phi(p, k) tau_bar x(k) for psi, phi(p, k) x(k) for phi
         for j, column in here.items():
-            passed = site.kept["gain"].through(site.H, column.value) if f.kind == "psi" else column.value
+            passed = (
+                site.kept["gain"].through(site.H, column.value) if f.kind == "psi" else column.value
+            )
             sent[j] = Column(force(site.path, passed), site.link.index)
         # K = E_phi G starts at the parent: this body sends it, and does not have it.
         if f.shifted:
             for j, e in units:
-                sent[j] = Column(force(site.path, LOCAL["G"](site, apply(site, f.letters[1:], e))), None)
-        site.sent[f] = Climbing(sent)
+                sent[j] = Column(
+                    force(site.path, LOCAL["G"](site, apply(site, f.letters[1:], e))), None
+                )
+        site.sent[f] = ColumnMessage(sent)
 
-    def _composite(self, site: Site, name: str, c: Fraction, shape: Composite) -> None:
+    def _composite(self, site: BodyView, name: str, c: Fraction, shape: Composite) -> None:
         """Rows of this body against columns from here and below; the mirror image from the left's columns."""
         right = site.kept[shape.right]
         for j, column in right.items():
@@ -266,11 +342,13 @@ class _Fill:
                     self.put(name, j, i, c, value)
         if shape.mirror != shape.right:
             for i, column in site.kept[shape.mirror].items():
-                for j, value in _rows(site, apply(site, starred(shape.right.letters), column.value)):
+                for j, value in _rows(
+                    site, apply(site, starred(shape.right.letters), column.value)
+                ):
                     if column.origin is not None:
                         self.put(name, i, j, c, value)
 
-    def outward(self, site: Site) -> None:
+    def outward(self, site: BodyView) -> None:
         """Base to tip: Om(k) = X(k) + c(p,k)* Om(p) c(p,k), and the entries whose paths meet at this body."""
         # Om of the parent first: what it yields, its children feel
         for middle, kind in self.lowered.middles:
@@ -280,7 +358,7 @@ class _Fill:
             if isinstance(shape, Compliance):
                 self._meet(site, name, c, shape)
 
-    def _meet(self, site: Site, name: str, c: Fraction, shape: Compliance) -> None:
+    def _meet(self, site: BodyView, name: str, c: Fraction, shape: Compliance) -> None:
         """y_i* Om x_j for all pairs that did not come through one child; Om is applied to as few columns as possible."""
         # y_i* c*(a, i) X c(a, j) x_j summed over all ancestors a of both: Om(k) has the sum up to the nearest one, k
         Om = site.kept[shape.middle, shape.right.kind]
@@ -308,7 +386,15 @@ class _Fill:
                         self.put(name, j, i, c, value)
             done.add(j)
 
-    def _pairs(self, name: str, c: Fraction, Om: Inertia, near: Climbing, far: Climbing, transposed: bool) -> None:
+    def _pairs(
+        self,
+        name: str,
+        c: Fraction,
+        Om: Inertia,
+        near: ColumnMessage,
+        far: ColumnMessage,
+        transposed: bool,
+    ) -> None:
         # Om acts on the side with fewer columns
         for j, x in near.items():
             partners = [(i, y) for i, y in far.items() if _apart(x, y)]
@@ -319,20 +405,26 @@ class _Fill:
 
 def _at(letter: Letter, f: list, body: Rigid | None) -> list:
     """A force at the world's origin, for E_c about the centre of mass."""
-    return f if letter.bare == world_body.AT_ORIGIN else world_body.at_center(f, world_body.center(body))
+    return (
+        f
+        if letter.bare == world_body.AT_ORIGIN
+        else world_body.at_center(f, world_body.center(body))
+    )
 
 
 def is_lever(shape) -> bool:
     """H phi B: phi(k, frame) is known in closed form, by the places of body and frame; no column needs to climb."""
-    return isinstance(shape, Climb) and _is_of_frames(shape.family)
+    return isinstance(shape, ColumnSweep) and _is_of_frames(shape.family)
 
 
 def is_place(shape) -> bool:
     """E_0 phi B: phi(world, frame) is where the frame is, [R, p~ R; 0, R]; no column needs to climb."""
-    return isinstance(shape, Grounded) and not shape.family.composite and _is_of_frames(shape.family)
+    return (
+        isinstance(shape, Grounded) and not shape.family.composite and _is_of_frames(shape.family)
+    )
 
 
-def _is_of_frames(f: Family) -> bool:
+def _is_of_frames(f: ColumnFamily) -> bool:
     """phi B: wrenches on frames, and nothing between them and the path."""
     return f.kind == "phi" and len(f.letters) == 1 and isinstance(f.letters[0], FrameLetter)
 
@@ -342,22 +434,32 @@ def _apart(x: Column, y: Column) -> bool:
     return x.origin is None or y.origin is None or x.origin != y.origin
 
 
-def apply(site: Site, letters: Word, x) -> Any:
+def apply(site: BodyView, letters: Word, x) -> Any:
     """A word of local letters on a value at this body."""
     # the last letter acts first
     for letter in reversed(letters):
-        x = frame_sweeps.act(site, letter, x) if isinstance(letter, FrameLetter) else LOCAL[letter](site, x)
+        x = (
+            frame_sweeps.act(site, letter, x)
+            if isinstance(letter, FrameLetter)
+            else LOCAL[letter](site, x)
+        )
     return x
 
 
-def _units(site: Site, letters: Word):
+def _units(site: BodyView, letters: Word):
     """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
     last = letters[-1] if letters else None
     if isinstance(last, FrameLetter):
         for number, *_ in frame_sweeps.here(site, last):
             for i in range(6):
                 unit = [1.0 if i == j else 0.0 for j in range(6)]
-                yield 6 * number + i, {n: unit if n == number else [0.0] * 6 for n, *_ in frame_sweeps.here(site, last)}
+                yield (
+                    6 * number + i,
+                    {
+                        n: unit if n == number else [0.0] * 6
+                        for n, *_ in frame_sweeps.here(site, last)
+                    },
+                )
         return
     # a joint of n coordinates starts n columns, numbered as v is
     own = site.slices["v"]
@@ -365,7 +467,7 @@ def _units(site: Site, letters: Word):
         yield i, [1.0 if own.start + j == i else 0.0 for j in range(own.stop - own.start)]
 
 
-def _rows(site: Site, value) -> list[tuple[int, Any]]:
+def _rows(site: BodyView, value) -> list[tuple[int, Any]]:
     """(row number, scalar) of a value in joint or frame space at this body."""
     if isinstance(value, dict):
         return [(6 * number + i, x) for number, part in value.items() for i, x in enumerate(part)]
@@ -373,7 +475,7 @@ def _rows(site: Site, value) -> list[tuple[int, Any]]:
     return [(start + i, x) for i, x in enumerate(value)]
 
 
-def compliance(site: Site, above: Any, middle: Word, kind: str) -> Any:
+def compliance(site: BodyView, above: Any, middle: Word, kind: str) -> Any:
     """X + c* Om(p) c: with psi, tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G* LamP G) H."""
     size = site.link.size
     # what the joint itself yields, H* D^-1 H; its transpose is read below the diagonal

@@ -27,9 +27,9 @@ from psiphi.compiler.lower.horner_graph import (
     BodyForce,
     Causal,
     Dot,
-    Formed,
     FrameMotion,
     Leaf,
+    MultilinearNode,
     Node,
     Sum,
     U,
@@ -46,12 +46,12 @@ from psiphi.compiler.recursions.body_step import (
 )
 from psiphi.compiler.recursions.multilinear_step import SitePlace, formed
 from psiphi.compiler.recursions.newton_euler import accelerate, move
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial.screw_paths import force, motion
 from psiphi.model.spatial.screws import add, subtract
 
 
-def value_at(site: Site, node: Node, gathering: Gathering) -> Any:
+def value_at(site: BodyView, node: Node, gathering: Gathering) -> Any:
     """The node's value at this body."""
     get = lambda n: site.kept[f"n{n.number}"]  # noqa: E731
     if isinstance(node, Leaf):
@@ -71,10 +71,16 @@ def value_at(site: Site, node: Node, gathering: Gathering) -> Any:
     if isinstance(node, Anticausal):
         return _anticausal(site, node, get)
     # u x, ⟦f⟧ and their like: forms of vectors that stand at this body already
-    if isinstance(node, Formed):
-        return formed(node.letter, SitePlace(site), [get(n) for n in node.filled], get(node.argument))
+    if isinstance(node, MultilinearNode):
+        return formed(
+            node.letter, SitePlace(site), [get(n) for n in node.filled], get(node.argument)
+        )
     assert isinstance(node, Apply)
-    return _applied(site, node, gathering.value(site, node.argument) if node in gathering.readers else get(node.argument))
+    return _applied(
+        site,
+        node,
+        gathering.value(site, node.argument) if node in gathering.readers else get(node.argument),
+    )
 
 
 # vectors made of the state: their steps read V(k), which the first sweep outward has kept
@@ -88,7 +94,7 @@ BIASES: dict[Letter, Callable] = {
 }
 
 
-def _leaf(site: Site, x: Letter) -> Any:
+def _leaf(site: BodyView, x: Letter) -> Any:
     if x in BIASES:
         return BIASES[x](site)
     assert isinstance(x, VectorLetter)
@@ -97,20 +103,24 @@ def _leaf(site: Site, x: Letter) -> Any:
     if x.space == "joint":
         return site.of(x.word)
     # vectors over links come in public link axes: x(k) in working axes is φ or φ* of the gauge on it
-    return frame_sweeps.working(site, site.link_part(x.word), x.space if x.space in SIDES else FORCE)
+    return frame_sweeps.working(
+        site, site.link_part(x.word), x.space if x.space in SIDES else FORCE
+    )
 
 
-def _dot(site: Site, node: Dot, get) -> list:
+def _dot(site: BodyView, node: Dot, get) -> list:
     """Tip to base: x* y of this body and all bodies it carries."""
     # x* y = sum over k of x(k)* y(k): partial sums travel inward, and the world has the whole
     name, here = f"n{node.number}", [inner(get(node.x), get(node.y))]
     below = site.children.get(name)
-    value = here if below is None else [sum(below[1:], start=below[0]) + here[0]]  # a cluster has one sum from each body
+    value = (
+        here if below is None else [sum(below[1:], start=below[0]) + here[0]]
+    )  # a cluster has one sum from each body
     site.send(**{name: value})
     return value
 
 
-def _causal(site: Site, node: Causal, get) -> list:
+def _causal(site: BodyView, node: Causal, get) -> list:
     """Tip to base: z(k) = w(k) + sum_c [psi(k, c) z(c) + phi(k, c) (G x(c) + y(c))], and with phi for psi."""
     name = f"n{node.number}"
     z = site.children.get(name)
@@ -132,7 +142,7 @@ def _causal(site: Site, node: Causal, get) -> list:
     return z
 
 
-def _anticausal(site: Site, node: Anticausal, get) -> list:
+def _anticausal(site: BodyView, node: Anticausal, get) -> list:
     """Base to tip: y(k) = psi*(p, k) y(p) + H* u + w, and with phi* for psi*."""
     above = motion(site.path, site.parent[f"n{node.number}"])
     u = get(node.u) if node.u is not None else None
@@ -144,7 +154,7 @@ def _anticausal(site: Site, node: Anticausal, get) -> list:
     return value if node.w is None else add(value, get(node.w))
 
 
-def _applied(site: Site, node: Apply, x) -> Any:
+def _applied(site: BodyView, node: Apply, x) -> Any:
     letter, name = node.letter, f"n{node.number}"
     # block diagonal: what body k has of x is all it needs
     if letter in LOCAL:
@@ -191,10 +201,15 @@ LOWERED = {
 
 def has_sweeps(x: Letter) -> bool:
     """Whether a sweep can apply the letter; the row x* of a vector sums over all bodies, and none does."""
-    return x == U or x in LOWERED or isinstance(x, (FrameLetter, FormLetter)) or (isinstance(x, VectorLetter) and not x.starred)
+    return (
+        x == U
+        or x in LOWERED
+        or isinstance(x, (FrameLetter, FormLetter))
+        or (isinstance(x, VectorLetter) and not x.starred)
+    )
 
 
-def write_result(site: Site, name: str, space: str, value: Any) -> None:
+def write_result(site: BodyView, name: str, space: str, value: Any) -> None:
     """A result at this body."""
     # joints write their own slice, frames where the letter B numbers them, links in their public axes
     if space == "joint":

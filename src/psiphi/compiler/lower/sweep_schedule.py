@@ -10,9 +10,27 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from psiphi.algebra.expressions.block_structure import STRICTLY_CAUSAL
-from psiphi.algebra.expressions.letters import A_LOCAL, ARTICULATED, B_LOCAL, BIAS, COUPLE, RATE, FrameLetter
+from psiphi.algebra.expressions.letters import (
+    A_LOCAL,
+    ARTICULATED,
+    B_LOCAL,
+    BIAS,
+    COUPLE,
+    RATE,
+    FrameLetter,
+)
 from psiphi.compiler.lower import world_body
-from psiphi.compiler.lower.horner_graph import Anticausal, Apply, BodyForce, Causal, Dot, FrameMotion, Leaf, Node, arguments
+from psiphi.compiler.lower.horner_graph import (
+    Anticausal,
+    Apply,
+    BodyForce,
+    Causal,
+    Dot,
+    FrameMotion,
+    Leaf,
+    Node,
+    arguments,
+)
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
 LOCAL_BIAS = (A_LOCAL, B_LOCAL, COUPLE)
@@ -41,7 +59,10 @@ def schedule(
     not given; `whole`: nodes whose argument is whole when its sweep has ended; `last`: nodes that end at the world, when all is
     done."""
     # Sweeps go in and out by turns, so a schedule is known by the way it begins.
-    options = [_Beginning(start, nodes, placed, motion).schedule(whole, last) for start in (TIP_TO_BASE, BASE_TO_TIP)]
+    options = [
+        _Beginning(start, nodes, placed, motion).schedule(whole, last)
+        for start in (TIP_TO_BASE, BASE_TO_TIP)
+    ]
     return min(options, key=lambda s: len(s.directions))
 
 
@@ -108,7 +129,9 @@ class _Beginning:
     @property
     def moving(self) -> int:
         """The sweep in which the velocities are known."""
-        return max((self.stage[n.number] for n in self.motion), default=self.next_in(BASE_TO_TIP, 0))
+        return max(
+            (self.stage[n.number] for n in self.motion), default=self.next_in(BASE_TO_TIP, 0)
+        )
 
     @property
     def rates(self) -> int:
@@ -125,7 +148,11 @@ class _Beginning:
             needed.append(self.moving)
         if _rated(node):
             needed.append(self.rates)
-        if self.poses is not None and isinstance(node, Apply) and isinstance(node.letter, FrameLetter):
+        if (
+            self.poses is not None
+            and isinstance(node, Apply)
+            and isinstance(node.letter, FrameLetter)
+        ):
             needed.append(self.poses)
         # E_c* hands out what the first sweep inward has weighed
         if world_body.weighed(node) and world_body.takes(node):
@@ -142,11 +169,17 @@ class _Beginning:
         self.stage |= {n.number: end for n in last}
         # the centre of mass rides with the last sums where only these ask for it, else with the first sweep inward
         weighed = [n for n in self.nodes if world_body.weighed(n)]
-        weigh = (end if all(n in last for n in weighed) else self.next_in(TIP_TO_BASE, 0)) if weighed else None
+        weigh = (
+            (end if all(n in last for n in weighed) else self.next_in(TIP_TO_BASE, 0))
+            if weighed
+            else None
+        )
         articulate = self.inward if self.articulated else None
         count = 1 + max([*self.stage.values(), articulate or 0, self.poses or 0])
         directions = tuple(self.start if i % 2 == 0 else _other(self.start) for i in range(count))
-        stages = tuple(tuple(n for n in self.nodes if self.stage[n.number] == i) for i in range(count))
+        stages = tuple(
+            tuple(n for n in self.nodes if self.stage[n.number] == i) for i in range(count)
+        )
         rates = self.rates if any(map(_rated, self.nodes)) else None
         return _trim(Schedule(directions, stages, articulate, rates, weigh), self.poses)
 
@@ -154,13 +187,20 @@ class _Beginning:
 def _trim(full: Schedule, poses: int | None) -> Schedule:
     """Drop a first sweep that has nothing to do."""
     directions, stages, articulate = full.directions, full.stages, full.articulate
-    idle = all(isinstance(n, Leaf) and _wanted(n) is None for n in stages[0]) and 0 not in (articulate, poses, full.weigh)
+    idle = all(isinstance(n, Leaf) and _wanted(n) is None for n in stages[0]) and 0 not in (
+        articulate,
+        poses,
+        full.weigh,
+    )
     moves = directions[0] is BASE_TO_TIP and any(needs_motion(n) for stage in stages for n in stage)
     idle = idle and not moves  # the first sweep outward makes the velocities
     # given vectors alone are no work: they are read in the next sweep as well
     if idle and len(stages) > 1:
         moved = ((*stages[0], *stages[1]), *stages[2:])
-        later = [None if stage is None else stage - 1 for stage in (articulate, full.differentiate, full.weigh)]
+        later = [
+            None if stage is None else stage - 1
+            for stage in (articulate, full.differentiate, full.weigh)
+        ]
         return Schedule(directions[1:], moved, *later)
     return full
 

@@ -22,7 +22,7 @@ from psiphi.compiler.recursions.body_step import LOCAL
 
 
 @dataclass(frozen=True)
-class Family:
+class ColumnFamily:
     """Columns `letters` e_j that climb with `kind`; composite ones start as r(j) letters e_j. A leading K starts them one
     body further in, as phi G."""
 
@@ -43,11 +43,11 @@ class Diagonal:
 
 
 @dataclass(frozen=True)
-class Climb:
+class ColumnSweep:
     """L c R, or its transpose: entries wherever the row's body is the column's or an ancestor of it."""
 
     left: Word
-    family: Family
+    family: ColumnFamily
     transposed: bool = False
 
 
@@ -56,17 +56,17 @@ class Composite:
     """L phi M phi* R: at the nearer body of each pair, L phi(i, j) r(j) R (S2 (7.11)); none across branches."""
 
     left: Word
-    right: Family
-    mirror: Family  # the columns of left*, for the entries below the diagonal
+    right: ColumnFamily
+    mirror: ColumnFamily  # the columns of left*, for the entries below the diagonal
 
 
 @dataclass(frozen=True)
 class Compliance:
     """L c* X c R: motions of two branches come from one ancestor, so that every pair has an entry (S3 (20))."""
 
-    left: Family  # the columns of left*
+    left: ColumnFamily  # the columns of left*
     middle: Word
-    right: Family
+    right: ColumnFamily
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Grounded:
     """E_0 c R or E_c c R, or its transpose: six rows, read at the world."""
 
     letter: Letter
-    family: Family
+    family: ColumnFamily
     transposed: bool = False
 
 
@@ -99,7 +99,10 @@ def shape_of(word: Word) -> Any:
     if word[-1:] and word[-1] in SPREAD:
         mirror = _at_world(starred(word))
         return replace(mirror, transposed=True) if isinstance(mirror, Grounded) else None
-    if any(isinstance(x, FrameLetter) and not x.starred and isinstance(y, FrameLetter) for x, y in pairwise(word)):
+    if any(
+        isinstance(x, FrameLetter) and not x.starred and isinstance(y, FrameLetter)
+        for x, y in pairwise(word)
+    ):
         return None  # B B*: frames of one body push another
     # phi, psi and their adjoints are the sweeps of a word; what stands before, between and behind them is local
     turns = [i for i, x in enumerate(word) if x.bare in ("phi", "psi")]
@@ -111,23 +114,35 @@ def shape_of(word: Word) -> Any:
     if len(turns) == 1:
         if kinds[0].starred:
             mirror = shape_of(starred(word))
-            return Climb(mirror.left, mirror.family, True) if isinstance(mirror, Climb) else None
-        family = Family(kinds[0], right)
+            return (
+                ColumnSweep(mirror.left, mirror.family, True)
+                if isinstance(mirror, ColumnSweep)
+                else None
+            )
+        family = ColumnFamily(kinds[0], right)
         # H phi B is read off the places of joint and frame; other letters before phi B would need its columns to climb
         if left != ("H",) and right and isinstance(right[0], FrameLetter) and kinds[0] == "phi":
             return None
-        return Climb(left, family) if all(map(is_local, left)) and _is_source(family) else None
+        return (
+            ColumnSweep(left, family) if all(map(is_local, left)) and _is_source(family) else None
+        )
     # two sweeps that turn round in the middle: in and out again at composites, out and in again at compliances
     middle = word[first + 1 : last]
     if len(turns) > 2 or not all(map(is_local, middle)):
         return None
     if kinds == ["phi", "phi*"] and middle == ("M",) and all(map(is_local, left + right)):
-        return Composite(left, Family(kinds[0], right, True), Family(kinds[0], starred(left), True))
+        return Composite(
+            left, ColumnFamily(kinds[0], right, True), ColumnFamily(kinds[0], starred(left), True)
+        )
     if kinds[0].starred and kinds[0] == kinds[1].T:
-        families = Family(kinds[1], starred(left)), Family(kinds[1], right)
+        families = ColumnFamily(kinds[1], starred(left)), ColumnFamily(kinds[1], right)
         # Om(k) = X + c*(p, k) Om(p) c(p, k) is kept as an inertia is, by its upper half: X must be symmetric
         symmetric = starred(middle) == middle
-        return Compliance(families[0], middle, families[1]) if symmetric and all(map(_is_source, families)) else None
+        return (
+            Compliance(families[0], middle, families[1])
+            if symmetric and all(map(_is_source, families))
+            else None
+        )
     return None
 
 
@@ -137,15 +152,15 @@ def _at_world(word: Word) -> Grounded | WholeMatrix | None:
     if word[1:4] == ("phi", "M", "phi*"):
         if len(word) == 5 and word[4] in SPREAD:
             return WholeMatrix(letter, word[4])
-        family = Family(word[1], word[4:], True)
+        family = ColumnFamily(word[1], word[4:], True)
         return Grounded(letter, family) if word[4:] and all(map(is_local, word[4:])) else None
     # what climbs to the world is phi R or psi R; phi B need not even climb: it is where the frames are
     if kind not in (("phi",), ("psi",)):
         return None
-    family = Family(kind[0], right)
+    family = ColumnFamily(kind[0], right)
     return Grounded(letter, family) if _is_source(family) else None
 
 
-def _is_source(family: Family) -> bool:
+def _is_source(family: ColumnFamily) -> bool:
     rest = family.letters[1:] if family.shifted else family.letters
     return all(map(is_local, rest)) and (family.shifted or bool(family.letters))

@@ -16,7 +16,7 @@ from psiphi.algebra.expressions.letters import Letter, letter
 from psiphi.compiler.lower.horner_graph import Apply, Leaf, Node, U
 from psiphi.compiler.recursions.body_step import ZERO3, ZERO6
 from psiphi.compiler.recursions.newton_euler import Rigid, compose
-from psiphi.compiler.sweeps.sweep_program import Site, merge
+from psiphi.compiler.sweeps.sweep_program import BodyView, merge
 from psiphi.model.spatial.screw_paths import force, motion
 from psiphi.model.spatial.screws import add, cross, subtract
 
@@ -44,7 +44,7 @@ def is_height(node: Node) -> bool:
     return isinstance(node, Leaf) and node.letter == U
 
 
-def potential(site: Site, gravity) -> list:
+def potential(site: BodyView, gravity) -> list:
     """U = - g·(m c), at the world."""
     # first moments are linear in the places of all bodies, and so is their weight
     body, total = whole(site), 0.0
@@ -53,32 +53,34 @@ def potential(site: Site, gravity) -> list:
     return [total]
 
 
-def send(site: Site, name: str, x) -> None:
+def send(site: BodyView, name: str, x) -> None:
     """Tip to base: φ(parent, k) x; at roots the world's sum."""
     put(site, **{name: force(site.path, x)})
 
 
-def put(site: Site, **values) -> None:
+def put(site: BodyView, **values) -> None:
     """Send; what roots send, the world keeps."""
     site.send(**values)
     # later sweeps read it from the world: the inbox is gone by then
     if site.at_root:
-        site.world.update({name: merge(site.world.get(name), value) for name, value in values.items()})
+        site.world.update(
+            {name: merge(site.world.get(name), value) for name, value in values.items()}
+        )
 
 
-def weigh(site: Site) -> None:
+def weigh(site: BodyView) -> None:
     """Tip to base: everything outboard as one rigid body; the world's is ℰ₀ φ M φ* ℰ₀*."""
     # [m, m c] are all that most ask of it: second moments that nobody reads are no code
     compose(site)
     put(site, rigid=site.sent["rigid"])
 
 
-def whole(site: Site) -> Rigid | None:
+def whole(site: BodyView) -> Rigid | None:
     """All bodies as one, at the world's origin in world axes; None where there are none."""
     return _sum(site, "rigid")
 
 
-def total(site: Site, letter: Letter, name: str) -> list:
+def total(site: BodyView, letter: Letter, name: str) -> list:
     """ℰ₀ x or ℰ_c x, at the world: the sum under `name`."""
     f = _sum(site, name)
     if f is None:  # there is no body
@@ -98,7 +100,7 @@ def at_center(f, c) -> list:
     return subtract(f[:3], cross(c, f[3:])) + f[3:]
 
 
-def hand(site: Site, letter: Letter, y) -> list:
+def hand(site: BodyView, letter: Letter, y) -> list:
     """ℰ₀* y or ℰ_c* y at this body: the motion y = [w; v] of the world, at roots."""
     if not site.at_root:
         return [0.0] * site.link.size
@@ -110,6 +112,6 @@ def hand(site: Site, letter: Letter, y) -> list:
     return motion(site.path, V)
 
 
-def _sum(site: Site, name: str) -> Any:
+def _sum(site: BodyView, name: str) -> Any:
     """What the roots have sent: kept by the world, or in its inbox where sweeps run as loops."""
     return site.world.get(name) or site.children.get(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from psiphi.compiler.recursions import cluster_step
 from psiphi.compiler.recursions.inertia_rates import half_rate, half_rate_adjoint, rate_of, turning
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.body_stacks import StackedInertia
 from psiphi.model.spatial.cross_products import force_cross, motion_cross
@@ -21,7 +21,7 @@ ZERO6 = [0.0] * 6
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
-def origin(site: Site) -> None:
+def origin(site: BodyView) -> None:
     """The world's own place."""
     site.keep(R=EYE3, p=ZERO3)
 
@@ -41,7 +41,9 @@ class Gain:
 
     def update(self, z, x, innovation) -> list:
         """z+ = z + G (x - H z)."""
-        out = [z[r] if r in self.closed else z[r] + dot(self.G[r], innovation) for r in range(len(z))]
+        out = [
+            z[r] if r in self.closed else z[r] + dot(self.G[r], innovation) for r in range(len(z))
+        ]
         for i, r in enumerate(self.closed):
             out[r] = x[i]
         return out
@@ -70,19 +72,28 @@ class Gain:
 
     def half(self, x) -> list:
         """D^1/2 x."""
-        return small_matrices.lower(self.factors[0], [y / r for y, r in zip(x, self.roots, strict=True)])
+        return small_matrices.lower(
+            self.factors[0], [y / r for y, r in zip(x, self.roots, strict=True)]
+        )
 
     def half_adjoint(self, x) -> list:
         """(D^1/2)* x."""
-        return [y / r for y, r in zip(small_matrices.upper(self.factors[0], x), self.roots, strict=True)]
+        return [
+            y / r for y, r in zip(small_matrices.upper(self.factors[0], x), self.roots, strict=True)
+        ]
 
     def half_inverse(self, x) -> list:
         """D^-1/2 x."""
-        return [y * r for y, r in zip(small_matrices.forward(self.factors[0], x), self.roots, strict=True)]
+        return [
+            y * r
+            for y, r in zip(small_matrices.forward(self.factors[0], x), self.roots, strict=True)
+        ]
 
     def half_inverse_adjoint(self, x) -> list:
         """(D^-1/2)* x."""
-        return small_matrices.backward(self.factors[0], [y * r for y, r in zip(x, self.roots, strict=True)])
+        return small_matrices.backward(
+            self.factors[0], [y * r for y, r in zip(x, self.roots, strict=True)]
+        )
 
 
 def gain(P: Any, H, armature) -> tuple[Gain, Any]:
@@ -100,10 +111,14 @@ def gain(P: Any, H, armature) -> tuple[Gain, Any]:
     # G = P H* D^-1, row by row: D is small and symmetric, and no inverse is formed
     factors = small_matrices.factor(D)
     G = [
-        [1.0 if r == i else 0.0 for i in closed] if r in closed else small_matrices.solve(factors, [u[r] for u in U])
+        [1.0 if r == i else 0.0 for i in closed]
+        if r in closed
+        else small_matrices.solve(factors, [u[r] for u in U])
         for r in range(P.size)
     ]
-    return Gain(D, factors, G, closed), P.less(G, U, closed) if isinstance(P, StackedInertia) else _reduced(P, G, U, closed)
+    return Gain(D, factors, G, closed), P.less(G, U, closed) if isinstance(
+        P, StackedInertia
+    ) else _reduced(P, G, U, closed)
 
 
 def _reduced(P: Inertia, G, U, closed) -> Inertia:
@@ -125,7 +140,7 @@ def _selected(row) -> int | None:
     return row.index(1.0)
 
 
-def articulate(site: Site) -> None:
+def articulate(site: BodyView) -> None:
     """Tip to base: P(k) = M(k) + sum phi P+(c) phi*, and its gain."""
     # the Riccati equation M = P - E_psi P E_phi*, solved from the tips: S0 (4.5)
     P = site.link.inertia
@@ -137,7 +152,7 @@ def articulate(site: Site) -> None:
     site.send(**{"P+": inertia(site.path, P_plus)})
 
 
-def keep_velocity(site: Site) -> None:
+def keep_velocity(site: BodyView) -> None:
     """Base to tip: V = phi* V(p) + H* v, and c = [0; w x v] at the link's public origin.
 
     Sweeps work with body-frame derivatives, which move along phi* like velocities; the vectors a and b are those of S0, with
@@ -149,7 +164,7 @@ def keep_velocity(site: Site) -> None:
     site.keep(V=V, v=site.of("v"), c=c + [0.0] * (n - len(c)), pull=[0.0] * n)
 
 
-def gauges(site: Site) -> Sequence:
+def gauges(site: BodyView) -> Sequence:
     """The working axes' poses in the public link frames, body by body; None: they are the public ones."""
     return site.gauge if isinstance(site.gauge, list) else (site.gauge,)
 
@@ -157,10 +172,12 @@ def gauges(site: Site) -> Sequence:
 def _centrifugal(V: list, gauge) -> list:
     """[0; w x v] at the link's public origin."""
     w, v = V[:3], V[3:]
-    return ZERO3 + cross(w, v if gauge is None else add(v, cross(w, gauge.inv.translation.tolist())))
+    return ZERO3 + cross(
+        w, v if gauge is None else add(v, cross(w, gauge.inv.translation.tolist()))
+    )
 
 
-def local_acceleration(site: Site) -> list:
+def local_acceleration(site: BodyView) -> list:
     """a(k) of S1 and S2: V x V_d + Hdot v, as a derivative in body axes. Of a cluster φ_S* (a_S + H_S* (dX/dt) β)."""
     v = site.kept["v"]
     if site.is_cluster:
@@ -169,11 +186,13 @@ def local_acceleration(site: Site) -> list:
     return a if site.link.row.Hdot is None else add(a, adjoint_map(joint_rates(site), v))
 
 
-def local_force(site: Site) -> list:
+def local_force(site: BodyView) -> list:
     """b(k) of S1 and S2: V x* M V - M [0; g] = [w x I w + m p x s; m s + w x (w x m p)], s = w x v - g."""
     pull = gravity(site)
     return [
-        y for at, link in enumerate(site.bodies) for y in _local_force(link, *(part(x, at) for x in (site.kept["V"], pull)))
+        y
+        for at, link in enumerate(site.bodies)
+        for y in _local_force(link, *(part(x, at) for x in (site.kept["V"], pull)))
     ]
 
 
@@ -184,14 +203,14 @@ def _local_force(link, V: list, pull: list) -> list:
     return N + [link.mass * x + y for x, y in zip(s, cross(w, cross(w, p)), strict=True)]
 
 
-def gravity(site: Site) -> list:
+def gravity(site: BodyView) -> list:
     """[0; g] in the link's axes."""
     g = unrotate(site.path, site.parent["down"])
     site.keep(down=g)
     return [x for at in range(len(g) // 3) for x in ZERO3 + part(g, at, 3)]
 
 
-def couple(site: Site) -> list:
+def couple(site: BodyView) -> list:
     """(H V x* - Hdot) P+ V+, V+ = phi* V(p): what the joint does not carry, seen by the joint as it moves.
 
     One coordinate moves the body along h: there h* V x* = h* V+ x*, and the couple is a quadratic form of V+.
@@ -201,24 +220,25 @@ def couple(site: Site) -> list:
         return [turning(P, above, site.H[0])]
     felt = P @ above
     return subtract(
-        small_matrices.apply(site.H, force_cross(site.kept["V"], felt)), small_matrices.apply(joint_rates(site), felt)
+        small_matrices.apply(site.H, force_cross(site.kept["V"], felt)),
+        small_matrices.apply(joint_rates(site), felt),
     )
 
 
-def bias_acceleration(site: Site) -> list:
+def bias_acceleration(site: BodyView) -> list:
     """a(k): V x V_d + Hdot v, as an inertial derivative; at a root also gravity, as the world's pseudo-acceleration."""
     a = local_acceleration(site)
     a = add(a, subtract(site.kept["c"], motion(site.path, site.parent["c"])))
     return add(a, motion(site.path, site.parent["pull"]))
 
 
-def bias_force(site: Site) -> list:
+def bias_force(site: BodyView) -> list:
     """b(k): V x* M V, with c taken out again: M alpha + b is the same force in either convention."""
     V, M = site.kept["V"], site.link.inertia
     return subtract(force_cross(V, M @ V), M @ site.kept["c"])
 
 
-def joint_rates(site: Site) -> list:
+def joint_rates(site: BodyView) -> list:
     """d/dt H, by rows."""
     if site.is_cluster:
         return cluster_step.joint_rates(site)
@@ -227,20 +247,20 @@ def joint_rates(site: Site) -> list:
     return site.link.row.Hdot(site.of("q"), site.kept["v"], site.link)
 
 
-def gyration(site: Site, x, turn=add) -> list:
+def gyration(site: BodyView, x, turn=add) -> list:
     """B(k) x = (V x* M x - M (V x x) + x x* M V) / 2: the share of b = V x* M V that makes dM/dt - 2 C skew."""
     V, M = site.kept["V"], site.link.inertia
     total = turn(subtract(force_cross(V, M @ x), M @ motion_cross(V, x)), force_cross(x, M @ V))
     return [0.5 * y for y in total]
 
 
-def _ring(site: Site) -> list:
+def _ring(site: BodyView) -> list:
     """d(P H*)/dt + V x* P H*, one row a degree of freedom."""
     V, P = site.kept["V"], site.kept["P"]
     return [add(u, force_cross(V, P @ h)) for u, h in zip(site.kept["U_dot"], site.H, strict=True)]
 
 
-def _turning(site: Site) -> list:
+def _turning(site: BodyView) -> list:
     """[w; 0] of the link's public origin, moved to the working one: there ω̃ = diag(w~, w~) is no cross product with w alone."""
     out = []
     for at, gauge in enumerate(gauges(site)):
@@ -249,16 +269,16 @@ def _turning(site: Site) -> list:
     return out + [0.0] * (site.link.size - len(out))
 
 
-def _omega_d(site: Site, x) -> list:
+def _omega_d(site: BodyView, x) -> list:
     """V_d ×* x, V_d = H* v: of a cluster what its bodies do against the body outside."""
     return force_cross(adjoint_map(site.H, site.kept["v"]), x)
 
 
-def _omega_d_adjoint(site: Site, x) -> list:
+def _omega_d_adjoint(site: BodyView, x) -> list:
     return motion_cross(x, adjoint_map(site.H, site.kept["v"]))
 
 
-def _turned(site: Site, x) -> list:
+def _turned(site: BodyView, x) -> list:
     """(Omega_d P + P Omega_d*) x."""
     P = site.kept["P"]
     if site.is_cluster:
@@ -281,7 +301,9 @@ LOCAL: dict[str, Callable] = {
     "omega*": lambda s, x: [-y for y in motion_cross(_turning(s), x)],
     "spin": lambda s, x: motion_cross(s.kept["V"], x),
     "gyro": gyration,
-    "gyro*": lambda s, x: gyration(s, x, subtract),  # V x* M - M V x is symmetric, x -> x x* M V is skew
+    "gyro*": lambda s, x: gyration(
+        s, x, subtract
+    ),  # V x* M - M V x is symmetric, x -> x x* M V is skew
     "spin*": lambda s, x: [-y for y in force_cross(s.kept["V"], x)],
     "H_dot": lambda s, x: small_matrices.apply(joint_rates(s), x),
     "H_dot*": lambda s, x: adjoint_map(joint_rates(s), x),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.compiler.recursions.body_step import ZERO3
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.cross_products import motion_cross
 from psiphi.model.spatial.screw_paths import force, rotate, second_moment
@@ -58,12 +58,19 @@ class JointSlopes:
     ring: list
 
 
-def joint_slopes(site: Site, V: list, above: list, a_above: list, coriolis: bool = False) -> list[JointSlopes]:
+def joint_slopes(
+    site: BodyView, V: list, above: list, a_above: list, coriolis: bool = False
+) -> list[JointSlopes]:
     found = []
     for h in site.H:  # a turn of the joint carries the inboard motion past it: V⁺ x H*; V x H* is the rate of H* itself
         Q_V, Hr = motion_cross(above, h), motion_cross(V, h)
         found.append(
-            JointSlopes(h, Q_V, add(motion_cross(a_above, h), motion_cross(above, Q_V)), Hr if coriolis else add(Q_V, Hr))
+            JointSlopes(
+                h,
+                Q_V,
+                add(motion_cross(a_above, h), motion_cross(above, Q_V)),
+                Hr if coriolis else add(Q_V, Hr),
+            )
         )
     return found
 
@@ -89,7 +96,14 @@ class MovingBody:
         # second moments turn as J' = w~ J - J w~ = W + W*, W = w~ J, and the angular momentum is the vector of W - W*
         W = wedge(w, [times(half, row) for row in link.pseudo])
         rate = symmetric([[W[i][j] + W[j][i] for j in range(3)] for i in range(3)])
-        return cls(link.mass, list(link.moment), link.pseudo, cross(w, times(half, link.moment)), axial(W), rate)
+        return cls(
+            link.mass,
+            list(link.moment),
+            link.pseudo,
+            cross(w, times(half, link.moment)),
+            axial(W),
+            rate,
+        )
 
     def __add__(self, other: MovingBody) -> MovingBody:
         return MovingBody(
@@ -124,7 +138,9 @@ class MovingBody:
 
     def gyration(self, w: list) -> list:
         """Γ x, of which only the spin w counts."""
-        return add(small_matrices.apply(from_second(self.Jd), w), cross(w, self.n)) + times(2.0, cross(w, self.F))
+        return add(small_matrices.apply(from_second(self.Jd), w), cross(w, self.n)) + times(
+            2.0, cross(w, self.F)
+        )
 
     def couples(self, h: list) -> list:
         """Γ* h: a couple."""
@@ -148,9 +164,11 @@ class SlopeColumn:
         # forces climb by φ; couples turn, and those of Γ gain 2 u x (the force of r h) as Γ is boosted by u
         T, X = rotate(path, self.T), None if self.X is None else rotate(path, self.X)
         T = add(T, cross(twice, rotate(path, self.R[3:])))
-        return SlopeColumn(force(path, self.by_q), force(path, self.by_v), force(path, self.R), T, X)
+        return SlopeColumn(
+            force(path, self.by_q), force(path, self.by_v), force(path, self.R), T, X
+        )
 
 
-def joint_velocity(site: Site) -> list:
+def joint_velocity(site: BodyView) -> list:
     """V_d = H* v."""
     return adjoint_map(site.H, site.of("v"))

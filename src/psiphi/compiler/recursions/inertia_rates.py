@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.compiler.recursions import cluster_step
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screw_paths import inertia
 from psiphi.model.spatial.screws import IN_PLANE, Inertia, add, cross, dot, vanishes
@@ -35,9 +35,15 @@ def _turn(A, B, w, plane, symmetric: bool) -> None:
     if vanishes(w):
         return
     i, j, k = plane
-    twist, stretch = w * (B[i][j] + B[j][i]) if not symmetric else (w + w) * B[i][j], w * (B[i][i] - B[j][j])
+    twist, stretch = (
+        w * (B[i][j] + B[j][i]) if not symmetric else (w + w) * B[i][j],
+        w * (B[i][i] - B[j][j]),
+    )
     _put(A, {(i, i): -twist, (j, j): twist, (i, j): stretch, (j, i): stretch})
-    _put(A, {(i, k): -(w * B[j][k]), (j, k): w * B[i][k], (k, i): -(w * B[k][j]), (k, j): w * B[k][i]})
+    _put(
+        A,
+        {(i, k): -(w * B[j][k]), (j, k): w * B[i][k], (k, i): -(w * B[k][j]), (k, j): w * B[k][i]},
+    )
 
 
 def _shift(out, P: Inertia, v, plane) -> None:
@@ -49,7 +55,15 @@ def _shift(out, P: Inertia, v, plane) -> None:
     for c in range(3):
         _put(H, {(i, c): -(v * P.M[j][c]), (j, c): v * P.M[i][c]})
     stretch, sides = v * (P.H[i][i] - P.H[j][j]), (-(v * P.H[k][j]), v * P.H[k][i])
-    _put(I, {(i, i): -((v + v) * P.H[i][j]), (j, j): (v + v) * P.H[j][i], (i, j): stretch, (j, i): stretch})
+    _put(
+        I,
+        {
+            (i, i): -((v + v) * P.H[i][j]),
+            (j, j): (v + v) * P.H[j][i],
+            (i, j): stretch,
+            (j, i): stretch,
+        },
+    )
     _put(I, {(i, k): sides[0], (k, i): sides[0], (j, k): sides[1], (k, j): sides[1]})
 
 
@@ -78,7 +92,11 @@ def _turned(P: Inertia, w, v, i, j, k) -> Any:
     I, H, M = P.I, P.H, P.M
     out = I[i][j] * ((w[j] - w[i]) * (w[j] + w[i])) + (I[i][i] - I[j][j]) * (w[i] * w[j])
     out = out + w[k] * (I[i][k] * w[j] - I[j][k] * w[i])
-    out = out + (H[i][j] + H[j][i]) * (w[j] * v[j] - w[i] * v[i]) + (H[i][i] - H[j][j]) * (w[i] * v[j] + w[j] * v[i])
+    out = (
+        out
+        + (H[i][j] + H[j][i]) * (w[j] * v[j] - w[i] * v[i])
+        + (H[i][i] - H[j][j]) * (w[i] * v[j] + w[j] * v[i])
+    )
     out = out + M[i][j] * ((v[j] - v[i]) * (v[j] + v[i])) + (M[i][i] - M[j][j]) * (v[i] * v[j])
     out = out + w[k] * (H[k][i] * v[j] - H[k][j] * v[i])
     return out + v[k] * ((H[i][k] * w[j] - H[j][k] * w[i]) + (M[i][k] * v[j] - M[j][k] * v[i]))
@@ -90,7 +108,7 @@ def _shifted(P: Inertia, w, v, i, j) -> Any:
     return w[i] * F[1] - w[j] * F[0]
 
 
-def differentiate(site: Site) -> None:
+def differentiate(site: BodyView) -> None:
     """Tip to base: Ṗ, Ḋ, and what the parent's Ṗ gets. V_d is known from a sweep outward before."""
     if site.is_cluster:
         cluster_step.differentiate(site)
@@ -103,7 +121,10 @@ def differentiate(site: Site) -> None:
     D_dot = [[dot(h, u) for u in U_dot] for h in H]
     if site.link.row.Hdot is not None:
         U = [P @ h for h in H]
-        D_dot = [[x + dot(d, u) for x, u in zip(row, U, strict=True)] for row, d in zip(D_dot, H_dot, strict=True)]
+        D_dot = [
+            [x + dot(d, u) for x, u in zip(row, U, strict=True)]
+            for row, d in zip(D_dot, H_dot, strict=True)
+        ]
     plus = _reduced(P_dot, U_dot, D_dot, gain)
     site.keep(P_dot=P_dot, U_dot=U_dot, D_dot=D_dot)
     # phi(p, k) turns with the joint: seen from the parent, P+ changes by Omega_d P+ + P+ Omega_d*, too
@@ -111,16 +132,23 @@ def differentiate(site: Site) -> None:
     site.send(**{"P+_dot": inertia(site.path, plus + rate_of(P_plus, V_d))})
 
 
-def _joint_rates(site: Site) -> list:
+def _joint_rates(site: BodyView) -> list:
     row = site.link.row
-    return [[0.0] * 6 for _ in site.H] if row.Hdot is None else row.Hdot(site.of("q"), site.kept["v"], site.link)
+    return (
+        [[0.0] * 6 for _ in site.H]
+        if row.Hdot is None
+        else row.Hdot(site.of("q"), site.kept["v"], site.link)
+    )
 
 
 def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
     """Ṗ+ = Ṗ - W G* - G W*, W = U̇ - G Ḋ / 2; rows the joint closes stay zero."""
     G, n = gain.G, len(D_dot)
     half = [[0.5 * x for x in row] for row in D_dot]
-    W = [[U_dot[i][r] - dot(G[r], [half[j][i] for j in range(n)]) for i in range(n)] for r in range(6)]
+    W = [
+        [U_dot[i][r] - dot(G[r], [half[j][i] for j in range(n)]) for i in range(n)]
+        for r in range(6)
+    ]
     entry = {}
     for r in range(6):
         for c in range(r, 6):  # symmetric: one half, mirrored
@@ -134,7 +162,7 @@ def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
     return Inertia.from_entries(entry)
 
 
-def split(site: Site) -> None:
+def split(site: BodyView) -> None:
     """Tip to base: Pi(k) = sum phi {tau_bar Pi tau_bar* + P+ (Omega_d* - Ḣ* G*)} phi*, with Pi + Pi* = Ṗ, by rows."""
     if site.is_cluster:
         cluster_step.split(site, Rows)
@@ -148,7 +176,9 @@ def split(site: Site) -> None:
         small_matrices.transpose(gain.G),
     )
     # tau_bar Pi tau_bar*: the columns pass the joint, then the rows
-    rows = small_matrices.transpose([gain.through(site.H, column) for column in small_matrices.transpose(Pi)])
+    rows = small_matrices.transpose(
+        [gain.through(site.H, column) for column in small_matrices.transpose(Pi)]
+    )
     rows = [gain.through(site.H, row) for row in rows]
     # + P+ (Omega_d* - Ḣ* G*), column by column
     eye = [[1.0 if r == c else 0.0 for c in range(6)] for r in range(6)]
@@ -187,22 +217,26 @@ def _backward(V, x) -> list:
     return cross(x[:3], V[:3]) + add(cross(x[:3], V[3:]), cross(x[3:], V[:3]))
 
 
-def _theta(site: Site) -> list:
+def _theta(site: BodyView) -> list:
     """Theta = L^-1 dL/dt for D = L L*: the lower triangle of L^-1 Ḋ L^-*, its diagonal halved."""
     gain, D_dot = site.kept["gain"], site.kept["D_dot"]
     n = len(D_dot)
     if n == 1:
         return [[gain.factors[1][0] * (0.5 * D_dot[0][0])]]
-    columns = small_matrices.transpose([gain.half_inverse(column) for column in small_matrices.transpose(D_dot)])
+    columns = small_matrices.transpose(
+        [gain.half_inverse(column) for column in small_matrices.transpose(D_dot)]
+    )
     X = [gain.half_inverse(row) for row in columns]
-    return [[X[i][j] if j < i else 0.5 * X[i][i] if i == j else 0.0 for j in range(n)] for i in range(n)]
+    return [
+        [X[i][j] if j < i else 0.5 * X[i][i] if i == j else 0.0 for j in range(n)] for i in range(n)
+    ]
 
 
-def half_rate(site: Site, x) -> list:
+def half_rate(site: BodyView, x) -> list:
     """Theta x."""
     return small_matrices.apply(_theta(site), x)
 
 
-def half_rate_adjoint(site: Site, x) -> list:
+def half_rate_adjoint(site: BodyView, x) -> list:
     """Theta* x."""
     return small_matrices.apply(small_matrices.transpose(_theta(site)), x)

@@ -10,14 +10,14 @@ from psiphi.algebra.expressions.letters import FormLetter
 from psiphi.algebra.expressions.spaces import LINK
 from psiphi.compiler.recursions import cluster_step
 from psiphi.compiler.recursions.body_step import gauges
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial.small_matrices import part
 
 
 class SitePlace(NamedTuple):
     """A body in its working axes, as forms see it; of a cluster body number `at`, whose joint is that of all."""
 
-    site: Site
+    site: BodyView
     at: int = 0
 
     @property
@@ -29,7 +29,11 @@ class SitePlace(NamedTuple):
     @property
     def bodies(self) -> list[SitePlace]:
         """A cluster's, one by one."""
-        return [SitePlace(self.site, at) for at in range(len(self.site.link.parts))] if self.site.is_cluster else [self]
+        return (
+            [SitePlace(self.site, at) for at in range(len(self.site.link.parts))]
+            if self.site.is_cluster
+            else [self]
+        )
 
     def risen(self, *along: list) -> list | None:
         if self.site.is_cluster:
@@ -40,7 +44,8 @@ class SitePlace(NamedTuple):
         rule = row.Hdot if len(along) == 1 else row.Hddot
         if rule is None:
             raise StateError(
-                f"a {self.site.link.kind} joint tells no second derivative of H", "give its row of JOINTS an Hddot"
+                f"a {self.site.link.kind} joint tells no second derivative of H",
+                "give its row of JOINTS an Hddot",
             )
         return rule(self.site.of("q"), *along, self.site.link)
 
@@ -51,12 +56,23 @@ def formed(x: FormLetter, place: SitePlace, filled: Sequence[Any], argument: Any
     if not isinstance(argument, dict):
         if any(slot.space != LINK for slot in x.form.slots.values()):
             return x.form.value(place, x, dict(zip(slots, filled, strict=True)), argument)
-        own = lambda at: {slot: part(values, at) for slot, values in zip(slots, filled, strict=True)}  # noqa: E731
-        each = (x.form.value(body, x, own(at), part(argument, at)) for at, body in enumerate(place.bodies))
+
+        def own(at):
+            return {slot: part(values, at) for slot, values in zip(slots, filled, strict=True)}
+
+        each = (
+            x.form.value(body, x, own(at), part(argument, at))
+            for at, body in enumerate(place.bodies)
+        )
         return [y for values in each for y in values]
     # a frame without a value in some slot has zero there, and so has the product: it is not written
     numbers = [i for i in argument if all(i in values for values in filled)]
     return {
-        i: x.form.value(place, x, {slot: values[i] for slot, values in zip(slots, filled, strict=True)}, argument[i])
+        i: x.form.value(
+            place,
+            x,
+            {slot: values[i] for slot, values in zip(slots, filled, strict=True)},
+            argument[i],
+        )
         for i in numbers
     }

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psiphi.compiler.recursions.body_step import EYE3, ZERO3
-from psiphi.compiler.sweeps.sweep_program import Site
+from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.body_stacks import StackedInertia
 from psiphi.model.spatial.screw_paths import pose, rotate, second_moment, unrotate
@@ -48,32 +48,52 @@ def body_force(link, U, vd) -> list:
     F = [link.mass * a + b for a, b in zip(vd, Fc, strict=True)]
     # N: the vector of U J - (U J)*, entry by entry; two products with the same J are one
     N = [
-        U[2][0] * J[0][1] + U[2][1] * J[1][1] + (U[2][2] - U[1][1]) * J[1][2] - U[1][0] * J[0][2] - U[1][2] * J[2][2],
-        (U[0][0] - U[2][2]) * J[0][2] + U[0][1] * J[1][2] + U[0][2] * J[2][2] - U[2][0] * J[0][0] - U[2][1] * J[0][1],
-        U[1][0] * J[0][0] + (U[1][1] - U[0][0]) * J[0][1] + U[1][2] * J[0][2] - U[0][1] * J[1][1] - U[0][2] * J[1][2],
+        U[2][0] * J[0][1]
+        + U[2][1] * J[1][1]
+        + (U[2][2] - U[1][1]) * J[1][2]
+        - U[1][0] * J[0][2]
+        - U[1][2] * J[2][2],
+        (U[0][0] - U[2][2]) * J[0][2]
+        + U[0][1] * J[1][2]
+        + U[0][2] * J[2][2]
+        - U[2][0] * J[0][0]
+        - U[2][1] * J[0][1],
+        U[1][0] * J[0][0]
+        + (U[1][1] - U[0][0]) * J[0][1]
+        + U[1][2] * J[0][2]
+        - U[0][1] * J[1][1]
+        - U[0][2] * J[1][2],
     ]
     return add(N, cross(p, vd)) + F
 
 
-def accelerate(site: Site, u, name: str) -> list:
+def accelerate(site: BodyView, u, name: str) -> list:
     """Base to tip: the force that the body needs under the joint accelerations u; its motion is kept as `name`."""
     _, _, vd, U = move(site, u, name)
-    return [y for at, link in enumerate(site.bodies) for y in body_force(link, part(U, at, 3), part(vd, at, 3))]
+    return [
+        y
+        for at, link in enumerate(site.bodies)
+        for y in body_force(link, part(U, at, 3), part(vd, at, 3))
+    ]
 
 
-def move(site: Site, u, name: str) -> tuple:
+def move(site: BodyView, u, name: str) -> tuple:
     """Base to tip: w, w', v' and U of the body under the joint accelerations u, kept as `name`; of a cluster, stacked."""
     if site.is_cluster:
         moved = _move_together(site, u, name)
     else:
         # most joint maps are constant in body axes; a universal joint's is not, and dH*/dt v joins its acceleration
-        rise = None if site.link.row.Hdot is None else site.link.row.Hdot(site.of("q"), site.of("v"), site.link)
+        rise = (
+            None
+            if site.link.row.Hdot is None
+            else site.link.row.Hdot(site.of("q"), site.of("v"), site.link)
+        )
         moved = _moved(site.path, site.H, rise, site.of("v"), u, *site.parent[name])
     site.keep(**{name: moved})
     return moved
 
 
-def _move_together(site: Site, u, name: str) -> tuple:
+def _move_together(site: BodyView, u, name: str) -> tuple:
     """The bodies of a cluster, base to tip: their joints have the rates X v and the accelerations X u + (dX/dt) v."""
     link, q = site.link, site.of("q")
     X = link.laws.X(q)
@@ -94,7 +114,9 @@ def _move_together(site: Site, u, name: str) -> tuple:
     return tuple([x for moved in found for x in moved[i]] for i in range(4))
 
 
-def _moved(path: list, H: list, rise: list | None, v: list, u, w_p: list, wd_p: list, vd_p: list, U_p: list) -> tuple:
+def _moved(
+    path: list, H: list, rise: list | None, v: list, u, w_p: list, wd_p: list, vd_p: list, U_p: list
+) -> tuple:
     """w = R* w_p + w_d,  w' = R* w_p' + (R* w_p) x w_d + ..,  v' = R* (v_p' + U_p l) + (R* w_p + w) x v_d + .."""
     # what the joint adds to the motion: V_d = H* v, and H* u + dH*/dt v
     Vd, A = adjoint_map(H, v), adjoint_map(H, u)
@@ -117,14 +139,21 @@ def world_at_rest(gravity) -> tuple:
     return (ZERO3, ZERO3, [-g for g in gravity], [ZERO3, ZERO3, ZERO3])
 
 
-def compose(site: Site) -> None:
+def compose(site: BodyView) -> None:
     """Tip to base: r(k) = M(k) + sum phi r(c) phi*, as (mass, first moment, second moment) of a rigid body."""
     # this body with all that its children sent; of a cluster, each body with what hangs on it
     bodies = [Rigid(link.mass, link.moment, link.pseudo) for link in site.bodies]
     below = site.children.get("rigid")
     if below is not None:
-        bodies = [x + y for x, y in zip(bodies, below if isinstance(below, RigidStack) else [below], strict=True)]
-    site.keep(r=StackedInertia([x.inertia for x in bodies]) if site.is_cluster else bodies[0].inertia)
+        bodies = [
+            x + y
+            for x, y in zip(
+                bodies, below if isinstance(below, RigidStack) else [below], strict=True
+            )
+        ]
+    site.keep(
+        r=StackedInertia([x.inertia for x in bodies]) if site.is_cluster else bodies[0].inertia
+    )
     site.send(rigid=site.handed(_carried, bodies))
 
 
@@ -152,7 +181,9 @@ class Rigid:
     J: list
 
     def __add__(self, other: Rigid) -> Rigid:
-        return Rigid(self.mass + other.mass, add(self.moment, other.moment), symmetric(plus(self.J, other.J)))
+        return Rigid(
+            self.mass + other.mass, add(self.moment, other.moment), symmetric(plus(self.J, other.J))
+        )
 
     def put(self, at: int, count: int) -> RigidStack:
         """Carried by one body of a cluster."""

@@ -13,11 +13,17 @@ from psiphi.compiler.sweeps.tree_loop import drive
 def interpret_on_tape(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
     """The outputs of the program on arrays of tape expressions (or of numbers), of one state."""
     # one scalar a place: the steps are the same text for numbers and for expressions
-    inputs = {arg.name: list(np.asarray(a).reshape(arg.size)) for arg, a in zip(program.inputs, arrays, strict=True)}
+    inputs = {
+        arg.name: list(np.asarray(a).reshape(arg.size))
+        for arg, a in zip(program.inputs, arrays, strict=True)
+    }
     written = drive(program, tree, inputs)
-    outputs = ([written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in program.outputs)
+    outputs = (
+        [written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in program.outputs
+    )
     return tuple(
-        np.array(values, dtype=object).reshape(arg.shape) for arg, values in zip(program.outputs, outputs, strict=True)
+        np.array(values, dtype=object).reshape(arg.shape)
+        for arg, values in zip(program.outputs, outputs, strict=True)
     )
 
 
@@ -27,7 +33,9 @@ def interpret(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
     cores = [len(arg.shape) for arg in program.inputs]
     lead = np.broadcast_shapes(*(a.shape[: a.ndim - n] for a, n in zip(given, cores, strict=True)))
     inputs = {
-        arg.name: list(np.moveaxis(np.broadcast_to(a, lead + arg.shape).reshape(*lead, arg.size), -1, 0))
+        arg.name: list(
+            np.moveaxis(np.broadcast_to(a, lead + arg.shape).reshape(*lead, arg.size), -1, 0)
+        )
         for arg, a in zip(program.inputs, given, strict=True)
     }
     # one array a coordinate: a step's arithmetic then means all states of the batch at once

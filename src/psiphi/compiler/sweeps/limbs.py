@@ -16,7 +16,9 @@ LARGEST = 0.4  # of all degrees of freedom: a branch that has more belongs to th
 def limbs_of(tree: Any) -> dict[str, dict[int, int]]:
     """{"q": {coordinate: its limb}, "v": {velocity: its limb}}, limbs by number; what the trunk has is not named."""
     slices = [tree.slices(k) for k in range(len(tree.links))]
-    below = [own["v"].stop - own["v"].start for own in slices]  # degrees of freedom from here on outwards
+    below = [
+        own["v"].stop - own["v"].start for own in slices
+    ]  # degrees of freedom from here on outwards
     total = sum(below)
     for k in reversed(range(len(below))):
         if tree.parent[k] != WORLD:
@@ -29,7 +31,12 @@ def limbs_of(tree: Any) -> dict[str, dict[int, int]]:
         label.append(found if begins else above)
         found += begins
     return {
-        name: {i: limb for limb, own in zip(label, slices, strict=True) if limb != TRUNK for i in _range(own.get(name))}
+        name: {
+            i: limb
+            for limb, own in zip(label, slices, strict=True)
+            if limb != TRUNK
+            for i in _range(own.get(name))
+        }
         for name in "qv"
     }
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.compiler.sweeps.dead_values import INBOX, KEPT, drop_unread
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, BodyView, Program, Sweep
 from psiphi.compiler.sweeps.value_template import Template
 from psiphi.compiler.tape.ops import BINARY, Op
 from psiphi.compiler.tape.tape import Count, Scalar, Tape
@@ -25,7 +25,7 @@ SPECIAL = (0.0, 1.0, -1.0)  # numbers worth knowing when the step is traced
 
 
 @dataclass
-class Class:
+class LinkClass:
     """One traced step: `stores` are (base, offset, node, accumulate); `kept`, `sent` the form of its values."""
 
     tape: Tape
@@ -53,18 +53,18 @@ class SweepLoop:
     """One sweep as a loop: bodies in order, the class of each."""
 
     order: list[int]
-    classes: list[Class] = field(default_factory=list)
+    classes: list[LinkClass] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
 
 
 @dataclass
-class Rolled:
+class LinkLoops:
     """A program as loops over tables."""
 
     program: Program
     tree: Any
     stages: list[SweepLoop]
-    finish: Class | None
+    finish: LinkClass | None
     record: int
     inbox: int
     params: np.ndarray
@@ -80,18 +80,22 @@ class Rolled:
         return total if self.finish is None else total + self.finish.count
 
 
-def roll(program: Program, tree: Any, given: Mapping[str, list] | None = None) -> Rolled:
+def roll(program: Program, tree: Any, given: Mapping[str, list] | None = None) -> LinkLoops:
     """The program as loops; `program.local` must hold. `given` are numbers beside its inputs, the same in every state."""
     return _Roller(program, tree, given or {}).run()
 
 
-def last_outputs(rolled: Rolled, count: int) -> Rolled:
+def last_outputs(rolled: LinkLoops, count: int) -> LinkLoops:
     """The same loops with their last outputs alone."""
     first = len(rolled.program.outputs) - count
     place = {f"out{first + number}": f"out{number}" for number in range(count)}
     gone = {f"out{number}" for number in range(first)}
     for c in (c for stage in rolled.stages for c in stage.classes):
-        c.stores = [(place.get(base, base), at, node, adds) for base, at, node, adds in c.stores if base not in gone]
+        c.stores = [
+            (place.get(base, base), at, node, adds)
+            for base, at, node, adds in c.stores
+            if base not in gone
+        ]
     return replace(rolled, program=replace(rolled.program, outputs=rolled.program.outputs[first:]))
 
 
@@ -103,10 +107,10 @@ class _Roller:
         swept = set(self.bodies)
         self.parents = [parent if parent in swept else WORLD for parent in tree.parent]
         self.numbers, self.pattern = self._numbers()
-        self.state: dict[int, Class] = {}  # each body's class so far
+        self.state: dict[int, LinkClass] = {}  # each body's class so far
         self.world = self._world()
 
-    def run(self) -> Rolled:
+    def run(self) -> LinkLoops:
         # sweep by sweep: what the classes of one have kept is where the next begins
         stages, inboxes = [], {}
         for sweep in self.program.sweeps:
@@ -120,7 +124,17 @@ class _Roller:
         for k in range(len(self.tree.links)):
             starts.append(len(flat))
             flat.extend(self.numbers.get(k, ()))
-        return Rolled(self.program, self.tree, stages, finish, record, inbox, np.array(flat), starts, self.parents)
+        return LinkLoops(
+            self.program,
+            self.tree,
+            stages,
+            finish,
+            record,
+            inbox,
+            np.array(flat),
+            starts,
+            self.parents,
+        )
 
     def _numbers(self):
         """Each link's numbers that are not special, and the pattern of those that are."""
@@ -136,7 +150,7 @@ class _Roller:
     def _world(self) -> dict[str, Template]:
         """What the world keeps: constants and whole inputs, which have one place for all bodies."""
         tape = Tape()
-        site = Site(None, self._whole_inputs(tape), nv=self.tree.nv)
+        site = BodyView(None, self._whole_inputs(tape), nv=self.tree.nv)
         self.program.world(site)
         # what the world keeps of inputs is read from their places: roots see it as any child its parent
         place = lambda leaf: _absolute(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
@@ -177,7 +191,9 @@ class _Roller:
                 inboxes[parent] = c.sent
         return stage, inboxes
 
-    def _trace(self, sweep: Sweep, k: int, before, up, inbox, several: bool, first: bool) -> Class:
+    def _trace(
+        self, sweep: Sweep, k: int, before, up, inbox, several: bool, first: bool
+    ) -> LinkClass:
         tape, link = Tape(), self.tree.links[k]
         spare = iter(range(1 << 30))
         # 0 and 1 stay what they are, and fold code away; the other numbers of the link are read from the table of its body
@@ -201,7 +217,9 @@ class _Roller:
         sweep.step(site)
         return self._close(tape, site, kept, before, several, first)
 
-    def _close(self, tape: Tape, site: _ClassSite, kept, before, several: bool, first: bool) -> Class:
+    def _close(
+        self, tape: Tape, site: _ClassSite, kept, before, several: bool, first: bool
+    ) -> LinkClass:
         """Give places to what the step kept, sent and wrote."""
         slots = before.slots if before else 0
         stores: list[tuple[str, int, int, bool]] = []
@@ -214,16 +232,20 @@ class _Roller:
         # since the parent's step must not depend on who of them had a number there.
         sent, up = {}, 0
         for name, value in site.sent.items():
-            sent[name], up = _place(tape, value, up, "up", stores, constants=several, accumulate=several and not first)
+            sent[name], up = _place(
+                tape, value, up, "up", stores, constants=several, accumulate=several and not first
+            )
         for name, index, value, of_joint in site.results:
             # results of a joint stand where its body's slice begins, others where the program says
             number = [arg.name for arg in self.program.outputs].index(name)
-            base, offset = (f"out{number}", index) if of_joint else ("frame", self.offsets[name] + index)
+            base, offset = (
+                (f"out{number}", index) if of_joint else ("frame", self.offsets[name] + index)
+            )
             stores.append((base, offset, tape.operand(value), False))
         trig, given, slots = _share_trig(tape, stores, dict(before.trig) if before else {}, slots)
-        return Class(tape, stores, forms, sent, trig, given, slots, up)
+        return LinkClass(tape, stores, forms, sent, trig, given, slots, up)
 
-    def _finish(self, inbox) -> Class | None:
+    def _finish(self, inbox) -> LinkClass | None:
         if self.program.finish is None:
             return None
         tape = Tape()
@@ -236,7 +258,7 @@ class _Roller:
 
 
 @dataclass
-class _ClassSite(Site):
+class _ClassSite(BodyView):
     """A site whose own slices start at zero; results remember whether they are relative to the body."""
 
     results: list[tuple[str, int, Any, bool]] = field(default_factory=list)
@@ -256,7 +278,9 @@ class _ClassSite(Site):
     @property
     def found(self) -> dict[tuple[str, int], Any]:
         # where a joint's own part stands, only the body knows that runs the step: a rule cannot read it
-        assert not any(of_joint for *_, of_joint in self.results), "results of joints are read where links are written out"
+        assert not any(of_joint for *_, of_joint in self.results), (
+            "results of joints are read where links are written out"
+        )
         return {(name, index): value for name, index, value, _ in self.results}
 
 
@@ -279,7 +303,9 @@ def _absolute(tape: Tape, leaf: Scalar) -> tuple:
     return ("frame", index)
 
 
-def _place(tape: Tape, value, slot: int, base: str, stores, constants: bool, accumulate: bool = False):
+def _place(
+    tape: Tape, value, slot: int, base: str, stores, constants: bool, accumulate: bool = False
+):
     """A template of the value with its dynamic leaves in slots; `constants` puts constants into slots too."""
     places: dict[Any, int] = {}
 
@@ -288,7 +314,9 @@ def _place(tape: Tape, value, slot: int, base: str, stores, constants: bool, acc
         if not isinstance(leaf, Scalar) and not constants:
             return leaf
         # a value that is kept twice has one slot
-        key = (leaf.index, leaf.negative) if isinstance(leaf, Scalar) and not constants else object()
+        key = (
+            (leaf.index, leaf.negative) if isinstance(leaf, Scalar) and not constants else object()
+        )
         if key not in places:
             places[key] = slot
             stores.append((base, slot, tape.operand(leaf), accumulate))

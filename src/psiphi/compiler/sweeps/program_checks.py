@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from psiphi.compiler.sweeps.link_loops import Rolled
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Program, Site
+from psiphi.compiler.sweeps.link_loops import LinkLoops
+from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, BodyView, Program
 from psiphi.compiler.sweeps.tree_loop import ProgramRun
 from psiphi.compiler.tape.tape_checks import check_tape
 from psiphi.model.model import WORLD
@@ -29,7 +29,9 @@ class _Unseen(dict):
         self.whose, self.program = whose, program
 
     def __getitem__(self, key: Any) -> Any:
-        raise IllegalProgram(f"{self.program}: a step reads {key!r} of its {self.whose}, which its sweep does not bring")
+        raise IllegalProgram(
+            f"{self.program}: a step reads {key!r} of its {self.whose}, which its sweep does not bring"
+        )
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self[key]
@@ -48,7 +50,7 @@ class CheckedRun(ProgramRun):
         check_arguments(self.program)
         self.places = {arg.name: arg.size for arg in self.program.outputs}
 
-    def site(self, k: int, inbox: dict[int, dict]) -> Site:
+    def site(self, k: int, inbox: dict[int, dict]) -> BodyView:
         site = super().site(k, inbox)
         # outward a body hears its parent and nobody else, inward its children: what came the other way is not to be read
         if k != WORLD and self.direction is not None:
@@ -57,14 +59,18 @@ class CheckedRun(ProgramRun):
             site.children = _Unseen("children", self.program.name) if outward else site.children
         return site
 
-    def collect(self, site: Site) -> None:
+    def collect(self, site: BodyView) -> None:
         # outward there is no inbox to send to: children read what their parent keeps
         if site.link is not None and site.sent and self.direction is BASE_TO_TIP:
-            raise IllegalProgram(f"{self.program.name}: an outward step sends {', '.join(map(str, site.sent))}")
+            raise IllegalProgram(
+                f"{self.program.name}: an outward step sends {', '.join(map(str, site.sent))}"
+            )
         # two bodies that write one place would be a race in a loop
         for name, index, _ in site.written:
             if not 0 <= index < self.places.get(name, 0):
-                raise IllegalProgram(f"{self.program.name}: {name}[{index}] is no place of its outputs")
+                raise IllegalProgram(
+                    f"{self.program.name}: {name}[{index}] is no place of its outputs"
+                )
             if (name, index) in self.outputs:
                 raise IllegalProgram(f"{self.program.name}: {name}[{index}] is written twice")
         super().collect(site)
@@ -81,16 +87,24 @@ def check_arguments(program: Program) -> None:
         raise IllegalProgram(f"{program.name}: a mark stands on a body that no sweep visits")
 
 
-def check_loops(loops: Rolled) -> None:
+def check_loops(loops: LinkLoops) -> None:
     """Tapes of loops read a link's numbers, whole arguments, the joint's own, records of the body and its parent, the inbox."""
     program, tree = loops.program, loops.tree
-    classes = [c for stage in loops.stages for c in stage.classes] + ([loops.finish] if loops.finish else [])
-    joints = [part.stop - part.start for k in range(len(tree.links)) for part in tree.slices(k).values()]
+    classes = [c for stage in loops.stages for c in stage.classes] + (
+        [loops.finish] if loops.finish else []
+    )
+    joints = [
+        part.stop - part.start for k in range(len(tree.links)) for part in tree.slices(k).values()
+    ]
     # every leaf of a traced step is a place in one of these: the frame, the body's record, its parent's, the inbox, the table
     record = max((c.slots for c in classes), default=0)
     places = {"frame": sum(arg.size for arg in (*program.inputs, *program.outputs))}
     places |= {"inbox": max((c.messages for c in classes), default=0)}
-    places |= {"here": record, "parent": record, "param": max((len(link.numbers()) for link in tree.links), default=0)}
+    places |= {
+        "here": record,
+        "parent": record,
+        "param": max((len(link.numbers()) for link in tree.links), default=0),
+    }
     places |= {f"in{i}": max(joints, default=0) for i in range(len(program.inputs))}
     # and once those are gone that nobody reads, what is read has its place
     left = places | {"here": loops.record, "parent": loops.record, "inbox": loops.inbox}

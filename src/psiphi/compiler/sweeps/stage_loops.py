@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from psiphi.compiler.sweeps.link_loops import Rolled, roll
+from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
 from psiphi.compiler.sweeps.sweep_program import ADDED, Argument, Program
-from psiphi.compiler.sweeps.tree_loop import ProgramRun, Straight, drive, unroll
+from psiphi.compiler.sweeps.tree_loop import ProgramRun, StraightCode, drive, unroll
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Count, Tape, operands
 
@@ -26,19 +26,19 @@ PlacedNodes = dict[str, list[int]]  # nodes, by the place that they go to
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedCode:
     """A program in stages: blocks in order, (name, code, {its argument: place}); others keep their names."""
 
     program: Program
     tree: Any
-    blocks: tuple[tuple[str, Straight | Rolled, dict[str, str]], ...]
+    blocks: tuple[tuple[str, StraightCode | LinkLoops, dict[str, str]], ...]
 
     @property
     def count(self) -> Count:
         return sum((code.count for _, code, _ in self.blocks), Count())
 
     @cached_property
-    def straight(self) -> Straight:
+    def straight(self) -> StraightCode:
         """The same on one tape, for whom loops are nothing."""
         return unroll(self.program, self.tree)
 
@@ -47,7 +47,7 @@ class NoLoops(Exception):
     """A stage over many bodies whose messages grow on their way."""
 
 
-def roll_stages(program: Program, tree: Any, many: int) -> Staged | None:
+def roll_stages(program: Program, tree: Any, many: int) -> StagedCode | None:
     """The program with its sweeps over more than `many` bodies as loops; None where one of these has none."""
     if getattr(tree, "freed", None) is not None:
         return None
@@ -60,8 +60,11 @@ def roll_stages(program: Program, tree: Any, many: int) -> Staged | None:
     except NoLoops:
         return None
     # nodes of the results, whether lines make them or a loop gives them
-    results = {arg.name: [tape.operand(written.get((arg.name, i), 0.0)) for i in range(arg.size)] for arg in program.outputs}
-    return Staged(program, tree, work.blocks(results)) if work.loops else None
+    results = {
+        arg.name: [tape.operand(written.get((arg.name, i), 0.0)) for i in range(arg.size)]
+        for arg in program.outputs
+    }
+    return StagedCode(program, tree, work.blocks(results)) if work.loops else None
 
 
 class _CutRun(ProgramRun):
@@ -71,7 +74,9 @@ class _CutRun(ProgramRun):
         super().__init__(program, tree, inputs)
         self.work = work
 
-    def stage(self, what: Program, inputs: Mapping[str, Any], under: Any) -> dict[tuple[str, int], Any]:
+    def stage(
+        self, what: Program, inputs: Mapping[str, Any], under: Any
+    ) -> dict[tuple[str, int], Any]:
         bodies = len(self.tree.links) if what.bodies is None else len(what.bodies)
         # few bodies are lines: a hub of one body among arms is no loop
         if what.stages or bodies <= self.work.many:
@@ -89,33 +94,49 @@ class _Cut:
     tape: Tape
     many: int
     after: dict[str, int]
-    loops: list[tuple[Rolled, PlacedNodes]] = field(default_factory=list)
-    rolled: dict[tuple[int, bool, str], tuple[Program, Rolled]] = field(default_factory=dict)
+    loops: list[tuple[LinkLoops, PlacedNodes]] = field(default_factory=list)
+    rolled: dict[tuple[int, bool, str], tuple[Program, LinkLoops]] = field(default_factory=dict)
 
-    def loop(self, what: Program, tree: Any, inputs: Mapping[str, Any]) -> dict[tuple[str, int], Any]:
+    def loop(
+        self, what: Program, tree: Any, inputs: Mapping[str, Any]
+    ) -> dict[tuple[str, int], Any]:
         """One more loop, or one of those again, on other numbers; whole inputs that are constants are part of it."""
         # D + X for D: sweeps read X beside the rotors, whether they name it or not
         known = [*what.inputs, *([Argument(ADDED, (tree.nv,), "v")] if ADDED in inputs else [])]
         args = {arg.name: arg for arg in known}.values()
         # unit vectors fold away where they are zero: a column climbs its own arm alone
-        fixed = {arg.name: inputs[arg.name] for arg in args if not arg.per_joint and _is_constant(inputs[arg.name])}
+        fixed = {
+            arg.name: inputs[arg.name]
+            for arg in args
+            if not arg.per_joint and _is_constant(inputs[arg.name])
+        }
         key = id(what), ADDED in inputs, repr(fixed)
         if key not in self.rolled:
             taken = tuple(arg for arg in args if arg.name not in fixed)
             self.rolled[key] = what, roll(replace(what, inputs=taken), tree, fixed)
         rolled = self.rolled[key][1]
         self.loops.append(
-            (rolled, {arg.name: [self.tape.operand(x) for x in inputs[arg.name]] for arg in rolled.program.inputs})
+            (
+                rolled,
+                {
+                    arg.name: [self.tape.operand(x) for x in inputs[arg.name]]
+                    for arg in rolled.program.inputs
+                },
+            )
         )
         # what it gives stands on the tape as leaves of a place that is full once this loop has run
         number = len(self.loops)
         for arg in rolled.program.outputs:
             self.after[_given(number, arg)] = number
         return {
-            (arg.name, i): self.tape.leaf(_given(number, arg), i) for arg in rolled.program.outputs for i in range(arg.size)
+            (arg.name, i): self.tape.leaf(_given(number, arg), i)
+            for arg in rolled.program.outputs
+            for i in range(arg.size)
         }
 
-    def blocks(self, results: PlacedNodes) -> tuple[tuple[str, Straight | Rolled, dict[str, str]], ...]:
+    def blocks(
+        self, results: PlacedNodes
+    ) -> tuple[tuple[str, StraightCode | LinkLoops, dict[str, str]], ...]:
         """The lines and the loops in their order."""
         wanted: list[PlacedNodes] = []
         named: list[dict[str, str]] = []
@@ -123,19 +144,35 @@ class _Cut:
             # what a loop takes whole from a place is not written once more
             whole = {name: self._whole(nodes) for name, nodes in taken.items()}
             named.append({name: place or f"{number} takes {name}" for name, place in whole.items()})
-            wanted.append({f"{number} takes {name}": nodes for name, nodes in taken.items() if not whole[name]})
+            wanted.append(
+                {
+                    f"{number} takes {name}": nodes
+                    for name, nodes in taken.items()
+                    if not whole[name]
+                }
+            )
         wanted.append(results)
         # The tape as it was traced, cut by what each number must wait for.
-        level = self._levels({node for values in wanted for nodes in values.values() for node in nodes})
+        level = self._levels(
+            {node for values in wanted for nodes in values.values() for node in nodes}
+        )
         kept = self._crossing(wanted, level)
-        out: list[tuple[str, Straight | Rolled, dict[str, str]]] = []
+        out: list[tuple[str, StraightCode | LinkLoops, dict[str, str]]] = []
         for number, values in enumerate(wanted):
             stored = values | ({f"kept {number}": kept[number]} if kept[number] else {})
             if stored:
-                out.append((f"lines{number}", self._lines(number, stored, level, kept, number == len(self.loops)), {}))
+                out.append(
+                    (
+                        f"lines{number}",
+                        self._lines(number, stored, level, kept, number == len(self.loops)),
+                        {},
+                    )
+                )
             if number < len(self.loops):
                 rolled = self.loops[number][0]
-                at = named[number] | {arg.name: _given(number + 1, arg) for arg in rolled.program.outputs}
+                at = named[number] | {
+                    arg.name: _given(number + 1, arg) for arg in rolled.program.outputs
+                }
                 out.append((f"loop{number + 1}", rolled, at))
         return tuple(out)
 
@@ -151,7 +188,11 @@ class _Cut:
         if not self.after[place]:
             return next(arg.size for arg in self.program.inputs if arg.name == place)
         number = self.after[place]
-        return next(arg.size for arg in self.loops[number - 1][0].program.outputs if _given(number, arg) == place)
+        return next(
+            arg.size
+            for arg in self.loops[number - 1][0].program.outputs
+            if _given(number, arg) == place
+        )
 
     def _levels(self, outputs: set[int]) -> dict[int, int]:
         """Behind how many loops a node can be made."""
@@ -159,27 +200,47 @@ class _Cut:
         for node in self.tape.live(outputs):
             op, place, _ = self.tape.nodes[node]
             # leaves wait for their loop, all else for the last of its operands
-            level[node] = self.after[place] if op is Op.LEAF else max((level[x] for x in operands(self.tape, node)), default=0)
+            level[node] = (
+                self.after[place]
+                if op is Op.LEAF
+                else max((level[x] for x in operands(self.tape, node)), default=0)
+            )
         return level
 
     def _crossing(self, wanted: list[PlacedNodes], level: dict[int, int]) -> list[list[int]]:
         """The numbers that lines leave for later ones, by lines."""
         found: list[dict[int, None]] = [{} for _ in wanted]
         reads = [(level[node], x) for node in level for x in operands(self.tape, node)]
-        reads += [(number, x) for number, values in enumerate(wanted) for nodes in values.values() for x in nodes]
+        reads += [
+            (number, x)
+            for number, values in enumerate(wanted)
+            for nodes in values.values()
+            for x in nodes
+        ]
         for number, x in reads:
             # places of arguments stand in the frame anyway, and constants cost nothing to say again
             if level[x] < number and self.tape.nodes[x][0] not in (Op.LEAF, Op.CONST):
                 found[level[x]][x] = None
         return [list(nodes) for nodes in found]
 
-    def _lines(self, number: int, stored: PlacedNodes, level: dict[int, int], kept: list[list[int]], last: bool) -> Straight:
+    def _lines(
+        self,
+        number: int,
+        stored: PlacedNodes,
+        level: dict[int, int],
+        kept: list[list[int]],
+        last: bool,
+    ) -> StraightCode:
         """The nodes of one level as a tape of its own, which leaves `stored`."""
         tape, inputs = Tape(), {}
         # the last lines have every input of the program, read or not: their arguments are those of the function
         if last:
             inputs = {arg.name: Argument(arg.name, (arg.size,)) for arg in self.program.inputs}
-        waiting = {node: (f"kept {k}", i) for k, nodes in enumerate(kept[:number]) for i, node in enumerate(nodes)}
+        waiting = {
+            node: (f"kept {k}", i)
+            for k, nodes in enumerate(kept[:number])
+            for i, node in enumerate(nodes)
+        }
         new: dict[int, int] = {}
 
         def made(node: int) -> int:
@@ -198,11 +259,21 @@ class _Cut:
             return new[node]
 
         # operands come first on a tape, so that each finds its own made
-        for node in sorted(node for node, at in level.items() if at == number and self.tape.nodes[node][0] is not Op.LEAF):
+        for node in sorted(
+            node
+            for node, at in level.items()
+            if at == number and self.tape.nodes[node][0] is not Op.LEAF
+        ):
             made(node)
         outputs = tuple(Argument(place, (len(nodes),)) for place, nodes in stored.items())
-        stores = tuple((k, i, made(node)) for k, nodes in enumerate(stored.values()) for i, node in enumerate(nodes))
-        return Straight(Program(f"lines {number}", tuple(inputs.values()), outputs, ()), tape, stores)
+        stores = tuple(
+            (k, i, made(node))
+            for k, nodes in enumerate(stored.values())
+            for i, node in enumerate(nodes)
+        )
+        return StraightCode(
+            Program(f"lines {number}", tuple(inputs.values()), outputs, ()), tape, stores
+        )
 
 
 def _is_constant(values: Sequence[Any]) -> bool:

@@ -4,7 +4,7 @@
     Sweep(TIP_TO_BASE, step)    step(site) sees the sum of what the children sent
     ProgramStage(name, what)           sweeps of their own, or dense algebra, on what the stages before them made
 
-A step is local: it reads its `Site` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
+A step is local: it reads its `BodyView` (the link's numbers, the joint's inputs, what was kept here before, the parent or the
 children) and keeps, sends or writes values. Values are lists of scalars, `Inertia`s, or anything with `+`. The same step
 runs on floats (`interpreter.py`), on a tape (`tree_loop.py`) and once per class of links (`link_loops.py`).
 """
@@ -37,7 +37,7 @@ class Sweep:
     """One pass over the tree."""
 
     direction: Direction
-    step: Callable[[Site], None]
+    step: Callable[[BodyView], None]
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,27 @@ class Program:
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     sweeps: tuple[Sweep, ...]
-    world: Callable[[Site], None] = lambda site: None
-    finish: Callable[[Site], None] | None = None
+    world: Callable[[BodyView], None] = lambda site: None
+    finish: Callable[[BodyView], None] | None = None
     bodies: Sequence[int] | None = None
-    local: bool = True  # every message has a fixed size: the sweeps can run as loops (link_loops.py)
-    marks: Mapping[int, Any] = field(default_factory=dict)  # what the steps must know of single bodies (frames, loads)
+    local: bool = (
+        True  # every message has a fixed size: the sweeps can run as loops (link_loops.py)
+    )
+    marks: Mapping[int, Any] = field(
+        default_factory=dict
+    )  # what the steps must know of single bodies (frames, loads)
     stages: tuple[ProgramStage, ...] = ()
 
-    def read(self, outputs: tuple[Argument, ...], rule: Callable[[dict[tuple[str, int], Any]], dict[str, list]]) -> Program:
+    def read(
+        self,
+        outputs: tuple[Argument, ...],
+        rule: Callable[[dict[tuple[str, int], Any]], dict[str, list]],
+    ) -> Program:
         """The same sweeps for what a rule reads off their results: off those that a step writes, or the world."""
 
         # the results stand nowhere: what the rule does not read of them is dead on the tape, and in the sweeps before it
-        def reading(step: Callable[[Site], None]) -> Callable[[Site], None]:
-            def read(site: Site) -> None:
+        def reading(step: Callable[[BodyView], None]) -> Callable[[BodyView], None]:
+            def read(site: BodyView) -> None:
                 step(here := site.unwritten())
                 found = here.found
                 for name, values in rule(found).items() if found or site.link is None else ():
@@ -101,11 +109,13 @@ class Program:
             return read
 
         sweeps = tuple(Sweep(sweep.direction, reading(sweep.step)) for sweep in self.sweeps)
-        return replace(self, outputs=outputs, sweeps=sweeps, finish=self.finish and reading(self.finish))
+        return replace(
+            self, outputs=outputs, sweeps=sweeps, finish=self.finish and reading(self.finish)
+        )
 
 
 @dataclass
-class Site:
+class BodyView:
     """Where a step stands: one body of the tree, or the world (link None)."""
 
     link: Any  # Link, or None at the world
@@ -118,8 +128,12 @@ class Site:
     slices: dict[str, slice] = field(default_factory=dict)
     mark: Any = ()  # the program's mark on this body
     nv: int = 0  # the whole model's velocity coordinates
-    world: dict[Any, Any] = field(default_factory=dict)  # what the world keeps; whole when a sweep has ended
-    gauge: Any = None  # the working axes' pose in the public link frame; None: they are the public ones
+    world: dict[Any, Any] = field(
+        default_factory=dict
+    )  # what the world keeps; whole when a sweep has ended
+    gauge: Any = (
+        None  # the working axes' pose in the public link frame; None: they are the public ones
+    )
     at_root: bool = False  # whether the parent is the world; steps that run as loops do not know
 
     # What a step reads: inputs, by joint or by body
@@ -166,7 +180,7 @@ class Site:
         """Put scalars into the flat output `name` from index `start` on."""
         self.written.extend((name, start + i, value) for i, value in enumerate(values))
 
-    def unwritten(self) -> Site:
+    def unwritten(self) -> BodyView:
         """The same place, where nothing is written yet."""
         return replace(self, written=[])
 
@@ -211,11 +225,11 @@ class Site:
         return self.link.H(self.of("q"))
 
 
-class Climbing(dict):
+class ColumnMessage(dict):
     """What climbs, {coordinate: value}: a message of which different children have different parts."""
 
-    def __add__(self, other: Climbing) -> Climbing:
-        return Climbing({**self, **other})
+    def __add__(self, other: ColumnMessage) -> ColumnMessage:
+        return ColumnMessage({**self, **other})
 
 
 def merge(a, b):

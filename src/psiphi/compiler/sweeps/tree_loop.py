@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi._util.errors import StateError
-from psiphi.compiler.sweeps.sweep_program import ADDED, BASE_TO_TIP, PARAMETERS, Direction, Program, Site, Sweep, merge
+from psiphi.compiler.sweeps.sweep_program import (
+    ADDED,
+    BASE_TO_TIP,
+    PARAMETERS,
+    BodyView,
+    Direction,
+    Program,
+    Sweep,
+    merge,
+)
 from psiphi.compiler.tape.tape import Count, Tape
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.body_stacks import put, taken
@@ -32,11 +41,13 @@ class ProgramRun:
         parent, bodies = self.tree.parent[k], self.program.bodies
         return parent if bodies is None or parent in bodies else WORLD
 
-    def site(self, k: int, inbox: dict[int, dict]) -> Site:
+    def site(self, k: int, inbox: dict[int, dict]) -> BodyView:
         world = self.kept.setdefault(WORLD, {})
         if k == WORLD:
-            return Site(None, dict(self.inputs), world, children=inbox.get(WORLD, {}), world=world)
-        return Site(
+            return BodyView(
+                None, dict(self.inputs), world, children=inbox.get(WORLD, {}), world=world
+            )
+        return BodyView(
             self.tree.links[k],
             dict(self.inputs),
             self.kept.setdefault(k, {}),
@@ -55,13 +66,15 @@ class ProgramRun:
         above = self.parent(k)
         # φ(p, k) of a body that hangs on a cluster begins at the one body of it that carries k
         kept, seat = self.kept.get(above, {}), None if above == WORLD else seat_of(self.tree, k)
-        return kept if seat is None else SeatView(kept, *seat)
+        return kept if seat is None else ClusterView(kept, *seat)
 
-    def stage(self, what: Program, inputs: Mapping[str, Any], under: MakeRun) -> dict[tuple[str, int], Any]:
+    def stage(
+        self, what: Program, inputs: Mapping[str, Any], under: MakeRun
+    ) -> dict[tuple[str, int], Any]:
         """What a stage of this program gives."""
         return drive(what, self.tree, inputs, under)
 
-    def collect(self, site: Site) -> None:
+    def collect(self, site: BodyView) -> None:
         self.outputs.update(((name, index), value) for name, index, value in site.written)
 
 
@@ -73,7 +86,7 @@ def seat_of(tree: Any, k: int) -> tuple[int, int] | None:
     return tree.seat(k) if hasattr(tree, "seat") else None
 
 
-class SeatView(Mapping):
+class ClusterView(Mapping):
     """What a cluster has kept, as the links see it that hang on one of its bodies."""
 
     def __init__(self, kept: Mapping[str, Any], at: int, count: int):
@@ -89,7 +102,9 @@ class SeatView(Mapping):
         return len(self.kept)
 
 
-def drive(program: Program, tree: Any, inputs: Mapping[str, Any], under: MakeRun = ProgramRun) -> dict[tuple[str, int], Any]:
+def drive(
+    program: Program, tree: Any, inputs: Mapping[str, Any], under: MakeRun = ProgramRun
+) -> dict[tuple[str, int], Any]:
     """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
     if getattr(tree, "freed", None) is not None:  # once: stages run on the tree with its numbers
         if PARAMETERS not in inputs:
@@ -123,11 +138,19 @@ def _staged(run: ProgramRun, under: MakeRun) -> dict[tuple[str, int], Any]:
             places |= stage.what(places)
             continue
         names = [arg.name for arg in stage.what.inputs] + [ADDED]
-        read = {name: places[place] for name in names if (place := stage.at.get(name, name)) in places}
+        read = {
+            name: places[place] for name in names if (place := stage.at.get(name, name)) in places
+        }
         written = run.stage(stage.what, {**read, **stage.given}, under)
         for arg in stage.what.outputs:
-            places[stage.at.get(arg.name, arg.name)] = [written.get((arg.name, i), 0.0) for i in range(arg.size)]
-    return {(arg.name, i): x for arg in run.program.outputs for i, x in zip(range(arg.size), places[arg.name], strict=True)}
+            places[stage.at.get(arg.name, arg.name)] = [
+                written.get((arg.name, i), 0.0) for i in range(arg.size)
+            ]
+    return {
+        (arg.name, i): x
+        for arg in run.program.outputs
+        for i, x in zip(range(arg.size), places[arg.name], strict=True)
+    }
 
 
 def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
@@ -148,7 +171,7 @@ def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
 
 
 @dataclass(frozen=True)
-class Straight:
+class StraightCode:
     """A tape and where its results go: `stores` are (output number, flat index, node). `tree`: over which it was unrolled."""
 
     program: Program
@@ -178,12 +201,17 @@ class Straight:
         return self.tape.count(self.ends)
 
 
-def unroll(program: Program, tree: Any, under: MakeRun = ProgramRun, tape: Tape | None = None) -> Straight:
+def unroll(
+    program: Program, tree: Any, under: MakeRun = ProgramRun, tape: Tape | None = None
+) -> StraightCode:
     """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
     # the loop over the tree runs once, on leaves: what it adds and multiplies is left on the tape, in that order
     sizes = {arg.name: arg.size for arg in program.inputs}
     tape = Tape() if tape is None else tape
-    inputs = {name: [tape.leaf(str(i), j) for j in range(size)] for i, (name, size) in enumerate(sizes.items())}
+    inputs = {
+        name: [tape.leaf(str(i), j) for j in range(size)]
+        for i, (name, size) in enumerate(sizes.items())
+    }
     written = drive(program, tree, inputs, under)
     # outputs row by row, as they stand in memory
     stores = tuple(
@@ -191,4 +219,4 @@ def unroll(program: Program, tree: Any, under: MakeRun = ProgramRun, tape: Tape 
         for number, arg in enumerate(program.outputs)
         for index in range(arg.size)
     )
-    return Straight(program, tape, stores, tree=tree)
+    return StraightCode(program, tape, stores, tree=tree)

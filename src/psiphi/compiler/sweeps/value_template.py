@@ -48,13 +48,19 @@ def _map(value, function) -> Any:
         return function(value)
     # [[I, H], [H*, M]]: I and M by their upper triangles
     if isinstance(value, Inertia):
-        return Inertia(_map_symmetric(value.I, function), _map(value.H, function), _map_symmetric(value.M, function))
+        return Inertia(
+            _map_symmetric(value.I, function),
+            _map(value.H, function),
+            _map_symmetric(value.M, function),
+        )
     if isinstance(value, (list, tuple)):
         return type(value)(_map(x, function) for x in value)
     if isinstance(value, dict):
         return type(value)({key: _map(x, function) for key, x in value.items()})
     if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(**{f.name: _map(getattr(value, f.name), function) for f in fields(value)})
+        return type(value)(
+            **{f.name: _map(getattr(value, f.name), function) for f in fields(value)}
+        )
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Tape
 
 
@@ -17,13 +17,16 @@ def trace_rule(
     inputs: Sequence[Argument],
     rule: Callable[..., Mapping[str, Any]],
     output: Callable[[str, int], Argument] = lambda name, size: Argument(name, (size,)),
-) -> Straight:
+) -> StraightCode:
     """The tape of `rule(**inputs)`, which takes arrays of tape expressions and returns a dict of such arrays.
 
     `output` gives the argument of a result from its name and its size.
     """
     tape = Tape()
-    leaves = {arg.name: np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs)}
+    leaves = {
+        arg.name: np.array([tape.leaf(str(i), j) for j in range(arg.size)])
+        for i, arg in enumerate(inputs)
+    }
     results = rule(**leaves)
     outputs = tuple(output(key, len(values)) for key, values in results.items())
     stores = tuple(
@@ -31,4 +34,4 @@ def trace_rule(
         for number, values in enumerate(results.values())
         for index, value in enumerate(values)
     )
-    return Straight(Program(name, tuple(inputs), outputs, ()), tape, stores)
+    return StraightCode(Program(name, tuple(inputs), outputs, ()), tape, stores)

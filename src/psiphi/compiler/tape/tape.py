@@ -93,11 +93,15 @@ class Tape:
 
     def computed(self, outputs: Iterable[int]) -> list[int]:
         """Those that are neither leaves nor constants."""
-        return [index for index in self.live(outputs) if self.nodes[index][0] not in (Op.LEAF, Op.CONST)]
+        return [
+            index for index in self.live(outputs) if self.nodes[index][0] not in (Op.LEAF, Op.CONST)
+        ]
 
     def count(self, outputs: Iterable[int], given: Container[int] = ()) -> Count:
         """How many operations the outputs cost where the nodes `given` are known."""
-        seen = Counter(COLUMN.get(self.nodes[i][0]) for i in self.live(outputs, given) if i not in given)
+        seen = Counter(
+            COLUMN.get(self.nodes[i][0]) for i in self.live(outputs, given) if i not in given
+        )
         return Count(**{name: seen[name] for name in ("mul", "add", "div", "sqrt", "trig")})
 
 
@@ -122,7 +126,9 @@ class Scalar:
             return self if other == 0 else self._plus_constant(float(other))
         if self.negative == other.negative:
             a, b = self.index, other.index
-            return Scalar(self.tape, self.tape.node(Op.ADD, *((a, b) if a <= b else (b, a))), self.negative)
+            return Scalar(
+                self.tape, self.tape.node(Op.ADD, *((a, b) if a <= b else (b, a))), self.negative
+            )
         if self.index == other.index:
             return 0.0
         return _difference(self.tape, self.index, other.index, self.negative)
@@ -139,14 +145,22 @@ class Scalar:
         if not isinstance(other, Scalar):
             return NotImplemented if _has_parts(other) else self._times_constant(float(other))
         a, b = self.index, other.index
-        return Scalar(self.tape, self.tape.node(Op.MUL, *((a, b) if a <= b else (b, a))), self.negative != other.negative)
+        return Scalar(
+            self.tape,
+            self.tape.node(Op.MUL, *((a, b) if a <= b else (b, a))),
+            self.negative != other.negative,
+        )
 
     __rmul__ = __mul__
 
     def __truediv__(self, other):
         if not isinstance(other, Scalar):
             return NotImplemented if _has_parts(other) else self * (1.0 / other)
-        return Scalar(self.tape, self.tape.node(Op.DIV, self.index, other.index), self.negative != other.negative)
+        return Scalar(
+            self.tape,
+            self.tape.node(Op.DIV, self.index, other.index),
+            self.negative != other.negative,
+        )
 
     def __rtruediv__(self, other):
         if _has_parts(other):
@@ -154,7 +168,9 @@ class Scalar:
         if other == 0:
             return 0.0
         numerator = self.tape.node(Op.CONST, abs(float(other)))
-        return Scalar(self.tape, self.tape.node(Op.DIV, numerator, self.index), self.negative != (other < 0))
+        return Scalar(
+            self.tape, self.tape.node(Op.DIV, numerator, self.index), self.negative != (other < 0)
+        )
 
     def __pow__(self, exponent: float):
         """Whole powers, and roots of halves: x^2 = x x, x^-1 = 1 / x, x^0.5."""
@@ -162,7 +178,9 @@ class Scalar:
             return 1.0 / self**-exponent
         whole, half = divmod(float(exponent), 1.0)
         if half not in (0.0, 0.5):
-            raise TypeError(f"x ** {exponent} of a tape expression: whole and half exponents are known")
+            raise TypeError(
+                f"x ** {exponent} of a tape expression: whole and half exponents are known"
+            )
         value = self.sqrt() if half else 1.0
         for _ in range(int(whole)):
             value = self * value
@@ -195,11 +213,19 @@ class Scalar:
 
     def less(self, other) -> Scalar:
         """1 where this is below `other`, else 0."""
-        return Scalar(self.tape, self.tape.node(Op.LESS, self.tape.operand(self), self.tape.operand(other)), False)
+        return Scalar(
+            self.tape,
+            self.tape.node(Op.LESS, self.tape.operand(self), self.tape.operand(other)),
+            False,
+        )
 
     def more(self, other) -> Scalar:
         """1 where this is above `other`, else 0."""
-        return Scalar(self.tape, self.tape.node(Op.LESS, self.tape.operand(other), self.tape.operand(self)), False)
+        return Scalar(
+            self.tape,
+            self.tape.node(Op.LESS, self.tape.operand(other), self.tape.operand(self)),
+            False,
+        )
 
     def _plus_constant(self, constant: float):
         node = self.tape.node(Op.CONST, abs(constant))

@@ -17,9 +17,13 @@ class InvalidTape(AssertionError):
     """A tape that means nothing: a mistake of psiphi's own."""
 
 
-def check_tape(tape: Tape, outputs: Iterable[int], places: Sequence[int] | Mapping[str, int]) -> None:
+def check_tape(
+    tape: Tape, outputs: Iterable[int], places: Sequence[int] | Mapping[str, int]
+) -> None:
     """`outputs` are nodes of it; input number i has `places[i]` places, or a space of leaves as many as it is said to have."""
-    sizes = places if isinstance(places, Mapping) else {str(i): size for i, size in enumerate(places)}
+    sizes = (
+        places if isinstance(places, Mapping) else {str(i): size for i, size in enumerate(places)}
+    )
     if len(set(tape.nodes)) < len(tape.nodes):
         raise InvalidTape("a node is there twice")
     for index, (op, a, b) in enumerate(tape.nodes):

@@ -13,11 +13,16 @@ from psiphi._util.extras import need
 from psiphi._util.validate import is_foreign, on_card, owner, read, wants_slope
 from psiphi.backends.cuda.device_arrays import BY_MODULE, library_of
 
-WAYS = {"torch": "psiphi.functions.arrays.torch_operators", "jax": "psiphi.functions.arrays.jax_primitives"}
+WAYS = {
+    "torch": "psiphi.functions.arrays.torch_operators",
+    "jax": "psiphi.functions.arrays.jax_primitives",
+}
 _entered: dict[str, Any] = {}
 
 
-def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = None, check: Any = False) -> Any:
+def enter(
+    function: Any, values: Sequence[Any], out: Any = None, dtype: Any = None, check: Any = False
+) -> Any:
     """The results of a function for arrays some of which are foreign (`arguments.is_foreign`)."""
     if out is None and dtype is None and check is False and _are_tensors(values):
         return _import("torch") and _entered["torch"](function, values)
@@ -25,16 +30,26 @@ def enter(function: Any, values: Sequence[Any], out: Any = None, dtype: Any = No
     there = [on_card(value) for value in values]
     if check is not False:
         where = "on a graphics card" if any(there) else f"of {library}"
-        raise StateError(f"{name}: check=True looks at numbers, and these are {where}", "check NumPy arrays on the host")
+        raise StateError(
+            f"{name}: check=True looks at numbers, and these are {where}",
+            "check NumPy arrays on the host",
+        )
     if library == "torch" and out is None and dtype is None and (all(there) or not any(there)):
         return _import("torch") and _entered["torch"](function, values)
-    plain = out is None and dtype is None and (hasattr(function, "source") or any(map(is_traced, values)))
-    if any(there) and not (library == "jax" and plain and all(owner(value) == library for value in values)):
+    plain = (
+        out is None
+        and dtype is None
+        and (hasattr(function, "source") or any(map(is_traced, values)))
+    )
+    if any(there) and not (
+        library == "jax" and plain and all(owner(value) == library for value in values)
+    ):
         return function.run(values, out, dtype)
     if out is not None or dtype is not None:
         word = "out" if out is not None else "dtype"
         raise StateError(
-            f"{name}: {word}= is for NumPy arrays, and these are of {library}", f"leave it out; {library} converts"
+            f"{name}: {word}= is for NumPy arrays, and these are of {library}",
+            f"leave it out; {library} converts",
         )
     return _import("jax") and _entered["jax"](function, values)
 
@@ -108,7 +123,11 @@ def packed(x: Any) -> Any:
 def mathematics(like: Any) -> Any:
     """The module that has the functions (log, linalg) of an array's library."""
     name = owner(like) or (library_of("an argument", like).name if on_card(like) else "")
-    return np if not name else need({"jax": "jax.numpy"}.get(name, name), f"an array of {name}", f"psiphi[{name}]")
+    return (
+        np
+        if not name
+        else need({"jax": "jax.numpy"}.get(name, name), f"an array of {name}", f"psiphi[{name}]")
+    )
 
 
 def is_traced(x: Any) -> bool:
@@ -134,12 +153,18 @@ def numbers(function: Any, index: int, value: Any) -> Any:
 
 def leads(function: Any, shapes: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """The batch axes of every argument."""
-    return [tuple(shape[: len(shape) - len(arg.shape)]) for arg, shape in zip(function.inputs, shapes, strict=True)]
+    return [
+        tuple(shape[: len(shape) - len(arg.shape)])
+        for arg, shape in zip(function.inputs, shapes, strict=True)
+    ]
 
 
 def _owner(values: Sequence[Any]) -> str:
     """The library that most of the arrays belong to; empty where they are of a card alone. Two are refused."""
     found = {owner(value) for value in values} - {""}
     if len(found) > 1:
-        raise StateError(f"arrays of {' and '.join(sorted(found))} came in one call", "give arrays of one library")
+        raise StateError(
+            f"arrays of {' and '.join(sorted(found))} came in one call",
+            "give arrays of one library",
+        )
     return found.pop() if found else ""

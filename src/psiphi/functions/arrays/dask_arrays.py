@@ -22,19 +22,40 @@ Arguments = Sequence[Argument]
 def refuse_lazy(name: str, what: str, *values: Any) -> None:
     """Refuse Dask arrays where numbers are needed now."""
     if any(map(is_lazy, values)):
-        raise StateError(f"{name}: {what}, and an argument is a Dask array", "give x.compute(), or call it on the blocks")
+        raise StateError(
+            f"{name}: {what}, and an argument is a Dask array",
+            "give x.compute(), or call it on the blocks",
+        )
 
 
-def in_blocks(name: str, call: Callable, inputs: Arguments, outputs: Arguments, values: Sequence[Any], dtype: Any) -> Any:
+def in_blocks(
+    name: str,
+    call: Callable,
+    inputs: Arguments,
+    outputs: Arguments,
+    values: Sequence[Any],
+    dtype: Any,
+) -> Any:
     """The results of `call(*arrays)` as Dask arrays; `inputs` and `outputs` say which axes are its own."""
     da = sys.modules["dask.array"]
     whole = [_whole(name, arg, value) for arg, value in zip(inputs, values, strict=True)]
     _check_batches(name, inputs, whole)
     whole = _alike(inputs, whole)
-    letters = [",".join(f"{arg.name}{i}_{j}" for j in range(len(arg.shape))) for i, arg in enumerate((*inputs, *outputs))]
+    letters = [
+        ",".join(f"{arg.name}{i}_{j}" for j in range(len(arg.shape)))
+        for i, arg in enumerate((*inputs, *outputs))
+    ]
     core = [f"({letter})" for letter in letters]
-    kind = np.dtype(dtype) if dtype is not None else np.result_type(np.float32, *(x.dtype for x in whole))
-    sizes = {f"{arg.name}{i}_{j}": n for i, arg in enumerate((*inputs, *outputs)) for j, n in enumerate(arg.shape)}
+    kind = (
+        np.dtype(dtype)
+        if dtype is not None
+        else np.result_type(np.float32, *(x.dtype for x in whole))
+    )
+    sizes = {
+        f"{arg.name}{i}_{j}": n
+        for i, arg in enumerate((*inputs, *outputs))
+        for j, n in enumerate(arg.shape)
+    }
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     many = len(outputs) > 1
     new = {key: sizes[key] for key in ",".join(letters[len(inputs) :]).split(",") if key}
@@ -51,7 +72,11 @@ class BlockwiseCall:
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         given = [np.asarray(x) for x in arrays]
-        return self.call(*given) if self.dtype is None else self.call(*given, dtype=np.dtype(self.dtype))
+        return (
+            self.call(*given)
+            if self.dtype is None
+            else self.call(*given, dtype=np.dtype(self.dtype))
+        )
 
 
 def stacked(arrays: Sequence[Any]) -> Any:
@@ -78,17 +103,27 @@ def _alike(inputs: Arguments, values: Sequence[Any]) -> list[Any]:
     pairs: list[Any] = []
     for number, (arg, x) in enumerate(zip(inputs, values, strict=True)):
         lead = x.ndim - len(arg.shape)
-        pairs += [x, (*range(-lead, 0), *((number, k) for k in range(len(arg.shape))))] if is_lazy(x) else []
+        pairs += (
+            [x, (*range(-lead, 0), *((number, k) for k in range(len(arg.shape))))]
+            if is_lazy(x)
+            else []
+        )
     _, arrays = sys.modules["dask.array"].core.unify_chunks(*pairs)
     cut = iter(arrays)
     return [next(cut) if is_lazy(x) else x for x in values]
 
 
 def _axes(values: Sequence[Any], inputs: Arguments, out: Argument) -> int:
-    return max(x.ndim - len(arg.shape) for arg, x in zip(inputs, values, strict=True)) + len(out.shape)
+    return max(x.ndim - len(arg.shape) for arg, x in zip(inputs, values, strict=True)) + len(
+        out.shape
+    )
 
 
 def _check_batches(name: str, inputs: Arguments, values: Sequence[Any]) -> None:
-    leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(inputs, values, strict=True)}
-    if all(n == n for lead in leads.values() for n in lead):  # a block of unknown length is NaN long
+    leads = {
+        arg.name: x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(inputs, values, strict=True)
+    }
+    if all(
+        n == n for lead in leads.values() for n in lead
+    ):  # a block of unknown length is NaN long
         batch_axes(name, leads)

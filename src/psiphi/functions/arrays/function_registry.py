@@ -26,7 +26,8 @@ def named(number: int) -> Any:
         return FUNCTIONS[number]
     except KeyError:
         raise StateError(
-            f"function {number} of psiphi is gone with its robot", "keep the robot as long as its graphs"
+            f"function {number} of psiphi is gone with its robot",
+            "keep the robot as long as its graphs",
         ) from None
 
 
@@ -38,7 +39,9 @@ def summed(gradient: Any, shape: Sequence[int]) -> Any:
     return gradient.sum(again, keepdims=True) if again else gradient
 
 
-def with_axis(move: Callable, inputs: Sequence[Any], arrays: Sequence[Any], axes: Sequence[Any]) -> list[Any]:
+def with_axis(
+    move: Callable, inputs: Sequence[Any], arrays: Sequence[Any], axes: Sequence[Any]
+) -> list[Any]:
     """vmap: one more batch axis, in front of all others; `move(x, axis, 0)` is the library's. Axis None: one for all."""
     rows = list(zip(arrays, inputs, axes, strict=True))
     most = max(x.ndim - len(arg.shape) - (axis is not None) for x, arg, axis in rows)

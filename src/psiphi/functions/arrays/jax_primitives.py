@@ -20,7 +20,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.extras import need
 from psiphi._util.validate import batch_axes, check_array, on_card
-from psiphi.backends.cuda.deferred_arrays import Ledger
+from psiphi.backends.cuda.deferred_arrays import LaunchRecord
 from psiphi.functions.arrays import xla_cpu, xla_cuda
 from psiphi.functions.arrays.array_dispatch import leads, numbers
 from psiphi.functions.arrays.function_registry import summed, with_axis
@@ -28,7 +28,9 @@ from psiphi.functions.arrays.function_registry import summed, with_axis
 jax: Any = need("jax", "an array of JAX", "psiphi[jax]")
 jnp: Any = need("jax.numpy", "an array of JAX", "psiphi[jax]")
 core: Any = need("jax.extend.core", "an array of JAX", "psiphi[jax]")
-ad, batching, mlir = (need(f"jax.interpreters.{name}", "JAX", "psiphi[jax]") for name in ("ad", "batching", "mlir"))
+ad, batching, mlir = (
+    need(f"jax.interpreters.{name}", "JAX", "psiphi[jax]") for name in ("ad", "batching", "mlir")
+)
 
 value_p = core.Primitive("psiphi")
 linear_p = core.Primitive("psiphi_linear")
@@ -43,7 +45,9 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     kind = next(iter(kinds)) if len(kinds) == 1 else jnp.result_type(*kinds, jnp.float32)
     arrays = []
     for index, x in enumerate(values):
-        x = x if isinstance(x, jax.Array) else jnp.array(numbers(function, index, x), kind)  # a copy: gradients come later
+        x = (
+            x if isinstance(x, jax.Array) else jnp.array(numbers(function, index, x), kind)
+        )  # a copy: gradients come later
         check_array(function.name, function.inputs[index], x.shape, str(x.dtype))
         arrays.append(x if x.dtype == kind else x.astype(kind))
     results = _bound(function, arrays)
@@ -60,18 +64,25 @@ def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[A
     try:
         batch = np.broadcast_shapes(*each)
     except ValueError:
-        batch = batch_axes(function.name, {arg.name: lead for arg, lead in zip(inputs, each, strict=True)})
+        batch = batch_axes(
+            function.name, {arg.name: lead for arg, lead in zip(inputs, each, strict=True)}
+        )
     own = getattr(function, "whole", ())  # arguments that cannot be one row for all
     whole = [
         lead == batch if arg.name in own else math.prod(lead) in (1, math.prod(batch))
         for arg, lead in zip(inputs, each, strict=True)
     ]
-    return [x if fits else jnp.broadcast_to(x, batch + arg.shape) for x, arg, fits in zip(arrays, inputs, whole, strict=True)]
+    return [
+        x if fits else jnp.broadcast_to(x, batch + arg.shape)
+        for x, arg, fits in zip(arrays, inputs, whole, strict=True)
+    ]
 
 
 def _shapes(inputs: Sequence[Any], avals: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     """What the results look like."""
-    batch = np.broadcast_shapes(*(x.shape[: len(x.shape) - len(arg.shape)] for x, arg in zip(avals, inputs, strict=True)))
+    batch = np.broadcast_shapes(
+        *(x.shape[: len(x.shape) - len(arg.shape)] for x, arg in zip(avals, inputs, strict=True))
+    )
     return [ShapedArray(batch + arg.shape, avals[0].dtype) for arg in outputs]
 
 
@@ -91,14 +102,20 @@ def _evaluate(*arrays: Any, function: Any) -> list[Any]:
         if "jax_program" not in known:
             known["jax_program"] = jax.jit(partial(value_p.bind, function=function))
         return known["jax_program"](*arrays)
-    results = function.on_cards(arrays) if any(map(on_card, arrays)) else function(*map(np.asarray, arrays))
+    results = (
+        function.on_cards(arrays)
+        if any(map(on_card, arrays))
+        else function(*map(np.asarray, arrays))
+    )
     return [jnp.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
 
 
 def _lower(ctx: Any, *operands: Any, function: Any) -> Any:
     """XLA calls the loop, or calls back."""
     if not hasattr(function, "source") or not _has_handler():
-        return mlir.lower_fun(partial(_called_back, function), multiple_results=True)(ctx, *operands)
+        return mlir.lower_fun(partial(_called_back, function), multiple_results=True)(
+            ctx, *operands
+        )
     return _lowered(xla_cpu, ctx, operands, function)
 
 
@@ -106,21 +123,30 @@ def _lower_on_cards(ctx: Any, *operands: Any, function: Any) -> Any:
     """XLA sends the kernel, or several."""
     _register_cards()
     if not hasattr(function, "source"):
-        return mlir.lower_fun(partial(_written_down, function), multiple_results=True)(ctx, *operands)
+        return mlir.lower_fun(partial(_written_down, function), multiple_results=True)(
+            ctx, *operands
+        )
     return _lowered(xla_cuda, ctx, operands, function)
 
 
 def _written_down(function: Any, *arrays: Any) -> list[Any]:
     """What the function sends to a card, in one call of XLA's: its numbers of the host are constants of the program, and what
     its kernels write is made by XLA."""
-    ledger, kind = Ledger(), arrays[0].dtype
+    ledger, kind = LaunchRecord(), arrays[0].dtype
     results = function.on_cards([ledger.argument(x.shape, CHARS[str(kind)]) for x in arrays])
     order = ledger.order
-    sends = [sent._replace(arrays=[(order[i], inside) for i, inside in sent.arrays]) for sent in ledger.sent]
+    sends = [
+        sent._replace(arrays=[(order[i], inside) for i, inside in sent.arrays])
+        for sent in ledger.sent
+    ]
     values = [*arrays, *(jnp.asarray(x.numbers) for x in ledger.arrays if x.numbers is not None)]
     shapes = [jax.ShapeDtypeStruct(x.shape, kind) for x in ledger.arrays if x.is_made]
     block = xla_cuda.block_of(sends)
-    made = jax.ffi.ffi_call(xla_cuda.TARGET, shapes)(*values, block=np.int64(block), key=function.name) if shapes else []
+    made = (
+        jax.ffi.ffi_call(xla_cuda.TARGET, shapes)(*values, block=np.int64(block), key=function.name)
+        if shapes
+        else []
+    )
     there = [*values, *made]
     at = [there[place] for place in order]
     return [x.of(at) for x in (results if isinstance(results, tuple) else (results,))]
@@ -136,24 +162,36 @@ def _lowered(way: Any, ctx: Any, operands: Sequence[Any], function: Any) -> Any:
 
 
 def _called_back(function: Any, *arrays: Any) -> Any:
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shapes(function.inputs, arrays, function.outputs)]
+    shapes = [
+        jax.ShapeDtypeStruct(x.shape, x.dtype)
+        for x in _shapes(function.inputs, arrays, function.outputs)
+    ]
 
     def run(*values: Any) -> list[Any]:
         results = function(*map(np.asarray, values))
-        return [np.asarray(x, arrays[0].dtype) for x in (results if isinstance(results, tuple) else (results,))]
+        return [
+            np.asarray(x, arrays[0].dtype)
+            for x in (results if isinstance(results, tuple) else (results,))
+        ]
 
     return jax.pure_callback(run, shapes, *arrays)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, function: Any) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, function: Any
+) -> tuple[list[Any], list[Any]]:
     """The change by those arguments that change."""
-    names = [arg.name for arg, t in zip(function.inputs, tangents, strict=True) if type(t) is not ad.Zero]
+    names = [
+        arg.name for arg, t in zip(function.inputs, tangents, strict=True) if type(t) is not ad.Zero
+    ]
     changes = [t for t in tangents if type(t) is not ad.Zero]
     values = value_p.bind(*primals, function=function)
     return values, linear_p.bind(*primals, *changes, function=function, names=tuple(names))
 
 
-def _batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any) -> tuple[list[Any], list[int]]:
+def _batch(
+    arrays: Sequence[Any], axes: Sequence[Any], *, function: Any
+) -> tuple[list[Any], list[int]]:
     results = _bound(function, with_axis(jnp.moveaxis, function.inputs, arrays, axes))
     return results, [0] * len(results)
 
@@ -167,7 +205,10 @@ def _split(arrays: Sequence[Any], function: Any) -> tuple[Sequence[Any], Sequenc
 
 def _linear_inputs(function: Any, names: Sequence[str]) -> list[Any]:
     """Its arguments and their changes: these may have batch axes that no argument has (jacfwd)."""
-    return [*function.inputs, *(next(arg for arg in function.inputs if arg.name == name) for name in names)]
+    return [
+        *function.inputs,
+        *(next(arg for arg in function.inputs if arg.name == name) for name in names),
+    ]
 
 
 @linear_p.def_abstract_eval
@@ -184,16 +225,23 @@ def _linear_lower(way: Any, ctx: Any, *operands: Any, function: Any, names: tupl
     return way(ctx, *operands, function=function.pushforward(*names))
 
 
-def _linear_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:
+def _linear_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, function: Any, names: tuple[str, ...]
+) -> Any:
     """The pushforward is a function too: of the arguments, and of the changes."""
     return _jvp(primals, tangents, function=function.pushforward(*names))
 
 
-def _linear_transpose(weights: Sequence[Any], *arrays: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
+def _linear_transpose(
+    weights: Sequence[Any], *arrays: Any, function: Any, names: tuple[str, ...]
+) -> list[Any]:
     """The pullback, summed over axes along which an argument was repeated."""
     primals, changes = _split(arrays, function)
     if any(ad.is_undefined_primal(x) for x in primals):
-        raise StateError(f"{function.name}: JAX transposes a change by arguments that are not linear", "report it")
+        raise StateError(
+            f"{function.name}: JAX transposes a change by arguments that are not linear",
+            "report it",
+        )
     full = [jnp.zeros(w.aval.shape, primals[0].dtype) if type(w) is ad.Zero else w for w in weights]
     found = iter(_bound(function.pullback(*names), [*primals, *full]))
     return [None] * len(primals) + [
@@ -202,7 +250,9 @@ def _linear_transpose(weights: Sequence[Any], *arrays: Any, function: Any, names
     ]
 
 
-def _linear_batch(arrays: Sequence[Any], axes: Sequence[Any], *, function: Any, names: tuple[str, ...]) -> Any:
+def _linear_batch(
+    arrays: Sequence[Any], axes: Sequence[Any], *, function: Any, names: tuple[str, ...]
+) -> Any:
     inputs = _linear_inputs(function, names)
     moved = _rows(inputs, function, with_axis(jnp.moveaxis, inputs, arrays, axes))
     results = linear_p.bind(*moved, function=function, names=names)
@@ -219,7 +269,9 @@ def _has_handler() -> bool:
         jax.ffi.register_ffi_target(xla_cpu.TARGET, xla_cpu.handler(), platform="cpu")
         with jax.ensure_compile_time_eval(), jax.default_device(jax.devices("cpu")[0]):
             same = jax.ffi.ffi_call(xla_cpu.TARGET, jax.ShapeDtypeStruct((), jnp.float32))
-            return float(same(jnp.float32(0.5), block=np.int64(xla_cpu.probe()), key="probe")) == 0.5
+            return (
+                float(same(jnp.float32(0.5), block=np.int64(xla_cpu.probe()), key="probe")) == 0.5
+            )
     except Exception:  # another version of the FFI, or none
         return False
 

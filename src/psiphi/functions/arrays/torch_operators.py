@@ -26,7 +26,9 @@ from psiphi.functions.arrays.function_registry import named, with_axis
 torch: Any = need("torch", "a tensor", "psiphi[torch]")
 
 KINDS = {torch.float64: np.float64, torch.float32: np.float32}
-_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)  # of the dispatcher, which are to see the operator
+_modes = getattr(
+    torch._C, "_len_torch_dispatch_stack", lambda: 1
+)  # of the dispatcher, which are to see the operator
 _transforms = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)  # of torch.func
 _traces = getattr(torch._C, "_get_tracing_state", lambda: None)  # of torch.jit.trace
 _library = torch.library.Library("psiphi", "FRAGMENT")
@@ -42,7 +44,10 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     recorded = compiles or _traces() is not None  # what is no operator would be a constant
     watched = recorded or _transforms() or _modes() or carried
     tensors = values if not watched and _are_alike(values) else _tensors(function, values)
-    index, wanted = function.number, torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    index, wanted = (
+        function.number,
+        torch.is_grad_enabled() and any(x.requires_grad for x in tensors),
+    )
     if not watched:
         return _Call.apply(function, *tensors) if wanted else _evaluated(function, tensors)
     if recorded:
@@ -91,9 +96,13 @@ def _tensors(function: Any, values: Sequence[Any]) -> list[Any]:
     tensors = []
     for index, (x, arg) in enumerate(zip(values, function.inputs, strict=True)):
         if not isinstance(x, torch.Tensor):
-            x = torch.from_numpy(np.array(numbers(function, index, x), KINDS.get(kind, float)))  # a copy: gradients come later
+            x = torch.from_numpy(
+                np.array(numbers(function, index, x), KINDS.get(kind, float))
+            )  # a copy: gradients come later
         if x.dtype not in KINDS or x.shape[x.ndim - len(arg.shape) :] != arg.shape:
-            check_array(function.name, function.inputs[index], x.shape, str(x.dtype).removeprefix("torch."))
+            check_array(
+                function.name, function.inputs[index], x.shape, str(x.dtype).removeprefix("torch.")
+            )
         tensors.append(x if x.dtype == kind else x.to(kind))
     return tensors
 
@@ -117,7 +126,9 @@ def _registered(takes: int, gives: int) -> str:
     """Its name, registered when it is first asked for."""
     name = f"call_{takes}_{gives}"
     taken = "".join(f", Tensor x{i}" for i in range(takes))
-    _library.define(f"{name}(int function{taken}) -> {'Tensor' if gives == 1 else '(' + ', '.join(['Tensor'] * gives) + ')'}")
+    _library.define(
+        f"{name}(int function{taken}) -> {'Tensor' if gives == 1 else '(' + ', '.join(['Tensor'] * gives) + ')'}"
+    )
     full = f"psiphi::{name}"
     torch.library.impl(full, ("CPU", "CUDA"), _run, lib=_library)
     torch.library.register_fake(full, _shapes, lib=_library)
@@ -186,7 +197,8 @@ def _shapes(index: int, *tensors: Any) -> Any:
         batch = torch.broadcast_shapes(*leads(function, shapes))
     except RuntimeError:
         batch = batch_axes(
-            function.name, dict(zip((arg.name for arg in function.inputs), leads(function, shapes), strict=True))
+            function.name,
+            dict(zip((arg.name for arg in function.inputs), leads(function, shapes), strict=True)),
         )
     results = tuple(tensors[0].new_empty((*batch, *arg.shape)) for arg in function.outputs)
     return results[0] if len(results) == 1 else results
@@ -205,8 +217,12 @@ def _keep_both(ctx: Any, inputs: Any, output: Any) -> None:
 def _changed(ctx: Any, _: Any, *changes: Any) -> Any:
     """Forward mode: the function's own change, by the arguments that have one."""
     function, tensors = ctx.function, ctx.saved_tensors
-    given = [(arg.name, x) for arg, x in zip(function.inputs, changes, strict=True) if x is not None]
-    return call(function.pushforward(*(name for name, _ in given)), (*tensors, *(x for _, x in given)))
+    given = [
+        (arg.name, x) for arg, x in zip(function.inputs, changes, strict=True) if x is not None
+    ]
+    return call(
+        function.pushforward(*(name for name, _ in given)), (*tensors, *(x for _, x in given))
+    )
 
 
 def _backward(ctx: Any, *weights: Any) -> Any:
@@ -215,7 +231,10 @@ def _backward(ctx: Any, *weights: Any) -> Any:
     names = [arg.name for arg, wants in zip(function.inputs, wanted, strict=True) if wants]
     found = _pulled(function.pullback(*names), (*tensors, *weights)) if names else ()
     each = iter(found if isinstance(found, tuple) else (found,))
-    return None, *(_summed(next(each), x.shape) if wants else None for x, wants in zip(tensors, wanted, strict=True))
+    return None, *(
+        _summed(next(each), x.shape) if wants else None
+        for x, wants in zip(tensors, wanted, strict=True)
+    )
 
 
 def _pulled(pullback: Any, tensors: Sequence[Any]) -> Any:

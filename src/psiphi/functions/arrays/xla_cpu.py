@@ -122,5 +122,9 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     args = [*function.inputs, *function.outputs]
     shared = [math.prod(lead) == 1 for lead in leads] + [False] * len(function.outputs)
     outer = [0 if one else arg.size * SIZE[char] for arg, one in zip(args, shared, strict=True)]
-    inner = [SIZE[char] * math.prod(arg.shape[i + 1 :]) for arg in args for i in range(len(arg.shape))]
-    return kept([loop, kept([n]), kept([*outer, *inner])], function.source.libraries[char])  # the loop knows its core dims
+    inner = [
+        SIZE[char] * math.prod(arg.shape[i + 1 :]) for arg in args for i in range(len(arg.shape))
+    ]
+    return kept(
+        [loop, kept([n]), kept([*outer, *inner])], function.source.libraries[char]
+    )  # the loop knows its core dims

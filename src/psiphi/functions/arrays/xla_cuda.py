@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from psiphi.backends.cuda import cuda_driver
-from psiphi.backends.cuda.deferred_arrays import Noted
+from psiphi.backends.cuda.deferred_arrays import KernelCall
 from psiphi.backends.cuda.dlpack import SIZE, capsule
 from psiphi.backends.llvm import jit
 from psiphi.functions.arrays.xla_cpu import GATHER, kept, loaded
@@ -31,7 +31,14 @@ from psiphi.functions.arrays.xla_cpu import GATHER, kept, loaded
 TARGET = "psiphi_card"
 FUNCTIONS = ("cuLaunchKernel", "cuStreamGetCtx", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
 WORDS = {  # of a block, in order
-    **{"launch": "ptr", "owner": "ptr", "push": "ptr", "pop": "ptr", "cards": "i64", "contexts": "ptr"},
+    **{
+        "launch": "ptr",
+        "owner": "ptr",
+        "push": "ptr",
+        "pop": "ptr",
+        "cards": "i64",
+        "contexts": "ptr",
+    },
     **{"sends": "i64", "rows": "ptr", "most": "i64"},
 }
 LAUNCH = {  # of a row
@@ -195,21 +202,38 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     numbers = [*(arg.size * SIZE[char] if math.prod(lead) > 1 else 0 for arg, lead in each), n]
     places = [(i, 0) for i in range(len(function.inputs) + len(function.outputs))]
     empty = not n or not any(arg.size for arg in function.outputs)
-    return block_of([] if empty else [Noted(lambda card: function.source.kernel(char, card, n), places, numbers, n)])
+    return block_of(
+        []
+        if empty
+        else [KernelCall(lambda card: function.source.kernel(char, card, n), places, numbers, n)]
+    )
 
 
-def block_of(sends: Sequence[Noted]) -> int:
+def block_of(sends: Sequence[KernelCall]) -> int:
     """The same of kernels that are sent one after the other; their arrays are XLA's, by number."""
     cards = cuda_driver.driver()
     rows, alive = list[int](), list[Any]()
     for kernel, places, numbers, n in sends:
         kernels = [kernel(card) for card in range(cards.count)]
         grid = kernels[0].grid
-        rows += [kept([each.loaded.handle for each in kernels]), math.ceil(n / grid.states), grid.threads]
-        rows += [len(places), kept([x for place in places for x in place]), len(numbers), kept(numbers)]
+        rows += [
+            kept([each.loaded.handle for each in kernels]),
+            math.ceil(n / grid.states),
+            grid.threads,
+        ]
+        rows += [
+            len(places),
+            kept([x for place in places for x in place]),
+            len(numbers),
+            kept(numbers),
+        ]
         alive += kernels
     most = max((len(places) + len(numbers) for _, places, numbers, _ in sends), default=0)
-    words = [*map(cards.address, FUNCTIONS), cards.count, kept([cards.context(card) for card in range(cards.count)])]
+    words = [
+        *map(cards.address, FUNCTIONS),
+        cards.count,
+        kept([cards.context(card) for card in range(cards.count)]),
+    ]
     words += [len(sends), kept(rows), most]
     assert len(words) == len(WORDS) and len(rows) == len(LAUNCH) * len(sends)
     return kept(words, alive)

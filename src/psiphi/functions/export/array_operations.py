@@ -22,8 +22,20 @@ from psiphi.functions.export.sympy_export import straight
 def to_jax(function: Function) -> Callable:
     """f(q, ...) on jax.numpy arrays with any batch axes in front; one result, or a tuple of them."""
     jnp = need("jax.numpy", "to_jax", "psiphi[jax]")
-    meaning = MEANING | {Op.SIN: jnp.sin, Op.COS: jnp.cos, Op.SQRT: jnp.sqrt, Op.LESS: lambda a, b: jnp.where(a < b, 1.0, 0.0)}
-    return _bridge(function, "JAX", meaning, jnp.asarray, lambda x, shape, like: jnp.broadcast_to(x, shape), jnp.stack)
+    meaning = MEANING | {
+        Op.SIN: jnp.sin,
+        Op.COS: jnp.cos,
+        Op.SQRT: jnp.sqrt,
+        Op.LESS: lambda a, b: jnp.where(a < b, 1.0, 0.0),
+    }
+    return _bridge(
+        function,
+        "JAX",
+        meaning,
+        jnp.asarray,
+        lambda x, shape, like: jnp.broadcast_to(x, shape),
+        jnp.stack,
+    )
 
 
 def to_torch(function: Function) -> Callable:
@@ -31,19 +43,37 @@ def to_torch(function: Function) -> Callable:
     torch = need("torch", "to_torch", "psiphi[torch]")
 
     def on(rule: Callable) -> Callable:
-        return lambda x: rule(x) if isinstance(x, torch.Tensor) else float(rule(torch.tensor(x, dtype=torch.float64)))
+        return lambda x: (
+            rule(x)
+            if isinstance(x, torch.Tensor)
+            else float(rule(torch.tensor(x, dtype=torch.float64)))
+        )
 
     def wide(x: Any, shape: tuple[int, ...], like: Any) -> Any:
         return torch.broadcast_to(
-            x if isinstance(x, torch.Tensor) else torch.full((), x, dtype=like.dtype, device=like.device), shape
+            x
+            if isinstance(x, torch.Tensor)
+            else torch.full((), x, dtype=like.dtype, device=like.device),
+            shape,
         )
 
     less = {Op.LESS: lambda a, b: (a < b) * 1.0}
-    meaning = MEANING | less | {Op.SIN: on(torch.sin), Op.COS: on(torch.cos), Op.SQRT: on(torch.sqrt)}
-    return _bridge(function, "torch", meaning, torch.as_tensor, wide, lambda parts, axis: torch.stack(parts, dim=axis))
+    meaning = (
+        MEANING | less | {Op.SIN: on(torch.sin), Op.COS: on(torch.cos), Op.SQRT: on(torch.sqrt)}
+    )
+    return _bridge(
+        function,
+        "torch",
+        meaning,
+        torch.as_tensor,
+        wide,
+        lambda parts, axis: torch.stack(parts, dim=axis),
+    )
 
 
-def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: Callable, stack: Callable) -> Callable:
+def _bridge(
+    function: Function, name: str, meaning: dict, read: Callable, wide: Callable, stack: Callable
+) -> Callable:
     code = straight(function, name)
     inputs, outputs = code.program.inputs, code.program.outputs
 
@@ -55,15 +85,22 @@ def _bridge(function: Function, name: str, meaning: dict, read: Callable, wide: 
                 x = read(array)
                 lead = tuple(x.shape[: x.ndim - len(arg.shape)])
                 if tuple(x.shape[len(lead) :]) != tuple(arg.shape):
-                    raise StateError(f"{arg.name} has shape {tuple(x.shape)}", f"give (..., {', '.join(map(str, arg.shape))})")
+                    raise StateError(
+                        f"{arg.name} has shape {tuple(x.shape)}",
+                        f"give (..., {', '.join(map(str, arg.shape))})",
+                    )
                 given.append(x.reshape((*lead, arg.size)))
             except (TypeError, ValueError, RuntimeError) as error:
                 if isinstance(error, StateError):
                     raise
-                raise StateError(f"{arg.name} is {shown(array)}, no array for {name}", "give numbers") from error
+                raise StateError(
+                    f"{arg.name} is {shown(array)}, no array for {name}", "give numbers"
+                ) from error
             leads[arg.name] = lead
         lead = batch_axes(bridged.__name__, leads)
-        rows = code.rows(evaluate(code.tape, code.ends, lambda i, k: given[int(i)][..., k], meaning))
+        rows = code.rows(
+            evaluate(code.tape, code.ends, lambda i, k: given[int(i)][..., k], meaning)
+        )
         results = [
             stack([wide(x, lead, given[0]) for x in own], axis=-1).reshape((*lead, *arg.shape))
             for arg, own in zip(outputs, rows, strict=True)

@@ -19,7 +19,13 @@ def to_casadi(function: Function) -> Any:
     inputs, outputs = code.program.inputs, code.program.outputs
     given = [casadi.SX.sym(arg.name, *table(arg)) for arg in inputs]
     flat = [casadi.vec(x.T) for x in given]  # row by row
-    meaning = MEANING | {Op.SIN: casadi.sin, Op.COS: casadi.cos, Op.SQRT: casadi.sqrt, Op.LESS: casadi.lt, Op.CONST: casadi.SX}
+    meaning = MEANING | {
+        Op.SIN: casadi.sin,
+        Op.COS: casadi.cos,
+        Op.SQRT: casadi.sqrt,
+        Op.LESS: casadi.lt,
+        Op.CONST: casadi.SX,
+    }
     values = code.rows(evaluate(code.tape, code.ends, lambda i, k: flat[int(i)][k], meaning))
     results = []
     for arg, own in zip(outputs, values, strict=True):

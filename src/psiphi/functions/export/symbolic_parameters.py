@@ -21,7 +21,7 @@ from psiphi._util.errors import StateError
 from psiphi.compiler import passes
 from psiphi.compiler.axes.link import Link
 from psiphi.compiler.axes.link_axes import Tree, frame_tree
-from psiphi.compiler.sweeps.tree_loop import Straight, unroll
+from psiphi.compiler.sweeps.tree_loop import StraightCode, unroll
 from psiphi.compiler.tape.tape import Tape
 from psiphi.functions.compiled_function import Function
 from psiphi.model.model import WORLD
@@ -57,18 +57,26 @@ class ParameterNames:
         return self.tape.leaf(PARAMETER, name)  # type: ignore[arg-type]
 
 
-def parametrised(function: Function) -> tuple[Straight, dict[str, float]]:
+def parametrised(function: Function) -> tuple[StraightCode, dict[str, float]]:
     """The code of a function whose inputs are joined by named parameters, and their values."""
     source = function.source
-    if passes.is_large(source.model) or isinstance(source.asked, passes.Ready):
+    if passes.is_large(source.model) or isinstance(source.asked, passes.Traceable):
         what = f"{source.request.name or 'this function'} of {source.model.name}"
-        raise StateError(f"{what} is not made of sweeps over a small tree: its numbers have no names", "leave parameters out")
+        raise StateError(
+            f"{what} is not made of sweeps over a small tree: its numbers have no names",
+            "leave parameters out",
+        )
     numbers, tape = frame_tree(source.model, rods=False), Tape()
     if numbers.freed is not None:
-        raise StateError(f"numbers of {source.model.name} are inputs already", "leave parameters out: they have symbols")
+        raise StateError(
+            f"numbers of {source.model.name} are inputs already",
+            "leave parameters out: they have symbols",
+        )
     names = ParameterNames(tape)
     links = tuple(_named(names, numbers, link) for link in numbers.links)
-    tree = NamedTree(numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity))
+    tree = NamedTree(
+        numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity)
+    )
     straight = unroll(passes.program(source.asked, tree), tree, tape=tape)
     used = {at for _, place, at in (tape.nodes[i] for i in straight.live) if place == PARAMETER}
     return straight, {name: x for name, x in names.values.items() if name in used}
@@ -91,19 +99,37 @@ def _named(names: ParameterNames, tree: Tree, link: Link) -> Link:
     com = (gauge.rotation @ body.com + gauge.translation).tolist()
     about = gauge.rotation @ body.inertia @ gauge.rotation.T
     m = names(f"m{k}", body.mass)
-    c = [names(f"c{k}{x}", value, size) if body.mass else 0.0 for x, value in zip("xyz", com, strict=True)]
+    c = [
+        names(f"c{k}{x}", value, size) if body.mass else 0.0
+        for x, value in zip("xyz", com, strict=True)
+    ]
     I = [[0.0] * 3 for _ in range(3)]
     for i in range(3):
         for j in range(i, 3):
-            I[i][j] = I[j][i] = names(f"I{k}{'xyz'[i]}{'xyz'[j]}", float(about[i, j]), float(np.abs(about).max()))
+            I[i][j] = I[j][i] = names(
+                f"I{k}{'xyz'[i]}{'xyz'[j]}", float(about[i, j]), float(np.abs(about).max())
+            )
     half = 0.5 * (I[0][0] + I[1][1] + I[2][2])
-    pseudo = [[(half if i == j else 0.0) - I[i][j] + m * c[i] * c[j] for j in range(3)] for i in range(3)]
+    pseudo = [
+        [(half if i == j else 0.0) - I[i][j] + m * c[i] * c[j] for j in range(3)] for i in range(3)
+    ]
     fixed = list(link.fixed)
     for i, axis in enumerate(link.axes):
         fixed[3 * i + 2] = names(_length(tree, link, axis), link.fixed[3 * i + 2], size)
     offset = [link.offset[0], names(f"d{k}", link.offset[1], size)]
-    armature = [names(f"r{k}" if len(link.armature) == 1 else f"r{k}_{i + 1}", x) for i, x in enumerate(link.armature)]
-    return replace(link, mass=m, moment=[m * x for x in c], pseudo=pseudo, fixed=fixed, offset=offset, armature=armature)
+    armature = [
+        names(f"r{k}" if len(link.armature) == 1 else f"r{k}_{i + 1}", x)
+        for i, x in enumerate(link.armature)
+    ]
+    return replace(
+        link,
+        mass=m,
+        moment=[m * x for x in c],
+        pseudo=pseudo,
+        fixed=fixed,
+        offset=offset,
+        armature=armature,
+    )
 
 
 def _length(tree: Tree, link: Link, axis: str) -> str:
@@ -112,4 +138,8 @@ def _length(tree: Tree, link: Link, axis: str) -> str:
         return f"{'b' if axis == 'y' else 'd'}{link.index + 1}"
     if link.parent == WORLD:
         return "l0" if tree.parent.count(WORLD) == 1 else f"l0_{link.index + 1}"
-    return f"l{link.parent + 1}" if len(tree.children[link.parent]) == 1 else f"l{link.parent + 1}_{link.index + 1}"
+    return (
+        f"l{link.parent + 1}"
+        if len(tree.children[link.parent]) == 1
+        else f"l{link.parent + 1}_{link.index + 1}"
+    )

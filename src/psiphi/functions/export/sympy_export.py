@@ -14,7 +14,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.extras import need
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import BINARY, Op
 from psiphi.compiler.tape.tape_evaluation import MEANING, evaluate
 from psiphi.functions.compiled_function import Function
@@ -63,7 +63,10 @@ class Symbolic:
     def latex(self) -> str:
         """The results in LaTeX, after their shared parts: an `aligned` environment (amsmath)."""
         sympy = need("sympy", "symbolic", "psiphi[symbolic]")
-        pairs = [*self.shared, *((sympy.Symbol(name), value) for name, value in self.results.items())]
+        pairs = [
+            *self.shared,
+            *((sympy.Symbol(name), value) for name, value in self.results.items()),
+        ]
         lines = [rf"{sympy.latex(symbol)} &= {sympy.latex(value)} \\" for symbol, value in pairs]
         return "\n".join([r"\begin{aligned}", *lines, r"\end{aligned}"])
 
@@ -71,7 +74,9 @@ class Symbolic:
         return f"${self.latex()}$"
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{name} {value.rows} x {value.cols}" for name, value in self.results.items())
+        shapes = ", ".join(
+            f"{name} {value.rows} x {value.cols}" for name, value in self.results.items()
+        )
         return f"<Symbolic {self.name}: {shapes}, {len(self.shared)} shared parts>"
 
 
@@ -81,13 +86,20 @@ def symbolic(function: Function, parameters: bool = False) -> Symbolic:
     code, values = (straight(function, "SymPy"), {}) if not parameters else parametrised(function)
     inputs = code.program.inputs
     symbols = {name: sympy.Symbol(name, real=True) for name in values}
-    given = [[sympy.Symbol(f"{arg.name}{k + 1}", real=True) for k in range(arg.size)] for arg in inputs]
+    given = [
+        [sympy.Symbol(f"{arg.name}{k + 1}", real=True) for k in range(arg.size)] for arg in inputs
+    ]
     nodes = code.ends
     uses = _uses(code, nodes)
     shared: list[tuple[Any, Any]] = []
 
     def kept(node: int, value: Any) -> Any:
-        if uses[node] < 2 or code.tape.nodes[node][0] in (Op.CONST, Op.SIN, Op.COS) or value.is_Atom or (-value).is_Atom:
+        if (
+            uses[node] < 2
+            or code.tape.nodes[node][0] in (Op.CONST, Op.SIN, Op.COS)
+            or value.is_Atom
+            or (-value).is_Atom
+        ):
             return value
         shared.append((sympy.Symbol(f"x{len(shared)}", real=True), value))
         return shared[-1][0]
@@ -103,9 +115,20 @@ def symbolic(function: Function, parameters: bool = False) -> Symbolic:
         Op.LESS: lambda a, b: sympy.Piecewise((1, a < b), (0, True)),
     }
     found = code.rows(evaluate(code.tape, nodes, leaf, meaning, kept))
-    results = {arg.name: sympy.Matrix(*table(arg), own) for arg, own in zip(code.program.outputs, found, strict=True)}
-    columns = {arg.name: sympy.Matrix(arg.size, 1, own) for arg, own in zip(inputs, given, strict=True)}
-    return Symbolic(code.program.name, columns, shared, results, {symbols[name]: x for name, x in values.items()})
+    results = {
+        arg.name: sympy.Matrix(*table(arg), own)
+        for arg, own in zip(code.program.outputs, found, strict=True)
+    }
+    columns = {
+        arg.name: sympy.Matrix(arg.size, 1, own) for arg, own in zip(inputs, given, strict=True)
+    }
+    return Symbolic(
+        code.program.name,
+        columns,
+        shared,
+        results,
+        {symbols[name]: x for name, x in values.items()},
+    )
 
 
 def number(sympy: Any, x: float) -> Any:
@@ -116,19 +139,25 @@ def number(sympy: Any, x: float) -> Any:
     (1/2, -3, 0.1)
     """
     plain = Fraction(x).limit_denominator(PLAIN) if math.isfinite(x) else Fraction(0)
-    return sympy.Rational(plain.numerator, plain.denominator) if float(plain) == x and _dyadic(plain) else sympy.Float(x)
+    return (
+        sympy.Rational(plain.numerator, plain.denominator)
+        if float(plain) == x and _dyadic(plain)
+        else sympy.Float(x)
+    )
 
 
 def _dyadic(x: Fraction) -> bool:
     return x.denominator & (x.denominator - 1) == 0
 
 
-def straight(function: Function, where: str) -> Straight:
+def straight(function: Function, where: str) -> StraightCode:
     """The function's one tape, or an error."""
     code = function.source.code
-    if not isinstance(code, Straight):
+    if not isinstance(code, StraightCode):
         cause = f"{function.source.model.name} has {len(function.source.model.bodies)} bodies, and its code runs in loops"
-        raise StateError(cause, f"{where} gets robots of up to 64 bodies; take a part: robot.subtree(...)")
+        raise StateError(
+            cause, f"{where} gets robots of up to 64 bodies; take a part: robot.subtree(...)"
+        )
     return code
 
 
@@ -138,7 +167,7 @@ def table(arg: Argument) -> tuple[int, int]:
     return rows, arg.size // rows if rows else 0
 
 
-def _uses(code: Straight, nodes: list[int]) -> Counter:
+def _uses(code: StraightCode, nodes: list[int]) -> Counter:
     """How often each node is read."""
     uses: Counter = Counter(nodes)
     for node in code.tape.live(nodes):

@@ -33,9 +33,16 @@ def _cosines(sympy: Any, expression: Any) -> Any:
     """Multiplied out, without squares of sines."""
 
     def square(power: Any) -> bool:
-        return power.is_Pow and isinstance(power.base, sympy.sin) and power.exp.is_Integer and power.exp > 1
+        return (
+            power.is_Pow
+            and isinstance(power.base, sympy.sin)
+            and power.exp.is_Integer
+            and power.exp > 1
+        )
 
     def cosines(power: Any) -> Any:
-        return (1 - sympy.cos(power.base.args[0]) ** 2) ** (power.exp // 2) * power.base ** (power.exp % 2)
+        return (1 - sympy.cos(power.base.args[0]) ** 2) ** (power.exp // 2) * power.base ** (
+            power.exp % 2
+        )
 
     return sympy.expand(sympy.expand(expression).replace(square, cosines))

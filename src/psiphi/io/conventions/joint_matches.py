@@ -10,7 +10,7 @@ from psiphi._util.text import shown
 from psiphi._util.validate import check_robot
 from psiphi.io.conventions.peer_joint_types import MUJOCO, PINOCCHIO, PeerJoint
 from psiphi.io.conventions.vector_layout import Layout, Slot
-from psiphi.io.mujoco.from_mujoco import Called
+from psiphi.io.mujoco.from_mujoco import NameTable
 from psiphi.model.model import Joint, Model
 
 _MUJOCO_NQ = {0: 7, 1: 4}  # mjJNT_FREE, mjJNT_BALL; slides and hinges have one
@@ -33,8 +33,13 @@ def pinocchio(model: Model, peer: Any = None) -> Layout:
     """
     places = _named("Pinocchio", model, peer, "idx_qs")
     if hasattr(peer, "idx_qs"):
-        places = [PeerPlace(*row) for row in zip(peer.names, peer.idx_qs, peer.idx_vs, peer.nqs, strict=True)][1:]
-    return Layout(model, "Pinocchio", _slots(model, "Pinocchio", PINOCCHIO, places), spatial_linear_first=True)
+        places = [
+            PeerPlace(*row)
+            for row in zip(peer.names, peer.idx_qs, peer.idx_vs, peer.nqs, strict=True)
+        ][1:]
+    return Layout(
+        model, "Pinocchio", _slots(model, "Pinocchio", PINOCCHIO, places), spatial_linear_first=True
+    )
 
 
 def mujoco(model: Model, peer: Any = None) -> Layout:
@@ -46,15 +51,26 @@ def mujoco(model: Model, peer: Any = None) -> Layout:
     """
     places = _named("MuJoCo", model, peer, "jnt_qposadr")
     if hasattr(peer, "jnt_qposadr"):
-        columns = zip(_mujoco_names(model, peer), peer.jnt_qposadr, peer.jnt_dofadr, peer.jnt_type, strict=True)
+        columns = zip(
+            _mujoco_names(model, peer),
+            peer.jnt_qposadr,
+            peer.jnt_dofadr,
+            peer.jnt_type,
+            strict=True,
+        )
         places = [PeerPlace(name, q, v, _MUJOCO_NQ.get(int(t), 1)) for name, q, v, t in columns]
-    return Layout(model, "MuJoCo", _slots(model, "MuJoCo", MUJOCO, places), spatial_linear_first=False)
+    return Layout(
+        model, "MuJoCo", _slots(model, "MuJoCo", MUJOCO, places), spatial_linear_first=False
+    )
 
 
 def _mujoco_names(model: Model, peer: Any) -> list[str]:
     """MuJoCo's names of joints; where the robot has none of it, what `pp.from_mujoco` calls a joint without a name."""
     known = {joint.name for joint in model.joints}
-    return [peer.joint(i).name if peer.joint(i).name in known else name for i, name in enumerate(Called.of(peer).joints)]
+    return [
+        peer.joint(i).name if peer.joint(i).name in known else name
+        for i, name in enumerate(NameTable.of(peer).joints)
+    ]
 
 
 def _named(library: str, model: Model, peer: Any, mark: str) -> list[PeerPlace]:
@@ -66,10 +82,15 @@ def _named(library: str, model: Model, peer: Any, mark: str) -> list[PeerPlace]:
         return [PeerPlace(name) for name in peer]
     if hasattr(peer, mark):
         return []
-    raise StateError(f"the peer is {shown(peer)}, expected {library}'s model or joint names", "leave it out for psiphi's order")
+    raise StateError(
+        f"the peer is {shown(peer)}, expected {library}'s model or joint names",
+        "leave it out for psiphi's order",
+    )
 
 
-def _slots(model: Model, peer: str, table: dict[str, PeerJoint], places: list[PeerPlace]) -> list[Slot]:
+def _slots(
+    model: Model, peer: str, table: dict[str, PeerJoint], places: list[PeerPlace]
+) -> list[Slot]:
     slots, q, v = [], 0, 0
     for joint, place in _pairs(model, peer, places):
         row = _row(table, peer, joint, place)
@@ -90,24 +111,36 @@ def _pairs(model: Model, peer: str, places: list[PeerPlace]) -> Iterable[tuple[J
     if lost:
         known = ", ".join(place.name for place in places[:12])
         cause = f"{peer} has no joint {lost[0].name!r} of {model.name}"
-        raise StateError(cause, f"name the joints alike, or pass their order by psiphi's names; there: {known or 'none'}")
+        raise StateError(
+            cause,
+            f"name the joints alike, or pass their order by psiphi's names; there: {known or 'none'}",
+        )
     _require_known(model, peer, [place.name for place in places if place.q is None], joints)
     return [(joints[place.name], place) for place in places if place.name in joints]
 
 
 def _require_known(model: Model, peer: str, order: list[str], joints: dict[str, Joint]) -> None:
     """A list of names has no room for strangers or repetitions: the offsets are counted along it."""
-    strange = [name for name in order if name not in joints] or ["a name twice"] * (len(set(order)) < len(order))
+    strange = [name for name in order if name not in joints] or ["a name twice"] * (
+        len(set(order)) < len(order)
+    )
     if strange:
-        raise StateError(f"the order of {peer}'s joints holds {', '.join(strange)}", f"name each joint of {model.name} once")
+        raise StateError(
+            f"the order of {peer}'s joints holds {', '.join(strange)}",
+            f"name each joint of {model.name} once",
+        )
 
 
 def _row(table: dict[str, PeerJoint], peer: str, joint: Joint, place: PeerPlace) -> PeerJoint:
     if joint.kind not in table:
         cause = f"{peer} has no {joint.kind} joint"
-        raise StateError(cause, f"the conversion knows {', '.join(table)}", element=f"joint {joint.name!r}")
+        raise StateError(
+            cause, f"the conversion knows {', '.join(table)}", element=f"joint {joint.name!r}"
+        )
     if joint.kind in ("revolute", "continuous") and place.nq is not None:
-        kind = "revolute" if place.nq == 1 else "continuous"  # an angle, or (cos, sin), as the peer has it
+        kind = (
+            "revolute" if place.nq == 1 else "continuous"
+        )  # an angle, or (cos, sin), as the peer has it
         return table[kind]
     return table[joint.kind]
 
@@ -115,7 +148,14 @@ def _row(table: dict[str, PeerJoint], peer: str, joint: Joint, place: PeerPlace)
 def _require_whole(peer: str, slots: list[Slot], places: list[PeerPlace]) -> None:
     """The joints must fill the peer's q exactly."""
     filled = sorted(k for slot in slots for k in range(slot.q.start, slot.q.stop))
-    total = sum(place.nq or 0 for place in places) if all(place.nq is not None for place in places) else len(filled)
+    total = (
+        sum(place.nq or 0 for place in places)
+        if all(place.nq is not None for place in places)
+        else len(filled)
+    )
     if filled != list(range(total)):
         cause = f"psiphi's joints fill {len(filled)} of {peer}'s {total} entries of q"
-        raise StateError(cause, "build both models from the same description, with the same joints fixed and mimicked")
+        raise StateError(
+            cause,
+            "build both models from the same description, with the same joints fixed and mimicked",
+        )

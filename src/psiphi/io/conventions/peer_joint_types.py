@@ -74,7 +74,9 @@ def _outer(joint: Joint) -> Pose:
 def _mujoco_free_to_q(q, joint):
     pose = _outer(joint)
     turn = along(rotations.multiply, quaternions(pose.rotation), q[..., 3:])
-    return np.concatenate([q[..., :3] @ pose.rotation.T + pose.translation, scalar_first(turn)], axis=-1)
+    return np.concatenate(
+        [q[..., :3] @ pose.rotation.T + pose.translation, scalar_first(turn)], axis=-1
+    )
 
 
 def _mujoco_free_from_q(q, joint):
@@ -135,5 +137,7 @@ MUJOCO: dict[str, PeerJoint] = {
     "universal": _TWO,
     "spherical": PeerJoint(4, 3, scalar_first, scalar_last),
     "planar": PeerJoint(3, 3, T=_mujoco_planar_T, rate=_mujoco_planar_rate),
-    "free": PeerJoint(7, 6, _mujoco_free_to_q, _mujoco_free_from_q, _mujoco_free_T, _mujoco_free_rate),
+    "free": PeerJoint(
+        7, 6, _mujoco_free_to_q, _mujoco_free_from_q, _mujoco_free_T, _mujoco_free_rate
+    ),
 }

@@ -90,24 +90,44 @@ class Layout:
         """Joint forces tau = T* tau'."""
         return self._turn_back(self._check("tau", tau, self.nv), self._from_q(q))
 
-    def to_bias(self, bias: Numbers, mass_matrix: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
+    def to_bias(
+        self,
+        bias: Numbers,
+        mass_matrix: Numbers,
+        q: Numbers | None = None,
+        v: Numbers | None = None,
+    ) -> np.ndarray:
         """What tau' = M' a' + bias' needs: T bias - M' (dT/dt) v."""
         rate = self._rate(self._q(q), None if v is None else self._check("v", v, self.nv))
-        return self.to_tau(bias, q) - np.einsum("...ij,...j->...i", self.to_mass_matrix(mass_matrix, q), rate)
+        return self.to_tau(bias, q) - np.einsum(
+            "...ij,...j->...i", self.to_mass_matrix(mass_matrix, q), rate
+        )
 
-    def from_bias(self, bias: Numbers, mass_matrix: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
+    def from_bias(
+        self,
+        bias: Numbers,
+        mass_matrix: Numbers,
+        q: Numbers | None = None,
+        v: Numbers | None = None,
+    ) -> np.ndarray:
         """The inverse of `to_bias`: T* (bias' + M' (dT/dt) v)."""
         M = self._check("mass_matrix", mass_matrix, self.nv, self.nv)
         rate = self._rate(self._from_q(q), None if v is None else self.from_v(v, q))
-        return self.from_tau(self._check("bias", bias, self.nv) + np.einsum("...ij,...j->...i", M, rate), q)
+        return self.from_tau(
+            self._check("bias", bias, self.nv) + np.einsum("...ij,...j->...i", M, rate), q
+        )
 
     def to_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
         """M' = T M T*; the inverse mass matrix and any other quadratic form go the same way."""
-        return self._both_sides(self._turn, self._check("mass_matrix", M, self.nv, self.nv), self._q(q))
+        return self._both_sides(
+            self._turn, self._check("mass_matrix", M, self.nv, self.nv), self._q(q)
+        )
 
     def from_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
         """M = T* M' T."""
-        return self._both_sides(self._turn_back, self._check("mass_matrix", M, self.nv, self.nv), self._from_q(q))
+        return self._both_sides(
+            self._turn_back, self._check("mass_matrix", M, self.nv, self.nv), self._from_q(q)
+        )
 
     def to_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
         """A frame Jacobian (..., 6, nv), rows [w; v], as the peer's: rows [v; w] (MuJoCo: jacp over jacr)."""
@@ -115,7 +135,9 @@ class Layout:
 
     def from_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
         """A frame Jacobian with rows [w; v] from the peer's, rows [v; w]."""
-        return _swap_rows(self._turn_back(self._check("jacobian", J, 6, self.nv), _inner(self._from_q(q))))
+        return _swap_rows(
+            self._turn_back(self._check("jacobian", J, 6, self.nv), _inner(self._from_q(q)))
+        )
 
     def to_spatial(self, x: Numbers) -> np.ndarray:
         """Motions [w; v] or wrenches [n; f] (..., 6) in the peer's order: [v; w] for Pinocchio, the same for MuJoCo.
@@ -138,7 +160,9 @@ class Layout:
         out = np.empty((*self._lead(x, q), self.nv))
         for s in self.slots:
             T, block = self._map(s, q), x[..., s.v]
-            out[..., s.joint.v_slice] = block if T is None else np.einsum("...ji,...j->...i", T, block)
+            out[..., s.joint.v_slice] = (
+                block if T is None else np.einsum("...ji,...j->...i", T, block)
+            )
         return out
 
     def _map(self, s: Slot, q):
@@ -179,7 +203,12 @@ class Layout:
 
     def _check(self, name: str, value, *shape: int) -> np.ndarray:
         size = " x ".join(map(str, shape))
-        return real(name, value, shape, f"give {size} numbers in the last axes, between {self.model.name} and {self.peer}")
+        return real(
+            name,
+            value,
+            shape,
+            f"give {size} numbers in the last axes, between {self.model.name} and {self.peer}",
+        )
 
     def __repr__(self) -> str:
         return f"<Layout of {self.model.name!r} for {self.peer}: nq={self.nq}, nv={self.nv}>"

@@ -30,7 +30,15 @@ from psiphi.model.loops.gears import Gear
 from psiphi.model.model import Model, Pose
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.rotations import rotation_about
-from psiphi.model.spatial.transforms import HERE, UPRIGHT, Place, Rotation, Vector, compose, from_quaternion
+from psiphi.model.spatial.transforms import (
+    HERE,
+    UPRIGHT,
+    Place,
+    Rotation,
+    Vector,
+    compose,
+    from_quaternion,
+)
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 KINDS = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
@@ -51,7 +59,7 @@ def read_mujoco(model: Any) -> MujocoModel:
     """The tree and the rest of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text."""
     peer = compiled(model)
     builder = Builder(_named(peer) or "mujoco", gravity=_gravity(peer))
-    names = Called.of(peer)
+    names = NameTable.of(peer)
     for body in range(1, peer.nbody):
         _body(builder, peer, names, body)
     for site in range(peer.nsite):
@@ -77,11 +85,17 @@ def compiled(model: Any) -> Any:
         if isinstance(model, str | os.PathLike):
             return mujoco.MjModel.from_xml_path(os.fsdecode(model))
     except TypeError:  # a name that is no text
-        raise ModelError(f"{shown(model)} is no name of a file", "give an MjModel, an MjSpec, or an MJCF file") from None
+        raise ModelError(
+            f"{shown(model)} is no name of a file", "give an MjModel, an MjSpec, or an MJCF file"
+        ) from None
     except (ValueError, mujoco.FatalError) as error:
         file = None if not isinstance(model, str | os.PathLike) or "<" in str(model) else str(model)
-        raise ModelError(f"MuJoCo refuses it: {' '.join(str(error).split())}", "correct the MJCF", file=file) from None
-    raise ModelError(f"{shown(model)} is no MuJoCo model", "give an MjModel, an MjSpec, or an MJCF file")
+        raise ModelError(
+            f"MuJoCo refuses it: {' '.join(str(error).split())}", "correct the MJCF", file=file
+        ) from None
+    raise ModelError(
+        f"{shown(model)} is no MuJoCo model", "give an MjModel, an MjSpec, or an MJCF file"
+    )
 
 
 def is_mjcf(source: Any) -> bool:
@@ -97,7 +111,7 @@ def is_mjcf(source: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Called:
+class NameTable:
     """What bodies, joints and sites are called here: as in MuJoCo, numbered where they have no name, with what no other has.
 
     A joint may be called as a body is; a site may not, since both are frames."""
@@ -108,7 +122,7 @@ class Called:
     taken: set[str]
 
     @classmethod
-    def of(cls, peer: Any) -> Called:
+    def of(cls, peer: Any) -> NameTable:
         bodies = _numbered("body", ["world", *(peer.body(i).name for i in range(1, peer.nbody))])
         joints = _numbered("joint", [peer.joint(i).name for i in range(peer.njnt)])
         taken = {*bodies, *joints}
@@ -151,7 +165,7 @@ def turned(quaternion: Any) -> Rotation:
     return UPRIGHT if (w, i, j, k) == (1.0, 0.0, 0.0, 0.0) else from_quaternion(i, j, k, w)
 
 
-def _body(builder: Builder, peer: Any, names: Called, i: int) -> None:
+def _body(builder: Builder, peer: Any, names: NameTable, i: int) -> None:
     """A body on its joints: links without mass between them; its own frame is behind the last."""
     name, parent = names.bodies[i], names.bodies[peer.body_parentid[i]]
     here = placed(peer.body_pos[i], peer.body_quat[i])
@@ -174,7 +188,9 @@ def _body(builder: Builder, peer: Any, names: Called, i: int) -> None:
     builder.body(name, float(peer.body_mass[i]), com, (xx, 0.0, 0.0, yy, 0.0, zz), rotation)
 
 
-def _joint(builder: Builder, peer: Any, name: str, j: int, parent: str, child: str, step: Place) -> None:
+def _joint(
+    builder: Builder, peer: Any, name: str, j: int, parent: str, child: str, step: Place
+) -> None:
     kind, v = int(peer.jnt_type[j]), int(peer.jnt_dofadr[j])
     nv = {FREE: 6, BALL: 3}.get(kind, 1)
     own = {
@@ -185,23 +201,37 @@ def _joint(builder: Builder, peer: Any, name: str, j: int, parent: str, child: s
     if kind == FREE:
         step = HERE  # its q is the body's pose in the world
         own = {word: np.roll(values, 3) for word, values in own.items()}  # [linear; angular] there
-        for word in ("armature", "friction"):  # along axes of the world they have no counterpart: mujoco_remarks
+        for word in (
+            "armature",
+            "friction",
+        ):  # along axes of the world they have no counterpart: mujoco_remarks
             own[word] = np.where(np.arange(6) < 3, own[word], 0.0)
     elif kind in (SLIDE, HINGE):
         axis = peer.jnt_axis[j]
         step = compose(step, _back(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
         ends = peer.jnt_range[j].tolist() if peer.jnt_limited[j] else (ENDLESS, ENDLESS)
         lower, upper = (x if abs(x) < ENDLESS else None for x in ends)
-        own |= {"axis": axis, "lower": lower, "upper": upper, "effort": effort(peer, j), **_spring(peer, j)}
+        own |= {
+            "axis": axis,
+            "lower": lower,
+            "upper": upper,
+            "effort": effort(peer, j),
+            **_spring(peer, j),
+        }
     builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
 
 
 def _spring(peer: Any, j: int) -> dict[str, Any]:
     """Of a hinge or a slide: k, its rest, and the terms beyond k where there are any (from MuJoCo 4 on)."""
-    more = np.trim_zeros(np.ravel(getattr(peer, "jnt_stiffnesspoly", np.zeros((j + 1, 1)))[j]), "b").tolist()
+    more = np.trim_zeros(
+        np.ravel(getattr(peer, "jnt_stiffnesspoly", np.zeros((j + 1, 1)))[j]), "b"
+    ).tolist()
     if not peer.jnt_stiffness[j] and not more:
         return {}
-    own = {"stiffness": float(peer.jnt_stiffness[j]), "rest": float(peer.qpos_spring[peer.jnt_qposadr[j]])}
+    own = {
+        "stiffness": float(peer.jnt_stiffness[j]),
+        "rest": float(peer.qpos_spring[peer.jnt_qposadr[j]]),
+    }
     return own | ({"spring": {"polynomial": more}} if more else {})
 
 
@@ -214,16 +244,18 @@ def _back(kind: int, axis: np.ndarray, ref: float) -> Place:
     return place(Pose(rotation_about(-ref * axis), np.zeros(3)))
 
 
-def _site(builder: Builder, peer: Any, names: Called, i: int) -> None:
+def _site(builder: Builder, peer: Any, names: NameTable, i: int) -> None:
     rotation, xyz = placed(peer.site_pos[i], peer.site_quat[i])
     builder.frame(names.sites[i], names.bodies[peer.site_bodyid[i]], xyz, rotation=rotation)
 
 
-def _postures(builder: Builder, peer: Any, names: Called) -> None:
+def _postures(builder: Builder, peer: Any, names: NameTable) -> None:
     """qpos0, and the keyframes."""
     keys = _numbered("key", [peer.key(i).name for i in range(peer.nkey)])
     for name, qpos in ({"qpos0": peer.qpos0} | dict(zip(keys, peer.key_qpos, strict=True))).items():
-        builder.posture(name, {joint: _coordinates(peer, j, qpos) for j, joint in enumerate(names.joints)})
+        builder.posture(
+            name, {joint: _coordinates(peer, j, qpos) for j, joint in enumerate(names.joints)}
+        )
 
 
 def _coordinates(peer: Any, j: int, qpos: np.ndarray) -> list[float]:

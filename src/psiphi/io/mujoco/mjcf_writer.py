@@ -35,7 +35,11 @@ class OneAxis(NamedTuple):
 
 def _planar(joint: Joint) -> list[OneAxis]:
     x, z = np.asarray(joint.axis2), np.asarray(joint.axis)
-    return [OneAxis("slide", x, 0, 1), OneAxis("slide", np.cross(z, x), 1, 2), OneAxis("hinge", z, 2, 0)]
+    return [
+        OneAxis("slide", x, 0, 1),
+        OneAxis("slide", np.cross(z, x), 1, 2),
+        OneAxis("hinge", z, 2, 0),
+    ]
 
 
 PIECES = {
@@ -52,7 +56,11 @@ TURNING = {"planar": slice(1, 3), "free": slice(3, 6)}  # of v: lengths along ax
 TINY = 1e-15  # mjMINVAL: moments of moving bodies are larger
 FLAT = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
 LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
-SIZES = {"box": lambda s: [x / 2 for x in s], "sphere": list, "cylinder": lambda s: [s[0], s[1] / 2]}
+SIZES = {
+    "box": lambda s: [x / 2 for x in s],
+    "sphere": list,
+    "cylinder": lambda s: [s[0], s[1] / 2],
+}
 SIZES["capsule"] = SIZES["cylinder"]
 
 
@@ -80,7 +88,10 @@ def text(robot: Model, file: Path) -> str:
         chain = _chain(robot, k, children)
         k = chain[-1].index
         lines += _body(robot, chain, "  " * depth)
-        stack += [(k, depth, True), *((child, depth + 1, False) for child in reversed(children.get(k, [])))]
+        stack += [
+            (k, depth, True),
+            *((child, depth + 1, False) for child in reversed(children.get(k, []))),
+        ]
     lines += ["  </worldbody>", *_equalities(robot), *_keyframes(robot), "</mujoco>", ""]
     return "\n".join(lines)
 
@@ -89,7 +100,10 @@ def _tell_limits(robot: Model) -> None:
     """MuJoCo's ranges have room: a joint that may not move, or whose motor may not push, has none there."""
     still = [joint.name for joint in robot.joints if (joint.lower == joint.upper).any()]
     limp = [joint.name for joint in robot.joints if (joint.effort == 0.0).any()]
-    for names, what in ((still, "lower and upper limit are one"), (limp, "the effort limit is zero")):
+    for names, what in (
+        (still, "lower and upper limit are one"),
+        (limp, "the effort limit is zero"),
+    ):
         if names:
             text = f"{listed(names)}: {what}, which MuJoCo has not; in MJCF there is no such limit"
             warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
@@ -98,7 +112,11 @@ def _tell_limits(robot: Model) -> None:
 def _tell_places(robot: Model) -> None:
     """MuJoCo's q of a free joint is a pose in the world, wherever its zero was."""
     flying = (joint for joint in robot.joints if joint.kind == "free")
-    far = [j.name for j in flying if j.pose.translation.any() or not np.array_equal(j.pose.rotation, np.eye(3))]
+    far = [
+        j.name
+        for j in flying
+        if j.pose.translation.any() or not np.array_equal(j.pose.rotation, np.eye(3))
+    ]
     if far:
         text = f"{listed(far)}: the zero of q is elsewhere than the world's origin; in MJCF q is the pose in the world"
         warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
@@ -107,9 +125,14 @@ def _tell_places(robot: Model) -> None:
 def _check(joint: Joint) -> None:
     _refuse_turning(joint)
     if joint.kind not in PIECES:
-        raise ModelError(f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it")
+        raise ModelError(
+            f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it"
+        )
     if joint.kind == "free" and joint.parent != WORLD:
-        raise ModelError(f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such", "weld it, say")
+        raise ModelError(
+            f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such",
+            "weld it, say",
+        )
 
 
 def _refuse_turning(joint: Joint) -> None:
@@ -135,7 +158,9 @@ def _inertia(body: Body) -> np.ndarray:
         moments = f"{small:.4g}, {middle:.4g}, {large:.4g}"
         cause = f"body {shown(body.name)} has principal moments {moments}"
         wanted = "MuJoCo takes none that are zero, or more than the sum of the others"
-        raise ModelError(f"{cause}: {wanted}", "give it others: robot.with_inertia(link, inertia=...)")
+        raise ModelError(
+            f"{cause}: {wanted}", "give it others: robot.with_inertia(link, inertia=...)"
+        )
     return body.inertia + max(over + FLAT * large, 0.0) * np.eye(3)
 
 
@@ -144,7 +169,11 @@ def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
     chain = [robot.joints[k]]
     while not robot.bodies[k].mass > 0.0:
         own = {robot.bodies[k].name, robot.joints[k].name} - _ends(robot)
-        extra = [frame.name for frame in robot.frames.values() if frame.body == k and frame.name not in own]
+        extra = [
+            frame.name
+            for frame in robot.frames.values()
+            if frame.body == k and frame.name not in own
+        ]
         if len(children.get(k, ())) != 1 or extra or robot.bodies[k].inertia.any():
             cause = f"body {shown(robot.bodies[k].name)} moves and has no mass, which MuJoCo wants"
             raise ModelError(cause, "give it mass: robot.with_inertia(link, mass=..., inertia=...)")
@@ -162,25 +191,42 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
     yield tag(f"{indent}body", {"name": body.name, **_pose(pose)}, end=">")
     inner, I = indent + "  ", _inertia(body)
     full = numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
-    yield tag(f"{inner}inertial", {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full})
+    yield tag(
+        f"{inner}inertial",
+        {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full},
+    )
     for joint, own in zip(chain, seen, strict=True):
         for i, piece in enumerate(PIECES[joint.kind](joint)):
             if piece.axis is None and not np.array_equal(own.rotation, np.eye(3)):
-                raise ModelError(f"joint {shown(joint.name)} turns every way on a link without mass", "give that link mass")
+                raise ModelError(
+                    f"joint {shown(joint.name)} turns every way on a link without mass",
+                    "give that link mass",
+                )
             axis = None if piece.axis is None else own.rotation @ piece.axis
-            words = _joint(joint, piece._replace(axis=axis), joint.name if i == 0 else f"{joint.name}.{i}")
-            yield tag(f"{inner}joint", {**words, **({"pos": numbers(own.translation)} if own.translation.any() else {})})
+            words = _joint(
+                joint, piece._replace(axis=axis), joint.name if i == 0 else f"{joint.name}.{i}"
+            )
+            yield tag(
+                f"{inner}joint",
+                {**words, **({"pos": numbers(own.translation)} if own.translation.any() else {})},
+            )
     yield from _marks(robot, last.index, inner)
 
 
 def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
     words = {"name": name, "type": piece.type}
     if piece.axis is None and min(joint.effort) < inf:
-        raise ModelError(f"joint {shown(joint.name)} is {joint.kind} and has an effort limit, which MuJoCo has not", "lift it")
+        raise ModelError(
+            f"joint {shown(joint.name)} is {joint.kind} and has an effort limit, which MuJoCo has not",
+            "lift it",
+        )
     own = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
     for word, values in own.items():
         if piece.axis is None and len(set(values.tolist())) > 1:
-            raise ModelError(f"joint {shown(joint.name)} has several values of {word}: MuJoCo has one", "make them equal")
+            raise ModelError(
+                f"joint {shown(joint.name)} has several values of {word}: MuJoCo has one",
+                "make them equal",
+            )
         words[word] = repr(float(values[piece.v]))
     if piece.axis is not None:
         words["axis"] = numbers(piece.axis)
@@ -200,7 +246,9 @@ def _spring(joint: Joint, v: int) -> dict[str, str]:
         cause = f"joint {shown(joint.name)} has a spring that MuJoCo cannot say: it has polynomials of up to three terms"
         raise ModelError(cause, "give it a plain stiffness")
     terms = (joint.stiffness[v], *more)
-    return {"stiffness": numbers(terms), "springref": repr(float(joint.rest[v]))} if any(terms) else {}
+    return (
+        {"stiffness": numbers(terms), "springref": repr(float(joint.rest[v]))} if any(terms) else {}
+    )
 
 
 def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
@@ -211,14 +259,24 @@ def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
             yield tag(f"{indent}site", {"name": sites[frame.name], **_pose(frame.pose)})
     for pin in (pin for pins in _pins(robot).values() for pin in pins):
         if pin.frame.body == k:
-            yield tag(f"{indent}site", {"name": pin.name, **_pose(pin.frame.pose @ Pose(np.eye(3), pin.axis))})
+            yield tag(
+                f"{indent}site",
+                {"name": pin.name, **_pose(pin.frame.pose @ Pose(np.eye(3), pin.axis))},
+            )
     for shape in getattr(robot, "shapes", ()):
         frame = robot.frames.get(shape.link)
         if frame is not None and frame.body == k and shape.kind in SIZES:
-            words = {"type": shape.kind, "size": numbers(SIZES[shape.kind](shape.size)), **_pose(frame.pose @ shape.pose)}
+            words = {
+                "type": shape.kind,
+                "size": numbers(SIZES[shape.kind](shape.size)),
+                **_pose(frame.pose @ shape.pose),
+            }
             words |= {} if shape.color is None else {"rgba": numbers(shape.color)}
             group = "2" if shape.role == "visual" else "3"
-            yield tag(f"{indent}geom", {**words, "contype": "0", "conaffinity": "0", "mass": "0", "group": group})
+            yield tag(
+                f"{indent}geom",
+                {**words, "contype": "0", "conaffinity": "0", "mass": "0", "group": group},
+            )
 
 
 def _equalities(robot: Any) -> Iterator[str]:
@@ -230,14 +288,21 @@ def _equalities(robot: Any) -> Iterator[str]:
         what = f"the loop of {loop.first} and {loop.second}"
         if loop.kind not in LOOPS or loop.friction is not None:
             kind = f"a {loop.kind}{'' if loop.friction is None else ', one-sided'}"
-            raise ModelError(f"{what} is {kind}", "MuJoCo has balls, welds and, as two balls, hinges, and they hold both ways")
+            raise ModelError(
+                f"{what} is {kind}",
+                "MuJoCo has balls, welds and, as two balls, hinges, and they hold both ways",
+            )
         ends = {"site1": sites[loop.first], "site2": sites[loop.second]}
         lines.append(tag(f"    {LOOPS[loop.kind]}", {**called(loop), **ends}))
         if number in pins:
             a, b = pins[number]
             lines.append(tag("    connect", {"site1": a.name, "site2": b.name}))
     for name, mimic in robot.mimics.items():
-        words = {"joint1": name, "joint2": mimic.joint, "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0))}
+        words = {
+            "joint1": name,
+            "joint2": mimic.joint,
+            "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0)),
+        }
         lines.append(tag("    joint", words))
     for gear in gears:
         ((leader, ratio),) = gear.leaders.items() if len(gear.leaders) == 1 else ((None, ()),)
@@ -247,7 +312,11 @@ def _equalities(robot: Any) -> Iterator[str]:
                 f"{gear.name or gear.joint} is a gear of {len(gear.leaders)} leaders and {len(terms)} terms",
                 "MuJoCo couples two joints, by polynomials of order four",
             )
-        words = {"joint1": gear.joint, "joint2": leader, "polycoef": numbers((gear.offset, *terms, *[0] * (4 - len(terms))))}
+        words = {
+            "joint1": gear.joint,
+            "joint2": leader,
+            "polycoef": numbers((gear.offset, *terms, *[0] * (4 - len(terms)))),
+        }
         lines.append(tag("    joint", {**called(gear), **words}))
     if lines:
         yield from ("  <equality>", *lines, "  </equality>")
@@ -258,7 +327,9 @@ def _sites(robot: Model) -> dict[str, str]:
     own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
     ends = _ends(robot)
     sites = {name: name for name in robot.frames if name not in own}
-    return sites | {name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends}
+    return sites | {
+        name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends
+    }
 
 
 def _ends(robot: Any) -> set[str]:
@@ -280,8 +351,13 @@ def _pins(robot: Any) -> dict[int, tuple[AxisPoint, AxisPoint]]:
     for number, loop in enumerate(getattr(robot, "loops", ())):
         if loop.kind == "hinge":
             axis = np.asarray((0.0, 0.0, 1.0) if loop.axis is None else loop.axis, dtype=float)
-            ends = ((robot.frames[end], unused(f"{end}_pin{number + 1}", taken)) for end in (loop.first, loop.second))
-            first, second = (AxisPoint(name, frame, axis / np.linalg.norm(axis)) for frame, name in ends)
+            ends = (
+                (robot.frames[end], unused(f"{end}_pin{number + 1}", taken))
+                for end in (loop.first, loop.second)
+            )
+            first, second = (
+                AxisPoint(name, frame, axis / np.linalg.norm(axis)) for frame, name in ends
+            )
             found[number] = first, second
     return found
 
@@ -300,7 +376,9 @@ def _qpos(robot: Model, q: np.ndarray) -> list[float]:
     for joint in robot.joints:
         own = q[joint.q_slice]
         if joint.kind == "free":
-            pose = joint.pose @ Pose(np.reshape(from_quaternion(*own[3:].tolist()), (3, 3)), own[:3])
+            pose = joint.pose @ Pose(
+                np.reshape(from_quaternion(*own[3:].tolist()), (3, 3)), own[:3]
+            )
             own = np.concatenate([pose.translation, quaternions(pose.rotation)])
         if joint.row.nq != joint.row.nv:
             own = np.concatenate([own[:-4], np.roll(own[-4:], 1)])

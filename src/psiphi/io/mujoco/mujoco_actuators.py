@@ -32,7 +32,11 @@ def motors(peer: Any, j: int) -> list[int]:
     """The actuators on a hinge or a slide; "jointinparent" says the same of these."""
     if peer.jnt_type[j] not in (SLIDE, HINGE):
         return []
-    on_joint = [a for a in actuators(peer) if peer.actuator_trntype[a] in ON_JOINT and peer.actuator_trnid[a, 0] == j]
+    on_joint = [
+        a
+        for a in actuators(peer)
+        if peer.actuator_trntype[a] in ON_JOINT and peer.actuator_trnid[a, 0] == j
+    ]
     return [a for a in on_joint if gear(peer, a)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.builder.builder import Builder
-from psiphi.model.builder.records import Whole
+from psiphi.model.builder.records import DocumentRecord
 from psiphi.model.loops.contacts_and_loops import Loop
 from psiphi.model.loops.gears import Gear
 from psiphi.model.model import Mimic
@@ -27,7 +27,7 @@ def read(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear
     gears: list[Gear] = []
     for i in range(peer.neq):
         name = names.new(peer.equality(i).name or f"equality{i}")
-        at = Whole(f"equality {name!r}")
+        at = DocumentRecord(f"equality {name!r}")
         if not peer.eq_active0[i] or peer.opt.disableflags & OFF:
             builder.notes.note(at, "is not active: left out")
         elif peer.eq_type[i] == JOINT:
@@ -38,7 +38,9 @@ def read(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear
             what = WORDS.get(int(peer.eq_type[i]), "of another kind")
             builder.notes.doubt(at, f"is an equality {what}, which has no counterpart: left out")
     if loops:
-        builder.note(f"{len(loops)} loops are in robot.loops: pp.connect(robot) closes them", "equality")
+        builder.note(
+            f"{len(loops)} loops are in robot.loops: pp.connect(robot) closes them", "equality"
+        )
     return loops, gears
 
 
@@ -54,12 +56,16 @@ def _loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Lo
     turn = from_quaternion(i, j, k, w) if weld and any(data[6:10]) else UPRIGHT
     first, second = (data[3:6], data[0:3]) if weld else (data[0:3], data[3:6])
     frames = [names.new(f"{name}_{k}") for k in (1, 2)]
-    for frame, end, xyz, rotation in zip(frames, ends, (first, second), (turn, UPRIGHT), strict=True):
+    for frame, end, xyz, rotation in zip(
+        frames, ends, (first, second), (turn, UPRIGHT), strict=True
+    ):
         builder.frame(frame, names.bodies[end], xyz.tolist(), rotation=rotation)
     return Loop(kind, *frames, name=name)
 
 
-def _couple(builder: Builder, peer: Any, names: Any, i: int, at: Whole, name: str) -> list[Gear]:
+def _couple(
+    builder: Builder, peer: Any, names: Any, i: int, at: DocumentRecord, name: str
+) -> list[Gear]:
     """q1 - ref1 = c0 + c1 (q2 - ref2) + ... : a mimic where it is linear, else a gear."""
     first, second = int(peer.eq_obj1id[i]), int(peer.eq_obj2id[i])
     c = peer.eq_data[i, :5]
@@ -71,14 +77,20 @@ def _couple(builder: Builder, peer: Any, names: Any, i: int, at: Whole, name: st
         builder.notes.doubt(at, f"holds joint {follower!r} still: left out; {hold} holds it")
     elif np.any(c[2:]):
         leader = names.joints[second]
-        curve = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-ref[1], 1.0])).coef  # in q, not in q - ref
+        curve = np.polynomial.Polynomial(c)(
+            np.polynomial.Polynomial([-ref[1], 1.0])
+        ).coef  # in q, not in q - ref
         told = f"couples {follower!r} to {leader!r} by a polynomial: it is in robot.gears, and acts in pp.embed(robot)"
         builder.notes.note(at, told)
         return [Gear(follower, {leader: tuple(curve[1:].tolist())}, ref[0] + float(curve[0]), name)]
     elif known is not None:
-        builder.notes.doubt(at, f"couples {follower!r}, which follows {known.joint!r} already: left out")
+        builder.notes.doubt(
+            at, f"couples {follower!r}, which follows {known.joint!r} already: left out"
+        )
     else:
         mimic = Mimic(names.joints[second], float(c[1]), float(ref[0] + c[0] - c[1] * ref[1]))
         builder.joints[follower] = replace(builder.joints[follower], mimic=mimic)
-        builder.notes.note(at, f"is the mimic of joint {follower!r}: acts in pp.connect(robot, mimic=True)")
+        builder.notes.note(
+            at, f"is the mimic of joint {follower!r}: acts in pp.connect(robot, mimic=True)"
+        )
     return []

@@ -24,7 +24,10 @@ def read(peer: Any, names: Any) -> Iterator[Shape]:
             w, *v = peer.geom_quat[i].tolist()
             rotation = from_quaternion(v[0], v[1], v[2], w)
             role = "visual" if peer.geom_group[i] < SEEN else "collision"
-            link, place = names.bodies[peer.geom_bodyid[i]], (rotation, tuple(peer.geom_pos[i].tolist()))
+            link, place = (
+                names.bodies[peer.geom_bodyid[i]],
+                (rotation, tuple(peer.geom_pos[i].tolist())),
+            )
             yield Shape(link, role, kind, place, size, color=_color(peer, i))  # type: ignore[arg-type]
 
 

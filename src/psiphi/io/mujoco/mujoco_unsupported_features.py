@@ -10,13 +10,13 @@ import numpy as np
 from psiphi._util.text import listed
 from psiphi.io.mujoco.mujoco_actuators import actuators, is_plain, motors, range_of, rotors
 from psiphi.model.builder.builder import Builder
-from psiphi.model.builder.records import Whole
+from psiphi.model.builder.records import DocumentRecord
 
 FREE, BALL = 0, 1
 CONSTRAINT, FRICTIONLOSS, LIMIT, SPRING, DAMPER = 1, 4, 8, 32, 64  # mjtDisableBit
 
 
-class Remark(NamedTuple):
+class UnsupportedFeature(NamedTuple):
     """`who` gives the names it is about, none where it is not there; `moves`: MuJoCo's motion depends on it."""
 
     who: Callable[[Any, Any], Iterable[str]]
@@ -28,8 +28,15 @@ def _along_world(word: str) -> Callable[[Any, Any], list[str]]:
     """Free joints with such numbers of their slides, which are along the world's axes."""
 
     def who(peer: Any, names: Any) -> list[str]:
-        own, free = getattr(peer, f"dof_{word}"), (j for j in range(peer.njnt) if peer.jnt_type[j] == FREE)
-        return [names.joints[j] for j in free if np.any(own[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])]
+        own, free = (
+            getattr(peer, f"dof_{word}"),
+            (j for j in range(peer.njnt) if peer.jnt_type[j] == FREE),
+        )
+        return [
+            names.joints[j]
+            for j in free
+            if np.any(own[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])
+        ]
 
     return who
 
@@ -44,12 +51,16 @@ def _round_springs(peer: Any, names: Any) -> list[str]:
 def _bent_damping(peer: Any, names: Any) -> list[str]:
     bent = getattr(peer, "dof_dampingpoly", ())  # from MuJoCo 4 on
     own = [names.joints[int(peer.dof_jntid[d])] for d, more in enumerate(bent) if np.any(more)]
-    return own + [_actuator(peer, a) for a in actuators(peer) if np.any(rotors(peer, "dampingpoly")[a])]
+    return own + [
+        _actuator(peer, a) for a in actuators(peer) if np.any(rotors(peer, "dampingpoly")[a])
+    ]
 
 
 def _yielding(peer: Any, names: Any) -> list[str]:
     yields = getattr(peer, "jnt_springyield", np.zeros(peer.njnt))  # from MuJoCo 4 on
-    return [names.joints[j] for j in range(peer.njnt) if yields[j] and np.any(peer.jnt_stiffness[j])]
+    return [
+        names.joints[j] for j in range(peer.njnt) if yields[j] and np.any(peer.jnt_stiffness[j])
+    ]
 
 
 def _switched_off(peer: Any, names: Any) -> list[str]:
@@ -60,11 +71,19 @@ def _switched_off(peer: Any, names: Any) -> list[str]:
         "frictionloss": (CONSTRAINT | FRICTIONLOSS, peer.dof_frictionloss),
         "limits": (CONSTRAINT | LIMIT, peer.jnt_limited),
     }
-    return [word for word, (bits, numbers) in kept.items() if peer.opt.disableflags & bits and np.any(numbers)]
+    return [
+        word
+        for word, (bits, numbers) in kept.items()
+        if peer.opt.disableflags & bits and np.any(numbers)
+    ]
 
 
 def _round_limits(peer: Any, names: Any) -> list[str]:
-    return [names.joints[j] for j in range(peer.njnt) if peer.jnt_limited[j] and peer.jnt_type[j] == BALL]
+    return [
+        names.joints[j]
+        for j in range(peer.njnt)
+        if peer.jnt_limited[j] and peer.jnt_type[j] == BALL
+    ]
 
 
 def _fluid(peer: Any, names: Any) -> list[str]:
@@ -72,7 +91,9 @@ def _fluid(peer: Any, names: Any) -> list[str]:
 
 
 def _colliding(peer: Any, names: Any) -> list[str]:
-    geoms = np.flatnonzero((np.asarray(peer.geom_contype) != 0) | (np.asarray(peer.geom_conaffinity) != 0))
+    geoms = np.flatnonzero(
+        (np.asarray(peer.geom_contype) != 0) | (np.asarray(peer.geom_conaffinity) != 0)
+    )
     return [peer.geom(int(i)).name or f"geom{i}" for i in geoms]
 
 
@@ -82,21 +103,32 @@ def _driven(peer: Any) -> dict[int, list[int]]:
 
 
 def _undriven(peer: Any, names: Any) -> list[str]:
-    driven = {int(peer.actuator_trnid[a, 0]) for a in actuators(peer) if peer.actuator_trntype[a] == 0} | _driven(peer).keys()
-    return [names.joints[j] for j in range(peer.njnt) if actuators(peer) and j not in driven and peer.jnt_type[j] != FREE]
+    driven = {
+        int(peer.actuator_trnid[a, 0]) for a in actuators(peer) if peer.actuator_trntype[a] == 0
+    } | _driven(peer).keys()
+    return [
+        names.joints[j]
+        for j in range(peer.njnt)
+        if actuators(peer) and j not in driven and peer.jnt_type[j] != FREE
+    ]
 
 
 def _lively(peer: Any, names: Any) -> list[str]:
     """Actuators that are more than a plain motor on a joint."""
     on_joints = {a for found in _driven(peer).values() for a in found}
-    plain = [is_plain(peer, a) and (peer.actuator_trntype[a] == 0 or a in on_joints) for a in actuators(peer)]
+    plain = [
+        is_plain(peer, a) and (peer.actuator_trntype[a] == 0 or a in on_joints)
+        for a in actuators(peer)
+    ]
     return [_actuator(peer, a) for a in actuators(peer) if not plain[a]]
 
 
 def _lonely_rotors(peer: Any, names: Any) -> list[str]:
     """Actuators with rotors that are not on a hinge or a slide."""
     on_joints = {a for found in _driven(peer).values() for a in found}
-    heavy = [a for a in actuators(peer) if rotors(peer, "armature")[a] or rotors(peer, "damping")[a]]
+    heavy = [
+        a for a in actuators(peer) if rotors(peer, "armature")[a] or rotors(peer, "damping")[a]
+    ]
     return [_actuator(peer, a) for a in heavy if a not in on_joints]
 
 
@@ -105,7 +137,11 @@ def _lopsided(peer: Any, names: Any) -> list[str]:
     limits = {j: [range_of(peer, a) for a in found] for j, found in _driven(peer).items()}
     for j in np.flatnonzero(peer.jnt_actfrclimited):
         limits.setdefault(int(j), []).append(peer.jnt_actfrcrange[j])
-    return [names.joints[j] for j, pairs in limits.items() if any(pair is not None and pair.sum() for pair in pairs)]
+    return [
+        names.joints[j]
+        for j, pairs in limits.items()
+        if any(pair is not None and pair.sum() for pair in pairs)
+    ]
 
 
 def _actuator(peer: Any, a: int) -> str:
@@ -129,26 +165,58 @@ def _each(kind: str, count: str) -> Callable[[Any, Any], list[str]]:
 
 REMARKS = (
     *(
-        Remark(_along_world(word), f"{word} of the three slides of a free joint: left out, that of its turns is kept", True)
+        UnsupportedFeature(
+            _along_world(word),
+            f"{word} of the three slides of a free joint: left out, that of its turns is kept",
+            True,
+        )
         for word in ("armature", "frictionloss")
     ),
-    Remark(_round_springs, "springs of ball and free joints (stiffness): left out", True),
-    Remark(_bent_damping, "damping that is not linear: its linear part is kept", True),
-    Remark(_yielding, "springs that yield: here they do not", True),
-    Remark(_switched_off, "switched off by a flag there, kept as data here", True),
-    Remark(_lonely_rotors, "armature and damping of actuators that are not on a hinge or a slide: left out", True),
-    Remark(_each("tendon", "ntendon"), "tendons, with their springs, dampers and armature: left out", True),
-    Remark(_each("flex", "nflex"), "flexible bodies: left out", True),
-    Remark(_each("plugin", "nplugin"), "plugins: left out", True),
-    Remark(_fluid, "forces of wind and water: left out", True),
-    Remark(lambda p, n: [n.bodies[i] for i in np.flatnonzero(p.body_gravcomp)], "gravity compensation: left out", True),
-    Remark(_round_limits, "limits of ball joints: left out", False),
-    Remark(lambda p, n: [n.bodies[i] for i in np.flatnonzero(p.body_mocapid >= 0)], "mocap bodies: welded to the world", False),
-    Remark(_lively, "actuators with laws of their own, or not on a joint: left out", False),
-    Remark(_lopsided, "torques that are limited otherwise by direction: the larger limit is kept", False),
-    Remark(_undriven, "joints without an actuator: name them passive where motors matter", False),
-    Remark(_moving_keys, "velocities of keyframes: left out, a posture is a configuration", False),
-    Remark(_colliding, "geoms that collide: there are no contacts here", False),
+    UnsupportedFeature(
+        _round_springs, "springs of ball and free joints (stiffness): left out", True
+    ),
+    UnsupportedFeature(_bent_damping, "damping that is not linear: its linear part is kept", True),
+    UnsupportedFeature(_yielding, "springs that yield: here they do not", True),
+    UnsupportedFeature(_switched_off, "switched off by a flag there, kept as data here", True),
+    UnsupportedFeature(
+        _lonely_rotors,
+        "armature and damping of actuators that are not on a hinge or a slide: left out",
+        True,
+    ),
+    UnsupportedFeature(
+        _each("tendon", "ntendon"),
+        "tendons, with their springs, dampers and armature: left out",
+        True,
+    ),
+    UnsupportedFeature(_each("flex", "nflex"), "flexible bodies: left out", True),
+    UnsupportedFeature(_each("plugin", "nplugin"), "plugins: left out", True),
+    UnsupportedFeature(_fluid, "forces of wind and water: left out", True),
+    UnsupportedFeature(
+        lambda p, n: [n.bodies[i] for i in np.flatnonzero(p.body_gravcomp)],
+        "gravity compensation: left out",
+        True,
+    ),
+    UnsupportedFeature(_round_limits, "limits of ball joints: left out", False),
+    UnsupportedFeature(
+        lambda p, n: [n.bodies[i] for i in np.flatnonzero(p.body_mocapid >= 0)],
+        "mocap bodies: welded to the world",
+        False,
+    ),
+    UnsupportedFeature(
+        _lively, "actuators with laws of their own, or not on a joint: left out", False
+    ),
+    UnsupportedFeature(
+        _lopsided,
+        "torques that are limited otherwise by direction: the larger limit is kept",
+        False,
+    ),
+    UnsupportedFeature(
+        _undriven, "joints without an actuator: name them passive where motors matter", False
+    ),
+    UnsupportedFeature(
+        _moving_keys, "velocities of keyframes: left out, a posture is a configuration", False
+    ),
+    UnsupportedFeature(_colliding, "geoms that collide: there are no contacts here", False),
 )
 
 
@@ -158,4 +226,4 @@ def note(builder: Builder, peer: Any, names: Any) -> None:
         who = list(dict.fromkeys(row.who(peer, names)))
         if who:
             say = builder.notes.doubt if row.moves else builder.notes.note
-            say(Whole("MuJoCo"), f"{row.text} ({listed(who)})")
+            say(DocumentRecord("MuJoCo"), f"{row.text} ({listed(who)})")

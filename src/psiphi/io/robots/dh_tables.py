@@ -25,14 +25,18 @@ def joints(table: dict) -> list[str]:
 def build(name: str, table: dict, base: str, gravity, armature) -> Model:
     """The arm of a table."""
     columns = table["links"]
-    links = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    links = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     for link in links:
         rotor = armature.get(link["name"]) if isinstance(armature, Mapping) else armature
         link |= {} if rotor is None else {"armature": rotor}
     rows = [_row(link, about_origin=table["inertia_about"] == "origin") for link in links]
     tool = Pose(np.eye(3), np.array(table.get("tool", (0.0, 0.0, 0.0)), dtype=float))
     stand = "fixed" if base == "fixed" else table["pedestal"]
-    return from_dh(rows, name=name, gravity=gravity, base=stand, tool=tool, convention=table["convention"])
+    return from_dh(
+        rows, name=name, gravity=gravity, base=stand, tool=tool, convention=table["convention"]
+    )
 
 
 def _row(link: dict, about_origin: bool) -> DH:
@@ -43,5 +47,7 @@ def _row(link: dict, about_origin: bool) -> DH:
     for angle in ("alpha", "theta"):
         link[angle] = radians(link.get(angle, 0.0))
     if about_origin:
-        link["inertia"] = np.diag(link["inertia"]) - off_origin(link["mass"], np.array(link["com"], dtype=float))
+        link["inertia"] = np.diag(link["inertia"]) - off_origin(
+            link["mass"], np.array(link["com"], dtype=float)
+        )
     return DH(**link, lower=lower, upper=upper)

@@ -37,14 +37,22 @@ def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> M
         alpha, d = np.zeros(count), np.zeros(count)
         com[:, 1:] = 0.0
         inertia[:, [1, 2, 4]] = 0.0
-    (cosine, sine), rpy = (np.cos(alpha), np.sin(alpha)), np.stack([alpha, alpha * 0, alpha * 0], axis=1)
-    links = [x.tolist() for x in (mass, com, inertia, np.stack([a, 0.0 - sine * d, cosine * d], axis=1), rpy)]
+    (cosine, sine), rpy = (
+        (np.cos(alpha), np.sin(alpha)),
+        np.stack([alpha, alpha * 0, alpha * 0], axis=1),
+    )
+    links = [
+        x.tolist()
+        for x in (mass, com, inertia, np.stack([a, 0.0 - sine * d, cosine * d], axis=1), rpy)
+    ]
     if equal:
         links = [x * n for x in links]
     return _chained(n, planar, *links)
 
 
-def _chained(n: int, planar: bool, mass: list, com: list, inertia: list, xyz: list, rpy: list) -> Model:
+def _chained(
+    n: int, planar: bool, mass: list, com: list, inertia: list, xyz: list, rpy: list
+) -> Model:
     builder = Builder(f"{'planar_' if planar else ''}chain{n}")
     parent = "world"
     for k in range(n):
@@ -60,7 +68,11 @@ def _chained(n: int, planar: bool, mass: list, com: list, inertia: list, xyz: li
 
 
 def random_tree(
-    n: int, seed: int = 0, kinds: Sequence[str] | str | None = None, branching: float = 0.3, base: str = "fixed"
+    n: int,
+    seed: int = 0,
+    kinds: Sequence[str] | str | None = None,
+    branching: float = 0.3,
+    base: str = "fixed",
 ) -> Model:
     """A tree of n bodies with random joints, axes, poses and full inertias: what tests and benchmarks feed on.
 
@@ -72,13 +84,21 @@ def random_tree(
     """
     _at_least_one(n)
     kinds, rng = _kinds(kinds), generator(seed)
-    if (chance := real("branching", branching, (), "give a number from 0 to 1")).ndim or not 0.0 <= chance <= 1.0:
-        raise StateError(f"branching is {shown(branching)}, expected a chance", "give a number from 0 to 1")
+    if (
+        chance := real("branching", branching, (), "give a number from 0 to 1")
+    ).ndim or not 0.0 <= chance <= 1.0:
+        raise StateError(
+            f"branching is {shown(branching)}, expected a chance", "give a number from 0 to 1"
+        )
     if not isinstance(base, str):
-        raise StateError(f"base is {shown(base)}, expected 'fixed' or 'free'", "give one of the two")
+        raise StateError(
+            f"base is {shown(base)}, expected 'fixed' or 'free'", "give one of the two"
+        )
     matter = zip(*(x.tolist() for x in _matter(rng, n)), strict=True)
     kind = rng.integers(len(kinds), size=n)
-    parent = np.where(rng.random(n) < branching, rng.integers(np.maximum(np.arange(n), 1)), np.arange(n) - 1)
+    parent = np.where(
+        rng.random(n) < branching, rng.integers(np.maximum(np.arange(n), 1)), np.arange(n) - 1
+    )
     spin, axis, axis2 = (_directions(rng, n, size).tolist() for size in (4, 3, 3))
     xyz, pitch = rng.uniform(-0.5, 0.5, (n, 3)).tolist(), rng.uniform(0.05, 0.3, n).tolist()
 
@@ -88,12 +108,31 @@ def random_tree(
         builder.body(child, mass, com, tuple(inertia))
         if k or base == "fixed":
             row = JOINTS[kinds[kind[k]]]
-            more = {"axis2": axis2[k]} if row.axes == 2 else {"pitch": pitch[k]} if kinds[kind[k]] == "helical" else {}
-            builder.joint(f"joint{k + 1}", kinds[kind[k]], below, child, xyz[k], rotation=spin[k], axis=axis[k], **more)
+            more = (
+                {"axis2": axis2[k]}
+                if row.axes == 2
+                else {"pitch": pitch[k]}
+                if kinds[kind[k]] == "helical"
+                else {}
+            )
+            builder.joint(
+                f"joint{k + 1}",
+                kinds[kind[k]],
+                below,
+                child,
+                xyz[k],
+                rotation=spin[k],
+                axis=axis[k],
+                **more,
+            )
     return builder.build(base=base)
 
 
-_UPRIGHT = [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]  # Rot(x, 90 degrees): axes to the horizontal
+_UPRIGHT = [
+    [1.0, 0.0, 0.0],
+    [0.0, 0.0, -1.0],
+    [0.0, 1.0, 0.0],
+]  # Rot(x, 90 degrees): axes to the horizontal
 
 
 def _matter(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

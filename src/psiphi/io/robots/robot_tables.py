@@ -26,7 +26,11 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 def table_names() -> list[str]:
     """The robots that have a table."""
-    return sorted(entry.name.removesuffix(".toml") for entry in _DATA.iterdir() if entry.name.endswith(".toml"))
+    return sorted(
+        entry.name.removesuffix(".toml")
+        for entry in _DATA.iterdir()
+        if entry.name.endswith(".toml")
+    )
 
 
 @lru_cache(maxsize=32)
@@ -40,7 +44,9 @@ def read(name: str) -> dict:
     return table
 
 
-def from_table(name: str, base=None, gravity=None, armature: float | Mapping[str, float] | None = None) -> Model:
+def from_table(
+    name: str, base=None, gravity=None, armature: float | Mapping[str, float] | None = None
+) -> Model:
     """The robot of `data/<name>.toml`; base "fixed" or "free", None for the robot's own."""
     table = read(name)
     base = table.get("base", "fixed") if base is None else base
@@ -72,5 +78,7 @@ def _check_armature(name: str, armature, joints: list[str]) -> None:
     for joint in armature if isinstance(armature, Mapping) else ():
         if joint not in joints:
             raise ModelError(
-                f"armature names {shown(joint)}, which is no moving joint of {name}", nearest(joint, joints), element="armature"
+                f"armature names {shown(joint)}, which is no moving joint of {name}",
+                nearest(joint, joints),
+                element="armature",
             )

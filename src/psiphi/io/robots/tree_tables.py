@@ -17,14 +17,21 @@ from psiphi.model.spatial.transforms import HERE, Place, of_turns
 
 def joints(table: dict) -> list[str]:
     """The names of the joints that move."""
-    return [name for name, joint in table["joint"].items() if joint.get("kind", "revolute") != "fixed"]
+    return [
+        name for name, joint in table["joint"].items() if joint.get("kind", "revolute") != "fixed"
+    ]
 
 
 def build(name: str, table: dict, base: str, gravity, armature) -> Model:
     """The robot of a table."""
     builder = Builder(name, gravity, forest=False)
     for link, row in table["link"].items():
-        builder.body(link, row.get("mass", 0.0), row.get("com", (0.0, 0.0, 0.0)), _six(row.get("inertia", (0.0,) * 3)))
+        builder.body(
+            link,
+            row.get("mass", 0.0),
+            row.get("com", (0.0, 0.0, 0.0)),
+            _six(row.get("inertia", (0.0,) * 3)),
+        )
     for joint, row in table["joint"].items():
         rotor = armature.get(joint) if isinstance(armature, Mapping) else armature
         builder.joint(joint, **_joint(row, rotor))
@@ -68,4 +75,6 @@ def _joint(row: dict, rotor: float | None) -> dict:
 
 def _six(inertia) -> tuple:
     """ixx, ixy, ixz, iyy, iyz, izz, of which the diagonal may stand alone."""
-    return tuple(inertia) if len(inertia) == 6 else (inertia[0], 0.0, 0.0, inertia[1], 0.0, inertia[2])
+    return (
+        tuple(inertia) if len(inertia) == 6 else (inertia[0], 0.0, 0.0, inertia[1], 0.0, inertia[2])
+    )

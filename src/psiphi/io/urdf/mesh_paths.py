@@ -21,7 +21,7 @@ PACKAGES = "give a dict of folders by package name, or a list of folders that ho
 Packages = Mapping[str, str | os.PathLike] | Iterable[str | os.PathLike] | None
 
 
-class Outside(Exception):
+class PathOutsideError(Exception):
     """A path leaves the folders it may use; the text says how, `path` is where it would lead."""
 
     def __init__(self, reason: str, path: str | None = None):
@@ -29,28 +29,36 @@ class Outside(Exception):
         self.path = path
 
 
-class Roots:
+class AllowedFolders:
     """The folders that a description may name files in."""
 
     def __init__(self, file: str | None, packages: Packages = None):
         self.home = None if file is None else os.path.dirname(os.path.abspath(file))
         self.package = None if self.home is None else _package(self.home)
-        self.named = {str(k): _folder(v) for k, v in packages.items()} if isinstance(packages, Mapping) else {}
-        self.shelves = [] if packages is None or isinstance(packages, Mapping) else [_folder(p) for p in _several(packages)]
+        self.named = (
+            {str(k): _folder(v) for k, v in packages.items()}
+            if isinstance(packages, Mapping)
+            else {}
+        )
+        self.shelves = (
+            []
+            if packages is None or isinstance(packages, Mapping)
+            else [_folder(p) for p in _several(packages)]
+        )
 
     def resolve(self, name: str) -> str | None:
         """The file that `name` means, None when its package is not known here, or Outside."""
         name = _decoded(name)
         scheme = SCHEME.fullmatch(name)
         if name.startswith(("~", "$")):
-            raise Outside("it would have to be expanded")
+            raise PathOutsideError("it would have to be expanded")
         if scheme and scheme[1] in ("package", "model"):
             package, _, rest = scheme[2].lstrip("/").partition("/")
             if package in ("", ".", ".."):
-                raise Outside(f"{package!r} is no package name")
+                raise PathOutsideError(f"{package!r} is no package name")
             return _inside(self._find(package), rest)
         if scheme and scheme[1] != "file":
-            raise Outside(f"{scheme[1]}: is not a file in the package")
+            raise PathOutsideError(f"{scheme[1]}: is not a file in the package")
         if scheme or name.startswith("/"):
             return self._known("/" + (scheme[2] if scheme else name).lstrip("/"))
         return self._relative(name)
@@ -65,9 +73,9 @@ class Roots:
             if root is not None:
                 try:
                     return _inside(root, os.path.relpath(path, os.path.abspath(root))) or path
-                except (Outside, ValueError):  # ValueError: on another drive
+                except (PathOutsideError, ValueError):  # ValueError: on another drive
                     continue
-        raise Outside("an absolute path", path)
+        raise PathOutsideError("an absolute path", path)
 
     def _find(self, package: str) -> str | None:
         """The folder of a package: as named by the caller, a folder of that name above the description, or an installed one."""
@@ -83,14 +91,22 @@ class Roots:
 
 
 def _several(packages: object) -> Iterable:
-    if isinstance(packages, str | bytes | os.PathLike) or not isinstance(packages, Iterable) or hasattr(packages, "shape"):
-        raise ModelError(f"packages is {shown(packages)}, expected folders", PACKAGES, element="packages")
+    if (
+        isinstance(packages, str | bytes | os.PathLike)
+        or not isinstance(packages, Iterable)
+        or hasattr(packages, "shape")
+    ):
+        raise ModelError(
+            f"packages is {shown(packages)}, expected folders", PACKAGES, element="packages"
+        )
     return packages
 
 
 def _folder(given: object) -> str:
     if not isinstance(given, str | os.PathLike):
-        raise ModelError(f"packages holds {shown(given)}, expected a folder", PACKAGES, element="packages")
+        raise ModelError(
+            f"packages holds {shown(given)}, expected a folder", PACKAGES, element="packages"
+        )
     return os.fsdecode(given)
 
 
@@ -102,7 +118,7 @@ def _decoded(name: str) -> str:
             break
         name = plain
     if "\0" in name:
-        raise Outside("it holds a NUL")
+        raise PathOutsideError("it holds a NUL")
     return _spelled(name.strip().replace("\\", "/"))
 
 
@@ -119,7 +135,10 @@ def _inside(root: str | None, rest: str) -> str | None:
     """root/rest, when it stays in root, with and without following links."""
     plain = os.path.normpath(rest)
     if plain.replace(os.sep, "/").split("/")[0] in ("..", "") or os.path.splitdrive(plain)[0]:
-        raise Outside("it leaves the package", None if root is None else os.path.normpath(os.path.join(root, plain)))
+        raise PathOutsideError(
+            "it leaves the package",
+            None if root is None else os.path.normpath(os.path.join(root, plain)),
+        )
     if root is None:
         return None
     path, real = os.path.join(os.path.abspath(root), plain), os.path.realpath(root)
@@ -128,7 +147,7 @@ def _inside(root: str | None, rest: str) -> str | None:
     except ValueError:  # another drive
         stays = False
     if not stays:
-        raise Outside("a link on its way leaves the package", path)
+        raise PathOutsideError("a link on its way leaves the package", path)
     return path
 
 
@@ -137,7 +156,11 @@ def _package(home: str) -> str:
         if os.path.isfile(os.path.join(folder, "package.xml")):
             return folder
     parent = os.path.dirname(home)
-    return parent if os.path.isdir(os.path.join(parent, "meshes")) and parent != os.path.dirname(parent) else home
+    return (
+        parent
+        if os.path.isdir(os.path.join(parent, "meshes")) and parent != os.path.dirname(parent)
+        else home
+    )
 
 
 def _above(folder: str) -> Iterable[str]:

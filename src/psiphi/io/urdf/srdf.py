@@ -16,7 +16,11 @@ def read_postures(builder: Builder, source: str | os.PathLike[str]) -> None:
     root, file = parse(source)
     fields = Fields(file)
     if root.tag != "robot" or not root.all("group_state"):
-        raise ModelError("there is no <group_state> in it, expected an SRDF file", "name the .srdf file", file=file)
+        raise ModelError(
+            "there is no <group_state> in it, expected an SRDF file",
+            "name the .srdf file",
+            file=file,
+        )
     for state in root.all("group_state"):
         fields.owner = state
         name, lost = fields.text(state, "name"), []
@@ -30,4 +34,6 @@ def read_postures(builder: Builder, source: str | os.PathLike[str]) -> None:
                 lost.append(target)
         builder.postures[name] = own
         if lost:
-            builder.note(f"names {', '.join(lost)}, which the robot does not move", f"posture {name!r}")
+            builder.note(
+                f"names {', '.join(lost)}, which the robot does not move", f"posture {name!r}"
+            )

@@ -19,12 +19,12 @@ from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import whole
 from psiphi.io.urdf import urdf_plus
-from psiphi.io.urdf.mesh_paths import Packages, Roots
+from psiphi.io.urdf.mesh_paths import AllowedFolders, Packages
 from psiphi.io.urdf.urdf_plus import LoopRow
-from psiphi.io.urdf.urdf_schema import Speller
+from psiphi.io.urdf.urdf_schema import SchemaChecker
 from psiphi.io.urdf.urdf_shapes import confine, read_colors, read_shape
 from psiphi.io.urdf.xml_fields import Fields
-from psiphi.io.urdf.xml_reader import CAPS, TEXT, Caps, Element, parse
+from psiphi.io.urdf.xml_reader import CAPS, TEXT, Element, ReadLimits, parse
 from psiphi.model.builder.builder import EARTH, Builder
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
@@ -41,8 +41,14 @@ KINDS = {
     "ball": "spherical",
 }
 OTHERS = {
-    "mujoco": ("an MJCF file", "pp.load and pp.from_mujoco read it, with pip install 'psiphi[mujoco]'"),
-    "sdf": ("an SDF file", "convert it to URDF: sdf2urdf model.sdf, of github.com/gezp/sdformat_tools"),
+    "mujoco": (
+        "an MJCF file",
+        "pp.load and pp.from_mujoco read it, with pip install 'psiphi[mujoco]'",
+    ),
+    "sdf": (
+        "an SDF file",
+        "convert it to URDF: sdf2urdf model.sdf, of github.com/gezp/sdformat_tools",
+    ),
     "COLLADA": ("a COLLADA mesh", "name the robot's description, not its mesh"),
     "html": ("a web page", "download the file itself"),
     "launch": ("a ROS launch file", "name the robot's description"),
@@ -80,7 +86,7 @@ def load_urdf(
     >>> load_urdf('<robot name="r"><link name="a"/></robot>').nv
     0
     """
-    caps = Caps(
+    caps = ReadLimits(
         whole("max_bytes", max_bytes),
         whole("max_depth", max_depth),
         whole("max_elements", max_elements),
@@ -97,22 +103,34 @@ def load_urdf(
     return model
 
 
-def load_shapes(source: str | os.PathLike[str], packages: Packages = None, allow_outside: bool = False) -> list[Shape]:
+def load_shapes(
+    source: str | os.PathLike[str], packages: Packages = None, allow_outside: bool = False
+) -> list[Shape]:
     """The visual and collision shapes of a URDF file, for viewers; meshes have a `path` where their package is known."""
     return _confine(*read_urdf(source), packages, allow_outside)
 
 
-def _confine(builder: Builder, shapes: list[Shape], packages: Packages, allow_outside: bool) -> list[Shape]:
+def _confine(
+    builder: Builder, shapes: list[Shape], packages: Packages, allow_outside: bool
+) -> list[Shape]:
     file = builder.file or TEXT
-    return confine(shapes, Roots(None if file == TEXT else file, packages), file, allow_outside)
+    return confine(
+        shapes, AllowedFolders(None if file == TEXT else file, packages), file, allow_outside
+    )
 
 
-def read_urdf(source: str | os.PathLike[str], *, gravity=None, armature=None, caps: Caps = CAPS) -> tuple[Builder, list[Shape]]:
+def read_urdf(
+    source: str | os.PathLike[str], *, gravity=None, armature=None, caps: ReadLimits = CAPS
+) -> tuple[Builder, list[Shape]]:
     """A builder filled from URDF, ready to be changed and built, and the shapes of its links."""
     root, file = parse(source, caps)
     if root.tag != "robot":
-        what, remedy = OTHERS.get(root.tag, (f"<{shown(root.tag)[1:-1]}>", "give a URDF file, whose root is <robot>"))
-        raise ModelError(f"it is {what}, expected URDF", remedy, file=file, line=root.line, element=root.label)
+        what, remedy = OTHERS.get(
+            root.tag, (f"<{shown(root.tag)[1:-1]}>", "give a URDF file, whose root is <robot>")
+        )
+        raise ModelError(
+            f"it is {what}, expected URDF", remedy, file=file, line=root.line, element=root.label
+        )
     reader = _Reader(root, file, gravity, armature, caps)
     return reader.builder, reader.shapes
 
@@ -120,13 +138,18 @@ def read_urdf(source: str | os.PathLike[str], *, gravity=None, armature=None, ca
 class _Reader:
     """One pass over the elements: each link and each joint becomes one call of the builder."""
 
-    def __init__(self, root: Element, file: str, gravity, armature, caps: Caps):
+    def __init__(self, root: Element, file: str, gravity, armature, caps: ReadLimits):
         self.fields = Fields(file)
         self.shapes: list[Shape] = []
         self.armature = armature
-        speller = Speller(file)
+        speller = SchemaChecker(file)
         speller.check(root)
-        self.builder = Builder(self._name(root, file), self._gravity(root) if gravity is None else gravity, file, forest=False)
+        self.builder = Builder(
+            self._name(root, file),
+            self._gravity(root) if gravity is None else gravity,
+            file,
+            forest=False,
+        )
         self.builder.order = "given" if root.attributes.get("order") == "given" else "name"
         links, joints = root.all("link"), root.all("joint")
         self._count(root, links, caps)
@@ -144,25 +167,37 @@ class _Reader:
                 f"{count} loops and couplings are data: pp.embed(robot) makes them joints, pp.connect closes them"
             )
         for what, (count, line) in speller.foreign.items():
-            self.builder.note(f"ignored: {what}" + (f" ({count} times)" if count > 1 else ""), line=line)
+            self.builder.note(
+                f"ignored: {what}" + (f" ({count} times)" if count > 1 else ""), line=line
+            )
         if "name" not in root.attributes:
-            self.builder.note(f"the robot has no name; called {self.builder.name!r}", line=root.line)
+            self.builder.note(
+                f"the robot has no name; called {self.builder.name!r}", line=root.line
+            )
 
     def _name(self, root: Element, file: str) -> str:
         name = root.attributes.get("name", "").strip()
-        return name or (os.path.splitext(os.path.basename(file))[0] if file != TEXT else "") or "robot"
+        return (
+            name or (os.path.splitext(os.path.basename(file))[0] if file != TEXT else "") or "robot"
+        )
 
     def _gravity(self, root: Element) -> tuple[float, ...]:
         gravity = root.first("gravity")
         return EARTH if gravity is None else self.fields.numbers(gravity, "xyz", 3)
 
-    def _count(self, root: Element, links: list[Element], caps: Caps) -> None:
+    def _count(self, root: Element, links: list[Element], caps: ReadLimits) -> None:
         if not links:
             self.fields.fail(
-                root, "the robot has no <link>", "add links; if this came out of xacro, call the macro that makes them"
+                root,
+                "the robot has no <link>",
+                "add links; if this came out of xacro, call the macro that makes them",
             )
         if len(links) > caps.max_bodies:
-            self.fields.fail(root, f"the robot has {len(links)} links, more than {caps.max_bodies}", "raise max_bodies")
+            self.fields.fail(
+                root,
+                f"the robot has {len(links)} links, more than {caps.max_bodies}",
+                "raise max_bodies",
+            )
 
     def _link(self, element: Element) -> None:
         self.fields.owner = element
@@ -194,11 +229,23 @@ class _Reader:
         moving = (
             {}
             if kind == "fixed"
-            else {**self._limits(element, kind), **self._dynamics(element, name), "axis": self._axis(element)}
+            else {
+                **self._limits(element, kind),
+                **self._dynamics(element, name),
+                "axis": self._axis(element),
+            }
         )
         axes = None if rotation is UPRIGHT else rotation
         self.builder.joint(
-            name, KINDS[kind], parent, child, xyz, rotation=axes, mimic=self._mimic(element), line=element.line, **moving
+            name,
+            KINDS[kind],
+            parent,
+            child,
+            xyz,
+            rotation=axes,
+            mimic=self._mimic(element),
+            line=element.line,
+            **moving,
         )
 
     def _child(self, element: Element, tag: str) -> Element:
@@ -219,13 +266,25 @@ class _Reader:
             if bounded:
                 self.builder.note("has no <limit>; unlimited", element.label, element.line)
             return {}
-        out: dict = {name: self._bound(limit, name) for name in ("velocity", "effort") if name in limit.attributes}
+        out: dict = {
+            name: self._bound(limit, name)
+            for name in ("velocity", "effort")
+            if name in limit.attributes
+        }
         bounds = {name: self._bound(limit, name) for name in ("lower", "upper")}
         given = [name for name in bounds if name in limit.attributes]
         if bounded and len(given) < 2:
-            self.builder.note("<limit> without lower or upper: an absent one is 0, as URDF says", element.label, limit.line)
+            self.builder.note(
+                "<limit> without lower or upper: an absent one is 0, as URDF says",
+                element.label,
+                limit.line,
+            )
         if not bounded and any(bounds.values()):
-            self.builder.note(f"lower and upper of <limit> ignored: the joint is {kind}", element.label, limit.line)
+            self.builder.note(
+                f"lower and upper of <limit> ignored: the joint is {kind}",
+                element.label,
+                limit.line,
+            )
         return {**out, **bounds} if bounded else out
 
     def _bound(self, limit: Element, name: str) -> float:
@@ -251,15 +310,25 @@ class _Reader:
     def _mimic(self, element: Element):
         mimic, coupled = element.first("mimic"), self.coupled.get(element.attributes["name"])
         if mimic is not None and coupled is not None:
-            self.fields.fail(mimic, "the joint follows by <mimic> and by a coupling", "keep one of them")
+            self.fields.fail(
+                mimic, "the joint follows by <mimic> and by a coupling", "keep one of them"
+            )
         if mimic is None:
             return None if coupled is None else (coupled.leader, coupled.ratio, 0.0)
         fields = self.fields
-        return fields.text(mimic, "joint"), fields.number(mimic, "multiplier", 1.0), fields.number(mimic, "offset", 0.0)
+        return (
+            fields.text(mimic, "joint"),
+            fields.number(mimic, "multiplier", 1.0),
+            fields.number(mimic, "offset", 0.0),
+        )
 
     def _check_armature(self, root: Element) -> None:
         for name in self.armature if isinstance(self.armature, Mapping) else ():
             if name not in self.builder.joints or not self.builder.joints[name].moves:
                 self.fields.owner = "armature"
                 moving = [joint.name for joint in self.builder.joints.values() if joint.moves]
-                self.fields.fail(root, f"armature names {shown(name)}, which is no moving joint", nearest(name, moving))
+                self.fields.fail(
+                    root,
+                    f"armature names {shown(name)}, which is no moving joint",
+                    nearest(name, moving),
+                )

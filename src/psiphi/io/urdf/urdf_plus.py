@@ -84,12 +84,25 @@ def loops(root: Element, fields: Fields, builder) -> list[LoopRow]:
         frames = []
         for names in ENDS:
             end = _end(element, names, fields)
-            rotation, xyz = fields.origin(end if names[0] == end.tag else _Beside(element.first(names[2])))  # type: ignore[arg-type]
+            rotation, xyz = fields.origin(
+                end if names[0] == end.tag else _Beside(element.first(names[2]))
+            )  # type: ignore[arg-type]
             frame = f"{name} {names[0]}"
-            builder.frame(frame, fields.text(end, "link"), xyz, rotation=None if rotation is UPRIGHT else rotation)
+            builder.frame(
+                frame,
+                fields.text(end, "link"),
+                xyz,
+                rotation=None if rotation is UPRIGHT else rotation,
+            )
             frames.append(frame)
         axis = element.first("axis")
-        along = None if not has_axis else (1.0, 0.0, 0.0) if axis is None else fields.numbers(axis, "xyz", 3)
+        along = (
+            None
+            if not has_axis
+            else (1.0, 0.0, 0.0)
+            if axis is None
+            else fields.numbers(axis, "xyz", 3)
+        )
         found.append(LoopRow(name, holds, frames[1], frames[0], along))
     return found
 

@@ -78,12 +78,14 @@ VOCABULARY: dict[str, XmlWord] = {
 XACRO = "run xacro first: xacro robot.urdf.xacro > robot.urdf"
 
 
-class Speller:
+class SchemaChecker:
     """Checks every element that URDF defines against its row, and collects the foreign words."""
 
     def __init__(self, file: str):
         self.file = file
-        self.foreign: dict[str, tuple[int, int]] = {}  # "<gazebo> in <robot>" -> (count, first line)
+        self.foreign: dict[
+            str, tuple[int, int]
+        ] = {}  # "<gazebo> in <robot>" -> (count, first line)
 
     def check(self, root: Element) -> None:
         """Walk the known words, owners first, with an explicit stack."""
@@ -113,10 +115,20 @@ class Speller:
 
     def _foreign(self, child: Element, element: Element, row: XmlWord, owner: str) -> None:
         if child.tag.startswith("xacro:"):
-            self._fail(child, owner, f"<{shown(child.tag)[1:-1]}> is a xacro instruction, expected plain URDF", XACRO)
+            self._fail(
+                child,
+                owner,
+                f"<{shown(child.tag)[1:-1]}> is a xacro instruction, expected plain URDF",
+                XACRO,
+            )
         meant = misspelt(child.tag, row.children)
         if meant:
-            self._fail(child, owner, f"unknown element <{child.tag}> in <{element.tag}>", f"did you mean <{meant}>?")
+            self._fail(
+                child,
+                owner,
+                f"unknown element <{child.tag}> in <{element.tag}>",
+                f"did you mean <{meant}>?",
+            )
         self._seen(f"<{child.tag[:60]}> in <{element.tag}>", child.line)
 
     def _attributes(self, element: Element, row: XmlWord, owner: str) -> None:
@@ -125,7 +137,12 @@ class Speller:
                 continue
             meant = misspelt(name, row.attributes)
             if meant:
-                self._fail(element, owner, f"unknown attribute {shown(name)} of <{element.tag}>", f"did you mean {meant!r}?")
+                self._fail(
+                    element,
+                    owner,
+                    f"unknown attribute {shown(name)} of <{element.tag}>",
+                    f"did you mean {meant!r}?",
+                )
             self._seen(f"attribute {shown(name)} of <{element.tag}>", element.line)
 
     def _seen(self, what: str, line: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
-from psiphi.io.urdf.mesh_paths import Outside, Roots
+from psiphi.io.urdf.mesh_paths import AllowedFolders, PathOutsideError
 from psiphi.model.shapes import SIZES, Shape
 
 if TYPE_CHECKING:
@@ -15,22 +15,45 @@ if TYPE_CHECKING:
     from psiphi.io.urdf.xml_reader import Element
 
 
-def read_shape(element: Element, link: str, colors: dict[str, tuple[float, ...]], fields: Fields) -> Shape | None:
+def read_shape(
+    element: Element, link: str, colors: dict[str, tuple[float, ...]], fields: Fields
+) -> Shape | None:
     """The shape of a <visual> or <collision>; None when its geometry is of an unknown kind."""
     geometry = element.first("geometry")
     if geometry is None or not geometry.children:
-        fields.fail(geometry or element, f"<{element.tag}> has no geometry", "add one, or remove the element")
+        fields.fail(
+            geometry or element,
+            f"<{element.tag}> has no geometry",
+            "add one, or remove the element",
+        )
     known = [child for child in geometry.children if child.tag == "mesh" or child.tag in SIZES]
     if len(known) > 1:
-        fields.fail(known[1], f"<geometry> has both <{known[0].tag}> and <{known[1].tag}>", "keep one of them")
+        fields.fail(
+            known[1],
+            f"<geometry> has both <{known[0].tag}> and <{known[1].tag}>",
+            "keep one of them",
+        )
     place, color = fields.origin(element), _color(element, colors, fields)
     for child in known:
         if child.tag == "mesh":
             scale = fields.numbers(child, "scale", 3, (1.0, 1.0, 1.0))
-            return Shape(link, element.tag, "mesh", place, scale, fields.text(child, "filename"), color, child.line)
-        size = tuple(x for name, count in SIZES[child.tag] for x in fields.numbers(child, name, count))
+            return Shape(
+                link,
+                element.tag,
+                "mesh",
+                place,
+                scale,
+                fields.text(child, "filename"),
+                color,
+                child.line,
+            )
+        size = tuple(
+            x for name, count in SIZES[child.tag] for x in fields.numbers(child, name, count)
+        )
         if min(size) < 0.0:
-            fields.fail(child, f"the {child.tag} has a negative size {shown(size)}", "correct the size")
+            fields.fail(
+                child, f"the {child.tag} has a negative size {shown(size)}", "correct the size"
+            )
         return Shape(link, element.tag, child.tag, place, size, "", color, child.line)
     return None
 
@@ -46,21 +69,34 @@ def read_colors(root: Element, fields: Fields) -> dict[str, tuple[float, ...]]:
     return colors
 
 
-def _color(element: Element, colors: dict[str, tuple[float, ...]], fields: Fields) -> tuple[float, ...] | None:
+def _color(
+    element: Element, colors: dict[str, tuple[float, ...]], fields: Fields
+) -> tuple[float, ...] | None:
     material = element.first("material")
     color = material.first("color") if material else None
-    return fields.numbers(color, "rgba", 4) if color else colors.get(material.attributes.get("name", "")) if material else None
+    return (
+        fields.numbers(color, "rgba", 4)
+        if color
+        else colors.get(material.attributes.get("name", ""))
+        if material
+        else None
+    )
 
 
-def confine(shapes: list[Shape], roots: Roots, file: str, allow_outside: bool = False) -> list[Shape]:
+def confine(
+    shapes: list[Shape], roots: AllowedFolders, file: str, allow_outside: bool = False
+) -> list[Shape]:
     """The shapes with the paths of their meshes; one that lies outside the roots is refused, or allowed."""
-    return [replace(shape, path=_path(shape, roots, file, allow_outside)) if shape.filename else shape for shape in shapes]
+    return [
+        replace(shape, path=_path(shape, roots, file, allow_outside)) if shape.filename else shape
+        for shape in shapes
+    ]
 
 
-def _path(shape: Shape, roots: Roots, file: str, allow_outside: bool) -> str | None:
+def _path(shape: Shape, roots: AllowedFolders, file: str, allow_outside: bool) -> str | None:
     try:
         return roots.resolve(shape.filename)
-    except Outside as reason:
+    except PathOutsideError as reason:
         if allow_outside:
             return reason.path
         raise ModelError(

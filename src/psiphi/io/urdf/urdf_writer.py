@@ -31,7 +31,13 @@ from psiphi.model.spatial.transforms import HERE, Place, Rotation
 
 TYPES = {kind: word for word, kind in reversed(KINDS.items())}  # psiphi's kind -> URDF's type
 BOUNDED = ("revolute", "prismatic")
-DYNAMICS = ("damping", "friction", "armature", "stiffness", "rest")  # from the third on: words of psiphi's own
+DYNAMICS = (
+    "damping",
+    "friction",
+    "armature",
+    "stiffness",
+    "rest",
+)  # from the third on: words of psiphi's own
 
 
 def text(robot: Model, file: Path) -> str:
@@ -65,7 +71,9 @@ def text(robot: Model, file: Path) -> str:
         lines += _joint(joint)
     known = taken(builder)
     for frame in builder.frames.values():
-        lines += _link(LinkRecord(frame.name, 0.0, HERE[1], NONE, None), shapes.get(frame.name, ()), file)
+        lines += _link(
+            LinkRecord(frame.name, 0.0, HERE[1], NONE, None), shapes.get(frame.name, ()), file
+        )
         known.add(own := unused(f"{frame.name}_joint", known))
         lines += _joint(JointRecord(own, "fixed", frame.link, frame.name, frame.place))
     lines += [line for loop in loops for line in loop.lines()]
@@ -83,13 +91,20 @@ class WrittenLoop(NamedTuple):
 
     @classmethod
     def of(cls, builder: Builder, loop: Any, name: str) -> WrittenLoop:
-        kinds = {kind: (word, has_axis) for word, (kind, has_axis) in reversed(urdf_plus.KINDS.items())}
+        kinds = {
+            kind: (word, has_axis) for word, (kind, has_axis) in reversed(urdf_plus.KINDS.items())
+        }
         if loop.kind not in kinds or loop.friction is not None:
             cause = f"loop {shown(name)} is of kind {shown(loop.kind)}, which URDF cannot say"
             raise ModelError(cause, f"leave its frame out: robot.without({shown(loop.first)})")
         word, has_axis = kinds[loop.kind]
         ends = [spot(builder, frame, builder.name) for frame in (loop.first, loop.second)]
-        return cls(name, word, (loop.axis if loop.axis is not None else (0.0, 0.0, 1.0)) if has_axis else None, *ends)
+        return cls(
+            name,
+            word,
+            (loop.axis if loop.axis is not None else (0.0, 0.0, 1.0)) if has_axis else None,
+            *ends,
+        )
 
     def lines(self) -> Iterator[str]:
         yield tag("  loop", {"name": self.name, "type": self.type}, end=">")
@@ -148,7 +163,9 @@ def _inertial(link: LinkRecord) -> Iterator[str]:
         yield "    <inertial>"
         yield tag("      origin", {"xyz": numbers(link.com), "rpy": "0 0 0"})
         yield tag("      mass", {"value": repr(link.mass)})
-        yield tag("      inertia", {word: repr(x) for word, x in zip(MOMENTS, link.inertia, strict=True)})
+        yield tag(
+            "      inertia", {word: repr(x) for word, x in zip(MOMENTS, link.inertia, strict=True)}
+        )
         yield "    </inertial>"
 
 
@@ -160,7 +177,8 @@ def _joint(joint: JointRecord) -> Iterator[str]:
         )
     if joint.spring is not None:
         raise ModelError(
-            f"joint {shown(joint.name)} has a spring that is not linear, which URDF cannot say", "give it a plain stiffness"
+            f"joint {shown(joint.name)} has a spring that is not linear, which URDF cannot say",
+            "give it a plain stiffness",
         )
     yield tag("  joint", {"name": joint.name, "type": TYPES[joint.kind]}, end=">")
     yield from _origin("    ", joint.place)
@@ -171,12 +189,19 @@ def _joint(joint: JointRecord) -> Iterator[str]:
             yield tag("    axis", {"xyz": numbers(joint.axis)})
         yield from _limit(joint)
         own = {word: getattr(joint, word) for word in DYNAMICS if any(getattr(joint, word))}
-        words = {word: repr(_one(joint, word, x)) for word, x in own.items()} | ({} if joint.motor else {"motor": "false"})
+        words = {word: repr(_one(joint, word, x)) for word, x in own.items()} | (
+            {} if joint.motor else {"motor": "false"}
+        )
         if words:  # other readers refuse an element that has neither damping nor friction
-            yield tag("    dynamics", words if {"damping", "friction"} & words.keys() else {"damping": "0.0", **words})
+            yield tag(
+                "    dynamics",
+                words if {"damping", "friction"} & words.keys() else {"damping": "0.0", **words},
+            )
     if joint.mimic:
         leader, multiplier, offset = joint.mimic
-        yield tag("    mimic", {"joint": leader, "multiplier": repr(multiplier), "offset": repr(offset)})
+        yield tag(
+            "    mimic", {"joint": leader, "multiplier": repr(multiplier), "offset": repr(offset)}
+        )
     yield "  </joint>"
 
 
@@ -186,10 +211,14 @@ def _limit(joint: JointRecord) -> Iterator[str]:
         words = {"lower": joint.lower, "upper": joint.upper, **words}
     elif any(abs(x) < inf for x in (*joint.lower, *joint.upper)):
         raise ModelError(
-            f"joint {shown(joint.name)} is {joint.kind} and has position limits, which URDF cannot say", "lift its limits"
+            f"joint {shown(joint.name)} is {joint.kind} and has position limits, which URDF cannot say",
+            "lift its limits",
         )
     if joint.kind in BOUNDED or any(x < inf for values in words.values() for x in values):
-        yield tag("    limit", {word: _finite(_one(joint, word, values)) for word, values in words.items()})
+        yield tag(
+            "    limit",
+            {word: _finite(_one(joint, word, values)) for word, values in words.items()},
+        )
 
 
 def _one(joint: JointRecord, word: str, values: tuple[float, ...]) -> float:

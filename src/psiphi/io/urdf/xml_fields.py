@@ -36,21 +36,35 @@ class Fields:
         self.owner: Any = "robot"  # an element, or the words for what is read
 
     def fail(self, at: Element, cause: str, remedy: str) -> NoReturn:
-        raise ModelError(cause, remedy, file=self.file, line=at.line, element=getattr(self.owner, "label", self.owner))
+        raise ModelError(
+            cause,
+            remedy,
+            file=self.file,
+            line=at.line,
+            element=getattr(self.owner, "label", self.owner),
+        )
 
     def text(self, element: Element, name: str) -> str:
         """An attribute that must be there and not be empty."""
         value = element.attributes.get(name)
         if value is None or not value.strip():
-            there = f"; it has {', '.join(map(shown, element.attributes))}" if element.attributes and value is None else ""
+            there = (
+                f"; it has {', '.join(map(shown, element.attributes))}"
+                if element.attributes and value is None
+                else ""
+            )
             text = f"; its text is {shown(element.text)}" if element.text else ""
             cause = f"<{element.tag}> has {'no' if value is None else 'an empty'} attribute {name!r}{there}{text}"
             self.fail(element, cause, f'write <{element.tag} {name}="...">')
         if "${" in value or "$(" in value:
-            self.fail(element, f"{name} of <{element.tag}> is the xacro expression {shown(value)}", XACRO)
+            self.fail(
+                element, f"{name} of <{element.tag}> is the xacro expression {shown(value)}", XACRO
+            )
         return value
 
-    def numbers(self, element: Element, name: str, count: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
+    def numbers(
+        self, element: Element, name: str, count: int, default: tuple[float, ...] | None = None
+    ) -> tuple[float, ...]:
         """Exactly `count` finite numbers, or the default when the attribute is absent."""
         if default is not None and name not in element.attributes:
             return default
@@ -58,9 +72,17 @@ class Fields:
         numbers = parse_numbers(text)
         if numbers is None or len(numbers) != count:
             expected = "a number" if count == 1 else f"{count} numbers with spaces between"
-            self.fail(element, f"{name} of <{element.tag}> is {shown(text)}, expected {expected}", _advice(text, count))
+            self.fail(
+                element,
+                f"{name} of <{element.tag}> is {shown(text)}, expected {expected}",
+                _advice(text, count),
+            )
         if max(map(abs, numbers)) > LARGEST and element.tag != "limit":
-            self.fail(element, f"{name} of <{element.tag}> is {shown(text)}, beyond {LARGEST:g}", "correct the number")
+            self.fail(
+                element,
+                f"{name} of <{element.tag}> is {shown(text)}, beyond {LARGEST:g}",
+                "correct the number",
+            )
         return numbers
 
     def number(self, element: Element, name: str, default: float | None = None) -> float:
@@ -71,7 +93,11 @@ class Fields:
         """true or false."""
         text = self.text(element, name)
         if text not in ("true", "false"):
-            self.fail(element, f"{name} of <{element.tag}> is {shown(text)}, expected true or false", f'write {name}="false"')
+            self.fail(
+                element,
+                f"{name} of <{element.tag}> is {shown(text)}, expected true or false",
+                f'write {name}="false"',
+            )
         return text == "true"
 
     def origin(self, element: Element) -> Place:

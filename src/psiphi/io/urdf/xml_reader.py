@@ -17,12 +17,14 @@ from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
 
 TEXT = "<text>"  # the file name in messages about a description given as text
-DECLARATION = re.compile(r"^\s*<\?xml\s[^>]*\?>")  # text is Unicode already: what it declares does not count
+DECLARATION = re.compile(
+    r"^\s*<\?xml\s[^>]*\?>"
+)  # text is Unicode already: what it declares does not count
 UTF16 = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
 
 
 @dataclass(frozen=True)
-class Caps:
+class ReadLimits:
     """Documented limits of what is read; each is an option of the readers."""
 
     max_bytes: int = 64 * 2**20
@@ -31,8 +33,12 @@ class Caps:
     max_bodies: int = 1_000_000
 
 
-CAPS = Caps()
-ATTRIBUTES, LETTERS, PIECE = 1000, 100_000, 1 << 20  # of one element, of one attribute, between two >: nobody writes more
+CAPS = ReadLimits()
+ATTRIBUTES, LETTERS, PIECE = (
+    1000,
+    100_000,
+    1 << 20,
+)  # of one element, of one attribute, between two >: nobody writes more
 
 
 @dataclass(slots=True)
@@ -60,7 +66,7 @@ class Element:
         return None
 
 
-def parse(source: str | bytes | os.PathLike, caps: Caps = CAPS) -> tuple[Element, str]:
+def parse(source: str | bytes | os.PathLike, caps: ReadLimits = CAPS) -> tuple[Element, str]:
     """The root element of a file, or of text that starts with '<', and the file's name for messages."""
     data, file, encoding = read(source, caps)
     _recognise(data, file)
@@ -68,38 +74,56 @@ def parse(source: str | bytes | os.PathLike, caps: Caps = CAPS) -> tuple[Element
     return _Tree(file, caps).grow(data, encoding), file
 
 
-def read(source: str | bytes | os.PathLike, caps: Caps) -> tuple[bytes, str, str | None]:
+def read(source: str | bytes | os.PathLike, caps: ReadLimits) -> tuple[bytes, str, str | None]:
     """The bytes of a description, its name, and its encoding when known."""
     if isinstance(source, (bytes, bytearray)):
         return _small(bytes(source), TEXT, caps), TEXT, None
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        source = DECLARATION.sub(lambda found: "\n" * found[0].count("\n"), source.lstrip("\ufeff"), count=1)
+        source = DECLARATION.sub(
+            lambda found: "\n" * found[0].count("\n"), source.lstrip("\ufeff"), count=1
+        )
         try:
             return _small(source.encode(), TEXT, caps), TEXT, "utf-8"
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
             raise ModelError(
-                "the text has characters that no file can hold", "remove them", file=TEXT, line=line, element="text"
+                "the text has characters that no file can hold",
+                "remove them",
+                file=TEXT,
+                line=line,
+                element="text",
             ) from None
     if not isinstance(source, (str, os.PathLike)):
         raise ModelError(
-            f"got {shown(source)}, expected a path or XML text", "give a path", file=TEXT, line=1, element="source"
+            f"got {shown(source)}, expected a path or XML text",
+            "give a path",
+            file=TEXT,
+            line=1,
+            element="source",
         )
     file = os.fspath(source)
     return _read_file(file if isinstance(file, str) else os.fsdecode(file), caps), str(file), None
 
 
-def _read_file(file: str, caps: Caps) -> bytes:
+def _read_file(file: str, caps: ReadLimits) -> bytes:
     shown_file = file if len(file) < 500 else file[:500] + "..."
     try:
         kind = os.stat(file).st_mode
         if stat.S_ISDIR(kind):
             raise ModelError(
-                "it is a directory, expected a file", "name the file in it", file=shown_file, line=1, element="file"
+                "it is a directory, expected a file",
+                "name the file in it",
+                file=shown_file,
+                line=1,
+                element="file",
             )
         if not stat.S_ISREG(kind):
             raise ModelError(
-                "it is a device or a pipe, expected a file", "save it as a file first", file=shown_file, line=1, element="file"
+                "it is a device or a pipe, expected a file",
+                "save it as a file first",
+                file=shown_file,
+                line=1,
+                element="file",
             )
         with open(file, "rb") as stream:
             return _small(stream.read(caps.max_bytes + 1), shown_file, caps)
@@ -108,13 +132,17 @@ def _read_file(file: str, caps: Caps) -> bytes:
             raise
         cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         remedy = "check the path (text of a description must start with '<')"
-        raise ModelError(f"cannot be read: {cause}", remedy, file=shown_file, line=1, element="file") from None
+        raise ModelError(
+            f"cannot be read: {cause}", remedy, file=shown_file, line=1, element="file"
+        ) from None
 
 
-def _small(data: bytes, file: str, caps: Caps) -> bytes:
+def _small(data: bytes, file: str, caps: ReadLimits) -> bytes:
     if len(data) > caps.max_bytes:
         cause = f"it is larger than {caps.max_bytes} bytes"
-        raise ModelError(cause, "raise max_bytes if you trust it", file=file, line=1, element="file")
+        raise ModelError(
+            cause, "raise max_bytes if you trust it", file=file, line=1, element="file"
+        )
     return data
 
 
@@ -138,7 +166,13 @@ def _recognise(data: bytes, file: str) -> None:
     for magic, name, advice in NOT_XML:
         if start.startswith(magic):
             what, remedy = name, advice
-    raise ModelError(f"it is {what}; it begins with {shown(start[:24])}", remedy, file=file, line=1, element="file")
+    raise ModelError(
+        f"it is {what}; it begins with {shown(start[:24])}",
+        remedy,
+        file=file,
+        line=1,
+        element="file",
+    )
 
 
 def _in_pieces(data: bytes, file: str) -> None:
@@ -152,7 +186,7 @@ def _in_pieces(data: bytes, file: str) -> None:
 class _Tree:
     """Grows elements from expat's events, on a stack."""
 
-    def __init__(self, file: str, caps: Caps):
+    def __init__(self, file: str, caps: ReadLimits):
         self.file, self.caps = file, caps
         self.stack: list[Element] = []
         self.root: Element | None = None
@@ -168,11 +202,19 @@ class _Tree:
         try:
             parser.Parse(data, True)
         except expat.ExpatError as error:
-            self._fail(f"not well-formed XML: {expat.ErrorString(error.code)}", "correct the XML here", error.lineno)
+            self._fail(
+                f"not well-formed XML: {expat.ErrorString(error.code)}",
+                "correct the XML here",
+                error.lineno,
+            )
         except (LookupError, UnicodeError, ValueError) as error:
             if isinstance(error, ModelError):
                 raise
-            self._fail(f"the encoding cannot be read: {error}", 'save the file as UTF-8 and declare encoding="utf-8"', 1)
+            self._fail(
+                f"the encoding cannot be read: {error}",
+                'save the file as UTF-8 and declare encoding="utf-8"',
+                1,
+            )
         assert self.root is not None
         return self.root
 
@@ -185,11 +227,22 @@ class _Tree:
             self.root = element
         self.stack.append(element)
         if len(self.stack) > self.caps.max_depth:
-            self._fail(f"elements are nested deeper than {self.caps.max_depth}", "raise max_depth if you trust the file")
-        if len(attributes) > ATTRIBUTES or any(len(value) > LETTERS for value in attributes.values()):
-            self._fail(f"an element has more than {ATTRIBUTES} attributes, or one of more than {LETTERS} letters", "shorten it")
+            self._fail(
+                f"elements are nested deeper than {self.caps.max_depth}",
+                "raise max_depth if you trust the file",
+            )
+        if len(attributes) > ATTRIBUTES or any(
+            len(value) > LETTERS for value in attributes.values()
+        ):
+            self._fail(
+                f"an element has more than {ATTRIBUTES} attributes, or one of more than {LETTERS} letters",
+                "shorten it",
+            )
         if self.count > self.caps.max_elements:
-            self._fail(f"there are more than {self.caps.max_elements} elements", "raise max_elements if you trust the file")
+            self._fail(
+                f"there are more than {self.caps.max_elements} elements",
+                "raise max_elements if you trust the file",
+            )
 
     def _end(self, tag: str) -> None:
         self.stack.pop()
@@ -199,9 +252,20 @@ class _Tree:
             self.stack[-1].text = (self.stack[-1].text + text.strip())[:200]
 
     def _doctype(self, *_) -> None:
-        self._fail("a DOCTYPE is refused: it can hide files and bombs", "remove the <!DOCTYPE ...> line")
+        self._fail(
+            "a DOCTYPE is refused: it can hide files and bombs", "remove the <!DOCTYPE ...> line"
+        )
 
     def _fail(self, cause: str, remedy: str, line: int | None = None):
-        at = next((e for e in reversed(self.stack) if "name" in e.attributes), self.stack[-1] if self.stack else None)
+        at = next(
+            (e for e in reversed(self.stack) if "name" in e.attributes),
+            self.stack[-1] if self.stack else None,
+        )
         element = at.label if at else "document"
-        raise ModelError(cause, remedy, file=self.file, line=line or self.parser.CurrentLineNumber, element=element)
+        raise ModelError(
+            cause,
+            remedy,
+            file=self.file,
+            line=line or self.parser.CurrentLineNumber,
+            element=element,
+        )

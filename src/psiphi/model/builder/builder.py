@@ -25,9 +25,15 @@ from psiphi.model.builder.assembly import assemble
 from psiphi.model.builder.description import description, postures_by_joint
 from psiphi.model.builder.model_checks import check_joints, check_links, check_model, read_repairs
 from psiphi.model.builder.nonlinear_springs import Spring
-from psiphi.model.builder.records import Description, FrameRecord, JointRecord, LinkRecord, Whole
-from psiphi.model.builder.tree_walk import Walk, walk_tree
-from psiphi.model.diagnostics import Log
+from psiphi.model.builder.records import (
+    Description,
+    DocumentRecord,
+    FrameRecord,
+    JointRecord,
+    LinkRecord,
+)
+from psiphi.model.builder.tree_walk import TreeWalk, walk_tree
+from psiphi.model.diagnostics import ReaderReport
 from psiphi.model.flexible.flexible_link import BendingBody, make_flexible
 from psiphi.model.flexible.series_elastic import make_elastic, sprung
 from psiphi.model.joint_types import JOINTS, sizes
@@ -60,14 +66,18 @@ class Builder:
         """A new robot's name, or a robot to go on from. `file` is named in messages; `forest=False` allows one root only and
         no joint on an unnamed world."""
         self.loops: list = []  # of a file, between its frames
-        self.file = None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
+        self.file = (
+            None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
+        )
         self.forest, self.order = forest, "given"
-        self.moves = not isinstance(name, Model)  # whether `build` asks that all joints can be moved
+        self.moves = not isinstance(
+            name, Model
+        )  # whether `build` asks that all joints can be moved
         self.links: dict[str, LinkRecord] = {}
         self.joints: dict[str, JointRecord] = {}
         self.frames: dict[str, FrameRecord] = {}
         self.postures: dict[str, dict[str, tuple[float, ...]]] = {}
-        self.notes = Log(self.file)
+        self.notes = ReaderReport(self.file)
         fail = self._fail_at("robot")
         self.name = builder_values.name(name.name if isinstance(name, Model) else name, fail)
         self.gravity = EARTH
@@ -79,13 +89,16 @@ class Builder:
     def _go_on_from(self, model: Model) -> None:
         """All that the model was built from; building it must give the model again."""
         if model.freed is not None:
-            raise ModelError(f"numbers of {self.name} are inputs", "change the robot first, or take light.baked(parameters)")
+            raise ModelError(
+                f"numbers of {self.name} are inputs",
+                "change the robot first, or take light.baked(parameters)",
+            )
         known = description(model)
         self.file = known.file
         self.links = {link.name: link for link in known.links}
         self.joints = {joint.name: joint for joint in known.joints}
         self.frames = {frame.name: frame for frame in known.frames}
-        self.postures, self.notes = postures_by_joint(model), Log(self.file, model.report)
+        self.postures, self.notes = postures_by_joint(model), ReaderReport(self.file, model.report)
         x, y, z = model.gravity_vector.tolist()
         self.gravity = (x, y, z)
         built, self.moves = Builder.build(self), True
@@ -175,7 +188,9 @@ class Builder:
             line=line,
         )
 
-    def spring(self, joint: str, stiffness: Any = None, rest: Any = None, spring: Any = None) -> None:
+    def spring(
+        self, joint: str, stiffness: Any = None, rest: Any = None, spring: Any = None
+    ) -> None:
         """Give a joint that is there a spring, as the words of `joint` say, in place of the one it has.
 
         >>> import psiphi as pp
@@ -186,10 +201,16 @@ class Builder:
         """
         fail = self._fail_at("joint", joint)
         if not isinstance(joint, str) or joint not in self.joints:
-            fail("there is no such joint", nearest(joint, self.joints) if isinstance(joint, str) else "give its name")
+            fail(
+                "there is no such joint",
+                nearest(joint, self.joints) if isinstance(joint, str) else "give its name",
+            )
         record = self.joints[joint]
         if record.group is not None:
-            fail("it is of a flexible link, whose modes have their own stiffness", "give the pp.Beam other measures")
+            fail(
+                "it is of a flexible link, whose modes have their own stiffness",
+                "give the pp.Beam other measures",
+            )
         k, at, more = sprung(record.kind, sizes(record.kind)[1], stiffness, rest, spring, fail)
         self.joints[joint] = replace(record, stiffness=k, rest=at, spring=more)
 
@@ -213,7 +234,9 @@ class Builder:
         >>> [joint.name for joint in b.build().joints]
         ['shoulder', 'elbow', 'elbow_spring']
         """
-        make_elastic(self, joint, stiffness, rotor, ratio, damping, spring, self._fail_at("joint", joint))
+        make_elastic(
+            self, joint, stiffness, rotor, ratio, damping, spring, self._fail_at("joint", joint)
+        )
 
     def flexible(
         self,
@@ -252,31 +275,46 @@ class Builder:
         """Add a named place on link `body` or on "world"."""
         fail = self._fail_at("frame", name, line=line)
         self._new(name, self.frames, "frame", fail)
-        self.frames[name] = FrameRecord(name, builder_values.name(body, fail), self._place(xyz, rpy, rotation, fail), line)
+        self.frames[name] = FrameRecord(
+            name, builder_values.name(body, fail), self._place(xyz, rpy, rotation, fail), line
+        )
 
     def posture(self, name: str, q: Mapping[str, Numbers]) -> None:
         """Name a configuration: the coordinates of some joints, by their names; the others stay at zero."""
         fail = self._fail_at("posture", name)
         self._new(name, {}, "posture", fail)
         if not isinstance(q, Mapping):
-            fail(f"q is {shown(q)}, expected coordinates by joint", f'say b.posture({shown(name)}, {{"elbow": 0.5}})')
+            fail(
+                f"q is {shown(q)}, expected coordinates by joint",
+                f'say b.posture({shown(name)}, {{"elbow": 0.5}})',
+            )
         for joint, value in q.items():
             if joint not in self.joints:
-                fail(f"it names joint {shown(joint)}, which is not there", nearest(joint, self.joints))
-            own = builder_values.per_coordinate(value, self.joints[joint].nq, 0.0, f"q of joint {shown(joint)}", fail)
+                fail(
+                    f"it names joint {shown(joint)}, which is not there",
+                    nearest(joint, self.joints),
+                )
+            own = builder_values.per_coordinate(
+                value, self.joints[joint].nq, 0.0, f"q of joint {shown(joint)}", fail
+            )
             self.postures.setdefault(name, {})[joint] = own
 
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
         """Add a line to the model's report."""
         if not isinstance(element, str):
-            raise ModelError(f"element is {shown(element)}, expected what the note is about", 'give its name, say "robot"')
-        self.notes.note(Whole(element, line), text)
+            raise ModelError(
+                f"element is {shown(element)}, expected what the note is about",
+                'give its name, say "robot"',
+            )
+        self.notes.note(DocumentRecord(element, line), text)
 
-    def build(self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given") -> Model:
+    def build(
+        self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given"
+    ) -> Model:
         """The checked model: base "fixed" or "free"; `repair` names faults to mend (see model_checks.py); order "given" or "name"."""
         one_of("base", base, ("fixed", "free"), kind=partial(ModelError, element="base"))
         one_of("order", order, ("given", "name"), kind=partial(ModelError, element="order"))
-        repairs, log = read_repairs(repair), Log(self.file, self.notes.notes)
+        repairs, log = read_repairs(repair), ReaderReport(self.file, self.notes.notes)
         links = check_links(self.links, repairs, log)
         joints = check_joints(self.joints, repairs, log)
         walk = walk_tree(links, joints, base, order, self.forest, log)
@@ -289,16 +327,23 @@ class Builder:
             description=self._description(walk, links),
         )
 
-    def _description(self, walk: Walk, links: dict[str, LinkRecord]) -> Description:
+    def _description(self, walk: TreeWalk, links: dict[str, LinkRecord]) -> Description:
         """What was built, in the order of the walk."""
         joints = tuple(joint for joint, _ in walk.spots if joint is not None)
-        return Description(tuple(links[link.name] for _, link in walk.spots), joints, tuple(self.frames.values()), self.file)
+        return Description(
+            tuple(links[link.name] for _, link in walk.spots),
+            joints,
+            tuple(self.frames.values()),
+            self.file,
+        )
 
     def _fail_at(self, what: str, *name: Any, line: int | None = None) -> builder_values.Fail:
         """How to say that this element is wrong, in words that are made when it is."""
 
         def fail(cause: str, remedy: str) -> NoReturn:
-            Log(self.file).fail(Whole(" ".join([what, *map(shown, name)]), line), cause, remedy)
+            ReaderReport(self.file).fail(
+                DocumentRecord(" ".join([what, *map(shown, name)]), line), cause, remedy
+            )
 
         return fail
 
@@ -307,28 +352,48 @@ class Builder:
         if name in known:
             line = known[name].line
             where = "" if line is None else f" (line {line})"
-            fail(f"there is already a {what} with this name{where}", f"give every {what} its own name")
+            fail(
+                f"there is already a {what} with this name{where}",
+                f"give every {what} its own name",
+            )
 
     def _place(self, xyz, rpy, rotation, fail: builder_values.Fail) -> Place:
-        place = builder_values.rotation(rpy, rotation, fail), builder_values.triple(xyz, "xyz", fail)
+        place = (
+            builder_values.rotation(rpy, rotation, fail),
+            builder_values.triple(xyz, "xyz", fail),
+        )
         return HERE if place == HERE else place
 
 
-def _limits(kind: str, lower, upper, velocity, effort, fail: builder_values.Fail) -> tuple[Each, Each, Each, Each]:
+def _limits(
+    kind: str, lower, upper, velocity, effort, fail: builder_values.Fail
+) -> tuple[Each, Each, Each, Each]:
     """Of each number of q where it ends, of each of v the most of it and of its torque; a joint that is fixed has none."""
     (nq, nv), each = sizes(kind), partial(builder_values.per_coordinate, fail=fail)
     if kind == "fixed":
         return (), (), (), ()
     ends = each(lower, nq, -inf, "lower limit"), each(upper, nq, inf, "upper limit")
-    return *ends, each(velocity, nv, inf, "velocity limit", sign=False), each(effort, nv, inf, "effort limit", sign=False)
+    return (
+        *ends,
+        each(velocity, nv, inf, "velocity limit", sign=False),
+        each(effort, nv, inf, "effort limit", sign=False),
+    )
 
 
-def _losses(kind: str, damping, friction, armature, fail: builder_values.Fail) -> tuple[Each, Each, Each]:
+def _losses(
+    kind: str, damping, friction, armature, fail: builder_values.Fail
+) -> tuple[Each, Each, Each]:
     """Of each number of v what resists it."""
-    each = partial(builder_values.per_coordinate, count=sizes(kind)[1], default=0.0, fail=fail, sign=False)
+    each = partial(
+        builder_values.per_coordinate, count=sizes(kind)[1], default=0.0, fail=fail, sign=False
+    )
     if kind == "fixed":
         return (), (), ()
-    return each(damping, what="damping"), each(friction, what="friction"), each(armature, what="armature")
+    return (
+        each(damping, what="damping"),
+        each(friction, what="friction"),
+        each(armature, what="armature"),
+    )
 
 
 def _posture(model: Model, q: dict[str, tuple[float, ...]]):

@@ -12,7 +12,14 @@ from psiphi._util.text import shown
 from psiphi._util.validate import SLOPE_LOST, holds_slope, wants_slope
 from psiphi.model.inertias import NONE, Six, rotated
 from psiphi.model.model import Mimic
-from psiphi.model.spatial.transforms import UPRIGHT, Computed, Rotation, Vector, from_quaternion, from_rpy
+from psiphi.model.spatial.transforms import (
+    UPRIGHT,
+    Computed,
+    Rotation,
+    Vector,
+    from_quaternion,
+    from_rpy,
+)
 
 LARGEST = 1e50  # the largest mass, length or inertia: beyond it products overflow
 ROUNDING = 1e-6  # how far a printed rotation or quaternion may be from a true one
@@ -34,13 +41,19 @@ def vector(values, count: int, what: str, fail: Fail) -> tuple[float, ...]:
     """`count` finite numbers of sensible size."""
     out = _floats(values, values, what, fail)
     if len(out) != count:
-        fail(f"{what} is {shown(values)}, expected {count} numbers", FORMS.get(what, f"give {count} numbers"))
+        fail(
+            f"{what} is {shown(values)}, expected {count} numbers",
+            FORMS.get(what, f"give {count} numbers"),
+        )
     return _sensible(out, values, what, fail)
 
 
 def _sensible(numbers: tuple[float, ...], given, what: str, fail: Fail) -> tuple[float, ...]:
     if not all(-LARGEST <= x <= LARGEST for x in numbers):
-        fail(f"{what} is {shown(given)}, expected finite numbers up to {LARGEST:g}", "correct the number")
+        fail(
+            f"{what} is {shown(given)}, expected finite numbers up to {LARGEST:g}",
+            "correct the number",
+        )
     return numbers
 
 
@@ -53,21 +66,31 @@ def triple(values, what: str, fail: Fail) -> Vector:
 def _floats(values, given, what: str, fail: Fail) -> tuple[float, ...]:
     _check_slope(values, what, fail)
     try:
-        if not isinstance(values, (str, bytes)) and not any(isinstance(x, (str, bytes, bool, np.bool_)) for x in values):
+        if not isinstance(values, (str, bytes)) and not any(
+            isinstance(x, (str, bytes, bool, np.bool_)) for x in values
+        ):
             return tuple(map(float, values))
     except (TypeError, ValueError, OverflowError):
         pass
-    fail(f"{what} is {shown(given)}, expected numbers", FORMS.get(what, "give metres, radians or kilograms as numbers"))
+    fail(
+        f"{what} is {shown(given)}, expected numbers",
+        FORMS.get(what, "give metres, radians or kilograms as numbers"),
+    )
 
 
 def _check_slope(values, what: str, fail: Fail) -> None:
     """A description holds plain floats: a tensor's derivative would be lost."""
     if wants_slope(values) or holds_slope(values):
         free = 'robot.free("mass") has masses as inputs, with gradients; inertias, rotors, damping and places alike'
-        fail(f"{what} {SLOPE_LOST}", free if what != "gravity" else "gravity is no input of compiled code: take differences")
+        fail(
+            f"{what} {SLOPE_LOST}",
+            free if what != "gravity" else "gravity is no input of compiled code: take differences",
+        )
 
 
-def per_coordinate(value, count: int, default: float, what: str, fail: Fail, sign: bool = True) -> tuple[float, ...]:
+def per_coordinate(
+    value, count: int, default: float, what: str, fail: Fail, sign: bool = True
+) -> tuple[float, ...]:
     """A number for each coordinate: None is the default, one number serves all; `sign` allows below zero."""
     if value is None:
         return (default,) * count
@@ -76,7 +99,10 @@ def per_coordinate(value, count: int, default: float, what: str, fail: Fail, sig
         fail(f"{what} has {len(out)} numbers, expected {count}", f"give one number or {count}")
     for x in out:
         if isnan(x) or (not sign and x < 0.0) or (default == 0.0 and not isfinite(x)):
-            fail(f"{what} is {shown(value)}, expected " + ("numbers" if sign else "0 or more"), f"correct the {what}")
+            fail(
+                f"{what} is {shown(value)}, expected " + ("numbers" if sign else "0 or more"),
+                f"correct the {what}",
+            )
     return out
 
 
@@ -94,7 +120,10 @@ def rotation(rpy, matrix, fail: Fail) -> Rotation:
     if len(out) == 4:
         return _from_quaternion(out, fail)
     if len(out) != 9:
-        fail(f"rotation has {len(out)} numbers, expected a 3x3 matrix or a quaternion x, y, z, w", "give 9 or 4 numbers")
+        fail(
+            f"rotation has {len(out)} numbers, expected a 3x3 matrix or a quaternion x, y, z, w",
+            "give 9 or 4 numbers",
+        )
     return UPRIGHT if out == UPRIGHT else _orthonormal(out, fail)
 
 
@@ -123,14 +152,21 @@ def inertia(values, axes: Rotation, fail: Fail) -> Six:
     if values is None:
         return NONE
     _check_slope(values, "inertia", fail)
-    flat = values if isinstance(values, (tuple, list)) and len(values) == 6 else np.ravel(np.asarray(values, dtype=object))
+    flat = (
+        values
+        if isinstance(values, (tuple, list)) and len(values) == 6
+        else np.ravel(np.asarray(values, dtype=object))
+    )
     out = vector(flat, len(flat) if len(flat) in (3, 9) else 6, "inertia", fail)
     if len(out) == 3:
         out = (out[0], 0.0, 0.0, out[1], 0.0, out[2])
     if len(out) == 9:
         xx, xy, xz, yx, yy, yz, zx, zy, zz = out
         if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > 1e-9 * max(map(abs, out)):
-            fail("the inertia matrix is not symmetric", "give a symmetric matrix, or ixx, ixy, ixz, iyy, iyz, izz")
+            fail(
+                "the inertia matrix is not symmetric",
+                "give a symmetric matrix, or ixx, ixy, ixz, iyy, iyz, izz",
+            )
         out = (xx, xy, xz, yy, yz, zz)
     xx, xy, xz, yy, yz, zz = out
     return rotated(axes, (xx, xy, xz, yy, yz, zz))
@@ -146,7 +182,9 @@ def name(value, fail: Fail) -> str:
 def truth(value, what: str, fail: Fail) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        fail(f"{what} is {shown(value)}, expected True or False", f"leave {what} out for its default")
+        fail(
+            f"{what} is {shown(value)}, expected True or False", f"leave {what} out for its default"
+        )
     return bool(value)
 
 
@@ -154,8 +192,21 @@ def mimic(value, fail: Fail) -> Mimic | None:
     """A Mimic from a joint's name, or from (joint, multiplier, offset)."""
     if value is None:
         return None
-    parts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (tuple, list)) else ()
+    parts = (
+        (value,)
+        if isinstance(value, str)
+        else tuple(value)
+        if isinstance(value, (tuple, list))
+        else ()
+    )
     if not 1 <= len(parts) <= 3:
-        fail(f"mimic is {shown(value)}, expected (joint, multiplier, offset)", "give the joint's name, or these three")
+        fail(
+            f"mimic is {shown(value)}, expected (joint, multiplier, offset)",
+            "give the joint's name, or these three",
+        )
     joint, multiplier, offset = (*parts, 1.0, 0.0)[:3] if len(parts) != 2 else (*parts, 0.0)
-    return Mimic(name(joint, fail), number(multiplier, "mimic multiplier", fail), number(offset, "mimic offset", fail))
+    return Mimic(
+        name(joint, fail),
+        number(multiplier, "mimic multiplier", fail),
+        number(offset, "mimic offset", fail),
+    )

@@ -12,7 +12,9 @@ def description(model: Model) -> Description:
     known = model.description
     if model.embedding is not None and model.embedding.loops:
         remedy = "change it by its own verbs (robot.lock, robot.attach, ...), or change the tree and pp.embed that"
-        raise ModelError(f"the loops of {model.name} are embedded, and a pp.Builder knows trees", remedy)
+        raise ModelError(
+            f"the loops of {model.name} are embedded, and a pp.Builder knows trees", remedy
+        )
     if known is None:
         raise ModelError(
             f"{model.name} was not built link by link: it was joined from several mechanisms, or made from a pp.Model's fields",
@@ -35,5 +37,6 @@ def spanning(model: Model) -> Model:
 def postures_by_joint(model: Model) -> dict[str, dict[str, tuple[float, ...]]]:
     """Each posture as coordinates by joint."""
     return {
-        name: {joint.name: tuple(q[joint.q_slice].tolist()) for joint in model.joints} for name, q in model.postures.items()
+        name: {joint.name: tuple(q[joint.q_slice].tolist()) for joint in model.joints}
+        for name, q in model.postures.items()
     }

@@ -17,12 +17,14 @@ import numpy as np
 
 from psiphi._util.errors import SingularError
 from psiphi.model.body_matrices import across, joint_motion, spatial_inertia, tip_to_base
-from psiphi.model.builder.records import JointRecord, Whole
-from psiphi.model.diagnostics import Located, Log
+from psiphi.model.builder.records import DocumentRecord, JointRecord
+from psiphi.model.diagnostics import ReaderReport, SourceLocation
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import WORLD, Joint, Model
 
-TOLERANCE = 1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
+TOLERANCE = (
+    1e-12  # the smallest eigenvalue of D, in units of the inertia that could have stood there
+)
 SMALLEST = 1e-100  # kg m^2 or kg: the smallest D whose inverse is of any use
 FULL = 1e-9  # a body is full when its smallest principal moment is this share of the largest
 REMEDY = (
@@ -31,7 +33,9 @@ REMEDY = (
 )
 
 
-def check_massless(model: Model, joints: Mapping[str, JointRecord] | None = None, log: Log | None = None) -> None:
+def check_massless(
+    model: Model, joints: Mapping[str, JointRecord] | None = None, log: ReaderReport | None = None
+) -> None:
     """A joint that carries no mass and no inertia at all needs armature on every coordinate."""
     heavy = [body.mass > 0.0 or bool(body.inertia.any()) for body in model.bodies]
     for k in range(len(heavy) - 1, -1, -1):
@@ -39,10 +43,17 @@ def check_massless(model: Model, joints: Mapping[str, JointRecord] | None = None
             heavy[model.joints[k].parent] = True
     for joint, carries in zip(model.joints, heavy, strict=True):
         if joint.modes is None and not carries and not (joint.armature > 0.0).all():
-            _refuse(joint, "nothing that this joint carries has mass or inertia, so no force is needed to move it", joints, log)
+            _refuse(
+                joint,
+                "nothing that this joint carries has mass or inertia, so no force is needed to move it",
+                joints,
+                log,
+            )
 
 
-def check_movable(model: Model, joints: Mapping[str, JointRecord] | None = None, log: Log | None = None) -> None:
+def check_movable(
+    model: Model, joints: Mapping[str, JointRecord] | None = None, log: ReaderReport | None = None
+) -> None:
     """Raise SingularError naming the first joint, from the tips, whose D(k) is not positive definite."""
     suspect = _suspects(model)
     if not suspect.any():
@@ -60,7 +71,9 @@ def check_movable(model: Model, joints: Mapping[str, JointRecord] | None = None,
 def _sweep(model: Model, suspects: dict[int, bool], spread: float, joints, log) -> None:
     """Tip to base at a random configuration within about `spread` radians or metres of the neutral one."""
     rng = np.random.default_rng(20)
-    carried: dict[int, np.ndarray] = {}  # the traces (rotational, translational) of what a body carries, were it locked
+    carried: dict[
+        int, np.ndarray
+    ] = {}  # the traces (rotational, translational) of what a body carries, were it locked
 
     def inertia(k: int) -> np.ndarray:
         return spatial_inertia(model.bodies[k])
@@ -69,7 +82,11 @@ def _sweep(model: Model, suspects: dict[int, bool], spread: float, joints, log) 
         """D(k), its test, and phi P+ phi* handed to the parent."""
         joint = model.joints[k]
         bends, change = joint.modes is not None, spread * rng.standard_normal(joint.row.nv)
-        q = np.zeros(joint.row.nq) if bends else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), change)
+        q = (
+            np.zeros(joint.row.nq)
+            if bends
+            else Manifold.alone(joint.kind).exp(np.array(joint.row.neutral), change)
+        )
         motion = joint_motion(joint, q, np.zeros(joint.row.nv))
         phi, H = motion.phi, motion.S.T
         locked = carried.pop(k, 0.0) + _traces(inertia(k))
@@ -97,7 +114,12 @@ def _suspects(model: Model) -> np.ndarray:
     if _extreme(model, mass, J):
         return np.ones_like(suspect)
     hinged = np.array(
-        [k for k in np.flatnonzero(suspect) if model.joints[k].row.nv == 1 and model.joints[k].modes is None], dtype=int
+        [
+            k
+            for k in np.flatnonzero(suspect)
+            if model.joints[k].row.nv == 1 and model.joints[k].modes is None
+        ],
+        dtype=int,
     )
     if hinged.size:
         suspect[hinged] = ~_resists(model, hinged, mass[hinged], I[hinged])
@@ -106,7 +128,14 @@ def _suspects(model: Model) -> np.ndarray:
 
 def _extreme(model: Model, mass: np.ndarray, J: np.ndarray) -> bool:
     """Sizes so far apart that rounding the large may swallow the small: then every D(k) is looked at."""
-    reach = np.abs(np.array([[joint.pose.translation for joint in model.joints], [body.com for body in model.bodies]])).max()
+    reach = np.abs(
+        np.array(
+            [
+                [joint.pose.translation for joint in model.joints],
+                [body.com for body in model.bodies],
+            ]
+        )
+    ).max()
     small = J[:, 0][J[:, 0] > 0.0]
     return bool(small.size and max(mass.max() * reach * reach, J.max()) * TOLERANCE > small.min())
 
@@ -114,12 +143,22 @@ def _extreme(model: Model, mass: np.ndarray, J: np.ndarray) -> bool:
 def _resists(model: Model, hinged: np.ndarray, mass: np.ndarray, I: np.ndarray) -> np.ndarray:
     """H M H* + armature > 0 for joints with one coordinate: h_w^2 a* (I - m c~ c~) a + h_v^2 m, whatever they carry."""
     joints = [model.joints[k] for k in hinged]
-    H = np.array([joint.row.H((0.0,), joint)[0] for joint in joints])[:, [2, 5]] ** 2  # in canonical axes: z entries only
+    H = (
+        np.array([joint.row.H((0.0,), joint)[0] for joint in joints])[:, [2, 5]] ** 2
+    )  # in canonical axes: z entries only
     axis, armature = np.array([j.axis for j in joints]), np.array([j.armature[0] for j in joints])
     com = np.array([model.bodies[k].com for k in hinged])
     arm = np.cross(axis, com)
-    D = H[:, 0] * (np.einsum("ki,kij,kj->k", axis, I, axis) + mass * (arm**2).sum(1)) + H[:, 1] * mass + armature
-    scale = H[:, 0] * (np.trace(I, axis1=1, axis2=2) + 2.0 * mass * (com**2).sum(1)) + 3.0 * H[:, 1] * mass + armature
+    D = (
+        H[:, 0] * (np.einsum("ki,kij,kj->k", axis, I, axis) + mass * (arm**2).sum(1))
+        + H[:, 1] * mass
+        + armature
+    )
+    scale = (
+        H[:, 0] * (np.trace(I, axis1=1, axis2=2) + 2.0 * mass * (com**2).sum(1))
+        + 3.0 * H[:, 1] * mass
+        + armature
+    )
     return np.minimum(D - FULL * scale, D - SMALLEST) > 0.0
 
 
@@ -136,9 +175,20 @@ def _test(joint: Joint, D: np.ndarray, H: np.ndarray, locked: np.ndarray, joints
     smallest = np.linalg.eigvalsh(scaled)[0] if np.isfinite(scaled).all() else np.nan
     if not (smallest > TOLERANCE and D.diagonal().min() > SMALLEST):
         text = f"its articulated inertia D is not positive definite (smallest eigenvalue {smallest:.1e} of {unit.max():.1e}): "
-        _refuse(joint, text + "what it carries can be moved without any force, or far too little", joints, log)
+        _refuse(
+            joint,
+            text + "what it carries can be moved without any force, or far too little",
+            joints,
+            log,
+        )
 
 
-def _refuse(joint: Joint, cause: str, joints: Mapping[str, JointRecord] | None, log: Log | None) -> None:
-    at: Located = joints[joint.name] if joints and joint.name in joints else Whole(f"joint {joint.name!r}")
-    (log or Log()).fail(at, cause, REMEDY, SingularError)
+def _refuse(
+    joint: Joint, cause: str, joints: Mapping[str, JointRecord] | None, log: ReaderReport | None
+) -> None:
+    at: SourceLocation = (
+        joints[joint.name]
+        if joints and joint.name in joints
+        else DocumentRecord(f"joint {joint.name!r}")
+    )
+    (log or ReaderReport()).fail(at, cause, REMEDY, SingularError)

@@ -63,7 +63,9 @@ class Spring(NamedTuple):
         """The slope of a table before its points."""
         if not self.smooth:
             return self.slopes[0]
-        return float(self.slopes[0] - (self.deflection[1] - self.deflection[0]) * self.curvatures[1] / 6.0)
+        return float(
+            self.slopes[0] - (self.deflection[1] - self.deflection[0]) * self.curvatures[1] / 6.0
+        )
 
     @property
     def preload(self) -> float:
@@ -75,7 +77,10 @@ class Spring(NamedTuple):
         """(knot, change of the slope) at the inner points."""
         if self.smooth:
             return []
-        return [(y, b - a) for y, (a, b) in zip(self.deflection[1:], pairwise(self.slopes), strict=False)]
+        return [
+            (y, b - a)
+            for y, (a, b) in zip(self.deflection[1:], pairwise(self.slopes), strict=False)
+        ]
 
     @property
     def bows(self) -> list[tuple[float, float]]:
@@ -88,7 +93,11 @@ class Spring(NamedTuple):
     def slope(self, y: Any) -> Any:
         """Of a table, at deflections y."""
         bent = sum(bend * (np.asarray(y) >= knot) for knot, bend in self.bends)
-        return self.first + bent + sum(3.0 * bow * np.maximum(np.asarray(y) - knot, 0.0) ** 2 for knot, bow in self.bows)
+        return (
+            self.first
+            + bent
+            + sum(3.0 * bow * np.maximum(np.asarray(y) - knot, 0.0) ** 2 for knot, bow in self.bows)
+        )
 
     @property
     def stiffness(self) -> float:
@@ -98,8 +107,15 @@ class Spring(NamedTuple):
     @property
     def steepest(self) -> float:
         """The largest slope of a table: at its points, or where its curvature is zero between two of them."""
-        y, M = np.array(self.deflection), self.curvatures if self.smooth else np.zeros(len(self.deflection))
-        turns = [a - u * (b - a) / (w - u) for (a, b), (u, w) in zip(pairwise(y), pairwise(M), strict=True) if u * w < 0.0]
+        y, M = (
+            np.array(self.deflection),
+            self.curvatures if self.smooth else np.zeros(len(self.deflection)),
+        )
+        turns = [
+            a - u * (b - a) / (w - u)
+            for (a, b), (u, w) in zip(pairwise(y), pairwise(M), strict=True)
+            if u * w < 0.0
+        ]
         return float(np.max(self.slope(np.array([y[0] - 1.0, *y, *turns]))))
 
 
@@ -108,28 +124,50 @@ def read_spring(value: Any, nv: int, stiffness: Any, fail: Fail) -> Spring | Non
     if value is None:
         return None
     if nv != 1:
-        fail(f"spring is given, and the joint has {nv} velocities", "give it stiffness: one number, or one a coordinate")
-    given = {name: x for name, x in value._asdict().items() if x} if isinstance(value, Spring) else value
+        fail(
+            f"spring is given, and the joint has {nv} velocities",
+            "give it stiffness: one number, or one a coordinate",
+        )
+    given = (
+        {name: x for name, x in value._asdict().items() if x}
+        if isinstance(value, Spring)
+        else value
+    )
     known = set(given) if isinstance(given, Mapping) else set()
     if known not in ({"polynomial"}, {"deflection", "torque"}, {"deflection", "torque", "smooth"}):
         fail(f"spring is {shown(value)}, expected a table or a polynomial", FORMS)
     smooth = given.get("smooth", False)
     if not isinstance(smooth, bool | np.bool_):
         fail(f"smooth of the spring is {shown(smooth)}, expected True or False", FORMS)
-    rows = {name: _row(f"{name} of the spring", given[name], fail) for name in sorted(known - {"smooth"})}
+    rows = {
+        name: _row(f"{name} of the spring", given[name], fail)
+        for name in sorted(known - {"smooth"})
+    }
     spring = Spring(**rows, smooth=bool(smooth))
     if not spring.is_table:
         if not 1 <= len(spring.polynomial) <= TERMS:
-            fail(f"polynomial of the spring has {len(spring.polynomial)} numbers, expected 1 to {TERMS}", "give c2, c3, ...")
+            fail(
+                f"polynomial of the spring has {len(spring.polynomial)} numbers, expected 1 to {TERMS}",
+                "give c2, c3, ...",
+            )
         return spring
     if stiffness is not None:
-        fail("stiffness and a table of the spring are given", "give one of them: a table has its own slopes")
+        fail(
+            "stiffness and a table of the spring are given",
+            "give one of them: a table has its own slopes",
+        )
     y, f = spring.deflection, spring.torque
     most = SMOOTH_POINTS if spring.smooth else POINTS
     if not 2 <= len(y) <= most or len(y) != len(f):
-        fail(f"the spring's table has {len(y)} deflections and {len(f)} torques", f"give as many of each, 2 to {most}")
+        fail(
+            f"the spring's table has {len(y)} deflections and {len(f)} torques",
+            f"give as many of each, 2 to {most}",
+        )
     if any(b <= a for a, b in pairwise(y)) or not all(abs(s) < LARGEST for s in spring.slopes):
-        fail(f"deflection of the spring is {shown(list(y))}, expected numbers that grow", "order the points, each once")
+        fail(
+            f"deflection of the spring is {shown(list(y))}, expected numbers that grow",
+            "order the points, each once",
+        )
     return spring
 
 

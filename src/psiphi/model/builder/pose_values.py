@@ -30,8 +30,16 @@ def pose(what: str, value: Any) -> Pose:
     else:
         rotation, translation = _numbers(what, value)
     proper = rotation.shape == (3, 3) and np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)
-    if not proper or np.linalg.det(rotation) < 0.0 or translation.shape != (3,) or not np.isfinite(translation).all():
-        raise StateError(f"{what} is no pose: its rotation is not orthonormal, or it is not finite", "check the matrix")
+    if (
+        not proper
+        or np.linalg.det(rotation) < 0.0
+        or translation.shape != (3,)
+        or not np.isfinite(translation).all()
+    ):
+        raise StateError(
+            f"{what} is no pose: its rotation is not orthonormal, or it is not finite",
+            "check the matrix",
+        )
     U, _, Vt = np.linalg.svd(rotation)
     return Pose(frozen(U @ Vt), frozen(translation))
 

@@ -13,7 +13,7 @@ from psiphi.model.spatial.transforms import HERE, Place, Vector
 
 
 @dataclass(slots=True, frozen=True)
-class Whole:
+class DocumentRecord:
     """The description as a whole, for messages that are about no single element."""
 
     label: str
@@ -40,7 +40,7 @@ class LinkRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Bent:
+class FlexibleRecord:
     """One body that bends: by itself what its places have in common."""
 
     link: str
@@ -72,7 +72,7 @@ class JointRecord:
     motor: bool = True
     mimic: Mimic | None = None
     modes: ModeShape | None = None  # of a place on a body that bends,
-    group: Bent | None = None  # and which body
+    group: FlexibleRecord | None = None  # and which body
     line: int | None = None
 
     @property

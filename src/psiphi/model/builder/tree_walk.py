@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from psiphi._util.text import listed, nearest, shown
-from psiphi.model.builder.records import JointRecord, LinkRecord, Whole
-from psiphi.model.diagnostics import Log
+from psiphi.model.builder.records import DocumentRecord, JointRecord, LinkRecord
+from psiphi.model.diagnostics import ReaderReport
 from psiphi.model.inertias import RigidPart
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.transforms import HERE, Place, compose
@@ -15,7 +15,7 @@ ROOT_JOINT = "root_joint"
 
 
 @dataclass
-class Walk:
+class TreeWalk:
     """The tree in order: moving joint k carries body k; a spot is (body, place on it)."""
 
     joints: list[JointRecord] = field(default_factory=list)
@@ -23,7 +23,9 @@ class Walk:
     places: list[Place] = field(default_factory=list)
     parts: list[list[RigidPart]] = field(default_factory=list)
     links: dict[str, tuple[int, Place]] = field(default_factory=dict)
-    spots: list[tuple[JointRecord | None, LinkRecord]] = field(default_factory=list)  # the order of the frames
+    spots: list[tuple[JointRecord | None, LinkRecord]] = field(
+        default_factory=list
+    )  # the order of the frames
     fixed: dict[str, tuple[int, Place]] = field(default_factory=dict)
 
     def enter(self, joint: JointRecord | None, link: LinkRecord, body: int, place: Place) -> None:
@@ -43,23 +45,34 @@ class Walk:
 
 
 def walk_tree(
-    links: dict[str, LinkRecord], joints: dict[str, JointRecord], base: str, order: str, forest: bool, log: Log
-) -> Walk:
+    links: dict[str, LinkRecord],
+    joints: dict[str, JointRecord],
+    base: str,
+    order: str,
+    forest: bool,
+    log: ReaderReport,
+) -> TreeWalk:
     """Every link once, depth first from the roots; children in the order given, or sorted by joint name."""
     carriers = _carriers(links, joints, forest, log)
     children: dict[str, list[JointRecord]] = {}
-    for joint in sorted(joints.values(), key=lambda j: j.name) if order == "name" else joints.values():
+    for joint in (
+        sorted(joints.values(), key=lambda j: j.name) if order == "name" else joints.values()
+    ):
         children.setdefault(joint.parent, []).append(joint)
     roots = [link for name, link in links.items() if name not in carriers]
     _check_roots(roots, links, children, forest, base, log)
-    walk = Walk()
+    walk = TreeWalk()
     stack = _starts(roots, children, joints, links, base, log)
     while stack:
         joint, link = stack.pop()
-        body, place = walk.links[joint.parent] if joint and joint.parent in walk.links else (WORLD, HERE)
+        body, place = (
+            walk.links[joint.parent] if joint and joint.parent in walk.links else (WORLD, HERE)
+        )
         walk.enter(joint, link, body, compose(place, joint.place) if joint else place)
         carried = list(children.get(link.name, []))
-        for other in _places_beside(joint, children):  # of a body that bends: all its places, then what hangs on them
+        for other in _places_beside(
+            joint, children
+        ):  # of a body that bends: all its places, then what hangs on them
             walk.enter(other, links[other.child], body, compose(place, other.place))
             carried += children.get(other.child, [])
         stack.extend((x, links[x.child]) for x in reversed(carried) if x.group is None or x.leads)
@@ -68,22 +81,36 @@ def walk_tree(
     return walk
 
 
-def _places_beside(joint: JointRecord | None, children: dict[str, list[JointRecord]]) -> list[JointRecord]:
+def _places_beside(
+    joint: JointRecord | None, children: dict[str, list[JointRecord]]
+) -> list[JointRecord]:
     """The other places of the body that bends, where this is its first."""
     if joint is None or joint.group is None:
         return []
-    return [other for other in children[joint.parent] if other.group is joint.group and other is not joint]
+    return [
+        other
+        for other in children[joint.parent]
+        if other.group is joint.group and other is not joint
+    ]
 
 
-def _carriers(links: dict[str, LinkRecord], joints: dict[str, JointRecord], forest: bool, log: Log) -> dict[str, JointRecord]:
+def _carriers(
+    links: dict[str, LinkRecord], joints: dict[str, JointRecord], forest: bool, log: ReaderReport
+) -> dict[str, JointRecord]:
     """The joint that carries each link: at most one."""
     carriers: dict[str, JointRecord] = {}
     for joint in joints.values():
         if joint.parent not in links and not (forest and joint.parent == "world"):
             known = [*links, "world"] if forest else links
-            log.fail(joint, f"its parent {shown(joint.parent)} is not a link", nearest(joint.parent, known))
+            log.fail(
+                joint,
+                f"its parent {shown(joint.parent)} is not a link",
+                nearest(joint.parent, known),
+            )
         if joint.child not in links:
-            log.fail(joint, f"its child {shown(joint.child)} is not a link", nearest(joint.child, links))
+            log.fail(
+                joint, f"its child {shown(joint.child)} is not a link", nearest(joint.child, links)
+            )
         if joint.child in carriers:
             log.fail(
                 joint,
@@ -91,14 +118,25 @@ def _carriers(links: dict[str, LinkRecord], joints: dict[str, JointRecord], fore
                 "leave this joint out of the tree and declare the loop as a constraint",
             )
         if joint.child == joint.parent:
-            log.fail(joint, f"parent and child are the same link {shown(joint.child)}", "correct the parent or the child")
+            log.fail(
+                joint,
+                f"parent and child are the same link {shown(joint.child)}",
+                "correct the parent or the child",
+            )
         carriers[joint.child] = joint
     return carriers
 
 
-def _check_roots(roots: list[LinkRecord], links: dict[str, LinkRecord], children, forest: bool, base: str, log: Log) -> None:
+def _check_roots(
+    roots: list[LinkRecord],
+    links: dict[str, LinkRecord],
+    children,
+    forest: bool,
+    base: str,
+    log: ReaderReport,
+) -> None:
     if not links:
-        log.fail(Whole("robot"), "the robot has no links", "add bodies")
+        log.fail(DocumentRecord("robot"), "the robot has no links", "add bodies")
     if not forest and len(roots) > 1:
         log.fail(
             roots[1],
@@ -107,17 +145,25 @@ def _check_roots(roots: list[LinkRecord], links: dict[str, LinkRecord], children
         )
     if base == "fixed" and (len(roots) > 1 or ("world" in children and "world" not in links)):
         for root in roots:
-            say = log.doubt if root.mass and root.name not in children else log.note  # forgotten, or what others stand on
+            say = (
+                log.doubt if root.mass and root.name not in children else log.note
+            )  # forgotten, or what others stand on
             say(root, 'has no joint: welded to the world (base="fixed")')
 
 
-def _starts(roots, children, joints, links, base: str, log: Log) -> list[tuple[JointRecord | None, LinkRecord]]:
+def _starts(
+    roots, children, joints, links, base: str, log: ReaderReport
+) -> list[tuple[JointRecord | None, LinkRecord]]:
     """Where the walk starts, last first: root links, on a free joint when the base is free, and joints on the world."""
     starts: list[tuple[JointRecord | None, LinkRecord]] = []
     for root in roots:
         joint = None
         if base == "free" and not _flies(root, children.get(root.name, [])):
-            name = ROOT_JOINT if len(roots) == 1 and ROOT_JOINT not in joints else f"{ROOT_JOINT}_{root.name}"
+            name = (
+                ROOT_JOINT
+                if len(roots) == 1 and ROOT_JOINT not in joints
+                else f"{ROOT_JOINT}_{root.name}"
+            )
             while name in joints:
                 name += "_"
             joint = free_joint(name, root)
@@ -156,7 +202,9 @@ def free_joint(name: str, root: LinkRecord) -> JointRecord:
     )
 
 
-def _refuse_cycle(links, carriers: dict[str, JointRecord], walk: Walk, log: Log) -> None:
+def _refuse_cycle(
+    links, carriers: dict[str, JointRecord], walk: TreeWalk, log: ReaderReport
+) -> None:
     """Name a circle of joints: from any link that no root reaches, go up until a link comes twice."""
     name = next(name for name in links if name not in walk.links)
     seen: dict[str, None] = {}

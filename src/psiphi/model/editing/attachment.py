@@ -12,12 +12,19 @@ from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.description import spanning
 from psiphi.model.builder.pose_values import place, pose
 from psiphi.model.editing.name_patterns import spot, taken, unused
-from psiphi.model.editing.reconstruction import More, grounded
+from psiphi.model.editing.reconstruction import AttachedPart, grounded
 from psiphi.model.model import Body, Mimic, Model, Solid
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import HERE, Place, compose
 
-OWN = ("parent", "child", "xyz", "rpy", "rotation", "line")  # what the call itself says of the new joint
+OWN = (
+    "parent",
+    "child",
+    "xyz",
+    "rpy",
+    "rotation",
+    "line",
+)  # what the call itself says of the new joint
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,9 @@ class Attachment:
         return [self.named(name) for name in dict.fromkeys([*own.links, *own.joints, *own.frames])]
 
 
-def attach(builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix: Any) -> More:
+def attach(
+    builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix: Any
+) -> AttachedPart:
     """Put `other` on a frame of the builder; what it was, and what its names are now."""
     if not isinstance(prefix, str):
         raise StateError(f"prefix is {shown(prefix)}, expected text", 'give prefix="left_"')
@@ -63,14 +72,18 @@ def attach(builder: Builder, other: Any, frame: Any, at: Any, joint: Any, prefix
     _seat(builder, new, roots, link, seat, joint)
     for record in own.frames.values():
         hung = record.link == "world" and "world" not in own.links
-        target, where = (link, compose(seat, record.place)) if hung else (new.named(record.link), record.place)
-        builder.frames[new.named(record.name)] = replace(record, name=new.named(record.name), link=target, place=where)
+        target, where = (
+            (link, compose(seat, record.place)) if hung else (new.named(record.link), record.place)
+        )
+        builder.frames[new.named(record.name)] = replace(
+            record, name=new.named(record.name), link=target, place=where
+        )
     _merge_postures(builder, new)
     shapes = tuple(_worn(new, new.shapes, builder, frame, seat))
     if "world" in own.links:
-        return More(shapes, other, new.named)
+        return AttachedPart(shapes, other, new.named)
     ground = grounded(other, builder, f"{prefix or own.name + '_'}world", link, seat)
-    return More(shapes, other, lambda name: ground if name == "world" else new.named(name))
+    return AttachedPart(shapes, other, lambda name: ground if name == "world" else new.named(name))
 
 
 def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
@@ -79,7 +92,8 @@ def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
         return Builder(spanning(other)), tuple(getattr(other, "shapes", ()))
     if not isinstance(other, Body):
         raise StateError(
-            f"{shown(other)} cannot be attached", "give a pp.Body, say pp.Body.box(3.0, (0.2, 0.1, 0.1)), or a robot"
+            f"{shown(other)} cannot be attached",
+            "give a pp.Body, say pp.Body.box(3.0, (0.2, 0.1, 0.1)), or a robot",
         )
     builder = Builder(other.name)
     builder.body(other.name, other.mass, other.com, other.inertia)
@@ -87,9 +101,14 @@ def opened(other: Any) -> tuple[Builder, tuple[Shape, ...]]:
     solid = other.solid
     if solid is not None and not isinstance(solid, Solid):
         raise StateError(
-            f"solid is {shown(solid)}, expected a shape", "leave it out, or make the body by pp.Body.box and its kin"
+            f"solid is {shown(solid)}, expected a shape",
+            "leave it out, or make the body by pp.Body.box and its kin",
         )
-    shapes = (Shape(other.name, "visual", solid.kind, (HERE[0], (x, y, z)), solid.size),) if solid else ()
+    shapes = (
+        (Shape(other.name, "visual", solid.kind, (HERE[0], (x, y, z)), solid.size),)
+        if solid
+        else ()
+    )
     return builder, shapes
 
 
@@ -98,28 +117,41 @@ def _roots(builder: Builder) -> list[str]:
     return [name for name in builder.links if name not in carried]
 
 
-def _seat(builder: Builder, new: Attachment, roots: list[str], link: str, seat: Place, joint: Any) -> None:
+def _seat(
+    builder: Builder, new: Attachment, roots: list[str], link: str, seat: Place, joint: Any
+) -> None:
     """Root links on the frame, by a joint each: fixed, or the one that is asked for."""
     given = dict(joint) if isinstance(joint, Mapping) else {"kind": joint}
     for word in given:
         if word in OWN:
-            raise StateError(f"joint has {shown(word)}, which the frame and the pose say", "leave it out")
+            raise StateError(
+                f"joint has {shown(word)}, which the frame and the pose say", "leave it out"
+            )
     kind = given.get("kind", "fixed")
     if not isinstance(kind, str):
-        raise StateError(f"joint is {shown(kind)}, expected a kind of joints or the words of one", 'joint="revolute"')
+        raise StateError(
+            f"joint is {shown(kind)}, expected a kind of joints or the words of one",
+            'joint="revolute"',
+        )
     if kind != "fixed" and len(roots) != 1:
         what = f"its roots are {listed(roots)}" if roots else "its joints hang on the world itself"
-        raise ModelError(f"{new.builder.name} has no one link that a joint could carry: {what}", "weld it: leave joint= out")
+        raise ModelError(
+            f"{new.builder.name} has no one link that a joint could carry: {what}",
+            "weld it: leave joint= out",
+        )
     for root in roots:
         child = new.named(root)
         own = {"kind": "fixed", "name": unused(f"{child}_joint", taken(builder)), **given}
         if isinstance(own["name"], str) and own["name"] in taken(builder):
-            raise StateError(f"{builder.name} already has a {shown(own['name'])}", "give the joint another name")
+            raise StateError(
+                f"{builder.name} already has a {shown(own['name'])}", "give the joint another name"
+            )
         try:
             builder.joint(**own, parent=link, child=child)
         except TypeError as error:
             raise StateError(
-                f"joint is {shown(joint)}: {error}", 'give a kind, or dict(kind="revolute", axis=(0, 0, 1))'
+                f"joint is {shown(joint)}: {error}",
+                'give a kind, or dict(kind="revolute", axis=(0, 0, 1))',
             ) from None
         builder.joints[own["name"]] = replace(builder.joints[own["name"]], place=seat)
 
@@ -129,16 +161,21 @@ def _refuse_clashes(builder: Builder, new: Attachment) -> None:
     if clashes:
         prefix = "left_" if not new.prefix else f"{new.prefix}2_"
         raise StateError(
-            f"{builder.name} and {new.builder.name} both have {listed(clashes)}", f'attach it with prefix="{prefix}", say'
+            f"{builder.name} and {new.builder.name} both have {listed(clashes)}",
+            f'attach it with prefix="{prefix}", say',
         )
 
 
 def _merge_postures(builder: Builder, new: Attachment) -> None:
     for name, q in new.builder.postures.items():
-        builder.postures.setdefault(name, {}).update({new.named(joint): own for joint, own in q.items()})
+        builder.postures.setdefault(name, {}).update(
+            {new.named(joint): own for joint, own in q.items()}
+        )
 
 
-def _worn(new: Attachment, shapes: Iterable[Shape], builder: Builder, frame: str, seat: Place) -> Iterable[Shape]:
+def _worn(
+    new: Attachment, shapes: Iterable[Shape], builder: Builder, frame: str, seat: Place
+) -> Iterable[Shape]:
     """Shapes under their new names; what stood on the other's world sits on the frame."""
     link, _ = spot(builder, frame, builder.name)
     for shape in shapes:

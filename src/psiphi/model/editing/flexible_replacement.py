@@ -20,7 +20,14 @@ ROOT = "root"
 
 
 def with_flexible(
-    model: Model, builder: Builder, link: Any, body: Any, xyz: Any, rpy: Any, keep: Any, hang: Mapping[str, str] | None
+    model: Model,
+    builder: Builder,
+    link: Any,
+    body: Any,
+    xyz: Any,
+    rpy: Any,
+    keep: Any,
+    hang: Mapping[str, str] | None,
 ) -> None:
     """The link's mass as a body that bends, and what is on the link moved to the body's nodes."""
     known_link(builder, link)
@@ -45,26 +52,46 @@ def with_flexible(
 def _nodes(builder: Builder, link: str, body: BendingBody) -> list[tuple[Any, Place]]:
     """The nodes that others may hang on, with their places in the link."""
     carriers = {joint.child: joint for joint in builder.joints.values()}
-    return [(place, carriers[f"{link}_{place.name}"].place) for place in body.places if place.name not in LUMPS]
+    return [
+        (place, carriers[f"{link}_{place.name}"].place)
+        for place in body.places
+        if place.name not in LUMPS
+    ]
 
 
 def _hung(hang: Any, known: list[str], nodes: dict[str, Place], on: str) -> dict[str, str]:
     if not isinstance(hang, Mapping):
-        raise StateError(f"hang is {shown(hang)}, expected names and nodes", 'give hang={"elbow": "tip"}')
+        raise StateError(
+            f"hang is {shown(hang)}, expected names and nodes", 'give hang={"elbow": "tip"}'
+        )
     for name, node in hang.items():
         if not isinstance(name, str) or name not in known:
-            remedy = nearest(name, known) if isinstance(name, str) and known else "name joints and frames that are on the link"
-            raise StateError(f"hang has {shown(name)}, which is no joint and no frame on that link of {on}", remedy)
+            remedy = (
+                nearest(name, known)
+                if isinstance(name, str) and known
+                else "name joints and frames that are on the link"
+            )
+            raise StateError(
+                f"hang has {shown(name)}, which is no joint and no frame on that link of {on}",
+                remedy,
+            )
         if not isinstance(node, str) or node not in (ROOT, *nodes):
-            raise StateError(f"hang[{shown(name)}] is {shown(node)}, which is no node", f"give one of {[ROOT, *nodes]}")
+            raise StateError(
+                f"hang[{shown(name)}] is {shown(node)}, which is no node",
+                f"give one of {[ROOT, *nodes]}",
+            )
     return dict(hang)
 
 
 def _seat(link: str, place: Place, nodes: dict[str, Place], said: str | None) -> tuple[str, Place]:
     """The link that a place is nearest to, or the one that is said, and the place seen from there."""
-    apart = {ROOT: _distance(place, HERE)} | {name: _distance(place, at) for name, at in nodes.items()}
+    apart = {ROOT: _distance(place, HERE)} | {
+        name: _distance(place, at) for name, at in nodes.items()
+    }
     node = min(apart, key=lambda name: apart[name]) if said is None else said
-    return (link, place) if node == ROOT else (f"{link}_{node}", compose(inverse(nodes[node]), place))
+    return (
+        (link, place) if node == ROOT else (f"{link}_{node}", compose(inverse(nodes[node]), place))
+    )
 
 
 def _distance(one: Place, two: Place) -> float:

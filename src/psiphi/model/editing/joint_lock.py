@@ -48,12 +48,21 @@ def _held(model: Model, q: np.ndarray, names: list[str]) -> list[str]:
         if cluster.modes or not held & {joint.name for joint in own}:
             continue
         joint = compound_joint(model, cluster)
-        X = np.array(joint.laws.X(entries(q[joint.q_slice])), dtype=float).reshape(-1, len(cluster.free))
-        rows = {j.name: X[a:b] for j, a, b in zip(own, joint.laws.starts, joint.laws.starts[1:], strict=False)}
+        X = np.array(joint.laws.X(entries(q[joint.q_slice])), dtype=float).reshape(
+            -1, len(cluster.free)
+        )
+        rows = {
+            j.name: X[a:b]
+            for j, a, b in zip(own, joint.laws.starts, joint.laws.starts[1:], strict=False)
+        }
         still = np.concatenate([rows[name] for name in rows if name in held])
         _, s, V = np.linalg.svd(still)
         rest = V[(s > 1e-9 * max(1.0, s.max(initial=0.0))).sum() :].T  # what can still move
-        held |= {name for name, X_j in rows.items() if np.abs(X_j @ rest).max(initial=0.0) < 1e-9 * max(1.0, np.abs(X_j).max())}
+        held |= {
+            name
+            for name, X_j in rows.items()
+            if np.abs(X_j @ rest).max(initial=0.0) < 1e-9 * max(1.0, np.abs(X_j).max())
+        }
     return [joint.name for joint in model.joints if joint.name in held]
 
 
@@ -62,7 +71,11 @@ def _together(builder: Builder, name: str) -> list[JointRecord]:
     own = builder.joints[name]
     if own.group is None:
         return [own]
-    return [record for record in builder.joints.values() if record.group is own.group and record.parent == own.parent]
+    return [
+        record
+        for record in builder.joints.values()
+        if record.group is own.group and record.parent == own.parent
+    ]
 
 
 def fixed(joint: JointRecord, place: Place) -> JointRecord:
@@ -82,12 +95,23 @@ def configuration(model: Model, what: str, given: Any) -> np.ndarray:
         return model.neutral()
     if isinstance(given, str):
         if given not in model.postures:
-            known = nearest(given, model.postures) if model.postures else "it has none; robot.with_posture(name, q) adds one"
+            known = (
+                nearest(given, model.postures)
+                if model.postures
+                else "it has none; robot.with_posture(name, q) adds one"
+            )
             raise StateError(f"{what}: {model.name} has no posture {shown(given)}", known)
         return np.array(model.postures[given])
-    q = by_joint(model, what, given) if isinstance(given, Mapping) else np.array(model._state(what, given, model.nq))
+    q = (
+        by_joint(model, what, given)
+        if isinstance(given, Mapping)
+        else np.array(model._state(what, given, model.nq))
+    )
     if q.ndim != 1 or not np.isfinite(q).all():
-        raise StateError(f"{what} has shape {q.shape}, or is not finite", f"give one configuration of {model.nq} numbers")
+        raise StateError(
+            f"{what} has shape {q.shape}, or is not finite",
+            f"give one configuration of {model.nq} numbers",
+        )
     return model.normalize(q) if model.embedding is None else _closed(model, what, given, q)
 
 
@@ -96,7 +120,9 @@ def _closed(model: Model, what: str, given: Any, q: np.ndarray) -> np.ndarray:
     named = given if isinstance(given, Mapping) else [joint.name for joint in model.joints]
     closed = model.normalize(scattered(model, q) if isinstance(given, Mapping) else q)
     for joint in (model.joint(name) for name in named):
-        if not np.abs(closed[joint.q_slice] - q[joint.q_slice]).max(initial=0.0) < 1e-6:  # nan where nothing closes
+        if (
+            not np.abs(closed[joint.q_slice] - q[joint.q_slice]).max(initial=0.0) < 1e-6
+        ):  # nan where nothing closes
             free = ", ".join(j.name for j in model.joints if j.v_slice.start < j.v_slice.stop)
             raise StateError(
                 f"{what}: with joint {joint.name} at {shown(q[joint.q_slice].tolist())} its loop is not closed",
@@ -110,8 +136,16 @@ def by_joint(model: Model, what: str, given: Mapping[str, Any]) -> np.ndarray:
     q = model.neutral()
     for name, value in given.items():
         joint = model.joint(name)
-        own = real(f"{what}[{name!r}]", value, () if joint.row.nq == 1 else (joint.row.nq,), f"give {joint.row.nq} numbers")
+        own = real(
+            f"{what}[{name!r}]",
+            value,
+            () if joint.row.nq == 1 else (joint.row.nq,),
+            f"give {joint.row.nq} numbers",
+        )
         if own.size != joint.row.nq:
-            raise StateError(f"{what}[{name!r}] has {own.size} numbers, expected {joint.row.nq}", "give one configuration")
+            raise StateError(
+                f"{what}[{name!r}] has {own.size} numbers, expected {joint.row.nq}",
+                "give one configuration",
+            )
         q[joint.q_slice] = own.ravel()
     return q

@@ -14,7 +14,7 @@ from psiphi.model.editing.name_patterns import matching
 from psiphi.model.model import Model
 
 
-class Listed(Model):
+class JointVectors(Model):
     """A model that says what its joints are, all at once. Numbers are infinite, or zero, where there is none."""
 
     @cached_property
@@ -96,4 +96,6 @@ class Listed(Model):
         return np.array([i for where in own for i in where], dtype=np.intp)
 
     def _each(self, what: str) -> Array:
-        return frozen(np.concatenate([np.zeros(0), *(getattr(joint, what) for joint in self.joints)]))
+        return frozen(
+            np.concatenate([np.zeros(0), *(getattr(joint, what) for joint in self.joints)])
+        )

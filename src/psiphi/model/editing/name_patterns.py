@@ -30,7 +30,11 @@ def matching(what: str, given: Any, known: Iterable[str], on: str) -> list[str]:
     """
     known, found = list(known), set()
     for pattern in names(what, given):
-        fits = {pattern} if pattern in known else {name for name in known if fnmatchcase(name, pattern)}
+        fits = (
+            {pattern}
+            if pattern in known
+            else {name for name in known if fnmatchcase(name, pattern)}
+        )
         if not fits:
             raise StateError(f"{on} has no {what} {shown(pattern)}", nearest(pattern, known))
         found |= fits
@@ -48,7 +52,10 @@ def spot(builder: Builder, frame: Any, on: str) -> tuple[str, Place]:
             record = builder.frames[frame]
             return record.link, record.place
     known = [*builder.links, *builder.joints, *builder.frames]
-    raise StateError(f"no frame {shown(frame)} on {on}", nearest(frame, known) if isinstance(frame, str) else "give its name")
+    raise StateError(
+        f"no frame {shown(frame)} on {on}",
+        nearest(frame, known) if isinstance(frame, str) else "give its name",
+    )
 
 
 def taken(builder: Builder) -> set[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import FrameRecord
-from psiphi.model.diagnostics import Doubt, warn
+from psiphi.model.diagnostics import ReaderWarning, warn
 from psiphi.model.editing.name_patterns import taken, unused
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
@@ -22,7 +22,7 @@ from psiphi.model.spatial.transforms import Place
 
 
 @dataclass(frozen=True)
-class More:
+class AttachedPart:
     """A robot, or what was attached to it: its shapes, under their new names, itself, and what a name of it is now."""
 
     shapes: tuple[Shape, ...] = ()
@@ -40,12 +40,15 @@ class More:
         return renamed_gears(getattr(self.guest, "gears", ()), self.named)
 
 
-ALONE = More()
+ALONE = AttachedPart()
 
 
 def renamed_loops(loops: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
     """Loops between frames that have other names now, with such names themselves."""
-    return [replace(loop, first=named(loop.first), second=named(loop.second), name=_its(named, loop)) for loop in loops]
+    return [
+        replace(loop, first=named(loop.first), second=named(loop.second), name=_its(named, loop))
+        for loop in loops
+    ]
 
 
 def renamed_gears(gears: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
@@ -72,27 +75,46 @@ def grounded(robot: Any, builder: Builder, name: str, link: str, seat: Place) ->
     return name
 
 
-def rebuilt(robot: Any, builder: Builder, base: str, more: More, at: np.ndarray | None, ground: str) -> Any:
+def rebuilt(
+    robot: Any, builder: Builder, base: str, more: AttachedPart, at: np.ndarray | None, ground: str
+) -> Any:
     """The changed robot; what was embedded is closed near to `at`, a configuration of the robot before. `ground` is the frame
     where its world is now."""
-    own = More(robot.shapes, robot, lambda name: ground if name == "world" else name)
+    own = AttachedPart(robot.shapes, robot, lambda name: ground if name == "world" else name)
     model = builder.build(base)
     shapes = (*own.shapes, *more.shapes)
-    changed = dressed(type(robot), model, shapes, (*own.loops, *more.loops), (*own.gears, *more.gears), robot.report)
+    changed = dressed(
+        type(robot),
+        model,
+        shapes,
+        (*own.loops, *more.loops),
+        (*own.gears, *more.gears),
+        robot.report,
+    )
     origin, near = _embedded(own, more, at)
     return changed if origin is None else origin.again(changed, near)
 
 
 def dressed(
-    kind: Any, model: Model, shapes: Sequence[Shape], loops: Sequence[Any], gears: Sequence[Any], said: Sequence[str]
+    kind: Any,
+    model: Model,
+    shapes: Sequence[Shape],
+    loops: Sequence[Any],
+    gears: Sequence[Any],
+    said: Sequence[str],
 ) -> Any:
     """The model as a robot, with those of these that still have their places; what it did not say before is a warning."""
     moving = {joint.name for joint in model.joints}
     whole, lost = _sorted(loops, lambda loop: {loop.first, loop.second} <= model.frames.keys())
     geared, open_gears = _sorted(gears, lambda gear: {gear.joint, *gear.leaders} <= moving)
     told = [
-        *(Doubt(lost_loop(loop)) for loop in lost),
-        *(Doubt(f"gear {gear.name!r} of joint {gear.joint!r}: left out, a joint of it moves no more") for gear in open_gears),
+        *(ReaderWarning(lost_loop(loop)) for loop in lost),
+        *(
+            ReaderWarning(
+                f"gear {gear.name!r} of joint {gear.joint!r}: left out, a joint of it moves no more"
+            )
+            for gear in open_gears
+        ),
     ]
     report = tuple(dict.fromkeys((*model.report, *told)))
     warn(line for line in report if line not in said)
@@ -106,12 +128,16 @@ def lost_loop(loop: Any) -> str:
     return f"loop {name!r}, of kind {loop.kind!r}: left out, an end of it is gone"
 
 
-def _sorted(things: Sequence[Any], stays: Callable[[Any], bool]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _sorted(
+    things: Sequence[Any], stays: Callable[[Any], bool]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """What stays, and what does not."""
     return tuple(filter(stays, things)), tuple(thing for thing in things if not stays(thing))
 
 
-def _embedded(own: More, more: More, at: np.ndarray | None) -> tuple[Any, dict[str, np.ndarray]]:
+def _embedded(
+    own: AttachedPart, more: AttachedPart, at: np.ndarray | None
+) -> tuple[Any, dict[str, np.ndarray]]:
     """What was embedded, of the robot and of what was attached, None where nothing was; and where their joints are."""
     near: dict[str, np.ndarray] = {}
     origin = None

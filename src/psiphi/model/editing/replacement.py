@@ -24,9 +24,14 @@ def with_frame(builder: Builder, name: Any, frame: Any, at: Any) -> None:
     """A frame more, at a pose in another."""
     builder_values.name(name, builder._fail_at("frame", name))
     if name in taken(builder):
-        raise StateError(f"{builder.name} already has a link, joint or frame {shown(name)}", "give the frame its own name")
+        raise StateError(
+            f"{builder.name} already has a link, joint or frame {shown(name)}",
+            "give the frame its own name",
+        )
     link, here = spot(builder, frame, builder.name)
-    builder.frames[name] = FrameRecord(name, link, compose(here, place(pose(f"the pose of frame {name!r}", at))), None)
+    builder.frames[name] = FrameRecord(
+        name, link, compose(here, place(pose(f"the pose of frame {name!r}", at))), None
+    )
 
 
 def with_inertia(builder: Builder, link: Any, body: Any, mass: Any, com: Any, inertia: Any) -> None:
@@ -34,7 +39,9 @@ def with_inertia(builder: Builder, link: Any, body: Any, mass: Any, com: Any, in
     fail = builder._fail_at("link", known_link(builder, link))
     if body is not None:
         if not isinstance(body, Body) or not (mass is com is inertia is None):
-            raise StateError(f"body is {shown(body)}", "give a pp.Body, or mass=, com= and inertia=")
+            raise StateError(
+                f"body is {shown(body)}", "give a pp.Body, or mass=, com= and inertia="
+            )
         mass, com, inertia = body.mass, body.com, body.inertia
     new: dict[str, Any] = {}
     if mass is not None:
@@ -44,14 +51,19 @@ def with_inertia(builder: Builder, link: Any, body: Any, mass: Any, com: Any, in
     if inertia is not None:
         new["inertia"] = builder_values.inertia(inertia, UPRIGHT, fail)
     if not new:
-        raise StateError("with_inertia came without anything to change", "give a pp.Body, or some of mass=, com=, inertia=")
+        raise StateError(
+            "with_inertia came without anything to change",
+            "give a pp.Body, or some of mass=, com=, inertia=",
+        )
     builder.links[link] = replace(builder.links[link], **new)
 
 
 def with_bodies(builder: Builder, model: Model, bodies: Mapping[int, Body]) -> None:
     """Other inertias of whole bodies: the link that the joint carries gets them, those welded to it none."""
     for k, body in bodies.items():
-        for name in [name for name in builder.links if name in model.frames and model.frames[name].body == k]:
+        for name in [
+            name for name in builder.links if name in model.frames and model.frames[name].body == k
+        ]:
             builder.links[name] = replace(builder.links[name], mass=0.0, inertia=(0.0,) * 6)
         with_inertia(builder, model.bodies[k].name, body, None, None, None)
 
@@ -59,15 +71,22 @@ def with_bodies(builder: Builder, model: Model, bodies: Mapping[int, Body]) -> N
 def with_base(builder: Builder, base: Any, at: Any) -> None:
     """What is welded to the world flies, or stands at a pose; what flies is bolted down."""
     if base is not None and not (isinstance(base, str) and base in ("fixed", "free")):
-        raise StateError(f"base is {shown(base)}, expected 'fixed' or 'free'", "leave it out to move the robot alone")
+        raise StateError(
+            f"base is {shown(base)}, expected 'fixed' or 'free'",
+            "leave it out to move the robot alone",
+        )
     if base is None and at is None:
-        raise StateError("with_base came without anything to change", 'give "fixed" or "free", or pose=')
+        raise StateError(
+            "with_base came without anything to change", 'give "fixed" or "free", or pose='
+        )
     seats = _seats(builder, base == "free")
     if base == "free" and at is not None:
         raise StateError("a pose came for a free base", "its first seven coordinates are its pose")
     for link, joint in seats.items():
         if base == "free" and not (joint and joint.kind == "free"):
-            root = free_joint(joint.name if joint else _root_name(builder, seats, link), builder.links[link])
+            root = free_joint(
+                joint.name if joint else _root_name(builder, seats, link), builder.links[link]
+            )
             builder.joints[root.name] = replace(root, parent=joint.parent if joint else root.parent)
         elif base == "fixed" and joint and joint.kind == "free" and at is None:
             builder.joints[joint.name] = fixed(joint, joint.place)
@@ -88,12 +107,12 @@ def _seats(builder: Builder, needed: bool) -> dict[str, JointRecord | None]:
     standing = {
         name: joint
         for name, joint in seats.items()
-        if joint is None or joint.kind == "free" or (joint.kind == "fixed" and _heavy(builder, name))
+        if joint is None
+        or joint.kind == "free"
+        or (joint.kind == "fixed" and _heavy(builder, name))
     }
     if needed and not standing:
-        cause = (
-            f"{builder.name} has no base: its joints {', '.join(j.name for j in seats.values() if j)} are on the world itself"
-        )
+        cause = f"{builder.name} has no base: its joints {', '.join(j.name for j in seats.values() if j)} are on the world itself"
         raise ModelError(cause, "attach it to a body, which can fly: body_robot.attach(robot, ...)")
     return standing
 
@@ -111,7 +130,9 @@ def _move(builder: Builder, by, base: str | None) -> None:
     for name, joint in list(builder.joints.items()):
         if joint.kind == "free" and joint.parent == "world":
             if base != "fixed":
-                raise StateError("a pose came for a free base", "its first seven coordinates are its pose")
+                raise StateError(
+                    "a pose came for a free base", "its first seven coordinates are its pose"
+                )
             builder.joints[name] = fixed(joint, compose(by, joint.place))
         elif joint.parent == "world":
             builder.joints[name] = replace(joint, place=compose(by, joint.place))

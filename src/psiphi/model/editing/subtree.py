@@ -14,7 +14,10 @@ def subtree(builder: Builder, root: Any) -> None:
     """Keep a link and what it carries; the link becomes the root."""
     link, _ = spot(builder, root, builder.name)
     if link == "world" and "world" not in builder.links:
-        raise StateError(f"{shown(root)} is on the world, which is no subtree", "name a link or a joint that moves")
+        raise StateError(
+            f"{shown(root)} is on the world, which is no subtree",
+            "name a link or a joint that moves",
+        )
     _keep(builder, {link, *carried(builder, [link])}, world=False)
     for joint in [joint.name for joint in builder.joints.values() if joint.child == link]:
         del builder.joints[joint]
@@ -26,13 +29,22 @@ def subtree(builder: Builder, root: Any) -> None:
 def without(builder: Builder, given: Any) -> None:
     """Leave out the links that are named, or that named joints carry, with all they carry, and named frames."""
     joints, links, frames = builder.joints, builder.links, builder.frames
-    found = matching("link, joint or frame", given, dict.fromkeys([*links, *joints, *frames]), builder.name)
-    starts = [name if name in links else joints[name].child for name in found if name in links or name in joints]
+    found = matching(
+        "link, joint or frame", given, dict.fromkeys([*links, *joints, *frames]), builder.name
+    )
+    starts = [
+        name if name in links else joints[name].child
+        for name in found
+        if name in links or name in joints
+    ]
     for name in found:
         frames.pop(name, None)
     gone = {*starts, *carried(builder, starts)}
     if gone >= set(links):
-        raise StateError(f"without {', '.join(map(shown, found[:3]))} nothing of {builder.name} is left", "leave out less")
+        raise StateError(
+            f"without {', '.join(map(shown, found[:3]))} nothing of {builder.name} is left",
+            "leave out less",
+        )
     _keep(builder, set(links) - gone, world=True)
 
 

@@ -66,19 +66,32 @@ class Beam(FlexibleBody):
         L = _above("length", length)
         area, Iy, Iz, J = _section(section)
         E, G, density = _material(material)
-        count, twists, pulls = _count("modes", modes), _count("torsion", torsion), _count("axial", axial)
-        one_of("planes", planes, ("y", "z", "yz", ""), "name the directions it bends in", ModelError)
+        count, twists, pulls = (
+            _count("modes", modes),
+            _count("torsion", torsion),
+            _count("axial", axial),
+        )
+        one_of(
+            "planes", planes, ("y", "z", "yz", ""), "name the directions it bends in", ModelError
+        )
         one_of("tip", tip, ("loaded", "free"), kind=ModelError)
         bending = _bending(L, count, tip == "loaded") if planes else []
         twisting, pulling = (_stretching(L, n, tip == "loaded") for n in (twists, pulls))
-        rows: list[tuple[str, ModeCurve]] = [(plane, shape) for plane in planes for shape in bending]
+        rows: list[tuple[str, ModeCurve]] = [
+            (plane, shape) for plane in planes for shape in bending
+        ]
         rows += [("t", shape) for shape in twisting] + [("x", shape) for shape in pulling]
         if not rows:
             raise ModelError("there are no shapes", "give modes=1 or more, and planes")
-        x, weight = _gauss(L, 5 + 2 * max(count, twists, pulls) if twists else 24 + 2 * max(count, pulls))
+        x, weight = _gauss(
+            L, 5 + 2 * max(count, twists, pulls) if twists else 24 + 2 * max(count, pulls)
+        )
         firm = {"y": E * Iz, "z": E * Iy, "t": G * J, "x": E * area}
         middles = (np.arange(SEEN) + 0.5) * L / SEEN
-        places, few = np.concatenate([x, middles, [L]]), len(x)  # masses, what pictures show, the tip
+        places, few = (
+            np.concatenate([x, middles, [L]]),
+            len(x),
+        )  # masses, what pictures show, the tip
         U, T = _at_places(rows, places, turns=False), _at_places(rows, places, turns=True)
         T[:few] *= np.array(
             [kind == "t" for kind, _ in rows]
@@ -119,7 +132,10 @@ def _stiffness(rows: list[tuple[str, ModeCurve]], L: float, firm: dict[str, floa
     strain = [shape(x)[2 if kind in "yz" else 1] for kind, shape in rows]
     return np.array(
         [
-            [firm[a] * float(weight @ (s * t)) if a == b else 0.0 for (b, _), t in zip(rows, strain, strict=True)]
+            [
+                firm[a] * float(weight @ (s * t)) if a == b else 0.0
+                for (b, _), t in zip(rows, strain, strict=True)
+            ]
             for (a, _), s in zip(rows, strain, strict=True)
         ]
     )
@@ -143,7 +159,11 @@ def _bending(L: float, count: int, loaded: bool) -> list[ModeCurve]:
     if not loaded:
         return [_vibrating(L, beta, -1.0) for beta in _roots(count, -1.0)]
     cubics: list[ModeCurve] = [
-        lambda x: (3 * (x / L) ** 2 - 2 * (x / L) ** 3, (6 * x / L - 6 * (x / L) ** 2) / L, (6 - 12 * x / L) / L**2),
+        lambda x: (
+            3 * (x / L) ** 2 - 2 * (x / L) ** 3,
+            (6 * x / L - 6 * (x / L) ** 2) / L,
+            (6 - 12 * x / L) / L**2,
+        ),
         lambda x: (x**3 / L**2 - x**2 / L, 3 * (x / L) ** 2 - 2 * x / L, (6 * x / L - 2) / L),
     ]
     return cubics[:count] + [_vibrating(L, beta, 1.0) for beta in _roots(count - 2, 1.0)]
@@ -155,7 +175,9 @@ def _roots(count: int, sign: float) -> list[float]:
     for j in range(count):
         y = (j + 0.5) * np.pi if sign < 0.0 else (j + 1.5) * np.pi
         for _ in range(20):
-            y -= (np.cos(y) - sign / np.cosh(y)) / (-np.sin(y) + sign * np.sinh(y) / np.cosh(y) ** 2)
+            y -= (np.cos(y) - sign / np.cosh(y)) / (
+                -np.sin(y) + sign * np.sinh(y) / np.cosh(y) ** 2
+            )
         found.append(float(y))
     return found
 
@@ -164,7 +186,9 @@ def _vibrating(L: float, beta: float, sign: float) -> ModeCurve:
     """cosh - cos - σ (sinh - sin), with exponentials that do not grow: cosh - σ sinh = e⁻ʸ + (1 - σ) sinh."""
     c, s, ch, sh = np.cos(beta), np.sin(beta), np.cosh(beta), np.sinh(beta)
     sigma = (ch + c) / (sh + s) if sign < 0.0 else (ch - c) / (sh - s)
-    rest = (s - c - np.exp(-beta)) / (sh + s) if sign < 0.0 else (c - s - np.exp(-beta)) / (sh - s)  # 1 - σ
+    rest = (
+        (s - c - np.exp(-beta)) / (sh + s) if sign < 0.0 else (c - s - np.exp(-beta)) / (sh - s)
+    )  # 1 - σ
 
     def shape(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         y, b = beta * x / L, beta / L
@@ -182,7 +206,9 @@ def _vibrating(L: float, beta: float, sign: float) -> ModeCurve:
 def _stretching(L: float, count: int, loaded: bool) -> list[ModeCurve]:
     line: ModeCurve = lambda x: (x / L, np.full_like(x, 1.0 / L), np.zeros_like(x))  # noqa: E731
     waves = [j * np.pi / L if loaded else (j - 0.5) * np.pi / L for j in range(1, count + 1)]
-    sines = [(lambda x, b=b: (np.sin(b * x), b * np.cos(b * x), -b * b * np.sin(b * x))) for b in waves]
+    sines = [
+        (lambda x, b=b: (np.sin(b * x), b * np.cos(b * x), -b * b * np.sin(b * x))) for b in waves
+    ]
     return [line, *sines[: count - 1]] if loaded and count else sines
 
 
@@ -194,7 +220,9 @@ def _gauss(L: float, count: int) -> tuple[np.ndarray, np.ndarray]:
 def _above(what: str, value: Any) -> float:
     x = real(what, value, (), "give a number")
     if x.shape != () or not 0.0 < x < 1e50:
-        raise ModelError(f"{what} is {shown(value)}, expected a finite number above 0", "correct it")
+        raise ModelError(
+            f"{what} is {shown(value)}, expected a finite number above 0", "correct it"
+        )
     return float(x)
 
 
@@ -211,13 +239,17 @@ def _section(given: Any) -> tuple[float, float, float, float]:
         known("section", given, SECTION, SECTION)
         area, Iy, Iz, J = (_above(name, given[name]) for name in SECTION)
         return area, Iy, Iz, J
-    size = real("section", given, (), "give (width, height), a diameter, or area, Iy, Iz, J by name")
+    size = real(
+        "section", given, (), "give (width, height), a diameter, or area, Iy, Iz, J by name"
+    )
     if size.shape == ():
         d = _above("section", given)
         I = np.pi * d**4 / 64.0
         return np.pi * d * d / 4.0, I, I, 2.0 * I
     if size.shape != (2,):
-        raise ModelError(f"section is {shown(given)}, expected (width, height) or a diameter", "give one of them")
+        raise ModelError(
+            f"section is {shown(given)}, expected (width, height) or a diameter", "give one of them"
+        )
     w, h = (_above("section", x) for x in size)
     return w * h, w * h**3 / 12.0, h * w**3 / 12.0, _twisted(max(w, h), min(w, h))
 
@@ -236,7 +268,10 @@ def _material(given: Any) -> tuple[float, float, float]:
             raise ModelError(f"no material {shown(given)}", nearest(given, MATERIALS))
         given = MATERIALS[given]
     if not isinstance(given, Mapping):
-        raise ModelError(f"material is {shown(given)}, expected a name or numbers", 'give {"E": 70e9, "density": 2700}')
+        raise ModelError(
+            f"material is {shown(given)}, expected a name or numbers",
+            'give {"E": 70e9, "density": 2700}',
+        )
     known("material", given, ("E", "G", "density"), ("E", "density"))
     E, density = _above("E", given["E"]), _above("density", given["density"])
     return E, _above("G", given["G"]) if "G" in given else E / 2.6, density

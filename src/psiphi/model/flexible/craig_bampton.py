@@ -15,19 +15,30 @@ from psiphi._util.validate import whole
 
 
 def reduced(
-    m: np.ndarray, J: np.ndarray, K: np.ndarray, per: int, root: Sequence[int], ends: Sequence[int], modes: Any
+    m: np.ndarray,
+    J: np.ndarray,
+    K: np.ndarray,
+    per: int,
+    root: Sequence[int],
+    ends: Sequence[int],
+    modes: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Shapes (N, 3, n), their turns (N, 3, n) and stiffness (n, n), of masses (N, N) and inertias (N, 3, 3) at nodes with
     `per` coordinates each."""
     N = len(m)
     free = [k for k in range(N) if k not in set(root)]
     if set(ends) & set(root):
-        raise ModelError("a node is clamped and an interface node, too", "leave it out of root or of interface")
+        raise ModelError(
+            "a node is clamped and an interface node, too", "leave it out of root or of interface"
+        )
     of = lambda nodes: [per * k + c for k in nodes for c in range(per)]  # noqa: E731
     b, i = of(ends), of([k for k in free if k not in set(ends)])
     inner = K[np.ix_(i, i)]
     if i and np.linalg.eigvalsh(inner)[0] <= 1e-14 * np.abs(inner).max():
-        raise ModelError("stiffness is singular with the root clamped", "clamp nodes that hold the body: root=[...]")
+        raise ModelError(
+            "stiffness is singular with the root clamped",
+            "clamp nodes that hold the body: root=[...]",
+        )
     held = np.linalg.solve(inner, K[np.ix_(i, b)]) if i else np.zeros((0, len(b)))
     count = whole("modes", modes)
     vibrating = _slowest(inner, _mass(m, J, per)[np.ix_(i, i)], count)

@@ -78,19 +78,35 @@ class FlexibleBody(BendingBody):
         fits("nodes", r, (N, 3))
         fits("shapes", U, (N, 3, n))
         if not N or not n:
-            raise ModelError(f"there are {N} nodes and {n} shapes, expected one of each at least", "give nodes and shapes")
+            raise ModelError(
+                f"there are {N} nodes and {n} shapes, expected one of each at least",
+                "give nodes and shapes",
+            )
         m = array("mass", mass, None)
         m = symmetric("mass", m, (N, N)) if m.ndim == 2 else fits("mass", m, (N,))
-        T = np.zeros_like(U) if turns is None else fits("turns", array("turns", turns, 3), (N, 3, n))
-        J = np.zeros((N, 3, 3)) if rotary is None else fits("rotary", array("rotary", rotary, 3), (N, 3, 3))
-        Q = None if shortening is None else fits("shortening", array("shortening", shortening, 4), (N, 3, n, n))
+        T = (
+            np.zeros_like(U)
+            if turns is None
+            else fits("turns", array("turns", turns, 3), (N, 3, n))
+        )
+        J = (
+            np.zeros((N, 3, 3))
+            if rotary is None
+            else fits("rotary", array("rotary", rotary, 3), (N, 3, 3))
+        )
+        Q = (
+            None
+            if shortening is None
+            else fits("shortening", array("shortening", shortening, 4), (N, 3, n, n))
+        )
         K = symmetric("stiffness", array("stiffness", stiffness, 2), (n, n))
         Q = None if Q is None else 0.5 * (Q + np.swapaxes(Q, 2, 3))  # eta* Q eta is the same
         check_masses(m, J)
         ends = ends_of(interface, N)
         if ends and turns is None:
             raise ModelError(
-                "interface nodes came without turns", "give the shapes' rotations at the nodes; zeros where they do not turn"
+                "interface nodes came without turns",
+                "give the shapes' rotations at the nodes; zeros where they do not turn",
             )
         modal = _modal_mass(m, U, T, J)
         positive("the modal mass of the shapes", modal, too_many(n, N))
@@ -114,7 +130,14 @@ class FlexibleBody(BendingBody):
         )
         object.__setattr__(self, "frequencies", w)
         object.__setattr__(self, "basis", basis)
-        kept = dict(nodes=nodes, mass=mass, shapes=shapes, stiffness=stiffness, interface=dict(interface or {}), turns=turns)
+        kept = dict(
+            nodes=nodes,
+            mass=mass,
+            shapes=shapes,
+            stiffness=stiffness,
+            interface=dict(interface or {}),
+            turns=turns,
+        )
         kept |= dict(rotary=rotary, shortening=shortening, damping=damping, drawn=drawn)
         object.__setattr__(self, "data", {name: x for name, x in kept.items() if x is not None})
 
@@ -181,27 +204,51 @@ class FlexibleBody(BendingBody):
         per = len(K) // N if N else 0
         if per not in (3, 6) or K.shape != (per * N, per * N):
             raise ModelError(
-                f"stiffness has shape {K.shape}, expected {(6 * N,) * 2} or {(3 * N,) * 2}", "give six rows a node"
+                f"stiffness has shape {K.shape}, expected {(6 * N,) * 2} or {(3 * N,) * 2}",
+                "give six rows a node",
             )
         K, m = symmetric("stiffness", K, K.shape), array("mass", mass, None)
         m = symmetric("mass", m, (N, N)) if m.ndim == 2 else np.diag(fits("mass", m, (N,)))
-        J = np.zeros((N, 3, 3)) if rotary is None else fits("rotary", array("rotary", rotary, 3), (N, 3, 3))
+        J = (
+            np.zeros((N, 3, 3))
+            if rotary is None
+            else fits("rotary", array("rotary", rotary, 3), (N, 3, 3))
+        )
         ends = ends_of(interface, N)
         if ends and per == 3:
-            raise ModelError("nodes with three rows do not turn, and others hang on them", "give six rows a node")
+            raise ModelError(
+                "nodes with three rows do not turn, and others hang on them", "give six rows a node"
+            )
         shapes, turns, small = reduced(m, J, K, per, clamped(root, N), list(ends.values()), modes)
-        return FlexibleBody(r, mass, shapes, small, interface=ends, turns=turns, rotary=rotary, damping=damping)
+        return FlexibleBody(
+            r, mass, shapes, small, interface=ends, turns=turns, rotary=rotary, damping=damping
+        )
 
 
-def _places(r: np.ndarray, m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray, Q: Any, ends: dict, drawn: Any) -> tuple:
+def _places(
+    r: np.ndarray,
+    m: np.ndarray,
+    U: np.ndarray,
+    T: np.ndarray,
+    J: np.ndarray,
+    Q: Any,
+    ends: dict,
+    drawn: Any,
+) -> tuple:
     """Lumps of mass, places to be seen, and the nodes that others hang on.
 
     Nodes whose own inertias turn with the shapes stay as they are; all others become few points, the first with what of
     inertia stays as the root is."""
-    part = lambda k, turns, seen=False: ModeShape.of(U[k], T[k] if turns else None, None if Q is None else Q[k], seen)  # noqa: E731
+
+    def part(k, turns, seen=False):
+        return ModeShape.of(U[k], T[k] if turns else None, None if Q is None else Q[k], seen)
+
     turning = [k for k in range(len(r)) if J[k].any() and T[k].any()]
     if turning and m.ndim == 2:
-        raise ModelError("mass is a matrix, and nodes with rotary inertias turn", "lump the masses: one number a node")
+        raise ModelError(
+            "mass is a matrix, and nodes with rotary inertias turn",
+            "lump the masses: one number a node",
+        )
     lumps = [BodyPlace("~", _vector(r[k]), part(k, True), float(m[k]), _six(J[k])) for k in turning]
     rest = [k for k in range(len(r)) if k not in set(turning)]
     own = m[rest] if m.ndim == 1 else m
@@ -210,13 +257,22 @@ def _places(r: np.ndarray, m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.nd
         mass, cut = few_points(own, at, shapes, *(() if drawn_in is None else (drawn_in,)))
         if own.ndim == 1 and len(mass) >= np.count_nonzero(own):
             heavy = np.flatnonzero(own)
-            mass, cut = own[heavy], [at[heavy], shapes[heavy], *([] if drawn_in is None else [drawn_in[heavy]])]
+            mass, cut = (
+                own[heavy],
+                [at[heavy], shapes[heavy], *([] if drawn_in is None else [drawn_in[heavy]])],
+            )
         still = J[rest].sum(axis=0)
         for i, (weight, x, u) in enumerate(zip(mass, cut[0], cut[1], strict=True)):
             shape = ModeShape.of(u, None, cut[2][i] if Q is not None else None)
-            lumps.append(BodyPlace("~", _vector(x), shape, float(weight), _six(still) if i == 0 else NONE))
+            lumps.append(
+                BodyPlace("~", _vector(x), shape, float(weight), _six(still) if i == 0 else NONE)
+            )
     seen = [BodyPlace("", _vector(r[k]), part(k, True, True)) for k in drawn]
-    return (*lumps, *seen, *(BodyPlace(name, _vector(r[k]), part(k, True)) for name, k in ends.items()))
+    return (
+        *lumps,
+        *seen,
+        *(BodyPlace(name, _vector(r[k]), part(k, True)) for name, k in ends.items()),
+    )
 
 
 def _modal_mass(m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray) -> np.ndarray:
@@ -226,7 +282,15 @@ def _modal_mass(m: np.ndarray, U: np.ndarray, T: np.ndarray, J: np.ndarray) -> n
 
 def _ratios(given: Numbers, n: int) -> np.ndarray:
     """Damping ratios: one, or one a mode."""
-    return one_or_each("damping", given, n, (0.0, 1e3), f"a ratio of 0 or more, or {n} of them", "0.01 is usual", ModelError)
+    return one_or_each(
+        "damping",
+        given,
+        n,
+        (0.0, 1e3),
+        f"a ratio of 0 or more, or {n} of them",
+        "0.01 is usual",
+        ModelError,
+    )
 
 
 def _in_units(basis: np.ndarray, U: np.ndarray, T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -257,4 +321,6 @@ def _seen(drawn: Any, r: np.ndarray) -> list[int]:
     if drawn is not None:
         return node_numbers("drawn", drawn, len(r))
     far = np.argsort(np.linalg.norm(r, axis=1), kind="stable")
-    return [int(far[i]) for i in np.unique(np.linspace(0, len(r) - 1, STATIONS).round().astype(int))]
+    return [
+        int(far[i]) for i in np.unique(np.linspace(0, len(r) - 1, STATIONS).round().astype(int))
+    ]

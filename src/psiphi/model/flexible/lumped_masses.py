@@ -27,7 +27,10 @@ def few_points(mass: np.ndarray, *by_node: np.ndarray) -> tuple[np.ndarray, list
     points = (A / np.sqrt(each)).T * scale
     points /= points[:, :1]  # one, to rounding
     ends = np.cumsum([1, *(x[0].size for x in by_node)])
-    cut = [points[:, a:b].reshape(len(points), *x.shape[1:]) for a, b, x in zip(ends, ends[1:], by_node, strict=False)]
+    cut = [
+        points[:, a:b].reshape(len(points), *x.shape[1:])
+        for a, b, x in zip(ends, ends[1:], by_node, strict=False)
+    ]
     return np.full(len(points), each), cut
 
 
@@ -36,4 +39,8 @@ def _evened(row: np.ndarray) -> np.ndarray:
     size = np.linalg.norm(row)
     w = row - np.full(len(row), size / np.sqrt(len(row)))
     long = w @ w
-    return np.eye(len(row)) if long < 1e-30 * size * size else np.eye(len(row)) - 2.0 * np.outer(w, w) / long
+    return (
+        np.eye(len(row))
+        if long < 1e-30 * size * size
+        else np.eye(len(row)) - 2.0 * np.outer(w, w) / long
+    )

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from psiphi.model.loops.cluster_kinematics import ClusterLaws, Member
-from psiphi.model.loops.clusters import OUTSIDE, Cluster, Spot
+from psiphi.model.loops.cluster_kinematics import ClusterKinematics, Member
+from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame
 from psiphi.model.spatial.screws import add
 
 
-class ModalLaws(ClusterLaws):
+class ModalKinematics(ClusterKinematics):
     """The laws of places that share their coordinates."""
 
     def __init__(self, cluster: Cluster, members: Sequence[Member]):
@@ -52,11 +52,27 @@ class ModalLaws(ClusterLaws):
         return [y - x for x, y in zip(p, q, strict=True)]
 
 
-def laws_of(cluster: Cluster, members: Sequence[Member], spots: Sequence[tuple[Spot, Spot]]) -> ClusterLaws:
+def laws_of(
+    cluster: Cluster, members: Sequence[Member], spots: Sequence[tuple[ClusterFrame, ClusterFrame]]
+) -> ClusterKinematics:
     """The laws of a cluster: of a body that bends, or of loops and gears."""
-    return ModalLaws(cluster, members) if cluster.modes else ClusterLaws(cluster, members, spots)
+    return (
+        ModalKinematics(cluster, members)
+        if cluster.modes
+        else ClusterKinematics(cluster, members, spots)
+    )
 
 
 def modal_cluster(first: int, places: int, parent: int, modes: int) -> Cluster:
     """Bodies first .. first + places - 1, all hung on body `parent`."""
-    return Cluster(first, (OUTSIDE,) * places, parent, (), (), tuple(range(modes)), (), (0.0,) * (places * modes), modes=modes)
+    return Cluster(
+        first,
+        (OUTSIDE,) * places,
+        parent,
+        (),
+        (),
+        tuple(range(modes)),
+        (),
+        (0.0,) * (places * modes),
+        modes=modes,
+    )

@@ -15,8 +15,29 @@ from psiphi._util.files import replacing
 from psiphi._util.text import shown
 from psiphi.model.flexible.modal_checks import known
 
-MODAL = ("nodes", "mass", "shapes", "stiffness", "interface", "turns", "rotary", "shortening", "damping", "modal_mass", "drawn")
-MATRICES = ("nodes", "mass", "stiffness", "interface", "modes", "root", "rotary", "damping")  # the first of both are needed
+MODAL = (
+    "nodes",
+    "mass",
+    "shapes",
+    "stiffness",
+    "interface",
+    "turns",
+    "rotary",
+    "shortening",
+    "damping",
+    "modal_mass",
+    "drawn",
+)
+MATRICES = (
+    "nodes",
+    "mass",
+    "stiffness",
+    "interface",
+    "modes",
+    "root",
+    "rotary",
+    "damping",
+)  # the first of both are needed
 
 
 def read_modal(path: Any) -> dict[str, Any]:
@@ -25,7 +46,9 @@ def read_modal(path: Any) -> dict[str, Any]:
     try:
         data = _json(file) if file.suffix == ".json" else _npz(file)
     except (OSError, ValueError, zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ModelError(f"{shown(file.name)} cannot be read: {error}", "docs/flexible.md says what is in it") from error
+        raise ModelError(
+            f"{shown(file.name)} cannot be read: {error}", "docs/flexible.md says what is in it"
+        ) from error
     names, needed = (MATRICES, MATRICES[:5]) if "root" in data else (MODAL, MODAL[:4])
     known(file.name, data, names, needed)
     return data
@@ -43,9 +66,14 @@ def _write_json(stream: Any, data: dict[str, Any]) -> None:
 
 
 def _write_npz(stream: Any, data: dict[str, Any]) -> None:
-    arrays: dict[str, Any] = {name: np.asarray(x) for name, x in data.items() if name != "interface"}
+    arrays: dict[str, Any] = {
+        name: np.asarray(x) for name, x in data.items() if name != "interface"
+    }
     ends = data.get("interface", {})
-    arrays |= {"interface_names": np.array(list(ends), dtype=str), "interface_nodes": np.array(list(ends.values()), dtype=int)}
+    arrays |= {
+        "interface_names": np.array(list(ends), dtype=str),
+        "interface_nodes": np.array(list(ends.values()), dtype=int),
+    }
     np.savez(stream, **arrays)
 
 
@@ -70,7 +98,9 @@ def _npz(file: Path) -> dict[str, Any]:
     if (names is None) != (nodes is None):
         raise ValueError("interface_names and interface_nodes come together")
     if names is not None and nodes is not None:
-        data["interface"] = {str(name): int(k) for name, k in zip(np.ravel(names), np.ravel(nodes), strict=True)}
+        data["interface"] = {
+            str(name): int(k) for name, k in zip(np.ravel(names), np.ravel(nodes), strict=True)
+        }
     if "modes" in data:
         data["modes"] = int(data["modes"])
     return data

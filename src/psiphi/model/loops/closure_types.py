@@ -57,7 +57,9 @@ class Constants:
     def of(axis=(0.0, 0.0, 1.0), axis2=(1.0, 0.0, 0.0), length: float = 0.0) -> Constants:
         u = np.asarray(axis, dtype=float)
         first, second = across(u)
-        return Constants(u.tolist(), (first.tolist(), second.tolist()), [float(x) for x in axis2], float(length))
+        return Constants(
+            u.tolist(), (first.tolist(), second.tolist()), [float(x) for x in axis2], float(length)
+        )
 
 
 def _turns(directions, errors) -> list[Forbidden]:
@@ -128,11 +130,15 @@ def _rough(shape: Constants, at: Relative) -> list[Forbidden]:
 def _distance(shape: Constants, at: Relative) -> list[Forbidden]:
     """|p| = d: p . v / d = 0, open by (p . p - d^2) / 2d."""
     d = shape.length
-    return [Forbidden(ZERO, [x / d for x in at.p], (dot(at.p, at.p) - d * d) * (0.5 / d), dot(at.v, at.v) / d)]
+    return [
+        Forbidden(
+            ZERO, [x / d for x in at.p], (dot(at.p, at.p) - d * d) * (0.5 / d), dot(at.v, at.v) / d
+        )
+    ]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ClosureType:
     """How two frames are held together. `needs` names what must be given; `slides`: they may move apart.
 
     `contact` is what a grasp calls it (S4, appendix A), `along` how a `Contact` calls its axis; `loops`: a `Loop` may be one.
@@ -149,19 +155,43 @@ class Kind:
     loops: bool = True
 
 
-KINDS: dict[str, Kind] = {
-    "weld": Kind(_weld, 6, "no relative motion", turns=False, contact="rigid"),
-    "ball": Kind(_ball, 3, "turns about a point", contact="point"),
-    "hinge": Kind(_hinge, 5, "turns about an axis", ("axis",), contact="line"),
-    "universal": Kind(_universal, 4, "turns about one axis in each frame, square to each other", ("axis", "axis2")),
-    "cylindrical": Kind(_cylindrical, 4, "turns about and slides along an axis", ("axis",), slides=True),
-    "planar": Kind(_planar, 3, "slides in a plane and turns about its normal", ("axis",), slides=True),
-    "distance": Kind(_distance, 1, "two points stay at one distance", ("length",), slides=True),
-    "soft": Kind(
-        _soft, 4, "turns about a point, but not about the normal", ("axis",), contact="soft", along="normal", loops=False
+KINDS: dict[str, ClosureType] = {
+    "weld": ClosureType(_weld, 6, "no relative motion", turns=False, contact="rigid"),
+    "ball": ClosureType(_ball, 3, "turns about a point", contact="point"),
+    "hinge": ClosureType(_hinge, 5, "turns about an axis", ("axis",), contact="line"),
+    "universal": ClosureType(
+        _universal, 4, "turns about one axis in each frame, square to each other", ("axis", "axis2")
     ),
-    "sliding": Kind(_sliding, 1, "a point slides on a plane", ("axis",), slides=True, contact="sliding", along="normal"),
-    "rough": Kind(_rough, 3, "a point rests on a plane, anywhere on it, and turns", ("axis",), slides=True),
+    "cylindrical": ClosureType(
+        _cylindrical, 4, "turns about and slides along an axis", ("axis",), slides=True
+    ),
+    "planar": ClosureType(
+        _planar, 3, "slides in a plane and turns about its normal", ("axis",), slides=True
+    ),
+    "distance": ClosureType(
+        _distance, 1, "two points stay at one distance", ("length",), slides=True
+    ),
+    "soft": ClosureType(
+        _soft,
+        4,
+        "turns about a point, but not about the normal",
+        ("axis",),
+        contact="soft",
+        along="normal",
+        loops=False,
+    ),
+    "sliding": ClosureType(
+        _sliding,
+        1,
+        "a point slides on a plane",
+        ("axis",),
+        slides=True,
+        contact="sliding",
+        along="normal",
+    ),
+    "rough": ClosureType(
+        _rough, 3, "a point rests on a plane, anywhere on it, and turns", ("axis",), slides=True
+    ),
 }
 LOOPS = tuple(name for name, kind in KINDS.items() if kind.loops)
 CONTACTS = {kind.contact: name for name, kind in KINDS.items() if kind.contact}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.model.flexible.modal_cluster import laws_of
-from psiphi.model.loops.cluster_kinematics import ClusterLaws, PublicMember
+from psiphi.model.loops.cluster_kinematics import ClusterKinematics, PublicMember
 from psiphi.model.loops.clusters import Cluster
 from psiphi.model.mode_shapes import MODAL
 from psiphi.model.spatial.scalar_arrays import along
@@ -18,7 +18,7 @@ STAGES = 12  # on the way to a configuration far off, loops are closed so many t
 HALVES = 6  # and where they do not close, the way is halved so often
 
 
-class CompoundRow(NamedTuple):
+class ClusterJointKind(NamedTuple):
     """The columns of the joint table that a manifold reads."""
 
     rate: Callable
@@ -30,36 +30,42 @@ class CompoundRow(NamedTuple):
     is_flat: bool = False
 
 
-class CompoundJoint(NamedTuple):
+class ClusterJoint(NamedTuple):
     """The joints of one cluster, where their coordinates stand."""
 
-    laws: ClusterLaws
+    laws: ClusterKinematics
     q_slice: slice
     v_slice: slice
     name: str
     kind: str = COMPOUND
 
     @property
-    def row(self) -> CompoundRow:
+    def row(self) -> ClusterJointKind:
         laws = self.laws
         rate = lambda q, v: laws.rate(q, laws.rates(q, v))  # noqa: E731
         flat = bool(laws.cluster.modes)
-        return CompoundRow(rate, laws.exp, laws.log, laws.closed, laws.nq, len(laws.cluster.free), flat)
+        return ClusterJointKind(
+            rate, laws.exp, laws.log, laws.closed, laws.nq, len(laws.cluster.free), flat
+        )
 
 
-def public_laws(model: Any, cluster: Cluster) -> ClusterLaws:
+def public_laws(model: Any, cluster: Cluster) -> ClusterKinematics:
     """The laws of a cluster in public link axes."""
-    members = [PublicMember(joint, joint.canonical) for joint in (model.joints[k] for k in cluster.bodies)]
+    members = [
+        PublicMember(joint, joint.canonical) for joint in (model.joints[k] for k in cluster.bodies)
+    ]
     return laws_of(cluster, members, [(tie.first, tie.second) for tie in cluster.ties])
 
 
-def compound_joint(model: Any, cluster: Cluster) -> CompoundJoint:
+def compound_joint(model: Any, cluster: Cluster) -> ClusterJoint:
     own = [model.joints[k] for k in cluster.bodies]
     q = slice(own[0].q_slice.start, own[-1].q_slice.stop)
     v = slice(own[0].v_slice.start, own[-1].v_slice.stop)
     if cluster.modes:
-        return CompoundJoint(public_laws(model, cluster), q, v, own[0].name, MODAL)
-    return CompoundJoint(public_laws(model, cluster), q, v, " and ".join(joint.name for joint in own))
+        return ClusterJoint(public_laws(model, cluster), q, v, own[0].name, MODAL)
+    return ClusterJoint(
+        public_laws(model, cluster), q, v, " and ".join(joint.name for joint in own)
+    )
 
 
 def free_coordinates(model: Any, joint: Any) -> list[int]:
@@ -89,12 +95,14 @@ def scattered(model: Any, q: np.ndarray) -> np.ndarray:
     and stays on that branch; where a loop does not close so far off, half way, and half of that."""
     flat = np.array(q.reshape(-1, model.nq))
     for joint in compound_joints(model):
-        if isinstance(joint, CompoundJoint) and joint.kind != MODAL:
-            flat[:, joint.q_slice] = _led(joint, model.embedding.neutral[joint.q_slice], flat[:, joint.q_slice])
+        if isinstance(joint, ClusterJoint) and joint.kind != MODAL:
+            flat[:, joint.q_slice] = _led(
+                joint, model.embedding.neutral[joint.q_slice], flat[:, joint.q_slice]
+            )
     return flat.reshape(q.shape)
 
 
-def _led(joint: CompoundJoint, start: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _led(joint: ClusterJoint, start: np.ndarray, target: np.ndarray) -> np.ndarray:
     laws = joint.laws
     way = along(laws.log, np.broadcast_to(start, target.shape), target)
     done, out = np.zeros(len(target), dtype=bool), np.broadcast_to(start, target.shape).copy()
@@ -104,7 +112,11 @@ def _led(joint: CompoundJoint, start: np.ndarray, target: np.ndarray) -> np.ndar
             q[~done] = start
             for _ in range(STAGES):
                 q[~done] = along(laws.exp, q[~done], way[~done] / STAGES)
-            gaps = np.abs(along(laws.gaps, q)).max(axis=-1) if laws.cluster.ties or laws.cluster.gears else np.zeros(len(q))
+            gaps = (
+                np.abs(along(laws.gaps, q)).max(axis=-1)
+                if laws.cluster.ties or laws.cluster.gears
+                else np.zeros(len(q))
+            )
         fine = ~done & (gaps < 1e-9)
         out[fine], done = q[fine], done | fine
         if done.all():
@@ -113,7 +125,7 @@ def _led(joint: CompoundJoint, start: np.ndarray, target: np.ndarray) -> np.ndar
     return out
 
 
-def dead_points(joint: CompoundJoint, q: np.ndarray) -> np.ndarray:
+def dead_points(joint: ClusterJoint, q: np.ndarray) -> np.ndarray:
     """Whether a motion q (..., n, nq) passes a dead point of a loop between two samples, (..., n - 1): det Y(k)* Y(k + 1) < 0
     for what its bound coordinates open."""
     laws, count = joint.laws, len(joint.laws.cluster.bound)

@@ -20,7 +20,7 @@ import numpy as np
 
 from psiphi.model.joint_types import JointKind
 from psiphi.model.loops.closure_types import Relative
-from psiphi.model.loops.clusters import OUTSIDE, Cluster, Spot, paths
+from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame, paths
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.dual_numbers import rate_of_change
@@ -58,11 +58,19 @@ class PublicMember:
     def path(self, q: list) -> list:
         outer, axes = self.joint.pose, self.axes
         before = outer.rotation @ axes.before
-        return [*_shift(outer.translation), *_turn(before), *self.row.motion(q, axes), *_turn(axes.after.T)]
+        return [
+            *_shift(outer.translation),
+            *_turn(before),
+            *self.row.motion(q, axes),
+            *_turn(axes.after.T),
+        ]
 
     def H(self, q: list) -> list:
         turn = self.axes.after.tolist()
-        return [small_matrices.apply(turn, h[:3]) + small_matrices.apply(turn, h[3:]) for h in self.row.H(q, self.axes)]
+        return [
+            small_matrices.apply(turn, h[:3]) + small_matrices.apply(turn, h[3:])
+            for h in self.row.H(q, self.axes)
+        ]
 
 
 def _shift(l: np.ndarray) -> list:
@@ -73,10 +81,15 @@ def _turn(R: np.ndarray) -> list:
     return [] if np.array_equal(R, np.eye(3)) else [Turn(R.tolist())]
 
 
-class ClusterLaws:
+class ClusterKinematics:
     """The laws of one cluster; `members` are its joints, `spots` the (first, second) frames of its ties in their axes."""
 
-    def __init__(self, cluster: Cluster, members: Sequence[Member], spots: Sequence[tuple[Spot, Spot]]):
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Sequence[Member],
+        spots: Sequence[tuple[ClusterFrame, ClusterFrame]],
+    ):
         self.cluster, self.members, self.spots = cluster, tuple(members), tuple(spots)
         self.nq, self.nv = (sum(getattr(m.row, n) for m in self.members) for n in ("nq", "nv"))
         self.starts = np.cumsum([0, *(m.row.nv for m in self.members)]).tolist()
@@ -110,7 +123,9 @@ class ClusterLaws:
             lead |= {c: [column[i] for column in columns] for i, c in enumerate(bound)}
         for gear in self.cluster.gears:
             slopes = self._slopes(q, gear)
-            lead[gear.follower] = [dot(list(slopes.values()), [lead[l][i] for l in slopes]) for i in range(len(free))]
+            lead[gear.follower] = [
+                dot(list(slopes.values()), [lead[l][i] for l in slopes]) for i in range(len(free))
+            ]
         shut = self._shut(q)
         return [lead[c] if c in free else [_kept(x, shut) for x in lead[c]] for c in range(self.nv)]
 
@@ -126,14 +141,19 @@ class ClusterLaws:
         """X* f: forces f = law(cluster, x, β_S) at all joints, x their coordinates, as the free ones feel them."""
         X = self.X(q)
         at = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
-        return small_matrices.apply(small_matrices.transpose(X), law(self.cluster, at, small_matrices.apply(X, v)))
+        return small_matrices.apply(
+            small_matrices.transpose(X), law(self.cluster, at, small_matrices.apply(X, v))
+        )
 
     def steepened(self, q: list, v: list, law: Callable[[Cluster, list, list], list]) -> list:
         """n diag(X* S X) of slopes S = law(cluster, x, β_S), n free coordinates: never less than X* S X itself."""
         X, n = self.X(q), float(len(self.cluster.free))
         at = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
         slopes = law(self.cluster, at, small_matrices.apply(X, v))
-        return [n * dot([s * x for s, x in zip(slopes, column, strict=True)], column) for column in small_matrices.transpose(X)]
+        return [
+            n * dot([s * x for s, x in zip(slopes, column, strict=True)], column)
+            for column in small_matrices.transpose(X)
+        ]
 
     def drift(self, q: list, beta: list) -> list:
         """(dX/dt) β, for the rates β_S of all joints."""
@@ -158,7 +178,9 @@ class ClusterLaws:
         """Followers' accelerations, the leaders' known: Σ γ' dβ_l/dt + γ'' β_l²."""
         for gear in self.cluster.gears:
             total: Any = 0.0
-            for (l, slope), bend in zip(self._slopes(q, gear).items(), self._bends(q, gear), strict=True):
+            for (l, slope), bend in zip(
+                self._slopes(q, gear).items(), self._bends(q, gear), strict=True
+            ):
                 total = total + slope * out[l] + bend * (beta[l] * beta[l])
             out[gear.follower] = total
 
@@ -184,17 +206,25 @@ class ClusterLaws:
                 for c in (c for j in way for c in range(self.starts[j], self.starts[j + 1])):
                     w, v, origin = screws[c]
                     turn = add(turn, [X[c][i] * y for y in w])
-                    move = add(move, [X[c][i] * y for y in add(v, cross(w, subtract(at[k][1], origin)))])
+                    move = add(
+                        move, [X[c][i] * y for y in add(v, cross(w, subtract(at[k][1], origin)))]
+                    )
                 back = small_matrices.transpose(at[k][0])
                 row += [*small_matrices.apply(back, turn), *small_matrices.apply(back, move)]
             rows.append(row)
         return rows
 
     def _slopes(self, q: list, gear: Any) -> dict[int, Any]:
-        return {l: _horner([k * c for k, c in enumerate(cs, 1)], q[self._q_of[l]] - at) for l, at, cs in gear.terms}
+        return {
+            l: _horner([k * c for k, c in enumerate(cs, 1)], q[self._q_of[l]] - at)
+            for l, at, cs in gear.terms
+        }
 
     def _bends(self, q: list, gear: Any) -> list:
-        return [_horner([k * (k - 1) * c for k, c in enumerate(cs, 1)][1:], q[self._q_of[l]] - at) for l, at, cs in gear.terms]
+        return [
+            _horner([k * (k - 1) * c for k, c in enumerate(cs, 1)][1:], q[self._q_of[l]] - at)
+            for l, at, cs in gear.terms
+        ]
 
     def _by_leaders(self, q: list, Y: list) -> list:
         """Y Γ: what each coordinate that no gear decides opens, its followers' share with it."""
@@ -242,7 +272,10 @@ class ClusterLaws:
             for c, sign in self._moving(i):
                 w, v, origin = screws[c]
                 turn = [sign * x for x in small_matrices.apply(back, w)]
-                move = [sign * x for x in small_matrices.apply(back, add(v, cross(w, subtract(p1, origin))))]
+                move = [
+                    sign * x
+                    for x in small_matrices.apply(back, add(v, cross(w, subtract(p1, origin))))
+                ]
                 for row, f in zip(own, forbidden, strict=True):
                     row[c] = dot(f.turn, turn) + dot(f.slide, move)
             rows += own
@@ -271,7 +304,9 @@ class ClusterLaws:
         """The coordinates that move the frames of a tie against each other, +1 those of frame 1; what moves both is not among
         them."""
         first, second = (set(self.ways[spot.body]) for spot in self.spots[i])
-        at = [(k, 1.0) for k in sorted(first - second)] + [(k, -1.0) for k in sorted(second - first)]
+        at = [(k, 1.0) for k in sorted(first - second)] + [
+            (k, -1.0) for k in sorted(second - first)
+        ]
         return [(c, sign) for k, sign in at for c in range(self.starts[k], self.starts[k + 1])]
 
     def hold(self, q: list) -> list:
@@ -281,11 +316,17 @@ class ClusterLaws:
 
     def errors(self, q: list) -> list:
         """How far the ties are open, row by row."""
-        return [f.error for i, (_, _, _, R, p) in enumerate(self._frames(q)) for f in self._forbidden(i, R, p)]
+        return [
+            f.error
+            for i, (_, _, _, R, p) in enumerate(self._frames(q))
+            for f in self._forbidden(i, R, p)
+        ]
 
     def gaps(self, q: list) -> list:
         """How far gears and ties are open."""
-        return [q[self._q_of[g.follower]] - self._followed(q, g) for g in self.cluster.gears] + self.errors(q)
+        return [
+            q[self._q_of[g.follower]] - self._followed(q, g) for g in self.cluster.gears
+        ] + self.errors(q)
 
     def _shut(self, q: list) -> Any:
         """1 where everything is closed, to OPEN, else 0; the number 1 where there is nothing to close."""
@@ -346,9 +387,11 @@ def _kept(x: Any, shut: Any) -> Any:
     return x if vanishes(x) else x / shut
 
 
-def _on(place: tuple[list, list], spot: Spot) -> tuple[list, list]:
+def _on(place: tuple[list, list], spot: ClusterFrame) -> tuple[list, list]:
     R, p = place
-    return small_matrices.product(R, spot.rotation.tolist()), add(p, small_matrices.apply(R, spot.origin.tolist()))
+    return small_matrices.product(R, spot.rotation.tolist()), add(
+        p, small_matrices.apply(R, spot.origin.tolist())
+    )
 
 
 def _least_squares(A: list) -> Any:

@@ -15,7 +15,7 @@ from psiphi.model.model import WORLD
 
 
 @dataclass
-class Gathered:
+class ClusterGroup:
     """Bodies that move together, and what ties them: numbers of ties and of gears."""
 
     bodies: set[int]
@@ -34,20 +34,26 @@ def _below(parent: Sequence[int], top: int, bodies: Iterable[int]) -> set[int]:
     return {k for body in bodies for k in way_to(parent, body)} - set(way_to(parent, top))
 
 
-def gather(parent: Sequence[int], ties: Sequence[tuple[int, int]], gears: Sequence[Sequence[int]]) -> list[Gathered]:
+def gather(
+    parent: Sequence[int], ties: Sequence[tuple[int, int]], gears: Sequence[Sequence[int]]
+) -> list[ClusterGroup]:
     """`ties` are pairs of bodies (the world among them), `gears` the bodies of joints that are geared together."""
     sets = []
     for i, pair in enumerate(ties):
         top = WORLD if WORLD in pair else _common(parent, pair)
-        sets.append(Gathered(_below(parent, top, [k for k in pair if k != WORLD]), top, ties=[i]))
+        sets.append(
+            ClusterGroup(_below(parent, top, [k for k in pair if k != WORLD]), top, ties=[i])
+        )
     for i, bodies in enumerate(gears):
         top = _above(parent, bodies)
-        sets.append(Gathered(_below(parent, top, bodies), top, gears=[i]))
+        sets.append(ClusterGroup(_below(parent, top, bodies), top, gears=[i]))
     while (meeting := _meeting(sets)) is not None:
         one, two = meeting
         together = one.bodies | two.bodies
         top = _above(parent, together)
-        united = Gathered(_below(parent, top, together), top, [*one.ties, *two.ties], [*one.gears, *two.gears])
+        united = ClusterGroup(
+            _below(parent, top, together), top, [*one.ties, *two.ties], [*one.gears, *two.gears]
+        )
         sets = [s for s in sets if s is not one and s is not two] + [united]
     return sets
 
@@ -58,7 +64,7 @@ def _above(parent: Sequence[int], bodies: Iterable[int]) -> int:
     return WORLD if WORLD in parents else _common(parent, parents)
 
 
-def _meeting(sets: list[Gathered]) -> tuple[Gathered, Gathered] | None:
+def _meeting(sets: list[ClusterGroup]) -> tuple[ClusterGroup, ClusterGroup] | None:
     for i, one in enumerate(sets):
         for two in sets[i + 1 :]:
             if one.bodies & two.bodies:
@@ -66,7 +72,7 @@ def _meeting(sets: list[Gathered]) -> tuple[Gathered, Gathered] | None:
     return None
 
 
-def order(parent: Sequence[int], sets: Sequence[Gathered]) -> list[int]:
+def order(parent: Sequence[int], sets: Sequence[ClusterGroup]) -> list[int]:
     """The bodies, parents first, those of one cluster next to each other."""
     inside = {k: s for s in sets for k in s.bodies}
     found: list[int] = []
@@ -78,7 +84,9 @@ def order(parent: Sequence[int], sets: Sequence[Gathered]) -> list[int]:
     return _parents_first(found, parent, inside)
 
 
-def _parents_first(found: list[int], parent: Sequence[int], inside: dict[int, Gathered]) -> list[int]:
+def _parents_first(
+    found: list[int], parent: Sequence[int], inside: dict[int, ClusterGroup]
+) -> list[int]:
     """Clusters stand where their first body does: a body that hangs on a later one of its cluster may stand too early."""
     waiting, done, out = found, {WORLD}, []
     while waiting:

@@ -6,7 +6,7 @@ those of a few, the free ones:
 
     β_S = X β      dβ_S/dt = X dβ/dt + (dX/dt) β
 
-by `Follower`s (gears: coordinates that are functions of others) and by `Tie`s (frames that stay together, see `closure_types.py`).
+by `GearRow`s (gears: coordinates that are functions of others) and by `ClusterConstraint`s (frames that stay together, see `closure_types.py`).
 q keeps the coordinates of every joint, as quaternions keep four numbers for three velocities: q moves on the configurations in
 which all loops are closed, and the branch of a loop is in q. `cluster_kinematics.py` has X and what else the laws need.
 """
@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.model.builder.nonlinear_springs import Spring
-from psiphi.model.loops.closure_types import KINDS, Constants, Kind
+from psiphi.model.loops.closure_types import KINDS, ClosureType, Constants
 
 OUTSIDE = -1  # the place, within a cluster, of the body it hangs on
 
 
-class Spot(NamedTuple):
+class ClusterFrame(NamedTuple):
     """A frame on a body of a cluster, by its number within, or on the body OUTSIDE: rotation and origin in link axes."""
 
     body: int
@@ -35,23 +35,23 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tie:
+class ClusterConstraint:
     """Frame `first` held to frame `second` by a kind; `rows` are those of its constraints that no others imply."""
 
     name: str
     kind: str
     shape: Constants
-    first: Spot
-    second: Spot
+    first: ClusterFrame
+    second: ClusterFrame
     rows: tuple[int, ...] = ()
 
     @property
-    def row(self) -> Kind:
+    def row(self) -> ClosureType:
         return KINDS[self.kind]
 
 
 @dataclass(frozen=True)
-class Follower:
+class GearRow:
     """A gear: q(follower) = offset + Σ c₁ x + c₂ x² + .., x = q(leader) - at; `terms` are (leader, at, (c₁, c₂, ..)).
 
     Followers and leaders are numbers of velocity coordinates within the cluster, of joints with one coordinate.
@@ -74,20 +74,26 @@ class Cluster:
     first: int
     hangs: tuple[int, ...]
     parent: int
-    gears: tuple[Follower, ...]
-    ties: tuple[Tie, ...]
+    gears: tuple[GearRow, ...]
+    ties: tuple[ClusterConstraint, ...]
     free: tuple[int, ...]
     bound: tuple[int, ...]
     armature: tuple[float, ...]
     damping: tuple[float, ...] = ()
     friction: tuple[float, ...] = ()
-    springs: tuple[tuple[float, float, Spring | None], ...] = ()  # stiffness, rest, and what is not linear
-    modes: int = 0  # of a body that bends: its places all move by these coordinates (`modal_cluster.py`)
+    springs: tuple[
+        tuple[float, float, Spring | None], ...
+    ] = ()  # stiffness, rest, and what is not linear
+    modes: int = (
+        0  # of a body that bends: its places all move by these coordinates (`modal_cluster.py`)
+    )
 
     @property
     def followers(self) -> tuple[int, ...]:
         """The coordinates that are not free; places on a body that bends have no other."""
-        return () if self.modes else tuple(c for c in range(len(self.armature)) if c not in self.free)
+        return (
+            () if self.modes else tuple(c for c in range(len(self.armature)) if c not in self.free)
+        )
 
     @property
     def bodies(self) -> range:
@@ -106,10 +112,23 @@ class Cluster:
     def key(self) -> str:
         """Everything that decides what it does."""
         spot = lambda s: [s.body, s.rotation.tolist(), s.origin.tolist()]  # noqa: E731
-        ties = [[t.kind, t.shape.axis, t.shape.axis2, t.shape.length, spot(t.first), spot(t.second), t.rows] for t in self.ties]
+        ties = [
+            [
+                t.kind,
+                t.shape.axis,
+                t.shape.axis2,
+                t.shape.length,
+                spot(t.first),
+                spot(t.second),
+                t.rows,
+            ]
+            for t in self.ties
+        ]
         gears = [[g.follower, g.offset, g.terms] for g in self.gears]
         own = [self.armature, self.damping, self.friction, self.springs, self.modes]
-        return json.dumps([self.first, self.hangs, self.parent, self.free, self.bound, gears, ties, *own])
+        return json.dumps(
+            [self.first, self.hangs, self.parent, self.free, self.bound, gears, ties, *own]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +137,9 @@ class Embedding:
 
     clusters: tuple[Cluster, ...]
     neutral: np.ndarray
-    origin: Any = None  # what `pp.embed` was given (`robot/embedding/embedding_origin.py`): edits start there
+    origin: Any = (
+        None  # what `pp.embed` was given (`robot/embedding/embedding_origin.py`): edits start there
+    )
 
     @property
     def loops(self) -> bool:
@@ -127,12 +148,18 @@ class Embedding:
 
     def words(self, name: str) -> str:
         """What a robot of that name has, for those who cannot take it."""
-        return f"the loops of {name} are embedded" if self.loops else f"links of {name} are flexible"
+        return (
+            f"the loops of {name} are embedded" if self.loops else f"links of {name} are flexible"
+        )
 
     @property
     def instead(self) -> str:
         """What to give them."""
-        return "the robot as it was before pp.embed" if self.loops else "the robot with its modes locked (robot.lock)"
+        return (
+            "the robot as it was before pp.embed"
+            if self.loops
+            else "the robot with its modes locked (robot.lock)"
+        )
 
     @property
     def key(self) -> str:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from psiphi.model.loops.closure_types import AXES, KINDS, ZERO, Constants, Kind, Relative
+from psiphi.model.loops.closure_types import AXES, KINDS, ZERO, ClosureType, Constants, Relative
 from psiphi.model.model import WORLD, Model
 
 SOMEWHERE = list(AXES), [0.1, 0.2, 0.3], ZERO, ZERO  # where rows are looked at for what they bind
@@ -38,7 +38,7 @@ class Constraint:
     friction: Friction | None = None
 
     @property
-    def row(self) -> Kind:
+    def row(self) -> ClosureType:
         return KINDS[self.kind]
 
     @property
@@ -96,5 +96,10 @@ class Closure:
     @cached_property
     def key(self) -> str:
         """What code depends on, besides the model."""
-        rows = [[c.kind, c.first, c.second, c.shape.axis, c.shape.axis2, c.shape.length] for c in self.constraints]
-        return json.dumps([rows, [[f.joint, f.leader, f.multiplier, f.offset] for f in self.follows]])
+        rows = [
+            [c.kind, c.first, c.second, c.shape.axis, c.shape.axis2, c.shape.length]
+            for c in self.constraints
+        ]
+        return json.dumps(
+            [rows, [[f.joint, f.leader, f.multiplier, f.offset] for f in self.follows]]
+        )

@@ -9,9 +9,9 @@ import numpy as np
 
 from psiphi._util.errors import ModelError
 from psiphi._util.validate import frozen
-from psiphi.model.loops.clusters import OUTSIDE, Cluster, Embedding, Spot
+from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame, Embedding
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Mimic, Model, Pose
-from psiphi.model.parameters.free_parameters import FreeBlock, Freed, nominal
+from psiphi.model.parameters.free_parameters import FreeParameters, ParameterBlock, nominal
 
 MARK = "/"  # between a mechanism's name and its own names: "left/tool"
 
@@ -45,7 +45,11 @@ def join(parts: Sequence[Part], name: str) -> Model:
             own = part.named(frame.name)
             frames[own] = Frame(own, WORLD if fixed else frame.body + first, pose)
     gravity = parts[0].model.gravity_vector
-    report = tuple(f"{part.name}: {line}" if part.name else line for part in parts for line in part.model.report)
+    report = tuple(
+        f"{part.name}: {line}" if part.name else line
+        for part in parts
+        for line in part.model.report
+    )
     more = {"freed": _all_free(parts, name), "embedding": _embedded(parts)}
     return Model(name, tuple(bodies), tuple(joints), frames, gravity, report, **more)
 
@@ -59,35 +63,41 @@ def _embedded(parts: Sequence[Part]) -> Embedding | None:
         for cluster in () if part.model.embedding is None else part.model.embedding.clusters:
             clusters.append(_shifted(cluster, part.base, first))
         first += len(part.model.joints)
-    return Embedding(tuple(clusters), frozen(np.concatenate([part.model.neutral() for part in parts])))
+    return Embedding(
+        tuple(clusters), frozen(np.concatenate([part.model.neutral() for part in parts]))
+    )
 
 
 def _shifted(cluster: Cluster, base: Pose, first: int) -> Cluster:
     """A cluster whose bodies are `first` numbers further on; frames that stand in the world stand where the base is."""
 
-    def placed(spot: Spot) -> Spot:
+    def placed(spot: ClusterFrame) -> ClusterFrame:
         if cluster.parent != WORLD or spot.body != OUTSIDE:
             return spot
         pose = base @ Pose(spot.rotation, spot.origin)
-        return Spot(OUTSIDE, pose.rotation, pose.translation)
+        return ClusterFrame(OUTSIDE, pose.rotation, pose.translation)
 
-    ties = tuple(replace(tie, first=placed(tie.first), second=placed(tie.second)) for tie in cluster.ties)
+    ties = tuple(
+        replace(tie, first=placed(tie.first), second=placed(tie.second)) for tie in cluster.ties
+    )
     parent = WORLD if cluster.parent == WORLD else cluster.parent + first
     return replace(cluster, first=cluster.first + first, parent=parent, ties=ties)
 
 
-def _all_free(parts: Sequence[Part], name: str) -> Freed | None:
+def _all_free(parts: Sequence[Part], name: str) -> FreeParameters | None:
     """The numbers that are free of all parts, one part after the other."""
     if all(part.model.freed is None for part in parts):
         return None
-    blocks: list[FreeBlock] = []
+    blocks: list[ParameterBlock] = []
     first = 0
     for part in parts:
         at = blocks[-1].stop if blocks else 0
         for word, k, start, stop in () if part.model.freed is None else part.model.freed.blocks:
-            blocks.append(FreeBlock(word, k + first, start + at, stop + at))
+            blocks.append(ParameterBlock(word, k + first, start + at, stop + at))
         first += len(part.model.joints)
-    return Freed(tuple(blocks), join([replace(part, model=nominal(part.model)) for part in parts], name))
+    return FreeParameters(
+        tuple(blocks), join([replace(part, model=nominal(part.model)) for part in parts], name)
+    )
 
 
 def _moved(part: Part, joint: Joint, first: int, nq: int, nv: int) -> Joint:
@@ -101,7 +111,9 @@ def _moved(part: Part, joint: Joint, first: int, nq: int, nv: int) -> Joint:
         pose=part.base @ joint.pose if root else joint.pose,
         q_slice=slice(joint.q_slice.start + nq, joint.q_slice.stop + nq),
         v_slice=slice(joint.v_slice.start + nv, joint.v_slice.stop + nv),
-        mimic=None if mimic is None else Mimic(part.named(mimic.joint), mimic.multiplier, mimic.offset),
+        mimic=None
+        if mimic is None
+        else Mimic(part.named(mimic.joint), mimic.multiplier, mimic.offset),
     )
 
 

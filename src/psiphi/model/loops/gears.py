@@ -35,20 +35,34 @@ def checked(robot: Model, i: int, gear: Gear) -> Gear:
     """A gear whose joints are there, with one coordinate each, and whose numbers are numbers."""
     what = f"gear {i + 1}"
     if not isinstance(gear.leaders, Mapping) or not gear.leaders:
-        raise StateError(f"{what}: leaders is {shown(gear.leaders)}", 'name them with their ratios: {"motor": 0.01}')
+        raise StateError(
+            f"{what}: leaders is {shown(gear.leaders)}",
+            'name them with their ratios: {"motor": 0.01}',
+        )
     terms = {}
     for name in (gear.joint, *gear.leaders):
         joint = robot.joint(name)
         if (joint.row.nq, joint.row.nv) != (1, 1):
-            raise ModelError(f"{what}: joint {name} is {joint.kind}", "only joints of one coordinate can follow or lead")
+            raise ModelError(
+                f"{what}: joint {name} is {joint.kind}",
+                "only joints of one coordinate can follow or lead",
+            )
     for name, ratio in gear.leaders.items():
-        values = np.atleast_1d(real(f"{what}, by {name}", ratio, (), "give a ratio, or coefficients c₁, c₂, ..."))
+        values = np.atleast_1d(
+            real(f"{what}, by {name}", ratio, (), "give a ratio, or coefficients c₁, c₂, ...")
+        )
         if values.ndim != 1 or not np.isfinite(values).all():
-            raise StateError(f"{what}: the ratio of {name} is {shown(ratio)}", "give a finite number, or coefficients")
+            raise StateError(
+                f"{what}: the ratio of {name} is {shown(ratio)}",
+                "give a finite number, or coefficients",
+            )
         terms[name] = tuple(values.tolist())
     offset = number(f"the offset of {what}", gear.offset)
     return Gear(
-        gear.joint, terms, offset, contacts_and_loops.called(f"the name of {what}", gear.name) or f"gear of {gear.joint}"
+        gear.joint,
+        terms,
+        offset,
+        contacts_and_loops.called(f"the name of {what}", gear.name) or f"gear of {gear.joint}",
     )
 
 
@@ -62,10 +76,17 @@ def in_order(gears: list[Gear]) -> list[Gear]:
     done: list[Gear] = []
     waiting = list(gears)
     while waiting:
-        ready = [g for g in waiting if not any(l in followers and followers[l] in waiting for l in g.leaders)]
+        ready = [
+            g
+            for g in waiting
+            if not any(l in followers and followers[l] in waiting for l in g.leaders)
+        ]
         if not ready:
             names = ", ".join(g.joint for g in waiting)
-            raise ModelError(f"the joints {names} follow each other in a circle", "leave one of them without a gear")
+            raise ModelError(
+                f"the joints {names} follow each other in a circle",
+                "leave one of them without a gear",
+            )
         done += ready
         waiting = [g for g in waiting if g not in ready]
     return done

@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi._util.errors import ModelError
 from psiphi.model.loops.cluster_joints import public_laws
-from psiphi.model.loops.cluster_kinematics import ClusterLaws
+from psiphi.model.loops.cluster_kinematics import ClusterKinematics
 from psiphi.model.loops.clusters import Cluster
 from psiphi.model.spatial.scalar_arrays import entries
 
@@ -20,7 +20,9 @@ TRIES = 6  # configurations near the closed one at which ranks are looked at
 STEPS = 200
 
 
-def assembled(model: Any, cluster: Cluster, q: np.ndarray, hold: Sequence[int], names: Sequence[str]) -> np.ndarray:
+def assembled(
+    model: Any, cluster: Cluster, q: np.ndarray, hold: Sequence[int], names: Sequence[str]
+) -> np.ndarray:
     """q (of the cluster) with its loops closed, the coordinates `hold` kept if that can be; a ModelError where none closes."""
     laws = public_laws(model, cluster)
     best, size = _descended(laws, cluster, q, hold)
@@ -34,9 +36,13 @@ def assembled(model: Any, cluster: Cluster, q: np.ndarray, hold: Sequence[int], 
     return best
 
 
-def _descended(laws: ClusterLaws, cluster: Cluster, q: np.ndarray, hold: Sequence[int]) -> tuple[np.ndarray, float]:
+def _descended(
+    laws: ClusterKinematics, cluster: Cluster, q: np.ndarray, hold: Sequence[int]
+) -> tuple[np.ndarray, float]:
     """Levenberg and Marquardt's way down, and how far open it ends."""
-    bare = [c for c in range(laws.nv) if c not in hold and c not in {g.follower for g in cluster.gears}]
+    bare = [
+        c for c in range(laws.nv) if c not in hold and c not in {g.follower for g in cluster.gears}
+    ]
     q, mu = _array(laws.geared(entries(q))), 1e-3
     size = _size(laws, q)
     for _ in range(STEPS):
@@ -55,7 +61,9 @@ def _descended(laws: ClusterLaws, cluster: Cluster, q: np.ndarray, hold: Sequenc
     return q, size
 
 
-def settled(model: Any, cluster: Cluster, q: np.ndarray, wanted: Sequence[int], names: Sequence[str]) -> Cluster:
+def settled(
+    model: Any, cluster: Cluster, q: np.ndarray, wanted: Sequence[int], names: Sequence[str]
+) -> Cluster:
     """The cluster with the rows of its ties that count, its bound and its free coordinates; `wanted` are to be free."""
     followers = [gear.follower for gear in cluster.gears]
     leaders = [c for c in range(public_laws(model, cluster).nv) if c not in followers]
@@ -73,32 +81,46 @@ def settled(model: Any, cluster: Cluster, q: np.ndarray, wanted: Sequence[int], 
         )
     if ranks[0] == len(leaders):
         raise ModelError(
-            f"{', '.join(names)}: no joint can move where all is closed", "lock these joints (robot.lock), or loosen a loop"
+            f"{', '.join(names)}: no joint can move where all is closed",
+            "lock these joints (robot.lock), or loosen a loop",
         )
     rows = _picked(Ys[0].T, ranks[0], np.ones(len(Ys[0])))
     weights = np.array([_ease(model, cluster, c) for c in leaders])
     weights[[i for i, c in enumerate(leaders) if c in wanted]] = 0.0
     count = len(leaders) - ranks[0]
     if len(wanted) > count:
-        raise ModelError(f"{', '.join(names)}: {len(wanted)} coordinates are to be free, {count} can be", "name fewer joints")
+        raise ModelError(
+            f"{', '.join(names)}: {len(wanted)} coordinates are to be free, {count} can be",
+            "name fewer joints",
+        )
     bound = _picked(Ys[0][rows] * weights, ranks[0], weights)
     chosen = Ys[0][np.ix_(rows, bound)] if len(bound) == ranks[0] else np.zeros((1, 1))
     if np.linalg.svd(chosen, compute_uv=False)[-1] < RANK:
         raise ModelError(
-            f"{', '.join(names)}: the joints named free do not decide the others where it is closed", "name other joints"
+            f"{', '.join(names)}: the joints named free do not decide the others where it is closed",
+            "name other joints",
         )
     ties, start = [], 0
     for tie in cluster.ties:
         size = len(tie.rows)
-        ties.append(replace(tie, rows=tuple(k - start for k in sorted(rows) if start <= k < start + size)))
+        ties.append(
+            replace(tie, rows=tuple(k - start for k in sorted(rows) if start <= k < start + size))
+        )
         start += size
     kept = {leaders[i] for i in bound}
-    return replace(cluster, ties=tuple(ties), free=tuple(c for c in leaders if c not in kept), bound=tuple(sorted(kept)))
+    return replace(
+        cluster,
+        ties=tuple(ties),
+        free=tuple(c for c in leaders if c not in kept),
+        bound=tuple(sorted(kept)),
+    )
 
 
 def _check_wanted(wanted: Sequence[int], leaders: Sequence[int], names: Sequence[str]) -> None:
     if set(wanted) - set(leaders):
-        raise ModelError(f"{', '.join(names)}: a joint that follows others is named free", "name its leaders")
+        raise ModelError(
+            f"{', '.join(names)}: a joint that follows others is named free", "name its leaders"
+        )
 
 
 def _ease(model: Any, cluster: Cluster, coordinate: int) -> float:
@@ -112,7 +134,7 @@ def _ease(model: Any, cluster: Cluster, coordinate: int) -> float:
     raise AssertionError("a coordinate of the cluster")
 
 
-def _nearby(laws: ClusterLaws, q: np.ndarray, leaders: Sequence[int]) -> list[np.ndarray]:
+def _nearby(laws: ClusterKinematics, q: np.ndarray, leaders: Sequence[int]) -> list[np.ndarray]:
     """Closed configurations not far off, by steps along what the ties leave free."""
     rng, found = np.random.default_rng(0), []
     for _ in range(TRIES):
@@ -124,7 +146,9 @@ def _nearby(laws: ClusterLaws, q: np.ndarray, leaders: Sequence[int]) -> list[np
         x = _array(laws.geared(laws.moved(entries(q), step.tolist())))
         for _ in range(8):
             back = np.zeros(laws.nv)
-            back[leaders] = -np.linalg.lstsq(_by_leaders(laws, x)[:, leaders], _array(laws.errors(entries(x))), rcond=1e-10)[0]
+            back[leaders] = -np.linalg.lstsq(
+                _by_leaders(laws, x)[:, leaders], _array(laws.errors(entries(x))), rcond=1e-10
+            )[0]
             x = _array(laws.geared(laws.moved(entries(x), back.tolist())))
         if _size(laws, x) < 1e-9:
             found.append(x)
@@ -151,12 +175,12 @@ def _rank(Y: np.ndarray) -> int:
     return int((s > RANK * max(s.max(initial=0.0), 1e-300)).sum())
 
 
-def _by_leaders(laws: ClusterLaws, q: np.ndarray) -> np.ndarray:
+def _by_leaders(laws: ClusterKinematics, q: np.ndarray) -> np.ndarray:
     x = entries(q)
     return np.array(laws._by_leaders(x, laws.Y(x)), dtype=float).reshape(-1, laws.nv)
 
 
-def _size(laws: ClusterLaws, q: np.ndarray) -> float:
+def _size(laws: ClusterKinematics, q: np.ndarray) -> float:
     gaps = np.abs(_array(laws.errors(entries(q))))
     return float(gaps.max(initial=0.0)) if np.isfinite(gaps).all() else np.inf
 

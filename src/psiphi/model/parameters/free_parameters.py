@@ -35,7 +35,7 @@ OF_COORDINATES = ("armature", "damping", "stiffness")  # one number a velocity o
 UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # where the last six stand in a symmetric matrix
 
 
-class FreeWord(NamedTuple):
+class ParameterGroup(NamedTuple):
     """A word for numbers that can be freed: their names, their values, and the model's bodies and joints without them."""
 
     names: Callable[[Joint], tuple[str, ...]]
@@ -46,14 +46,20 @@ class FreeWord(NamedTuple):
 def ten(body: Body) -> np.ndarray:
     """m, m c, and the inertia about the link's origin."""
     c = np.asarray(body.com)
-    return np.concatenate([[body.mass], body.mass * c, (body.inertia + off_origin(body.mass, c))[UPPER]])
+    return np.concatenate(
+        [[body.mass], body.mass * c, (body.inertia + off_origin(body.mass, c))[UPPER]]
+    )
 
 
 def offsets(pose: Pose) -> np.ndarray:
     """x y z, roll pitch yaw of a pose."""
     (r00, _, _), (r10, r11, r12), (r20, r21, r22) = pose.rotation.tolist()
     level = math.hypot(r00, r10)
-    roll, yaw = (math.atan2(r21, r22), math.atan2(r10, r00)) if level > 1e-12 else (math.atan2(-r12, r11), 0.0)
+    roll, yaw = (
+        (math.atan2(r21, r22), math.atan2(r10, r00))
+        if level > 1e-12
+        else (math.atan2(-r12, r11), 0.0)
+    )
     return np.array([*pose.translation, roll, math.atan2(-r20, level), yaw])
 
 
@@ -72,22 +78,26 @@ def _is_linear(joint: Joint) -> bool:
     return joint.row.is_flat and not (joint.spring is not None and joint.spring.is_table)
 
 
-FREE: dict[str, FreeWord] = {
-    "inertia": FreeWord(lambda joint: INERTIA, lambda body, joint: ten(body)),
-    "mass": FreeWord(lambda joint: ("mass",), lambda body, joint: np.array([body.mass])),
-    "com": FreeWord(lambda joint: ("x", "y", "z"), lambda body, joint: np.asarray(body.com)),
-    "armature": FreeWord(_each("armature"), lambda body, joint: joint.armature, of_joint=True),
-    "damping": FreeWord(_each("damping"), lambda body, joint: joint.damping, of_joint=True),
-    "stiffness": FreeWord(
+FREE: dict[str, ParameterGroup] = {
+    "inertia": ParameterGroup(lambda joint: INERTIA, lambda body, joint: ten(body)),
+    "mass": ParameterGroup(lambda joint: ("mass",), lambda body, joint: np.array([body.mass])),
+    "com": ParameterGroup(lambda joint: ("x", "y", "z"), lambda body, joint: np.asarray(body.com)),
+    "armature": ParameterGroup(
+        _each("armature"), lambda body, joint: joint.armature, of_joint=True
+    ),
+    "damping": ParameterGroup(_each("damping"), lambda body, joint: joint.damping, of_joint=True),
+    "stiffness": ParameterGroup(
         lambda joint: _each("stiffness")(joint) if _is_linear(joint) else (),
         lambda body, joint: joint.stiffness if _is_linear(joint) else np.zeros(0),
         of_joint=True,
     ),
-    "offsets": FreeWord(lambda joint: PLACE, lambda body, joint: offsets(joint.pose), of_joint=True),
+    "offsets": ParameterGroup(
+        lambda joint: PLACE, lambda body, joint: offsets(joint.pose), of_joint=True
+    ),
 }
 
 
-class FreeBlock(NamedTuple):
+class ParameterBlock(NamedTuple):
     """One word's numbers of body `index`: parameters[start : stop]."""
 
     word: str
@@ -101,10 +111,10 @@ class FreeBlock(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Freed:
+class FreeParameters:
     """What is free of a model, in order, and the `nominal` model they are numbers of."""
 
-    blocks: tuple[FreeBlock, ...]
+    blocks: tuple[ParameterBlock, ...]
     nominal: Model
 
     @property
@@ -129,13 +139,17 @@ class Freed:
     def values(self) -> np.ndarray:
         """The numbers of the nominal model."""
         m = self.nominal
-        return frozen(np.concatenate([FREE[word].values(m.bodies[k], m.joints[k]) for word, k, *_ in self.blocks]))
+        return frozen(
+            np.concatenate(
+                [FREE[word].values(m.bodies[k], m.joints[k]) for word, k, *_ in self.blocks]
+            )
+        )
 
     def parts(self, k: int, values: Any) -> dict[str, Any]:
         """The words of body k that are free, and their shares of the parameters (a list of scalars, or an array)."""
         return {block.word: values[block.own] for block in self.blocks if block.index == k}
 
-    def every(self, word: str) -> list[FreeBlock]:
+    def every(self, word: str) -> list[ParameterBlock]:
         return [block for block in self.blocks if block.word == word]
 
 
@@ -149,12 +163,14 @@ def freed(model: Model, words: Iterable[str], bodies: Iterable[int]) -> dict[str
     blocks, at, nominal = [], 0, model
     words = list(words)
     if "inertia" in words and {"mass", "com"} & set(words):
-        raise StateError("free: inertia is named with mass or com, which are part of it", "leave these out")
+        raise StateError(
+            "free: inertia is named with mass or com, which are part of it", "leave these out"
+        )
     for word in words:
         for k in bodies:
             _refuse_looped(model, word, k)
             size = len(FREE[word].values(nominal.bodies[k], nominal.joints[k]))
-            blocks += [FreeBlock(word, k, at, at + size)] if size else []
+            blocks += [ParameterBlock(word, k, at, at + size)] if size else []
             at += size
     if not blocks:
         raise StateError(f"free: nothing of {model.name} is named", "name a link that moves")
@@ -162,18 +178,25 @@ def freed(model: Model, words: Iterable[str], bodies: Iterable[int]) -> dict[str
     return {
         "bodies": tuple(_hidden(body, k, unknown) for k, body in enumerate(model.bodies)),
         "joints": tuple(_unsaid(joint, unknown) for joint in model.joints),
-        "freed": Freed(tuple(blocks), nominal),
+        "freed": FreeParameters(tuple(blocks), nominal),
     }
 
 
 def _refuse_looped(model: Model, word: str, k: int) -> None:
     """Where a loop is embedded, its joints' springs act together, and where its joints are says which postures close it."""
-    cluster = None if model.embedding is None else next((c for c in model.embedding.clusters if k in c.bodies), None)
+    cluster = (
+        None
+        if model.embedding is None
+        else next((c for c in model.embedding.clusters if k in c.bodies), None)
+    )
     if cluster is None or cluster.modes:
         return
     if (word == "offsets" and cluster.ties) or word == "stiffness":
         cause = f"free: the {word} of joint {model.joints[k].name!r}, whose loop or gear is embedded, cannot be inputs"
-        raise StateError(cause, "name other links, or free them of the tree and close it: pp.connect(tree.free(...))")
+        raise StateError(
+            cause,
+            "name other links, or free them of the tree and close it: pp.connect(tree.free(...))",
+        )
 
 
 def _hidden(body: Body, k: int, unknown: set[tuple[str, int]]) -> Body:
@@ -187,7 +210,9 @@ def _hidden(body: Body, k: int, unknown: set[tuple[str, int]]) -> Body:
 
 def _unsaid(joint: Joint, unknown: set[tuple[str, int]]) -> Joint:
     new: dict[str, Any] = {
-        word: frozen(np.full_like(getattr(joint, word), np.nan)) for word in OF_COORDINATES if (word, joint.index) in unknown
+        word: frozen(np.full_like(getattr(joint, word), np.nan))
+        for word in OF_COORDINATES
+        if (word, joint.index) in unknown
     }
     if ("offsets", joint.index) in unknown:
         new["pose"] = Pose(frozen(np.full((3, 3), np.nan)), frozen(np.full(3, np.nan)))
@@ -203,4 +228,8 @@ def moments(body: Body, parts: dict[str, Any]) -> tuple[Any, list, list]:
     (m,) = parts.get("mass", [body.mass])
     c = list(parts.get("com", body.com.tolist()))
     about = second_moments(body.inertia).tolist()
-    return m, [m * x for x in c], [[about[i][j] + m * (c[i] * c[j]) for j in range(3)] for i in range(3)]
+    return (
+        m,
+        [m * x for x in c],
+        [[about[i][j] + m * (c[i] * c[j]) for j in range(3)] for i in range(3)],
+    )

@@ -40,7 +40,11 @@ def put(value: Any, at: int, count: int) -> Any:
         return type(value)({key: put(x, at, count) for key, x in value.items()})
     if isinstance(value, list) and all(not isinstance(x, list) for x in value):
         return [x if i == at else 0.0 for i in range(count) for x in value]
-    if is_dataclass(value) and not isinstance(value, type) and "value" in {f.name for f in fields(value)}:
+    if (
+        is_dataclass(value)
+        and not isinstance(value, type)
+        and "value" in {f.name for f in fields(value)}
+    ):
         return replace(value, value=put(value.value, at, count))  # type: ignore[type-var]
     raise TypeError(f"no stack of {type(value).__name__}")
 
@@ -116,4 +120,6 @@ class DenseSquare:
 
     def taken(self, at: int, count: int) -> Inertia:
         """The 6 x 6 block of one body."""
-        return Inertia.from_entries({(r, c): self.entry(6 * at + r, 6 * at + c) for r in range(6) for c in range(6)})
+        return Inertia.from_entries(
+            {(r, c): self.entry(6 * at + r, 6 * at + c) for r in range(6) for c in range(6)}
+        )

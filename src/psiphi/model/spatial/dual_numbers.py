@@ -46,7 +46,10 @@ class Dual:
 
     def __mul__(self, other: Any) -> Dual:
         if isinstance(other, Dual):
-            return Dual(self.value * other.value, _scaled(self.rate, other.value) + _scaled(other.rate, self.value))
+            return Dual(
+                self.value * other.value,
+                _scaled(self.rate, other.value) + _scaled(other.rate, self.value),
+            )
         return Dual(self.value * other, _scaled(self.rate, other))
 
     __rmul__ = __mul__
@@ -84,7 +87,9 @@ def rate_of_change(rule: Callable[[list], list], at: Sequence[Any], along: Seque
     >>> rate_of_change(lambda x: [x[0] * x[1]], [2.0, 3.0], [1.0, 10.0])
     [23.0]
     """
-    return [rate(y) for y in rule([Dual(x, _as_moving(dx, x)) for x, dx in zip(at, along, strict=True)])]
+    return [
+        rate(y) for y in rule([Dual(x, _as_moving(dx, x)) for x, dx in zip(at, along, strict=True)])
+    ]
 
 
 def _as_moving(dx: Any, x: Any) -> Any:

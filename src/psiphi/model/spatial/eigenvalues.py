@@ -31,10 +31,16 @@ class Plane(NamedTuple):
     s: Any
 
     def turn(self, x: list) -> None:
-        x[self.p], x[self.q] = self.c * x[self.p] - self.s * x[self.q], self.s * x[self.p] + self.c * x[self.q]
+        x[self.p], x[self.q] = (
+            self.c * x[self.p] - self.s * x[self.q],
+            self.s * x[self.p] + self.c * x[self.q],
+        )
 
     def unturn(self, x: list) -> None:
-        x[self.p], x[self.q] = self.c * x[self.p] + self.s * x[self.q], self.c * x[self.q] - self.s * x[self.p]
+        x[self.p], x[self.q] = (
+            self.c * x[self.p] + self.s * x[self.q],
+            self.c * x[self.q] - self.s * x[self.p],
+        )
 
 
 def spectrum(A: list) -> tuple[list, list, list[Plane]]:
@@ -46,7 +52,11 @@ def spectrum(A: list) -> tuple[list, list, list[Plane]]:
         for p in range(n):
             for q in range(p + 1, n):
                 planes.append(_rotated(A, p, q))
-    return [A[i][i] for i in range(n)], [[0.0 if r == c else A[r][c] for c in range(n)] for r in range(n)], planes
+    return (
+        [A[i][i] for i in range(n)],
+        [[0.0 if r == c else A[r][c] for c in range(n)] for r in range(n)],
+        planes,
+    )
 
 
 def _rotated(A: list, p: int, q: int) -> Plane:
@@ -89,10 +99,15 @@ def transformed(A: list, function: Callable[[list], tuple[list, list, list]], b:
         f, slope, bend = function(w)
 
         def near(x: list) -> list:
-            moved, turned = apply(left, x), apply(left, [s * y for s, y in zip(slope, x, strict=True)])
+            moved, turned = (
+                apply(left, x),
+                apply(left, [s * y for s, y in zip(slope, x, strict=True)]),
+            )
             bent = apply(left, [s * y for s, y in zip(bend, moved, strict=True)])
             rows = zip(f, x, slope, moved, turned, bent, strict=True)
-            return [value * y + (0.5 * (s * by + back) + more) for value, y, s, by, back, more in rows]
+            return [
+                value * y + (0.5 * (s * by + back) + more) for value, y, s, by, back, more in rows
+            ]
 
         return applied(planes, near, b)
     matrix = np.stack(np.broadcast_arrays(*map(stacked, A)), axis=-2)

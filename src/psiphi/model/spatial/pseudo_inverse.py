@@ -58,7 +58,12 @@ def faded(w: list, fade: Any, top: Any = None) -> list:
     return out
 
 
-POLICIES: dict[str, Callable[..., list]] = {"faded": faded, "pseudo": pseudo, "exact": exact, "damped": damped}
+POLICIES: dict[str, Callable[..., list]] = {
+    "faded": faded,
+    "pseudo": pseudo,
+    "exact": exact,
+    "damped": damped,
+}
 
 
 # -- f' and f'' / 2 of these functions f of w, what they are measured by kept --------------------------------------------------
@@ -79,11 +84,19 @@ def _faded_slopes(w: list, f: list, fade: Any, top: Any) -> tuple[list, list]:
     """Below `fade` f is (3 fade - 2 w) w / fade^3."""
     cube = 1.0 / (fade * fade * fade)
     below = [less(x, fade) for x in w]
-    slopes = [choose(on, (3.0 * fade - 4.0 * x) * cube, -y * y) for on, x, y in zip(below, w, f, strict=True)]
+    slopes = [
+        choose(on, (3.0 * fade - 4.0 * x) * cube, -y * y)
+        for on, x, y in zip(below, w, f, strict=True)
+    ]
     return slopes, [choose(on, -2.0 * cube, y * y * y) for on, y in zip(below, f, strict=True)]
 
 
-SLOPES = {"faded": _faded_slopes, "pseudo": _inverse_slopes, "exact": _inverse_slopes, "damped": _damped_slopes}
+SLOPES = {
+    "faded": _faded_slopes,
+    "pseudo": _inverse_slopes,
+    "exact": _inverse_slopes,
+    "damped": _damped_slopes,
+}
 
 
 def solve(policy: str, X: list, b: list, number: Any, beside: list | None = None) -> list:
@@ -100,7 +113,11 @@ def solve(policy: str, X: list, b: list, number: Any, beside: list | None = None
     >>> [float(x) for x in solve("pseudo", [[1e-17 * x for x in row] for row in I], [1.0, 2.0, 3.0], 1e-9, I)]
     [0.0, 0.0, 0.0]
     """
-    whole, top = (X, None) if beside is None else (beside, reduce(add, (row[k] for k, row in enumerate(beside))))
+    whole, top = (
+        (X, None)
+        if beside is None
+        else (beside, reduce(add, (row[k] for k, row in enumerate(beside))))
+    )
 
     def share(w: list) -> tuple[list, list, list]:
         f = POLICIES[policy](w, number, top)
@@ -116,7 +133,9 @@ def solve(policy: str, X: list, b: list, number: Any, beside: list | None = None
 WITHOUT = ("faded", "pseudo", "exact")  # policies that are 1 / w where no eigenvalue is small
 
 
-def regular(policy: str, X: list, b: list, number: Any, beside: list | None = None) -> tuple[list, Any]:
+def regular(
+    policy: str, X: list, b: list, number: Any, beside: list | None = None
+) -> tuple[list, Any]:
     """X^-1 b and 1 where that is what `solve` answers: where X - c I > 0, c the bound below which it lets go of directions.
     Elsewhere some finite numbers, and 0. That matrices are positive is told by the pivots of L D L*: no eigenvalues.
 
@@ -147,7 +166,9 @@ def sure_factor(A: list, bound: Any) -> tuple[Any, Any]:
         sure = sure * positive
         return 1.0 / choose(positive, d, 1.0)
 
-    factor([[x - bound if i == j else x for j, x in enumerate(row)] for i, row in enumerate(A)], pivot)
+    factor(
+        [[x - bound if i == j else x for j, x in enumerate(row)] for i, row in enumerate(A)], pivot
+    )
     return factor(A, lambda d, diagonal: 1.0 / choose(sure, d, 1.0)), sure
 
 
@@ -157,4 +178,7 @@ def _scaled(X: list, whole: list) -> tuple[list, list]:
     for k in range(0, len(X), 3):
         mean = (whole[k][k] + whole[k + 1][k + 1] + whole[k + 2][k + 2]) * (1.0 / 3.0)
         scale += [1.0 / root(choose(less(0.0, mean), mean, 1.0))] * 3
-    return scale, [[x * (a * c) for x, c in zip(row, scale, strict=True)] for a, row in zip(scale, X, strict=True)]
+    return scale, [
+        [x * (a * c) for x, c in zip(row, scale, strict=True)]
+        for a, row in zip(scale, X, strict=True)
+    ]

@@ -62,14 +62,24 @@ def spin(p: list, w: list) -> list:
     """p (w, 0) / 2."""
     x, y, z, s = p
     a, b, c = (0.5 * rate for rate in w)
-    return [s * a + y * c - z * b, s * b + z * a - x * c, s * c + x * b - y * a, -(x * a) - y * b - z * c]
+    return [
+        s * a + y * c - z * b,
+        s * b + z * a - x * c,
+        s * c + x * b - y * a,
+        -(x * a) - y * b - z * c,
+    ]
 
 
 def exponential(w: list) -> list:
     """The quaternion of the rotation by |w| about w."""
     quarter = 0.25 * dot(w, w)
     scale = 0.5 * _near(quarter, _sinc, SINC)
-    return [scale * w[0], scale * w[1], scale * w[2], _near(quarter, lambda x: cosine(root(x)), COS)]
+    return [
+        scale * w[0],
+        scale * w[1],
+        scale * w[2],
+        _near(quarter, lambda x: cosine(root(x)), COS),
+    ]
 
 
 def logarithm(p) -> tuple[list, Any]:
@@ -87,14 +97,19 @@ def swept(w: list, v: list) -> list:
     half = _near(0.25 * tt, _sinc, SINC)
     first = cross(w, v)
     second = cross(w, first)
-    a, b = 0.5 * (half * half), _near(tt, lambda x: (1.0 - _sinc(x)) / x, (6.0, -120.0, 5040.0, -362880.0, 39916800.0))
+    a, b = (
+        0.5 * (half * half),
+        _near(tt, lambda x: (1.0 - _sinc(x)) / x, (6.0, -120.0, 5040.0, -362880.0, 39916800.0)),
+    )
     return [x + a * y + b * z for x, y, z in zip(v, first, second, strict=True)]
 
 
 def unswept(w: list, spread, x: list) -> list:
     """V(w)^-1 x = x - w x x / 2 + (1 - h cot h) / |w|^2 w x (w x x), h = |w| / 2, spread = h cot h: undoes `swept`."""
     first = cross(w, x)
-    k = _near(dot(w, w), lambda x: (1.0 - spread) / x, (12.0, 720.0, 30240.0, 1209600.0, 47900160.0))
+    k = _near(
+        dot(w, w), lambda x: (1.0 - spread) / x, (12.0, 720.0, 30240.0, 1209600.0, 47900160.0)
+    )
     return [a - 0.5 * b + k * c for a, b, c in zip(x, first, cross(w, first), strict=True)]
 
 
@@ -147,7 +162,10 @@ def rotation_matrices(p: Any) -> np.ndarray:
     >>> rotation_matrices([0.0, 0.0, 2.0, 0.0]).tolist()
     [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    return np.stack([stacked(row) for row in Turn.from_quaternion(entries(np.asarray(p, dtype=float))).R], axis=-2)
+    return np.stack(
+        [stacked(row) for row in Turn.from_quaternion(entries(np.asarray(p, dtype=float))).R],
+        axis=-2,
+    )
 
 
 def rotation_about(w: Any) -> np.ndarray:
@@ -163,4 +181,11 @@ def skew(x: Any) -> np.ndarray:
     """x~ with x~ y = x cross y, of arrays (..., 3)."""
     x0, x1, x2 = np.moveaxis(np.asarray(x, dtype=float), -1, 0)
     zero = np.zeros_like(x0)
-    return np.stack([np.stack([zero, -x2, x1], -1), np.stack([x2, zero, -x0], -1), np.stack([-x1, x0, zero], -1)], -2)
+    return np.stack(
+        [
+            np.stack([zero, -x2, x1], -1),
+            np.stack([x2, zero, -x0], -1),
+            np.stack([-x1, x0, zero], -1),
+        ],
+        -2,
+    )

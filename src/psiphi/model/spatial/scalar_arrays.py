@@ -54,7 +54,9 @@ def on_tape(*values) -> bool:
 
 def _holds_expressions(x) -> bool:
     """An array of objects may hold anything: some are expressions, not None or text."""
-    return getattr(getattr(x, "dtype", None), "kind", "") == "O" and any(hasattr(entry, "more") for entry in x.flat)
+    return getattr(getattr(x, "dtype", None), "kind", "") == "O" and any(
+        hasattr(entry, "more") for entry in x.flat
+    )
 
 
 def is_numpys(*values) -> bool:

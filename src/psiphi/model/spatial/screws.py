@@ -18,7 +18,11 @@ from typing import Any
 
 import numpy as np
 
-IN_PLANE = {"x": (1, 2, 0), "y": (2, 0, 1), "z": (0, 1, 2)}  # (i, j, k): axis k, and i, j with e_i x e_j = e_k
+IN_PLANE = {
+    "x": (1, 2, 0),
+    "y": (2, 0, 1),
+    "z": (0, 1, 2),
+}  # (i, j, k): axis k, and i, j with e_i x e_j = e_k
 
 
 def cosine(x):
@@ -73,7 +77,12 @@ class Inertia:
     M: list
 
     def __add__(self, other: Inertia) -> Inertia:
-        return Inertia(*(symmetric_sum(a, b, k != 1) for k, (a, b) in enumerate(zip(self.blocks, other.blocks, strict=True))))
+        return Inertia(
+            *(
+                symmetric_sum(a, b, k != 1)
+                for k, (a, b) in enumerate(zip(self.blocks, other.blocks, strict=True))
+            )
+        )
 
     size = 6
 
@@ -200,17 +209,29 @@ class Screw:
     def inverse(self) -> list:
         """The displacements that undo this one, shift first."""
         shift = [Screw(self.axis, None, -self.length)]
-        return shift if self.turn is None else [*shift, Screw(self.axis, (self.turn[0], -self.turn[1]), 0.0)]
+        return (
+            shift
+            if self.turn is None
+            else [*shift, Screw(self.axis, (self.turn[0], -self.turn[1]), 0.0)]
+        )
 
     def turned(self, A) -> list:
         """R A R* for a symmetric 3x3 block."""
-        return A if self.turn is None else _turn_symmetric(A, self.turn[0], self.turn[1], IN_PLANE[self.axis])
+        return (
+            A
+            if self.turn is None
+            else _turn_symmetric(A, self.turn[0], self.turn[1], IN_PLANE[self.axis])
+        )
 
     def _turned(self, P: Inertia) -> Inertia:
         if self.turn is None:
             return P
         plane, (c, s) = IN_PLANE[self.axis], self.turn
-        return Inertia(_turn_symmetric(P.I, c, s, plane), _turn_general(P.H, c, s, plane), _turn_symmetric(P.M, c, s, plane))
+        return Inertia(
+            _turn_symmetric(P.I, c, s, plane),
+            _turn_general(P.H, c, s, plane),
+            _turn_symmetric(P.M, c, s, plane),
+        )
 
     def _shifted(self, P: Inertia) -> Inertia:
         # H' = H + l~ M,  I' = I + l~ H* - H' l~  with l along axis k
@@ -267,7 +288,11 @@ class Turn:
         x, y, z, w = q
         k = 2.0 / (x * x + y * y + z * z + w * w)
         kx, ky, kz = k * x, k * y, k * z
-        xx, yy, zz = k * (x * x), k * (y * y), k * (z * z)  # 0 * inf, should |q|^2 overflow: NaN, not a wrong rotation
+        xx, yy, zz = (
+            k * (x * x),
+            k * (y * y),
+            k * (z * z),
+        )  # 0 * inf, should |q|^2 overflow: NaN, not a wrong rotation
         xy, xz, yz = kx * y, kx * z, ky * z
         wx, wy, wz = kx * w, ky * w, kz * w
         return Turn(
@@ -291,7 +316,9 @@ class Turn:
         return self.rotate(f[:3]) + self.rotate(f[3:])
 
     def inertia(self, P: Inertia) -> Inertia:
-        return Inertia(self._conjugate(P.I, True), self._conjugate(P.H, False), self._conjugate(P.M, True))
+        return Inertia(
+            self._conjugate(P.I, True), self._conjugate(P.H, False), self._conjugate(P.M, True)
+        )
 
     def inverse(self) -> list:
         return [Turn([list(column) for column in zip(*self.R, strict=True)])]

@@ -70,7 +70,10 @@ def lower(L, x) -> list:
 def upper(L, x) -> list:
     """L* x for unit lower triangular L."""
     n = len(x)
-    return [x[i] if i == n - 1 else x[i] + dot([L[k][i] for k in range(i + 1, n)], x[i + 1 :]) for i in range(n)]
+    return [
+        x[i] if i == n - 1 else x[i] + dot([L[k][i] for k in range(i + 1, n)], x[i + 1 :])
+        for i in range(n)
+    ]
 
 
 def transpose(A) -> list:
@@ -112,7 +115,10 @@ def steiner(J, mass, p, l) -> list:
     """J + l p* + p l* + m l l*: the second moment of a mass m with first moment p, seen from where its origin is at l.
 
     Written out, so that zeros of l fold it away; with l (p + m l / 2)* and its adjoint it would cost less where l has none."""
-    rows = [[J[i][j] + l[i] * p[j] + l[j] * p[i] + mass * (l[i] * l[j]) for j in range(i, 3)] for i in range(3)]
+    rows = [
+        [J[i][j] + l[i] * p[j] + l[j] * p[i] + mass * (l[i] * l[j]) for j in range(i, 3)]
+        for i in range(3)
+    ]
     return [[rows[min(i, j)][abs(i - j)] for j in range(3)] for i in range(3)]
 
 

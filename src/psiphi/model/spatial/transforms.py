@@ -30,7 +30,9 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Rotation:
     return of_turns(*((cos(angle), sin(angle)) for angle in (roll, pitch, yaw)))
 
 
-def of_turns(roll: tuple[float, float], pitch: tuple[float, float], yaw: tuple[float, float]) -> Rotation:
+def of_turns(
+    roll: tuple[float, float], pitch: tuple[float, float], yaw: tuple[float, float]
+) -> Rotation:
     """The same of cosines and sines."""
     (cr, sr), (cp, sp), (cy, sy) = roll, pitch, yaw
     return Computed(
@@ -58,7 +60,11 @@ def rotate(R: Rotation, x: Vector) -> Vector:
     if R is UPRIGHT:
         return x
     a, b, c = x
-    return (R[0] * a + R[1] * b + R[2] * c, R[3] * a + R[4] * b + R[5] * c, R[6] * a + R[7] * b + R[8] * c)
+    return (
+        R[0] * a + R[1] * b + R[2] * c,
+        R[3] * a + R[4] * b + R[5] * c,
+        R[6] * a + R[7] * b + R[8] * c,
+    )
 
 
 def multiply(A: Rotation, B: Rotation) -> Rotation:
@@ -67,7 +73,11 @@ def multiply(A: Rotation, B: Rotation) -> Rotation:
         return B
     if B is UPRIGHT:
         return A
-    return tuple(A[r] * B[c] + A[r + 1] * B[c + 3] + A[r + 2] * B[c + 6] for r in (0, 3, 6) for c in (0, 1, 2))
+    return tuple(
+        A[r] * B[c] + A[r + 1] * B[c + 3] + A[r + 2] * B[c + 6]
+        for r in (0, 3, 6)
+        for c in (0, 1, 2)
+    )
 
 
 def compose(outer: Place, inner: Place) -> Place:

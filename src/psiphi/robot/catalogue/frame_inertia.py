@@ -41,7 +41,9 @@ class OperationalInertia:
     equation: str = "Lambda = (J M^-1 J*)^-1, of full rank"
     columns: str = ""
 
-    def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> OperationalInertiaOf:
+    def of(
+        self, model: Model, frames: tuple[str, ...] = (), axes: str = "world"
+    ) -> OperationalInertiaOf:
         return OperationalInertiaOf(self.equation, model, self.part, frames, axes=axes)
 
 
@@ -55,11 +57,17 @@ class OperationalInertiaOf(TreeSumOf):
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         size = 6 * len(self.frames)
-        return with_parameters((Argument("q", (self.model.nq,), "q"),), self.model), (Argument("Lambda", (size, size)),)
+        return with_parameters((Argument("q", (self.model.nq,), "q"),), self.model), (
+            Argument("Lambda", (size, size)),
+        )
 
     def program(self, tree: Tree) -> Program:
         size, own = 6 * len(self.frames), moving(self.model, self.frames)
-        names = ("operational_compliance",) if len(own) >= size else ("frame_jacobians", "mass_matrix_inverse")
+        names = (
+            ("operational_compliance",)
+            if len(own) >= size
+            else ("frame_jacobians", "mass_matrix_inverse")
+        )
 
         def invert(places: dict[str, Any]) -> dict[str, Any]:
             if len(own) >= size:
@@ -70,9 +78,13 @@ class OperationalInertiaOf(TreeSumOf):
             felt = _inverse([[Y[i][k] for k in own] for i in own])
             return {"Lambda": flat(product(transpose(pseudo), product(felt, pseudo)))}
 
-        parts = [ProgramStage(name, self.make(name, tree, self.frames, self.axes)) for name in names]
+        parts = [
+            ProgramStage(name, self.make(name, tree, self.frames, self.axes)) for name in names
+        ]
         stages = (*parts, ProgramStage("invert", invert))
-        return Program("operational_space_inertia", *self.arguments(), (), stages=stages, local=False)
+        return Program(
+            "operational_space_inertia", *self.arguments(), (), stages=stages, local=False
+        )
 
 
 def _rows(entries: Any, count: int) -> list[list]:
@@ -84,5 +96,7 @@ def _inverse(X: list[list]) -> list[list]:
     """Of a symmetric matrix, positive with RCOND to spare as the pivots of L D L* tell; else NaN."""
     known, sure = sure_factor(X, RCOND * sum((row[k] for k, row in enumerate(X)), 0.0))
     sound = sure / sure  # 1, or 0 / 0
-    columns = [solve(known, [sound if i == j else 0.0 for j in range(len(X))]) for i in range(len(X))]
+    columns = [
+        solve(known, [sound if i == j else 0.0 for j in range(len(X))]) for i in range(len(X))
+    ]
     return [[columns[min(i, j)][max(i, j)] for j in range(len(X))] for i in range(len(X))]

@@ -167,7 +167,17 @@ class QuasiQuantity:
         if not self.moving:
             return Equation(results, model, given=given, equation=self.equation, by_link=True)
         moved, form = {"V": o.V, "v": o.v}, ("as written",)
-        return Equation(results, model, False, given, self.equation, form, self.rods, by_link=True, velocities=moved)
+        return Equation(
+            results,
+            model,
+            False,
+            given,
+            self.equation,
+            form,
+            self.rods,
+            by_link=True,
+            velocities=moved,
+        )
 
 
 def _quantities(normal: bool) -> dict[str, QuasiQuantity]:
@@ -181,16 +191,28 @@ def _quantities(normal: bool) -> dict[str, QuasiQuantity]:
     return {
         "forward_dynamics": row(f"{D}{u}' = {f} - C(q, {u})", _forward_dynamics, "tau", **pull),
         "motion": row(f"v of {u}, and {D}{u}' = {f} - C(q, {u})", _motion, "tau", **pull),
-        "inverse_dynamics": row(f"tau of {f} = {D}{u}' + C(q, {u})", _inverse_dynamics, rate, **pull),
-        "bias": row(f"C(q, {u}), gravity included", lambda o, loaded: {"C": _bias(o, loaded)}, **pull),
-        "reference": row(f"{u} and {u}' of a motion wanted, as seen from q", _reference, "v_ref", "v_ref_dot"),
+        "inverse_dynamics": row(
+            f"tau of {f} = {D}{u}' + C(q, {u})", _inverse_dynamics, rate, **pull
+        ),
+        "bias": row(
+            f"C(q, {u}), gravity included", lambda o, loaded: {"C": _bias(o, loaded)}, **pull
+        ),
+        "reference": row(
+            f"{u} and {u}' of a motion wanted, as seen from q", _reference, "v_ref", "v_ref_dot"
+        ),
         "acceleration": row(f"dv/dt of {u} and {u}'", _acceleration, rate),
         "coriolis_product": row(f"c(q, {u}) x", _coriolis, "x", rods=None),
         "rates": row(f"v = (I - H psi K)* xi of {u}", lambda o, _: {"v": o.v}, moving=False),
         "velocities": row(f"{u} of v", lambda o, _: {u: _velocities(o)}, moving=False),
-        "forces": row(f"{f} = {l}(I - H psi K) tau", lambda o, _: {f: o.scaled(_whitened(o.s))}, moving=False),
+        "forces": row(
+            f"{f} = {l}(I - H psi K) tau", lambda o, _: {f: o.scaled(_whitened(o.s))}, moving=False
+        ),
         "torques": row(f"tau of {f}", lambda o, _: {"tau": _torques(o, f)}, moving=False),
-        "gravity": row(f"{l}(I - H psi K) g", lambda o, _: {"C": -o.scaled(o.s.H @ o.s.P @ o.s.g)}, moving=False),
+        "gravity": row(
+            f"{l}(I - H psi K) g",
+            lambda o, _: {"C": -o.scaled(o.s.H @ o.s.P @ o.s.g)},
+            moving=False,
+        ),
         "frame_velocity": row("V = B* psi* H* xi", _frame_velocity, moving=False, on_frame=True),
         "jacobian": row("V of a frame by " + u, _jacobian, moving=False, on_frame=True),
     }
@@ -213,5 +235,7 @@ def _torques(o: Quasi, name: str) -> Expression:
 
 NAMES = {True: "diagonalised", False: "unnormalised"}
 DIAGONAL: dict[str, QuasiQuantity] = {
-    f"{NAMES[normal]}_{name}": quantity for normal in NAMES for name, quantity in _quantities(normal).items()
+    f"{NAMES[normal]}_{name}": quantity
+    for normal in NAMES
+    for name, quantity in _quantities(normal).items()
 }

@@ -17,7 +17,7 @@ from typing import Any
 
 from psiphi.compiler.recursions.body_step import EYE3, gauges
 from psiphi.compiler.recursions.newton_euler import move, tensor, world_at_rest
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Argument, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Argument, BodyView, Program, Sweep
 from psiphi.model.components import way_to
 from psiphi.model.model import Model
 from psiphi.model.spatial import small_matrices
@@ -34,11 +34,15 @@ def program(tree: Any, blocks: bool = False) -> Program:
 
     `blocks`: those at `places` alone, (blocks, 10)."""
     model, width = tree.model, PARAMETERS * len(tree.model.bodies)
-    inputs = Argument("q", (model.nq,), "q"), Argument("v", (model.nv,), "v"), Argument("a", (model.nv,), "v")
+    inputs = (
+        Argument("q", (model.nq,), "q"),
+        Argument("v", (model.nv,), "v"),
+        Argument("a", (model.nv,), "v"),
+    )
     at = {pair: PARAMETERS * n for n, pair in enumerate(places(model))} if blocks else None
     shape = (len(at), PARAMETERS) if at is not None else (model.nv, width)
     sweep = Sweep(BASE_TO_TIP, partial(regress, width=width, at=at))
-    rest = partial(Site.keep, moved=world_at_rest(model.gravity_vector.tolist()), screws={})
+    rest = partial(BodyView.keep, moved=world_at_rest(model.gravity_vector.tolist()), screws={})
     return Program("regressor", inputs, (Argument("Y", shape),), (sweep,), rest, local=False)
 
 
@@ -48,11 +52,14 @@ def places(model: Model) -> list[tuple[int, int]]:
         return [(i, k) for i in range(model.nv) for k in range(len(model.bodies))]
     # joint i feels body k where i is on the way from k to the base
     return sorted(
-        (i, k) for k in range(len(model.bodies)) for j in way_to(model.parent, k) for i in model.joints[j].coordinates
+        (i, k)
+        for k in range(len(model.bodies))
+        for j in way_to(model.parent, k)
+        for i in model.joints[j].coordinates
     )
 
 
-def regress(site: Site, width: int, at: dict[tuple[int, int], int] | None) -> None:
+def regress(site: BodyView, width: int, at: dict[tuple[int, int], int] | None) -> None:
     """Base to tip: the screws of all joints inboard, carried along, and their rows for this body's parameters.
 
     `width` is that of Y; `at` says where blocks of it go instead."""
@@ -65,7 +72,10 @@ def regress(site: Site, width: int, at: dict[tuple[int, int], int] | None) -> No
     for n, gauge in enumerate(gauges(site)):
         R, r = EYE3, [0.0, 0.0, 0.0]
         if gauge is not None:
-            R, r = gauge.rotation.tolist(), gauge.inv.translation.tolist()  # r: the public origin in working axes
+            R, r = (
+                gauge.rotation.tolist(),
+                gauge.inv.translation.tolist(),
+            )  # r: the public origin in working axes
         # parameters are about the public origin, in public axes: there the body has v' + U r, and U turned
         w, wd, vd, U = (part(x, n, 3) for x in moved)
         vd = small_matrices.apply(R, add(vd, small_matrices.apply(U, r)))
@@ -73,7 +83,10 @@ def regress(site: Site, width: int, at: dict[tuple[int, int], int] | None) -> No
         U = tensor(w, wd)
         for i, screw in screws.items():
             own = part(screw, n)
-            s, t = small_matrices.apply(R, own[:3]), small_matrices.apply(R, add(own[3:], cross(own[:3], r)))
+            s, t = (
+                small_matrices.apply(R, own[:3]),
+                small_matrices.apply(R, add(own[3:], cross(own[:3], r))),
+            )
             there = i * width + (body + n) * PARAMETERS if at is None else at[i, body + n]
             site.write("Y", there, _row(s, t, w, wd, vd, U))
 

@@ -11,7 +11,14 @@ from psiphi.compiler.equations import unmade, with_parameters
 from psiphi.compiler.lower.frame_sweeps import locate, place_in_world
 from psiphi.compiler.passes import framed
 from psiphi.compiler.recursions.body_step import articulate, origin
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Argument, Program, Site, Sweep
+from psiphi.compiler.sweeps.sweep_program import (
+    BASE_TO_TIP,
+    TIP_TO_BASE,
+    Argument,
+    BodyView,
+    Program,
+    Sweep,
+)
 from psiphi.model.model import Model, Pose
 from psiphi.model.spatial import small_matrices
 from psiphi.robot.catalogue import torque_regressor
@@ -26,8 +33,12 @@ class TreeSum:
     make: Callable[[Tree, tuple[str, ...]], Program]
     columns: str = ""
     rods: bool = False
-    by_body: bool = True  # whether it asks for places alone: then clusters of bodies are as good as open
-    word: str = ""  # the quantity that it is read off: of a frame's place, and of the centre of mass
+    by_body: bool = (
+        True  # whether it asks for places alone: then clusters of bodies are as good as open
+    )
+    word: str = (
+        ""  # the quantity that it is read off: of a frame's place, and of the centre of mass
+    )
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> TreeSumOf:
         return TreeSumOf(self.equation, model, self.make, frames, by_body=self.by_body)
@@ -76,7 +87,7 @@ def _mark(place: Pose) -> tuple:
 def link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
     """E_0 phi B of the frames of all links, of which each is written by a step that knows no other: it can run in a loop."""
 
-    def step(site: Site) -> None:
+    def step(site: BodyView) -> None:
         locate(site)
         (R, p), own = site.mark, False  # in its own axes
         R, p = place_in_world(site, own, R, p, 0)
@@ -90,12 +101,14 @@ def link_poses(tree: Tree, frames: tuple[str, ...]) -> Program:
         (Argument("R", (n, 3, 3)), Argument("p", (n, 3))),
         (Sweep(BASE_TO_TIP, step),),
         origin,
-        marks={k: _mark(gauge.inv) for k, gauge in enumerate(tree.gauge)},  # from the working axes to the public link frames
+        marks={
+            k: _mark(gauge.inv) for k, gauge in enumerate(tree.gauge)
+        },  # from the working axes to the public link frames
     )
 
 
 def mass_pivots(tree: Tree, frames: tuple[str, ...]) -> Program:
-    def pivots(site: Site) -> None:
+    def pivots(site: BodyView) -> None:
         articulate(site)
         site.write_joint("d", [1.0 / x for x in site.kept["gain"].factors[1]])
 

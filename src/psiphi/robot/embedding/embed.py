@@ -12,14 +12,21 @@ from psiphi._util.errors import StateError
 from psiphi._util.validate import check_robot, flag, frozen, names, real, several
 from psiphi.model.loops import contacts_and_loops
 from psiphi.model.loops.cluster_joints import compound_joint
-from psiphi.model.loops.cluster_search import Gathered, gather, order
-from psiphi.model.loops.clusters import OUTSIDE, Cluster, Embedding, Follower, Spot, Tie
+from psiphi.model.loops.cluster_search import ClusterGroup, gather, order
+from psiphi.model.loops.clusters import (
+    OUTSIDE,
+    Cluster,
+    ClusterConstraint,
+    ClusterFrame,
+    Embedding,
+    GearRow,
+)
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.loops.gears import Gear, checked, in_order
 from psiphi.model.loops.independent_coordinates import assembled, settled
 from psiphi.model.model import WORLD, Joint, Model
 from psiphi.model.spatial.scalar_arrays import entries
-from psiphi.robot.embedding.embedding_origin import Origin
+from psiphi.robot.embedding.embedding_origin import EmbeddingOrigin
 from psiphi.robot.embedding.rotor_bodies import Rotor, mounted
 from psiphi.robot.robot import Robot
 
@@ -51,26 +58,42 @@ def embed(
     """
     robot = check_robot("embed", robot, Robot)
     if robot.embedding is not None:
-        again = "embed all of them at once" if robot.embedding.loops else "embed a robot with rigid links"
+        again = (
+            "embed all of them at once"
+            if robot.embedding.loops
+            else "embed a robot with rigid links"
+        )
         raise StateError(f"{robot.embedding.words(robot.name)} already", again)
     if robot.freed is not None:
-        raise StateError(f"numbers of {robot.name} are inputs", "embed the robot first, then free them")
+        raise StateError(
+            f"numbers of {robot.name} are inputs", "embed the robot first, then free them"
+        )
     spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")
     given = [*robot.loops, *robot.gears] if loops is None else several("loops", loops)
     follows = (loops is None) if mimic is None else flag("mimic", mimic)
     gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
-    ties = [contacts_and_loops.loop(i, loop, robot) for i, loop in enumerate(x for x in given if not isinstance(x, Gear))]
+    ties = [
+        contacts_and_loops.loop(i, loop, robot)
+        for i, loop in enumerate(x for x in given if not isinstance(x, Gear))
+    ]
     for tie in ties:
         if tie.friction is not None or tie.kind == "rough":
             cause = f"{tie.name}, a {tie.kind} loop, is a contact: it slides, or opens"
             raise StateError(cause, "an embedded loop holds for ever: pp.connect takes contacts")
     if not ties and not gears and not spinning:
         raise StateError(
-            f"{robot.name} has no loop and no mimic joint to embed", "give loops=[pp.Loop(...)], or [pp.Gear(...)]"
+            f"{robot.name} has no loop and no mimic joint to embed",
+            "give loops=[pp.Loop(...)], or [pp.Gear(...)]",
         )
-    start = robot.neutral() if at is None else real("at", at, (robot.nq,), f"give {robot.nq} numbers, or leave it out")
+    start = (
+        robot.neutral()
+        if at is None
+        else real("at", at, (robot.nq,), f"give {robot.nq} numbers, or leave it out")
+    )
     if start.shape != (robot.nq,):
-        raise StateError(f"at has shape {start.shape}, expected ({robot.nq},)", "give one configuration")
+        raise StateError(
+            f"at has shape {start.shape}, expected ({robot.nq},)", "give one configuration"
+        )
     if spinning:
         heavier, more = mounted(robot, spinning)
         whole = heavier.neutral()
@@ -82,19 +105,38 @@ def embed(
     found = _Embedded(robot, ties, gears, freely, start).robot()
     assert found.embedding is not None
     inside = {k for cluster in found.embedding.clusters for k in cluster.bodies}
-    whole = (j.name for j in found.joints if j.index in inside and 0 < j.row.nv == j.v_slice.stop - j.v_slice.start)
+    whole = (
+        j.name
+        for j in found.joints
+        if j.index in inside and 0 < j.row.nv == j.v_slice.stop - j.v_slice.start
+    )
     loose = tuple(loop for loop in given if not isinstance(loop, Gear))
-    return replace(found, embedding=replace(found.embedding, origin=Origin(robot, loose, tuple(gears), tuple(whole), embed)))
+    return replace(
+        found,
+        embedding=replace(
+            found.embedding, origin=EmbeddingOrigin(robot, loose, tuple(gears), tuple(whole), embed)
+        ),
+    )
 
 
 def _mimics(robot: Model) -> list[Gear]:
-    return [Gear(name, {m.joint: m.multiplier}, m.offset, f"mimic {name}") for name, m in robot.mimics.items()]
+    return [
+        Gear(name, {m.joint: m.multiplier}, m.offset, f"mimic {name}")
+        for name, m in robot.mimics.items()
+    ]
 
 
 class _Embedded:
     """A robot on its way to one with clusters."""
 
-    def __init__(self, robot: Robot, ties: list[Constraint], gears: list[Gear], free: Sequence[str], at: np.ndarray):
+    def __init__(
+        self,
+        robot: Robot,
+        ties: list[Constraint],
+        gears: list[Gear],
+        free: Sequence[str],
+        at: np.ndarray,
+    ):
         self.source, self.ties, self.gears, self.at = robot, ties, in_order(gears), at
         self.free = [robot.joint(name).index for name in free]
         pairs = [(robot.frame(tie.first).body, robot.frame(tie.second).body) for tie in ties]
@@ -103,7 +145,9 @@ class _Embedded:
         inside = {k for s in self.sets for k in s.bodies}
         for k in self.free:
             if k not in inside:
-                raise StateError(f"joint {robot.joints[k].name} is named free and is in no loop", "leave it out")
+                raise StateError(
+                    f"joint {robot.joints[k].name} is named free and is in no loop", "leave it out"
+                )
         self.order = order(robot.parent, self.sets)
         self.new = {old: k for k, old in enumerate(self.order)} | {WORLD: WORLD}
 
@@ -114,8 +158,16 @@ class _Embedded:
         for s in sorted(self.sets, key=lambda s: min(self.new[k] for k in s.bodies)):
             names = [self.ties[i].name for i in s.ties] + [self.gears[i].name for i in s.gears]
             cluster = self._cluster(whole, s)
-            own = slice(whole.joints[cluster.bodies[0]].q_slice.start, whole.joints[cluster.bodies[-1]].q_slice.stop)
-            wanted = [c for old in self.free if old in s.bodies for c in _coordinates(whole, cluster, self.new[old])]
+            own = slice(
+                whole.joints[cluster.bodies[0]].q_slice.start,
+                whole.joints[cluster.bodies[-1]].q_slice.stop,
+            )
+            wanted = [
+                c
+                for old in self.free
+                if old in s.bodies
+                for c in _coordinates(whole, cluster, self.new[old])
+            ]
             q[own] = assembled(whole, cluster, q[own], wanted, names)
             clusters.append(settled(whole, cluster, q[own], wanted, names))
         joints = _reduced(whole, clusters)
@@ -153,16 +205,18 @@ class _Embedded:
                 )
             )
             nq, nv = nq + row.nq, nv + row.nv
-        frames = {name: replace(frame, body=self.new[frame.body]) for name, frame in robot.frames.items()}
+        frames = {
+            name: replace(frame, body=self.new[frame.body]) for name, frame in robot.frames.items()
+        }
         bodies = tuple(robot.bodies[old] for old in self.order)
         return Model(robot.name, bodies, tuple(joints), frames, robot.gravity_vector, robot.report)
 
-    def _cluster(self, whole: Model, s: Gathered) -> Cluster:
+    def _cluster(self, whole: Model, s: ClusterGroup) -> Cluster:
         bodies = sorted(self.new[k] for k in s.bodies)
         at = {k: i for i, k in enumerate(bodies)}
         hangs = tuple(at.get(whole.parent[k], OUTSIDE) for k in bodies)
         ties = tuple(
-            Tie(
+            ClusterConstraint(
                 tie.name,
                 tie.kind,
                 tie.shape,
@@ -171,24 +225,54 @@ class _Embedded:
             )
             for tie in (self.ties[i] for i in sorted(s.ties))
         )
-        starts = dict(zip(bodies, np.cumsum([0, *(whole.joints[k].row.nv for k in bodies)]).tolist(), strict=False))
+        starts = dict(
+            zip(
+                bodies,
+                np.cumsum([0, *(whole.joints[k].row.nv for k in bodies)]).tolist(),
+                strict=False,
+            )
+        )
         number = lambda name: starts[whole.joint(name).index]  # noqa: E731
         gears = tuple(
-            Follower(g.name, number(g.joint), g.offset, tuple((number(l), 0.0, cs) for l, cs in g.leaders.items()))
+            GearRow(
+                g.name,
+                number(g.joint),
+                g.offset,
+                tuple((number(l), 0.0, cs) for l, cs in g.leaders.items()),
+            )
             for g in (self.gears[i] for i in sorted(s.gears))
         )
         armature = tuple(float(x) for k in bodies for x in whole.joints[k].armature)
-        each = [(joint, i) for joint in (whole.joints[k] for k in bodies) for i in range(joint.row.nv)]
-        damping, friction = (tuple(float(getattr(joint, word)[i]) for joint, i in each) for word in ("damping", "friction"))
-        springs = tuple((float(joint.stiffness[i]), float(joint.rest[i]), joint.spring) for joint, i in each)
-        return Cluster(bodies[0], hangs, self.new[s.parent], gears, ties, (), (), armature, damping, friction, springs)
+        each = [
+            (joint, i) for joint in (whole.joints[k] for k in bodies) for i in range(joint.row.nv)
+        ]
+        damping, friction = (
+            tuple(float(getattr(joint, word)[i]) for joint, i in each)
+            for word in ("damping", "friction")
+        )
+        springs = tuple(
+            (float(joint.stiffness[i]), float(joint.rest[i]), joint.spring) for joint, i in each
+        )
+        return Cluster(
+            bodies[0],
+            hangs,
+            self.new[s.parent],
+            gears,
+            ties,
+            (),
+            (),
+            armature,
+            damping,
+            friction,
+            springs,
+        )
 
-    def _spot(self, whole: Model, name: str, at: dict[int, int]) -> Spot:
+    def _spot(self, whole: Model, name: str, at: dict[int, int]) -> ClusterFrame:
         """A frame on a body of the cluster; on any other, it moves with the body outside, or is fixed to it."""
         frame = whole.frame(name)
         if frame.body in at:
-            return Spot(at[frame.body], frame.pose.rotation, frame.pose.translation)
-        return Spot(OUTSIDE, frame.pose.rotation, frame.pose.translation)
+            return ClusterFrame(at[frame.body], frame.pose.rotation, frame.pose.translation)
+        return ClusterFrame(OUTSIDE, frame.pose.rotation, frame.pose.translation)
 
 
 def _coordinates(model: Model, cluster: Cluster, body: int) -> range:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import ModelError, StateError
-from psiphi.model.diagnostics import Doubt, warn
+from psiphi.model.diagnostics import ReaderWarning, warn
 from psiphi.model.editing.reconstruction import lost_loop, renamed_gears, renamed_loops
 from psiphi.model.loops.gears import Gear
 from psiphi.robot.robot import Robot
 
 
 @dataclass(frozen=True, eq=False)
-class Origin:
+class EmbeddingOrigin:
     """The robot as it was before, its loops and gears, the joints whose coordinates are all free, and how they are embedded."""
 
     robot: Robot
@@ -29,27 +29,37 @@ class Origin:
     free: tuple[str, ...]
     embed: Callable[..., Robot]
 
-    def renamed(self, named: Callable[[str], str]) -> Origin:
+    def renamed(self, named: Callable[[str], str]) -> EmbeddingOrigin:
         """Of the robot with other names."""
         loops, gears = renamed_loops(self.loops, named), renamed_gears(self.gears, named)
-        return replace(self, loops=tuple(loops), gears=tuple(gears), free=tuple(map(named, self.free)))
+        return replace(
+            self, loops=tuple(loops), gears=tuple(gears), free=tuple(map(named, self.free))
+        )
 
-    def united(self, other: Origin | None) -> Origin:
+    def united(self, other: EmbeddingOrigin | None) -> EmbeddingOrigin:
         """Of two robots that become one."""
         if other is None:
             return self
-        parts = {word: getattr(self, word) + getattr(other, word) for word in ("loops", "gears", "free")}
+        parts = {
+            word: getattr(self, word) + getattr(other, word) for word in ("loops", "gears", "free")
+        }
         return replace(self, **parts)
 
     def again(self, robot: Robot, at: Mapping[str, np.ndarray]) -> Robot:
         """A changed robot with what is left of the loops embedded; `at` are places of joints near which they are closed, and of
         those that stand still now."""
         there = [loop for loop in self.loops if {loop.first, loop.second} <= robot.frames.keys()]
-        lost = [Doubt(lost_loop(loop)) for loop in self.loops if loop not in there]
+        lost = [ReaderWarning(lost_loop(loop)) for loop in self.loops if loop not in there]
         robot = replace(robot, report=(*robot.report, *lost))
         warn(lost)
-        loops = [loop for loop in there if robot.frame(loop.first).body != robot.frame(loop.second).body]
-        gears = [gear for gear in (self._geared(robot, gear, at) for gear in self.gears) if gear is not None]
+        loops = [
+            loop for loop in there if robot.frame(loop.first).body != robot.frame(loop.second).body
+        ]
+        gears = [
+            gear
+            for gear in (self._geared(robot, gear, at) for gear in self.gears)
+            if gear is not None
+        ]
         if not loops and not gears:
             return robot
         start = robot.neutral()
@@ -81,5 +91,7 @@ class Origin:
         offset = gear.offset
         for name in gear.leaders.keys() - leaders.keys():
             x = float(at[name][0])
-            offset += sum(c * x**k for k, c in enumerate(np.atleast_1d(gear.leaders[name]).tolist(), 1))
+            offset += sum(
+                c * x**k for k, c in enumerate(np.atleast_1d(gear.leaders[name]).tolist(), 1)
+            )
         return replace(gear, leaders=leaders, offset=offset)

@@ -51,22 +51,32 @@ def mounted(robot: Robot, rotors: Iterable[Any]) -> tuple[Robot, list[Gear]]:
     builder, gears = Builder(robot), []
     for i, rotor in enumerate(rotors):
         if not isinstance(rotor, Rotor):
-            raise StateError(f"rotors[{i}] is {shown(rotor)}, expected a pp.Rotor", 'pp.Rotor("joint", inertia, ratio)')
+            raise StateError(
+                f"rotors[{i}] is {shown(rotor)}, expected a pp.Rotor",
+                'pp.Rotor("joint", inertia, ratio)',
+            )
         name = _mount(builder, robot, i, rotor)
         gears.append(Gear(name, {rotor.joint: rotor.ratio}, name=f"rotor of {rotor.joint}"))
     for name in {rotor.joint for rotor in rotors}:
         builder.joints[name] = replace(builder.joints[name], armature=(0.0,))
-    return replace(Robot.of(builder.build(), robot.shapes), loops=robot.loops, gears=robot.gears), gears
+    return replace(
+        Robot.of(builder.build(), robot.shapes), loops=robot.loops, gears=robot.gears
+    ), gears
 
 
 def _mount(builder: Builder, robot: Robot, i: int, rotor: Rotor) -> str:
     """The rotor as a body; the name of its joint."""
     what, joint = f"rotors[{i}]", robot.joint(rotor.joint)
     if (joint.row.nq, joint.row.nv) != (1, 1):
-        raise StateError(f"{what}: joint {joint.name} is {joint.kind}", "only joints of one coordinate have a rotor")
+        raise StateError(
+            f"{what}: joint {joint.name} is {joint.kind}",
+            "only joints of one coordinate have a rotor",
+        )
     inertia = positive(f"the inertia of {what}", rotor.inertia, "give I_r about its axis, kg m²")
     if number(f"the ratio of {what}", rotor.ratio) == 0.0:
-        raise StateError(f"the ratio of {what} is {shown(rotor.ratio)}", "give a finite number, not zero")
+        raise StateError(
+            f"the ratio of {what} is {shown(rotor.ratio)}", "give a finite number, not zero"
+        )
     before = "world" if joint.parent == WORLD else robot.bodies[joint.parent].name
     link = before if rotor.link is None else robot.frame(rotor.link).name
     if link == before or rotor.link is None:
@@ -76,7 +86,9 @@ def _mount(builder: Builder, robot: Robot, i: int, rotor: Rotor) -> str:
     at = at if rotor.at is None else _three(f"at of {what}", rotor.at)
     axis = axis if rotor.axis is None else _three(f"the axis of {what}", rotor.axis)
     if axis is None or not np.linalg.norm(axis) > 0.0:
-        raise StateError(f"{what} is mounted on {link} and has no axis", "give axis=, in axes of that link")
+        raise StateError(
+            f"{what} is mounted on {link} and has no axis", "give axis=, in axes of that link"
+        )
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     disk = inertia * (np.eye(3) + np.outer(z, z)) / 2.0  # I_r about z, half of it across
     name = f"{joint.name} rotor"
@@ -88,5 +100,7 @@ def _mount(builder: Builder, robot: Robot, i: int, rotor: Rotor) -> str:
 def _three(what: str, values: Any) -> np.ndarray:
     array = real(what, values, (3,), "give three numbers")
     if array.shape != (3,) or not np.isfinite(array).all():
-        raise StateError(f"{what} is {shown(values)}, expected three finite numbers", "give x, y, z")
+        raise StateError(
+            f"{what} is {shown(values)}, expected three finite numbers", "give x, y, z"
+        )
     return array

@@ -35,19 +35,30 @@ def parameters(model: Model) -> np.ndarray:
 def parameter_names(model: Model, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """ "forearm.m", "forearm.mx", ..., then "elbow.damping" and the like."""
     own = [f"{body.name}.{word}" for body in model.bodies for word in INERTIA]
-    return (*own, *(f"{name}.{word}" for word in more for name in names_of_entries(model.joints, "v")))
+    return (
+        *own,
+        *(f"{name}.{word}" for word in more for name in names_of_entries(model.joints, "v")),
+    )
 
 
 def more_columns(words: tuple[str, ...], v: Any, a: Any) -> list[Any]:
     """Columns of rotors, of damping and of dry friction: a, v and sign v on the diagonal."""
-    diagonal = {"armature": lambda: a, "damping": lambda: v, "friction": lambda: mathematics(v).sign(v)}
+    diagonal = {
+        "armature": lambda: a,
+        "damping": lambda: v,
+        "friction": lambda: mathematics(v).sign(v),
+    }
     made = [diagonal[word]() for word in words]
     return [x[..., None] * constant(x, np.eye(x.shape[-1])) for x in made]
 
 
 def checked_words(more: Any) -> tuple[str, ...]:
     """Some of armature, damping, friction."""
-    words = (more,) if isinstance(more, str) else tuple(several("more", more, f"name some of {', '.join(MORE)}"))
+    words = (
+        (more,)
+        if isinstance(more, str)
+        else tuple(several("more", more, f"name some of {', '.join(MORE)}"))
+    )
     for word in words:
         if not isinstance(word, str) or word not in MORE:
             raise StateError(f"the regressor has no columns of {shown(word)}", nearest(word, MORE))
@@ -78,7 +89,9 @@ class BaseParameters:
     @property
     def unseen(self) -> tuple[str, ...]:
         """Parameters that no torque depends on."""
-        return tuple(name for name, column in zip(self.names, self.matrix.T, strict=True) if not column.any())
+        return tuple(
+            name for name, column in zip(self.names, self.matrix.T, strict=True) if not column.any()
+        )
 
     @property
     def combinations(self) -> tuple[str, ...]:
@@ -88,7 +101,10 @@ class BaseParameters:
     def _terms(self, row: np.ndarray) -> list[str]:
         lead = int(np.flatnonzero(row == 1.0)[0])
         rest = [(value, self.names[i]) for i, value in enumerate(row) if value and i != lead]
-        return [self.names[lead], *(f"{'-' if value < 0 else '+'} {_times(abs(value))}{name}" for value, name in rest)]
+        return [
+            self.names[lead],
+            *(f"{'-' if value < 0 else '+'} {_times(abs(value))}{name}" for value, name in rest),
+        ]
 
     def __repr__(self) -> str:
         return f"<BaseParameters: {self.rank} of {len(self.names)}>"
@@ -102,19 +118,28 @@ def _times(value: float) -> str:
 def base_parameters(robot: Any, more: Any = (), seed: int = 0) -> BaseParameters:
     """From Y at random motions, interpreted: nothing is compiled."""
     if robot.freed is not None:
-        raise StateError(f"base_parameters: numbers of {robot.name} are inputs", "ask the robot before `free`")
+        raise StateError(
+            f"base_parameters: numbers of {robot.name} are inputs", "ask the robot before `free`"
+        )
     if not robot.nv:
-        raise StateError(f"base_parameters: nothing of {robot.name} moves", 'pp.load(..., base="free") lets it fly')
+        raise StateError(
+            f"base_parameters: nothing of {robot.name} moves",
+            'pp.load(..., base="free") lets it fly',
+        )
     words, rng = checked_words(more), np.random.default_rng(seed)
     names = parameter_names(robot, words)
     q, v, a = motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
     source = robot.function("regressor").source
     (Y,) = interpret(source.program, source.tree, q, v, a)
     Y = np.concatenate([Y, *more_columns(words, v, a)], axis=-1).reshape(-1, len(names))
-    return base_of(names, Y, np.concatenate([parameters(robot), *(getattr(robot, word) for word in words)]))
+    return base_of(
+        names, Y, np.concatenate([parameters(robot), *(getattr(robot, word) for word in words)])
+    )
 
 
-def motions(robot: Any, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def motions(
+    robot: Any, rng: np.random.Generator, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random q, v and a in which nothing is special; of embedded loops, closed ones."""
     v, a = rng.standard_normal((2, count, robot.nv))
     if robot.embedding is not None and robot.embedding.loops:
@@ -148,7 +173,11 @@ def independent(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, flo
             basis = np.column_stack([basis, x / left[i]])
             columns.append(int(i))
     picked = np.array(columns, dtype=int)
-    K = np.linalg.lstsq(R[:, picked] / size[picked], R, rcond=None)[0] / size[picked, None] if columns else R[:0]
+    K = (
+        np.linalg.lstsq(R[:, picked] / size[picked], R, rcond=None)[0] / size[picked, None]
+        if columns
+        else R[:0]
+    )
     K = np.where(np.abs(K) < CLEAN * np.abs(K).max(axis=1, initial=1.0, keepdims=True), 0.0, K)
     K[:, picked] = np.eye(len(picked))
     gap = float(np.delete(left, picked).max(initial=0.0)), float(left[picked].min(initial=1.0))

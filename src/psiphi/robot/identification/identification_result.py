@@ -73,7 +73,10 @@ class Identification:
     def robot(self) -> Any:
         """The robot with these numbers."""
         if not self.consistent:
-            raise StateError("identified without consistent=True: no body may have such numbers", "leave consistent out")
+            raise StateError(
+                "identified without consistent=True: no body may have such numbers",
+                "leave consistent out",
+            )
         more = {"armature", "damping"} & set(self.data.words)
         light = self.nominal.free("inertia", *[word for word in self.data.words if word in more])
         n = 10 * len(self.nominal.bodies)
@@ -83,7 +86,9 @@ class Identification:
         found = light.baked(np.concatenate(parts))
         if "friction" not in self.data.words:
             return found
-        return inertial_parameters.rubbing(found, self._of_joints(self.data.words.index("friction")))
+        return inertial_parameters.rubbing(
+            found, self._of_joints(self.data.words.index("friction"))
+        )
 
     def _of_joints(self, i: int) -> np.ndarray:
         start = 10 * len(self.nominal.bodies) + i * self.nominal.nv
@@ -95,22 +100,39 @@ class Identification:
         lines = [
             f"{self.nominal.name}: {base.rank} base parameters of {len(self.names)}, from {samples} samples",
             f"condition of the data {self.condition:.3g}"
-            + (f"; the nearest bodies are {self.shift:.2g} deviations from least squares" if self.consistent else ""),
+            + (
+                f"; the nearest bodies are {self.shift:.2g} deviations from least squares"
+                if self.consistent
+                else ""
+            ),
             "",
             f"{'row':28} {'rms measured':>14} {'rms left':>12} {'share':>8}",
         ]
         size = rms(self.data.y)
         for (row, left), measured in zip(self.rms.items(), size, strict=True):
-            lines.append(f"{row[:28]:28} {measured:14.4g} {left:12.3g} {100 * left / max(measured, 1e-300):7.2f}%")
+            lines.append(
+                f"{row[:28]:28} {measured:14.4g} {left:12.3g} {100 * left / max(measured, 1e-300):7.2f}%"
+            )
         order = np.argsort(-self.deviations / np.maximum(np.abs(self.values), 1e-300))
-        lines += ["", f"{'base parameter, least known first':34} {'value':>12} {'deviation':>12} {'before':>12}"]
+        lines += [
+            "",
+            f"{'base parameter, least known first':34} {'value':>12} {'deviation':>12} {'before':>12}",
+        ]
         for i in order[:ROWS]:
-            name = self.names[base.columns[i]] + (" + ..." if np.count_nonzero(base.matrix[i]) > 1 else "")
-            lines.append(f"{name[:34]:34} {self.values[i]:12.4g} {self.deviations[i]:12.2g} {base.values[i]:12.4g}")
+            name = self.names[base.columns[i]] + (
+                " + ..." if np.count_nonzero(base.matrix[i]) > 1 else ""
+            )
+            lines.append(
+                f"{name[:34]:34} {self.values[i]:12.4g} {self.deviations[i]:12.2g} {base.values[i]:12.4g}"
+            )
         if base.rank > ROWS:
             lines.append(f"... and {base.rank - ROWS} that are better known")
         told = ", ".join(self.unidentified) or "none"
-        lines += ["", f"hardly told by these data: {told}", f"told by no data: {', '.join(base.unseen) or 'none'}"]
+        lines += [
+            "",
+            f"hardly told by these data: {told}",
+            f"told by no data: {', '.join(base.unseen) or 'none'}",
+        ]
         return "\n".join(lines)
 
     def plot(self, path: str | Path | None = None) -> Any:

@@ -95,14 +95,22 @@ def identify(
 def fitted(data: MeasuredRows, noise: np.ndarray | None) -> tuple[Fit, np.ndarray]:
     """Least squares, with weights that are given or made of the residuals."""
     if not max(np.abs(data.Y).max(initial=0.0), np.abs(data.y).max(initial=0.0)) < LARGE:
-        raise StateError("identify: the data are too large for floating point", "look at their units")
+        raise StateError(
+            "identify: the data are too large for floating point", "look at their units"
+        )
     given, size = noise is not None, rms(data.y)
     if not size.any():
-        raise StateError("identify: all torques are zero, and tell nothing", "give what was measured")
-    weights = noise if noise is not None else np.maximum(size, 1e-12 * max(size.max(initial=0.0), 1e-300))
+        raise StateError(
+            "identify: all torques are zero, and tell nothing", "give what was measured"
+        )
+    weights = (
+        noise if noise is not None else np.maximum(size, 1e-12 * max(size.max(initial=0.0), 1e-300))
+    )
     fit = solved(data, weights)
     for _ in range(0 if given else PASSES):
-        left = rms(data.y - data.Y[..., data.base.columns] @ fit.x) / np.sqrt(np.maximum(1.0 - fit.spent, SPENT))
+        left = rms(data.y - data.Y[..., data.base.columns] @ fit.x) / np.sqrt(
+            np.maximum(1.0 - fit.spent, SPENT)
+        )
         weights = np.maximum(left, EXACT * max(size.max(initial=0.0), 1e-300))
         fit = solved(data, weights)
     return fit, weights
@@ -114,7 +122,10 @@ def solved(data: MeasuredRows, noise: np.ndarray) -> Fit:
     A = (data.Y[..., base.columns] / noise[:, None]).reshape(-1, base.rank)
     y = (data.y / noise).reshape(-1)
     if not max(np.abs(A).max(initial=0.0), np.abs(y).max(initial=0.0)) < LARGE:
-        raise StateError("identify: the data by their noise are too large for floating point", "look at units, and at sigma")
+        raise StateError(
+            "identify: the data by their noise are too large for floating point",
+            "look at units, and at sigma",
+        )
     whole: Any = np.linalg.qr(np.column_stack([A, y]), mode="r")
     R, z = whole[: base.rank, : base.rank], whole[: base.rank, base.rank]
     scale = np.linalg.norm(R, axis=0)
@@ -127,7 +138,12 @@ def solved(data: MeasuredRows, noise: np.ndarray) -> Fit:
     lost = (Vt[~told] ** 2).sum(axis=0) > 1e-12
     information = (w[told, None] * Vt[told]) * scale
     condition = float(w[0] / w[-1]) if len(w) and w[-1] > 0.0 else np.inf
-    spent = ((A @ (Vt[told].T / scale[:, None] / w[told])) ** 2).sum(axis=-1).reshape(data.y.shape).mean(axis=0)
+    spent = (
+        ((A @ (Vt[told].T / scale[:, None] / w[told])) ** 2)
+        .sum(axis=-1)
+        .reshape(data.y.shape)
+        .mean(axis=0)
+    )
     return Fit(x, np.where(lost, np.inf, spread), information, condition, spent)
 
 
@@ -139,5 +155,9 @@ def _positive(fit: Fit, base: Any, first: int, count: int) -> np.ndarray:
 
 def _sigma(sigma: Any, data: MeasuredRows) -> np.ndarray:
     count = len(data.rows)
-    expected = f"one or {count} numbers above 0 and below {LARGE:g}: one a row of torques and wrenches"
-    return one_or_each("sigma", sigma, count, (1e-300, LARGE), expected, "leave it out: the residuals say")
+    expected = (
+        f"one or {count} numbers above 0 and below {LARGE:g}: one a row of torques and wrenches"
+    )
+    return one_or_each(
+        "sigma", sigma, count, (1e-300, LARGE), expected, "leave it out: the residuals say"
+    )

@@ -45,12 +45,18 @@ def rms(x: np.ndarray) -> np.ndarray:
     return largest * np.sqrt(((x / np.where(largest > 0.0, largest, 1.0)) ** 2).mean(axis=0))
 
 
-def measured(robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: Any) -> MeasuredRows:
+def measured(
+    robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: Any
+) -> MeasuredRows:
     """The data as they were given, checked and stacked."""
     if robot.freed is not None:
-        raise StateError(f"identify: numbers of {robot.name} are inputs", "give the robot before `free`")
+        raise StateError(
+            f"identify: numbers of {robot.name} are inputs", "give the robot before `free`"
+        )
     if not robot.nv:
-        raise StateError(f"identify: nothing of {robot.name} moves", 'pp.load(..., base="free") lets it fly')
+        raise StateError(
+            f"identify: nothing of {robot.name} moves", 'pp.load(..., base="free") lets it fly'
+        )
     words, links = checked_words(more), _links(robot, wrenches)
     state = _samples(robot, q, v, a, tau, wrenches)
     q, v, a, tau = (state.pop(name) for name in ("q", "v", "a", "tau"))
@@ -60,10 +66,18 @@ def measured(robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: 
         Y.append(_padded(robot.wrench_regressor(q, v, a, link), Y[0].shape[-1]))
         y.append(wrench)
         names += [f"{link}.{x}" for x in WRENCH]
-    return MeasuredRows(np.concatenate(Y, axis=-2), np.concatenate(y, axis=-1), tuple(names), seen(robot, words, links), words)
+    return MeasuredRows(
+        np.concatenate(Y, axis=-2),
+        np.concatenate(y, axis=-1),
+        tuple(names),
+        seen(robot, words, links),
+        words,
+    )
 
 
-def _rotors(robot: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, words: tuple[str, ...]) -> np.ndarray:
+def _rotors(
+    robot: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, words: tuple[str, ...]
+) -> np.ndarray:
     """What rotors need that are no parameters: the torques of a robot without mass, less what armature's columns say."""
     if robot.embedding is None or not robot.embedding.loops:
         return np.zeros_like(a) if "armature" in words else robot.armature * a
@@ -93,11 +107,16 @@ def _links(robot: Any, wrenches: Any) -> tuple[str, ...]:
     if wrenches is None:
         return ()
     if not isinstance(wrenches, Mapping):
-        raise StateError(f"wrenches is {shown(wrenches)}, expected {{link: (..., 6)}}", "give a dict")
+        raise StateError(
+            f"wrenches is {shown(wrenches)}, expected {{link: (..., 6)}}", "give a dict"
+        )
     known = [body.name for body in robot.bodies]
     for link in wrenches:
         if link not in known:
-            raise StateError(f"identify: wrenches of {shown(link)}, which is no moving link", nearest(link, known))
+            raise StateError(
+                f"identify: wrenches of {shown(link)}, which is no moving link",
+                nearest(link, known),
+            )
     return tuple(wrenches)
 
 
@@ -109,20 +128,34 @@ def _samples(robot: Any, q: Any, v: Any, a: Any, tau: Any, wrenches: Any) -> dic
     for name, (given, size) in sizes.items():
         array, fault = read(given, (size,))
         if fault:
-            raise StateError(f"identify: {name} {fault}", f"give {size} numbers in the last axis, samples in front")
+            raise StateError(
+                f"identify: {name} {fault}",
+                f"give {size} numbers in the last axis, samples in front",
+            )
         check_order(robot, f"identify: {name}", given, "q" if name == "q" else "v")
         found[name] = array.astype(float, copy=False)
     lead = batch_axes("identify, samples", {name: x.shape[:-1] for name, x in found.items()})
-    for name in found.keys() - {"q", "v", "a"}:  # one velocity may be that of all samples, one torque is no measurement
+    for name in found.keys() - {
+        "q",
+        "v",
+        "a",
+    }:  # one velocity may be that of all samples, one torque is no measurement
         if found[name].shape[:-1] != lead:
             cause = f"identify: {name} has shape {found[name].shape}, expected {(*lead, found[name].shape[-1])}"
             raise StateError(cause, "give what was measured in every sample")
-    out = {name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for name, x in found.items()}
+    out = {
+        name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1])
+        for name, x in found.items()
+    }
     for name, x in out.items():
         bad = np.flatnonzero(~np.isfinite(x).all(axis=-1))
         if len(bad):
-            raise StateError(f"identify: {name} of sample {bad[0]} is not finite", "leave such samples out")
+            raise StateError(
+                f"identify: {name} of sample {bad[0]} is not finite", "leave such samples out"
+            )
     least = len(INERTIA) * len(robot.bodies) // max(1, robot.nv) + 1
     if len(out["q"]) < least:
-        raise StateError(f"identify: {len(out['q'])} samples came, expected at least {least}", "measure longer")
+        raise StateError(
+            f"identify: {len(out['q'])} samples came, expected at least {least}", "measure longer"
+        )
     return out

@@ -19,7 +19,9 @@ from psiphi.model.parameters.inertial_parameters import from_pseudo_inertia, pse
 
 WEIGHT = 0.25  # of a body's distance from the robot's own, before data speak
 LOOSE = 0.08  # of that of joints' numbers, which are rarely known
-LEAST = 1e-3  # of the largest: eigenvalues of S0 below are taken for this, so that thin bodies can grow
+LEAST = (
+    1e-3  # of the largest: eigenvalues of S0 below are taken for this, so that thin bodies can grow
+)
 UNITS = pseudo_inertia(np.eye(10))  # dS / d pi
 EDGE = 1e-9  # of the robot's own: bodies thinner than this are none
 STEPS = 50  # of Newton's, a level
@@ -44,7 +46,9 @@ class KnownBodies:
         none = ~(S[:, 3, 3] > 0.0)
         S[none] = np.eye(4)
         S = np.array([_lifted(s) for s in S]).reshape(-1, 4, 4)
-        return cls(S, np.linalg.inv(np.linalg.cholesky(S)), none, np.maximum(pi[10 * bodies :], floor))
+        return cls(
+            S, np.linalg.inv(np.linalg.cholesky(S)), none, np.maximum(pi[10 * bodies :], floor)
+        )
 
     @property
     def start(self) -> np.ndarray:
@@ -83,7 +87,9 @@ class KnownBodies:
         """How much of a step to take, 1 at most, with `change` = F step: nine tenths of the way to where bodies end."""
         n = len(self.S)
         bodies = np.linalg.eigvalsh(change[: 16 * n].reshape(n, 4, 4)) / np.sqrt(WEIGHT)
-        shrinking = -min(bodies.min(initial=0.0), change[16 * n :].min(initial=0.0) / np.sqrt(LOOSE))
+        shrinking = -min(
+            bodies.min(initial=0.0), change[16 * n :].min(initial=0.0) / np.sqrt(LOOSE)
+        )
         return min(1.0, 0.9 / shrinking) if shrinking > 0.0 else 1.0
 
     def _seen(self, pi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +101,9 @@ class KnownBodies:
 
 def _lifted(S: np.ndarray) -> np.ndarray:
     """S with its least eigenvalues lifted, in units of the body's mass and size."""
-    size = np.array([*[max(np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]), 1e-3)] * 3, 1.0]) * np.sqrt(S[3, 3])
+    size = np.array(
+        [*[max(np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]), 1e-3)] * 3, 1.0]
+    ) * np.sqrt(S[3, 3])
     w, Q = np.linalg.eigh(S / np.outer(size, size))
     return (Q * np.maximum(w, LEAST * w.max())) @ Q.T * np.outer(size, size)
 
@@ -112,7 +120,9 @@ def nearest(known: KnownBodies, K: np.ndarray, R: np.ndarray, x: np.ndarray) -> 
     return np.where(known.fixed, 0.0, _descended(known, RK, target, pi))
 
 
-def _descended(known: KnownBodies, RK: np.ndarray, target: np.ndarray, pi: np.ndarray) -> np.ndarray:
+def _descended(
+    known: KnownBodies, RK: np.ndarray, target: np.ndarray, pi: np.ndarray
+) -> np.ndarray:
     """Newton's steps, each by least squares: squares of what is sure would drown the rest."""
     cost = _cost(known, RK @ pi - target, pi)
     for _ in range(STEPS):
@@ -120,7 +130,9 @@ def _descended(known: KnownBodies, RK: np.ndarray, target: np.ndarray, pi: np.nd
         A = np.vstack([np.sqrt(2.0) * RK, F])
         size = np.linalg.norm(A, axis=0)
         Q, T = np.linalg.qr(A / size)
-        step = -np.linalg.solve(T, Q.T @ np.concatenate([np.sqrt(2.0) * (RK @ pi - target), y])) / size
+        step = (
+            -np.linalg.solve(T, Q.T @ np.concatenate([np.sqrt(2.0) * (RK @ pi - target), y])) / size
+        )
         promised = float(((A @ step) ** 2).sum())
         length = known.reach(F @ step)
         while length > 1e-9:

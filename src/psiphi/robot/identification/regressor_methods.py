@@ -13,19 +13,19 @@ from psiphi._util.array_types import Array, DType, Numbers, Out
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import is_foreign
-from psiphi.compiler.passes import Ready
+from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import full, mathematics
-from psiphi.functions.differentiable_function import Differentiable, ready
+from psiphi.functions.differentiable_function import DifferentiableFunction, ready
 from psiphi.model.model import Model
 from psiphi.robot.catalogue.torque_regressor import places
-from psiphi.robot.editing_methods import Editable
+from psiphi.robot.editing_methods import EditingMethods
 from psiphi.robot.identification import base_parameters as identification
 
 
-class Identified(Editable):
+class RegressorMethods(EditingMethods):
     """A robot that says what of its inertia its torques tell; `_call` runs a function of the catalogue."""
 
     _call: Any
@@ -62,10 +62,19 @@ class Identified(Editable):
         if not is_foreign(Y):
             v, a = np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype)
         m, shape = mathematics(Y), (*Y.shape[:-1], self.nv)
-        return m.concatenate([Y, *(m.broadcast_to(x, shape) for x in identification.more_columns(words, v, a))], -1)
+        return m.concatenate(
+            [Y, *(m.broadcast_to(x, shape) for x in identification.more_columns(words, v, a))], -1
+        )
 
     def regressor_blocks(
-        self, q: Numbers, v: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        v: Numbers,
+        a: Numbers,
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
         """What of `regressor` is not zero for every motion: rows of ten, one a coordinate and a body that it carries, at
         `regressor_places`. -> (..., blocks, 10)
@@ -103,7 +112,9 @@ class Identified(Editable):
         """
         known = [body.name for body in self.bodies]
         if not isinstance(link, str) or link not in known:
-            raise StateError(f"wrench_regressor: {shown(link)} is no moving link", nearest(link, known))
+            raise StateError(
+                f"wrench_regressor: {shown(link)} is no moving link", nearest(link, known)
+            )
         if not any(map(is_foreign, (q, v, a))):
             return self._by_units("joint_forces", dict(q=q, v=v, a=a))[..., known.index(link), :, :]
         light = self._with_free_inertia
@@ -122,7 +133,9 @@ class Identified(Editable):
         """
         return self._by_units("energy", dict(q=q, v=v))
 
-    def excitation(self, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()) -> float:
+    def excitation(
+        self, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()
+    ) -> float:
         """How well motions (..., n) tell the base parameters apart: the condition number of their columns of Y, each scaled to
         length one. 1 is best; above some hundreds noise decides; infinite where a combination is not told at all. Of arrays of
         other libraries, an array of theirs with this one number.
@@ -138,7 +151,9 @@ class Identified(Editable):
         if Y.shape[0] < base.rank:
             return full(Y, 1, np.inf)[0] if is_foreign(Y) else np.inf
         m, size = mathematics(Y), (Y * Y).sum(0) ** 0.5
-        told = m.isfinite(Y).all() & (size > 0.0).all()  # an unbounded number, or a column of zeros: no combination is
+        told = (
+            m.isfinite(Y).all() & (size > 0.0).all()
+        )  # an unbounded number, or a column of zeros: no combination is
         scaled = m.where(told, Y / m.where(size > 0.0, size, 1.0), 0.0)
         w = m.linalg.svd(m.linalg.qr(scaled)[1])[1]
         found = m.where(w[-1] > 0.0, w[0] / m.where(w[-1] > 0.0, w[-1], 1.0), np.inf)
@@ -147,18 +162,31 @@ class Identified(Editable):
     def _by_units(self, name: str, state: dict[str, Any]) -> Array:
         """What is linear in all inertias, of each of their numbers alone: one axis more, the last."""
         light = self._with_free_inertia
-        outputs, foreign = light.function(name).source.outputs, [x for x in state.values() if is_foreign(x)]
+        outputs, foreign = (
+            light.function(name).source.outputs,
+            [x for x in state.values() if is_foreign(x)],
+        )
         if foreign and not outputs[0].shape:  # linear: its derivative, in one kernel
-            return light.function(name).jacobian("parameters")(*state.values(), full(foreign[0], light.freed.size, 0.0))
+            return light.function(name).jacobian("parameters")(
+                *state.values(), full(foreign[0], light.freed.size, 0.0)
+            )
         inputs = light.function(name).source.inputs[:-1]
         arrays = {
             arg.name: np.asarray(x)[..., None, :]
-            for arg, x in zip(inputs, argument_checks.plain(self, name, inputs, state.values()), strict=True)
+            for arg, x in zip(
+                inputs, argument_checks.plain(self, name, inputs, state.values()), strict=True
+            )
         }
         argument_checks.check_upright(light._model, name, arrays["q"][..., 0, :])
-        found = light._call(name, arrays | {"parameters": np.eye(light.freed.size)}, None, None, False)
-        rest = light._call(name, arrays | {"parameters": np.zeros(light.freed.size)}, None, None, False)
-        return np.moveaxis(found - rest, -1 - len(outputs[0].shape), -1)  # rotors have inertia of their own
+        found = light._call(
+            name, arrays | {"parameters": np.eye(light.freed.size)}, None, None, False
+        )
+        rest = light._call(
+            name, arrays | {"parameters": np.zeros(light.freed.size)}, None, None, False
+        )
+        return np.moveaxis(
+            found - rest, -1 - len(outputs[0].shape), -1
+        )  # rotors have inertia of their own
 
     @cached_property
     def _with_free_inertia(self) -> Any:
@@ -181,10 +209,10 @@ class Identified(Editable):
 
 
 @dataclass(frozen=True, eq=False)
-class LinkForce(Ready):
+class LinkForce(Traceable):
     """[moment; force] through the joint that carries a body, by its number: six results of those of a robot's function."""
 
-    of: Differentiable
+    of: DifferentiableFunction
     number: int
 
     @property
@@ -198,14 +226,14 @@ class LinkForce(Ready):
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         return self.of.source.inputs, (Argument("f", (6,)),)
 
-    def ready(self) -> Straight:
+    def ready(self) -> StraightCode:
         code, start = self.of.source.code, 6 * self.number
-        assert isinstance(code, Straight)
+        assert isinstance(code, StraightCode)
         stores = tuple((0, i - start, node) for _, i, node in code.stores if start <= i < start + 6)
-        return Straight(Program("link_force", *self.arguments(), ()), code.tape, stores)
+        return StraightCode(Program("link_force", *self.arguments(), ()), code.tape, stores)
 
 
-def force_through(robot: Any, link: str, number: int) -> Differentiable:
+def force_through(robot: Any, link: str, number: int) -> DifferentiableFunction:
     """It of a robot, by the name of the link and its number."""
     made = partial(LinkForce, robot.function("joint_forces"), number)
     return ready(robot._functions, f"force through {link}", made)

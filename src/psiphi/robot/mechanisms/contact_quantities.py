@@ -24,8 +24,15 @@ def _axes(system: Any, q, frame: str) -> np.ndarray:
 def _numbered(system: Any, contact: int | str) -> int:
     names = [c.name for c in system.contacts]
     number = names.index(contact) if isinstance(contact, str) and contact in names else contact
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -len(names) <= number < len(names):
-        raise StateError(f"no contact {shown(contact)}", f"contacts are {', '.join(names)}, or their numbers from 0")
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int | np.integer)
+        or not -len(names) <= number < len(names)
+    ):
+        raise StateError(
+            f"no contact {shown(contact)}",
+            f"contacts are {', '.join(names)}, or their numbers from 0",
+        )
     return int(number)
 
 
@@ -47,17 +54,26 @@ def configuration(system: Any, q, contact: int | str) -> np.ndarray:
 def ratio(system: Any, q, forces) -> np.ndarray:
     """max(|f_t| / (mu f_n), |m_n| / (torsion f_n)); infinite where f_n <= 0, zero for contacts without
     friction, and for those that slide and push."""
-    forces = real("forces", forces, (len(system.contacts), 6), "take them from forward_dynamics(..., forces=True)")
+    forces = real(
+        "forces",
+        forces,
+        (len(system.contacts), 6),
+        "take them from forward_dynamics(..., forces=True)",
+    )
     (q,) = system._state(q=q)
     out = np.zeros((*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), len(system.contacts)))
     for i, c in enumerate(system.contacts):
         if c.friction is not None:
-            out[..., i] = _used(c.friction, np.swapaxes(_axes(system, q, c.second), -1, -2), forces[..., i, :])
+            out[..., i] = _used(
+                c.friction, np.swapaxes(_axes(system, q, c.second), -1, -2), forces[..., i, :]
+            )
     return out
 
 
 def _used(friction: Any, back: np.ndarray, wrench: np.ndarray) -> np.ndarray:
-    moment, force = ((back @ wrench[..., part, None])[..., 0] for part in (slice(0, 3), slice(3, 6)))
+    moment, force = (
+        (back @ wrench[..., part, None])[..., 0] for part in (slice(0, 3), slice(3, 6))
+    )
     n = np.asarray(friction.normal)
     normal = force @ n
     sideways = np.linalg.norm(force - normal[..., None] * n, axis=-1)
@@ -75,10 +91,13 @@ def inertias(system: Any, q, axes: str) -> tuple[np.ndarray, np.ndarray]:
     hub = algebra.hub
     if not body or hub is None or hub.name != body or len(hub.coordinates) != 6:
         raise StateError(
-            f"{system.name} is not several arms around one free body", "ask for effective_inertia(q, frame), the inertia of all"
+            f"{system.name} is not several arms around one free body",
+            "ask for effective_inertia(q, frame), the inertia of all",
         )
     (q,) = system._state(q=q)
-    own, added, strain = system._call(system._function("inertias", lambda: system_stages.inertias(algebra)), (q,))
+    own, added, strain = system._call(
+        system._function("inertias", lambda: system_stages.inertias(algebra)), (q,)
+    )
     added = added.reshape(*own.shape[:-2], len(hub.groups), *own.shape[-2:])
     back = np.linalg.inv(system.robot.jacobian(q, body, axes=axes)[..., list(hub.coordinates)])
     moved = np.swapaxes(back, -1, -2) @ own @ back

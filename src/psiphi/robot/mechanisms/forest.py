@@ -26,7 +26,14 @@ from psiphi.robot.robot import Robot
 class Forest:
     """Mechanisms and constraints, and the states they have."""
 
-    def __init__(self, robot: Robot, constraints, follows=(), passive: tuple[str, ...] = (), object_body: str = ""):
+    def __init__(
+        self,
+        robot: Robot,
+        constraints,
+        follows=(),
+        passive: tuple[str, ...] = (),
+        object_body: str = "",
+    ):
         self.robot = robot
         self.closure = Closure(robot._model, tuple(constraints), tuple(follows))
         self.passive, self.object = passive, object_body
@@ -128,12 +135,19 @@ class Forest:
 
     if TYPE_CHECKING:  # implemented in a later package
 
-        def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path: ...
+        def html(
+            self, path: str | os.PathLike[str], live: bool = False, **options: Any
+        ) -> Path: ...
 
         def _repr_html_(self) -> str: ...
 
     def __repr__(self) -> str:
-        held = ", ".join([*(f"{c.name}: {c.kind}" for c in self.contacts), *(f.name for f in self.closure.follows)])
+        held = ", ".join(
+            [
+                *(f"{c.name}: {c.kind}" for c in self.contacts),
+                *(f.name for f in self.closure.follows),
+            ]
+        )
         rows = f"{self.nc} constraint row{'s' if self.nc > 1 else ''}"
         return f"<System {self.name!r}: nq={self.nq}, nv={self.nv}, {rows} ({held})>"
 
@@ -156,10 +170,15 @@ class Forest:
             if name == "tau":
                 array = motors.filled(array, self.actuated, self.nv)
             if array.shape[-1:] != (size,):
-                also = f" (or {self.na}, the actuated ones)" if name == "tau" and self.na != self.nv else ""
+                also = (
+                    f" (or {self.na}, the actuated ones)"
+                    if name == "tau" and self.na != self.nv
+                    else ""
+                )
                 what = "nq" if name == "q" else "nv"
                 raise StateError(
-                    f"{name} has shape {array.shape}, expected (..., {size}){also}", f"{what} of {self!r} is {size}"
+                    f"{name} has shape {array.shape}, expected (..., {size}){also}",
+                    f"{what} of {self!r} is {size}",
                 )
             out.append(array)
         return tuple(out)
@@ -179,12 +198,18 @@ class Forest:
     def _of(self, lead: tuple[int, ...], which: Any) -> Self:
         """The system of some elements of a batch with axes `lead`: parameters with batch axes are those of these elements."""
         own = self._parameters
-        return self if own.ndim < 2 else self._given(np.broadcast_to(own, (*lead, own.shape[-1]))[which])
+        return (
+            self
+            if own.ndim < 2
+            else self._given(np.broadcast_to(own, (*lead, own.shape[-1]))[which])
+        )
 
     def _batch(self, *leads: tuple[int, ...]) -> tuple[int, ...]:
         """The batch axes of arguments that have `leads`, and of the parameters."""
         own = self._parameters.shape[:-1]
-        return argument_checks.batch_axes(self.name, {"the state": np.broadcast_shapes(*leads), "parameters": own})
+        return argument_checks.batch_axes(
+            self.name, {"the state": np.broadcast_shapes(*leads), "parameters": own}
+        )
 
     @property
     def _parameters(self) -> np.ndarray:
@@ -193,5 +218,7 @@ class Forest:
 
     def _target(self, frame) -> str:
         if frame is None and not self.object:
-            raise StateError("no frame named, and this system holds no object", "name a frame of the robot")
+            raise StateError(
+                "no frame named, and this system holds no object", "name a frame of the robot"
+            )
         return self.robot.frame(self.object if frame is None else frame).name

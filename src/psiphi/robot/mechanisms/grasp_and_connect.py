@@ -47,26 +47,40 @@ def grasp(
     `loops`, `mimic`, `passive` and `actuated` are those of `connect`: loops of the arms' own, and joints without motors; a body
     never has any.
     """
-    name, held = contacts_and_loops.called("name", name), [_arm(i, arm) for i, arm in enumerate(several("arms", arms))]
+    name, held = (
+        contacts_and_loops.called("name", name),
+        [_arm(i, arm) for i, arm in enumerate(several("arms", arms))],
+    )
     if not held:
         raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
     names = _names([model.name for model, _, _ in held])
-    hands = [(own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames]
+    hands = [
+        (own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames
+    ]
     grasps, kinds = several("at", at), several("contacts", contacts) or ["rigid"] * len(hands)
     if not len(hands) == len(grasps) == len(kinds):
         raise StateError(
-            f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts came", "give one of each for every hand"
+            f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts came",
+            "give one of each for every hand",
         )
     held_thing = held_object.thing(object, grasps, names, held[0][0].gravity_vector)
     contact_list = [
         contacts_and_loops.contact(i, kind, f"{hand}/{frame}", grip)
-        for i, ((hand, frame), kind, grip) in enumerate(zip(hands, kinds, held_thing.grips, strict=True))
+        for i, ((hand, frame), kind, grip) in enumerate(
+            zip(hands, kinds, held_thing.grips, strict=True)
+        )
     ]
-    bases = [pose_values.pose(f"the base of arms[{i}]", base) for i, (_, base, _) in enumerate(held)]
-    parts = [Part(model, base, own) for own, (model, _, _), base in zip(names, held, bases, strict=True)]
+    bases = [
+        pose_values.pose(f"the base of arms[{i}]", base) for i, (_, base, _) in enumerate(held)
+    ]
+    parts = [
+        Part(model, base, own) for own, (model, _, _), base in zip(names, held, bases, strict=True)
+    ]
     parts.append(held_thing.part)
     forest = join(parts, name)
-    more = [contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(several("loops", loops))]
+    more = [
+        contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(several("loops", loops))
+    ]
     held_object.check_held(object, held_thing, contact_list, more)
     follows = _follows(forest) if flag("mimic", mimic) else []
     always = () if actuated is not None and not isinstance(object, Body) else held_thing.joints
@@ -90,7 +104,10 @@ def connect(
     is given free joints (floating bases) have none, and all others do.
     """
     parts = _parts(mechanisms)
-    forest = join(parts, contacts_and_loops.called("name", name) or "+".join(part.model.name for part in parts))
+    forest = join(
+        parts,
+        contacts_and_loops.called("name", name) or "+".join(part.model.name for part in parts),
+    )
     given = _own_loops(parts) if loops is None else several("loops", loops)
     constraints = [contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(given)]
     follows = _follows(forest) if flag("mimic", mimic) else []
@@ -107,7 +124,10 @@ def connect(
 def _own_loops(parts: Iterable[Part]) -> list[Loop]:
     """The loops that the robots bring, under the system's names."""
     own = ((part, loop) for part in parts for loop in getattr(part.model, "loops", ()))
-    return [replace(loop, first=part.named(loop.first), second=part.named(loop.second)) for part, loop in own]
+    return [
+        replace(loop, first=part.named(loop.first), second=part.named(loop.second))
+        for part, loop in own
+    ]
 
 
 def _tell_gears(parts: Iterable[Part]) -> None:
@@ -124,34 +144,57 @@ def _follows(forest: Model) -> list[Follow]:
         for joint in (forest.joint(j), forest.joint(m.joint)):
             if joint.row.nv != 1:
                 raise ModelError(
-                    f"mimic joint {joint.name} is {joint.kind}", "only joints of one coordinate can follow or lead"
+                    f"mimic joint {joint.name} is {joint.kind}",
+                    "only joints of one coordinate can follow or lead",
                 )
-    return [Follow(f"mimic {j}", j, m.joint, m.multiplier, m.offset) for j, m in forest.mimics.items()]
+    return [
+        Follow(f"mimic {j}", j, m.joint, m.multiplier, m.offset) for j, m in forest.mimics.items()
+    ]
 
 
-def _idle(forest: Model, actuated: Any, passive: Any, follows: list[Follow], *always: str) -> tuple[str, ...]:
+def _idle(
+    forest: Model, actuated: Any, passive: Any, follows: list[Follow], *always: str
+) -> tuple[str, ...]:
     """The joints without motors: an object's, those named or free, and those that follow others."""
-    return tuple(dict.fromkeys([*always, *motors.idle(forest, actuated, passive), *(follow.joint for follow in follows)]))
+    return tuple(
+        dict.fromkeys(
+            [
+                *always,
+                *motors.idle(forest, actuated, passive),
+                *(follow.joint for follow in follows),
+            ]
+        )
+    )
 
 
 def _dressed(forest: Model, parts: Sequence[Part]) -> Robot:
     """The forest with its functions, and with the shapes of its parts, for viewers."""
     shapes = ((part, shape) for part in parts for shape in getattr(part.model, "shapes", ()))
     kind = Robot if forest.freed is None else FreeRobot
-    dressed = kind.of(forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes))
+    dressed = kind.of(
+        forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes)
+    )
     first, *more = parts
     if more or first.name or forest.freed is not None:
         return dressed
-    return replace(dressed, description=first.model.description)  # one robot under its own names is built as it was
+    return replace(
+        dressed, description=first.model.description
+    )  # one robot under its own names is built as it was
 
 
 def _arm(i: int, arm) -> tuple[Model, Any, tuple[str, ...]]:
     if not isinstance(arm, Sequence) or len(arm) != 3 or not isinstance(arm[0], Model):
-        raise StateError(f"arms[{i}] is {shown(arm)}, expected (robot, base pose, frame)", "None as a base pose is the origin")
+        raise StateError(
+            f"arms[{i}] is {shown(arm)}, expected (robot, base pose, frame)",
+            "None as a base pose is the origin",
+        )
     model, base, frames = arm
     hands = names_of(f"the frame of arms[{i}]", frames)
     if not hands:
-        raise StateError(f"arms[{i}] names no frame", 'name the hand that holds the object: (robot, pose, "tool")')
+        raise StateError(
+            f"arms[{i}] names no frame",
+            'name the hand that holds the object: (robot, pose, "tool")',
+        )
     return model, base, tuple(model.frame(hand).name for hand in hands)
 
 
@@ -164,7 +207,9 @@ def _names(names: list[str]) -> list[str]:
         seen[name] += 1
         out.append(f"{name}_{seen[name]}" if counts[name] > 1 else name)
     if len(set(out)) < len(out):
-        raise StateError(f"two mechanisms would be called alike: {', '.join(out)}", "rename one of them")
+        raise StateError(
+            f"two mechanisms would be called alike: {', '.join(out)}", "rename one of them"
+        )
     return out
 
 
@@ -173,12 +218,15 @@ def _parts(mechanisms) -> list[Part]:
         return [Part(mechanisms)]
     if not isinstance(mechanisms, dict) or not mechanisms:
         raise StateError(
-            f"mechanisms is {shown(mechanisms)}", 'give one robot, or {"left": robot, "right": (robot, base pose), ...}'
+            f"mechanisms is {shown(mechanisms)}",
+            'give one robot, or {"left": robot, "right": (robot, base pose), ...}',
         )
     parts = []
     for name, entry in mechanisms.items():
         model, base = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
         if not isinstance(model, Model):
-            raise StateError(f"mechanism {name!r} is {shown(entry)}", "give a robot, or (robot, base pose)")
+            raise StateError(
+                f"mechanism {name!r} is {shown(entry)}", "give a robot, or (robot, base pose)"
+            )
         parts.append(Part(model, pose_values.pose(f"the base of {name}", base), str(name)))
     return parts

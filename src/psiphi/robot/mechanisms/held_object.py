@@ -25,7 +25,7 @@ FEELS = 1e-12  # motions with less inertia than this, relative to the largest, h
 
 
 @dataclass(frozen=True)
-class Thing:
+class HeldObject:
     """What is held, as a part of the forest; the frames it is gripped at, and its joints, under the forest's names."""
 
     part: Part
@@ -41,22 +41,32 @@ class Thing:
         return tuple(self.part.named(joint.name) for joint in self.part.model.joints)
 
 
-def thing(given: Any, at: Sequence[Any], names: Sequence[str], gravity: np.ndarray) -> Thing:
+def thing(given: Any, at: Sequence[Any], names: Sequence[str], gravity: np.ndarray) -> HeldObject:
     """A `pp.Body` with grasp poses, or a robot, or (robot, base pose), with names of its frames; never called as an arm is."""
     if isinstance(given, Body):
         thin = _is_thin(given)
-        part = Part(_free_body(given, thin, [pose_values.pose(f"at[{i}]", pose) for i, pose in enumerate(at)], gravity))
+        part = Part(
+            _free_body(
+                given,
+                thin,
+                [pose_values.pose(f"at[{i}]", pose) for i, pose in enumerate(at)],
+                gravity,
+            )
+        )
         grips = [f"{GRIP}{i + 1}" for i in range(len(at))]
     else:
         model, base = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
         if not isinstance(model, Model) or not model.bodies:
             cause = f"object is {shown(given)}, expected a pp.Body, a robot, or (robot, base pose)"
-            raise StateError(cause, "pp.Body(name, mass, com, inertia), pp.Body.box(...), or a robot with joints of its own")
+            raise StateError(
+                cause,
+                "pp.Body(name, mass, com, inertia), pp.Body.box(...), or a robot with joints of its own",
+            )
         part = Part(model, pose_values.pose("the base of the object", base))
         grips = [_frame(model, i, name) for i, name in enumerate(at)]
     own = part.model.name if part.model.name not in names else f"{part.model.name} object"
     part = replace(part, name=own)
-    return Thing(part, tuple(map(part.named, grips)))
+    return HeldObject(part, tuple(map(part.named, grips)))
 
 
 def _frame(model: Model, i: int, name: Any) -> str:
@@ -77,7 +87,12 @@ def _free_body(body: Body, thin: bool, poses: Sequence[Pose], gravity: np.ndarra
     """A body that flies. A thin one (`hub.py`) cannot by itself: it is built with another's inertia, and gets its own then."""
     inertia = np.asarray(body.inertia)
     builder = Builder(body.name, gravity=gravity)
-    builder.body(body.name, mass=1.0 if thin else body.mass, com=body.com, inertia=np.eye(3) if thin else inertia)
+    builder.body(
+        body.name,
+        mass=1.0 if thin else body.mass,
+        com=body.com,
+        inertia=np.eye(3) if thin else inertia,
+    )
     builder.joint("free", "free", parent="world", child=body.name)
     for i, pose in enumerate(poses):
         builder.frame(f"{GRIP}{i + 1}", body.name, xyz=pose.translation, rotation=pose.rotation)
@@ -86,7 +101,9 @@ def _free_body(body: Body, thin: bool, poses: Sequence[Pose], gravity: np.ndarra
     return replace(model, bodies=(replace(model.bodies[0], solid=body.solid, **own),))
 
 
-def check_held(given: Any, held: Thing, grips: Iterable[Constraint], more: Iterable[Constraint]) -> None:
+def check_held(
+    given: Any, held: HeldObject, grips: Iterable[Constraint], more: Iterable[Constraint]
+) -> None:
     """A body without inertia about some axis must be held there: its contacts alone can give it some."""
     own = held.part.named("")
     if not isinstance(given, Body) or not _is_thin(given):

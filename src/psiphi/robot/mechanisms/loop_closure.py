@@ -24,16 +24,16 @@ SHAKEN = 0.2, 2.0  # so far from it
 NEWTON = 8  # steps of a projection
 
 
-class Gap:
+class ClosureError:
     """e(q) and Jc(q) of a system."""
 
     def __init__(self, system: Any, count: int):
         self._jacobian, self._residual = system._jacobian, system._residual
         self.system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
 
-    def of(self, which: np.ndarray) -> Gap:
+    def of(self, which: np.ndarray) -> ClosureError:
         """That of some elements."""
-        return Gap(self.system._of(self._lead, which), len(which))
+        return ClosureError(self.system._of(self._lead, which), len(which))
 
     def open(self, q: np.ndarray) -> np.ndarray:
         return self.system._call(self._residual, (q, self._rest))[..., 0, :]
@@ -50,34 +50,53 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
     tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
     lead = system._batch(q.shape[:-1])
     with np.errstate(all="ignore"):
-        guess = np.broadcast_to(system.robot._model.normalize(q), (*lead, system.nq)).reshape(-1, system.nq)
+        guess = np.broadcast_to(system.robot._model.normalize(q), (*lead, system.nq)).reshape(
+            -1, system.nq
+        )
     move = np.ones(system.nv)
     for name in names("hold", hold):
         own = system.robot.joint(name).v_slice
         if own.start == own.stop:
             cause = f"hold has {name}, which an embedded loop moves, or a gear"
-            raise StateError(cause, "hold joints that are free, as robot.coordinate_names lists them")
+            raise StateError(
+                cause, "hold joints that are free, as robot.coordinate_names lists them"
+            )
         move[own] = 0.0
     lost: Any = ~np.isfinite(guess).all(axis=-1)
     if lost.any():
         where = element(_place(lost, lead))
-        raise StateError(f"the guess is not finite, or has a quaternion of zeros{where}", "give numbers, and unit quaternions")
+        raise StateError(
+            f"the guess is not finite, or has a quaternion of zeros{where}",
+            "give numbers, and unit quaternions",
+        )
     q, e, _ = close(system._of(lead, np.ones(lead, dtype=bool)), guess, move, tolerance)
     _check_closed(system, q, e, tolerance, lead)
     return q.reshape(*lead, system.nq)
 
 
 def close(
-    system: Any, guess: np.ndarray, move: np.ndarray, tolerance: float, limits: bool = False, starts: int = STARTS
+    system: Any,
+    guess: np.ndarray,
+    move: np.ndarray,
+    tolerance: float,
+    limits: bool = False,
+    starts: int = STARTS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """min |e(q)| from guesses (n, nq): dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W = `move` (nv,)
     leaves out what is held and, with `limits`, what stands at a limit and would leave it.
 
     An element that gets stuck starts again from its guess, shaken a little, then more. The answer is q, e, and how many starts.
     """
-    gap, room = Gap(system, len(guess)), Room.within_limits(system.robot, move) if limits else Room(move)
+    gap, room = (
+        ClosureError(system, len(guess)),
+        MoveBounds.within_limits(system.robot, move) if limits else MoveBounds(move),
+    )
     guess = room.inside(np.array(guess))
-    q, e, tries = np.array(guess), np.full((len(guess), system.nc), np.inf), np.zeros(len(guess), dtype=int)
+    q, e, tries = (
+        np.array(guess),
+        np.full((len(guess), system.nc), np.inf),
+        np.zeros(len(guess), dtype=int),
+    )
     rng = np.random.default_rng(0)
     for far in np.concatenate([[0.0], np.linspace(*SHAKEN, max(starts - 1, 0))]):
         todo = np.flatnonzero(~(largest(e) <= tolerance))
@@ -85,7 +104,11 @@ def close(
             break
         start = guess[todo]
         if far:
-            start = room.inside(system.robot._model.integrate(start, far * move * rng.standard_normal((len(todo), system.nv))))
+            start = room.inside(
+                system.robot._model.integrate(
+                    start, far * move * rng.standard_normal((len(todo), system.nv))
+                )
+            )
         new, left = _descend(gap.of(todo), room, start, tolerance)
         better = largest(left) < largest(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
@@ -94,17 +117,21 @@ def close(
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class MoveBounds:
     """How coordinates may move: W (nv,), and the bounds of some, (places in q, places in v, lower, upper)."""
 
     move: np.ndarray
     bounds: tuple[np.ndarray, ...] = ()
 
     @classmethod
-    def within_limits(cls, robot: Any, move: np.ndarray) -> Room:
+    def within_limits(cls, robot: Any, move: np.ndarray) -> MoveBounds:
         where, by = robot.manifold.flat
-        some = (move[by] > 0.0) & (np.isfinite(robot.lower[where]) | np.isfinite(robot.upper[where]))
-        return cls(move, (where[some], by[some], robot.lower[where[some]], robot.upper[where[some]]))
+        some = (move[by] > 0.0) & (
+            np.isfinite(robot.lower[where]) | np.isfinite(robot.upper[where])
+        )
+        return cls(
+            move, (where[some], by[some], robot.lower[where[some]], robot.upper[where[some]])
+        )
 
     def inside(self, q: np.ndarray) -> np.ndarray:
         """q with its coordinates within the bounds."""
@@ -123,7 +150,9 @@ class Room:
         return out
 
 
-def _descend(gap: Gap, room: Room, q: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def _descend(
+    gap: ClosureError, room: MoveBounds, q: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Damped Gauss-Newton from q (n, nq): where it ended, and how far the rows are open there."""
     q, e = _off_half_turns(gap, q, room.move)
     mu = np.full(len(q), 1e-3)
@@ -148,7 +177,9 @@ def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
 
 
-def _off_half_turns(gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _off_half_turns(
+    gap: ClosureError, q: np.ndarray, move: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Errors are infinite at exactly half a turn: such guesses are nudged, always the same way."""
     rng = np.random.default_rng(0)
     for _ in range(10):
@@ -157,7 +188,9 @@ def _off_half_turns(gap: Gap, q: np.ndarray, move: np.ndarray) -> tuple[np.ndarr
         lost = ~(largest(e) < 1e3)
         if not lost.any():
             break
-        q[lost] = gap.system.robot._model.integrate(q[lost], 0.1 * move * rng.standard_normal(gap.system.nv))
+        q[lost] = gap.system.robot._model.integrate(
+            q[lost], 0.1 * move * rng.standard_normal(gap.system.nv)
+        )
     return q, np.where(np.isfinite(e), e, 1e6)
 
 
@@ -171,7 +204,9 @@ def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np
     return step * np.minimum(1.0, LONGEST / np.maximum(longest, LONGEST))
 
 
-def _check_closed(system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]) -> None:
+def _check_closed(
+    system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]
+) -> None:
     lost = ~(largest(e) <= tolerance)
     if not lost.any():
         return
@@ -194,7 +229,9 @@ def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray
         if not np.any(todo):
             break
         q = np.array(q)
-        q[todo] = system.robot._model.integrate(q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0])
+        q[todo] = system.robot._model.integrate(
+            q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0]
+        )
     return q, _at_rest(system, q, v, tolerance)
 
 
@@ -202,7 +239,9 @@ def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.
     """v without what opens the constraints."""
     v = v + _newton(system, q, v)[1]
     for _ in range(NEWTON - 1):
-        todo = largest(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(1.0, largest(v))
+        todo = largest(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(
+            1.0, largest(v)
+        )
         if not np.any(todo):
             break
         there, lead = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo], v.shape[:-1]
@@ -230,6 +269,8 @@ def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
         mended = system._corrected(q, least.multipliers)[0]
         unsure = largest(least.left) > CLOSE * largest(right)
         if unsure.any():
-            mended[unsure] = dense_saddle.least_motion(system._of(unsure.shape, unsure), q[unsure], right[unsure])
+            mended[unsure] = dense_saddle.least_motion(
+                system._of(unsure.shape, unsure), q[unsure], right[unsure]
+            )
         step[bad] = mended
     return steps

@@ -25,14 +25,18 @@ from psiphi.robot.mechanisms import contact_quantities, loop_closure, system_exp
 from psiphi.robot.mechanisms.closed_functions.closed_call import ClosedCall
 from psiphi.robot.mechanisms.closed_functions.closed_function import FORCES, NAMES, ClosedFunction
 from psiphi.robot.mechanisms.closed_functions.closed_torque_function import TORQUES, ClosedTorques
-from psiphi.robot.mechanisms.dynamics import closed_forward_dynamics, load_distribution, system_stages
+from psiphi.robot.mechanisms.dynamics import (
+    closed_forward_dynamics,
+    load_distribution,
+    system_stages,
+)
 from psiphi.robot.mechanisms.solve import dense_saddle
 from psiphi.robot.mechanisms.solve.rccfd_methods import method_name
-from psiphi.robot.mechanisms.system_programs import Programmed
+from psiphi.robot.mechanisms.system_programs import SystemPrograms
 
 
 @with_late_methods
-class System(Programmed):
+class System(SystemPrograms):
     """Mechanisms held together by constraints. q and v are those of `robot`, the forest of all mechanisms (an object is a
     body with a free joint), one after the other; tau is (..., nv), or (..., na) for the actuated coordinates alone.
 
@@ -53,18 +57,27 @@ class System(Programmed):
         ((2, 2), (2, 2))
         """
         if not isinstance(name, str) or name not in (*NAMES, TORQUES):
-            raise StateError(f"no function {shown(name)} of a closed system", nearest(name, (*NAMES, TORQUES)))
+            raise StateError(
+                f"no function {shown(name)} of a closed system", nearest(name, (*NAMES, TORQUES))
+            )
         argument_checks.check_axes(axes)
         known = argument_checks.names(self.robot._model, frames)
         if name == TORQUES and known:
-            raise StateError(f"{name}: wrenches on {', '.join(known)}", f"leave frames out: {name} as a function takes none")
+            raise StateError(
+                f"{name}: wrenches on {', '.join(known)}",
+                f"leave frames out: {name} as a function takes none",
+            )
         if name == TORQUES:
             return self._torques
         if name == FORCES and not self.contacts:
-            raise StateError(f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"')
+            raise StateError(
+                f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"'
+            )
         return self._closed(name, known, axes)
 
-    def _closed(self, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False) -> ClosedFunction:
+    def _closed(
+        self, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False
+    ) -> ClosedFunction:
         """One such function, made once; with `motors` tau is theirs alone."""
         key = name, frames, axes, motors
         if key not in self._doors:
@@ -132,11 +145,16 @@ class System(Programmed):
         details = self.forward_dynamics_details(q, v, tau, f_ext, axes, method, check)
         return (details["a"], details["forces"]) if flag("forces", forces) else details["a"]
 
-    def _in_their_library(self, state, names, loads, axes: str, method: str | None, check: bool) -> Any:
+    def _in_their_library(
+        self, state, names, loads, axes: str, method: str | None, check: bool
+    ) -> Any:
         """Arrays of torch or JAX: the same, with their library's derivatives."""
         if method is not None or check is not False:
             word = "method" if method is not None else "check"
-            raise StateError(f"forward_dynamics: {word}= is for NumPy arrays, and these are not", f"leave {word}= out")
+            raise StateError(
+                f"forward_dynamics: {word}= is for NumPy arrays, and these are not",
+                f"leave {word}= out",
+            )
         more = (argument_checks.stack_wrenches(loads),) if loads else ()
         found = [self.function(name, tuple(loads), axes)(*state, *more) for name in names]
         return found[0] if len(found) == 1 else tuple(found)
@@ -180,7 +198,9 @@ class System(Programmed):
         of which the part that moves nothing is added. With `forces` also the contact wrenches as forward_dynamics gives.
         An element whose motion no torque makes is NaN; a single state, or any with check=True, raises `StateError`.
         """
-        return load_distribution.inverse_dynamics(self, q, v, a, internal, share, forces, f_ext, axes, check)
+        return load_distribution.inverse_dynamics(
+            self, q, v, a, internal, share, forces, f_ext, axes, check
+        )
 
     def complete(
         self,
@@ -200,17 +220,23 @@ class System(Programmed):
         """
         return load_distribution.complete(self, q, v, a, exactly, f_ext, axes, check)
 
-    def split_forces(self, q: Numbers, forces: Numbers, share: Numbers | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def split_forces(
+        self, q: Numbers, forces: Numbers, share: Numbers | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
         return load_distribution.split(self, q, forces, share)
 
-    def effective_compliance(self, q: Numbers, frame: str | None = None, axes: str = "world") -> np.ndarray:
+    def effective_compliance(
+        self, q: Numbers, frame: str | None = None, axes: str = "world"
+    ) -> np.ndarray:
         """J N (N* M N)^-1 N* J*, N = null(Jc): what a wrench on `frame` (the object) does to it, loops closed."""
         (q,) = self._state(q=q)
         J = self.robot.jacobian(q, self._target(frame), axes=axes)
         return dense_saddle.compliance(self.robot.mass_matrix(q), self.constraint_jacobian(q), J)
 
-    def effective_inertia(self, q: Numbers, frame: str | None = None, axes: str = "world", policy: str = "exact") -> np.ndarray:
+    def effective_inertia(
+        self, q: Numbers, frame: str | None = None, axes: str = "world", policy: str = "exact"
+    ) -> np.ndarray:
         """The inverse of `effective_compliance`: the inertia one feels at `frame`.
 
         Where the frame cannot move freely: NaN ("exact"), or the inertia of the directions it can move in ("pseudo").
@@ -238,21 +264,29 @@ class System(Programmed):
         """Jc (..., m, nv): c = Jc v."""
         return self._alone(self._jacobian, q=q)
 
-    def assemble(self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11) -> np.ndarray:
+    def assemble(
+        self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11
+    ) -> np.ndarray:
         """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
         return loop_closure.assemble(self, q_guess, hold, tolerance)
 
-    def project(self, q: Numbers, v: Numbers, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray]:
+    def project(
+        self, q: Numbers, v: Numbers, tolerance: float = 1e-12
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The state moved onto the constraints, least in the metric of the mass matrix; for states that are nearly there."""
         return loop_closure.project(self, q, v, tolerance)
 
     def constraint_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dJc/dt v (..., m): c' = Jc a + this, whether v keeps the constraints or not."""
-        return self._alone(self._function("opening", lambda: system_stages.opening(self.algebra)), q=q, v=v)
+        return self._alone(
+            self._function("opening", lambda: system_stages.opening(self.algebra)), q=q, v=v
+        )
 
     def _kept_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
         """The same of velocities that keep the constraints: what dynamics take."""
-        return self._alone(self._function("bias", lambda: system_stages.bias(self.algebra)), q=q, v=v)
+        return self._alone(
+            self._function("bias", lambda: system_stages.bias(self.algebra)), q=q, v=v
+        )
 
     # -- contacts ----------------------------------------------------------------------------------------------------------
 
@@ -264,7 +298,9 @@ class System(Programmed):
         """The rotation of frame 1 seen from frame 2 as a quaternion x y z w (..., 4): the configuration of a contact."""
         return contact_quantities.configuration(self, q, contact)
 
-    def contact_configuration_rate(self, q: Numbers, v: Numbers, contact: int | str = 0) -> np.ndarray:
+    def contact_configuration_rate(
+        self, q: Numbers, v: Numbers, contact: int | str = 0
+    ) -> np.ndarray:
         """The derivative of `contact_configuration` in time, F(theta) W of S4 (a.4) with W of `contact_rates` (..., 4).
 
         >>> import numpy as np, psiphi as pp
@@ -292,13 +328,17 @@ class System(Programmed):
     def flops(self, name: str = "forward_dynamics", method: str | None = None) -> int:
         """Exact operation count of one evaluation of forward_dynamics, by the method that would run."""
         if not isinstance(name, str) or name != "forward_dynamics":
-            raise StateError(f"no count of {shown(name)} for a closed system", "ask for forward_dynamics")
+            raise StateError(
+                f"no count of {shown(name)} for a closed system", "ask for forward_dynamics"
+            )
         return self._dynamics(method_name(method), (), "world").count.flops
 
     def explain(self, method: str | None = None) -> str:
         """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
         name = method_name(method)
-        return system_explanation.text(self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why)
+        return system_explanation.text(
+            self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mechanisms and their loops to an MJCF .xml file or, where they are one robot, a .urdf file, as `robot.save`
@@ -310,7 +350,9 @@ class System(Programmed):
         if self.robot.embedding is not None and self.robot.embedding.loops:
             cause = f"{self.name}: loops or gears of its mechanisms are embedded, and its own are not: a file has one kind"
             raise StateError(cause, "save the robots it was made of")
-        saving.save(replace(self.robot, loops=tuple(map(contacts_and_loops.spelled, self.contacts))), path)
+        saving.save(
+            replace(self.robot, loops=tuple(map(contacts_and_loops.spelled, self.contacts))), path
+        )
 
     def at(self, parameters: Numbers) -> System:
         """The system with the free numbers of its mechanisms, (..., n): one mechanism's after the other's, as they were named.
@@ -326,7 +368,10 @@ class System(Programmed):
         """
         robot: Any = self.robot
         if robot.freed is None:
-            raise StateError(f"no number of {self.name} is free", 'free some of a mechanism: robot.free("inertia")')
+            raise StateError(
+                f"no number of {self.name} is free",
+                'free some of a mechanism: robot.free("inertia")',
+            )
         argument_checks.on_host(self.name, parameters)
         refuse_lazy(self.name, "a closed chain looks at its parameters", parameters)
         return self._given(kept(robot.consistent(parameters)))

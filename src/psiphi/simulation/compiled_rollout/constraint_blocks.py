@@ -13,14 +13,14 @@ from dataclasses import replace
 
 from psiphi.compiler.ir.block_frame import Named
 from psiphi.compiler.ir.loop_nodes import Repeat
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.functions.compiled_function import Function
 from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.branch_free import most
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.step_blocks import catalogued, trace
-from psiphi.simulation.forces.joint_limit_impact import SWEEPS, Stops
+from psiphi.simulation.forces.joint_limit_impact import SWEEPS, JointStops
 
 STOPS = Repeat("stops", "touch", "hit", ("mass", "impact"), "sweep", "done", SWEEPS, "bounce")
 AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
@@ -29,9 +29,20 @@ AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
 def blocks(system: System, m: Manifold, force: str, project: bool, implicit: bool) -> Named:
     """{block: (tape, {its argument: place})}."""
     known: Named = {
-        "start": (trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}), {}),
-        "dynamics": (only(system._heavier if implicit else system._motion, "a", "strain"), {"tau": force}),
-        "strained": (trace("strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [most(strain[0], S[0])]}), {}),
+        "start": (
+            trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}),
+            {},
+        ),
+        "dynamics": (
+            only(system._heavier if implicit else system._motion, "a", "strain"),
+            {"tau": force},
+        ),
+        "strained": (
+            trace(
+                "strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [most(strain[0], S[0])]}
+            ),
+            {},
+        ),
     }
     return known | (_projection(system, m) if project else {})
 
@@ -52,17 +63,19 @@ def _projection(system: System, m: Manifold) -> Named:
     }
 
 
-def only(function: Function, *names: str) -> Straight:
+def only(function: Function, *names: str) -> StraightCode:
     """The tape of a function, with these results alone: what the others need is not computed."""
     code = function.source.code
-    assert isinstance(code, Straight)
+    assert isinstance(code, StraightCode)
     kept = [i for i, arg in enumerate(code.program.outputs) if arg.name in names]
     program = replace(code.program, outputs=tuple(code.program.outputs[i] for i in kept))
-    stores = tuple((kept.index(number), index, node) for number, index, node in code.stores if number in kept)
-    return Straight(program, code.tape, stores)
+    stores = tuple(
+        (kept.index(number), index, node) for number, index, node in code.stores if number in kept
+    )
+    return StraightCode(program, code.tape, stores)
 
 
-def stopped(stops: Stops, robot: Robot) -> Named:
+def stopped(stops: JointStops, robot: Robot) -> Named:
     """The blocks of joint stops."""
     nq, nv, n = robot.nq, robot.nv, len(stops.q)
     sizes = {
@@ -71,5 +84,7 @@ def stopped(stops: Stops, robot: Robot) -> Named:
         stops.sweep: {"compliance": n * n, "speed": n, "side": n, "impulse": n, "done": 1},
         stops.bounce: {"v": nv, "M_inv": nv * nv, "side": n, "impulse": n},
     }
-    traced: Named = {rule.__name__: (trace(rule.__name__, each, rule), {}) for rule, each in sizes.items()}
+    traced: Named = {
+        rule.__name__: (trace(rule.__name__, each, rule), {}) for rule, each in sizes.items()
+    }
     return traced | {"mass": (catalogued(robot, "mass_matrix_inverse"), {})}

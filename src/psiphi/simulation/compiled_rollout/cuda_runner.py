@@ -31,40 +31,46 @@ from psiphi.model.spatial.branch_free import less, worst
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout.constraint_blocks import only
-from psiphi.simulation.compiled_rollout.rollout_inputs import Drive
-from psiphi.simulation.compiled_rollout.rollout_program import Machine, Recipe
+from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.rollout_runner import KEPT
 from psiphi.simulation.compiled_rollout.step_blocks import sizes_of, trace
 from psiphi.simulation.plant import Plant, parameters_of
 
-OPEN = {"d": 1e-6, "f": 1e-3}  # how far open constraints may be at the start, as on the host; and as float32 can tell
-STRAINED = {"d": STRAIN, "f": 1e6}  # where a pivot of Omega keeps no digits of float64, and half of those of float32
+OPEN = {
+    "d": 1e-6,
+    "f": 1e-3,
+}  # how far open constraints may be at the start, as on the host; and as float32 can tell
+STRAINED = {
+    "d": STRAIN,
+    "f": 1e6,
+}  # where a pivot of Omega keeps no digits of float64, and half of those of float32
 _kept: dict[tuple[str, int], Any] = {}  # kernels, by name and card
 
 
-class CardPlace(NamedTuple):
+class CudaArgument(NamedTuple):
     """Where the numbers of an array are: bytes from motion to motion, and from row to row."""
 
     pointer: int
     outer: int
     row: int
 
-    def at(self, row: int) -> CardPlace:
+    def at(self, row: int) -> CudaArgument:
         """The same from this row on."""
         return self._replace(pointer=self.pointer + row * self.row)
 
-    def back(self, last: int) -> CardPlace:
+    def back(self, last: int) -> CudaArgument:
         """From this row on, backwards."""
         return self.at(last)._replace(row=-self.row)
 
     @property
-    def held(self) -> CardPlace:
+    def held(self) -> CudaArgument:
         """Every row is the same memory, in which the last one remains."""
         return self._replace(row=0)
 
 
 @dataclass(frozen=True, eq=False)
-class CardMachine(Machine):
+class CudaRolloutProgram(RolloutProgram):
     """A plan whose start nobody looks at before."""
 
     char: str = "d"
@@ -104,23 +110,39 @@ class CardMachine(Machine):
         made = replace(super().rollout, first=("start",), starts=True, sample=("Q", "V"))
         if not self.is_closed:
             return made
-        return replace(made, first=("start", "opened", "closed", "judge"), order=(*made.order, "judge"))
+        return replace(
+            made, first=("start", "opened", "closed", "judge"), order=(*made.order, "judge")
+        )
 
     @property
     def flops(self) -> int:
         return 0  # nobody cuts what a card does into pieces
 
 
-class CardRunner:
+class CudaRunner:
     """Motions on a card; `state`: "q", "v" and "tau", those that are its arrays (tau: a row, or one a step)."""
 
-    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, dt: float, state: Mapping[str, Any], steps: int):
+    def __init__(
+        self,
+        plant: Plant,
+        drive: RolloutInput,
+        plan: RolloutOptions,
+        dt: float,
+        state: Mapping[str, Any],
+        steps: int,
+    ):
         if any(map(on_card, parameters_of(plant.robot))):
-            raise StateError("rollout: the parameters are on a graphics card", "give light.at(...) arrays of the host")
+            raise StateError(
+                "rollout: the parameters are on a graphics card",
+                "give light.at(...) arrays of the host",
+            )
         self.plant, self.drive, self.plan, self.given, self.steps = plant, drive, plan, state, steps
         sizes = {"q": plant.nq, "v": plant.nv, "tau": plant.nv}
         inputs = [
-            Argument("tau" if name == "tau" else f"{name}0", (steps, size) if name in plan.tables else (size,))
+            Argument(
+                "tau" if name == "tau" else f"{name}0",
+                (steps, size) if name in plan.tables else (size,),
+            )
             for name, size in sizes.items()
             if name in state
         ]
@@ -132,8 +154,10 @@ class CardRunner:
         self.library: Any = library_of("rollout: q0", self.like)
         self.stream, self.alive = self.library.stream(self.like), list[Any](values)
         self.places = {
-            name: CardPlace(view.pointer, stride, SIZE[self.char] * sizes[name])
-            for name, view, stride in zip(filter(state.__contains__, sizes), views, strides, strict=True)
+            name: CudaArgument(view.pointer, stride, SIZE[self.char] * sizes[name])
+            for name, view, stride in zip(
+                filter(state.__contains__, sizes), views, strides, strict=True
+            )
         }
         self.numbers = (
             drive.given()
@@ -143,50 +167,97 @@ class CardRunner:
         for name, x in self.numbers.items():
             if name not in self.places:
                 self.places[name] = self._put(name, x, 1)
-        for name, x in drive.tables(plan, 0, steps, dt).items() if not set(plan.tables) <= {"tau"} & set(state) else ():
+        for name, x in (
+            drive.tables(plan, 0, steps, dt).items()
+            if not set(plan.tables) <= {"tau"} & set(state)
+            else ()
+        ):
             self.places[name] = self._put(name, x, 2)
 
-    def _put(self, name: str, x: Any, core: int) -> CardPlace:
+    def _put(self, name: str, x: Any, core: int) -> CudaArgument:
         """Numbers of the host: one row (table) for all, or one for every motion."""
         rows = _rows(name, np.asarray(x, dtype=self.char), core, self.batch)
         self.alive.append(self.library.put(self.like, rows))
-        each = math.prod(rows.shape[rows.ndim - core :]) * SIZE[self.char] if rows.ndim > core else 0
-        return CardPlace(self.library.view(self.alive[-1]).pointer, each, rows.shape[-1] * SIZE[self.char] * (core == 2))
+        each = (
+            math.prod(rows.shape[rows.ndim - core :]) * SIZE[self.char] if rows.ndim > core else 0
+        )
+        return CudaArgument(
+            self.library.view(self.alive[-1]).pointer,
+            each,
+            rows.shape[-1] * SIZE[self.char] * (core == 2),
+        )
 
-    def empty(self, rows: int, size: int) -> tuple[Any, CardPlace]:
+    def empty(self, rows: int, size: int) -> tuple[Any, CudaArgument]:
         """New memory (*batch, rows, size), and its place."""
         words = f"rollout: samples of {size} numbers"
         array, pointer = room(words, self.library, self.like, (*self.batch, rows, size), self.char)
-        return array, CardPlace(pointer, rows * size * SIZE[self.char], size * SIZE[self.char])
+        return array, CudaArgument(pointer, rows * size * SIZE[self.char], size * SIZE[self.char])
 
-    def zeros(self, size: int) -> CardPlace:
+    def zeros(self, size: int) -> CudaArgument:
         """One row of zeros, for all motions and steps."""
         self.alive.append(self.library.full(self.like, size, 0.0))
-        return CardPlace(self.library.view(self.alive[-1]).pointer, 0, 0)
+        return CudaArgument(self.library.view(self.alive[-1]).pointer, 0, 0)
 
     def ready(self, array: Any) -> Any:
         return self.library.ready(self.like, array, self.stream)
 
     def run(self, every: int) -> tuple[Any, Any]:
         """q (..., samples, nq) and v (..., samples, nv)."""
-        made = [self.empty(1 + self.steps // every, size) for size in (self.plant.nq, self.plant.nv)]
-        self.advance(self.places["q"], self.places["v"], 0, self.steps, every, [place for _, place in made])
+        made = [
+            self.empty(1 + self.steps // every, size) for size in (self.plant.nq, self.plant.nv)
+        ]
+        self.advance(
+            self.places["q"], self.places["v"], 0, self.steps, every, [place for _, place in made]
+        )
         q, v = (self.ready(array) for array, _ in made)
         return q, v
 
-    def advance(self, q: CardPlace, v: CardPlace, start: int, steps: int, every: int, out: list[CardPlace]) -> None:
+    def advance(
+        self,
+        q: CudaArgument,
+        v: CudaArgument,
+        start: int,
+        steps: int,
+        every: int,
+        out: list[CudaArgument],
+    ) -> None:
         """From (q, v) at step `start`: that state, and every `every`-th of `steps` after it."""
-        known = self.places | {name: self.places[name].at(start) for name in self.plan.tables} | {"q": q, "v": v}
-        machine = CardMachine(self.plant.given, self.plan, self.char)
-        self.launch(machine, (), [*(known[name] for name in (*self.plan.given, *self.plan.tables)), *out], steps, every)
+        known = (
+            self.places
+            | {name: self.places[name].at(start) for name in self.plan.tables}
+            | {"q": q, "v": v}
+        )
+        machine = CudaRolloutProgram(self.plant.given, self.plan, self.char)
+        self.launch(
+            machine,
+            (),
+            [*(known[name] for name in (*self.plan.given, *self.plan.tables)), *out],
+            steps,
+            every,
+        )
 
-    def launch(self, machine: Any, names: tuple[str, ...], arrays: list[CardPlace], steps: int, every: int) -> None:
+    def launch(
+        self,
+        machine: Any,
+        names: tuple[str, ...],
+        arrays: list[CudaArgument],
+        steps: int,
+        every: int,
+    ) -> None:
         """A kernel of this plan: itself, or a derivative of it by the places `names`."""
         if self.count:
             numbers = [x for place in arrays for x in place[1:]]
             kernel = partial(_kernel, machine, self.plan, names, self.char)
             pointers = [place.pointer for place in arrays]
-            send(kernel, pointers, [*numbers, self.count, steps, every], self.count, self.stream, self.device, "rollout: q0")
+            send(
+                kernel,
+                pointers,
+                [*numbers, self.count, steps, every],
+                self.count,
+                self.stream,
+                self.device,
+                "rollout: q0",
+            )
 
 
 def _rows(name: str, x: np.ndarray, core: int, batch: tuple[int, ...]) -> np.ndarray:
@@ -197,19 +268,26 @@ def _rows(name: str, x: np.ndarray, core: int, batch: tuple[int, ...]) -> np.nda
     try:
         return np.ascontiguousarray(np.broadcast_to(x, (*batch, *own)))
     except ValueError:
-        cause = f"rollout: {name.removeprefix('law.')} has batch axes {lead}, the initial state {batch}"
+        cause = (
+            f"rollout: {name.removeprefix('law.')} has batch axes {lead}, the initial state {batch}"
+        )
         raise StateError(cause, "make them equal, 1, or absent") from None
 
 
-def _kernel(machine: Any, plan: Recipe, names: tuple[str, ...], char: str, device: int) -> Any:
+def _kernel(
+    machine: Any, plan: RolloutOptions, names: tuple[str, ...], char: str, device: int
+) -> Any:
     """The kernel, from this process, from the disk, or made now."""
-    own: Machine = getattr(machine, "machine", machine)
+    own: RolloutProgram = getattr(machine, "machine", machine)
     what = [*plan.key, *own.foreign, cuda_target.CUDA.key(char), type(machine).__name__, names]
     name = kernel_cache.kernel_key(own.robot.digest, "card", json.dumps(what))
 
     def make() -> Any:
         built = kernel_cache.remember(
-            name, lambda: cuda_target.CUDA.build(cuda_target.CUDA.emit(machine.rollout, char), {"flops": machine.flops})
+            name,
+            lambda: cuda_target.CUDA.build(
+                cuda_target.CUDA.emit(machine.rollout, char), {"flops": machine.flops}
+            ),
         )
         return loaded(cuda_target.CUDA.load(built)[0], name, device)
 

@@ -25,7 +25,7 @@ def scaled(manifold: Manifold) -> list[Any]:
     return [joint for joint in manifold.bent if joint.row.unit is not list]
 
 
-class Beginning:
+class InitialState:
     """The map q -> unit(q) at some q (..., nq), and its derivatives."""
 
     def __init__(self, manifold: Manifold, q: np.ndarray):
@@ -56,7 +56,9 @@ class Beginning:
         found = np.array(np.broadcast_to(flat, np.broadcast_shapes(flat.shape, self.q.shape)))
         for joint in self.scaled:
             own = joint.q_slice
-            found[..., own] = along(partial(law, joint.row.unit), self.q[..., own], *(x[..., own] for x in given))
+            found[..., own] = along(
+                partial(law, joint.row.unit), self.q[..., own], *(x[..., own] for x in given)
+            )
         return found
 
 

@@ -14,20 +14,20 @@ from typing import Any
 from psiphi._util.errors import StateError
 from psiphi._util.validate import beneath, is_foreign
 from psiphi.compiler.ir.block_frame import BlockFrame
-from psiphi.compiler.ir.loop_nodes import Single
-from psiphi.compiler.passes import Ready
+from psiphi.compiler.ir.loop_nodes import SingleStep
+from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import constant, enter
 from psiphi.functions.differentiable_function import ready
 from psiphi.model.model import Model
-from psiphi.simulation.compiled_rollout.rollout_program import Machine, Recipe
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 
 
 @dataclass(frozen=True, eq=False)
-class LawTorque(Ready):
+class LawTorque(Traceable):
     """tau at a state, as the compiler takes it."""
 
-    machine: Machine
+    machine: RolloutProgram
     rods: bool = True
     columns: str = ""
 
@@ -46,25 +46,40 @@ class LawTorque(Ready):
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         model, sizes = self.model, self.frame.sizes
         names = [name for name in self.machine.plan.given if name in sizes]
-        inputs = tuple(Argument(name, (sizes[name],), name if name in ("q", "v") else "") for name in names)
+        inputs = tuple(
+            Argument(name, (sizes[name],), name if name in ("q", "v") else "") for name in names
+        )
         return inputs, (Argument("tau", (model.nv,)),)
 
-    def ready(self) -> Single:
-        return Single(self.frame, tuple(self.machine.law_blocks), *self.arguments())
+    def ready(self) -> SingleStep:
+        return SingleStep(self.frame, tuple(self.machine.law_blocks), *self.arguments())
 
 
 def torque(controller: Any, values: dict[str, Any]) -> Any:
     """tau of a law, where the state or what it follows are arrays of another library; `values` by place."""
     robot, name = beneath(controller.robot), type(controller).__name__
-    if robot is not controller.robot and any(isinstance(step.what, str) for step in controller.law.steps):
+    if robot is not controller.robot and any(
+        isinstance(step.what, str) for step in controller.law.steps
+    ):
         cause = f"{name} asks a closed chain for torques by NumPy's arrays, and these are of another library"
-        raise StateError(cause, "let pp.rollout run it: its motions have gradients by the controller's numbers")
-    plan = Recipe("euler", controller.law, False, False, tuple(controller.numbers), free=robot.freed is not None)
-    machine = Machine(controller.robot, plan)
+        raise StateError(
+            cause, "let pp.rollout run it: its motions have gradients by the controller's numbers"
+        )
+    plan = RolloutOptions(
+        "euler",
+        controller.law,
+        False,
+        False,
+        tuple(controller.numbers),
+        free=robot.freed is not None,
+    )
+    machine = RolloutProgram(controller.robot, plan)
     own = json.dumps([*plan.key, *machine.foreign])
     function = ready(robot._functions, name, lambda: LawTorque(machine), own)
     known = {**values, **dict(zip((PARAMETERS,), robot._more, strict=False))}
     given = [known[arg.name.removeprefix("law.")] for arg in function.inputs]
     if any(map(is_foreign, given)):
         return enter(function, given)
-    return constant(next(filter(is_foreign, (*values.values(), *robot._more))), function(*given))  # what is foreign has no say
+    return constant(
+        next(filter(is_foreign, (*values.values(), *robot._more))), function(*given)
+    )  # what is foreign has no say

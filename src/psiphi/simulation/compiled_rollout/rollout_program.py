@@ -3,7 +3,7 @@
     start                     once for each group of lanes
     law, dynamics, stages     every step, in the method's order
 
-A `Recipe` is what the code depends on besides the model; it is cheap, so that a warm start need not trace anything.
+A `RolloutOptions` is what the code depends on besides the model; it is cheap, so that a warm start need not trace anything.
 """
 
 from __future__ import annotations
@@ -17,17 +17,25 @@ from psiphi.compiler.ir.block_frame import BlockFrame, Code, Named
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.passes import UNROLLED
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.model.manifold import Manifold
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout import constraint_blocks, step_blocks
 from psiphi.simulation.control.control_law import Law, Step, named
-from psiphi.simulation.forces.joint_limit_impact import Stops
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import course, rules
 
-SWITCHES = ("motors",)  # of a law's numbers: those that are 0 or 1, and nothing to change by a little
-SHARED = ("q", "v", "tau", "strain", PARAMETERS)  # places a law has in common with the rest of a step
+SWITCHES = (
+    "motors",
+)  # of a law's numbers: those that are 0 or 1, and nothing to change by a little
+SHARED = (
+    "q",
+    "v",
+    "tau",
+    "strain",
+    PARAMETERS,
+)  # places a law has in common with the rest of a step
 
 
 def place(name: str, j: int = 0) -> str:
@@ -37,7 +45,7 @@ def place(name: str, j: int = 0) -> str:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RolloutOptions:
     """What is asked for: the method, the law of the torque, whether what it follows changes with time, whether the torque is
     held during a step, and what else acts."""
 
@@ -49,11 +57,13 @@ class Recipe:
     losses: tuple[str, ...] = ()  # "damping", "friction", "floor": those that act
     implicit: bool = False  # whether some losses or springs are taken implicitly
     effort: bool = False  # whether torques are cut
-    stops: Stops | None = None  # joints that end at their limits
+    stops: JointStops | None = None  # joints that end at their limits
     closure: str = ""  # what holds a closed chain together
     project: bool = False  # back onto the constraints after each step
     free: bool = False  # whether numbers of the model are given
-    springs: tuple[str, ...] = ()  # "stiffness", "rest", ...: the numbers of springs, where these act
+    springs: tuple[
+        str, ...
+    ] = ()  # "stiffness", "rest", ...: the numbers of springs, where these act
     firm: bool = False  # whether some springs are taken implicitly
 
     @property
@@ -63,7 +73,17 @@ class Recipe:
         rest += [self.springs, self.firm] if self.springs else []
         steps = [[step.name, step.at, step.frame, step.sizes, step.only] for step in self.law.steps]
         law = [steps, self.law.followed, self.law.key, self.keeps]
-        return [self.method, law, self.timed, self.hold, self.losses, self.implicit, self.effort, stops, *rest]
+        return [
+            self.method,
+            law,
+            self.timed,
+            self.hold,
+            self.losses,
+            self.implicit,
+            self.effort,
+            stops,
+            *rest,
+        ]
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -73,35 +93,53 @@ class Recipe:
     @property
     def times(self) -> int:
         """At how many half steps, from 0, what the law follows is needed: 1 or 3."""
-        return 3 if self.timed and not self.hold and self.law.steps and self.method != "euler" else 1
+        return (
+            3 if self.timed and not self.hold and self.law.steps and self.method != "euler" else 1
+        )
 
     @property
     def given(self) -> tuple[str, ...]:
         """Packed once."""
-        brakes = (*self.losses, *["stiff"] * (self.implicit and bool(self.losses)), *["effort"] * self.effort)
+        brakes = (
+            *self.losses,
+            *["stiff"] * (self.implicit and bool(self.losses)),
+            *["effort"] * self.effort,
+        )
         brakes = (*brakes, *self.springs, *["firm"] * self.firm, *[PARAMETERS] * self.free)
-        return ("q", "v", "h", *brakes, *map(place, (*self.keeps, *(() if self.timed else self.law.followed))))
+        return (
+            "q",
+            "v",
+            "h",
+            *brakes,
+            *map(place, (*self.keeps, *(() if self.timed else self.law.followed))),
+        )
 
     @property
     def slopes(self) -> tuple[str, ...]:
         """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
         switches = tuple(map(place, SWITCHES))
-        known = (name for name in self.given if name in ("tau", PARAMETERS) or name.startswith("law."))
+        known = (
+            name for name in self.given if name in ("tau", PARAMETERS) or name.startswith("law.")
+        )
         fixed = (name for name in known if name not in switches)
         return (*fixed, *(name for name in self.tables if name == "tau"))
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Packed every step: what is followed, by name and half step."""
-        return tuple(place(name, j) for j in range(self.times) for name in self.law.followed) if self.timed else ()
+        return (
+            tuple(place(name, j) for j in range(self.times) for name in self.law.followed)
+            if self.timed
+            else ()
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class RolloutProgram:
     """A plan on one robot or closed chain, traced."""
 
     system: Robot | System
-    plan: Recipe
+    plan: RolloutOptions
 
     @property
     def robot(self) -> Robot:
@@ -123,11 +161,16 @@ class Machine:
         """All blocks."""
         plan = self.plan
         between = rules(plan.method, plan.implicit, plan.firm)
-        known: Named = {rule.__name__: (self._over(partial(step_blocks.ruled, rule=rule)), {"u": "v"}) for rule in between}
+        known: Named = {
+            rule.__name__: (self._over(partial(step_blocks.ruled, rule=rule)), {"u": "v"})
+            for rule in between
+        }
         known["start"] = self._over(step_blocks.start), {}
         force = "force" if plan.losses or plan.springs else "tau"
         if isinstance(self.system, System):
-            known |= constraint_blocks.blocks(self.system, self.manifold, force, plan.project, plan.implicit)
+            known |= constraint_blocks.blocks(
+                self.system, self.manifold, force, plan.project, plan.implicit
+            )
         else:
             dynamics = "heavier_dynamics" if plan.implicit else "forward_dynamics"
             known["dynamics"] = step_blocks.catalogued(self.robot, dynamics), {"tau": force}
@@ -137,9 +180,15 @@ class Machine:
             known["cut"] = self._over(step_blocks.cut), {}
         acting = {"losses": plan.losses, "springs": plan.springs, "firm": plan.firm}
         if plan.losses or plan.springs:
-            known["total"] = self._over(partial(step_blocks.total, implicit=plan.implicit, **acting)), {}
+            known["total"] = (
+                self._over(partial(step_blocks.total, implicit=plan.implicit, **acting)),
+                {},
+            )
         if plan.implicit:
-            known["stiffen"] = self._over(partial(step_blocks.stiffen, method=plan.method, **acting)), {}
+            known["stiffen"] = (
+                self._over(partial(step_blocks.stiffen, method=plan.method, **acting)),
+                {},
+            )
         return known | self.law_blocks
 
     @cached_property
@@ -149,7 +198,10 @@ class Machine:
         for i, step in enumerate(plan.law.steps):
             code, names = self._step(step)
             for j in range(plan.times if plan.law.is_timed(step) else 1):
-                at = {each: place(name, j if name in plan.law.followed else 0) for each, name in names.items()}
+                at = {
+                    each: place(name, j if name in plan.law.followed else 0)
+                    for each, name in names.items()
+                }
                 known[f"law{i}.{j}"] = code, at
         return known
 
@@ -157,20 +209,29 @@ class Machine:
         """The code of one step of the law, and what the law calls its arguments and results."""
         names = step.at
         if not isinstance(step.what, str):
-            over = self._whole if step.sizes or step.is_foreign else self._over  # others' rules may look at all joints
+            over = (
+                self._whole if step.sizes or step.is_foreign else self._over
+            )  # others' rules may look at all joints
             code = over(partial(step_blocks.ruled, rule=step.what, sizes=step.sizes))
         elif isinstance(self.system, System):
-            function = {"gravity": "_holding", "inverse_dynamics": "_driving", "carrying": "_carrying"}[step.what]
+            function = {
+                "gravity": "_holding",
+                "inverse_dynamics": "_driving",
+                "carrying": "_carrying",
+            }[step.what]
             code = getattr(self.system, function).source.code
             names = {"u" if name == "a" else name: own for name, own in names.items()}
         else:
             code = step_blocks.catalogued(self.robot, step.what, named(step.frame))
-        return code, {arg.name: names.get(arg.name, arg.name) for arg in (*code.program.inputs, *code.program.outputs)}
+        return code, {
+            arg.name: names.get(arg.name, arg.name)
+            for arg in (*code.program.inputs, *code.program.outputs)
+        }
 
-    def _whole(self, part: Callable[[Manifold], Straight]) -> Code:
+    def _whole(self, part: Callable[[Manifold], StraightCode]) -> Code:
         return part(self.manifold)
 
-    def _over(self, part: Callable[[Manifold], Straight]) -> Code:
+    def _over(self, part: Callable[[Manifold], StraightCode]) -> Code:
         """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
         loops = len(self.robot.joints) > UNROLLED and self.robot.embedding is None
         return step_blocks.spread(self.manifold, part) if loops else part(self.manifold)
@@ -181,10 +242,20 @@ class Machine:
         head = ["stiffen"] if self.plan.implicit else []
         out = head.copy()
         for item in course(self.plan.method, self.plan.implicit, self.plan.firm):
-            out += [item.__name__] if callable(item) else [] if item == "u" else self._evaluation(int(item), out == head)
+            out += (
+                [item.__name__]
+                if callable(item)
+                else []
+                if item == "u"
+                else self._evaluation(int(item), out == head)
+            )
         out += ["stops"] if self.plan.stops is not None else []
         out += constraint_blocks.AFTER if self.plan.project else []
-        return tuple(name for block in out for name in ((block, "strained") if self._strains(block) else (block,)))
+        return tuple(
+            name
+            for block in out
+            for name in ((block, "strained") if self._strains(block) else (block,))
+        )
 
     def _evaluation(self, j: int, first: bool) -> list[str]:
         """Torque and acceleration at half step j."""
@@ -196,7 +267,9 @@ class Machine:
 
     def _strains(self, block: str) -> bool:
         """Whether a block answers a strain: the largest of all is kept."""
-        return block in self.blocks and any(arg.name == "strain" for arg in self.blocks[block][0].program.outputs)
+        return block in self.blocks and any(
+            arg.name == "strain" for arg in self.blocks[block][0].program.outputs
+        )
 
     @cached_property
     def rollout(self) -> Rollout:
@@ -204,12 +277,28 @@ class Machine:
         plan = self.plan
         repeats = (constraint_blocks.STOPS,) if plan.stops is not None else ()
         rare = {f"law{i}": step.only for i, step in enumerate(plan.law.steps) if step.only}
-        where = {name: place(rare[name.split(".")[0]]) for name in self.blocks if name.split(".")[0] in rare}
-        return Rollout(BlockFrame(self.blocks), self.order, plan.given, plan.tables, plan.results, repeats, where)
+        where = {
+            name: place(rare[name.split(".")[0]])
+            for name in self.blocks
+            if name.split(".")[0] in rare
+        }
+        return Rollout(
+            BlockFrame(self.blocks),
+            self.order,
+            plan.given,
+            plan.tables,
+            plan.results,
+            repeats,
+            where,
+        )
 
     @property
     def flops(self) -> int:
         """Operations of one step, sines at forty each."""
         counts = {name: tape.count for name, (tape, _) in self.blocks.items()}
-        every = [part for name in self.order for part in (constraint_blocks.STOPS.blocks if name == "stops" else (name,))]
+        every = [
+            part
+            for name in self.order
+            for part in (constraint_blocks.STOPS.blocks if name == "stops" else (name,))
+        ]
         return sum(counts[name].flops + 40 * counts[name].trig for name in every)

@@ -22,8 +22,8 @@ from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi.simulation.compiled_rollout.rollout_inputs import Drive
-from psiphi.simulation.compiled_rollout.rollout_program import Machine, Recipe
+from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.plant import Plant, parameters_of
 
 KEPT = 64  # compiled rollouts a process holds on to
@@ -66,17 +66,21 @@ class StepLoop:
 class Compiled(StepLoop):
     """Machine code of one plan on one robot, or of a derivative of it."""
 
-    def __init__(self, machine: Any, plan: Recipe, key: str):
+    def __init__(self, machine: Any, plan: RolloutOptions, key: str):
         super().__init__(kernel_cache.remember(key, lambda: _built(machine)))
         self.plan = plan
 
 
-def compiled(system: Robot | System, plan: Recipe, kind: Any = None, names: tuple[str, ...] = ()) -> Compiled:
+def compiled(
+    system: Robot | System, plan: RolloutOptions, kind: Any = None, names: tuple[str, ...] = ()
+) -> Compiled:
     """The kernel, from this process, from the disk, or made now; of a `kind` of derivative by the places `names`, if any."""
-    machine = Machine(system, plan)
+    machine = RolloutProgram(system, plan)
     what = [*plan.key, *machine.foreign, HOST.key("d"), *([kind.__name__, names] if kind else [])]
     key = kernel_cache.kernel_key(machine.robot.digest, "rollout", json.dumps(what))
-    return kernel_cache.held(_kept, key, KEPT, lambda: Compiled(kind(machine, names) if kind else machine, plan, key))
+    return kernel_cache.held(
+        _kept, key, KEPT, lambda: Compiled(kind(machine, names) if kind else machine, plan, key)
+    )
 
 
 def _built(machine: Any) -> bytes:
@@ -86,14 +90,25 @@ def _built(machine: Any) -> bytes:
 class Runner:
     """Motions (B, ...) that go on from where they are, some steps at a time."""
 
-    def __init__(self, plant: Plant, drive: Drive, plan: Recipe, dt: float, batch: tuple[int, ...]):
+    def __init__(
+        self,
+        plant: Plant,
+        drive: RolloutInput,
+        plan: RolloutOptions,
+        dt: float,
+        batch: tuple[int, ...],
+    ):
         self.plan, self.drive, self.dt, self.batch = plan, drive, dt, batch
         self.code = compiled(plant.given, plan)
         self.width = plant.nq + plant.nv
-        self.given = {name: self._constant(x) for name, x in drive.given().items()} | {"h": self._constant(np.array([dt]))}
+        self.given = {name: self._constant(x) for name, x in drive.given().items()} | {
+            "h": self._constant(np.array([dt]))
+        }
         for x in parameters_of(plant.robot):
             self.given[PARAMETERS] = self._constant(x)
-        for x in drive.references(np.zeros(1)) if drive.controller is not None and drive.timed else ():
+        for x in (
+            drive.references(np.zeros(1)) if drive.controller is not None and drive.timed else ()
+        ):
             self.table(x)  # does not fit: said before anything runs
 
     @property
@@ -107,14 +122,18 @@ class Runner:
         room = memory / (motions * self.width)
         return max(1, int(min(steps, room) / every)) * every
 
-    def advance(self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: Arrays) -> np.ndarray | None:
+    def advance(
+        self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: Arrays
+    ) -> np.ndarray | None:
         """From (q, v) (B, n) at step `start`, every `every`-th of `steps` states into out (B, steps // every, n) twice.
 
         The answer (B, steps // every) is where a closed chain strained its constraints too much; None where nothing can."""
         plan = self.code.plan
         tables = self.drive.tables(plan, start, steps, self.dt)
         state = {"q": q[:, None, :], "v": v[:, None, :]} | self.given
-        arrays = [state[name] for name in plan.given] + [self.table(tables[name]) for name in plan.tables]
+        arrays = [state[name] for name in plan.given] + [
+            self.table(tables[name]) for name in plan.tables
+        ]
         strain = [np.zeros((self.count, steps // every, 1))] if plan.closure else []
         self.code.run([*arrays, *out, *strain], steps, every)
         if not strain:

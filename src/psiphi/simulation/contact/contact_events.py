@@ -25,8 +25,8 @@ from psiphi._util.validate import one_of
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.contact import coulomb_friction, restitution
 from psiphi.simulation.contact.contact_rows import Contacts
-from psiphi.simulation.contact.coulomb_friction import Touch
-from psiphi.simulation.simulate.events import BOUNCES, HOLDS, LOST, MADE, SLIDES, Change
+from psiphi.simulation.contact.coulomb_friction import ContactRow
+from psiphi.simulation.simulate.events import BOUNCES, HOLDS, LOST, MADE, SLIDES, ContactChange
 
 WORDS = ("hold", "open")
 TOUCH = 1e-9  # m, m/s: nearer and slower than this is touching
@@ -38,29 +38,40 @@ TURNS = 6  # of Newton's method
 
 def read_contacts(system: Any, contacts: Any) -> Any:
     """The system itself, or with contacts that open."""
-    return system if one_of("contacts", contacts, WORDS) == "hold" else Touching(system)
+    return system if one_of("contacts", contacts, WORDS) == "hold" else ContactSystem(system)
 
 
-class Touching:
+class ContactSystem:
     """A closed system whose contacts are as a motion has left them: what `Plant` asks for."""
 
     def __init__(self, system: Any):
         if not isinstance(system, System):
-            raise StateError(f'contacts="open" came for {shown(system)}', "only closed systems have contacts")
+            raise StateError(
+                f'contacts="open" came for {shown(system)}', "only closed systems have contacts"
+            )
         self.whole, self.robot, self.contacts = system, system.robot, system.contacts
-        self.nq, self.nv, self.name, self.passive = system.nq, system.nv, system.name, system.passive
+        self.nq, self.nv, self.name, self.passive = (
+            system.nq,
+            system.nv,
+            system.name,
+            system.passive,
+        )
         self.actuated, self.object, self.dt = system.actuated, system.object, np.inf
         self.rows = Contacts(system)
-        self.closed: dict[int, np.ndarray | None] = {}  # those that touch: how they slide, or None where they hold
+        self.closed: dict[
+            int, np.ndarray | None
+        ] = {}  # those that touch: how they slide, or None where they hold
         self._begun = False
-        self._changes: list[Change] = []
+        self._changes: list[ContactChange] = []
         self._tau = np.zeros(system.nv)  # what acts in this step
         self._speeds: dict[int, float] = {}  # of sliding, at its begin
         self._last: dict[int, np.ndarray] = {}  # forces at its begin: where the next search starts
 
     # -- what a plant answers --------------------------------------------------------------------------------------------------
 
-    def forward_dynamics(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, forces: bool = False) -> Any:
+    def forward_dynamics(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, forces: bool = False
+    ) -> Any:
         """a; with `forces`, as at the begin of a step, Coulomb's law is asked what contacts do."""
         self._tau = tau
         if not self._begun:
@@ -81,7 +92,12 @@ class Touching:
             for i in stopped:
                 self.closed[i] = None
                 self._changes.append(
-                    Change(HOLDS, self.contacts[i].name, float(np.hypot(*self._last.get(i, np.zeros(3))[1:])), since)
+                    ContactChange(
+                        HOLDS,
+                        self.contacts[i].name,
+                        float(np.hypot(*self._last.get(i, np.zeros(3))[1:])),
+                        since,
+                    )
                 )
             v = self._blow(q, v, new, since) if new else v
             q, v = self._put(q, v)
@@ -108,7 +124,7 @@ class Touching:
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.whole.energy(q, v)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ContactChange]:
         """What has happened since this was asked."""
         out, self._changes = self._changes, []
         return out
@@ -118,7 +134,10 @@ class Touching:
     def _begin(self, q: np.ndarray, v: np.ndarray) -> None:
         """Those that touch and do not leave are closed; they hold where they do not slide."""
         if np.ndim(q) != 1:
-            raise StateError(f'contacts="open" came for motions of shape {np.shape(q)[:-1]}', "simulate one motion at a time")
+            raise StateError(
+                f'contacts="open" came for motions of shape {np.shape(q)[:-1]}',
+                "simulate one motion at a time",
+            )
         self.rows.begin(q)
         gaps, rates = self.rows.opened(q, v)
         for i in self.rows.sides:
@@ -132,7 +151,9 @@ class Touching:
                 self.rows.release(i)
         self._begun = True
 
-    def _decide(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, ago: float = 0.0) -> np.ndarray:
+    def _decide(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, ago: float = 0.0
+    ) -> np.ndarray:
         """lambda of this state by Coulomb's law, and what contacts do from here on."""
         while True:
             Omega, c = self.rows.terms(q, v, tau)[1:]
@@ -141,32 +162,44 @@ class Touching:
             if trial is not None and self._is_lawful(trial, touches):
                 lam = trial
                 break
-            lam = coulomb_friction.law(Omega, c, self.rows.held, list(touches.values()), self._guess(len(c)))
+            lam = coulomb_friction.law(
+                Omega, c, self.rows.held, list(touches.values()), self._guess(len(c))
+            )
             if lam is None:
                 raise StateError(
-                    "no contact forces obey Coulomb's law in this state", "such friction jams: less of it, or another posture"
+                    "no contact forces obey Coulomb's law in this state",
+                    "such friction jams: less of it, or another posture",
                 )
             if not self._change(lam, Omega @ lam + c, touches, trial, ago):
                 break
         _, rates = self.rows.opened(q, v)
         self._last = {i: lam[list(self.rows.own(i))] for i in self.closed}
-        self._speeds = {i: float(rates[i][1:] @ way) for i, way in self.closed.items() if way is not None}
+        self._speeds = {
+            i: float(rates[i][1:] @ way) for i, way in self.closed.items() if way is not None
+        }
         return lam
 
-    def _is_lawful(self, lam: np.ndarray, touches: dict[int, Touch]) -> bool:
+    def _is_lawful(self, lam: np.ndarray, touches: dict[int, ContactRow]) -> bool:
         """Whether contacts that go on as they do neither pull nor leave their cones."""
         size = PULL * (1.0 + np.abs(lam).max(initial=0.0))
         for i, t in touches.items():
             push, *side = lam[list(t.rows)]
-            if push < -size or (side and t.slides is None and np.hypot(*side) > t.mu * max(push, 0.0) + size):
+            if push < -size or (
+                side and t.slides is None and np.hypot(*side) > t.mu * max(push, 0.0) + size
+            ):
                 return False
             if self.rows.twist(i, lam) > size:
                 return False
         return True
 
-    def _change(self, lam: np.ndarray, x: np.ndarray, touches: dict[int, Touch], trial: Any, ago: float) -> bool:
+    def _change(
+        self, lam: np.ndarray, x: np.ndarray, touches: dict[int, ContactRow], trial: Any, ago: float
+    ) -> bool:
         """What Coulomb's law says they do; whether that changes the rows, so that it must be asked again."""
-        size, fast = PULL * (1.0 + np.abs(lam).max(initial=0.0)), PULL * (1.0 + np.abs(x).max(initial=0.0))
+        size, fast = (
+            PULL * (1.0 + np.abs(lam).max(initial=0.0)),
+            PULL * (1.0 + np.abs(x).max(initial=0.0)),
+        )
         again = False
         for i, t in touches.items():
             n, side = t.rows[0], list(t.rows[1:])
@@ -174,14 +207,18 @@ class Touching:
             if lam[n] <= size and x[n] > fast:
                 del self.closed[i]
                 again |= self.rows.release(i)
-                self._changes.append(Change(LOST, name, min(float(trial[n]), 0.0) if trial is not None else 0.0, ago))
+                self._changes.append(
+                    ContactChange(
+                        LOST, name, min(float(trial[n]), 0.0) if trial is not None else 0.0, ago
+                    )
+                )
             elif side and t.slides is None and np.hypot(*x[side]) > fast:
                 self.closed[i] = x[side] / np.hypot(*x[side])
                 again |= self.rows.release(i)
-                self._changes.append(Change(SLIDES, name, float(np.hypot(*lam[side])), ago))
+                self._changes.append(ContactChange(SLIDES, name, float(np.hypot(*lam[side])), ago))
             elif self.rows.twist(i, lam) > size:
                 again |= self.rows.release(i)
-                self._changes.append(Change(SLIDES, name, float(np.hypot(*lam[side])), ago))
+                self._changes.append(ContactChange(SLIDES, name, float(np.hypot(*lam[side])), ago))
         return again
 
     def _met(self, q: np.ndarray, v: np.ndarray, left: float) -> tuple[float, list[int], list[int]]:
@@ -201,18 +238,28 @@ class Touching:
             return 0.0, [], []
         since = max(times.values())
         first = [i for i, t in times.items() if t >= since * (1.0 - 1e-9)]
-        return since, [i for i in first if i not in self.closed], [i for i in first if i in self.closed]
+        return (
+            since,
+            [i for i in first if i not in self.closed],
+            [i for i in first if i in self.closed],
+        )
 
     def _blow(self, q: np.ndarray, v: np.ndarray, new: list[int], ago: float) -> np.ndarray:
         """v after contacts are made: c+ = Omega lambda + Jc v by Coulomb's law; those that it pushes off open."""
-        touches = {i: Touch(self.rows.own(i), self.rows.sides[i].mu) for i in sorted({*self.closed, *new})}
+        touches = {
+            i: ContactRow(self.rows.own(i), self.rows.sides[i].mu)
+            for i in sorted({*self.closed, *new})
+        }
         Omega, c = self.rows.omega(q), self.rows.rates(q, v)
         up, sprung = restitution.rebounds(self.rows, q, v, self._tau, new, self.dt), c.copy()
         for i, speed in up.items():
             sprung[touches[i].rows[0]] -= speed
         lam = coulomb_friction.law(Omega, sprung, self.rows.held, list(touches.values()))
         if lam is None:
-            raise StateError("no impulses obey Coulomb's law where contacts are made", "such friction jams: less of it")
+            raise StateError(
+                "no impulses obey Coulomb's law where contacts are made",
+                "such friction jams: less of it",
+            )
         x = Omega @ lam + c
         if up:
             restitution.check_energy(c, x, lam)
@@ -221,23 +268,27 @@ class Touching:
             side, name = list(t.rows[1:]), self.contacts[i].name
             if x[t.rows[0]] > fast:
                 if self.closed.pop(i, new) is not new:
-                    self._changes.append(Change(LOST, name, 0.0, ago))
+                    self._changes.append(ContactChange(LOST, name, 0.0, ago))
                 elif i in up:
-                    self._changes.append(Change(BOUNCES, name, float(lam[t.rows[0]]), ago))
+                    self._changes.append(ContactChange(BOUNCES, name, float(lam[t.rows[0]]), ago))
                 self.rows.release(i)
                 continue
             slip, was = float(np.hypot(*x[side])) if side else 0.0, self.closed.get(i)
             self.closed[i] = x[side] / slip if slip > fast else None
             if i in new:
-                self._changes.append(Change(MADE, name, float(lam[t.rows[0]]), ago))
+                self._changes.append(ContactChange(MADE, name, float(lam[t.rows[0]]), ago))
             elif (slip > fast) != (was is not None):
                 self.rows.release(i)
-                self._changes.append(Change(SLIDES if slip > fast else HOLDS, name, float(np.hypot(*lam[side])), ago))
+                self._changes.append(
+                    ContactChange(
+                        SLIDES if slip > fast else HOLDS, name, float(np.hypot(*lam[side])), ago
+                    )
+                )
         return v + self.rows.pushed(q, lam)
 
     # -- inside ----------------------------------------------------------------------------------------------------------------
 
-    def _as_they_go(self, q: np.ndarray, v: np.ndarray) -> dict[int, Touch]:
+    def _as_they_go(self, q: np.ndarray, v: np.ndarray) -> dict[int, ContactRow]:
         """The contacts that are closed; what slides goes on along its way, which is that of the step's begin once it turns."""
         out, rates = {}, None
         for i, way in sorted(self.closed.items()):
@@ -246,15 +297,20 @@ class Touching:
                 slip = rates[i][1:]
                 length = float(np.hypot(*slip))
                 way = slip / length if length > TOUCH and float(slip @ way) > 0.0 else way
-            out[i] = Touch(self.rows.own(i), self.rows.sides[i].mu, way)
+            out[i] = ContactRow(self.rows.own(i), self.rows.sides[i].mu, way)
         return out
 
-    def _motion(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, touches: dict[int, Touch]) -> np.ndarray:
+    def _motion(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, touches: dict[int, ContactRow]
+    ) -> np.ndarray:
         """a, contacts going on as they do."""
         free, Omega, c = self.rows.terms(q, v, tau)
         lam = coulomb_friction.with_modes(Omega, c, self.rows.held, list(touches.values()))
         if lam is None:
-            raise StateError("no acceleration keeps what contacts and loops hold", "start elsewhere, or free that direction")
+            raise StateError(
+                "no acceleration keeps what contacts and loops hold",
+                "start elsewhere, or free that direction",
+            )
         return free + self.rows.pushed(q, lam)
 
     def _guess(self, count: int) -> np.ndarray:
@@ -281,13 +337,17 @@ class Touching:
             if np.abs(e[placed]).max() < NEAR:
                 break
             q = self.robot.integrate(q, self._undone(q, e, placed), 1.0)
-        return q, v + self._undone(q, self.rows.rates(q, v), [*kept, *(r for own in across.values() for r in own)])
+        return q, v + self._undone(
+            q, self.rows.rates(q, v), [*kept, *(r for own in across.values() for r in own)]
+        )
 
     def _undone(self, q: np.ndarray, c: np.ndarray, rows: list[int]) -> np.ndarray:
         """-M^-1 Jc* Omega^+ c, of some rows."""
         lam = np.zeros(len(c))
         found = coulomb_friction.solve(self.rows.omega(q)[np.ix_(rows, rows)], -c[rows])
         if found is None:
-            raise StateError("nothing closes what contacts and loops hold", "a smaller step, or another posture")
+            raise StateError(
+                "nothing closes what contacts and loops hold", "a smaller step, or another posture"
+            )
         lam[rows] = found
         return self.rows.pushed(q, lam)

@@ -28,12 +28,14 @@ class Contacts:
 
     def __init__(self, system: System):
         self.whole = system
-        self.sides = {i: c.friction for i, c in enumerate(system.contacts) if c.friction is not None}
+        self.sides = {
+            i: c.friction for i, c in enumerate(system.contacts) if c.friction is not None
+        }
         if not self.sides:
-            remedy = (
-                'pp.Loop("rough", ..., friction=0.5), pp.Contact("point", normal=..., friction=0.5), or ("sliding", friction=0)'
+            remedy = 'pp.Loop("rough", ..., friction=0.5), pp.Contact("point", normal=..., friction=0.5), or ("sliding", friction=0)'
+            raise StateError(
+                f'contacts="open" came, and no contact of {system.name} can open', remedy
             )
-            raise StateError(f'contacts="open" came, and no contact of {system.name} can open', remedy)
         if system.algebra.is_thin:
             cause = f'contacts="open" came, and {system.object} has no inertia of its own about some axis'
             raise StateError(cause, "give it inertia, as in pp.Body.box(mass, size)")
@@ -67,7 +69,9 @@ class Contacts:
     def own(self, i: int) -> tuple[int, ...]:
         """The rows of a contact: its normal, and those across."""
         rows = self.system.closure.slices[i]
-        return tuple(range(rows.start if rows.stop - rows.start == 1 else rows.stop - LAST, rows.stop))
+        return tuple(
+            range(rows.start if rows.stop - rows.start == 1 else rows.stop - LAST, rows.stop)
+        )
 
     def into(self, i: int, constraint: Constraint) -> np.ndarray:
         """The turned rows of a contact by those of its kind, (1 or 3, rows)."""
@@ -80,9 +84,16 @@ class Contacts:
     def _part(self) -> tuple[System, np.ndarray]:
         if self.grips not in self._parts:
             whole = self.whole
-            kept = tuple(c if i in self.grips or i not in self.sides else _point(c) for i, c in enumerate(whole.contacts))
+            kept = tuple(
+                c if i in self.grips or i not in self.sides else _point(c)
+                for i, c in enumerate(whole.contacts)
+            )
             same = kept == whole.contacts
-            made = whole if same else System(whole.robot, kept, whole.closure.follows, whole.passive, whole.object)
+            made = (
+                whole
+                if same
+                else System(whole.robot, kept, whole.closure.follows, whole.passive, whole.object)
+            )
             turn = np.eye(made.nc)
             for i in self.sides:
                 rows = made.closure.slices[i]
@@ -95,10 +106,14 @@ class Contacts:
 
     # -- the algebra, in turned rows -------------------------------------------------------------------------------------------
 
-    def terms(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def terms(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Free accelerations, Omega, and c' under them."""
         system, turn = self._part
-        free, Omega, gap = system._call(system._terms((), "world"), system._state(q=q, v=v, tau=tau))
+        free, Omega, gap = system._call(
+            system._terms((), "world"), system._state(q=q, v=v, tau=tau)
+        )
         return free, turn @ Omega @ turn.T, turn @ gap
 
     def omega(self, q: np.ndarray) -> np.ndarray:
@@ -121,10 +136,14 @@ class Contacts:
         system, turn = self._part
         return system._corrected(q, turn.T @ lam)[1]
 
-    def opened(self, q: np.ndarray, v: np.ndarray) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
+    def opened(
+        self, q: np.ndarray, v: np.ndarray
+    ) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
         """How far, and how fast, every contact is open: along its normal, and across."""
         e, rates = (self._part[1] @ x for x in self.system.constraint_residual(q, v))
-        return {i: e[list(self.own(i))] for i in self.sides}, {i: rates[list(self.own(i))] for i in self.sides}
+        return {i: e[list(self.own(i))] for i in self.sides}, {
+            i: rates[list(self.own(i))] for i in self.sides
+        }
 
     def twist(self, i: int, lam: np.ndarray) -> float:
         """By how much (N m) what grips is asked to hold more about its normal than it can; 0 where nothing bounds it."""
@@ -134,7 +153,9 @@ class Contacts:
         constraint = self.system.contacts[i]
         rows, normal = self.system.closure.slices[i], np.array(self.sides[i].normal)
         turns = np.array([row.turn for row in constraint.row.rows(constraint.shape, HERE)])
-        return abs(float(normal @ turns.T @ lam[rows])) - torsion * max(float(lam[self.own(i)[0]]), 0.0)
+        return abs(float(normal @ turns.T @ lam[rows])) - torsion * max(
+            float(lam[self.own(i)[0]]), 0.0
+        )
 
 
 def _point(c: Constraint) -> Constraint:
@@ -142,4 +163,6 @@ def _point(c: Constraint) -> Constraint:
     assert c.friction is not None
     if c.kind in POINTS:
         return c
-    return replace(c, kind="rough" if c.friction.mu else "sliding", shape=type(c.shape).of(c.friction.normal))
+    return replace(
+        c, kind="rough" if c.friction.mu else "sliding", shape=type(c.shape).of(c.friction.normal)
+    )

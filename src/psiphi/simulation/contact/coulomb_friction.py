@@ -31,7 +31,7 @@ GOOD = 1e-6  # of what rows would do by themselves: rows left open by more are n
 
 
 @dataclass(frozen=True)
-class Touch:
+class ContactRow:
     """One contact: its rows (the normal, then two across, or none), mu, and along which way it slides (2,), or None."""
 
     rows: tuple[int, ...]
@@ -39,7 +39,9 @@ class Touch:
     slides: np.ndarray | None = None
 
 
-def solve(Omega: np.ndarray, right: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray | None:
+def solve(
+    Omega: np.ndarray, right: np.ndarray, scale: np.ndarray | None = None
+) -> np.ndarray | None:
     """Omega x = right with the least x, Omega not symmetric where contacts slide; None where nothing solves it."""
     if not len(right):
         return right
@@ -50,7 +52,9 @@ def solve(Omega: np.ndarray, right: np.ndarray, scale: np.ndarray | None = None)
     return d * x if np.abs(left).max() <= GOOD * (np.abs(d * right).max() + 1e-12) else None
 
 
-def with_modes(Omega: np.ndarray, c: np.ndarray, held: Sequence[int], touches: Sequence[Touch]) -> np.ndarray | None:
+def with_modes(
+    Omega: np.ndarray, c: np.ndarray, held: Sequence[int], touches: Sequence[ContactRow]
+) -> np.ndarray | None:
     """lambda of rows that are all held, and of contacts that hold or slide as they do: linear; it may pull, or leave cones."""
     rows = [*held, *(r for t in touches for r in (t.rows if t.slides is None else t.rows[:1]))]
     spread = np.zeros((len(c), len(rows)))
@@ -63,14 +67,20 @@ def with_modes(Omega: np.ndarray, c: np.ndarray, held: Sequence[int], touches: S
 
 
 def law(
-    Omega: np.ndarray, c: np.ndarray, held: Sequence[int], touches: Sequence[Touch], guess: np.ndarray | None = None
+    Omega: np.ndarray,
+    c: np.ndarray,
+    held: Sequence[int],
+    touches: Sequence[ContactRow],
+    guess: np.ndarray | None = None,
 ) -> np.ndarray | None:
     """lambda by Coulomb's law; None where none is found (some friction has no answer at all: Painleve)."""
     own, held = [r for t in touches for r in t.rows], list(held)
     back = np.zeros((len(held), len(own)))
     alone = np.zeros(len(held))
     if held:
-        columns = [solve(Omega[np.ix_(held, held)], x) for x in (*Omega[np.ix_(held, own)].T, c[held])]
+        columns = [
+            solve(Omega[np.ix_(held, held)], x) for x in (*Omega[np.ix_(held, own)].T, c[held])
+        ]
         if any(x is None for x in columns):
             return None
         *each, alone = (np.asarray(x) for x in columns)
@@ -78,7 +88,7 @@ def law(
     W = Omega[np.ix_(own, own)] - Omega[np.ix_(own, held)] @ back
     b = c[own] - Omega[np.ix_(own, held)] @ alone
     place = {r: i for i, r in enumerate(own)}
-    cones = _Cones([Touch(tuple(place[r] for r in t.rows), t.mu, t.slides) for t in touches])
+    cones = _Cones([ContactRow(tuple(place[r] for r in t.rows), t.mu, t.slides) for t in touches])
     found = _settled(W, b, cones, np.zeros(len(own)) if guess is None else np.array(guess[own]))
     if found is None:
         return None
@@ -92,7 +102,7 @@ def law(
 class _Cones:
     """The rows of contacts that hold (normals, and pairs across), of those without friction, and of those that slide."""
 
-    touches: Sequence[Touch]
+    touches: Sequence[ContactRow]
 
     @cached_property
     def holding(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -110,7 +120,9 @@ class _Cones:
     @cached_property
     def pushing(self) -> np.ndarray:
         """Normals of those that only push, sliding ones among them."""
-        return np.array([t.rows[0] for t in self.touches if len(t.rows) == 1 or t.slides is not None], dtype=int)
+        return np.array(
+            [t.rows[0] for t in self.touches if len(t.rows) == 1 or t.slides is not None], dtype=int
+        )
 
     def nearest(self, x: np.ndarray) -> np.ndarray:
         """The forces in their cones nearest to x; those across what slides are given, and stay."""
@@ -148,7 +160,9 @@ def _settled(W: np.ndarray, b: np.ndarray, cones: _Cones, x: np.ndarray) -> np.n
         u = W @ x + b
         now = mu * np.hypot(u[side[:, 0]], u[side[:, 1]])
         rubbing = (ways * x[slid][:, None]).reshape(-1)
-        change = max(np.abs(now - shift).max(initial=0.0), np.abs(x[given] - rubbing).max(initial=0.0))
+        change = max(
+            np.abs(now - shift).max(initial=0.0), np.abs(x[given] - rubbing).max(initial=0.0)
+        )
         shift = now if k < HASTE else (now + shift) / 2.0
         if not np.isfinite(change):
             return None
@@ -157,7 +171,9 @@ def _settled(W: np.ndarray, b: np.ndarray, cones: _Cones, x: np.ndarray) -> np.n
     return None
 
 
-def _descended(W: np.ndarray, c: np.ndarray, cones: _Cones, x: np.ndarray, step: float, free: np.ndarray) -> np.ndarray:
+def _descended(
+    W: np.ndarray, c: np.ndarray, cones: _Cones, x: np.ndarray, step: float, free: np.ndarray
+) -> np.ndarray:
     """min x* W x / 2 + c* x in the cones: downhill with a memory of the way (Nesterov), which is forgotten where it climbs."""
     y, memory = x, 1.0
     for _ in range(STEPS):

@@ -15,7 +15,9 @@ from psiphi._util.errors import StateError
 GAINED = 1e-9  # of the energy of the blow: more is no rounding
 
 
-def rebounds(rows: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, new: list[int], dt: float) -> dict[int, float]:
+def rebounds(
+    rows: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, new: list[int], dt: float
+) -> dict[int, float]:
     """The speeds (m/s) with which those of the contacts `new` leave that bounce."""
     if not any(rows.sides[i].restitution for i in new):
         return {}
@@ -30,7 +32,10 @@ def rebounds(rows: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, new: list
 
 def check_energy(before: np.ndarray, after: np.ndarray, impulses: np.ndarray) -> None:
     """Refuse a blow that gives energy: λ* (c⁻ + c⁺) / 2."""
-    gained, size = float(impulses @ (before + after)) / 2.0, float(np.abs(impulses) @ (np.abs(before) + np.abs(after)))
+    gained, size = (
+        float(impulses @ (before + after)) / 2.0,
+        float(np.abs(impulses) @ (np.abs(before) + np.abs(after))),
+    )
     if gained > GAINED * size:
         raise StateError(
             f"Newton's law of restitution would give {gained:.3g} J where contacts are made, with this friction",

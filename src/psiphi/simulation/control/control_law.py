@@ -40,7 +40,7 @@ def reads(rule: LawRule) -> tuple[str, ...]:
     return getattr(rule, "places", None) or tuple(signature(rule).parameters)[1:]
 
 
-class Question(NamedTuple):
+class LawQuery(NamedTuple):
     """What a law may ask of a system: its arguments, its result (flat), and how it is asked on arrays."""
 
     given: tuple[str, ...]
@@ -58,44 +58,69 @@ def holding(system: Any, frame: Frames, q: np.ndarray) -> np.ndarray:
     if isinstance(system, System):
         return load_distribution.hold(system, q)
     rest = np.zeros(system.nv)
-    return system.gravity(q) if hasattr(system, "gravity") else system.inverse_dynamics(q, rest, rest)
+    return (
+        system.gravity(q) if hasattr(system, "gravity") else system.inverse_dynamics(q, rest, rest)
+    )
 
 
 def driving(
-    system: Any, frame: Frames, q: np.ndarray, v: np.ndarray, a: np.ndarray, f_ext: np.ndarray | None = None
+    system: Any,
+    frame: Frames,
+    q: np.ndarray,
+    v: np.ndarray,
+    a: np.ndarray,
+    f_ext: np.ndarray | None = None,
 ) -> np.ndarray:
     """M a + C v + g, less what wrenches on the frames do; of a closed chain by the nearest a that keeps the constraints."""
     if isinstance(system, System):
         return load_distribution.drive(system, q, v, a)
     if not frame or f_ext is None:
         return system.inverse_dynamics(q, v, a)
-    return system.inverse_dynamics(q, v, a, f_ext={name: f_ext[..., 6 * i : 6 * i + 6] for i, name in enumerate(named(frame))})
+    return system.inverse_dynamics(
+        q, v, a, f_ext={name: f_ext[..., 6 * i : 6 * i + 6] for i, name in enumerate(named(frame))}
+    )
 
 
-def gripped(system: Any, frame: Frames, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray) -> np.ndarray:
+def gripped(
+    system: Any, frame: Frames, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray
+) -> np.ndarray:
     """(M + X)^-1 (tau - C v - g)."""
     return Plant(system).acceleration(q, v, tau, added)
 
 
 def _part(robot: Any, name: str, *given: np.ndarray) -> np.ndarray:
     """A quantity of the catalogue's own."""
-    return robot._call(name, dict(zip(QUANTITIES[name].given, given, strict=True)), None, None, False)
+    return robot._call(
+        name, dict(zip(QUANTITIES[name].given, given, strict=True)), None, None, False
+    )
 
 
 QUANTITIES = {
-    "gravity": Question(("q",), "tau", holding),
-    "inverse_dynamics": Question(("q", "v", "a"), "tau", driving),
-    "bias": Question(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
-    "white_velocity": Question(("q", "x"), "y", lambda s, frame, *given: _part(s, "white_velocity", *given)),
-    "fading": Question(("q", "v", "x", "y"), "a", lambda s, frame, *given: _part(s, "fading", *given)),
-    "heavier_dynamics": Question(("q", "v", "tau", "added"), "a", gripped),
-    "carrying": Question(
-        ("q", "v", "u", "w", "wanted", "weights"), "tau", lambda s, frame, *given: object_dynamics.carry(s, *given)
+    "gravity": LawQuery(("q",), "tau", holding),
+    "inverse_dynamics": LawQuery(("q", "v", "a"), "tau", driving),
+    "bias": LawQuery(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
+    "white_velocity": LawQuery(
+        ("q", "x"), "y", lambda s, frame, *given: _part(s, "white_velocity", *given)
     ),
-    "frame_pose": Question(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
-    "frame_velocity": Question(("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)),
-    "frame_acceleration": Question(("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)),
-    "operational_compliance": Question(("q",), "X", lambda s, frame, q: s.operational_compliance(q, frame)),
+    "fading": LawQuery(
+        ("q", "v", "x", "y"), "a", lambda s, frame, *given: _part(s, "fading", *given)
+    ),
+    "heavier_dynamics": LawQuery(("q", "v", "tau", "added"), "a", gripped),
+    "carrying": LawQuery(
+        ("q", "v", "u", "w", "wanted", "weights"),
+        "tau",
+        lambda s, frame, *given: object_dynamics.carry(s, *given),
+    ),
+    "frame_pose": LawQuery(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
+    "frame_velocity": LawQuery(
+        ("q", "v"), "V", lambda s, frame, q, v: s.frame_velocity(q, v, frame)
+    ),
+    "frame_acceleration": LawQuery(
+        ("q", "v", "a"), "A", lambda s, frame, q, v, a: s.frame_acceleration(q, v, a, frame)
+    ),
+    "operational_compliance": LawQuery(
+        ("q",), "X", lambda s, frame, q: s.operational_compliance(q, frame)
+    ),
 }
 
 
@@ -104,14 +129,24 @@ class Step:
     """One step of a law: a rule, or a quantity by its name in the catalogue, of a frame where it has one."""
 
     what: LawRule | str
-    at: dict[str, str] = field(default_factory=dict)  # {argument or result of a quantity: place}, others keep their names
+    at: dict[str, str] = field(
+        default_factory=dict
+    )  # {argument or result of a quantity: place}, others keep their names
     frame: Frames = ""  # or several
-    sizes: dict[str, int] = field(default_factory=dict)  # of a rule's places, where these are not the robot's coordinates
-    only: str = ""  # it is needed only where this place is not 0; elsewhere it leaves everything as it is
+    sizes: dict[str, int] = field(
+        default_factory=dict
+    )  # of a rule's places, where these are not the robot's coordinates
+    only: str = (
+        ""  # it is needed only where this place is not 0; elsewhere it leaves everything as it is
+    )
 
     @property
     def name(self) -> str:
-        return self.what if isinstance(self.what, str) else getattr(self.what, "__name__", type(self.what).__name__)
+        return (
+            self.what
+            if isinstance(self.what, str)
+            else getattr(self.what, "__name__", type(self.what).__name__)
+        )
 
     @property
     def is_foreign(self) -> bool:
@@ -125,10 +160,16 @@ class Step:
         if not isinstance(self.what, str):
             return self.what(manifold(system), **{name: values[name] for name in reads(self.what)})
         given, result, ask = QUANTITIES[self.what]
-        names = [self.at.get(name, name) for name in given] + ["f_ext"] * (self.what == "inverse_dynamics" and bool(self.frame))
+        names = [self.at.get(name, name) for name in given] + ["f_ext"] * (
+            self.what == "inverse_dynamics" and bool(self.frame)
+        )
         answer = np.asarray(ask(system, self.frame, *(values[name] for name in names)))
         lead = max((values[name].ndim - 1 for name in names), default=0)
-        return {self.at.get(result, result): answer.reshape(*answer.shape[:lead], math.prod(answer.shape[lead:]))}
+        return {
+            self.at.get(result, result): answer.reshape(
+                *answer.shape[:lead], math.prod(answer.shape[lead:])
+            )
+        }
 
 
 @dataclass(frozen=True)
@@ -136,17 +177,23 @@ class Law:
     """What drives a system: steps, the last of which answers tau; none where tau itself is given."""
 
     steps: tuple[Step, ...] = ()
-    followed: tuple[str, ...] = ("tau",)  # what may change in time, in the order of the controller's reference
+    followed: tuple[str, ...] = (
+        "tau",
+    )  # what may change in time, in the order of the controller's reference
     key: tuple = ()  # what its rules depend on, besides their names
 
     @property
     def reads_parameters(self) -> bool:
         """Whether a rule reads the parameters of the robot."""
-        return any(PARAMETERS in reads(step.what) for step in self.steps if not isinstance(step.what, str))
+        return any(
+            PARAMETERS in reads(step.what) for step in self.steps if not isinstance(step.what, str)
+        )
 
     def is_timed(self, step: Step) -> bool:
         """Whether a step reads what changes in time."""
-        return not isinstance(step.what, str) and not set(reads(step.what)).isdisjoint(self.followed)
+        return not isinstance(step.what, str) and not set(reads(step.what)).isdisjoint(
+            self.followed
+        )
 
 
 @with_late_methods
@@ -156,7 +203,7 @@ class Controller:
 
     law: Law
     reference: Any = None  # of t: what `law.followed` names
-    numbers: dict[str, np.ndarray] = {}  # noqa: RUF012 (each controller has its own)
+    numbers: dict[str, np.ndarray] = {}
 
     def __init__(self, system: Any, actuated: Any = None, passive: Any = None):
         """`actuated` names the joints it drives, or `passive` those it does not; where neither is given, the free ones."""
@@ -183,8 +230,16 @@ class Controller:
 
     def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
         """tau at a state, where the reference is as `followed` says."""
-        own = {PARAMETERS: parameters_of(beneath(self.robot))[0]} if self.law.reads_parameters else {}
-        values = {"q": q, "v": v, **own, **self.numbers, **dict(zip(self.law.followed, followed, strict=False))}
+        own = (
+            {PARAMETERS: parameters_of(beneath(self.robot))[0]} if self.law.reads_parameters else {}
+        )
+        values = {
+            "q": q,
+            "v": v,
+            **own,
+            **self.numbers,
+            **dict(zip(self.law.followed, followed, strict=False)),
+        }
         if any(map(is_foreign, (*values.values(), *parameters_of(self.robot)))):
             return self._compiled_torque(values)
         values |= self._checked(q, v, followed)
@@ -195,7 +250,10 @@ class Controller:
 
     def _checked(self, q: Any, v: Any, followed: tuple[Any, ...]) -> Values:
         """The state as arrays that fit together and to what is followed: rules would stretch one number over all joints."""
-        state = {"q": _numbers(self, "q", q, self.robot.nq), "v": _numbers(self, "v", v, self.robot.nv)}
+        state = {
+            "q": _numbers(self, "q", q, self.robot.nq),
+            "v": _numbers(self, "v", v, self.robot.nv),
+        }
         known = state | dict(zip(self.law.followed, followed, strict=False))
         batch_axes(type(self).__name__, {name: np.shape(x)[:-1] for name, x in known.items()})
         return state
@@ -206,13 +264,18 @@ def _numbers(law: Controller, name: str, given: Any, size: int) -> np.ndarray:
     as_it_is = is_lazy(given) or (isinstance(given, np.ndarray) and given.dtype == object)
     array, fault = (given, "") if as_it_is and given.shape[-1:] == (size,) else read(given, (size,))
     if fault:
-        raise StateError(f"{type(law).__name__}: {name} {fault}", f"give {size} numbers, with batch axes in front")
+        raise StateError(
+            f"{type(law).__name__}: {name} {fault}",
+            f"give {size} numbers, with batch axes in front",
+        )
     return array if as_it_is or array.dtype.kind == "f" else array.astype(float)
 
 
 def is_lawful(tau: Any) -> bool:
     """Whether a torque is a controller that answers by its law, not by Python of its own."""
-    return isinstance(tau, Controller) and all(getattr(type(tau), x) is getattr(Controller, x) for x in ("__call__", "torque"))
+    return isinstance(tau, Controller) and all(
+        getattr(type(tau), x) is getattr(Controller, x) for x in ("__call__", "torque")
+    )
 
 
 def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:

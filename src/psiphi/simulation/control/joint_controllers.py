@@ -40,9 +40,15 @@ class Reference:
         robot = self.robot
         parts = answer if isinstance(answer, tuple) else (answer,)
         if not 1 <= len(parts) <= 3:
-            raise StateError(f"the reference gave {len(parts)} arrays, expected q, (q, v) or (q, v, a)", "give up to three")
+            raise StateError(
+                f"the reference gave {len(parts)} arrays, expected q, (q, v) or (q, v, a)",
+                "give up to three",
+            )
         sizes = (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))
-        read = [finite(f"reference {n}", x, (k,), f"give {k} numbers") for (n, k), x in zip(sizes, parts, strict=False)]
+        read = [
+            finite(f"reference {n}", x, (k,), f"give {k} numbers")
+            for (n, k), x in zip(sizes, parts, strict=False)
+        ]
         check_quaternions(robot, "reference q", read[0])
         return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
 
@@ -65,7 +71,14 @@ def gains(robot: Any, name: str, value: Any) -> np.ndarray:
 
 def read_posture(system: Any, given: Any) -> np.ndarray:
     """A configuration that is kept where a task leaves freedom; the neutral one where none is given."""
-    kept = frozen(finite("posture", system.neutral() if given is None else given, (system.nq,), f"give {system.nq} numbers"))
+    kept = frozen(
+        finite(
+            "posture",
+            system.neutral() if given is None else given,
+            (system.nq,),
+            f"give {system.nq} numbers",
+        )
+    )
     check_quaternions(beneath(system), "posture", kept)
     return kept
 
@@ -93,7 +106,9 @@ def prescribed(m, u, motors) -> Values:
 
 def masked(controller: Controller) -> tuple[Step, ...]:
     """The last step where some coordinate has no motor; closed chains see to that themselves."""
-    return (Step(driven),) if isinstance(controller.robot, Robot) and not controller.drives_all else ()
+    return (
+        (Step(driven),) if isinstance(controller.robot, Robot) and not controller.drives_all else ()
+    )
 
 
 def mask(controller: Controller) -> dict[str, np.ndarray]:
@@ -120,15 +135,31 @@ class PD(Controller):
     """tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)], the first difference on the configuration manifold."""
 
     def __init__(
-        self, robot: Any, reference: Any, kp: Any, kd: Any, gravity: bool = False, *, actuated: Any = None, passive: Any = None
+        self,
+        robot: Any,
+        reference: Any,
+        kp: Any,
+        kd: Any,
+        gravity: bool = False,
+        *,
+        actuated: Any = None,
+        passive: Any = None,
     ):
         super().__init__(robot, actuated, passive)
         floats = flag("gravity", gravity)
-        steps = (Step("gravity", {"tau": "g"}), Step(floating_feedback)) if floats else (Step(feedback),)
-        motors = {} if self.drives_all else {"motors": self.motors}  # of closed chains too: gains are of every coordinate
+        steps = (
+            (Step("gravity", {"tau": "g"}), Step(floating_feedback))
+            if floats
+            else (Step(feedback),)
+        )
+        motors = (
+            {} if self.drives_all else {"motors": self.motors}
+        )  # of closed chains too: gains are of every coordinate
         steps += (Step(driven),) if motors else ()
         self.law, self.reference = Law(steps, ("q_ref", "v_ref")), Reference(self.robot, reference)
-        self.numbers = {name: gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))} | motors
+        self.numbers = {
+            name: gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))
+        } | motors
 
 
 class ComputedTorque(Controller):
@@ -148,12 +179,25 @@ class ComputedTorque(Controller):
     """
 
     def __init__(
-        self, robot: Any, reference: Any, kp: Any = 100.0, kd: Any = 20.0, *, actuated: Any = None, passive: Any = None
+        self,
+        robot: Any,
+        reference: Any,
+        kp: Any = 100.0,
+        kd: Any = 20.0,
+        *,
+        actuated: Any = None,
+        passive: Any = None,
     ):
         super().__init__(robot, actuated, passive)
         steps = [Step(wanted_acceleration), Step("inverse_dynamics", {"a": "u"}), *masked(self)]
         if masked(self):
-            steps[1:1] = [Step(prescribed), Step("heavier_dynamics", {"tau": "pull", "added": "grip", "a": "u"})]
+            steps[1:1] = [
+                Step(prescribed),
+                Step("heavier_dynamics", {"tau": "pull", "added": "grip", "a": "u"}),
+            ]
         self.law = Law(tuple(steps), ("q_ref", "v_ref", "a_ref"))
         self.reference = Reference(self.robot, reference)
-        self.numbers = {"kp": gains(self.robot, "kp", kp), "kd": gains(self.robot, "kd", kd)} | mask(self)
+        self.numbers = {
+            "kp": gains(self.robot, "kp", kp),
+            "kd": gains(self.robot, "kd", kd),
+        } | mask(self)

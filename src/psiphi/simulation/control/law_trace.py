@@ -20,7 +20,7 @@ from psiphi._util.errors import Error, StateError
 from psiphi._util.text import name_of
 from psiphi.compiler.ir.segments import cut
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Scalar, Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
@@ -33,7 +33,9 @@ from psiphi.simulation.plant import Plant, parameters_of
 TRIES = 2  # random places and speeds at which the tape is run beside the function
 NEAR = 1e-9  # how far the two may be apart, of their size
 DIFFERS = "and its trace differ: it branches, or remembers something"
-OTHERWISE = "answers otherwise for several motions at once: there q[0] is a motion, not a coordinate"
+OTHERWISE = (
+    "answers otherwise for several motions at once: there q[0] is a motion, not a coordinate"
+)
 PYTHON = "help(pp.law) says what compiles; pp.simulate(..., compiled=False) runs it in Python"
 
 
@@ -43,18 +45,24 @@ class TracedRule:
 
     __module__ = "a user's"  # a foreign rule: its name does not say what it is (`Step.is_foreign`)
 
-    def __init__(self, code: Straight):
+    def __init__(self, code: StraightCode):
         self.code, self.__name__ = code, "traced"
-        leaves = {node[1] for node in map(code.tape.nodes.__getitem__, code.live) if node[0] is Op.LEAF}
+        leaves = {
+            node[1] for node in map(code.tape.nodes.__getitem__, code.live) if node[0] is Op.LEAF
+        }
         known = {str(i): arg for i, arg in enumerate(code.program.inputs)}
-        self.read = {i: arg.name for i, arg in known.items() if arg.name in ("q", "v") or i in leaves}
+        self.read = {
+            i: arg.name for i, arg in known.items() if arg.name in ("q", "v") or i in leaves
+        }
         self.sizes = {arg.name: arg.size for i, arg in known.items() if i in self.read}
         self.places = tuple(self.sizes)
 
     def __call__(self, m: Any, **at: Any) -> Values:
         given = {i: entries(np.asarray(at[name])) for i, name in self.read.items()}
         tau = stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[place][i]))
-        lead = np.broadcast_shapes(tau.shape[:-1], np.shape(at["q"])[:-1])  # a constant one is that of all
+        lead = np.broadcast_shapes(
+            tau.shape[:-1], np.shape(at["q"])[:-1]
+        )  # a constant one is that of all
         return {"tau": np.broadcast_to(tau, (*lead, len(self.code.ends)))}
 
     @property
@@ -63,12 +71,12 @@ class TracedRule:
         return "t" in self.sizes
 
 
-class Traced(Controller):
+class TracedLaw(Controller):
     """A controller made of a function tau(t, q, v).
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> law = Traced(robot, lambda t, q, v: robot.gravity(q) - 5 * v + np.sin(3 * t))
+    >>> law = TracedLaw(robot, lambda t, q, v: robot.gravity(q) - 5 * v + np.sin(3 * t))
     >>> q = robot.random(seed=0)
     >>> bool(np.allclose(law(0.5, q, np.ones(6)), robot.gravity(q) - 5 + np.sin(1.5)))
     True
@@ -85,11 +93,13 @@ class Traced(Controller):
         self.reference = (lambda t: (np.array([t]),)) if rule.is_timed else None
 
 
-def _traced(plant: Plant, function: Any) -> Straight:
+def _traced(plant: Plant, function: Any) -> StraightCode:
     """The function's tape, the same twice."""
     first, second = (_trace(plant, function) for _ in range(2))
     if (first.tape.nodes, first.stores) != (second.tape.nodes, second.stores):
-        raise StateError(f"{_name(function)} leaves another tape each time: it remembers something", PYTHON)
+        raise StateError(
+            f"{_name(function)} leaves another tape each time: it remembers something", PYTHON
+        )
     try:
         cut(first)
     except NotImplementedError as error:
@@ -97,11 +107,13 @@ def _traced(plant: Plant, function: Any) -> Straight:
     return first
 
 
-def _trace(plant: Plant, function: Any) -> Straight:
+def _trace(plant: Plant, function: Any) -> StraightCode:
     tape, numbers = Tape(strict=True), parameters_of(plant.robot)
     inputs = (Argument("q", (plant.nq,)), Argument("v", (plant.nv,)), Argument("t", (1,)))
     inputs = (*inputs, *(Argument(PARAMETERS, np.shape(x)[-1:]) for x in numbers))
-    q, v, t, *more = (np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs))
+    q, v, t, *more = (
+        np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs)
+    )
     for own, leaves in zip(numbers, more, strict=True):
         tape.stand(own, leaves)
     try:
@@ -109,11 +121,15 @@ def _trace(plant: Plant, function: Any) -> Straight:
     except Exception as error:
         raise _untraceable(function, error) from error
     answer = plant.answered(answer)
-    if answer.shape != (plant.nv,) or not all(isinstance(x, Scalar | int | float | np.number) for x in answer):
+    if answer.shape != (plant.nv,) or not all(
+        isinstance(x, Scalar | int | float | np.number) for x in answer
+    ):
         cause = f"{_name(function)} answers shape {answer.shape} of a single state, expected ({plant.nv},) numbers"
         raise StateError(cause, PYTHON)
     stores = tuple((0, i, tape.operand(x)) for i, x in enumerate(answer))
-    return Straight(Program("traced", inputs, (Argument("tau", (plant.nv,)),), ()), tape, stores)
+    return StraightCode(
+        Program("traced", inputs, (Argument("tau", (plant.nv,)),), ()), tape, stores
+    )
 
 
 def _untraceable(function: Any, error: Exception) -> StateError:
@@ -121,7 +137,9 @@ def _untraceable(function: Any, error: Exception) -> StateError:
     cause, remedy = str(error).partition("\n")[0], PYTHON
     if isinstance(error, Error):
         cause, remedy = error.cause, f"{error.remedy}; {PYTHON}" if error.remedy else PYTHON
-    return StateError(f"{_name(function)} cannot be traced: {type(error).__name__}: {cause}", remedy)
+    return StateError(
+        f"{_name(function)} cannot be traced: {type(error).__name__}: {cause}", remedy
+    )
 
 
 def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
@@ -138,9 +156,18 @@ def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
             raise StateError(f"{_name(function)} {DIFFERS}", PYTHON)
 
 
-def _is_near(asked: np.ndarray, rule: TracedRule, t: float, q: np.ndarray, v: np.ndarray, numbers: tuple[Any, ...]) -> bool:
+def _is_near(
+    asked: np.ndarray,
+    rule: TracedRule,
+    t: float,
+    q: np.ndarray,
+    v: np.ndarray,
+    numbers: tuple[Any, ...],
+) -> bool:
     own = dict(zip((PARAMETERS,), numbers, strict=False))
-    found = np.asarray(rule(None, q=q, v=v, t=np.full((*q.shape[:-1], 1), t), **own)["tau"], dtype=float)
+    found = np.asarray(
+        rule(None, q=q, v=v, t=np.full((*q.shape[:-1], 1), t), **own)["tau"], dtype=float
+    )
     size = 1.0 + np.abs(asked[np.isfinite(asked)]).max(initial=0.0)
     return np.allclose(asked, found, rtol=0.0, atol=NEAR * size, equal_nan=True)
 
@@ -149,15 +176,23 @@ def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> bool:
     """Whether a function takes several motions at once, as steps in Python ask it to; q[0] is then
     a motion, not a coordinate. One that answers otherwise for them is refused."""
     rng = np.random.default_rng(1)
-    q, v = np.stack([plant.robot.random(rng) for _ in range(plant.nv + 1)]), rng.standard_normal((plant.nv + 1, plant.nv))
+    q, v = (
+        np.stack([plant.robot.random(rng) for _ in range(plant.nv + 1)]),
+        rng.standard_normal((plant.nv + 1, plant.nv)),
+    )
     with np.errstate(all="ignore"):
         try:
-            asked = np.broadcast_to(plant.answered(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), v.shape)
+            asked = np.broadcast_to(
+                plant.answered(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), v.shape
+            )
         except Exception:
             return False
         alike = _is_near(asked, rule, 0.3, q, v, parameters_of(plant.robot))
     if not alike:
-        raise StateError(f"{_name(function)} {OTHERWISE}", "write q[..., 0], which means the same for one motion and for many")
+        raise StateError(
+            f"{_name(function)} {OTHERWISE}",
+            "write q[..., 0], which means the same for one motion and for many",
+        )
     return True
 
 
@@ -170,6 +205,6 @@ def lawful(system: Any, tau: Any, batch: bool) -> Any:
     `batch` of motions and does not mean the same for all of them at once."""
     if not callable(tau) or is_lawful(tau) or not isinstance(system, Robot | System):
         return tau
-    law = Traced(system, tau)
+    law = TracedLaw(system, tau)
     law.needs_kernel = batch and not _check_batch(Plant(system), tau, law.rule)
     return law

@@ -22,15 +22,26 @@ from psiphi.simulation.control.control_law import Controller, Law, Step, Values
 from psiphi.simulation.control.joint_controllers import Reference, gains
 
 
-class Pulled(Controller):
+class ReferenceVelocityLaw(Controller):
     """A law about v_r and a_r, which pull the error in: for robots whose q is a vector and whose joints all have motors."""
 
-    def __init__(self, robot: Any, reference: Any, steps: tuple[Step, ...], numbers: Values, actuated: Any, passive: Any):
+    def __init__(
+        self,
+        robot: Any,
+        reference: Any,
+        steps: tuple[Step, ...],
+        numbers: Values,
+        actuated: Any,
+        passive: Any,
+    ):
         name = type(self).__name__
         check_robot(name, robot, Robot)
         if not robot.manifold.is_flat:
             cause = f"{name} of {robot.name}: it has joints whose q is no vector (free, spherical, planar)"
-            raise StateError(cause, 'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint')
+            raise StateError(
+                cause,
+                'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint',
+            )
         super().__init__(robot, actuated, passive)
         self._check_motors("use pp.ComputedTorque")
         self.law = Law((Step(wanted_motion), *steps), ("q_ref", "v_ref", "a_ref"))
@@ -38,7 +49,7 @@ class Pulled(Controller):
         self.numbers = {gain: gains(self.robot, gain, x) for gain, x in numbers.items()}
 
 
-class Lyapunov(Pulled):
+class Lyapunov(ReferenceVelocityLaw):
     """tau = M a_r + C(q, v) v_r + g + kp e + kd (v_r - v),    v_r = v_ref + pull e
 
     The energy s* M s / 2 + e* kp e / 2 falls at the rate s* kd s + pull e* kp e, since dM/dt - 2 C is skew: nothing has to be
@@ -71,10 +82,12 @@ class Lyapunov(Pulled):
             Step("gravity", {"tau": "g"}),
             Step(shaped),
         )
-        super().__init__(robot, reference, steps, {"kp": kp, "kd": kd, "pull": pull}, actuated, passive)
+        super().__init__(
+            robot, reference, steps, {"kp": kp, "kd": kd, "pull": pull}, actuated, passive
+        )
 
 
-class Decoupled(Pulled):
+class Decoupled(ReferenceVelocityLaw):
     """tau = M a + C v + g,    a = a_r + m^-* (k m* + (dm/dt)*) (v_r - v),    M = m m*,   v_r = v_ref + pull e
 
     In the velocities nu = m* v the mass matrix is the identity, and their error s = m* (v - v_r) obeys s' = -k s: every number

@@ -48,10 +48,20 @@ class TaskForces:
     @property
     def sizes(self) -> dict[str, int]:
         """`gains`: kp, kd, the largest pull, and the policy's number."""
-        seen = {f"{name}_{i}": n for i in range(self.frames) for name, n in (("T", 16), ("twist", 6), ("drift", 6))}
+        seen = {
+            f"{name}_{i}": n
+            for i in range(self.frames)
+            for name, n in (("T", 16), ("twist", 6), ("drift", 6))
+        }
         asked = [n for _, rows in self.tasks for n in (16 if rows == 6 else 3, rows)]
         known = {"lost": 1, "f_ext": 6 * self.frames} if self.after else {}
-        return {**seen, "X": 36 * self.frames**2, **dict(zip(self.followed, asked, strict=True)), "gains": 4, **known}
+        return {
+            **seen,
+            "X": 36 * self.frames**2,
+            **dict(zip(self.followed, asked, strict=True)),
+            "gains": 4,
+            **known,
+        }
 
     def __call__(self, m, **given) -> Values:
         at = {name: entries(x) for name, x in given.items()}
@@ -66,14 +76,20 @@ class TaskForces:
             sure = sure * own
             return x
 
-        made: list[tuple[dict[int, list], list, list | None, list]] = []  # by task: N_i by blocks, S_i, X_ii, F_i
+        made: list[
+            tuple[dict[int, list], list, list | None, list]
+        ] = []  # by task: N_i by blocks, S_i, X_ii, F_i
         for i, (_, rows) in enumerate(self.tasks):
             b, S = self._missing(i, at), X[i][i]
-            N: dict[int, list] = {i: [[1.0 if r == c else 0.0 for c in range(rows)] for r in range(rows)]}
+            N: dict[int, list] = {
+                i: [[1.0 if r == c else 0.0 for c in range(rows)] for r in range(rows)]
+            }
             for Nk, Sk, Xk, Fk in made:
                 c = reduce(plus, [product(transpose(block), X[j][i]) for j, block in Nk.items()])
                 back = transpose([answer(Sk, column, Xk) for column in transpose(c)])
-                S = symmetric([subtract(x, y) for x, y in zip(S, product(transpose(c), back), strict=True)])
+                S = symmetric(
+                    [subtract(x, y) for x, y in zip(S, product(transpose(c), back), strict=True)]
+                )
                 b = subtract(b, apply(transpose(c), Fk))
                 for j, block in Nk.items():
                     taken = [[-x for x in row] for row in product(block, back)]
@@ -84,7 +100,9 @@ class TaskForces:
         if self.quick:
             return {"f_ext": stacked(wrenches), "lost": stacked([1.0 - sure])}
         if self.after:
-            wrenches = [choose(at["lost"][0], x, y) for x, y in zip(wrenches, at["f_ext"], strict=True)]
+            wrenches = [
+                choose(at["lost"][0], x, y) for x, y in zip(wrenches, at["f_ext"], strict=True)
+            ]
         return {"f_ext": stacked(wrenches)}
 
     def _wrenches(self, made: list) -> list:
@@ -100,13 +118,19 @@ class TaskForces:
     def _compliance(self, X: list) -> list:
         """X by blocks of tasks; rows that are no more than rounding are zero."""
         width = 6 * self.frames
-        keep = [k for i in range(self.frames) for k in felt([X[(6 * i + r) * (width + 1)] for r in range(6)])]
+        keep = [
+            k
+            for i in range(self.frames)
+            for k in felt([X[(6 * i + r) * (width + 1)] for r in range(6)])
+        ]
         places = [range(6 * frame + 6 - rows, 6 * frame + 6) for frame, rows in self.tasks]
 
         def entry(r: int, c: int):
             return keep[r] * keep[c] * X[width * min(r, c) + max(r, c)]
 
-        return [[[[entry(r, c) for c in right] for r in left] for right in places] for left in places]
+        return [
+            [[[entry(r, c) for c in right] for r in left] for right in places] for left in places
+        ]
 
     def _missing(self, i: int, at: dict[str, list]) -> list:
         """x''_ref - x'' of task i: kp e + kd (x'_ref - x') - x''."""
@@ -115,7 +139,8 @@ class TaskForces:
         rates = zip(at[f"r_ref_{i}"], twist, drift, strict=True)
         pulled = pulls(rows, at[f"T_{frame}"], at[f"x_ref_{i}"], gains)
         return [
-            pull + gains[1] * (wanted - now) - drifting for pull, (wanted, now, drifting) in zip(pulled, rates, strict=True)
+            pull + gains[1] * (wanted - now) - drifting
+            for pull, (wanted, now, drifting) in zip(pulled, rates, strict=True)
         ]
 
 
@@ -132,7 +157,9 @@ def pulls(rows: int, T: list, x_ref: list, gains: list) -> list:
         part = [kp * e for e in error[k : k + 3]]
         square = dot(part, part)
         far = less(pull * pull, square)
-        share = choose(far, pull / root(choose(far, square, 1.0)), 1.0)  # at the target a length has no derivative
+        share = choose(
+            far, pull / root(choose(far, square, 1.0)), 1.0
+        )  # at the target a length has no derivative
         out += [share * x for x in part]
     return out
 

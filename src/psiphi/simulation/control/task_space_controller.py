@@ -59,19 +59,29 @@ class OperationalSpace(Controller):
         names, aims = _tasks(robot, frame, target)
         kp, kd, speed = not_negative("kp", kp), not_negative("kd", kd), not_negative("speed", speed)
         policy, own = _policy(
-            policy, not_negative("rcond", rcond), not_negative("damping", damping), not_negative("fade", fade)
+            policy,
+            not_negative("rcond", rcond),
+            not_negative("damping", damping),
+            not_negative("fade", fade),
         )
         self.numbers = {
             "posture": read_posture(robot, posture),
             "posture_kp": gains(robot, "posture_kp", posture_kp),
             "posture_kd": gains(robot, "posture_kd", posture_kd),
-            "gains": np.array([kp, kd, kd * speed or UNBOUND, own]),  # |kp e| is bound by kd speed, where there is one
+            "gains": np.array(
+                [kp, kd, kd * speed or UNBOUND, own]
+            ),  # |kp e| is bound by kd speed, where there is one
         }
         frames = tuple(dict.fromkeys(names))
         task = TaskForces(
-            tuple((frames.index(name), aim.size) for name, aim in zip(names, aims, strict=True)), len(frames), policy
+            tuple((frames.index(name), aim.size) for name, aim in zip(names, aims, strict=True)),
+            len(frames),
+            policy,
         )
-        self.law, self.reference = Law(_steps(frames, task), task.followed, (frames, task.tasks, policy)), Aims(aims)
+        self.law, self.reference = (
+            Law(_steps(frames, task), task.followed, (frames, task.tasks, policy)),
+            TaskReferences(aims),
+        )
 
 
 def _steps(frames: tuple[str, ...], task: TaskForces) -> tuple[Step, ...]:
@@ -93,15 +103,18 @@ def _steps(frames: tuple[str, ...], task: TaskForces) -> tuple[Step, ...]:
     return Step(posture_acceleration), *seen, *forces, Step("inverse_dynamics", {"a": "u"}, frames)
 
 
-def _tasks(robot: Robot, frame: Any, target: Any) -> tuple[list[str], list[Aim]]:
+def _tasks(robot: Robot, frame: Any, target: Any) -> tuple[list[str], list[TaskReference]]:
     """The frames and targets, in order of priority."""
     if isinstance(frame, str):
-        return [robot.frame(frame).name], [Aim(target)]
-    names, remedy = several("frame", frame, "give a name, or a list of names"), "give one target a frame, in the same order"
+        return [robot.frame(frame).name], [TaskReference(target)]
+    names, remedy = (
+        several("frame", frame, "give a name, or a list of names"),
+        "give one target a frame, in the same order",
+    )
     targets = several("target", target, remedy) if not callable(target) else [target]
     if not names or len(names) != len(targets):
         raise StateError(f"{len(names)} frames and {len(targets)} targets came", remedy)
-    return [robot.frame(name).name for name in names], [Aim(given) for given in targets]
+    return [robot.frame(name).name for name in names], [TaskReference(given) for given in targets]
 
 
 def posture_acceleration(m, q, v, posture, posture_kp, posture_kd) -> Values:
@@ -109,7 +122,7 @@ def posture_acceleration(m, q, v, posture, posture_kp, posture_kd) -> Values:
     return {"u": posture_kp * m.log(q, posture) - posture_kd * v}
 
 
-class Aim:
+class TaskReference:
     """Where a frame should be: x_ref(t), a point (..., 3) or a pose (..., 16) row by row, and its velocity."""
 
     def __init__(self, given: Any):
@@ -132,23 +145,29 @@ class Aim:
     def _read(answer: Any) -> tuple[np.ndarray, np.ndarray]:
         if isinstance(answer, tuple) and not 1 <= len(answer) <= 2:
             raise StateError(
-                f"the target gave {len(answer)} arrays, expected a place, or a place and its velocity", "give these"
+                f"the target gave {len(answer)} arrays, expected a place, or a place and its velocity",
+                "give these",
             )
         place, *rest = answer if isinstance(answer, tuple) else (answer,)
         place = finite("the target", place, (), "give a point (3,) or a pose (4, 4)")
         if place.shape[-2:] != (4, 4) and place.shape[-1:] != (3,):
-            raise StateError(f"the target has shape {place.shape}, expected a point (3,) or a pose (4, 4)", "give one of these")
+            raise StateError(
+                f"the target has shape {place.shape}, expected a point (3,) or a pose (4, 4)",
+                "give one of these",
+            )
         size = 6 if place.shape[-2:] == (4, 4) else 3
         if size == 6:
             check_target(place)
         place = place.reshape(*place.shape[:-2], 16) if size == 6 else place
-        return place, real("the target's velocity", rest[0], (size,), f"give {size} numbers") if rest else np.zeros(size)
+        return place, real(
+            "the target's velocity", rest[0], (size,), f"give {size} numbers"
+        ) if rest else np.zeros(size)
 
 
-class Aims:
+class TaskReferences:
     """The references of all tasks, one after the other."""
 
-    def __init__(self, aims: list[Aim]):
+    def __init__(self, aims: list[TaskReference]):
         self.aims = aims
         fixed = [aim.constant for aim in aims if aim.constant is not None]
         self.constant = tuple(x for one in fixed for x in one) if len(fixed) == len(aims) else None
@@ -159,18 +178,26 @@ class Aims:
 
 def are_rotations(R: np.ndarray) -> bool:
     """Whether these are rotations, as far as typed digits go."""
-    return bool((np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) < 1e-3).all() and (np.linalg.det(R) > 0.0).all())
+    return bool(
+        (np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) < 1e-3).all()
+        and (np.linalg.det(R) > 0.0).all()
+    )
 
 
 def check_target(T: np.ndarray) -> None:
     """A StateError where one of these (..., 4, 4) is no pose."""
     if not are_rotations(T[..., :3, :3]):
-        raise StateError("the target is no pose: its rotation is not orthonormal", "give one like robot.frame_pose(q, frame)")
+        raise StateError(
+            "the target is no pose: its rotation is not orthonormal",
+            "give one like robot.frame_pose(q, frame)",
+        )
 
 
 def _policy(name: str, rcond: float, damping: float, fade: float) -> tuple[str, float]:
     """The policy, and its number."""
     numbers = {"faded": fade, "pseudo": rcond, "exact": rcond, "damped": damping}
     if one_of("policy", name, numbers) == "faded" and not 0.0 < fade < 1.0:
-        raise StateError(f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default")
+        raise StateError(
+            f"fade is {fade:g}, expected a number between 0 and 1", "0.03 is the default"
+        )
     return name, numbers[name]

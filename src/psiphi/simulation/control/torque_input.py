@@ -27,7 +27,7 @@ UNBOUND = 1e300  # stands for no bound: 0 times it is 0
 
 
 @dataclass(frozen=True)
-class Torque:
+class TorqueInput:
     """Torques by step (arrays) or by state (a function); exactly one of the two is there."""
 
     plant: Plant
@@ -38,11 +38,14 @@ class Torque:
     def __call__(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """tau (*batch, nv) within `step`."""
         if self.table is not None:
-            return np.broadcast_to(self.table[..., min(step, self.table.shape[-2] - 1), :], (*self.batch, self.plant.nv))
+            return np.broadcast_to(
+                self.table[..., min(step, self.table.shape[-2] - 1), :],
+                (*self.batch, self.plant.nv),
+            )
         assert self.function is not None
         return self.checked(self.function(t, shielded(q), shielded(v)), self.batch)
 
-    def cut(self, effort: np.ndarray | None) -> Torque:
+    def cut(self, effort: np.ndarray | None) -> TorqueInput:
         """Tables within the effort limits; what functions answer is cut when they are asked."""
         if effort is None or self.table is None:
             return self
@@ -61,37 +64,59 @@ class Torque:
         raise StateError(f"tau(t, q, v) {fault}", remedy)
 
 
-def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> Torque:
+def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> TorqueInput:
     """The torque as the user gave it, checked."""
     nv = system.nv
     if tau is None:
-        return Torque(system, batch, np.zeros((1, nv)))
+        return TorqueInput(system, batch, np.zeros((1, nv)))
     if callable(tau):
         own = getattr(tau, "robot", None)
         if isinstance(own, Model) and (own.nq, own.nv) != (system.robot.nq, system.robot.nv):
             cause = f"the controller is made for {own.name} (nq={own.nq}, nv={own.nv}), not for {system.name}"
-            raise StateError(cause, f"make it with the robot that is simulated (nq={system.nq}, nv={nv})")
-        return Torque(system, batch, function=tau)
+            raise StateError(
+                cause, f"make it with the robot that is simulated (nq={system.nq}, nv={nv})"
+            )
+        return TorqueInput(system, batch, function=tau)
     array, fault = read(tau, None)
     full = tau if fault or not array.ndim else system.filled(array.astype(float))
-    array = finite("tau", full, (nv,), f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)")
+    array = finite(
+        "tau",
+        full,
+        (nv,),
+        f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)",
+    )
     undriven = system.undriven if system.told else []
     if len(undriven) and array[..., undriven].any():
         cause = f"tau acts on {', '.join(system.idle)}, which have no motor"
-        raise StateError(cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone")
-    return Torque(system, batch, array if by_step(array.shape, batch, steps) else array[..., None, :])
+        raise StateError(
+            cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone"
+        )
+    return TorqueInput(
+        system, batch, array if by_step(array.shape, batch, steps) else array[..., None, :]
+    )
 
 
 def by_step(shape: Batch, batch: Batch, steps: int) -> bool:
     """Whether torques of this shape are a row a step (or one for all), not one a motion; a StateError where they are neither,
     or may be both."""
-    of_steps, of_motions, nv = fits_steps(shape, batch, steps), _broadcasts(shape[:-1], batch), shape[-1]
+    of_steps, of_motions, nv = (
+        fits_steps(shape, batch, steps),
+        _broadcasts(shape[:-1], batch),
+        shape[-1],
+    )
     if of_steps and of_motions and len(shape) > 1 and shape[-2] != 1:
         cause = f"tau of shape {shape} may be one row a step or one a batch element: there are {steps} of both"
-        raise StateError(cause, "give (..., 1, nv) for constant torques or (1, steps, nv) for the same steps everywhere")
+        raise StateError(
+            cause,
+            "give (..., 1, nv) for constant torques or (1, steps, nv) for the same steps everywhere",
+        )
     if not (of_steps or of_motions):
-        want = f"(nv,) = {(nv,)}, {(steps, nv)} for {steps} steps" + (f", or one of these behind {batch}" if batch else "")
-        raise StateError(f"tau has shape {shape}, expected {want}", "one row a step of dt, or one for all steps")
+        want = f"(nv,) = {(nv,)}, {(steps, nv)} for {steps} steps" + (
+            f", or one of these behind {batch}" if batch else ""
+        )
+        raise StateError(
+            f"tau has shape {shape}, expected {want}", "one row a step of dt, or one for all steps"
+        )
     return of_steps
 
 
@@ -135,5 +160,7 @@ def _effort(system: Plant, given: Any) -> np.ndarray | None:
         return None
     limits = system.robot.effort if chosen else coefficients("effort", given, system.nv, np.inf)
     if limits.shape != (system.nv,):
-        raise StateError("effort=True: the system's velocities are not the joints'", "give effort as an array")
+        raise StateError(
+            "effort=True: the system's velocities are not the joints'", "give effort as an array"
+        )
     return np.minimum(limits, UNBOUND) if np.isfinite(limits).any() else None

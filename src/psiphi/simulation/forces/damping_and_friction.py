@@ -25,7 +25,7 @@ from psiphi.model.spatial.screws import root
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.forces.embedded_loop_forces import SWITCHES, carried, has, steepest
-from psiphi.simulation.forces.joint_springs import Springs, read_springs
+from psiphi.simulation.forces.joint_springs import JointSprings, read_springs
 from psiphi.simulation.forces.spring_law import pull
 from psiphi.simulation.plant import Plant, freed_among, numbers_of, parameters_of
 
@@ -43,7 +43,13 @@ def slope(v: Any, damping: Any = None, friction: Any = None, floor: Any = 0.0) -
 
 
 def resisted(
-    tau: Any, v: Any, x: Any = None, damping: Any = None, friction: Any = None, floor: Any = 0.0, **springs: Any
+    tau: Any,
+    v: Any,
+    x: Any = None,
+    damping: Any = None,
+    friction: Any = None,
+    floor: Any = 0.0,
+    **springs: Any,
 ) -> Any:
     """tau - b(v) v - s(x), of the losses and springs there are; x are the coordinates in the order of v."""
     force = tau if damping is None else tau - damping * v
@@ -64,17 +70,21 @@ def is_stiff(method: str, h: Any, b: Any, mobility: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Losses:
+class DampingAndFriction:
     """What joints lose, each a row of nv numbers; `stiff`: 1 where it is taken implicitly, else 0."""
 
     damping: np.ndarray
     friction: np.ndarray
     speed: float
     stiff: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    springs: Springs = field(default_factory=Springs)
+    springs: JointSprings = field(default_factory=JointSprings)
     asked: tuple[str, ...] = ()  # those that are the model's own, which may be parameters
-    loops: dict[str, np.ndarray] = field(default_factory=dict)  # what joints lose that follow in embedded loops
-    open: np.ndarray = field(default_factory=lambda: np.zeros(0))  # 1 where damping is a parameter, else 0
+    loops: dict[str, np.ndarray] = field(
+        default_factory=dict
+    )  # what joints lose that follow in embedded loops
+    open: np.ndarray = field(
+        default_factory=lambda: np.zeros(0)
+    )  # 1 where damping is a parameter, else 0
 
     @property
     def floor(self) -> float:
@@ -95,37 +105,61 @@ class Losses:
         """The numbers of those that act, as `opposed` takes them."""
         there = {"damping": self.damping.any() or self.open.any(), "friction": self.friction.any()}
         found = {name: getattr(self, name) for name, acts in there.items() if acts} | self.loops
-        return found | ({"floor": np.array([self.floor])} if {"friction", "rub"} & set(found) else {})
+        return found | (
+            {"floor": np.array([self.floor])} if {"friction", "rub"} & set(found) else {}
+        )
 
     def parameters(self, robot: Any) -> dict[str, list[tuple[slice, slice]]]:
         """Numbers that are parameters of the robot: by place, where they stand in it and among the parameters."""
-        known = {} if robot.freed is None else {name: robot.freed.every(name) for name in self.asked}
+        known = (
+            {} if robot.freed is None else {name: robot.freed.every(name) for name in self.asked}
+        )
         acting = self.acting | self.springs.acting
-        found = {name: [(robot.joints[block.index].v_slice, block.own) for block in known[name]] for name in known}
+        found = {
+            name: [(robot.joints[block.index].v_slice, block.own) for block in known[name]]
+            for name in known
+        }
         return {name: rows for name, rows in found.items() if rows and name in acting}
 
-    def within(self, plant: Plant, method: str, h: float) -> Losses:
+    def within(self, plant: Plant, method: str, h: float) -> DampingAndFriction:
         """With `stiff`, and the springs with `firm`, for steps of h by that method."""
         if (self.none and not self.springs.acting) or not isinstance(plant.given, Robot | System):
             return self
         springs = self.springs.within(method, h, mobility(plant.robot))
         if self.none:
             return replace(self, springs=springs)
-        most = slope(np.zeros(plant.nv), **{name: x for name, x in self.acting.items() if name not in SWITCHES})
+        most = slope(
+            np.zeros(plant.nv),
+            **{name: x for name, x in self.acting.items() if name not in SWITCHES},
+        )
         most = most.reshape(-1, plant.nv).max(axis=0, initial=0.0)  # of all parameters
         most = np.maximum(most, TINY * self.open) if len(self.open) else most
-        most = most + steepest(plant.robot, **self.loops, floor=np.array([self.floor])) if self.loops else most
+        most = (
+            most + steepest(plant.robot, **self.loops, floor=np.array([self.floor]))
+            if self.loops
+            else most
+        )
         with np.errstate(all="ignore"):
-            return replace(self, stiff=is_stiff(method, h, most, mobility(plant.robot)), springs=springs)
+            return replace(
+                self, stiff=is_stiff(method, h, most, mobility(plant.robot)), springs=springs
+            )
 
-    def some(self, rows: Callable[[np.ndarray], np.ndarray]) -> Losses:
+    def some(self, rows: Callable[[np.ndarray], np.ndarray]) -> DampingAndFriction:
         """Those of some elements of a batch: `rows` takes their part of what may have its axes."""
-        springs = replace(self.springs, acting={name: rows(x) for name, x in self.springs.acting.items()})
-        return replace(self, damping=rows(self.damping), friction=rows(self.friction), springs=springs)
+        springs = replace(
+            self.springs, acting={name: rows(x) for name, x in self.springs.acting.items()}
+        )
+        return replace(
+            self, damping=rows(self.damping), friction=rows(self.friction), springs=springs
+        )
 
     def words(self, robot: Any) -> list[str]:
         """The joints whose losses are taken implicitly."""
-        return [joint.name for joint in robot.joints if self.stiff.any() and self.stiff[joint.v_slice].any()]
+        return [
+            joint.name
+            for joint in robot.joints
+            if self.stiff.any() and self.stiff[joint.v_slice].any()
+        ]
 
 
 @lru_cache(maxsize=64)
@@ -139,12 +173,22 @@ def mobility(robot: Robot) -> np.ndarray:
     return np.abs(np.diagonal(a[:, 1:] - a[:, :1], axis1=-2, axis2=-1)).max(axis=0)
 
 
-def read_losses(system: Plant, damping: Any, friction: Any, speed: Any, springs: Any = False) -> Losses:
+def read_losses(
+    system: Plant, damping: Any, friction: Any, speed: Any, springs: Any = False
+) -> DampingAndFriction:
     """True takes the model's numbers, False none, an array is taken as it is."""
-    smooth = positive("friction_speed", SPEED if speed is None else speed, f"{SPEED} is the default")
+    smooth = positive(
+        "friction_speed", SPEED if speed is None else speed, f"{SPEED} is the default"
+    )
     if speed is not None and isinstance(friction, bool | np.bool_) and not friction:
-        raise StateError("friction_speed came, and there is no friction", "add friction=True, or a number")
-    brakes = _per_velocity(system, "damping", damping), _per_velocity(system, "friction", friction), smooth
+        raise StateError(
+            "friction_speed came, and there is no friction", "add friction=True, or a number"
+        )
+    brakes = (
+        _per_velocity(system, "damping", damping),
+        _per_velocity(system, "friction", friction),
+        smooth,
+    )
     own = {"damping": damping, "stiffness": springs}
     asked = tuple(name for name, given in own.items() if _is_true(given))
     loops = {
@@ -153,7 +197,9 @@ def read_losses(system: Plant, damping: Any, friction: Any, speed: Any, springs:
         if _is_true(given) and has(system.robot, word)
     }
     free = freed_among(system.robot, "damping") if "damping" in asked else np.zeros(0)
-    return Losses(*brakes, springs=read_springs(system, springs), asked=asked, loops=loops, open=free)
+    return DampingAndFriction(
+        *brakes, springs=read_springs(system, springs), asked=asked, loops=loops, open=free
+    )
 
 
 def _is_true(given: Any) -> bool:
@@ -164,6 +210,9 @@ def _per_velocity(system: Plant, name: str, given: Any) -> np.ndarray:
     if isinstance(given, bool | np.bool_):
         row = numbers_of(system.robot, name) if given else np.zeros(system.nv)
         if row.shape[-1:] != (system.nv,):
-            raise StateError(f"{name}=True: the system's velocities are not the joints'", f"give {name} as an array")
+            raise StateError(
+                f"{name}=True: the system's velocities are not the joints'",
+                f"give {name} as an array",
+            )
         return row
     return coefficients(name, given, system.nv)

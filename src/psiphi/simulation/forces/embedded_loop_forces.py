@@ -19,17 +19,39 @@ from psiphi.model.spatial.branch_free import most
 from psiphi.model.spatial.screws import root
 from psiphi.simulation.forces.spring_law import NO_SPRING, firmness, numbers, pull, stored
 
-SWITCHES = ("drag", "rub", "stretch")  # numbers, 1: damping, friction, springs of embedded loops act
+SWITCHES = (
+    "drag",
+    "rub",
+    "stretch",
+)  # numbers, 1: damping, friction, springs of embedded loops act
 SEEN = 16  # configurations at which X is looked at
 
 
-def carried(m: Any, q: Any, v: Any, drag: Any = None, rub: Any = None, stretch: Any = None, floor: Any = None) -> Any:
+def carried(
+    m: Any,
+    q: Any,
+    v: Any,
+    drag: Any = None,
+    rub: Any = None,
+    stretch: Any = None,
+    floor: Any = None,
+) -> Any:
     """The law of this page, of those that act; m is the manifold of the robot."""
     rubbed = lambda c, b: c * (b / root(b * b + floor[0]))  # noqa: E731
-    return m.transmitted(q, v, partial(_each, (drag, rub, stretch), (lambda c, b: c * b, rubbed, pull)))
+    return m.transmitted(
+        q, v, partial(_each, (drag, rub, stretch), (lambda c, b: c * b, rubbed, pull))
+    )
 
 
-def steepness(m: Any, q: Any, v: Any, drag: Any = None, rub: Any = None, stretch: Any = None, floor: Any = None) -> Any:
+def steepness(
+    m: Any,
+    q: Any,
+    v: Any,
+    drag: Any = None,
+    rub: Any = None,
+    stretch: Any = None,
+    floor: Any = None,
+) -> Any:
     """A diagonal that is never less than the slopes of `carried`: by v, or by q where `stretch` comes alone."""
     rubbed = lambda c, b: c / root(b * b + floor[0])  # noqa: E731
     pulled = lambda x, **spring: most(firmness(x, **spring), 0.0)  # noqa: E731
@@ -66,7 +88,9 @@ def energy(m: Any, q: Any) -> Any:
 
 def has(robot: Any, what: str) -> bool:
     """Whether joints that follow have damping or friction, or any joint of a loop a spring."""
-    clusters = () if robot.embedding is None else [c for c in robot.embedding.clusters if not c.modes]
+    clusters = (
+        () if robot.embedding is None else [c for c in robot.embedding.clusters if not c.modes]
+    )
     if what == "springs":
         return any(k or more for cluster in clusters for k, _, more in cluster.springs)
     return any(getattr(cluster, what)[c] for cluster in clusters for c in cluster.followers)

@@ -24,18 +24,24 @@ CLOSE = 1e-12
 Values = dict[str, Any]  # by place
 
 
-class Stops:
+class JointStops:
     """The joints of a robot that have limits; its rules run on arrays, and are traced (`simulation/compiled_rollout/constraint_blocks.py`)."""
 
     def __init__(self, system: Plant):
         lower, upper = system.robot.lower, system.robot.upper
         if not system.is_plain:
-            raise StateError('limits="block" is for robots alone', 'use limits="stop" or "record" with closed chains')
+            raise StateError(
+                'limits="block" is for robots alone',
+                'use limits="stop" or "record" with closed chains',
+            )
         for joint in system.manifold.bent:
             ends = lower[joint.q_slice], upper[joint.q_slice]
             if np.isfinite(ends).any():
                 why = "which move together" if joint.kind == "compound" else f"a {joint.kind} joint"
-                raise StateError(f'limits="block" does not hold {joint.name}, {why}', 'use limits="stop" or "record"')
+                raise StateError(
+                    f'limits="block" does not hold {joint.name}, {why}',
+                    'use limits="stop" or "record"',
+                )
         q, v = system.manifold.flat
         finite = np.isfinite(lower[q]) | np.isfinite(upper[q])
         self.robot, self.q, self.v = system.robot, q[finite], v[finite]
@@ -53,7 +59,9 @@ class Stops:
         at: Values = {"q": q, "v": v, "M_inv": None} | self.touch(q, v)
         if not at["hit"].any():
             return q, v
-        at["M_inv"] = self.robot.mass_matrix_inverse(at["q"]).reshape(*q.shape[:-1], self.robot.nv**2)
+        at["M_inv"] = self.robot.mass_matrix_inverse(at["q"]).reshape(
+            *q.shape[:-1], self.robot.nv**2
+        )
         at |= self.impact(v, at["M_inv"], at["side"])
         for _ in range(SWEEPS):
             at |= self.sweep(at["compliance"], at["speed"], at["side"], at["impulse"], at["done"])
@@ -69,13 +77,23 @@ class Stops:
         outward = low * less(rate, 0.0) + high * less(0.0, rate)
         put[..., self.q] = least(most(x, self.lower), self.upper)
         side = np.where(self.locked, 1.0, low - high)
-        return {"Q": put, "q": put, "side": side, "hit": (out + outward).sum(axis=-1, keepdims=True)}
+        return {
+            "Q": put,
+            "q": put,
+            "side": side,
+            "hit": (out + outward).sum(axis=-1, keepdims=True),
+        }
 
     def impact(self, v, M_inv, side) -> Values:
         """A = S M^-1 S*, speed = S v, lambda = 0."""
         A = side[..., :, None] * self._columns(M_inv)[..., self.v, :] * side[..., None, :]
         flat = A.reshape(*A.shape[:-2], len(self.q) ** 2)
-        return {"compliance": flat, "speed": side * v[..., self.v], "impulse": 0.0 * side, "done": 0.0 * side[..., :1]}
+        return {
+            "compliance": flat,
+            "speed": side * v[..., self.v],
+            "impulse": 0.0 * side,
+            "done": 0.0 * side[..., :1],
+        }
 
     def sweep(self, compliance, speed, side, impulse, done) -> Values:
         """One sweep of Gauss and Seidel, until each element is done: lambda >= 0 with speed + A lambda >= 0 where there is a
@@ -93,7 +111,9 @@ class Stops:
         """v + M^-1 S* lambda."""
         v = v + (self._columns(M_inv) * (side * impulse)[..., None, :]).sum(axis=-1)
         own = v[..., self.v]
-        v[..., self.v] = np.where(self.locked, 0.0, own * (1.0 - less(side * own, 0.0)))  # what rounding left over
+        v[..., self.v] = np.where(
+            self.locked, 0.0, own * (1.0 - less(side * own, 0.0))
+        )  # what rounding left over
         return {"V": v, "v": v}
 
     def _columns(self, M_inv: Any) -> Any:

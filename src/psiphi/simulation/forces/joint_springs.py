@@ -36,11 +36,13 @@ def is_firm(method: str, h: Any, steepest: Any, mobility: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Springs:
+class JointSprings:
     """The numbers of all springs, rows of nv by name; `firm`: 1 where one is taken implicitly, else 0."""
 
     acting: dict[str, np.ndarray] = field(default_factory=dict)
-    steepest: np.ndarray = field(default_factory=lambda: np.zeros(0))  # the largest slope within a table's range
+    steepest: np.ndarray = field(
+        default_factory=lambda: np.zeros(0)
+    )  # the largest slope within a table's range
     firm: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -48,7 +50,7 @@ class Springs:
         """Whether any is."""
         return bool(self.firm.any())
 
-    def within(self, method: str, h: float, mobility: np.ndarray) -> Springs:
+    def within(self, method: str, h: float, mobility: np.ndarray) -> JointSprings:
         """With `firm`, for steps of h by that method."""
         if not self.acting:
             return self
@@ -62,54 +64,77 @@ class Springs:
         own = stored(m.positions(q), **self.acting)
         return own + embedded_loop_forces.energy(m, q) if "stretch" in self.acting else own
 
-    def over_samples(self) -> Springs:
+    def over_samples(self) -> JointSprings:
         """For samples (..., samples, nv): numbers with batch axes get one for them."""
-        return replace(self, acting={name: x[..., None, :] if x.ndim > 1 else x for name, x in self.acting.items()})
+        return replace(
+            self,
+            acting={name: x[..., None, :] if x.ndim > 1 else x for name, x in self.acting.items()},
+        )
 
     def words(self, robot: Any) -> list[str]:
         """The joints whose springs are taken implicitly."""
-        return [joint.name for joint in robot.joints if self.implicit and self.firm[joint.v_slice].any()]
+        return [
+            joint.name for joint in robot.joints if self.implicit and self.firm[joint.v_slice].any()
+        ]
 
 
-def read_springs(plant: Plant, given: Any) -> Springs:
+def read_springs(plant: Plant, given: Any) -> JointSprings:
     """True takes the model's springs, False none; a number or nv of them are stiffness about the model's rest."""
     if isinstance(given, bool | np.bool_) and not given:
         _limp(plant)
-        return Springs()
+        return JointSprings()
     embedding = plant.robot.embedding
     if embedding is not None and embedding.loops and plant.is_plain:
         return _of_an_embedded_robot(plant, given)
     if len(plant.robot.rest) != plant.nv:
-        raise StateError("springs came, and the system's velocities are not the joints'", "give their torques by tau=")
+        raise StateError(
+            "springs came, and the system's velocities are not the joints'",
+            "give their torques by tau=",
+        )
     if isinstance(given, bool | np.bool_):
         return _own(plant.robot)
     stiffness = coefficients("springs", given, plant.nv)
     stiffness = _on_lines(plant.robot.joints, stiffness, np.ndim(given) > 0)
-    return Springs({"stiffness": stiffness, "rest": plant.robot.rest}, stiffness) if stiffness.any() else Springs()
+    return (
+        JointSprings({"stiffness": stiffness, "rest": plant.robot.rest}, stiffness)
+        if stiffness.any()
+        else JointSprings()
+    )
 
 
 def _limp(plant: Plant) -> None:
     """A ModelWarning where links bend and nothing straightens them."""
-    bends = [joint.name for joint in plant.robot.joints if joint.modes is not None and joint.shared is None]
+    bends = [
+        joint.name
+        for joint in plant.robot.joints
+        if joint.modes is not None and joint.shared is None
+    ]
     if bends:
         text = f"{plant.name}: links bend ({', '.join(bends)}), and their stiffness does not act: give springs=True"
         warnings.warn(ModelWarning(text), stacklevel=outside())
 
 
-def _of_an_embedded_robot(plant: Plant, given: Any) -> Springs:
+def _of_an_embedded_robot(plant: Plant, given: Any) -> JointSprings:
     """The model's own: those of joints outside loops as ever, those of loops by what they do to the free coordinates."""
     if not isinstance(given, bool | np.bool_):
         cause = f"springs is {shown(given)}, and joints of {plant.name} move together (pp.embed)"
-        raise StateError(cause, "springs=True: the model's own act, those of all joints of a loop; robot.with_spring sets them")
+        raise StateError(
+            cause,
+            "springs=True: the model's own act, those of all joints of a loop; robot.with_spring sets them",
+        )
     robot = plant.robot
-    inside = {k for cluster in robot.embedding.clusters if not cluster.modes for k in cluster.bodies}
+    inside = {
+        k for cluster in robot.embedding.clusters if not cluster.modes for k in cluster.bodies
+    }
     alone = _own(robot, inside)
     if not embedded_loop_forces.has(robot, "springs"):
         return alone
     stretch = np.ones(1)
     rows = alone.acting or {"stiffness": np.zeros(robot.nv), "rest": np.zeros(robot.nv)}
-    steepest = (alone.steepest if len(alone.steepest) else 0.0) + embedded_loop_forces.steepest(robot, stretch=stretch)
-    return Springs(rows | {"stretch": stretch}, steepest)
+    steepest = (alone.steepest if len(alone.steepest) else 0.0) + embedded_loop_forces.steepest(
+        robot, stretch=stretch
+    )
+    return JointSprings(rows | {"stretch": stretch}, steepest)
 
 
 def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:
@@ -124,10 +149,13 @@ def _on_lines(joints: Any, stiffness: np.ndarray, said: bool) -> np.ndarray:
     return stiffness
 
 
-def _own(robot: Any, but: Collection[int] = ()) -> Springs:
+def _own(robot: Any, but: Collection[int] = ()) -> JointSprings:
     """Those of the model, but of some joints."""
     free = freed_among(robot, "stiffness")
-    rows, steepest = {"stiffness": numbers_of(robot, "stiffness"), "rest": robot.rest}, np.zeros(robot.nv)
+    rows, steepest = (
+        {"stiffness": numbers_of(robot, "stiffness"), "rest": robot.rest},
+        np.zeros(robot.nv),
+    )
     for joint in robot.joints:
         if joint.shared is not None:
             continue
@@ -140,10 +168,16 @@ def _own(robot: Any, but: Collection[int] = ()) -> Springs:
         del known["rest"]
         for name, x in known.items():
             rows.setdefault(name, np.zeros(robot.nv))[own] = x
-        stiffest = rows["stiffness"][..., own].reshape(-1, joint.row.nv).max(axis=0, initial=0.0)  # of all parameters
+        stiffest = (
+            rows["stiffness"][..., own].reshape(-1, joint.row.nv).max(axis=0, initial=0.0)
+        )  # of all parameters
         steepest[own] = _steepest(joint, spring, stiffest)
     act = len(rows) > 2 or rows["stiffness"].any() or free.any()
-    return Springs(rows, np.maximum(steepest, np.finfo(float).tiny * free)) if act else Springs()
+    return (
+        JointSprings(rows, np.maximum(steepest, np.finfo(float).tiny * free))
+        if act
+        else JointSprings()
+    )
 
 
 def _steepest(joint: Any, spring: Spring, stiffness: np.ndarray) -> Any:
@@ -152,6 +186,8 @@ def _steepest(joint: Any, spring: Spring, stiffness: np.ndarray) -> Any:
         return [spring.steepest]
     if not spring.polynomial:
         return stiffness
-    low, high = np.clip([joint.lower[0], joint.upper[0]], joint.rest[0] - np.pi, joint.rest[0] + np.pi)
+    low, high = np.clip(
+        [joint.lower[0], joint.upper[0]], joint.rest[0] - np.pi, joint.rest[0] + np.pi
+    )
     terms = {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}
     return [firmness(np.linspace(low, high, 65), stiffness[0], joint.rest[0], **terms).max()]

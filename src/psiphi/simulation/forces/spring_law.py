@@ -50,7 +50,10 @@ def firmness(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
 def stored(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
     """U(y) - U(0) of all joints together, (...)."""
     y = x - rest
-    U = y * _horner(y, [c / n for n, c in enumerate([stiffness, *_terms(more)], start=2)]) + more.get("preload", 0.0) * y
+    U = (
+        y * _horner(y, [c / n for n, c in enumerate([stiffness, *_terms(more)], start=2)])
+        + more.get("preload", 0.0) * y
+    )
     for knot, bend, bow in _knots(more):
         past, none = (z * z for z in (most(y - knot, 0.0), most(-knot, 0.0)))
         U = U + _times(bend, 0.5 * (past - none)) + _times(bow, 0.25 * (past * past - none * none))

@@ -145,7 +145,9 @@ def moved_apart(m: Manifold, Q, W, U, u, firm, h) -> Values:
     return {"Q": q, "q": q}
 
 
-METHODS: dict[str, tuple[LawRule | int | str, ...]] = {  # a number: the dynamics, at that many half steps; "u": u of v alone
+METHODS: dict[
+    str, tuple[LawRule | int | str, ...]
+] = {  # a number: the dynamics, at that many half steps; "u": u of v alone
     "euler": (0, faster, "u", moved),
     "implicit": (0, turning, predicted, 2, corrected, "u", moved_between),
     "midpoint": (0, half_faster, "u", half_moved, 1, half_faster, "u", moved, faster),
@@ -154,7 +156,9 @@ METHODS: dict[str, tuple[LawRule | int | str, ...]] = {  # a number: the dynamic
 }
 
 
-FIRM = METHODS | {"implicit": (0, turning, predicted, 2, kept, corrected, "u", moved_apart)}  # where springs are implicit
+FIRM = METHODS | {
+    "implicit": (0, turning, predicted, 2, kept, corrected, "u", moved_apart)
+}  # where springs are implicit
 
 
 def resisting(m: Manifold, X, a) -> Values:
@@ -217,7 +221,13 @@ def renewed_firmly(m: Manifold, added, a, V, F, h) -> Values:
 GAMMA = {"euler": 1.0, "implicit": 1.0 - math.sqrt(0.5), "midpoint": 0.5, "rk4": 0.25, "lie": 0.25}
 G_HEUN = -2.0 * GAMMA["implicit"]
 G21, G31, G41, G32, G42 = -0.25, 0.21875, 0.0625, -0.71875, -0.0625  # gamma_ij of four stages
-ORDER = {"euler": 1, "implicit": 2, "midpoint": 2, "rk4": 3, "lie": 3}  # where losses or springs are implicit
+ORDER = {
+    "euler": 1,
+    "implicit": 2,
+    "midpoint": 2,
+    "rk4": 3,
+    "lie": 3,
+}  # where losses or springs are implicit
 
 StepRules = tuple[tuple[LawRule, ...], ...]  # after each evaluation
 _FOUR: StepRules = (resisting, braked_first), (resisting, braked_second), (braked_third,)
@@ -243,7 +253,9 @@ FIRM_BRAKES: dict[str, StepRules] = {
 }
 
 
-def stiffened(gamma: float, m: Manifold, h: Any, stiff: Any = None, firm: Any = None, **at: Any) -> Values:
+def stiffened(
+    gamma: float, m: Manifold, h: Any, stiff: Any = None, firm: Any = None, **at: Any
+) -> Values:
     """X and E = h S of the step's begin (times h), and what they add to D; `at` are v, q and the numbers of what acts."""
     losses = {name: at[name] for name in ("damping", "friction", "floor") if name in at}
     loops = {name: at[name] for name in ("drag", "rub", "floor") if name in at}
@@ -258,7 +270,15 @@ def stiffened(gamma: float, m: Manifold, h: Any, stiff: Any = None, firm: Any = 
         E = E + h * firm * steepness(m, at["q"], at["v"], stretch=at["stretch"])
     lead, X = gamma * h * firm, X + gamma * h * E
     none = 0.0 * E
-    return {"X": X, "E": E, "F": gamma * E, "lead": lead, "lag": none, "added": gamma * X, "push": none}
+    return {
+        "X": X,
+        "E": E,
+        "F": gamma * E,
+        "lead": lead,
+        "lag": none,
+        "added": gamma * X,
+        "push": none,
+    }
 
 
 def hindrance(push: Any, v: Any = None, F: Any = None) -> Any:
@@ -281,13 +301,24 @@ def rules(method: str, implicit: bool = False, firm: bool = False) -> list[LawRu
     return [item for item in course(method, implicit, firm) if callable(item)]
 
 
-def advance(method: str, m: Manifold, field: Any, t: float, q: np.ndarray, v: np.ndarray, h: float, first: State) -> State:
+def advance(
+    method: str,
+    m: Manifold,
+    field: Any,
+    t: float,
+    q: np.ndarray,
+    v: np.ndarray,
+    h: float,
+    first: State,
+) -> State:
     """The state after one step on arrays; field(t, q, v) is (u, a), and `first` its answer at the step's begin."""
     at: Values = {"Q": q, "V": v, "q": q, "v": v, "h": h}
     losses, begun = field.losses, False
     braced, firm = losses.implicit, losses.springs.implicit
     if braced:
-        masks = ({} if losses.none else {"stiff": losses.stiff}) | ({"firm": losses.springs.firm} if firm else {})
+        masks = ({} if losses.none else {"stiff": losses.stiff}) | (
+            {"firm": losses.springs.firm} if firm else {}
+        )
         at |= masks | stiffened(GAMMA[method], m, h, v=v, q=q, **masks, **field.acting)
         first = first[0], field.braced(q, v, at["added"], hindrance(at["push"], v, at.get("F")))
     for item in course(method, braced, firm):
@@ -295,7 +326,9 @@ def advance(method: str, m: Manifold, field: Any, t: float, q: np.ndarray, v: np
             at |= item(m, *(at[name] for name in reads(item)))
         elif isinstance(item, int):
             more = (at["added"], hindrance(at["push"], at["v"], at.get("F"))) if braced else ()
-            at["u"], at["a"] = field(t + item * (0.5 * h), at["q"], at["v"], *more) if begun else first
+            at["u"], at["a"] = (
+                field(t + item * (0.5 * h), at["q"], at["v"], *more) if begun else first
+            )
             begun = True
         else:
             at["u"] = field.system.velocity(at["q"], at["v"])

@@ -6,24 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.simulation.control.torque_input import Torque, within
-from psiphi.simulation.forces.damping_and_friction import Losses, opposed
+from psiphi.simulation.control.torque_input import TorqueInput, within
+from psiphi.simulation.forces.damping_and_friction import DampingAndFriction, opposed
 from psiphi.simulation.plant import Plant
 
 State = tuple[np.ndarray, np.ndarray]
 
 
-class Field:
+class StateDerivative:
     """(t, q, v) -> (joint velocity, a). `begin` opens a step, and remembers what a sample of it holds."""
 
-    def __init__(self, system: Plant, torque: Torque, losses: Losses, effort: np.ndarray | None, hold: bool):
+    def __init__(
+        self,
+        system: Plant,
+        torque: TorqueInput,
+        losses: DampingAndFriction,
+        effort: np.ndarray | None,
+        hold: bool,
+    ):
         self.system, self.torque, self.effort, self.hold = system, torque, effort, hold
         self.losses, self.acting = losses, losses.acting | losses.springs.acting
         self.step = 0
         self.tau = self.a = np.zeros(system.nv)
         self.forces: np.ndarray | None = None
 
-    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, added: Any = None, push: Any = 0.0) -> State:
+    def __call__(
+        self, t: float, q: np.ndarray, v: np.ndarray, added: Any = None, push: Any = 0.0
+    ) -> State:
         """At a stage; of a step with implicit losses `added` stands beside D, and `push` is what the stages before ask for."""
         tau, u = self.tau if self.hold else self.control(t, q, v), self.system.velocity(q, v)
         return u, self.system.acceleration(q, v, self.total(tau, q, u) - push, added)
@@ -44,7 +53,11 @@ class Field:
         tau = self.torque(self.step, t, q, v)
         return tau if self.effort is None else within(tau, self.effort)
 
-    def total(self, tau: np.ndarray, q: np.ndarray, u: np.ndarray, samples: bool = False) -> np.ndarray:
+    def total(
+        self, tau: np.ndarray, q: np.ndarray, u: np.ndarray, samples: bool = False
+    ) -> np.ndarray:
         """Less what joints lose at the velocity u, and what springs pull at q; of `samples` (..., samples, nv), too."""
-        more = {name: row[..., None, :] for name, row in self.acting.items() if samples and row.ndim > 1}
+        more = {
+            name: row[..., None, :] for name, row in self.acting.items() if samples and row.ndim > 1
+        }
         return opposed(self.system.manifold, tau, q, u, **(self.acting | more))

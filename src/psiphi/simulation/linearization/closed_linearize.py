@@ -20,9 +20,9 @@ from psiphi.functions.arrays.array_dispatch import enter, mathematics
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.linearization.linearize import (
     NAME,
-    Changing,
-    ChangingManifold,
     Pair,
+    TangentArray,
+    TangentManifold,
     filled,
     identity,
     linearize_closed,
@@ -31,11 +31,16 @@ from psiphi.simulation.linearization.linearize import (
 )
 from psiphi.simulation.linearization.step_function import checked, read_dt
 from psiphi.simulation.rollout.rollout import rollout
-from psiphi.simulation.rollout.rollout_arrays import RolledFunction
+from psiphi.simulation.rollout.rollout_arrays import RolloutFunction
 
 
 def linearize(
-    system: System, q: Numbers, v: Numbers, tau: Numbers, dt: float | None = None, method: str = "rk4"
+    system: System,
+    q: Numbers,
+    v: Numbers,
+    tau: Numbers,
+    dt: float | None = None,
+    method: str = "rk4",
 ) -> tuple[Array, Array]:
     """A, B of dx/dt = A x + B dtau, for small changes x = (dq, dv) of the state that keep the constraints; with dt, x after
     one step of `pp.rollout` by `method`, which ends on the constraints.
@@ -57,29 +62,42 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, n): x after a step of dt, for n torques, as many as came."""
     method, h, nv = checked(method, NAME), dt if is_foreign(dt) else read_dt(dt, NAME), system.nv
     if is_foreign(h) or h.ndim:
-        raise StateError(f"{NAME}: a closed chain takes one dt, and this is an array", "give one number, 1e-3 for instance")
+        raise StateError(
+            f"{NAME}: a closed chain takes one dt, and this is an array",
+            "give one number, 1e-3 for instance",
+        )
     if any(map(on_card, (q, v, tau))):
-        raise StateError(f"{NAME}: steps of closed chains are linearised on the host", "give arrays of the host")
+        raise StateError(
+            f"{NAME}: steps of closed chains are linearised on the host", "give arrays of the host"
+        )
     state = _state(system, q, v, tau)
     lead, columns = tuple(state[0].shape[:-1]), 2 * nv + state[2].shape[-1]
-    m, wide = ChangingManifold(system.robot), system._over_samples()
+    m, wide = TangentManifold(system.robot), system._over_samples()
     eye = spread(identity(state[0], columns), (*lead, columns, columns))
-    still, rest = filled(state[0], (*lead, system.nq, columns), 0.0), filled(state[0], (*lead, nv), 0.0)
-    start = m.rate(Changing(state[0], still), Changing(rest, eye[..., :nv, :])).change
+    still, rest = (
+        filled(state[0], (*lead, system.nq, columns), 0.0),
+        filled(state[0], (*lead, nv), 0.0),
+    )
+    start = m.rate(TangentArray(state[0], still), TangentArray(rest, eye[..., :nv, :])).change
     changes = [x.swapaxes(-1, -2) for x in (start, eye[..., nv : 2 * nv, :], eye[..., 2 * nv :, :])]
     given = [spread(x[..., None, :], (*lead, columns, x.shape[-1])) for x in state]
 
     def run(q: Any, v: Any, tau: Any) -> Any:
         return rollout(wide, q, v, tau, float(h), 1, method)
 
-    inputs = tuple(Argument(name, x.shape[-1:]) for name, x in zip(("q", "v", "tau"), state, strict=True))
-    step = RolledFunction(run, inputs, None, (system.nq, nv), 2)
+    inputs = tuple(
+        Argument(name, x.shape[-1:]) for name, x in zip(("q", "v", "tau"), state, strict=True)
+    )
+    step = RolloutFunction(run, inputs, None, (system.nq, nv), 2)
     end, _ = _called(step, given)
-    dq, dv = (x[..., -1, :].swapaxes(-1, -2) for x in _called(step.pushforward("q", "v", "tau"), [*given, *changes]))
+    dq, dv = (
+        x[..., -1, :].swapaxes(-1, -2)
+        for x in _called(step.pushforward("q", "v", "tau"), [*given, *changes])
+    )
     if not lead and not is_foreign(dv) and np.isnan(dv).any():
         cause = f"{NAME}: this step has no derivative: constraints that follow from others on it do not stay so beside it"
         raise SingularError(cause, "take another configuration, or a smaller dt")
-    grown = mathematics(dv).concatenate([m.tangent(Changing(end[..., 0, -1, :], dq)), dv], -2)
+    grown = mathematics(dv).concatenate([m.tangent(TangentArray(end[..., 0, -1, :], dq)), dv], -2)
     return grown[..., : 2 * nv], grown[..., 2 * nv :]
 
 
@@ -90,7 +108,9 @@ def _state(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
         return theirs((system.nq, system.nv, system.na if few else system.nv), (q, v, tau), None)[0]
     own = [*system._state(q=q, v=v), np.asarray(tau, float) if system._state(tau=tau) else tau]
     lead = system._batch(
-        argument_checks.batch_axes(NAME, {name: x.shape[:-1] for name, x in zip(("q", "v", "tau"), own, strict=True)})
+        argument_checks.batch_axes(
+            NAME, {name: x.shape[:-1] for name, x in zip(("q", "v", "tau"), own, strict=True)}
+        )
     )
     return [np.broadcast_to(x, (*lead, x.shape[-1])) for x in own]
 

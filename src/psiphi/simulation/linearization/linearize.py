@@ -28,8 +28,17 @@ from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, check_array, is_foreign, on_card
 from psiphi.backends.cuda.kernel_launch import looked_at
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
-from psiphi.functions.arrays.array_dispatch import constant, enter, full, in_a_row, is_traced, mathematics, numbers, packed
-from psiphi.functions.differentiable_function import Differentiable
+from psiphi.functions.arrays.array_dispatch import (
+    constant,
+    enter,
+    full,
+    in_a_row,
+    is_traced,
+    mathematics,
+    numbers,
+    packed,
+)
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.functions.scalar_fast_path import nothing, quicken
 from psiphi.robot import joint_law_derivatives
 from psiphi.robot.robot import Robot
@@ -37,7 +46,14 @@ from psiphi.simulation.control.control_law import reads
 from psiphi.simulation.integration.integrators import course
 from psiphi.simulation.linearization import linearize_function
 from psiphi.simulation.linearization.linearize_function import is_traced_array, traced
-from psiphi.simulation.linearization.step_function import SINGLE, checked, fit, read_dt, read_state, seconds
+from psiphi.simulation.linearization.step_function import (
+    SINGLE,
+    checked,
+    fit,
+    read_dt,
+    read_state,
+    seconds,
+)
 
 Pair = tuple[Any, Any]
 Lead = tuple[int, ...]
@@ -45,7 +61,12 @@ NAME = "linearize"
 
 
 def linearize(
-    robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers | None = None, method: str = "rk4"
+    robot: Robot,
+    q: Numbers,
+    v: Numbers,
+    tau: Numbers,
+    dt: Numbers | None = None,
+    method: str = "rk4",
 ) -> tuple[Array, Array]:
     """(A, B): how small changes x = (δ, δv) of the state grow, dx/dt = A x + B δtau; with dt, x after one step by `method`.
 
@@ -60,8 +81,12 @@ def linearize(
     method = checked(method, NAME)
     if not any(map(is_foreign, (q, v, tau, dt, *robot._more))):
         return _on_the_host(robot, q, v, tau, dt, method)
-    for like in () if is_foreign(q) else filter(is_foreign, robot._more):  # parameters bring the rest into their library
-        q = constant(like, numbers(SimpleNamespace(name=NAME, inputs=[Argument("q", (robot.nq,))]), 0, q))
+    for like in (
+        () if is_foreign(q) else filter(is_foreign, robot._more)
+    ):  # parameters bring the rest into their library
+        q = constant(
+            like, numbers(SimpleNamespace(name=NAME, inputs=[Argument("q", (robot.nq,))]), 0, q)
+        )
     (q, v, tau), h = theirs((robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot._more)
     return _split(robot, _grown(robot, q, v, tau, h, method, robot._more))
 
@@ -71,13 +96,20 @@ def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> 
     name, more = NAME if dt is None else f"{NAME} {method}", robot._more
     one = isinstance(dt, float) and 0.0 < dt < math.inf  # an array asks for a batch
     if dt is None or one:
-        found = robot._soon.get(name, nothing)(q, v, tau, *more, *((np.array((dt,)),) if one else ()))
+        found = robot._soon.get(name, nothing)(
+            q, v, tau, *more, *((np.array((dt,)),) if one else ())
+        )
         if found is not None:
             return found
     given = read_state(NAME, robot, q, v, tau)
     h = None if dt is None else read_dt(dt, NAME)
-    lead, kind = fit(NAME, given, h, more), SINGLE if all(x.dtype == SINGLE for x in given) else np.dtype(float)
-    q, v, tau = state = [np.broadcast_to(x.astype(float, copy=False), (*lead, x.shape[-1])) for x in given]
+    lead, kind = (
+        fit(NAME, given, h, more),
+        SINGLE if all(x.dtype == SINGLE for x in given) else np.dtype(float),
+    )
+    q, v, tau = state = [
+        np.broadcast_to(x.astype(float, copy=False), (*lead, x.shape[-1])) for x in given
+    ]
     robot.upright(NAME, q)
     h = h if h is None else h[..., None]
     own = linearize_function.function(robot, name, "" if dt is None else method, _grown)
@@ -96,7 +128,9 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     lead, nv = tuple(by_q.shape[:-2]), system.nv
-    state = [x if is_foreign(x) else constant(by_q, np.asarray(x)) for x in (q, v)]  # in the library of the slopes
+    state = [
+        x if is_foreign(x) else constant(by_q, np.asarray(x)) for x in (q, v)
+    ]  # in the library of the slopes
     state = state if is_foreign(by_q) else system._state(q=q, v=v)
     q, v = (spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
     join = mathematics(by_q).concatenate
@@ -104,10 +138,15 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     return A, join([filled(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
 
 
-def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[Any] = ()) -> tuple[list[Any], Any]:
+def theirs(
+    sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[Any] = ()
+) -> tuple[list[Any], Any]:
     """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch, which is that of
     parameters (`more`), too; dt or None."""
-    inputs = tuple(Argument(name, (size,)) for name, size in zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True))
+    inputs = tuple(
+        Argument(name, (size,))
+        for name, size in zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True)
+    )
     given = [packed(x) for x in ((*values, in_a_row(dt)) if is_foreign(dt) else values)]
     asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
     like = next(x for x in given if is_foreign(x))
@@ -118,7 +157,10 @@ def theirs(sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[
         given[i] = x = x if is_foreign(x) else m.asarray(numbers(asked, i, x).astype(kind))
         check_array(NAME, inputs[i], x.shape, own := str(x.dtype).removeprefix("torch."))
         if own != kind:
-            raise StateError(f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}", "give arrays of one type")
+            raise StateError(
+                f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}",
+                "give arrays of one type",
+            )
     named = zip((*(arg.name for arg in asked.inputs), PARAMETERS), (*given, *more), strict=False)
     lead = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
     h = None if dt is None else given[3] if len(given) > 3 else seconds(dt, NAME)
@@ -131,7 +173,11 @@ def _split(robot: Any, grown: Any) -> Pair:
 
 def _grown(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]) -> Any:
     """[A B]; `more` are the free numbers of a robot that has some."""
-    return _at_once(robot, q, v, tau, more) if h is None else _after_step(robot, q, v, tau, h, method, more)
+    return (
+        _at_once(robot, q, v, tau, more)
+        if h is None
+        else _after_step(robot, q, v, tau, h, method, more)
+    )
 
 
 def _slopes(robot: Any, *values: Any) -> Any:
@@ -151,22 +197,33 @@ def _moved(robot: Any, q: Any, v: Any) -> Any:
     """[-ad_v I]: δ' of x = (δ, δv)."""
     join, lead, nv = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv
     rows = [filled(q, (*lead, 0, nv), 0.0)]  # of a robot that does not move there are none
-    for mine, own, number in ChangingManifold(robot).parts:
+    for mine, own, number in TangentManifold(robot).parts:
         n = own.stop - own.start
         if number is None:
             rows.append(filled(q, (*lead, n, nv), 0.0))
             continue
         turned = _sloped(robot, number, "bracket", q[..., mine], v[..., own])
-        rows.append(join([filled(q, (*lead, n, own.start), 0.0), turned, filled(q, (*lead, n, nv - own.stop), 0.0)], -1))
+        rows.append(
+            join(
+                [
+                    filled(q, (*lead, n, own.start), 0.0),
+                    turned,
+                    filled(q, (*lead, n, nv - own.stop), 0.0),
+                ],
+                -1,
+            )
+        )
     return join([join(rows, -2), spread(identity(q, nv), (*lead, nv, nv))], -1)
 
 
-def _after_step(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]) -> Any:
+def _after_step(
+    robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]
+) -> Any:
     nv, lead, join = robot.nv, tuple(q.shape[:-1]), mathematics(q).concatenate
-    m, eye = ChangingManifold(robot), spread(identity(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
+    m, eye = TangentManifold(robot), spread(identity(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
     still, rest = filled(q, (*lead, robot.nq, 3 * nv), 0.0), filled(q, (*lead, nv), 0.0)
-    start = m.rate(Changing(q, still), Changing(rest, eye[..., :nv, :])).change
-    state = {"q": Changing(q, start), "v": Changing(v, eye[..., nv : 2 * nv, :])}
+    start = m.rate(TangentArray(q, still), TangentArray(rest, eye[..., :nv, :])).change
+    state = {"q": TangentArray(q, start), "v": TangentArray(v, eye[..., nv : 2 * nv, :])}
     at: dict[str, Any] = {**state, "Q": state["q"], "V": state["v"], "h": h}
     for item in course(method, False):
         if callable(item):
@@ -174,25 +231,36 @@ def _after_step(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more:
             continue
         at["u"] = at["v"]
         if isinstance(item, int):
-            at["a"] = _accelerated(robot, m, at["q"], at["v"], Changing(tau, eye[..., 2 * nv :, :]), more)
+            at["a"] = _accelerated(
+                robot, m, at["q"], at["v"], TangentArray(tau, eye[..., 2 * nv :, :]), more
+            )
     return join([m.tangent(at["q"]), at["v"].change], -2)
 
 
-def _accelerated(robot: Any, m: ChangingManifold, q: Changing, v: Changing, tau: Changing, more: Sequence[Any]) -> Changing:
+def _accelerated(
+    robot: Any,
+    m: TangentManifold,
+    q: TangentArray,
+    v: TangentArray,
+    tau: TangentArray,
+    more: Sequence[Any],
+) -> TangentArray:
     """a of one stage. Loops that are embedded are open there, by as much as the stage is off: a depends on all numbers of q."""
     values = q.value, v.value, tau.value, *more
     a = _run(robot.function("forward_dynamics"), values)
     if not m.m.compound:
         here = mathematics(a).concatenate([m.tangent(q), v.change, tau.change], -2)
-        return Changing(a, _slopes(robot, *values) @ here)
+        return TangentArray(a, _slopes(robot, *values) @ here)
     columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
     lead = tuple(columns[0].shape[:-1])  # one more batch axis, of the changes
     given = [spread(x[..., None, :], (*lead, x.shape[-1])) for x in values]
-    along = _run(robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns])
-    return Changing(a, along.swapaxes(-1, -2))
+    along = _run(
+        robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns]
+    )
+    return TangentArray(a, along.swapaxes(-1, -2))
 
 
-class Changing:
+class TangentArray:
     """An array (..., n) and its change (..., n, k) for k changes of what it is made from."""
 
     __array_ufunc__ = None  # NumPy leaves the arithmetic to us
@@ -200,20 +268,22 @@ class Changing:
     def __init__(self, value: Any, change: Any):
         self.value, self.change = value, change
 
-    def __add__(self, other: Changing) -> Changing:
-        return Changing(self.value + other.value, self.change + other.change)
+    def __add__(self, other: TangentArray) -> TangentArray:
+        return TangentArray(self.value + other.value, self.change + other.change)
 
-    def __sub__(self, other: Changing) -> Changing:
-        return Changing(self.value - other.value, self.change - other.change)
+    def __sub__(self, other: TangentArray) -> TangentArray:
+        return TangentArray(self.value - other.value, self.change - other.change)
 
-    def __mul__(self, c: Any) -> Changing:
+    def __mul__(self, c: Any) -> TangentArray:
         """By numbers, which do not change."""
-        return Changing(self.value * c, self.change * (c[..., None] if getattr(c, "ndim", 0) else c))
+        return TangentArray(
+            self.value * c, self.change * (c[..., None] if getattr(c, "ndim", 0) else c)
+        )
 
     __rmul__ = __mul__
 
 
-class Stretch(NamedTuple):
+class JointSlice(NamedTuple):
     """Where joints stand in q and in v: one that is curved, by its number, or several in a row that are not."""
 
     q: slice
@@ -221,65 +291,72 @@ class Stretch(NamedTuple):
     number: int | None
 
 
-class ChangingManifold:
+class TangentManifold:
     """The configuration manifold of a robot, for arrays that carry their change."""
 
     def __init__(self, robot: Any):
         self.robot, self.m = robot, robot.manifold
 
     @cached_property
-    def parts(self) -> list[Stretch]:
+    def parts(self) -> list[JointSlice]:
         """All of q and v, in order."""
-        found = [Stretch(joint.q_slice, joint.v_slice, number) for number, joint in enumerate(self.m.bent)]
+        found = [
+            JointSlice(joint.q_slice, joint.v_slice, number)
+            for number, joint in enumerate(self.m.bent)
+        ]
         for i, k in zip(*(x.tolist() for x in self.m.flat), strict=True):
-            last = found[-1] if found else Stretch(slice(0, 0), slice(0, 0), 0)
+            last = found[-1] if found else JointSlice(slice(0, 0), slice(0, 0), 0)
             if last.number is None and (last.q.stop, last.v.stop) == (i, k):
-                found[-1] = Stretch(slice(last.q.start, i + 1), slice(last.v.start, k + 1), None)
+                found[-1] = JointSlice(slice(last.q.start, i + 1), slice(last.v.start, k + 1), None)
             else:
-                found.append(Stretch(slice(i, i + 1), slice(k, k + 1), None))
+                found.append(JointSlice(slice(i, i + 1), slice(k, k + 1), None))
         return sorted(found, key=lambda part: part.v.start)
 
-    def rate(self, q: Changing, v: Changing) -> Changing:
+    def rate(self, q: TangentArray, v: TangentArray) -> TangentArray:
         return v if self.m.is_flat else self._by_part("rate", q, v)
 
-    def exp(self, q: Changing, v: Changing) -> Changing:
+    def exp(self, q: TangentArray, v: TangentArray) -> TangentArray:
         return q + v if self.m.is_flat else self._by_part("exp", q, v)
 
-    def unit(self, q: Changing) -> Changing:
+    def unit(self, q: TangentArray) -> TangentArray:
         return q if self.m.is_flat else self._by_part("unit", q)
 
-    def tangent(self, q: Changing) -> Any:
+    def tangent(self, q: TangentArray) -> Any:
         """T⁺ dq: the change as a tangent vector."""
         if self.m.is_flat:
             return q.change
         rows = []
         for mine, _, number in self.parts:
             change = q.change[..., mine, :]
-            rows.append(change if number is None else _sloped(self.robot, number, "tangent", q.value[..., mine]) @ change)
+            rows.append(
+                change
+                if number is None
+                else _sloped(self.robot, number, "tangent", q.value[..., mine]) @ change
+            )
         return mathematics(q.value).concatenate(rows, -2)
 
-    def _by_part(self, law: str, q: Changing, v: Changing | None = None) -> Changing:
+    def _by_part(self, law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
         values, changes = [], []
         for mine, own, number in self.parts:
-            given = [Changing(q.value[..., mine], q.change[..., mine, :])]
-            given += [] if v is None else [Changing(v.value[..., own], v.change[..., own, :])]
+            given = [TangentArray(q.value[..., mine], q.change[..., mine, :])]
+            given += [] if v is None else [TangentArray(v.value[..., own], v.change[..., own, :])]
             moved = _flat(law, *given) if number is None else self._bent(law, number, given)
             values.append(moved.value)
             changes.append(moved.change)
         join = mathematics(q.value).concatenate
-        return Changing(join(values, -1), join(changes, -2))
+        return TangentArray(join(values, -1), join(changes, -2))
 
-    def _bent(self, law: str, number: int, given: list[Changing]) -> Changing:
+    def _bent(self, law: str, number: int, given: list[TangentArray]) -> TangentArray:
         if law == "unit" and self.m.bent[number].row.unit is list:
             return given[0]
         value, *by = _sloped(self.robot, number, law, *(x.value for x in given))
         change = by[0] @ given[0].change
         for slope, x in zip(by[1:], given[1:], strict=True):
             change = change + slope @ x.change
-        return Changing(value, change)
+        return TangentArray(value, change)
 
 
-def _flat(law: str, q: Changing, v: Changing | None = None) -> Changing:
+def _flat(law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
     """The laws where q is a vector."""
     return q if v is None else v if law == "rate" else q + v
 
@@ -292,10 +369,14 @@ def _sloped(robot: Any, number: int, law: str, *arrays: Any) -> Any:
 # -- arrays of any library -----------------------------------------------------------------------------------------------------
 
 
-def _run(function: Differentiable, arrays: Sequence[Any]) -> Any:
+def _run(function: DifferentiableFunction, arrays: Sequence[Any]) -> Any:
     if is_traced_array(arrays[0]):
         return traced(function, arrays)
-    return enter(function, [*map(packed, arrays)]) if any(map(is_foreign, arrays)) else function.run(arrays)
+    return (
+        enter(function, [*map(packed, arrays)])
+        if any(map(is_foreign, arrays))
+        else function.run(arrays)
+    )
 
 
 def spread(x: Any, shape: Lead) -> Any:
@@ -304,10 +385,18 @@ def spread(x: Any, shape: Lead) -> Any:
 
 def filled(like: Any, shape: Lead, value: float) -> Any:
     """Equal numbers, beside an array."""
-    return full(like, math.prod(shape), value).reshape(shape) if is_foreign(like) else np.full(shape, value)
+    return (
+        full(like, math.prod(shape), value).reshape(shape)
+        if is_foreign(like)
+        else np.full(shape, value)
+    )
 
 
 def identity(like: Any, n: int) -> Any:
     """The identity beside an array: ones, each with n zeros behind it, cut into rows; nothing is copied from the host."""
     one, none = filled(like, (1,), 1.0), filled(like, (n,), 0.0)
-    return mathematics(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n)) if n else filled(like, (0, 0), 0.0)
+    return (
+        mathematics(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n))
+        if n
+        else filled(like, (0, 0), 0.0)
+    )

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.passes import Ready, code, is_large
+from psiphi.compiler.passes import Traceable, code, is_large
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
-from psiphi.functions.differentiable_function import LONG, Differentiable, ready
+from psiphi.functions.differentiable_function import LONG, DifferentiableFunction, ready
 from psiphi.model.model import Model
 from psiphi.simulation.integration.integrators import METHODS
 
@@ -26,7 +26,7 @@ Growth = Callable[..., Any]  # [A B] from (robot, q, v, tau, h, method, paramete
 
 
 @dataclass(frozen=True, eq=False)
-class GrowthMatrices(Ready):
+class LinearSystem(Traceable):
     """A and B of a robot, as the compiler takes them; `method` is that of a step, or "" where a state grows at once."""
 
     robot: Any
@@ -39,7 +39,11 @@ class GrowthMatrices(Ready):
 
     @property
     def equation(self) -> str:
-        return f"A, B with x = A x + B dtau after a step of {self.method}" if self.method else "A, B with dx/dt = A x + B dtau"
+        return (
+            f"A, B with x = A x + B dtau after a step of {self.method}"
+            if self.method
+            else "A, B with dx/dt = A x + B dtau"
+        )
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         n = self.model.nv
@@ -47,23 +51,35 @@ class GrowthMatrices(Ready):
         inputs = (*self.robot.function("forward_dynamics").source.inputs, *dt)
         return inputs, (Argument("A", (2 * n, 2 * n)), Argument("B", (2 * n, n)))
 
-    def ready(self) -> Straight:
+    def ready(self) -> StraightCode:
         (inputs, outputs), tape, n = self.arguments(), Tape(), self.model.nv
-        q, v, tau, *more = ([tape.leaf(str(place), i) for i in range(arg.size)] for place, arg in enumerate(inputs))
+        q, v, tau, *more = (
+            [tape.leaf(str(place), i) for i in range(arg.size)] for place, arg in enumerate(inputs)
+        )
         h = np.array(more.pop(), object) if self.method else None
         parameters = [np.array(x, object) for x in more]
-        grown = self.grown(self.robot, *(np.array(x, object) for x in (q, v, tau)), h, self.method, parameters)
+        grown = self.grown(
+            self.robot, *(np.array(x, object) for x in (q, v, tau)), h, self.method, parameters
+        )
         pair = grown[:, : 2 * n], grown[:, 2 * n :]
-        stores = ((k, i, tape.operand(x)) for k, matrix in enumerate(pair) for i, x in enumerate(matrix.flat))
-        return Straight(Program("linearize", inputs, outputs, ()), tape, tuple(stores))
+        stores = (
+            (k, i, tape.operand(x))
+            for k, matrix in enumerate(pair)
+            for i, x in enumerate(matrix.flat)
+        )
+        return StraightCode(Program("linearize", inputs, outputs, ()), tape, tuple(stores))
 
 
-def function(robot: Any, name: str, method: str, grown: Growth) -> Differentiable | None:
+def function(robot: Any, name: str, method: str, grown: Growth) -> DifferentiableFunction | None:
     """The compiled pair; None where it would be long, or a robot is large, and of steps of embedded loops, which leave these
     open."""
-    if not robot.nv or is_large(robot._model) or (method and (robot.manifold.compound or _length(robot.nv, method) > LONG)):
+    if (
+        not robot.nv
+        or is_large(robot._model)
+        or (method and (robot.manifold.compound or _length(robot.nv, method) > LONG))
+    ):
         return None
-    return ready(robot._functions, name, partial(GrowthMatrices, robot, method, grown))
+    return ready(robot._functions, name, partial(LinearSystem, robot, method, grown))
 
 
 def _length(n: int, method: str) -> int:
@@ -78,10 +94,14 @@ def is_traced_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == object
 
 
-def traced(function: Differentiable, arrays: Sequence[np.ndarray]) -> Any:
+def traced(function: DifferentiableFunction, arrays: Sequence[np.ndarray]) -> Any:
     """The results of a function, of numbers of a tape: those of its own tape, run on them."""
     straight = code(function.source.asked)
-    values = evaluate(straight.tape, [node for *_, node in straight.stores], lambda place, i: arrays[int(place)].flat[i])
+    values = evaluate(
+        straight.tape,
+        [node for *_, node in straight.stores],
+        lambda place, i: arrays[int(place)].flat[i],
+    )
     results = [np.zeros(arg.shape, object) for arg in straight.program.outputs]
     for (number, index, _), value in zip(straight.stores, values, strict=True):
         results[number].flat[index] = value

@@ -21,15 +21,15 @@ from psiphi._util.validate import batch_axes, is_foreign, is_lazy, on_card, one_
 from psiphi.backends.cuda.kernel_launch import looked_at
 from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.ir.block_frame import BlockFrame
-from psiphi.compiler.ir.loop_nodes import Single
-from psiphi.compiler.passes import Ready
+from psiphi.compiler.ir.loop_nodes import SingleStep
+from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import enter, full, in_a_row, one_number, widest
-from psiphi.functions.differentiable_function import Differentiable, ready
+from psiphi.functions.differentiable_function import DifferentiableFunction, ready
 from psiphi.model.model import TINY, Model
 from psiphi.model.state_checks import check_order
 from psiphi.robot.robot import Robot
-from psiphi.simulation.compiled_rollout.rollout_program import Machine, Recipe
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.control.control_law import Law
 from psiphi.simulation.integration.integrators import METHODS
@@ -39,7 +39,7 @@ DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
-class MethodStep(Ready):
+class MethodStep(Traceable):
     """One step of a method, as the compiler takes it: the blocks of a rollout, once."""
 
     model: Model
@@ -52,14 +52,25 @@ class MethodStep(Ready):
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         m = self.model
         state = (m.nq + m.nv,)
-        inputs = Argument("q", (m.nq,), "q"), Argument("v", (m.nv,), "v"), Argument("tau", (m.nv,), "v"), Argument("h", (1,))
+        inputs = (
+            Argument("q", (m.nq,), "q"),
+            Argument("v", (m.nv,), "v"),
+            Argument("tau", (m.nv,), "v"),
+            Argument("h", (1,)),
+        )
         return (*with_parameters(inputs, m), Argument("like", state)), (Argument("x", state),)
 
-    def ready(self) -> Single:
-        machine = Machine(Robot.of(self.model), Recipe(self.method, Law(), timed=False, hold=False))
+    def ready(self) -> SingleStep:
+        machine = RolloutProgram(
+            Robot.of(self.model), RolloutOptions(self.method, Law(), timed=False, hold=False)
+        )
         sizes = {"Q": self.model.nq, "V": self.model.nv, "like": self.model.nq + self.model.nv}
         both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})
-        return Single(BlockFrame(machine.blocks | {"both": (both, {})}), ("start", *machine.order, "both"), *self.arguments())
+        return SingleStep(
+            BlockFrame(machine.blocks | {"both": (both, {})}),
+            ("start", *machine.order, "both"),
+            *self.arguments(),
+        )
 
 
 class Stepper:
@@ -71,12 +82,16 @@ class Stepper:
         self.like = np.zeros(self.nq + self.nv)
         self.quick: Any = None  # after the first call
         self.more, self.functions = robot._more, robot._functions
-        self.turns = tuple(robot.quaternions)  # where their last numbers stand: of one that is 0 all four are looked at
+        self.turns = tuple(
+            robot.quaternions
+        )  # where their last numbers stand: of one that is 0 all four are looked at
 
     @cached_property
-    def function(self) -> Differentiable:
+    def function(self) -> DifferentiableFunction:
         """One for all parameters of a robot; its name in the cache tells of the rules it is made from."""
-        return ready(self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method))
+        return ready(
+            self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method)
+        )
 
     def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         if (
@@ -109,7 +124,12 @@ class Stepper:
         h = read_dt(dt)
         fit("step", [q, v, tau], h, self.more)
         more = (x.astype(kind, copy=False) for x in self.more)
-        given = (*(x.astype(kind, copy=False) for x in (q, v, tau)), h[..., None].astype(kind), *more, self.like.astype(kind))
+        given = (
+            *(x.astype(kind, copy=False) for x in (q, v, tau)),
+            h[..., None].astype(kind),
+            *more,
+            self.like.astype(kind),
+        )
         with np.errstate(all="ignore"):
             x = self.function.run(given)
         if not h.ndim and self.quick is None:
@@ -122,14 +142,19 @@ class Stepper:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
         like = widest(q, v, tau, dt, *self.more)
         if is_foreign(dt) and on_card(like):  # whose name in the kernel is another
-            inputs = [replace(arg, name="dt" if arg.name == "h" else arg.name) for arg in self.function.inputs[:4]]
+            inputs = [
+                replace(arg, name="dt" if arg.name == "h" else arg.name)
+                for arg in self.function.inputs[:4]
+            ]
             looked_at("step", inputs, (q, v, tau, dt))
         h = in_a_row(dt) if is_foreign(dt) else full(like, 1, seconds(dt))
         x = enter(self.function, (q, v, tau, h, *self.more, full(like, self.nq + self.nv, 0.0)))
         return x[..., : self.nq], x[..., self.nq :]
 
 
-def step(robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4") -> tuple[Array, Array]:
+def step(
+    robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4"
+) -> tuple[Array, Array]:
     """(q, v) after one step of dt under the torque tau, which is held: compiled, one call.
 
     q (..., nq), v and tau (..., nv), dt in seconds, one or one an element; `method` is "rk4", "lie", "implicit" or "euler"
@@ -144,7 +169,9 @@ def step(robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method
     known = robot.__dict__
     try:
         return known["_steppers"][method](q, v, tau, dt)
-    except Exception as error:  # a first call, a list, a batch, or a mistake: which is found out once more, slowly
+    except (
+        Exception
+    ) as error:  # a first call, a list, a batch, or a mistake: which is found out once more, slowly
         if isinstance(error, Error):
             raise
     steppers = known.setdefault("_steppers", Steppers(robot))
@@ -181,7 +208,9 @@ def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray
     for name, given, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
         array, fault = read(given, (size,))
         if fault:
-            raise StateError(f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front")
+            raise StateError(
+                f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front"
+            )
         check_order(model, f"{of}: {name}", given, "q" if name == "q" else "v")
         arrays.append(array if array.dtype == SINGLE else array.astype(float, copy=False))
     return arrays
@@ -189,7 +218,10 @@ def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray
 
 def fit(of: str, state: list[np.ndarray], h: np.ndarray | None, more: Any) -> tuple[int, ...]:
     """The batch axes of q, v, tau, of the steps, and of the free numbers of a robot that has some."""
-    leads = {name: x.shape[:-1] for name, x in zip(("q", "v", "tau", PARAMETERS), (*state, *more), strict=False)}
+    leads = {
+        name: x.shape[:-1]
+        for name, x in zip(("q", "v", "tau", PARAMETERS), (*state, *more), strict=False)
+    }
     return batch_axes(of, leads if h is None else leads | {"dt": h.shape})
 
 
@@ -199,5 +231,8 @@ def read_dt(dt: Any, of: str = "step") -> np.ndarray:
         raise StateError(f"{of}: dt {fault}", "give seconds, 1e-3 for instance")
     is_word, h = h.dtype == bool, h.astype(float)
     if is_word or not ((h > 0.0) & (h < np.inf)).all():
-        raise StateError(f"{of}: dt is {shown(dt)}, expected finite numbers above 0", "give seconds, 1e-3 for instance")
+        raise StateError(
+            f"{of}: dt is {shown(dt)}, expected finite numbers above 0",
+            "give seconds, 1e-3 for instance",
+        )
     return h

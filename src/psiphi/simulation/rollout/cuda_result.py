@@ -9,40 +9,44 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.functions.arrays.function_registry import summed
-from psiphi.simulation.compiled_rollout.cuda_runner import CardRunner
+from psiphi.simulation.compiled_rollout.cuda_runner import CudaRunner
 from psiphi.simulation.rollout.rollout_result import MotionStates
-from psiphi.simulation.rollout_derivatives.cuda_adjoint import CardSensitivity
+from psiphi.simulation.rollout_derivatives.cuda_adjoint import CudaRolloutAdjoint
 from psiphi.simulation.rollout_derivatives.step_derivatives import NO_SLOPE
 
 
-class CardStates(MotionStates):
+class CudaRolloutResult(MotionStates):
     """(q, v), as a tuple of arrays of the card; `vjp`, `jvp` and `hvp` are those of `RolledStates`, on the card. Torques that
     came from the host are constants. `tau`: the shape in which torques of the card came."""
 
-    _runner: CardRunner
+    _runner: CudaRunner
     _every: int
     _tau: tuple[int, ...]
 
     @classmethod
-    def of(cls, runner: CardRunner, every: int, tau: tuple[int, ...] = ()) -> CardStates:
+    def of(cls, runner: CudaRunner, every: int, tau: tuple[int, ...] = ()) -> CudaRolloutResult:
         self = cls(runner.run(every))
         self._runner, self._every, self._tau = runner, every, tau
         return self
 
     @cached_property
-    def _ways(self) -> CardSensitivity:
+    def _ways(self) -> CudaRolloutAdjoint:
         runner = self._runner
         if runner.plan.stops is not None:
             raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore"')
         if within := runner.drive.losses.parameters(runner.plant.robot):
             cause = f"rollout: {', '.join(within)} are free numbers of this robot, and such derivatives are the host's"
             raise StateError(cause, "give arrays of the host")
-        return CardSensitivity(runner, (self[0], self[1]), self._every)
+        return CudaRolloutAdjoint(runner, (self[0], self[1]), self._every)
 
     @property
     def places(self) -> dict[str, str]:
         known = {place.removeprefix("law."): place for place in self._ways.plan.slopes}
-        return {name: place for name, place in known.items() if name != "tau" or "tau" in self._runner.given}
+        return {
+            name: place
+            for name, place in known.items()
+            if name != "tau" or "tau" in self._runner.given
+        }
 
     def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, Any]:
         """Gradients of the weighted sum of all samples: by "q" (a tangent one) and "v" of the beginning, by "tau", by the
@@ -54,7 +58,10 @@ class CardStates(MotionStates):
         """Gradients of every motion, by name, as those of what was given."""
         found = {}
         for name, place in self.places.items():
-            shape, own = self._tau if name == "tau" else np.shape(self._runner.numbers[place]), bars[name]
+            shape, own = (
+                self._tau if name == "tau" else np.shape(self._runner.numbers[place]),
+                bars[name],
+            )
             if name == "tau" and place not in self._runner.plan.tables and self._is_one_row:
                 own = own.reshape(*own.shape[:-1], 1, own.shape[-1])
             found[name] = summed(own, shape)
@@ -65,17 +72,28 @@ class CardStates(MotionStates):
         """Whether torques came as a table of one row."""
         return len(self._tau) > len(np.shape(self._runner.given["tau"]))
 
-    def coordinate_gradients(self, names: tuple[str, ...], q_weight: Any, v_weight: Any, given: bool = False) -> dict[str, Any]:
+    def coordinate_gradients(
+        self, names: tuple[str, ...], q_weight: Any, v_weight: Any, given: bool = False
+    ) -> dict[str, Any]:
         """The same by the nq numbers of q, of every motion, and by these names alone; `given`: by the numbers as they came."""
         places = {"q": "q", "v": "v"} | {name: self.places[name] for name in names}
-        bars = self._ways.back(tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, given)
+        bars = self._ways.back(
+            tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, given
+        )
         return {name: bars[place] for name, place in places.items()}
 
     def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[Any, Any]:
         """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent one), of tau, of a controller's numbers."""
         return self._ways.along(self._changes("jvp", q, v, others))
 
-    def hvp(self, q_weight: Any = None, v_weight: Any = None, q: Any = None, v: Any = None, **others: Any) -> dict[str, Any]:
+    def hvp(
+        self,
+        q_weight: Any = None,
+        v_weight: Any = None,
+        q: Any = None,
+        v: Any = None,
+        **others: Any,
+    ) -> dict[str, Any]:
         """What the gradients that `vjp` gives change by, for changes as `jvp` has them."""
         manifold = self._runner.plant.manifold
         if manifold.compound:
@@ -92,11 +110,18 @@ class CardStates(MotionStates):
         return found | {"q": self._ways.turned(turns["q"], bar, changes["q"])}
 
     def coordinate_turns(
-        self, names: tuple[str, ...], q_weight: Any, v_weight: Any, changes: dict[str, Any], given: bool = False
+        self,
+        names: tuple[str, ...],
+        q_weight: Any,
+        v_weight: Any,
+        changes: dict[str, Any],
+        given: bool = False,
     ) -> dict[str, Any]:
         """The same by the nq numbers of q, of every motion, and by these names alone, for changes by place."""
         places = {"q": "q", "v": "v"} | {name: self.places[name] for name in names}
-        turns = self._ways.curve(tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, changes, given)
+        turns = self._ways.curve(
+            tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, changes, given
+        )
         return {name: turns[place] for name, place in places.items()}
 
     def coordinate_changes(self, changes: dict[str, Any]) -> tuple[Any, Any]:
@@ -106,7 +131,9 @@ class CardStates(MotionStates):
     def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, Any]:
         """Changes by place, q by its numbers."""
         self._check_names(what, others)
-        given = {"v": v} | {self.places[name]: self.one_row(x) if name == "tau" else x for name, x in others.items()}
+        given = {"v": v} | {
+            self.places[name]: self.one_row(x) if name == "tau" else x for name, x in others.items()
+        }
         changes = {name: x for name, x in given.items() if x is not None}
         return changes | ({} if q is None else {"q": self._ways.rate(q)})
 

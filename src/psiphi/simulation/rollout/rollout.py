@@ -10,29 +10,50 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import batch_axes, beneath, flag, is_foreign, is_lazy, on_card, one_of, owner, wants_slope, whole
+from psiphi._util.validate import (
+    batch_axes,
+    beneath,
+    flag,
+    is_foreign,
+    is_lazy,
+    on_card,
+    one_of,
+    owner,
+    wants_slope,
+    whole,
+)
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions.arrays.array_dispatch import is_traced
-from psiphi.simulation.compiled_rollout.cuda_runner import CardRunner
-from psiphi.simulation.compiled_rollout.python_fallback import STRAINED, Careful, Strained
-from psiphi.simulation.compiled_rollout.rollout_inputs import Drive, obstacle
-from psiphi.simulation.compiled_rollout.rollout_program import Recipe
+from psiphi.simulation.compiled_rollout.cuda_runner import CudaRunner
+from psiphi.simulation.compiled_rollout.python_fallback import (
+    STRAINED,
+    ConstraintSolveFailed,
+    FallbackRunner,
+)
+from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput, obstacle
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions
 from psiphi.simulation.control.control_law import is_lawful
 from psiphi.simulation.control.law_trace import lawful
 from psiphi.simulation.control.marked_law import unmarked
 from psiphi.simulation.control.torque_input import by_step, fits_steps, read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
-from psiphi.simulation.forces.joint_limit_impact import Stops
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.linearization.step_function import checked
 from psiphi.simulation.plant import Plant, parameters_of
-from psiphi.simulation.rollout.cuda_result import CardStates
+from psiphi.simulation.rollout.cuda_result import CudaRolloutResult
 from psiphi.simulation.rollout.rollout_arrays import rolled, rolled_later
-from psiphi.simulation.rollout.rollout_result import GivenTorque, RolledStates
-from psiphi.simulation.rollout_derivatives.rollout_adjoint import Sensitivity
+from psiphi.simulation.rollout.rollout_result import GivenTorque, RolloutResult
+from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
 from psiphi.simulation.rollout_derivatives.step_derivatives import NO_SLOPE
 from psiphi.simulation.simulate import adaptive_step
 from psiphi.simulation.simulation_errors import warn_of_dead_points
-from psiphi.simulation.start_checks import check_closed, check_size, initial_state, step_size, step_stride
+from psiphi.simulation.start_checks import (
+    check_closed,
+    check_size,
+    initial_state,
+    step_size,
+    step_stride,
+)
 
 
 def rollout(
@@ -55,7 +76,7 @@ def rollout(
     passive: Any = None,
     limits: str = "ignore",
     out: tuple[np.ndarray, np.ndarray] | None = None,
-) -> RolledStates:
+) -> RolloutResult:
     """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
 
     Arguments as in `simulate`; tau is nothing, an array, a controller, or a pure function of your
@@ -69,7 +90,21 @@ def rollout(
     >>> q.shape
     (100, 6, 6)
     """
-    how = Rolling(dt, steps, method, every, hold, damping, friction, friction_speed, springs, effort, actuated, passive, limits)
+    how = RolloutArguments(
+        dt,
+        steps,
+        method,
+        every,
+        hold,
+        damping,
+        friction,
+        friction_speed,
+        springs,
+        effort,
+        actuated,
+        passive,
+        limits,
+    )
     plant, tau = Plant(robot), unmarked(tau)
     plant.with_motors(actuated, passive)
     if any(map(is_lazy, (q0, v0, tau))):
@@ -83,7 +118,7 @@ def rollout(
     return _on_host(plant, q0, v0, tau, how, out)
 
 
-class Rolling(NamedTuple):
+class RolloutArguments(NamedTuple):
     """The steps of a rollout and what acts on the way, as they were given to `rollout`."""
 
     dt: Any
@@ -103,62 +138,99 @@ class Rolling(NamedTuple):
     @property
     def blocks(self) -> bool:
         """Whether joints end at their limits."""
-        return one_of("limits", self.limits, ("ignore", "block"), "pp.simulate records limits and stops at them") == "block"
+        return (
+            one_of(
+                "limits",
+                self.limits,
+                ("ignore", "block"),
+                "pp.simulate records limits and stops at them",
+            )
+            == "block"
+        )
 
-    def drive(self, plant: Plant, tau: Any, batch: tuple[int, ...], steps: int, dt: float) -> Drive:
+    def drive(
+        self, plant: Plant, tau: Any, batch: tuple[int, ...], steps: int, dt: float
+    ) -> RolloutInput:
         """What drives it, with its losses; refused where no kernel does."""
         cut = read_effort(plant, self.effort)
         torque = read_torque(tau, plant, batch, steps).cut(cut)
         losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
-        if not isinstance(self.method, str) or self.method not in adaptive_step.METHODS:  # of those `obstacle` tells
+        if (
+            not isinstance(self.method, str) or self.method not in adaptive_step.METHODS
+        ):  # of those `obstacle` tells
             checked(self.method, "rollout")
         reason = obstacle(plant.given, tau, self.method, self.blocks)
         if reason:
-            raise StateError(f"rollout: {reason}", "pp.simulate takes every system, torque and method")
-        return Drive(torque, losses.within(plant, self.method, dt), tau if callable(tau) else None, cut)
+            raise StateError(
+                f"rollout: {reason}", "pp.simulate takes every system, torque and method"
+            )
+        return RolloutInput(
+            torque, losses.within(plant, self.method, dt), tau if callable(tau) else None, cut
+        )
 
 
-def _on_host(plant: Plant, q0: Any, v0: Any, tau: Any, how: Rolling, out: Any) -> RolledStates:
+def _on_host(
+    plant: Plant, q0: Any, v0: Any, tau: Any, how: RolloutArguments, out: Any
+) -> RolloutResult:
     """NumPy's arrays: read, checked, run by threads."""
     q, v = initial_state(plant, q0, v0)
     check_closed(plant, q, v)
     if out is None:
-        check_size(plant, q.shape[:-1], whole("steps", how.steps), step_stride(how.every), whole=False)
+        check_size(
+            plant, q.shape[:-1], whole("steps", how.steps), step_stride(how.every), whole=False
+        )
     drive, plan, dt, steps, every = _planned(plant, tau, False, q.shape[:-1], how)
-    runner = Careful(plant, drive, plan, dt, q.shape[:-1])
+    runner = FallbackRunner(plant, drive, plan, dt, q.shape[:-1])
     q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
     flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
-    states = q_out.reshape(runner.count, *q_out.shape[-2:]), v_out.reshape(runner.count, *v_out.shape[-2:])
+    states = (
+        q_out.reshape(runner.count, *q_out.shape[-2:]),
+        v_out.reshape(runner.count, *v_out.shape[-2:]),
+    )
     for state, first in zip(states, flat, strict=True):
         state[:, 0] = first
     try:
         _fill(runner, states, every)
-    except Strained:
-        raise StateError(f"rollout: {STRAINED}", "pp.simulate takes such steps in Python, which says what is wrong") from None
+    except ConstraintSolveFailed:
+        raise StateError(
+            f"rollout: {STRAINED}",
+            "pp.simulate takes such steps in Python, which says what is wrong",
+        ) from None
     warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
     followed = runner.followed(every * (states[0].shape[1] - 1))
-    ways, given = partial(Sensitivity, runner, states, every, followed), None
+    ways, given = partial(RolloutAdjoint, runner, states, every, followed), None
     if not callable(tau):
-        given = GivenTorque(drive.torque, np.shape(tau) if tau is not None else (plant.nv,), tau is not None, drive.effort)
-    return RolledStates.of((q_out, v_out), ways, given)
+        given = GivenTorque(
+            drive.torque,
+            np.shape(tau) if tau is not None else (plant.nv,),
+            tau is not None,
+            drive.effort,
+        )
+    return RolloutResult.of((q_out, v_out), ways, given)
 
 
-def _in_their_library(robot: Any, plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
+def _in_their_library(
+    robot: Any, plant: Plant, state: dict[str, Any], how: RolloutArguments, out: Any
+) -> Any:
     """Tensors of torch, arrays of JAX: the same rollout, with their library's derivatives."""
     foreign = [x for x in state.values() if is_foreign(x)]
     if out is not None:
         raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
     if how.blocks and any(map(wants_slope, foreign)):
-        raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
+        raise StateError(
+            f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients'
+        )
     step_size(how.dt)  # what is no number is told before a library calls back
 
     law = _law_of(state)
 
-    def run(q: np.ndarray, v: np.ndarray, tau: Any, parameters: Any = None) -> RolledStates:
+    def run(q: np.ndarray, v: np.ndarray, tau: Any, parameters: Any = None) -> RolloutResult:
         here = robot if parameters is None else robot.at(parameters)
         return rollout(here, q, v, tau if law is None else _made_for(here, law), **how._asdict())
 
-    return rolled(run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), how.blocks)
+    return rolled(
+        run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), how.blocks
+    )
 
 
 def _law_of(state: dict[str, Any]) -> Any:
@@ -179,51 +251,70 @@ def _made_for(robot: Any, law: Any) -> Any:
     return own
 
 
-def _where_they_are(plant: Plant, state: dict[str, Any], how: Rolling, out: Any) -> Any:
+def _where_they_are(plant: Plant, state: dict[str, Any], how: RolloutArguments, out: Any) -> Any:
     """Arrays of a graphics card: tensors of torch with their gradients."""
     if out is not None:
-        raise StateError("rollout: out= is not for graphics cards", "leave it out, or give arrays of the host")
+        raise StateError(
+            "rollout: out= is not for graphics cards", "leave it out, or give arrays of the host"
+        )
     if not any(map(wants_slope, state.values())):
         return _on_card(plant, state, how)
     if how.blocks:
-        raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients')
+        raise StateError(
+            f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients'
+        )
     on_host = None if on_card(state["tau"]) else state["tau"]
 
-    def run(q: Any, v: Any, tau: Any) -> CardStates:
+    def run(q: Any, v: Any, tau: Any) -> CudaRolloutResult:
         return _on_card(plant, {"q": q, "v": v, "tau": on_host if tau is None else tau}, how)
 
     like = next(x for x in state.values() if on_card(x))
     given = {**state, "tau": None if not on_card(state["tau"]) else state["tau"]}
-    return rolled(run, plant, given, like, whole("steps", how.steps), step_stride(how.every), how.blocks)
+    return rolled(
+        run, plant, given, like, whole("steps", how.steps), step_stride(how.every), how.blocks
+    )
 
 
-def _on_card(plant: Plant, state: dict[str, Any], how: Rolling) -> CardStates:
+def _on_card(plant: Plant, state: dict[str, Any], how: RolloutArguments) -> CudaRolloutResult:
     """The same on a graphics card; the torque is nothing, an array of the card, or what it may be on the host."""
-    there = {name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)}
-    batch = batch_axes("rollout", {f"{name}0": tuple(x.shape[:-1]) for name, x in there.items() if name != "tau"})
+    there = {
+        name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)
+    }
+    batch = batch_axes(
+        "rollout", {f"{name}0": tuple(x.shape[:-1]) for name, x in there.items() if name != "tau"}
+    )
     shape = tuple(there["tau"].shape) if "tau" in there else ()
-    if len(shape) > 1 and shape[-2] == 1 and fits_steps(shape, batch, whole("steps", how.steps)):  # a table of one row
+    if (
+        len(shape) > 1 and shape[-2] == 1 and fits_steps(shape, batch, whole("steps", how.steps))
+    ):  # a table of one row
         there["tau"] = there["tau"].reshape(*shape[:-2], shape[-1])
-    drive, plan, dt, steps, every = _planned(plant, there.get("tau", state["tau"]), "tau" in there, batch, how)
-    return CardStates.of(CardRunner(plant, drive, plan, dt, there, steps), every, shape)
+    drive, plan, dt, steps, every = _planned(
+        plant, there.get("tau", state["tau"]), "tau" in there, batch, how
+    )
+    return CudaRolloutResult.of(CudaRunner(plant, drive, plan, dt, there, steps), every, shape)
 
 
 def _planned(
-    plant: Plant, tau: Any, is_there: bool, batch: tuple[int, ...], how: Rolling
-) -> tuple[Drive, Recipe, float, int, int]:
+    plant: Plant, tau: Any, is_there: bool, batch: tuple[int, ...], how: RolloutArguments
+) -> tuple[RolloutInput, RolloutOptions, float, int, int]:
     """What a kernel does; torques that are there, on a card, take the place of zeros."""
     if is_there and how.effort is not False:
-        raise StateError("rollout: tau is on a graphics card, where it is not cut to effort limits", "cut it before")
+        raise StateError(
+            "rollout: tau is on a graphics card, where it is not cut to effort limits",
+            "cut it before",
+        )
     steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
     own: Any = None if is_there else lawful(plant.given, tau, len(batch) > 0)
     if is_there and by_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
         own = np.zeros((steps, plant.nv))
     drive = how.drive(plant, own, batch, steps, dt)
-    plan = drive.plan(plant, how.method, flag("hold", how.hold), Stops(plant) if how.blocks else None)
+    plan = drive.plan(
+        plant, how.method, flag("hold", how.hold), JointStops(plant) if how.blocks else None
+    )
     return drive, plan, dt, steps, every
 
 
-def _fill(runner: Careful, states: tuple[np.ndarray, ...], every: int) -> None:
+def _fill(runner: FallbackRunner, states: tuple[np.ndarray, ...], every: int) -> None:
     """All samples behind the first, piece by piece."""
     rows, done = states[0].shape[1], 0
     while runner.count and done < rows - 1:
@@ -241,7 +332,10 @@ def _results(out: Any, lead: tuple[int, ...], plant: Plant) -> tuple[np.ndarray,
         return np.empty(shapes[0]), np.empty(shapes[1])
     arrays: tuple[Any, ...] = tuple(out) if isinstance(out, tuple | list) else (out,)
     if len(arrays) != 2 or not all(map(_takes, arrays, shapes)):
-        raise StateError(f"out is {shown(out)}, expected two arrays", f"give np.empty({shapes[0]}), np.empty({shapes[1]})")
+        raise StateError(
+            f"out is {shown(out)}, expected two arrays",
+            f"give np.empty({shapes[0]}), np.empty({shapes[1]})",
+        )
     return arrays[0], arrays[1]
 
 

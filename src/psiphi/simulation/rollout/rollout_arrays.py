@@ -16,13 +16,19 @@ from psiphi.functions.arrays.dask_arrays import in_blocks
 from psiphi.functions.arrays.function_registry import numbered
 from psiphi.simulation.control.torque_input import by_step
 from psiphi.simulation.plant import Plant, parameters_of
-from psiphi.simulation.rollout.rollout_result import RolledStates
-from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import Batch, RolledSlope
+from psiphi.simulation.rollout.rollout_result import RolloutResult
+from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import Batch, RolloutDerivative
 from psiphi.simulation.rollout_derivatives.step_derivatives import NO_SLOPE
 
 
 def rolled(
-    run: Callable[..., Any], plant: Plant, given: dict[str, Any], like: Any, steps: int, every: int, blocks: bool
+    run: Callable[..., Any],
+    plant: Plant,
+    given: dict[str, Any],
+    like: Any,
+    steps: int,
+    every: int,
+    blocks: bool,
 ) -> Any:
     """(q, v) of the library of `like`; `given` are q0, v0 and tau, the last two perhaps None or, of tau, no array, and perhaps
     parameters. Where joints end at their limits (`blocks`), it has no derivative."""
@@ -38,20 +44,34 @@ def rolled(
         law = tau
     else:
         shape = tuple(np.shape(tau))
-        lead = batch_axes("rollout", {arg.name: tuple(np.shape(x)[:-1]) for arg, x in zip(inputs, values, strict=True)})
-        inputs.insert(2, Argument("tau", shape[-2:] if shape and by_step(shape, lead, steps) else shape[-1:]))
+        lead = batch_axes(
+            "rollout",
+            {arg.name: tuple(np.shape(x)[:-1]) for arg, x in zip(inputs, values, strict=True)},
+        )
+        inputs.insert(
+            2, Argument("tau", shape[-2:] if shape and by_step(shape, lead, steps) else shape[-1:])
+        )
         values.insert(2, tau)
-    return enter(RolledFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every, blocks), values)
+    return enter(
+        RolloutFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every, blocks),
+        values,
+    )
 
 
-class RolledFunction:
+class RolloutFunction:
     """The samples of a motion as a function of q, v, tau and parameters: of the last two, where these are arrays."""
 
     name = "rollout"
     passes = True  # it is of one call, and gone with it
 
     def __init__(
-        self, run: Callable, inputs: tuple[Argument, ...], law: Any, sizes: tuple[int, int], rows: int, blocks: bool = False
+        self,
+        run: Callable,
+        inputs: tuple[Argument, ...],
+        law: Any,
+        sizes: tuple[int, int],
+        rows: int,
+        blocks: bool = False,
     ):
         self.run_states, self.inputs, self.law, self.blocks = run, inputs, law, blocks
         self.outputs = tuple(Argument(name, (rows, n)) for name, n in zip("qv", sizes, strict=True))
@@ -62,15 +82,23 @@ class RolledFunction:
         kind = np.result_type(np.float32, *arrays)
         return tuple(x.astype(kind, copy=False) for x in self.states(arrays))
 
-    def states(self, arrays: Sequence[np.ndarray], batch: Batch = ()) -> RolledStates:
+    def states(self, arrays: Sequence[np.ndarray], batch: Batch = ()) -> RolloutResult:
         """Where it ran; every motion of its own, with these batch axes at least, so that every one has its own gradients."""
-        which = [batch, *((x.shape, x.tobytes()) for x in arrays)]  # memory is used again: numbers alone say what ran
+        which = [
+            batch,
+            *((x.shape, x.tobytes()) for x in arrays),
+        ]  # memory is used again: numbers alone say what ran
         last = self.last
         if last is None or last[0] != which:
-            leads = {arg.name: x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, self.inputs, strict=True)}
+            leads = {
+                arg.name: x.shape[: x.ndim - len(arg.shape)]
+                for x, arg in zip(arrays, self.inputs, strict=True)
+            }
             batch = batch_axes("rollout", leads | {"the weights": batch})
             each = zip(arrays, self.inputs, strict=True)
-            given: dict[str, Any] = {arg.name: np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in each}
+            given: dict[str, Any] = {
+                arg.name: np.broadcast_to(x, (*batch, *arg.shape)) for x, arg in each
+            }
             if "tau" not in given:
                 given["tau"] = self.law
             elif given["tau"].ndim < len(batch) + 2:  # one row for all steps
@@ -91,63 +119,106 @@ class RolledFunction:
         last = self.last
         return last[1] if last is not None and last[0] == _written(arrays) else self.run(arrays)
 
-    def pullback(self, *names: str) -> RolledSlope:
+    def pullback(self, *names: str) -> RolloutDerivative:
         return self._slope("pull", names)
 
-    def pushforward(self, *names: str) -> RolledSlope:
+    def pushforward(self, *names: str) -> RolloutDerivative:
         return self._slope("push", names)
 
-    def _slope(self, kind: str, names: tuple[str, ...]) -> RolledSlope:
+    def _slope(self, kind: str, names: tuple[str, ...]) -> RolloutDerivative:
         if self.blocks:
             raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore"')
-        return RolledSlope(self, kind, names)
+        return RolloutDerivative(self, kind, names)
 
 
 def _written(arrays: Sequence[Any]) -> list[tuple[int, int]]:
     """Which arrays of a card these are, and how often torch has written into them since."""
-    return [(id(x), 0 if getattr(x, "is_inference", bool)() else getattr(x, "_version", 0)) for x in arrays]
+    return [
+        (id(x), 0 if getattr(x, "is_inference", bool)() else getattr(x, "_version", 0))
+        for x in arrays
+    ]
 
 
-class RolledBlocks:
+class RolloutBlocks:
     """Rollouts of one block of starts, as a worker runs them; `core`: how many axes tau has behind those of the batch."""
 
-    def __init__(self, rollout: Callable, robot: Any, names: tuple[str, ...], options: dict[str, Any], core: int):
-        self.rollout, self.robot, self.names, self.options, self.core = rollout, robot, names, options, core
+    def __init__(
+        self,
+        rollout: Callable,
+        robot: Any,
+        names: tuple[str, ...],
+        options: dict[str, Any],
+        core: int,
+    ):
+        self.rollout, self.robot, self.names, self.options, self.core = (
+            rollout,
+            robot,
+            names,
+            options,
+            core,
+        )
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         given = dict(zip(self.names, arrays, strict=True))
-        if "tau" in given:  # with the axes of the batch, so that no block takes its rows for steps or these for its own
+        if (
+            "tau" in given
+        ):  # with the axes of the batch, so that no block takes its rows for steps or these for its own
             tau = given["tau"] if self.core == 2 else given["tau"][..., None, :]
             missing = max(x.ndim for name, x in given.items() if name != "tau") + 1 - tau.ndim
             given["tau"] = tau.reshape((1,) * max(missing, 0) + tau.shape)
         return self.rollout(self.robot, **given, **self.options)
 
 
-def rolled_later(rollout: Callable, plant: Plant, starts: dict[str, Any], steps: int, every: int, options: dict) -> Any:
+def rolled_later(
+    rollout: Callable, plant: Plant, starts: dict[str, Any], steps: int, every: int, options: dict
+) -> Any:
     """(q, v), lazy; `starts` are q0, v0 and tau: those that are arrays are cut into blocks, a law goes as it is."""
     if options.get("out") is not None:
-        raise StateError("rollout: out= takes numbers now, and an argument is a Dask array", "leave out= out")
-    cut = {name: x if is_lazy(x) else np.asarray(x) for name, x in starts.items() if x is not None and not callable(x)}
+        raise StateError(
+            "rollout: out= takes numbers now, and an argument is a Dask array", "leave out= out"
+        )
+    cut = {
+        name: x if is_lazy(x) else np.asarray(x)
+        for name, x in starts.items()
+        if x is not None and not callable(x)
+    }
     law, rows, core = None if "tau" in cut else starts["tau"], 1 + steps // every, 1
     _refuse_axes(law, plant)
     sizes: dict[str, tuple[int, ...]] = {"q0": (plant.nq,), "v0": (plant.nv,), "tau": (plant.nv,)}
     if "tau" in cut and (shape := cut["tau"].shape):
-        batch = batch_axes("rollout", {name: x.shape[:-1] for name, x in cut.items() if name != "tau"})
+        batch = batch_axes(
+            "rollout", {name: x.shape[:-1] for name, x in cut.items() if name != "tau"}
+        )
         known = all(n == n for n in (*batch, *shape))  # a block of unknown length is NaN long
         core = 1 + (by_step(shape, batch, steps) if known else len(shape) > len(batch) + 1)
         motors = plant.nv - len(plant.undriven)
         sizes["tau"] = *shape[-core:-1], motors if shape[-1] == motors else plant.nv
     inputs = [Argument(name, sizes[name]) for name in cut]
     outputs = [Argument("q", (rows, plant.nq)), Argument("v", (rows, plant.nv))]
-    call = RolledBlocks(rollout, plant.given, tuple(cut), {**options, **({} if "tau" in cut else {"tau": law})}, core)
+    call = RolloutBlocks(
+        rollout,
+        plant.given,
+        tuple(cut),
+        {**options, **({} if "tau" in cut else {"tau": law})},
+        core,
+    )
     return in_blocks("rollout", call, inputs, outputs, list(cut.values()), None)
 
 
 def _refuse_axes(law: Any, plant: Plant) -> None:
     """A block knows not which motions it has: what is not cut with them has to be the same for all."""
     constant = getattr(getattr(law, "reference", None), "constant", None)
-    followed = constant if constant is not None else law.reference(0.0) if getattr(law, "reference", None) is not None else ()
-    given = {"the controller": (*followed, *getattr(law, "numbers", {}).values()), "the parameters": parameters_of(plant.robot)}
+    followed = (
+        constant
+        if constant is not None
+        else law.reference(0.0)
+        if getattr(law, "reference", None) is not None
+        else ()
+    )
+    given = {
+        "the controller": (*followed, *getattr(law, "numbers", {}).values()),
+        "the parameters": parameters_of(plant.robot),
+    }
     for name, arrays in given.items():
         for lead in (np.shape(x)[:-1] for x in arrays):
             if any(n != 1 for n in lead):

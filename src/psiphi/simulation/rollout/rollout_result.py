@@ -16,9 +16,9 @@ from psiphi._util.text import nearest
 from psiphi._util.validate import read
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions.arrays.function_registry import summed
-from psiphi.simulation.control.torque_input import Torque
+from psiphi.simulation.control.torque_input import TorqueInput
 from psiphi.simulation.plant import parameters_of
-from psiphi.simulation.rollout_derivatives.rollout_adjoint import Sensitivity
+from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
 from psiphi.simulation.rollout_derivatives.second_order import tangent_turn
 
 SEEN = 64  # states that are looked at again
@@ -45,32 +45,45 @@ class MotionStates(tuple[Any, Any]):
         """Refuse derivatives by what drives nothing here."""
         for name in others:
             if name not in self.places:
-                raise StateError(f"{what} by {name!r}, which drives nothing here", nearest(name, ["q", "v", *self.places]))
+                raise StateError(
+                    f"{what} by {name!r}, which drives nothing here",
+                    nearest(name, ["q", "v", *self.places]),
+                )
 
 
-class RolledStates(MotionStates):
+class RolloutResult(MotionStates):
     """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives, taken at the states in these arrays: once other numbers
     stand there (`out=` used again, q changed in place) they are refused."""
 
     tau: GivenTorque | None
-    _made: Callable[[], Sensitivity]
+    _made: Callable[[], RolloutAdjoint]
     _seen: list[np.ndarray]
 
     @classmethod
-    def of(cls, states: tuple[Array, Array], ways: Callable[[], Sensitivity], tau: GivenTorque | None) -> RolledStates:
+    def of(
+        cls,
+        states: tuple[Array, Array],
+        ways: Callable[[], RolloutAdjoint],
+        tau: GivenTorque | None,
+    ) -> RolloutResult:
         self = cls(states)
         self._made, self.tau, self._seen = ways, tau, [_some(x) for x in states]
         return self
 
     @property
-    def ways(self) -> Sensitivity:
-        if not all(np.array_equal(_some(x), seen, equal_nan=True) for x, seen in zip(self, self._seen, strict=True)):
+    def ways(self) -> RolloutAdjoint:
+        if not all(
+            np.array_equal(_some(x), seen, equal_nan=True)
+            for x, seen in zip(self, self._seen, strict=True)
+        ):
             cause = "rollout: other numbers stand in the arrays of this motion, whose derivatives are taken there"
-            raise StateError(cause, "copy them before you write into them, or give out= other arrays")
+            raise StateError(
+                cause, "copy them before you write into them, or give out= other arrays"
+            )
         return self._sensitivity
 
     @cached_property
-    def _sensitivity(self) -> Sensitivity:
+    def _sensitivity(self) -> RolloutAdjoint:
         return self._made()
 
     @property
@@ -113,7 +126,11 @@ class RolledStates(MotionStates):
         found = {name: bars[name] for name in ("q", "v")}
         for name, place in self.places.items():
             table = self.tau if name == "tau" else None
-            found[name] = table.gradient(bars[place]) if table else summed(bars[place], self._numbers(name).shape)
+            found[name] = (
+                table.gradient(bars[place])
+                if table
+                else summed(bars[place], self._numbers(name).shape)
+            )
         return found
 
     def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +147,12 @@ class RolledStates(MotionStates):
         return dq.reshape(self.q.shape), dv.reshape(self.v.shape)
 
     def hvp(
-        self, q_weight: Any = None, v_weight: Any = None, q: Any = None, v: Any = None, **others: Any
+        self,
+        q_weight: Any = None,
+        v_weight: Any = None,
+        q: Any = None,
+        v: Any = None,
+        **others: Any,
     ) -> dict[str, np.ndarray]:
         """What the gradients that `vjp` gives change by, for changes of the beginning and of what drove it, as `jvp` has them:
         second derivatives of the weighted sum times a vector, exact, at a few times the cost of the gradient.
@@ -146,10 +168,17 @@ class RolledStates(MotionStates):
         manifold, first = self.ways.plant.manifold, self.q[..., 0, :]
         if manifold.is_flat:
             return turns
-        bar, moved = self.coordinate_gradients(q_weight, v_weight)["q"], changes["q"].reshape(first.shape)
-        return turns | {"q": np.stack(tangent_turn(manifold, first, turns["q"], bar, moved), axis=-1)}
+        bar, moved = (
+            self.coordinate_gradients(q_weight, v_weight)["q"],
+            changes["q"].reshape(first.shape),
+        )
+        return turns | {
+            "q": np.stack(tangent_turn(manifold, first, turns["q"], bar, moved), axis=-1)
+        }
 
-    def coordinate_turns(self, q_weight: Any, v_weight: Any, changes: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def coordinate_turns(
+        self, q_weight: Any, v_weight: Any, changes: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
         """The same by the nq numbers of q, for changes by place (B, ...)."""
         w_q, w_v = self._weights(q_weight, v_weight)
         return self._by_name(self.ways.curve(w_q, w_v, changes))
@@ -166,12 +195,21 @@ class RolledStates(MotionStates):
         lead, changes = self.q.shape[:-2], {name: given[name] for name in ("q", "v")}
         for name in given.keys() - changes.keys():
             table = self.tau if name == "tau" else None
-            row = table.change(given[name]) if table else _shaped(name, given[name], self._numbers(name))
+            row = (
+                table.change(given[name])
+                if table
+                else _shaped(name, given[name], self._numbers(name))
+            )
             core = 2 if self.places[name] in self.ways.plan.tables else 1
             if table:  # steps behind the last sample change nothing that is kept
                 row = row[..., 0, :] if core == 1 else row[..., : self.ways.steps, :]
-            changes[self.places[name]] = np.broadcast_to(row, (*lead, *row.shape[row.ndim - core :]))
-        return {name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :]) for name, x in changes.items()}
+            changes[self.places[name]] = np.broadcast_to(
+                row, (*lead, *row.shape[row.ndim - core :])
+            )
+        return {
+            name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :])
+            for name, x in changes.items()
+        }
 
     def _numbers(self, name: str) -> np.ndarray:
         """A controller's, what it follows where that does not change, or parameters of the robot."""
@@ -184,7 +222,7 @@ class RolledStates(MotionStates):
 class GivenTorque:
     """A table of torques (..., 1 or steps, nv), and the shape that it was given in."""
 
-    torque: Torque
+    torque: TorqueInput
     shape: tuple[int, ...]
     is_given: bool  # or is it nothing, as zeros
     effort: np.ndarray | None
@@ -199,7 +237,9 @@ class GivenTorque:
         sample."""
         bars = bars if bars.ndim == len(self.torque.batch) + 2 else bars[..., None, :]
         if (behind := self.table.shape[-2] - bars.shape[-2]) > 0:
-            bars = np.concatenate([bars, np.zeros((*bars.shape[:-2], behind, bars.shape[-1]))], axis=-2)
+            bars = np.concatenate(
+                [bars, np.zeros((*bars.shape[:-2], behind, bars.shape[-1]))], axis=-2
+            )
         bars = summed(bars, self.table.shape)
         if self.effort is not None:
             bars = np.where(np.abs(self.table) < self.effort, bars, 0.0)
@@ -215,7 +255,11 @@ class GivenTorque:
     def _driven(self) -> np.ndarray:
         plant = self.torque.plant
         every = np.arange(plant.nv)
-        return every if not self.shape or self.shape[-1] == plant.nv else np.setdiff1d(every, plant.undriven)
+        return (
+            every
+            if not self.shape or self.shape[-1] == plant.nv
+            else np.setdiff1d(every, plant.undriven)
+        )
 
 
 def _some(states: np.ndarray) -> np.ndarray:

@@ -22,29 +22,36 @@ from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.robot.mechanisms.system import System
-from psiphi.simulation.compiled_rollout.cuda_runner import CardPlace, CardRunner
-from psiphi.simulation.compiled_rollout.initial_state import Beginning, scaled
-from psiphi.simulation.compiled_rollout.rollout_program import Machine
+from psiphi.simulation.compiled_rollout.cuda_runner import CudaArgument, CudaRunner
+from psiphi.simulation.compiled_rollout.initial_state import InitialState, scaled
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
-from psiphi.simulation.rollout_derivatives.second_order import Curving, tangent_turn
-from psiphi.simulation.rollout_derivatives.step_derivatives import STATE, Along, Backwards
+from psiphi.simulation.rollout_derivatives.second_order import SecondOrderAdjoint, tangent_turn
+from psiphi.simulation.rollout_derivatives.step_derivatives import STATE, AdjointSteps, TangentSteps
 
 ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
-CardPlaces = dict[str, CardPlace]
-CardRows = tuple[Any, CardPlace]  # an array, and where it is
-CardPiece = tuple[int, int, list[CardPlace]]  # steps a ... b, and where the states that they begin with are
-Advance = Callable[[list[CardPlace], int, int, int, list[CardPlace]], None]  # from a state, at step, steps, every, results
+CardPlaces = dict[str, CudaArgument]
+CardRows = tuple[Any, CudaArgument]  # an array, and where it is
+CardPiece = tuple[
+    int, int, list[CudaArgument]
+]  # steps a ... b, and where the states that they begin with are
+Advance = Callable[
+    [list[CudaArgument], int, int, int, list[CudaArgument]], None
+]  # from a state, at step, steps, every, results
 
 
-class CardSensitivity:
+class CudaRolloutAdjoint:
     """The derivatives of the motions (*batch, samples, n) that a runner made, every `every` steps."""
 
-    def __init__(self, runner: CardRunner, states: tuple[Any, Any], every: int):
+    def __init__(self, runner: CudaRunner, states: tuple[Any, Any], every: int):
         self.runner, self.plan, self.every = runner, runner.plan, every
         self.steps = every * (states[0].shape[-2] - 1)
         self.sizes = {"q": runner.plant.nq, "v": runner.plant.nv}
-        self.q, self.v = (self._sampled(x, f"the motion's {name}", name) for name, x in zip(STATE, states, strict=True))
-        system, own = runner.plant.given, Machine(runner.plant.given, self.plan)
+        self.q, self.v = (
+            self._sampled(x, f"the motion's {name}", name)
+            for name, x in zip(STATE, states, strict=True)
+        )
+        system, own = runner.plant.given, RolloutProgram(runner.plant.given, self.plan)
         if isinstance(system, System) and system._has_spare_rows:
             cause = f"rollout: rows of the constraints of {system.name} follow from others, and derivatives are the host's then"
             raise StateError(cause, "give arrays of the host")
@@ -52,7 +59,9 @@ class CardSensitivity:
         self.rooms: dict[tuple[int, int, int], list[CardRows]] = {}  # of states between samples
         self.moved: CardRows | None = None  # and of a change of the first q
 
-    def _place(self, x: Any, called: str, shape: tuple[int, ...], whole: bool = True) -> CardPlace:
+    def _place(
+        self, x: Any, called: str, shape: tuple[int, ...], whole: bool = True
+    ) -> CudaArgument:
         """Where numbers (*batch, *shape) of the card are; those that are not `whole` may be one row (table) for all motions."""
         r, own = self.runner, Argument(called, shape)
         inputs = Argument("q0", (r.plant.nq,)), own
@@ -62,22 +71,29 @@ class CardSensitivity:
         if lead != r.batch and (whole or math.prod(lead) != 1):
             cause = f"rollout: {called} has batch axes {lead}, the motion {r.batch}"
             raise StateError(cause, f"give it the shape {(*r.batch, *shape)}")
-        return CardPlace(views[1].pointer, own.size * SIZE[r.char] * (lead == r.batch), shape[-1] * SIZE[r.char])
+        return CudaArgument(
+            views[1].pointer, own.size * SIZE[r.char] * (lead == r.batch), shape[-1] * SIZE[r.char]
+        )
 
-    def _sampled(self, x: Any, called: str, name: str) -> CardPlace:
+    def _sampled(self, x: Any, called: str, name: str) -> CudaArgument:
         return self._place(x, called, (1 + self.steps // self.every, self.sizes[name]))
 
     def _check_steps(self) -> None:
         """Refuse tables of torques that go on behind the last sample."""
         if self.steps != self.runner.steps:
             cause = f"rollout: of {self.runner.steps} steps every {self.every}th is kept, and torques go on behind the last one"
-            raise StateError(cause, f"give {self.steps} steps, an `every` that divides them, or arrays of the host")
+            raise StateError(
+                cause,
+                f"give {self.steps} steps, an `every` that divides them, or arrays of the host",
+            )
 
     def size(self, name: str) -> int:
         """How many numbers a place has."""
         return self.runner.plant.nv if name == "tau" else np.shape(self.runner.numbers[name])[-1]
 
-    def back(self, names: tuple[str, ...], weights: Mapping[str, Any], given: bool = False) -> dict[str, Any]:
+    def back(
+        self, names: tuple[str, ...], weights: Mapping[str, Any], given: bool = False
+    ) -> dict[str, Any]:
         """Gradients by place, (*batch, n), of a table (*batch, steps, n); `weights` of q and v, shaped as these, or none. By q
         where the motion begins, or by the numbers that were `given` for it."""
         found = self._back(names, weights)
@@ -91,30 +107,51 @@ class CardSensitivity:
 
     def _back(self, names: tuple[str, ...], weights: Mapping[str, Any]) -> dict[str, CardRows]:
         """Without the weights of the first samples."""
-        machine = Backwards(self.machine, names)
+        machine = AdjointSteps(self.machine, names)
         held = {**self.sizes, **{name: self.size(name) for name in machine.once}}
-        return self._reversed(machine, names, held, self._pieces([self.q, self.v], self._advance), weights, {})
+        return self._reversed(
+            machine, names, held, self._pieces([self.q, self.v], self._advance), weights, {}
+        )
 
     def curve(
-        self, names: tuple[str, ...], weights: Mapping[str, Any], changes: Mapping[str, Any], given: bool = False
+        self,
+        names: tuple[str, ...],
+        weights: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        given: bool = False,
     ) -> dict[str, Any]:
         """What these gradients change by, for changes of places as in `along`: forward over backward."""
-        machine, along = Curving(self.machine, names), CardAlong(self.machine, names)
+        machine, along = (
+            SecondOrderAdjoint(self.machine, names),
+            CudaTangentSteps(self.machine, names),
+        )
         row = self._changes(names, changes, given)
         moved = self._beside(along, row, 1 + self.steps // self.every)
         held = {f"{name}_bar": size for name, size in self.sizes.items()} | self.sizes
         held |= {name: self.size(name) for name in machine.once}
-        pieces = self._pieces([self.q, self.v, *(place for _, place in moved)], partial(self._advance_beside, along, row))
+        pieces = self._pieces(
+            [self.q, self.v, *(place for _, place in moved)],
+            partial(self._advance_beside, along, row),
+        )
         found = self._reversed(machine, names, held, pieces, weights, row)
-        turned = {name: self._row(name, x) for name, x in found.items() if name not in (f"{each}_bar" for each in STATE)}
+        turned = {
+            name: self._row(name, x)
+            for name, x in found.items()
+            if name not in (f"{each}_bar" for each in STATE)
+        }
         if given and self.start_bends:
-            slope, change = self._back((), weights)["q"], self._changes((), {k: x for k, x in changes.items() if k == "q"})
-            turned["q"] = self._begun("turned", [found["q"][1], slope[1], self._first(weights), change["q"]])
+            slope, change = (
+                self._back((), weights)["q"],
+                self._changes((), {k: x for k, x in changes.items() if k == "q"}),
+            )
+            turned["q"] = self._begun(
+                "turned", [found["q"][1], slope[1], self._first(weights), change["q"]]
+            )
         return turned
 
     def _reversed(
         self,
-        machine: Backwards | Curving,
+        machine: AdjointSteps | SecondOrderAdjoint,
         names: tuple[str, ...],
         held: dict[str, int],
         pieces: Iterator[CardPiece],
@@ -128,7 +165,11 @@ class CardSensitivity:
         if machine.anew:
             self._check_steps()
         table = {name: r.empty(self.steps, self.size(name)) for name in machine.anew}
-        given = {name: self._sampled(x, f"{name}_weight", name) for name, x in weights.items() if x is not None}
+        given = {
+            name: self._sampled(x, f"{name}_weight", name)
+            for name, x in weights.items()
+            if x is not None
+        }
         nothing = {name: r.zeros(size) for name, size in held.items()}
         bar, turn = nothing, 0
         fixed = [r.places[name] for name in self.plan.given if name not in STATE]
@@ -136,13 +177,23 @@ class CardSensitivity:
         later = [dots[name] for name in machine.anew if name in dots]
         for a, b, states in pieces:
             for low, high, weight in self._weighed(a, b, nothing | given, nothing):
-                state, change = [place.at(low - a) for place in states[:2]], [place.at(low - a) for place in states[2:]]
+                state, change = (
+                    [place.at(low - a) for place in states[:2]],
+                    [place.at(low - a) for place in states[2:]],
+                )
                 each = [*state, *(r.places[name].at(low) for name in self.plan.tables)]
                 change += [place.at(low) for place in later]
                 ends = {name: place for name, (_, place) in rooms[turn].items()}
-                out = [*(place.held for place in ends.values()), *(place.back(high - 1) for _, place in table.values())]
+                out = [
+                    *(place.held for place in ends.values()),
+                    *(place.back(high - 1) for _, place in table.values()),
+                ]
                 last = high - low - 1
-                rows = [*(place.back(last) for place in each), *weight, *(place.back(last) for place in change)]
+                rows = [
+                    *(place.back(last) for place in each),
+                    *weight,
+                    *(place.back(last) for place in change),
+                ]
                 r.launch(machine, names, [*fixed, *bar.values(), *rows, *out], high - low, 1)
                 bar, turn = ends, 1 - turn
         if bar is nothing or not r.count:
@@ -163,18 +214,20 @@ class CardSensitivity:
         """Whether a motion begins at other numbers than were given, unit(q)."""
         return bool(scaled(self.runner.plant.manifold))
 
-    def _first(self, weights: Mapping[str, Any]) -> CardPlace:
+    def _first(self, weights: Mapping[str, Any]) -> CudaArgument:
         """The weights of the first q."""
         w = weights.get("q")
-        return self.runner.zeros(self.sizes["q"]) if w is None else self._sampled(w, "q_weight", "q")
+        return (
+            self.runner.zeros(self.sizes["q"]) if w is None else self._sampled(w, "q_weight", "q")
+        )
 
-    def _begun(self, wanted: str, places: list[CardPlace]) -> Any:
+    def _begun(self, wanted: str, places: list[CudaArgument]) -> Any:
         """Gradients by the numbers given for q, from those by the q where a motion begins."""
         made = self.runner.empty(1, self.sizes["q"])
         self._start(wanted, places, made[1])
         return self.runner.ready(made[0])[..., 0, :]
 
-    def _start(self, wanted: str, places: list[CardPlace], out: CardPlace) -> None:
+    def _start(self, wanted: str, places: list[CudaArgument], out: CudaArgument) -> None:
         r = self.runner
         r.launch(TangentStep(self.machine, wanted), (wanted,), [r.places["q"], *places, out], 1, 1)
 
@@ -190,7 +243,9 @@ class CardSensitivity:
         r = self.runner
         if r.plant.manifold.is_flat:
             return x
-        places = [self._place(y, called, (getattr(r.plant, size),), whole=False) for y in (x, *more)]
+        places = [
+            self._place(y, called, (getattr(r.plant, size),), whole=False) for y in (x, *more)
+        ]
         array, out = r.empty(1, r.plant.nq if wanted == "rate" else r.plant.nv)
         r.launch(TangentStep(self.machine, wanted), (wanted,), [self.q, *places, out], 1, 1)
         return r.ready(array)[..., 0, :]
@@ -201,12 +256,18 @@ class CardSensitivity:
 
     def along(self, changes: Mapping[str, Any], given: bool = False) -> tuple[Any, Any]:
         """(dq, dv) (*batch, samples, n) for changes of places, (*batch, n) or (*batch, steps, n); others do not change."""
-        machine = CardAlong(self.machine, names := tuple(name for name in self.plan.slopes if name in changes))
-        made = self._beside(machine, self._changes(names, changes, given), 1 + self.steps // self.every)
+        machine = CudaTangentSteps(
+            self.machine, names := tuple(name for name in self.plan.slopes if name in changes)
+        )
+        made = self._beside(
+            machine, self._changes(names, changes, given), 1 + self.steps // self.every
+        )
         dq, dv = (self.runner.ready(array) for array, _ in made)
         return dq, dv
 
-    def _changes(self, names: tuple[str, ...], changes: Mapping[str, Any], given: bool = False) -> CardPlaces:
+    def _changes(
+        self, names: tuple[str, ...], changes: Mapping[str, Any], given: bool = False
+    ) -> CardPlaces:
         """The changes of the state and of these places; zero where there are none. That of q is one of its first sample, or of
         the numbers that were `given` for it."""
         row = {name: self.runner.zeros(size) for name, size in self.sizes.items()}
@@ -218,33 +279,41 @@ class CardSensitivity:
             shape = (self.steps, size) if name in self.plan.tables else (size,)
             row[name] = self._place(x, f"the change of {name}", shape, whole=False)
         if given and self.start_bends and "q" in changes:
-            self.moved = self.moved or self.runner.empty(1, self.sizes["q"])  # work is in order: the next change overwrites it
+            self.moved = self.moved or self.runner.empty(
+                1, self.sizes["q"]
+            )  # work is in order: the next change overwrites it
             self._start("moved", [row["q"]], self.moved[1])
             row["q"] = self.moved[1]
         return row
 
-    def _beside(self, machine: CardAlong, row: CardPlaces, rows: int) -> list[CardRows]:
+    def _beside(self, machine: CudaTangentSteps, row: CardPlaces, rows: int) -> list[CardRows]:
         """(dq, dv) of all samples."""
         r = self.runner
-        values = [r.empty(1, size) for size in self.sizes.values()]  # of the motion itself, once more
+        values = [
+            r.empty(1, size) for size in self.sizes.values()
+        ]  # of the motion itself, once more
         made = [r.empty(rows, size) for size in self.sizes.values()]
         out = [*(place.held for _, place in values), *(place for _, place in made)]
-        self._advance_beside(machine, row, [self.q, self.v, row["q"], row["v"]], 0, self.steps, self.every, out)
+        self._advance_beside(
+            machine, row, [self.q, self.v, row["q"], row["v"]], 0, self.steps, self.every, out
+        )
         return made
 
-    def _advance(self, first: list[CardPlace], start: int, steps: int, every: int, out: list[CardPlace]) -> None:
+    def _advance(
+        self, first: list[CudaArgument], start: int, steps: int, every: int, out: list[CudaArgument]
+    ) -> None:
         """The motion from its state at step `start`: that, and every `every`-th of `steps` after it."""
         self.runner.advance(first[0], first[1], start, steps, every, out)
 
     def _advance_beside(
         self,
-        machine: CardAlong,
+        machine: CudaTangentSteps,
         row: CardPlaces,
-        first: list[CardPlace],
+        first: list[CudaArgument],
         start: int,
         steps: int,
         every: int,
-        out: list[CardPlace],
+        out: list[CudaArgument],
     ) -> None:
         """The same with what it changes by."""
         r = self.runner
@@ -253,12 +322,21 @@ class CardSensitivity:
             *(r.places[name] for name in self.plan.given if name not in STATE),
             *(row[name] for name in machine.once),
         ]
-        each = [*(r.places[name] for name in self.plan.tables), *(row[name] for name in machine.anew)]
-        r.launch(machine, machine.names, [*once, *(place.at(start) for place in each), *out], steps, every)
+        each = [
+            *(r.places[name] for name in self.plan.tables),
+            *(row[name] for name in machine.anew),
+        ]
+        r.launch(
+            machine,
+            machine.names,
+            [*once, *(place.at(start) for place in each), *out],
+            steps,
+            every,
+        )
 
     def _weighed(
-        self, a: int, b: int, given: dict[str, CardPlace], nothing: dict[str, CardPlace]
-    ) -> Iterator[tuple[int, int, list[CardPlace]]]:
+        self, a: int, b: int, given: dict[str, CudaArgument], nothing: dict[str, CudaArgument]
+    ) -> Iterator[tuple[int, int, list[CudaArgument]]]:
         """Steps low ... high, the last first, and the weights of the states that they end with."""
         if self.every == 1:
             yield a, b, [given[name].back(b) for name in STATE]
@@ -269,15 +347,19 @@ class CardSensitivity:
         if a < b:
             yield a, b, [nothing[name] for name in STATE]
 
-    def _pieces(self, states: list[CardPlace], advance: Advance) -> Iterator[CardPiece]:
+    def _pieces(self, states: list[CudaArgument], advance: Advance) -> Iterator[CardPiece]:
         """The last first, of samples of q and v, or of these and what they change by."""
         if self.every == 1:
             yield from [(0, self.steps, states)] if self.steps else []
             return
         for k in reversed(range(self.steps // self.every)):
-            yield from self._again([place.at(k) for place in states], advance, k * self.every, (k + 1) * self.every)
+            yield from self._again(
+                [place.at(k) for place in states], advance, k * self.every, (k + 1) * self.every
+            )
 
-    def _again(self, first: list[CardPlace], advance: Advance, a: int, b: int, depth: int = 0) -> Iterator[CardPiece]:
+    def _again(
+        self, first: list[CudaArgument], advance: Advance, a: int, b: int, depth: int = 0
+    ) -> Iterator[CardPiece]:
         """The steps a ... b once more from a state: all of them, or some checkpoints and then what lies between. What one
         stretch is done with, the next one overwrites: on a stream work is in order."""
         r, sizes = self.runner, [*self.sizes.values()] * (len(first) // 2)
@@ -296,7 +378,7 @@ class CardSensitivity:
             yield from self._again(at, advance, starts[i], min(b, starts[i] + stride), depth + 1)
 
 
-class CardAlong(Along):
+class CudaTangentSteps(TangentSteps):
     """The changes where the motion begins are a sample, too."""
 
     @cached_property
@@ -310,22 +392,33 @@ class TangentStep:
     all vectors, from that by the numbers; the `turn` of that slope, where the numbers' slope turns and they move. And where
     q is what was given, which begins as unit(q): changes `moved`, gradients `weighed`, and these `turned` (`initial_state.py`)."""
 
-    machine: Machine
+    machine: RolloutProgram
     wanted: str
     flops = 0
 
     @cached_property
     def rollout(self) -> Rollout:
-        m, begun = self.machine.manifold, partial(Beginning, self.machine.manifold)
+        m, begun = self.machine.manifold, partial(InitialState, self.machine.manifold)
         rules = {
             "rate": lambda q, x: m.rate(q, x),
             "slope": lambda q, x: m.slope(q, x),
             "turn": lambda q, x, slope, moved: tangent_turn(m, q, x, slope, moved),
             "moved": lambda q, x: begun(q).moved(x),
             "weighed": lambda q, x, first: begun(q).weighed(x + first),
-            "turned": lambda q, x, slope, first, moved: begun(q).weighed(x) + begun(q).turned(slope + first, moved),
+            "turned": lambda q, x, slope, first, moved: (
+                begun(q).weighed(x) + begun(q).turned(slope + first, moved)
+            ),
         }
         rule = rules[self.wanted]
-        sizes = dict.fromkeys(signature(rule).parameters, m.nq) | ({"x": m.nv} if self.wanted == "rate" else {})
+        sizes = dict.fromkeys(signature(rule).parameters, m.nq) | (
+            {"x": m.nv} if self.wanted == "rate" else {}
+        )
         code = trace(self.wanted, sizes, lambda **given: {self.wanted: rule(**given)})
-        return Rollout(BlockFrame({self.wanted: (code, {})}), (self.wanted,), tuple(sizes), (), (self.wanted,), first=())
+        return Rollout(
+            BlockFrame({self.wanted: (code, {})}),
+            (self.wanted,),
+            tuple(sizes),
+            (),
+            (self.wanted,),
+            first=(),
+        )

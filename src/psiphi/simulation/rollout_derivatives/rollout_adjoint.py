@@ -15,29 +15,47 @@ import numpy as np
 from psiphi._util.errors import SingularError, StateError
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.robot.mechanisms.closed_functions.closed_function import lasting
-from psiphi.robot.mechanisms.closed_functions.implicit_theorem import Split, lasts, ranks
-from psiphi.simulation.compiled_rollout.python_fallback import Careful
+from psiphi.robot.mechanisms.closed_functions.implicit_theorem import RangeNullSplit, lasts, ranks
+from psiphi.simulation.compiled_rollout.python_fallback import FallbackRunner
 from psiphi.simulation.compiled_rollout.rollout_runner import Arrays, compiled
-from psiphi.simulation.rollout_derivatives.second_order import Bending, Curving
-from psiphi.simulation.rollout_derivatives.step_derivatives import STATE, Along, Backwards, DifferentiatedMachine
+from psiphi.simulation.rollout_derivatives.second_order import (
+    SecondOrderAdjoint,
+    SecondOrderTangent,
+)
+from psiphi.simulation.rollout_derivatives.step_derivatives import (
+    STATE,
+    AdjointSteps,
+    DifferentiatedRollout,
+    TangentSteps,
+)
 
 SEEN = 32  # of a closed chain's states
 ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
-RunPiece = tuple[int, int, list[np.ndarray]]  # steps a ... b, and the states (B, b - a, n) they begin with
+RunPiece = tuple[
+    int, int, list[np.ndarray]
+]  # steps a ... b, and the states (B, b - a, n) they begin with
 # from a state, at step, steps, every, results
 Advance = Callable[[Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None]
 
 
-class Sensitivity:
+class RolloutAdjoint:
     """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps; `followed` is what the controller
     followed when they ran."""
 
-    def __init__(self, runner: Careful, states: Arrays, every: int, followed: Arrays = ()):
+    def __init__(self, runner: FallbackRunner, states: Arrays, every: int, followed: Arrays = ()):
         self.followed = followed
-        self.plant, self.drive, self.plan, self.runner, self.every = runner.plant, runner.drive, runner.plan, runner, every
+        self.plant, self.drive, self.plan, self.runner, self.every = (
+            runner.plant,
+            runner.drive,
+            runner.plan,
+            runner,
+            every,
+        )
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)
-        self.within = self.drive.losses.parameters(self.plant.robot)  # places whose numbers are parameters
+        self.within = self.drive.losses.parameters(
+            self.plant.robot
+        )  # places whose numbers are parameters
         self.rough = self._rough() if self.plan.closure else None
 
     def _check_followed(self) -> None:
@@ -45,7 +63,10 @@ class Sensitivity:
         for then, now in zip(self.followed, self.runner.followed(self.steps), strict=True):
             if not np.array_equal(then, now, equal_nan=True):
                 cause = "rollout: what the controller follows is another motion now than when this one ran"
-                raise StateError(cause, "give a function of t alone, and what it reads arrays of their own, or run it again")
+                raise StateError(
+                    cause,
+                    "give a function of t alone, and what it reads arrays of their own, or run it again",
+                )
 
     @property
     def _some(self) -> Arrays:
@@ -79,24 +100,28 @@ class Sensitivity:
         self._check_followed()
         names, weights = self._with_places(self.plan.slopes), (q_weight, v_weight)
         pieces = self._pieces((self.q, self.v), self._advance)
-        found = self._reversed(Backwards, names, self._held(names), pieces, weights, {})
+        found = self._reversed(AdjointSteps, names, self._held(names), pieces, weights, {})
         found |= {name: found[name] + w[:, 0] for name, w in zip(STATE, weights, strict=True)}
         return self._sound(self._gathered(found))
 
     def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
         """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
-        return self._moved(Along, [changes])
+        return self._moved(TangentSteps, [changes])
 
     def bend(self, *changes: Mapping[str, np.ndarray]) -> Arrays:
         """What (dq, dv) of the first changes turn by along the second ones, and where they themselves change by the third."""
         self._check_bent()
-        return self._moved(Bending, changes)
+        return self._moved(SecondOrderTangent, changes)
 
-    def _moved(self, kind: type[Along], changes: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
+    def _moved(
+        self, kind: type[TangentSteps], changes: Sequence[Mapping[str, np.ndarray]]
+    ) -> Arrays:
         """The last of what is carried beside the motions, (B, samples, n) each."""
         self._check_followed()
         rows = [self._spread(row) for row in changes]
-        names = self._with_places(tuple(name for name in self.plan.slopes if any(name in row for row in rows)))
+        names = self._with_places(
+            tuple(name for name in self.plan.slopes if any(name in row for row in rows))
+        )
         found = self._beside(kind, names, [self._whole(row, names) for row in rows])
         return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
 
@@ -109,27 +134,49 @@ class Sensitivity:
         own = ranks(Jc)
         for rank in set(own.ravel().tolist()) - {system.nc}:
             here = own == rank
-            if not lasts(system._of(here.shape, here), q[here], v[here], Jc[here], Split(Jc[here], rank)).all():
+            if not lasts(
+                system._of(here.shape, here),
+                q[here],
+                v[here],
+                Jc[here],
+                RangeNullSplit(Jc[here], rank),
+            ).all():
                 cause = "this motion has no second derivatives: constraints that follow from others on it do not stay so"
                 raise SingularError(cause, "start from another configuration")
 
-    def _whole(self, changes: Mapping[str, np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    def _whole(
+        self, changes: Mapping[str, np.ndarray], names: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
         """Changes of the state and of places, (B, n) or (B, steps, n): zero where there are none."""
-        shapes = {name: (self.steps, self._size(name)) if name in self.plan.tables else (self._size(name),) for name in names}
+        shapes = {
+            name: (self.steps, self._size(name))
+            if name in self.plan.tables
+            else (self._size(name),)
+            for name in names
+        }
         shapes |= {name: (self._size(name),) for name in STATE}
-        return {name: np.broadcast_to(changes.get(name, 0.0), (self.runner.count, *shape)) for name, shape in shapes.items()}
+        return {
+            name: np.broadcast_to(changes.get(name, 0.0), (self.runner.count, *shape))
+            for name, shape in shapes.items()
+        }
 
-    def curve(self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def curve(
+        self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
         """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
         self._check_followed()
         self._check_bent()
         names = self._with_places(self.plan.slopes)
         whole = self._whole(self._spread(changes), names)
-        moved = self._beside(Along, names, [whole])
-        pieces = self._pieces((self.q, self.v, *moved), partial(self._advance_beside, Along, names, [whole]))
+        moved = self._beside(TangentSteps, names, [whole])
+        pieces = self._pieces(
+            (self.q, self.v, *moved), partial(self._advance_beside, TangentSteps, names, [whole])
+        )
         held = {f"{name}_bar": self._size(name) for name in STATE} | self._held(names)
-        found = self._reversed(Curving, names, held, pieces, (q_weight, v_weight), whole)
-        return self._sound(self._gathered({name: x for name, x in found.items() if name not in ("q_bar", "v_bar")}))
+        found = self._reversed(SecondOrderAdjoint, names, held, pieces, (q_weight, v_weight), whole)
+        return self._sound(
+            self._gathered({name: x for name, x in found.items() if name not in ("q_bar", "v_bar")})
+        )
 
     def _held(self, names: tuple[str, ...]) -> dict[str, int]:
         """What goes on from step to step: by the state, and by places that stay the same."""
@@ -137,7 +184,7 @@ class Sensitivity:
 
     def _reversed(
         self,
-        kind: type[DifferentiatedMachine],
+        kind: type[DifferentiatedRollout],
         names: tuple[str, ...],
         held: dict[str, int],
         pieces: Iterator[RunPiece],
@@ -163,25 +210,39 @@ class Sensitivity:
             bar = ends
         return {name: x[:, 0] for name, x in zip(held, bar, strict=True)} | table
 
-    def _beside(self, kind: type[Along], names: tuple[str, ...], changes: Sequence[Mapping[str, np.ndarray]]) -> Arrays:
+    def _beside(
+        self,
+        kind: type[TangentSteps],
+        names: tuple[str, ...],
+        changes: Sequence[Mapping[str, np.ndarray]],
+    ) -> Arrays:
         """The last (dq, dv) of all samples: the motion once more, with what it changes by along every row of changes."""
         found = tuple(np.empty_like(x) for x in (self.q, self.v))
         for room, name in zip(found, STATE, strict=True):
             room[:, 0] = changes[-1][name]
         first = [self.q[:, 0], self.v[:, 0], *(row[name] for row in changes for name in STATE)]
-        rest = [_in_place(np.empty((len(x), 1, x.shape[-1])), self.q.shape[1] - 1) for x in first[:-2]]
+        rest = [
+            _in_place(np.empty((len(x), 1, x.shape[-1])), self.q.shape[1] - 1) for x in first[:-2]
+        ]
         if self.steps and self.runner.count:
             out = [*rest, *(x[:, 1:] for x in found)]
             self._advance_beside(kind, names, changes, first, 0, self.steps, self.every, out)
         return found
 
-    def _advance(self, first: Sequence[np.ndarray], start: int, steps: int, every: int, out: Sequence[np.ndarray]) -> None:
+    def _advance(
+        self,
+        first: Sequence[np.ndarray],
+        start: int,
+        steps: int,
+        every: int,
+        out: Sequence[np.ndarray],
+    ) -> None:
         """The motion from its state (B, n) at step `start`: every `every`-th of `steps` after it."""
         self.runner.advance(first[0], first[1], start, steps, every, tuple(out))
 
     def _advance_beside(
         self,
-        kind: type[Along],
+        kind: type[TangentSteps],
         names: tuple[str, ...],
         changes: Sequence[Mapping[str, np.ndarray]],
         first: Sequence[np.ndarray],
@@ -193,10 +254,20 @@ class Sensitivity:
         """The same with what it changes by, (q, v, dq, dv, ...), for rows of changes of places, (B, n) or (B, steps, n)."""
         plan, code = self.plan, compiled(self.plant.given, self.plan, kind, names)
         tables = self.drive.tables(plan, start, steps, self.runner.dt)
-        given = [*(x[:, None] for x in first), *(self.runner.given[name] for name in plan.given if name not in STATE)]
-        given += [row[name][:, None] for row in changes for name in names if name not in plan.tables]
+        given = [
+            *(x[:, None] for x in first),
+            *(self.runner.given[name] for name in plan.given if name not in STATE),
+        ]
+        given += [
+            row[name][:, None] for row in changes for name in names if name not in plan.tables
+        ]
         each = [self.runner.table(tables[name]) for name in plan.tables]
-        each += [row[name][:, start : start + steps] for row in changes for name in names if name in plan.tables]
+        each += [
+            row[name][:, start : start + steps]
+            for row in changes
+            for name in names
+            if name in plan.tables
+        ]
         code.run([*given, *each, *out], steps, every)
 
     def _spread(self, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -246,9 +317,13 @@ class Sensitivity:
             if self.every == 1:
                 yield a, b, [x[:, a:b] for x in samples]
             else:
-                yield from self._again([x[:, a // self.every] for x in samples], advance, a, b, room)
+                yield from self._again(
+                    [x[:, a // self.every] for x in samples], advance, a, b, room
+                )
 
-    def _again(self, first: Sequence[np.ndarray], advance: Advance, a: int, b: int, room: int) -> Iterator[RunPiece]:
+    def _again(
+        self, first: Sequence[np.ndarray], advance: Advance, a: int, b: int, room: int
+    ) -> Iterator[RunPiece]:
         """The steps a ... b once more from a state (B, n): all of them, or some checkpoints and then what lies between."""
         stride = -(-(b - a) // max(2, room))  # of one checkpoint the stretch would be as long again
         starts = range(a, b, stride)
@@ -261,9 +336,13 @@ class Sensitivity:
             yield a, b, states
             return
         for i in reversed(range(len(starts))):
-            yield from self._again([x[:, i] for x in states], advance, starts[i], min(b, starts[i] + stride), room)
+            yield from self._again(
+                [x[:, i] for x in states], advance, starts[i], min(b, starts[i] + stride), room
+            )
 
 
 def _in_place(x: np.ndarray, rows: int) -> np.ndarray:
     """(B, 1, n) as (B, rows, n): every row is the same memory, in which the last one remains."""
-    return np.lib.stride_tricks.as_strided(x, (x.shape[0], rows, x.shape[2]), (x.strides[0], 0, x.strides[2]))
+    return np.lib.stride_tricks.as_strided(
+        x, (x.shape[0], rows, x.shape[2]), (x.strides[0], 0, x.strides[2])
+    )

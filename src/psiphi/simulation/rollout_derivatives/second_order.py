@@ -1,7 +1,7 @@
 """Second derivatives of a rollout as a rollout: the reversed steps of `step_derivatives.py`, and what they change by.
 
     λ_k = f_x*(x_k, p_k) (λ_k+1 + w_k+1)          p̄_k = f_p*(x_k, p_k) (λ_k+1 + w_k+1)
-    dλ_k, dp̄_k: the changes of both when x_k, p_k and λ_k+1 change by dx_k, dp_k and dλ_k+1          dx as `Along` has it
+    dλ_k, dp̄_k: the changes of both when x_k, p_k and λ_k+1 change by dx_k, dp_k and dλ_k+1          dx as `TangentSteps` has it
 
 Forward over backward: for one change of everything the change of all gradients, in as many steps as one gradient takes.
 Forward over forward: beside the motion, for two changes of everything and one more of the first,
@@ -24,10 +24,14 @@ from psiphi.model.spatial.dual_numbers import rate_of_change
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.model.spatial.screws import add, dot
 from psiphi.simulation.compiled_rollout.step_blocks import trace
-from psiphi.simulation.rollout_derivatives.step_derivatives import STATE, Along, DifferentiatedMachine
+from psiphi.simulation.rollout_derivatives.step_derivatives import (
+    STATE,
+    DifferentiatedRollout,
+    TangentSteps,
+)
 
 
-class Curving(DifferentiatedMachine):
+class SecondOrderAdjoint(DifferentiatedRollout):
     """Steps in reverse with the changes of their gradients: arrays are given last row first."""
 
     @cached_property
@@ -47,24 +51,42 @@ class Curving(DifferentiatedMachine):
         results |= {f"{name}_turn_new": turns[name] for name in STATE}
         results |= {f"{name}_turn": turns[name] for name in self.anew}
         results |= {f"{name}_turn_new": add(before[name], turns[name]) for name in self.once}
-        added = self.sized(STATE, "{}_sum") | self.sized(names, "{}_dot") | self.sized(STATE, "{}_sum_dot")
+        added = (
+            self.sized(STATE, "{}_sum")
+            | self.sized(names, "{}_dot")
+            | self.sized(STATE, "{}_sum_dot")
+        )
         parts, order = self.block(added | self.sized(self.once, "{}_turn"), results)
-        held = self.sized(STATE, "{}_bar") | self.sized((*STATE, *self.once), "{}_turn")  # what goes on from step to step
+        held = self.sized(STATE, "{}_bar") | self.sized(
+            (*STATE, *self.once), "{}_turn"
+        )  # what goes on from step to step
 
         def meet(**at: Any) -> dict[str, Any]:
             sums = {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
             return sums | {f"{name}_sum_dot": at[f"{name}_turn"] for name in STATE}
 
-        met = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight") | self.sized(STATE, "{}_turn")
+        met = (
+            self.sized(STATE, "{}_bar")
+            | self.sized(STATE, "{}_weight")
+            | self.sized(STATE, "{}_turn")
+        )
         blocks: Named = parts | self.carried(held) | {"meet": (trace("meet", met, meet), {})}
-        once = (*(name for name in plan.given if name not in STATE), *(f"{name}_dot" for name in self.once))
+        once = (
+            *(name for name in plan.given if name not in STATE),
+            *(f"{name}_dot" for name in self.once),
+        )
         once = (*once, *(f"{name}_first" for name in held))
-        each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE), *(f"{name}_dot" for name in (*STATE, *self.anew)))
+        each = (
+            *STATE,
+            *plan.tables,
+            *(f"{name}_weight" for name in STATE),
+            *(f"{name}_dot" for name in (*STATE, *self.anew)),
+        )
         sample = (*held, *(f"{name}_turn" for name in self.anew))
         return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
 
 
-class Bending(Along):
+class SecondOrderTangent(TangentSteps):
     """Steps with their changes along two ways, and what the first of these changes by along the other."""
 
     changes = ("dot", "way", "bend")
@@ -85,7 +107,9 @@ class Bending(Along):
 def tangent_turn(m: Manifold, q: Any, turn: Any, slope: Any, moved: Any) -> list[Any]:
     """What a gradient along every tangent vector, <rate(q, unit), slope>, changes by where the slope turns and q moves: on
     arrays (..., nq), and on tapes."""
-    found = dict(zip(m.flat[1].tolist(), (turn[..., i][()] for i in m.flat[0].tolist()), strict=True))
+    found = dict(
+        zip(m.flat[1].tolist(), (turn[..., i][()] for i in m.flat[0].tolist()), strict=True)
+    )
     for joint in m.bent:
         at, turns, slopes, way = (entries(x[..., joint.q_slice]) for x in (q, turn, slope, moved))
         for k, unit in enumerate(np.eye(joint.row.nv).tolist(), joint.v_slice.start):

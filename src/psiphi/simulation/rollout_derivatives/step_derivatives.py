@@ -15,16 +15,16 @@ from functools import cached_property
 from typing import Any
 
 from psiphi._util.errors import StateError
-from psiphi.compiler.autodiff.equation_derivatives import Work
+from psiphi.compiler.autodiff.equation_derivatives import TapeArrays
 from psiphi.compiler.ir.block_frame import BlockFrame, Named
-from psiphi.compiler.ir.loop_nodes import Rollout, Single
+from psiphi.compiler.ir.loop_nodes import Rollout, SingleStep
 from psiphi.compiler.ir.tape_fusion import joined
 from psiphi.compiler.passes import UNROLLED, is_large
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Count
 from psiphi.model.spatial.screws import add
-from psiphi.simulation.compiled_rollout.rollout_program import Machine
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 
 STATE = ("q", "v")
@@ -32,10 +32,10 @@ NO_SLOPE = 'limits="block" stops joints at once, where a motion has no derivativ
 
 
 @dataclass(frozen=True, eq=False)
-class DifferentiatedMachine:
+class DifferentiatedRollout:
     """A rollout and the places, besides the state, that its derivative is taken by: `once` given, or anew each step."""
 
-    machine: Machine
+    machine: RolloutProgram
     names: tuple[str, ...]
 
     @property
@@ -47,43 +47,59 @@ class DifferentiatedMachine:
         return tuple(name for name in self.names if name in self.machine.plan.tables)
 
     @cached_property
-    def step(self) -> Straight:
+    def step(self) -> StraightCode:
         """One step from (q, v) to (Q, V), on one tape."""
         m, plan = self.machine, self.machine.plan
         if m.plan.stops is not None:
             raise StateError(NO_SLOPE, 'leave limits="ignore"')
         if is_large(m.robot):
             cause = f"{m.robot.name} has {len(m.robot.joints)} bodies: its steps run in loops over links, without derivatives"
-            raise StateError(cause, f"take a robot of up to {UNROLLED} bodies, or differences of motions")
+            raise StateError(
+                cause, f"take a robot of up to {UNROLLED} bodies, or differences of motions"
+            )
         frame = BlockFrame(m.blocks)
-        inputs = tuple(Argument(name, (frame.sizes[name],), "q" if name == "q" else "") for name in (*plan.given, *plan.tables))
+        inputs = tuple(
+            Argument(name, (frame.sizes[name],), "q" if name == "q" else "")
+            for name in (*plan.given, *plan.tables)
+        )
         outputs = tuple(Argument(name, (frame.sizes[name],)) for name in ("Q", "V"))
-        return joined(Single(frame, ("start", *m.order), inputs, outputs))
+        return joined(SingleStep(frame, ("start", *m.order), inputs, outputs))
 
     @cached_property
-    def work(self) -> Work:
-        return Work(self.machine.robot, self.step, (*STATE, *self.names), True)
+    def work(self) -> TapeArrays:
+        return TapeArrays(self.machine.robot, self.step, (*STATE, *self.names), True)
 
     def sized(self, names: Any, form: str = "{}") -> dict[str, int]:
         """{place: size}, named by a form."""
         sizes = {arg.name: arg.size for arg in self.step.program.inputs}
         return {form.format(name): sizes[name] for name in names}
 
-    def block(self, added: dict[str, int], results: dict[str, list[Any]]) -> tuple[Named, tuple[str, ...]]:
+    def block(
+        self, added: dict[str, int], results: dict[str, list[Any]]
+    ) -> tuple[Named, tuple[str, ...]]:
         """The differentiated step: more inputs than the step has, and named results."""
-        inputs = (*self.step.program.inputs, *(Argument(name, (size,)) for name, size in added.items()))
+        inputs = (
+            *self.step.program.inputs,
+            *(Argument(name, (size,)) for name, size in added.items()),
+        )
         outputs = tuple(Argument(name, (len(row),)) for name, row in results.items())
         tape = self.work.tape
         rows = enumerate(results.values())
-        stores = tuple((number, i, tape.operand(x)) for number, row in rows for i, x in enumerate(row))
-        return {"part": (Straight(Program("step", inputs, outputs, ()), tape, stores), {})}, ("part",)
+        stores = tuple(
+            (number, i, tape.operand(x)) for number, row in rows for i, x in enumerate(row)
+        )
+        return {"part": (StraightCode(Program("step", inputs, outputs, ()), tape, stores), {})}, (
+            "part",
+        )
 
     def carried(self, moving: dict[str, int]) -> Named:
         """The blocks of what goes on from step to step: it begins as "{}_first", and what a step made of it is "{}_new"."""
 
-        def taken(block: str, form: str) -> Straight:
+        def taken(block: str, form: str) -> StraightCode:
             sizes = {form.format(name): size for name, size in moving.items()}
-            return trace(block, sizes, lambda **at: {name: at[form.format(name)] for name in moving})
+            return trace(
+                block, sizes, lambda **at: {name: at[form.format(name)] for name in moving}
+            )
 
         return {"start": (taken("start", "{}_first"), {}), "hand": (taken("hand", "{}_new"), {})}
 
@@ -98,7 +114,7 @@ class DifferentiatedMachine:
         raise NotImplementedError
 
 
-class Backwards(DifferentiatedMachine):
+class AdjointSteps(DifferentiatedRollout):
     """Steps in reverse: arrays are given last row first."""
 
     @cached_property
@@ -109,7 +125,9 @@ class Backwards(DifferentiatedMachine):
         results = {f"{name}_bar_new": bars[name] for name in STATE}
         results |= {f"{name}_bar": bars[name] for name in self.anew}
         results |= {f"{name}_bar_new": add(before[name], bars[name]) for name in self.once}
-        parts, order = self.block({"q_sum": n["q"], "v_sum": n["v"]} | self.sized(self.once, "{}_bar"), results)
+        parts, order = self.block(
+            {"q_sum": n["q"], "v_sum": n["v"]} | self.sized(self.once, "{}_bar"), results
+        )
         held = self.sized((*STATE, *self.once), "{}_bar")  # what goes on from step to step
 
         def meet(**at: Any) -> dict[str, Any]:
@@ -117,16 +135,21 @@ class Backwards(DifferentiatedMachine):
 
         weighted = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight")
         blocks: Named = parts | self.carried(held) | {"meet": (trace("meet", weighted, meet), {})}
-        once = (*(name for name in plan.given if name not in STATE), *(f"{name}_first" for name in held))
+        once = (
+            *(name for name in plan.given if name not in STATE),
+            *(f"{name}_first" for name in held),
+        )
         each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE))
         sample = (*held, *(f"{name}_bar" for name in self.anew))
         return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
 
 
-class Along(DifferentiatedMachine):
+class TangentSteps(DifferentiatedRollout):
     """Steps with their changes."""
 
-    changes: tuple[str, ...] = ("dot",)  # what is carried beside the state, each for changes of its own
+    changes: tuple[str, ...] = (
+        "dot",
+    )  # what is carried beside the state, each for changes of its own
 
     def values(self) -> list[list[Any]]:
         """The next state and, in this order, what is carried."""
@@ -136,11 +159,24 @@ class Along(DifferentiatedMachine):
     def rollout(self) -> Rollout:
         plan = self.machine.plan
         beside = [f"_{change}" for change in self.changes]
-        moving = {name: size for change in ("", *beside) for name, size in self.sized(STATE, "{}" + change).items()}
-        values: dict[str, Any] = dict(zip((f"{name}_new" for name in moving), self.values(), strict=True))
+        moving = {
+            name: size
+            for change in ("", *beside)
+            for name, size in self.sized(STATE, "{}" + change).items()
+        }
+        values: dict[str, Any] = dict(
+            zip((f"{name}_new" for name in moving), self.values(), strict=True)
+        )
         dots = [self.sized((*STATE, *self.names), "{}" + change) for change in beside]
-        parts, order = self.block({name: size for row in dots for name, size in row.items()}, values)
-        once = (*(f"{name}_first" for name in moving), *(name for name in plan.given if name not in STATE))
+        parts, order = self.block(
+            {name: size for row in dots for name, size in row.items()}, values
+        )
+        once = (
+            *(f"{name}_first" for name in moving),
+            *(name for name in plan.given if name not in STATE),
+        )
         once = (*once, *(f"{name}{change}" for change in beside for name in self.once))
         each = (*plan.tables, *(f"{name}{change}" for change in beside for name in self.anew))
-        return Rollout(BlockFrame(parts | self.carried(moving)), (*order, "hand"), once, each, tuple(moving))
+        return Rollout(
+            BlockFrame(parts | self.carried(moving)), (*order, "hand"), once, each, tuple(moving)
+        )

@@ -16,25 +16,33 @@ from psiphi._util.errors import Error, StateError
 from psiphi._util.extras import need
 from psiphi._util.text import shown
 from psiphi._util.validate import real
-from psiphi.simulation.simulate.simulation_problem import Recorded, Task
+from psiphi.simulation.simulate.simulation_problem import RecordedRun, SimulationProblem
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
 
 
-class Solve(Recorded):
+class AdaptiveRun(RecordedRun):
     """One simulation by an integrator of SciPy's."""
 
-    def __init__(self, task: Task, rtol: Any, atol: Any):
+    def __init__(self, task: SimulationProblem, rtol: Any, atol: Any):
         super().__init__(task)
-        self.make = getattr(need("scipy.integrate", f'method="{task.method}"', "psiphi[sim]"), task.method)
-        self.wild = np.zeros(task.batch, dtype=bool)  # elements whose slope, when last asked, was not finite
+        self.make = getattr(
+            need("scipy.integrate", f'method="{task.method}"', "psiphi[sim]"), task.method
+        )
+        self.wild = np.zeros(
+            task.batch, dtype=bool
+        )  # elements whose slope, when last asked, was not finite
         self.rtol, self.atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
 
     @property
     def _pieces(self) -> bool:
         """Whether the torque or the state jumps from one dt to the next."""
         table = self.field.torque.table
-        return self.field.hold or self.plant.project is not None or (table is not None and table.shape[-2] > 1)
+        return (
+            self.field.hold
+            or self.plant.project is not None
+            or (table is not None and table.shape[-2] > 1)
+        )
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         self.watch.start(0.0, q, v)
@@ -52,12 +60,16 @@ class Solve(Recorded):
                 return
             q, v = state
 
-    def _solve(self, start: int, stop: int, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def _solve(
+        self, start: int, stop: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """From step `start` to step `stop`; the last state, or None when everything has stopped."""
         if start == stop:
             return q, v
         self.field.step = step = start
-        solver = self._solver(start * self.dt, np.concatenate([q.reshape(-1), v.reshape(-1)]), stop * self.dt)
+        solver = self._solver(
+            start * self.dt, np.concatenate([q.reshape(-1), v.reshape(-1)]), stop * self.dt
+        )
         while solver is not None and solver.status == "running":
             failed = self._step(solver)
             if failed:  # where it was not for NaN, there is nothing to go on with
@@ -90,7 +102,10 @@ class Solve(Recorded):
         try:
             with np.errstate(all="ignore"):
                 message = solver.step()
-        except (ValueError, np.linalg.LinAlgError) as error:  # implicit methods refuse to factorise NaN
+        except (
+            ValueError,
+            np.linalg.LinAlgError,
+        ) as error:  # implicit methods refuse to factorise NaN
             if isinstance(error, Error) or not self.wild.any():
                 raise
             message, solver.status = str(error), "failed"
@@ -99,7 +114,9 @@ class Solve(Recorded):
     def _stop_wild(self, t: float, why: str, y: np.ndarray) -> None:
         """Elements whose slope is not finite have diverged, and stand still from here on: no step can lead further."""
         if not self.wild.any():
-            raise Error(f"{self.method} gave up at t = {t:g} s: {why.rstrip('.')}", "loosen rtol and atol")
+            raise Error(
+                f"{self.method} gave up at t = {t:g} s: {why.rstrip('.')}", "loosen rtol and atol"
+            )
         self.watch.diverge(self.wild, t, self._split(y)[1])
 
     def _slope(self, t: float, y: np.ndarray) -> np.ndarray:
@@ -126,12 +143,21 @@ class Solve(Recorded):
         stopped = self.watch.check(t - self.dt, t, q, v)
         finite = np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)
         keep = stopped or step % self.every == 0 or step == self.steps
-        if keep or self.plant.contacts or self.field.hold:  # a torque that is held is asked at every step
+        if (
+            keep or self.plant.contacts or self.field.hold
+        ):  # a torque that is held is asked at every step
             self._sample(step, q, v, was & finite, keep)
         self.progress(t, q, v, now=step == self.steps)
         return not self.watch.over
 
-    def _sample(self, step: int, q: np.ndarray, v: np.ndarray, shown: np.ndarray | None = None, keep: bool = True) -> None:
+    def _sample(
+        self,
+        step: int,
+        q: np.ndarray,
+        v: np.ndarray,
+        shown: np.ndarray | None = None,
+        keep: bool = True,
+    ) -> None:
         f, t = self.field, step * self.dt
         if shown is not None and shown.size and not shown.any():
             return

@@ -11,15 +11,15 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi.compiler.passes import UNROLLED
 from psiphi.robot.mechanisms.system import System
-from psiphi.simulation.compiled_rollout.python_fallback import Careful
-from psiphi.simulation.compiled_rollout.rollout_inputs import Drive
+from psiphi.simulation.compiled_rollout.python_fallback import FallbackRunner
+from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.control.control_law import is_lawful
-from psiphi.simulation.control.law_trace import Traced, lawful
-from psiphi.simulation.forces.joint_limit_impact import Stops
+from psiphi.simulation.control.law_trace import TracedLaw, lawful
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.plant import Plant
-from psiphi.simulation.rollout.rollout_result import GivenTorque, RolledStates
-from psiphi.simulation.rollout_derivatives.rollout_adjoint import Sensitivity
-from psiphi.simulation.simulate.simulation_problem import Run, Task
+from psiphi.simulation.rollout.rollout_result import GivenTorque, RolloutResult
+from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
+from psiphi.simulation.simulate.simulation_problem import SimulationProblem, SimulationRun
 from psiphi.simulation.trajectory.recorder import finish
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
@@ -29,21 +29,23 @@ MARK = "mark it with @pp.law if it is a pure function of t, q, v"
 MEMORY = 1 << 23  # numbers a piece may hold where every step is looked at
 
 
-def wanted(task: Task, tau: Any, compiled: bool | None) -> bool:
+def wanted(task: SimulationProblem, tau: Any, compiled: bool | None) -> bool:
     """Whether a kernel is to run the task; an error where it is insisted on and there is none."""
     if compiled is False:
         return False
     reason = task.obstacle(tau)
     if compiled and reason:
-        raise StateError(f"compiled=True, and {reason}", "leave it out: the same then runs in Python")
+        raise StateError(
+            f"compiled=True, and {reason}", "leave it out: the same then runs in Python"
+        )
     if reason or not task.steps:
         return False
-    if compiled or (isinstance(tau, Traced) and tau.needs_kernel):
+    if compiled or (isinstance(tau, TracedLaw) and tau.needs_kernel):
         return True
     return worthwhile(task.plant, task.steps, math.prod(task.batch), tau)
 
 
-def own_law(task: Task, tau: Any, is_pure: bool) -> tuple[Any, str]:
+def own_law(task: SimulationProblem, tau: Any, is_pure: bool) -> tuple[Any, str]:
     """What a kernel takes for a torque that is a function, and why the steps run in Python where
     it takes none. A marked function is traced for a short motion too: an error in it does not
     depend on the duration."""
@@ -61,32 +63,44 @@ def worthwhile(plant: Plant, steps: int, count: int, tau: Any = None) -> bool:
     step and a microsecond for each motion in it. It depends on nothing else, so that the same call
     gives the same bits."""
     closed = isinstance(plant.given, System)
-    dynamics = plant.given._dynamics("", (), "world") if closed else plant.robot.function("forward_dynamics")
+    dynamics = (
+        plant.given._dynamics("", (), "world")
+        if closed
+        else plant.robot.function("forward_dynamics")
+    )
     dynamics.prepare()
     loops = not closed and len(plant.robot.joints) > UNROLLED
     least = LOOPS if loops else (1.0 if closed else 0.5) * dynamics.count.flops
-    least += 0.5 * tau.rule.code.count.flops if isinstance(tau, Traced) else 0.0
+    least += 0.5 * tau.rule.code.count.flops if isinstance(tau, TracedLaw) else 0.0
     return steps * (1.0 + count / 200.0) >= least
 
 
-class Fast(Run):
+class CompiledRun(SimulationRun):
     """One simulation by a compiled kernel."""
 
-    def __init__(self, task: Task, tau: Any):
+    def __init__(self, task: SimulationProblem, tau: Any):
         super().__init__(task)
-        torque, effort, shape = self.field.torque, self.field.effort, (self.plant.nv,) if tau is None else np.shape(tau)
-        self.drive = Drive(torque, self.field.losses, tau if callable(tau) else None, effort)
+        torque, effort, shape = (
+            self.field.torque,
+            self.field.effort,
+            (self.plant.nv,) if tau is None else np.shape(tau),
+        )
+        self.drive = RolloutInput(torque, self.field.losses, tau if callable(tau) else None, effort)
         self.given = None if callable(tau) else GivenTorque(torque, shape, tau is not None, effort)
         self.times: list[np.ndarray] = []
         self.parts: list[tuple[np.ndarray, ...]] = []
-        self.whole: tuple[np.ndarray, ...] | None = None  # room for all samples, while every part is a stretch of it
+        self.whole: tuple[np.ndarray, ...] | None = (
+            None  # room for all samples, while every part is a stretch of it
+        )
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
-        stops = Stops(self.plant) if self.task.limits == "block" else None
+        stops = JointStops(self.plant) if self.task.limits == "block" else None
         plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
-        self.runner = runner = Careful(self.plant, self.drive, plan, self.dt, self.batch)
+        self.runner = runner = FallbackRunner(self.plant, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
-        self.watch.check_contacts(0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0))
+        self.watch.check_contacts(
+            0.0, q, self._forces(np.zeros(1), q[..., None, :], v[..., None, :], 0)
+        )
         if not self.watch.dense:
             samples = 1 + -(-self.steps // self.every)
             self.whole = tuple(np.empty((runner.count, samples, x.shape[-1])) for x in (q, v))
@@ -104,7 +118,7 @@ class Fast(Run):
             done += whole
             self.progress(done * self.dt, q, v, now=done == self.steps)
 
-    def _piece_of(self, runner: Careful, q, v, start: int, steps: int, every: int) -> State:
+    def _piece_of(self, runner: FallbackRunner, q, v, start: int, steps: int, every: int) -> State:
         """Run some steps, look at them, keep their samples; the last state."""
         n, m = runner.count, steps // every
         out = tuple(np.empty((n, m, size)) for size in (self.plant.nq, self.plant.nv))
@@ -116,24 +130,41 @@ class Fast(Run):
         Q, V = (x.reshape(*self.batch, m, x.shape[-1]) for x in out)
         index = start + every * np.arange(1, m + 1)
         forces = self._forces(index * self.dt, Q, V)
-        if self.watch.is_quiet(Q, V) and not self.watch.slips(float(index[-1]) * self.dt, Q, forces):
+        if self.watch.is_quiet(Q, V) and not self.watch.slips(
+            float(index[-1]) * self.dt, Q, forces
+        ):
             on = (index % self.every == 0) | (index == self.steps)
-            self._keep(index[on] * self.dt, *((Q, V) if on.all() else (Q[..., on, :], V[..., on, :])))
+            self._keep(
+                index[on] * self.dt, *((Q, V) if on.all() else (Q[..., on, :], V[..., on, :]))
+            )
         else:
             self.whole = None
             self._look(runner, (q, v), index, every, Q, V, forces)
         return Q[..., -1, :], V[..., -1, :]
 
-    def _forces(self, t: np.ndarray, Q: np.ndarray, V: np.ndarray, at: int | None = None) -> np.ndarray | None:
+    def _forces(
+        self, t: np.ndarray, Q: np.ndarray, V: np.ndarray, at: int | None = None
+    ) -> np.ndarray | None:
         """Forces of contacts that may slip, at all these states (or at one)."""
         if not self.plant.is_one_sided:
             return None
         tau = self.drive.at_samples(self.plant.robot, t, self.dt, Q, V)
         with np.errstate(all="ignore"):
-            _, forces = self.plant.over_samples().forces(Q, V, self.field.total(tau, Q, V, samples=True))
+            _, forces = self.plant.over_samples().forces(
+                Q, V, self.field.total(tau, Q, V, samples=True)
+            )
         return forces if at is None or forces is None else forces[..., at, :, :]
 
-    def _look(self, runner: Careful, last: State, index: np.ndarray, every: int, Q: np.ndarray, V: np.ndarray, forces) -> None:
+    def _look(
+        self,
+        runner: FallbackRunner,
+        last: State,
+        index: np.ndarray,
+        every: int,
+        Q: np.ndarray,
+        V: np.ndarray,
+        forces,
+    ) -> None:
         """State by state, behind the state `last`: something happened among them, or may have."""
         for k, step in enumerate(index.tolist()):
             if self.watch.over:
@@ -145,7 +176,9 @@ class Fast(Run):
                 self._look_at(step, every, q, v, None if forces is None else forces[..., k, :, :])
             last = q, v
 
-    def _look_at(self, step: int, every: int, q: np.ndarray, v: np.ndarray, forces: np.ndarray | None) -> None:
+    def _look_at(
+        self, step: int, every: int, q: np.ndarray, v: np.ndarray, forces: np.ndarray | None
+    ) -> None:
         """One state, `every` steps behind the one looked at before."""
         watch, was, t = self.watch, self.watch.alive.copy(), step * self.dt
         stopped = watch.check(t - every * self.dt, t, q, v)
@@ -155,7 +188,7 @@ class Fast(Run):
             kept = (np.where(shown[..., None], x, np.nan)[..., None, :] for x in (q, v))
             self._keep(np.array([t]), *kept)
 
-    def _look_closely(self, runner: Careful, last: State, start: int, steps: int) -> None:
+    def _look_closely(self, runner: FallbackRunner, last: State, start: int, steps: int) -> None:
         """The steps between two samples again, each looked at: when did it happen?"""
         size = runner.piece(1, MEMORY)
         for first in range(start, start + steps, size):
@@ -168,7 +201,9 @@ class Fast(Run):
     def _states(self, count: int) -> tuple[np.ndarray, ...]:
         """q and v of all samples, copied only where they do not already lie side by side."""
         if not self.parts:
-            return np.zeros((*self.batch, 0, self.plant.nq)), np.zeros((*self.batch, 0, self.plant.nv))
+            return np.zeros((*self.batch, 0, self.plant.nq)), np.zeros(
+                (*self.batch, 0, self.plant.nv)
+            )
         if self.whole is not None:
             return tuple(x[:, :count].reshape(*self.batch, count, x.shape[-1]) for x in self.whole)
         return tuple(np.concatenate(x, axis=-2) for x in zip(*self.parts, strict=True))
@@ -183,12 +218,14 @@ class Fast(Run):
                 tau = self.drive.at_samples(self.plant.robot, t, self.dt, q, v)
                 gone = np.isnan(q).any(axis=-1, keepdims=True) & ~self.watch.alive[..., None, None]
                 tau = np.where(gone, np.nan, tau)
-                a, forces = self.plant.over_samples().forces(q, v, self.field.total(tau, q, v, samples=True))
+                a, forces = self.plant.over_samples().forces(
+                    q, v, self.field.total(tau, q, v, samples=True)
+                )
                 rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
         made = finish(self.plant, rows, self.watch.events, self.task.info)
         if len(t) != 1 + self.steps / self.every or not self.watch.alive.all():
             return made
         states = tuple(x.reshape(self.runner.count, *x.shape[-2:]) for x in (made.q, made.v))
         followed = self.runner.followed(self.every * (states[0].shape[1] - 1))
-        ways = partial(Sensitivity, self.runner, states, self.every, followed)
-        return made._with_derivatives(RolledStates.of((made.q, made.v), ways, self.given))
+        ways = partial(RolloutAdjoint, self.runner, states, self.every, followed)
+        return made._with_derivatives(RolloutResult.of((made.q, made.v), ways, self.given))

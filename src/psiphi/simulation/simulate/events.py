@@ -30,7 +30,7 @@ LIMITS = ("ignore", "record", "stop", "block")
 STOP = (DIVERGED, GRASP)
 
 
-class Change(NamedTuple):
+class ContactChange(NamedTuple):
     """What happened to a contact: `value` is the impulse (N s) that made it, the force (N) it would have needed, or that of
     friction; how long ago, in seconds."""
 
@@ -40,10 +40,17 @@ class Change(NamedTuple):
     ago: float = 0.0
 
 
-class Watch:
+class EventMonitor:
     """All that is watched of one simulation; `events` so far, `alive` (*batch) which elements still run."""
 
-    def __init__(self, system: Plant, batch: tuple[int, ...], limits: str, functions: Mapping[str, Callable], stop: set[str]):
+    def __init__(
+        self,
+        system: Plant,
+        batch: tuple[int, ...],
+        limits: str,
+        functions: Mapping[str, Callable],
+        stop: set[str],
+    ):
         self.system, self.functions, self.stop = system, functions, stop
         self.alive = np.ones(batch, dtype=bool)
         self.events: list[Event] = []
@@ -52,7 +59,9 @@ class Watch:
         self.outside = np.zeros((*batch, system.nq), dtype=bool)
         self.slipping = np.zeros((*batch, len(system.contacts)), dtype=bool)
         self.last = np.zeros((*batch, system.nq))  # q one step ago
-        self.held: tuple[float, np.ndarray] | None = None  # when the contacts were looked at last, and their ratios
+        self.held: tuple[float, np.ndarray] | None = (
+            None  # when the contacts were looked at last, and their ratios
+        )
 
     @property
     def dense(self) -> bool:
@@ -124,8 +133,12 @@ class Watch:
             *where, contact = (int(i) for i in place)
             name = str(getattr(self.system.contacts[contact], "name", contact))
             now = float(ratio[tuple(place)])
-            since, was_held = (t, now) if self.held is None else (self.held[0], float(self.held[1][tuple(place)]))
-            self._add(Event(GRASP, _between(since, t, was_held - 1.0, now - 1.0), name, tuple(where), now))
+            since, was_held = (
+                (t, now) if self.held is None else (self.held[0], float(self.held[1][tuple(place)]))
+            )
+            self._add(
+                Event(GRASP, _between(since, t, was_held - 1.0, now - 1.0), name, tuple(where), now)
+            )
         self.slipping, self.held = lost, (t, ratio)
         return bool((was & ~self.alive).any())
 
@@ -139,20 +152,38 @@ class Watch:
             old, new = float(self.last[tuple(place)]), float(q[tuple(place)])
             limit = float(robot.lower[k] if new < robot.lower[k] else robot.upper[k])
             joint = joint_at(robot.joints, k, "q")
-            self._add(Event(LIMIT, _between(before, t, old - limit, new - limit), joint.name, tuple(where), new))
+            self._add(
+                Event(
+                    LIMIT,
+                    _between(before, t, old - limit, new - limit),
+                    joint.name,
+                    tuple(where),
+                    new,
+                )
+            )
         self.outside, self.last = outside, q
 
     def _beyond(self, q: np.ndarray) -> np.ndarray:
         """Which coordinates are outside of their ranges."""
         return (q < self.system.robot.lower) | (q > self.system.robot.upper)
 
-    def _check_function(self, name: str, before: float, t: float, q: np.ndarray, v: np.ndarray, on: np.ndarray) -> None:
+    def _check_function(
+        self, name: str, before: float, t: float, q: np.ndarray, v: np.ndarray, on: np.ndarray
+    ) -> None:
         old, new = self.before[name], self._value(name, t, q, v)
         self.before[name] = new
         for place in np.argwhere((old > 0.0) & (new <= 0.0) & on):
             where = tuple(int(i) for i in place)
             g0, g1 = float(old[where]), float(new[where])
-            self._add(Event(name, _between(before, t, g0, g1), name, where, g1 if np.isfinite(g1) else np.nan))
+            self._add(
+                Event(
+                    name,
+                    _between(before, t, g0, g1),
+                    name,
+                    where,
+                    g1 if np.isfinite(g1) else np.nan,
+                )
+            )
 
     def _value(self, name: str, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         answer = np.asarray(self.functions[name](t, shielded(q), shielded(v)))
@@ -163,7 +194,9 @@ class Watch:
             return np.broadcast_to(value.astype(float), self.alive.shape)
         except (ValueError, TypeError):
             cause = f"event {name!r} answered {answer.dtype} of shape {answer.shape}, expected shape {self.alive.shape}"
-            raise StateError(cause, "return one number, or True or False, for each batch element") from None
+            raise StateError(
+                cause, "return one number, or True or False, for each batch element"
+            ) from None
 
     def _diverged(self, where: np.ndarray, t: float, v: np.ndarray) -> None:
         """One event an element, of the joint that is fastest, or whose speed is the first that is no number."""
@@ -172,7 +205,9 @@ class Watch:
             wild = ~(speeds <= FASTEST)
             k = int(np.argmax(np.where(np.isnan(speeds), np.inf, speeds))) if speeds.size else 0
             joint = next((j.name for j in self.system.robot.joints if k in j.coordinates), "")
-            spread = wild.all() and wild.size > 1 and not np.isfinite(speeds).any()  # all at once: no joint stands out
+            spread = (
+                wild.all() and wild.size > 1 and not np.isfinite(speeds).any()
+            )  # all at once: no joint stands out
             self._add(Event(DIVERGED, t, "" if spread else joint, tuple(int(i) for i in place)))
 
     def _add(self, event: Event) -> None:
@@ -200,8 +235,14 @@ def read_functions(events: Any) -> dict[str, Callable]:
     if isinstance(events, Mapping):
         named = dict(events)
     else:
-        each = (events,) if callable(events) else tuple(several("events", events, "give {name: g} with g(t, q, v)"))
-        named = {getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)}
+        each = (
+            (events,)
+            if callable(events)
+            else tuple(several("events", events, "give {name: g} with g(t, q, v)"))
+        )
+        named = {
+            getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)
+        }
         if len(named) != len(each):
             raise StateError("two events have the same name", "give a dict {name: function}")
     for name, function in named.items():
@@ -220,7 +261,9 @@ def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     else:
         chosen = set(names("stop", stop, remedy=f"give True, False, or some of {words}"))
         if chosen - known:
-            raise StateError(f"stop names {', '.join(map(shown, chosen - known))}", f"there are {words}")
+            raise StateError(
+                f"stop names {', '.join(map(shown, chosen - known))}", f"there are {words}"
+            )
         if LIMIT in chosen and limits == "ignore":
             raise StateError('stop names "limit", and limits are ignored', 'say limits="stop"')
     return chosen | ({LIMIT} if limits == "stop" else set())

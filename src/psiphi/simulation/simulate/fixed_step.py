@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from psiphi.simulation.forces.joint_limit_impact import Stops
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import advance
-from psiphi.simulation.simulate.simulation_problem import Recorded, Task
+from psiphi.simulation.simulate.simulation_problem import RecordedRun, SimulationProblem
 
 
-class March(Recorded):
+class FixedStepRun(RecordedRun):
     """One simulation by fixed steps. `after` changes (q, v) after each step: stops, projection."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: SimulationProblem):
         super().__init__(task)
-        self.after: tuple[Callable, ...] = (Stops(task.plant),) if task.limits == "block" else ()
+        self.after: tuple[Callable, ...] = (
+            (JointStops(task.plant),) if task.limits == "block" else ()
+        )
         if task.plant.project is not None:
             self.after += (task.plant.project,)
 

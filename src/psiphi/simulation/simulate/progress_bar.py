@@ -11,8 +11,8 @@ WIDTH = 16  # of the bar alone; with its numbers it fits into 79 columns
 PARTS = 10  # lines in a log
 
 
-class Bar:
-    """`Bar(duration)` is what `simulate` calls now and then: time, speed, the largest |v|.
+class ProgressBar:
+    """`ProgressBar(duration)` is what `simulate` calls now and then: time, speed, the largest |v|.
 
     A terminal or a notebook gets a bar, which is gone when all is done; another stream nothing, or with `always` ten lines.
     """

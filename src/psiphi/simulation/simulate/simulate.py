@@ -13,23 +13,30 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import SLOPE_LOST, flag, one_of
 from psiphi.functions.arrays.array_dispatch import is_followed
-from psiphi.simulation.compiled_rollout.python_fallback import STRAINED, Strained
-from psiphi.simulation.contact.contact_events import Touching, read_contacts
+from psiphi.simulation.compiled_rollout.python_fallback import STRAINED, ConstraintSolveFailed
+from psiphi.simulation.contact.contact_events import ContactSystem, read_contacts
 from psiphi.simulation.control.joint_controllers import PD
 from psiphi.simulation.control.law_trace import lawful
 from psiphi.simulation.control.marked_law import is_pure, unmarked
 from psiphi.simulation.control.torque_input import read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.integration.integrators import METHODS
-from psiphi.simulation.integration.state_derivative import Field
+from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.simulate import adaptive_step, compiled_steps
 from psiphi.simulation.simulate.events import DIVERGED, LIMITS, STOP, read_functions, read_stop
-from psiphi.simulation.simulate.fixed_step import March
-from psiphi.simulation.simulate.progress_bar import Bar
-from psiphi.simulation.simulate.simulation_problem import Task
+from psiphi.simulation.simulate.fixed_step import FixedStepRun
+from psiphi.simulation.simulate.progress_bar import ProgressBar
+from psiphi.simulation.simulate.simulation_problem import SimulationProblem
 from psiphi.simulation.simulation_errors import MotionWarning, warn_of_dead_points
-from psiphi.simulation.start_checks import check_closed, check_size, initial_state, step_count, step_size, step_stride
+from psiphi.simulation.start_checks import (
+    check_closed,
+    check_size,
+    initial_state,
+    step_count,
+    step_size,
+    step_stride,
+)
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 TOLERANCE = 1e-9  # of steps that SciPy chooses
@@ -97,31 +104,41 @@ def simulate(
     plant, q, v, dt, steps, every, method, limits = start
     plant.with_motors(actuated, passive)
     if any(map(is_followed, parameters_of(plant.robot))):
-        raise StateError(f"simulate: parameters {SLOPE_LOST}", "pp.rollout has gradients by parameters")
-    if isinstance(touching, Touching):
+        raise StateError(
+            f"simulate: parameters {SLOPE_LOST}", "pp.rollout has gradients by parameters"
+        )
+    if isinstance(touching, ContactSystem):
         touching.dt = dt
     check_options(plant, method, projection, rtol, atol)
     if projection is not None and not flag("projection", projection):
         plant.project = None
     kernel = None if compiled is None else flag("compiled", compiled)
-    bar = Bar(steps * dt, always=True)
+    bar = ProgressBar(steps * dt, always=True)
     functions = read_functions(events)
     pure, tau = is_pure(tau), unmarked(tau)
-    tau, field = _acting(start, tau, kernel, effort, hold, damping, friction, friction_speed, springs)
+    tau, field = _acting(
+        start, tau, kernel, effort, hold, damping, friction, friction_speed, springs
+    )
     stops = read_stop(stop, limits, functions)
     with bar:
         report = _report(progress, bar)
-        task = Task(plant, field, q.shape[:-1], dt, steps, every, method, limits, functions, stops, report)
+        task = SimulationProblem(
+            plant, field, q.shape[:-1], dt, steps, every, method, limits, functions, stops, report
+        )
         law = tau
         if kernel is None and callable(tau) and method in METHODS:
             law, why = compiled_steps.own_law(task, tau, pure)
             task = replace(task, why=why)
-        motion = _run(task, q, v, law, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol)))
+        motion = _run(
+            task, q, v, law, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol))
+        )
     _warn(plant, motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)
 
 
-def _acting(start: Start, tau: Any, kernel: bool | None, effort: Any, hold: Any, *lost: Any) -> tuple[Any, Field]:
+def _acting(
+    start: Start, tau: Any, kernel: bool | None, effort: Any, hold: Any, *lost: Any
+) -> tuple[Any, StateDerivative]:
     """The torque, traced where a kernel is insisted on, and the right side of the equations of motion: with what is `lost` on
     the way, to damping, friction and springs, implicitly where that is stiff."""
     plant, cut = start.plant, read_effort(start.plant, effort)
@@ -131,7 +148,7 @@ def _acting(start: Start, tau: Any, kernel: bool | None, effort: Any, hold: Any,
     plant.springs = losses.springs
     if start.method in METHODS:
         losses = losses.within(plant, start.method, start.dt)
-    return tau, Field(plant, torque, losses, cut, flag("hold", hold))
+    return tau, StateDerivative(plant, torque, losses, cut, flag("hold", hold))
 
 
 def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: Any) -> None:
@@ -140,18 +157,24 @@ def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: A
         if given is not None and method in METHODS:
             cause = f"{name} came, and {method} takes steps of dt, whatever their error"
             raise StateError(
-                cause, f"give a smaller dt, or a method that chooses its steps: {', '.join(adaptive_step.METHODS)}"
+                cause,
+                f"give a smaller dt, or a method that chooses its steps: {', '.join(adaptive_step.METHODS)}",
             )
-    if isinstance(plant.given, Touching) and (method not in METHODS or projection is False):
+    if isinstance(plant.given, ContactSystem) and (method not in METHODS or projection is False):
         came = "steps that SciPy chooses" if method not in METHODS else "steps without projection"
         cause = f'contacts="open" came for {came}'
-        raise StateError(cause, f"use {', '.join(METHODS)}, with projection: contacts are made after a step")
+        raise StateError(
+            cause, f"use {', '.join(METHODS)}, with projection: contacts are made after a step"
+        )
     if projection is not None and plant.project is None:
         flag("projection", projection)
-        raise StateError(f"projection came, and {plant.name} has no constraints to be projected onto", "leave it out")
+        raise StateError(
+            f"projection came, and {plant.name} has no constraints to be projected onto",
+            "leave it out",
+        )
 
 
-def _report(progress: Any, bar: Bar) -> Callable | None:
+def _report(progress: Any, bar: ProgressBar) -> Callable | None:
     """What is called now and then: nothing, a bar, or a function of the user's."""
     if progress is None or callable(progress):
         return progress
@@ -161,9 +184,7 @@ def _report(progress: Any, bar: Bar) -> Callable | None:
     return bar if progress else None
 
 
-GENTLE = (
-    "gains that fit what each joint moves: a number a joint, or pp.ComputedTorque, which multiplies them by the mass matrix"
-)
+GENTLE = "gains that fit what each joint moves: a number a joint, or pp.ComputedTorque, which multiplies them by the mass matrix"
 
 
 def _warn(plant: Plant, motion: Trajectory, dt: float, method: str, gains: bool) -> None:
@@ -176,7 +197,11 @@ def _warn(plant: Plant, motion: Trajectory, dt: float, method: str, gains: bool)
     of = f", at joint {shown(first.what)}" if first.what else ""
     many = f" ({len(wild)} of {motion.q[..., 0, 0].size} motions)" if len(wild) > 1 else ""
     smaller = f"a smaller step (dt={dt / 10:g})" if method in METHODS else "smaller rtol and atol"
-    others = "method='Radau', whose steps suit stiff joints" if method != "Radau" else "softer gains, or less damping"
+    others = (
+        "method='Radau', whose steps suit stiff joints"
+        if method != "Radau"
+        else "softer gains, or less damping"
+    )
     warnings.warn(
         f"the motion diverged at t = {first.t:.6g} s{of}{many}: its numbers from there on are no motion. "
         f"What helps: {smaller}, or {others}" + (f", or {GENTLE}" if gains else ""),
@@ -218,20 +243,33 @@ def read_start(
     one_of("limits", limits, LIMITS, '"ignore" is the default')
     one_of("method", method, (*METHODS, *adaptive_step.METHODS))
     if limits == "block" and method not in METHODS:
-        raise StateError(f'limits="block" has no place in {method}', f'use {", ".join(METHODS)}, or limits="stop"')
+        raise StateError(
+            f'limits="block" has no place in {method}',
+            f'use {", ".join(METHODS)}, or limits="stop"',
+        )
     return Start(plant, q, v, dt, steps, every, method, limits)
 
 
-def _run(task: Task, q: Any, v: Any, tau: Any, compiled: bool | None, rtol: float, atol: float) -> Trajectory:
+def _run(
+    task: SimulationProblem,
+    q: Any,
+    v: Any,
+    tau: Any,
+    compiled: bool | None,
+    rtol: float,
+    atol: float,
+) -> Trajectory:
     """By adaptive steps, by a compiled kernel, or step by step in Python."""
     kernel = compiled_steps.wanted(task, tau, compiled)
     if task.method not in METHODS:
-        return adaptive_step.Solve(task, rtol, atol).run(q, v)
+        return adaptive_step.AdaptiveRun(task, rtol, atol).run(q, v)
     if kernel:
         try:
-            return compiled_steps.Fast(task, tau).run(q, v)
-        except Strained:
+            return compiled_steps.CompiledRun(task, tau).run(q, v)
+        except ConstraintSolveFailed:
             if compiled:
                 cause = f"compiled=True, and {STRAINED}"
-                raise StateError(cause, "leave it out: such steps run in Python, which says what is wrong") from None
-    return March(task).run(q, v)
+                raise StateError(
+                    cause, "leave it out: such steps run in Python, which says what is wrong"
+                ) from None
+    return FixedStepRun(task).run(q, v)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error
-from psiphi.simulation.compiled_rollout.python_fallback import Strained
+from psiphi.simulation.compiled_rollout.python_fallback import ConstraintSolveFailed
 from psiphi.simulation.compiled_rollout.rollout_inputs import obstacle
-from psiphi.simulation.forces.damping_and_friction import Losses
+from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
 from psiphi.simulation.integration.integrators import ORDER
-from psiphi.simulation.integration.state_derivative import Field
+from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant
-from psiphi.simulation.simulate.events import Watch
+from psiphi.simulation.simulate.events import EventMonitor
 from psiphi.simulation.simulation_errors import Interrupted, SimulationError
-from psiphi.simulation.trajectory.recorder import Record
+from psiphi.simulation.trajectory.recorder import Recorder
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 EACH = 0.1  # seconds of real time between two reports of progress
@@ -38,11 +38,11 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Task:
+class SimulationProblem:
     """The system, what drives it, the steps, and what is watched for."""
 
     plant: Plant
-    field: Field
+    field: StateDerivative
     batch: tuple[int, ...]
     dt: float
     steps: int
@@ -62,7 +62,12 @@ class Task:
     def info(self) -> dict[str, Any]:
         field, table = self.field, self.field.torque.table
         lossy = not field.losses.none or self.limits == "block"
-        known = {"method": self.method, "dt": self.dt, "held": field.hold or table is not None, "losses": lossy}
+        known = {
+            "method": self.method,
+            "dt": self.dt,
+            "held": field.hold or table is not None,
+            "losses": lossy,
+        }
         known |= {"in Python": self.why} if self.why else {}
         known |= {"left out": left} if (left := _left_out(self.plant, field.losses)) else {}
         if self.plant.idle:
@@ -70,36 +75,41 @@ class Task:
             known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
         if field.losses.implicit:
             springs = field.losses.springs.words(self.plant.robot)
-            known["implicit"] = {"joints": field.losses.words(self.plant.robot), "order": ORDER[self.method]}
+            known["implicit"] = {
+                "joints": field.losses.words(self.plant.robot),
+                "order": ORDER[self.method],
+            }
             known["implicit"] |= {"springs": springs} if springs else {}
         return known
 
 
-def _left_out(plant: Plant, losses: Losses) -> list[str]:
+def _left_out(plant: Plant, losses: DampingAndFriction) -> list[str]:
     """What the robot's description has and this motion does not, each with the word that lets it act."""
     robot, acting = plant.robot, {*losses.acting, *losses.springs.acting, *losses.asked}
     ties = robot.loops or robot.gears or robot.mimics
-    left = ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_plain and ties else []
+    left = (
+        ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_plain and ties else []
+    )
     own = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
     there = {name for name in own.values() for joint in robot.joints if getattr(joint, name).any()}
     idle = [word for word, name in own.items() if name in there and name not in acting]
     return [*left, *(f"{word} ({word}=True)" for word in idle)]
 
 
-class Run:
+class SimulationRun:
     """A task under way: `_run` does it, `motion` is what there is so far."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: SimulationProblem):
         self.task, self.plant, self.field, self.batch = task, task.plant, task.field, task.batch
         self.dt, self.steps, self.every, self.method = task.dt, task.steps, task.every, task.method
         self.progress = Progress(task.progress)
-        self.watch = Watch(task.plant, task.batch, task.limits, task.events, task.stop)
+        self.watch = EventMonitor(task.plant, task.batch, task.limits, task.events, task.stop)
 
     def run(self, q: np.ndarray, v: np.ndarray) -> Trajectory:
         """The motion; whatever happens, nothing computed is lost: an error or Control-C carries what there is."""
         try:
             self._run(q, v)
-        except Strained:
+        except ConstraintSolveFailed:
             raise
         except KeyboardInterrupt:
             so_far = self.motion()
@@ -123,19 +133,23 @@ class Run:
 def _failure(error: Exception, so_far: Trajectory) -> SimulationError:
     """What went wrong, when, and where the motion until then is."""
     when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
-    kept = "error.trajectory has the motion until then" if len(so_far) else "tau and events are functions of (t, q, v)"
+    kept = (
+        "error.trajectory has the motion until then"
+        if len(so_far)
+        else "tau and events are functions of (t, q, v)"
+    )
     own = isinstance(error, Error)
     what = error.cause if own else f"{type(error).__name__}: {error}"
     remedy = f"{error.remedy}; {kept}" if own and error.remedy else kept
     return SimulationError(f"the simulation failed {when}: {what}", remedy, trajectory=so_far)
 
 
-class Recorded(Run):
+class RecordedRun(SimulationRun):
     """A run that records sample by sample."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: SimulationProblem):
         super().__init__(task)
-        self.record = Record(task.plant, task.batch, task.steps // task.every + 2, task.info)
+        self.record = Recorder(task.plant, task.batch, task.steps // task.every + 2, task.info)
 
     def motion(self) -> Trajectory:
         return self.record.trajectory(self.watch.events)

@@ -17,14 +17,23 @@ def drift(motion: Any) -> np.ndarray:
     change = _largest(motion.energy - motion.energy[..., :1])
     system = None if motion.system is None else Plant(motion.system).over_samples().given
     kinetic = getattr(beneath(system), "kinetic_energy", None)
-    scale = _largest(motion.energy if kinetic is None else kinetic(motion.q, joint_velocity(system, motion.q, motion.v)))
+    scale = _largest(
+        motion.energy
+        if kinetic is None
+        else kinetic(motion.q, joint_velocity(system, motion.q, motion.v))
+    )
     return np.divide(change, scale, out=np.where(change > 0.0, np.inf, 0.0), where=scale > 0.0)
 
 
 def work(motion: Any) -> np.ndarray | None:
     """W(t) = sum over the steps of h tau . v, v the mean of both ends; tau that of the beginning where it is held within a
     step, else the mean of tau . v. None where tau does not belong to v (other velocities than the joints')."""
-    if motion.tau is None or not len(motion) or motion.tau.shape != motion.v.shape or _other_velocities(motion.system):
+    if (
+        motion.tau is None
+        or not len(motion)
+        or motion.tau.shape != motion.v.shape
+        or _other_velocities(motion.system)
+    ):
         return None
     tau, v, h = motion.tau, motion.v, np.diff(motion.t)
     if motion.info.get("held") and _every_step(motion, h):
@@ -53,7 +62,9 @@ def rows(motion: Any) -> list[tuple[str, str]]:
     mean = "mean " if motion.batch else ""
     if driven:
         steps = np.nan_to_num(np.diff(done, axis=-1)).reshape(-1, len(motion) - 1)
-        put, taken = (float(x.sum(axis=-1).mean()) for x in (np.maximum(steps, 0.0), np.maximum(-steps, 0.0)))
+        put, taken = (
+            float(x.sum(axis=-1).mean()) for x in (np.maximum(steps, 0.0), np.maximum(-steps, 0.0))
+        )
         out.append((f"{mean}work of torques", f"{put:.4g} J in, {taken:.4g} J out"))
     if lossy:
         return [*out, (f"{mean}loss", f"{0.0 - _last(gap):.4g} J, by friction, damping or stops")]
@@ -62,7 +73,11 @@ def rows(motion: Any) -> list[tuple[str, str]]:
 
 
 def _other_velocities(system: Any) -> bool:
-    return system is not None and beneath(system) is not system and (hasattr(system, "velocity") or hasattr(system, "rates"))
+    return (
+        system is not None
+        and beneath(system) is not system
+        and (hasattr(system, "velocity") or hasattr(system, "rates"))
+    )
 
 
 def _every_step(motion: Any, h: np.ndarray) -> bool:
@@ -74,7 +89,11 @@ def _every_step(motion: Any, h: np.ndarray) -> bool:
 def _last(x: np.ndarray) -> float:
     """The last number there is, mean over the batch: a motion that stopped has NaN from then on."""
     each = [row[np.isfinite(row)] for row in x.reshape(-1, x.shape[-1])]
-    return float(np.mean([row[-1] for row in each if row.size])) if any(row.size for row in each) else np.nan
+    return (
+        float(np.mean([row[-1] for row in each if row.size]))
+        if any(row.size for row in each)
+        else np.nan
+    )
 
 
 def _largest(x: np.ndarray) -> np.ndarray:

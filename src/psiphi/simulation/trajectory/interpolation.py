@@ -18,7 +18,10 @@ def between(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
     """
     robot = motion.robot
     if robot is None:
-        raise StateError("this trajectory does not know its system", "load it with Trajectory.load(path, system=robot)")
+        raise StateError(
+            "this trajectory does not know its system",
+            "load it with Trajectory.load(path, system=robot)",
+        )
     h = motion.t[k + 1] - motion.t[k]
     z = np.where(h > 0.0, (times - motion.t[k]) / np.where(h > 0.0, h, 1.0), 1.0)
 
@@ -35,13 +38,19 @@ def between(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
     system = Plant(motion.system).over_samples().given if times.ndim else motion.system
     u0, u1 = joint_velocity(system, q0, v0), joint_velocity(system, q1, v1)
     step, h, s = robot.difference(q0, q1), h[..., None], z[..., None]
-    q = robot.integrate(q0, cubic(np.zeros_like(step), step, h * u0, h * robot.manifold.log_rate(q0, q1, u1), s))
+    q = robot.integrate(
+        q0, cubic(np.zeros_like(step), step, h * u0, h * robot.manifold.log_rate(q0, q1, u1), s)
+    )
     if motion.a is None:
         v = linear(motion.v)
     else:
         a0, a1 = ends(motion.a)
         v = cubic(v0, v1, h * a0, h * a1, s)
-    return [q, v, *(linear(x) for x in (motion.a, motion.tau, motion.forces, motion.energy, motion.residual))]
+    return [
+        q,
+        v,
+        *(linear(x) for x in (motion.a, motion.tau, motion.forces, motion.energy, motion.residual)),
+    ]
 
 
 def cubic(x0: Any, x1: Any, d0: Any, d1: Any, z: Any) -> Any:

@@ -11,13 +11,15 @@ from psiphi.simulation.plant import Plant
 from psiphi.simulation.trajectory.trajectory import Event, Trajectory
 
 
-class Record:
+class Recorder:
     """Rows along the time axis, grown by doubling."""
 
     def __init__(self, system: Plant, batch: tuple[int, ...], samples: int, info: dict[str, Any]):
         self.system, self.batch, self.count, self.info = system, batch, 0, info
         sizes = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nv}
-        self.rows: dict[str, np.ndarray] = {name: np.empty((*batch, samples, size)) for name, size in sizes.items()}
+        self.rows: dict[str, np.ndarray] = {
+            name: np.empty((*batch, samples, size)) for name, size in sizes.items()
+        }
         self.rows["t"] = np.empty(samples)
         if system.contacts:
             self.rows["forces"] = np.empty((*batch, samples, len(system.contacts), 6))
@@ -32,12 +34,17 @@ class Record:
             elif value is not None:
                 row = np.asarray(value)
                 mask = alive.reshape(alive.shape + (1,) * (row.ndim - alive.ndim))
-                self.rows[name][self._at(self.count)] = row if alive.all() else np.where(mask, row, np.nan)
+                self.rows[name][self._at(self.count)] = (
+                    row if alive.all() else np.where(mask, row, np.nan)
+                )
         self.count += 1
 
     def trajectory(self, events: list[Event]) -> Trajectory:
         """What there is, with energies and residuals."""
-        rows = {name: x[: self.count] if name == "t" else x[self._at(slice(self.count))] for name, x in self.rows.items()}
+        rows = {
+            name: x[: self.count] if name == "t" else x[self._at(slice(self.count))]
+            for name, x in self.rows.items()
+        }
         return finish(self.system, rows, events, self.info)
 
     def _at(self, where: Any) -> tuple:
@@ -49,13 +56,25 @@ class Record:
             self.rows[name] = np.concatenate([x, np.empty_like(x)], axis=axis)
 
 
-def finish(system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]) -> Trajectory:
+def finish(
+    system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]
+) -> Trajectory:
     """A trajectory of these rows; energies and residuals are computed for all samples at once."""
     q, v, sampled = rows["q"], rows["v"], system.over_samples()
     with np.errstate(all="ignore"):
-        energy, residual = quietly(lambda: sampled.energy(q, v)), quietly(lambda: sampled.residual(q, v))
+        energy, residual = (
+            quietly(lambda: sampled.energy(q, v)),
+            quietly(lambda: sampled.residual(q, v)),
+        )
     events = sorted(events, key=lambda event: event.t)
-    return Trajectory(**rows, energy=energy, residual=residual, events=tuple(events), system=system.given, info=info)
+    return Trajectory(
+        **rows,
+        energy=energy,
+        residual=residual,
+        events=tuple(events),
+        system=system.given,
+        info=info,
+    )
 
 
 def quietly(compute: Callable[[], Any]) -> Any:

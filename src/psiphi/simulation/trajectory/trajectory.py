@@ -94,9 +94,17 @@ class Trajectory:
     def __post_init__(self):
         """Arrays that fit together, and the joints' names; a motion that does not fit its system is refused."""
         fit = trajectory_checks.arrays({name: getattr(self, name) for name in ("t", *TABLED)})
-        trajectory_checks.check_orders(self.system, {name: getattr(self, name) for name in ("q", "v", "a", "tau")})
-        named = trajectory_checks.known(self.info, self.system, fit["q"].shape[-1], fit["v"].shape[-1])  # type: ignore[union-attr]
-        for name, value in {**fit, "info": named, "events": trajectory_checks.happened(self.events, Event)}.items():
+        trajectory_checks.check_orders(
+            self.system, {name: getattr(self, name) for name in ("q", "v", "a", "tau")}
+        )
+        named = trajectory_checks.known(
+            self.info, self.system, fit["q"].shape[-1], fit["v"].shape[-1]
+        )  # type: ignore[union-attr]
+        for name, value in {
+            **fit,
+            "info": named,
+            "events": trajectory_checks.happened(self.events, Event),
+        }.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -122,7 +130,9 @@ class Trajectory:
         try:
             k = range(len(self))[index]
         except (TypeError, IndexError):
-            raise StateError(f"sample {index!r} of {len(self)}", "give a whole number or a slice") from None
+            raise StateError(
+                f"sample {index!r} of {len(self)}", "give a whole number or a slice"
+            ) from None
         arrays: list[Any] = [None if x is None else x[(*self._lead, k)] for x in self._arrays()]
         return Sample(float(self.t[k]), *arrays)
 
@@ -131,8 +141,12 @@ class Trajectory:
         try:
             own = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
         except (TypeError, ValueError, IndexError):
-            raise StateError(f"element {where} of a batch of shape {self.batch}", "give one index a batch axis") from None
-        events = tuple(event._replace(where=()) for event in self.events if event.where in (own, ()))
+            raise StateError(
+                f"element {where} of a batch of shape {self.batch}", "give one index a batch axis"
+            ) from None
+        events = tuple(
+            event._replace(where=()) for event in self.events if event.where in (own, ())
+        )
         system = None if self.system is None else Plant(self.system).one(self.batch, own)
         one = replace(self, **self._changed(lambda x, axis: x[own]), events=events, system=system)
         alive = np.isfinite(one.q).all(axis=-1)
@@ -160,9 +174,18 @@ class Trajectory:
         of v and a, everything else is linear.
         """
         times = real("t", t, (), "give a time or times")
-        if times.ndim > 1 or not len(self) or (times < self.t[0]).any() or (times > self.t[-1]).any() or np.isnan(times).any():
+        if (
+            times.ndim > 1
+            or not len(self)
+            or (times < self.t[0]).any()
+            or (times > self.t[-1]).any()
+            or np.isnan(times).any()
+        ):
             span = f"{self.t[0]:g} to {self.t[-1]:g} s" if len(self) else "nothing"
-            raise StateError(f"t is {t!r}, and the trajectory covers {span}", "give a time, or a row of times, within it")
+            raise StateError(
+                f"t is {t!r}, and the trajectory covers {span}",
+                "give a time, or a row of times, within it",
+            )
         when = times if times.ndim else float(times)
         if len(self) == 1:
             k, axis = np.zeros(times.shape, int), len(self.batch)
@@ -195,7 +218,12 @@ class Trajectory:
         return self._derived().jvp(q, v, **others)
 
     def hvp(
-        self, q_weight: Any = None, v_weight: Any = None, q: Any = None, v: Any = None, **others: Any
+        self,
+        q_weight: Any = None,
+        v_weight: Any = None,
+        q: Any = None,
+        v: Any = None,
+        **others: Any,
     ) -> dict[str, np.ndarray]:
         """What those gradients change by, for changes as `jvp` takes them: second derivatives times a vector.
 
@@ -210,10 +238,11 @@ class Trajectory:
     def _derived(self) -> Any:
         found = vars(self).get("_rolled")
         if found is None:
-            cause = (
-                "this motion has no derivatives: they are there where a compiled kernel took every step, and none stopped it"
+            cause = "this motion has no derivatives: they are there where a compiled kernel took every step, and none stopped it"
+            raise StateError(
+                cause,
+                "pp.simulate(..., compiled=True), with steps that are a multiple of every=; or pp.rollout",
             )
-            raise StateError(cause, "pp.simulate(..., compiled=True), with steps that are a multiple of every=; or pp.rollout")
         return found
 
     def _with_derivatives(self, rolled: Any) -> Trajectory:
@@ -253,7 +282,11 @@ class Trajectory:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], system: Any = None, *, max_bytes: int = trajectory_files.MAX_BYTES
+        cls,
+        path: str | os.PathLike[str],
+        system: Any = None,
+        *,
+        max_bytes: int = trajectory_files.MAX_BYTES,
     ) -> Trajectory:
         """What `save` wrote, or any table with columns t, q:..., v:... in .csv; more than `max_bytes` of numbers are refused.
 
@@ -276,7 +309,9 @@ class Trajectory:
 
         def view(self, *, port: int = 8080, sliders: bool | None = None, **options: Any) -> Any: ...
 
-        def html(self, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path: ...
+        def html(
+            self, path: str | os.PathLike[str], live: bool = False, **options: Any
+        ) -> Path: ...
 
         def _repr_html_(self) -> str: ...
 
@@ -293,7 +328,10 @@ class Trajectory:
 
     def _changed(self, change: Callable[[np.ndarray, int], np.ndarray]) -> dict[str, Any]:
         axis = len(self.batch)
-        return {name: None if x is None else change(x, axis) for name, x in zip(TABLED, self._arrays(), strict=True)}
+        return {
+            name: None if x is None else change(x, axis)
+            for name, x in zip(TABLED, self._arrays(), strict=True)
+        }
 
     def __repr__(self) -> str:
         batch = f", batch {self.batch}" if self.batch else ""

@@ -21,9 +21,14 @@ def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
     """t (n,) and what was sampled at these times, (..., n, *sample), as float64."""
     t = real("t", given["t"], (), "give the times of the samples, (n,)")
     if t.ndim != 1:
-        raise StateError(f"t has shape {t.shape}, expected (n,)", "the order is t, q, v, a, tau: times first")
+        raise StateError(
+            f"t has shape {t.shape}, expected (n,)", "the order is t, q, v, a, tau: times first"
+        )
     if not np.isfinite(t).all() or (np.diff(t) < 0.0).any():
-        raise StateError(f"t is {shown(given['t'])}, expected n times that do not decrease", "sort the samples by their times")
+        raise StateError(
+            f"t is {shown(given['t'])}, expected n times that do not decrease",
+            "sort the samples by their times",
+        )
     out: dict[str, np.ndarray | None] = {"t": t}
     lead: tuple[int, ...] | None = None
     for name, axes in TABLED.items():
@@ -33,9 +38,14 @@ def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
         x = real(name, value, (), f"give an array {_shape(name, axes)}")
         own = x.shape[: x.ndim - axes]
         if x.ndim <= axes or own[-1:] != t.shape or own != (own if lead is None else lead):
-            whole = f"({', '.join(map(str, lead))}, ...)" if lead else f"{_shape(name, axes)} with n = {len(t)}"
+            whole = (
+                f"({', '.join(map(str, lead))}, ...)"
+                if lead
+                else f"{_shape(name, axes)} with n = {len(t)}"
+            )
             raise StateError(
-                f"{name} has shape {x.shape}, expected {whole}", "a row a sample; the axes of a batch stand in front"
+                f"{name} has shape {x.shape}, expected {whole}",
+                "a row a sample; the axes of a batch stand in front",
             )
         lead, out[name] = own, x
     return out
@@ -61,16 +71,22 @@ def known(info: Any, system: Any, nq: int, nv: int) -> dict[str, Any]:
     plant = Plant(system)
     if (plant.nq, plant.nv) != (nq, nv):
         cause = f"{plant.name} has nq={plant.nq} and nv={plant.nv}, and the motion has nq={nq} and nv={nv}"
-        raise StateError(cause, f"give the system that moved: {shown(info.get('system', 'not named'))}")
+        raise StateError(
+            cause, f"give the system that moved: {shown(info.get('system', 'not named'))}"
+        )
     for part in ("q", "v"):
         check_columns(plant.robot, part, list(info.get(part, ())), part)
     names: dict[str, Any] = {"system": plant.name, **coordinates(plant.robot)}
     if plant.contacts:
-        names["contacts"] = [str(getattr(contact, "name", i)) for i, contact in enumerate(plant.contacts)]
+        names["contacts"] = [
+            str(getattr(contact, "name", i)) for i, contact in enumerate(plant.contacts)
+        ]
     return names | dict(info)
 
 
-def by_joints(arrays: dict[str, Any], info: dict[str, Any], system: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def by_joints(
+    arrays: dict[str, Any], info: dict[str, Any], system: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """A file's numbers in the order of the system's coordinates, where its columns bear their names in another one."""
     robot = Plant(system).robot
     for key, names in coordinates(robot).items():
@@ -84,7 +100,9 @@ def by_joints(arrays: dict[str, Any], info: dict[str, Any], system: Any) -> tupl
         info = info | {key: names}
         if key == "v" and isinstance(idle := info.get("passive"), dict):
             info["passive"] = {
-                joint.name: [joint.v_slice.start, joint.v_slice.stop] for joint in robot.joints if joint.name in idle
+                joint.name: [joint.v_slice.start, joint.v_slice.stop]
+                for joint in robot.joints
+                if joint.name in idle
             }
     return arrays, info
 

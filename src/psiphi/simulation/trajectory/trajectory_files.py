@@ -32,7 +32,15 @@ FORMAT = 1
 MAX_BYTES = 4 << 30  # of numbers that a file may become; an option of `Trajectory.load`
 HEAD = 64 << 20  # bytes of events and names
 PER_LETTER = 4  # bytes that one letter of a table becomes at most: "0," is a number
-DAMAGED = (KeyError, TypeError, ValueError, IndexError, EOFError, RecursionError, NotImplementedError)
+DAMAGED = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    EOFError,
+    RecursionError,
+    NotImplementedError,
+)
 DAMAGED = (*DAMAGED, zipfile.BadZipFile, zlib.error, csv.Error)
 LoadedFile = tuple[dict[str, np.ndarray], list, dict[str, Any]]
 
@@ -42,7 +50,9 @@ def save(motion: Any, path: str | os.PathLike[str]) -> None:
     target = a_path(path)
     writer = {".npz": _write_npz, ".csv": _write_csv}.get(target.suffix.lower())
     if writer is None:
-        raise Error(f"cannot save a trajectory as {shown(target.name)}", "end the name in .npz or .csv")
+        raise Error(
+            f"cannot save a trajectory as {shown(target.name)}", "end the name in .npz or .csv"
+        )
     with replacing(sidecar(target)) as beside, replacing(target) as half:
         writer(motion, half, beside)
 
@@ -69,7 +79,10 @@ def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile
         arrays, events, info = reader(source, most)
         return _checked(arrays), events, info
     except OSError as error:
-        raise Error(f"cannot read {str(source)!r}: {error.strerror or error}", "check the file and its permissions") from error
+        raise Error(
+            f"cannot read {str(source)!r}: {error.strerror or error}",
+            "check the file and its permissions",
+        ) from error
     except DAMAGED as error:
         if isinstance(error, Error):
             raise
@@ -84,7 +97,10 @@ def _within(size: int, most: int, source: Path) -> None:
 
 
 def _head(motion: Any) -> dict[str, Any]:
-    events = [[e.name, e.t, e.what, list(e.where), None if math.isnan(e.value) else e.value, e.stopped] for e in motion.events]
+    events = [
+        [e.name, e.t, e.what, list(e.where), None if math.isnan(e.value) else e.value, e.stopped]
+        for e in motion.events
+    ]
     return {"format": FORMAT, "events": events, "info": motion.info}
 
 
@@ -138,10 +154,15 @@ def _member(box: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     """One array, whose header tells the truth about its size."""
     with box.open(info) as stream:
         version = np.lib.format.read_magic(stream)
-        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
         shape, _, dtype = header(stream)
         if dtype.hasobject or math.prod(shape) * dtype.itemsize != info.file_size - stream.tell():
-            raise ValueError(f"{info.filename} holds {info.file_size} bytes, not {shape} of {dtype}")
+            raise ValueError(
+                f"{info.filename} holds {info.file_size} bytes, not {shape} of {dtype}"
+            )
     with box.open(info) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
 
@@ -154,10 +175,16 @@ def _write_csv(motion: Any, path: Path, beside: Path) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow((["element"] if motion.batch else []) + ["t", *map(csv_cell, names)])
-        for element, block in enumerate(table.reshape(math.prod(motion.batch), len(motion), len(names))):
+        for element, block in enumerate(
+            table.reshape(math.prod(motion.batch), len(motion), len(names))
+        ):
             for t, values in zip(motion.t.tolist(), block.tolist(), strict=True):
                 rows.writerow(([element] if motion.batch else []) + [repr(x) for x in (t, *values)])
-    head = _head(motion) | {"batch": list(motion.batch), "samples": len(motion), "shapes": trajectory_tables.shapes(motion)}
+    head = _head(motion) | {
+        "batch": list(motion.batch),
+        "samples": len(motion),
+        "shapes": trajectory_tables.shapes(motion),
+    }
     if not math.prod(motion.batch):  # no rows of the table hold the times
         head["t"] = motion.t.tolist()
     beside.write_text(_json(head | {"crc32": _crc(path)}), encoding="utf-8")
@@ -183,7 +210,10 @@ def _read_csv(path: Path, most: int) -> LoadedFile:
         head = _open_head(rest.read_text(encoding="utf-8"))
         if head["crc32"] != crc:
             cause = f"{shown(path.name)} is not the table that {shown(rest.name)} was written beside: it was changed, or cut"
-            raise Error(cause, f"save the motion again, or remove {rest.name} to read the table by its header")
+            raise Error(
+                cause,
+                f"save the motion again, or remove {rest.name} to read the table by its header",
+            )
     with open(path, encoding="utf-8", newline="") as file:
         names = next(csv.reader([file.readline()]), [])
         with warnings.catch_warnings():
@@ -192,7 +222,9 @@ def _read_csv(path: Path, most: int) -> LoadedFile:
     if numbers.size == 0:
         numbers = numbers.reshape(0, len(names))
     if numbers.shape[1] != len(names) or "t" not in names:
-        raise ValueError(f"{len(names)} names ({shown(names[:3])}) above {numbers.shape[1]} columns; expected t, q:..., v:...")
+        raise ValueError(
+            f"{len(names)} names ({shown(names[:3])}) above {numbers.shape[1]} columns; expected t, q:..., v:..."
+        )
     return _beside(numbers, head) if head else _by_header(names, numbers)
 
 
@@ -202,7 +234,11 @@ def _beside(numbers: np.ndarray, head: dict[str, Any]) -> LoadedFile:
     numbers = numbers[:, 1:] if batch else numbers
     table = numbers.reshape(*batch, head["samples"], numbers.shape[1])
     t = np.array(head["t"], dtype=float) if "t" in head else numbers[: head["samples"], 0].copy()
-    return {"t": t} | trajectory_tables.split(table[..., 1:], head["shapes"]), head["events"], head["info"]
+    return (
+        {"t": t} | trajectory_tables.split(table[..., 1:], head["shapes"]),
+        head["events"],
+        head["info"],
+    )
 
 
 def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:

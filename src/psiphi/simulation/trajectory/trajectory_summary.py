@@ -39,7 +39,12 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     if motion.tau is not None and motion.tau.size:
         torques = _by_coordinate(np.abs(motion.tau))
         most = int(np.argmax(torques))
-        rows.append(("largest torque", f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0"))
+        rows.append(
+            (
+                "largest torque",
+                f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0",
+            )
+        )
         rows += [_undriven(motion)] if motion.info.get("passive") else []
     rows += energy_balance.rows(motion)
     if "implicit" in motion.info:
@@ -48,7 +53,12 @@ def facts(motion: Any) -> list[tuple[str, str]]:
         position, velocity = _by_coordinate(motion.residual)
         rows.append(("constraint residual", f"{position:.3g} position, {velocity:.3g} velocity"))
     if motion.forces is not None and motion.forces.size:
-        rows.append(("largest contact force", f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N"))
+        rows.append(
+            (
+                "largest contact force",
+                f"{np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1)):.4g} N",
+            )
+        )
     return [*rows, *_events(motion)]
 
 
@@ -57,14 +67,19 @@ def _beyond(motion: Any) -> list[str]:
     if not hasattr(motion.robot, "lower"):  # the robot is not known
         return []
     q, names = motion.q.reshape(-1, motion.q.shape[-1]), motion.info["q"]
-    outside = ((q < motion.robot.lower - ROUNDING) | (q > motion.robot.upper + ROUNDING)).any(axis=0)
+    outside = ((q < motion.robot.lower - ROUNDING) | (q > motion.robot.upper + ROUNDING)).any(
+        axis=0
+    )
     return [name for name, out in zip(names, outside, strict=True) if out]
 
 
 def _undriven(motion: Any) -> tuple[str, str]:
     """What coordinates without a motor were given."""
     tau = np.abs(np.nan_to_num(motion.tau))
-    largest = {name: float(tau[..., a:b].max(initial=0.0)) for name, (a, b) in motion.info["passive"].items()}
+    largest = {
+        name: float(tau[..., a:b].max(initial=0.0))
+        for name, (a, b) in motion.info["passive"].items()
+    }
     pushed = {name: most for name, most in largest.items() if most > 0.0}
     if not pushed:
         return "no motor", f"{some(list(largest))}: given nothing"
@@ -73,7 +88,11 @@ def _undriven(motion: Any) -> tuple[str, str]:
 
 def _implicit(joints: list[str], order: int, springs: list[str] | None = None) -> str:
     """Whose losses and springs were taken implicitly, and what order that leaves."""
-    words = [f"{what} at {some(names)}" for what, names in (("damping and friction", joints), ("springs", springs)) if names]
+    words = [
+        f"{what} at {some(names)}"
+        for what, names in (("damping and friction", joints), ("springs", springs))
+        if names
+    ]
     return f"{', '.join(words)}, of order {order}"
 
 
@@ -90,8 +109,16 @@ def _name(motion: Any) -> str:
 
 def _time(motion: Any) -> str:
     method = motion.info.get("method", "")
-    how = f", {method}" + (f", dt {motion.info['dt']:g} s" if "dt" in motion.info else "") if method else ""
-    return f"{motion.t[0]:g} to {motion.t[-1]:g} s, {len(motion)} samples{how}" if len(motion) else "none"
+    how = (
+        f", {method}" + (f", dt {motion.info['dt']:g} s" if "dt" in motion.info else "")
+        if method
+        else ""
+    )
+    return (
+        f"{motion.t[0]:g} to {motion.t[-1]:g} s, {len(motion)} samples{how}"
+        if len(motion)
+        else "none"
+    )
 
 
 def _coordinate(motion: Any, k: int) -> str:

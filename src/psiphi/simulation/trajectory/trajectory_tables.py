@@ -10,8 +10,23 @@ import numpy as np
 from psiphi._util.extras import need
 from psiphi.model.components import names_of_entries
 
-UNITS = {"q": "rad, m", "v": "rad/s, m/s", "a": "rad/s^2, m/s^2", "tau": "N m, N", "energy": "J", "residual": "m, rad"}
-TABLED = {"q": 1, "v": 1, "a": 1, "tau": 1, "forces": 2, "energy": 0, "residual": 1}  # what is sampled: axes of one sample
+UNITS = {
+    "q": "rad, m",
+    "v": "rad/s, m/s",
+    "a": "rad/s^2, m/s^2",
+    "tau": "N m, N",
+    "energy": "J",
+    "residual": "m, rad",
+}
+TABLED = {
+    "q": 1,
+    "v": 1,
+    "a": 1,
+    "tau": 1,
+    "forces": 2,
+    "energy": 0,
+    "residual": 1,
+}  # what is sampled: axes of one sample
 PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
 
 
@@ -23,7 +38,9 @@ def coordinates(robot: Any) -> dict[str, list[str]]:
 def shapes(motion: Any) -> dict[str, list[int]]:
     """The shape of one sample of each array there is."""
     lead = motion.q.ndim - 1
-    return {name: list(x.shape[lead:]) for name in TABLED if (x := getattr(motion, name)) is not None}
+    return {
+        name: list(x.shape[lead:]) for name in TABLED if (x := getattr(motion, name)) is not None
+    }
 
 
 def table(motion: Any) -> tuple[list[str], np.ndarray]:
@@ -55,7 +72,9 @@ def split(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndar
     arrays, start = {}, 0
     for name, shape in sizes.items():
         stop = start + math.prod(shape)
-        arrays[name] = np.ascontiguousarray(numbers[..., start:stop]).reshape(*numbers.shape[:-1], *shape)
+        arrays[name] = np.ascontiguousarray(numbers[..., start:stop]).reshape(
+            *numbers.shape[:-1], *shape
+        )
         start = stop
     return arrays
 
@@ -71,7 +90,9 @@ def to_pandas(motion: Any) -> Any:
     rows = numbers.reshape(math.prod(numbers.shape[:-1]), len(names))
     if not motion.batch:
         return pandas.DataFrame(rows, index=pandas.Index(motion.t, name="t"), columns=names)
-    index = pandas.MultiIndex.from_product([range(math.prod(motion.batch)), motion.t], names=["element", "t"])
+    index = pandas.MultiIndex.from_product(
+        [range(math.prod(motion.batch)), motion.t], names=["element", "t"]
+    )
     return pandas.DataFrame(rows, index=index, columns=names)
 
 
@@ -90,4 +111,6 @@ def to_xarray(motion: Any) -> Any:
             coordinates[f"{key}_index"] = motion.info[key]
     if "forces" in data:
         coordinates["part"] = list(PARTS)
-    return xarray.Dataset(data, coords=coordinates, attrs={"events": [str(event) for event in motion.events]})
+    return xarray.Dataset(
+        data, coords=coordinates, attrs={"events": [str(event) for event in motion.events]}
+    )

@@ -20,8 +20,15 @@ The peers (Pinocchio, MuJoCo) come with: pip install 'psiphi[bench]'
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="fewer robots and fewer repetitions: under a minute")
-    parser.add_argument("--only", metavar="NAME", action="append", help="only this row; an unknown NAME lists them all")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer robots and fewer repetitions: under a minute"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        action="append",
+        help="only this row; an unknown NAME lists them all",
+    )
     parser.add_argument("--json", metavar="FILE", help="write the results there, too")
     parser.add_argument("--table", metavar="FILE", help="and as a table into this Markdown file")
 

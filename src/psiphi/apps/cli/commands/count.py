@@ -27,24 +27,46 @@ COLUMNS = ("mul", "add", "div", "sqrt", "trig")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", metavar="ROBOT", nargs="?", help=f"{ROBOT} (default: general arms, beside the literature)")
+    parser.add_argument(
+        "robot",
+        metavar="ROBOT",
+        nargs="?",
+        help=f"{ROBOT} (default: general arms, beside the literature)",
+    )
     base_argument(parser)
-    parser.add_argument("--table", type=int, choices=(2, 3), help="without ROBOT: only this table of the paper")
-    parser.add_argument("--case", type=int, choices=(1, 2), help="without ROBOT: only this case of Table 2")
-    parser.add_argument("functions", metavar="FUNCTION", nargs="*", help="functions of the robot (default: all without frames)")
-    parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
+    parser.add_argument(
+        "--table", type=int, choices=(2, 3), help="without ROBOT: only this table of the paper"
+    )
+    parser.add_argument(
+        "--case", type=int, choices=(1, 2), help="without ROBOT: only this case of Table 2"
+    )
+    parser.add_argument(
+        "functions",
+        metavar="FUNCTION",
+        nargs="*",
+        help="functions of the robot (default: all without frames)",
+    )
+    parser.add_argument(
+        "--frame", action="append", default=[], help="for functions of frames; may be repeated"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print a row of counts for each function, or the tables of the literature with psiphi beside them."""
     if args.robot is None:
         if args.frame or args.base:
-            raise Error("--frame and --base belong to a robot, and none is given", "psiphi count ROBOT --frame NAME")
+            raise Error(
+                "--frame and --base belong to a robot, and none is given",
+                "psiphi count ROBOT --frame NAME",
+            )
 
         print(benchmark_module("counts.count_tables_text").report(args.table, args.case))
         return 0
     if args.table or args.case:
-        raise Error("--table and --case are of the general arms, and a robot is given", f"leave them out, or {args.robot} out")
+        raise Error(
+            "--table and --case are of the general arms, and a robot is given",
+            f"leave them out, or {args.robot} out",
+        )
     robot = load(args.robot, args.base, args.flexible)
     found = list(rows(robot, args.functions, tuple(args.frame)))
     print(f"{robot.name}: {robot.body_count} bodies, nv={robot.nv}")
@@ -64,6 +86,8 @@ def rows(robot, names: list[str], frames: tuple[str, ...]) -> Iterator[tuple[str
             count = robot.function(name, frames).count
         except Error as error:
             if names:
-                raise Error(sentence(error), "add --frame NAME; psiphi info lists the frames") from error
+                raise Error(
+                    sentence(error), "add --frame NAME; psiphi info lists the frames"
+                ) from error
             continue
         yield name, str(count.flops), *(str(getattr(count, column)) for column in COLUMNS)

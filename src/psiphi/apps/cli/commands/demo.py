@@ -14,8 +14,16 @@ Open the page in any browser: it needs no server and no network.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE", default="psiphi-demo.html", help="the page (default: %(default)s)")
-    parser.add_argument("--duration", type=float, metavar="S", help="seconds to simulate (default: 6)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="psiphi-demo.html",
+        help="the page (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--duration", type=float, metavar="S", help="seconds to simulate (default: 6)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
     from psiphi import scenes
     from psiphi.apps import demo
     from psiphi.apps.cli.commands.simulate import writable
-    from psiphi.simulation.simulate.progress_bar import Bar
+    from psiphi.simulation.simulate.progress_bar import ProgressBar
 
     if args.duration is not None:
         scenes.load(demo.SCENE).check(duration=args.duration)
     writable(Path(args.output))
-    return demo.main(args.output, args.duration, Bar)
+    return demo.main(args.output, args.duration, ProgressBar)

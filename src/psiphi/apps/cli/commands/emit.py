@@ -37,21 +37,44 @@ Compile with `cc -O2 -c file.c`.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser)
-    parser.add_argument("function", metavar="FUNCTION", help="a function of the robot, such as forward_dynamics or mass_matrix")
-    parser.add_argument("--target", metavar="LANGUAGE", default="c", help=f"{TARGET} (default: %(default)s)")
-    parser.add_argument("--frame", action="append", default=[], help="for functions of frames; may be repeated")
+    parser.add_argument(
+        "function",
+        metavar="FUNCTION",
+        help="a function of the robot, such as forward_dynamics or mass_matrix",
+    )
+    parser.add_argument(
+        "--target", metavar="LANGUAGE", default="c", help=f"{TARGET} (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--frame", action="append", default=[], help="for functions of frames; may be repeated"
+    )
     inputs = "numbers that become inputs: inertia, mass, com, armature, offsets, of all links or of one; may be repeated"
     parser.add_argument("--free", action="append", default=[], metavar="WORD[:LINK]", help=inputs)
     where = "with --files and --free: a static const table at the head of the C file, instead of an argument"
     parser.add_argument("--constant", action="store_true", help=where)
-    parser.add_argument("--type", choices=("double", "float"), default="double", help="the number type (default: %(default)s)")
+    parser.add_argument(
+        "--type",
+        choices=("double", "float"),
+        default="double",
+        help="the number type (default: %(default)s)",
+    )
     parser.add_argument("--name", help="the C function's name (default: FUNCTION)")
     kinds = parser.add_mutually_exclusive_group()
     for kind in ("jacobian", "jvp", "vjp"):
-        kinds.add_argument(f"--{kind}", metavar="NAMES", help=f"its {kind} by these arguments, as q,v")
-    parser.add_argument("--trig", choices=("libm", "own"), help="with --files: whose sines and cosines (default: libm)")
-    parser.add_argument("--files", metavar="FOLDER", help="header, source or static library, and a test program")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it there instead of on the screen")
+        kinds.add_argument(
+            f"--{kind}", metavar="NAMES", help=f"its {kind} by these arguments, as q,v"
+        )
+    parser.add_argument(
+        "--trig",
+        choices=("libm", "own"),
+        help="with --files: whose sines and cosines (default: libm)",
+    )
+    parser.add_argument(
+        "--files", metavar="FOLDER", help="header, source or static library, and a test program"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write it there instead of on the screen"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,12 +103,19 @@ def check(args: argparse.Namespace) -> None:
         raise Error("--trig came without --files", "add --files FOLDER")
     machine = args.target in MACHINES
     if args.constant and (args.files is None or not args.free or machine):
-        raise Error("--constant writes free numbers into a C file", "add --files FOLDER and --free WORD, without --target")
+        raise Error(
+            "--constant writes free numbers into a C file",
+            "add --files FOLDER and --free WORD, without --target",
+        )
     if args.files is not None and (not (machine or args.target == "c") or args.output is not None):
-        raise Error("--files writes C or a library into a folder", f"leave out -o, and take --target c, {', '.join(MACHINES)}")
+        raise Error(
+            "--files writes C or a library into a folder",
+            f"leave out -o, and take --target c, {', '.join(MACHINES)}",
+        )
     if machine and (args.files is None or args.trig is not None):
         raise Error(
-            f"a library for {args.target} is several files, with sines of its own", "add --files FOLDER, without --trig"
+            f"a library for {args.target} is several files, with sines of its own",
+            "add --files FOLDER, without --trig",
         )
 
 
@@ -98,7 +128,10 @@ def freed(robot, free: list[str]):
         asked.setdefault(word, []).append(link)
     first, *others = asked.values()
     if any(set(links) != set(first) for links in others) or ("" in first and len(set(first)) > 1):
-        raise Error(f"--free names different links: {', '.join(free)}", "name the same links with every word, or none")
+        raise Error(
+            f"--free names different links: {', '.join(free)}",
+            "name the same links with every word, or none",
+        )
     return robot.free(*asked, links=[link for link in dict.fromkeys(first) if link] or None)
 
 
@@ -111,7 +144,9 @@ def asked(robot, args: argparse.Namespace):
     if args.function not in EVERY:
         raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
     if args.target not in (*TARGETS, *MACHINES):
-        raise Error(f"there is no target {args.target!r}", nearest(args.target, (*TARGETS, *MACHINES)))
+        raise Error(
+            f"there is no target {args.target!r}", nearest(args.target, (*TARGETS, *MACHINES))
+        )
     TARGETS["c" if args.target in MACHINES else args.target].check_name(args.name or args.function)
     try:
         function = robot.function(args.function, tuple(args.frame))
@@ -145,7 +180,10 @@ def slopes_of(robot, function) -> tuple[Any, str]:
     """The code of all Jacobians, or why there is none: CasADi's are by the numbers of q, psiphi's by its tangent."""
     if not robot.manifold.is_flat:
         bent = ", ".join(repr(joint.name) for joint in robot.manifold.bent)
-        return None, f"q of {bent} is no vector of its rates, and psiphi differentiates by tangent vectors"
+        return (
+            None,
+            f"q of {bent} is no vector of its rates, and psiphi differentiates by tangent vectors",
+        )
     try:
         return function.jacobian().source.code, ""
     except Error as error:
@@ -161,14 +199,21 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
     from psiphi.backends.c.object_code import MACHINES, object_code, static_library
     from psiphi.robot.matrix_by_columns import answers, written
 
-    folder, name, rng, cases = Path(args.files), args.name or args.function, np.random.default_rng(0), []
+    folder, name, rng, cases = (
+        Path(args.files),
+        args.name or args.function,
+        np.random.default_rng(0),
+        [],
+    )
     code = known_code(written(robot, function))
     for _ in range(3):
         given = [_state(robot, arg, rng) for arg in function.inputs]
         cases.append((given, answers(robot, function, given)))
     about = f"{function.source.text} of {robot.name}"
     constants = {"parameters": robot.parameters()} if args.constant else {}
-    made: dict[str, str | bytes] = {**c_files(code, name, about, cases, args.type[0], args.trig or "libm", constants)}
+    made: dict[str, str | bytes] = {
+        **c_files(code, name, about, cases, args.type[0], args.trig or "libm", constants)
+    }
     built, how = f"{name}.c", f"cc -std=c99 -O2 {name}.c {name}_test.c -lm && ./a.out"
     if args.target in MACHINES:
         del made[built]
@@ -179,7 +224,9 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
         for file, text in made.items():
             (folder / file).write_bytes(text if isinstance(text, bytes) else text.encode())
     except OSError as error:
-        raise Error(f"cannot write into {args.files}: {error.strerror}", "name another folder") from error
+        raise Error(
+            f"cannot write into {args.files}: {error.strerror}", "name another folder"
+        ) from error
     print(f"wrote {', '.join(made)} into {folder}: {how}")
     return 0
 

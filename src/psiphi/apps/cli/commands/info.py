@@ -45,7 +45,9 @@ class Cards(argparse.Action):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser)
-    parser.add_argument("--gpu", action=Cards, nargs=0, help="tell which graphics cards psiphi can use, and end")
+    parser.add_argument(
+        "--gpu", action=Cards, nargs=0, help="tell which graphics cards psiphi can use, and end"
+    )
 
 
 def cards() -> Iterator[str]:
@@ -91,7 +93,9 @@ def describe(robot) -> Iterator[str]:
     yield from (f"  {line}" for line in robot.report or ("passed, nothing to report",))
     yield ""
     yield "good to know"
-    yield from (f"  {line}" for line in advice(robot) or ("nothing that would be slow or surprising",))
+    yield from (
+        f"  {line}" for line in advice(robot) or ("nothing that would be slow or surprising",)
+    )
     yield ""
     yield "operations per call"
     yield from (f"  {line}" for line in columns((name, _flops(robot, name)) for name in COUNTED))
@@ -103,7 +107,16 @@ def _body_rows(robot) -> Iterator[tuple[str, ...]]:
         parent = "world" if joint.parent < 0 else robot.bodies[joint.parent].name
         places = _places(joint.q_slice), _places(joint.v_slice)
         limits = _limits(joint), _most(joint.effort), _most(joint.velocity)
-        yield str(k), "  " * depth + body.name, joint.name, joint.kind, parent, f"{body.mass:.4g}", *places, *limits
+        yield (
+            str(k),
+            "  " * depth + body.name,
+            joint.name,
+            joint.kind,
+            parent,
+            f"{body.mass:.4g}",
+            *places,
+            *limits,
+        )
 
 
 def tree_order(parents: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -112,7 +125,9 @@ def tree_order(parents: Sequence[int]) -> Iterator[tuple[int, int]]:
     >>> list(tree_order([-1, 0, 1, 1, 3]))  # a trunk 0-1 that splits into 2 and 3-4
     [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]
     """
-    children: list[list[int]] = [[] for _ in range(len(parents) + 1)]  # the last entry, -1, is the world
+    children: list[list[int]] = [
+        [] for _ in range(len(parents) + 1)
+    ]  # the last entry, -1, is the world
     for k, parent in enumerate(parents):
         children[parent].append(k)
     stack = [(k, 0) for k in reversed(children[-1])]

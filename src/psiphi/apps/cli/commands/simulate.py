@@ -39,29 +39,63 @@ Exit code 3: the motion diverged; what was written ends there.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "target", metavar="SCENE|ROBOT", help="a scene (.toml or a bundled name), a bundled robot or a URDF file"
+        "target",
+        metavar="SCENE|ROBOT",
+        help="a scene (.toml or a bundled name), a bundled robot or a URDF file",
     )
     base_argument(parser)
-    parser.add_argument("--duration", type=float, metavar="S", help="seconds to simulate (default: 5, or the scene's)")
-    parser.add_argument("--dt", type=float, metavar="S", help="time step in seconds (default: 0.001, or the scene's)")
-    parser.add_argument("--method", help="euler, implicit, midpoint, rk4, lie, or a SciPy integrator (default: rk4)")
-    parser.add_argument("--controller", choices=LAWS, help="what drives the joints (default: none, or the scene's)")
+    parser.add_argument(
+        "--duration",
+        type=float,
+        metavar="S",
+        help="seconds to simulate (default: 5, or the scene's)",
+    )
+    parser.add_argument(
+        "--dt",
+        type=float,
+        metavar="S",
+        help="time step in seconds (default: 0.001, or the scene's)",
+    )
+    parser.add_argument(
+        "--method", help="euler, implicit, midpoint, rk4, lie, or a SciPy integrator (default: rk4)"
+    )
+    parser.add_argument(
+        "--controller", choices=LAWS, help="what drives the joints (default: none, or the scene's)"
+    )
     for name, about in (("kp", "stiffness"), ("kd", "damping")):
-        parser.add_argument(f"--{name}", type=float, help=f"{about} of pd and computed (default: {GAINS[name]:g})")
+        parser.add_argument(
+            f"--{name}", type=float, help=f"{about} of pd and computed (default: {GAINS[name]:g})"
+        )
     motors = parser.add_mutually_exclusive_group()
-    motors.add_argument("--actuated", metavar="JOINTS", help="joints with motors, as a,b,... (default: all but floating bases)")
-    motors.add_argument("--passive", metavar="JOINTS", help="joints without motors; '' for none: floating bases are driven too")
+    motors.add_argument(
+        "--actuated",
+        metavar="JOINTS",
+        help="joints with motors, as a,b,... (default: all but floating bases)",
+    )
+    motors.add_argument(
+        "--passive",
+        metavar="JOINTS",
+        help="joints without motors; '' for none: floating bases are driven too",
+    )
     start = parser.add_mutually_exclusive_group()
-    start.add_argument("--q0", metavar="NUMBERS", help="the configuration at the start, as 0,0.5,... (nq numbers)")
-    start.add_argument("--random", action="store_true", help="a random configuration and velocity at the start")
+    start.add_argument(
+        "--q0", metavar="NUMBERS", help="the configuration at the start, as 0,0.5,... (nq numbers)"
+    )
+    start.add_argument(
+        "--random", action="store_true", help="a random configuration and velocity at the start"
+    )
     parser.add_argument("--v0", metavar="NUMBERS", help="the velocity at the start (nv numbers)")
     parser.add_argument("--seed", type=int, help="of --random (default: 0)")
-    parser.add_argument("--batch", type=int, metavar="N", help="so many motions at once, with --random")
+    parser.add_argument(
+        "--batch", type=int, metavar="N", help="so many motions at once, with --random"
+    )
     parser.add_argument("--damping", action="store_true", help="the joints' damping acts")
     parser.add_argument("--friction", action="store_true", help="the joints' friction acts")
     parser.add_argument("--springs", action="store_true", help="the joints' springs act")
     parser.add_argument(
-        "--limits", choices=("ignore", "record", "stop", "block"), help="what joint limits do (default: ignore)"
+        "--limits",
+        choices=("ignore", "record", "stop", "block"),
+        help="what joint limits do (default: ignore)",
     )
     parser.add_argument("--every", type=int, metavar="N", help="keep every Nth step (default: 1)")
     parser.add_argument(
@@ -76,12 +110,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, sum up, write the files."""
-    from psiphi.simulation.simulate.progress_bar import Bar
 
     files = outputs(args)
     case = load_case(args.target, args.base, args.flexible)
-    options = {name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")}
-    options = {"duration": 5.0, **case.options, **{name: value for name, value in options.items() if value is not None}}
+    options = {
+        name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")
+    }
+    options = {
+        "duration": 5.0,
+        **case.options,
+        **{name: value for name, value in options.items() if value is not None},
+    }
     options |= {name: True for name in ("damping", "friction", "springs") if getattr(args, name)}
     options |= motors(args, case)
     options |= start(args, case, {name: options[name] for name in MOTORS if name in options})
@@ -89,9 +128,11 @@ def run(args: argparse.Namespace) -> int:
     files = files or defaults(args, case)
     for path in files:
         writable(path)
+    from psiphi.simulation.simulate.progress_bar import ProgressBar
+
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        with Bar(options["duration"]) as bar:
+        with ProgressBar(options["duration"]) as bar:
             motion, failure = kept(case, options, bar)
     for warning in said:
         print(f"psiphi: {warning.message}", file=sys.stderr)
@@ -115,14 +156,23 @@ def kept(case, options: dict, bar) -> tuple[Any, BaseException | None]:
     except SimulationError as broken:
         if not broken.trajectory:
             raise
-        return broken.trajectory, Error(broken.cause, "what is written above is the motion until then")
+        return broken.trajectory, Error(
+            broken.cause, "what is written above is the motion until then"
+        )
 
 
 def motors(args: argparse.Namespace, case) -> dict[str, list[str] | None]:
     """actuated or passive as the words say: these take the place of the scene's."""
-    given = {name: words.split(",") if words else [] for name in MOTORS if (words := getattr(args, name)) is not None}
+    given = {
+        name: words.split(",") if words else []
+        for name in MOTORS
+        if (words := getattr(args, name)) is not None
+    }
     if given and hasattr(case.system, "assemble"):
-        raise Error(f"--{next(iter(given))} is for robots", f"write {next(iter(given))} = [...] into the scene")
+        raise Error(
+            f"--{next(iter(given))} is for robots",
+            f"write {next(iter(given))} = [...] into the scene",
+        )
     return {name: given.get(name) for name in MOTORS} if given else {}
 
 
@@ -135,18 +185,23 @@ def start(args: argparse.Namespace, case, motors: dict) -> dict:
     system, out = case.system, {}
     if args.batch is not None and (args.batch < 1 or not args.random):
         raise Error(
-            f"--batch {args.batch} needs --random and at least 1", "add --random: a batch of equal motions shows nothing"
+            f"--batch {args.batch} needs --random and at least 1",
+            "add --random: a batch of equal motions shows nothing",
         )
     size = () if args.batch is None else (args.batch,)
     if args.seed is not None and not args.random:
         raise Error(f"--seed {args.seed} needs --random", "add --random, or leave it out")
     if args.seed is not None and args.seed < 0:
-        raise Error(f"--seed is {args.seed}, expected a whole number of at least 0", "give 0, 1, 2, ...")
+        raise Error(
+            f"--seed is {args.seed}, expected a whole number of at least 0", "give 0, 1, 2, ..."
+        )
     if args.random:
         rng = np.random.default_rng(args.seed or 0)
         out = {"q0": system.random(rng, size), "v0": rng.uniform(-1.0, 1.0, (*size, system.nv))}
         if hasattr(system, "assemble"):
-            raise Error("--random does not close the loops of a scene", "write the start into the scene")
+            raise Error(
+                "--random does not close the loops of a scene", "write the start into the scene"
+            )
     if args.q0 is not None:
         out["q0"] = numbers("--q0", args.q0, system.nq)
     if args.v0 is not None:
@@ -162,9 +217,15 @@ def gains(args: argparse.Namespace) -> list[float]:
     given = {name: value for name in GAINS if (value := getattr(args, name)) is not None}
     for name, value in given.items():
         if not 0.0 <= value < float("inf"):
-            raise Error(f"--{name} is {value:g}, expected a finite number of at least 0", "leave it out for the default")
+            raise Error(
+                f"--{name} is {value:g}, expected a finite number of at least 0",
+                "leave it out for the default",
+            )
         if args.controller not in ("pd", "computed"):
-            raise Error(f"--{name} is of a controller, and none is named that has it", "add --controller pd, or computed")
+            raise Error(
+                f"--{name} is of a controller, and none is named that has it",
+                "add --controller pd, or computed",
+            )
     return list((GAINS | given).values())
 
 
@@ -177,9 +238,15 @@ def numbers(option: str, text: str, size: int) -> list[float]:
     try:
         values = [float(word) for word in re.split(r"[,;\s]+", text.strip("[]() ")) if word]
     except ValueError:
-        raise Error(f"{option} is {text!r}, expected numbers", f"write {option}=0,0.5,... with {size} of them") from None
+        raise Error(
+            f"{option} is {text!r}, expected numbers",
+            f"write {option}=0,0.5,... with {size} of them",
+        ) from None
     if len(values) != size:
-        raise Error(f"{option} has {len(values)} numbers, expected {size}", "psiphi info ROBOT lists the coordinates")
+        raise Error(
+            f"{option} has {len(values)} numbers, expected {size}",
+            "psiphi info ROBOT lists the coordinates",
+        )
     return values
 
 
@@ -190,7 +257,10 @@ def outputs(args: argparse.Namespace) -> list[Path]:
         raise Error("--no-files and -o contradict each other", "leave one of them out")
     for path in paths:
         if path.suffix.lower() not in ENDINGS:
-            raise Error(f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}", "choose one of these endings")
+            raise Error(
+                f"{str(path)!r} ends in {path.suffix!r}, expected {', '.join(ENDINGS)}",
+                "choose one of these endings",
+            )
     return paths
 
 

@@ -19,13 +19,31 @@ docs/studies.md lists its keys. A run that was killed goes on where it was; no m
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", metavar="run|status|report", help="run it (or go on), ask how far it is, or write its page")
+    parser.add_argument(
+        "action",
+        metavar="run|status|report",
+        help="run it (or go on), ask how far it is, or write its page",
+    )
     parser.add_argument("file", metavar="FILE", help="the study, a TOML file")
-    parser.add_argument("--out", metavar="DIR", help="the folder it is kept in (default: NAME.study)")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="run: of a Dask cluster (default: the cores of this machine)")
-    parser.add_argument("--cards", action="store_true", help="run: on graphics cards, of this machine or of the workers")
-    parser.add_argument("-o", "--output", metavar="FILE", help="report: the page (default: NAME.html)")
-    parser.add_argument("--worst", type=int, metavar="N", help="report: how many motions have a page (default: 5)")
+    parser.add_argument(
+        "--out", metavar="DIR", help="the folder it is kept in (default: NAME.study)"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="run: of a Dask cluster (default: the cores of this machine)",
+    )
+    parser.add_argument(
+        "--cards",
+        action="store_true",
+        help="run: on graphics cards, of this machine or of the workers",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="report: the page (default: NAME.html)"
+    )
+    parser.add_argument(
+        "--worst", type=int, metavar="N", help="report: how many motions have a page (default: 5)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,15 +56,23 @@ def run(args: argparse.Namespace) -> int:
     from psiphi.apps.studies.study import run as run_study
     from psiphi.apps.studies.study_config import read_study
     from psiphi.apps.studies.study_result import Study
-    from psiphi.apps.studies.zarr_store import Kept
+    from psiphi.apps.studies.zarr_store import StudyStore
 
     if args.action not in ACTIONS:
-        raise Error(f"a study is not {args.action!r}", f"{nearest(args.action, ACTIONS)} psiphi study run {args.file}")
-    for name, action in (("scheduler", "run"), ("cards", "run"), ("output", "report"), ("worst", "report")):
+        raise Error(
+            f"a study is not {args.action!r}",
+            f"{nearest(args.action, ACTIONS)} psiphi study run {args.file}",
+        )
+    for name, action in (
+        ("scheduler", "run"),
+        ("cards", "run"),
+        ("output", "report"),
+        ("worst", "report"),
+    ):
         if getattr(args, name) not in (None, False) and args.action != action:
             raise Error(f"--{name} is for psiphi study {action}", f"leave it out of {args.action}")
     asked = read_study(args.file, {})
-    kept = Kept(Path(args.out) if args.out else default_folder(args.file), asked)
+    kept = StudyStore(Path(args.out) if args.out else default_folder(args.file), asked)
     if args.action == "run":
         run_study(asked, kept, args.scheduler, True, args.cards)
         print(Study(asked, kept).summary())
@@ -55,7 +81,9 @@ def run(args: argparse.Namespace) -> int:
     kept.open()
     if args.action == "status":
         part = 100.0 * kept.motions / asked.motions
-        print(f"{asked.title}: {kept.motions} of {asked.motions} motions are done ({part:.1f} %), in {kept.folder}")
+        print(
+            f"{asked.title}: {kept.motions} of {asked.motions} motions are done ({part:.1f} %), in {kept.folder}"
+        )
         return 0
     path = args.output or f"{Path(args.file).stem}.html"
     print(f"wrote {Study(asked, kept).report(path, worst=5 if args.worst is None else args.worst)}")

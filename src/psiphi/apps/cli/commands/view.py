@@ -25,15 +25,30 @@ it a page is written instead.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="ROBOT|SCENE|MOTION", help="a robot, a scene, or an .npz or .csv file of a motion")
-    parser.add_argument("--robot", help="the robot or scene of a kept motion, where it is not a bundled robot")
+    parser.add_argument(
+        "target",
+        metavar="ROBOT|SCENE|MOTION",
+        help="a robot, a scene, or an .npz or .csv file of a motion",
+    )
+    parser.add_argument(
+        "--robot", help="the robot or scene of a kept motion, where it is not a bundled robot"
+    )
     base_argument(parser)
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--html", metavar="FILE", help="write one page instead of starting the live viewer")
-    kinds.add_argument("--live", metavar="FILE", help="write one page in which the robot or the scene's system runs")
+    kinds.add_argument(
+        "--html", metavar="FILE", help="write one page instead of starting the live viewer"
+    )
+    kinds.add_argument(
+        "--live",
+        metavar="FILE",
+        help="write one page in which the robot or the scene's system runs",
+    )
     parser.add_argument("--no-meshes", action="store_true", help="leave mesh files alone")
     parser.add_argument(
-        "--port", type=int, default=8080, help="port of the live viewer (default: %(default)s, or the next free)"
+        "--port",
+        type=int,
+        default=8080,
+        help="port of the live viewer (default: %(default)s, or the next free)",
     )
     parser.add_argument("--open", action="store_true", help="open the browser, too")
 
@@ -46,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
     port, thing = read_port(args.port), _read(args)
     if args.live is not None:
         writable(Path(args.live))
-        return _wrote(viewer.html(thing, args.live, live=True, meshes=not args.no_meshes), args.open)
+        return _wrote(
+            viewer.html(thing, args.live, live=True, meshes=not args.no_meshes), args.open
+        )
     live = args.html is None and importlib.util.find_spec("viser") is not None
     page = Path(f"{Path(args.target).stem}.html" if args.html is None else args.html)
     if not live:
@@ -60,7 +77,10 @@ def run(args: argparse.Namespace) -> int:
         shown.wait()
         return 0
     if args.html is None:
-        print("the live viewer is not installed (pip install 'psiphi[viewer]'); a page does as well", file=sys.stderr)
+        print(
+            "the live viewer is not installed (pip install 'psiphi[viewer]'); a page does as well",
+            file=sys.stderr,
+        )
     return _wrote(viewer.html(thing, page, **options), args.open)
 
 
@@ -81,12 +101,13 @@ def _read(args: argparse.Namespace):
 
 def _moved(thing):
     """A scene is simulated."""
-    from psiphi.apps.scenes.scene_file import Case
-    from psiphi.simulation.simulate.progress_bar import Bar
 
-    if not isinstance(thing, Case):
+    from psiphi.apps.scenes.scene_file import SceneSetup
+    from psiphi.simulation.simulate.progress_bar import ProgressBar
+
+    if not isinstance(thing, SceneSetup):
         return thing
-    with Bar(thing.options["duration"]) as bar:
+    with ProgressBar(thing.options["duration"]) as bar:
         return thing.run(progress=bar)
 
 

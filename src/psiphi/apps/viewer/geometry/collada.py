@@ -42,7 +42,9 @@ class _Counted(ElementTree.TreeBuilder):
     def start(self, tag, attrs):
         self.count, self.depth = self.count + 1, self.depth + 1
         if self.count > MAX_ELEMENTS or self.depth > MAX_DEPTH:
-            raise ValueError(f"it has more than {MAX_ELEMENTS} elements, or some more than {MAX_DEPTH} deep")
+            raise ValueError(
+                f"it has more than {MAX_ELEMENTS} elements, or some more than {MAX_DEPTH} deep"
+            )
         return super().start(tag, attrs)
 
     def end(self, tag):
@@ -84,7 +86,9 @@ class _Scene:
             for child in node:
                 seen += child.tag in ("node", "instance_node", "instance_geometry")
                 if seen > MAX_NODES:
-                    raise ValueError(f"its scene has more than {MAX_NODES} nodes, or nodes within themselves")
+                    raise ValueError(
+                        f"its scene has more than {MAX_NODES} nodes, or nodes within themselves"
+                    )
                 if child.tag == "node":
                     stack.append((child, T))
                 elif child.tag == "instance_node":
@@ -93,11 +97,15 @@ class _Scene:
                     self._place(child, T, placed)
         return [(_together(parts), color) for color, parts in placed.items()]
 
-    def _place(self, instance: Element, T: np.ndarray, placed: dict[str | None, list[MeshPart]]) -> None:
+    def _place(
+        self, instance: Element, T: np.ndarray, placed: dict[str | None, list[MeshPart]]
+    ) -> None:
         url = instance.attrib["url"].lstrip("#")
         if url not in self.groups:
             mesh = self.ids[url].find("mesh")
-            self.groups[url] = [] if mesh is None else [(joined(x), s) for x, s in _dae_corners(mesh, self.ids)]
+            self.groups[url] = (
+                [] if mesh is None else [(joined(x), s) for x, s in _dae_corners(mesh, self.ids)]
+            )
         for mesh, symbol in self.groups[url]:
             self.triangles = within_budget(self.triangles + len(mesh.faces))
             part = mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces
@@ -105,7 +113,10 @@ class _Scene:
 
     def _color(self, instance: Element, symbol: str) -> str | None:
         """symbol -> material -> effect -> its diffuse colour."""
-        bound = {e.attrib.get("symbol"): e.attrib.get("target", "") for e in instance.iter("instance_material")}
+        bound = {
+            e.attrib.get("symbol"): e.attrib.get("target", "")
+            for e in instance.iter("instance_material")
+        }
         material = bound.get(symbol, symbol).lstrip("#")
         if material not in self.colors:
             self.colors[material] = self._diffuse(self.ids.get(material))
@@ -134,7 +145,11 @@ def _dae_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.ndarra
             continue
         entry = {e.attrib["semantic"]: e for e in group.findall("input")}["VERTEX"]
         stride = 1 + max(int(e.attrib.get("offset", 0)) for e in group.findall("input"))
-        position = next(e for e in ids[entry.attrib["source"][1:]].findall("input") if e.attrib["semantic"] == "POSITION")
+        position = next(
+            e
+            for e in ids[entry.attrib["source"][1:]].findall("input")
+            if e.attrib["semantic"] == "POSITION"
+        )
         numbers = ids[position.attrib["source"][1:]].find("float_array")
         points = _numbers(numbers).reshape(-1, 3)
         for p in group.findall("p"):

@@ -26,7 +26,9 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     """
     if model.freed is not None:  # masses do not move links
         if model.freed.every("offsets"):
-            raise StateError(f"the places of joints of {model.name} are inputs", "show light.baked(parameters)")
+            raise StateError(
+                f"the places of joints of {model.name} are inputs", "show light.baked(parameters)"
+            )
         model = model.freed.nominal
     q = np.asarray(q, dtype=float)
     if not len(model.bodies):

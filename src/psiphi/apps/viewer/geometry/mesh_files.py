@@ -22,7 +22,16 @@ MAX_BYTES, MAX_TEXT = 128 * 2**20, 64 * 2**20
 MAX_LINES = 8_000_000
 AT_ONCE = 100_000  # vertices of a text file that are turned into numbers together
 VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)")
-BROKEN = (ValueError, LookupError, OverflowError, TypeError, AttributeError, StopIteration, MemoryError, RecursionError)
+BROKEN = (
+    ValueError,
+    LookupError,
+    OverflowError,
+    TypeError,
+    AttributeError,
+    StopIteration,
+    MemoryError,
+    RecursionError,
+)
 
 
 def read_mesh(path: str) -> list[tuple[Mesh, str | None]]:
@@ -31,22 +40,36 @@ def read_mesh(path: str) -> list[tuple[Mesh, str | None]]:
     if ending not in READERS:
         known = ", ".join(READERS)
         raise ModelError(
-            f"a mesh of the kind {shown(ending)}, expected {known}", "convert it, or view without meshes", file=path
+            f"a mesh of the kind {shown(ending)}, expected {known}",
+            "convert it, or view without meshes",
+            file=path,
         )
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > (most := MAX_BYTES if _is_binary(ending, data) else MAX_TEXT):
-            raise ModelError(f"the mesh has more than {most >> 20} MiB", "reduce it, or view without meshes", file=path)
+            raise ModelError(
+                f"the mesh has more than {most >> 20} MiB",
+                "reduce it, or view without meshes",
+                file=path,
+            )
         with np.errstate(all="ignore"):
             parts = READERS[ending](data)
     except BROKEN as error:
         if isinstance(error, ModelError):
             raise
         words = str(error) or type(error).__name__
-        raise ModelError(f"the mesh cannot be read: {words}", "convert it anew, or view without meshes", file=path) from error
+        raise ModelError(
+            f"the mesh cannot be read: {words}",
+            "convert it anew, or view without meshes",
+            file=path,
+        ) from error
     if not parts or not all(_whole(mesh) for mesh, _ in parts):
-        raise ModelError("the mesh has no triangles, or broken ones", "convert it anew, or view without meshes", file=path)
+        raise ModelError(
+            "the mesh has no triangles, or broken ones",
+            "convert it anew, or view without meshes",
+            file=path,
+        )
     return parts
 
 
@@ -56,13 +79,20 @@ def _is_binary(ending: str, data: bytes) -> bool:
 
 def _whole(mesh: Mesh) -> bool:
     faces = mesh.faces
-    return bool(len(faces) and np.isfinite(mesh.vertices).all() and faces.min() >= 0 and faces.max() < len(mesh.vertices))
+    return bool(
+        len(faces)
+        and np.isfinite(mesh.vertices).all()
+        and faces.min() >= 0
+        and faces.max() < len(mesh.vertices)
+    )
 
 
 def _stl(data: bytes) -> Mesh:
     if _is_binary(".stl", data):
         count = within_budget(int.from_bytes(data[80:84], "little"))
-        rows = np.frombuffer(data, dtype=np.dtype([("floats", "<f4", 12), ("spare", "<u2")]), offset=84, count=count)
+        rows = np.frombuffer(
+            data, dtype=np.dtype([("floats", "<f4", 12), ("spare", "<u2")]), offset=84, count=count
+        )
         return joined(rows["floats"][:, 3:].reshape(-1, 3))
     found, blocks = VERTEX.finditer(data), []
     while rows := [match.groups() for match in islice(found, AT_ONCE)]:
@@ -106,7 +136,11 @@ def _fan(corner: list[int]) -> list[int]:
     return [i for b, c in pairwise(corner[1:]) for i in (corner[0], b, c)]
 
 
-READERS = {".stl": lambda data: [(_stl(data), None)], ".obj": lambda data: [(_obj(data), None)], ".dae": read_dae}
+READERS = {
+    ".stl": lambda data: [(_stl(data), None)],
+    ".obj": lambda data: [(_obj(data), None)],
+    ".dae": read_dae,
+}
 
 
 def readable(path: str) -> bool:

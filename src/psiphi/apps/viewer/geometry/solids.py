@@ -15,11 +15,18 @@ AROUND = 32  # corners of what is round
 JOINT = "#3a4150"
 OBJECT = "#d6a15f"
 RAIL = "#aab2bf"
-PALETTE = ("#e8743b", "#3f7cac", "#5f9e6e", "#8e6fb0", "#c9566b", "#4aa3a2")  # a colour for each tree of the forest
+PALETTE = (
+    "#e8743b",
+    "#3f7cac",
+    "#5f9e6e",
+    "#8e6fb0",
+    "#c9566b",
+    "#4aa3a2",
+)  # a colour for each tree of the forest
 
 
 @dataclass(frozen=True)
-class Piece:
+class DrawnSolid:
     """One solid: `size` is x y z of a "box", the radius of a "sphere", radius and length (along z) of a "cylinder" or
     "capsule" (a capsule's length is that of its straight part); a "mesh" carries its triangles. `pose` is in the body's link
     frame."""
@@ -37,11 +44,17 @@ class Piece:
         if self.kind == "box":
             return float(np.linalg.norm(self.size) / 2)
         if self.kind == "mesh":
-            return 0.0 if self.mesh is None else float(np.linalg.norm(self.mesh.vertices, axis=1).max(initial=0.0))
+            return (
+                0.0
+                if self.mesh is None
+                else float(np.linalg.norm(self.mesh.vertices, axis=1).max(initial=0.0))
+            )
         if self.kind == "sphere":
             return self.size[0]
         radius, length = self.size
-        return radius + length / 2 if self.kind == "capsule" else float(np.hypot(radius, length / 2))
+        return (
+            radius + length / 2 if self.kind == "capsule" else float(np.hypot(radius, length / 2))
+        )
 
 
 def hex_color(rgb: Iterable[float]) -> str:
@@ -53,26 +66,30 @@ def hex_color(rgb: Iterable[float]) -> str:
     return "#" + "".join(f"{round(255 * min(max(float(x), 0.0), 1.0)):02x}" for x in rgb)
 
 
-def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -> Piece:
+def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -> DrawnSolid:
     """A box centred on the pose."""
-    return Piece(body, "box", tuple(map(float, size)), pose, color)
+    return DrawnSolid(body, "box", tuple(map(float, size)), pose, color)
 
 
-def sphere(body: int, radius: float, center, color: str) -> Piece:
+def sphere(body: int, radius: float, center, color: str) -> DrawnSolid:
     """A ball."""
-    return Piece(body, "sphere", (float(radius),), at(center), color)
+    return DrawnSolid(body, "sphere", (float(radius),), at(center), color)
 
 
-def cylinder(body: int, radius: float, length: float, center, axis, color: str) -> Piece:
+def cylinder(body: int, radius: float, length: float, center, axis, color: str) -> DrawnSolid:
     """A cylinder about an axis."""
-    return Piece(body, "cylinder", (float(radius), float(length)), at(center, axis), color)
+    return DrawnSolid(body, "cylinder", (float(radius), float(length)), at(center, axis), color)
 
 
-def capsule(body: int, radius: float, start, end, color: str) -> Piece:
+def capsule(body: int, radius: float, start, end, color: str) -> DrawnSolid:
     """A rod with round ends between two points."""
     start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
-    return Piece(
-        body, "capsule", (float(radius), float(np.linalg.norm(end - start))), at((start + end) / 2, end - start), color
+    return DrawnSolid(
+        body,
+        "capsule",
+        (float(radius), float(np.linalg.norm(end - start))),
+        at((start + end) / 2, end - start),
+        color,
     )
 
 
@@ -81,7 +98,7 @@ def at(center, axis=(0.0, 0.0, 1.0)) -> Pose:
     return Pose(turned_to(axis), np.asarray(center, dtype=float))
 
 
-def triangles(piece: Piece) -> Mesh:
+def triangles(piece: DrawnSolid) -> Mesh:
     """The surface of a piece, in its own axes.
 
     >>> from psiphi.apps.viewer.geometry.solids import sphere
@@ -118,8 +135,12 @@ def _revolved(profile: list[tuple[float, float]]) -> Mesh:
 
 
 def _box(size: np.ndarray) -> Mesh:
-    corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * size
+    corners = (
+        np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * size
+    )
     quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
     vertices = np.concatenate([corners[list(quad)] for quad in quads])  # parted corners: flat sides
-    faces = np.concatenate([[[4 * i, 4 * i + 1, 4 * i + 2], [4 * i, 4 * i + 2, 4 * i + 3]] for i in range(6)])
+    faces = np.concatenate(
+        [[[4 * i, 4 * i + 1, 4 * i + 2], [4 * i, 4 * i + 2, 4 * i + 3]] for i in range(6)]
+    )
     return Mesh(vertices, faces)

@@ -12,19 +12,30 @@ from collections.abc import Iterator
 import numpy as np
 
 from psiphi.apps.viewer.geometry.link_poses import turned_to
-from psiphi.apps.viewer.geometry.solids import JOINT, OBJECT, PALETTE, RAIL, Piece, at, box, capsule, cylinder, sphere
+from psiphi.apps.viewer.geometry.solids import (
+    JOINT,
+    OBJECT,
+    PALETTE,
+    RAIL,
+    DrawnSolid,
+    at,
+    box,
+    capsule,
+    cylinder,
+    sphere,
+)
 from psiphi.model.components import children_of
 from psiphi.model.model import WORLD, Body, Joint, Model, Pose
 
 THICK = 0.13  # a rod's radius over the typical link length
 
 
-def drawn(model: Model) -> list[Piece]:
+def drawn(model: Model) -> list[DrawnSolid]:
     """The pieces of a whole model."""
     children = children_of(model.parent)
     scale, tree, depth = typical_length(model), roots(model), _depths(model)
     deepest = max(depth, default=0) or 1
-    out: list[Piece] = []
+    out: list[DrawnSolid] = []
     for k in range(len(model.bodies)):
         color = PALETTE[tree[k] % len(PALETTE)]
         radius = THICK * scale * (1.0 - 0.45 * depth[k] / deepest)
@@ -41,10 +52,22 @@ def drawn(model: Model) -> list[Piece]:
 
 def typical_length(model: Model) -> float:
     """The middle one of the distances between neighbouring joints (and to frames and centres of mass at the tips)."""
-    steps = [np.linalg.norm(j.pose.translation) for j in model.joints if j.parent != WORLD and j.modes is None]
-    steps += [np.linalg.norm(frame.pose.translation) for frame in model.frames.values() if frame.body != WORLD]
-    steps += [max(np.linalg.norm(j.pose.translation) for j in run) for run in _bodies_that_bend(model)]
-    steps = [s for s in steps if s > 1e-3] or [2 * np.linalg.norm(b.com) for b in model.bodies if np.any(b.com)]
+    steps = [
+        np.linalg.norm(j.pose.translation)
+        for j in model.joints
+        if j.parent != WORLD and j.modes is None
+    ]
+    steps += [
+        np.linalg.norm(frame.pose.translation)
+        for frame in model.frames.values()
+        if frame.body != WORLD
+    ]
+    steps += [
+        max(np.linalg.norm(j.pose.translation) for j in run) for run in _bodies_that_bend(model)
+    ]
+    steps = [s for s in steps if s > 1e-3] or [
+        2 * np.linalg.norm(b.com) for b in model.bodies if np.any(b.com)
+    ]
     return float(np.median(steps)) if steps else 0.3
 
 
@@ -55,7 +78,12 @@ def _bodies_that_bend(model: Model) -> list[list[Joint]]:
 
 def bending(model: Model) -> set[int]:
     """The bodies that are places on one that bends, and are seen."""
-    return {j.index for run in _bodies_that_bend(model) for j in run if j.modes is not None and j.modes.seen}
+    return {
+        j.index
+        for run in _bodies_that_bend(model)
+        for j in run
+        if j.modes is not None and j.modes.seen
+    }
 
 
 def roots(model: Model) -> list[int]:
@@ -66,10 +94,10 @@ def roots(model: Model) -> list[int]:
     return out
 
 
-def flying(model: Model, k: int, scale: float) -> list[Piece]:
+def flying(model: Model, k: int, scale: float) -> list[DrawnSolid]:
     """A body alone: the solid it was made as, else the uniform box of its mass and inertia, or a ball where no box has them."""
     if (solid := model.bodies[k].solid) is not None:
-        return [Piece(k, solid.kind, solid.size, at(model.bodies[k].com), OBJECT)]
+        return [DrawnSolid(k, solid.kind, solid.size, at(model.bodies[k].com), OBJECT)]
     found = inertia_box(model.bodies[k])
     if found is None:
         return [sphere(k, 0.3 * scale, model.bodies[k].com, OBJECT)]
@@ -96,7 +124,7 @@ def _depths(model: Model) -> list[int]:
     return out
 
 
-def _joint(model: Model, k: int, r: float) -> Iterator[Piece]:
+def _joint(model: Model, k: int, r: float) -> Iterator[DrawnSolid]:
     joint, here = model.joints[k], np.zeros(3)
     if joint.kind in ("revolute", "continuous", "helical"):
         yield cylinder(k, 1.3 * r, 2.9 * r, here, joint.axis, JOINT)
@@ -114,7 +142,7 @@ def _joint(model: Model, k: int, r: float) -> Iterator[Piece]:
         yield sphere(k, 1.5 * r, here, JOINT)
 
 
-def _bent(model: Model, k: int, r: float, color: str) -> Iterator[Piece]:
+def _bent(model: Model, k: int, r: float, color: str) -> Iterator[DrawnSolid]:
     """A place on a body that bends, drawn half way to its neighbours: the first to the root, the last to the first node."""
     run = next(run for run in _bodies_that_bend(model) if k in {joint.index for joint in run})
     line = [joint for joint in run if joint.modes is not None and joint.modes.seen]
@@ -131,7 +159,7 @@ def _bent(model: Model, k: int, r: float, color: str) -> Iterator[Piece]:
         yield capsule(k, r, np.zeros(3), turn.T @ end, color)
 
 
-def _rail(joint: Joint, r: float) -> Piece:
+def _rail(joint: Joint, r: float) -> DrawnSolid:
     """What a slide runs on, fixed to the parent: from its zero to its limits."""
     low, high = max(float(joint.lower[0]), -40 * r), min(float(joint.upper[0]), 40 * r)
     direction = joint.pose.rotation @ joint.axis
@@ -139,7 +167,7 @@ def _rail(joint: Joint, r: float) -> Piece:
     return capsule(joint.parent, 0.5 * r, start, end, RAIL)
 
 
-def _link(model: Model, k: int, children: list[int], r: float, color: str) -> Iterator[Piece]:
+def _link(model: Model, k: int, children: list[int], r: float, color: str) -> Iterator[DrawnSolid]:
     joint, body = model.joints[k], model.bodies[k]
     for end in _ends(model, k, children, r):
         turn = (end @ joint.axis) * joint.axis if joint.row.axes else np.zeros(3)
@@ -168,11 +196,15 @@ def _ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarra
     return out
 
 
-def pedestals(model: Model, ground: float, trees: set[int], up: np.ndarray) -> Iterator[Piece]:
+def pedestals(model: Model, ground: float, trees: set[int], up: np.ndarray) -> Iterator[DrawnSolid]:
     """Columns from the ground up to the first joints of these trees of the forest."""
     r, tree = THICK * typical_length(model), roots(model)
     for joint in model.joints:
-        if joint.parent == WORLD and tree[joint.index] in trees and joint.kind not in ("free", "planar", "prismatic"):
+        if (
+            joint.parent == WORLD
+            and tree[joint.index] in trees
+            and joint.kind not in ("free", "planar", "prismatic")
+        ):
             top = np.asarray(joint.pose.translation)
             height = float(top @ up) - ground
             if height > 0.3 * r:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MAX_TRIANGLES = 1_000_000  # that a file may become; the largest of example-robot-data's 807 has 351 394
+MAX_TRIANGLES = (
+    1_000_000  # that a file may become; the largest of example-robot-data's 807 has 351 394
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +23,9 @@ class Mesh:
         scale = np.asarray(scale, dtype=float)
         if (scale == 1.0).all():
             return self
-        return Mesh(self.vertices * scale, self.faces[:, ::-1] if np.prod(scale) < 0 else self.faces)
+        return Mesh(
+            self.vertices * scale, self.faces[:, ::-1] if np.prod(scale) < 0 else self.faces
+        )
 
 
 def within_budget(triangles: int) -> int:
@@ -37,7 +41,9 @@ def joined(corners: np.ndarray) -> Mesh:
     bits = corners.view(np.uint64).reshape(-1, 3)
     mixed = (bits * SALTS) ^ ((bits * SALTS) >> np.uint64(29))
     _, first, where = np.unique(mixed @ SALTS, return_index=True, return_inverse=True)
-    if not np.array_equal(corners[first][where], corners):  # two corners of one number, or no numbers at all
+    if not np.array_equal(
+        corners[first][where], corners
+    ):  # two corners of one number, or no numbers at all
         _, first, where = np.unique(corners, axis=0, return_index=True, return_inverse=True)
     return Mesh(corners[first], where.reshape(-1, 3))
 
@@ -57,7 +63,11 @@ def reduced(mesh: Mesh, faces: int) -> Mesh:
         _, where, count = np.unique(cell, axis=0, return_inverse=True, return_counts=True)
         where = where.ravel()
         small = where[mesh.faces]
-        keep = (small[:, 0] != small[:, 1]) & (small[:, 1] != small[:, 2]) & (small[:, 2] != small[:, 0])
+        keep = (
+            (small[:, 0] != small[:, 1])
+            & (small[:, 1] != small[:, 2])
+            & (small[:, 2] != small[:, 0])
+        )
         small = np.unique(np.take_along_axis(small[keep], _rolled(small[keep]), axis=1), axis=0)
         if len(small) <= faces or cells < 2.0:
             means = [np.bincount(where, mesh.vertices[:, i]) / count for i in range(3)]

@@ -12,18 +12,23 @@ from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import shown, some
 from psiphi._util.validate import is_several
 from psiphi.apps.viewer.geometry.mesh_files import read_mesh, readable
-from psiphi.apps.viewer.geometry.solids import PALETTE, Piece, hex_color
+from psiphi.apps.viewer.geometry.solids import PALETTE, DrawnSolid, hex_color
 from psiphi.apps.viewer.geometry.stick_figure import bending, drawn, roots
 from psiphi.apps.viewer.geometry.triangles import Mesh
 from psiphi.io.urdf.urdf import load_shapes
 from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
 from psiphi.model.shapes import Shape
 
-TRIANGLES, LATER = 4_000_000, "this one and the next are left out: reduce them, or view without meshes"
+TRIANGLES, LATER = (
+    4_000_000,
+    "this one and the next are left out: reduce them, or view without meshes",
+)
 SOLIDS = ("box", "cylinder", "capsule", "sphere")
 
 
-def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece], set[int], list[str]]:
+def dressed(
+    model: Model, shapes=None, meshes: bool = True
+) -> tuple[list[DrawnSolid], set[int], list[str]]:
     """What to draw; which trees of the forest had no shapes and were drawn from their kinematics; notes on what is missing.
 
     `shapes` is a URDF file, its text or a list of `Shape`; without, the model's own.
@@ -31,12 +36,20 @@ def dressed(model: Model, shapes=None, meshes: bool = True) -> tuple[list[Piece]
     given = getattr(model, "shapes", ()) if shapes is None else _listed(shapes)
     out, notes = _pieces(model, chosen(given, meshes), meshes)
     if meshes and (gone := absent(given)):
-        notes.append(f"no mesh could be read from {some([shown(file) for file in gone], 1)}: simple shapes stand in")
+        notes.append(
+            f"no mesh could be read from {some([shown(file) for file in gone], 1)}: simple shapes stand in"
+        )
     tree, clad = roots(model), {piece.body for piece in out}
     bare = set(tree) - {tree[body] for body in clad if body != WORLD}
-    wanted = {frame.body for shape in given if (frame := _frame(model, shape.link))}  # had a shape, but none could be drawn
+    wanted = {
+        frame.body for shape in given if (frame := _frame(model, shape.link))
+    }  # had a shape, but none could be drawn
     bent = bending(model)
-    rest = [piece for piece in drawn(model) if tree[piece.body] in bare or piece.body in (wanted - clad) | bent]
+    rest = [
+        piece
+        for piece in drawn(model)
+        if tree[piece.body] in bare or piece.body in (wanted - clad) | bent
+    ]
     return out + rest, bare, notes
 
 
@@ -45,7 +58,10 @@ def _listed(shapes) -> Sequence[Shape]:
         return load_shapes(shapes)
     each: list = list(shapes) if is_several(shapes) else [None]
     if not all(isinstance(shape, Shape) for shape in each):
-        raise StateError(f"shapes is {shown(shapes)}, expected a URDF file or shapes", "leave it out to draw the kinematics")
+        raise StateError(
+            f"shapes is {shown(shapes)}, expected a URDF file or shapes",
+            "leave it out to draw the kinematics",
+        )
     return each
 
 
@@ -71,11 +87,18 @@ def absent(shapes: Sequence[Shape]) -> list[str]:
     return list(dict.fromkeys(shape.filename for shape in own))
 
 
-def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[Piece], list[str]]:
-    out: list[Piece] = []
+def _pieces(
+    model: Model, shapes: Sequence[Shape], meshes: bool
+) -> tuple[list[DrawnSolid], list[str]]:
+    out: list[DrawnSolid] = []
     notes: list[str] = []
-    tree, order = roots(model), {name: i for i, name in enumerate(dict.fromkeys(s.link for s in shapes))}
-    scaled: dict[tuple, list[tuple[Mesh, str | None]]] = {}  # a file in one size is one mesh, however often it is drawn
+    tree, order = (
+        roots(model),
+        {name: i for i, name in enumerate(dict.fromkeys(s.link for s in shapes))},
+    )
+    scaled: dict[
+        tuple, list[tuple[Mesh, str | None]]
+    ] = {}  # a file in one size is one mesh, however often it is drawn
     triangles = 0
     for shape in shapes:
         frame = _frame(model, shape.link)
@@ -84,15 +107,21 @@ def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[P
             continue
         paint = PALETTE[tree[frame.body] % len(PALETTE)] if frame.body != WORLD else "#5b6270"
         color = hex_color(shape.color[:3]) if shape.color else shaded(paint, order[shape.link])
-        pose = frame.pose @ Pose(np.asarray(shape.pose.rotation), np.asarray(shape.pose.translation))
+        pose = frame.pose @ Pose(
+            np.asarray(shape.pose.rotation), np.asarray(shape.pose.translation)
+        )
         if shape.kind in SOLIDS:
-            out.append(Piece(frame.body, shape.kind, shape.size, pose, color))
+            out.append(DrawnSolid(frame.body, shape.kind, shape.size, pose, color))
         elif meshes and shape.path:
             key = shape.path, tuple(shape.size)
             try:
                 if key not in scaled:
                     if triangles > TRIANGLES:
-                        raise ModelError(f"the meshes have more than {TRIANGLES} triangles together", LATER, file=shape.path)
+                        raise ModelError(
+                            f"the meshes have more than {TRIANGLES} triangles together",
+                            LATER,
+                            file=shape.path,
+                        )
                     scaled[key] = []
                     parts = _meshes(shape.path, os.stat(shape.path).st_mtime_ns)
                     scaled[key] = [(mesh.scaled(shape.size), own) for mesh, own in parts]
@@ -101,7 +130,7 @@ def _pieces(model: Model, shapes: Sequence[Shape], meshes: bool) -> tuple[list[P
                 notes.append(str(error))
             for mesh, own in scaled.get(key, ()):
                 paint = color if shape.color or own is None else own
-                out.append(Piece(frame.body, "mesh", shape.size, pose, paint, mesh))
+                out.append(DrawnSolid(frame.body, "mesh", shape.size, pose, paint, mesh))
     return out, notes
 
 

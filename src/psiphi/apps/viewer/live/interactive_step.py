@@ -30,13 +30,13 @@ from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout import step_blocks
 from psiphi.simulation.compiled_rollout.constraint_blocks import STOPS, only
-from psiphi.simulation.compiled_rollout.rollout_program import Machine, Recipe
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.control.control_law import Law, Step, Values
 from psiphi.simulation.control.joint_controllers import driven, floating_feedback
 from psiphi.simulation.forces.damping_and_friction import is_stiff
-from psiphi.simulation.forces.joint_limit_impact import Stops
-from psiphi.simulation.forces.joint_springs import Springs, is_firm, read_springs
+from psiphi.simulation.forces.joint_limit_impact import JointStops
+from psiphi.simulation.forces.joint_springs import JointSprings, is_firm, read_springs
 from psiphi.simulation.plant import Plant
 
 
@@ -49,10 +49,14 @@ KEEPS = ("kp", "kd", "share", "q_ref", "v_ref")
 PULL = ("rates", "pull", "borne", "weigh", "load")  # after the law, before the losses
 
 
-def handled(system: Robot | System, method: str, stops: Stops | None = None) -> HandledMachine:
+def handled(
+    system: Robot | System, method: str, stops: JointStops | None = None
+) -> InteractiveProgram:
     """The blocks of such a step; with `stops` also of one that ends in them (`limits="block"`)."""
     if isinstance(system, System) and system.robot.freed is not None:
-        cause = f"numbers of {system.name} are inputs, and a closed chain in a live page keeps its own"
+        cause = (
+            f"numbers of {system.name} are inputs, and a closed chain in a live page keeps its own"
+        )
         raise StateError(cause, "write a page of one whose arms are baked: light.baked(parameters)")
     if len(system.joints) > UNROLLED:
         cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLLED}"
@@ -60,7 +64,7 @@ def handled(system: Robot | System, method: str, stops: Stops | None = None) -> 
     closed = isinstance(system, System)
     springs = read_springs(Plant(system), True)
     law = Law(LAW if closed else (*LAW, Step(driven)), ())
-    recipe = Recipe(
+    recipe = RolloutOptions(
         method,
         law,
         timed=False,
@@ -74,14 +78,14 @@ def handled(system: Robot | System, method: str, stops: Stops | None = None) -> 
         springs=tuple(springs.acting),
         firm=bool(springs.acting),
     )
-    return HandledMachine(system, recipe, springs)
+    return InteractiveProgram(system, recipe, springs)
 
 
 @dataclass(frozen=True, eq=False)
-class HandledMachine(Machine):
+class InteractiveProgram(RolloutProgram):
     """The machine of a rollout, with a hand at it, and with the joints' springs as they are."""
 
-    springs: Springs
+    springs: JointSprings
 
     @property
     def frames(self) -> tuple[str, ...]:
@@ -92,31 +96,63 @@ class HandledMachine(Machine):
     def blocks(self) -> Named:
         m, robot, n = self.manifold, self.robot, len(self.robot.bodies)
         known = super().blocks
-        bodies = {"R": 9 * n, "p": 3 * n, "V": 6 * n, "held": n, "stiffness": n, "slowing": n, "grip": 3, "hand": 3}
+        bodies = {
+            "R": 9 * n,
+            "p": 3 * n,
+            "V": 6 * n,
+            "held": n,
+            "stiffness": n,
+            "slowing": n,
+            "grip": 3,
+            "hand": 3,
+        }
         sizes = {"h": 1, "damping": m.nv, "mobility": m.nv}
         known |= {
-            "slow": (trace("slow", {"losses": m.nv, "brake": m.nv}, lambda losses, brake: {"damping": losses + brake}), {}),
+            "slow": (
+                trace(
+                    "slow",
+                    {"losses": m.nv, "brake": m.nv},
+                    lambda losses, brake: {"damping": losses + brake},
+                ),
+                {},
+            ),
             "brace": (trace("brace", sizes, self._braced), {}),
             "sprung": (trace("sprung", {}, lambda: self.springs.acting), self._own),
             "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._aimed), {}),
             "poses": (step_blocks.catalogued(robot, "link_poses"), {}),
-            "rates": (step_blocks.catalogued(robot, "frame_velocities", self.frames), {"V": "rates"}),
+            "rates": (
+                step_blocks.catalogued(robot, "frame_velocities", self.frames),
+                {"V": "rates"},
+            ),
             "pull": (trace("pull", bodies, partial(pulled, n)), {"V": "rates"}),
             "borne": (step_blocks.catalogued(robot, "borne", self.frames), {"tau": "pulled"}),
             "weigh": (step_blocks.catalogued(robot, "gravity"), {"tau": "g"}),
-            "load": (trace("load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, loaded), {}),
+            "load": (
+                trace("load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, loaded),
+                {},
+            ),
             "total": (known["total"][0], {"tau": "load"} | self._own),
             "stiffen": (known["stiffen"][0], self._own),
             "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, driving), {}),
             "kinetic": (step_blocks.catalogued(robot, "kinetic_energy"), {"E": "kinetic"}),
             "potential": (step_blocks.catalogued(robot, "potential_energy"), {"E": "potential"}),
-            "energies": (trace("energies", {"kinetic": 1, "potential": 1, "weight": 1, "q": m.nq}, self._energies), {}),
+            "energies": (
+                trace(
+                    "energies",
+                    {"kinetic": 1, "potential": 1, "weight": 1, "q": m.nq},
+                    self._energies,
+                ),
+                {},
+            ),
         }
         if robot.freed is not None:
             n = robot.freed.size
             known["laden"] = trace("laden", {"own": n, "unit": n, "burden": 1}, laden), {}
         if isinstance(self.system, System) and self.system.contacts:
-            known["acting"] = step_blocks.total(m, ("damping",), False, self.plan.springs), {"tau": "load"} | self._own
+            known["acting"] = (
+                step_blocks.total(m, ("damping",), False, self.plan.springs),
+                {"tau": "load"} | self._own,
+            )
             known["forces"] = only(self.system._motion, "forces"), {"tau": "force"}
         return known
 
@@ -127,11 +163,19 @@ class HandledMachine(Machine):
 
     def _braced(self, h: Any, damping: Any, mobility: Any) -> Values:
         stiff = {"stiff": is_stiff(self.plan.method, h, damping, mobility)}
-        return stiff | ({"firm": is_firm(self.plan.method, h, self.springs.steepest, mobility)} if self.plan.firm else {})
+        return stiff | (
+            {"firm": is_firm(self.plan.method, h, self.springs.steepest, mobility)}
+            if self.plan.firm
+            else {}
+        )
 
     def _energies(self, kinetic: Any, potential: Any, weight: Any, q: Any) -> Values:
         lifted = weight * potential + self.springs.energy(self.manifold, q)
-        return {"energy": kinetic + lifted, "kinetic_energy": 1.0 * kinetic, "potential_energy": lifted}
+        return {
+            "energy": kinetic + lifted,
+            "kinetic_energy": 1.0 * kinetic,
+            "potential_energy": lifted,
+        }
 
     def _aimed(self, home: Any, aim: Any) -> Values:
         m = self.manifold
@@ -163,14 +207,18 @@ class HandledMachine(Machine):
         springs = ["sprung"] if self.plan.springs else []
         called = {"begin": ("start", *springs, *set_up), "aim": set_up, "look": self.look}
         free = tuple(name for name in self.order if name != STOPS.name)
-        return called | {"step": free} | ({} if self.plan.stops is None else {"blocked": self.order})
+        return (
+            called | {"step": free} | ({} if self.plan.stops is None else {"blocked": self.order})
+        )
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:
         return () if self.plan.stops is None else (STOPS,)
 
 
-def pulled(n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any) -> Values:
+def pulled(
+    n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any
+) -> Values:
     """The wrenches [x F; F] on all links: of those that are held (1, others 0)."""
     wrenches, point, force = [], np.zeros(3), np.zeros(3)
     for k in range(n):

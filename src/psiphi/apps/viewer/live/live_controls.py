@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.apps.viewer.geometry.solids import Piece
-from psiphi.apps.viewer.live.interactive_step import HandledMachine
+from psiphi.apps.viewer.geometry.solids import DrawnSolid
+from psiphi.apps.viewer.live.interactive_step import InteractiveProgram
 from psiphi.apps.viewer.svg_plots import joint_names
-from psiphi.compiler.sweeps.tree_loop import Straight
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.body_matrices import stacked
 from psiphi.model.model import WORLD
@@ -40,16 +40,31 @@ def sliders(robot: Robot, motors: np.ndarray, q0: np.ndarray) -> list[dict]:
                 continue
             wide, own = SLIDE if slides else TURN, joint.row.nq == 1
             here = float(q0[joint.q_slice.start]) if own else 0.0
-            low, high = (float(joint.lower[0]), float(joint.upper[0])) if own else (-wide / 2, wide / 2)
+            low, high = (
+                (float(joint.lower[0]), float(joint.upper[0])) if own else (-wide / 2, wide / 2)
+            )
             low = min(low if np.isfinite(low) else here - wide, here)
             high = max(high if np.isfinite(high) else here + wide, here)
-            rows.append({"name": words[i], "v": i, "q": joint.q_slice.start if own else None, "low": low, "high": high})
+            rows.append(
+                {
+                    "name": words[i],
+                    "v": i,
+                    "q": joint.q_slice.start if own else None,
+                    "low": low,
+                    "high": high,
+                }
+            )
             rows[-1]["unit"] = "m" if slides else "rad"
     return rows
 
 
 def numbers(
-    robot: Robot, machine: HandledMachine, motors: np.ndarray, q0: np.ndarray, h: float, pieces: tuple[Piece, ...]
+    robot: Robot,
+    machine: InteractiveProgram,
+    motors: np.ndarray,
+    q0: np.ndarray,
+    h: float,
+    pieces: tuple[DrawnSolid, ...],
 ) -> dict:
     """Inertias and bounds of the robot as it starts: what gains and springs are made from, in the page."""
     q = np.concatenate([q0[None], robot.random(0, SEEN - 1)])
@@ -67,24 +82,32 @@ def numbers(
     }
 
 
-def _mobile(machine: HandledMachine, q: np.ndarray, free: np.ndarray, pieces: tuple[Piece, ...]) -> np.ndarray:
+def _mobile(
+    machine: InteractiveProgram, q: np.ndarray, free: np.ndarray, pieces: tuple[DrawnSolid, ...]
+) -> np.ndarray:
     """(bodies,): the largest mobility of a point on each, 1/kg."""
     robot = machine.robot
     n, nv = len(robot.bodies), robot.nv
     code = machine.blocks["rates"][0]
-    assert isinstance(code, Straight)
-    J = _values(code, q[:, None, :], np.broadcast_to(np.eye(nv), (len(q), nv, nv)))  # V of unit velocities, (..., nv, 6 n)
+    assert isinstance(code, StraightCode)
+    J = _values(
+        code, q[:, None, :], np.broadcast_to(np.eye(nv), (len(q), nv, nv))
+    )  # V of unit velocities, (..., nv, 6 n)
     J = np.moveaxis(J.reshape(len(q), nv, n, 6), 1, -1)  # (..., n, 6, nv)
     X = J @ free[:, None] @ np.swapaxes(J, -1, -2)
     most = np.full(n, 1e-9)
     far = [0.0] * n
     for piece in pieces:
         if piece.body != WORLD:
-            far[piece.body] = max(far[piece.body], float(np.linalg.norm(piece.pose.translation)) + piece.reach)
+            far[piece.body] = max(
+                far[piece.body], float(np.linalg.norm(piece.pose.translation)) + piece.reach
+            )
     for k in range(n):
         turning = np.linalg.eigvalsh(X[:, k, :3, :3])[:, -1].max()
         moving = np.linalg.eigvalsh(X[:, k, 3:, 3:])[:, -1].max()
-        most[k] = max(most[k], (np.sqrt(moving) + far[k] * np.sqrt(turning)) ** 2)  # |v + w x r|, by the triangle
+        most[k] = max(
+            most[k], (np.sqrt(moving) + far[k] * np.sqrt(turning)) ** 2
+        )  # |v + w x r|, by the triangle
     return most
 
 

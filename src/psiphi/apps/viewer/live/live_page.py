@@ -18,9 +18,15 @@ from psiphi._util.escape import html, script_json
 from psiphi._util.text import shown
 from psiphi._util.validate import beneath, one_of
 from psiphi.apps.viewer import html_page
-from psiphi.apps.viewer.live.interactive_step import HandledMachine, handled
+from psiphi.apps.viewer.live.interactive_step import InteractiveProgram, handled
 from psiphi.apps.viewer.live.live_controls import STRETCH, numbers, sliders
-from psiphi.apps.viewer.recorded_motion import SEVERAL, closed_configuration, contact_frame, contacts, resting
+from psiphi.apps.viewer.recorded_motion import (
+    SEVERAL,
+    closed_configuration,
+    contact_frame,
+    contacts,
+    resting,
+)
 from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
 from psiphi.apps.viewer.svg_picture import picture
 from psiphi.apps.viewer.svg_plots import COLORS, joint_names, sampled
@@ -30,7 +36,7 @@ from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller
-from psiphi.simulation.forces.joint_limit_impact import Stops
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.linearization.step_function import checked
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.start_checks import check_closed, initial_state, step_size
@@ -40,13 +46,38 @@ LOAD = 0.3  # of its own mass: the heaviest load
 ROOM = 1.3  # how much farther than its first posture a robot reaches
 LIMITS = ("ignore", "block")
 OWN = ("q", "v", "dt", "method", "payload", "limits")  # options of a page that lives
-INPUTS = ("q", "v", "h", "home", "aim", "law.kp", "law.share", "law.motors", "brake", "losses", "mobility")
+INPUTS = (
+    "q",
+    "v",
+    "h",
+    "home",
+    "aim",
+    "law.kp",
+    "law.share",
+    "law.motors",
+    "brake",
+    "losses",
+    "mobility",
+)
 HAND = ("own", "unit", "burden", "weight", "held", "grip", "hand", "stiffness", "slowing")
-ANSWERS = ("Q", "V", "S", "torque", "R", "p", "point", "pull", "energy", "kinetic_energy", "potential_energy", "forces")
+ANSWERS = (
+    "Q",
+    "V",
+    "S",
+    "torque",
+    "R",
+    "p",
+    "point",
+    "pull",
+    "energy",
+    "kinetic_energy",
+    "potential_energy",
+    "forces",
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Living:
+class LivePage:
     """What runs in the page: a system, where it starts, and its steps."""
 
     system: Robot | System
@@ -62,21 +93,28 @@ class Living:
         return beneath(self.system)
 
     @cached_property
-    def machine(self) -> HandledMachine:
+    def machine(self) -> InteractiveProgram:
         system = self.system if self.free is None else self.free
         return handled(system, self.method, stops(Plant(system)))
 
     @cached_property
     def free(self) -> Any:
         """The robot with the parameters of the link that carries a load as inputs; None where none does."""
-        return self.robot.free("inertia", links=self.robot.bodies[self.spot.body].name) if self.payload else None
+        return (
+            self.robot.free("inertia", links=self.robot.bodies[self.spot.body].name)
+            if self.payload
+            else None
+        )
 
     @property
     def spot(self) -> Any:
         """Where the load is."""
         frame = self.robot.frame(self.payload)
         if frame.body == WORLD:
-            raise StateError(f"payload: frame {shown(self.payload)} is on the world", "name a frame of a link that moves")
+            raise StateError(
+                f"payload: frame {shown(self.payload)} is on the world",
+                "name a frame of a link that moves",
+            )
         return frame
 
     @cached_property
@@ -85,10 +123,10 @@ class Living:
         return Controller(self.system).motors
 
 
-def stops(plant: Plant) -> Stops | None:
+def stops(plant: Plant) -> JointStops | None:
     """Where its joints end; None where none does, or where they cannot be held there (closed chains)."""
     try:
-        return Stops(plant) or None
+        return JointStops(plant) or None
     except StateError:
         return None
 
@@ -98,9 +136,11 @@ def beginning(plant: Plant, limits: Any, q0: np.ndarray) -> str:
     if limits is not None:
         one_of("limits", limits, LIMITS, "a live page has a switch for it")
     if limits == "block":
-        Stops(plant)  # says why not
+        JointStops(plant)  # says why not
     ends = stops(plant)
-    inside = ends is not None and bool(((ends.lower <= q0[ends.q]) & (q0[ends.q] <= ends.upper)).all())
+    inside = ends is not None and bool(
+        ((ends.lower <= q0[ends.q]) & (q0[ends.q] <= ends.upper)).all()
+    )
     return limits or ("block" if inside else "ignore")
 
 
@@ -112,7 +152,7 @@ def living(
     method: Any = "rk4",
     payload: Any = None,
     limits: Any = None,
-) -> Living:
+) -> LivePage:
     """A robot, a closed chain, a scene or the start of a motion, with the steps it takes, a frame that carries a load, and
     whether its joints end at their limits."""
     if is_trajectory(thing):
@@ -122,7 +162,10 @@ def living(
     system = getattr(thing, "system", thing)
     plant = Plant(system)
     if not isinstance(plant.given, Robot | System) or not plant.given.joints:
-        raise StateError(f"{shown(thing)} cannot run in a page", "give a robot that moves, a closed chain or a scene")
+        raise StateError(
+            f"{shown(thing)} cannot run in a page",
+            "give a robot that moves, a closed chain or a scene",
+        )
     if plant.is_plain and plant.robot.freed is not None:
         plant = Plant(plant.robot.baked())  # with the parameters of its `at`
     if q is None:
@@ -131,17 +174,21 @@ def living(
     start = initial_state(plant, q, v)
     if start[0].ndim > 1:
         raise StateError(
-            f"q has the shape {start[0].shape}, expected ({plant.nq},)", "a live page starts from one configuration"
+            f"q has the shape {start[0].shape}, expected ({plant.nq},)",
+            "a live page starts from one configuration",
         )
     check_closed(plant, *start)
     h = step_size(dt)
     if not FINEST <= h <= COARSEST:
-        raise StateError(f"dt is {h:g}, expected {FINEST:g} to {COARSEST:g} in a live page", "leave it out for 1e-3")
+        raise StateError(
+            f"dt is {h:g}, expected {FINEST:g} to {COARSEST:g} in a live page",
+            "leave it out for 1e-3",
+        )
     if payload is not None and isinstance(plant.given, System):
         raise StateError("payload came, and a closed chain keeps its masses", "leave it out")
     carries = "" if payload is None else plant.robot.frame(payload).name
     begins = beginning(plant, limits, start[0])
-    return Living(plant.given, *start, h, checked(method, "a live page"), carries, begins)
+    return LivePage(plant.given, *start, h, checked(method, "a live page"), carries, begins)
 
 
 def of(thing: Any, **options: Any) -> str:
@@ -152,33 +199,45 @@ def of(thing: Any, **options: Any) -> str:
     return text(alive, scene(alive.system, q=alive.q0, title=title, **options))
 
 
-def text(alive: Living, shown: Scene) -> str:
+def text(alive: LivePage, shown: Scene) -> str:
     """The page of a scene that lives."""
     center, radius = shown.extent
     return html_page.filled(
         "live.html",
         {
             "title": html(shown.title),
-            "words": html(f"{html_page.words(shown)} · {alive.method}, {1.0 / alive.h:.4g} steps a second"),
+            "words": html(
+                f"{html_page.words(shown)} · {alive.method}, {1.0 / alive.h:.4g} steps a second"
+            ),
             "style": html_page.file("page.css") + html_page.file("live.css"),
             "still": picture(shown, size=480),
             "notes": "\n".join(f'<p class="note">{html(note)}</p>' for note in shown.notes[:20]),
-            "data": script_json(html_page.solid_data(shown) | {"radius": round(ROOM * radius, 5), "live": data(alive, shown)}),
-            "script": "\n".join(html_page.file(name) for name in (*html_page.SHARED, "grip.js", "traces.js", "live.js")),
+            "data": script_json(
+                html_page.solid_data(shown)
+                | {"radius": round(ROOM * radius, 5), "live": data(alive, shown)}
+            ),
+            "script": "\n".join(
+                html_page.file(name)
+                for name in (*html_page.SHARED, "grip.js", "traces.js", "live.js")
+            ),
         },
     )
 
 
-def data(alive: Living, shown: Scene) -> dict:
+def data(alive: LivePage, shown: Scene) -> dict:
     """What the page's program needs to know of the robot, its code among it."""
     machine, robot, frame = alive.machine, alive.robot, alive.machine.frame
     known = [name for name in (*INPUTS, *HAND, *ANSWERS) if name in frame.sizes]
     curves = joint_names(robot, "q")
     curves = [curves[k] for k in sampled(len(curves), SEVERAL)] if curves else []
-    floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(alive.system, System)
+    floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(
+        alive.system, System
+    )
     mass = float(robot.mass)
     return {
-        "code": base64.b64encode(blocks_binary(frame, machine.entries, repeats=machine.repeats)).decode(),
+        "code": base64.b64encode(
+            blocks_binary(frame, machine.entries, repeats=machine.repeats)
+        ).decode(),
         "ends": None if machine.plan.stops is None else alive.limits == "block",
         "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
         "h": alive.h,
@@ -199,7 +258,7 @@ def data(alive: Living, shown: Scene) -> dict:
     }
 
 
-def _load(alive: Living, mass: float) -> dict:
+def _load(alive: LivePage, mass: float) -> dict:
     """The free parameters: those at the start, what a kilogram on the frame adds, and where it hangs."""
     own = alive.free.parameters()
     unit = alive.free.payload(alive.payload, 1.0) - alive.free.payload(alive.payload, 0.0)
@@ -207,11 +266,21 @@ def _load(alive: Living, mass: float) -> dict:
     return {"own": own.tolist(), "unit": unit.tolist(), "most": LOAD * mass, **place}
 
 
-def _contacts(alive: Living) -> list[dict]:
+def _contacts(alive: LivePage) -> list[dict]:
     """Where contact forces act: a point of a body."""
     out = []
     for i, contact in enumerate(contacts(alive.system)):
         frame = contact_frame(alive.robot, contact)
-        body, at = (WORLD, [0.0] * 3) if frame is None else (frame.body, np.asarray(frame.pose.translation).tolist())
-        out.append({"name": str(getattr(contact, "name", "")) or f"contact {i + 1}", "body": body, "at": at})
+        body, at = (
+            (WORLD, [0.0] * 3)
+            if frame is None
+            else (frame.body, np.asarray(frame.pose.translation).tolist())
+        )
+        out.append(
+            {
+                "name": str(getattr(contact, "name", "")) or f"contact {i + 1}",
+                "body": body,
+                "at": at,
+            }
+        )
     return out

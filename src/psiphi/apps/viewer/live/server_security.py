@@ -31,9 +31,15 @@ def guarded() -> Iterator[list[bool]]:
     module, seen = sys.modules["websockets.asyncio.server"], []
     plain = module.serve
 
-    def serve(handler: Callable, *args: Any, process_request: Callable | None = None, **options: Any) -> Any:
+    def serve(
+        handler: Callable, *args: Any, process_request: Callable | None = None, **options: Any
+    ) -> Any:
         seen.append(True)
-        return plain(_talk(handler), *args, **{**options, "process_request": _ask(process_request), "logger": LOG})
+        return plain(
+            _talk(handler),
+            *args,
+            **{**options, "process_request": _ask(process_request), "logger": LOG},
+        )
 
     module.serve = serve  # type: ignore[attr-defined]
     try:
@@ -64,7 +70,9 @@ def _ask(answer: Callable | None) -> Callable:
 
     def asked(connection: Any, request: Any) -> Any:
         fields = [request.headers.get_all(name) for name in ("Host", "Origin")]
-        host, origin = (values[0] if len(values) == 1 else None if not values else "" for values in fields)
+        host, origin = (
+            values[0] if len(values) == 1 else None if not values else "" for values in fields
+        )
         socket = request.headers.get("Upgrade", "").lower() == "websocket"
         status = refusal(request.path, host, origin, socket)
         if status is None:
@@ -73,7 +81,9 @@ def _ask(answer: Callable | None) -> Callable:
             except Exception as error:
                 LOG.debug("no answer to %r: %r", request.path[:100], error)
                 status = HTTPStatus.NOT_FOUND
-        return connection.respond(status, f"{status.phrase}: this viewer is for pages of its own machine.\n")
+        return connection.respond(
+            status, f"{status.phrase}: this viewer is for pages of its own machine.\n"
+        )
 
     return asked
 
@@ -84,7 +94,9 @@ def _talk(handler: Callable) -> Callable:
     async def talked(connection: Any) -> None:
         import viser
 
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: LOG.debug("%s", context))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: LOG.debug("%s", context)
+        )
         if connection.subprotocol != f"viser-v{viser.__version__}":
             await connection.close(1002, "another version")
             return
@@ -117,4 +129,6 @@ def _is_message(raw: Any) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    return isinstance(value, bool | str) or (isinstance(value, int | float) and abs(value) < math.inf)
+    return isinstance(value, bool | str) or (
+        isinstance(value, int | float) and abs(value) < math.inf
+    )

@@ -21,9 +21,16 @@ def bodies(server: Any, scene: Scene) -> list[Any]:
     world.set_up_direction(tuple(map(float, up)))
     if scene.ground is not None:
         center, radius = scene.extent
-        place = {"position": center + (scene.ground - center @ up) * up, "wxyz": wxyz(scene.upright.T)}
-        world.add_grid("/ground", 12 * radius, 12 * radius, cell_size=0.1, section_size=1.0, **place)
-    handles = [world.add_frame(f"/robot/{k}", show_axes=False) for k in range(len(scene.model.bodies))]
+        place = {
+            "position": center + (scene.ground - center @ up) * up,
+            "wxyz": wxyz(scene.upright.T),
+        }
+        world.add_grid(
+            "/ground", 12 * radius, 12 * radius, cell_size=0.1, section_size=1.0, **place
+        )
+    handles = [
+        world.add_frame(f"/robot/{k}", show_axes=False) for k in range(len(scene.model.bodies))
+    ]
     for i, piece in enumerate(scene.pieces):
         mesh = triangles(piece)
         world.add_mesh_simple(
@@ -56,11 +63,16 @@ def plot(server: Any, scene: Scene, plot: Plot) -> None:
     from viser import uplot
 
     series = [uplot.Series(label="t")]
-    series += [uplot.Series(label=line(name), stroke=COLORS[i % len(COLORS)], width=1.5) for i, name in enumerate(plot.names)]
+    series += [
+        uplot.Series(label=line(name), stroke=COLORS[i % len(COLORS)], width=1.5)
+        for i, name in enumerate(plot.names)
+    ]
     unit = f"log10, {plot.unit}" if plot.log else plot.unit
     plain = {"x": uplot.Scale(time=False)}  # seconds, not dates
     data = (np.asarray(scene.t, dtype=float), *(np.ascontiguousarray(row) for row in plot.heights))
-    server.gui.add_uplot(data, tuple(series), title=line(f"{plot.title} [{unit}]"), aspect=2.0, scales=plain)
+    server.gui.add_uplot(
+        data, tuple(series), title=line(f"{plot.title} [{unit}]"), aspect=2.0, scales=plain
+    )
 
 
 def _owner(body: int) -> str:

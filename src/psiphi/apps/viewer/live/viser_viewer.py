@@ -41,7 +41,12 @@ def view(thing: Any, *, port: int = 8080, sliders: bool | None = None, **options
         flag("sliders", sliders, "leave it out: robots have them")
     is_motion = is_trajectory(thing) or np.ndim(options.get("q", ())) > 1
     stage_set = scene(thing, **options)
-    return Viewer(stage_set, port, (not is_motion) if sliders is None else sliders, getattr(thing, "assemble", None))
+    return Viewer(
+        stage_set,
+        port,
+        (not is_motion) if sliders is None else sliders,
+        getattr(thing, "assemble", None),
+    )
 
 
 def read_port(port: Any) -> int:
@@ -76,17 +81,28 @@ def _free(port: int) -> int:
             probe.bind((HOST, candidate))
             probe.listen()
             return candidate
-    raise StateError(f"no port from {port} to {PORTS} is free", "give a smaller one; 8080 is the default")
+    raise StateError(
+        f"no port from {port} to {PORTS} is free", "give a smaller one; 8080 is the default"
+    )
 
 
 class Viewer:
     """A running viewer: `url`, `seek(t)`, `pose(q)`, `play()`, `pause()`, `wait()`, `close()`; also a context manager."""
 
-    def __init__(self, scene: Scene, port: int = 8080, sliders: bool = False, assemble: Callable | None = None):
+    def __init__(
+        self,
+        scene: Scene,
+        port: int = 8080,
+        sliders: bool = False,
+        assemble: Callable | None = None,
+    ):
         self.scene, self._assemble = scene, assemble
         self.server = _server(port, line(f"psiphi: {scene.title}"))
         self.now, self.playing, self._closed = float(scene.t[0]), False, threading.Event()
-        self._bodies, self._frames = viser_scene.bodies(self.server, scene), viser_scene.frames(self.server, scene)
+        self._bodies, self._frames = (
+            viser_scene.bodies(self.server, scene),
+            viser_scene.frames(self.server, scene),
+        )
         self._controls(sliders)
         self._look()
         self.seek(self.now)
@@ -101,7 +117,9 @@ class Viewer:
         center, radius = self.scene.extent
         camera = self.server.initial_camera
         camera.look_at = tuple(map(float, center))
-        camera.position = tuple(map(float, center + radius * np.array([1.0, -1.4, 0.65]) @ self.scene.upright))
+        camera.position = tuple(
+            map(float, center + radius * np.array([1.0, -1.4, 0.65]) @ self.scene.upright)
+        )
 
     # -- the panel ---------------------------------------------------------------------------------------------------------
 
@@ -115,7 +133,9 @@ class Viewer:
             first, last = float(motion.t[0]), float(motion.t[-1])
             self.button = gui.add_button("play / pause")
             self.button.on_click(lambda _: self.pause() if self.playing else self.play())
-            self.time = gui.add_slider("time [s]", first, last, max((last - first) / 1000, 1e-6), first)
+            self.time = gui.add_slider(
+                "time [s]", first, last, max((last - first) / 1000, 1e-6), first
+            )
             self.time.on_update(lambda event: self._slid(event))
             self.speed = gui.add_slider("speed", 0.1, 4.0, 0.1, 1.0)
         frames = gui.add_checkbox("frames", False)
@@ -147,13 +167,24 @@ class Viewer:
                     here = 0.0
                     if joint.row.nq == 1:
                         here = float(home[joint.q_slice.start])
-                        low, high = max(low + here, float(joint.lower[0])), min(high + here, float(joint.upper[0]))
+                        low, high = (
+                            max(low + here, float(joint.lower[0])),
+                            min(high + here, float(joint.upper[0])),
+                        )
                     if not low <= here <= high or high - low < 1e-6:
                         continue
-                    label = joint.name if joint.row.nv == 1 else f"{joint.name} {i - joint.v_slice.start + 1}"
-                    self._sliders[label] = slider = gui.add_slider(line(label), low, high, (high - low) / 400, here)
+                    label = (
+                        joint.name
+                        if joint.row.nv == 1
+                        else f"{joint.name} {i - joint.v_slice.start + 1}"
+                    )
+                    self._sliders[label] = slider = gui.add_slider(
+                        line(label), low, high, (high - low) / 400, here
+                    )
                     slider.on_update(
-                        lambda event, i=i, j=joint.name, x=here: self._turn(home, i, float(event.target.value) - x, j)
+                        lambda event, i=i, j=joint.name, x=here: self._turn(
+                            home, i, float(event.target.value) - x, j
+                        )
                     )
 
     def _turn(self, home: np.ndarray, i: int, value: float, joint: str) -> None:
@@ -173,7 +204,10 @@ class Viewer:
         """Show the motion at a time."""
         times, wanted = self.scene.t, real("t", t, (), "give a time in seconds")
         if wanted.ndim or np.isnan(wanted):
-            raise StateError(f"t is {shown(t)}, expected one time", f"give seconds from {times[0]:g} to {times[-1]:g}")
+            raise StateError(
+                f"t is {shown(t)}, expected one time",
+                f"give seconds from {times[0]:g} to {times[-1]:g}",
+            )
         self.now = float(np.clip(wanted, times[0], times[-1]))
         k = int(np.argmin(np.abs(times - self.now)))
         self._place(self.scene.rotation[k], self.scene.position[k])
@@ -186,7 +220,9 @@ class Viewer:
         nq = self.scene.model.nq
         wanted = real("q", q, (nq,), f"give nq = {nq} numbers")
         if wanted.ndim != 1 or not np.isfinite(wanted).all():
-            raise StateError(f"q is {shown(q)}, expected nq = {nq} finite numbers", "give one configuration")
+            raise StateError(
+                f"q is {shown(q)}, expected nq = {nq} finite numbers", "give one configuration"
+            )
         self._place(*link_poses(self.scene.model, wanted))
 
     def _place(self, R: np.ndarray, p: np.ndarray) -> None:
@@ -201,9 +237,16 @@ class Viewer:
             return
         largest = float(np.nanmax(np.linalg.norm(arrows.force, axis=-1), initial=0.0)) or 1.0
         size = self.scene.extent[1]
-        at, reach = np.nan_to_num(arrows.at[k]), np.nan_to_num(arrows.force[k]) * (0.55 * size / largest)
+        at, reach = (
+            np.nan_to_num(arrows.at[k]),
+            np.nan_to_num(arrows.force[k]) * (0.55 * size / largest),
+        )
         points = np.stack([at, at + reach], axis=1).astype(np.float32)
-        radii = {"shaft_radius": 0.012 * size, "head_radius": 0.03 * size, "head_length": 0.08 * size}
+        radii = {
+            "shaft_radius": 0.012 * size,
+            "head_radius": 0.03 * size,
+            "head_length": 0.08 * size,
+        }
         self.server.scene.add_arrows("/forces", points, RED, visible=self.forces.value, **radii)
 
     def play(self) -> None:

@@ -14,7 +14,7 @@ from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import enter, is_traced
 from psiphi.functions.arrays.function_registry import numbered
-from psiphi.functions.differentiable_function import Differentiable, HasDerivatives
+from psiphi.functions.differentiable_function import DifferentiableFunction, HasDerivatives
 
 Steps = tuple[tuple[str, tuple[str, ...]], ...]
 BY_PARAMETERS = ("jacobian", "jvp", "vjp", "hessian")
@@ -22,7 +22,9 @@ BY_PARAMETERS = ("jacobian", "jvp", "vjp", "hessian")
 
 def shaped(arg: Argument, value: Any) -> np.ndarray:
     """An argument as an array (..., *shape), or words about it."""
-    return real(arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})")
+    return real(
+        arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"
+    )
 
 
 class ClosedCall(HasDerivatives["ClosedCall"]):
@@ -42,7 +44,10 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         if any(map(is_foreign, values)):
             if any(map(on_card, values)) and not any(map(is_traced, values)):
                 return self.on_cards(values)
-            return enter(self.taking(getattr(values[2], "shape", None) or read(values[2], None)[0].shape), values)
+            return enter(
+                self.taking(getattr(values[2], "shape", None) or read(values[2], None)[0].shape),
+                values,
+            )
         found = self.answers(values)
         if all(getattr(x, "dtype", None) == np.float32 for x in values):
             found = [np.asarray(x, np.float32) for x in found]
@@ -63,8 +68,13 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         """The arguments as arrays of the host, and their batch axes."""
         argument_checks.on_host(self.name, *values)
         read = [shaped(arg, value) for arg, value in zip(self.inputs, values, strict=True)]
-        leads = [x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(self.inputs, read, strict=True)]
-        named = {f"{arg.name} ({i})": lead for i, (arg, lead) in enumerate(zip(self.inputs, leads, strict=True))}
+        leads = [
+            x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(self.inputs, read, strict=True)
+        ]
+        named = {
+            f"{arg.name} ({i})": lead
+            for i, (arg, lead) in enumerate(zip(self.inputs, leads, strict=True))
+        }
         return read, argument_checks.batch_axes(self.name, named)
 
     @property
@@ -77,7 +87,10 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         return (PARAMETERS,) if self.free and kind in BY_PARAMETERS else ()
 
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
-        raise StateError(f"{self.name} has no {kind} of its own", "take vjp or jvp, which have derivatives of every order")
+        raise StateError(
+            f"{self.name} has no {kind} of its own",
+            "take vjp or jvp, which have derivatives of every order",
+        )
 
 
 class TracedCall(ClosedCall):
@@ -87,16 +100,18 @@ class TracedCall(ClosedCall):
         self.system, self.steps = system, steps
         inputs = [arg for arg in self.code.inputs if arg.name != PARAMETERS]
         words = [f"{kind} by {' and '.join(names)}" for kind, names in steps]
-        super().__init__(": ".join([name, *([", ".join(words)] if words else [])]), inputs, self.code.outputs)
+        super().__init__(
+            ": ".join([name, *([", ".join(words)] if words else [])]), inputs, self.code.outputs
+        )
 
-    def traced(self) -> Differentiable:
+    def traced(self) -> DifferentiableFunction:
         raise NotImplementedError
 
     @cached_property
-    def code(self) -> Differentiable:
+    def code(self) -> DifferentiableFunction:
         return self.differentiated(self.traced())
 
-    def differentiated(self, made: Differentiable) -> Differentiable:
+    def differentiated(self, made: DifferentiableFunction) -> DifferentiableFunction:
         for kind, names in self.steps:
             made = made._derivative(kind, names)
         return made

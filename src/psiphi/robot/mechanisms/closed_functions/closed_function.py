@@ -23,7 +23,7 @@ from psiphi.functions import argument_checks
 from psiphi.robot.mechanisms.closed_functions import implicit_theorem
 from psiphi.robot.mechanisms.closed_functions.closed_call import ClosedCall, shaped
 from psiphi.robot.mechanisms.closed_functions.closed_hessian import ClosedHessian, TapeDerivative
-from psiphi.robot.mechanisms.closed_functions.implicit_derivatives import FIRST, Solved
+from psiphi.robot.mechanisms.closed_functions.implicit_derivatives import FIRST, SolvedBatch
 from psiphi.robot.mechanisms.dynamics import closed_forward_dynamics
 from psiphi.robot.mechanisms.solve import stage_program
 
@@ -36,22 +36,38 @@ class ClosedFunction(ClosedCall):
 
     Changes of q are tangent vectors; those of tau have as many numbers as tau came with (nv, or na)."""
 
-    def __init__(self, system: Any, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False):
+    def __init__(
+        self,
+        system: Any,
+        name: str,
+        frames: tuple[str, ...] = (),
+        axes: str = "world",
+        motors: bool = False,
+    ):
         argument_checks.check_axes(axes)
         self.system, self.frames, self.axes, self.motors = system, frames, axes, motors
         self.is_forces = name == FORCES
         inputs = stage_program.given(system.algebra, frames)
         if motors:
-            inputs = tuple(replace(arg, shape=(system.na,), per_joint="") if arg.name == "tau" else arg for arg in inputs)
+            inputs = tuple(
+                replace(arg, shape=(system.na,), per_joint="") if arg.name == "tau" else arg
+                for arg in inputs
+            )
         shape = (len(system.contacts), 6) if self.is_forces else (system.nv,)
         super().__init__(name, inputs, (Argument("forces" if self.is_forces else "a", shape),))
 
     def __repr__(self) -> str:
-        return f"<{self.name} of {self.system.name!r}: {', '.join(arg.name for arg in self.inputs)}>"
+        return (
+            f"<{self.name} of {self.system.name!r}: {', '.join(arg.name for arg in self.inputs)}>"
+        )
 
     def taking(self, tau: tuple[int, ...]) -> ClosedFunction:
         motors = tau[-1:] == (self.system.na,) != (self.system.nv,)
-        return self if motors == self.motors else self.system._closed(self.name, self.frames, self.axes, motors)
+        return (
+            self
+            if motors == self.motors
+            else self.system._closed(self.name, self.frames, self.axes, motors)
+        )
 
     def again(self, system: Any) -> ClosedFunction:
         """The same of a system with other parameters."""
@@ -71,7 +87,9 @@ class ClosedFunction(ClosedCall):
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         return ClosedHessian(self, names) if kind == "hessian" else FIRST[kind](self, names)
 
-    def read(self, values: Any, more: Sequence[Argument]) -> tuple[tuple[np.ndarray, ...], list[np.ndarray]]:
+    def read(
+        self, values: Any, more: Sequence[Argument]
+    ) -> tuple[tuple[np.ndarray, ...], list[np.ndarray]]:
         """The arguments and what comes behind them, of one batch; torques of motors alone are filled up with zeros."""
         argument_checks.on_host(self.name, *values)
         arrays = list(self.system._state(q=values[0], v=values[1], tau=values[2]))
@@ -82,20 +100,27 @@ class ClosedFunction(ClosedCall):
             else:
                 arrays.append(shaped(arg, value))
         shapes = [(self.system.nv,) if arg.name in CHANGES else arg.shape for arg in args]
-        leads = {arg.name: x.shape[: x.ndim - len(shape)] for arg, x, shape in zip(args, arrays, shapes, strict=True)}
+        leads = {
+            arg.name: x.shape[: x.ndim - len(shape)]
+            for arg, x, shape in zip(args, arrays, shapes, strict=True)
+        }
         lead = self.system._batch(argument_checks.batch_axes(self.name, leads))
-        whole = [np.broadcast_to(x, (*lead, *shape)) for x, shape in zip(arrays, shapes, strict=True)]
+        whole = [
+            np.broadcast_to(x, (*lead, *shape)) for x, shape in zip(arrays, shapes, strict=True)
+        ]
         return tuple(whole[: len(self.inputs)]), whole[len(self.inputs) :]
 
-    def solved(self, values: tuple[np.ndarray, ...]) -> Solved:
+    def solved(self, values: tuple[np.ndarray, ...]) -> SolvedBatch:
         """The accelerations and multipliers there, by the policies of `closed_forward_dynamics.py`."""
         loads = {name: values[3][..., i, :] for i, name in enumerate(self.frames)} or None
         q, v, tau = values[:3]
-        found = closed_forward_dynamics.details(self.system, q, v, tau, loads, self.axes, None, False)
+        found = closed_forward_dynamics.details(
+            self.system, q, v, tau, loads, self.axes, None, False
+        )
         result = found["forces"] if self.is_forces else found["a"]
         whole = (*values, found["a"], found["multipliers"])
         solvable = np.asarray(found["solvable"])
-        return Solved(whole, result, np.asarray(found["unique"]) & solvable, solvable)
+        return SolvedBatch(whole, result, np.asarray(found["unique"]) & solvable, solvable)
 
 
 def lasting(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -106,6 +131,8 @@ def lasting(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     if len(loose):
         rest = np.zeros((len(loose), system.nv))
         some = system._of((len(q),), loose)
-        gradients = ClosedFunction(some, ACCELERATIONS).vjp("q", "v")(q[loose, 0], v[loose, 0], rest, rest)[1:]
+        gradients = ClosedFunction(some, ACCELERATIONS).vjp("q", "v")(
+            q[loose, 0], v[loose, 0], rest, rest
+        )[1:]
         found[loose] = np.isfinite(np.concatenate(gradients, axis=-1)).all(axis=-1)
     return found

@@ -20,12 +20,12 @@ from psiphi._util.validate import read
 from psiphi.backends.cuda.kernel_launch import looked_at
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions import argument_checks
-from psiphi.functions.differentiable_function import Differentiable, along_units, in_rows
+from psiphi.functions.differentiable_function import DifferentiableFunction, along_units, in_rows
 from psiphi.robot.mechanisms.closed_functions import implicit_theorem
 from psiphi.robot.mechanisms.closed_functions.closed_call import ClosedCall, Steps, TracedCall
 from psiphi.robot.mechanisms.dynamics import system_stages
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
-from psiphi.robot.mechanisms.solve.stage_program import Circuit
+from psiphi.robot.mechanisms.solve.stage_program import StageProgramCode
 
 if TYPE_CHECKING:
     from psiphi.robot.mechanisms.closed_functions.closed_function import ClosedFunction
@@ -38,19 +38,25 @@ class TapeDerivative(TracedCall):
         self.of = of
         super().__init__(of.name, of.system, steps)
 
-    def traced(self, rank: int = 0) -> Differentiable:
+    def traced(self, rank: int = 0) -> DifferentiableFunction:
         """The code; with `rank` by so many rows, which are inputs behind the others."""
         system, of = self.system, self.of
         wanted, motors = of.outputs[0].name, system.actuated.tolist() if of.motors else None
-        loose = not (self.steps or of.is_forces)  # accelerations are unique where rows follow from others
+        loose = not (
+            self.steps or of.is_forces
+        )  # accelerations are unique where rows follow from others
 
-        def made() -> Circuit:
+        def made() -> StageProgramCode:
             if rank:
-                return system_stages.combined(system.algebra, rank, of.is_forces, of.frames, of.axes)
+                return system_stages.combined(
+                    system.algebra, rank, of.is_forces, of.frames, of.axes
+                )
             return system._chosen(of.frames, of.axes, loose).circuit
 
         key = "alone", wanted, of.frames, of.axes, of.motors, loose, rank
-        return system._function(key, lambda: system_stages.alone(made(), wanted, motors), Differentiable)
+        return system._function(
+            key, lambda: system_stages.alone(made(), wanted, motors), DifferentiableFunction
+        )
 
     def taking(self, tau: tuple[int, ...]) -> TapeDerivative:
         of = self.of.taking(tau)
@@ -81,20 +87,31 @@ class TapeDerivative(TracedCall):
 
     def check(self, arrays: list[np.ndarray], found: Sequence[np.ndarray]) -> None:
         """Refuse a single state that has no answer."""
-        if not all(np.isfinite(x).all() for x in found) and all(np.isfinite(x).all() for x in arrays):
+        if not all(np.isfinite(x).all() for x in found) and all(
+            np.isfinite(x).all() for x in arrays
+        ):
             raise SingularError(
                 f"{self.name}: no second derivative here: the mechanism is singular, or constraints that follow from others do "
                 "not stay so",
                 "change q and v together, as the constraints allow (Jc dq = 0), or start from another configuration",
             )
 
-    def _ran(self, code: Differentiable, arrays: list[np.ndarray], rows: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    def _ran(
+        self, code: DifferentiableFunction, arrays: list[np.ndarray], rows: tuple[np.ndarray, ...]
+    ) -> list[np.ndarray]:
         own = len(self.of.inputs)
-        found = self.system._run(code, (*arrays[:own], *rows, *self.system.robot._more, *arrays[own:]))
+        found = self.system._run(
+            code, (*arrays[:own], *rows, *self.system.robot._more, *arrays[own:])
+        )
         return list(map(np.array, found)) if isinstance(found, tuple) else [np.array(found)]
 
     def _look_again(
-        self, arrays: list[np.ndarray], state: tuple[np.ndarray, ...], strained: np.ndarray, found: list, every_way: bool
+        self,
+        arrays: list[np.ndarray],
+        state: tuple[np.ndarray, ...],
+        strained: np.ndarray,
+        found: list,
+        every_way: bool,
     ) -> None:
         """Fill in what is `found` of states where rows follow from others, and go on doing so beside them: rank by rank."""
         q, v = (x[strained] for x in state[:2])
@@ -103,19 +120,27 @@ class TapeDerivative(TracedCall):
         of_each = implicit_theorem.ranks(Jc)
         for rank in set(of_each.tolist()) - {0, system.nc}:
             here = of_each == rank
-            parts = implicit_theorem.Split(Jc[here], rank)
-            at, (W, V) = strained.copy(), (np.zeros((*strained.shape, n, rank)) for n in (system.nc, system.nv))
+            parts = implicit_theorem.RangeNullSplit(Jc[here], rank)
+            at, (W, V) = (
+                strained.copy(),
+                (np.zeros((*strained.shape, n, rank)) for n in (system.nc, system.nv)),
+            )
             at[strained] = here
             W[at], V[at] = parts.W, parts.V
             at[at] = (
-                implicit_theorem.lasts(system._of(here.shape, here), q[here], v[here], Jc[here], parts) & self._is_of_masses
+                implicit_theorem.lasts(
+                    system._of(here.shape, here), q[here], v[here], Jc[here], parts
+                )
+                & self._is_of_masses
             )
             if not at.any():
                 continue
             results = self._ran(self.differentiated(self.traced(rank)), arrays, (W, V))
             good = at if every_way else at & self._allowed(arrays[:own], arrays[own:])
             for k, arg in enumerate(self.outputs):
-                found[k] = np.where(np.expand_dims(good, (*range(-len(arg.shape), 0),)), results[k], found[k])
+                found[k] = np.where(
+                    np.expand_dims(good, (*range(-len(arg.shape), 0),)), results[k], found[k]
+                )
 
     @property
     def _is_of_masses(self) -> bool:
@@ -134,7 +159,9 @@ class TapeDerivative(TracedCall):
             if kind in ("jvp", "pushforward") and changes:
                 found = self.of._derivative(kind, tuple(changes))(*state, *changes.values())
                 moved = found[-1] if isinstance(found, tuple) else found
-                good = good & np.isfinite(moved).all(axis=(*range(-len(self.of.outputs[0].shape), 0),))
+                good = good & np.isfinite(moved).all(
+                    axis=(*range(-len(self.of.outputs[0].shape), 0),)
+                )
         return good
 
     def on_cards(self, values: Sequence[Any]) -> Any:
@@ -149,10 +176,10 @@ class TapeDerivative(TracedCall):
     def check_rows(self) -> None:
         """Refuse constraints some of whose rows follow from others wherever one looks: every element would be NaN."""
         if self.system._has_spare_rows:
-            cause = (
-                f"{self.name}: rows of the constraints of {self.system.name} follow from others, and that is solved on the host"
+            cause = f"{self.name}: rows of the constraints of {self.system.name} follow from others, and that is solved on the host"
+            raise StateError(
+                cause, "give arrays of the host; accelerations are found on graphics cards, too"
             )
-            raise StateError(cause, "give arrays of the host; accelerations are found on graphics cards, too")
 
 
 class ClosedHessian(ClosedCall):
@@ -164,7 +191,9 @@ class ClosedHessian(ClosedCall):
         self.by = self.change.inputs[len(of.inputs) + 1 :]
         n = sum(arg.size for arg in self.by)
         inputs = self.change.inputs[: len(of.inputs) + 1]
-        super().__init__(f"{of.name}: hessian by {', '.join(names)}", inputs, (Argument("hessian", (n, n)),))
+        super().__init__(
+            f"{of.name}: hessian by {', '.join(names)}", inputs, (Argument("hessian", (n, n)),)
+        )
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         of = self.of.taking(tau)
@@ -175,7 +204,9 @@ class ClosedHessian(ClosedCall):
         if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
             return list(fitting.answers(values))
         arrays, lead = self.arrays(values)
-        found = self._along().answers(along_units(self.inputs, arrays, self.by), every_way=True)[-len(self.names) :]
+        found = self._along().answers(along_units(self.inputs, arrays, self.by), every_way=True)[
+            -len(self.names) :
+        ]
         if not self.system._batch(lead):
             self.change.check(arrays, found)
         return [in_rows(found, self.by)]
@@ -183,4 +214,8 @@ class ClosedHessian(ClosedCall):
     def _along(self) -> TapeDerivative:
         """`change` for arrays with one more batch axis, behind the others: parameters with batch axes get it, too."""
         of, system = self.of, self.of.system._over_samples()
-        return self.change if system is of.system else TapeDerivative(of.again(system), self.change.steps)
+        return (
+            self.change
+            if system is of.system
+            else TapeDerivative(of.again(system), self.change.steps)
+        )

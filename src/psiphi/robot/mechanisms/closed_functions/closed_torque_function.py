@@ -17,7 +17,7 @@ import numpy as np
 from psiphi._util.errors import SingularError, StateError
 from psiphi.backends.cuda.kernel_launch import looked_at
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.functions.differentiable_function import Differentiable
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.screws import dot
@@ -28,12 +28,14 @@ from psiphi.robot.mechanisms.dynamics.closed_inverse_dynamics import at_motors, 
 from psiphi.robot.mechanisms.dynamics.system_stages import motion_rows
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
-from psiphi.robot.mechanisms.solve.stage_program import Circuit, StagePlaces, arguments
+from psiphi.robot.mechanisms.solve.stage_program import StagePlaces, StageProgramCode, arguments
 
 TORQUES = "inverse_dynamics"
 
 
-def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False) -> Circuit:
+def shared_torques(
+    algebra: Algebra, idle: tuple[int, ...], judged: bool = False
+) -> StageProgramCode:
     """q, v, a -> tau; NaN where the coordinates `idle`, which nothing drives, are not all held; where `judged`, also where `a`
     does not keep the constraints."""
     nv = algebra.closure.model.nv
@@ -42,9 +44,13 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False
         Jc, T, sound = places["Jc"], places["T"], 1.0
         if judged:
             kept = [dot(row, places["a"]) for row in Jc]
-            moving = places["c"].bias[: len(Jc) - len(algebra.closure.follows)]  # Jc a among it, but of rows that follow
+            moving = places["c"].bias[
+                : len(Jc) - len(algebra.closure.follows)
+            ]  # Jc a among it, but of rows that follow
             left = [*moving, *kept[len(moving) :]]
-            good = 1.0 - load_distribution.opens(left, kept, [x - y for x, y in zip(left, kept, strict=True)])
+            good = 1.0 - load_distribution.opens(
+                left, kept, [x - y for x, y in zip(left, kept, strict=True)]
+            )
             sound = good / good  # 1, or 0 / 0
             T = [x * sound for x in T]
         lam, held = carried(Jc, T, idle, _regular)
@@ -55,7 +61,15 @@ def shared_torques(algebra: Algebra, idle: tuple[int, ...], judged: bool = False
 
     stages = {"T": torques_of(algebra, a), **motion_rows(algebra), "share": share}
     outputs, name = (Argument("tau", (nv,), "v"),), f"closed torques {idle}{', judged' * judged}"
-    return Circuit(name, "T - Jc* Jp (Jp* Jp)^-1 T_p", arguments(algebra, "q", "v", "a"), outputs, algebra, stages, {})
+    return StageProgramCode(
+        name,
+        "T - Jc* Jp (Jp* Jp)^-1 T_p",
+        arguments(algebra, "q", "v", "a"),
+        outputs,
+        algebra,
+        stages,
+        {},
+    )
 
 
 def _regular(A: list, b: list) -> tuple[list, Any]:
@@ -71,16 +85,18 @@ class ClosedTorques(TracedCall):
     def __init__(self, system: Any, steps: Steps = ()):
         super().__init__(TORQUES, system, steps)
 
-    def traced(self, judged: bool = False) -> Differentiable:
+    def traced(self, judged: bool = False) -> DifferentiableFunction:
         system, idle = self.system, tuple(int(i) for i in self.system.idle)
         make = lambda: shared_torques(system.algebra, idle, judged)  # noqa: E731
-        return system._function((TORQUES, idle, judged), make, Differentiable)
+        return system._function((TORQUES, idle, judged), make, DifferentiableFunction)
 
     def on_cards(self, values: Sequence[Any]) -> Any:
         if looked_at(self.name, self.inputs, values)[0] != "d":
             cause = f"{self.name}: float32 does not tell whether a motion keeps the constraints"
             raise StateError(cause, "give float64")
-        return self.differentiated(self.traced(judged=True))(*values[:3], *self.system.robot._more, *values[3:])
+        return self.differentiated(self.traced(judged=True))(
+            *values[:3], *self.system.robot._more, *values[3:]
+        )
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         return self
@@ -92,12 +108,22 @@ class ClosedTorques(TracedCall):
         system, (arrays, lead) = self.system, self.arrays(values)
         lead = system._batch(lead)
         q, v, wanted = system._state(q=arrays[0], v=arrays[1], a=arrays[2])
-        wrong = np.broadcast_to(load_distribution.broken(system, q, v, wanted, system.constraint_jacobian(q), False), lead)
+        wrong = np.broadcast_to(
+            load_distribution.broken(system, q, v, wanted, system.constraint_jacobian(q), False),
+            lead,
+        )
         found = system._run(self.code, (*arrays[:3], *system.robot._more, *arrays[3:]))
         results = [np.array(x) for x in (found if isinstance(found, tuple) else (found,))]
-        if not lead and not all(np.isfinite(x).all() for x in results) and all(np.isfinite(x).all() for x in arrays):
+        if (
+            not lead
+            and not all(np.isfinite(x).all() for x in results)
+            and all(np.isfinite(x).all() for x in arrays)
+        ):
             cause = f"{self.name}: what no motor drives is not held in every direction here"
-            raise SingularError(cause, "cell.inverse_dynamics(q, v, a) answers where this motion needs no force there")
+            raise SingularError(
+                cause,
+                "cell.inverse_dynamics(q, v, a) answers where this motion needs no force there",
+            )
         for x in results:
             x[wrong] = np.nan
         return results

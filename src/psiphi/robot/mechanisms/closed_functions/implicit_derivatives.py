@@ -17,7 +17,7 @@ import numpy as np
 from psiphi._util.errors import SingularError
 from psiphi.compiler.autodiff.equation_derivatives import KINDS
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
-from psiphi.functions.differentiable_function import Differentiable
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.robot.mechanisms.closed_functions import implicit_theorem
 from psiphi.robot.mechanisms.closed_functions.closed_call import ClosedCall
 from psiphi.robot.mechanisms.closed_functions.closed_hessian import TapeDerivative
@@ -30,7 +30,7 @@ NamedSlopes = list[tuple[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedBatch:
     """The arguments of the laws, of one batch; what is asked for there; where K has an inverse; where there is an answer."""
 
     values: tuple[np.ndarray, ...]
@@ -49,7 +49,9 @@ class ClosedDerivative(ClosedCall):
         known = *of.inputs, Argument(PARAMETERS, (of.free,))
         inputs, outputs = KINDS[self.kind](of.system.robot._model, known, of.outputs, names)
         self.more = inputs[len(known) :]  # what comes behind the arguments
-        super().__init__(f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *self.more), outputs)
+        super().__init__(
+            f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *self.more), outputs
+        )
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
         of = self.of.taking(tau)
@@ -70,17 +72,21 @@ class ClosedDerivative(ClosedCall):
         state, behind = self.of.read(values, self.more)
         found = self.evaluate(self.of.solved(state), behind)
         motors = np.shape(values[2])[-1] != self.system.nv
-        return [x[..., self.system.actuated] if motors and name == "tau" else x for name, x in found]
+        return [
+            x[..., self.system.actuated] if motors and name == "tau" else x for name, x in found
+        ]
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
+    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
         """(argument, derivative) pairs; results themselves are called ""."""
         raise NotImplementedError
 
-    def laws(self) -> Differentiable:
+    def laws(self) -> DifferentiableFunction:
         of, forces = self.of, self.of.is_forces
         key = "laws", of.frames, of.axes, forces
         return self.system._function(
-            key, lambda: implicit_theorem.laws(self.system.algebra, of.frames, of.axes, forces), Differentiable
+            key,
+            lambda: implicit_theorem.laws(self.system.algebra, of.frames, of.axes, forces),
+            DifferentiableFunction,
         )
 
     def run(self, function: Any, *values: np.ndarray, system: Any = None) -> tuple[np.ndarray, ...]:
@@ -89,14 +95,22 @@ class ClosedDerivative(ClosedCall):
         found = own._run(function, (*values[:n], *own.robot._more, *values[n:]))
         return found if isinstance(found, tuple) else (found,)
 
-    def answer(self, at: Solved, dr2: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def answer(
+        self, at: SolvedBatch, dr2: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """How the result changes with the laws (..., size, nv + m + size or less), and besides with q where multipliers of
         least norm are to stay so (..., size, nv). `dr2` are changes of r2 that must be possible."""
         system, nv, m = self.system, self.system.nv, self.system.nc
         lead, q, forces = at.regular.shape, at.values[0], self.of.is_forces
-        matrix, slack, good = np.full((*lead, nv + m * forces, nv + m), np.nan), np.zeros((*lead, m, nv)), at.regular
+        matrix, slack, good = (
+            np.full((*lead, nv + m * forces, nv + m), np.nan),
+            np.zeros((*lead, m, nv)),
+            at.regular,
+        )
         if good.any():
-            made = system._function(("inverse", forces), lambda: implicit_theorem.inverse(system.algebra, forces))
+            made = system._function(
+                ("inverse", forces), lambda: implicit_theorem.inverse(system.algebra, forces)
+            )
             matrix, strain = map(np.array, system._call(made, (q,)))
             good = good & (strain < STRAIN) & np.isfinite(matrix).all(axis=(-2, -1))
         rest = ~good
@@ -104,12 +118,18 @@ class ClosedDerivative(ClosedCall):
             matrix[rest], slack[rest] = self._looked_at(at, rest, dr2, matrix.shape[-2])
         if not forces:
             return matrix, np.zeros((*lead, nv, nv))
-        unit = system._over_samples()._corrected(q[..., None, :], np.eye(m))[1].reshape(*lead, m, 6 * len(system.contacts))
+        unit = (
+            system._over_samples()
+            ._corrected(q[..., None, :], np.eye(m))[1]
+            .reshape(*lead, m, 6 * len(system.contacts))
+        )
         by_lam = np.swapaxes(unit, -1, -2)
         own = np.broadcast_to(np.eye(by_lam.shape[-2]), (*lead, by_lam.shape[-2], by_lam.shape[-2]))
         return np.concatenate([by_lam @ matrix[..., nv:, :], own], axis=-1), by_lam @ slack
 
-    def _looked_at(self, at: Solved, rest: np.ndarray, dr2: np.ndarray | None, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def _looked_at(
+        self, at: SolvedBatch, rest: np.ndarray, dr2: np.ndarray | None, rows: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The first rows of -K^-1, or of what takes its place, and the slack, where Omega is of no use; NaN: no answer."""
         system, q = self.system._of(rest.shape, rest), at.values[0][rest]
         mass, Jc = system.robot.mass_matrix(q), system.constraint_jacobian(q)
@@ -117,28 +137,49 @@ class ClosedDerivative(ClosedCall):
         whole, loose = at.regular[rest], (at.solvable & ~at.regular)[rest]
         matrix[whole] = implicit_theorem.regular(mass[whole], Jc[whole])
         if loose.any():
-            matrix[loose], slack[loose] = self._redundant(at, mass[loose], Jc[loose], at.solvable & ~at.regular, dr2)
+            matrix[loose], slack[loose] = self._redundant(
+                at, mass[loose], Jc[loose], at.solvable & ~at.regular, dr2
+            )
         return matrix[:, :rows], slack
 
-    def _redundant(self, at: Solved, mass: np.ndarray, Jc: np.ndarray, rest: np.ndarray, dr2: np.ndarray | None) -> Any:
+    def _redundant(
+        self,
+        at: SolvedBatch,
+        mass: np.ndarray,
+        Jc: np.ndarray,
+        rest: np.ndarray,
+        dr2: np.ndarray | None,
+    ) -> Any:
         """The same of (a, lambda) where rows follow from others: states of one rank at a time."""
         system = self.system._of(rest.shape, rest)
         values = tuple(x[rest] for x in at.values)
         by_q, by_v = self.run(self.laws().jacobian("q", "v"), *values, system=system)[2:4]
-        own, found = implicit_theorem.ranks(Jc), (np.full((len(Jc), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape))
-        rate = system._function("rates", lambda: implicit_theorem.rates(system.algebra), Differentiable).jacobian("q")
+        own, found = (
+            implicit_theorem.ranks(Jc),
+            (np.full((len(Jc), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)),
+        )
+        rate = system._function(
+            "rates", lambda: implicit_theorem.rates(system.algebra), DifferentiableFunction
+        ).jacobian("q")
         for rank in np.unique(own):
             here = own == rank
             more = system._of(here.shape, here).robot._more
             turned = lambda q, x, more=more: system._run(rate, (q, x, *more))  # noqa: E731
-            parts = implicit_theorem.Split(Jc[here], int(rank))
-            point = implicit_theorem.Point(
-                values[0][here], values[1][here], turned, Jc[here], parts, implicit_theorem.holding(system.algebra)
+            parts = implicit_theorem.RangeNullSplit(Jc[here], int(rank))
+            point = implicit_theorem.RankPoint(
+                values[0][here],
+                values[1][here],
+                turned,
+                Jc[here],
+                parts,
+                implicit_theorem.holding(system.algebra),
             )
             good = np.ones(here.sum(), dtype=bool)
             if {"q", "v"} & set(self.names):
                 good = point.smooth(by_q[here], by_v[here])
-            if PARAMETERS in self.names and any(block.word == "offsets" for block in system.robot.freed.blocks):
+            if PARAMETERS in self.names and any(
+                block.word == "offsets" for block in system.robot.freed.blocks
+            ):
                 good[:] = False  # a redundant row is kept by these places alone, not beside them
             if dr2 is not None:
                 change = dr2[rest][here][..., None]
@@ -161,7 +202,7 @@ class ClosedJacobian(ClosedDerivative):
     def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         return ClosedCall.derived(self, kind, names)
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
+    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
         answer, slack = self.answer(at)
         laws = self.run(self.laws().jacobian(*self.names), *at.values)
         found = []
@@ -171,16 +212,18 @@ class ClosedJacobian(ClosedDerivative):
             for part in laws[i :: len(self.names)]:
                 whole = whole + answer[..., start : start + part.shape[-2]] @ part
                 start += part.shape[-2]
-            found.append((name, whole.reshape(*at.regular.shape, *self.of.outputs[0].shape, whole.shape[-1])))
+            found.append(
+                (name, whole.reshape(*at.regular.shape, *self.of.outputs[0].shape, whole.shape[-1]))
+            )
         return found
 
 
-class ClosedPush(ClosedDerivative):
+class ClosedJvp(ClosedDerivative):
     """d result = answer d(laws)."""
 
     kind = "jvp"
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
+    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
         changes = dict(zip(self.names, behind, strict=True))
         laws = self.run(self.laws().jvp(*self.names), *at.values, *changes.values())
         laws = laws[len(laws) // 2 :]
@@ -191,12 +234,12 @@ class ClosedPush(ClosedDerivative):
         return [("", at.result), ("", whole.reshape(at.result.shape))]
 
 
-class ClosedPull(ClosedDerivative):
+class ClosedVjp(ClosedDerivative):
     """Gradients: the laws', of weights answer* w."""
 
     kind = "vjp"
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
+    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
         answer, slack = self.answer(at)
         w = behind[0].reshape(*at.regular.shape, 1, self.of.outputs[0].size)
         weights, nv, m = (w @ answer)[..., 0, :], self.system.nv, self.system.nc
@@ -211,25 +254,30 @@ class ClosedPull(ClosedDerivative):
 # -- by the numbers of q ------------------------------------------------------------------------------------------------------
 
 
-class ClosedPushforward(ClosedPush):
+class ClosedPushforward(ClosedJvp):
     """The change of the result alone, for changes of the nq numbers of q."""
 
     kind = "pushforward"
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
+    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
         velocity = self.system.robot.manifold.velocity
-        tangents = [velocity(at.values[0], x) if n == "q" else x for n, x in zip(self.names, behind, strict=True)]
+        tangents = [
+            velocity(at.values[0], x) if n == "q" else x
+            for n, x in zip(self.names, behind, strict=True)
+        ]
         return super().evaluate(at, tangents)[1:]
 
 
-class ClosedPullback(ClosedPull):
+class ClosedPullback(ClosedVjp):
     """Gradients alone, that of q by its nq numbers."""
 
     kind = "pullback"
 
-    def evaluate(self, at: Solved, behind: list[np.ndarray]) -> NamedSlopes:
+    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
         found, gradient = super().evaluate(at, behind)[1:], self.system.robot.manifold.gradient
         return [(n, gradient(at.values[0], x) if n == "q" else x) for n, x in found]
 
 
-FIRST = {x.kind: x for x in (ClosedJacobian, ClosedPush, ClosedPull, ClosedPushforward, ClosedPullback)}
+FIRST = {
+    x.kind: x for x in (ClosedJacobian, ClosedJvp, ClosedVjp, ClosedPushforward, ClosedPullback)
+}

@@ -29,11 +29,17 @@ from psiphi.model.loops.closure_types import AXES, ZERO, Relative
 from psiphi.model.spatial.screws import dot
 from psiphi.model.spatial.small_matrices import flat
 from psiphi.robot.mechanisms.solve.constraint_solve import compliance
-from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, Coupling, f, solver, u
+from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator, f, solver, u
 from psiphi.robot.mechanisms.solve.dense_saddle import FELT, KEPT, comparable
 from psiphi.robot.mechanisms.solve.rccfd_methods import tau
 from psiphi.robot.mechanisms.solve.redundant_constraints import UNMET
-from psiphi.robot.mechanisms.solve.stage_program import Circuit, StagePlaces, arguments, circuit, given
+from psiphi.robot.mechanisms.solve.stage_program import (
+    StagePlaces,
+    StageProgramCode,
+    arguments,
+    circuit,
+    given,
+)
 
 a = vector("a")
 AWAY = 1e-2  # radians, metres: a state beside another
@@ -43,7 +49,7 @@ NEWTON = 8  # steps from it onto the constraints, by their Jacobian where one ca
 # -- what is differentiated ---------------------------------------------------------------------------------------------------
 
 
-def laws(algebra: Algebra, frames: tuple[str, ...], axes: str, forces: bool) -> Circuit:
+def laws(algebra: Algebra, frames: tuple[str, ...], axes: str, forces: bool) -> StageProgramCode:
     """q, v, tau, (f_ext,) a, lambda -> r1 and r2; with `forces` also the contact forces of lambda, in a row."""
     s, closure = algebra.s, algebra.closure
     force = s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b
@@ -55,7 +61,7 @@ def laws(algebra: Algebra, frames: tuple[str, ...], axes: str, forces: bool) -> 
     balance = algebra.equation(r1=torque - u if closure.follows else torque)
 
     def kept(places: StagePlaces) -> StagePlaces:
-        c: Coupling = places["c"]  # of frames that accelerate: their bias is c' itself
+        c: DelassusOperator = places["c"]  # of frames that accelerate: their bias is c' itself
         rows = [x for meeting in c.meetings for x in meeting.bias]
         return {
             "r2": rows + c.sense([0.0] * (6 * len(closure.frames)), places["a"])[len(rows) :],
@@ -67,16 +73,25 @@ def laws(algebra: Algebra, frames: tuple[str, ...], axes: str, forces: bool) -> 
     inputs = (*given(algebra, frames), *arguments(algebra, "a", "lam"))
     name = f"closed laws {axes} {','.join(frames)}" + " forces" * forces
     stages = {"spread": lambda places: places["c"].spread(places["lam"]), "r1": balance, "r2": kept}
-    return Circuit(name, "M a + C v + g - Jc* lambda - tau, Jc a + bias", inputs, outputs, algebra, stages, {})
+    return StageProgramCode(
+        name, "M a + C v + g - Jc* lambda - tau, Jc a + bias", inputs, outputs, algebra, stages, {}
+    )
 
 
-def rates(algebra: Algebra) -> Circuit:
+def rates(algebra: Algebra) -> StageProgramCode:
     """q, v -> Jc v."""
     inputs, outputs = arguments(algebra, "q", "v"), (Argument("c", (algebra.closure.size,)),)
-    return circuit("closed rates", "Jc v", inputs, outputs, algebra, rates=lambda places: {"c": places["c"].rates(places["v"])})
+    return circuit(
+        "closed rates",
+        "Jc v",
+        inputs,
+        outputs,
+        algebra,
+        rates=lambda places: {"c": places["c"].rates(places["v"])},
+    )
 
 
-def inverse(algebra: Algebra, forces: bool) -> Circuit:
+def inverse(algebra: Algebra, forces: bool) -> StageProgramCode:
     """q -> the rows of -K^-1 for a, with `forces` those for lambda too, and the strain of Omega. With X = Jc M^-1
 
     -K^-1 = [ X* Omega^-1 X - M^-1   -X* Omega^-1 ]
@@ -88,7 +103,9 @@ def inverse(algebra: Algebra, forces: bool) -> Circuit:
     def solved(places: StagePlaces) -> StagePlaces:
         U, Y, solve = places.get("U", []), places["Y"], solver(places["Omega"], places["reach"])
         rows = [Y[i * nv : (i + 1) * nv] for i in range(nv)]
-        columns = [places["c"].sense([U[r * nv + i] for r in range(width)], rows[i]) for i in range(nv)]  # of X
+        columns = [
+            places["c"].sense([U[r * nv + i] for r in range(width)], rows[i]) for i in range(nv)
+        ]  # of X
         found = [solve(column, [])[0] for column in columns]  # of Omega^-1 X
         top = [[0.0] * nv for _ in range(nv)]
         for i in range(nv):
@@ -97,7 +114,9 @@ def inverse(algebra: Algebra, forces: bool) -> Circuit:
         answer = [[*top[i], *(-x for x in found[i])] for i in range(nv)]
         if forces:
             units = [solve([1.0 if i == k else 0.0 for i in range(m)], [])[0] for k in range(m)]
-            answer += [[*(column[r] for column in found), *(-x for x in units[r])] for r in range(m)]
+            answer += [
+                [*(column[r] for column in found), *(-x for x in units[r])] for r in range(m)
+            ]
         return {"answer": flat(answer), "strain": [solve([0.0] * m, [])[1]]}
 
     more = {"Y": algebra.equation(Y=s.mass.inv)}
@@ -106,7 +125,9 @@ def inverse(algebra: Algebra, forces: bool) -> Circuit:
     outputs = Argument("answer", (nv + m * forces, nv + m)), Argument("strain", ())
     stages = {**compliance(algebra), **more, "solved": solved}
     name = "closed inverse" + " forces" * forces
-    return Circuit(name, "-[M, -Jc*; Jc, 0]^-1", arguments(algebra, "q"), outputs, algebra, stages, {})
+    return StageProgramCode(
+        name, "-[M, -Jc*; Jc, 0]^-1", arguments(algebra, "q"), outputs, algebra, stages, {}
+    )
 
 
 # -- the theorem --------------------------------------------------------------------------------------------------------------
@@ -122,11 +143,14 @@ def regular(mass: np.ndarray, Jc: np.ndarray) -> np.ndarray:
 
 def ranks(Jc: np.ndarray) -> np.ndarray:
     """How many rows do not follow from others; none where a row is no number."""
-    w = np.linalg.svd(comparable(np.where(np.isfinite(Jc).all(axis=(-2, -1), keepdims=True), Jc, 0.0))[0], compute_uv=False)
+    w = np.linalg.svd(
+        comparable(np.where(np.isfinite(Jc).all(axis=(-2, -1), keepdims=True), Jc, 0.0))[0],
+        compute_uv=False,
+    )
     return (w > KEPT * w.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
 
 
-class Split:
+class RangeNullSplit:
     """Jc of some states, all of one rank: Jc = W (W* Jc V) V*, with V (..., nv, rank) motions that rows feel and N (..., nv,
     nv - rank) those that none does, W (..., m, rank) multipliers of least norm and Y (..., m, m - rank) those that do nothing,
     each orthonormal; Jc^+ (..., nv, m) = V (W* Jc V)^-1 W*, and its transpose, (Jc*)^+."""
@@ -135,7 +159,9 @@ class Split:
         rows, size = comparable(Jc)  # ranks are judged of rows of one size
         U, w, Vt = np.linalg.svd(rows)
         self.V, self.N = _t(Vt[..., :rank, :]), _t(Vt[..., rank:, :])
-        self.W, R = np.linalg.qr(U[..., :rank] * size[..., None])  # the range of Jc is that of its rows' sizes times U
+        self.W, R = np.linalg.qr(
+            U[..., :rank] * size[..., None]
+        )  # the range of Jc is that of its rows' sizes times U
         self.Y = np.linalg.qr(U[..., rank:] / size[..., None])[0]
         self.inverse = self.V @ (np.linalg.solve(R, _t(self.W)) / w[..., :rank, None])
         self.least = _t(self.inverse)
@@ -143,27 +169,33 @@ class Split:
     def answer(self, mass: np.ndarray) -> np.ndarray:
         """What takes the place of -K^-1, but for the last part of dlambda; NaN where a motion has no inertia."""
         inner = _t(self.N) @ mass @ self.N
-        lightest = np.linalg.eigvalsh(inner)[..., 0] if inner.shape[-1] else np.ones(mass.shape[:-2])
+        lightest = (
+            np.linalg.eigvalsh(inner)[..., 0] if inner.shape[-1] else np.ones(mass.shape[:-2])
+        )
         felt = (lightest > FELT * np.abs(mass).max(axis=(-2, -1)))[..., None, None]
-        moved = self.N @ np.linalg.solve(np.where(felt, inner, np.eye(inner.shape[-1])), _t(self.N))  # N (N* M N)^-1 N*
+        moved = self.N @ np.linalg.solve(
+            np.where(felt, inner, np.eye(inner.shape[-1])), _t(self.N)
+        )  # N (N* M N)^-1 N*
         top = np.concatenate([-moved, moved @ mass @ self.inverse - self.inverse], axis=-1)
         bottom = self.least @ (mass @ top + np.eye(*top.shape[-2:]))
         return np.where(felt, np.concatenate([top, bottom], axis=-2), np.nan)
 
     def keeps(self, change: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Whether Y* change = 0, for changes (..., m, k) of rows made of numbers of that size (...)."""
-        return np.abs(_t(self.Y) @ change).max(axis=(-2, -1), initial=0.0) <= UNMET * np.maximum(1.0, size)
+        return np.abs(_t(self.Y) @ change).max(axis=(-2, -1), initial=0.0) <= UNMET * np.maximum(
+            1.0, size
+        )
 
 
 @dataclass(frozen=True)
-class Point:
+class RankPoint:
     """States (n, ...) of a system whose constraints are redundant, all of one rank: what their derivatives are made of."""
 
     q: np.ndarray
     v: np.ndarray
     rate: Any  # (q, x) -> d(Jc x)/dq
     Jc: np.ndarray
-    parts: Split
+    parts: RangeNullSplit
     held: np.ndarray  # which rows hold positions, not velocities alone
 
     @cached_property
@@ -174,7 +206,9 @@ class Point:
     def smooth(self, by_q: np.ndarray, by_v: np.ndarray) -> np.ndarray:
         """Whether the rank stays along the constraints, and with it accelerations that keep them: (n,)."""
         parts, turned = self.parts, self.rate(self.q, self.v) @ self.moves
-        along = by_q @ self.moves - by_v @ (parts.inverse @ turned)  # v follows: Jc dv = -d(Jc v)/dq dq
+        along = by_q @ self.moves - by_v @ (
+            parts.inverse @ turned
+        )  # v follows: Jc dv = -d(Jc v)/dq dq
         size = np.maximum(_most(by_q), _most(by_v) * np.maximum(1.0, _most(parts.inverse @ turned)))
         found = parts.keeps(along, size) & parts.keeps(by_v @ parts.N, size)
         for i in range(parts.N.shape[-1]):
@@ -188,19 +222,25 @@ class Point:
         return self.parts.Y @ (_t(self.parts.Y) @ self.rate(self.q, x))
 
 
-def moves(Jc: np.ndarray, parts: Split, held: np.ndarray) -> np.ndarray:
+def moves(Jc: np.ndarray, parts: RangeNullSplit, held: np.ndarray) -> np.ndarray:
     """Changes of q that keep the rows which hold positions (n, nv, k); where ranks differ, those that keep all rows."""
     if held.all():
         return parts.N
     own = Jc[:, held]
     found = ranks(own)
-    return Split(own, int(found[0])).N if (found == found[0]).all() else parts.N
+    return RangeNullSplit(own, int(found[0])).N if (found == found[0]).all() else parts.N
 
 
-def lasts(system: Any, q: np.ndarray, v: np.ndarray, Jc: np.ndarray, parts: Split) -> np.ndarray:
+def lasts(
+    system: Any, q: np.ndarray, v: np.ndarray, Jc: np.ndarray, parts: RangeNullSplit
+) -> np.ndarray:
     """Whether rows follow from others beside these states as they do here, wherever W* e(q) and W* Jc v stay: (n,). Looked at a
     step away: where rank, errors and rates are those of a chance state beside it, they are those of all."""
-    open, rate, directions = system.constraint_residual(q), Jc @ v[..., None], moves(Jc, parts, holding(system.algebra))
+    open, rate, directions = (
+        system.constraint_residual(q),
+        Jc @ v[..., None],
+        moves(Jc, parts, holding(system.algebra)),
+    )
     away = np.random.default_rng(0).standard_normal(directions.shape[-1])
     near = system.integrate(q, AWAY * (directions @ (away / max(1.0, float(np.linalg.norm(away))))))
     left: Any = 0.0
@@ -208,8 +248,10 @@ def lasts(system: Any, q: np.ndarray, v: np.ndarray, Jc: np.ndarray, parts: Spli
         left = system.constraint_residual(near) - open
         near = system.integrate(near, -(parts.inverse @ left[..., None])[..., 0])
     there = system.constraint_jacobian(near)
-    good = (np.abs(left).max(axis=-1, initial=0.0) < UNMET * AWAY) & (ranks(there) == parts.W.shape[-1])
-    own = Split(np.where(good[:, None, None], there, Jc), parts.W.shape[-1])
+    good = (np.abs(left).max(axis=-1, initial=0.0) < UNMET * AWAY) & (
+        ranks(there) == parts.W.shape[-1]
+    )
+    own = RangeNullSplit(np.where(good[:, None, None], there, Jc), parts.W.shape[-1])
     moved = v - (own.inverse @ (there @ v[..., None] - rate))[..., 0]
     bias = system._kept_bias(near, np.where(good[:, None], moved, v))[..., None]
     return good & own.keeps(bias, np.abs(bias).max(axis=(-2, -1), initial=0.0))
@@ -218,7 +260,11 @@ def lasts(system: Any, q: np.ndarray, v: np.ndarray, Jc: np.ndarray, parts: Spli
 def holding(algebra: Algebra) -> np.ndarray:
     """Which rows hold positions: all but those that have no integral."""
     still = Relative([list(row) for row in AXES], ZERO, ZERO, ZERO)
-    rows = [row.error is not None for c in algebra.closure.constraints for row in c.row.rows(c.shape, still)]
+    rows = [
+        row.error is not None
+        for c in algebra.closure.constraints
+        for row in c.row.rows(c.shape, still)
+    ]
     return np.array(rows + [True] * len(algebra.closure.follows), dtype=bool)
 
 

@@ -25,20 +25,32 @@ Answers = dict[str, Any]
 def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Answers:
     """a, forces, multipliers; unique, rank and solvable per element."""
     method = method_name(method, DENSE)
-    frames = tuple(system.robot.frame(name).name for name in argument_checks.mapping(f_ext)) if f_ext is not None else ()
+    frames = (
+        tuple(system.robot.frame(name).name for name in argument_checks.mapping(f_ext))
+        if f_ext is not None
+        else ()
+    )
     values = system._state(q=q, v=v, tau=tau)
     if frames:
         wrenches = argument_checks.stack_wrenches(argument_checks.mapping(f_ext))
-        values = argument_checks.plain(system.robot, system.name, given(system.algebra, frames), (*values, wrenches))
+        values = argument_checks.plain(
+            system.robot, system.name, given(system.algebra, frames), (*values, wrenches)
+        )
     if flag("check", check):
-        check_states(system.robot, "forward_dynamics", given(system.algebra, frames), values, frames)
+        check_states(
+            system.robot, "forward_dynamics", given(system.algebra, frames), values, frames
+        )
     if method == DENSE:
         a, lam, wrenches, strain = dense_saddle.solve(system, values, frames, axes)
     else:
         a, lam, wrenches, strain = system._call(system._dynamics(method, frames, axes), values)
     lead = np.shape(strain)
     found = {"a": a, "forces": wrenches[..., : len(system.contacts), :], "multipliers": lam}
-    found |= {"unique": np.ones(lead, bool), "rank": np.full(lead, system.nc), "solvable": np.ones(lead, bool)}
+    found |= {
+        "unique": np.ones(lead, bool),
+        "rank": np.full(lead, system.nc),
+        "solvable": np.ones(lead, bool),
+    }
     bad = ~(strain < STRAIN)
     if np.any(bad):
         _mend(system, found, bad, values, frames, axes, check)
@@ -50,7 +62,9 @@ def _mend(system: Any, found: Answers, bad: np.ndarray, values, frames, axes, ch
     lead = np.shape(bad)
     picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
     system = system._of(lead, bad)
-    new, lost = _nowhere(system, bad) if system.algebra.is_thin else _least(system, picked, frames, axes)
+    new, lost = (
+        _nowhere(system, bad) if system.algebra.is_thin else _least(system, picked, frames, axes)
+    )
     verdicts = _last_word(system, new, lost, picked, frames, axes)
     for name, value in new.items():
         whole = np.array(found[name])
@@ -89,13 +103,19 @@ def _nowhere(system: Any, bad: np.ndarray) -> tuple[Answers, np.ndarray]:
     count = int(np.sum(bad))
     shapes = {"a": (system.nv,), "forces": (len(system.contacts), 6), "multipliers": (system.nc,)}
     new: Answers = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
-    new |= {"rank": np.zeros(count, int), "unique": np.zeros(count, bool), "solvable": np.zeros(count, bool)}
+    new |= {
+        "rank": np.zeros(count, int),
+        "unique": np.zeros(count, bool),
+        "solvable": np.zeros(count, bool),
+    }
     return new, np.ones(count, bool)
 
 
-def _last_word(system: Any, new: Answers, lost: np.ndarray, values, frames, axes) -> dict[int, dense_saddle.Verdict]:
+def _last_word(
+    system: Any, new: Answers, lost: np.ndarray, values, frames, axes
+) -> dict[int, dense_saddle.DenseSolution]:
     """Judge each lost element by the dense system; those of a finite state without an answer come back."""
-    unanswered: dict[int, dense_saddle.Verdict] = {}
+    unanswered: dict[int, dense_saddle.DenseSolution] = {}
     if not lost.any():
         return unanswered
     where = np.flatnonzero(lost)
@@ -108,7 +128,9 @@ def _last_word(system: Any, new: Answers, lost: np.ndarray, values, frames, axes
             unanswered[i] = verdict
         unique = verdict.is_answer and verdict.rank == system.nc
         entry = (verdict.a, force, verdict.multipliers, verdict.rank, unique, verdict.is_answer)
-        for name, value in zip(("a", "forces", "multipliers", "rank", "unique", "solvable"), entry, strict=True):
+        for name, value in zip(
+            ("a", "forces", "multipliers", "rank", "unique", "solvable"), entry, strict=True
+        ):
             new[name][i] = value
     return unanswered
 
@@ -118,13 +140,17 @@ def _picked(array: np.ndarray, lead: tuple[int, ...], where: np.ndarray, core: i
     return np.broadcast_to(array, (*lead, *array.shape[array.ndim - core :]))[where]
 
 
-def _error(system: Any, q: np.ndarray, verdict: dense_saddle.Verdict, place: tuple[int, ...]) -> SingularError:
+def _error(
+    system: Any, q: np.ndarray, verdict: dense_saddle.DenseSolution, place: tuple[int, ...]
+) -> SingularError:
     """Which contact and direction no acceleration keeps, or which joint none determines."""
     where = element(place)
     if verdict.loose.any():
         worst = int(np.argmax(np.abs(verdict.loose)))
         joint = joint_at(system.joints, worst)
-        axis = ", ".join(f"{x:.3g}" for x in verdict.loose[joint.v_slice] / verdict.loose[worst] + 0.0)
+        axis = ", ".join(
+            f"{x:.3g}" for x in verdict.loose[joint.v_slice] / verdict.loose[worst] + 0.0
+        )
         if system.object == system.bodies[joint.index].name and joint.kind == "free":
             return SingularError(
                 f"the object {system.object} has no inertia along the motion ({axis}), turning first, and no contact holds it "

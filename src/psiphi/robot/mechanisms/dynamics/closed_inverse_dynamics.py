@@ -27,22 +27,38 @@ from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screws import add, dot
 from psiphi.robot.mechanisms.dynamics.system_stages import motion_rows
 from psiphi.robot.mechanisms.solve import semidefinite_solve
-from psiphi.robot.mechanisms.solve.constraint_solve import HUB_PLACES, coupling, over, pushing, settled
+from psiphi.robot.mechanisms.solve.constraint_solve import (
+    HUB_PLACES,
+    coupling,
+    over,
+    pushing,
+    settled,
+)
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra
-from psiphi.robot.mechanisms.solve.stage_program import Circuit, CircuitStage, StagePlaces, StageRule, arguments
+from psiphi.robot.mechanisms.solve.stage_program import (
+    CircuitStage,
+    StagePlaces,
+    StageProgramCode,
+    StageRule,
+    arguments,
+)
 
 u = vector("u")
 
 
-def holding(algebra: Algebra, idle: list[int]) -> Circuit:
+def holding(algebra: Algebra, idle: list[int]) -> StageProgramCode:
     """q -> tau, strain: the torques of a closed chain at rest."""
     s, inputs = algebra.s, arguments(algebra, "q")
     weight = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b))
     stages = {"weight": weight, **motion_rows(algebra), "share": _sharing(idle)}
-    return Circuit(_name("holding", idle), "g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, {})
+    return StageProgramCode(
+        _name("holding", idle), "g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, {}
+    )
 
 
-def driving(algebra: Algebra, idle: list[int], adrift: bool = False, method: str = "free") -> Circuit:
+def driving(
+    algebra: Algebra, idle: list[int], adrift: bool = False, method: str = "free"
+) -> StageProgramCode:
     """q, v, u -> tau, strain: the torques that accelerate as near to u as constraints allow; `adrift`: and as motors can.
     By Omega, or around the hub, which then needs no inertia of its own."""
     inputs = arguments(algebra, "q", "v", "u")
@@ -56,7 +72,9 @@ def driving(algebra: Algebra, idle: list[int], adrift: bool = False, method: str
     }
     named = HUB_PLACES | NEAREST_PLACES | {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     name = f"{_name('driving', idle)} {method}" + " adrift" * adrift
-    return Circuit(name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named)
+    return StageProgramCode(
+        name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named
+    )
 
 
 def torques_of(algebra: Algebra, a: Expression = u) -> Equation:
@@ -71,10 +89,20 @@ def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, CircuitStage]
     nv = algebra.closure.model.nv
 
     def solve(places: StagePlaces) -> StagePlaces:
-        opened = [dot(row, places[wish]) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
-        multipliers, strain, moved = places["solver"]([-x for x in opened], pushing(algebra, [0.0] * nv))
+        opened = [
+            dot(row, places[wish]) + b
+            for row, b in zip(places["Jc"], places["c"].bias, strict=True)
+        ]
+        multipliers, strain, moved = places["solver"](
+            [-x for x in opened], pushing(algebra, [0.0] * nv)
+        )
         pushed, so_far = places["c"].spread(multipliers), places.get("strain", [0.0])[0]
-        return {"f": pushed["f"], "pushed": pushed["u"], "moved": moved, "strain": [so_far + strain]}
+        return {
+            "f": pushed["f"],
+            "pushed": pushed["u"],
+            "moved": moved,
+            "strain": [so_far + strain],
+        }
 
     def summed(places: StagePlaces) -> StagePlaces:
         return {"a": add(places[wish], settled(algebra, places["da"], places["moved"]))}
@@ -100,8 +128,14 @@ def _drifting(idle: list[int]) -> StageRule:
         turned = [small_matrices.forward(L, [mass[i * nv + k] for k in idle]) for i in idle]
         inner = [small_matrices.forward(L, column) for column in small_matrices.transpose(turned)]
         free = [1.0 - kept for kept in on]
-        inner = [[free[i] * (free[j] * inner[i][j]) + (on[i] if i == j else 0.0) for j in range(n)] for i in range(n)]
-        wanted = [-a * x for a, x in zip(free, small_matrices.forward(L, [T[i] for i in idle]), strict=True)]
+        inner = [
+            [free[i] * (free[j] * inner[i][j]) + (on[i] if i == j else 0.0) for j in range(n)]
+            for i in range(n)
+        ]
+        wanted = [
+            -a * x
+            for a, x in zip(free, small_matrices.forward(L, [T[i] for i in idle]), strict=True)
+        ]
         y = small_matrices.backward(L, small_matrices.solve(small_matrices.factor(inner), wanted))
         moving = [x + dot([mass[i * nv + k] for k in idle], y) for i, x in enumerate(T)]
         return {"T": moving, "strain": [strain]}
@@ -113,7 +147,10 @@ def _sharing(idle: list[int]) -> StageRule:
     def share(places: StagePlaces) -> StagePlaces:
         Jc, T = places["Jc"], places["T"]
         lam, strain = carried(Jc, T, idle)
-        return {"tau": at_motors(Jc, T, lam, idle), "strain": [places.get("strain", [0.0])[0] + strain]}
+        return {
+            "tau": at_motors(Jc, T, lam, idle),
+            "strain": [places.get("strain", [0.0])[0] + strain],
+        }
 
     return share
 

@@ -31,9 +31,17 @@ from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN, UNMET, d
 RCOND = 1e-10  # singular values below this, of the largest, are zeros
 
 
-def inverse_dynamics(system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool) -> Any:
+def inverse_dynamics(
+    system: Any, q, v, a, internal, share, forces: bool, f_ext, axes: str, check: bool
+) -> Any:
     """tau (..., nv), and the contact wrenches when asked for."""
-    plain = internal is None and share is None and f_ext is None and not flag("forces", forces) and not flag("check", check)
+    plain = (
+        internal is None
+        and share is None
+        and f_ext is None
+        and not flag("forces", forces)
+        and not flag("check", check)
+    )
     if plain and any(map(is_foreign, (q, v, a))):
         return system._torques(q, v, a)
     q, v, a = system._state(q=q, v=v, a=a)
@@ -58,7 +66,9 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     gap = np.einsum("...mi,...i->...m", Jc, a) + system._kept_bias(q, v)
     rows, opened, loose = Jc, gap, unfelt(Jc[..., idle])
-    if loose.any():  # Z* (M a + C v + g)_p = 0, Z = null(Jp): what no contact carries must be no force
+    if (
+        loose.any()
+    ):  # Z* (M a + C v + g)_p = 0, Z = null(Jp): what no contact carries must be no force
         inertia = np.einsum("...pz,...pi->...zi", loose, system.robot.mass_matrix(q)[..., idle, :])
         size = np.linalg.norm(inertia, axis=-1)
         size = np.where(size > 0.0, size, 1.0)
@@ -77,7 +87,10 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
         unkept, unmoved = open_by[: system.nc], open_by[system.nc :]
         missing = f"{element(place)} ({np.abs(open_by).max():.3g} is missing)"
         if np.abs(unkept).max(initial=0.0) >= np.abs(unmoved).max(initial=0.0):
-            return StateError(f"no acceleration of the other joints keeps {direction(own, here, unkept)}{missing}", remedy)
+            return StateError(
+                f"no acceleration of the other joints keeps {direction(own, here, unkept)}{missing}",
+                remedy,
+            )
         Z = np.broadcast_to(loose, (*left.shape[:-1], *loose.shape[-2:]))[place]
         worst = _joint(system, int(idle[np.argmax(np.abs(Z @ unmoved))]))
         cause = f"no motors drive this: {worst} has none, and nothing that may move gives it the force it needs"
@@ -95,8 +108,14 @@ def drivable(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.nda
     loose = unfelt(system.constraint_jacobian(q)[..., system.idle])
     if not loose.any():
         return a
-    inner = np.swapaxes(loose, -1, -2) @ system.robot.mass_matrix(q)[..., system.idle[:, None], system.idle] @ loose
-    force = np.einsum("...pz,...p->...z", loose, system.robot.inverse_dynamics(q, v, a)[..., system.idle])
+    inner = (
+        np.swapaxes(loose, -1, -2)
+        @ system.robot.mass_matrix(q)[..., system.idle[:, None], system.idle]
+        @ loose
+    )
+    force = np.einsum(
+        "...pz,...p->...z", loose, system.robot.inverse_dynamics(q, v, a)[..., system.idle]
+    )
     y = np.einsum("...pz,...zy,...y->...p", loose, _pinv(inner), force)
     out = np.array(np.broadcast_to(a, (*y.shape[:-1], system.nv)))
     out[..., system.idle] -= y
@@ -120,7 +139,9 @@ def drive(system: Any, q, v, u) -> np.ndarray:
     return _mended(system, system._driving, system._state(q=q, v=v, a=u), careful)
 
 
-def _mended(system: Any, function: Any, values: tuple[np.ndarray, ...], careful: Callable[..., np.ndarray]) -> np.ndarray:
+def _mended(
+    system: Any, function: Any, values: tuple[np.ndarray, ...], careful: Callable[..., np.ndarray]
+) -> np.ndarray:
     """What the compiled function answers; elements it is strained by, as the careful one says."""
     tau, strain = system._call(function, values)
     lead = np.shape(strain)
@@ -130,7 +151,9 @@ def _mended(system: Any, function: Any, values: tuple[np.ndarray, ...], careful:
     if not lead:
         return careful(system, *values)
     tau = np.array(tau)
-    tau[bad] = careful(system._of(lead, bad), *(np.broadcast_to(x, (*lead, x.shape[-1]))[bad] for x in values))
+    tau[bad] = careful(
+        system._of(lead, bad), *(np.broadcast_to(x, (*lead, x.shape[-1]))[bad] for x in values)
+    )
     return tau
 
 
@@ -145,7 +168,9 @@ def split(system: Any, q, forces, share) -> tuple[np.ndarray, np.ndarray]:
 
 def multipliers(system: Any, q: np.ndarray, forces) -> np.ndarray:
     """lambda of contact wrenches (..., l, 6): their part along the constraint rows, which are orthonormal."""
-    wrenches = real("the wrenches", forces, (len(system.contacts), 6), "give one [moment; force] a contact")
+    wrenches = real(
+        "the wrenches", forces, (len(system.contacts), 6), "give one [moment; force] a contact"
+    )
     unit = system._over_samples()._corrected(q[..., None, :], np.eye(system.nc))[1]
     return np.einsum("...mlk,...lk->...m", unit, wrenches)
 
@@ -167,7 +192,9 @@ def unfelt(Jp: np.ndarray) -> np.ndarray:
 def _stacked(axis: int, *arrays: np.ndarray) -> np.ndarray:
     core = -axis
     lead = np.broadcast_shapes(*(x.shape[:-core] for x in arrays))
-    return np.concatenate([np.broadcast_to(x, (*lead, *x.shape[-core:])) for x in arrays], axis=axis)
+    return np.concatenate(
+        [np.broadcast_to(x, (*lead, *x.shape[-core:])) for x in arrays], axis=axis
+    )
 
 
 def _joint(system: Any, coordinate: int) -> str:
@@ -179,7 +206,9 @@ def _joint(system: Any, coordinate: int) -> str:
 def _pinv(A: np.ndarray) -> np.ndarray:
     """A^+; NaN of elements that are not finite, and only of those."""
     finite = np.isfinite(A).all(axis=(-2, -1), keepdims=True)
-    return np.where(finite, np.linalg.pinv(np.where(finite & (np.abs(A) > NO_ROW), A, 0.0), rcond=RCOND), np.nan)
+    return np.where(
+        finite, np.linalg.pinv(np.where(finite & (np.abs(A) > NO_ROW), A, 0.0), rcond=RCOND), np.nan
+    )
 
 
 def _weights(system: Any, share) -> np.ndarray:
@@ -189,13 +218,18 @@ def _weights(system: Any, share) -> np.ndarray:
         return out
     array, fault = read(share, (len(system.contacts),))
     if fault or array.ndim != 1 or not (array > 0.0).all() or not np.isfinite(array).all():
-        raise StateError(f"share is {shown(share)}, expected {len(system.contacts)} positive numbers", "one a contact")
+        raise StateError(
+            f"share is {shown(share)}, expected {len(system.contacts)} positive numbers",
+            "one a contact",
+        )
     for weight, own in zip(array, system.closure.slices, strict=False):
         out[own] = weight
     return out
 
 
-def broken(system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool) -> np.ndarray:
+def broken(
+    system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool
+) -> np.ndarray:
     """Where the motion asked for does not keep the constraints: Jc a + bias is not zero."""
     kept, bias = np.einsum("...mi,...i->...m", Jc, a), system._kept_bias(q, v)
     left = kept + bias
@@ -216,7 +250,9 @@ def opens(left: list, kept: list, bias: list) -> Any:
     return less(UNMET * (1.0 + worst(kept) + worst(bias)), worst(left))
 
 
-def _undriven(system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check: bool) -> np.ndarray:
+def _undriven(
+    system: Any, Jp: np.ndarray, lam: np.ndarray, T: np.ndarray, check: bool
+) -> np.ndarray:
     """Where contacts cannot do what bodies without motors need."""
     left = T - np.einsum("...mi,...m->...i", Jp, lam)
 

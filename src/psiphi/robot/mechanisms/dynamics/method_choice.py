@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra
 from psiphi.robot.mechanisms.solve.rccfd_methods import HUB
-from psiphi.robot.mechanisms.solve.stage_program import Circuit
+from psiphi.robot.mechanisms.solve.stage_program import StageProgramCode
 
 BY_OMEGA = ("free", "whole")
 TRIED = 4  # a trunk whose dense part takes more than this, beside the factors of Omega, is not even counted
 
 
 @dataclass(frozen=True)
-class Chosen:
+class MethodChoice:
     """The form with the fewest operations, and what was counted to know it."""
 
-    circuit: Circuit
+    circuit: StageProgramCode
     method: str
     flops: dict[str, int] = field(default_factory=dict)
     least_omega: int = 0  # what Omega takes at least: m^3 / 3 to factor m rows
@@ -37,7 +37,9 @@ class Chosen:
         return f"{'the hub' if self.method == HUB else 'Omega'}, by count: {counted} flops"
 
 
-def cheapest(algebra: Algebra, make: Callable[[str], Circuit], by_omega: Sequence[str] = BY_OMEGA) -> Chosen:
+def cheapest(
+    algebra: Algebra, make: Callable[[str], StageProgramCode], by_omega: Sequence[str] = BY_OMEGA
+) -> MethodChoice:
     """Around the hub where that takes fewer operations than Omega; where it takes fewer than factoring Omega alone, Omega is
     not even traced, so that first calls grow with the arms and not with their cube. `make` makes the circuit of a method."""
     least, made, hub = algebra.closure.size**3 // 3, {}, algebra.hub
@@ -47,4 +49,4 @@ def cheapest(algebra: Algebra, make: Callable[[str], Circuit], by_omega: Sequenc
         made |= {method: make(method) for method in by_omega}
     flops = {method: circuit.flops for method, circuit in made.items()}
     method = min(flops, key=lambda name: flops[name])
-    return Chosen(made[method], method, flops, least)
+    return MethodChoice(made[method], method, flops, least)

@@ -36,14 +36,27 @@ from psiphi.model.model import WORLD, Joint
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.screws import add, dot
-from psiphi.robot.mechanisms.dynamics.closed_inverse_dynamics import NEAREST_PLACES, at_motors, carried, nearest, torques_of
+from psiphi.robot.mechanisms.dynamics.closed_inverse_dynamics import (
+    NEAREST_PLACES,
+    at_motors,
+    carried,
+    nearest,
+    torques_of,
+)
 from psiphi.robot.mechanisms.dynamics.system_stages import motion_rows
 from psiphi.robot.mechanisms.solve import semidefinite_solve
 from psiphi.robot.mechanisms.solve.constraint_solve import HUB_PLACES, coupling
-from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, Coupling
+from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
-from psiphi.robot.mechanisms.solve.relative_motion import Meeting
-from psiphi.robot.mechanisms.solve.stage_program import Among, Circuit, CircuitStage, StagePlaces, StageRule, arguments
+from psiphi.robot.mechanisms.solve.relative_motion import ConstraintState
+from psiphi.robot.mechanisms.solve.stage_program import (
+    BodySubset,
+    CircuitStage,
+    StagePlaces,
+    StageProgramCode,
+    StageRule,
+    arguments,
+)
 
 u = vector("u")
 ROUNDING = 1e-16  # levers below 1e-8 m are none
@@ -51,7 +64,7 @@ HAND, GROUND, INNER = "hand", "ground", "inner"
 
 
 @dataclass(frozen=True)
-class Holding:
+class GraspMap:
     """Who holds the object: its body, its free joint, and what each constraint is to it."""
 
     closure: Closure
@@ -73,13 +86,20 @@ class Holding:
         return tuple(map(self._role, self.closure.constraints))
 
     def _role(self, constraint: Constraint) -> str:
-        bodies = {self.closure.model.frame(name).body for name in (constraint.first, constraint.second)}
+        bodies = {
+            self.closure.model.frame(name).body for name in (constraint.first, constraint.second)
+        }
         return INNER if self.body not in bodies else GROUND if WORLD in bodies else HAND
 
     @property
     def arm_rows(self) -> list[int]:
         """The rows that bind arms: all but those of grounds."""
-        grounds = {r for role, own in zip(self.roles, self.closure.slices, strict=False) if role == GROUND for r in rows(own)}
+        grounds = {
+            r
+            for role, own in zip(self.roles, self.closure.slices, strict=False)
+            if role == GROUND
+            for r in rows(own)
+        }
         return [r for r in range(self.closure.size) if r not in grounds]
 
     @property
@@ -100,14 +120,18 @@ class Holding:
     @property
     def frames(self) -> list[int]:
         """The numbers of the constrained frames on the object."""
-        return [i for i, name in enumerate(self.closure.frames) if self.closure.model.frame(name).body == self.body]
+        return [
+            i
+            for i, name in enumerate(self.closure.frames)
+            if self.closure.model.frame(name).body == self.body
+        ]
 
 
 def rows(own: slice) -> range:
     return range(own.start, own.stop)
 
 
-def held(system: Any) -> Holding:
+def held(system: Any) -> GraspMap:
     """The object of a system, or an error."""
     if not system.object:
         raise StateError(f"{system.name} holds no object", "pp.grasp makes a system that holds one")
@@ -116,39 +140,62 @@ def held(system: Any) -> Holding:
     if model.joints[body].kind != "free" or body in model.parent or model.parent[body] != WORLD:
         cause = f"the object {system.object} is no single free body"
         raise StateError(cause, "hold a body with pp.grasp")
-    found = Holding(system.closure, body, tuple(system.idle.tolist()))
+    found = GraspMap(system.closure, body, tuple(system.idle.tolist()))
     if HAND not in found.roles:
-        raise StateError(f"no arm holds {system.object}", "pp.grasp takes arms=[(robot, base pose, frame), ...]")
-    if found.adrift and (GROUND in found.roles or len(found.adrift) + len(found.own) < len(found.idle)):
+        raise StateError(
+            f"no arm holds {system.object}", "pp.grasp takes arms=[(robot, base pose, frame), ...]"
+        )
+    if found.adrift and (
+        GROUND in found.roles or len(found.adrift) + len(found.own) < len(found.idle)
+    ):
         cause = f"{system.name} has joints without motors that nothing but {system.object} loads, beside loops"
-        raise StateError(cause, "give these joints motors (actuated=), or leave the loops to the world and of the arms out")
+        raise StateError(
+            cause,
+            "give these joints motors (actuated=), or leave the loops to the world and of the arms out",
+        )
     return found
 
 
-def carrying(algebra: Algebra, holding: Holding, method: str = "free") -> Circuit:
+def carrying(algebra: Algebra, holding: GraspMap, method: str = "free") -> StageProgramCode:
     """q, v, u, w, wanted, weights -> tau, strain; `wanted` (l, 6) and V = `weights` (l, 6, 6), in axes of the second frames.
     Where grounds bind the object, by Omega or around the hub."""
     count = len(holding.closure.constraints)
     more = Argument("w", (6,)), Argument("wanted", (6 * count,)), Argument("weights", (36 * count,))
     inverse = torques_of(algebra)
-    arms = [k for k in range(len(algebra.closure.model.bodies)) if k != holding.body]  # the object does not yield to them
+    arms = [
+        k for k in range(len(algebra.closure.model.bodies)) if k != holding.body
+    ]  # the object does not yield to them
     stages: dict[str, CircuitStage] = motion_rows(algebra)
-    stages |= {name: Among(equation, tuple(arms)) for name, equation in algebra.compliances.items()}
+    stages |= {
+        name: BodySubset(equation, tuple(arms)) for name, equation in algebra.compliances.items()
+    }
     if holding.adrift:
-        stages |= {"wish": inverse, "mass": algebra.inertia, "share": _share(holding, list(holding.own))}
-    stages |= {"follow": _follow(algebra, holding), "arms": Among(algebra.correction, tuple(arms)), "followed": _moved}
+        stages |= {
+            "wish": inverse,
+            "mass": algebra.inertia,
+            "share": _share(holding, list(holding.own)),
+        }
+    stages |= {
+        "follow": _follow(algebra, holding),
+        "arms": BodySubset(algebra.correction, tuple(arms)),
+        "followed": _moved,
+    }
     if GROUND in holding.roles:
         stages |= {**coupling(algebra, method, redundant=True), **nearest(algebra, method, "a")}
     stages["inverse"] = inverse
     if not holding.adrift:
         stages["share"] = _share(holding, list(holding.idle))
-    stages["torque"] = lambda places: {"tau": at_motors(places["Jc"], places["T"], places["lam"], holding.idle)}
+    stages["torque"] = lambda places: {
+        "tau": at_motors(places["Jc"], places["T"], places["lam"], holding.idle)
+    }
     named = HUB_PLACES | NEAREST_PLACES | {("arms", "u"): "pushed", ("arms", "a"): "da"}
     named |= {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
     outputs = Argument("tau", (algebra.closure.model.nv,), "v"), Argument("strain", ())
     name = f"closed carrying {method} {holding.joint.name} {','.join(map(str, holding.idle))}"
     inputs = (*arguments(algebra, "q", "v", "u"), *more)
-    return Circuit(name, "M a + C v + g - w - Jc* lambda", inputs, outputs, algebra, stages, named)
+    return StageProgramCode(
+        name, "M a + C v + g - w - Jc* lambda", inputs, outputs, algebra, stages, named
+    )
 
 
 def _moved(places: StagePlaces) -> StagePlaces:
@@ -161,19 +208,31 @@ def _opened(places: StagePlaces, a: list) -> list:
     return [dot(row, a) + b for row, b in zip(places["Jc"], places["c"].bias, strict=True)]
 
 
-def _follow(algebra: Algebra, holding: Holding) -> StageRule:
+def _follow(algebra: Algebra, holding: GraspMap) -> StageRule:
     """The arms do what the object's motion asks of them."""
-    closure, bound, adrift, apart = algebra.closure, holding.arm_rows, holding.adrift, frozenset(holding.frames)
+    closure, bound, adrift, apart = (
+        algebra.closure,
+        holding.arm_rows,
+        holding.adrift,
+        frozenset(holding.frames),
+    )
 
     def follow(places: StagePlaces) -> StagePlaces:
-        c: Coupling = places["c"]
-        whole = c.omega({name: places[name] for name in algebra.compliances}, bound, apart)  # the object does not yield
+        c: DelassusOperator = places["c"]
+        whole = c.omega(
+            {name: places[name] for name in algebra.compliances}, bound, apart
+        )  # the object does not yield
         Jc, nv = places["Jc"], closure.model.nv
         opened = _opened(places, places["u"])
         inner = [[*row, *(Jc[i][b] for b in adrift)] for i, row in zip(bound, whole, strict=True)]
-        inner += [[*(Jc[i][b] for i in bound), *(places["mass"][b * nv + k] for k in adrift)] for b in adrift]
+        inner += [
+            [*(Jc[i][b] for i in bound), *(places["mass"][b * nv + k] for k in adrift)]
+            for b in adrift
+        ]
         asked = [places["T"][b] - dot([row[b] for row in Jc], places["lam"]) for b in adrift]
-        found, strain = semidefinite_solve.solve(inner, [-x for x in (*(opened[i] for i in bound), *asked)])
+        found, strain = semidefinite_solve.solve(
+            inner, [-x for x in (*(opened[i] for i in bound), *asked)]
+        )
         multipliers: list = [0.0] * len(opened)
         fallen: list = [0.0] * nv
         for i, value in zip(bound, found, strict=False):
@@ -188,7 +247,7 @@ def _follow(algebra: Algebra, holding: Holding) -> StageRule:
     return follow
 
 
-def _share(holding: Holding, idle: list[int]) -> StageRule:
+def _share(holding: GraspMap, idle: list[int]) -> StageRule:
     """lam: what contacts do for the coordinates `idle`."""
 
     def share(places: StagePlaces) -> StagePlaces:
@@ -198,7 +257,14 @@ def _share(holding: Holding, idle: list[int]) -> StageRule:
             T[i] = T[i] - x
         wanted = _multipliers(c.meetings, places["wanted"]) + [0.0] * len(holding.closure.follows)
         weigh = lambda column: _weighed(c.meetings, holding.roles, column, places["weights"])  # noqa: E731
-        lam, strain = carried(Jc, T, idle, lambda gram, missing: semidefinite_solve.solve(_felt(gram), missing), weigh, wanted)
+        lam, strain = carried(
+            Jc,
+            T,
+            idle,
+            lambda gram, missing: semidefinite_solve.solve(_felt(gram), missing),
+            weigh,
+            wanted,
+        )
         return {"lam": lam, "strain": [places.get("strain", [0.0])[0] + strain]}
 
     return share
@@ -210,10 +276,13 @@ def _felt(gram: list) -> list:
     for i, row in enumerate(gram):
         total = total + row[i]
     keep = [less(ROUNDING * total, row[i]) for i, row in enumerate(gram)]
-    return [[a * b * x for b, x in zip(keep, row, strict=True)] for a, row in zip(keep, gram, strict=True)]
+    return [
+        [a * b * x for b, x in zip(keep, row, strict=True)]
+        for a, row in zip(keep, gram, strict=True)
+    ]
 
 
-def _multipliers(meetings: list[Meeting], wrenches: list) -> list:
+def _multipliers(meetings: list[ConstraintState], wrenches: list) -> list:
     """lambda of wrenches on the bodies of the second frames, in their axes: the part along the rows, which are orthonormal."""
     own = [wrenches[6 * i : 6 * i + 6] for i in range(len(meetings))]
     return [
@@ -223,7 +292,9 @@ def _multipliers(meetings: list[Meeting], wrenches: list) -> list:
     ]
 
 
-def _weighed(meetings: list[Meeting], roles: tuple[str, ...], column: list, weights: list) -> list:
+def _weighed(
+    meetings: list[ConstraintState], roles: tuple[str, ...], column: list, weights: list
+) -> list:
     """S x: of hands (N V N*)^-1 x, of grounds nothing, of other rows x itself."""
     out, start = [], 0
     for i, (meeting, role) in enumerate(zip(meetings, roles, strict=True)):
@@ -232,7 +303,9 @@ def _weighed(meetings: list[Meeting], roles: tuple[str, ...], column: list, weig
         if role == HAND:
             V = [weights[36 * i + 6 * r : 36 * i + 6 * r + 6] for r in range(6)]
             N = [[*row.turn, *row.slide] for row in meeting.rows]
-            inner = small_matrices.product(small_matrices.product(N, V), small_matrices.transpose(N))
+            inner = small_matrices.product(
+                small_matrices.product(N, V), small_matrices.transpose(N)
+            )
             out += small_matrices.solve(small_matrices.factor(inner), own)
         else:
             out += [0.0] * len(own) if role == GROUND else own

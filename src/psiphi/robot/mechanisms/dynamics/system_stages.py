@@ -20,12 +20,27 @@ from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.screws import add, dot
 from psiphi.model.spatial.small_matrices import flat
-from psiphi.robot.mechanisms.solve.constraint_solve import HUB_PLACES, compliance, coupling, hub_stages, over, pushing, settled
-from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, Coupling, solver
+from psiphi.robot.mechanisms.solve.constraint_solve import (
+    HUB_PLACES,
+    compliance,
+    coupling,
+    hub_stages,
+    over,
+    pushing,
+    settled,
+)
+from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator, solver
 from psiphi.robot.mechanisms.solve.hub_elimination import felt_inertia
 from psiphi.robot.mechanisms.solve.rccfd_methods import CORRECTED, HUB, METHODS
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
-from psiphi.robot.mechanisms.solve.stage_program import Circuit, CircuitStage, StagePlaces, arguments, circuit, given
+from psiphi.robot.mechanisms.solve.stage_program import (
+    CircuitStage,
+    StagePlaces,
+    StageProgramCode,
+    arguments,
+    circuit,
+    given,
+)
 
 
 def _wrenches(closure: Closure) -> Argument:
@@ -35,7 +50,7 @@ def _wrenches(closure: Closure) -> Argument:
 
 def gap(places: StagePlaces) -> list:
     """Jc a + bias, from the motions A = J a of the frames and a itself."""
-    c: Coupling = places["c"]
+    c: DelassusOperator = places["c"]
     return add(c.sense(places.get("A", []), places.get("a", [])), c.bias)
 
 
@@ -49,8 +64,12 @@ def _filled(places: StagePlaces, algebra: Algebra, multipliers: list) -> list:
 
 
 def dynamics(
-    algebra: Algebra, method: str, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False
-) -> Circuit:
+    algebra: Algebra,
+    method: str,
+    frames: tuple[str, ...] = (),
+    axes: str = "world",
+    redundant: bool = False,
+) -> StageProgramCode:
     """a, the multipliers, the contact forces and the strain, by one of METHODS; `redundant` leaves out rows that follow."""
     closure, coupled = algebra.closure, coupling(algebra, method, redundant)
     *before, last = METHODS[method](algebra, frames, axes)
@@ -59,7 +78,12 @@ def dynamics(
         push = pushing(algebra, places["T"]) if method == HUB else []
         multipliers, strain, moved = places["solver"]([-x for x in gap(places)], push)
         pushed = places["c"].spread(multipliers) | {"moved": moved}
-        return {"lam": multipliers, "strain": [strain], "forces": _filled(places, algebra, multipliers), **pushed}
+        return {
+            "lam": multipliers,
+            "strain": [strain],
+            "forces": _filled(places, algebra, multipliers),
+            **pushed,
+        }
 
     *first, ending = over(algebra, method, *before, last)
     stages: dict[str, CircuitStage] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
@@ -67,7 +91,9 @@ def dynamics(
     named = dict(HUB_PLACES)
     if method in CORRECTED:
         named[("last", "a")] = "da"
-        stages["sum"] = lambda places: {"a": settled(algebra, add(places["a"], places["da"]), places["moved"])}
+        stages["sum"] = lambda places: {
+            "a": settled(algebra, add(places["a"], places["da"]), places["moved"])
+        }
     outputs = (
         Argument("a", (closure.model.nv,), "v"),
         Argument("lam", (closure.size,)),
@@ -76,14 +102,22 @@ def dynamics(
     )
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
     inputs = given(algebra, frames)
-    return Circuit(name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named)
+    return StageProgramCode(
+        name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named
+    )
 
 
-def combined(algebra: Algebra, rank: int, forces: bool, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
+def combined(
+    algebra: Algebra, rank: int, forces: bool, frames: tuple[str, ...] = (), axes: str = "world"
+) -> StageProgramCode:
     """`dynamics` by `rank` rows W* c' that all others follow from: lambda = W mu, and with `forces` P lambda, those of least
     norm, P onto the range of Jc V. W (m, rank) and V (nv, rank) are inputs, and stay: `implicit.Split` has them of one state.
     """
-    whole, m, nv = dynamics(algebra, "free", frames, axes), algebra.closure.size, algebra.closure.model.nv
+    whole, m, nv = (
+        dynamics(algebra, "free", frames, axes),
+        algebra.closure.size,
+        algebra.closure.model.nv,
+    )
 
     def factor(places: StagePlaces) -> StagePlaces:
         W = _rows(places["W"], m, rank)
@@ -107,7 +141,10 @@ def combined(algebra: Algebra, rank: int, forces: bool, frames: tuple[str, ...] 
         return {"forces": _filled(places, algebra, small_matrices.apply(Q, shares))}
 
     more: dict[str, CircuitStage] = {**motion_rows(algebra), "shortest": shortest} if forces else {}
-    stages, inputs = {**whole.stages, "factor": factor, **more}, (Argument("W", (m, rank)), Argument("V", (nv, rank)))
+    stages, inputs = (
+        {**whole.stages, "factor": factor, **more},
+        (Argument("W", (m, rank)), Argument("V", (nv, rank))),
+    )
     name = f"{whole.name} by {rank} rows" + ", forces" * forces
     return replace(whole, name=name, inputs=(*whole.inputs, *inputs), stages=stages)
 
@@ -117,7 +154,9 @@ def _rows(entries: list, m: int, n: int) -> list[list]:
     return [entries[i * n : (i + 1) * n] for i in range(m)]
 
 
-def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Circuit:
+def alone(
+    dynamics: StageProgramCode, output: str, motors: list[int] | None = None
+) -> StageProgramCode:
     """One result of `dynamics`, NaN where it is strained, as are its derivatives; the rest is left out. Its torques may be
     those of motors, at these coordinates."""
     nv = dynamics.model.nv
@@ -129,7 +168,10 @@ def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Ci
 
     outputs = tuple(arg for arg in dynamics.outputs if arg.name == output)
     made = replace(
-        dynamics, name=f"{dynamics.name} {output} alone", outputs=outputs, stages={**dynamics.stages, "judge": judge}
+        dynamics,
+        name=f"{dynamics.name} {output} alone",
+        outputs=outputs,
+        stages={**dynamics.stages, "judge": judge},
     )
     if motors is None:
         return made
@@ -138,48 +180,77 @@ def alone(dynamics: Circuit, output: str, motors: list[int] | None = None) -> Ci
         at = dict(zip(motors, places["tau"], strict=True))
         return {"tau": [at.get(i, 0.0) for i in range(nv)]}
 
-    inputs = tuple(Argument("tau", (len(motors),)) if arg.name == "tau" else arg for arg in dynamics.inputs)
-    return replace(made, name=f"{made.name} motors {motors}", inputs=inputs, stages={"motors": fill, **made.stages})
+    inputs = tuple(
+        Argument("tau", (len(motors),)) if arg.name == "tau" else arg for arg in dynamics.inputs
+    )
+    return replace(
+        made,
+        name=f"{made.name} motors {motors}",
+        inputs=inputs,
+        stages={"motors": fill, **made.stages},
+    )
 
 
-def heavier_dynamics(closure: Closure, method: str) -> Circuit:
+def heavier_dynamics(closure: Closure, method: str) -> StageProgramCode:
     """`dynamics` with D + X in place of D, the diagonal X an input: (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
     found = dynamics(Algebra(closure, added=True), method, redundant=True)
     inputs = (*found.inputs, Argument(ADDED, (closure.model.nv,), "v"))
     return replace(found, name=f"{found.name} heavier", inputs=inputs)
 
 
-def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> Circuit:
+def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> StageProgramCode:
     """Free accelerations, Omega, and c' under them: for states where Omega has no inverse."""
     m, nv = algebra.closure.size, algebra.closure.model.nv
-    stages: dict[str, CircuitStage] = {"free": METHODS["free"](algebra, frames, axes)[0], **compliance(algebra)}
+    stages: dict[str, CircuitStage] = {
+        "free": METHODS["free"](algebra, frames, axes)[0],
+        **compliance(algebra),
+    }
     stages["open"] = lambda places: {"gap": gap(places), "Omega": flat(places["Omega"])}
     outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
     name = f"closed terms {axes} {','.join(frames)}"
-    return Circuit(name, "Omega = Jc M^-1 Jc*", given(algebra, frames), outputs, algebra, stages, {})
+    return StageProgramCode(
+        name, "Omega = Jc M^-1 Jc*", given(algebra, frames), outputs, algebra, stages, {}
+    )
 
 
-def omega(algebra: Algebra) -> Circuit:
+def omega(algebra: Algebra) -> StageProgramCode:
     """Omega = Jc M^-1 Jc*."""
     m = algebra.closure.size
     stages = compliance(algebra) | {"matrix": lambda places: {"Omega": flat(places["Omega"])}}
     outputs = (Argument("Omega", (m, m)),)
-    return Circuit("closed omega", "Omega = Jc M^-1 Jc*", arguments(algebra, "q"), outputs, algebra, stages, {})
+    return StageProgramCode(
+        "closed omega", "Omega = Jc M^-1 Jc*", arguments(algebra, "q"), outputs, algebra, stages, {}
+    )
 
 
-def correction(algebra: Algebra) -> Circuit:
+def correction(algebra: Algebra) -> StageProgramCode:
     """M^-1 Jc* lambda, and the contact forces of lambda."""
 
     def spread(places: StagePlaces) -> StagePlaces:
-        return places["c"].spread(places["lam"]) | {"forces": _filled(places, algebra, places["lam"])}
+        return places["c"].spread(places["lam"]) | {
+            "forces": _filled(places, algebra, places["lam"])
+        }
 
     closure = algebra.closure
-    inputs, outputs = arguments(algebra, "q", "lam"), (Argument("a", (closure.model.nv,), "v"), _wrenches(closure))
-    (moved,) = over(algebra, HUB if algebra.is_thin else "", algebra.correction)  # a thin hub has no M^-1: that part is zero
-    return circuit("closed correction", "M^-1 Jc* lambda", inputs, outputs, algebra, spread=spread, correction=moved)
+    inputs, outputs = (
+        arguments(algebra, "q", "lam"),
+        (Argument("a", (closure.model.nv,), "v"), _wrenches(closure)),
+    )
+    (moved,) = over(
+        algebra, HUB if algebra.is_thin else "", algebra.correction
+    )  # a thin hub has no M^-1: that part is zero
+    return circuit(
+        "closed correction",
+        "M^-1 Jc* lambda",
+        inputs,
+        outputs,
+        algebra,
+        spread=spread,
+        correction=moved,
+    )
 
 
-def inertias(algebra: Algebra) -> Circuit:
+def inertias(algebra: Algebra) -> StageProgramCode:
     """M of the hub, and what each group adds to it, B* S^-1 B, one under the other: their sum is what one feels at the hub."""
     hub = algebra.hub
     assert hub is not None
@@ -188,39 +259,76 @@ def inertias(algebra: Algebra) -> Circuit:
     def added(places: StagePlaces) -> StagePlaces:
         M, blocks = places["around"]
         parts = [felt_inertia(n, block) for block in blocks]
-        return {"own": flat(M), "added": [x for A, _ in parts for x in flat(A)], "strain": [strain for _, strain in parts]}
+        return {
+            "own": flat(M),
+            "added": [x for A, _ in parts for x in flat(A)],
+            "strain": [strain for _, strain in parts],
+        }
 
     count = len(hub.groups)
-    outputs = (Argument("own", (n, n)), Argument("added", (count * n, n)), Argument("strain", (count,)))
+    outputs = (
+        Argument("own", (n, n)),
+        Argument("added", (count * n, n)),
+        Argument("strain", (count,)),
+    )
     stages = hub_stages(algebra) | {"added": added}
-    return Circuit("closed inertias", "M_hub, B* S^-1 B", arguments(algebra, "q"), outputs, algebra, stages, dict(HUB_PLACES))
+    return StageProgramCode(
+        "closed inertias",
+        "M_hub, B* S^-1 B",
+        arguments(algebra, "q"),
+        outputs,
+        algebra,
+        stages,
+        dict(HUB_PLACES),
+    )
 
 
-def residual(algebra: Algebra) -> Circuit:
+def residual(algebra: Algebra) -> StageProgramCode:
     """How far every row is open, and how fast it opens."""
 
     def opened(places: StagePlaces) -> StagePlaces:
         return {"residual": places["c"].errors(places["q"]) + places["c"].rates(places["v"])}
 
     outputs = (Argument("residual", (2, algebra.closure.size)),)
-    return circuit("closed residual", "[e(q); Jc v]", arguments(algebra, "q", "v"), outputs, algebra, open=opened)
+    return circuit(
+        "closed residual",
+        "[e(q); Jc v]",
+        arguments(algebra, "q", "v"),
+        outputs,
+        algebra,
+        open=opened,
+    )
 
 
-def bias(algebra: Algebra) -> Circuit:
+def bias(algebra: Algebra) -> StageProgramCode:
     """dJc/dt v: what c' would be under a = 0, of velocities that keep the constraints."""
     outputs = (Argument("bias", (algebra.closure.size,)),)
     inputs = arguments(algebra, "q", "v")
-    return circuit("closed bias", "dJc/dt v", inputs, outputs, algebra, bias=lambda places: {"bias": places["c"].bias})
+    return circuit(
+        "closed bias",
+        "dJc/dt v",
+        inputs,
+        outputs,
+        algebra,
+        bias=lambda places: {"bias": places["c"].bias},
+    )
 
 
-def opening(algebra: Algebra) -> Circuit:
+def opening(algebra: Algebra) -> StageProgramCode:
     """dJc/dt v of any velocities."""
     outputs = (Argument("bias", (algebra.closure.size,)),)
     inputs = arguments(algebra, "q", "v")
-    return circuit("closed opening", "dJc/dt v", inputs, outputs, algebra, bias=lambda places: {"bias": places["c"].opening})
+    return circuit(
+        "closed opening",
+        "dJc/dt v",
+        inputs,
+        outputs,
+        algebra,
+        bias=lambda places: {"bias": places["c"].opening},
+    )
 
 
-def motions(algebra: Algebra) -> Circuit:
+def motions(algebra: Algebra) -> StageProgramCode:
     """W and W' of S4, and what is zero beside them: the object beside the arm, which is less the first frame seen from the
     second."""
     shape = _wrenches(algebra.closure).shape
@@ -233,10 +341,12 @@ def motions(algebra: Algebra) -> Circuit:
         none = [0.0] * (outputs[0].size - len(rates))
         return {"rates": rates + none, "accelerations": accelerations + none}
 
-    return circuit("closed motions", "W, W'", arguments(algebra, "q", "v", "a"), outputs, algebra, seen=seen)
+    return circuit(
+        "closed motions", "W, W'", arguments(algebra, "q", "v", "a"), outputs, algebra, seen=seen
+    )
 
 
-def projection(algebra: Algebra, method: str, redundant: bool = False) -> Circuit:
+def projection(algebra: Algebra, method: str, redundant: bool = False) -> StageProgramCode:
     """One Newton step onto the constraints, least in the metric of the mass matrix:
 
     dq = -M^-1 Jc* Omega^-1 e(q)        dv = -M^-1 Jc* Omega^-1 Jc v
@@ -249,19 +359,32 @@ def projection(algebra: Algebra, method: str, redundant: bool = False) -> Circui
         for name, rows in (("dq", c.errors(places["q"])), ("dv", c.rates(places["v"]))):
             multipliers, strain, moved = solved([-x for x in rows], pushing(algebra, [0.0] * nv))
             pushed, strains = c.spread(multipliers), [found["strain"][0] + strain]
-            found |= {f"f {name}": pushed["f"], f"u {name}": pushed["u"], f"moved {name}": moved, "strain": strains}
+            found |= {
+                f"f {name}": pushed["f"],
+                f"u {name}": pushed["u"],
+                f"moved {name}": moved,
+                "strain": strains,
+            }
         return found
 
     def settle(places: StagePlaces) -> StagePlaces:
-        return {name: settled(algebra, places[name], places[f"moved {name}"]) for name in ("dq", "dv")}
+        return {
+            name: settled(algebra, places[name], places[f"moved {name}"]) for name in ("dq", "dv")
+        }
 
     outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
     name = f"closed projection {method}" + " redundant" * redundant
-    named = HUB_PLACES | {(x, own): f"{own} {x}" if own in "fu" else x for x in ("dq", "dv") for own in ("f", "u", "a")}
+    named = HUB_PLACES | {
+        (x, own): f"{own} {x}" if own in "fu" else x
+        for x in ("dq", "dv")
+        for own in ("f", "u", "a")
+    }
     steps = dict.fromkeys(("dq", "dv"), over(algebra, method, algebra.correction)[0])
     stages = {**coupling(algebra, method, redundant), "solve": solve, **steps, "settle": settle}
     inputs = arguments(algebra, "q", "v")
-    return Circuit(name, "-M^-1 Jc* Omega^-1 [e, Jc v]", inputs, outputs, algebra, stages, named)
+    return StageProgramCode(
+        name, "-M^-1 Jc* Omega^-1 [e, Jc v]", inputs, outputs, algebra, stages, named
+    )
 
 
 def motion_rows(algebra: Algebra) -> dict[str, CircuitStage]:
@@ -272,16 +395,21 @@ def motion_rows(algebra: Algebra) -> dict[str, CircuitStage]:
     def rows(places: StagePlaces) -> StagePlaces:
         J = places.get("J", [])
         units = [[1.0 if i == j else 0.0 for j in range(nv)] for i in range(nv)]
-        columns = [places["c"].sense([J[r * nv + i] for r in range(width)], unit) for i, unit in enumerate(units)]
+        columns = [
+            places["c"].sense([J[r * nv + i] for r in range(width)], unit)
+            for i, unit in enumerate(units)
+        ]
         return {"Jc": [[column[r] for column in columns] for r in range(closure.size)]}
 
     motion: dict[str, CircuitStage] = {"J": algebra.motion} if closure.frames else {}
     return motion | {"Jc": rows}
 
 
-def jacobian(algebra: Algebra) -> Circuit:
+def jacobian(algebra: Algebra) -> StageProgramCode:
     """Jc: the constraint rows' Jacobian (m, nv)."""
     closure, inputs = algebra.closure, arguments(algebra, "q")
     outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
     stages = motion_rows(algebra) | {"matrix": lambda places: {"Jc": flat(places["Jc"])}}
-    return Circuit("closed jacobian", "Jc = Z [J; F]", inputs, outputs, algebra, stages, {})
+    return StageProgramCode(
+        "closed jacobian", "Jc = Z [J; F]", inputs, outputs, algebra, stages, {}
+    )

@@ -16,7 +16,13 @@ from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, around, sol
 from psiphi.robot.mechanisms.solve.hub import Hub
 from psiphi.robot.mechanisms.solve.hub_elimination import elimination, movable
 from psiphi.robot.mechanisms.solve.rccfd_methods import HUB
-from psiphi.robot.mechanisms.solve.stage_program import Among, Circuit, CircuitStage, StagePlaces, arguments
+from psiphi.robot.mechanisms.solve.stage_program import (
+    BodySubset,
+    CircuitStage,
+    StagePlaces,
+    StageProgramCode,
+    arguments,
+)
 
 
 def compliance(algebra: Algebra) -> dict[str, CircuitStage]:
@@ -32,7 +38,12 @@ def compliance(algebra: Algebra) -> dict[str, CircuitStage]:
 def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, CircuitStage]:
     """Stages that leave the solver of the constraints in the place "solver": by Omega, or around the hub."""
     if method != HUB:
-        return {**compliance(algebra), "factor": lambda places: {"solver": solver(places["Omega"], places["reach"], redundant)}}
+        return {
+            **compliance(algebra),
+            "factor": lambda places: {
+                "solver": solver(places["Omega"], places["reach"], redundant)
+            },
+        }
     low = low_groups(algebra)
 
     def eliminated(places: StagePlaces) -> StagePlaces:
@@ -52,12 +63,16 @@ def over(algebra: Algebra, method: str, *stages: Equation) -> list[CircuitStage]
     if method != HUB or hub is None:
         return list(stages)
     others = all_but(hub, algebra.closure.model)
-    return [Among(stage, hub.bodies if "T" in stage.results else others) for stage in stages]
+    return [BodySubset(stage, hub.bodies if "T" in stage.results else others) for stage in stages]
 
 
 def pushing(algebra: Algebra, torques: list) -> list:
     """The hub's part of torques; the trunk falls as it does without constraints."""
-    return [torques[i] for i in algebra.hub.coordinates] + [0.0] * len(algebra.hub.shared) if algebra.hub else []
+    return (
+        [torques[i] for i in algebra.hub.coordinates] + [0.0] * len(algebra.hub.shared)
+        if algebra.hub
+        else []
+    )
 
 
 def hub_stages(algebra: Algebra) -> dict[str, CircuitStage]:
@@ -73,17 +88,27 @@ def hub_stages(algebra: Algebra) -> dict[str, CircuitStage]:
         return {"hub": hub, "around": around(places["c"], hub, X, own)}
 
     still = tuple(k for k in others if k not in hub.trunk)
-    parts: dict[str, CircuitStage] = {name: Among(equation, still) for name, equation in compliances.items()}
+    parts: dict[str, CircuitStage] = {
+        name: BodySubset(equation, still) for name, equation in compliances.items()
+    }
     if hub.bodies:
-        parts["hub M"] = Among(algebra.inertia, hub.bodies)
+        parts["hub M"] = BodySubset(algebra.inertia, hub.bodies)
     if hub.bodies and algebra.closure.frames:
-        parts["hub J"] = Among(algebra.motion, hub.bodies)
+        parts["hub J"] = BodySubset(algebra.motion, hub.bodies)
     if hub.trunk:
-        parts |= {f"hub {name}": Among(equation, others) for name, equation in algebra.columns.items()}
+        parts |= {
+            f"hub {name}": BodySubset(equation, others)
+            for name, equation in algebra.columns.items()
+        }
     return {**parts, "groups": grouped}
 
 
-HUB_PLACES = {("hub M", "inertia"): "hub M", ("hub J", "J"): "hub J", ("hub U", "U"): "hub U", ("hub Y", "Y"): "hub Y"}
+HUB_PLACES = {
+    ("hub M", "inertia"): "hub M",
+    ("hub J", "J"): "hub J",
+    ("hub U", "U"): "hub U",
+    ("hub Y", "Y"): "hub Y",
+}
 
 
 @kept
@@ -95,15 +120,24 @@ def low_groups(algebra: Algebra) -> tuple[bool, ...]:
     if all(hub.short):
         return hub.short
     plain = Algebra(Closure(model, closure.constraints, closure.follows))
-    stages = hub_stages(plain) | {"kept": lambda places: {"kept": movable(places["hub"], *places["around"])}}
+    stages = hub_stages(plain) | {
+        "kept": lambda places: {"kept": movable(places["hub"], *places["around"])}
+    }
     outputs = (Argument("kept", (closure.size,)),)
-    asked = Circuit("closed ranks", "", arguments(plain, "q"), outputs, plain, stages, HUB_PLACES)
+    asked = StageProgramCode(
+        "closed ranks", "", arguments(plain, "q"), outputs, plain, stages, HUB_PLACES
+    )
     tree = frame(model, asked.rods)
     (on,) = interpret(asked.program(tree), tree, model.random(seed=1, size=3))
-    return tuple(few or not on[:, list(rows)].all(axis=-1).any() for rows, few in zip(hub.groups, hub.short, strict=True))
+    return tuple(
+        few or not on[:, list(rows)].all(axis=-1).any()
+        for rows, few in zip(hub.groups, hub.short, strict=True)
+    )
 
 
 def settled(algebra: Algebra, a: list, hub: list) -> list:
     """Accelerations, the hub's as the solver found them."""
-    own = dict(zip(algebra.hub.coordinates, hub, strict=False)) if hub and algebra.hub else {}  # the trunk's come behind
+    own = (
+        dict(zip(algebra.hub.coordinates, hub, strict=False)) if hub and algebra.hub else {}
+    )  # the trunk's come behind
     return [own.get(i, x) for i, x in enumerate(a)]

@@ -26,21 +26,31 @@ from psiphi.model.spatial.screws import dot, vanishes
 from psiphi.robot.mechanisms.solve import semidefinite_solve
 from psiphi.robot.mechanisms.solve.hub import Hub, find
 from psiphi.robot.mechanisms.solve.hub_elimination import GroupBlock, Solver
-from psiphi.robot.mechanisms.solve.relative_motion import Meeting, Scalars, meetings, rates, whereabouts
+from psiphi.robot.mechanisms.solve.relative_motion import (
+    ConstraintState,
+    Scalars,
+    meetings,
+    rates,
+    whereabouts,
+)
 
 f, u = vector("f", "frame"), vector("u")
-NORMAL_FIRST = ("body forces whole", "rewritten", "as written")  # of a large system the first form is taken uncounted
+NORMAL_FIRST = (
+    "body forces whole",
+    "rewritten",
+    "as written",
+)  # of a large system the first form is taken uncounted
 
 
 @dataclass(frozen=True)
-class Pull:
+class UnitMultiplier:
     """A unit multiplier of one row: wrenches on frames (by number, in frame axes) and torques on joints."""
 
     wrenches: tuple[tuple[int, list], ...] = ()
     torques: tuple[tuple[int, Any], ...] = ()
 
 
-def felt(pull: Pull, motions: Mapping[int, list], accelerations: Any) -> Any:
+def felt(pull: UnitMultiplier, motions: Mapping[int, list], accelerations: Any) -> Any:
     """One row of Jc a; frames that are not among the motions are still."""
     total: Any = 0.0
     for frame, z in pull.wrenches:
@@ -74,8 +84,14 @@ class Algebra:
     def equation(self, written: bool = False, /, **results: Expression) -> Equation:
         """Named results; `written` lowers them as the papers write them."""
         forms = ("as written",) if written else NORMAL_FIRST
-        if self.is_thin and not written:  # forms are counted over all bodies, and that would divide by what a thin one has not
-            forms = NORMAL_FIRST[:1] if any(self.s.b.letters <= e.letters for e in results.values()) else NORMAL_FIRST[1:2]
+        if (
+            self.is_thin and not written
+        ):  # forms are counted over all bodies, and that would divide by what a thin one has not
+            forms = (
+                NORMAL_FIRST[:1]
+                if any(self.s.b.letters <= e.letters for e in results.values())
+                else NORMAL_FIRST[1:2]
+            )
         return Equation(results, self.closure.model, forms=forms, rods=None if written else True)
 
     def whereabouts(self, given: Collection[str]) -> dict[str, Equation]:
@@ -101,7 +117,11 @@ class Algebra:
     def columns(self) -> dict[str, Equation]:
         """J M^-1 and M^-1: what torques on joints do."""
         found = {"Y": self.equation(Y=self.s.mass.inv)}
-        return found | {"U": self.equation(U=self.J @ self.s.mass.inv)} if self.closure.frames else found
+        return (
+            found | {"U": self.equation(U=self.J @ self.s.mass.inv)}
+            if self.closure.frames
+            else found
+        )
 
     @cached_property
     def hub(self) -> Hub | None:
@@ -133,35 +153,45 @@ class Algebra:
         return self.equation(a=self.s.mass.inv @ torque)
 
 
-class Coupling:
+class DelassusOperator:
     """The constraints in one state of the system, from where their frames are: dense algebra, of their size."""
 
     def __init__(self, closure: Closure, places: Scalars):
         self.closure = closure
-        self.meetings: list[Meeting] = meetings(closure, places)
+        self.meetings: list[ConstraintState] = meetings(closure, places)
         number = {name: i for i, name in enumerate(self.closure.frames)}
-        self.pulls: list[Pull] = []
+        self.pulls: list[UnitMultiplier] = []
         for meeting in self.meetings:
             ends = number.get(meeting.constraint.first), number.get(meeting.constraint.second)
             for row in meeting.rows:
                 sides = zip(ends, meeting.pull(row), strict=True)
-                self.pulls.append(Pull(tuple((end, pull) for end, pull in sides if end is not None)))
+                self.pulls.append(
+                    UnitMultiplier(tuple((end, pull) for end, pull in sides if end is not None))
+                )
         for follow, (j, leader) in zip(self.closure.follows, self.closure.joints, strict=True):
-            self.pulls.append(Pull(torques=((j, 1.0), (leader, -follow.multiplier))))
+            self.pulls.append(UnitMultiplier(torques=((j, 1.0), (leader, -follow.multiplier))))
 
     @property
     def bias(self) -> list:
         """What c' would be under a = 0, of velocities that keep the constraints."""
-        return [x for meeting in self.meetings for x in meeting.bias] + [0.0] * len(self.closure.follows)
+        return [x for meeting in self.meetings for x in meeting.bias] + [0.0] * len(
+            self.closure.follows
+        )
 
     @property
     def opening(self) -> list:
         """What c' would be under a = 0, of any velocities."""
-        return [x for meeting in self.meetings for x in meeting.opening] + [0.0] * len(self.closure.follows)
+        return [x for meeting in self.meetings for x in meeting.opening] + [0.0] * len(
+            self.closure.follows
+        )
 
     def errors(self, q: list) -> list:
         """How far every row is open."""
-        rows = [0.0 if row.error is None else row.error for meeting in self.meetings for row in meeting.rows]
+        rows = [
+            0.0 if row.error is None else row.error
+            for meeting in self.meetings
+            for row in meeting.rows
+        ]
         place = self.closure.model.joint
         for follow in self.closure.follows:
             own, leader = place(follow.joint).q_slice.start, place(follow.leader).q_slice.start
@@ -171,7 +201,10 @@ class Coupling:
     def rates(self, v: list) -> list:
         """c = Jc v."""
         rows = [x for meeting in self.meetings for x in rates(meeting)]
-        return rows + [dot([c for _, c in pull.torques], [v[i] for i, _ in pull.torques]) for pull in self.pulls[len(rows) :]]
+        return rows + [
+            dot([c for _, c in pull.torques], [v[i] for i, _ in pull.torques])
+            for pull in self.pulls[len(rows) :]
+        ]
 
     def sense(self, motions: list, accelerations: Any) -> list:
         """Jc a, from the frames' J a (in frame axes, flat) and a itself, by coordinate."""
@@ -190,11 +223,17 @@ class Coupling:
                 torques[i] = torques[i] + c * value
         return {"f": wrenches, "u": torques}
 
-    def omega(self, X: Scalars, rows: Sequence[int] | None = None, apart: frozenset[int] = frozenset()) -> list[list]:
+    def omega(
+        self, X: Scalars, rows: Sequence[int] | None = None, apart: frozenset[int] = frozenset()
+    ) -> list[list]:
         """Omega = Jc M^-1 Jc*, symmetric, from X = J M^-1 J*, U = J M^-1 and Y = M^-1 (`Algebra.compliances`): of all rows, or
         of some, with the frames `apart` held still."""
         pulls = self.pulls if rows is None else [self.pulls[i] for i in rows]
-        frames = list(dict.fromkeys(frame for pull in pulls for frame, _ in pull.wrenches if frame not in apart))
+        frames = list(
+            dict.fromkeys(
+                frame for pull in pulls for frame, _ in pull.wrenches if frame not in apart
+            )
+        )
         joints = list(dict.fromkeys(i for pull in pulls for i, _ in pull.torques))
         out: list[list] = [[0.0] * len(pulls) for _ in pulls]
         for b, right in enumerate(pulls):
@@ -206,10 +245,15 @@ class Coupling:
     def reach(self, X: Scalars) -> list:
         """Row by row, what forces at its frames can do to them, whichever way they are held: the traces of their X."""
         width = 6 * len(self.closure.frames)
-        own = [sum((X["X"][i * width + i] for i in range(6 * f, 6 * f + 6)), 0.0) for f in range(len(self.closure.frames))]
+        own = [
+            sum((X["X"][i * width + i] for i in range(6 * f, 6 * f + 6)), 0.0)
+            for f in range(len(self.closure.frames))
+        ]
         return [sum((own[frame] for frame, _ in pull.wrenches), 0.0) for pull in self.pulls]
 
-    def _moved(self, X: Scalars, pull: Pull, frames: list[int], joints: list[int]) -> tuple[dict, dict]:
+    def _moved(
+        self, X: Scalars, pull: UnitMultiplier, frames: list[int], joints: list[int]
+    ) -> tuple[dict, dict]:
         """[J; F] M^-1 Jc* of one row: motions of the frames, accelerations of the joints that follow."""
         width, nv = 6 * len(self.closure.frames), self.closure.model.nv
         motions: dict[int, list] = {frame: [0.0] * 6 for frame in frames}
@@ -222,7 +266,9 @@ class Coupling:
                     start = (6 * other + k) * width + 6 * frame
                     motion[k] = motion[k] + dot(X["X"][start : start + 6], z)
             for i in joints:
-                accelerations[i] = accelerations[i] + dot([X["U"][(6 * frame + k) * nv + i] for k in range(6)], z)
+                accelerations[i] = accelerations[i] + dot(
+                    [X["U"][(6 * frame + k) * nv + i] for k in range(6)], z
+                )
         for j, c in pull.torques:
             for other, motion in motions.items():
                 for k in range(6):
@@ -250,13 +296,18 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
     if redundant:
         floors = [semidefinite_solve.DUST * x for x in reach]
         loose_factors = semidefinite_solve.factor(omega, floors)
-        return lambda right, _: (*semidefinite_solve.solve_factored(loose_factors, omega, right, floors), [])
+        return lambda right, _: (
+            *semidefinite_solve.solve_factored(loose_factors, omega, right, floors),
+            [],
+        )
     factors = small_matrices.factor(omega, lambda d, _: inf if vanishes(d) else 1.0 / d)
     strain = small_matrices.strain(omega, factors[1], [semidefinite_solve.FAINT * x for x in reach])
     return lambda right, _: (small_matrices.solve(factors, right), strain, [])
 
 
-def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[GroupBlock]]:
+def around(
+    c: DelassusOperator, hub: Hub, X: Scalars, own: Scalars
+) -> tuple[list, list[GroupBlock]]:
     """The hub's mass matrix, and the block of every group (`hub.py`), from the compliances of all but the hub and the trunk,
     and what those have of their `own`: J and M of the hub, U and Y of the tree with the trunk."""
     model, nv = c.closure.model, c.closure.model.nv
@@ -268,12 +319,23 @@ def around(c: Coupling, hub: Hub, X: Scalars, own: Scalars) -> tuple[list, list[
     columns += [{i: column(own["U"], i, k) for i in on if i not in apart} for k in hub.shared]
     units += [dict(enumerate(own["Y"][k::nv])) for k in hub.shared]
     sides = list(zip(columns, units, strict=True))
-    motions = {i: small_matrices.transpose([side.get(i, [0.0] * 6) for side in columns]) for i in on}
+    motions = {
+        i: small_matrices.transpose([side.get(i, [0.0] * 6) for side in columns]) for i in on
+    }
     reach, blocks = c.reach(X), []
     for group in hub.groups:
         B = [[felt(c.pulls[i], *side) for side in sides] for i in group]
-        moved = [[row for frame, _ in c.pulls[i].wrenches for row in motions.get(frame, ())] for i in group]
+        moved = [
+            [row for frame, _ in c.pulls[i].wrenches for row in motions.get(frame, ())]
+            for i in group
+        ]
         blocks.append(GroupBlock(c.omega(X, group, apart), B, [reach[i] for i in group], moved))
-    M = [[own["M"][i * nv + j] for j in hub.coordinates] + [0.0] * len(hub.shared) for i in hub.coordinates]
-    Y = [[0.0] * len(hub.coordinates) + [own["Y"][i * nv + j] for j in hub.shared] for i in hub.shared]
+    M = [
+        [own["M"][i * nv + j] for j in hub.coordinates] + [0.0] * len(hub.shared)
+        for i in hub.coordinates
+    ]
+    Y = [
+        [0.0] * len(hub.coordinates) + [own["Y"][i * nv + j] for j in hub.shared]
+        for i in hub.shared
+    ]
     return M + Y, blocks

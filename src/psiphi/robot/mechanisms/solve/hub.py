@@ -54,7 +54,10 @@ class Hub:
     def work(self) -> int:
         """About how many operations the dense part takes: to compare hubs. A trunk's columns cost sweeps of their own, too."""
         n = len(self.coordinates) + 2 * len(self.shared)
-        return sum(len(g) ** 3 // 3 + len(g) ** 2 * n + len(g) * n * n for g in self.groups) + n**3 // 3
+        return (
+            sum(len(g) ** 3 // 3 + len(g) ** 2 * n + len(g) * n * n for g in self.groups)
+            + n**3 // 3
+        )
 
 
 def find(closure: Closure, with_trunks: bool = True) -> Hub | None:
@@ -66,13 +69,22 @@ def find(closure: Closure, with_trunks: bool = True) -> Hub | None:
         tree[k] = k if parent == WORLD else tree[parent]
     rows = _touched(closure)
     roots = sorted({tree[k] for touched in rows for k in touched})
-    trunks = [_trunk(model.parent, [k for touched in rows for k in touched if tree[k] == root]) for root in roots]
+    trunks = [
+        _trunk(model.parent, [k for touched in rows for k in touched if tree[k] == root])
+        for root in roots
+    ]
     some = [trunk for trunk in (*trunks, frozenset().union(*trunks)) if trunk]
-    some = some if with_trunks and model.embedding is None else []  # bodies that move together are not told apart
+    some = (
+        some if with_trunks and model.embedding is None else []
+    )  # bodies that move together are not told apart
     hubs = []
     for root in (*roots, WORLD):
         own = frozenset(k for k, t in enumerate(tree) if t == root)
-        hubs += [_around(closure, root, own, trunk - own, rows) for trunk in dict.fromkeys([frozenset(), *some]) if own | trunk]
+        hubs += [
+            _around(closure, root, own, trunk - own, rows)
+            for trunk in dict.fromkeys([frozenset(), *some])
+            if own | trunk
+        ]
     hubs = [hub for hub in hubs if hub.thin] or [hub for hub in hubs if hub.held_by > 1]
     return min(hubs, key=lambda hub: hub.work, default=None)
 
@@ -93,7 +105,9 @@ def _trunk(parents: Sequence[int], touched: Sequence[int]) -> frozenset[int]:
     return frozenset(shared_way(parents, set(touched)) if len(set(touched)) > 1 else ())
 
 
-def _around(closure: Closure, hub: int, bodies: frozenset[int], trunk: frozenset[int], rows: list[set[int]]) -> Hub:
+def _around(
+    closure: Closure, hub: int, bodies: frozenset[int], trunk: frozenset[int], rows: list[set[int]]
+) -> Hub:
     """The groups that are left when a tree and a trunk are taken out: rows that share a piece of the others."""
     model, out = closure.model, bodies | trunk
     known = model if model.freed is None else nominal(model)
@@ -105,8 +119,13 @@ def _around(closure: Closure, hub: int, bodies: frozenset[int], trunk: frozenset
         others = {piece[k] for k in touched - out}
         met = [c for c in clusters if c[0] & others] if others else []
         clusters = [c for c in clusters if not any(c is m for m in met)]
-        clusters.append((others.union(*(c[0] for c in met)), sorted([i, *(j for c in met for j in c[1])])))
-    coordinates, shared = (tuple(i for k in sorted(part) for i in model.joints[k].coordinates) for part in (bodies, trunk))
+        clusters.append(
+            (others.union(*(c[0] for c in met)), sorted([i, *(j for c in met for j in c[1])]))
+        )
+    coordinates, shared = (
+        tuple(i for k in sorted(part) for i in model.joints[k].coordinates)
+        for part in (bodies, trunk)
+    )
     return Hub(
         model.bodies[hub if bodies else max(trunk)].name,
         tuple(sorted(bodies)),
@@ -138,4 +157,6 @@ def _movers(closure: Closure, out: frozenset[int], rows: set[int]) -> set[int]:
     found = {i for k in path for i in model.joints[k].coordinates}
     taken = {i for k in out for i in model.joints[k].coordinates}
     pairs = zip(closure.joints, closure.slices[len(closure.constraints) :], strict=True)
-    return found | {i for joints, own in pairs if own.start in rows for i in joints if i not in taken}
+    return found | {
+        i for joints, own in pairs if own.start in rows for i in joints if i not in taken
+    }

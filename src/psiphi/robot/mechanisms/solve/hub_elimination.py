@@ -20,7 +20,9 @@ NOTHING = 1e-16
 HINT = 1e-3
 CAUTION = 1e4  # a pivot counts a hundred times: errors of one solve go through another
 
-Answer = tuple[list, Any, list]  # multipliers, the strain, and what the hub accelerates besides (none: as the multipliers say)
+Answer = tuple[
+    list, Any, list
+]  # multipliers, the strain, and what the hub accelerates besides (none: as the multipliers say)
 Solver = Callable[[list, list], Answer]  # of the rows' right side, and of what pushes the hub
 
 
@@ -36,7 +38,10 @@ class GroupBlock:
 
     def reach(self, mass: Any) -> list:
         """What they can do in all: beside it rows are seen that are nothing but rounding (`semidefinite_solve.py`)."""
-        return [sum((_weighed(mass, row) for row in rows), own) for own, rows in zip(self.own, self.moved, strict=True)]
+        return [
+            sum((_weighed(mass, row) for row in rows), own)
+            for own, rows in zip(self.own, self.moved, strict=True)
+        ]
 
 
 @dataclass
@@ -55,7 +60,9 @@ class Group:
 
     def strain(self) -> Any:
         """Of pivots that must be sound: beside their diagonal, and beside what the frames can do."""
-        return small_matrices.strain(self.block.S, self.e_inv, [semidefinite_solve.FAINT * x for x in self.block.own])
+        return small_matrices.strain(
+            self.block.S, self.e_inv, [semidefinite_solve.FAINT * x for x in self.block.own]
+        )
 
     def down(self, right: list) -> list:
         """L^-1 of this group's part of a right side."""
@@ -81,14 +88,19 @@ def _factored(rows: tuple[int, ...], block: GroupBlock, mass: Any) -> Group:
     return Group(rows, block, L, e_inv, on, small_matrices.transpose(columns), sizes, floors)
 
 
-def elimination(hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool, low: Sequence[bool]) -> Solver:
+def elimination(
+    hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool, low: Sequence[bool]
+) -> Solver:
     """right, push -> (multipliers, strain, d), of the hub's mass matrix and every group. The groups said to be `low` in rank,
     all of them where rows may be `redundant`, are asked pivot by pivot; forces that are not unique strain the answer unless
     rows may be redundant."""
     n = len(M)
     held = [redundant or few for few in low]
     mass = _own_inertia(hub, M, blocks) if any(held) else None
-    groups = [_factored(*x, mass if few else None) for x, few in zip(zip(hub.groups, blocks, strict=True), held, strict=True)]
+    groups = [
+        _factored(*x, mass if few else None)
+        for x, few in zip(zip(hub.groups, blocks, strict=True), held, strict=True)
+    ]
     P = [list(row) for row in M]
     strain: Any = 0.0
     for group, few in zip(groups, held, strict=True):
@@ -102,9 +114,14 @@ def elimination(hub: Hub, M: list, blocks: Sequence[GroupBlock], redundant: bool
 
     def solved(right: list, push: list) -> Answer:
         downs = [group.down(right) for group in groups]
-        pushed = _pushed(n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)])
+        pushed = _pushed(
+            n, groups, [scaled(g.e_inv, y) for g, y in zip(groups, downs, strict=True)]
+        )
         d = small_matrices.solve(factors, add(push, pushed))
-        gammas = [scaled(g.e_inv, subtract(y, small_matrices.apply(g.Y, d))) for g, y in zip(groups, downs, strict=True)]
+        gammas = [
+            scaled(g.e_inv, subtract(y, small_matrices.apply(g.Y, d)))
+            for g, y in zip(groups, downs, strict=True)
+        ]
         return _gathered(len(right), groups, gammas), strain, d
 
     return solved
@@ -153,16 +170,22 @@ class _Bound:
     have gamma = C x with Q x = P d - h. One step of refinement with the rows as they are follows, so that no choice of what is
     nothing shows in the answer. Rows of dust, which neither the group nor the hub moves, are none."""
 
-    def __init__(self, M: list, mass: Any, groups: list[Group], P: list, strain: Any, redundant: bool):
+    def __init__(
+        self, M: list, mass: Any, groups: list[Group], P: list, strain: Any, redundant: bool
+    ):
         self.M, self.mass, self.groups, self.P = M, mass, groups, P
         n = len(M)
         self.Q: list = [[0.0] * n for _ in range(n)]
         self.weights: list[list] = []  # of the rows that are left out
-        self.asked: dict[int, Any] = {}  # how closely a row is to be met, beside the others: less where it is dust
+        self.asked: dict[
+            int, Any
+        ] = {}  # how closely a row is to be met, beside the others: less where it is dust
         self.open = semidefinite_solve.OPEN if redundant else SHARP
         # where nothing binds the hub Q has no entry: its pivots are seen beside the hub's own inertia, 1 / (M^-1)_kk
         units = [_weighed(mass, [1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
-        faint: Any = NOTHING * dot(units, [1.0] * n)  # what gives way less in all is a row that nothing moves
+        faint: Any = NOTHING * dot(
+            units, [1.0] * n
+        )  # what gives way less in all is a row that nothing moves
         many: Any = 0.0
         for group in groups:
             weights = []
@@ -185,7 +208,9 @@ class _Bound:
 
         self.L, self.q_inv = small_matrices.factor(self.Q, inverse)
         turned = [small_matrices.forward(self.L, column) for column in P]
-        self.turned = [small_matrices.forward(self.L, column) for column in small_matrices.transpose(turned)]  # Lq^-1 P Lq^-*
+        self.turned = [
+            small_matrices.forward(self.L, column) for column in small_matrices.transpose(turned)
+        ]  # Lq^-1 P Lq^-*
         free = [1.0 - on for on in self.bound]
         inner = [[free[i] * (free[j] * self.turned[i][j]) for j in range(n)] for i in range(n)]
         for i, on in enumerate(self.bound):
@@ -207,9 +232,13 @@ class _Bound:
         given = _pushed(len(push), self.groups, [scaled(w, y) for _, y, w in pairs])
         z = scaled(self.q_inv, small_matrices.forward(self.L, given))
         rest = subtract(small_matrices.forward(self.L, h), small_matrices.apply(self.turned, z))
-        d = small_matrices.backward(self.L, add(z, small_matrices.solve(self.inner, scaled(self.free, rest))))
+        d = small_matrices.backward(
+            self.L, add(z, small_matrices.solve(self.inner, scaled(self.free, rest)))
+        )
         left = subtract(small_matrices.apply(self.P, d), h)
-        x = small_matrices.backward(self.L, scaled(self.q_inv, small_matrices.forward(self.L, left)))
+        x = small_matrices.backward(
+            self.L, scaled(self.q_inv, small_matrices.forward(self.L, left))
+        )
         gammas = []
         for g, y, w in pairs:
             moved, bound = small_matrices.apply(g.Y, d), small_matrices.apply(g.Y, x)
@@ -222,7 +251,9 @@ class _Bound:
         hub = subtract(push, small_matrices.apply(self.M, d))
         for group in self.groups:
             own = [multipliers[i] for i in group.rows]
-            moved = add(small_matrices.apply(group.block.S, own), small_matrices.apply(group.block.B, d))
+            moved = add(
+                small_matrices.apply(group.block.S, own), small_matrices.apply(group.block.B, d)
+            )
             for i, value in zip(group.rows, moved, strict=True):
                 rows[i] = rows[i] - value
             hub = add(hub, small_matrices.apply(small_matrices.transpose(group.block.B), own))

@@ -40,7 +40,9 @@ def _torque(s: Operators, frames: tuple[str, ...], axes: str) -> Expression:
     return tau - s.H @ s.phi @ _load(s, frames, axes)
 
 
-def _sensed(algebra: Algebra, acceleration: Expression, **more: Expression) -> dict[str, Expression]:
+def _sensed(
+    algebra: Algebra, acceleration: Expression, **more: Expression
+) -> dict[str, Expression]:
     """J a of the constrained frames, and a itself where joints follow others."""
     closure = algebra.closure
     frames = {"A": algebra.J @ acceleration} if closure.frames else {}
@@ -99,7 +101,11 @@ def _rccfd2(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equat
     pushed = T + u if closure.follows else T
     inner = s.K @ pushed - algebra.B @ f if closure.frames else s.K @ pushed
     second = W.T @ s.D.inv @ (pushed - s.H @ s.psi @ inner)
-    return _torques(algebra, frames, axes), algebra.equation(True, **_felt(algebra, W)), algebra.equation(True, a=second)
+    return (
+        _torques(algebra, frames, axes),
+        algebra.equation(True, **_felt(algebra, W)),
+        algebra.equation(True, a=second),
+    )
 
 
 def _rccfd3(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equation, ...]:
@@ -136,9 +142,17 @@ def method_name(method: Any, *also: str) -> str:
     if method is None:
         return ""
     if not isinstance(method, str):
-        raise StateError(f"method is {shown(method)}, expected a name", f"leave it out, or ask for {', '.join(PAPER)}")
+        raise StateError(
+            f"method is {shown(method)}, expected a name",
+            f"leave it out, or ask for {', '.join(PAPER)}",
+        )
     if method in PAPER or method in also:
         return method
     if method == DENSE:
-        raise StateError("KKT is the dense system: it has no sweeps to explain or count", f"ask for {', '.join(PAPER)}")
-    raise StateError(f"no method {shown(method)} for closed chains", nearest(method, (*PAPER, DENSE)))
+        raise StateError(
+            "KKT is the dense system: it has no sweeps to explain or count",
+            f"ask for {', '.join(PAPER)}",
+        )
+    raise StateError(
+        f"no method {shown(method)} for closed chains", nearest(method, (*PAPER, DENSE))
+    )

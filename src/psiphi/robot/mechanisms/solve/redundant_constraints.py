@@ -47,7 +47,12 @@ class Least:
         return largest(self.left) > CLOSE * self.scale
 
 
-def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float = 0.0, dust: np.ndarray | bool = False) -> Least:
+def least_norm(
+    Omega: np.ndarray,
+    right: np.ndarray,
+    asked: np.ndarray | float = 0.0,
+    dust: np.ndarray | bool = False,
+) -> Least:
     """lambda of least norm with Omega lambda = right, element by element; rows are scaled before ranks are judged. Rows that
     are `dust` (..., m) are none.
 
@@ -72,14 +77,23 @@ def least_norm(Omega: np.ndarray, right: np.ndarray, asked: np.ndarray | float =
     left = right - np.einsum("...ij,...j->...i", Omega, answer)
     wanted = np.maximum(1.0, largest(right))
     scale = np.maximum(wanted, asked)
-    left = np.where(dust, CLOSE / OFF * (scale / wanted)[..., None], 1.0) * left  # rows that are none may be off by more
-    return Least(np.where(finite[..., None], answer, np.nan), kept.sum(axis=-1), np.where(finite[..., None], left, 0.0), scale)
+    left = (
+        np.where(dust, CLOSE / OFF * (scale / wanted)[..., None], 1.0) * left
+    )  # rows that are none may be off by more
+    return Least(
+        np.where(finite[..., None], answer, np.nan),
+        kept.sum(axis=-1),
+        np.where(finite[..., None], left, 0.0),
+        scale,
+    )
 
 
 def direction(system: Any, q: np.ndarray, left: np.ndarray) -> str:
     """Rows left open, in words: "contact 2 (weld) of left/tool to box/grip2, turning about (0, 0, 1)", in world axes."""
     parts = (*system.closure.constraints, *system.closure.follows)
-    worst = max(range(len(parts)), key=lambda i: float(np.linalg.norm(left[system.closure.slices[i]])))
+    worst = max(
+        range(len(parts)), key=lambda i: float(np.linalg.norm(left[system.closure.slices[i]]))
+    )
     constraint, own = parts[worst], system.closure.slices[worst]
     if not isinstance(constraint, Constraint):
         return f"{constraint.name}, {constraint.joint} following {constraint.leader}"
@@ -88,7 +102,15 @@ def direction(system: Any, q: np.ndarray, left: np.ndarray) -> str:
     turn, slide = (left[own] @ rows).reshape(2, 3)
     turns = np.linalg.norm(turn) > np.linalg.norm(slide)
     axis = turn if turns else slide
-    axis = np.round(axis / max(np.linalg.norm(axis), 1e-300) * np.sign(axis[np.argmax(np.abs(axis))] or 1.0), 3) + 0.0
+    axis = (
+        np.round(
+            axis
+            / max(np.linalg.norm(axis), 1e-300)
+            * np.sign(axis[np.argmax(np.abs(axis))] or 1.0),
+            3,
+        )
+        + 0.0
+    )
     verb = "turning about" if turns else "sliding along"
     where = ", ".join(f"{x:g}" for x in axis)
     return f"{constraint.name} ({constraint.kind}) of {constraint.first} to {constraint.second}, {verb} ({where})"

@@ -28,7 +28,9 @@ from psiphi.model.spatial.screws import add, cross, dot, subtract
 
 Scalars = dict[str, list]
 v, a = vector("v"), vector("a")
-PLACES = {name: f"{name} of frames" for name in ("R", "p", "V", "A")}  # what the words are called among other stages
+PLACES = {
+    name: f"{name} of frames" for name in ("R", "p", "V", "A")
+}  # what the words are called among other stages
 
 
 def whereabouts(closure: Closure, given: Collection[str]) -> dict[str, Equation]:
@@ -41,7 +43,10 @@ def whereabouts(closure: Closure, given: Collection[str]) -> dict[str, Equation]
         J = s.J(*frames, axes="frame")
         A = J.dot("inertial") @ v - s.B(*frames, axes="frame").T @ s.g
         words["moves"] = {"V": J @ v, "A": J @ a + A if "a" in given else A}
-    return {name: Equation(results, closure.model, forms=(REWRITTEN,)) for name, results in words.items()}
+    return {
+        name: Equation(results, closure.model, forms=(REWRITTEN,))
+        for name, results in words.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,9 @@ def _state(closure: Closure, places: Scalars, name: str) -> FrameState:
     frame, moves = closure.model.frame(name), PLACES["V"] in places
     if frame.body == WORLD:
         R, p = frame.pose.rotation.tolist(), frame.pose.translation.tolist()
-        pull = small_matrices.apply(small_matrices.transpose(R), [-float(g) for g in closure.model.gravity_vector])
+        pull = small_matrices.apply(
+            small_matrices.transpose(R), [-float(g) for g in closure.model.gravity_vector]
+        )
         return FrameState(R, p, ZERO3, ZERO3, ZERO3, pull)
     at = closure.frames.index(name)
     own = [places[PLACES[x]][6 * at : 6 * at + 6] if moves else ZERO6 for x in "VA"]
@@ -70,7 +77,7 @@ def _state(closure: Closure, places: Scalars, name: str) -> FrameState:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class ConstraintState:
     """A constraint in one state: its rows, c' = S [w'; v'] + extra under the accelerations given, and w' and v' themselves.
 
     `bias` leaves out what is zero of velocities that keep the constraint; `opening` does not.
@@ -97,7 +104,7 @@ class Meeting:
         return first, [-x for x in (*moment, *row.slide)]
 
 
-def meet(constraint: Constraint, one: FrameState, two: FrameState) -> Meeting:
+def meet(constraint: Constraint, one: FrameState, two: FrameState) -> ConstraintState:
     """Frame 1 seen from frame 2:
 
     w = R w1 - w2            w' = R w1' - w2' - w2 x w
@@ -110,13 +117,22 @@ def meet(constraint: Constraint, one: FrameState, two: FrameState) -> Meeting:
     v = subtract(subtract(small_matrices.apply(R, one.v), two.v), cross(two.w, p))
     parted = (
         subtract(small_matrices.apply(R, one.wd), two.wd),
-        subtract(subtract(small_matrices.apply(R, one.vd), two.vd), small_matrices.apply(tensor(two.w, two.wd), p)),
+        subtract(
+            subtract(small_matrices.apply(R, one.vd), two.vd),
+            small_matrices.apply(tensor(two.w, two.wd), p),
+        ),
     )
-    wd, vd = subtract(parted[0], cross(two.w, w)), subtract(parted[1], [2.0 * x for x in cross(two.w, v)])
+    wd, vd = (
+        subtract(parted[0], cross(two.w, w)),
+        subtract(parted[1], [2.0 * x for x in cross(two.w, v)]),
+    )
     kind, at = constraint.row, Relative(R, p, w, v)
     rows = kind.rows(constraint.shape, at)
-    turning, sliding = wd if kind.turns else parted[0], vd if kind.slides else parted[1]  # w = 0, v = 0 where they must be
-    return Meeting(constraint, at, rows, _along(rows, turning, sliding), wd, vd, two.R)
+    turning, sliding = (
+        wd if kind.turns else parted[0],
+        vd if kind.slides else parted[1],
+    )  # w = 0, v = 0 where they must be
+    return ConstraintState(constraint, at, rows, _along(rows, turning, sliding), wd, vd, two.R)
 
 
 def _along(rows: list[Forbidden], wd: list, vd: list) -> list:
@@ -124,11 +140,14 @@ def _along(rows: list[Forbidden], wd: list, vd: list) -> list:
     return [dot(row.turn, wd) + dot(row.slide, vd) + row.extra for row in rows]
 
 
-def meetings(closure: Closure, places: Scalars) -> list[Meeting]:
+def meetings(closure: Closure, places: Scalars) -> list[ConstraintState]:
     """Every constraint, from the states of its frames."""
-    return [meet(c, *(_state(closure, places, name) for name in (c.first, c.second))) for c in closure.constraints]
+    return [
+        meet(c, *(_state(closure, places, name) for name in (c.first, c.second)))
+        for c in closure.constraints
+    ]
 
 
-def rates(meeting: Meeting) -> list:
+def rates(meeting: ConstraintState) -> list:
     """c = S [w; v]."""
     return [dot(row.turn, meeting.at.w) + dot(row.slide, meeting.at.v) for row in meeting.rows]

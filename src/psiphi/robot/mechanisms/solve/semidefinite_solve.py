@@ -17,7 +17,9 @@ from psiphi.model.spatial.branch_free import choose, less
 from psiphi.model.spatial.screws import dot
 from psiphi.robot.mechanisms.solve.redundant_constraints import OFF, STRAIN
 
-DUST = 1e-14  # of what forces at its frames can do to them: what rounding leaves of a row that is none
+DUST = (
+    1e-14  # of what forces at its frames can do to them: what rounding leaves of a row that is none
+)
 FAINT = DUST * sqrt(STRAIN)  # a pivot of dust strains by STRAIN
 LOOSE = 1e-10
 OPEN = 1e-7  # of the right side: a row left out that is off by more does not follow
@@ -41,7 +43,9 @@ def solve(A: list, b: list) -> tuple[list, Any]:
     return solve_factored(factor(A), A, b)
 
 
-def solve_factored(factors: tuple[list, list, list], A: list, b: list, floors: list | None = None) -> tuple[list, Any]:
+def solve_factored(
+    factors: tuple[list, list, list], A: list, b: list, floors: list | None = None
+) -> tuple[list, Any]:
     L, d_inv, on = factors
     y = small_matrices.forward(L, b)
     size = 1.0 + dot(b, b)
@@ -51,4 +55,6 @@ def solve_factored(factors: tuple[list, list, list], A: list, b: list, floors: l
         ratio = A[j][j] * inverse
         allowed = choose(less(A[j][j], floors[j]), off, close) if floors else close
         strain = strain + (ratio * ratio + FAR * ((1.0 - kept) * less(allowed, value * value)))
-    return small_matrices.backward(L, [value * inverse for value, inverse in zip(y, d_inv, strict=True)]), strain
+    return small_matrices.backward(
+        L, [value * inverse for value, inverse in zip(y, d_inv, strict=True)]
+    ), strain

@@ -11,9 +11,9 @@ from psiphi.compiler.equations import Equation, with_parameters
 from psiphi.compiler.passes import code, program
 from psiphi.compiler.sweeps.sweep_program import Argument, Program, ProgramStage
 from psiphi.compiler.tape.tape import Count
-from psiphi.functions.compiled_function import Function, Request
+from psiphi.functions.compiled_function import Function, QuantityRequest
 from psiphi.model.model import Model
-from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, Coupling
+from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator
 from psiphi.robot.mechanisms.solve.relative_motion import PLACES
 
 StagePlaces = dict[str, Any]
@@ -22,18 +22,18 @@ Made = TypeVar("Made", bound=Function)
 
 
 @dataclass(frozen=True)
-class Among:
+class BodySubset:
     """An equation, over some bodies alone: what the others would give is zero."""
 
     equation: Equation
     bodies: tuple[int, ...]
 
 
-CircuitStage = Equation | Among | StageRule
+CircuitStage = Equation | BodySubset | StageRule
 
 
 @dataclass(frozen=True, eq=False)
-class Circuit:
+class StageProgramCode:
     """A function of a closed system: what goes in, what comes out, and the stages between: {name: an equation, or a rule}.
 
     An equation's results are called otherwise where `named` says so, {(stage, result or input): place}."""
@@ -47,10 +47,14 @@ class Circuit:
     named: dict[tuple[str, str], str]
     rods: bool = True
     columns: str = ""
-    moving: dict[str, Equation] = field(init=False)  # where constrained frames are and, where v comes in, how they move
+    moving: dict[str, Equation] = field(
+        init=False
+    )  # where constrained frames are and, where v comes in, how they move
 
     def __post_init__(self):
-        object.__setattr__(self, "moving", self.algebra.whereabouts([arg.name for arg in self.inputs]))
+        object.__setattr__(
+            self, "moving", self.algebra.whereabouts([arg.name for arg in self.inputs])
+        )
 
     @property
     def model(self) -> Model:
@@ -61,8 +65,11 @@ class Circuit:
 
     def program(self, tree: Tree) -> Program:
         closure = self.algebra.closure
-        stages = [ProgramStage(name, program(equation, tree), PLACES) for name, equation in self.moving.items()]
-        stages.append(ProgramStage("meet", lambda places: {"c": Coupling(closure, places)}))
+        stages = [
+            ProgramStage(name, program(equation, tree), PLACES)
+            for name, equation in self.moving.items()
+        ]
+        stages.append(ProgramStage("meet", lambda places: {"c": DelassusOperator(closure, places)}))
         for name, what in self.stages.items():
             at = {own: place for (stage, own), place in self.named.items() if stage == name}
             stages.append(ProgramStage(name, _run(what, tree), at))
@@ -70,7 +77,7 @@ class Circuit:
 
     def compiled(self, kind: type[Made] = Function) -> Made:
         """The gufunc; the constraints are part of its name, and so of its key in the cache."""
-        request = Request(self.name, (self.algebra.closure.key,))
+        request = QuantityRequest(self.name, (self.algebra.closure.key,))
         return kind(request, self)
 
     @property
@@ -83,10 +90,12 @@ class Circuit:
 
 
 def _run(what: CircuitStage, tree: Tree) -> Program | StageRule:
-    if isinstance(what, Among):
+    if isinstance(what, BodySubset):
         whole = program(what.equation, tree)
         links = tuple(dict.fromkeys(tree.home(k)[0] for k in what.bodies))
-        return replace(whole, bodies=links, marks={k: mark for k, mark in whole.marks.items() if k in links})
+        return replace(
+            whole, bodies=links, marks={k: mark for k, mark in whole.marks.items() if k in links}
+        )
     return program(what, tree) if isinstance(what, Equation) else what
 
 
@@ -98,9 +107,9 @@ def circuit(
     algebra: Algebra,
     /,
     **stages: CircuitStage,
-) -> Circuit:
+) -> StageProgramCode:
     """A circuit; a rule that is no more than a lambda is a stage like any other."""
-    return Circuit(name, equation, inputs, outputs, algebra, stages, {})
+    return StageProgramCode(name, equation, inputs, outputs, algebra, stages, {})
 
 
 def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
@@ -111,4 +120,6 @@ def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
 
 def given(algebra: Algebra, frames: tuple[str, ...]) -> tuple[Argument, ...]:
     """q, v, tau, and wrenches on frames where there are any."""
-    return arguments(algebra, "q", "v", "tau") + ((Argument("f_ext", (len(frames), 6)),) if frames else ())
+    return arguments(algebra, "q", "v", "tau") + (
+        (Argument("f_ext", (len(frames), 6)),) if frames else ()
+    )

@@ -25,16 +25,16 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "src")]
 
-import numpy as np
+import numpy as np  # noqa: E402
 
-from tests.soundness.claims import OK, Claim, draw_claim, judge, some_robots
-from tests.soundness.claims import shrink as shrink_claim
-from tests.soundness.derivatives import slopes
-from tests.soundness.examine import RIGHT, Case, Outcome, examine
-from tests.soundness.recipes import text
-from tests.soundness.robots import Spec, draw_spec
-from tests.soundness.shrinking import shrink
-from tests.soundness.writing import draw_recipe
+from tests.soundness.claims import OK, Claim, draw_claim, judge, some_robots  # noqa: E402
+from tests.soundness.claims import shrink as shrink_claim  # noqa: E402
+from tests.soundness.derivatives import slopes  # noqa: E402
+from tests.soundness.examine import RIGHT, Case, Outcome, examine  # noqa: E402
+from tests.soundness.recipes import text  # noqa: E402
+from tests.soundness.robots import Spec, draw_spec  # noqa: E402
+from tests.soundness.shrinking import shrink  # noqa: E402
+from tests.soundness.writing import draw_recipe  # noqa: E402
 
 ROBOTS = 40  # that claims are about
 

@@ -207,7 +207,7 @@ def test_the_robots_other_verbs():
         close(d.mass_matrix(q) @ d.mass_matrix_inverse(q), np.eye(robot.nv))
         close(d.center_of_mass(q), robot.center_of_mass(q))
     with pytest.raises(pp.StateError, match=r"no 'inverse_dynamic'.*inverse_dynamics"):
-        d.inverse_dynamic
+        d.inverse_dynamic  # noqa: B018
     assert not hasattr(d, "joints")
 
 

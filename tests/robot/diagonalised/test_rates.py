@@ -234,7 +234,7 @@ def test_what_is_refused():
     with pytest.raises(pp.StateError, match="time_derivative of a int"):
         pp.time_derivative(3)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no operator 'Q_dot'"):
-        getattr(s, "Q_dot")
+        getattr(s, "Q_dot")  # noqa: B009
 
 
 def test_the_table_prints():

@@ -125,7 +125,7 @@ class DensePlace(NamedTuple):
 
     joint: Any
     q: np.ndarray
-    origin: list = [0.0, 0.0, 0.0]
+    origin: list = [0.0, 0.0, 0.0]  # noqa: RUF012
 
     def risen(self, *along: list) -> list | None:
         if isinstance(self.joint, ClusterJoint):

@@ -268,7 +268,14 @@ def clustered(tree: Tree) -> ClusteredTree:
         [tree.gauge[k] for k in run] if run[0] in first else tree.gauge[run[0]] for run in runs
     )
     return ClusteredTree(
-        model, tuple(links), (), gauge, tree.freed, tree.moves, spanning=tree, runs=tuple(runs)
+        model,
+        tuple(links),
+        (),
+        gauge,
+        tree.freed,
+        tree.moves,
+        spanning=tree,
+        runs=tuple(runs),  # type: ignore[arg-type]
     )  # type: ignore[arg-type]
 
 

@@ -84,9 +84,8 @@ def loops(root: Element, fields: Fields, builder) -> list[LoopRow]:
         frames = []
         for names in ENDS:
             end = _end(element, names, fields)
-            rotation, xyz = fields.origin(
-                end if names[0] == end.tag else _Beside(element.first(names[2]))
-            )  # type: ignore[arg-type]
+            place = end if names[0] == end.tag else _Beside(element.first(names[2]))
+            rotation, xyz = fields.origin(place)  # type: ignore[arg-type]
             frame = f"{name} {names[0]}"
             builder.frame(
                 frame,

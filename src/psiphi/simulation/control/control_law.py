@@ -203,7 +203,7 @@ class Controller:
 
     law: Law
     reference: Any = None  # of t: what `law.followed` names
-    numbers: dict[str, np.ndarray] = {}
+    numbers: dict[str, np.ndarray] = {}  # noqa: RUF012
 
     def __init__(self, system: Any, actuated: Any = None, passive: Any = None):
         """`actuated` names the joints it drives, or `passive` those it does not; where neither is given, the free ones."""

@@ -97,9 +97,8 @@ class Trajectory:
         trajectory_checks.check_orders(
             self.system, {name: getattr(self, name) for name in ("q", "v", "a", "tau")}
         )
-        named = trajectory_checks.known(
-            self.info, self.system, fit["q"].shape[-1], fit["v"].shape[-1]
-        )  # type: ignore[union-attr]
+        nq, nv = (fit[name].shape[-1] for name in "qv")  # type: ignore[union-attr]
+        named = trajectory_checks.known(self.info, self.system, nq, nv)
         for name, value in {
             **fit,
             "info": named,

@@ -20,14 +20,14 @@ class Interpreted(Robot):
     def forward_dynamics(
         self, q, v, tau, f_ext=None, axes="world", out=None, dtype=None, check=False, method=None
     ):
-        return self._loaded(
+        return self.call_with_wrenches(
             "forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check
         )
 
-    def _matrix(self, name, q, out, dtype, check):
-        return self._call(name, dict(q=q), out, dtype, check)
+    def _call_matrix(self, name, q, out, dtype, check):
+        return self.call_quantity(name, dict(q=q), out, dtype, check)
 
-    def _call(self, name, state, out, dtype, check, frames=(), axes="world"):
+    def call_quantity(self, name, state, out, dtype, check, frames=(), axes="world"):
         source = self.function(name, frames, axes).source
         results = interpret(source.program, source.tree, *state.values())
         return results[0] if len(results) == 1 else results
@@ -36,12 +36,12 @@ class Interpreted(Robot):
 class Uncompiled(System):
     """A closed system whose functions are what its programs mean."""
 
-    def _chosen(self, frames=(), axes="world", redundant=False):
+    def chosen_method(self, frames=(), axes="world", redundant=False):
         """Nothing is counted: Omega, whatever it costs, where there is one."""
         method = HUB if self.algebra.is_thin else "free"
         return MethodChoice(dynamics(self.algebra, method, frames, axes, redundant), method)
 
-    def _run(self, function, values):
+    def run_function(self, function, values):
         source = function.source
         with np.errstate(all="ignore"):
             ready = isinstance(source.asked, Traceable)

@@ -10,7 +10,7 @@ import numpy as np
 from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest
-from psiphi._util.validate import flag, is_foreign, real
+from psiphi._util.validate import flag, is_foreign, real_array
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import constant, full, mathematics
@@ -215,10 +215,10 @@ class Diagonalised:
                 self.robot.function(self.name("coriolis_product")),
                 full(q if is_foreign(q) else nu, self.nv, 0.0),
             )
-            return function.jacobian("x")(q, nu, x, *self.robot._more)
+            return function.jacobian("x")(q, nu, x, *self.robot.parameter_arguments)
         each = [value[..., None, :] for value in self._state("coriolis", q, nu, check)]
         state = dict(q=each[0], nu=each[1], x=np.eye(self.nv))
-        columns = self._over_samples()._call("coriolis_product", state, None, dtype, False)
+        columns = self.with_sample_axis()._call("coriolis_product", state, None, dtype, False)
         return np.swapaxes(columns, -1, -2)
 
     def mass_matrix(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
@@ -286,7 +286,7 @@ class Diagonalised:
             q, nu = self._state("at_energy", q, nu, False)
         wanted: Any = energy
         if not is_foreign(energy):
-            wanted = real(
+            wanted = real_array(
                 "at_energy: energy", energy, (), "give a number, or one for each batch element"
             )
         if theirs and np.ndim(wanted) and is_foreign(energy) != is_foreign(q):
@@ -368,11 +368,11 @@ class Diagonalised:
         """q after unit time at the constant joint velocity that nu is at q."""
         return self.robot.integrate(q, self.rates(q, nu))
 
-    def _given(self, parameters: Any) -> Diagonalised:
-        return Diagonalised(self.robot._given(parameters), self.normalised)  # type: ignore[attr-defined]
+    def bind_parameters(self, parameters: Any) -> Diagonalised:
+        return Diagonalised(self.robot.bind_parameters(parameters), self.normalised)  # type: ignore[attr-defined]
 
-    def _over_samples(self) -> Diagonalised:
-        return Diagonalised(self.robot._over_samples(), self.normalised)
+    def with_sample_axis(self) -> Diagonalised:
+        return Diagonalised(self.robot.with_sample_axis(), self.normalised)
 
     def _call(
         self,

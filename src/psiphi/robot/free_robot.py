@@ -12,9 +12,9 @@ import numpy as np
 
 from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import StateError
-from psiphi._util.memory_layout import kept
+from psiphi._util.memory_layout import frozen_copy
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import flag, is_foreign, is_lazy, is_several, read, several
+from psiphi._util.validate import as_list, flag, is_foreign, is_lazy, is_list, read_array
 from psiphi.compiler.passes import UNROLLED
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions import argument_checks, scalar_fast_path
@@ -51,12 +51,12 @@ def free(robot: Robot, *words: str, links: str | Sequence[str] | None = None) ->
         )
     known = [body.name for body in robot.bodies]
     named = known if links is None else matching("moving link", links, known, robot.name)
-    chosen = several("words", words, f"name some of {', '.join(FREE)}")
+    chosen = as_list("words", words, f"name some of {', '.join(FREE)}")
     for word in chosen:
         if not isinstance(word, str) or word not in FREE:
             remedy = (
                 'write words beside each other: robot.free("mass", "com")'
-                if is_several(word)
+                if is_list(word)
                 else nearest(word, FREE)
             )
             raise StateError(f"free: {shown(word)} is nothing that can be free", remedy)
@@ -90,7 +90,7 @@ def taking(method: Callable[..., Any]) -> Callable[..., Any]:
     def of(self: FreeRobot, *args: Any, parameters: Any = None, **options: Any) -> Any:
         if parameters is None:
             return method(self, *args, **options)
-        robot = self._given(parameters)
+        robot = self.bind_parameters(parameters)
         if flag("check", options.get("check", False)):
             robot._refuse_impossible()
         return method(robot, *args, **options)
@@ -121,7 +121,7 @@ def at_once(method: Taking) -> Taking:
         result = slow(self, *args, parameters=parameters, **options)
         if alone and self.nv and "_one_call" not in self.__dict__:
             self.__dict__["_one_call"] = scalar_fast_path.upright(
-                self._model, self.function(method.__name__).single()
+                self.model, self.function(method.__name__).single()
             )
         return result
 
@@ -168,8 +168,8 @@ class FreeRobot(Robot):
         2.0
         """
         if is_foreign(parameters) or is_lazy(parameters):
-            return self._given(parameters)
-        return self._given(kept(self.consistent(parameters)))
+            return self.bind_parameters(parameters)
+        return self.bind_parameters(frozen_copy(self.consistent(parameters)))
 
     def consistent(self, parameters: Numbers) -> Array:
         """The parameters (..., n), where bodies can have them: mass and moments of a density that is nowhere negative.
@@ -254,7 +254,7 @@ class FreeRobot(Robot):
             and parameters.shape[-1:] == (self._free.size,)
         ):
             return parameters
-        array, fault = read(parameters, (self._free.size,))
+        array, fault = read_array(parameters, (self._free.size,))
         if fault:
             cause = f"parameters {fault}"
             raise StateError(
@@ -263,11 +263,11 @@ class FreeRobot(Robot):
             )
         return array
 
-    def _given(self, parameters: Any) -> FreeRobot:
+    def bind_parameters(self, parameters: Any) -> FreeRobot:
         """The same robot, compiled functions included, with parameters."""
         made, _ = (
             object.__new__(type(self)),
-            (self._functions, self._model, self.quaternions),
+            (self.function_cache, self.model, self.quaternions),
         )  # known from now on
         own = made.__dict__
         own.update(self.__dict__)
@@ -283,14 +283,14 @@ class FreeRobot(Robot):
         if type(self.given) is np.ndarray and np.isfinite(self.given).all():
             inertial_parameters.refuse(self._free, self.given)
 
-    def _over_samples(self) -> FreeRobot:
+    def with_sample_axis(self) -> FreeRobot:
         """For arrays (..., samples, n): parameters with batch axes get one for the samples."""
-        return self if np.ndim(self.given) < 2 else self._given(self.given[..., None, :])
+        return self if np.ndim(self.given) < 2 else self.bind_parameters(self.given[..., None, :])
 
-    def _parameters(self, name: str) -> Any:
+    def _parameter_values(self, name: str) -> Any:
         return argument_checks.parameters(self, name, self.given)
 
-    def _heavy(self, name: str, remedy: str) -> None:
+    def require_mass(self, name: str, remedy: str) -> None:
         """Whether there is mass is a question of the parameters: where there is none the answer is NaN."""
 
     def __eq__(self, other: object) -> bool:

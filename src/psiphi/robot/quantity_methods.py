@@ -42,19 +42,19 @@ def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> tuple[Any,
 class QuantityMethods(RegressorMethods):
     """A robot that looks its functions up: `_call` runs one, `_loaded` one with wrenches, `_matrix` one of a matrix."""
 
-    _functions: dict[tuple, DifferentiableFunction]  # those that were asked for
+    function_cache: dict[tuple, DifferentiableFunction]  # those that were asked for
 
     def function(
         self, name: str, frames: tuple[str, ...] = (), axes: str = "world"
     ) -> DifferentiableFunction:
         """The compiled quantity `name` of the catalogue, to be called, with its derivatives; its `.ufunc` is a NumPy gufunc."""
         try:
-            return self._functions[name, frames, axes]
+            return self.function_cache[name, frames, axes]
         except (KeyError, TypeError):
             request = quantity_request.request(self, name, frames, axes)
         key = request.name, request.frames, request.axes
-        return self._functions.setdefault(
-            key, catalogued(self._model, request, kind=DifferentiableFunction)
+        return self.function_cache.setdefault(
+            key, catalogued(self.model, request, kind=DifferentiableFunction)
         )
 
     def symbolic(
@@ -108,7 +108,7 @@ class QuantityMethods(RegressorMethods):
         """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
         return self.function(name, **options).flops
 
-    def _heavy(self, name: str, remedy: str) -> None:
+    def require_mass(self, name: str, remedy: str) -> None:
         """Refuse what needs a centre of mass on a robot that has none."""
         if not self.mass > 0.0:
             raise SingularError(f"{name}: no moving body of {self.name} has mass", remedy)
@@ -118,36 +118,38 @@ class QuantityMethods(RegressorMethods):
         """The mass of all moving bodies."""
         return sum(body.mass for body in self.bodies)
 
-    def _named(self, frame) -> str:
+    def _frame_name(self, frame) -> str:
         return self.frame(frame).name
 
-    def _loaded(self, name: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
+    def call_with_wrenches(
+        self, name: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check
+    ):
         argument_checks.check_axes(axes)
         if f_ext is None or not argument_checks.mapping(f_ext):
-            return self._call(name, state, out, dtype, check)
-        frames = tuple(self._named(frame) for frame in f_ext)
+            return self.call_quantity(name, state, out, dtype, check)
+        frames = tuple(self._frame_name(frame) for frame in f_ext)
         state["f_ext"] = argument_checks.stack_wrenches(f_ext)
-        return self._call(name, state, out, dtype, check, frames, axes)
+        return self.call_quantity(name, state, out, dtype, check, frames, axes)
 
-    def _matrix(self, name: str, q, out, dtype, check):
+    def _call_matrix(self, name: str, q, out, dtype, check):
         if not is_large(self) or self.function(name).written_out:
-            return self._call(name, dict(q=q), out, dtype, check)
+            return self.call_quantity(name, dict(q=q), out, dtype, check)
         return matrix_by_columns.matrix(self, name, q, out, dtype, check)
 
-    def _parameters(self, name: str) -> Any:
+    def _parameter_values(self, name: str) -> Any:
         """The numbers that are free; a robot that has some is a `FreeRobot`, which knows them."""
         return argument_checks.parameters(self, name, None)
 
-    def _over_samples(self) -> Self:
+    def with_sample_axis(self) -> Self:
         """The robot for arrays with one batch axis more: what has batch axes of its own gets it, too."""
         return self
 
     @property
-    def _more(self) -> tuple[Any, ...]:
+    def parameter_arguments(self) -> tuple[Any, ...]:
         """What its functions take behind their own arguments."""
-        return () if self.freed is None else (self._parameters(""),)
+        return () if self.freed is None else (self._parameter_values(""),)
 
-    def _call(
+    def call_quantity(
         self,
         name: str,
         state: dict[str, Any],
@@ -158,7 +160,7 @@ class QuantityMethods(RegressorMethods):
         axes: str = "world",
     ):
         if self.freed is not None and PARAMETERS not in state:
-            state = {**state, PARAMETERS: self._parameters(name)}
+            state = {**state, PARAMETERS: self._parameter_values(name)}
         function, values = self.function(name, frames, axes), tuple(state.values())
         if out is None and dtype is None and check is False:
             result = function.at_once(
@@ -172,13 +174,13 @@ class QuantityMethods(RegressorMethods):
                     return argument_checks.entered(function, values, out, dtype, check)
                 values = argument_checks.plain(self, name, function.source.inputs, values)
                 break
-        argument_checks.check_upright(self._model, name, values[0])
+        argument_checks.check_upright(self.model, name, values[0])
         if check is not False and flag("check", check):
             refuse_lazy(name, "check=True looks at numbers", *values)
             values = argument_checks.plain(self, name, function.source.inputs, values)
             check_states(self, name, function.source.inputs, values, frames)
             with np.errstate(all="ignore"):
-                result = self._call(
+                result = self.call_quantity(
                     name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes
                 )
             checked.after(self, name, function.source, values, result)

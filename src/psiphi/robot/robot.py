@@ -14,7 +14,7 @@ import numpy as np
 from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.validate import on_card, one_of
+from psiphi._util.validate import on_gpu, one_of
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks, scalar_fast_path
@@ -67,13 +67,13 @@ class Robot(FrameMethods):
         def _repr_html_(self) -> str: ...
 
     @cached_property
-    def _functions(self) -> dict[tuple, DifferentiableFunction]:
+    def function_cache(self) -> dict[tuple, DifferentiableFunction]:
         return {}
 
     @cached_property
     def operators(self) -> Operators:
         """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.P, s.D, s.G, s.K, s.B("tool"), s.mass, ..."""
-        return Operators(self._model)
+        return Operators(self.model)
 
     @property
     def diagonalised(self) -> Diagonalised:
@@ -121,7 +121,7 @@ class Robot(FrameMethods):
             except Exception:
                 pass  # a first call, a list, or a mistake: the door below finds the words
         if method is not None:
-            a = self._loaded(
+            a = self.call_with_wrenches(
                 BY_METHOD[self._method(method)],
                 dict(q=q, v=v, tau=tau),
                 f_ext,
@@ -131,12 +131,12 @@ class Robot(FrameMethods):
                 check,
             )
             return a if out is None else argument_checks.put("forward_dynamics", a, out)
-        result = self._loaded(
+        result = self.call_with_wrenches(
             "forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check
         )
         if self.freed is None and self.nv and "_one_step" not in self.__dict__:
             self.__dict__["_one_step"] = scalar_fast_path.upright(
-                self._model, self.function("forward_dynamics").single()
+                self.model, self.function("forward_dynamics").single()
             )
         return result
 
@@ -166,7 +166,7 @@ class Robot(FrameMethods):
         if self._method(method) == "kalman":
             argument_checks.on_host("forward_dynamics_details", q, v, tau)
         state = dict(q=q, v=v, tau=tau)
-        results = self._loaded(method, state, f_ext, axes, None, dtype, check)
+        results = self.call_with_wrenches(method, state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.function(method).source.outputs]
         found = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
         return {**found, **self._gains(q, dtype)} if method == "kalman" else found
@@ -187,7 +187,7 @@ class Robot(FrameMethods):
         own = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
         for joint in self.joints:
             own[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
-        before, after, gains = self._over_samples()._call(
+        before, after, gains = self.with_sample_axis().call_quantity(
             "kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False
         )
         place = [(j.row.nv, j.index) for j in self.joints]
@@ -215,7 +215,9 @@ class Robot(FrameMethods):
 
         q (..., nq), v and a (..., nv) -> tau (..., nv); `f_ext` as in `forward_dynamics`.
         """
-        return self._loaded("inverse_dynamics", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
+        return self.call_with_wrenches(
+            "inverse_dynamics", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check
+        )
 
     def bias(
         self,
@@ -229,23 +231,23 @@ class Robot(FrameMethods):
         check: bool = False,
     ) -> Array:
         """C v + g - J* f_ext: the torques that hold the velocity v. -> (..., nv)"""
-        return self._loaded("bias", dict(q=q, v=v), f_ext, axes, out, dtype, check)
+        return self.call_with_wrenches("bias", dict(q=q, v=v), f_ext, axes, out, dtype, check)
 
     def gravity(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """g(q): the torques that hold the robot still. -> (..., nv)"""
-        return self._call("gravity", dict(q=q), out, dtype, check)
+        return self.call_quantity("gravity", dict(q=q), out, dtype, check)
 
     def coriolis(
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
         if not is_large(self):
-            return self._call("coriolis", dict(q=q, v=v), out, dtype, check)
+            return self.call_quantity("coriolis", dict(q=q, v=v), out, dtype, check)
         argument_checks.on_host("coriolis", q, v)
         q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
-        columns = self._call(
+        columns = self.call_quantity(
             "coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check
         )
         return np.swapaxes(columns, -1, -2)
@@ -261,7 +263,7 @@ class Robot(FrameMethods):
         check: bool = False,
     ) -> Array:
         """C(q, v) x in O(N), without the matrix. -> (..., nv)"""
-        return self._call("coriolis_product", dict(q=q, v=v, x=x), out, dtype, check)
+        return self.call_quantity("coriolis_product", dict(q=q, v=v, x=x), out, dtype, check)
 
     def link_accelerations(
         self,
@@ -274,7 +276,7 @@ class Robot(FrameMethods):
         check: bool = False,
     ) -> Array:
         """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
-        return self._call("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
+        return self.call_quantity("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
 
     def joint_forces(
         self,
@@ -290,13 +292,15 @@ class Robot(FrameMethods):
     ) -> Array:
         """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body, at the link's origin in
         link axes; H f is the joint torque. -> (..., bodies, 6)"""
-        return self._loaded("joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check)
+        return self.call_with_wrenches(
+            "joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check
+        )
 
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """log det M = sum log det D(k): of the pivots of D, which have derivatives (`function("mass_pivots")`). -> (...)"""
-        if not self.joints and not on_card(q):
+        if not self.joints and not on_gpu(q):
             return np.zeros(np.asarray(q).shape[:-1])
-        d = self._call("mass_pivots", dict(q=q), None, dtype, check)
+        d = self.call_quantity("mass_pivots", dict(q=q), None, dtype, check)
         with np.errstate(divide="ignore", invalid="ignore"):
             return mathematics(d).log(d).sum(-1)
 
@@ -304,13 +308,13 @@ class Robot(FrameMethods):
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """M = H phi M phi* H* (+ rotor inertia). -> (..., nv, nv)"""
-        return self._matrix("mass_matrix", q, out, dtype, check)
+        return self._call_matrix("mass_matrix", q, out, dtype, check)
 
     def mass_matrix_inverse(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """M^-1 = (I - H psi K)* D^-1 (I - H psi K). -> (..., nv, nv)"""
-        return self._matrix("mass_matrix_inverse", q, out, dtype, check)
+        return self._call_matrix("mass_matrix_inverse", q, out, dtype, check)
 
     def mass_matrix_factors(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
@@ -319,40 +323,40 @@ class Robot(FrameMethods):
 
         Bodies are numbered base to tip, so L is upper triangular: entry (k, j) is zero unless k is an ancestor of j.
         """
-        return self._matrix("mass_matrix_factors", q, out, dtype, check)
+        return self._call_matrix("mass_matrix_factors", q, out, dtype, check)
 
     def mass_product(
         self, q: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """M a in O(N), without the matrix. -> (..., nv)"""
-        return self._call("mass_product", dict(q=q, a=a), out, dtype, check)
+        return self.call_quantity("mass_product", dict(q=q, a=a), out, dtype, check)
 
     def factor_product(
         self, q: Numbers, x: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> tuple[Array, Array]:
         """(L x, D x) with M = L D L*, in O(N), without the matrices. -> (..., nv) twice"""
-        return self._call("factor_product", dict(q=q, x=x), out, dtype, check)
+        return self.call_quantity("factor_product", dict(q=q, x=x), out, dtype, check)
 
     def mass_solve(
         self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """M^-1 tau in O(N), without the matrix. -> (..., nv)"""
-        return self._call("mass_solve", dict(q=q, tau=tau), out, dtype, check)
+        return self.call_quantity("mass_solve", dict(q=q, tau=tau), out, dtype, check)
 
     def energy(
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """v* M v / 2 - sum m g.c: kinetic and potential energy together, zero at rest at the world's origin. -> (...)"""
-        return self._call("energy", dict(q=q, v=v), out, dtype, check)
+        return self.call_quantity("energy", dict(q=q, v=v), out, dtype, check)
 
     def kinetic_energy(
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """v* M v / 2. -> (...)"""
-        return self._call("kinetic_energy", dict(q=q, v=v), out, dtype, check)
+        return self.call_quantity("kinetic_energy", dict(q=q, v=v), out, dtype, check)
 
     def potential_energy(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """- sum m g.c. -> (...)"""
-        return self._call("potential_energy", dict(q=q), out, dtype, check)
+        return self.call_quantity("potential_energy", dict(q=q), out, dtype, check)

@@ -23,10 +23,10 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import beneath
+from psiphi._util.validate import robot_of
 from psiphi.model import motors
 from psiphi.model.model import Model
-from psiphi.model.spatial.scalar_arrays import largest
+from psiphi.model.spatial.scalar_arrays import max_norm
 from psiphi.robot.robot import Robot
 
 ASKED = ("nq", "nv", "forward_dynamics")
@@ -34,7 +34,7 @@ ASKED = ("nq", "nv", "forward_dynamics")
 
 def parameters_of(robot: Any) -> tuple[Any, ...]:
     """The parameters that `at` put into a robot some of whose numbers are inputs, or ()."""
-    return robot._more if getattr(robot, "freed", None) is not None else ()
+    return robot.parameter_arguments if getattr(robot, "freed", None) is not None else ()
 
 
 def numbers_of(robot: Any, name: str) -> np.ndarray:
@@ -85,7 +85,7 @@ class Plant:
             raise StateError(cause, _instead(given))
         self.given: Any = given
         self.nq, self.nv = int(given.nq), int(given.nv)
-        robot = beneath(given)
+        robot = robot_of(given)
         if not isinstance(robot, Model):
             raise StateError(
                 f"the system {shown(given)} has no robot underneath",
@@ -132,8 +132,8 @@ class Plant:
         if not any(np.ndim(x) > 1 for x in parameters_of(self.robot)):
             return self
         plant = copy(self)
-        plant.given = self.given._over_samples()
-        plant.robot = beneath(plant.given)
+        plant.given = self.given.with_sample_axis()
+        plant.robot = robot_of(plant.given)
         plant.springs = None if self.springs is None else self.springs.over_samples()
         return plant
 
@@ -143,14 +143,14 @@ class Plant:
         return (
             self.given
             if own is None
-            else self.given._given(np.broadcast_to(own, (*batch, own.shape[-1]))[where])
+            else self.given.bind_parameters(np.broadcast_to(own, (*batch, own.shape[-1]))[where])
         )
 
     def some(self, lead: tuple[int, ...], which: np.ndarray) -> Plant:
         """The same closed chain, of the elements `which` of a flattened batch with axes `lead`: parameters are theirs."""
         plant = copy(self)
-        every = self.given._of(lead, np.ones(lead, dtype=bool))
-        plant.given = every._of((int(np.prod(lead)),), which)
+        every = self.given.at_elements(lead, np.ones(lead, dtype=bool))
+        plant.given = every.at_elements((int(np.prod(lead)),), which)
         plant.robot, plant.project = plant.given.robot, plant.given.project
         return plant
 
@@ -161,10 +161,12 @@ class Plant:
         if added is None:
             return self.given.forward_dynamics(q, v, tau)
         if isinstance(self.given, Robot):
-            return self.given._call(
+            return self.given.call_quantity(
                 "heavier_dynamics", dict(q=q, v=v, tau=tau, added=added), None, None, False
             )
-        return self.given._call(self.given._heavier, (q, v, tau, added))[0]
+        return self.given.call_function(
+            self.given.added_inertia_dynamics_function, (q, v, tau, added)
+        )[0]
 
     def forces(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray
@@ -199,7 +201,7 @@ class Plant:
     def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         """(..., 2): the largest position and velocity error of the constraints; None where there are none."""
         own = getattr(self.given, "constraint_residual", None)
-        return None if own is None else largest(np.asarray(own(q, v), dtype=float))
+        return None if own is None else max_norm(np.asarray(own(q, v), dtype=float))
 
     def changes(self) -> list[Any]:
         """Contacts made and lost since this was asked: (name, what, value, ago) each."""

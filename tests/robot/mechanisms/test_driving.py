@@ -40,9 +40,12 @@ def test_torques_are_those_of_inverse_dynamics(arms, seed):
         q[None], v[None], cell.robot.inverse_dynamics(q, v, u)[None]
     )
     for found, meant in (
-        (cell._call(cell._holding, (q,)), cell.inverse_dynamics(q[None], rest, rest)[0]),
         (
-            cell._call(cell._driving, (q, v, u)),
+            cell.call_function(cell.static_torque_function, (q,)),
+            cell.inverse_dynamics(q[None], rest, rest)[0],
+        ),
+        (
+            cell.call_function(cell.inverse_dynamics_function, (q, v, u)),
             cell.inverse_dynamics(q[None], v[None], drivable(cell, q, v, accelerated))[0],
         ),
     ):
@@ -57,6 +60,6 @@ def test_redundant_rows_do_not_matter():
     cell, tau = closed_cells.four_bar(), np.array([2.0, 0.0, 0.0])
     q = cell.assemble([0.5, 0.3, 1.0])
     q, v = cell.project(q, np.array([1.0, 0.0, 0.0]))
-    a, _, _, strain = cell._call(cell._motion, (q, v, tau))
+    a, _, _, strain = cell.call_function(cell.redundant_dynamics_function, (q, v, tau))
     assert strain < STRAIN and cell.forward_dynamics_details(q, v, tau)["rank"] == 2
     np.testing.assert_allclose(a, cell.forward_dynamics(q, v, tau), atol=1e-9 * np.abs(a).max())

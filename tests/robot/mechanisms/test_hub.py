@@ -29,7 +29,7 @@ from tests.robot.mechanisms.cells import inertia_at_object, puma_pair
 class Around(Uncompiled):
     """A closed system that always eliminates its hub last."""
 
-    def _chosen(self, frames=(), axes="world", redundant=False):
+    def chosen_method(self, frames=(), axes="world", redundant=False):
         return method_choice.MethodChoice(
             system_stages.dynamics(self.algebra, HUB, frames, axes, redundant), HUB
         )
@@ -47,7 +47,7 @@ def relative(ours, theirs) -> float:
 
 
 def solved(cell: System, closed: Closed, method: str, redundant: bool = False) -> tuple:
-    return cell._call(
+    return cell.call_function(
         system_stages.dynamics(cell.algebra, method, redundant=redundant).compiled(),
         (closed.q, closed.v, closed.tau),
     )
@@ -111,15 +111,15 @@ def test_forces_that_are_not_unique_are_of_least_norm():
     cell, q, rest, tau = straight.system, straight.q, straight.v, np.linspace(-2.0, 3.0, 12)
     found = cell.forward_dynamics_details(q, rest, tau)
     mass, Jc, torque, right = dense_saddle.pieces(
-        cell, cell._state(q=q, v=rest, tau=tau), (), "world"
+        cell, cell.state_arrays(q=q, v=rest, tau=tau), (), "world"
     )
     verdict = dense_saddle.judge(mass, Jc, torque, right)
     assert np.allclose(found["a"], verdict.a, rtol=1e-9, atol=1e-9)
     assert not found["unique"] and found["rank"] == verdict.rank < cell.nc
     assert np.allclose(found["multipliers"], verdict.multipliers, rtol=1e-7, atol=1e-7)
-    a = cell._call(
+    a = cell.call_function(
         system_stages.dynamics(cell.algebra, HUB, redundant=True).compiled(),
-        (q, rest, *cell._state(tau=tau)),
+        (q, rest, *cell.state_arrays(tau=tau)),
     )[0]
     assert np.allclose(a, verdict.a, rtol=1e-9, atol=1e-9), (
         "rows that follow from others are left out"
@@ -231,7 +231,7 @@ def test_counts_grow_with_the_hands_of_one_torso():
 
 def thinned(system: System, mass: float, moments: tuple[float, ...]) -> Around:
     """The same cell around another body."""
-    model, c = system.robot._model, system.closure
+    model, c = system.robot.model, system.closure
     body = replace(model.bodies[-1], mass=mass, inertia=np.diag(moments))
     robot = pp.Robot.of(replace(model, bodies=(*model.bodies[:-1], body)))
     return around(System(robot, c.constraints, c.follows, system.passive, system.object))
@@ -256,8 +256,8 @@ def test_what_has_no_inertia_of_its_own_is_held_by_what_the_grasp_gives_it(kinds
     assert relative(solved(cell, closed, HUB, redundant=True)[0], expected) < 1e-9
     with pytest.raises(pp.StateError, match="no inertia of its own"):
         cell.forward_dynamics(closed.q, closed.v, closed.tau, method="RCCFD1")
-    tau, strain = cell._call(
-        cell._driving, (closed.q, closed.v, closed.tau)
+    tau, strain = cell.call_function(
+        cell.inverse_dynamics_function, (closed.q, closed.v, closed.tau)
     )  # a wish like any other
     wish = cell.forward_dynamics(
         closed.q, closed.v, cell.robot.inverse_dynamics(closed.q, closed.v, closed.tau)
@@ -373,10 +373,10 @@ def test_the_inertia_at_the_object_is_a_sum_in_compiled_code():
 def test_counts_grow_with_the_arms():
     """At most 2.1 times a doubling, and the form with fewer operations runs: `benchmarks/arms.py` counts to 64."""
     systems = {n: cell_of(n) for n in (2, 4, 8, 16)}
-    flops = [system._chosen().flops[HUB] for system in systems.values()]
+    flops = [system.chosen_method().flops[HUB] for system in systems.values()]
     assert all(more < 2.1 * less for less, more in pairwise(flops))
-    assert systems[2]._chosen().method != HUB and "Omega, by count" in systems[2].explain()
-    assert systems[16]._chosen().method == HUB and systems[16].flops() == flops[-1]
+    assert systems[2].chosen_method().method != HUB and "Omega, by count" in systems[2].explain()
+    assert systems[16].chosen_method().method == HUB and systems[16].flops() == flops[-1]
     text = systems[16].explain()
     assert (
         "Around box/box, 16 groups" in text
@@ -399,7 +399,7 @@ def test_control_grows_with_the_arms():
     closed = random_cell(3, 3)
     cell, values = closed.system, (closed.q, closed.v, closed.tau)
     found = {
-        method: cell._call(
+        method: cell.call_function(
             closed_inverse_dynamics.driving(
                 cell.algebra, cell.idle.tolist(), method=method
             ).compiled(),
@@ -474,7 +474,7 @@ def test_rows_that_neither_the_arms_nor_the_hub_move_carry_nothing(joints, kinds
     closed = flat_door(joints, kinds, masses, sum(joints))
     cell = closed.system
     mass, J, torque, right = dense_saddle.pieces(
-        cell, cell._state(q=closed.q, v=closed.v, tau=closed.tau), (), "world"
+        cell, cell.state_arrays(q=closed.q, v=closed.v, tau=closed.tau), (), "world"
     )
     U, w, Vt = np.linalg.svd(J)
     kept = w > 1e-9 * w.max()

@@ -64,7 +64,7 @@ def staged(circuit) -> StagedCode:
 def test_stages_in_loops_mean_what_the_program_means(make, small_is_large):
     system = make(4)
     q, v, tau = states(system)
-    algebra, method = system.algebra, system._chosen().method
+    algebra, method = system.algebra, system.chosen_method().method
     rows = np.random.default_rng(1).standard_normal((2, system.nc))
     added = np.abs(v)
     asked = {
@@ -137,9 +137,12 @@ def test_stages_are_written_out_for_those_without_loops(small_is_large):
     """Rollouts and graphics cards take one tape."""
     system = ring(4)
     q, v, tau = states(system)
-    code = constraint_blocks.only(system._motion, "a", "strain")
+    code = constraint_blocks.only(system.redundant_dynamics_function, "a", "strain")
     a, strain = run_tape(code, q, v, tau)
     np.testing.assert_allclose(
-        a, run_staged(staged(system._motion.source.asked), q, v, tau)[0], rtol=1e-9, atol=1e-9
+        a,
+        run_staged(staged(system.redundant_dynamics_function.source.asked), q, v, tau)[0],
+        rtol=1e-9,
+        atol=1e-9,
     )
     assert (strain < 1e6).all()

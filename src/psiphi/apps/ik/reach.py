@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.validate import batch_axes, flag, positive, whole
+from psiphi._util.validate import batch_axes, flag, positive_number, whole_number
 from psiphi.apps.ik import ik_request
 from psiphi.apps.ik.ik_solver import IKSolver, problem
 from psiphi.apps.ik.ik_tasks import SLIDE, TURN
@@ -108,10 +108,12 @@ def reach(
         for name, x in (("near", near), ("posture", posture))
         if x is not None
     }
-    starts = whole("starts", starts)
+    starts = whole_number("starts", starts)
     if not 1 <= starts <= MOST:
         raise StateError(f"starts is {starts}, expected 1 to {MOST}", "32 is the default")
-    tolerance = positive("tolerance", tolerance, "give rad and m, 1e-6 for instance", most=1.0)
+    tolerance = positive_number(
+        "tolerance", tolerance, "give rad and m, 1e-6 for instance", most=1.0
+    )
     wishes = {f"{task.kind} of {task.frame or ik_request.MASS}": goal for task, goal in asked}
     lead = batch_axes("reach", {name: x.shape[:-1] for name, x in (wishes | given).items()})
     free = ik_request.moving_joints(robot, moving)
@@ -204,9 +206,9 @@ def loops_alone(
     starts: int,
 ) -> IKResult:
     """From near (..., nq); `moving` (nv,) says which coordinates may."""
-    lead = system._batch(near.shape[:-1])
+    lead = system.batch_axes(near.shape[:-1])
     one, guess = (
-        system._of(lead, np.ones(lead, dtype=bool)),
+        system.at_elements(lead, np.ones(lead, dtype=bool)),
         np.broadcast_to(near, (*lead, system.nq)).reshape(-1, system.nq),
     )
     q, e, tries = close(one, guess, moving.astype(float), tolerance, limits, starts)

@@ -8,9 +8,9 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import real
+from psiphi._util.validate import real_array
 from psiphi.model.spatial.rotations import multiply, quaternions
-from psiphi.model.spatial.scalar_arrays import along
+from psiphi.model.spatial.scalar_arrays import on_arrays
 from psiphi.robot.mechanisms.dynamics import system_stages
 from psiphi.robot.mechanisms.solve.constraint_solve import low_groups
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra
@@ -41,26 +41,26 @@ def configuration_rate(system: Any, q, v, contact: int | str) -> np.ndarray:
     number = _numbered(system, contact)
     W, theta = system.contact_rates(q, v)[..., number, :3], configuration(system, q, number)
     spin = np.concatenate([-W, np.zeros((*W.shape[:-1], 1))], axis=-1)
-    return 0.5 * along(multiply, spin, np.broadcast_to(theta, spin.shape))
+    return 0.5 * on_arrays(multiply, spin, np.broadcast_to(theta, spin.shape))
 
 
 def configuration(system: Any, q, contact: int | str) -> np.ndarray:
     """The quaternion of R2* R1."""
     c = system.contacts[_numbered(system, contact)]
-    (q,) = system._state(q=q)
+    (q,) = system.state_arrays(q=q)
     return quaternions(np.swapaxes(_axes(system, q, c.second), -1, -2) @ _axes(system, q, c.first))
 
 
 def ratio(system: Any, q, forces) -> np.ndarray:
     """max(|f_t| / (mu f_n), |m_n| / (torsion f_n)); infinite where f_n <= 0, zero for contacts without
     friction, and for those that slide and push."""
-    forces = real(
+    forces = real_array(
         "forces",
         forces,
         (len(system.contacts), 6),
         "take them from forward_dynamics(..., forces=True)",
     )
-    (q,) = system._state(q=q)
+    (q,) = system.state_arrays(q=q)
     out = np.zeros((*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), len(system.contacts)))
     for i, c in enumerate(system.contacts):
         if c.friction is not None:
@@ -94,9 +94,9 @@ def inertias(system: Any, q, axes: str) -> tuple[np.ndarray, np.ndarray]:
             f"{system.name} is not several arms around one free body",
             "ask for effective_inertia(q, frame), the inertia of all",
         )
-    (q,) = system._state(q=q)
-    own, added, strain = system._call(
-        system._function("inertias", lambda: system_stages.inertias(algebra)), (q,)
+    (q,) = system.state_arrays(q=q)
+    own, added, strain = system.call_function(
+        system.compiled_function("inertias", lambda: system_stages.inertias(algebra)), (q,)
     )
     added = added.reshape(*own.shape[:-2], len(hub.groups), *own.shape[-2:])
     back = np.linalg.inv(system.robot.jacobian(q, body, axes=axes)[..., list(hub.coordinates)])

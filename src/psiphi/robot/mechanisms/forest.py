@@ -13,7 +13,7 @@ import numpy as np
 from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.validate import read
+from psiphi._util.validate import read_array
 from psiphi.functions import argument_checks
 from psiphi.model import motors
 from psiphi.model.loops.constraints import Closure, Constraint
@@ -35,7 +35,7 @@ class Forest:
         object_body: str = "",
     ):
         self.robot = robot
-        self.closure = Closure(robot._model, tuple(constraints), tuple(follows))
+        self.closure = Closure(robot.model, tuple(constraints), tuple(follows))
         self.passive, self.object = passive, object_body
 
     @property
@@ -156,11 +156,11 @@ class Forest:
         """What code depends on, besides the robot."""
         return f"{self.closure.key} {self.idle.tolist()}"
 
-    def _state(self, **arrays) -> tuple[np.ndarray, ...]:
+    def state_arrays(self, **arrays) -> tuple[np.ndarray, ...]:
         """The arrays as the functions take them; torques of the actuated coordinates are filled up with zeros."""
         out = []
         for name, value in arrays.items():
-            array, fault = read(value, None)
+            array, fault = read_array(value, None)
             if fault:
                 raise StateError(f"{name} {fault}", "give an array")
             if array is not value:  # a table has columns
@@ -183,28 +183,30 @@ class Forest:
             out.append(array)
         return tuple(out)
 
-    def _given(self, parameters: Any) -> Self:
+    def bind_parameters(self, parameters: Any) -> Self:
         """The same system, compiled functions included, with other parameters."""
         made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__, robot=self.robot._given(parameters))  # type: ignore[attr-defined]
-        made.__dict__.pop("_doors", None)  # which know their system, and so its parameters
+        made.__dict__.update(self.__dict__, robot=self.robot.bind_parameters(parameters))  # type: ignore[attr-defined]
+        made.__dict__.pop(
+            "_closed_functions", None
+        )  # which know their system, and so its parameters
         return made
 
-    def _over_samples(self) -> Self:
+    def with_sample_axis(self) -> Self:
         """For arrays (..., samples, n): parameters with batch axes get one for the samples."""
         own = self._parameters
-        return self if own.ndim < 2 else self._given(own[..., None, :])
+        return self if own.ndim < 2 else self.bind_parameters(own[..., None, :])
 
-    def _of(self, lead: tuple[int, ...], which: Any) -> Self:
+    def at_elements(self, lead: tuple[int, ...], which: Any) -> Self:
         """The system of some elements of a batch with axes `lead`: parameters with batch axes are those of these elements."""
         own = self._parameters
         return (
             self
             if own.ndim < 2
-            else self._given(np.broadcast_to(own, (*lead, own.shape[-1]))[which])
+            else self.bind_parameters(np.broadcast_to(own, (*lead, own.shape[-1]))[which])
         )
 
-    def _batch(self, *leads: tuple[int, ...]) -> tuple[int, ...]:
+    def batch_axes(self, *leads: tuple[int, ...]) -> tuple[int, ...]:
         """The batch axes of arguments that have `leads`, and of the parameters."""
         own = self._parameters.shape[:-1]
         return argument_checks.batch_axes(
@@ -214,9 +216,13 @@ class Forest:
     @property
     def _parameters(self) -> np.ndarray:
         """The free numbers (..., n) that `at` put in; none where nothing is free."""
-        return np.zeros(0) if self.robot.freed is None else np.asarray(self.robot._more[0])
+        return (
+            np.zeros(0)
+            if self.robot.freed is None
+            else np.asarray(self.robot.parameter_arguments[0])
+        )
 
-    def _target(self, frame) -> str:
+    def _frame_or_object(self, frame) -> str:
         if frame is None and not self.object:
             raise StateError(
                 "no frame named, and this system holds no object", "name a frame of the robot"

@@ -9,8 +9,8 @@ from typing import Any
 
 from psiphi._util.errors import ModelError, ModelWarning, StateError
 from psiphi._util.text import listed, shown
-from psiphi._util.validate import flag, several
-from psiphi._util.validate import names as names_of
+from psiphi._util.validate import as_list, flag
+from psiphi._util.validate import as_names as names_of
 from psiphi.model import motors
 from psiphi.model.builder import pose_values
 from psiphi.model.diagnostics import outside
@@ -49,7 +49,7 @@ def grasp(
     """
     name, held = (
         contacts_and_loops.called("name", name),
-        [_arm(i, arm) for i, arm in enumerate(several("arms", arms))],
+        [_arm(i, arm) for i, arm in enumerate(as_list("arms", arms))],
     )
     if not held:
         raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
@@ -57,7 +57,7 @@ def grasp(
     hands = [
         (own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames
     ]
-    grasps, kinds = several("at", at), several("contacts", contacts) or ["rigid"] * len(hands)
+    grasps, kinds = as_list("at", at), as_list("contacts", contacts) or ["rigid"] * len(hands)
     if not len(hands) == len(grasps) == len(kinds):
         raise StateError(
             f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts came",
@@ -79,7 +79,7 @@ def grasp(
     parts.append(held_thing.part)
     forest = join(parts, name)
     more = [
-        contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(several("loops", loops))
+        contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(as_list("loops", loops))
     ]
     held_object.check_held(object, held_thing, contact_list, more)
     follows = _follows(forest) if flag("mimic", mimic) else []
@@ -108,7 +108,7 @@ def connect(
         parts,
         contacts_and_loops.called("name", name) or "+".join(part.model.name for part in parts),
     )
-    given = _own_loops(parts) if loops is None else several("loops", loops)
+    given = _own_loops(parts) if loops is None else as_list("loops", loops)
     constraints = [contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(given)]
     follows = _follows(forest) if flag("mimic", mimic) else []
     if not constraints and not follows:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.validate import names, positive
-from psiphi.model.spatial.branch_free import stays
-from psiphi.model.spatial.scalar_arrays import largest
+from psiphi._util.validate import as_names, positive_number
+from psiphi.model.spatial.branch_free import away_from_bound
+from psiphi.model.spatial.scalar_arrays import max_norm
 from psiphi.model.state_checks import element
 from psiphi.robot.mechanisms.solve import dense_saddle
 from psiphi.robot.mechanisms.solve.redundant_constraints import CLOSE, STRAIN, direction, least_norm
@@ -28,33 +28,36 @@ class ClosureError:
     """e(q) and Jc(q) of a system."""
 
     def __init__(self, system: Any, count: int):
-        self._jacobian, self._residual = system._jacobian, system._residual
+        self.jacobian_function, self.residual_function = (
+            system.jacobian_function,
+            system.residual_function,
+        )
         self.system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
 
     def of(self, which: np.ndarray) -> ClosureError:
         """That of some elements."""
-        return ClosureError(self.system._of(self._lead, which), len(which))
+        return ClosureError(self.system.at_elements(self._lead, which), len(which))
 
     def open(self, q: np.ndarray) -> np.ndarray:
-        return self.system._call(self._residual, (q, self._rest))[..., 0, :]
+        return self.system.call_function(self.residual_function, (q, self._rest))[..., 0, :]
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
-        return self.system._call(self._jacobian, (q,))
+        return self.system.call_function(self.jacobian_function, (q,))
 
 
 def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
     """The loops closed near a guess, or an error that says what stays open."""
-    (q,) = system._state(q=q_guess)
-    for function in (system._residual, system._jacobian):
+    (q,) = system.state_arrays(q=q_guess)
+    for function in (system.residual_function, system.jacobian_function):
         function.source.compile("d")  # before the first step is taken
-    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-11")
-    lead = system._batch(q.shape[:-1])
+    tolerance = positive_number("tolerance", tolerance, "give metres and radians, say 1e-11")
+    lead = system.batch_axes(q.shape[:-1])
     with np.errstate(all="ignore"):
-        guess = np.broadcast_to(system.robot._model.normalize(q), (*lead, system.nq)).reshape(
+        guess = np.broadcast_to(system.robot.model.normalize(q), (*lead, system.nq)).reshape(
             -1, system.nq
         )
     move = np.ones(system.nv)
-    for name in names("hold", hold):
+    for name in as_names("hold", hold):
         own = system.robot.joint(name).v_slice
         if own.start == own.stop:
             cause = f"hold has {name}, which an embedded loop moves, or a gear"
@@ -69,7 +72,7 @@ def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
             f"the guess is not finite, or has a quaternion of zeros{where}",
             "give numbers, and unit quaternions",
         )
-    q, e, _ = close(system._of(lead, np.ones(lead, dtype=bool)), guess, move, tolerance)
+    q, e, _ = close(system.at_elements(lead, np.ones(lead, dtype=bool)), guess, move, tolerance)
     _check_closed(system, q, e, tolerance, lead)
     return q.reshape(*lead, system.nq)
 
@@ -99,21 +102,21 @@ def close(
     )
     rng = np.random.default_rng(0)
     for far in np.concatenate([[0.0], np.linspace(*SHAKEN, max(starts - 1, 0))]):
-        todo = np.flatnonzero(~(largest(e) <= tolerance))
+        todo = np.flatnonzero(~(max_norm(e) <= tolerance))
         if not len(todo):
             break
         start = guess[todo]
         if far:
             start = room.inside(
-                system.robot._model.integrate(
+                system.robot.model.integrate(
                     start, far * move * rng.standard_normal((len(todo), system.nv))
                 )
             )
         new, left = _descend(gap.of(todo), room, start, tolerance)
-        better = largest(left) < largest(e[todo])
+        better = max_norm(left) < max_norm(e[todo])
         q[todo[better]], e[todo[better]] = new[better], left[better]
         tries[todo] += 1
-    return system.robot._model.normalize(q), e, tries
+    return system.robot.model.normalize(q), e, tries
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +149,7 @@ class MoveBounds:
             return self.move
         where, by, lower, upper = self.bounds
         out = np.tile(self.move, (len(q), 1))
-        out[:, by] *= stays(q[:, where], slope[:, by], lower, upper)
+        out[:, by] *= away_from_bound(q[:, where], slope[:, by], lower, upper)
         return out
 
 
@@ -157,13 +160,13 @@ def _descend(
     q, e = _off_half_turns(gap, q, room.move)
     mu = np.full(len(q), 1e-3)
     for _ in range(STEPS):
-        at = np.flatnonzero((largest(e) > 0.1 * tolerance) & (mu < STUCK))
+        at = np.flatnonzero((max_norm(e) > 0.1 * tolerance) & (mu < STUCK))
         if not len(at):
             break
         there = gap.of(at)
         Jc = there.jacobian(q[at])
         step = _step(Jc, e[at], mu[at], room.free(q[at], -np.einsum("bij,bi->bj", Jc, e[at])))
-        trial = room.inside(gap.system.robot._model.integrate(q[at], step))
+        trial = room.inside(gap.system.robot.model.integrate(q[at], step))
         with np.errstate(all="ignore"):
             new = there.open(trial)
             better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
@@ -185,10 +188,10 @@ def _off_half_turns(
     for _ in range(10):
         with np.errstate(all="ignore"):
             e = gap.open(q)
-        lost = ~(largest(e) < 1e3)
+        lost = ~(max_norm(e) < 1e3)
         if not lost.any():
             break
-        q[lost] = gap.system.robot._model.integrate(
+        q[lost] = gap.system.robot.model.integrate(
             q[lost], 0.1 * move * rng.standard_normal(gap.system.nv)
         )
     return q, np.where(np.isfinite(e), e, 1e6)
@@ -207,30 +210,30 @@ def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np
 def _check_closed(
     system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]
 ) -> None:
-    lost = ~(largest(e) <= tolerance)
+    lost = ~(max_norm(e) <= tolerance)
     if not lost.any():
         return
     i, place = int(np.argmax(lost)), _place(lost, lead)
-    what = direction(system._of(lead, place), q[i], e[i])
+    what = direction(system.at_elements(lead, place), q[i], e[i])
     raise StateError(
-        f"the loops do not close{element(place)}: {what}, stays open by {largest(e[i]):.3g}",
+        f"the loops do not close{element(place)}: {what}, stays open by {max_norm(e[i]):.3g}",
         "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
     )
 
 
 def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Newton in the metric of the mass matrix: first q, then v, each element until its rows are closed to `tolerance`."""
-    q, v = system._state(q=q, v=v)
-    tolerance = positive("tolerance", tolerance, "give metres and radians, say 1e-12")
-    lead = system._batch(q.shape[:-1])
+    q, v = system.state_arrays(q=q, v=v)
+    tolerance = positive_number("tolerance", tolerance, "give metres and radians, say 1e-12")
+    lead = system.batch_axes(q.shape[:-1])
     q = np.broadcast_to(q, (*lead, system.nq))
     for _ in range(NEWTON):
-        todo = largest(system.constraint_residual(q)) > tolerance
+        todo = max_norm(system.constraint_residual(q)) > tolerance
         if not np.any(todo):
             break
         q = np.array(q)
-        q[todo] = system.robot._model.integrate(
-            q[todo], _newton(system._of(lead, todo), q[todo], np.zeros(system.nv))[0]
+        q[todo] = system.robot.model.integrate(
+            q[todo], _newton(system.at_elements(lead, todo), q[todo], np.zeros(system.nv))[0]
         )
     return q, _at_rest(system, q, v, tolerance)
 
@@ -239,38 +242,38 @@ def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.
     """v without what opens the constraints."""
     v = v + _newton(system, q, v)[1]
     for _ in range(NEWTON - 1):
-        todo = largest(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(
-            1.0, largest(v)
+        todo = max_norm(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(
+            1.0, max_norm(v)
         )
         if not np.any(todo):
             break
         there, lead = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo], v.shape[:-1]
-        v[todo] = v[todo] + _newton(system._of(lead, todo), there, v[todo])[1]
+        v[todo] = v[todo] + _newton(system.at_elements(lead, todo), there, v[todo])[1]
     return v
 
 
 def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """One step of q and of v; where Omega is singular by least norm, and what that leaves open by the dense system."""
-    dq, dv, strain = system._call(system._projection, (q, v))
+    dq, dv, strain = system.call_function(system.projection_function, (q, v))
     bad = ~(strain < STRAIN)
     if not np.any(bad):
         return dq, dv
     lead = np.shape(strain)
-    system = system._of(lead, bad)
+    system = system.at_elements(lead, bad)
     q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
     rows, steps = system.constraint_residual(q, v), (np.array(dq), np.array(dv))
-    Omega = None if system.algebra.is_thin else system._call(system._omega, (q,))
+    Omega = None if system.algebra.is_thin else system.call_function(system.delassus_function, (q,))
     for i, step in enumerate(steps):
         right = -rows[..., i, :]
         if Omega is None:
             step[bad] = dense_saddle.least_motion(system, q, right)
             continue
         least = least_norm(Omega, right, dust=dense_saddle.is_dust(system.constraint_jacobian(q)))
-        mended = system._corrected(q, least.multipliers)[0]
-        unsure = largest(least.left) > CLOSE * largest(right)
+        mended = system.multiplier_response(q, least.multipliers)[0]
+        unsure = max_norm(least.left) > CLOSE * max_norm(right)
         if unsure.any():
             mended[unsure] = dense_saddle.least_motion(
-                system._of(unsure.shape, unsure), q[unsure], right[unsure]
+                system.at_elements(unsure.shape, unsure), q[unsure], right[unsure]
             )
         step[bad] = mended
     return steps

@@ -13,7 +13,7 @@ import numpy as np
 from psiphi._util.array_types import Array, Numbers, Wrenches
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.memory_layout import kept
+from psiphi._util.memory_layout import frozen_copy
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import flag, is_foreign
 from psiphi.functions import argument_checks
@@ -61,35 +61,35 @@ class System(SystemPrograms):
                 f"no function {shown(name)} of a closed system", nearest(name, (*NAMES, TORQUES))
             )
         argument_checks.check_axes(axes)
-        known = argument_checks.names(self.robot._model, frames)
+        known = argument_checks.names(self.robot.model, frames)
         if name == TORQUES and known:
             raise StateError(
                 f"{name}: wrenches on {', '.join(known)}",
                 f"leave frames out: {name} as a function takes none",
             )
         if name == TORQUES:
-            return self._torques
+            return self.torque_function
         if name == FORCES and not self.contacts:
             raise StateError(
                 f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"'
             )
-        return self._closed(name, known, axes)
+        return self.closed_function(name, known, axes)
 
-    def _closed(
+    def closed_function(
         self, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False
     ) -> ClosedFunction:
         """One such function, made once; with `motors` tau is theirs alone."""
         key = name, frames, axes, motors
-        if key not in self._doors:
-            self._doors[key] = ClosedFunction(self, *key)
-        return self._doors[key]
+        if key not in self._closed_functions:
+            self._closed_functions[key] = ClosedFunction(self, *key)
+        return self._closed_functions[key]
 
     @cached_property
-    def _torques(self) -> ClosedTorques:
+    def torque_function(self) -> ClosedTorques:
         return ClosedTorques(self)
 
     @cached_property
-    def _doors(self) -> dict[Any, ClosedFunction]:
+    def _closed_functions(self) -> dict[Any, ClosedFunction]:
         return {}
 
     @overload
@@ -230,8 +230,8 @@ class System(SystemPrograms):
         self, q: Numbers, frame: str | None = None, axes: str = "world"
     ) -> np.ndarray:
         """J N (N* M N)^-1 N* J*, N = null(Jc): what a wrench on `frame` (the object) does to it, loops closed."""
-        (q,) = self._state(q=q)
-        J = self.robot.jacobian(q, self._target(frame), axes=axes)
+        (q,) = self.state_arrays(q=q)
+        J = self.robot.jacobian(q, self._frame_or_object(frame), axes=axes)
         return dense_saddle.compliance(self.robot.mass_matrix(q), self.constraint_jacobian(q), J)
 
     def effective_inertia(
@@ -257,12 +257,12 @@ class System(SystemPrograms):
     def constraint_residual(self, q: Numbers, v: Numbers | None = None) -> np.ndarray:
         """(..., 2, m): how far each row is open (metres, radians), and how fast it opens. Without v: (..., m), open alone."""
         rest = v is None
-        found = self._alone(self._residual, q=q, v=self._at_rest(q) if rest else v)
+        found = self._call_on_state(self.residual_function, q=q, v=self._at_rest(q) if rest else v)
         return found[..., 0, :] if rest else found
 
     def constraint_jacobian(self, q: Numbers) -> np.ndarray:
         """Jc (..., m, nv): c = Jc v."""
-        return self._alone(self._jacobian, q=q)
+        return self._call_on_state(self.jacobian_function, q=q)
 
     def assemble(
         self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11
@@ -278,14 +278,14 @@ class System(SystemPrograms):
 
     def constraint_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dJc/dt v (..., m): c' = Jc a + this, whether v keeps the constraints or not."""
-        return self._alone(
-            self._function("opening", lambda: system_stages.opening(self.algebra)), q=q, v=v
+        return self._call_on_state(
+            self.compiled_function("opening", lambda: system_stages.opening(self.algebra)), q=q, v=v
         )
 
-    def _kept_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
+    def bias_on_constraints(self, q: Numbers, v: Numbers) -> np.ndarray:
         """The same of velocities that keep the constraints: what dynamics take."""
-        return self._alone(
-            self._function("bias", lambda: system_stages.bias(self.algebra)), q=q, v=v
+        return self._call_on_state(
+            self.compiled_function("bias", lambda: system_stages.bias(self.algebra)), q=q, v=v
         )
 
     # -- contacts ----------------------------------------------------------------------------------------------------------
@@ -320,8 +320,10 @@ class System(SystemPrograms):
         return self._motions(q, v, a)[1]
 
     def _motions(self, q, v, a) -> tuple[np.ndarray, ...]:
-        function = self._function("motions", lambda: system_stages.motions(self.algebra))
-        return tuple(x[..., : len(self.contacts), :] for x in self._alone(function, q=q, v=v, a=a))
+        function = self.compiled_function("motions", lambda: system_stages.motions(self.algebra))
+        return tuple(
+            x[..., : len(self.contacts), :] for x in self._call_on_state(function, q=q, v=v, a=a)
+        )
 
     # -- what it costs, and other numbers -------------------------------------------------------------------------------------
 
@@ -331,13 +333,15 @@ class System(SystemPrograms):
             raise StateError(
                 f"no count of {shown(name)} for a closed system", "ask for forward_dynamics"
             )
-        return self._dynamics(method_name(method), (), "world").count.flops
+        return self.dynamics_function(method_name(method), (), "world").count.flops
 
     def explain(self, method: str | None = None) -> str:
         """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
         name = method_name(method)
         return system_explanation.text(
-            self.algebra, self._circuit(name, (), "world"), "" if name else self._chosen().why
+            self.algebra,
+            self.dynamics_program(name, (), "world"),
+            "" if name else self.chosen_method().why,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -374,4 +378,4 @@ class System(SystemPrograms):
             )
         argument_checks.on_host(self.name, parameters)
         refuse_lazy(self.name, "a closed chain looks at its parameters", parameters)
-        return self._given(kept(robot.consistent(parameters)))
+        return self.bind_parameters(frozen_copy(robot.consistent(parameters)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
-from psiphi._util.validate import on_card
+from psiphi._util.validate import on_gpu
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import full
 from psiphi.functions.compiled_function import Function
@@ -47,16 +47,16 @@ class SystemPrograms(Forest):
         return Algebra(self.closure)
 
     @property
-    def _residual(self) -> Function:
-        return self._function("residual", lambda: system_stages.residual(self.algebra))
+    def residual_function(self) -> Function:
+        return self.compiled_function("residual", lambda: system_stages.residual(self.algebra))
 
     @property
-    def _jacobian(self) -> Function:
-        return self._function("jacobian", lambda: system_stages.jacobian(self.algebra))
+    def jacobian_function(self) -> Function:
+        return self.compiled_function("jacobian", lambda: system_stages.jacobian(self.algebra))
 
-    def _circuit(self, method: str, frames: tuple[str, ...], axes: str) -> StageProgramCode:
+    def dynamics_program(self, method: str, frames: tuple[str, ...], axes: str) -> StageProgramCode:
         if not method:
-            return self._chosen(frames, axes).circuit
+            return self.chosen_method(frames, axes).circuit
         if self.algebra.is_thin:
             cause = (
                 f"{method} needs Omega, and {self.object} has no inertia of its own about some axis"
@@ -64,7 +64,7 @@ class SystemPrograms(Forest):
             raise StateError(cause, "leave method= out, or ask for KKT")
         return system_stages.dynamics(self.algebra, method, frames, axes)
 
-    def _chosen(
+    def chosen_method(
         self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False
     ) -> method_choice.MethodChoice:
         """The form with the fewest operations, counted once."""
@@ -77,67 +77,70 @@ class SystemPrograms(Forest):
             self._forms[key] = method_choice.cheapest(self.algebra, make)
         return self._forms[key]
 
-    def _dynamics(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
-        return self._function(
-            ("dynamics", method, frames, axes), lambda: self._circuit(method, frames, axes)
+    def dynamics_function(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
+        return self.compiled_function(
+            ("dynamics", method, frames, axes), lambda: self.dynamics_program(method, frames, axes)
         )
 
-    def _terms(self, frames: tuple[str, ...], axes: str) -> Function:
-        return self._function(
+    def terms_function(self, frames: tuple[str, ...], axes: str) -> Function:
+        return self.compiled_function(
             ("terms", frames, axes), lambda: system_stages.terms(self.algebra, frames, axes)
         )
 
-    def _corrected(self, q, lam) -> tuple[np.ndarray, np.ndarray]:
+    def multiplier_response(self, q, lam) -> tuple[np.ndarray, np.ndarray]:
         """M^-1 Jc* lambda, and the contact forces of lambda."""
-        function = self._function("correction", lambda: system_stages.correction(self.algebra))
-        a, forces = self._call(function, (q, lam))
+        function = self.compiled_function(
+            "correction", lambda: system_stages.correction(self.algebra)
+        )
+        a, forces = self.call_function(function, (q, lam))
         return a, forces[..., : len(self.contacts), :]
 
     @property
-    def _projection(self) -> Function:
-        return self._function(
-            "projection", lambda: system_stages.projection(self.algebra, self._chosen().method)
+    def projection_function(self) -> Function:
+        return self.compiled_function(
+            "projection",
+            lambda: system_stages.projection(self.algebra, self.chosen_method().method),
         )
 
     @property
-    def _motion(self) -> Function:
+    def redundant_dynamics_function(self) -> Function:
         """Forward dynamics for many steps in a row: rows that follow from others are left out."""
-        return self._function("motion", lambda: self._chosen(redundant=True).circuit)
+        return self.compiled_function("motion", lambda: self.chosen_method(redundant=True).circuit)
 
     @property
-    def _heavier(self) -> Function:
+    def added_inertia_dynamics_function(self) -> Function:
         """`_motion` with D + X in place of D."""
-        return self._function(
+        return self.compiled_function(
             "heavier",
             lambda: system_stages.heavier_dynamics(
-                self.closure, self._chosen(redundant=True).method
+                self.closure, self.chosen_method(redundant=True).method
             ),
         )
 
     @property
-    def _closing(self) -> Function:
+    def redundant_projection_function(self) -> Function:
         """`_projection`, rows that follow from others left out."""
-        return self._function(
+        return self.compiled_function(
             "closing",
             lambda: system_stages.projection(
-                self.algebra, self._chosen(redundant=True).method, True
+                self.algebra, self.chosen_method(redundant=True).method, True
             ),
         )
 
     @property
-    def _holding(self) -> Function:
-        return self._function(
+    def static_torque_function(self) -> Function:
+        return self.compiled_function(
             "holding", lambda: closed_inverse_dynamics.holding(self.algebra, self.idle.tolist())
         )
 
     @property
-    def _driving(self) -> Function:
+    def inverse_dynamics_function(self) -> Function:
         def make(method: str) -> StageProgramCode:
             return closed_inverse_dynamics.driving(
                 self.algebra, self.idle.tolist(), self._is_adrift, method
             )
 
-        return self._function(
+        return self.compiled_function(
             "driving", lambda: method_choice.cheapest(self.algebra, make, ("free",)).circuit
         )
 
@@ -146,55 +149,58 @@ class SystemPrograms(Forest):
         """Whether joints without motors can move so that no contact feels it, in some posture."""
         return bool(
             load_distribution.unfelt(
-                self._call(self._jacobian, (self.random(seed=0),))[..., self.idle]
+                self.call_function(self.jacobian_function, (self.random(seed=0),))[..., self.idle]
             ).any()
         )
 
     @cached_property
-    def _has_spare_rows(self) -> bool:
+    def has_redundant_rows(self) -> bool:
         """Whether rows of the constraints follow from others where the mechanism is closed."""
         try:
             q = self.assemble(self.neutral())  # type: ignore[attr-defined]
         except Error:  # nobody knows, then
             return False
-        return bool(np.linalg.matrix_rank(self._call(self._jacobian, (q,)), tol=SPARE) < self.nc)
+        return bool(
+            np.linalg.matrix_rank(self.call_function(self.jacobian_function, (q,)), tol=SPARE)
+            < self.nc
+        )
 
     @property
-    def _carrying(self) -> Function:
+    def object_torque_function(self) -> Function:
         holding = object_dynamics.held(self)
 
         def make(method: str) -> StageProgramCode:
             return object_dynamics.carrying(self.algebra, holding, method)
 
         if object_dynamics.GROUND not in holding.roles:  # arm by arm: nothing to choose
-            return self._function("carrying", lambda: make("free"))
-        return self._function(
+            return self.compiled_function("carrying", lambda: make("free"))
+        return self.compiled_function(
             "carrying", lambda: method_choice.cheapest(self.algebra, make, ("free",)).circuit
         )
 
     @property
-    def _omega(self) -> Function:
-        return self._function("omega", lambda: system_stages.omega(self.algebra))
+    def delassus_function(self) -> Function:
+        return self.compiled_function("omega", lambda: system_stages.omega(self.algebra))
 
-    def _function(self, key: Any, make, kind: type[Function] = Function) -> Any:
+    def compiled_function(self, key: Any, make, kind: type[Function] = Function) -> Any:
         if key not in self._functions:
             self._functions[key] = make().compiled(kind)
         return self._functions[key]
 
-    def _call(self, function: Function, values) -> Any:
-        return self._run(function, (*values, *self.robot._more))
+    def call_function(self, function: Function, values) -> Any:
+        return self.run_function(function, (*values, *self.robot.parameter_arguments))
 
-    def _alone(self, function: Function, **arrays: Any) -> Any:
+    def _call_on_state(self, function: Function, **arrays: Any) -> Any:
         """A compiled function of the state and nothing behind it: arrays of a graphics card stay there."""
-        if any(map(on_card, arrays.values())):
-            return function.run((*arrays.values(), *self.robot._more))
-        return self._call(function, self._state(**arrays))
+        if any(map(on_gpu, arrays.values())):
+            return function.run((*arrays.values(), *self.robot.parameter_arguments))
+        return self.call_function(function, self.state_arrays(**arrays))
 
     def _at_rest(self, q: Any) -> Any:
         """No velocity, where q is."""
-        return full(q, self.nv, 0.0) if on_card(q) else np.zeros(self.nv)
+        return full(q, self.nv, 0.0) if on_gpu(q) else np.zeros(self.nv)
 
-    def _run(self, function: Function, values) -> Any:
+    def run_function(self, function: Function, values) -> Any:
         try:
             with np.errstate(
                 all="ignore"

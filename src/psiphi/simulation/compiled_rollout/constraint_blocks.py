@@ -16,7 +16,7 @@ from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.functions.compiled_function import Function
 from psiphi.model.manifold import Manifold
-from psiphi.model.spatial.branch_free import most
+from psiphi.model.spatial.branch_free import maximum
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.step_blocks import catalogued, trace
@@ -34,12 +34,20 @@ def blocks(system: System, m: Manifold, force: str, project: bool, implicit: boo
             {},
         ),
         "dynamics": (
-            only(system._heavier if implicit else system._motion, "a", "strain"),
+            only(
+                system.added_inertia_dynamics_function
+                if implicit
+                else system.redundant_dynamics_function,
+                "a",
+                "strain",
+            ),
             {"tau": force},
         ),
         "strained": (
             trace(
-                "strained", {"S": 1, "strain": 1}, lambda S, strain: {"S": [most(strain[0], S[0])]}
+                "strained",
+                {"S": 1, "strain": 1},
+                lambda S, strain: {"S": [maximum(strain[0], S[0])]},
             ),
             {},
         ),
@@ -56,9 +64,9 @@ def _projection(system: System, m: Manifold) -> Named:
         return {"V": v + dv, "v": v + dv}
 
     return {
-        "close_q": (only(system._closing, "dq", "strain"), {}),
+        "close_q": (only(system.redundant_projection_function, "dq", "strain"), {}),
         "put_q": (trace("put_q", {"q": m.nq, "dq": m.nv}, put_q), {}),
-        "close_v": (only(system._closing, "dv"), {}),
+        "close_v": (only(system.redundant_projection_function, "dv"), {}),
         "put_v": (trace("put_v", {"v": m.nv, "dv": m.nv}, put_v), {}),
     }
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.validate import on_card
+from psiphi._util.validate import on_gpu
 from psiphi.backends import kernel_cache
 from psiphi.backends.cuda import cuda_target
 from psiphi.backends.cuda.device_arrays import library_of
@@ -27,7 +27,7 @@ from psiphi.backends.cuda.kernel_launch import batch_of, loaded, one_kind, room,
 from psiphi.compiler.ir.block_frame import Named
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
-from psiphi.model.spatial.branch_free import less, worst
+from psiphi.model.spatial.branch_free import less, max_magnitude
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout.constraint_blocks import only
@@ -89,10 +89,10 @@ class CudaRolloutProgram(RolloutProgram):
     def _judged(self) -> Named:
         """S is beyond all bounds where a motion begins off its constraints; beyond the bound of S samples are NaN."""
         assert isinstance(self.system, System)
-        opened, n = only(self.system._residual, "residual"), sizes_of(self.manifold, "QV")
+        opened, n = only(self.system.residual_function, "residual"), sizes_of(self.manifold, "QV")
 
         def closed(residual) -> dict[str, Any]:
-            shut = less(worst(residual), OPEN[self.char])
+            shut = less(max_magnitude(residual), OPEN[self.char])
             return {"S": [1.0 / shut - 1.0]}  # 0, or infinite
 
         def judge(Q, V, S) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class CudaRunner:
         state: Mapping[str, Any],
         steps: int,
     ):
-        if any(map(on_card, parameters_of(plant.robot))):
+        if any(map(on_gpu, parameters_of(plant.robot))):
             raise StateError(
                 "rollout: the parameters are on a graphics card",
                 "give light.at(...) arrays of the host",

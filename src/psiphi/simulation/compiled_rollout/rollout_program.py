@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from psiphi._util.validate import beneath
+from psiphi._util.validate import robot_of
 from psiphi.compiler.ir.block_frame import BlockFrame, Code, Named
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.passes import UNROLLED
@@ -143,7 +143,7 @@ class RolloutProgram:
 
     @property
     def robot(self) -> Robot:
-        return beneath(self.system)
+        return robot_of(self.system)
 
     @cached_property
     def manifold(self) -> Manifold:
@@ -215,9 +215,9 @@ class RolloutProgram:
             code = over(partial(step_blocks.ruled, rule=step.what, sizes=step.sizes))
         elif isinstance(self.system, System):
             function = {
-                "gravity": "_holding",
-                "inverse_dynamics": "_driving",
-                "carrying": "_carrying",
+                "gravity": "static_torque_function",
+                "inverse_dynamics": "inverse_dynamics_function",
+                "carrying": "object_torque_function",
             }[step.what]
             code = getattr(self.system, function).source.code
             names = {"u" if name == "a" else name: own for name, own in names.items()}

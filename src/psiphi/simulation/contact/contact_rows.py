@@ -111,14 +111,14 @@ class Contacts:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Free accelerations, Omega, and c' under them."""
         system, turn = self._part
-        free, Omega, gap = system._call(
-            system._terms((), "world"), system._state(q=q, v=v, tau=tau)
+        free, Omega, gap = system.call_function(
+            system.terms_function((), "world"), system.state_arrays(q=q, v=v, tau=tau)
         )
         return free, turn @ Omega @ turn.T, turn @ gap
 
     def omega(self, q: np.ndarray) -> np.ndarray:
         system, turn = self._part
-        return turn @ system._call(system._omega, (q,)) @ turn.T
+        return turn @ system.call_function(system.delassus_function, (q,)) @ turn.T
 
     def errors(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self._part[1] @ self.system.constraint_residual(q, v)[0]
@@ -129,12 +129,12 @@ class Contacts:
     def pushed(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
         """M^-1 Jc* lambda."""
         system, turn = self._part
-        return system._corrected(q, turn.T @ lam)[0]
+        return system.multiplier_response(q, turn.T @ lam)[0]
 
     def wrenches(self, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
         """What contacts do to the bodies of their second frames, (l, 6)."""
         system, turn = self._part
-        return system._corrected(q, turn.T @ lam)[1]
+        return system.multiplier_response(q, turn.T @ lam)[1]
 
     def opened(
         self, q: np.ndarray, v: np.ndarray

@@ -13,7 +13,7 @@ import numpy as np
 
 from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import SingularError, StateError
-from psiphi._util.validate import is_foreign, on_card
+from psiphi._util.validate import is_foreign, on_gpu
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import enter, mathematics
@@ -66,13 +66,13 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
             f"{NAME}: a closed chain takes one dt, and this is an array",
             "give one number, 1e-3 for instance",
         )
-    if any(map(on_card, (q, v, tau))):
+    if any(map(on_gpu, (q, v, tau))):
         raise StateError(
             f"{NAME}: steps of closed chains are linearised on the host", "give arrays of the host"
         )
     state = _state(system, q, v, tau)
     lead, columns = tuple(state[0].shape[:-1]), 2 * nv + state[2].shape[-1]
-    m, wide = TangentManifold(system.robot), system._over_samples()
+    m, wide = TangentManifold(system.robot), system.with_sample_axis()
     eye = spread(identity(state[0], columns), (*lead, columns, columns))
     still, rest = (
         filled(state[0], (*lead, system.nq, columns), 0.0),
@@ -106,8 +106,11 @@ def _state(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
     if any(map(is_foreign, (q, v, tau))):
         few = np.shape(tau)[-1:] == (system.na,)
         return theirs((system.nq, system.nv, system.na if few else system.nv), (q, v, tau), None)[0]
-    own = [*system._state(q=q, v=v), np.asarray(tau, float) if system._state(tau=tau) else tau]
-    lead = system._batch(
+    own = [
+        *system.state_arrays(q=q, v=v),
+        np.asarray(tau, float) if system.state_arrays(tau=tau) else tau,
+    ]
+    lead = system.batch_axes(
         argument_checks.batch_axes(
             NAME, {name: x.shape[:-1] for name, x in zip(("q", "v", "tau"), own, strict=True)}
         )

@@ -25,7 +25,7 @@ import numpy as np
 
 from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import StateError
-from psiphi._util.validate import batch_axes, check_array, is_foreign, on_card
+from psiphi._util.validate import batch_axes, check_array, is_foreign, on_gpu
 from psiphi.backends.cuda.kernel_launch import looked_at
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import (
@@ -79,24 +79,26 @@ def linearize(
     ((12, 12), (12, 6))
     """
     method = checked(method, NAME)
-    if not any(map(is_foreign, (q, v, tau, dt, *robot._more))):
+    if not any(map(is_foreign, (q, v, tau, dt, *robot.parameter_arguments))):
         return _on_the_host(robot, q, v, tau, dt, method)
     for like in (
-        () if is_foreign(q) else filter(is_foreign, robot._more)
+        () if is_foreign(q) else filter(is_foreign, robot.parameter_arguments)
     ):  # parameters bring the rest into their library
         q = constant(
             like, numbers(SimpleNamespace(name=NAME, inputs=[Argument("q", (robot.nq,))]), 0, q)
         )
-    (q, v, tau), h = theirs((robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot._more)
-    return _split(robot, _grown(robot, q, v, tau, h, method, robot._more))
+    (q, v, tau), h = theirs(
+        (robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot.parameter_arguments
+    )
+    return _split(robot, _grown(robot, q, v, tau, h, method, robot.parameter_arguments))
 
 
 def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> Pair:
     """Of NumPy's arrays, and what reads as such; float32 where all are, by way of float64."""
-    name, more = NAME if dt is None else f"{NAME} {method}", robot._more
+    name, more = NAME if dt is None else f"{NAME} {method}", robot.parameter_arguments
     one = isinstance(dt, float) and 0.0 < dt < math.inf  # an array asks for a batch
     if dt is None or one:
-        found = robot._soon.get(name, nothing)(
+        found = robot.fast_calls.get(name, nothing)(
             q, v, tau, *more, *((np.array((dt,)),) if one else ())
         )
         if found is not None:
@@ -120,7 +122,7 @@ def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> 
         with np.errstate(all="ignore"):
             A, B = own.run(arrays)
         quicken(own, arrays)
-        robot._soon[name] = own.at_once
+        robot.fast_calls[name] = own.at_once
     return A.astype(kind, copy=False), B.astype(kind, copy=False)
 
 
@@ -131,7 +133,7 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     state = [
         x if is_foreign(x) else constant(by_q, np.asarray(x)) for x in (q, v)
     ]  # in the library of the slopes
-    state = state if is_foreign(by_q) else system._state(q=q, v=v)
+    state = state if is_foreign(by_q) else system.state_arrays(q=q, v=v)
     q, v = (spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
     join = mathematics(by_q).concatenate
     A = join([_moved(system.robot, q, v), join([by_q, by_v], -1)], -2)
@@ -150,7 +152,7 @@ def theirs(
     given = [packed(x) for x in ((*values, in_a_row(dt)) if is_foreign(dt) else values)]
     asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
     like = next(x for x in given if is_foreign(x))
-    if any(map(on_card, given)) and not any(map(is_traced, given)):
+    if any(map(on_gpu, given)) and not any(map(is_traced, given)):
         looked_at(NAME, asked.inputs, given)
     m, kind = mathematics(like), str(like.dtype).removeprefix("torch.")
     for i, x in enumerate(given):

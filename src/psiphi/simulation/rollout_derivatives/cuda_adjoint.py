@@ -52,7 +52,7 @@ class CudaRolloutAdjoint:
             for name, x in zip(STATE, states, strict=True)
         )
         system, own = runner.plant.given, RolloutProgram(runner.plant.given, self.plan)
-        if isinstance(system, System) and system._has_spare_rows:
+        if isinstance(system, System) and system.has_redundant_rows:
             cause = f"rollout: rows of the constraints of {system.name} follow from others, and derivatives are the host's then"
             raise StateError(cause, "give arrays of the host")
         self.machine = own

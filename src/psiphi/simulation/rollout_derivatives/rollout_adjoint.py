@@ -77,7 +77,7 @@ class RolloutAdjoint:
     def _chain(self) -> Any:
         """The closed chain of the motions in a row: parameters with batch axes are one set a motion."""
         batch = self.runner.batch
-        return self.plant.given._of(batch, np.ones(batch, dtype=bool))
+        return self.plant.given.at_elements(batch, np.ones(batch, dtype=bool))
 
     def _rough(self) -> np.ndarray:
         """Which motions of a closed chain have no derivative: some of their steps ran in Python, or the rank of the
@@ -129,13 +129,13 @@ class RolloutAdjoint:
         """Whether motions have second derivatives: rows that follow from others are left out, and must stay so beside them."""
         if not self.plan.closure:
             return
-        (q, v), system = self._some, self._chain._over_samples()
+        (q, v), system = self._some, self._chain.with_sample_axis()
         Jc = system.constraint_jacobian(q)
         own = ranks(Jc)
         for rank in set(own.ravel().tolist()) - {system.nc}:
             here = own == rank
             if not lasts(
-                system._of(here.shape, here),
+                system.at_elements(here.shape, here),
                 q[here],
                 v[here],
                 Jc[here],

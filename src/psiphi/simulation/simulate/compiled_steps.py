@@ -64,7 +64,7 @@ def worthwhile(plant: Plant, steps: int, count: int, tau: Any = None) -> bool:
     gives the same bits."""
     closed = isinstance(plant.given, System)
     dynamics = (
-        plant.given._dynamics("", (), "world")
+        plant.given.dynamics_function("", (), "world")
         if closed
         else plant.robot.function("forward_dynamics")
     )

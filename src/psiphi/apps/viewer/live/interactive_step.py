@@ -153,7 +153,10 @@ class InteractiveProgram(RolloutProgram):
                 step_blocks.total(m, ("damping",), False, self.plan.springs),
                 {"tau": "load"} | self._own,
             )
-            known["forces"] = only(self.system._motion, "forces"), {"tau": "force"}
+            known["forces"] = (
+                only(self.system.redundant_dynamics_function, "forces"),
+                {"tau": "force"},
+            )
         return known
 
     @property

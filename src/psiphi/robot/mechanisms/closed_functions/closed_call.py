@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.validate import as_many, is_foreign, on_card, read, real
+from psiphi._util.validate import check_count, is_foreign, on_gpu, read_array, real_array
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import enter, is_traced
@@ -22,7 +22,7 @@ BY_PARAMETERS = ("jacobian", "jvp", "vjp", "hessian")
 
 def shaped(arg: Argument, value: Any) -> np.ndarray:
     """An argument as an array (..., *shape), or words about it."""
-    return real(
+    return real_array(
         arg.name, value, arg.shape, f"give it the shape (..., {', '.join(map(str, arg.shape))})"
     )
 
@@ -40,12 +40,14 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         return f"<{self.name} of {self.system.name!r}>"
 
     def __call__(self, *values: Any) -> Any:
-        as_many(self.name, values, (arg.name for arg in self.inputs))
+        check_count(self.name, values, (arg.name for arg in self.inputs))
         if any(map(is_foreign, values)):
-            if any(map(on_card, values)) and not any(map(is_traced, values)):
+            if any(map(on_gpu, values)) and not any(map(is_traced, values)):
                 return self.on_cards(values)
             return enter(
-                self.taking(getattr(values[2], "shape", None) or read(values[2], None)[0].shape),
+                self.taking(
+                    getattr(values[2], "shape", None) or read_array(values[2], None)[0].shape
+                ),
                 values,
             )
         found = self.answers(values)

@@ -66,7 +66,7 @@ class ClosedFunction(ClosedCall):
         return (
             self
             if motors == self.motors
-            else self.system._closed(self.name, self.frames, self.axes, motors)
+            else self.system.closed_function(self.name, self.frames, self.axes, motors)
         )
 
     def again(self, system: Any) -> ClosedFunction:
@@ -92,11 +92,11 @@ class ClosedFunction(ClosedCall):
     ) -> tuple[tuple[np.ndarray, ...], list[np.ndarray]]:
         """The arguments and what comes behind them, of one batch; torques of motors alone are filled up with zeros."""
         argument_checks.on_host(self.name, *values)
-        arrays = list(self.system._state(q=values[0], v=values[1], tau=values[2]))
+        arrays = list(self.system.state_arrays(q=values[0], v=values[1], tau=values[2]))
         args = [*stage_program.given(self.system.algebra, self.frames), *more]
         for arg, value in list(zip(args, values, strict=True))[3:]:
             if arg.name in CHANGES:
-                arrays += self.system._state(tau=value)
+                arrays += self.system.state_arrays(tau=value)
             else:
                 arrays.append(shaped(arg, value))
         shapes = [(self.system.nv,) if arg.name in CHANGES else arg.shape for arg in args]
@@ -104,7 +104,7 @@ class ClosedFunction(ClosedCall):
             arg.name: x.shape[: x.ndim - len(shape)]
             for arg, x, shape in zip(args, arrays, shapes, strict=True)
         }
-        lead = self.system._batch(argument_checks.batch_axes(self.name, leads))
+        lead = self.system.batch_axes(argument_checks.batch_axes(self.name, leads))
         whole = [
             np.broadcast_to(x, (*lead, *shape)) for x, shape in zip(arrays, shapes, strict=True)
         ]
@@ -125,12 +125,12 @@ class ClosedFunction(ClosedCall):
 
 def lasting(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Which motions (B, samples, n) have constraints whose rank stays, on them and beside where they begin: (B,)."""
-    own = implicit_theorem.ranks(system._over_samples().constraint_jacobian(q))
+    own = implicit_theorem.ranks(system.with_sample_axis().constraint_jacobian(q))
     found = (own == own[:, :1]).all(axis=-1)
     loose = np.flatnonzero(found & (own[:, 0] < system.nc))
     if len(loose):
         rest = np.zeros((len(loose), system.nv))
-        some = system._of((len(q),), loose)
+        some = system.at_elements((len(q),), loose)
         gradients = ClosedFunction(some, ACCELERATIONS).vjp("q", "v")(
             q[loose, 0], v[loose, 0], rest, rest
         )[1:]

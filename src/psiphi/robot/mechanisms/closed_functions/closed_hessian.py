@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi._util.errors import SingularError, StateError
-from psiphi._util.validate import read
+from psiphi._util.validate import read_array
 from psiphi.backends.cuda.kernel_launch import looked_at
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions import argument_checks
@@ -51,10 +51,10 @@ class TapeDerivative(TracedCall):
                 return system_stages.combined(
                     system.algebra, rank, of.is_forces, of.frames, of.axes
                 )
-            return system._chosen(of.frames, of.axes, loose).circuit
+            return system.chosen_method(of.frames, of.axes, loose).circuit
 
         key = "alone", wanted, of.frames, of.axes, of.motors, loose, rank
-        return system._function(
+        return system.compiled_function(
             key, lambda: system_stages.alone(made(), wanted, motors), DifferentiableFunction
         )
 
@@ -70,12 +70,14 @@ class TapeDerivative(TracedCall):
     def answers(self, values: Sequence[Any], every_way: bool = False) -> list[np.ndarray]:
         """The results; changes that rows do not allow are refused but where they are asked `every_way`, as of a matrix."""
         argument_checks.on_host(self.name, *values)
-        if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
+        if (fitting := self.taking(read_array(values[2], None)[0].shape)) is not self:
             return list(fitting.answers(values, every_way))
         system, own, (arrays, lead) = self.system, len(self.of.inputs), self.arrays(values)
-        lead, state = system._batch(lead), self.of.read(arrays[:own], ())[0]
+        lead, state = system.batch_axes(lead), self.of.read(arrays[:own], ())[0]
         found = [np.full((*lead, *arg.shape), np.nan) for arg in self.outputs]
-        strain = system._call(system._dynamics("", self.of.frames, self.of.axes), state)[3]
+        strain = system.call_function(
+            system.dynamics_function("", self.of.frames, self.of.axes), state
+        )[3]
         strained = np.asarray(np.logical_not(np.less(strain, STRAIN)))
         if not strained.all() or not strained.size:
             found = self._ran(self.code, arrays, ())
@@ -100,8 +102,8 @@ class TapeDerivative(TracedCall):
         self, code: DifferentiableFunction, arrays: list[np.ndarray], rows: tuple[np.ndarray, ...]
     ) -> list[np.ndarray]:
         own = len(self.of.inputs)
-        found = self.system._run(
-            code, (*arrays[:own], *rows, *self.system.robot._more, *arrays[own:])
+        found = self.system.run_function(
+            code, (*arrays[:own], *rows, *self.system.robot.parameter_arguments, *arrays[own:])
         )
         return list(map(np.array, found)) if isinstance(found, tuple) else [np.array(found)]
 
@@ -115,7 +117,7 @@ class TapeDerivative(TracedCall):
     ) -> None:
         """Fill in what is `found` of states where rows follow from others, and go on doing so beside them: rank by rank."""
         q, v = (x[strained] for x in state[:2])
-        system, own = self.system._of(strained.shape, strained), len(self.of.inputs)
+        system, own = self.system.at_elements(strained.shape, strained), len(self.of.inputs)
         Jc = system.constraint_jacobian(q)
         of_each = implicit_theorem.ranks(Jc)
         for rank in set(of_each.tolist()) - {0, system.nc}:
@@ -129,7 +131,7 @@ class TapeDerivative(TracedCall):
             W[at], V[at] = parts.W, parts.V
             at[at] = (
                 implicit_theorem.lasts(
-                    system._of(here.shape, here), q[here], v[here], Jc[here], parts
+                    system.at_elements(here.shape, here), q[here], v[here], Jc[here], parts
                 )
                 & self._is_of_masses
             )
@@ -171,11 +173,11 @@ class TapeDerivative(TracedCall):
             self.check_rows()
         looked_at(self.name, self.inputs, values)
         own = len(self.of.inputs)
-        return self.code(*values[:own], *self.system.robot._more, *values[own:])
+        return self.code(*values[:own], *self.system.robot.parameter_arguments, *values[own:])
 
     def check_rows(self) -> None:
         """Refuse constraints some of whose rows follow from others wherever one looks: every element would be NaN."""
-        if self.system._has_spare_rows:
+        if self.system.has_redundant_rows:
             cause = f"{self.name}: rows of the constraints of {self.system.name} follow from others, and that is solved on the host"
             raise StateError(
                 cause, "give arrays of the host; accelerations are found on graphics cards, too"
@@ -201,19 +203,19 @@ class ClosedHessian(ClosedCall):
 
     def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
         argument_checks.on_host(self.name, *values)
-        if (fitting := self.taking(read(values[2], None)[0].shape)) is not self:
+        if (fitting := self.taking(read_array(values[2], None)[0].shape)) is not self:
             return list(fitting.answers(values))
         arrays, lead = self.arrays(values)
         found = self._along().answers(along_units(self.inputs, arrays, self.by), every_way=True)[
             -len(self.names) :
         ]
-        if not self.system._batch(lead):
+        if not self.system.batch_axes(lead):
             self.change.check(arrays, found)
         return [in_rows(found, self.by)]
 
     def _along(self) -> TapeDerivative:
         """`change` for arrays with one more batch axis, behind the others: parameters with batch axes get it, too."""
-        of, system = self.of, self.of.system._over_samples()
+        of, system = self.of, self.of.system.with_sample_axis()
         return (
             self.change
             if system is of.system

@@ -75,7 +75,7 @@ def shared_torques(
 def _regular(A: list, b: list) -> tuple[list, Any]:
     """x with A x = b, and 1; NaN both where A has no inverse."""
     factors = small_matrices.factor(A)
-    good = less(small_matrices.strain(A, factors[1]), STRAIN)
+    good = less(small_matrices.ill_conditioning(A, factors[1]), STRAIN)
     return small_matrices.solve(factors, [x * (good / good) for x in b]), good / good
 
 
@@ -88,14 +88,14 @@ class ClosedTorques(TracedCall):
     def traced(self, judged: bool = False) -> DifferentiableFunction:
         system, idle = self.system, tuple(int(i) for i in self.system.idle)
         make = lambda: shared_torques(system.algebra, idle, judged)  # noqa: E731
-        return system._function((TORQUES, idle, judged), make, DifferentiableFunction)
+        return system.compiled_function((TORQUES, idle, judged), make, DifferentiableFunction)
 
     def on_cards(self, values: Sequence[Any]) -> Any:
         if looked_at(self.name, self.inputs, values)[0] != "d":
             cause = f"{self.name}: float32 does not tell whether a motion keeps the constraints"
             raise StateError(cause, "give float64")
         return self.differentiated(self.traced(judged=True))(
-            *values[:3], *self.system.robot._more, *values[3:]
+            *values[:3], *self.system.robot.parameter_arguments, *values[3:]
         )
 
     def taking(self, tau: tuple[int, ...]) -> ClosedCall:
@@ -106,13 +106,15 @@ class ClosedTorques(TracedCall):
 
     def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
         system, (arrays, lead) = self.system, self.arrays(values)
-        lead = system._batch(lead)
-        q, v, wanted = system._state(q=arrays[0], v=arrays[1], a=arrays[2])
+        lead = system.batch_axes(lead)
+        q, v, wanted = system.state_arrays(q=arrays[0], v=arrays[1], a=arrays[2])
         wrong = np.broadcast_to(
             load_distribution.broken(system, q, v, wanted, system.constraint_jacobian(q), False),
             lead,
         )
-        found = system._run(self.code, (*arrays[:3], *system.robot._more, *arrays[3:]))
+        found = system.run_function(
+            self.code, (*arrays[:3], *system.robot.parameter_arguments, *arrays[3:])
+        )
         results = [np.array(x) for x in (found if isinstance(found, tuple) else (found,))]
         if (
             not lead

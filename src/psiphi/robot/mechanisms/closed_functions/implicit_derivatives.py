@@ -47,7 +47,7 @@ class ClosedDerivative(ClosedCall):
     def __init__(self, of: ClosedFunction, names: tuple[str, ...]):
         self.of, self.names, self.system = of, names, of.system
         known = *of.inputs, Argument(PARAMETERS, (of.free,))
-        inputs, outputs = KINDS[self.kind](of.system.robot._model, known, of.outputs, names)
+        inputs, outputs = KINDS[self.kind](of.system.robot.model, known, of.outputs, names)
         self.more = inputs[len(known) :]  # what comes behind the arguments
         super().__init__(
             f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *self.more), outputs
@@ -83,7 +83,7 @@ class ClosedDerivative(ClosedCall):
     def laws(self) -> DifferentiableFunction:
         of, forces = self.of, self.of.is_forces
         key = "laws", of.frames, of.axes, forces
-        return self.system._function(
+        return self.system.compiled_function(
             key,
             lambda: implicit_theorem.laws(self.system.algebra, of.frames, of.axes, forces),
             DifferentiableFunction,
@@ -92,7 +92,9 @@ class ClosedDerivative(ClosedCall):
     def run(self, function: Any, *values: np.ndarray, system: Any = None) -> tuple[np.ndarray, ...]:
         """The results of a compiled function; free numbers stand behind its own arguments."""
         n, own = len(self.of.inputs) + 2, system or self.system
-        found = own._run(function, (*values[:n], *own.robot._more, *values[n:]))
+        found = own.run_function(
+            function, (*values[:n], *own.robot.parameter_arguments, *values[n:])
+        )
         return found if isinstance(found, tuple) else (found,)
 
     def answer(
@@ -108,10 +110,10 @@ class ClosedDerivative(ClosedCall):
             at.regular,
         )
         if good.any():
-            made = system._function(
+            made = system.compiled_function(
                 ("inverse", forces), lambda: implicit_theorem.inverse(system.algebra, forces)
             )
-            matrix, strain = map(np.array, system._call(made, (q,)))
+            matrix, strain = map(np.array, system.call_function(made, (q,)))
             good = good & (strain < STRAIN) & np.isfinite(matrix).all(axis=(-2, -1))
         rest = ~good
         if rest.any():
@@ -119,8 +121,8 @@ class ClosedDerivative(ClosedCall):
         if not forces:
             return matrix, np.zeros((*lead, nv, nv))
         unit = (
-            system._over_samples()
-            ._corrected(q[..., None, :], np.eye(m))[1]
+            system.with_sample_axis()
+            .multiplier_response(q[..., None, :], np.eye(m))[1]
             .reshape(*lead, m, 6 * len(system.contacts))
         )
         by_lam = np.swapaxes(unit, -1, -2)
@@ -131,7 +133,7 @@ class ClosedDerivative(ClosedCall):
         self, at: SolvedBatch, rest: np.ndarray, dr2: np.ndarray | None, rows: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """The first rows of -K^-1, or of what takes its place, and the slack, where Omega is of no use; NaN: no answer."""
-        system, q = self.system._of(rest.shape, rest), at.values[0][rest]
+        system, q = self.system.at_elements(rest.shape, rest), at.values[0][rest]
         mass, Jc = system.robot.mass_matrix(q), system.constraint_jacobian(q)
         matrix, slack = np.full((len(q), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)
         whole, loose = at.regular[rest], (at.solvable & ~at.regular)[rest]
@@ -151,20 +153,20 @@ class ClosedDerivative(ClosedCall):
         dr2: np.ndarray | None,
     ) -> Any:
         """The same of (a, lambda) where rows follow from others: states of one rank at a time."""
-        system = self.system._of(rest.shape, rest)
+        system = self.system.at_elements(rest.shape, rest)
         values = tuple(x[rest] for x in at.values)
         by_q, by_v = self.run(self.laws().jacobian("q", "v"), *values, system=system)[2:4]
         own, found = (
             implicit_theorem.ranks(Jc),
             (np.full((len(Jc), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)),
         )
-        rate = system._function(
+        rate = system.compiled_function(
             "rates", lambda: implicit_theorem.rates(system.algebra), DifferentiableFunction
         ).jacobian("q")
         for rank in np.unique(own):
             here = own == rank
-            more = system._of(here.shape, here).robot._more
-            turned = lambda q, x, more=more: system._run(rate, (q, x, *more))  # noqa: E731
+            more = system.at_elements(here.shape, here).robot.parameter_arguments
+            turned = lambda q, x, more=more: system.run_function(rate, (q, x, *more))  # noqa: E731
             parts = implicit_theorem.RangeNullSplit(Jc[here], int(rank))
             point = implicit_theorem.RankPoint(
                 values[0][here],

@@ -27,7 +27,7 @@ from psiphi.algebra.expressions.expression import vector
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.model.loops.closure_types import AXES, ZERO, Relative
 from psiphi.model.spatial.screws import dot
-from psiphi.model.spatial.small_matrices import flat
+from psiphi.model.spatial.small_matrices import flatten
 from psiphi.robot.mechanisms.solve.constraint_solve import compliance
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator, f, solver, u
 from psiphi.robot.mechanisms.solve.dense_saddle import FELT, KEPT, comparable
@@ -117,7 +117,7 @@ def inverse(algebra: Algebra, forces: bool) -> StageProgramCode:
             answer += [
                 [*(column[r] for column in found), *(-x for x in units[r])] for r in range(m)
             ]
-        return {"answer": flat(answer), "strain": [solve([0.0] * m, [])[1]]}
+        return {"answer": flatten(answer), "strain": [solve([0.0] * m, [])[1]]}
 
     more = {"Y": algebra.equation(Y=s.mass.inv)}
     if closure.frames:
@@ -253,7 +253,7 @@ def lasts(
     )
     own = RangeNullSplit(np.where(good[:, None, None], there, Jc), parts.W.shape[-1])
     moved = v - (own.inverse @ (there @ v[..., None] - rate))[..., 0]
-    bias = system._kept_bias(near, np.where(good[:, None], moved, v))[..., None]
+    bias = system.bias_on_constraints(near, np.where(good[:, None], moved, v))[..., None]
     return good & own.keeps(bias, np.abs(bias).max(axis=(-2, -1), initial=0.0))
 
 

@@ -12,7 +12,7 @@ from psiphi._util.errors import SingularError
 from psiphi._util.validate import flag
 from psiphi.functions import argument_checks
 from psiphi.model.components import joint_at
-from psiphi.model.spatial.scalar_arrays import largest
+from psiphi.model.spatial.scalar_arrays import max_norm
 from psiphi.model.state_checks import check_states, element
 from psiphi.robot.mechanisms.solve import dense_saddle
 from psiphi.robot.mechanisms.solve.rccfd_methods import DENSE, method_name
@@ -30,7 +30,7 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
         if f_ext is not None
         else ()
     )
-    values = system._state(q=q, v=v, tau=tau)
+    values = system.state_arrays(q=q, v=v, tau=tau)
     if frames:
         wrenches = argument_checks.stack_wrenches(argument_checks.mapping(f_ext))
         values = argument_checks.plain(
@@ -43,7 +43,9 @@ def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check:
     if method == DENSE:
         a, lam, wrenches, strain = dense_saddle.solve(system, values, frames, axes)
     else:
-        a, lam, wrenches, strain = system._call(system._dynamics(method, frames, axes), values)
+        a, lam, wrenches, strain = system.call_function(
+            system.dynamics_function(method, frames, axes), values
+        )
     lead = np.shape(strain)
     found = {"a": a, "forces": wrenches[..., : len(system.contacts), :], "multipliers": lam}
     found |= {
@@ -61,7 +63,7 @@ def _mend(system: Any, found: Answers, bad: np.ndarray, values, frames, axes, ch
     """The elements `bad` again, with multipliers of least norm."""
     lead = np.shape(bad)
     picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
-    system = system._of(lead, bad)
+    system = system.at_elements(lead, bad)
     new, lost = (
         _nowhere(system, bad) if system.algebra.is_thin else _least(system, picked, frames, axes)
     )
@@ -73,20 +75,20 @@ def _mend(system: Any, found: Answers, bad: np.ndarray, values, frames, axes, ch
     if verdicts and (not lead or check):
         i, verdict = next(iter(verdicts.items()))
         place = tuple(int(x) for x in np.argwhere(bad)[i])
-        raise _error(system._of(lost.shape, i), picked[0][i], verdict, place)
+        raise _error(system.at_elements(lost.shape, i), picked[0][i], verdict, place)
 
 
 def _least(system: Any, values, frames, axes) -> tuple[Answers, np.ndarray]:
     """Multipliers of least norm by the eigenvalues of Omega, and where that is no answer."""
-    free, Omega, gap = system._call(system._terms(frames, axes), values)
+    free, Omega, gap = system.call_function(system.terms_function(frames, axes), values)
     Jc = system.constraint_jacobian(values[0])
     dust = dense_saddle.is_dust(Jc)
-    least = least_norm(Omega, -gap, largest(free), dust)
-    extra, _ = system._corrected(values[0], least.multipliers)
+    least = least_norm(Omega, -gap, max_norm(free), dust)
+    extra, _ = system.multiplier_response(values[0], least.multipliers)
     # what light bodies do freely may be far more than what they do held: once more, with what the answer itself leaves open
     left = -gap - np.einsum("...ij,...j->...i", Jc, extra)
     multipliers = least.multipliers + least_norm(Omega, left, dust=dust).multipliers
-    extra, wrenches = system._corrected(values[0], multipliers)
+    extra, wrenches = system.multiplier_response(values[0], multipliers)
     new = {
         "a": free + extra,
         "forces": wrenches,
@@ -119,10 +121,12 @@ def _last_word(
     if not lost.any():
         return unanswered
     where = np.flatnonzero(lost)
-    system = system._of(lost.shape, where)
+    system = system.at_elements(lost.shape, where)
     rows = dense_saddle.pieces(system, tuple(x[where] for x in values), frames, axes)
     verdicts = [dense_saddle.judge(*(x[i] for x in rows)) for i in range(len(where))]
-    forces = system._corrected(values[0][where], np.stack([v.multipliers for v in verdicts]))[1]
+    forces = system.multiplier_response(
+        values[0][where], np.stack([v.multipliers for v in verdicts])
+    )[1]
     for i, verdict, force in zip(where.tolist(), verdicts, forces, strict=True):
         if verdict.loose.any() or verdict.left.any():
             unanswered[i] = verdict

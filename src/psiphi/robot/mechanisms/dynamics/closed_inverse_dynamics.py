@@ -124,7 +124,7 @@ def _drifting(idle: list[int]) -> StageRule:
         columns, nv, n = [[row[i] for row in places["Jc"]] for i in idle], len(T), len(idle)
         gram = [[dot(x, y) for y in columns] for x in columns]
         L, d_inv, on = semidefinite_solve.factor(gram)
-        strain = small_matrices.strain(gram, d_inv, start=places["strain"][0])
+        strain = small_matrices.ill_conditioning(gram, d_inv, start=places["strain"][0])
         turned = [small_matrices.forward(L, [mass[i * nv + k] for k in idle]) for i in idle]
         inner = [small_matrices.forward(L, column) for column in small_matrices.transpose(turned)]
         free = [1.0 - kept for kept in on]

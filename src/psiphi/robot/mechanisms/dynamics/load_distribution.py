@@ -20,10 +20,10 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import flag, is_foreign, names, read, real
+from psiphi._util.validate import as_names, flag, is_foreign, read_array, real_array
 from psiphi.model.components import joint_at
-from psiphi.model.spatial.branch_free import less, worst
-from psiphi.model.spatial.scalar_arrays import entries, largest
+from psiphi.model.spatial.branch_free import less, max_magnitude
+from psiphi.model.spatial.scalar_arrays import entries, max_norm
 from psiphi.model.state_checks import element
 from psiphi.robot.mechanisms.solve.dense_saddle import NO_ROW
 from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN, UNMET, direction, null_space
@@ -43,8 +43,8 @@ def inverse_dynamics(
         and not flag("check", check)
     )
     if plain and any(map(is_foreign, (q, v, a))):
-        return system._torques(q, v, a)
-    q, v, a = system._state(q=q, v=v, a=a)
+        return system.torque_function(q, v, a)
+    q, v, a = system.state_arrays(q=q, v=v, a=a)
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     Jc, weights = system.constraint_jacobian(q), _weights(system, share)
     Jp, T = Jc[..., system.idle], torque[..., system.idle]
@@ -56,15 +56,15 @@ def inverse_dynamics(
     lam = np.where(wrong[..., None], np.nan, lam)
     tau = torque - np.einsum("...mi,...m->...i", Jc, lam)
     tau[..., system.idle] = np.where(wrong[..., None], np.nan, 0.0)
-    return (tau, system._corrected(q, lam)[1]) if flag("forces", forces) else tau
+    return (tau, system.multiplier_response(q, lam)[1]) if flag("forces", forces) else tau
 
 
 def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np.ndarray:
     """a + x with Jc (a + x) + bias = 0 that motors can drive, x of least norm and zero on the joints that move exactly."""
-    q, v, a = system._state(q=q, v=v, a=a)
+    q, v, a = system.state_arrays(q=q, v=v, a=a)
     Jc, idle = system.constraint_jacobian(q), system.idle
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
-    gap = np.einsum("...mi,...i->...m", Jc, a) + system._kept_bias(q, v)
+    gap = np.einsum("...mi,...i->...m", Jc, a) + system.bias_on_constraints(q, v)
     rows, opened, loose = Jc, gap, unfelt(Jc[..., idle])
     if (
         loose.any()
@@ -75,7 +75,7 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
         asked = np.einsum("...pz,...p->...z", loose, torque[..., idle]) / size
         rows, opened = _stacked(-2, Jc, inertia / size[..., None]), _stacked(-1, gap, asked)
     move = np.ones(system.nv)
-    for name in names("exactly", exactly):
+    for name in as_names("exactly", exactly):
         move[system.robot.joint(name).v_slice] = 0.0
     x = -np.einsum("...im,...m->...i", _pinv(rows * move), opened)
     left = opened + np.einsum("...mi,...i->...m", rows, x)
@@ -83,7 +83,7 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
 
     def error(place: tuple[int, ...]) -> StateError:
         here, open_by = _at(q, left, place)
-        own = system._of(left.shape[:-1], place)
+        own = system.at_elements(left.shape[:-1], place)
         unkept, unmoved = open_by[: system.nc], open_by[system.nc :]
         missing = f"{element(place)} ({np.abs(open_by).max():.3g} is missing)"
         if np.abs(unkept).max(initial=0.0) >= np.abs(unmoved).max(initial=0.0):
@@ -96,7 +96,7 @@ def complete(system: Any, q, v, a, exactly, f_ext, axes: str, check: bool) -> np
         cause = f"no motors drive this: {worst} has none, and nothing that may move gives it the force it needs"
         return StateError(f"{cause}{missing}", remedy)
 
-    wrong = _refused(largest(left) > UNMET * (1.0 + largest(opened)), check, error)
+    wrong = _refused(max_norm(left) > UNMET * (1.0 + max_norm(opened)), check, error)
     return np.where(wrong[..., None], np.nan, a + x)
 
 
@@ -126,7 +126,7 @@ def hold(system: Any, q) -> np.ndarray:
     """tau that holds the system still: `inverse_dynamics` at rest, compiled."""
     rest = np.zeros(system.nv)
     careful = lambda own, q: own.inverse_dynamics(q, rest, rest)  # noqa: E731
-    return _mended(system, system._holding, system._state(q=q), careful)
+    return _mended(system, system.static_torque_function, system.state_arrays(q=q), careful)
 
 
 def drive(system: Any, q, v, u) -> np.ndarray:
@@ -136,14 +136,16 @@ def drive(system: Any, q, v, u) -> np.ndarray:
         a = own.forward_dynamics(q, v, own.robot.inverse_dynamics(q, v, u))
         return own.inverse_dynamics(q, v, drivable(own, q, v, a))
 
-    return _mended(system, system._driving, system._state(q=q, v=v, a=u), careful)
+    return _mended(
+        system, system.inverse_dynamics_function, system.state_arrays(q=q, v=v, a=u), careful
+    )
 
 
 def _mended(
     system: Any, function: Any, values: tuple[np.ndarray, ...], careful: Callable[..., np.ndarray]
 ) -> np.ndarray:
     """What the compiled function answers; elements it is strained by, as the careful one says."""
-    tau, strain = system._call(function, values)
+    tau, strain = system.call_function(function, values)
     lead = np.shape(strain)
     bad = ~(strain < STRAIN)
     if not np.any(bad):
@@ -152,26 +154,27 @@ def _mended(
         return careful(system, *values)
     tau = np.array(tau)
     tau[bad] = careful(
-        system._of(lead, bad), *(np.broadcast_to(x, (*lead, x.shape[-1]))[bad] for x in values)
+        system.at_elements(lead, bad),
+        *(np.broadcast_to(x, (*lead, x.shape[-1]))[bad] for x in values),
     )
     return tau
 
 
 def split(system: Any, q, forces, share) -> tuple[np.ndarray, np.ndarray]:
     """The wrenches as (S Jp (Jp* S Jp)^+ Jp* lambda, the rest)."""
-    (q,) = system._state(q=q)
+    (q,) = system.state_arrays(q=q)
     lam = multipliers(system, q, forces)
     Jp = system.constraint_jacobian(q)[..., system.idle]
     moving = _particular(Jp, _weights(system, share), np.einsum("...mi,...m->...i", Jp, lam))
-    return system._corrected(q, moving)[1], system._corrected(q, lam - moving)[1]
+    return system.multiplier_response(q, moving)[1], system.multiplier_response(q, lam - moving)[1]
 
 
 def multipliers(system: Any, q: np.ndarray, forces) -> np.ndarray:
     """lambda of contact wrenches (..., l, 6): their part along the constraint rows, which are orthonormal."""
-    wrenches = real(
+    wrenches = real_array(
         "the wrenches", forces, (len(system.contacts), 6), "give one [moment; force] a contact"
     )
-    unit = system._over_samples()._corrected(q[..., None, :], np.eye(system.nc))[1]
+    unit = system.with_sample_axis().multiplier_response(q[..., None, :], np.eye(system.nc))[1]
     return np.einsum("...mlk,...lk->...m", unit, wrenches)
 
 
@@ -216,7 +219,7 @@ def _weights(system: Any, share) -> np.ndarray:
     out = np.ones(system.nc)
     if share is None:
         return out
-    array, fault = read(share, (len(system.contacts),))
+    array, fault = read_array(share, (len(system.contacts),))
     if fault or array.ndim != 1 or not (array > 0.0).all() or not np.isfinite(array).all():
         raise StateError(
             f"share is {shown(share)}, expected {len(system.contacts)} positive numbers",
@@ -231,11 +234,11 @@ def broken(
     system: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, Jc: np.ndarray, check: bool
 ) -> np.ndarray:
     """Where the motion asked for does not keep the constraints: Jc a + bias is not zero."""
-    kept, bias = np.einsum("...mi,...i->...m", Jc, a), system._kept_bias(q, v)
+    kept, bias = np.einsum("...mi,...i->...m", Jc, a), system.bias_on_constraints(q, v)
     left = kept + bias
 
     def error(place: tuple[int, ...]) -> StateError:
-        (here, open_by), own = _at(q, left, place), system._of(left.shape[:-1], place)
+        (here, open_by), own = _at(q, left, place), system.at_elements(left.shape[:-1], place)
         return StateError(
             f"the acceleration asked for does not keep {direction(own, here, open_by)}{element(place)} "
             f"({np.abs(open_by).max():.3g} is missing)",
@@ -247,7 +250,7 @@ def broken(
 
 def opens(left: list, kept: list, bias: list) -> Any:
     """1 where rows left = kept + bias are not zero, else 0: on numbers, arrays and tapes."""
-    return less(UNMET * (1.0 + worst(kept) + worst(bias)), worst(left))
+    return less(UNMET * (1.0 + max_magnitude(kept) + max_magnitude(bias)), max_magnitude(left))
 
 
 def _undriven(
@@ -264,7 +267,7 @@ def _undriven(
             "a = cell.complete(q, v, a) is the nearest motion that motors and contacts can drive; or add a contact",
         )
 
-    return _refused(largest(left) > UNMET * np.maximum(largest(T), 1.0), check, error)
+    return _refused(max_norm(left) > UNMET * np.maximum(max_norm(T), 1.0), check, error)
 
 
 def _refused(wrong: Any, check: bool, error: Callable[[tuple[int, ...]], StateError]) -> np.ndarray:

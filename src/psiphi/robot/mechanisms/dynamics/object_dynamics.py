@@ -314,8 +314,8 @@ def _weighed(
 
 def carry(system: Any, q, v, u, w, wanted, weights) -> np.ndarray:
     """tau (..., nv), compiled; an element that no torque moves as wanted is NaN, a single state raises an error."""
-    q, v, u = system._state(q=q, v=v, u=u)
-    tau, strain = system._call(system._carrying, (q, v, u, w, wanted, weights))
+    q, v, u = system.state_arrays(q=q, v=v, u=u)
+    tau, strain = system.call_function(system.object_torque_function, (q, v, u, w, wanted, weights))
     bad = ~(strain < STRAIN)
     if not np.any(bad):
         return tau

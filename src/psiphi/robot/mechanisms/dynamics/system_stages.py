@@ -19,7 +19,7 @@ from psiphi.model.loops.constraints import Closure
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.screws import add, dot
-from psiphi.model.spatial.small_matrices import flat
+from psiphi.model.spatial.small_matrices import flatten
 from psiphi.robot.mechanisms.solve.constraint_solve import (
     HUB_PLACES,
     compliance,
@@ -205,7 +205,7 @@ def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -
         "free": METHODS["free"](algebra, frames, axes)[0],
         **compliance(algebra),
     }
-    stages["open"] = lambda places: {"gap": gap(places), "Omega": flat(places["Omega"])}
+    stages["open"] = lambda places: {"gap": gap(places), "Omega": flatten(places["Omega"])}
     outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
     name = f"closed terms {axes} {','.join(frames)}"
     return StageProgramCode(
@@ -216,7 +216,7 @@ def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -
 def omega(algebra: Algebra) -> StageProgramCode:
     """Omega = Jc M^-1 Jc*."""
     m = algebra.closure.size
-    stages = compliance(algebra) | {"matrix": lambda places: {"Omega": flat(places["Omega"])}}
+    stages = compliance(algebra) | {"matrix": lambda places: {"Omega": flatten(places["Omega"])}}
     outputs = (Argument("Omega", (m, m)),)
     return StageProgramCode(
         "closed omega", "Omega = Jc M^-1 Jc*", arguments(algebra, "q"), outputs, algebra, stages, {}
@@ -260,8 +260,8 @@ def inertias(algebra: Algebra) -> StageProgramCode:
         M, blocks = places["around"]
         parts = [felt_inertia(n, block) for block in blocks]
         return {
-            "own": flat(M),
-            "added": [x for A, _ in parts for x in flat(A)],
+            "own": flatten(M),
+            "added": [x for A, _ in parts for x in flatten(A)],
             "strain": [strain for _, strain in parts],
         }
 
@@ -409,7 +409,7 @@ def jacobian(algebra: Algebra) -> StageProgramCode:
     """Jc: the constraint rows' Jacobian (m, nv)."""
     closure, inputs = algebra.closure, arguments(algebra, "q")
     outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
-    stages = motion_rows(algebra) | {"matrix": lambda places: {"Jc": flat(places["Jc"])}}
+    stages = motion_rows(algebra) | {"matrix": lambda places: {"Jc": flatten(places["Jc"])}}
     return StageProgramCode(
         "closed jacobian", "Jc = Z [J; F]", inputs, outputs, algebra, stages, {}
     )

@@ -18,11 +18,11 @@ from math import inf
 from typing import Any
 
 from psiphi.algebra.expressions.expression import Expression, vector
-from psiphi.algebra.expressions.operators import Operators, heavier
+from psiphi.algebra.expressions.operators import Operators, with_rotors
 from psiphi.compiler.equations import Equation
 from psiphi.model.loops.constraints import Closure
 from psiphi.model.spatial import small_matrices
-from psiphi.model.spatial.screws import dot, vanishes
+from psiphi.model.spatial.screws import dot, is_zero_constant
 from psiphi.robot.mechanisms.solve import semidefinite_solve
 from psiphi.robot.mechanisms.solve.hub import Hub, find
 from psiphi.robot.mechanisms.solve.hub_elimination import GroupBlock, Solver
@@ -71,7 +71,7 @@ class Algebra:
 
     @cached_property
     def s(self) -> Operators:
-        return Operators(heavier(self.closure.model) if self.added else self.closure.model)
+        return Operators(with_rotors(self.closure.model) if self.added else self.closure.model)
 
     @property
     def J(self) -> Expression:
@@ -300,8 +300,10 @@ def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
             *semidefinite_solve.solve_factored(loose_factors, omega, right, floors),
             [],
         )
-    factors = small_matrices.factor(omega, lambda d, _: inf if vanishes(d) else 1.0 / d)
-    strain = small_matrices.strain(omega, factors[1], [semidefinite_solve.FAINT * x for x in reach])
+    factors = small_matrices.factor(omega, lambda d, _: inf if is_zero_constant(d) else 1.0 / d)
+    strain = small_matrices.ill_conditioning(
+        omega, factors[1], [semidefinite_solve.FAINT * x for x in reach]
+    )
     return lambda right, _: (small_matrices.solve(factors, right), strain, [])
 
 

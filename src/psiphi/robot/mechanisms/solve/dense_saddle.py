@@ -36,7 +36,7 @@ def pieces(
     mass, Jc, bias = (
         system.robot.mass_matrix(q),
         system.constraint_jacobian(q),
-        system._kept_bias(q, v),
+        system.bias_on_constraints(q, v),
     )
     lead = torque.shape[:-1]
     whole = ((mass, (nv, nv)), (Jc, (m, nv)), (torque, (nv,)), (-bias, (m,)))
@@ -64,7 +64,7 @@ def solve(
         K[regular], np.concatenate([torque, right], axis=-1)[regular][..., None]
     )[..., 0]
     a, lam = x[..., :nv], x[..., nv:]
-    return a, lam, system._corrected(values[0], lam)[1], np.where(regular, 1.0, np.inf)
+    return a, lam, system.multiplier_response(values[0], lam)[1], np.where(regular, 1.0, np.inf)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import choose, less
-from psiphi.model.spatial.screws import add, dot, subtract, vanishes
+from psiphi.model.spatial.screws import add, dot, is_zero_constant, subtract
 from psiphi.robot.mechanisms.solve import semidefinite_solve
 from psiphi.robot.mechanisms.solve.hub import Hub
 from psiphi.robot.mechanisms.solve.redundant_constraints import OFF, STRAIN
@@ -60,7 +60,7 @@ class Group:
 
     def strain(self) -> Any:
         """Of pivots that must be sound: beside their diagonal, and beside what the frames can do."""
-        return small_matrices.strain(
+        return small_matrices.ill_conditioning(
             self.block.S, self.e_inv, [semidefinite_solve.FAINT * x for x in self.block.own]
         )
 
@@ -110,7 +110,7 @@ def elimination(
     if mass is not None:
         return _Bound(M, mass, groups, P, strain, redundant).refined
     factors = small_matrices.factor(P, _bounded)
-    strain = CAUTION * small_matrices.strain(P, factors[1], start=strain)
+    strain = CAUTION * small_matrices.ill_conditioning(P, factors[1], start=strain)
 
     def solved(right: list, push: list) -> Answer:
         downs = [group.down(right) for group in groups]
@@ -160,7 +160,7 @@ def _own_inertia(hub: Hub, M: list, blocks: Sequence[GroupBlock]) -> tuple[list,
 
 def _bounded(d: Any, _: Any) -> Any:
     """1 / d; where it is nothing in every state, that is told by the strain."""
-    return inf if vanishes(d) else 1.0 / d
+    return inf if is_zero_constant(d) else 1.0 / d
 
 
 class _Bound:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.loops.constraints import Constraint
-from psiphi.model.spatial.scalar_arrays import largest
+from psiphi.model.spatial.scalar_arrays import max_norm
 
 STRAIN = 1e14  # a pivot of Omega below 1e-7 of its diagonal counts as singular, and is looked at with eigenvalues
 RANK = 1e-10  # eigenvalues of the scaled Omega below this, relative to the largest, are zeros
@@ -44,7 +44,7 @@ class Least:
     @property
     def open(self) -> np.ndarray:
         """Where these multipliers do not meet the right side."""
-        return largest(self.left) > CLOSE * self.scale
+        return max_norm(self.left) > CLOSE * self.scale
 
 
 def least_norm(
@@ -75,7 +75,7 @@ def least_norm(
     slack = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
     answer = basic - np.einsum("...ij,...j->...i", null, slack)
     left = right - np.einsum("...ij,...j->...i", Omega, answer)
-    wanted = np.maximum(1.0, largest(right))
+    wanted = np.maximum(1.0, max_norm(right))
     scale = np.maximum(wanted, asked)
     left = (
         np.where(dust, CLOSE / OFF * (scale / wanted)[..., None], 1.0) * left
@@ -98,7 +98,9 @@ def direction(system: Any, q: np.ndarray, left: np.ndarray) -> str:
     if not isinstance(constraint, Constraint):
         return f"{constraint.name}, {constraint.joint} following {constraint.leader}"
     units = np.eye(system.nc)[own]
-    rows = system._corrected(np.broadcast_to(q, (len(units), system.nq)), units)[1][:, worst]
+    rows = system.multiplier_response(np.broadcast_to(q, (len(units), system.nq)), units)[1][
+        :, worst
+    ]
     turn, slide = (left[own] @ rows).reshape(2, 3)
     turns = np.linalg.norm(turn) > np.linalg.norm(slide)
     axis = turn if turns else slide

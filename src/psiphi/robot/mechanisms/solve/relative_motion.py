@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from psiphi.algebra.expressions.expression import vector
-from psiphi.algebra.expressions.operators import Operators, frame_places
+from psiphi.algebra.expressions.operators import Operators, frame_poses
 from psiphi.compiler.equations import REWRITTEN, Equation
 from psiphi.compiler.lower.frame_sweeps import place_of
 from psiphi.compiler.recursions.body_step import ZERO3, ZERO6
@@ -38,7 +38,7 @@ def whereabouts(closure: Closure, given: Collection[str]) -> dict[str, Equation]
     s, frames = Operators(closure.model), closure.frames
     if not frames:
         return {}
-    words = {"places": frame_places(s, frames)}
+    words = {"places": frame_poses(s, frames)}
     if "v" in given:
         J = s.J(*frames, axes="frame")
         A = J.dot("inertial") @ v - s.B(*frames, axes="frame").T @ s.g

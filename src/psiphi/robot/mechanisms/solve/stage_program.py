@@ -92,7 +92,7 @@ class StageProgramCode:
 def _run(what: CircuitStage, tree: Tree) -> Program | StageRule:
     if isinstance(what, BodySubset):
         whole = program(what.equation, tree)
-        links = tuple(dict.fromkeys(tree.home(k)[0] for k in what.bodies))
+        links = tuple(dict.fromkeys(tree.link_of(k)[0] for k in what.bodies))
         return replace(
             whole, bodies=links, marks={k: mark for k, mark in whole.marks.items() if k in links}
         )

@@ -5,15 +5,20 @@ import pytest
 
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
-from psiphi.model.spatial.branch_free import angle, choose, least, less, most, sign
-from psiphi.model.spatial.eigenvalues import NEAR, SWEEPS, applied, spectrum
+from psiphi.model.spatial.branch_free import angle, choose, less, maximum, minimum, sign
+from psiphi.model.spatial.eigenvalues import (
+    EQUAL_TOLERANCE,
+    SWEEPS,
+    apply_in_eigenbasis,
+    diagonalize,
+)
 from psiphi.model.spatial.rotations import (
     exponential,
+    inverse_left_jacobian_product,
+    left_jacobian_product,
     logarithm,
     multiply,
     quaternion,
-    swept,
-    unswept,
 )
 from tests.model.spatial import on_arrays as quat
 
@@ -38,7 +43,7 @@ def test_comparisons(a, b):
         assert found == float(a < b)
     assert traced(lambda y: [less(a, y)], b) == [float(a < b)]
     if np.isfinite([a, b]).all():
-        assert traced(lambda x, y: [least(x, y), most(x, y), sign(x)], a, b) == [
+        assert traced(lambda x, y: [minimum(x, y), maximum(x, y), sign(x)], a, b) == [
             min(a, b),
             max(a, b),
             -1.0 if a < 0 else 1.0,
@@ -47,7 +52,7 @@ def test_comparisons(a, b):
 
 def test_what_is_no_number_stays_so():
     assert np.isnan(
-        traced(lambda x, y: [least(x, y), most(x, y), choose(less(x, y), x, y)], np.nan, 1.0)
+        traced(lambda x, y: [minimum(x, y), maximum(x, y), choose(less(x, y), x, y)], np.nan, 1.0)
     ).all()
     assert less(np.nan, 1.0) == less(1.0, np.nan) == 0.0
 
@@ -84,9 +89,11 @@ def test_unswept_undoes_swept(rng):
     for scale in (0.0, 1e-160, 1e-9, 1e-3, 1.0, 3.0):
         w, v = rng.standard_normal((2, 3))
         w *= scale / np.linalg.norm(w)
-        there = swept(w.tolist(), v.tolist())
+        there = left_jacobian_product(w.tolist(), v.tolist())
         spread = logarithm(exponential(w.tolist()))[1]
-        np.testing.assert_allclose(unswept(w.tolist(), spread, there), v, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            inverse_left_jacobian_product(w.tolist(), spread, there), v, rtol=1e-12, atol=1e-13
+        )
 
 
 def test_quaternions_of_matrices(rng):
@@ -127,7 +134,7 @@ def symmetric(rng, n: int) -> np.ndarray:
 @pytest.mark.parametrize("n", SWEEPS)
 def test_spectra(n, rng):
     A, b = symmetric(rng, n), rng.standard_normal(n)
-    w, left, planes = spectrum([[A[:, r, c] for c in range(n)] for r in range(n)])
+    w, left, planes = diagonalize([[A[:, r, c] for c in range(n)] for r in range(n)])
     top = np.abs(A).max(axis=(-2, -1))
     top = np.where(top > 0.0, top, 1.0)
     bare = np.zeros_like(A)
@@ -140,14 +147,19 @@ def test_spectra(n, rng):
         <= np.where(
             np.eye(n) > 0.0,
             np.inf,
-            NEAR * (size[:, :, None] + size[:, None, :]) + 1e-16 * top[:, None, None],
+            EQUAL_TOLERANCE * (size[:, :, None] + size[:, None, :]) + 1e-16 * top[:, None, None],
         )
     ).all()
     off = np.abs(np.linalg.eigvalsh(bare) - np.linalg.eigvalsh(A)).max(axis=-1)
     assert (off < 1e-13 * top).all()
     ones = [np.full(len(A), x) for x in b]
     back = np.stack(
-        applied(planes, lambda x: list((bare @ np.stack(x, -1)[..., None])[..., 0].T), ones), -1
+        apply_in_eigenbasis(
+            planes, lambda x: list((bare @ np.stack(x, -1)[..., None])[..., 0].T), ones
+        ),
+        -1,
     )
     assert (np.abs(back - A @ b).max(axis=-1) < 1e-13 * top * np.abs(b).max()).all()
-    np.testing.assert_allclose(np.stack(applied(planes, list, ones), -1)[0], b, rtol=1e-13)
+    np.testing.assert_allclose(
+        np.stack(apply_in_eigenbasis(planes, list, ones), -1)[0], b, rtol=1e-13
+    )

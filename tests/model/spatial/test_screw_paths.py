@@ -7,7 +7,13 @@ import pytest
 from psiphi.compiler.autodiff.tape_derivatives import pull, push
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
-from psiphi.model.spatial.rotations import exponential, logarithm, multiply, swept, unswept
+from psiphi.model.spatial.rotations import (
+    exponential,
+    inverse_left_jacobian_product,
+    left_jacobian_product,
+    logarithm,
+    multiply,
+)
 
 SIZES = [0.0, 1e-300, 1e-36, 1e-19, 1e-17, 1e-12, 1e-8, 1e-4, 0.2, 0.23, 0.44, 0.46, 1.0, 3.0]
 AHEAD = np.array([0.36, 0.48, 0.0, 0.8])  # a quaternion
@@ -18,16 +24,16 @@ def turned(w, v):
     """A body's way, and back, in one: the rotation of one quaternion to another."""
     p = multiply(AHEAD.tolist(), exponential(w))
     back, spread = logarithm(multiply([-0.36, -0.48, 0.0, 0.8], p))
-    return [*back, *unswept(back, spread, v)]
+    return [*back, *inverse_left_jacobian_product(back, spread, v)]
 
 
 RULES = {
     "exponential": lambda w, v: exponential(w),
-    "swept": swept,
+    "swept": left_jacobian_product,
     "logarithm": lambda w, v: logarithm([w[0] + v[0] * w[1], w[1], w[2], 1.0 + v[1] * w[0] * w[2]])[
         0
     ],
-    "unswept": lambda w, v: unswept(w, logarithm(exponential(w))[1], v),
+    "unswept": lambda w, v: inverse_left_jacobian_product(w, logarithm(exponential(w))[1], v),
     "of two quaternions": turned,
 }
 

@@ -205,7 +205,7 @@ def test_small_vector_functions(rng):
     close(screws.cross(a, b), skew(a) @ b, "a x b = a~ b")
     close(screws.dot(a, b), a @ b, "dot")
     close(screws.add(a, b), a + b, "add")
-    assert (screws.cosine(0.3), screws.sine(0.3), screws.root(0.3)) == (
+    assert (screws.cosine(0.3), screws.sine(0.3), screws.square_root(0.3)) == (
         np.cos(0.3),
         np.sin(0.3),
         np.sqrt(0.3),

@@ -43,8 +43,8 @@ def test_unit_triangles(n, rng):
     below, x = np.tril(rng.standard_normal((n, n)), -1), rng.standard_normal(n)
     L = below + np.eye(n)
     for found, meant in (
-        (small_matrices.lower(below.tolist(), x.tolist()), L @ x),
-        (small_matrices.upper(below.tolist(), x.tolist()), L.T @ x),
+        (small_matrices.multiply_lower(below.tolist(), x.tolist()), L @ x),
+        (small_matrices.multiply_upper(below.tolist(), x.tolist()), L.T @ x),
         (small_matrices.forward(below.tolist(), x.tolist()), np.linalg.solve(L, x)),
         (small_matrices.backward(below.tolist(), x.tolist()), np.linalg.solve(L.T, x)),
     ):

@@ -2,19 +2,16 @@
 
 In: floats, arrays or tape expressions. Out: the same. Read `screws.py` first.
 
-    body_stacks.py     Values of several bodies as one
-    branch_free.py     Choices without branches, and the arctangent
+    screws.py          Displacements between frames; transforms of motions, forces, inertias, poses
+    screw_paths.py     The same along a path of displacements
     cross_products.py  Cross products of spatial vectors, angular part first
-    dual_numbers.py    Numbers with a rate
-    eigenvalues.py     Functions of symmetric matrices without branches
-    pseudo_inverse.py  What to do where X = Q diag(w) Q*, symmetric and non-negative, has no
-                       inverse
-    rotations.py       Rotations and displacements, generic over scalars
+    rotations.py       Quaternions: product, exponential, logarithm, conversions
+    transforms.py      Rotations and placements as plain floats, used while a model is built
+    small_matrices.py  Small dense matrices: products, L D L* factors and solves
+    body_stacks.py     Vectors and inertias of several bodies as one value
     scalar_arrays.py   Arrays (..., n) as lists of n scalars, and back
-    screw_paths.py     What paths of displacements do, from the outer end to the inner one or back
-    screws.py          Displacements between frames and what they do to motions, forces, inertias
-                       and poses
-    small_matrices.py  Small dense matrices of any scalar
-    transforms.py      Rotations and places as plain floats, for the thousands of small products
-                       made while a model is built
+    branch_free.py     Minimum, maximum, sign and arctangent without branches
+    dual_numbers.py    Dual numbers: forward-mode derivatives
+    eigenvalues.py     Functions of symmetric matrices without branches
+    pseudo_inverse.py  Inverses of singular symmetric matrices: four policies
 """

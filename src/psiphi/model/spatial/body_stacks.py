@@ -1,7 +1,7 @@
-"""Values of several bodies as one: vectors end to end, inertias as diagonal blocks; what a cluster of bodies keeps and sends.
+"""Values of several bodies as one: vectors end to end, inertias as diagonal blocks.
 
-A stack of r bodies' 6-vectors has 6 r numbers. `taken` is what a body that hangs on one of them sees of a stacked value,
-`put` what it hands in: its own, and nothing from the others.
+The sweeps use them for clusters. The stacked 6-vectors of r bodies have 6 r entries. `extract_body`
+returns the part of one body; `insert_body` stacks the value of one body with zeros for the others.
 """
 
 from __future__ import annotations
@@ -10,48 +10,51 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.model.spatial.screws import Inertia, add, dot
-from psiphi.model.spatial.small_matrices import part
+from psiphi.model.spatial.small_matrices import body_part
 
-NOTHING = Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
+ZERO_INERTIA = Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
 
 
 def by_body(rule: Callable[..., list], *stacks: list) -> list:
-    """A rule on 6-vectors, body by body."""
-    return [y for at in range(len(stacks[0]) // 6) for y in rule(*(part(x, at) for x in stacks))]
+    """Apply a rule on 6-vectors to each body of stacked vectors."""
+    return [y for k in range(len(stacks[0]) // 6) for y in rule(*(body_part(x, k) for x in stacks))]
 
 
-def taken(value: Any, at: int, count: int) -> Any:
-    """Body `at`'s part of a value of `count` bodies: a share of a list, of each list in a tuple."""
+def extract_body(value: object, index: int, count: int) -> Any:
+    """The part of body `index` in a value of `count` bodies; tuples are taken entry by entry."""
     if isinstance(value, tuple):
-        return tuple(taken(x, at, count) for x in value)
+        return tuple(extract_body(x, index, count) for x in value)
     if isinstance(value, list):
-        return part(value, at, len(value) // count)
-    return value.taken(at, count) if hasattr(value, "taken") else value
+        return body_part(value, index, len(value) // count)
+    method = getattr(value, "extract_body", None)
+    return method(index, count) if method else value
 
 
-def put(value: Any, at: int, count: int) -> Any:
-    """A value of body `at` as one of all `count`."""
-    if hasattr(value, "put"):
-        return value.put(at, count)
+def insert_body(value: object, index: int, count: int) -> Any:
+    """A value of `count` bodies that is `value` at body `index` and zero at the others."""
+    method = getattr(value, "insert_body", None)
+    if method:
+        return method(index, count)
     if isinstance(value, Inertia):
-        return StackedInertia([value if i == at else NOTHING for i in range(count)])
+        return StackedInertia([value if i == index else ZERO_INERTIA for i in range(count)])
     if isinstance(value, dict):
-        return type(value)({key: put(x, at, count) for key, x in value.items()})
+        return type(value)({key: insert_body(x, index, count) for key, x in value.items()})
     if isinstance(value, list) and all(not isinstance(x, list) for x in value):
-        return [x if i == at else 0.0 for i in range(count) for x in value]
+        return [x if i == index else 0.0 for i in range(count) for x in value]
     if (
         is_dataclass(value)
         and not isinstance(value, type)
         and "value" in {f.name for f in fields(value)}
     ):
-        return replace(value, value=put(value.value, at, count))  # type: ignore[type-var]
-    raise TypeError(f"no stack of {type(value).__name__}")
+        return replace(value, value=insert_body(value.value, index, count))  # type: ignore
+    raise TypeError(f"cannot stack values of type {type(value).__name__}")
 
 
 @dataclass(frozen=True)
 class StackedInertia:
-    """diag(P₁, P₂, ..): bodies side by side."""
+    """diag(P₁, P₂, ...) of several bodies."""
 
     blocks: list
 
@@ -63,19 +66,19 @@ class StackedInertia:
         return StackedInertia([a + b for a, b in zip(self.blocks, other.blocks, strict=True)])
 
     def __matmul__(self, x: list) -> list:
-        return [y for at, block in enumerate(self.blocks) for y in block @ part(x, at)]
+        return [y for k, block in enumerate(self.blocks) for y in block @ body_part(x, k)]
 
-    def entry(self, r: int, c: int) -> Any:
+    def entry(self, r: int, c: int) -> AnyScalar:
         return self.blocks[r // 6].entry(r % 6, c % 6) if r // 6 == c // 6 else 0.0
 
-    def less(self, G: list, U: list, closed: tuple[int, ...]) -> ReducedInertia:
-        """P - G U*, G by rows, U by columns; not written out."""
+    def minus_product(self, G: list, U: list, closed: tuple[int, ...]) -> ReducedInertia:
+        """P - G U* in factored form; G is given by rows, U by columns."""
         return ReducedInertia(self, [list(column) for column in zip(*G, strict=True)], U)
 
 
 @dataclass(frozen=True)
 class ReducedInertia:
-    """P - Σ g u*: a stack less what its joint takes up."""
+    """P - Σ g u*: the stack P of a cluster after its joint is eliminated."""
 
     P: StackedInertia
     G: list  # by columns
@@ -101,7 +104,7 @@ class ReducedInertia:
 
 @dataclass(frozen=True)
 class DenseSquare:
-    """A symmetric matrix of any size, by columns."""
+    """A symmetric matrix of any size, stored by columns."""
 
     columns: list
 
@@ -118,8 +121,8 @@ class DenseSquare:
     def entry(self, r: int, c: int) -> Any:
         return self.columns[max(r, c)][min(r, c)]
 
-    def taken(self, at: int, count: int) -> Inertia:
-        """The 6 x 6 block of one body."""
+    def extract_body(self, index: int, count: int) -> Inertia:
+        """The 6 x 6 diagonal block of body `index`."""
         return Inertia.from_entries(
-            {(r, c): self.entry(6 * at + r, 6 * at + c) for r in range(6) for c in range(6)}
+            {(r, c): self.entry(6 * index + r, 6 * index + c) for r in range(6) for c in range(6)}
         )

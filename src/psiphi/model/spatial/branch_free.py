@@ -1,34 +1,36 @@
-"""Choices without branches, and the arctangent: on numbers, arrays and tape expressions alike.
+"""Minimum, maximum, sign and arctangent without branches, on numbers, arrays and tape expressions.
 
-A choice is a product with 1 or 0, exact for finite values; what is not a number stays so.
+A selection is a product with a mask of ones and zeros: exact for finite values; NaN propagates.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from psiphi.model.spatial.scalar_arrays import choose, is_numpys, less, on_tape
-from psiphi.model.spatial.screws import root
+from psiphi.model.spatial.scalar_arrays import are_numpy, choose, less, on_tape
+from psiphi.model.spatial.screws import square_root
 
-EDGE = 1e-9  # nearer to a bound is at it
-ODD = [(-1.0) ** k / (2 * k + 1) for k in range(12)]  # the arctangent's series, to 1e-17 at 0.2
-
-
-def least(x, y):
-    """The smaller of the two."""
-    return choose(less(x, y), x, y) if on_tape(x, y) or not is_numpys(x, y) else np.minimum(x, y)
+BOUND_TOLERANCE = 1e-9  # a value this close to a bound counts as being at it
+ARCTANGENT_SERIES = [
+    (-1.0) ** k / (2 * k + 1) for k in range(12)
+]  # error at most 1e-17 for |x| <= 0.2
 
 
-def most(x, y):
-    """The larger of the two."""
-    return choose(less(y, x), x, y) if on_tape(x, y) or not is_numpys(x, y) else np.maximum(x, y)
+def minimum(x, y):
+    """The smaller of x and y."""
+    return choose(less(x, y), x, y) if on_tape(x, y) or not are_numpy(x, y) else np.minimum(x, y)
 
 
-def worst(row):
-    """The largest of some numbers, by size; 0 of none."""
+def maximum(x, y):
+    """The larger of x and y."""
+    return choose(less(y, x), x, y) if on_tape(x, y) or not are_numpy(x, y) else np.maximum(x, y)
+
+
+def max_magnitude(row):
+    """max |x| over some scalars; 0 if there are none."""
     found = 0.0
     for x in row:
-        found = most(root(x * x), found)
+        found = maximum(square_root(x * x), found)
     return found
 
 
@@ -37,31 +39,36 @@ def sign(x):
     return 1.0 - 2.0 * less(x, 0.0)
 
 
-def stays(x, slope, lower, upper):
-    """0 where x stands at a bound and would leave it along the slope, else 1."""
-    low, high = less(x, lower + EDGE) * less(slope, 0.0), less(upper - EDGE, x) * less(0.0, slope)
+def away_from_bound(x, slope, lower, upper):
+    """0 where x is at a bound and `slope` points out of the interval, else 1."""
+    low, high = (
+        less(x, lower + BOUND_TOLERANCE) * less(slope, 0.0),
+        less(upper - BOUND_TOLERANCE, x) * less(0.0, slope),
+    )
     return (1.0 - low) * (1.0 - high)
 
 
 def angle(s, c):
-    """The angle in [0, pi/2] of the point (c, s), both not negative, one positive.
+    """atan2(s, c) in [0, pi/2], for s >= 0 and c >= 0 that are not both zero.
 
     >>> round(float(angle(1.0, 1.0)) / np.pi, 15)
     0.25
     """
-    return s * opening(s * s, c)
+    return s * arctangent_ratio(s * s, c)
 
 
-def opening(ss, c):
-    """angle(s, c) / s of ss = s^2, smooth where s is zero: the angle is halved three times, then a series.
+def arctangent_ratio(ss, c):
+    """atan2(s, c) / s as a function of ss = s^2 and c; smooth at s = 0.
 
-    >>> float(opening(0.0, 1.0))
+    The angle is halved three times; the rest is a series.
+
+    >>> float(arctangent_ratio(0.0, 1.0))
     1.0
     """
-    u = 1.0 / (root(ss + c * c) + c)  # tan of the half over s
+    u = 1.0 / (square_root(ss + c * c) + c)  # tan(half the angle) / s
     for _ in range(2):
-        u = u / (1.0 + root(1.0 + u * u * ss))
-    z, total = u * u * ss, ODD[-1]
-    for c in reversed(ODD[:-1]):
+        u = u / (1.0 + square_root(1.0 + u * u * ss))
+    z, total = u * u * ss, ARCTANGENT_SERIES[-1]
+    for c in reversed(ARCTANGENT_SERIES[:-1]):
         total = total * z + c
     return 8.0 * (u * total)

@@ -1,6 +1,6 @@
-"""Arrays (..., n) as lists of n scalars, and back: what is written on scalars runs on whole batches.
+"""Arrays (..., n) as lists of n scalars, and back: a law over scalars runs on whole batches.
 
-The same holds for arrays (n,) of tape expressions, whose dtype is object: a law written on either is one law.
+An array (n,) of tape expressions has dtype object and is unpacked in the same way.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray, Numbers
+
 
 def entries(x: np.ndarray) -> list[Any]:
-    """The columns of an array (..., n): numbers or tape expressions of a single one, arrays of a batch.
+    """The n columns of an array (..., n): scalars if it is one vector, arrays if it is a batch.
 
     >>> entries(np.array([[1.0, 2.0], [3.0, 4.0]]))
     [array([1., 3.]), array([2., 4.])]
@@ -20,47 +22,47 @@ def entries(x: np.ndarray) -> list[Any]:
     return [x[..., i][()] for i in range(x.shape[-1])]
 
 
-def stacked(values: list[Any]) -> np.ndarray:
+def stack_entries(values: list[Any]) -> np.ndarray:
     """The array (..., n) with these columns."""
     return np.stack(np.broadcast_arrays(*values), axis=-1)
 
 
-def along(rule: Callable[..., list[Any]], *arrays: Any) -> np.ndarray:
-    """What a rule on lists of scalars makes of arrays (..., n).
+def on_arrays(rule: Callable[..., list[Any]], *arrays: AnyArray | Numbers) -> np.ndarray:
+    """Apply a rule on lists of scalars to arrays (..., n).
 
-    >>> along(lambda x, y: [x[0] * y[1] - x[1] * y[0]], [1.0, 0.0], [[0.0, 1.0], [2.0, 0.0]])
+    >>> on_arrays(lambda x, y: [x[0] * y[1] - x[1] * y[0]], [1.0, 0.0], [[0.0, 1.0], [2.0, 0.0]])
     array([[1.],
            [0.]])
     """
-    return stacked(rule(*(entries(np.asarray(x)) for x in arrays)))
+    return stack_entries(rule(*(entries(np.asarray(x)) for x in arrays)))
 
 
-def largest(x: np.ndarray) -> np.ndarray:
-    """The largest entry of vectors (..., n), by size; 0 of none.
+def max_norm(x: np.ndarray) -> np.ndarray:
+    """max |x_i| over the last axis; 0 if it is empty.
 
-    >>> largest(np.array([[1.0, -3.0], [0.5, 0.0]]))
+    >>> max_norm(np.array([[1.0, -3.0], [0.5, 0.0]]))
     array([3. , 0.5])
     """
     return np.abs(x).max(axis=-1, initial=0.0)
 
 
-# -- what is less, and a choice by it ------------------------------------------------------------------------------------------
+# -- comparison and selection ----------------------------------------------------------------------
 
 
-def on_tape(*values) -> bool:
-    """Whether any of these is a tape expression, or an array of such."""
+def on_tape(*values: object) -> bool:
+    """Whether any value is a tape expression or an array that contains one."""
     return any(hasattr(x, "more") or _holds_expressions(x) for x in values)
 
 
 def _holds_expressions(x) -> bool:
-    """An array of objects may hold anything: some are expressions, not None or text."""
+    """Whether x is an object array with at least one tape expression (not only None or text)."""
     return getattr(getattr(x, "dtype", None), "kind", "") == "O" and any(
         hasattr(entry, "more") for entry in x.flat
     )
 
 
-def is_numpys(*values) -> bool:
-    """Whether NumPy reads these: arrays of other libraries know what is less by themselves."""
+def are_numpy(*values: object) -> bool:
+    """Whether NumPy compares these values; arrays of other libraries have their own operators."""
     return all(isinstance(x, np.ndarray | np.generic | float | int | list | tuple) for x in values)
 
 
@@ -72,7 +74,7 @@ def less(a, b):
         return b.more(a)
     if on_tape(a, b):
         return np.frompyfunc(less, 2, 1)(a, b)
-    return (np.less(a, b) if is_numpys(a, b) else a < b) * 1.0
+    return (np.less(a, b) if are_numpy(a, b) else a < b) * 1.0
 
 
 def choose(mask, x, y):

@@ -1,28 +1,30 @@
-"""Displacements between frames and what they do to motions, forces, inertias and poses.
+"""Displacements between frames, and the transforms of motions, forces, inertias and poses.
 
-A displacement carries an *outer* frame (the parent's side) to an *inner* one (the body's side). With l the vector from
-the outer to the inner origin and A = diag(R, R), R: inner axes -> outer axes, phi(outer, inner) = [[I, l~], [0, I]] A and
+A displacement leads from an *outer* frame (on the parent's side) to an *inner* one (on the body's
+side). Let l be the vector from the outer to the inner origin, R: inner axes -> outer axes and
+A = diag(R, R). Then phi(outer, inner) = [[I, l~], [0, I]] A and
 
     motion   V_inner = phi* V_outer            force    f_outer = phi f_inner
     inertia  P_outer = phi P_inner phi*        pose     (R, p) -> (R R', p + R l)
 
-Axial screws (a turn about and a shift along one coordinate axis) cost far less than a general rotation, and zeros and
-ones in them cost nothing: this is where the operation counts of psiphi come from.
+Axial screws (a rotation about and a translation along one coordinate axis) need far fewer
+operations than a general rotation, and their zeros and ones need none. This is where the low
+operation counts of psiphi come from.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-IN_PLANE = {
-    "x": (1, 2, 0),
-    "y": (2, 0, 1),
-    "z": (0, 1, 2),
-}  # (i, j, k): axis k, and i, j with e_i x e_j = e_k
+from psiphi._util.array_types import AnyScalar
+
+# axis -> (i, j, k): k is the axis, e_i x e_j = e_k
+IN_PLANE = {"x": (1, 2, 0), "y": (2, 0, 1), "z": (0, 1, 2)}
 
 
 def cosine(x):
@@ -35,33 +37,33 @@ def sine(x):
     return x.sin() if hasattr(x, "sin") else np.sin(x)
 
 
-def root(x):
+def square_root(x):
     """The square root of a number, an array or a tape expression."""
     return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
 
 
-def vanishes(x) -> bool:
-    """Whether x is the number zero, in every state: not an expression or an array that may be zero in some."""
+def is_zero_constant(x: object) -> bool:
+    """Whether x is the float 0.0. An expression or array that is zero in some states is not."""
     return isinstance(x, float) and x == 0.0
 
 
-def cross(a, b):
+def cross(a: Sequence, b: Sequence) -> list:
     """a x b for 3-vectors."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
-def add(a, b):
+def add(a: Sequence, b: Sequence) -> list:
     """a + b, entry by entry."""
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
-def subtract(a, b):
+def subtract(a: Sequence, b: Sequence) -> list:
     """a - b, entry by entry."""
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
-def dot(a, b):
-    """The sum of products."""
+def dot(a: Sequence, b: Sequence):
+    """sum_i a_i b_i."""
     total = a[0] * b[0]
     for x, y in zip(a[1:], b[1:], strict=True):
         total = total + x * y
@@ -70,7 +72,10 @@ def dot(a, b):
 
 @dataclass(frozen=True)
 class Inertia:
-    """A symmetric 6x6 matrix [[I, H], [H*, M]] by its 3x3 blocks (lists of rows); I and M hold each value twice."""
+    """A symmetric 6x6 matrix [[I, H], [H*, M]], stored as its 3x3 blocks (lists of rows).
+
+    I and M store both halves; the two entries of a pair are the same object.
+    """
 
     I: list
     H: list
@@ -87,8 +92,8 @@ class Inertia:
     size = 6
 
     @staticmethod
-    def from_entries(entry) -> Inertia:
-        """Blocks from a mapping (r, c) -> value of the 6x6 matrix."""
+    def from_entries(entry: Mapping[tuple[int, int], Any]) -> Inertia:
+        """The inertia whose 6x6 matrix has `entry[r, c]` in row r, column c."""
 
         def block(i: int, j: int) -> list:
             return [[entry[i + r, j + c] for c in range(3)] for r in range(3)]
@@ -108,33 +113,36 @@ class Inertia:
     def column(self, c: int) -> list:
         return [self.entry(r, c) for r in range(6)]
 
-    def __matmul__(self, x) -> list:
+    def __matmul__(self, x: Sequence) -> list:
         """P x for a spatial vector x."""
         return [dot(self.column(r), x) for r in range(6)]
 
 
-def rigid(mass, moment, J) -> Inertia:
-    """[[I, m p~], [-m p~, m]] of a rigid body from its mass, first moment m p and second moment J: I = tr(J) 1 - J."""
+def rigid_inertia(mass: AnyScalar, moment: Sequence, J: Sequence) -> Inertia:
+    """[[I, m p~], [-m p~, m]] of a rigid body: its mass m, first moment m p, second moment J.
+
+    I = tr(J) 1 - J.
+    """
     return Inertia(
-        from_second(J),
+        inertia_from_second_moment(J),
         tilde(moment),
         [[mass, 0.0, 0.0], [0.0, mass, 0.0], [0.0, 0.0, mass]],
     )
 
 
-def from_second(J) -> list:
-    """tr(J) 1 - J: the inertia of a second moment."""
+def inertia_from_second_moment(J: Sequence) -> list:
+    """tr(J) 1 - J: the rotational inertia of the second moment J, 3x3."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = J
     return [[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]]
 
 
-def tilde(x) -> list:
-    """x~ with x~ y = x cross y, by rows."""
+def tilde(x: Sequence) -> list:
+    """x~ with x~ y = x cross y, as a list of rows."""
     return [[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]]
 
 
-def symmetric_sum(a, b, symmetric: bool) -> list:
-    """a + b for 3x3 blocks; a symmetric block is added once a pair."""
+def symmetric_sum(a: Sequence, b: Sequence, symmetric: bool) -> list:
+    """a + b for 3x3 blocks; of symmetric blocks only one half is added."""
     out = [[None] * 3 for _ in range(3)]
     for r in range(3):
         for c in range(3):
@@ -144,9 +152,9 @@ def symmetric_sum(a, b, symmetric: bool) -> list:
 
 @dataclass(frozen=True, eq=False)
 class Screw:
-    """Turn by `angle` about a coordinate axis and shift by `length` along it (they commute).
+    """Rotation by `angle` about a coordinate axis and translation by `length` along it.
 
-    `angle` is a scalar, a ready (cos, sin) pair, or None for no turn.
+    The two commute. `angle` is a scalar, a (cosine, sine) pair, or None for no rotation.
     """
 
     axis: str
@@ -155,20 +163,20 @@ class Screw:
 
     @cached_property
     def turn(self):
-        """(cos, sin) of the angle, or None."""
+        """(cosine, sine) of the angle, or None."""
         if self.angle is None or isinstance(self.angle, tuple):
             return self.angle
         return cosine(self.angle), sine(self.angle)
 
-    def rotate(self, x) -> list:
+    def rotate(self, x: Sequence) -> list:
         """Inner axes -> outer axes."""
-        return self._rotated(x, 1)
+        return self._rotate(x, 1)
 
-    def unrotate(self, x) -> list:
+    def unrotate(self, x: Sequence) -> list:
         """Outer axes -> inner axes."""
-        return self._rotated(x, -1)
+        return self._rotate(x, -1)
 
-    def _rotated(self, x, sign: int) -> list:
+    def _rotate(self, x: Sequence, sign: int) -> list:
         if self.turn is None:
             return list(x)
         (i, j, k), (c, s) = IN_PLANE[self.axis], self.turn
@@ -179,23 +187,23 @@ class Screw:
             y[i], y[j], y[k] = c * x[i] + s * x[j], c * x[j] - s * x[i], x[k]
         return y
 
-    def motion(self, V) -> list:
+    def motion(self, V: Sequence) -> list:
         (i, j, _), length = IN_PLANE[self.axis], self.length
         w, v = list(V[:3]), list(V[3:])
         v[i], v[j] = v[i] + length * w[j], v[j] - length * w[i]  # v + w x l
         return self.unrotate(w) + self.unrotate(v)
 
-    def force(self, f) -> list:
+    def force(self, f: Sequence) -> list:
         (i, j, _), length = IN_PLANE[self.axis], self.length
         n, F = self.rotate(f[:3]), self.rotate(f[3:])
         n[i], n[j] = n[i] - length * F[j], n[j] + length * F[i]  # n + l x F
         return n + F
 
     def inertia(self, P: Inertia) -> Inertia:
-        return self._shifted(self._turned(P))
+        return self._shift_inertia(self._rotate_inertia(P))
 
     def pose(self, R, p):
-        """The inner frame's pose, given the outer's."""
+        """The pose of the inner frame from that of the outer frame."""
         i, j, k = IN_PLANE[self.axis]
         p = [p[r] + R[r][k] * self.length for r in range(3)]
         if self.turn is None:
@@ -207,7 +215,7 @@ class Screw:
         return out, p
 
     def inverse(self) -> list:
-        """The displacements that undo this one, shift first."""
+        """The path of displacements that inverts this one; the translation is first."""
         shift = [Screw(self.axis, None, -self.length)]
         return (
             shift
@@ -215,7 +223,7 @@ class Screw:
             else [*shift, Screw(self.axis, (self.turn[0], -self.turn[1]), 0.0)]
         )
 
-    def turned(self, A) -> list:
+    def rotate_tensor(self, A: list) -> list:
         """R A R* for a symmetric 3x3 block."""
         return (
             A
@@ -223,7 +231,7 @@ class Screw:
             else _turn_symmetric(A, self.turn[0], self.turn[1], IN_PLANE[self.axis])
         )
 
-    def _turned(self, P: Inertia) -> Inertia:
+    def _rotate_inertia(self, P: Inertia) -> Inertia:
         if self.turn is None:
             return P
         plane, (c, s) = IN_PLANE[self.axis], self.turn
@@ -233,7 +241,7 @@ class Screw:
             _turn_symmetric(P.M, c, s, plane),
         )
 
-    def _shifted(self, P: Inertia) -> Inertia:
+    def _shift_inertia(self, P: Inertia) -> Inertia:
         # H' = H + l~ M,  I' = I + l~ H* - H' l~  with l along axis k
         (i, j, k), h = IN_PLANE[self.axis], self.length
         A = [list(row) for row in P.H]
@@ -278,21 +286,18 @@ def _turn_general(A, c, s, plane) -> list:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """A general rotation R (rows): inner axes -> outer axes, no shift."""
+    """A general rotation R (list of rows): inner axes -> outer axes; no translation."""
 
     R: list
 
     @staticmethod
     def from_quaternion(q) -> Turn:
-        """R = I + 2 (w u~ + u~ u~) / |q|^2 with q = (u, w): right for any length of q but zero."""
+        """R = I + 2 (w u~ + u~ u~) / |q|^2, q = (u, w), for q of any length but zero."""
         x, y, z, w = q
         k = 2.0 / (x * x + y * y + z * z + w * w)
         kx, ky, kz = k * x, k * y, k * z
-        xx, yy, zz = (
-            k * (x * x),
-            k * (y * y),
-            k * (z * z),
-        )  # 0 * inf, should |q|^2 overflow: NaN, not a wrong rotation
+        # k * (x * x), not (k * x) * x: if |q|^2 overflows, 0 * inf gives NaN, not a wrong rotation.
+        xx, yy, zz = k * (x * x), k * (y * y), k * (z * z)
         xy, xz, yz = kx * y, kx * z, ky * z
         wx, wy, wz = kx * w, ky * w, kz * w
         return Turn(
@@ -303,16 +308,16 @@ class Turn:
             ]
         )
 
-    def rotate(self, x) -> list:
+    def rotate(self, x: Sequence) -> list:
         return [dot(row, x) for row in self.R]
 
-    def unrotate(self, x) -> list:
+    def unrotate(self, x: Sequence) -> list:
         return [dot(column, x) for column in zip(*self.R, strict=True)]
 
-    def motion(self, V) -> list:
+    def motion(self, V: Sequence) -> list:
         return self.unrotate(V[:3]) + self.unrotate(V[3:])
 
-    def force(self, f) -> list:
+    def force(self, f: Sequence) -> list:
         return self.rotate(f[:3]) + self.rotate(f[3:])
 
     def inertia(self, P: Inertia) -> Inertia:
@@ -323,7 +328,7 @@ class Turn:
     def inverse(self) -> list:
         return [Turn([list(column) for column in zip(*self.R, strict=True)])]
 
-    def turned(self, A) -> list:
+    def rotate_tensor(self, A: list) -> list:
         return self._conjugate(A, True)
 
     def _conjugate(self, A, symmetric: bool) -> list:
@@ -340,14 +345,14 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A translation by l, no turn."""
+    """A translation by l; no rotation."""
 
     l: list
 
-    def motion(self, V) -> list:
+    def motion(self, V: Sequence) -> list:
         return list(V[:3]) + add(V[3:], cross(V[:3], self.l))
 
-    def force(self, f) -> list:
+    def force(self, f: Sequence) -> list:
         return add(f[:3], cross(self.l, f[3:])) + list(f[3:])
 
     def inertia(self, P: Inertia) -> Inertia:
@@ -355,12 +360,12 @@ class Shift:
             P = Screw(axis, None, length).inertia(P)
         return P
 
-    def rotate(self, x) -> list:
+    def rotate(self, x: Sequence) -> list:
         return list(x)
 
     unrotate = rotate
 
-    def turned(self, A) -> list:
+    def rotate_tensor(self, A: list) -> list:
         return A
 
     def inverse(self) -> list:

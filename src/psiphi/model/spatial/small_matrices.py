@@ -1,14 +1,18 @@
-"""Small dense matrices of any scalar: sums, L D L* factors and solves, for joints of several degrees of freedom."""
+"""Small dense matrices of any scalar, as lists of rows: products, L D L* factors and solves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
+from psiphi._util.array_types import AnyScalar
 from psiphi.model.spatial.screws import add, dot
 
 
-def factor(A, inverse=lambda d, diagonal: 1.0 / d) -> tuple[list, list]:
-    """(L, d_inv): A = L diag(d) L* for symmetric positive definite A, L unit lower triangular, d_inv = 1 / d.
+def factor(A: list, inverse: Callable = lambda d, diagonal: 1.0 / d) -> tuple[list, list]:
+    """(L, d_inv) with A = L diag(d) L*, A symmetric positive definite, L unit lower triangular.
 
-    `inverse(d, A_jj)` is asked for every pivot; a pivot that is the number zero, in every state, is an error unless it answers.
+    d_inv is 1 / d. `inverse(d, A_jj)` returns 1 / d for the pivot d; the default raises
+    ZeroDivisionError if a pivot is the float 0.0.
     """
     n = len(A)
     L: list = [[0.0] * n for _ in range(n)]
@@ -28,23 +32,25 @@ def factor(A, inverse=lambda d, diagonal: 1.0 / d) -> tuple[list, list]:
     return L, d_inv
 
 
-def strain(A, d_inv, faint=None, start=0.0):
-    """start + sum (A_jj / d_j)^2 of the pivots d: large where one is small beside its diagonal; also by `faint` / d_j."""
+def ill_conditioning(
+    A: list, d_inv: list, floor: list | None = None, start: AnyScalar = 0.0
+) -> AnyScalar:
+    """start + sum_j (A_jj^2 + floor_j^2) / d_j^2, d_j the pivots: large if A is nearly singular."""
     total = start
     for j, inverse in enumerate(d_inv):
-        ratio, beside = A[j][j] * inverse, 0.0 if faint is None else faint[j] * inverse
-        total = total + (ratio * ratio + beside * beside)
+        ratio, second = A[j][j] * inverse, 0.0 if floor is None else floor[j] * inverse
+        total = total + (ratio * ratio + second * second)
     return total
 
 
-def solve(factors, b) -> list:
+def solve(factors: tuple[list, list], b: list) -> list:
     """x with L diag(d) L* x = b."""
     L, d_inv = factors
     x = forward(L, b)
     return backward(L, [value * d for value, d in zip(x, d_inv, strict=True)])
 
 
-def forward(L, b) -> list:
+def forward(L: list, b: list) -> list:
     """L^-1 b for unit lower triangular L."""
     x = list(b)
     for i in range(len(x)):
@@ -53,7 +59,7 @@ def forward(L, b) -> list:
     return x
 
 
-def backward(L, b) -> list:
+def backward(L: list, b: list) -> list:
     """L^-* b for unit lower triangular L."""
     x = list(b)
     for i in reversed(range(len(x))):
@@ -62,12 +68,12 @@ def backward(L, b) -> list:
     return x
 
 
-def lower(L, x) -> list:
+def multiply_lower(L: list, x: list) -> list:
     """L x for unit lower triangular L."""
     return [x[i] if i == 0 else x[i] + dot(L[i][:i], x[:i]) for i in range(len(x))]
 
 
-def upper(L, x) -> list:
+def multiply_upper(L: list, x: list) -> list:
     """L* x for unit lower triangular L."""
     n = len(x)
     return [
@@ -76,45 +82,47 @@ def upper(L, x) -> list:
     ]
 
 
-def transpose(A) -> list:
+def transpose(A: list) -> list:
     return [list(column) for column in zip(*A, strict=True)]
 
 
-def apply(A, x) -> list:
+def apply(A: list, x: list) -> list:
     """A x."""
     return [dot(row, x) for row in A]
 
 
-def adjoint_map(H, x) -> list:
-    """H* x: of a joint's map H, the spatial motion of its rates x."""
+def adjoint_map(H: list, x: list) -> list:
+    """H* x: the spatial velocity of a joint with map H at the rates x."""
     return apply(transpose(H), x)
 
 
-def product(A, B) -> list:
+def product(A: list, B: list) -> list:
     """A B."""
     columns = transpose(B)
     return [[dot(row, column) for column in columns] for row in A]
 
 
-def part(x: list, at: int, size: int = 6) -> list:
-    """The numbers of one body of several."""
-    return x[at * size : (at + 1) * size]
+def body_part(x: list, index: int, size: int = 6) -> list:
+    """The entries of body `index` in a stack of bodies with `size` entries each."""
+    return x[index * size : (index + 1) * size]
 
 
-def flat(rows) -> list:
-    """Entries row by row, one after the other."""
+def flatten(rows: Iterable) -> list:
+    """The entries of all rows in one list."""
     return [x for row in rows for x in row]
 
 
-def plus(A, B) -> list:
+def add_matrices(A: list, B: list) -> list:
     """A + B."""
     return [add(x, y) for x, y in zip(A, B, strict=True)]
 
 
-def steiner(J, mass, p, l) -> list:
-    """J + l p* + p l* + m l l*: the second moment of a mass m with first moment p, seen from where its origin is at l.
+def shifted_second_moment(J, mass, p, l) -> list:
+    """J + l p* + p l* + m l l*: the second moment J of a mass m with first moment p, shifted by l.
 
-    Written out, so that zeros of l fold it away; with l (p + m l / 2)* and its adjoint it would cost less where l has none."""
+    The terms are written out, so that zeros in l fold on the tape. If l has no zeros,
+    l (p + m l / 2)* and its transpose would need fewer operations.
+    """
     rows = [
         [J[i][j] + l[i] * p[j] + l[j] * p[i] + mass * (l[i] * l[j]) for j in range(i, 3)]
         for i in range(3)
@@ -122,6 +130,6 @@ def steiner(J, mass, p, l) -> list:
     return [[rows[min(i, j)][abs(i - j)] for j in range(3)] for i in range(3)]
 
 
-def symmetric(A) -> list:
-    """By its upper half: below the diagonal stands what stands above it, to the last bit."""
+def mirror_upper_half(A: list) -> list:
+    """A with its lower half replaced by the upper half, so that it is symmetric to the last bit."""
     return [[A[min(r, c)][max(r, c)] for c in range(len(A))] for r in range(len(A))]

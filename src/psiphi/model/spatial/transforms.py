@@ -1,6 +1,7 @@
-"""Rotations and places as plain floats, for the thousands of small products made while a model is built.
+"""Rotations and placements as plain floats: faster than NumPy for the many 3x3 products of a build.
 
-A rotation is nine floats, row by row; a place is (rotation, translation): x_outer = R x_inner + p.
+A rotation is nine floats, row by row. A placement is (rotation, translation):
+x_outer = R x_inner + p.
 """
 
 from __future__ import annotations
@@ -11,31 +12,31 @@ from psiphi.model.spatial.screws import Turn
 
 Vector = tuple[float, float, float]
 Rotation = tuple[float, ...]
-Place = tuple[Rotation, Vector]
+Placement = tuple[Rotation, Vector]
 
 
-class Computed(tuple):
-    """A rotation computed from angles or a quaternion: orthonormal, no need to check it again."""
+class ComputedRotation(tuple):
+    """A rotation computed from angles or a quaternion: orthonormal, so it is not checked again."""
 
 
-UPRIGHT: Rotation = Computed((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
+IDENTITY_ROTATION: Rotation = ComputedRotation((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
 ORIGIN: Vector = (0.0, 0.0, 0.0)
-HERE: Place = (UPRIGHT, ORIGIN)
+IDENTITY_PLACEMENT: Placement = (IDENTITY_ROTATION, ORIGIN)
 
 
 def from_rpy(roll: float, pitch: float, yaw: float) -> Rotation:
-    """R = Rz(yaw) Ry(pitch) Rx(roll): URDF's fixed-axis angles."""
+    """R = Rz(yaw) Ry(pitch) Rx(roll), the fixed-axis angles of URDF."""
     if roll == pitch == yaw == 0.0:
-        return UPRIGHT
-    return of_turns(*((cos(angle), sin(angle)) for angle in (roll, pitch, yaw)))
+        return IDENTITY_ROTATION
+    return from_cosines_and_sines(*((cos(angle), sin(angle)) for angle in (roll, pitch, yaw)))
 
 
-def of_turns(
+def from_cosines_and_sines(
     roll: tuple[float, float], pitch: tuple[float, float], yaw: tuple[float, float]
 ) -> Rotation:
-    """The same of cosines and sines."""
+    """R = Rz(yaw) Ry(pitch) Rx(roll), each angle given as (cosine, sine)."""
     (cr, sr), (cp, sp), (cy, sy) = roll, pitch, yaw
-    return Computed(
+    return ComputedRotation(
         (
             cy * cp,
             cy * sp * sr - sy * cr,
@@ -51,13 +52,13 @@ def of_turns(
 
 
 def from_quaternion(x: float, y: float, z: float, w: float) -> Rotation:
-    """R of a quaternion x, y, z, w of any length but zero."""
-    return Computed(entry for row in Turn.from_quaternion((x, y, z, w)).R for entry in row)
+    """R of a quaternion (x, y, z, w) of any length but zero."""
+    return ComputedRotation(entry for row in Turn.from_quaternion((x, y, z, w)).R for entry in row)
 
 
 def rotate(R: Rotation, x: Vector) -> Vector:
     """R x."""
-    if R is UPRIGHT:
+    if R is IDENTITY_ROTATION:
         return x
     a, b, c = x
     return (
@@ -69,9 +70,9 @@ def rotate(R: Rotation, x: Vector) -> Vector:
 
 def multiply(A: Rotation, B: Rotation) -> Rotation:
     """A B."""
-    if A is UPRIGHT:
+    if A is IDENTITY_ROTATION:
         return B
-    if B is UPRIGHT:
+    if B is IDENTITY_ROTATION:
         return A
     return tuple(
         A[r] * B[c] + A[r + 1] * B[c + 3] + A[r + 2] * B[c + 6]
@@ -80,18 +81,18 @@ def multiply(A: Rotation, B: Rotation) -> Rotation:
     )
 
 
-def compose(outer: Place, inner: Place) -> Place:
+def compose(outer: Placement, inner: Placement) -> Placement:
     """(R, p)(R', p') = (R R', p + R p')."""
-    if outer is HERE:
+    if outer is IDENTITY_PLACEMENT:
         return inner
     (R, p), (S, q) = outer, inner
     x, y, z = rotate(R, q)
     return multiply(R, S), (p[0] + x, p[1] + y, p[2] + z)
 
 
-def inverse(place: Place) -> Place:
-    """The outer frame, seen from the inner one."""
+def inverse(place: Placement) -> Placement:
+    """(R, p)^-1 = (R*, -R* p)."""
     (a, b, c, d, e, f, g, h, i), p = place
-    back = UPRIGHT if place[0] is UPRIGHT else (a, d, g, b, e, h, c, f, i)
+    back = IDENTITY_ROTATION if place[0] is IDENTITY_ROTATION else (a, d, g, b, e, h, c, f, i)
     x, y, z = rotate(back, p)
     return back, (-x, -y, -z)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psiphi.compiler.axes.axial_screws import NONE, STEEP, denavit_hartenberg, place
+from psiphi.compiler.axes.axial_screws import IDENTITY, PARALLEL_SINE, denavit_hartenberg, place
 from psiphi.model.components import Axes, canonical_axes
 from psiphi.model.model import Pose
 from tests import zoo
@@ -52,7 +52,7 @@ def special_poses() -> dict[str, Pose]:
         "intersecting further on": Pose(turn_x(1.1), 0.4 * Z + 0.3 * turn_x(1.1)[:, 2]),
         "at right angles": Pose(quarter, np.array([0.1, 0.2, 0.3])),
         "crossing at right angles": Pose(spin @ quarter, np.array([0.1, 0.2, 0.3])),
-        "steep enough": Pose(turn_x(1.01 * STEEP) @ spin, np.array([0.3, -0.4, 0.2])),
+        "steep enough": Pose(turn_x(1.01 * PARALLEL_SINE) @ spin, np.array([0.3, -0.4, 0.2])),
         "far away": Pose(spin @ turn_x(0.9), np.array([300.0, -4e3, 20.0])),
         "tiny": Pose(spin @ turn_x(0.9), np.array([3e-9, -4e-9, 2e-9])),
     }
@@ -77,14 +77,14 @@ def test_denavit_hartenberg_is_the_pose(name, ahead):
 def test_denavit_hartenberg_of_any_pose(seed):
     rng = np.random.default_rng(seed)
     pose = Pose(zoo.random_rotation(rng), rng.uniform(-1, 1, 3))
-    if math.hypot(*pose.rotation[:2, 2]) < STEEP:
+    if math.hypot(*pose.rotation[:2, 2]) < PARALLEL_SINE:
         return
     first, second, last = denavit_hartenberg(pose, rng.uniform(-1, 1))
     close(
         product(screw("z", *first), screw("x", *second), screw("z", *last)),
         pose,
         "Z X Z",
-        1e-13 / STEEP,
+        1e-13 / PARALLEL_SINE,
     )
 
 
@@ -132,7 +132,7 @@ def test_canonical_axes(kind, rng):
 def placed(poses, gauges, screws, movable):
     """`place`, checked: own Z, then each child's screws, is the child's pose (and its own Z)."""
     own, placements = place(poses, gauges, screws, movable)
-    assert movable or own == NONE
+    assert movable or own == IDENTITY
     for pose, gauge, is_screw, placement in zip(poses, gauges, screws, placements, strict=True):
         path = [
             screw("z", *own),
@@ -146,9 +146,9 @@ def placed(poses, gauges, screws, movable):
             "parent's axes, screws, offset = pose, child's axes",
             1e-12 * size,
         )
-        assert is_screw or placement.offset == NONE
+        assert is_screw or placement.offset == IDENTITY
         assert placement.gauge == gauge
-        assert all(step[1:] != NONE for step in placement.fixed), "no idle screws"
+        assert all(step[1:] != IDENTITY for step in placement.fixed), "no idle screws"
     return own, placements
 
 
@@ -163,7 +163,7 @@ def test_place_moves_axes_without_moving_bodies(seed):
         screws.append(bool(rng.random() < 0.7))
         angle = rng.uniform(-3, 3)
         gauges.append(
-            (math.cos(angle), math.sin(angle), rng.uniform(-1, 1)) if screws[-1] else NONE
+            (math.cos(angle), math.sin(angle), rng.uniform(-1, 1)) if screws[-1] else IDENTITY
         )
     placed(poses, gauges, screws, movable=bool(rng.random() < 0.5))
 
@@ -172,9 +172,9 @@ def test_place_moves_axes_without_moving_bodies(seed):
 def test_nearly_parallel_axes_keep_plain_shifts(angle):
     """No length in the placement is larger than the distance of the two frames."""
     pose = Pose(turn_x(angle) @ axis_rotation(Z, 0.3), np.array([0.3, -0.4, 0.2]))
-    own, (placement,) = placed([pose], [NONE], [True], True)
+    own, (placement,) = placed([pose], [IDENTITY], [True], True)
     assert (
-        own == NONE
+        own == IDENTITY
         and all(abs(step[3]) <= 0.5 for step in placement.fixed)
         and abs(placement.offset[2]) <= 0.5
     )
@@ -184,8 +184,8 @@ def test_a_serial_revolute_arm_costs_two_screws_a_link(rng):
     """The first Z goes to the parent's axes, the last into the joint's own coordinate: X(alpha, a) alone remains."""
     for _ in range(10):
         pose = Pose(zoo.random_rotation(rng), rng.uniform(-1, 1, 3))
-        if math.hypot(*pose.rotation[:2, 2]) > STEEP:
-            _, (placement,) = placed([pose], [NONE], [True], True)
+        if math.hypot(*pose.rotation[:2, 2]) > PARALLEL_SINE:
+            _, (placement,) = placed([pose], [IDENTITY], [True], True)
             assert [step[0] for step in placement.fixed] == ["x"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from psiphi.compiler.axes import axial_screws, link_axes
 from psiphi.compiler.axes.link_axes import ROD_DEPTH, frame_tree
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.compiler.sweeps.tree_loop import unroll
+from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.model.builder.builder import Builder
 from psiphi.model.model import WORLD, Pose
 from psiphi.model.spatial.screw_paths import pose as pose_along
@@ -103,7 +103,7 @@ def check_axes(model) -> None:
             @ reference.joint_motion(joint, own, np.zeros(joint.row.nv)).pose
             @ tree.gauge[link.index]
         )
-        meant = tree.place(joint.parent, moved)
+        meant = tree.working_pose(joint.parent, moved)
         close(
             Pose(np.array(R, dtype=float), np.array(p, dtype=float)).matrix,
             meant.matrix,
@@ -127,7 +127,7 @@ def test_axes_of_random_trees(model):
 def test_inertias_are_those_of_the_bodies(make):
     """Without rods: M in working axes = phi M phi* of the public link frame."""
     model = make()
-    tree = frame_tree(model, rods=False)
+    tree = frame_tree(model, movable_inertia=False)
     for link, M, gauge in zip(tree.links, reference.inertias(model), tree.gauge, strict=True):
         X = reference.phi(gauge.inv)
         ours = [[link.inertia.entry(r, c) for c in range(6)] for r in range(6)]
@@ -143,7 +143,7 @@ def test_the_tree_is_the_models():
     path = tree.path_to(8)
     assert path[-1] == 8 and model.parent[path[0]] == WORLD
     assert all(model.parent[b] == a for a, b in pairwise(path))
-    assert tree.place(WORLD, model.joints[0].pose) is model.joints[0].pose
+    assert tree.working_pose(WORLD, model.joints[0].pose) is model.joints[0].pose
 
 
 def test_numbers_go_out_and_come_back():
@@ -180,7 +180,7 @@ def test_no_angle_between_axes_costs_digits(angle, flip, shifts):
     check_dynamics(model, tree, 4e-13)  # below 1e-14 axes count as parallel
     distance = sum(np.linalg.norm(s) for s in shifts)
     assert all(
-        abs(x) <= distance / axial_screws.STEEP
+        abs(x) <= distance / axial_screws.PARALLEL_SINE
         for link in tree.links
         for x in (*link.fixed[2::3], link.offset[1])
     )
@@ -215,13 +215,13 @@ def test_axes_and_rods_save_operations(monkeypatch):
     for n in (6, 9):
         tree = frame_tree(chain(n, seed=2))
         flops = [
-            unroll(program_of(tree, (f"{x}_dynamics", (), "world")), tree).count.flops
+            trace_tape(program_of(tree, (f"{x}_dynamics", (), "world")), tree).count.flops
             for x in ("forward", "inverse")
         ]
         assert flops[0] <= 426 * n - 576 and flops[1] <= 174 * n - 134
-        plain = frame_tree(chain(n, seed=2), rods=False)
+        plain = frame_tree(chain(n, seed=2), movable_inertia=False)
         assert (
-            unroll(program_of(plain, ("forward_dynamics", (), "world")), plain).count.flops
+            trace_tape(program_of(plain, ("forward_dynamics", (), "world")), plain).count.flops
             > flops[0]
         )
 

@@ -2,9 +2,8 @@
 
 In: a `Model`. Out: a `Tree` of links. Read `link_axes.py` first.
 
-    axial_screws.py  Placements as products of axial screws
-    cluster_axes.py  A cluster of bodies in their working axes, as a body with one joint
-                     (docs/embedding.md)
-    link.py          One body in its working axes
-    link_axes.py     Frames as a gauge
+    link_axes.py     the choice of link frames: `Tree`, `frame_tree`
+    link.py          one body in working axes: the numbers that a local step reads
+    axial_screws.py  placements of joints as products of axial screws
+    cluster_axes.py  clusters of bodies as links of the tree (docs/embedding.md)
 """

@@ -1,74 +1,85 @@
-"""A cluster of bodies in their working axes, as a body with one joint (docs/embedding.md).
+"""A cluster of bodies in working axes, as one link with one joint (docs/embedding.md).
 
-With the bodies stacked, S = (1, .., r), φ_S the transmission among them, C that of those which hang outside,
+The bodies S = (1, .., r) are stacked. φ_S is the transmission among them, C that of the bodies whose
+parent is outside of the cluster:
 
     H(S) = X* H_S φ_S      φ(p, S) = C φ_S      M(S) = diag M(j)
 
-so that V(S) = φ*(p, S) V(p) + H*(S) β is what all of them do. P(S) = diag P(j), and D(S) = X* (H_S φ_S P φ_S* H_S*) X.
+Then V(S) = φ*(p, S) V(p) + H*(S) β is the motion of all bodies, P(S) = diag P(j), and
+D(S) = X* (H_S φ_S P φ_S* H_S*) X.
 
-A rotor J of a joint whose rate is a varying multiple of the free ones, β_c = X_c β, stands in the stack as a body, too: a mass
-J that slides by β_c, hangs on nothing and weighs nothing. So X_c* J X_c is in D, and X_c* J (dX_c/dt) β in the bias.
+If the rate of a joint is a varying multiple of the free rates, β_c = X_c β, its rotor inertia J is a
+body of the stack, too: a mass J that slides by β_c, without a parent and without weight. Then D
+contains X_c* J X_c, and the bias X_c* J (dX_c/dt) β.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from psiphi._util.array_types import AnyScalar
 from psiphi.compiler.axes.link import Link
 from psiphi.compiler.axes.link_axes import Tree
-from psiphi.model.components import way_to
+from psiphi.model.components import path_to_body
 from psiphi.model.flexible.modal_cluster import laws_of
 from psiphi.model.loops.cluster_kinematics import EYE3, ZERO3, ClusterKinematics
 from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame
 from psiphi.model.model import WORLD, Pose
 from psiphi.model.spatial.body_stacks import DenseSquare, ReducedInertia, StackedInertia
 from psiphi.model.spatial.screw_paths import force, inertia, motion, pose, unrotate
-from psiphi.model.spatial.screws import Inertia, add, dot, rigid
-from psiphi.model.spatial.small_matrices import apply, flat, part, transpose
+from psiphi.model.spatial.screws import Inertia, add, dot, rigid_inertia
+from psiphi.model.spatial.small_matrices import apply, body_part, flatten, transpose
 
 
 @dataclass(frozen=True)
 class ClusterTransform:
-    """φ(p, S): from the body outside to all bodies of a cluster, at one configuration. A displacement as a path has them."""
+    """φ(p, S): from the parent body outside to all bodies of a cluster, at one configuration.
+
+    It stands in a path like any displacement.
+    """
 
     paths: list
-    hangs: tuple[int, ...]
-    rotors: int = 0  # that stand behind the bodies, and hang on nothing
+    hangs: tuple[int, ...]  # the parent of each body in the cluster
+    rotors: int = 0  # rotors behind the bodies in the stack; they have no parent
 
-    def outward(self, step: Any, x: Any, join: Any) -> list:
-        """Base to tip: what each body makes of its parent's value."""
-        found: list = []
-        for path, on in zip(self.paths, self.hangs, strict=True):
-            found.append(step(path, x if on == OUTSIDE else found[on]))
-        return join(found) + [0.0] * (self.rotors * len(found[0]))
+    def base_to_tip(
+        self, step: Callable[[list, list], list], x: list, join: Callable[[list], list]
+    ) -> list:
+        """values[k] = step(path(k), values[parent(k)]), x at the body outside; joined."""
+        values: list = []
+        for path, parent in zip(self.paths, self.hangs, strict=True):
+            values.append(step(path, x if parent == OUTSIDE else values[parent]))
+        return join(values) + [0.0] * (self.rotors * len(values[0]))
 
-    def inward(self, step: Any, values: list) -> Any:
-        """Tip to base: each body's value, and what its children hand it, summed at the body outside."""
+    def tip_to_base(self, step: Callable[[list, Any], Any], values: list) -> Any:
+        """values[parent(k)] += step(path(k), values[k]); the sum at the body outside."""
         values, total = list(values), None
         for k in reversed(range(len(self.paths))):
-            sent, on = step(self.paths[k], values[k]), self.hangs[k]
-            if on != OUTSIDE:
-                values[on] = _sum(values[on], sent)
+            sent, parent = step(self.paths[k], values[k]), self.hangs[k]
+            if parent != OUTSIDE:
+                values[parent] = _sum(values[parent], sent)
             else:
                 total = sent if total is None else _sum(total, sent)
         return total
 
     def motion(self, V: list) -> list:
-        return self.outward(motion, V, flat)
+        return self.base_to_tip(motion, V, flatten)
 
     def force(self, f: list) -> list:
-        return self.inward(force, [part(f, k) for k in range(len(self.paths))])
+        return self.tip_to_base(force, [body_part(f, k) for k in range(len(self.paths))])
 
     def unrotate(self, x: list) -> list:
-        return self.outward(unrotate, x, flat)
+        return self.base_to_tip(unrotate, x, flatten)
 
     def inertia(self, P: StackedInertia | ReducedInertia) -> Inertia:
-        """φ P φ*: composite bodies; less (φ g) (φ u)* where a joint has taken its part."""
+        """φ P φ* of composite bodies; of a reduced inertia P - Σ g u*, minus Σ (φ g) (φ u)*."""
         whole = P.P if isinstance(P, ReducedInertia) else P
-        total: Inertia = self.inward(inertia, whole.blocks)
+        total: Inertia = self.tip_to_base(inertia, whole.blocks)
         if not isinstance(P, ReducedInertia):
             return total
         G, U = ([self.force(column) for column in columns] for columns in (P.G, P.U))
@@ -81,28 +92,29 @@ class ClusterTransform:
                 entry[r, c] = entry[c, r] = value
         return Inertia.from_entries(entry)
 
-    def coinertia(self, X: Any) -> DenseSquare:
+    def coinertia(self, X: Inertia | DenseSquare) -> DenseSquare:
         """φ* X φ."""
         n = 6 * (len(self.paths) + self.rotors)
         units = ([1.0 if i == j else 0.0 for j in range(n)] for i in range(n))
         return DenseSquare([self.motion(X @ self.force(e)) for e in units])
 
     def pose(self, R: list, p: list) -> tuple[list, list]:
-        """The bodies' poses, rows under rows and places end to end."""
-        found: list = []
-        for path, on in zip(self.paths, self.hangs, strict=True):
-            found.append(pose(path, *((R, p) if on == OUTSIDE else found[on])))
-        found += [(EYE3, ZERO3)] * self.rotors
-        return flat([R for R, _ in found]), flat([p for _, p in found])
+        """The poses of all bodies: their rotations below each other, their origins in a row."""
+        poses: list = []
+        for path, parent in zip(self.paths, self.hangs, strict=True):
+            poses.append(pose(path, *((R, p) if parent == OUTSIDE else poses[parent])))
+        poses += [(EYE3, ZERO3)] * self.rotors
+        return flatten([R for R, _ in poses]), flatten([p for _, p in poses])
 
 
 def _sum(a: Any, b: Any) -> Any:
+    """The sum of two vectors or two inertias."""
     return add(a, b) if isinstance(a, list) else a + b
 
 
 @dataclass(frozen=True)
 class RotorLink:
-    """A rotor in the stack, as a body: a mass at its own origin."""
+    """A rotor as a body of the stack: a point mass at its own origin."""
 
     mass: float
     moment = ZERO3
@@ -110,18 +122,18 @@ class RotorLink:
 
     @property
     def inertia(self) -> Inertia:
-        return rigid(self.mass, self.moment, self.pseudo)
+        return rigid_inertia(self.mass, self.moment, self.pseudo)
 
 
 @dataclass
 class ClusterLink:
-    """The bodies of a cluster as one link, number `index` of its tree; `parent` is the body it hangs on."""
+    """The bodies of a cluster as one link, number `index` of its tree; `parent` is a body."""
 
     index: int
     parent: int
     links: tuple[Link, ...]
     laws: ClusterKinematics
-    rotors: tuple[int, ...] = ()  # coordinates whose rotors stand in the stack
+    rotors: tuple[int, ...] = ()  # coordinates whose rotors are bodies of the stack
     kind: str = "compound"
 
     @property
@@ -134,17 +146,18 @@ class ClusterLink:
 
     @property
     def armature(self) -> list:
-        """Of all coordinates: of those that are free as their joints have it, who may have it as an input."""
-        found = list(self.cluster.armature)
+        """Of all coordinates of the cluster. That of the free ones is read from their joints,
+        where it may be a free parameter."""
+        armature = list(self.cluster.armature)
         if not self.cluster.modes:
-            own = (x for link in self.links for x in link.armature)
-            for c, x in zip(sorted(self.cluster.free), own, strict=True):
-                found[c] = x
-        return found
+            of_joints = (x for link in self.links for x in link.armature)
+            for c, x in zip(sorted(self.cluster.free), of_joints, strict=True):
+                armature[c] = x
+        return armature
 
     @property
     def parts(self) -> tuple:
-        """The bodies, and the rotors that stand behind them."""
+        """The stack: the bodies, then the rotors."""
         return (*self.links, *(RotorLink(self.cluster.armature[c]) for c in self.rotors))
 
     @property
@@ -152,46 +165,46 @@ class ClusterLink:
         return StackedInertia([body.inertia for body in self.parts])
 
     def path(self, q: list) -> list:
-        own = self.laws.of_q(q)
-        paths = [link.path(x) for link, x in zip(self.links, own, strict=True)]
+        coordinates = self.laws.of_q(q)
+        paths = [link.path(x) for link, x in zip(self.links, coordinates, strict=True)]
         return [ClusterTransform(paths, self.cluster.hangs, len(self.rotors))]
 
     def maps(self, q: list) -> list[list]:
-        """H(j), body by body."""
+        """H(j) of each body."""
         return [link.H(x) for link, x in zip(self.links, self.laws.of_q(q), strict=True)]
 
     def H(self, q: list) -> list:
-        """X* H_S φ_S, one row a free coordinate: what its unit rate does to all bodies."""
+        """X* H_S φ_S, one row per free coordinate: the motion of all bodies at its unit rate."""
         X, maps = transpose(self.laws.X(q)), self.maps(q)
-        (junction,) = self.path(q)
+        (transform,) = self.path(q)
         rows = []
         for x in X:
-            own = [apply(transpose(h), b) for h, b in zip(maps, self.laws.of_v(x), strict=True)]
-            rows.append(self.spread(junction, own) + self.spun(x))
+            motions = [apply(transpose(h), b) for h, b in zip(maps, self.laws.of_v(x), strict=True)]
+            rows.append(self.accumulate_motion(transform, motions) + self.rotor_motion(x))
         return rows
 
-    def spun(self, rates: list) -> list:
+    def rotor_motion(self, rates: list) -> list:
         """[0; β, 0, 0] of the rotors in the stack, for the rates of all joints."""
         return [x for c in self.rotors for x in (0.0, 0.0, 0.0, rates[c], 0.0, 0.0)]
 
-    def spread(self, junction: ClusterTransform, own: list[list]) -> list:
-        """φ_S* x: each body's own motion, and those of the bodies it hangs on."""
-        found: list = []
-        for path, on, x in zip(junction.paths, junction.hangs, own, strict=True):
-            found.append(x if on == OUTSIDE else add(motion(path, found[on]), x))
-        return flat(found)
+    def accumulate_motion(self, transform: ClusterTransform, motions: list[list]) -> list:
+        """φ_S* x: the motion of each body, plus those of its ancestors in the cluster."""
+        total: list = []
+        for path, parent, x in zip(transform.paths, transform.hangs, motions, strict=True):
+            total.append(x if parent == OUTSIDE else add(motion(path, total[parent]), x))
+        return flatten(total)
 
-    def gathered(self, junction: ClusterTransform, x: list) -> list:
-        """φ_S x: each body's own force, and those of the bodies that hang on it."""
-        found = [part(x, k) for k in range(len(self.links))]
-        for k in reversed(range(len(found))):
-            on = junction.hangs[k]
-            if on != OUTSIDE:
-                found[on] = add(found[on], force(junction.paths[k], found[k]))
-        return flat(found) + x[6 * len(found) :]
+    def accumulate_force(self, transform: ClusterTransform, x: list) -> list:
+        """φ_S x: the force on each body, plus those of its descendants in the cluster."""
+        total = [body_part(x, k) for k in range(len(self.links))]
+        for k in reversed(range(len(total))):
+            parent = transform.hangs[k]
+            if parent != OUTSIDE:
+                total[parent] = add(total[parent], force(transform.paths[k], total[k]))
+        return flatten(total) + x[6 * len(total) :]
 
-    def rotor(self, q: list) -> list:
-        """X* J_m X of the rotors that do not stand in the stack."""
+    def rotor_inertia(self, q: list) -> list:
+        """X* J_m X of the rotors that are not bodies of the stack."""
         J = [0.0 if c in self.rotors else J for c, J in enumerate(self.armature)]
         if all(isinstance(j, float) and j == 0.0 for j in J):
             return [[0.0] * len(self.cluster.free) for _ in self.cluster.free]
@@ -201,33 +214,33 @@ class ClusterLink:
 
 @dataclass(frozen=True)
 class ClusteredTree(Tree):
-    """A tree some of whose links are clusters; `spanning` is the tree body by body."""
+    """A tree with clusters among its links; `spanning` is the tree with one link per body."""
 
     spanning: Tree = field(kw_only=True)
     runs: tuple[range, ...] = field(kw_only=True)  # the bodies of each link
 
     @property
-    def open(self) -> Tree:
+    def spanning_tree(self) -> Tree:
         return self.spanning
 
     @cached_property
-    def _homes(self) -> dict[int, tuple[int, int]]:
-        return {body: (k, at) for k, run in enumerate(self.runs) for at, body in enumerate(run)} | {
+    def _link_of(self) -> dict[int, tuple[int, int]]:
+        return {body: (k, i) for k, run in enumerate(self.runs) for i, body in enumerate(run)} | {
             WORLD: (WORLD, 0)
         }
 
-    def home(self, body: int) -> tuple[int, int]:
-        return self._homes[body]
+    def link_of(self, body: int) -> tuple[int, int]:
+        return self._link_of[body]
 
     @cached_property
     def parent(self) -> tuple[int, ...]:
-        return tuple(self.home(link.parent)[0] for link in self.links)
+        return tuple(self.link_of(link.parent)[0] for link in self.links)
 
-    def seat(self, k: int) -> tuple[int, int] | None:
-        outer, at = self.home(self.links[k].parent)
+    def parent_slot(self, k: int) -> tuple[int, int] | None:
+        parent, i = self.link_of(self.links[k].parent)
         return (
-            (at, self.links[outer].size // 6)
-            if outer != WORLD and isinstance(self.links[outer], ClusterLink)
+            (i, self.links[parent].size // 6)
+            if parent != WORLD and isinstance(self.links[parent], ClusterLink)
             else None
         )
 
@@ -240,29 +253,33 @@ class ClusteredTree(Tree):
             "x": slice(6 * run[0], 6 * run[-1] + 6),
         }
 
-    def place(self, body: int, pose: Pose) -> Pose:
-        return self.spanning.place(body, pose)
+    def working_pose(self, body: int, pose: Pose) -> Pose:
+        return self.spanning.working_pose(body, pose)
 
-    def at(self, parameters: Sequence[Any]) -> Tree:
-        return self if self.freed is None else clustered(self.spanning.at(parameters))
+    def with_parameters(self, parameters: Sequence[AnyScalar] | np.ndarray) -> Tree:
+        return (
+            self if self.freed is None else cluster_tree(self.spanning.with_parameters(parameters))
+        )
 
     def path_to(self, body: int) -> list[int]:
-        return way_to(self.parent, self.home(body)[0])
+        return path_to_body(self.parent, self.link_of(body)[0])
 
 
-def clustered(tree: Tree) -> ClusteredTree:
-    """A framed spanning tree with its clusters as links."""
+def cluster_tree(tree: Tree) -> ClusteredTree:
+    """The tree whose links are the clusters of a spanning tree, and its other bodies."""
     model = tree.model
     assert model.embedding is not None
     first = {cluster.first: cluster for cluster in model.embedding.clusters}
-    links: list[Any] = []
+    links: list[Any] = []  # Link or ClusterLink, which sweeps do not distinguish
     runs: list[range] = []
     body = 0
     while body < len(tree.links):
         cluster = first.get(body)
         run = range(body, body + 1) if cluster is None else cluster.bodies
         runs.append(run)
-        links.append(tree.links[body] if cluster is None else _compound(tree, cluster, len(links)))
+        links.append(
+            tree.links[body] if cluster is None else _cluster_link(tree, cluster, len(links))
+        )
         body = run.stop
     gauge = tuple(
         [tree.gauge[k] for k in run] if run[0] in first else tree.gauge[run[0]] for run in runs
@@ -271,18 +288,18 @@ def clustered(tree: Tree) -> ClusteredTree:
         model,
         tuple(links),
         (),
-        gauge,
+        gauge,  # type: ignore[arg-type]  # of a cluster one pose per body
         tree.freed,
-        tree.moves,
+        tree.moves_inertia,
         spanning=tree,
-        runs=tuple(runs),  # type: ignore[arg-type]
-    )  # type: ignore[arg-type]
+        runs=tuple(runs),
+    )
 
 
-def _compound(tree: Tree, cluster: Cluster, index: int) -> ClusterLink:
+def _cluster_link(tree: Tree, cluster: Cluster, index: int) -> ClusterLink:
     links = tuple(tree.links[k] for k in cluster.bodies)
     spots = [
-        (_working(tree, cluster, tie.first), _working(tree, cluster, tie.second))
+        (_working_frame(tree, cluster, tie.first), _working_frame(tree, cluster, tie.second))
         for tie in cluster.ties
     ]
     return ClusterLink(
@@ -290,7 +307,7 @@ def _compound(tree: Tree, cluster: Cluster, index: int) -> ClusterLink:
     )
 
 
-def _working(tree: Tree, cluster: Cluster, spot: ClusterFrame) -> ClusterFrame:
+def _working_frame(tree: Tree, cluster: Cluster, spot: ClusterFrame) -> ClusterFrame:
     body = cluster.parent if spot.body == OUTSIDE else cluster.first + spot.body
-    place = tree.place(body, Pose(spot.rotation, spot.origin))
+    place = tree.working_pose(body, Pose(spot.rotation, spot.origin))
     return ClusterFrame(spot.body, place.rotation, place.translation)

@@ -1,10 +1,11 @@
-"""Scalar straight-line code in single-assignment form.
+"""Scalar straight-line code in static single-assignment form.
 
-In: Python arithmetic on `Scalar`. Out: operations, folded and shared, with exact counts. Read `ops.py` first.
+In: Python arithmetic on `Scalar`. Out: operations, folded and shared, with exact counts.
+Read `tape.py` first.
 
-    array_trace.py      A rule on arrays of tape expressions, traced to straight-line code
-    ops.py              The operations of a tape, and the column of a count each belongs to
-    tape.py             The tape
-    tape_checks.py      What a tape may hold
-    tape_evaluation.py  What a tape means
+    ops.py              the operations of a tape, and their columns in a count
+    tape.py             `Tape`, its expressions (`Scalar`), and `Count`
+    tape_checks.py      the invariants of a tape
+    tape_evaluation.py  the interpreter of tapes, on numbers, arrays or other scalars
+    array_trace.py      traces a rule on arrays to straight-line code
 """

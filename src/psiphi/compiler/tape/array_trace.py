@@ -1,4 +1,4 @@
-"""A rule on arrays of tape expressions, traced to straight-line code."""
+"""Trace a rule on arrays to straight-line code."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def trace_rule(
     rule: Callable[..., Mapping[str, Any]],
     output: Callable[[str, int], Argument] = lambda name, size: Argument(name, (size,)),
 ) -> StraightCode:
-    """The tape of `rule(**inputs)`, which takes arrays of tape expressions and returns a dict of such arrays.
+    """The code of `rule(**inputs)`, which maps arrays of tape expressions to a dict of such arrays.
 
-    `output` gives the argument of a result from its name and its size.
+    `output(name, size)` is the argument that describes a result.
     """
     tape = Tape()
     leaves = {

@@ -1,4 +1,4 @@
-"""The operations of a tape, and the column of a count each belongs to."""
+"""The operations of a tape, and their columns in a count."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from enum import IntEnum
 
 
 class Op(IntEnum):
-    """What a node does with its two operands a, b (node numbers unless said)."""
+    """The operation of a node (op, a, b); the operands a and b are node numbers unless noted."""
 
-    LEAF = 0  # a value from outside: a = space (a name), b = index
+    LEAF = 0  # an input: a = space (a name), b = index
     CONST = 1  # a = the float
     ADD = 2
     SUB = 3
@@ -17,7 +17,7 @@ class Op(IntEnum):
     SIN = 6
     COS = 7
     SQRT = 8
-    NEG = 9  # only where a negative value leaves the tape
+    NEG = 9  # only for outputs with a negative sign
     LESS = 10  # 1 where a < b, else 0
 
 

@@ -1,10 +1,13 @@
 """The tape: hash-consed scalar SSA with constant folding and zero, one and sign propagation.
 
-Constants stay Python floats until they meet a `Scalar`, signs live in the handle and cost nothing:
+Constants are Python floats until they meet a `Scalar`. Signs are stored in the `Scalar` and cost
+nothing:
 
-    x * 0 = 0    x * 1 = x    x * (-c) = -(x * c)    x + (-y) = x - y    x - x = 0    x / c = x * (1 / c)
+    x * 0 = 0         x * 1 = x       x * (-c) = -(x * c)
+    x + (-y) = x - y  x - x = 0       x / c = x * (1 / c)
 
-so that customising the general equations to one robot (Khosla, Kozlowski) is nothing but running them on its numbers.
+Customising the general equations to one robot (Khosla, Kozlowski) is therefore no more than running
+them on its numbers.
 """
 
 from __future__ import annotations
@@ -12,14 +15,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from psiphi._util.array_types import AnyScalar
 from psiphi.compiler.tape.ops import BINARY, COLUMN, Op
 
 
 @dataclass(frozen=True)
 class Count:
-    """Exact operation counts. `flops` is mul + add + div + sqrt; sines, cosines and signs stand apart, as in the papers.
-    A comparison counts as the subtraction it is.
+    """Exact operation counts. `flops` is mul + add + div + sqrt; as in the papers, sines and cosines
+    are counted separately and signs are not. A comparison counts as a subtraction.
 
     >>> (Count(mul=3, add=2) + Count(div=1)).flops
     6
@@ -44,45 +51,59 @@ class Count:
 
 
 class Tape:
-    """Nodes (op, a, b) in the order they were made; equal nodes are one node."""
+    """Nodes (op, a, b) in the order of their creation; equal nodes are one node.
+
+    With `strict`, expressions refuse comparisons: used to trace functions that users write.
+    """
 
     def __init__(self, strict: bool = False):
-        self.strict = strict  # whether its expressions refuse to be compared: where a user's own function is traced
+        self.strict = strict
         self.nodes: list[tuple] = []
-        self._known: dict[tuple, int] = {}
-        self._standing: list[tuple] = []  # arrays from outside, and the leaves that they are here
+        self._index: dict[tuple, int] = {}
+        self._aliases: list[tuple] = []  # (array, its leaves)
 
-    def stand(self, array, leaves) -> None:
-        """Let leaves stand for an array from outside, wherever a function that is traced hands on that array itself."""
-        self._standing.append((array, leaves))
+    def copy(self) -> Tape:
+        """A tape with the same nodes."""
+        out = Tape()
+        out.nodes, out._index = list(self.nodes), dict(self._index)
+        return out
 
-    def placed(self, value):
-        """The leaves that stand for a value, or the value."""
-        return next((leaves for array, leaves in self._standing if array is value), value)
+    def alias(self, array: object, leaves: np.ndarray) -> None:
+        """Use `leaves` wherever a traced function passes this array object on."""
+        self._aliases.append((array, leaves))
 
-    def node(self, op: Op, a, b=None) -> int:
+    def leaves_of(self, value: object) -> Any:
+        """The leaves to use for `value`; the value itself if it has no alias."""
+        return next((leaves for array, leaves in self._aliases if array is value), value)
+
+    def node(self, op: Op, a: Any, b: Any = None) -> int:
+        """The number of the node (op, a, b), which is added if it is new."""
         key = (op, a, b)
-        index = self._known.get(key)
+        index = self._index.get(key)
         if index is None:
-            index = self._known[key] = len(self.nodes)
+            index = self._index[key] = len(self.nodes)
             self.nodes.append(key)
         return index
 
+    def find(self, op: Op, a: int, b: int) -> int | None:
+        """The number of the node (op, a, b); None if the tape does not have it."""
+        return self._index.get((op, a, b))
+
     def leaf(self, space: str, index: int) -> Scalar:
-        """A value from outside: an input coordinate, a parameter, a kept value."""
+        """An input: a coordinate, a parameter, or a value that another step stored."""
         return Scalar(self, self.node(Op.LEAF, space, index), False)
 
-    def operand(self, value) -> int:
-        """The node that holds `value`, a Scalar or a number; a negative sign becomes a NEG node."""
+    def operand(self, value: AnyScalar) -> int:
+        """The node of `value`, a Scalar or a number; a negative sign becomes a NEG node."""
         if isinstance(value, Scalar):
             return self.node(Op.NEG, value.index) if value.negative else value.index
-        return self.node(Op.CONST, float(value))
+        return self.node(Op.CONST, float(value))  # type: ignore[arg-type]
 
-    def live(self, outputs: Iterable[int], given: Container[int] = ()) -> list[int]:
-        """The nodes the outputs depend on, in order, short of what the nodes `given` depend on."""
+    def live(self, outputs: Iterable[int], known: Container[int] = ()) -> list[int]:
+        """The nodes that the outputs depend on, in order; `known` nodes need no operands."""
         needed = set(outputs)
         for index in range(max(needed, default=-1), -1, -1):
-            if index in needed and index not in given:
+            if index in needed and index not in known:
                 op, a, b = self.nodes[index]
                 if op in BINARY:
                     needed.add(a)
@@ -91,22 +112,22 @@ class Tape:
                     needed.add(a)
         return sorted(needed)
 
-    def computed(self, outputs: Iterable[int]) -> list[int]:
-        """Those that are neither leaves nor constants."""
+    def operations(self, outputs: Iterable[int]) -> list[int]:
+        """The live nodes that are neither leaves nor constants."""
         return [
             index for index in self.live(outputs) if self.nodes[index][0] not in (Op.LEAF, Op.CONST)
         ]
 
-    def count(self, outputs: Iterable[int], given: Container[int] = ()) -> Count:
-        """How many operations the outputs cost where the nodes `given` are known."""
-        seen = Counter(
-            COLUMN.get(self.nodes[i][0]) for i in self.live(outputs, given) if i not in given
+    def count(self, outputs: Iterable[int], known: Container[int] = ()) -> Count:
+        """The operations that compute the outputs from the leaves and the `known` nodes."""
+        columns = Counter(
+            COLUMN.get(self.nodes[i][0]) for i in self.live(outputs, known) if i not in known
         )
-        return Count(**{name: seen[name] for name in ("mul", "add", "div", "sqrt", "trig")})
+        return Count(**{name: columns[name] for name in ("mul", "add", "div", "sqrt", "trig")})
 
 
 class Scalar:
-    """A value on a tape, with its sign: behaves like a number."""
+    """A tape expression: a node and a sign. It behaves like a number."""
 
     __slots__ = ("index", "negative", "tape")
 
@@ -121,7 +142,7 @@ class Scalar:
 
     def __add__(self, other):
         if not isinstance(other, Scalar):
-            if _has_parts(other):
+            if _is_elementwise(other):
                 return NotImplemented
             return self if other == 0 else self._plus_constant(float(other))
         if self.negative == other.negative:
@@ -143,7 +164,7 @@ class Scalar:
 
     def __mul__(self, other):
         if not isinstance(other, Scalar):
-            return NotImplemented if _has_parts(other) else self._times_constant(float(other))
+            return NotImplemented if _is_elementwise(other) else self._times_constant(float(other))
         a, b = self.index, other.index
         return Scalar(
             self.tape,
@@ -155,7 +176,7 @@ class Scalar:
 
     def __truediv__(self, other):
         if not isinstance(other, Scalar):
-            return NotImplemented if _has_parts(other) else self * (1.0 / other)
+            return NotImplemented if _is_elementwise(other) else self * (1.0 / other)
         return Scalar(
             self.tape,
             self.tape.node(Op.DIV, self.index, other.index),
@@ -163,7 +184,7 @@ class Scalar:
         )
 
     def __rtruediv__(self, other):
-        if _has_parts(other):
+        if _is_elementwise(other):
             return NotImplemented
         if other == 0:
             return 0.0
@@ -173,13 +194,13 @@ class Scalar:
         )
 
     def __pow__(self, exponent: float):
-        """Whole powers, and roots of halves: x^2 = x x, x^-1 = 1 / x, x^0.5."""
+        """x**n for multiples n of 1/2: x^2 = x x, x^-1 = 1 / x, x^0.5 = sqrt(x)."""
         if exponent < 0:
             return 1.0 / self**-exponent
         whole, half = divmod(float(exponent), 1.0)
         if half not in (0.0, 0.5):
             raise TypeError(
-                f"x ** {exponent} of a tape expression: whole and half exponents are known"
+                f"x ** {exponent} of a tape expression: exponents must be multiples of 1/2"
             )
         value = self.sqrt() if half else 1.0
         for _ in range(int(whole)):
@@ -191,16 +212,16 @@ class Scalar:
 
     def __eq__(self, other: object) -> bool:
         if self.tape.strict:
-            raise TypeError("== of a number that is known only when the code runs")
+            raise TypeError("== compares a number whose value is known only when the code runs")
         return self is other
 
     def __hash__(self) -> int:
         if self.tape.strict:
-            raise TypeError("a number that is known only when the code runs is looked up")
+            raise TypeError("a number whose value is known only when the code runs is hashed")
         return object.__hash__(self)
 
     def __bool__(self) -> bool:
-        raise TypeError("a branch on a number that is known only when the code runs")
+        raise TypeError("a branch depends on a number whose value is known only when the code runs")
 
     def sin(self) -> Scalar:
         return Scalar(self.tape, self.tape.node(Op.SIN, self.index), self.negative)
@@ -211,16 +232,16 @@ class Scalar:
     def sqrt(self) -> Scalar:
         return Scalar(self.tape, self.tape.node(Op.SQRT, self.tape.operand(self)), False)
 
-    def less(self, other) -> Scalar:
-        """1 where this is below `other`, else 0."""
+    def less(self, other: AnyScalar) -> Scalar:
+        """1 if this is below `other`, else 0."""
         return Scalar(
             self.tape,
             self.tape.node(Op.LESS, self.tape.operand(self), self.tape.operand(other)),
             False,
         )
 
-    def more(self, other) -> Scalar:
-        """1 where this is above `other`, else 0."""
+    def more(self, other: AnyScalar) -> Scalar:
+        """1 if this is above `other`, else 0."""
         return Scalar(
             self.tape,
             self.tape.node(Op.LESS, self.tape.operand(other), self.tape.operand(self)),
@@ -234,33 +255,35 @@ class Scalar:
     def _times_constant(self, constant: float):
         if constant == 0:
             return 0.0
-        flipped = self.negative != (constant < 0)
+        negative = self.negative != (constant < 0)
         if abs(constant) == 1:
-            return Scalar(self.tape, self.index, flipped)
+            return Scalar(self.tape, self.index, negative)
         node = self.tape.node(Op.CONST, abs(constant))
         a, b = (self.index, node) if self.index <= node else (node, self.index)
-        return Scalar(self.tape, self.tape.node(Op.MUL, a, b), flipped)
+        return Scalar(self.tape, self.tape.node(Op.MUL, a, b), negative)
 
     def __repr__(self) -> str:
         return f"{'-' if self.negative else ''}x{self.index}"
 
 
-def _has_parts(other) -> bool:
-    """Whether it goes part by part, as it knows itself: an array, or a number with a rate (`model/spatial/dual_numbers.py`)."""
+def _is_elementwise(other: object) -> bool:
+    """Whether `other` defines the operation itself, part by part: an array, or a dual number
+    (`model/spatial/dual_numbers.py`)."""
     return bool(getattr(other, "shape", ())) or hasattr(other, "rate")
 
 
 def _difference(tape: Tape, a: int, b: int, negative: bool) -> Scalar:
-    """(a - b) or, negative, (b - a); the two directions share one node."""
+    """a - b, or b - a if negative; both directions share one node."""
     if negative:
         a, b = b, a
-    if (Op.SUB, b, a) in tape._known:
-        return Scalar(tape, tape.node(Op.SUB, b, a), True)
+    reverse = tape.find(Op.SUB, b, a)
+    if reverse is not None:
+        return Scalar(tape, reverse, True)
     return Scalar(tape, tape.node(Op.SUB, a, b), False)
 
 
 def operands(tape: Tape, node: int) -> tuple:
-    """The nodes a node reads."""
+    """The nodes that a node reads."""
     op, a, b = tape.nodes[node]
     if op in BINARY:
         return a, b

@@ -1,8 +1,8 @@
-"""What a tape may hold: tests look at every tape that is traced.
+"""The invariants of a tape. Tests check every tape that is traced.
 
-order       a node reads nodes before it
-once        no node is there twice
-leaves      inputs that exist, and constants that are numbers
+order    a node reads only nodes before it
+unique   no node occurs twice
+leaves   leaves are inputs that exist, and constants are floats
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from psiphi.compiler.tape.tape import Tape
 
 
 class InvalidTape(AssertionError):
-    """A tape that means nothing: a mistake of psiphi's own."""
+    """A tape violates an invariant: internal error in psiphi."""
 
 
 def check_tape(
-    tape: Tape, outputs: Iterable[int], places: Sequence[int] | Mapping[str, int]
+    tape: Tape, outputs: Iterable[int], sizes: Sequence[int] | Mapping[str, int]
 ) -> None:
-    """`outputs` are nodes of it; input number i has `places[i]` places, or a space of leaves as many as it is said to have."""
-    sizes = (
-        places if isinstance(places, Mapping) else {str(i): size for i, size in enumerate(places)}
-    )
+    """Check the nodes and the outputs. `sizes` are those of the inputs, by number, or those of the
+    spaces of leaves, by name."""
+    if not isinstance(sizes, Mapping):
+        sizes = {str(i): size for i, size in enumerate(sizes)}
     if len(set(tape.nodes)) < len(tape.nodes):
-        raise InvalidTape("a node is there twice")
+        raise InvalidTape("a node occurs twice")
     for index, (op, a, b) in enumerate(tape.nodes):
         if op is Op.LEAF:
             good = 0 <= b < sizes.get(a, 0)
@@ -36,6 +36,6 @@ def check_tape(
         else:
             good = op in UNARY and 0 <= a < index and b is None
         if not good:
-            raise InvalidTape(f"node {index} is {op.name} of {a!r}, {b!r}")
+            raise InvalidTape(f"node {index} is invalid: {op.name} of {a!r}, {b!r}")
     if not all(0 <= node < len(tape.nodes) for node in outputs):
-        raise InvalidTape("a result is no node of the tape")
+        raise InvalidTape("an output is not a node of the tape")

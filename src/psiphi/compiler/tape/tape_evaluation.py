@@ -1,4 +1,5 @@
-"""What a tape means: run it on NumPy arrays, on the expressions of another tape, or on anybody's scalars, node by node."""
+"""The interpreter of tapes: run one, node by node, on floats, NumPy arrays, the expressions of
+another tape, or the scalars of another library."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from psiphi.compiler.tape.ops import BINARY, Op
 from psiphi.compiler.tape.tape import Tape
 from psiphi.model.spatial.branch_free import less
 
-MEANING: dict[Op, Callable] = {
+OP_FUNCTIONS: dict[Op, Callable] = {
     Op.CONST: lambda x: x,
     Op.ADD: operator.add,
     Op.SUB: operator.sub,
@@ -30,19 +31,21 @@ def evaluate(
     tape: Tape,
     outputs: Sequence[int],
     leaf: Callable[[str, int], object],
-    meaning: Mapping[Op, Callable] = MEANING,
-    kept: Callable[[int, Any], Any] = lambda node, value: value,
+    functions: Mapping[Op, Callable] = OP_FUNCTIONS,
+    substitute: Callable[[int, Any], Any] = lambda node, value: value,
 ) -> list:
-    """The values of the nodes `outputs`; `leaf(space, index)` gives the values from outside.
+    """The values of the nodes `outputs`; `leaf(space, index)` is the value of an input.
 
-    `meaning` says what operations and constants are on other scalars, `kept` what stands for a value once it is known."""
+    `functions` defines operations and constants on the scalars of another library.
+    `substitute(node, value)` is used instead of each value that was computed.
+    """
     value: dict[int, object] = {}
     for index in tape.live(outputs):
         op, a, b = tape.nodes[index]
         if op is Op.LEAF:
             value[index] = leaf(a, b)
         elif op in BINARY:
-            value[index] = kept(index, meaning[op](value[a], value[b]))
+            value[index] = substitute(index, functions[op](value[a], value[b]))
         else:
-            value[index] = kept(index, meaning[op](a if op is Op.CONST else value[a]))
+            value[index] = substitute(index, functions[op](a if op is Op.CONST else value[a]))
     return [value[i] for i in outputs]

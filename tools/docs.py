@@ -22,7 +22,8 @@ from drawings import picture, scene_picture
 from reference import reference
 
 import psiphi as pp
-from psiphi.algebra.expressions.letters import printed
+from psiphi._util.internal_names import is_internal, public_names
+from psiphi.algebra.expressions.letters import display_name
 from psiphi.robot.catalogue.quantities import CATALOGUE, EVERY, METHODS, Quantity
 from psiphi.robot.frame_methods import FrameMethods
 from psiphi.robot.identification.regressor_methods import RegressorMethods
@@ -69,6 +70,7 @@ def functions() -> str:
     lines += ["", "Functions of functions:", "", "| | |", "|---|---|"]
     mine = (*vars(pp.Robot), *vars(FrameMethods), *vars(QuantityMethods), *vars(RegressorMethods))
     rest = [name for name in mine if not name.startswith("_") and name not in (*CATALOGUE, "of")]
+    rest = public_names(pp.Robot, rest)
     lines += [
         f"| `{name}` | {words(first(getattr(pp.Robot, name)))} |"
         for name in rest
@@ -96,6 +98,7 @@ def functions() -> str:
         for kind in pp.System.__mro__[::-1]
         for name, thing in vars(kind).items()
         if inspect.isfunction(thing) and not name.startswith("_") and first(thing)
+        if not is_internal(kind, name)
     ]
     return "\n".join(lines) + "\n"
 
@@ -111,7 +114,8 @@ def _catalogue(robot, rows) -> Iterator[tuple[str, str, str, str]]:
         )
         written = "read off " * (word is not quantity and bool(results))
         written += "<br>".join(
-            f"`{printed(key) if key == 'a' else key} = {value}`" for key, value in results.items()
+            f"`{display_name(key) if key == 'a' else key} = {value}`"
+            for key, value in results.items()
         )
         written += " at rest" if getattr(quantity, "at_rest", False) else ""
         frames = (

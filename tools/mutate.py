@@ -1,6 +1,6 @@
 """Bend one rule at a time, and see whether a test notices: `python tools/mutate.py` reports the share caught and each survivor.
 
-    axioms      an axiom, inverse or move of algebra/rewriting/identities.py left out, or its right side doubled
+    axioms      an axiom, inverse or factored step of algebra/rewriting/identities.py left out, or its right side doubled
     steps       an entry of lowering's tables left out, or doubled; a sign turned, or a term lost, in a step's arithmetic
     legality    a refusal of algebra/expressions/type_checks.py, force_motion_duality.py or rank_check.py that no longer refuses
 
@@ -112,11 +112,11 @@ class Source:
 def axioms() -> Iterator[Mutant]:
     """Rows (lhs, rhs, source, use) that rewriting works with: dropped, or with twice the right side."""
     source = Source("algebra/rewriting/identities.py")
-    for _, table in source.tables("BOOK"):
+    for _, table in source.tables("IDENTITIES"):
         assert isinstance(table, ast.Tuple)
         for row in table.elts:
             lhs, rhs, _, use, *_ = map(source.text, row.args)  # type: ignore[attr-defined]
-            if not {"AXIOM", "INVERSE", "MOVE"} & set(use.split(" | ")):
+            if not {"AXIOM", "INVERSE", "FACTORED"} & set(use.split(" | ")):
                 continue
             label = f"{use}: {lhs} = {rhs}"
             yield _without(source, table, row, label)

@@ -41,11 +41,11 @@ def expressions(s, frame):
 
 
 def needed(e, values):
-    names = {x.word for x in e.letters if isinstance(x, VectorLetter) and x.given}
+    names = {x.word for x in e.letters if isinstance(x, VectorLetter) and x.is_input}
     return {
         k: x
         for k, x in values.items()
-        if k in names or (k == "v" and any(y.moves for y in e.letters))
+        if k in names or (k == "v" and any(y.needs_velocity for y in e.letters))
     }
 
 

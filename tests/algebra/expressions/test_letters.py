@@ -7,10 +7,10 @@ import pytest
 import psiphi as pp
 from psiphi.algebra.dense.dense_letters import MATRICES
 from psiphi.algebra.derivatives.time_derivative import RATES
-from psiphi.algebra.expressions.letters import BIAS, LETTERS, Letter
+from psiphi.algebra.expressions.letters import LETTERS, STATE_VECTORS, Letter
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.rewriting.rule_sets import rules
-from psiphi.compiler.lower.node_value import LOWERED
+from psiphi.compiler.lower.node_value import SWEEP_LETTERS
 from tests.children import SRC, python
 
 s = Operators()
@@ -36,7 +36,7 @@ def test_every_letter_has_a_matrix(x):
 @EACH
 def test_every_letter_has_a_rate_or_is_made_of_velocities(x):
     """ℰ_c is about a point that moves along: it says so."""
-    assert (x in RATES) != (x.moves or x == "E_c")
+    assert (x in RATES) != (x.needs_velocity or x == "E_c")
     if x not in RATES:
         with pytest.raises(pp.StateError, match="derivative"):
             getattr(s, x).dot()
@@ -46,15 +46,15 @@ def test_every_letter_has_a_rate_or_is_made_of_velocities(x):
 def test_every_letter_has_a_step_or_is_rewritten_away(x):
     """What stands between two bodies' axes has none; alone it is evaluated densely, in a product it is rewritten."""
     for side in (x, x.T):
-        steps = set(LOWERED) | {"I", "U"}
+        steps = set(SWEEP_LETTERS) | {"I", "U"}
         away = all(y in steps for word in rules(True).reduce({(side,): 1}) for y in word)
-        assert side in steps or away or x.row.mixed or x in ONLY_DENSE, side
-    assert not (x in ONLY_DENSE and x in LOWERED)
+        assert side in steps or away or x.row.mixed_axes or x in ONLY_DENSE, side
+    assert not (x in ONLY_DENSE and x in SWEEP_LETTERS)
 
 
 def test_steps_and_matrices_are_of_letters():
-    names = {str(y) for x in (*LETTERS.values(), *BIAS) for y in (x, x.T)}
-    assert set(map(str, MATRICES)) <= names and set(map(str, LOWERED)) <= names
+    names = {str(y) for x in (*LETTERS.values(), *STATE_VECTORS) for y in (x, x.T)}
+    assert set(map(str, MATRICES)) <= names and set(map(str, SWEEP_LETTERS)) <= names
     assert all(
         isinstance(x, Letter)
         for x in (s.phi @ s.B("tool") @ s.vector("f", "frame") - s.symbol("r") @ s.a).letters
@@ -66,7 +66,7 @@ def test_steps_and_matrices_are_of_letters():
 RECIPE = {
     "algebra/expressions/letters.py": (
         "ROWS = (\n",
-        '    _row("Y", LINK, LINK, "Y", "Y", MEMORYLESS, MOTION, FORCE, "compliance of each joint", True, made=P_),\n',
+        '    _row("Y", LINK, LINK, "Y", "Y", MEMORYLESS, MOTION, FORCE, "compliance of each joint", True, depends_on=P_),\n',
     ),
     "algebra/dense/dense_letters.py": (
         "BUILD = {\n",
@@ -81,7 +81,7 @@ RECIPE = {
         '    "Y": lambda s, x: adjoint_map(s.H, s.kept["gain"].solve(small_matrices.apply(s.H, x))),\n',
     ),
     "algebra/rewriting/identities.py": (
-        "BOOK: tuple[Identity, ...] = (\n",
+        "IDENTITIES: tuple[Identity, ...] = (\n",
         '    row(_s.Y, H.T @ D.inv @ H, "by definition", AXIOM),\n',
     ),
 }

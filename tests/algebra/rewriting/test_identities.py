@@ -11,7 +11,7 @@ from psiphi.algebra.rewriting.identities import CHAIN, MISPRINT, ROTORLESS, STAT
 from psiphi.algebra.rewriting.normal_form import normal_form
 from psiphi.algebra.rewriting.proof import find_counterexample, prove
 from psiphi.algebra.rewriting.rule_sets import rules, rules_for
-from psiphi.algebra.rewriting.work_budget import budget
+from psiphi.algebra.rewriting.work_budget import limit_work
 from tests.zoo import chain, random_tree
 
 PLAIN = Operators(random_tree(21, 7, branching=0.7, forest=True))
@@ -74,7 +74,7 @@ def test_misprint(row):
 
 def test_all_of_it_takes_little_work():
     rules.cache_clear()
-    with budget(2.0):
+    with limit_work(2.0):
         assert all(prove(row.lhs, row.rhs, budget=math.inf) for row in identities(PLAIN))
 
 

@@ -8,7 +8,7 @@ from psiphi._util.errors import StateError
 from psiphi.algebra.expressions.expression import Expression, vector
 from psiphi.algebra.expressions.notation import show_poly
 from psiphi.algebra.expressions.operators import Operators
-from psiphi.algebra.expressions.terms import accumulate, add, between
+from psiphi.algebra.expressions.terms import accumulate, add, two_sided_product
 from psiphi.algebra.rewriting import normal_form as normal
 from psiphi.algebra.rewriting.normal_form import normal_form, normalizer
 from psiphi.algebra.rewriting.proof import prove
@@ -145,7 +145,7 @@ def test_steps_and_certificates(s):
         )
     total = {}
     for (left, axiom, right), c in proof.certificate.items():
-        accumulate(total, between(left, axiom.poly, right), c)
+        accumulate(total, two_sided_product(left, axiom.poly, right), c)
     assert total == add(s.mass.poly(), (F @ s.D @ F.T).poly(), -1)
 
 
@@ -187,7 +187,7 @@ def test_long_products_are_shortened_on_the_way(monkeypatch):
     power = F
     for _ in range(9):
         power = power @ (s.I + s.H @ s.psi @ s.K)
-    monkeypatch.setattr(normal, "MANY", 8)
+    monkeypatch.setattr(normal, "MAX_WORDS", 8)
     assert show_poly(normal_form(power @ s.D)[0]) and prove(power, power)
     assert prove((W @ F) @ power, power)
 
@@ -274,6 +274,6 @@ def test_a_move_is_made_in_one_step(name):
     s = pp.load("panda").operators
     write, answer, source = MOVES[name]
     e = write(s) @ s.D if answer(s) == s.I else write(s)
-    made = normalizer(e).chain(e).moves
+    made = normalizer(e).chain(e).factored_steps
     assert [move.source for move in made] == [source]
     assert made[-1].after == (s.D if answer(s) == s.I else answer(s))

@@ -11,35 +11,35 @@ from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.force_motion_duality import DualityConflict, product_ends
 from psiphi.algebra.expressions.letters import LETTERS, frame_letter, letter
 from psiphi.algebra.expressions.operators import Operators
-from psiphi.algebra.expressions.spaces import fits
+from psiphi.algebra.expressions.spaces import compatible
 from psiphi.algebra.expressions.terms import (
     accumulate,
     add,
     adjoint_poly,
-    between,
-    of_letter,
+    letter_term,
     product,
+    two_sided_product,
 )
 from psiphi.algebra.rewriting.completion import complete
 from psiphi.algebra.rewriting.identities import (
     BIASES,
-    BOOK,
     CHAIN,
+    CROSS_PRODUCTS,
+    FACTORED,
     FIXED_MAPS,
     HALVES,
+    IDENTITIES,
     MOTION,
-    MOVE,
     NAME,
     ROTORLESS,
     SINGLE,
-    TURNING,
     axioms,
     rows,
 )
-from psiphi.algebra.rewriting.known_inverses import inverses
+from psiphi.algebra.rewriting.known_inverses import inverse_rows
 from psiphi.algebra.rewriting.normal_form import normal_form
 from psiphi.algebra.rewriting.proof import prove
-from psiphi.algebra.rewriting.rewrite_rules import Statement, heft
+from psiphi.algebra.rewriting.rewrite_rules import Statement, term_order
 from psiphi.algebra.rewriting.rule_sets import omega_rules, rules, rules_for
 from tests.zoo import chain, random_tree
 
@@ -63,15 +63,15 @@ def test_every_critical_pair_agrees(rotors):
         for b in system:
             for n in overlaps(a, b):
                 left, right = a.lead[:-n], b.lead[n:]
-                assert system.reduce(between((), a.rest, right)) == system.reduce(
-                    between(left, b.rest, ())
+                assert system.reduce(two_sided_product((), a.rest, right)) == system.reduce(
+                    two_sided_product(left, b.rest, ())
                 ), (str(a), str(b))
 
 
 @each_system
 def test_rules_go_down_and_sides_are_reduced(system):
     for rule in system:
-        assert all(heft(word) < heft(rule.lead) for word in rule.rest), str(rule)
+        assert all(term_order(word) < term_order(rule.lead) for word in rule.rest), str(rule)
         assert all(system.find(word) is None for word in rule.rest) or not system.complete
         assert [r for r in system if r is not rule and _inside(r.lead, rule.lead)] == []
 
@@ -91,7 +91,7 @@ def test_every_rule_follows_from_axioms(system):
         if id(rule) not in known:
             total = {}
             for use in rule.proof:
-                accumulate(total, between(use.left, proved(use.rule), use.right), use.c)
+                accumulate(total, two_sided_product(use.left, proved(use.rule), use.right), use.c)
             known[id(rule)] = total
         return known[id(rule)]
 
@@ -118,7 +118,7 @@ def test_the_adjoint_of_a_rule_holds_too(rotors):
 def value(poly, s, q, v=None):
     """The matrix of a polynomial."""
     terms = [
-        c * Expression(product(*map(of_letter, word or ("I",))), s.model)
+        c * Expression(product(*map(letter_term, word or ("I",))), s.model)
         for word, c in poly.items()
     ]
     return sum(terms[1:], terms[0]).dense(q, v)
@@ -139,7 +139,7 @@ def test_axioms_and_rules_are_true(armature):
         assert np.abs(gap).max() < 1e-8, str(row)
 
 
-@pytest.mark.parametrize("needs", [MOTION, BIASES, TURNING])
+@pytest.mark.parametrize("needs", [MOTION, BIASES, CROSS_PRODUCTS])
 def test_axioms_of_motion_are_true(needs):
     s = Operators(random_tree(31, 6, armature=True, branching=0.6))
     v = np.linspace(-1.0, 1.0, s.model.nv)
@@ -179,16 +179,16 @@ def test_lemmas_name_rules():
 
 def test_no_row_stands_twice():
     """An equation with several uses is one row; a name and a statement may have their own words for it."""
-    seen = [(*sorted((repr(x.lhs), repr(x.rhs))), x.source) for x in BOOK]
+    seen = [(*sorted((repr(x.lhs), repr(x.rhs))), x.source) for x in IDENTITIES]
     assert len(set(seen)) == len(seen)
 
 
-@pytest.mark.parametrize("row", rows(MOVE), ids=lambda row: str(row[0]))
+@pytest.mark.parametrize("row", rows(FACTORED), ids=lambda row: str(row[0]))
 def test_moves_are_identities(row):
     assert rules(True).reduce(add(row[0].poly(), row[1].poly(), -1)) == {}
 
 
-@pytest.mark.parametrize("row", inverses(), ids=lambda row: str(row[0]))
+@pytest.mark.parametrize("row", inverse_rows(), ids=lambda row: str(row[0]))
 def test_inverses_are_inverses(row):
     X, Y, _ = row
     for p in ((X @ Y).poly(), (Y @ X).poly()):
@@ -221,8 +221,8 @@ def words(draw):
 def _follows(word, x):
     """Spaces fit, and forces meet forces."""
     try:
-        return fits(letter(word[-1]).cols, letter(x).rows) and bool(
-            product_ends(map(of_letter, (*word, x)))
+        return compatible(letter(word[-1]).cols, letter(x).rows) and bool(
+            product_ends(map(letter_term, (*word, x)))
         )
     except DualityConflict:
         return False
@@ -230,7 +230,7 @@ def _follows(word, x):
 
 @given(words())
 def test_rewriting_keeps_the_value(word):
-    e = Expression(product(*map(of_letter, word)), MODEL)
+    e = Expression(product(*map(letter_term, word)), MODEL)
     p, derivation = normal_form(e)
     system = rules_for(MODEL, e.letters, proving=True)
     assert all(system.find(left) is None for left in p)

@@ -19,13 +19,20 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi.algebra.blocks.block_terms import BlockAt, Blockwise, PathSum, letters_of, show, starred
+from psiphi.algebra.blocks.block_terms import (
+    BlockAt,
+    BlockPoly,
+    PathSum,
+    adjoint_word,
+    free_indices,
+    show,
+)
 from psiphi.algebra.blocks.block_values import BlockNumbers
 from psiphi.algebra.blocks.body_indices import Index
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.block_structure import MEMORYLESS
 from psiphi.algebra.expressions.notation import LATEX, UNICODE
-from psiphi.algebra.expressions.spaces import JOINT, LINK, Space, fits, meet
+from psiphi.algebra.expressions.spaces import JOINT, LINK, Space, compatible, meet
 from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
 
@@ -34,7 +41,7 @@ from psiphi.model.model import Model
 class BlockSum:
     """A polynomial of blocks between the places of two bodies, with @ + - * .T; `pp.prove` takes two of them."""
 
-    poly: Blockwise
+    poly: BlockPoly
     rows: tuple[Space, Index]
     cols: tuple[Space, Index]
     model: Model | None = None
@@ -45,13 +52,16 @@ class BlockSum:
     def T(self) -> BlockSum:
         """The adjoint."""
         return BlockSum(
-            {starred(word): c for word, c in self.poly.items()}, self.cols, self.rows, self.model
+            {adjoint_word(word): c for word, c in self.poly.items()},
+            self.cols,
+            self.rows,
+            self.model,
         )
 
     def __matmul__(self, other: Any) -> BlockSum:
-        other = self._like("@", other)
+        other = self.check_operand("@", other)
         (inner, i), (outer, j) = self.cols, other.rows
-        if i != j or not fits(inner, outer):
+        if i != j or not compatible(inner, outer):
             raise StateError(
                 f"({self}) @ ({other}): the first takes {inner.name}s of {i}, the second gives {outer.name}s of {j}",
                 "indices that meet are the same; φ(k,j) goes from j to k, and L(i) from i to i+1",
@@ -63,9 +73,9 @@ class BlockSum:
     def __add__(self, other: Any) -> BlockSum:
         if isinstance(other, (int, float)) and other == 0:  # so that sum() works
             return self
-        other = self._like("+", other)
+        other = self.check_operand("+", other)
         ends = [(self.rows, other.rows), (self.cols, other.cols)]
-        if any(i != j or not fits(a, b) for (a, i), (b, j) in ends):
+        if any(i != j or not compatible(a, b) for (a, i), (b, j) in ends):
             raise StateError(
                 f"({self}) + ({other}): they stand between different bodies or spaces",
                 "add blocks of one place",
@@ -112,10 +122,10 @@ class BlockSum:
                 f"a sum over {i} of {self}",
                 "sums within sums are not there: prove the inner one by itself",
             )
-        total: Blockwise = {(PathSum(i, start, stop, word),): c for word, c in self.poly.items()}
+        total: BlockPoly = {(PathSum(i, start, stop, word),): c for word, c in self.poly.items()}
         return BlockSum(total, self.rows, self.cols, self.model)
 
-    def _like(self, sign: str, other: Any) -> BlockSum:
+    def check_operand(self, sign: str, other: Any) -> BlockSum:
         if not isinstance(other, BlockSum):
             raise StateError(
                 f"({self}) {sign} {shown(other)}: expected blocks of operators", "write s.phi[k, j]"
@@ -135,7 +145,7 @@ class BlockSum:
                 "write it with the operators of a robot: s = robot.operators",
             )
         names = [body.name for body in self.model.bodies]
-        free = {x.name for word in self.poly for x in letters_of(word)}
+        free = {x.name for word in self.poly for x in free_indices(word)}
         if (
             not isinstance(bodies, dict)
             or set(bodies) != free
@@ -163,7 +173,7 @@ class BlockSum:
         return f"${self.latex()}$"
 
 
-def element(term: Term, model: Model | None, at: Any) -> BlockSum:
+def block(term: Term, model: Model | None, at: Any) -> BlockSum:
     """term[k, j], or term[k]."""
     pair = at if isinstance(at, tuple) else (at, at)
     if len(pair) != 2 or not all(isinstance(x, Index) for x in pair):
@@ -177,29 +187,31 @@ def element(term: Term, model: Model | None, at: Any) -> BlockSum:
                 f"{UNICODE.text(term)} has no blocks: its sides are {' and '.join(x.name for x in terms.spaces(term))}",
                 "take blocks of operators between links and joints; I[k] is left out",
             )
-    block = BlockAt(term, *pair)
+    made = BlockAt(term, *pair)
     rows, cols = terms.spaces(term)
     return BlockSum(
-        {(block,): Fraction(1)},
-        (rows, pair[0] + _shift(term)),
-        (cols, pair[1] + _shift(terms.adjoint(term))),
+        {(made,): Fraction(1)},
+        (rows, pair[0] + _parent_offset(term)),
+        (cols, pair[1] + _parent_offset(terms.adjoint(term))),
         model,
     )
 
 
-def _shift(term: Term) -> int:
+def _parent_offset(term: Term) -> int:
     """1 where what a block gives stands at the parent of its body: L, Δ_φ, Δ_ψ, and Φ*, Ψ*, S*."""
     if term.op == "letter":
         x = term.args[0]
-        return int(x.row.mixed and (x.row.structure == MEMORYLESS) != x.starred)
+        return int(x.row.mixed_axes and (x.row.structure == MEMORYLESS) != x.starred)
     if term.op == "inverse":
-        return _shift(terms.adjoint(term.args[0])) if isinstance(term.args[0], Term) else 0
-    inner = [_shift(x) for x in term.args if isinstance(x, Term)]
+        return _parent_offset(terms.adjoint(term.args[0])) if isinstance(term.args[0], Term) else 0
+    inner = [_parent_offset(x) for x in term.args if isinstance(x, Term)]
     if term.op == "sum" and len(set(inner)) > 1:
         raise StateError(
             f"{UNICODE.text(term)}: terms that stand at a body and at its parent",
             "take its blocks one by one",
         )
     if term.op == "adjoint":
-        return _shift(terms.adjoint(term.args[0].args[0])) if term.args[0].op == "sum" else 0
+        return (
+            _parent_offset(terms.adjoint(term.args[0].args[0])) if term.args[0].op == "sum" else 0
+        )
     return inner[0]

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from psiphi._util.errors import StateError
-from psiphi.algebra.blocks.block_normal_form import LetterAt, Path, put
-from psiphi.algebra.blocks.block_normal_form import moved as with_indices
-from psiphi.algebra.blocks.block_terms import BlockAt, Blockwise, Factors, PathSum
+from psiphi.algebra.blocks.block_normal_form import LetterAt, Path, replace_letter
+from psiphi.algebra.blocks.block_normal_form import map_indices as with_indices
+from psiphi.algebra.blocks.block_terms import BlockAt, BlockPoly, Factors, PathSum
 from psiphi.algebra.blocks.body_indices import Ancestor, Index, Order
 from psiphi.algebra.expressions.block_structure import MEMORYLESS
 from psiphi.algebra.expressions.expression import Expression
@@ -23,13 +23,13 @@ from psiphi.algebra.expressions.terms import Term, Word, accumulate, multiply
 from psiphi.algebra.rewriting.normal_form import normal_form
 from psiphi.model.model import Model
 
-NEXT = {
+STEP_BLOCKS = {
     "E_phi": "Delta_phi",
     "E_psi": "Delta_psi",
     "K": "L",
     "S": "",
 }  # (j+1, j): what stands there
-PATHS = {
+PATH_BLOCKS = {
     "phi": ("phi", 0),
     "psi": ("psi", 0),
     "Phi": ("phi", 1),
@@ -46,20 +46,22 @@ class BlockExpansion:
     model: Model | None
     known: dict[Term, dict[Word, Fraction]] = field(default_factory=dict)
 
-    def __call__(self, p: Mapping[Factors, Fraction]) -> Blockwise:
+    def __call__(self, p: Mapping[Factors, Fraction]) -> BlockPoly:
         """Blocks of letters in place of blocks of expressions."""
-        total: Blockwise = {}
+        total: BlockPoly = {}
         for word, c in p.items():
-            made: Blockwise = {(): c}
+            made: BlockPoly = {(): c}
             for x in word:
                 made = multiply(made, self._total(x) if isinstance(x, PathSum) else self._block(x))
             accumulate(total, made)
         return total
 
-    def _total(self, x: PathSum) -> Blockwise:
+    def _total(self, x: PathSum) -> BlockPoly:
         """A sum as it was written: its path must be known, and the terms are unfolded one by one."""
         if x.stop is not None and not self.order.at_least(x.stop, x.start):
-            raise _unknown(self.order, f"the sum from {x.start} until {x.stop}", x.stop, x.start)
+            raise _unknown_order(
+                self.order, f"the sum from {x.start} until {x.stop}", x.stop, x.start
+            )
         if any(
             isinstance(fact, Ancestor) and x.i.name in (fact.upper.name, fact.lower.name)
             for fact in self.order
@@ -68,7 +70,7 @@ class BlockExpansion:
                 f"{x.i} is summed over, and where={self.order} speaks of it",
                 "sum over a letter of its own",
             )
-        to = put(x.i.name, self.i)
+        to = replace_letter(x.i.name, self.i)
         facts = [
             Ancestor(self.i, x.start),
             *([Ancestor(x.stop, self.i + 1)] if x.stop is not None and not x.stop.up else []),
@@ -81,8 +83,8 @@ class BlockExpansion:
             )
         return {(PathSum(self.i, x.start, x.stop, word),): c for word, c in terms.items()}
 
-    def _block(self, x: BlockAt) -> Blockwise:
-        total: Blockwise = {}
+    def _block(self, x: BlockAt) -> BlockPoly:
+        total: BlockPoly = {}
         for word, c in self._poly(x.term).items():
             made = self._word(word, x)
             if made is not None:
@@ -112,7 +114,7 @@ class BlockExpansion:
             return None
         if len(free) > 1:
             raise StateError(
-                f"{x.show(UNICODE)}: {show_word(word)} is a sum over two bodies", _APART
+                f"{x.show(UNICODE)}: {show_word(word)} is a sum over two bodies", _SPLIT_REMEDY
             )
         lows: list[Index] = []
         stops: list[tuple[Index, bool]] = []  # the body above, and whether the sum reaches it
@@ -127,7 +129,8 @@ class BlockExpansion:
                 lows.append(low + more)
             else:
                 raise StateError(
-                    f"{x.show(UNICODE)}: {show_word(word)} is a sum that ends at a child", _WRITE
+                    f"{x.show(UNICODE)}: {show_word(word)} is a sum that ends at a child",
+                    _PARENT_REMEDY,
                 )
         if not free:
             return _factors(word, places, pinned)
@@ -141,7 +144,7 @@ class BlockExpansion:
             if g not in pinned and up:
                 raise StateError(
                     f"{x.show(UNICODE)}: a step to a child, of which {index} may have several",
-                    _WRITE,
+                    _PARENT_REMEDY,
                 )
             if g in pinned and not self._same(pinned[g] + up, index, x):
                 return None
@@ -155,13 +158,13 @@ class BlockExpansion:
         if not lows or len(stops) > 1:
             raise StateError(
                 f"{x.show(UNICODE)} is a sum over all that {x.row} carries, no sum along a path",
-                _APART,
+                _SPLIT_REMEDY,
             )
         start = lows[0]
         for y in lows[1:]:
             found = self.order.highest(start, y)
             if found is None:
-                raise _unknown(self.order, x.show(UNICODE), start, y)
+                raise _unknown_order(self.order, x.show(UNICODE), start, y)
             start = found
         for high, reached in stops:
             if not self._way(high, start, x):
@@ -175,7 +178,7 @@ class BlockExpansion:
             return True
         if self.order.out_of_reach(a, b) or self.order.out_of_reach(b, a):
             return False
-        raise _unknown(self.order, x.show(UNICODE), a, b)
+        raise _unknown_order(self.order, x.show(UNICODE), a, b)
 
     def _way(self, high: Index, low: Index, x: BlockAt) -> bool:
         """Does a path lead from low to high? Known, or refused."""
@@ -183,14 +186,14 @@ class BlockExpansion:
             return True
         if self.order.out_of_reach(high, low):
             return False
-        raise _unknown(self.order, x.show(UNICODE), high, low)
+        raise _unknown_order(self.order, x.show(UNICODE), high, low)
 
 
-_APART = "take it apart, and prove the parts"
-_WRITE = "write it with bodies that are parents of those below: j+1"
+_SPLIT_REMEDY = "take it apart, and prove the parts"
+_PARENT_REMEDY = "write it with bodies that are parents of those below: j+1"
 
 
-def _unknown(order: Order, what: str, a: Index, b: Index) -> StateError:
+def _unknown_order(order: Order, what: str, a: Index, b: Index) -> StateError:
     given = f"where={order} does not say" if order.facts else "nothing says"
     return StateError(
         f"{what}: {given} how {a} and {b} stand",
@@ -209,19 +212,19 @@ def _places(word: Word, x: BlockAt) -> tuple[list[WordPlace], list[tuple[WordPla
         g, up = places[-1]
         if name.row.structure == MEMORYLESS:
             places.append((g, up))
-        elif name.bare in NEXT and name.starred:
+        elif name.bare in STEP_BLOCKS and name.starred:
             places.append((g, up + 1))
-        elif name.bare in NEXT:
+        elif name.bare in STEP_BLOCKS:
             if up:
                 raise StateError(
                     f"{x.show(UNICODE)}: {show_word(word)} goes to a parent and back to its children",
-                    _WRITE,
+                    _PARENT_REMEDY,
                 )
             places = [(h, n + 1) if h == g else (h, n) for h, n in places]
             places.append((g, 0))
-        elif name.bare in PATHS:
+        elif name.bare in PATH_BLOCKS:
             places.append((g + 1, 0))
-            more = PATHS[name.bare][1]
+            more = PATH_BLOCKS[name.bare][1]
             paths.append((t + 1, t, more) if name.starred else (t, t + 1, more))
         else:
             raise StateError(
@@ -238,12 +241,12 @@ def _factors(word: Word, places: list[WordPlace], pinned: Mapping[int, Index]) -
         before, after = (pinned[g] + up for g, up in places[t : t + 2])
         if name.row.structure == MEMORYLESS:
             made.append(LetterAt(name, before))
-        elif name.bare in NEXT:
-            if NEXT[name.bare]:
-                step = LetterAt(letter(NEXT[name.bare]), before if name.starred else after)
+        elif name.bare in STEP_BLOCKS:
+            if STEP_BLOCKS[name.bare]:
+                step = LetterAt(letter(STEP_BLOCKS[name.bare]), before if name.starred else after)
                 made.append(step.T if name.starred else step)
         else:
-            kind, more = PATHS[name.bare]
+            kind, more = PATH_BLOCKS[name.bare]
             high, low = (after, before) if name.starred else (before, after)
             made.append(Path(letter(kind), high, low + more, name.starred))
     return tuple(made)

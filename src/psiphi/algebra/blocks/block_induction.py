@@ -23,24 +23,24 @@ from psiphi._util.text import shown
 from psiphi.algebra.blocks.block_element import BlockSum
 from psiphi.algebra.blocks.block_expansion import BlockExpansion
 from psiphi.algebra.blocks.block_normal_form import (
+    BlockNormalizer,
     LetterAt,
-    Normal,
-    fresh,
-    indices,
-    local,
-    substituted,
+    all_indices,
+    memoryless_rules,
+    substitute,
+    unused_letter,
 )
-from psiphi.algebra.blocks.block_terms import Blockwise, Factors, PathSum, show
+from psiphi.algebra.blocks.block_terms import BlockPoly, Factors, PathSum, show
 from psiphi.algebra.blocks.block_values import BlockNumbers
 from psiphi.algebra.blocks.body_indices import Ancestor, Branching, Fact, Index, Order
-from psiphi.algebra.dense.rank_check import LARGE
+from psiphi.algebra.dense.rank_check import MAX_BODIES
 from psiphi.algebra.expressions.notation import LATEX, UNICODE, Notation
-from psiphi.algebra.expressions.terms import accumulate, between
-from psiphi.algebra.rewriting.derivation import aligned, side_by_side, tabled
-from psiphi.algebra.rewriting.proof_robots import LONG_ARMS, specimen
+from psiphi.algebra.expressions.terms import accumulate, two_sided_product
+from psiphi.algebra.rewriting.derivation import html_table, latex_aligned, text_columns
+from psiphi.algebra.rewriting.proof_robots import LONG_ARMS, proof_robot
 from psiphi.algebra.rewriting.rule_sets import rules_for
-from psiphi.algebra.rewriting.work_budget import SECONDS, TooLarge, spend
-from psiphi.algebra.rewriting.work_budget import budget as budgeted
+from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS, TooLarge, spend
+from psiphi.algebra.rewriting.work_budget import limit_work as budgeted
 from psiphi.model.model import Model
 
 TOLERANCE = 1e-8
@@ -51,9 +51,9 @@ class ProofPart:
     """One part of a proof: what it is of, what is to be shown zero, what may be used, what is left."""
 
     title: str
-    goal: Blockwise
-    given: Blockwise
-    rest: Blockwise
+    goal: BlockPoly
+    premise: BlockPoly
+    rest: BlockPoly
     sources: tuple[str, ...]
 
 
@@ -86,8 +86,8 @@ class BlockProof:
         yield both, ("proved" if self.proved else "not proved") + where
         for stage in self.stages:
             yield f"{show(stage.goal, notation)} = 0", stage.title
-            if stage.given:
-                yield f"{show(stage.given, notation)} = 0", "given"
+            if stage.premise:
+                yield f"{show(stage.premise, notation)} = 0", "given"
             yield (
                 f"{show(stage.rest, notation)}",
                 "is left: " + (", ".join(stage.sources) or "the same words"),
@@ -98,28 +98,28 @@ class BlockProof:
             yield "", f"counter-example: {self.counterexample}"
 
     def __str__(self) -> str:
-        return side_by_side(self.rows())
+        return text_columns(self.rows())
 
     def latex(self) -> str:
-        """The proof in LaTeX: an `aligned` environment (amsmath), a line a step."""
-        return aligned(
+        """The proof in LaTeX: an `latex_aligned` environment (amsmath), a line a step."""
+        return latex_aligned(
             rf"& {text} && \text{{{latex(source)}}}" for text, source in self.rows(LATEX)
         )
 
     def _repr_html_(self) -> str:
-        return tabled(self.rows())
+        return html_table(self.rows())
 
 
 def prove_blocks(
-    lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = SECONDS
+    lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = DEFAULT_SECONDS
 ) -> BlockProof:
     """lhs = rhs for all bodies of which `where` holds: a fact or several, k > j, k.meets(j, a)."""
     difference = lhs - rhs
     if difference.model is not None and difference.model.embedding is not None:
         has = difference.model.embedding
         raise StateError(
-            f"{has.words(difference.model.name)}: it has no blocks of single bodies",
-            f"state it of {has.instead}",
+            f"{has.describe(difference.model.name)}: it has no blocks of single bodies",
+            f"state it of {has.remedy}",
         )
     facts: tuple[Any, ...] = tuple(where) if isinstance(where, (tuple, list)) else (where,)
     for fact in facts:
@@ -129,20 +129,24 @@ def prove_blocks(
                 "give what is known of bodies: k > j, k >= j, k.meets(j, a)",
             )
     order = Order(facts)
-    names = {x.name for x in indices([*lhs.poly, *rhs.poly])} | {x.name for x in _mentioned(facts)}
-    claim = BlockClaim(difference, order, Index(fresh(names)))
+    names = {x.name for x in all_indices([*lhs.poly, *rhs.poly])} | {
+        x.name for x in _fact_indices(facts)
+    }
+    claim = BlockClaim(difference, order, Index(unused_letter(names)))
     note = ""
     try:
         with budgeted(budget):
             stages = claim.stages()
     except TooLarge as error:
         stages, note = (), error.cause
-    robot = difference.model or specimen((), LONG_ARMS)
-    found = _counterexample(lhs, rhs, order, names, robot) if len(robot.bodies) <= LARGE else ""
+    robot = difference.model or proof_robot((), LONG_ARMS)
+    found = (
+        _counterexample(lhs, rhs, order, names, robot) if len(robot.bodies) <= MAX_BODIES else ""
+    )
     return BlockProof(lhs, rhs, facts, stages, found, note)
 
 
-def _mentioned(facts: tuple[Fact, ...]) -> Iterator[Index]:
+def _fact_indices(facts: tuple[Fact, ...]) -> Iterator[Index]:
     for fact in facts:
         yield from (
             (fact.upper, fact.lower)
@@ -166,7 +170,7 @@ class BlockClaim:
         if not whole.rest:
             return (whole,)
         tried: list[tuple[ProofPart, ...]] = [(whole,)]
-        core = _stripped(whole.rest)
+        core = _without_common_factors(whole.rest)
         for fact in self.order:
             if isinstance(fact, Ancestor):
                 for stages in self._inductions(core, fact):
@@ -175,36 +179,41 @@ class BlockClaim:
                     tried.append(stages)
         return tried[-1]
 
-    def _inductions(self, p: Blockwise, fact: Ancestor) -> Iterator[tuple[ProofPart, ...]]:
+    def _inductions(self, p: BlockPoly, fact: Ancestor) -> Iterator[tuple[ProofPart, ...]]:
         """On the letter above (inward), and on the one below (outward)."""
         k, j, first = fact.upper.name, fact.lower.name, fact.lower
         others = [other for other in self.order if other != fact]
-        if k == j or any(k == x.name for x in _mentioned(tuple(others))):
+        if k == j or any(k == x.name for x in _fact_indices(tuple(others))):
             return
-        base = self._stage(f"{k} = {first}", substituted(p, k, first), {}, Order(others, [first]))
+        base = self._stage(f"{k} = {first}", substitute(p, k, first), {}, Order(others, [first]))
         up = Order(self.order, [Index(k, 1)])
-        yield base, self._stage(f"from {k} to {k}+1", substituted(p, k, Index(k, 1)), p, up)
-        if not any(j == x.name for x in _mentioned(tuple(others))):
+        yield base, self._stage(f"from {k} to {k}+1", substitute(p, k, Index(k, 1)), p, up)
+        if not any(j == x.name for x in _fact_indices(tuple(others))):
             nearer = Order([*others, Ancestor(fact.upper, first + 1)])
-            yield base, self._stage(f"from {j}+1 to {j}", p, substituted(p, j, Index(j, 1)), nearer)
+            yield base, self._stage(f"from {j}+1 to {j}", p, substitute(p, j, Index(j, 1)), nearer)
 
-    def _stage(self, title: str, goal: Blockwise, given: Blockwise, order: Order) -> ProofPart:
+    def _stage(self, title: str, goal: BlockPoly, given: BlockPoly, order: Order) -> ProofPart:
         """The goal in normal form, with what is given."""
         model, used = self.difference.model, {}
         tall: dict[str, int] = {}
-        for x in (*indices(goal), *indices(given), *_mentioned(order.facts), *order.real):
+        for x in (
+            *all_indices(goal),
+            *all_indices(given),
+            *_fact_indices(order.facts),
+            *order.real,
+        ):
             tall[x.name] = max(x.up, tall.get(x.name, 0))
         points = tuple(
             Index(name, up) for name, most in sorted(tall.items()) for up in range(most + 1)
         )
-        normal = Normal(local(rules_for(model)), order, points, used)
+        normal = BlockNormalizer(memoryless_rules(rules_for(model)), order, points, used)
         rest, known = normal(goal), normal(given)
         if known and rest:
-            rest = _eliminated(rest, known, normal)
+            rest = _eliminate(rest, known, normal)
         return ProofPart(title, goal, given, rest, tuple(used))
 
 
-def _stripped(p: Blockwise) -> Blockwise:
+def _without_common_factors(p: BlockPoly) -> BlockPoly:
     """What stands before or behind every term alike is left out: X p Y is zero when p is."""
     words = list(p)
     while (
@@ -222,35 +231,35 @@ def _stripped(p: Blockwise) -> Blockwise:
     return dict(zip(words, p.values(), strict=True))
 
 
-def _eliminated(goal: Blockwise, known: Blockwise, normal: Normal) -> Blockwise:
+def _eliminate(goal: BlockPoly, known: BlockPoly, normal: BlockNormalizer) -> BlockPoly:
     """The goal where the largest term of what is known to be zero is put in terms of the others."""
-    for pivot in sorted(known, key=_size, reverse=True):
+    for pivot in sorted(known, key=_pivot_order, reverse=True):
         rest, c = dict(goal), known[pivot]
         instead = {word: -d / c for word, d in known.items() if word != pivot}
         for _ in range(2 * len(goal) + 2):
             spend(20)
-            hit = next(((word, n) for word in rest for n in _places_of(pivot, word)), None)
+            hit = next(((word, n) for word in rest for n in _occurrences(pivot, word)), None)
             if hit is None:
                 break
-            rest = normal(_replaced(rest, *hit, pivot, instead))
+            rest = normal(_replace_occurrence(rest, *hit, pivot, instead))
         if not rest:
             return rest
     return goal
 
 
-def _size(word: Factors) -> tuple[int, int]:
+def _pivot_order(word: Factors) -> tuple[int, int]:
     return sum(isinstance(x, PathSum) for x in word), len(word)
 
 
-def _places_of(part: Factors, word: Factors) -> list[int]:
+def _occurrences(part: Factors, word: Factors) -> list[int]:
     return [n for n in range(len(word) - len(part) + 1) if part and word[n : n + len(part)] == part]
 
 
-def _replaced(
-    p: Blockwise, word: Factors, n: int, part: Factors, by: Mapping[Factors, Fraction]
-) -> Blockwise:
+def _replace_occurrence(
+    p: BlockPoly, word: Factors, n: int, part: Factors, by: Mapping[Factors, Fraction]
+) -> BlockPoly:
     total = {w: c for w, c in p.items() if w != word}
-    accumulate(total, between(word[:n], by, word[n + len(part) :]), p[word])
+    accumulate(total, two_sided_product(word[:n], by, word[n + len(part) :]), p[word])
     return total
 
 
@@ -265,7 +274,7 @@ def _counterexample(
     for chosen in (
         product(count, repeat=len(letters))
         if len(count) ** len(letters) <= 4096
-        else _some(rng, count, letters)
+        else _random_choices(rng, count, letters)
     ):
         at = dict(zip(letters, chosen, strict=True))
         if not all(_holds(fact, at, numbers) for fact in order):
@@ -281,7 +290,9 @@ def _counterexample(
     return ""
 
 
-def _some(rng: np.random.Generator, count: range, letters: list[str]) -> Iterator[tuple[int, ...]]:
+def _random_choices(
+    rng: np.random.Generator, count: range, letters: list[str]
+) -> Iterator[tuple[int, ...]]:
     yield from (tuple(map(int, row)) for row in rng.integers(0, len(count), (4096, len(letters))))
 
 

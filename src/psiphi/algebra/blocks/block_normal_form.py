@@ -17,11 +17,11 @@ from psiphi._util.errors import StateError
 from psiphi.algebra.blocks.block_terms import (
     STEPS,
     BlockAt,
-    Blockwise,
+    BlockPoly,
     Factor,
     Factors,
     PathSum,
-    letters_of,
+    free_indices,
 )
 from psiphi.algebra.blocks.body_indices import Ancestor, Index, Order
 from psiphi.algebra.expressions.block_structure import MEMORYLESS
@@ -31,7 +31,7 @@ from psiphi.algebra.expressions.terms import accumulate
 from psiphi.algebra.rewriting.rewrite_rules import Rule, Rules
 from psiphi.algebra.rewriting.work_budget import spend
 
-PRINTED = {step: path for path, step in STEPS.items()}  # φ(j+1,j), ψ(j+1,j)
+PATH_OF_STEP = {step: path for path, step in STEPS.items()}  # φ(j+1,j), ψ(j+1,j)
 IndexMap = Callable[[Index], Index]
 
 
@@ -51,9 +51,9 @@ class LetterAt:
         return LetterAt(self.letter.T, self.at)
 
     def show(self, notation: Notation) -> str:
-        if self.letter.bare in PRINTED:
+        if self.letter.bare in PATH_OF_STEP:
             return Path(
-                letter(PRINTED[self.letter.bare]), self.at + 1, self.at, self.letter.starred
+                letter(PATH_OF_STEP[self.letter.bare]), self.at + 1, self.at, self.letter.starred
             ).show(notation)
         return f"{notation.letter(self.letter)[0]}({self.at})"
 
@@ -79,7 +79,7 @@ class Path:
         return f"{notation.letter(self.letter.T if self.starred else self.letter)[0]}({self.high},{self.low})"
 
 
-def moved(x: Factor, to: IndexMap) -> Factor:
+def map_indices(x: Factor, to: IndexMap) -> Factor:
     """A factor with other indices."""
     if isinstance(x, LetterAt):
         return LetterAt(x.letter, to(x.at))
@@ -88,33 +88,33 @@ def moved(x: Factor, to: IndexMap) -> Factor:
     if isinstance(x, BlockAt):
         return replace(x, row=to(x.row), col=to(x.col))
     stop = None if x.stop is None else to(x.stop)
-    return PathSum(x.i, to(x.start), stop, tuple(moved(y, to) for y in x.word))
+    return PathSum(x.i, to(x.start), stop, tuple(map_indices(y, to) for y in x.word))
 
 
-def substituted(p: Mapping[Factors, Fraction], name: str, by: Index) -> Blockwise:
+def substitute(p: Mapping[Factors, Fraction], name: str, by: Index) -> BlockPoly:
     """The polynomial with another body in place of a letter: k by k+1, or by j+1."""
-    total: Blockwise = {}
+    total: BlockPoly = {}
     for word, c in p.items():
-        accumulate(total, {tuple(moved(x, put(name, by)) for x in word): c})
+        accumulate(total, {tuple(map_indices(x, replace_letter(name, by)) for x in word): c})
     return total
 
 
-def put(name: str, by: Index) -> IndexMap:
+def replace_letter(name: str, by: Index) -> IndexMap:
     return lambda x: by + x.up if x.name == name else x
 
 
-def indices(p: Iterable[Factors]) -> set[Index]:
+def all_indices(p: Iterable[Factors]) -> set[Index]:
     """All that occur, those of sums left out."""
-    return {x for word in p for x in letters_of(word)}
+    return {x for word in p for x in free_indices(word)}
 
 
 @lru_cache
-def local(rules: Rules) -> Rules:
+def memoryless_rules(rules: Rules) -> Rules:
     """The rules between letters without memory: they hold body by body."""
-    return Rules(tuple(rule for rule in rules if _memoryless(rule)))
+    return Rules(tuple(rule for rule in rules if _is_memoryless(rule)))
 
 
-def _memoryless(rule: Rule) -> bool:
+def _is_memoryless(rule: Rule) -> bool:
     return all(
         x.row.structure == MEMORYLESS and x.bare != "Om"
         for word in (rule.lead, *rule.rest)
@@ -123,7 +123,7 @@ def _memoryless(rule: Rule) -> bool:
 
 
 @dataclass
-class Normal:
+class BlockNormalizer:
     """Rewriting to normal form: the rules of letters, how the bodies stand, and the points every path goes through."""
 
     rules: Rules
@@ -131,8 +131,8 @@ class Normal:
     points: tuple[Index, ...]
     used: dict[str, None]  # the sources of the rules that were used
 
-    def __call__(self, p: Mapping[Factors, Fraction]) -> Blockwise:
-        done: Blockwise = {}
+    def __call__(self, p: Mapping[Factors, Fraction]) -> BlockPoly:
+        done: BlockPoly = {}
         todo = list(p.items())
         while todo:
             spend(20)
@@ -194,12 +194,12 @@ class Normal:
                 and self.order.at_least(x.high, p)
                 and self.order.at_least(p, x.low)
             ):
-                return [(_turned(x, (replace(x, low=p), replace(x, high=p))), Fraction(1))]
+                return [(_in_order(x, (replace(x, low=p), replace(x, high=p))), Fraction(1))]
         if self.order.above(x.high, x.low):
             last = LetterAt(letter(STEPS[x.letter]), x.low)
             return [
                 (
-                    _turned(x, (replace(x, low=x.low + 1), last.T if x.starred else last)),
+                    _in_order(x, (replace(x, low=x.low + 1), last.T if x.starred else last)),
                     Fraction(1),
                 )
             ]
@@ -216,7 +216,7 @@ class Normal:
                 and self.order.at_least(p, x.start)
                 and (x.stop is None or self.order.above(x.stop, p))
             ):
-                there = tuple(moved(y, put(x.i.name, p)) for y in x.word)
+                there = tuple(map_indices(y, replace_letter(x.i.name, p)) for y in x.word)
                 return [
                     ((replace(x, stop=p),), one),
                     (there, one),
@@ -227,13 +227,15 @@ class Normal:
             *([Ancestor(x.stop, x.i + 1)] if x.stop is not None and not x.stop.up else []),
         ]
         ends = (x.start, *(() if x.stop is None else (x.stop,)))
-        inside = Normal(
+        inside = BlockNormalizer(
             self.rules, self.order | facts, tuple(dict.fromkeys((*self.points, *ends))), self.used
         )
         terms = inside({x.word: one})
         if terms != {x.word: one}:
             return [((replace(x, word=word),), c) for word, c in terms.items()]
-        depends = [n for n, y in enumerate(x.word) if x.i.name in {z.name for z in indices([(y,)])}]
+        depends = [
+            n for n, y in enumerate(x.word) if x.i.name in {z.name for z in all_indices([(y,)])}
+        ]
         first, last = (depends[0], depends[-1] + 1) if depends else (0, len(x.word))
         if (first, last) == (0, len(x.word)):
             return None
@@ -241,7 +243,7 @@ class Normal:
 
     def _unfolded(self, x: LetterAt) -> list[tuple[Factors, Fraction]] | None:
         """Ω(k) is a block of ψ* H* D⁻¹ H ψ."""
-        i = Index(fresh({y.name for y in (*self.points, x.at)}))
+        i = Index(unused_letter({y.name for y in (*self.points, x.at)}))
         if any(fact.upper.name == i.name for fact in self.order if isinstance(fact, Ancestor)):
             return None  # within a sum it stays a letter
         to = Path(letter("psi"), i, x.at)
@@ -255,11 +257,11 @@ class Normal:
         return [((PathSum(i, x.at, None, word),), Fraction(1))]
 
 
-def _turned(x: Path, parts: Factors) -> Factors:
+def _in_order(x: Path, parts: Factors) -> Factors:
     return tuple(reversed(parts)) if x.starred else parts
 
 
-def fresh(names: set[str]) -> str:
+def unused_letter(names: set[str]) -> str:
     """The letter that sums run over in normal forms: the first that is free."""
     for name in ("i", "l", "m", "n", "r", *(f"i{n}" for n in range(len(names) + 1))):
         if name not in names:

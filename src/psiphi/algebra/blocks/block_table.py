@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.plots import blank, written
+from psiphi._util.plots import empty_figure, save_figure
 from psiphi._util.text import nearest, shown
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.letters import FrameLetter, Letter
@@ -39,7 +39,7 @@ class Blocks(Mapping):
 
     def __getitem__(self, labels: tuple[str, str]) -> np.ndarray:
         row, col = labels
-        return self.matrix[_find(self.row_slices, row), _find(self.col_slices, col)]
+        return self.matrix[_slice_of(self.row_slices, row), _slice_of(self.col_slices, col)]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for row, r in self.row_slices:
@@ -62,7 +62,7 @@ class Blocks(Mapping):
         return "\n".join([*lines, f"{'columns':>{width}}: {', '.join(self.cols)}"])
 
 
-def labelled(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
+def label_blocks(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
     """Cut the matrix of a term into its blocks."""
     rows, cols = terms.spaces(term)
     core = (rows != ONE) + (cols != ONE)
@@ -71,7 +71,9 @@ def labelled(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
             f"blocks of a batch of shape {matrix.shape[: matrix.ndim - core]}",
             "give one state at a time",
         )
-    at_frames = [x for x in terms.letters(term) if isinstance(x, FrameLetter) or x.row.at]
+    at_frames = [
+        x for x in terms.letters(term) if isinstance(x, FrameLetter) or x.row.reference_point
+    ]
     first, last = _frames(at_frames[:1], True), _frames(at_frames[-1:], False)
     matrix = (
         matrix.reshape([1 if space == ONE else -1 for space in (rows, cols)])
@@ -90,7 +92,7 @@ def _frames(at_end: list[Letter], rows: bool) -> tuple[str, ...]:
     x = at_end[0] if at_end else None
     if isinstance(x, FrameLetter):
         return x.frames if x.starred == rows else ()
-    return (x.row.at,) if x is not None and x.starred != rows else ()
+    return (x.row.reference_point,) if x is not None and x.starred != rows else ()
 
 
 def _side(space: Space, model: Model, frames: tuple[str, ...], count: int) -> Side:
@@ -104,7 +106,7 @@ def _side(space: Space, model: Model, frames: tuple[str, ...], count: int) -> Si
     return tuple((name, slice(6 * i, 6 * i + 6)) for i, name in enumerate(names))
 
 
-def _find(side: Side, name: str) -> slice:
+def _slice_of(side: Side, name: str) -> slice:
     for label, where in side:
         if label == name:
             return where
@@ -119,7 +121,7 @@ def plot(
         height, width = (
             min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices)
         )
-        ax = blank(width, height).add_subplot()
+        ax = empty_figure(width, height).add_subplot()
     elif not hasattr(ax, "imshow"):
         raise StateError(
             f"ax is {shown(ax)}, expected axes of matplotlib",
@@ -140,4 +142,4 @@ def plot(
         axis.set_ticks(centres, [name for name, _ in side], fontsize="small", parse_math=False)
     ax.tick_params(axis="x", rotation=90)
     ax.set_title(title, parse_math=False)
-    return written(ax.figure, path)
+    return save_figure(ax.figure, path)

@@ -49,7 +49,7 @@ class PathSum:
 
     @property
     def T(self) -> PathSum:
-        return PathSum(self.i, self.start, self.stop, starred(self.word))
+        return PathSum(self.i, self.start, self.stop, adjoint_word(self.word))
 
     def show(self, notation: Notation) -> str:
         latex = notation is LATEX
@@ -61,10 +61,10 @@ class PathSum:
 
 Factor = Any  # BlockAt, Total, and what proofs make of them: each has .T and .show(notation)
 Factors = tuple[Factor, ...]
-Blockwise = dict[Factors, Fraction]  # a polynomial of them: the arithmetic is that of `terms.py`
+BlockPoly = dict[Factors, Fraction]  # a polynomial of them: the arithmetic is that of `terms.py`
 
 
-def starred(word: Factors) -> Factors:
+def adjoint_word(word: Factors) -> Factors:
     """The adjoint of a word."""
     return tuple(x.T for x in reversed(word))
 
@@ -85,11 +85,11 @@ def show(p: Mapping[Factors, Fraction], notation: Notation = UNICODE) -> str:
     return show_poly(p, notation, show_word)
 
 
-def letters_of(word: Factors) -> Iterator[Index]:
+def free_indices(word: Factors) -> Iterator[Index]:
     """The bodies a word of blocks and sums names, those it sums over left out."""
     for x in word:
         if isinstance(x, PathSum):
             yield from (x.start, *(() if x.stop is None else (x.stop,)))
-            yield from (y for y in letters_of(x.word) if y.name != x.i.name)
+            yield from (y for y in free_indices(x.word) if y.name != x.i.name)
         else:
             yield from x.indices

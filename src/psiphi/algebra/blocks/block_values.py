@@ -88,7 +88,7 @@ class BlockNumbers:
         from_ = bodies[0] if name.starred else bodies[1]
         *_, root = self.way(from_)
         step, whole = (
-            self._matrix(terms.of_letter(letter)) for letter in (STEPS[name.bare], name.bare)
+            self._matrix(terms.letter_term(letter)) for letter in (STEPS[name.bare], name.bare)
         )
         outer = np.arange(6 * root, 6 * root + 6)
         path = step[np.ix_(outer, outer)] @ whole[np.ix_(outer, self._part(LINK, from_))]

@@ -15,31 +15,31 @@ from psiphi._util.errors import SingularError
 RCOND, NOISE = 1e-10, 1e-12
 
 
-def scaled(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def equilibrate(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(R A C, R, C) with diagonal R and C: entries of at most one in every row and column, or nearly so."""
-    rows: np.ndarray = _powers(np.abs(A).max(axis=-1, initial=0.0))
+    rows: np.ndarray = _inverse_powers_of_two(np.abs(A).max(axis=-1, initial=0.0))
     B = rows[..., :, None] * A
-    cols: np.ndarray = _powers(np.abs(B).max(axis=-2, initial=0.0))
+    cols: np.ndarray = _inverse_powers_of_two(np.abs(B).max(axis=-2, initial=0.0))
     return B * cols[..., None, :], rows, cols
 
 
-def _powers(sizes: np.ndarray) -> np.ndarray:
+def _inverse_powers_of_two(sizes: np.ndarray) -> np.ndarray:
     """The power of two next to 1 / size; 1 for zero."""
     _, exponent = np.frexp(np.where(sizes > 0.0, sizes, 1.0))
     return np.ldexp(1.0, -exponent)
 
 
-def regularity(A: np.ndarray) -> np.ndarray:
+def reciprocal_condition(A: np.ndarray) -> np.ndarray:
     """Least by greatest singular value of the scaled matrices (..., n, n); 0: singular, NaN: A is not finite."""
     if A.shape[-1] == 0:
         return np.ones(A.shape[:-2])
     finite = np.asarray(np.isfinite(A).all(axis=(-2, -1)))
     A = np.where(finite[..., None, None], A, 0.0)
-    ratio = np.where(_spread(A) > NOISE, _spread(scaled(A)[0]), 0.0)
+    ratio = np.where(_singular_ratio(A) > NOISE, _singular_ratio(equilibrate(A)[0]), 0.0)
     return np.where(finite, ratio, np.nan)
 
 
-def _spread(A: np.ndarray) -> np.ndarray:
+def _singular_ratio(A: np.ndarray) -> np.ndarray:
     """Least by greatest singular value."""
     values = np.linalg.svd(A, compute_uv=False)
     top = values[..., 0]
@@ -48,8 +48,8 @@ def _spread(A: np.ndarray) -> np.ndarray:
 
 def invert(A: np.ndarray) -> np.ndarray:
     """A⁻¹ of matrices (..., n, n); NaN, element by element, where there is none."""
-    good = regularity(A) > RCOND
-    B, rows, cols = scaled(np.where(good[..., None, None], A, np.eye(A.shape[-1])))
+    good = reciprocal_condition(A) > RCOND
+    B, rows, cols = equilibrate(np.where(good[..., None, None], A, np.eye(A.shape[-1])))
     X = cols[..., :, None] * np.linalg.inv(B) * rows[..., None, :]
     return np.where(good[..., None, None], X, np.nan)
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.algebra.dense.dense_letter_rates import motion_cross, t
-from psiphi.model.body_matrices import stacked
-from psiphi.model.loops.cluster_joints import ClusterJoint, compound_joint
+from psiphi.model.body_matrices import stack_scalars
+from psiphi.model.loops.cluster_joints import ClusterJoint, cluster_joint
 from psiphi.model.loops.clusters import OUTSIDE
 from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial.dual_numbers import rate_of_change
@@ -49,12 +49,12 @@ class Unit:
         return self.rows.stop - self.rows.start
 
 
-def rates_of_all(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
+def joint_rates(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
     """The rates of every joint: v of those that are free, X v of those that move with them."""
     out = [v[..., joint.v_slice] for joint in model.joints]
     for joint in clusters(model):
-        laws = joint.laws
-        whole = stacked(
+        laws = joint.kinematics
+        whole = stack_scalars(
             laws.rates(entries(q[..., joint.q_slice]), entries(v[..., joint.v_slice])), v.shape[:-1]
         )
         for k, a, b in zip(laws.cluster.bodies, laws.starts, laws.starts[1:], strict=False):
@@ -66,14 +66,14 @@ def clusters(model: Model) -> list[ClusterJoint]:
     return (
         []
         if model.embedding is None
-        else [compound_joint(model, cluster) for cluster in model.embedding.clusters]
+        else [cluster_joint(model, cluster) for cluster in model.embedding.clusters]
     )
 
 
-def units_of_matrices(atoms: Any) -> list[Unit]:
+def dense_units(atoms: Any) -> list[Unit]:
     """The units, where matrices over bodies say all of them."""
     for joint in clusters(atoms.model):
-        if joint.laws.cluster.varying_rotors:
+        if joint.kinematics.cluster.varying_rotors:
             raise StateError(
                 f"{joint.name}: rotors of joints that a loop moves have no place among matrices over bodies",
                 "ask the robot's functions, or set their armature to zero",
@@ -84,24 +84,24 @@ def units_of_matrices(atoms: Any) -> list[Unit]:
 def units(atoms: Any) -> list[Unit]:
     """Base to tip."""
     model = atoms.model
-    inside = {joint.laws.cluster.first: joint for joint in clusters(model)}
+    inside = {joint.kinematics.cluster.first: joint for joint in clusters(model)}
     found: list[Unit] = []
     home: dict[int, tuple[int, int]] = {}
     k = 0
     while k < len(model.joints):
         compound = inside.get(k)
-        count = 1 if compound is None else len(compound.laws.cluster.hangs)
+        count = 1 if compound is None else len(compound.kinematics.cluster.parents)
         home |= {k + i: (len(found), i) for i in range(count)}
         found.append(
-            _body(atoms, k, home, found)
+            _body_unit(atoms, k, home, found)
             if compound is None
-            else _cluster(atoms, compound, home, found)
+            else _cluster_unit(atoms, compound, home, found)
         )
         k += count
     return found
 
 
-def _seated(
+def _parent_transform(
     phi: Matrix, parent: int, home: dict[int, tuple[int, int]], found: list[Unit]
 ) -> tuple[int, Matrix]:
     """The unit that a body belongs to, and φ to it: rows of its other bodies are zero."""
@@ -113,9 +113,9 @@ def _seated(
     return unit, out
 
 
-def _body(atoms: Any, k: int, home: dict[int, tuple[int, int]], found: list[Unit]) -> Unit:
+def _body_unit(atoms: Any, k: int, home: dict[int, tuple[int, int]], found: list[Unit]) -> Unit:
     joint, motion = atoms.model.joints[k], atoms.motions[k]
-    parent, phi = _seated(motion.phi, joint.parent, home, found)
+    parent, phi = _parent_transform(motion.phi, joint.parent, home, found)
     rotor, M, rows = np.diag(joint.armature), atoms.inertias[k], slice(6 * k, 6 * k + 6)
     return Unit(
         joint.name,
@@ -125,29 +125,29 @@ def _body(atoms: Any, k: int, home: dict[int, tuple[int, int]], found: list[Unit
         phi,
         motion.S,
         motion.S_dot,
-        _turned(atoms, k),
+        _joint_spin(atoms, k),
         M,
         rotor,
     )
 
 
-def _turned(atoms: Any, k: int) -> Matrix:
+def _joint_spin(atoms: Any, k: int) -> Matrix:
     """Ω_δ of a body by its own joint."""
-    return _along((atoms.motions[k].S @ atoms.rates[k][..., None])[..., 0])
+    return _force_cross((atoms.motions[k].S @ atoms.rates[k][..., None])[..., 0])
 
 
-def _along(V: Matrix) -> Matrix:
+def _force_cross(V: Matrix) -> Matrix:
     """V ×*."""
     return -t(motion_cross(V))
 
 
-def _cluster(
+def _cluster_unit(
     atoms: Any, joint: ClusterJoint, home: dict[int, tuple[int, int]], found: list[Unit]
 ) -> Unit:
-    cluster, lead = joint.laws.cluster, atoms.lead
-    bodies, n = cluster.bodies, 6 * len(cluster.hangs)
+    cluster, lead = joint.kinematics.cluster, atoms.lead
+    bodies, n = cluster.bodies, 6 * len(cluster.parents)
     inner, out = np.zeros((*lead, n, n)), np.zeros((*lead, 6, n))
-    for i, (k, on) in enumerate(zip(bodies, cluster.hangs, strict=True)):
+    for i, (k, on) in enumerate(zip(bodies, cluster.parents, strict=True)):
         phi = atoms.motions[k].phi
         if on == OUTSIDE:
             out[..., 6 * i : 6 * i + 6] = phi
@@ -157,28 +157,28 @@ def _cluster(
     H, H_dot = (
         atoms.diagonal([getattr(atoms.motions[k], word) for k in bodies]) for word in ("S", "S_dot")
     )
-    turn = atoms.diagonal([_turned(atoms, k) for k in bodies])
-    X, X_dot, drift = _maps(atoms, joint)
-    parent, phi = _seated(out @ within, cluster.parent, home, found)
+    turn = atoms.diagonal([_joint_spin(atoms, k) for k in bodies])
+    X, X_dot, drift = _cluster_maps(atoms, joint)
+    parent, phi = _parent_transform(out @ within, cluster.parent, home, found)
     S = t(within) @ H @ X
     S_dot = t(within) @ (t(inner @ turn) @ S + H_dot @ X + H @ X_dot)
     rotor = t(X) @ (np.array(cluster.armature)[:, None] * X)
     M = atoms.diagonal([np.broadcast_to(atoms.inertias[k], (*lead, 6, 6)) for k in bodies])
     rows = slice(6 * bodies[0], 6 * bodies[-1] + 6)
     moved = (S @ atoms.v[..., joint.v_slice, None])[..., 0]
-    Omega_d = atoms.diagonal([_along(moved[..., i : i + 6]) for i in range(0, n, 6)])
+    Omega_d = atoms.diagonal([_force_cross(moved[..., i : i + 6]) for i in range(0, n, 6)])
     return Unit(
         joint.name, rows, joint.v_slice, parent, phi, S, S_dot, Omega_d, M, rotor, (X, drift)
     )
 
 
-def _maps(atoms: Any, joint: ClusterJoint) -> tuple[Matrix, Matrix, Matrix]:
+def _cluster_maps(atoms: Any, joint: ClusterJoint) -> tuple[Matrix, Matrix, Matrix]:
     """X, dX/dt (..., n_S, n) and (dX/dt) β."""
-    laws, lead = joint.laws, atoms.lead
+    laws, lead = joint.kinematics, atoms.lead
     q, v = entries(atoms.q[..., joint.q_slice]), entries(atoms.v[..., joint.v_slice])
     shape = (*lead, laws.nv, len(laws.cluster.free))
     flat = lambda x: [y for row in laws.X(x) for y in row]  # noqa: E731
     rates = laws.rates(q, v)
-    X = stacked(flat(q), lead).reshape(shape)
-    X_dot = stacked(rate_of_change(flat, q, laws.rate(q, rates)), lead).reshape(shape)
-    return X, X_dot, stacked(laws.drift(q, rates), lead)
+    X = stack_scalars(flat(q), lead).reshape(shape)
+    X_dot = stack_scalars(rate_of_change(flat, q, laws.rate(q, rates)), lead).reshape(shape)
+    return X, X_dot, stack_scalars(laws.drift(q, rates), lead)

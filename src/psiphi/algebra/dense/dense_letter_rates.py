@@ -35,12 +35,12 @@ def motion_cross(V: Matrix) -> Matrix:
     )
 
 
-def _even(X: Matrix) -> Matrix:
+def _plus_adjoint(X: Matrix) -> Matrix:
     """X + X*."""
     return X + t(X)
 
 
-def _half(s: Any) -> Matrix:
+def _riccati_source(s: Any) -> Matrix:
     """Q = ℰ_φ P⁺ (Ω_δ* - Ḣ* G*) ℰ_φ*."""
     return s["E_phi"] @ s["P_plus"] @ (t(s["Omega_d"]) - t(s["H_dot"]) @ t(s["G"])) @ t(s["E_phi"])
 
@@ -54,7 +54,7 @@ def _D_dot(s: Any) -> Matrix:
     return s["H"] @ _U_dot(s) + s["H_dot"] @ s["P"] @ t(s["H"])
 
 
-def _half_rate(s: Any) -> Matrix:
+def _cholesky_rate(s: Any) -> Matrix:
     """Θ = L⁻¹ L̇ for D = L L*: the lower triangle of L⁻¹ Ḋ L⁻*, its diagonal halved."""
     X = s["D_half_inv"] @ _D_dot(s) @ t(s["D_half_inv"])
     return np.tril(X) - 0.5 * X * np.eye(X.shape[-1])
@@ -66,7 +66,9 @@ def _omega_dot(s: Any) -> Matrix:
     G_dot = (_U_dot(s) - G @ D_dot) @ D_inv
     psi_dot = psi @ s["E_phi"] @ (s["Omega_d"] @ s["tau_bar"] - G_dot @ H - G @ H_dot) @ psi
     seen, seen_dot = H @ psi, H_dot @ psi + H @ psi_dot
-    return s.on_diagonal(_even(t(seen_dot) @ D_inv @ seen) - t(seen) @ D_inv @ D_dot @ D_inv @ seen)
+    return s.on_diagonal(
+        _plus_adjoint(t(seen_dot) @ D_inv @ seen) - t(seen) @ D_inv @ D_dot @ D_inv @ seen
+    )
 
 
 def _gravity(s: Any) -> Matrix:
@@ -82,10 +84,10 @@ def _a_local(s: Any) -> Matrix:
     return (s["spin"] @ t(s["H"]) + t(s["H_dot"])) @ s.v[..., None]
 
 
-def frames(atoms: Any, x: FrameLetter) -> Matrix:
+def frame_rates(atoms: Any, x: FrameLetter) -> Matrix:
     """-B diag(w~, w~), w the spin of each frame's link in the axes of B: dB/dt where these are the world's; where they are the
     frames' own, what the inertial derivative adds."""
-    B = atoms.frames(x.of)
+    B = atoms.frames(x.plain)
     out = np.zeros_like(B)
     for i, frame in enumerate(map(atoms.model.frame, x.frames)):
         if frame.body != WORLD:
@@ -100,10 +102,10 @@ BUILD = {
     "P_plus": lambda s: s["tau_bar"] @ s["P"],
     "Omega_d": lambda s: s.diagonal([unit.Omega_d for unit in s.units]),
     "omega": lambda s: s.diagonal([skew(V[..., :3]) for V in s.velocities for _ in range(2)]),
-    "P_dot": lambda s: _even(s["Pi"]),
-    "lambda_dot": lambda s: s["P_dot"] + _even(s["Omega_d"] @ s["P"]),
-    "Pi": lambda s: s.on_diagonal(s["psi"] @ _half(s) @ t(s["psi"])),
-    "D_rate": _half_rate,
+    "P_dot": lambda s: _plus_adjoint(s["Pi"]),
+    "lambda_dot": lambda s: s["P_dot"] + _plus_adjoint(s["Omega_d"] @ s["P"]),
+    "Pi": lambda s: s.on_diagonal(s["psi"] @ _riccati_source(s) @ t(s["psi"])),
+    "D_rate": _cholesky_rate,
     "U_ring": lambda s: _U_dot(s) - t(s["spin"]) @ s["P"] @ t(s["H"]),
     COUPLE: lambda s: -(s["H"] @ t(s["spin"]) + s["H_dot"]) @ s["P_plus"] @ t(s["E_phi"]) @ s.V,
     GRAVITY: _gravity,

@@ -17,15 +17,15 @@ import numpy as np
 
 from psiphi._util.errors import SingularError, StateError
 from psiphi.algebra.dense import dense_letter_rates
-from psiphi.algebra.dense.dense_joints import Unit, rates_of_all, units_of_matrices
+from psiphi.algebra.dense.dense_joints import Unit, dense_units, joint_rates
 from psiphi.algebra.dense.dense_letter_rates import t
 from psiphi.algebra.expressions.letters import FrameLetter
 from psiphi.model.body_matrices import (
-    across,
+    articulate_joint,
+    force_transform,
     joint_motion,
     spatial_inertia,
     tip_to_base,
-    transmission,
 )
 from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial.rotations import skew
@@ -33,7 +33,7 @@ from psiphi.model.spatial.rotations import skew
 Matrix = np.ndarray
 
 
-def no_center(name: str) -> SingularError:
+def no_center_of_mass(name: str) -> SingularError:
     """The refusal of what needs a centre of mass."""
     return SingularError(
         f"no moving body of {name} has mass: there is no centre of mass",
@@ -59,7 +59,7 @@ class DenseLetters:
         self.lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         self.v = np.broadcast_to(v, (*self.lead, model.nv))
         self.q = np.broadcast_to(q, (*self.lead, model.nq))
-        self.rates = rates_of_all(model, self.q, self.v)  # of every body's joint
+        self.rates = joint_rates(model, self.q, self.v)  # of every body's joint
         self.motions = [
             joint_motion(joint, self.q[..., joint.q_read], v)
             for joint, v in zip(model.joints, self.rates, strict=True)
@@ -74,7 +74,7 @@ class DenseLetters:
         return self.known[name]
 
     def _frames(self, x: FrameLetter) -> Matrix:
-        return dense_letter_rates.frames(self, x) if x.rate else self.frames(x)
+        return dense_letter_rates.frame_rates(self, x) if x.rate else self.frames(x)
 
     @property
     def identity(self) -> Matrix:
@@ -83,7 +83,7 @@ class DenseLetters:
     @cached_property
     def units(self) -> list[Unit]:
         """What has a joint: the bodies, or clusters of them where loops are embedded."""
-        return units_of_matrices(self)
+        return dense_units(self)
 
     def on_diagonal(self, X: Matrix) -> Matrix:
         """⟨X⟩: an operator from links to links with its blocks on the diagonal alone."""
@@ -106,7 +106,7 @@ class DenseLetters:
         def step(k: int, P: Matrix) -> Matrix:
             S, phi = units[k].S, units[k].phi
             try:
-                D, G, P_plus = across(P, S, units[k].rotor)
+                D, G, P_plus = articulate_joint(P, S, units[k].rotor)
                 out[k] = P, D, np.linalg.inv(D), G, P_plus
             except np.linalg.LinAlgError as error:
                 cause = f"D of joint {units[k].name!r} is singular"
@@ -132,7 +132,7 @@ class DenseLetters:
             if frame.body != WORLD:
                 R = frame.pose.rotation if x.axes == "frame" else t(self.rotations[frame.body])
                 rows = slice(6 * frame.body, 6 * frame.body + 6)
-                out[..., rows, 6 * i : 6 * i + 6] = transmission(R, frame.pose.translation)
+                out[..., rows, 6 * i : 6 * i + 6] = force_transform(R, frame.pose.translation)
         return out
 
     def shift(self, blocks: list[Matrix]) -> Matrix:
@@ -156,7 +156,7 @@ class DenseLetters:
         """A StateError where units are clusters: these letters have rows over bodies and their parents."""
         if self.model.embedding is not None:
             raise StateError(
-                f"{what} is not defined: {self.model.embedding.words(self.model.name)}",
+                f"{what} is not defined: {self.model.embedding.describe(self.model.name)}",
                 "write E_phi and K, which are",
             )
 
@@ -172,7 +172,7 @@ class DenseLetters:
             return self["E_0"]
         mass = sum(body.mass for body in self.model.bodies)
         if not mass > 0.0:
-            raise no_center(self.model.name)
+            raise no_center_of_mass(self.model.name)
         out = self["E_0"].copy()
         out[..., :3, :] -= self.whole[..., :3, 3:] @ out[..., 3:, :] / mass
         return out

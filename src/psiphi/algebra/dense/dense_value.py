@@ -20,7 +20,7 @@ from psiphi.algebra.expressions.letters import FormLetter, Letter, SymbolLetter,
 from psiphi.algebra.expressions.notation import UNICODE
 from psiphi.algebra.expressions.spaces import FRAME, JOINT, LINK, ONE, size
 from psiphi.algebra.expressions.terms import Term
-from psiphi.model.body_matrices import joint_map_rate, stacked
+from psiphi.model.body_matrices import joint_map_rate, stack_scalars
 from psiphi.model.loops.cluster_joints import ClusterJoint
 from psiphi.model.model import Model
 from psiphi.model.spatial.scalar_arrays import entries
@@ -43,7 +43,7 @@ def evaluate(
             cause,
             "write it with the robot before `free`, or as something that has sweeps: pp.function takes them",
         )
-    q = model.upright("dense", model._state("q", q, model.nq))
+    q = model.check_quaternions("dense", model._state("q", q, model.nq))
     rates = np.zeros(model.nv) if v is None else model._state("v", v, model.nv)
     given = dict(vectors) if v is None else {"v": rates, **vectors}
     _check_names(term, given, v is not None)
@@ -63,9 +63,9 @@ def _value(term: Term, atoms: DenseLetters, given: Mapping[str, Any], inverse: C
     if term.op == "letter":
         x = term.args[0]
         return (
-            _form(x, atoms, given, inverse)
+            _form_value(x, atoms, given, inverse)
             if isinstance(x, FormLetter)
-            else _letter(x, atoms, given)
+            else _letter_value(x, atoms, given)
         )
     inner = [x if isinstance(x, Fraction) else _value(x, atoms, given, inverse) for x in term.args]
     if term.op == "inverse":
@@ -73,27 +73,27 @@ def _value(term: Term, atoms: DenseLetters, given: Mapping[str, Any], inverse: C
     return OPERATIONS[term.op](*inner)
 
 
-def _letter(x: Letter, atoms: DenseLetters, given: Mapping[str, Any]) -> Value:
+def _letter_value(x: Letter, atoms: DenseLetters, given: Mapping[str, Any]) -> Value:
     if x == "I":
         return Fraction(1)
     if x.starred:
-        return t(_letter(x.T, atoms, given))
-    if isinstance(x, VectorLetter) and x.given:
-        return _given_vector(x.word, x.space, atoms.model, given)[..., None]
+        return t(_letter_value(x.T, atoms, given))
+    if isinstance(x, VectorLetter) and x.is_input:
+        return _vector_value(x.word, x.space, atoms.model, given)[..., None]
     if isinstance(x, SymbolLetter):
-        return _given_diagonal(x.word, x.space, atoms, given)
+        return _symbol_value(x.word, x.space, atoms, given)
     return atoms[x]
 
 
-def _form(
+def _form_value(
     x: FormLetter, atoms: DenseLetters, given: Mapping[str, Any], inverse: Callable
 ) -> np.ndarray:
     """Block diagonal: at each body, joint or frame what the letter makes of the unit vectors."""
     filled = {slot: _value(inner, atoms, given, inverse)[..., 0] for slot, inner in x.filled}
-    takes, gives = x.ends
+    takes, gives = x.open_slots
     lead = np.broadcast_shapes(atoms.lead, *(value.shape[:-1] for value in filled.values()))
     blocks = []
-    for joint, rows in _spots(x, atoms, next(iter(filled.values())).shape[-1]):
+    for joint, rows in _form_domains(x, atoms, next(iter(filled.values())).shape[-1]):
 
         def part(slot, joint=joint, rows=rows):
             return joint.v_slice if x.form.slots[slot].space == JOINT else rows
@@ -106,12 +106,14 @@ def _form(
             x.form.value(DensePlace(joint, atoms.q), x, own, row) for row in np.eye(width).tolist()
         ]
         blocks.append(
-            np.swapaxes(stacked(columns, lead), -1, -2) if columns else np.zeros((*lead, height, 0))
+            np.swapaxes(stack_scalars(columns, lead), -1, -2)
+            if columns
+            else np.zeros((*lead, height, 0))
         )
     return atoms.diagonal(blocks, lead)
 
 
-def _spots(x: FormLetter, atoms: DenseLetters, size: int) -> list[tuple[Any, slice]]:
+def _form_domains(x: FormLetter, atoms: DenseLetters, size: int) -> list[tuple[Any, slice]]:
     """Where a form acts: a joint, of one body or of a cluster, and its rows over links; where no joint is asked, every body."""
     if any(slot.space == JOINT for slot in x.form.slots.values()):
         return [
@@ -127,16 +129,18 @@ class DensePlace(NamedTuple):
     q: np.ndarray
     origin: list = [0.0, 0.0, 0.0]  # noqa: RUF012
 
-    def risen(self, *along: list) -> list | None:
+    def joint_map_derivative(self, *along: list) -> list | None:
         if isinstance(self.joint, ClusterJoint):
-            laws, q = self.joint.laws, entries(self.q[..., self.joint.q_slice])
+            laws, q = self.joint.kinematics, entries(self.q[..., self.joint.q_slice])
             flat, n = (
-                laws.risen(lambda q: [y for row in laws.maps(q) for y in row], q, *along),
+                laws.joint_map_derivative(
+                    lambda q: [y for row in laws.H(q) for y in row], q, *along
+                ),
                 6 * len(laws.members),
             )
             return [flat[i : i + n] for i in range(0, len(flat), n)]
         shape = np.broadcast_shapes(*(np.shape(x) for values in along for x in values))
-        vectors = [stacked(values, shape) for values in along]
+        vectors = [stack_scalars(values, shape) for values in along]
         changed = joint_map_rate(self.joint, self.q[..., self.joint.q_read], *vectors)
         return (
             None
@@ -145,7 +149,7 @@ class DensePlace(NamedTuple):
         )
 
 
-def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:
+def _vector_value(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:
     where = {"joint": JOINT, "frame": FRAME()}.get(space, LINK)
     array = np.asarray(given[name], dtype=float)
     expected = size(where, model)
@@ -157,7 +161,7 @@ def _given_vector(name: str, space: str, model: Model, given: Mapping[str, Any])
     return array
 
 
-def _given_diagonal(
+def _symbol_value(
     name: str, space: str, atoms: DenseLetters, given: Mapping[str, Any]
 ) -> np.ndarray:
     """A whole matrix (..., n, n); only its diagonal blocks count."""
@@ -204,7 +208,7 @@ def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
     needed = {
         x.word
         for x in letters
-        if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)
+        if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.is_input)
     }
     if missing := sorted(needed - set(given)):
         names = ", ".join(missing)
@@ -216,5 +220,5 @@ def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
             f"{UNICODE.text(term)} has no vector {strange[0]!r}",
             nearest(strange[0], sorted(needed) or ["none"]),
         )
-    if not moving and any(x.moves for x in letters):
+    if not moving and any(x.needs_velocity for x in letters):
         raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi._util.errors import SingularError, StateError
 from psiphi.algebra.dense import dense_value
-from psiphi.algebra.dense.dense_inverse import NOISE, RCOND, regularity
+from psiphi.algebra.dense.dense_inverse import NOISE, RCOND, reciprocal_condition
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.force_motion_duality import ends
 from psiphi.algebra.expressions.letters import ALPHABET, SymbolLetter
@@ -18,23 +18,25 @@ from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
 
 STATES = 3  # random states at which an inverse is tried when it is written
-SMALL = 40  # bodies up to which it is tried at once; `pp.function` and `pp.prove` try up to LARGE
-LARGE = 150
-TINY = 1e-6  # entries below which a matrix may be nothing but rounding
+MAX_BODIES_WHEN_WRITTEN = (
+    40  # bodies up to which it is tried at once; `pp.function` and `pp.prove` try up to LARGE
+)
+MAX_BODIES = 150
+TINY_ENTRY = 1e-6  # entries below which a matrix may be nothing but rounding
 
-_LINKS = tuple(map(terms.of_letter, ("H", "phi", "M", "phi*", "H*")))
-REGULAR = {terms.of_letter(x) for x in ALPHABET.values() if x.row.regular}
+_LINKS = tuple(map(terms.letter_term, ("H", "phi", "M", "phi*", "H*")))
+REGULAR = {terms.letter_term(x) for x in ALPHABET.values() if x.row.regular}
 REGULAR |= {
     Term("product", _LINKS),
-    Term("sum", (Term("product", _LINKS), terms.of_letter("rotor"))),
+    Term("sum", (Term("product", _LINKS), terms.letter_term("rotor"))),
 }
 
 
-def check_invertible(term: Term, model: Model | None, most: int = SMALL) -> None:
+def check_invertible(term: Term, model: Model | None, most: int = MAX_BODIES_WHEN_WRITTEN) -> None:
     """Refuse t⁻¹ where t is singular at every state that is tried."""
     if model is None or len(model.bodies) > most or term in REGULAR:
         return
-    rank = _deficient(term, model if model.freed is None else model.freed.nominal)
+    rank = _rank_deficiency(term, model if model.freed is None else model.freed.nominal)
     if rank is not None:
         text = UNICODE.text(term)
         raise StateError(
@@ -44,11 +46,11 @@ def check_invertible(term: Term, model: Model | None, most: int = SMALL) -> None
 
 
 @lru_cache(maxsize=1024)
-def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
+def _rank_deficiency(term: Term, model: Model) -> tuple[int, int] | None:
     """(rank, size) when the term is singular at all of a few random states; None when not, or when nothing can be said."""
     rng = np.random.default_rng(20)
     try:
-        q, values = sample(term, model, rng, (STATES,))
+        q, values = random_inputs(term, model, rng, (STATES,))
         A = dense_value.evaluate(
             term, model, q, values.get("v"), {name: x for name, x in values.items() if name != "v"}
         )
@@ -56,18 +58,18 @@ def _deficient(term: Term, model: Model) -> tuple[int, int] | None:
         return None
     if (
         A.size
-        and (size := np.abs(A).max()) < TINY
-        and size <= NOISE * reach(term, model, q, values)
+        and (size := np.abs(A).max()) < TINY_ENTRY
+        and size <= NOISE * entry_bound(term, model, q, values)
     ):
         return 0, A.shape[-1]  # zero, but for rounding
-    ratio = regularity(A)
+    ratio = reciprocal_condition(A)
     if not len(ratio) or np.isnan(ratio).any() or (ratio > RCOND).any():
         return None
     singular = np.linalg.svd(A, compute_uv=False)
     return int((singular > NOISE * singular[..., :1]).sum(axis=-1).max()), A.shape[-1]
 
 
-def reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
+def entry_bound(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
     """How large the entries of a term could be, by those of its letters: what is far below that is rounding."""
     if term.op == "letter" and term.args[0] == "I":
         return 1.0
@@ -79,7 +81,7 @@ def reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
                 initial=0.0
             )
         )
-    inner = [reach(x, model, q, values) for x in term.args if isinstance(x, Term)]
+    inner = [entry_bound(x, model, q, values) for x in term.args if isinstance(x, Term)]
     return (
         prod(inner)
         if term.op == "product"
@@ -87,7 +89,7 @@ def reach(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
     )
 
 
-def sample(
+def random_inputs(
     term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, dict]:
     """A random state q, and random values for every vector and symbol of the term, and for v where it is needed."""
@@ -104,6 +106,6 @@ def sample(
     for x in {x.bare for x in terms.letters(term)}:
         if isinstance(x, SymbolLetter):
             values[x.word] = rng.standard_normal((*lead, length[x.space], length[x.space]))
-        elif x.moves and "v" not in values:
+        elif x.needs_velocity and "v" not in values:
             values["v"] = rng.standard_normal((*lead, model.nv))
     return q, values

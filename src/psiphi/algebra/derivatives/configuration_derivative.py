@@ -19,7 +19,7 @@ from typing import Any
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi.algebra.derivatives.product_rule import differentiated
+from psiphi.algebra.derivatives.product_rule import differentiate
 from psiphi.algebra.derivatives.time_derivative import RATES
 from psiphi.algebra.expressions import terms, type_checks
 from psiphi.algebra.expressions.expression import Expression, vector
@@ -38,8 +38,8 @@ from psiphi.algebra.expressions.letters import (
 from psiphi.algebra.expressions.letters import letter as letter_of
 from psiphi.algebra.expressions.multilinear_forms import BEND, CROSS, RISE, SEEN
 from psiphi.algebra.expressions.operators import Operators, has_constant_maps
-from psiphi.algebra.expressions.spaces import ONE, fits
-from psiphi.algebra.expressions.terms import Term, adjoint, of_letter, product, scaled, total
+from psiphi.algebra.expressions.spaces import ONE, compatible
+from psiphi.algebra.expressions.terms import Term, adjoint, letter_term, product, scaled, total
 from psiphi.model.model import Model
 
 _s, _v = Operators(), vector("v")
@@ -47,7 +47,7 @@ _V = _s.phi.T @ _s.H.T @ _v
 _MV = _s.M @ _V
 
 
-def _written_out(constant: bool) -> dict[Letter, Expression]:
+def _velocity_definitions(constant: bool) -> dict[Letter, Expression]:
     """What velocities make, by the velocities; `constant`: no joint map changes in body axes."""
     spin, turn, outward = _s.cross(_V), _s.form("turn", "y", "f", u=_V), _s.I - _s.E_phi.T
     rise = _s.form("rise", "f", "u", x=_v)
@@ -66,10 +66,10 @@ def _written_out(constant: bool) -> dict[Letter, Expression]:
     return {letter.term.args[0]: value for letter, value in found.items()}
 
 
-WRITTEN_OUT = {constant: _written_out(constant) for constant in (False, True)}
+VELOCITY_DEFINITIONS = {constant: _velocity_definitions(constant) for constant in (False, True)}
 LOCAL_BIASES = {A: A_LOCAL, B: B_LOCAL}
-WHOLE_BIASES = {A_LOCAL: A, B_LOCAL: B}
-CHANGE = "change of what it is differentiated by"  # a name no user can give
+INERTIAL_BIASES = {A_LOCAL: A, B_LOCAL: B}
+CHANGE_NAME = "change of what it is differentiated by"  # a name no user can give
 
 
 def derivative(
@@ -89,16 +89,17 @@ def derivative(
         raise StateError(
             f"derivative of a {type(expression).__name__}", "give an operator expression"
         )
-    change = _change(expression, by)
+    change = _change_vector(expression, by)
     if along is None and (expression.cols != ONE):
         shape = "row" if expression.rows == ONE else "matrix"
         raise StateError(
             f"the derivative of the {shape} {expression} has three axes",
             "differentiate a vector, or give along='x'",
         )
-    direction = change if along is None else _along(expression, by, along, change)
-    found = differentiated(
-        _rebiased(expression.term, LOCAL_BIASES), _rule(by, direction.term, expression.model)
+    direction = change if along is None else _direction(expression, by, along, change)
+    found = differentiate(
+        _with_biases(expression.term, LOCAL_BIASES),
+        _letter_rule(by, direction.term, expression.model),
     )
     if found is None and along is None:
         raise StateError(
@@ -109,37 +110,39 @@ def derivative(
         if found is None
         else found
         if along is not None
-        else _last([found], change)
+        else _linear_operator([found], change)
     )
     model = direction.model if expression.model is None else expression.model
-    made = Expression(_inside(_collected(found)), model)
+    made = Expression(_inertial_in_forms(_collect(found)), model)
     type_checks.check_product(made.term, terms.IDENTITY, model)
     return made
 
 
-def _given(expression: Expression) -> dict[str, VectorLetter]:
-    return {x.word: x.bare for x in expression.letters if isinstance(x, VectorLetter) and x.given}  # type: ignore[misc]
+def _input_vectors(expression: Expression) -> dict[str, VectorLetter]:
+    return {
+        x.word: x.bare for x in expression.letters if isinstance(x, VectorLetter) and x.is_input
+    }  # type: ignore[misc]
 
 
-def _change(expression: Expression, by: Any) -> Expression:
+def _change_vector(expression: Expression, by: Any) -> Expression:
     """A change of what is differentiated by."""
-    known = _given(expression)
-    moves = any(x.moves for x in expression.letters)
+    known = _input_vectors(expression)
+    moves = any(x.needs_velocity for x in expression.letters)
     names = ["q", *sorted(known), *(["v"] if moves and "v" not in known else [])]
     if not isinstance(by, str) or by not in names:
         raise StateError(
             f"derivative of {expression} by {shown(by)}, which it has not", nearest(by, names)
         )
     space = known[by].space if by in known else "joint"
-    return Expression(of_letter(vector_letter(CHANGE, space)))
+    return Expression(letter_term(vector_letter(CHANGE_NAME, space)))
 
 
-def _along(expression: Expression, by: str, along: Any, change: Expression) -> Expression:
+def _direction(expression: Expression, by: str, along: Any, change: Expression) -> Expression:
     space = change.term.args[0].space
     found = vector(along, space) if isinstance(along, str) else along
     if not isinstance(found, Expression):
         raise StateError(f"along is {shown(along)}, expected a vector", "along='x' names one")
-    if found.cols != ONE or not fits(found.rows, change.rows):
+    if found.cols != ONE or not compatible(found.rows, change.rows):
         raise StateError(
             f"along is {found}, which is no {space} vector, as changes of {by} are",
             "along='x' names one",
@@ -152,23 +155,25 @@ def _along(expression: Expression, by: str, along: Any, change: Expression) -> E
 # -- the rules ----------------------------------------------------------------------------------------------------------------
 
 
-def _rule(by: str, x: Term, model: Model | None):
+def _letter_rule(by: str, x: Term, model: Model | None):
     """The derivative of a letter along x."""
 
-    written_out = WRITTEN_OUT[_constant_maps(model)]
+    written_out = VELOCITY_DEFINITIONS[_constant_maps(model)]
 
     def rule(letter: Letter) -> Term | None:
         if letter in written_out and by in ("q", "v"):
-            return differentiated(written_out[letter].term, rule)
+            return differentiate(written_out[letter].term, rule)
         if isinstance(letter, FrameLetter) and letter.rate and by in ("q", "v"):
-            return differentiated(_turned(letter.of, _V.term), rule)
+            return differentiate(_frame_derivative(letter.plain, _V.term), rule)
         if isinstance(letter, FormLetter):
-            return _form(letter, rule, x if by == "q" and not _constant_maps(model) else None)
-        if isinstance(letter, VectorLetter) and letter.given:
+            return _form_derivative(
+                letter, rule, x if by == "q" and not _constant_maps(model) else None
+            )
+        if isinstance(letter, VectorLetter) and letter.is_input:
             return x if letter.word == by else None
         if by == "q":
-            return _by_q(letter, x, model)
-        if letter.moves and by == "v":
+            return _letter_by_q(letter, x, model)
+        if letter.needs_velocity and by == "v":
             raise StateError(
                 f"{letter.symbol} is no product of velocities here, and has no derivative by v",
                 "write it out",
@@ -178,36 +183,36 @@ def _rule(by: str, x: Term, model: Model | None):
     return rule
 
 
-def _by_q(letter: Letter, x: Term, model: Model | None) -> Term | None:
+def _letter_by_q(letter: Letter, x: Term, model: Model | None) -> Term | None:
     if letter == GRAVITY:
-        return product(CROSS.operator("y", "f", {"u": of_letter(GRAVITY)}), _delta(x))
+        return product(CROSS.operator("y", "f", {"u": letter_term(GRAVITY)}), _link_change(x))
     if isinstance(letter, FrameLetter):
-        return None if letter.axes == "frame" else _turned(letter, _delta(x))
+        return None if letter.axes == "frame" else _frame_derivative(letter, _link_change(x))
     if letter not in RATES:
-        if letter.made:
-            raise _refused(letter)
+        if letter.depends_on:
+            raise _no_derivative(letter)
         return None  # a symbol is constant
     value = RATES[letter].value
-    return None if value is None else _renamed(value.term, letter, x, model)
+    return None if value is None else _rate_along(value.term, letter, x, model)
 
 
-def _refused(letter: Letter) -> StateError:
+def _no_derivative(letter: Letter) -> StateError:
     return StateError(
         f"{letter.symbol} has no derivative by q here",
         "differentiate what it comes from: φ, M, H, B and the inverse of the mass matrix; or take .jvp of the function",
     )
 
 
-def _delta(x: Term) -> Term:
+def _link_change(x: Term) -> Term:
     """δ = φ* H* x."""
-    return product(of_letter("phi*"), of_letter("H*"), x)
+    return product(letter_term("phi*"), letter_term("H*"), x)
 
 
-def _turned(B: FrameLetter, u: Term) -> Term:
+def _frame_derivative(B: FrameLetter, u: Term) -> Term:
     """dB in world axes as the links move by u: -B turn(B* u)."""
     return scaled(
         Fraction(-1),
-        product(of_letter(B), SEEN.operator("y", "f", {"u": product(of_letter(B.T), u)})),
+        product(letter_term(B), SEEN.operator("y", "f", {"u": product(letter_term(B.T), u)})),
     )
 
 
@@ -215,11 +220,12 @@ def _constant_maps(model: Model | None) -> bool:
     return model is not None and has_constant_maps(model)
 
 
-def _renamed(term: Term, of: Letter, x: Term, model: Model | None) -> Term | None:
+def _rate_along(term: Term, of: Letter, x: Term, model: Model | None) -> Term | None:
     """A rate with x in the place of v; None where nothing is left of it."""
     if term.op != "letter":
         parts = [
-            _renamed(part, of, x, model) if isinstance(part, Term) else part for part in term.args
+            _rate_along(part, of, x, model) if isinstance(part, Term) else part
+            for part in term.args
         ]
         if term.op == "sum":
             parts = [part for part in parts if part is not None]
@@ -233,24 +239,24 @@ def _renamed(term: Term, of: Letter, x: Term, model: Model | None) -> Term | Non
     bare = letter.T if letter.starred else letter
     if bare == "Omega_d":
         found = scaled(
-            Fraction(-1), adjoint(CROSS.operator("y", "f", {"u": product(of_letter("H*"), x)}))
+            Fraction(-1), adjoint(CROSS.operator("y", "f", {"u": product(letter_term("H*"), x)}))
         )
     elif bare == "H_dot":
         found = None if _constant_maps(model) else RISE.operator("f", "u", {"x": x})
     elif isinstance(bare, VectorLetter) and bare.word == "v":
         found = x
-    elif bare.moves:
-        raise _refused(of)
+    elif bare.needs_velocity:
+        raise _no_derivative(of)
     else:
         return term
     return adjoint(found) if found is not None and letter.starred else found
 
 
-def _form(letter: FormLetter, rule: Any, x: Term | None) -> Term | None:
+def _form_derivative(letter: FormLetter, rule: Any, x: Term | None) -> Term | None:
     """A form's letter, slot by slot; the derivative of H itself is one more slot, x."""
     filled, parts = dict(letter.filled), []
     for slot, inner in letter.filled:
-        change = differentiated(inner, rule)
+        change = differentiate(inner, rule)
         parts += (
             []
             if change is None
@@ -269,13 +275,13 @@ def _form(letter: FormLetter, rule: Any, x: Term | None) -> Term | None:
 # -- biases -------------------------------------------------------------------------------------------------------------------
 
 
-def _rebiased(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
+def _with_biases(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
     """M φ* a + b by the other pair of bias vectors, inertial or local, where a and b stand nowhere else; else as it is."""
     (first, other), (second, _) = names.items()
     if not {first, second} <= set(terms.letters(term)):
         return term
     under = list(dict.fromkeys(terms.inverses(term)))
-    poly = terms.expand(term, terms.numbered(under))
+    poly = terms.expand(term, terms.inverses_as_letters(under))
     if any({first, second} & set(terms.letters(inner)) for inner in under):
         return term
     motions = {
@@ -287,36 +293,43 @@ def _rebiased(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
     uses = sum(any(x.bare in names for x in word) for word in poly)
     if motions != forces or uses != len(motions) + len(forces):
         return term
-    return _replaced(term, names)
+    return _replace_vectors(term, names)
 
 
-def _replaced(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
+def _replace_vectors(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
     """Other bias vectors, as the term shows them; those inside letters made of vectors stay."""
     if term.op == "letter":
         x = term.args[0]
-        return of_letter(names[x]) if x in names else term
+        return letter_term(names[x]) if x in names else term
     return Term(
-        term.op, tuple(_replaced(x, names) if isinstance(x, Term) else x for x in term.args)
+        term.op, tuple(_replace_vectors(x, names) if isinstance(x, Term) else x for x in term.args)
     )
 
 
-def _inside(term: Term) -> Term:
+def _inertial_in_forms(term: Term) -> Term:
     """The vectors that letters are made of, with body forces as Newton and Euler make them: inertial, in one step."""
     if term.op != "letter":
-        return Term(term.op, tuple(_inside(x) if isinstance(x, Term) else x for x in term.args))
+        return Term(
+            term.op, tuple(_inertial_in_forms(x) if isinstance(x, Term) else x for x in term.args)
+        )
     x = term.args[0]
     if not isinstance(x, FormLetter):
         return term
     made = x.form.letter(
-        x.inp, x.out, {slot: _rebiased(_inside(inner), WHOLE_BIASES) for slot, inner in x.filled}
+        x.inp,
+        x.out,
+        {
+            slot: _with_biases(_inertial_in_forms(inner), INERTIAL_BIASES)
+            for slot, inner in x.filled
+        },
     )
-    return of_letter(made.T if x.starred else made)
+    return letter_term(made.T if x.starred else made)
 
 
 # -- x to the right -----------------------------------------------------------------------------------------------------------
 
 
-def _collected(term: Term) -> Term:
+def _collect(term: Term) -> Term:
     """A sum with equal terms as one."""
     if term.op != "sum":
         return term
@@ -328,15 +341,15 @@ def _collected(term: Term) -> Term:
     return total(*kept) if kept else scaled(Fraction(0), term)
 
 
-def _last(factors: list[Term], change: Expression) -> Term:
+def _linear_operator(factors: list[Term], change: Expression) -> Term:
     """A product that ends in a vector and is linear in the change, as an operator on it."""
     x = change.term.args[0]
     i = next(i for i, factor in enumerate(factors) if x in {y.bare for y in terms.letters(factor)})
     before, here, behind = factors[:i], factors[i], factors[i + 1 :]
     if here.op == "product":
-        return _last([*before, *here.args, *behind], change)
+        return _linear_operator([*before, *here.args, *behind], change)
     if here.op == "scale":
-        inner = _last([*before, here.args[1], *behind], change)
+        inner = _linear_operator([*before, here.args[1], *behind], change)
         return total(
             *(
                 scaled(here.args[0], part)
@@ -345,7 +358,7 @@ def _last(factors: list[Term], change: Expression) -> Term:
         )
     if here.op in ("sum", "adjoint"):
         parts = here.args if here.op == "sum" else [adjoint(part) for part in here.args[0].args]
-        return total(*(_last([*before, part, *behind], change) for part in parts))
+        return total(*(_linear_operator([*before, part, *behind], change) for part in parts))
     letter = here.args[0]
     if letter == x:
         return product(*before, terms.IDENTITY)
@@ -357,7 +370,9 @@ def _last(factors: list[Term], change: Expression) -> Term:
         for slot, inner in letter.filled
         if x in {y.bare for y in terms.letters(inner)}
     )
-    takes, gives = letter.ends
+    takes, gives = letter.open_slots
     filled = {**dict(letter.filled), takes: product(*behind)}
     del filled[slot]
-    return product(*before, letter.form.operator(slot, gives, filled), _last([inner], change))
+    return product(
+        *before, letter.form.operator(slot, gives, filled), _linear_operator([inner], change)
+    )

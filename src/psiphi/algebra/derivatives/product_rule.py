@@ -16,7 +16,7 @@ LetterRule = Callable[
 ]  # the derivative of a letter without its star; None: zero
 
 
-def differentiated(term: Term, rule: LetterRule) -> Term | None:
+def differentiate(term: Term, rule: LetterRule) -> Term | None:
     """The derivative of a term; None where it is zero."""
     if term.op == "letter":
         x = term.args[0]
@@ -25,15 +25,15 @@ def differentiated(term: Term, rule: LetterRule) -> Term | None:
     if term.op == "product":
         factors, parts = term.args, []
         for i, factor in enumerate(factors):
-            change = differentiated(factor, rule)
+            change = differentiate(factor, rule)
             parts += [] if change is None else [product(*factors[:i], change, *factors[i + 1 :])]
         return total(*parts) if parts else None
     if term.op == "sum":
         found = [
-            change for change in (differentiated(x, rule) for x in term.args) if change is not None
+            change for change in (differentiate(x, rule) for x in term.args) if change is not None
         ]
         return total(*found) if found else None
-    change = differentiated(term.args[-1], rule)
+    change = differentiate(term.args[-1], rule)
     if change is None or term.op == "adjoint":
         return None if change is None else adjoint(change)
     return (

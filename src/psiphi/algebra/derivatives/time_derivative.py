@@ -16,7 +16,7 @@ from functools import lru_cache
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest
 from psiphi._util.validate import one_of
-from psiphi.algebra.derivatives.product_rule import differentiated
+from psiphi.algebra.derivatives.product_rule import differentiate
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import (
     FrameLetter,
@@ -29,7 +29,7 @@ from psiphi.algebra.expressions.letters import (
 )
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.expressions.spaces import LINK
-from psiphi.algebra.expressions.terms import Term, of_letter, product, scaled, total
+from psiphi.algebra.expressions.terms import Term, letter_term, product, scaled, total
 
 _s = Operators()
 H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = (
@@ -115,13 +115,13 @@ def time_derivative(
             f"time_derivative of a {type(expression).__name__}", "give an operator expression"
         )
     one_of("frame", frame, FRAMES, "leave it out for body axes")
-    names = _names(held, expression)
-    parts = [differentiated(expression.term, lambda x: _named(x, names, frame == "inertial"))]
+    names = _constant_names(held, expression)
+    parts = [differentiate(expression.term, lambda x: _letter_rate(x, names, frame == "inertial"))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
-        if mixed := sorted({x.bare for x in expression.letters if x.row.mixed}):
+        if mixed := sorted({x.bare for x in expression.letters if x.row.mixed_axes}):
             cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
-        omega = of_letter("omega")
+        omega = letter_term("omega")
         parts += [product(omega, expression.term)] if expression.rows == LINK else []
         parts += (
             [scaled(Fraction(-1), product(expression.term, omega))]
@@ -134,12 +134,12 @@ def time_derivative(
     )
 
 
-def _names(held: str | Collection[str], expression: Expression) -> frozenset[str]:
+def _constant_names(held: str | Collection[str], expression: Expression) -> frozenset[str]:
     """The names held constant, all of vectors and symbols of the expression."""
     known = {
         x.word
         for x in expression.letters
-        if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.given)
+        if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.is_input)
     }
     names = (held,) if isinstance(held, str) else held
     try:
@@ -157,16 +157,16 @@ def _names(held: str | Collection[str], expression: Expression) -> frozenset[str
 
 
 @lru_cache(maxsize=4096)
-def _named(x: Letter, held: frozenset[str], inertial: bool) -> Term | None:
+def _letter_rate(x: Letter, held: frozenset[str], inertial: bool) -> Term | None:
     if x in RATES:
         value = RATES[x].value
         return None if value is None else value.term
     if isinstance(x, FrameLetter) and not x.rate:
-        return of_letter(rate_letter(x)) if inertial or x.axes == "world" else None
-    if isinstance(x, VectorLetter) and x.given:
-        return None if x.word in held else of_letter(vector_letter(f"{x.word}_dot", x.space))
+        return letter_term(rate_letter(x)) if inertial or x.axes == "world" else None
+    if isinstance(x, VectorLetter) and x.is_input:
+        return None if x.word in held else letter_term(vector_letter(f"{x.word}_dot", x.space))
     if isinstance(x, SymbolLetter):
-        return None if x.word in held else of_letter(symbol_letter(f"{x.word}_dot", x.space))
+        return None if x.word in held else letter_term(symbol_letter(f"{x.word}_dot", x.space))
     symbol = x.symbol
     if x == "E_c":
         raise StateError(
@@ -186,6 +186,6 @@ def table() -> list[tuple[str, str, str, str]]:
         letter = getattr(_s, name)
         turns = [f"ω̃ {letter}"] * (letter.rows == LINK) + [f"- {letter} ω̃"] * (letter.cols == LINK)
         if name != "I":
-            added = "" if letter.term.args[0].row.mixed else " ".join(turns)
+            added = "" if letter.term.args[0].row.mixed_axes else " ".join(turns)
             rows.append((str(letter), str(rate.value or 0), added, rate.source))
     return rows

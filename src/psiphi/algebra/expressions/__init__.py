@@ -2,16 +2,15 @@
 
 In: a `Model`. Out: an `Expression`. Read `expression.py` first.
 
-    block_structure.py       Where an operator's blocks may be nonzero, and what products make of
-                             it
-    expression.py            What the user writes
-    force_motion_duality.py  Forces and motions
-    letters.py               The letters of the algebra
-    multilinear_forms.py     Operators made of vectors
-    notation.py              Three ways to print a term
-    operator_properties.py   Questions about an operator, as functions
-    operators.py             The operators of one robot
-    spaces.py                The spaces operators act between
-    terms.py                 What an expression is made of
-    type_checks.py           What may be written
+    expression.py            Expressions and their Python operators
+    operators.py             The operators of a robot, `robot.operators`
+    letters.py               The table of letters: spaces, structure, weight, printed forms
+    terms.py                 Terms (trees of letters) and polynomials of words
+    spaces.py                The spaces that operators act between
+    block_structure.py       Where the blocks of an operator may be nonzero
+    force_motion_duality.py  Which link vectors are forces and which are motions
+    type_checks.py           Type checks of products, sums, inverses and names
+    multilinear_forms.py     Operators made of vectors: cross products, derivatives of H
+    notation.py              Unicode, LaTeX and Python text of a term
+    operator_properties.py   Questions about an operator: is_causal, dot_test, ...
 """

@@ -1,8 +1,13 @@
-"""Where an operator's blocks may be nonzero, and what products make of it.
+"""Block structure: where the blocks of an operator may be nonzero, and that of sums and products.
 
-Between the body of a block's row and that of its column there are four relations: the *same* body; the row's body lies
-*inward* (is an ancestor: forces flow this way, tip to base, causal); *outward* (a descendant: base to tip, anticausal);
-or they are *unrelated*, on different branches. A structure is the set of relations in which blocks may stand.
+The body of a block's row and the body of its column have one of four relations:
+
+    same        one body
+    inward      the row's body is an ancestor: tip to base, the direction of forces, causal
+    outward     the row's body is a descendant: base to tip, anticausal
+    unrelated   the two are on different branches
+
+A structure is the set of relations in which blocks may be nonzero.
 """
 
 from __future__ import annotations
@@ -11,26 +16,26 @@ from dataclasses import dataclass
 from functools import cached_property
 
 SAME, INWARD, OUTWARD, UNRELATED = "same", "inward", "outward", "unrelated"
-EVERY = frozenset({SAME, INWARD, OUTWARD, UNRELATED})
+ALL_RELATIONS = frozenset({SAME, INWARD, OUTWARD, UNRELATED})
 
-# (i to k, k to j) -> what i may be to j, on a tree; SAME composes as the identity
-PATHS = {
+# (relation of i to k, of k to j) -> possible relations of i to j on a tree; SAME is the identity
+COMPOSITIONS = {
     (INWARD, INWARD): {INWARD},
     (OUTWARD, OUTWARD): {OUTWARD},
-    (INWARD, OUTWARD): {SAME, INWARD, OUTWARD},  # two ancestors of one body lie on one path
-    (OUTWARD, INWARD): EVERY,
+    (INWARD, OUTWARD): {SAME, INWARD, OUTWARD},  # ancestors of one body are on one path
+    (OUTWARD, INWARD): ALL_RELATIONS,
     (INWARD, UNRELATED): {INWARD, UNRELATED},
     (UNRELATED, OUTWARD): {OUTWARD, UNRELATED},
     (OUTWARD, UNRELATED): {UNRELATED},
     (UNRELATED, INWARD): {UNRELATED},
-    (UNRELATED, UNRELATED): EVERY,
+    (UNRELATED, UNRELATED): ALL_RELATIONS,
 }
 MIRROR = {SAME: SAME, INWARD: OUTWARD, OUTWARD: INWARD, UNRELATED: UNRELATED}
 
 
 @dataclass(frozen=True)
 class Structure:
-    """The relations in which an operator's blocks may stand."""
+    """The relations in which the blocks of an operator may be nonzero."""
 
     relations: frozenset[str]
 
@@ -41,7 +46,7 @@ class Structure:
         found: set[str] = set()
         for a in self.relations:
             for b in other.relations:
-                found |= {b} if a == SAME else {a} if b == SAME else PATHS[a, b]
+                found |= {b} if a == SAME else {a} if b == SAME else COMPOSITIONS[a, b]
         return Structure(frozenset(found))
 
     @cached_property
@@ -50,12 +55,13 @@ class Structure:
 
     @property
     def inverse(self) -> Structure:
-        """Triangular operators stay triangular; others may fill up."""
+        """The inverse of a triangular operator is triangular; other inverses may be full."""
         full = self.relations | {SAME}
-        return Structure(full if full <= {SAME, INWARD} or full <= {SAME, OUTWARD} else EVERY)
+        triangular = full <= {SAME, INWARD} or full <= {SAME, OUTWARD}
+        return Structure(full if triangular else ALL_RELATIONS)
 
 
 MEMORYLESS = Structure(frozenset({SAME}))
 CAUSAL = Structure(frozenset({SAME, INWARD}))
 STRICTLY_CAUSAL = Structure(frozenset({INWARD}))
-ANYWHERE = Structure(EVERY)
+ANYWHERE = Structure(ALL_RELATIONS)

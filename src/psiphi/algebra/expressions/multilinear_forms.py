@@ -1,12 +1,14 @@
-"""Operators made of vectors: a multilinear form with a vector in every slot but two is an operator between those two.
+"""Multilinear forms: with vectors in all slots but two, a form is an operator between those two.
 
-    cross   f* (u × y)      u× takes y and gives what f sees; ⟦f⟧ y = y ×* f takes y and gives what u sees, [n~ F~; F~ 0]
-                            but for sign
-    turn    f* diag(u_w~, u_w~) y     the turn of link motions with the spin of u, at the link's own origin
-    seen    the same over frames
-    rise    u* dH[x] f      the joint map's derivative along x; bend: its second derivative, u* d²H[x, z] f
+    cross   f* (u × y)                u× maps y to the dual of f; ⟦f⟧ y = y ×* f maps y to the dual
+                                      of u, with the matrix [n~ F~; F~ 0] up to sign
+    turn    f* diag(u_w~, u_w~) y     rotation of link motions y by the angular velocity u_w, about
+                                      the link's public origin
+    seen    turn over frames
+    rise    u* dH[x] f                derivative of the joint map along x
+    bend    u* d²H[x, z] f            its second derivative
 
-What a letter does to a vector is the form's derivative by the slot that it gives: one rule a slot, over any scalar.
+The operator to a slot is the derivative of the form by that slot: one rule per slot, on any scalar.
 """
 
 from __future__ import annotations
@@ -15,74 +17,88 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from psiphi.algebra.expressions.block_structure import ANYWHERE, MEMORYLESS
-from psiphi.algebra.expressions.letters import DUAL, EITHER, FORCE, MOTION, FormLetter, Row, _pair
+from psiphi.algebra.expressions.letters import (
+    DUAL,
+    EITHER,
+    FORCE,
+    MOTION,
+    FormLetter,
+    Row,
+    letter_pair,
+)
 from psiphi.algebra.expressions.notation import LATEX, POWER, UNICODE
 from psiphi.algebra.expressions.spaces import FRAME, JOINT, LINK, Space
-from psiphi.algebra.expressions.terms import Term, of_letter, scaled
+from psiphi.algebra.expressions.terms import Term, letter_term, scaled
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.cross_products import force_cross, motion_cross
 from psiphi.model.spatial.screws import add, cross, dot
 
 
 class FormPlace(Protocol):
-    """One body, as forms see it."""
+    """A body at which a form is evaluated."""
 
     @property
     def origin(self) -> list:
-        """The link's public origin, from where its vectors are written."""
+        """The public origin of the link, in the axes of its vectors."""
         ...
 
-    def risen(self, *along: list) -> list | None:
-        """The derivative of H along one or two vectors, by rows; None where it is zero."""
+    def joint_map_derivative(self, *along: list) -> list | None:
+        """The first or second derivative of H along vectors, as rows; None if it is zero."""
         ...
 
 
 class FormSlot(NamedTuple):
+    """The space of a slot's vectors, and their side."""
+
     space: Space
     side: str = EITHER
 
 
 @dataclass(frozen=True, eq=False)
 class MultilinearForm:
-    """`rules[slot](place, **others)` is the derivative by a slot; `written` are the letters it makes: (takes, gives) and how
-    they print, with the names of the filled slots."""
+    """A multilinear form.
+
+    rules        rules[slot](place, **others) is the derivative by a slot
+    notations    {(input slot, output slot): (Unicode, LaTeX)} of the letters that have a notation
+                 of their own, with the names of the filled slots
+    """
 
     name: str
     slots: Mapping[str, FormSlot]
     rules: Mapping[str, Callable]
-    written: Mapping[tuple[str, str], tuple[str, str]]
+    notations: Mapping[tuple[str, str], tuple[str, str]]
 
     def letter(self, inp: str, out: str, filled: Mapping[str, Term]) -> FormLetter:
-        """The letter of a written pair of slots."""
-        return _letter(self, inp, out, tuple(sorted(filled.items())))
+        """The letter between two slots that have a notation."""
+        return _form_letter(self, inp, out, tuple(sorted(filled.items())))
 
     def operator(self, inp: str, out: str, filled: Mapping[str, Term]) -> Term:
-        """The operator from one slot to another: a letter, its adjoint, or a multiple; numbers stand before it."""
+        """The operator from one slot to another: a letter or its adjoint, times a number."""
         c, inner = Fraction(1), {}
         for slot, term in filled.items():
             factor, inner[slot] = term.args if term.op == "scale" else (Fraction(1), term)
             c *= factor
         if self is CROSS:
-            c, inp, out, inner = _antisymmetric(c, inp, out, inner)
-        if (inp, out) in self.written:
-            return scaled(c, of_letter(self.letter(inp, out, inner)))
-        return scaled(c, of_letter(self.letter(out, inp, inner).T))
+            c, inp, out, inner = _canonical_cross(c, inp, out, inner)
+        if (inp, out) in self.notations:
+            return scaled(c, letter_term(self.letter(inp, out, inner)))
+        return scaled(c, letter_term(self.letter(out, inp, inner).T))
 
     def value(
-        self, place: FormPlace, x: FormLetter, filled: Mapping[str, Any], argument: Any
+        self, place: FormPlace, x: FormLetter, filled: Mapping[str, list], argument: list
     ) -> list:
-        """What the letter makes of its argument at one body."""
-        inp, out = x.ends
+        """The letter times a vector at one body."""
+        inp, out = x.open_slots
         return self.rules[out](place, **filled, **{inp: argument})
 
 
-def _antisymmetric(
+def _canonical_cross(
     c: Fraction, inp: str, out: str, inner: dict[str, Term]
 ) -> tuple[Fraction, str, str, dict[str, Term]]:
-    """u × y = -y × u: one way to write it."""
+    """u × y = -y × u: the one of the two that has a notation."""
     if {inp, out} == {"u", "f"}:
         other = {"u": "y", "f": "f"}
         return -c, other[inp], other[out], {"u": inner["y"]}
@@ -90,14 +106,16 @@ def _antisymmetric(
 
 
 @lru_cache(maxsize=8192)
-def _letter(
+def _form_letter(
     form: MultilinearForm, inp: str, out: str, filled: tuple[tuple[str, Term], ...]
 ) -> FormLetter:
-    plain, tex = form.written[inp, out]
+    plain, tex = form.notations[inp, out]
     symbol = plain.format(
-        **{slot: UNICODE.text(term, _tight(plain, slot)) for slot, term in filled}
+        **{slot: UNICODE.text(term, _slot_precedence(plain, slot)) for slot, term in filled}
     )
-    latex = tex.format(**{slot: LATEX.text(term, _tight(tex, slot)) for slot, term in filled})
+    latex = tex.format(
+        **{slot: LATEX.text(term, _slot_precedence(tex, slot)) for slot, term in filled}
+    )
     takes, gives = form.slots[inp], form.slots[out]
     where = ANYWHERE if takes.space.name == "frame" else MEMORYLESS
     row = Row(
@@ -108,55 +126,54 @@ def _letter(
         where,
         DUAL[gives.side],
         takes.side,
-        f"made of {form.name}",
+        f"multilinear form {form.name}",
     )
-    spelled = (
-        f"{form.name}[{inp}>{out}; {', '.join(f'{slot} = {term!r}' for slot, term in filled)}]"
-    )
-    return _pair(FormLetter, spelled, row, form=form, inp=inp, out=out, filled=filled)
+    name = f"{form.name}[{inp}>{out}; {', '.join(f'{slot} = {term!r}' for slot, term in filled)}]"
+    return letter_pair(FormLetter, name, row, form=form, inp=inp, out=out, filled=filled)
 
 
-def _tight(pattern: str, slot: str) -> int:
-    """Whether what fills a slot stands in brackets of its own."""
+def _slot_precedence(pattern: str, slot: str) -> int:
+    """The precedence that the vector of a slot needs."""
     return POWER if pattern.startswith("{" + slot) else 0
 
 
-# -- the rules ----------------------------------------------------------------------------------------------------------------
+# -- rules -----------------------------------------------------------------------------------------
 
 
-def _minus(x: list) -> list:
+def _negative(x: list) -> list:
     return [-a for a in x]
 
 
-def _spun(place: FormPlace, u: list) -> list:
-    """[w; 0] of the public origin, as a motion of the origin at hand: ω̃ is the cross product with it."""
+def _spin_motion(place: FormPlace, u: list) -> list:
+    """The motion [w; 0] of the public origin, at the origin in use; ω̃ is its cross product."""
     return [*u[:3], *cross(place.origin, u[:3])]
 
 
-def _spinner(place: FormPlace, f: list, y: list) -> list:
+def _turn_by_u(place: FormPlace, f: list, y: list) -> list:
     n = force_cross(y, f)
     return [*add(n[:3], cross(n[3:], place.origin)), 0.0, 0.0, 0.0]
 
 
-def _halves(a: list, b: list) -> list:
+def _frame_turn(a: list, b: list) -> list:
     return cross(a[:3], b[:3]) + cross(a[:3], b[3:])
 
 
-def _torques(place: FormPlace, f: list, *along: list) -> list:
-    rows = place.risen(*along)
+def _joint_torques(place: FormPlace, f: list, *along: list) -> list:
+    rows = place.joint_map_derivative(*along)
     return [0.0] * len(along[0]) if rows is None else small_matrices.apply(rows, f)
 
 
-def _motions(place: FormPlace, u: list, *along: list) -> list:
-    rows = place.risen(*along)
+def _link_motions(place: FormPlace, u: list, *along: list) -> list:
+    rows = place.joint_map_derivative(*along)
     return [0.0] * 6 if rows is None else small_matrices.apply(small_matrices.transpose(rows), u)
 
 
-def _slopes(place: FormPlace, f: list, u: list, *along: list | None) -> list:
-    """By the slot that is None: of two directions the first is taken first, and where bodies turn they do not commute."""
+def _by_direction(place: FormPlace, f: list, u: list, *along: list | None) -> list:
+    """The derivative by the direction that is None. On rotations, directions do not commute."""
     units = [[1.0 if i == j else 0.0 for j in range(len(u))] for i in range(len(u))]
     return [
-        dot(u, _torques(place, f, *(unit if x is None else x for x in along))) for unit in units
+        dot(u, _joint_torques(place, f, *(unit if x is None else x for x in along)))
+        for unit in units
     ]
 
 
@@ -170,7 +187,7 @@ CROSS = MultilinearForm(
     {
         "f": lambda place, u, y: motion_cross(u, y),
         "u": lambda place, f, y: force_cross(y, f),
-        "y": lambda place, f, u: _minus(force_cross(u, f)),
+        "y": lambda place, f, u: _negative(force_cross(u, f)),
     },
     {
         ("y", "f"): ("{u}×", r"{u}\times"),
@@ -181,9 +198,9 @@ TURN = MultilinearForm(
     "turn",
     _link,
     {
-        "f": lambda place, u, y: motion_cross(_spun(place, u), y),
-        "y": lambda place, f, u: _minus(force_cross(_spun(place, u), f)),
-        "u": _spinner,
+        "f": lambda place, u, y: motion_cross(_spin_motion(place, u), y),
+        "y": lambda place, f, u: _negative(force_cross(_spin_motion(place, u), f)),
+        "u": _turn_by_u,
     },
     {
         ("y", "f"): ("turn({u})", r"\mathrm{{turn}}({u})"),
@@ -195,19 +212,19 @@ SEEN = MultilinearForm(
     "seen",
     {slot: FormSlot(FRAME()) for slot in "fuy"},
     {
-        "f": lambda place, u, y: _halves(u, y),
-        "y": lambda place, f, u: _minus(_halves(u, f)),
+        "f": lambda place, u, y: _frame_turn(u, y),
+        "y": lambda place, f, u: _negative(_frame_turn(u, f)),
         "u": lambda place, f, y: [*add(cross(y[:3], f[:3]), cross(y[3:], f[3:])), 0.0, 0.0, 0.0],
     },
-    TURN.written,
+    TURN.notations,
 )
 RISE = MultilinearForm(
     "rise",
     {"f": FormSlot(LINK, FORCE), "u": _joint, "x": _joint},
     {
-        "u": lambda place, f, x: _torques(place, f, x),
-        "f": lambda place, u, x: _motions(place, u, x),
-        "x": lambda place, f, u: _slopes(place, f, u, None),
+        "u": lambda place, f, x: _joint_torques(place, f, x),
+        "f": lambda place, u, x: _link_motions(place, u, x),
+        "x": lambda place, f, u: _by_direction(place, f, u, None),
     },
     {
         ("f", "u"): ("dH[{x}]", r"\mathrm{{d}}H[{x}]"),
@@ -219,10 +236,10 @@ BEND = MultilinearForm(
     "bend",
     {"f": FormSlot(LINK, FORCE), "u": _joint, "x": _joint, "z": _joint},
     {
-        "u": lambda place, f, x, z: _torques(place, f, x, z),
-        "f": lambda place, u, x, z: _motions(place, u, x, z),
-        "x": lambda place, f, u, z: _slopes(place, f, u, None, z),
-        "z": lambda place, f, u, x: _slopes(place, f, u, x, None),
+        "u": lambda place, f, x, z: _joint_torques(place, f, x, z),
+        "f": lambda place, u, x, z: _link_motions(place, u, x, z),
+        "x": lambda place, f, u, z: _by_direction(place, f, u, None, z),
+        "z": lambda place, f, u, x: _by_direction(place, f, u, x, None),
     },
     {
         ("f", "u"): ("d²H[{x}, {z}]", r"\mathrm{{d}}^2H[{x}, {z}]"),

@@ -1,4 +1,4 @@
-"""Three ways to print a term: Unicode algebra, LaTeX, and Python that evaluates back."""
+"""Three ways to print a term: Unicode algebra, LaTeX, and Python code."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from psiphi.algebra.expressions.letters import (
     Letter,
     SymbolLetter,
     VectorLetter,
+    display_name,
     letter,
-    printed,
 )
 from psiphi.algebra.expressions.terms import Term, Word
 
-SUM, PRODUCT, POWER = 0, 1, 2  # how tightly a piece of text holds together
+SUM, PRODUCT, POWER = 0, 1, 2  # precedence of a piece of text
 
 
 class Notation:
-    """How the pieces are put together; `text(term)` is the whole."""
+    """Unicode. One method for each operation returns the text of a term and its precedence."""
 
     space, minus, plus, star, invert = " ", " - ", " + ", "{}*", "{}⁻¹"
     brackets, fraction = "({})", "{}/{}"
 
-    def text(self, term: Term, tight: int = SUM) -> str:
-        """The term, in brackets if it holds together less than `tight`."""
-        written, strength = getattr(self, term.op)(*term.args)
-        return self.brackets.format(written) if strength < tight else written
+    def text(self, term: Term, precedence: int = SUM) -> str:
+        """The text of a term, in brackets if its precedence is lower than this."""
+        out, own = getattr(self, term.op)(*term.args)
+        return self.brackets.format(out) if own < precedence else out
 
     def letter(self, name: Letter) -> tuple[str, int]:
         return letter(name).symbol, POWER
@@ -39,7 +39,7 @@ class Notation:
         ), PRODUCT
 
     def sum(self, *terms: Term) -> tuple[str, int]:
-        written = ""
+        out = ""
         for i, term in enumerate(terms):
             negative = term.op == "scale" and term.args[0] < 0
             if negative:
@@ -49,8 +49,8 @@ class Notation:
                     else term.args[1]
                 )
             sign = (self.minus if negative else self.plus) if i else ("-" if negative else "")
-            written += sign + self.text(term, PRODUCT)
-        return written, SUM
+            out += sign + self.text(term, PRODUCT)
+        return out, SUM
 
     def scale(self, c: Fraction, term: Term) -> tuple[str, int]:
         if c < 0:
@@ -75,7 +75,7 @@ class Notation:
 
 
 class Latex(Notation):
-    """LaTeX, for notebooks and papers."""
+    """LaTeX."""
 
     space, star, invert, brackets, fraction = (
         r"\, ",
@@ -96,7 +96,7 @@ class Latex(Notation):
 
 
 class Python(Notation):
-    """Python that evaluates to an equal expression, with the robot's operators at hand under the name `scope`."""
+    """Python code of an equal expression; `scope` is the name of the robot's operators."""
 
     space, star, invert = " @ ", "{}.T", "{}.inv"
 
@@ -104,48 +104,48 @@ class Python(Notation):
         self.scope = scope + "." if scope else ""
 
     def letter(self, name: Letter) -> tuple[str, int]:
-        return self.scope + self._call(letter(name).bare) + (
+        return self.scope + self._code(letter(name).bare) + (
             ".T" if letter(name).starred else ""
         ), POWER
 
-    def _call(self, x: Letter) -> str:
+    def _code(self, x: Letter) -> str:
         if isinstance(x, FrameLetter):
             axes = f", axes={x.axes!r}" if x.axes != "world" else ""
             rate = ".dot()" if x.axes == "world" else ".dot('inertial')"
             return f"B({', '.join(map(repr, x.frames))}{axes})" + rate * x.rate
         if isinstance(x, VectorLetter):
-            return f"vector({x.word!r}, {x.space!r})" if x.given else x.word
+            return f"vector({x.word!r}, {x.space!r})" if x.is_input else x.word
         if isinstance(x, FormLetter):
             vectors = "".join(f", {slot}={self.text(inner)}" for slot, inner in x.filled)
             return f"form({x.form.name!r}, {x.inp!r}, {x.out!r}{vectors})"
         if isinstance(x, SymbolLetter):
             return f"symbol({x.word!r}, {x.space!r})"
-        return x.row.written or x
+        return x.row.code or x
 
     def scale(self, c: Fraction, term: Term) -> tuple[str, int]:
         if c < 0:
             return super().scale(c, term)
         if c.denominator != 1 and Fraction(float(c)) == c:
             return f"{float(c)!r} * {self.text(term, POWER)}", PRODUCT
-        written = (
+        out = (
             f"{c.numerator} * {self.text(term, POWER)}"
             if c.numerator != 1
             else self.text(term, POWER)
         )
-        return written + (f" / {c.denominator}" if c.denominator != 1 else ""), PRODUCT
+        return out + (f" / {c.denominator}" if c.denominator != 1 else ""), PRODUCT
 
 
 UNICODE, LATEX = Notation(), Latex()
 
 
 def result_names(polys: Mapping[str, Mapping[Word, Fraction]]) -> dict[str, str]:
-    """How results are called beside their polynomials: by their names, unless a letter in them has that name already."""
+    """Printed names of results: their own, unless a letter of the polynomials has the same one."""
     used = {x.symbol for p in polys.values() for word in p for x in map(letter, word)}
-    own = {
+    is_letter = {  # D = D is not a conflict
         name: {x.symbol for word in p for x in word} == {name} for name, p in polys.items()
-    }  # D = D is no clash
+    }
     return {
-        name: printed(name) if name == "a" or (name in used and not own[name]) else name
+        name: display_name(name) if name == "a" or (name in used and not is_letter[name]) else name
         for name in polys
     }
 
@@ -160,10 +160,10 @@ def show_poly(
     notation: Notation = UNICODE,
     word_text: Callable[..., str] = show_word,
 ) -> str:
-    """A polynomial, term by term in its own order; nothing is 0. `word_text` prints words of other things than letters."""
-    written = ""
+    """A polynomial, in the order of its terms; an empty one is 0. `word_text` prints a word."""
+    out = ""
     for word, c in p.items():
-        sign = ("-" if c < 0 else "") if not written else notation.minus if c < 0 else notation.plus
+        sign = ("-" if c < 0 else "") if not out else notation.minus if c < 0 else notation.plus
         number = "" if abs(c) == 1 else notation.number(abs(c)) + " "
-        written += sign + number + word_text(word, notation)
-    return written or "0"
+        out += sign + number + word_text(word, notation)
+    return out or "0"

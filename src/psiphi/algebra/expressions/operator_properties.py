@@ -1,4 +1,4 @@
-"""Questions about an operator, as functions: its structure, and the adjoint test."""
+"""Properties of an operator: its block structure, and the adjoint test."""
 
 from __future__ import annotations
 
@@ -9,54 +9,60 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import generator, positive
-from psiphi.algebra.dense.rank_check import sample
+from psiphi._util.validate import generator, positive_number
+from psiphi.algebra.dense.rank_check import random_inputs
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.block_structure import INWARD, OUTWARD, SAME
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.spaces import ANY, JOINT, LINK
 
 
-def _within(op: Expression, *allowed: str) -> bool:
-    """Do all blocks that may be nonzero stand in the allowed relations? Only links and joints sit on bodies."""
+def _has_structure(op: Expression, *allowed: str) -> bool:
+    """True if its blocks are nonzero in the allowed relations only; False for frame spaces."""
     return {op.rows, op.cols} <= {LINK, JOINT, ANY} and terms.structure(op.term).relations <= set(
         allowed
     )
 
 
 def is_memoryless(op: Expression) -> bool:
-    """Block diagonal: each body by itself.
+    """True if the operator is block diagonal: it acts on each body separately.
 
     >>> from psiphi.algebra.expressions.operators import Operators
     >>> s = Operators()
     >>> is_memoryless(s.H @ s.P @ s.H.T), is_memoryless(s.phi)
     (True, False)
     """
-    return _within(op, SAME)
+    return _has_structure(op, SAME)
 
 
 def is_causal(op: Expression) -> bool:
-    """Tip to base: body k hears of itself and of bodies further out. Such products run as one inward sweep."""
-    return _within(op, SAME, INWARD)
+    """True if the result at a body depends on the body and its descendants only.
+
+    Products of such operators run as one sweep from tip to base.
+    """
+    return _has_structure(op, SAME, INWARD)
 
 
 def is_strictly_causal(op: Expression) -> bool:
-    """Tip to base, not of itself."""
-    return _within(op, INWARD)
+    """True if the result at a body depends on its proper descendants only."""
+    return _has_structure(op, INWARD)
 
 
 def is_anticausal(op: Expression) -> bool:
-    """Base to tip: body k hears of itself and of the bodies that carry it. Such products run as one outward sweep."""
-    return _within(op, SAME, OUTWARD)
+    """True if the result at a body depends on the body and its ancestors only.
+
+    Products of such operators run as one sweep from base to tip.
+    """
+    return _has_structure(op, SAME, OUTWARD)
 
 
 def is_strictly_anticausal(op: Expression) -> bool:
-    """Base to tip, not of itself."""
-    return _within(op, OUTWARD)
+    """True if the result at a body depends on its proper ancestors only."""
+    return _has_structure(op, OUTWARD)
 
 
 class DotTest(NamedTuple):
-    """<A u, v> and <u, A* v>; true when they agree."""
+    """<A u, v> and <u, A* v>; True if they agree."""
 
     left: float
     right: float
@@ -73,16 +79,16 @@ def dot_test(
     rng: np.random.Generator | int | None = None,
     tolerance: float = 1e-9,
 ) -> DotTest:
-    """The adjoint test <A u, v> = <u, A* v> at q (random when not given), with random u, v and random values for vectors."""
+    """The adjoint test <A u, v> = <u, A* v> with random u, v and vectors, at q or at a random q."""
     if not isinstance(op, Expression):
         raise StateError(
-            f"dot_test of {shown(op)}, expected an expression",
-            "robot.operators has operators: s.phi, s.mass, ...",
+            f"dot_test got {shown(op)}, expected an expression",
+            "use operators of a robot: s = robot.operators; s.phi, s.mass, ...",
         )
     model, rng, tolerance = (
-        op._robot(),
+        op.require_model(),
         generator(rng),
-        positive("tolerance", tolerance, "1e-9 is the default"),
+        positive_number("tolerance", tolerance, "1e-9 is the default"),
     )
     q = model.random(rng) if q is None else q
     values = random_values(op, rng)
@@ -95,5 +101,5 @@ def dot_test(
 
 
 def random_values(op: Expression, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Random numbers for every vector and symbol of the expression, and for v where it is needed."""
-    return sample(op.term, op._robot(), rng)[1]
+    """Random values of the vectors and symbols of the expression, and of v if it depends on it."""
+    return random_inputs(op.term, op.require_model(), rng)[1]

@@ -15,35 +15,36 @@ from psiphi.algebra.blocks.body_indices import bodies
 from psiphi.algebra.expressions import terms, type_checks
 from psiphi.algebra.expressions.expression import Expression, symbol, vector
 from psiphi.algebra.expressions.force_motion_duality import ends
-from psiphi.algebra.expressions.letters import BIAS, LETTERS, SIDES, Letter, frame_letter
+from psiphi.algebra.expressions.letters import LETTERS, SIDES, STATE_VECTORS, Letter, frame_letter
 from psiphi.algebra.expressions.multilinear_forms import FORMS
-from psiphi.algebra.expressions.spaces import ONE, fits
+from psiphi.algebra.expressions.spaces import ONE, compatible
 from psiphi.model.model import Model
 
 
 class Operators:
-    """H phi psi M P D G K E_phi E_psi E_0 E_c tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om U I, vectors a b, frames B(...).
+    """The operators of a robot, with the letters of the papers; `glossary` lists them.
 
-    The letters are those of the papers; `glossary` lists them. `model` None gives the letters of no robot in particular.
+    H phi psi M P D G K E_phi E_psi E_0 E_c tau_bar rotor S Delta_phi Delta_psi L Phi Psi Om U I,
+    vectors a b, frames B(...). With `model` None they belong to no particular robot.
     """
 
-    names: ClassVar = (
-        *(x for x in LETTERS if not LETTERS[x].row.written),
-        *(x.word for x in BIAS),
-    )  # of its letters
+    names: ClassVar = (  # of the letters
+        *(x for x in LETTERS if not LETTERS[x].row.code),
+        *(x.word for x in STATE_VECTORS),
+    )
 
     def __init__(self, model: Model | None = None):
         self.model = model
-        for name, x in (*LETTERS.items(), *((x.word, x) for x in BIAS)):
+        for name, x in (*LETTERS.items(), *((x.word, x) for x in STATE_VECTORS)):
             setattr(self, name, self._letter(x))
 
     def _letter(self, name: Letter) -> Expression:
-        return Expression(terms.of_letter(name), self.model)
+        return Expression(terms.letter_term(name), self.model)
 
     def B(self, *frames: str, axes: str = "world") -> Expression:
-        """Wrenches at named frames (world axes, or axes="frame") -> forces on the links; B* carries velocities back."""
+        """Wrenches at frames, in world or frame axes -> forces on links; B* maps velocities."""
         if not frames:
-            raise StateError("B() names no frame", "give one or more frame names: B('tool')")
+            raise StateError("B() needs a frame", "pass one or more frame names: B('tool')")
         if axes not in ("world", "frame"):
             raise StateError(
                 f"axes is {axes!r}, expected 'world' or 'frame'", "leave it out for world axes"
@@ -56,29 +57,32 @@ class Operators:
         return self.B(*frames, axes=axes).T @ self.phi.T @ self.H.T
 
     def cross(self, u: Expression) -> Expression:
-        """u×: the cross product of link motions with a vector of link motions; its adjoint acts on forces."""
+        """u×: the cross product of a link motion with link motions; its adjoint acts on forces."""
         return self.form("cross", "y", "f", u=u)
 
     def form(self, name: str, takes: str, gives: str, **vectors: Expression) -> Expression:
-        """The operator that a multilinear form is between two of its slots, the others filled: see `multilinear_forms.py`."""
+        """The operator of a multilinear form between two slots; the other slots get vectors.
+
+        See `multilinear_forms.py`.
+        """
         if name not in FORMS:
-            raise StateError(f"no form {shown(name)}", nearest(name, tuple(FORMS)))
+            raise StateError(f"no multilinear form {shown(name)}", nearest(name, tuple(FORMS)))
         form = FORMS[name]
-        asked = (takes, gives, *vectors)
-        if sorted(map(str, asked)) != sorted(form.slots):
+        if sorted(map(str, (takes, gives, *vectors))) != sorted(form.slots):
             raise StateError(
-                f"form {name!r} between {shown(takes)} and {shown(gives)} with {', '.join(vectors) or 'nothing'}",
-                f"its slots are {', '.join(form.slots)}: two stay open, the others are given as vectors",
+                f"form {name!r} from {shown(takes)} to {shown(gives)} with vectors for "
+                f"{', '.join(vectors) or 'no slot'}",
+                f"its slots are {', '.join(form.slots)}: name two, and pass vectors for the others",
             )
         for slot, x in vectors.items():
             if (
                 not isinstance(x, Expression)
                 or x.cols != ONE
-                or not fits(x.rows, form.slots[slot].space)
+                or not compatible(x.rows, form.slots[slot].space)
             ):
                 raise StateError(
                     f"{slot} of the form {name!r} is {shown(x)}",
-                    f"give a {form.slots[slot].space.name} vector",
+                    f"pass a {form.slots[slot].space.name} vector",
                 )
             found = ends(x.term)
             if (
@@ -87,7 +91,7 @@ class Operators:
             ):
                 raise StateError(
                     f"{slot} of the form {name!r} is {x}, of link {found.value(found.gives)}s",
-                    f"give link {form.slots[slot].side}s",
+                    f"pass link {form.slots[slot].side}s",
                 )
         model = next((x.model for x in vectors.values() if x.model is not None), self.model)
         made = Expression(
@@ -98,13 +102,16 @@ class Operators:
 
     @cached_property
     def mass(self) -> Expression:
-        """H φ M φ* H*, plus the rotor inertia of a robot that has some."""
+        """H φ M φ* H*, plus rotor inertia if the robot has any."""
         links = self.H @ self.phi @ self.M @ self.phi.T @ self.H.T
         return links + self.rotor if self.model is None or has_rotors(self.model) else links
 
     @cached_property
     def coriolis(self) -> Expression:
-        """C = H φ (M φ* ((V×) H* + Ḣ*) + B_V φ* H*), with C v = H φ (M φ* a + b) at zero gravity and dM/dt - 2 C skew."""
+        """C = H φ (M φ* ((V×) H* + Ḣ*) + B_V φ* H*).
+
+        C v = H φ (M φ* a + b) at zero gravity, and dM/dt - 2 C is skew.
+        """
         out = (
             self.M @ self.phi.T @ (self.spin @ self.H.T + self.H_dot.T)
             + self.gyro @ self.phi.T @ self.H.T
@@ -113,7 +120,7 @@ class Operators:
 
     @cached_property
     def mass_half(self) -> Expression:
-        """m = (I + H φ K) D^½ with m m* = mass."""
+        """m = (I + H φ K) D^½; m m* = mass."""
         return (self.I + self.H @ self.phi @ self.K) @ self.D_half
 
     bodies = staticmethod(bodies)
@@ -122,7 +129,7 @@ class Operators:
 
     @property
     def glossary(self) -> str:
-        """The letters, one line each."""
+        """The letters, one per line."""
         return "\n".join(f"{x:12} {x.symbol:6} {x.row.meaning}" for x in LETTERS.values())
 
     def __getattr__(self, name: str) -> Expression:
@@ -139,7 +146,7 @@ class Operators:
         return (
             f"<operators of {self.model.name!r}>"
             if self.model is not None
-            else "<operators of no robot>"
+            else "<operators without a robot>"
         )
 
 
@@ -147,11 +154,11 @@ DERIVED = ("mass", "mass_half")
 
 
 class StateAttributeError(StateError, AttributeError):
-    """A wrong operator name: both a StateError and what `hasattr` expects."""
+    """A wrong operator name; also an AttributeError, as `hasattr` expects."""
 
 
 def has_rotors(model: Model) -> bool:
-    """Does any joint carry rotor inertia?"""
+    """True if any joint has rotor inertia."""
     clusters = () if model.embedding is None else model.embedding.clusters
     return any(joint.armature.any() for joint in model.joints) or any(
         any(cluster.armature) for cluster in clusters
@@ -159,17 +166,17 @@ def has_rotors(model: Model) -> bool:
 
 
 def has_constant_maps(model: Model) -> bool:
-    """Is H constant in body axes? Not where joints move together."""
+    """True if H is constant in body axes; False for embedded loops."""
     return model.embedding is None and all(joint.row.Hdot is None for joint in model.joints)
 
 
 def has_single_joints(model: Model) -> bool:
-    """Has every joint one coordinate?"""
+    """True if every joint has one coordinate."""
     return model.embedding is None and all(joint.row.nv == 1 for joint in model.joints)
 
 
-def heavier(model: Model) -> Model:
-    """The robot with a rotor at every joint: what the algebra may say of it when more is added to D (`ADDED` of sweeps)."""
+def with_rotors(model: Model) -> Model:
+    """The robot with a rotor at every joint: a model for rules when inertia is added to D."""
     return replace(
         model,
         joints=tuple(
@@ -179,11 +186,11 @@ def heavier(model: Model) -> Model:
 
 
 def is_chain(model: Model) -> bool:
-    """Does every body carry at most one other?"""
+    """True if every body has at most one child."""
     inner = [parent for parent in model.parent if parent >= 0]
     return model.embedding is None and len(inner) == len(set(inner))
 
 
-def frame_places(s: Operators, frames: Sequence[str]) -> dict[str, Expression]:
-    """E_0 phi B = [R, p~ R; 0, R] in the frames' own axes, [1, p~; 0, 1] in the world's: where wrenches come from."""
+def frame_poses(s: Operators, frames: Sequence[str]) -> dict[str, Expression]:
+    """Poses of frames: E_0 phi B is [R, p~ R; 0, R] in frame axes, [1, p~; 0, 1] in world axes."""
     return {"R": s.E_0 @ s.phi @ s.B(*frames, axes="frame"), "p": s.E_0 @ s.phi @ s.B(*frames)}

@@ -1,4 +1,7 @@
-"""The spaces operators act between: joint (nv), link (6 a body), frame (6 a frame), one (a vector's missing side)."""
+"""The spaces that operators act between.
+
+joint (nv numbers), link (6 per body), frame (6 per frame), one (the column side of a vector).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from psiphi.model.model import Model
 
 @dataclass(frozen=True)
 class Space:
-    """A space by name; `frames` counts the frames of a frame space (None: as many as the other side has)."""
+    """A space by name.
+
+    `frames` is the number of frames of a frame space; None: any number.
+    """
 
     name: str
     frames: int | None = None
@@ -19,28 +25,28 @@ class Space:
 
 
 JOINT, LINK, ONE = Space("joint"), Space("link"), Space("one")
-ANY = Space("any")  # the identity's, until it meets another
+ANY = Space("any")  # of the identity, which acts on any space
 
 
 def FRAME(frames: int | None = None) -> Space:
-    """The space of wrenches (or velocities) at so many frames."""
+    """The space of wrenches (or velocities) at a number of frames."""
     return Space("frame", frames)
 
 
-def fits(a: Space, b: Space) -> bool:
-    """May the two spaces be one?"""
+def compatible(a: Space, b: Space) -> bool:
+    """True if the two can be the same space."""
     if ANY in (a, b) or a == b:
         return True
     return a.name == b.name == "frame" and None in (a.frames, b.frames)
 
 
 def meet(a: Space, b: Space) -> Space:
-    """The more definite of two spaces that fit."""
+    """The more specific of two compatible spaces."""
     return b if a == ANY or (a.name == "frame" and a.frames is None) else a
 
 
-def filled(space: Space, frames: object) -> Space:
-    """A frame space of open size with the number of frames that the vectors and B around it tell."""
+def with_frame_count(space: Space, frames: object) -> Space:
+    """A frame space of unknown size with its number of frames; other spaces are unchanged."""
     return (
         FRAME(frames)
         if space.name == "frame" and space.frames is None and isinstance(frames, int) and frames
@@ -49,21 +55,21 @@ def filled(space: Space, frames: object) -> Space:
 
 
 def size(space: Space, model: Model) -> int | None:
-    """How many numbers a vector of this space holds on this robot."""
+    """The number of components of a vector of this space; None if unknown."""
     if space.name == "frame":
         return None if space.frames is None else 6 * space.frames
     return {"joint": model.nv, "link": 6 * len(model.bodies), "one": 1}.get(space.name)
 
 
 def describe(space: Space, model: Model | None) -> str:
-    """The space in words, with its dimension on this robot.
+    """The space and its dimension on this robot, for messages.
 
     >>> describe(FRAME(2), None)
     'frame space (6·2 = 12)'
     """
     if space.name == "frame":
         return (
-            "frame space (6 a frame)"
+            "frame space (6 per frame)"
             if space.frames is None
             else f"frame space (6·{space.frames} = {6 * space.frames})"
         )

@@ -1,13 +1,14 @@
-"""What an expression is made of: a tree of letters, sums, products, scalings, adjoints and inverses. Plain data.
+"""Terms: trees of letters, sums, products, multiples, adjoints and inverses. Plain data.
 
     Term("letter", (phi*,))      Term("product", (t, ...))    Term("sum", (t, ...))
     Term("scale", (c, t))        Term("adjoint", (sum,))      Term("inverse", (t,))
 
-The makers below keep terms tidy: nested sums and products are flat, scalars stand in front, stars on letters and products
-are carried out. Only a sum keeps its star, since (I + H φ K)* is how one writes it.
+The functions below make simplified terms: nested sums and products are flattened, scalars come
+first, adjoints of letters and products are expanded. The adjoint of a sum is not, because papers
+write (I + H φ K)*.
 
-Multiplied out (`expand`) a term is a non-commutative polynomial {word: coefficient}; a word is a tuple of letters, the empty
-word is the identity.
+`expand` multiplies a term out into a non-commutative polynomial {word: coefficient}. A word is a
+tuple of letters; the empty word is the identity.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ ZERO = Fraction(0)
 
 
 class Term(NamedTuple):
-    """One node: `op` and what it holds."""
+    """A node: an operation and its operands."""
 
     op: str
     args: tuple[Any, ...]
 
 
-def of_letter(name: str) -> Term:
-    """The term of a letter, or of the letter of that name."""
+def letter_term(name: str) -> Term:
+    """The term of a letter, or of a letter's name."""
     return Term("letter", (letter(name),))
 
 
-IDENTITY = of_letter("I")
+IDENTITY = letter_term("I")
 
 
 def scaled(c: Fraction, term: Term) -> Term:
@@ -52,7 +53,7 @@ def scaled(c: Fraction, term: Term) -> Term:
 
 
 def product(*terms: Term) -> Term:
-    """t u ..., flat, scalars in front, identities dropped."""
+    """t u ...: flattened, scalars first, without identities."""
     c, factors = Fraction(1), []
     for term in terms:
         if term.op == "scale":
@@ -64,15 +65,15 @@ def product(*terms: Term) -> Term:
 
 
 def total(*terms: Term) -> Term:
-    """t + u + ..., flat."""
+    """t + u + ...: flattened."""
     parts = [part for term in terms for part in (term.args if term.op == "sum" else (term,))]
     return parts[0] if len(parts) == 1 else Term("sum", tuple(parts))
 
 
 def adjoint(term: Term) -> Term:
-    """t*; a sum that equals its own adjoint stays as it is."""
+    """t*; a self-adjoint sum is returned unchanged."""
     if term.op == "letter":
-        return of_letter(term.args[0].T)
+        return letter_term(term.args[0].T)
     if term.op == "product":
         return Term("product", tuple(adjoint(x) for x in reversed(term.args)))
     if term.op == "scale":
@@ -82,11 +83,8 @@ def adjoint(term: Term) -> Term:
     if term.op == "adjoint":
         return term.args[0]
     starred = [adjoint(x) for x in term.args]
-    return (
-        term
-        if sorted(map(repr, starred)) == sorted(map(repr, term.args))
-        else Term("adjoint", (term,))
-    )
+    self_adjoint = sorted(map(repr, starred)) == sorted(map(repr, term.args))
+    return term if self_adjoint else Term("adjoint", (term,))
 
 
 def inverse(term: Term) -> Term:
@@ -95,22 +93,24 @@ def inverse(term: Term) -> Term:
         name = term.args[0]
         if name.row.inverse:
             known = letter(name.row.inverse)
-            return of_letter(known.T if name.starred else known)
+            return letter_term(known.T if name.starred else known)
     if term.op == "inverse":
         return term.args[0]
-    if c := multiple(term):
+    if c := identity_multiple(term):
         return scaled(1 / c, IDENTITY)
     if term.op == "scale":
         return scaled(1 / term.args[0], inverse(term.args[1]))
     return Term("inverse", (term,))
 
 
-def multiple(term: Term) -> Fraction | None:
-    """c of a term that is c I and nothing else, of no space of its own; None for any other."""
+def identity_multiple(term: Term) -> Fraction | None:
+    """c of a term c I without a space of its own; None for other terms."""
     if term == IDENTITY:
         return Fraction(1)
     inner = [
-        x if isinstance(x, Fraction) else multiple(x) for x in term.args if not isinstance(x, str)
+        x if isinstance(x, Fraction) else identity_multiple(x)
+        for x in term.args
+        if not isinstance(x, str)
     ]
     numbers = [c for c in inner if c is not None]
     if not inner or len(numbers) != len(inner):
@@ -147,7 +147,7 @@ def structure(term: Term) -> Structure:
 
 
 def letters(term: Term) -> Iterator[Letter]:
-    """Every letter of the term, as written; those of vectors that letters are made of behind them."""
+    """The letters of the term, in order; after a form letter, those of its vectors."""
     if term.op == "letter":
         yield term.args[0]
         if isinstance(term.args[0], FormLetter):
@@ -159,7 +159,7 @@ def letters(term: Term) -> Iterator[Letter]:
 
 
 def inverses(term: Term) -> Iterator[Term]:
-    """What stands under an inverse sign, in order, inner ones before outer ones."""
+    """The terms whose inverses occur, in order, inner before outer."""
     for x in term.args:
         if isinstance(x, Term):
             yield from inverses(x)
@@ -167,38 +167,41 @@ def inverses(term: Term) -> Iterator[Term]:
         yield term.args[0]
 
 
-# -- polynomials --------------------------------------------------------------------------------------------------------------
+# -- polynomials -----------------------------------------------------------------------------------
 
 
 def expand(
-    term: Term, inverted: Callable[[Term], Poly], tidy: Callable[[Poly], Poly] = lambda p: p
+    term: Term, invert: Callable[[Term], Poly], simplify: Callable[[Poly], Poly] = lambda p: p
 ) -> Poly:
-    """The polynomial of a term; `inverted` answers for t⁻¹, `tidy` may shorten intermediate products."""
+    """The polynomial of a term.
+
+    `invert(t)` returns the polynomial of t⁻¹; `simplify` may shorten intermediate products.
+    """
     if term.op == "letter":
         name = term.args[0]
         word: Word = () if name == "I" else (name,)
         return {word: Fraction(1)}
     if term.op == "inverse":
-        return inverted(term.args[0])
+        return invert(term.args[0])
     if term.op == "scale":
-        return scale_poly(expand(term.args[1], inverted, tidy), term.args[0])
+        return scale_poly(expand(term.args[1], invert, simplify), term.args[0])
     if term.op == "adjoint":
-        return adjoint_poly(expand(term.args[0], inverted, tidy))
-    parts = [expand(x, inverted, tidy) for x in term.args]
+        return adjoint_poly(expand(term.args[0], invert, simplify))
+    parts = [expand(x, invert, simplify) for x in term.args]
     if term.op == "product":
-        answer = parts[0]
+        p = parts[0]
         for part in parts[1:]:
-            answer = tidy(multiply(answer, part))
-        return answer
-    answer = {}
+            p = simplify(multiply(p, part))
+        return p
+    p = {}
     for part in parts:
-        accumulate(answer, part)
-    return answer
+        accumulate(p, part)
+    return p
 
 
-def numbered(under: list[Term]) -> Callable[[Term], Poly]:
-    """For `expand`: the inverse of under[n] is the letter "inv:n"."""
-    return lambda term: {(inverse_letter(under.index(term)),): Fraction(1)}
+def inverses_as_letters(inverted: list[Term]) -> Callable[[Term], Poly]:
+    """The `invert` of `expand` that writes the inverse of inverted[n] as the letter "inv:n"."""
+    return lambda term: {(inverse_letter(inverted.index(term)),): Fraction(1)}
 
 
 def add(p: Mapping[Word, Fraction], q: Mapping[Word, Fraction], factor: Fraction | int = 1) -> Poly:
@@ -209,7 +212,7 @@ def add(p: Mapping[Word, Fraction], q: Mapping[Word, Fraction], factor: Fraction
 
 
 def accumulate(total: Poly, q: Mapping[Word, Fraction], factor: Fraction | int = 1) -> None:
-    """total += factor q, in place; words that cancel disappear."""
+    """total += factor q, in place; words that cancel are removed."""
     for word, c in q.items():
         value = total.get(word, ZERO) + factor * c
         if value:
@@ -223,7 +226,7 @@ def scale_poly(p: Mapping[Word, Fraction], factor: Fraction | int) -> Poly:
     return {word: Fraction(c * factor) for word, c in p.items()} if factor else {}
 
 
-def starred(word: Iterable[Letter]) -> Word:
+def adjoint_word(word: Iterable[Letter]) -> Word:
     """The word of the adjoint: (x y)* = y* x*."""
     return tuple(letter(x).T for x in reversed(tuple(word)))
 
@@ -240,11 +243,11 @@ def multiply(p: Mapping[Word, Fraction], q: Mapping[Word, Fraction]) -> Poly:
     return total
 
 
-def between(left: Word, p: Mapping[Word, Fraction], right: Word) -> Poly:
+def two_sided_product(left: Word, p: Mapping[Word, Fraction], right: Word) -> Poly:
     """left p right, for two words."""
     return {left + word + right: c for word, c in p.items()}
 
 
 def adjoint_poly(p: Mapping[Word, Fraction]) -> Poly:
     """p*: every word reversed, every letter starred."""
-    return {starred(word): c for word, c in p.items()}
+    return {adjoint_word(word): c for word, c in p.items()}

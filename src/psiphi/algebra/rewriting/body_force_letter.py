@@ -9,7 +9,7 @@ from __future__ import annotations
 from psiphi.algebra.expressions.letters import A, B, letter, vector_letter
 from psiphi.algebra.expressions.terms import Poly, accumulate
 
-BODY = vector_letter("body force", "link")
+BODY_FORCE = vector_letter("body force", "link")
 M_PHI_A = (letter("M"), letter("phi*"), A)
 
 
@@ -19,7 +19,7 @@ def fold(poly: Poly) -> Poly:
     for word, c in poly.items():
         if word[-3:] == M_PHI_A and out.get((*word[:-3], B)) == c:
             del out[word], out[(*word[:-3], B)]
-            out[(*word[:-3], BODY)] = c
+            out[(*word[:-3], BODY_FORCE)] = c
     return out
 
 
@@ -27,7 +27,7 @@ def unfold(poly: Poly) -> Poly:
     """x BODY -> x M phi* a + x b."""
     out: Poly = {}
     for word, c in poly.items():
-        tails = (M_PHI_A, (B,)) if word[-1:] == (BODY,) else (word[-1:],)
+        tails = (M_PHI_A, (B,)) if word[-1:] == (BODY_FORCE,) else (word[-1:],)
         for tail in tails:
             accumulate(out, {(*word[:-1], *tail): c})
     return out

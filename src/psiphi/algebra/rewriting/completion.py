@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 
-from psiphi.algebra.expressions.terms import Poly, Word, add, adjoint_poly, between, scale_poly
+from psiphi.algebra.expressions.terms import (
+    Poly,
+    Word,
+    add,
+    adjoint_poly,
+    scale_poly,
+    two_sided_product,
+)
 from psiphi.algebra.rewriting.rewrite_rules import (
     Application,
     Axiom,
@@ -21,12 +28,12 @@ from psiphi.algebra.rewriting.rewrite_rules import (
     Rules,
     Statement,
     find,
-    heft,
     reduce,
+    term_order,
 )
 from psiphi.algebra.rewriting.work_budget import spend
 
-PAIRS = 2000  # critical pairs looked at before giving up: the rules are then sound, but normal forms may not be unique
+MAX_PAIRS = 2000  # critical pairs looked at before giving up: the rules are then sound, but normal forms may not be unique
 
 
 @dataclass
@@ -46,7 +53,7 @@ class Completion:
         heapq.heappush(
             self.queue,
             (
-                heft(max(p, key=heft)),
+                term_order(max(p, key=term_order)),
                 next(self.ticket),
                 (p, (Application(Fraction(1), (), known, ()),)),
             ),
@@ -57,7 +64,7 @@ class Completion:
         rest, uses = reduce(p, self.find)
         if not rest:
             return
-        lead = max(rest, key=heft)
+        lead = max(rest, key=term_order)
         c = rest.pop(lead)
         proof = tuple(use.times(1 / c) for use in proof) + tuple(use.times(-1 / c) for use in uses)
         for old in [word for word in self.rules if _contains(word, lead)]:
@@ -75,7 +82,7 @@ class Completion:
             if a[-n:] == b[:n]:
                 heapq.heappush(
                     self.queue,
-                    (heft(a + b[n:]), next(self.ticket), (self.rules[a], self.rules[b], n)),
+                    (term_order(a + b[n:]), next(self.ticket), (self.rules[a], self.rules[b], n)),
                 )
 
     def disagree(self, a: Rule, b: Rule, n: int) -> None:
@@ -83,7 +90,7 @@ class Completion:
         if self.rules.get(a.lead) is not a or self.rules.get(b.lead) is not b:
             return
         left, right = a.lead[:-n], b.lead[n:]
-        p = add(between(left, b.rest, ()), between((), a.rest, right), -1)
+        p = add(two_sided_product(left, b.rest, ()), two_sided_product((), a.rest, right), -1)
         self.consider(
             p, (Application(Fraction(1), (), a, right), Application(Fraction(-1), left, b, ()))
         )
@@ -113,7 +120,7 @@ class Completion:
             )
 
 
-def complete(axioms: Iterable[Axiom], base: Rules | None = None, pairs: int = PAIRS) -> Rules:
+def complete(axioms: Iterable[Axiom], base: Rules | None = None, pairs: int = MAX_PAIRS) -> Rules:
     """The rules of the axioms and their adjoints, on top of `base`."""
     work = Completion()
     for rule in base or ():

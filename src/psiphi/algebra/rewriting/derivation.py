@@ -31,7 +31,7 @@ class Chain:
     expression: Expression
     start: Poly | None
     steps: tuple[Rewriting, ...]
-    moves: tuple[FactoredStep, ...] = ()
+    factored_steps: tuple[FactoredStep, ...] = ()
 
     @property
     def result(self) -> Poly:
@@ -87,7 +87,7 @@ class Derivation:
     def steps(self) -> tuple[FactoredStep | Rewriting, ...]:
         """Everything that was done, left side first; each step has rule, source, position, before, after."""
         chains = (self.left,) if self.right is None else (self.left, self.right)
-        return tuple(step for chain in chains for step in (*chain.moves, *chain.steps))
+        return tuple(step for chain in chains for step in (*chain.factored_steps, *chain.steps))
 
     @property
     def proved(self) -> bool:
@@ -106,40 +106,40 @@ class Derivation:
         """
         total: dict = {}
         for use in self.uses:
-            _unfold(use, Fraction(1), (), (), total)
+            _expand_proof(use, Fraction(1), (), (), total)
         return {key: c for key, c in total.items() if c}
 
     def __str__(self) -> str:
-        return side_by_side(rows(self))
+        return text_columns(rows(self))
 
     def latex(self) -> str:
-        """The derivation in LaTeX: an `aligned` environment (amsmath), a line a step, its source beside it."""
-        return aligned(_typeset(self))
+        """The derivation in LaTeX: an `latex_aligned` environment (amsmath), a line a step, its source beside it."""
+        return latex_aligned(_latex_lines(self))
 
     def _repr_html_(self) -> str:
-        return tabled(rows(self))
+        return html_table(rows(self))
 
 
-def aligned(lines: Iterable[str]) -> str:
+def latex_aligned(lines: Iterable[str]) -> str:
     """Lines of LaTeX under each other."""
     return "\n".join([r"\begin{aligned}", " \\\\\n".join(lines), r"\end{aligned}"])
 
 
-def tabled(rows: Iterable[tuple[str, str]]) -> str:
+def html_table(rows: Iterable[tuple[str, str]]) -> str:
     """What is written and what leads there, line by line, as HTML."""
     cells = (f"<tr><td>{html(text)}</td><td>{html(source)}</td></tr>" for text, source in rows)
     style = "text-align: left; white-space: pre-wrap; font-family: monospace"
     return f'<table style="{style}">{"".join(cells)}</table>'
 
 
-def side_by_side(rows: Iterable[tuple[str, str]]) -> str:
+def text_columns(rows: Iterable[tuple[str, str]]) -> str:
     """The same as text."""
     return "\n".join(
         f"{text:<{WIDTH}}  {source}".rstrip() if text else source for text, source in rows
     )
 
 
-def _unfold(use: Application, c: Fraction, left: Word, right: Word, total: dict) -> None:
+def _expand_proof(use: Application, c: Fraction, left: Word, right: Word, total: dict) -> None:
     """Follow the proofs of rules down to the axioms."""
     c, left, right = c * use.c, left + use.left, use.right + right
     if isinstance(use.rule, Statement) or not use.rule.proof:
@@ -147,17 +147,17 @@ def _unfold(use: Application, c: Fraction, left: Word, right: Word, total: dict)
         total[key] = total.get(key, 0) + c
         return
     for inner in use.rule.proof:
-        _unfold(inner, c, left, right, total)
+        _expand_proof(inner, c, left, right, total)
 
 
 def rows(d: Derivation) -> Iterator[tuple[str, str]]:
     """Line by line: what is written, and which identity leads there."""
     if d.right is None:
-        yield from _chain(d.left, d)
+        yield from _chain_rows(d.left, d)
     else:
         yield f"{d.left.expression} = {d.right.expression}: {_verdict(d)}", ""
         for chain in (d.left, d.right):
-            yield from _chain(chain, d)
+            yield from _chain_rows(chain, d)
     for x, inner in d.inverses.items() if d.right is None else ():
         yield f"no rule resolves {x} = ({inner})⁻¹: it is evaluated densely", ""
     yield from ((f"note: {note}", "") for note in d.notes)
@@ -177,14 +177,14 @@ def _verdict(d: Derivation) -> str:
     return ("proved" if d.proved else "not proved") + under
 
 
-def _chain(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
+def _chain_rows(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
     notation = _Inverses(d.inverses)
     yield f"  {chain.expression}", ""
     if chain.start is None:
         return
-    for move in chain.moves:
+    for move in chain.factored_steps:
         yield f"= {move.after}", move.source
-    last = str(chain.moves[-1].after if chain.moves else chain.expression)
+    last = str(chain.factored_steps[-1].after if chain.factored_steps else chain.expression)
     start = show_poly(chain.start, notation)
     if start != last:
         yield f"= {start}", "multiplied out" if len(chain.start) > 1 else ""
@@ -197,21 +197,21 @@ def _chain(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
         yield f"= {show_poly(chain.result, notation)}", ""
 
 
-def _typeset(d: Derivation) -> Iterator[str]:
+def _latex_lines(d: Derivation) -> Iterator[str]:
     """The lines of the LaTeX: both sides from what was written to where they meet."""
     for chain in (d.left,) if d.right is None else (d.left, d.right):
         notation, last = _LatexInverses(d.inverses), chain.expression.latex()
         yield f"& {last}"
         if chain.start is None:
             continue
-        lines = [(move.after.latex(), move.source) for move in chain.moves]
+        lines = [(move.after.latex(), move.source) for move in chain.factored_steps]
         lines += [
             (show_poly(chain.start, notation), "multiplied out" if len(chain.start) > 1 else "")
         ]
         lines += [(show_poly(step.after, notation), step.source) for step in chain.steps]
         for text, source in lines:
             if text != last:
-                yield f"&= {text}" + (rf" && \text{{{_said(source)}}}" if source else "")
+                yield f"&= {text}" + (rf" && \text{{{_latex_source(source)}}}" if source else "")
             last = text
     if d.right is not None:
         under = ",".join(rf"\ {inner.latex()}" for inner in d.assumes) if d.proved else ""
@@ -229,7 +229,7 @@ SIGNS = {
 }
 
 
-def _said(source: str) -> str:
+def _latex_source(source: str) -> str:
     """A source in LaTeX text, its letters of the algebra as formulas."""
     text = latex(source)
     for sign, formula in SIGNS.items():

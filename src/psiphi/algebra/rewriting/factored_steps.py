@@ -14,11 +14,11 @@ from fractions import Fraction
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.notation import UNICODE
 from psiphi.algebra.expressions.terms import Term, adjoint, product, scaled, total
-from psiphi.algebra.rewriting.identities import MOVE, rows
+from psiphi.algebra.rewriting.identities import FACTORED, rows
 
-FoundMove = tuple[Term, str, str] | None  # the new term, what was rewritten, and its source
+FoundStep = tuple[Term, str, str] | None  # the new term, what was rewritten, and its source
 Inverse = Callable[[Term], tuple[Term, str] | None]
-LIMIT = 40
+MAX_STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +35,17 @@ class FactoredStep:
         return f"{self.before}  =  {self.after}"
 
 
-def moves(expression: Expression, inverse: Inverse) -> list[FactoredStep]:
+def factored_steps(expression: Expression, inverse: Inverse) -> list[FactoredStep]:
     """All moves that apply, one after the other; `inverse` answers for what stands under an inverse sign."""
     done: list[FactoredStep] = []
-    while len(done) < LIMIT and (found := _move(expression.term, inverse)):
+    while len(done) < MAX_STEPS and (found := _next_step(expression.term, inverse)):
         after = Expression(found[0], expression.model)
         done.append(FactoredStep(found[1], found[2], expression, after))
         expression = after
     return done
 
 
-def _move(term: Term, inverse: Inverse) -> FoundMove:
+def _next_step(term: Term, inverse: Inverse) -> FoundStep:
     if term.op == "inverse":
         known = inverse(term.args[0])
         return (
@@ -54,20 +54,20 @@ def _move(term: Term, inverse: Inverse) -> FoundMove:
             else None
         )
     for i, x in enumerate(term.args):
-        if isinstance(x, Term) and (found := _move(x, inverse)):
+        if isinstance(x, Term) and (found := _next_step(x, inverse)):
             return REBUILD[term.op](*term.args[:i], found[0], *term.args[i + 1 :]), *found[1:]
-    return _in_product(term.args) if term.op == "product" else None
+    return _match_product(term.args) if term.op == "product" else None
 
 
 REBUILD = {"product": product, "sum": total, "scale": scaled, "adjoint": adjoint}
 PATTERNS = [
     (a.term.args, b.term, x.source)
-    for x in rows(MOVE)
+    for x in rows(FACTORED)
     for a, b in ((x.lhs, x.rhs), (x.lhs.T, x.rhs.T))
 ]
 
 
-def _in_product(factors: tuple[Term, ...]) -> FoundMove:
+def _match_product(factors: tuple[Term, ...]) -> FoundStep:
     """A product the book knows, as it stands; else one that comes about within a sum."""
     for pattern, result, source in PATTERNS:
         n = len(pattern)
@@ -75,25 +75,25 @@ def _in_product(factors: tuple[Term, ...]) -> FoundMove:
             if factors[i : i + n] == pattern:
                 return (
                     product(*factors[:i], result, *factors[i + n :]),
-                    _said(pattern, result),
+                    _rule_text(pattern, result),
                     source,
                 )
     for pattern, result, source in PATTERNS:
         for i in range(len(factors) - 1):
-            if split := _over_sum(factors[i], factors[i + 1], pattern, result):
+            if split := _distribute(factors[i], factors[i + 1], pattern, result):
                 return (
                     product(*factors[:i], split, *factors[i + 2 :]),
-                    _said(pattern, result),
+                    _rule_text(pattern, result),
                     source,
                 )
     return None
 
 
-def _said(pattern: tuple[Term, ...], result: Term) -> str:
+def _rule_text(pattern: tuple[Term, ...], result: Term) -> str:
     return f"{UNICODE.text(Term('product', pattern))} → {UNICODE.text(result)}"
 
 
-def _over_sum(first: Term, second: Term, pattern: tuple[Term, ...], result: Term) -> Term | None:
+def _distribute(first: Term, second: Term, pattern: tuple[Term, ...], result: Term) -> Term | None:
     """(pattern's first factor) (x + y): carried into the sum where that brings the pattern about."""
     if len(pattern) < 3 or second.op != "sum" or first != pattern[0]:
         return None

@@ -31,7 +31,7 @@ ROTORLESS, CHAIN, FIXED_MAPS, SINGLE = (
     "no universal joint",
     "one coordinate a joint",
 )
-HALVES, MOTION, BIASES, TURNING = (
+HALVES, MOTION, BIASES, CROSS_PRODUCTS = (
     "D^½",
     "motion",
     "two conventions for bias vectors",
@@ -42,10 +42,10 @@ HALVES, MOTION, BIASES, TURNING = (
 class IdentityUse(Flag):
     """What a row is good for."""
 
-    AXIOM, INVERSE, MOVE, NAME, STATED, MISPRINT = (auto() for _ in range(6))
+    AXIOM, INVERSE, FACTORED, NAME, STATED, MISPRINT = (auto() for _ in range(6))
 
 
-AXIOM, INVERSE, MOVE, NAME, STATED, MISPRINT = IdentityUse
+AXIOM, INVERSE, FACTORED, NAME, STATED, MISPRINT = IdentityUse
 
 
 class Identity(NamedTuple):
@@ -97,7 +97,7 @@ v, tau, f = (
 F, W = I + H @ phi @ K, I - H @ psi @ K  # W: the whitening filter of the papers
 F_L, W_L, W_Phi, LH = I + H @ Phi @ L, I - H @ Psi @ L, I - H @ Phi @ L, L @ H
 far_phi, far_psi = phi - I, psi - I
-_half = E_phi @ P_plus @ (Omega_d.T - H_dot.T @ G.T) @ E_phi.T
+riccati_source = E_phi @ P_plus @ (Omega_d.T - H_dot.T @ G.T) @ E_phi.T
 riccati = P - P @ H.T @ D.inv @ H @ P
 bias = M @ phi.T @ a + b + B @ f
 qdd = mass.inv @ (tau - H @ phi @ bias)
@@ -110,7 +110,7 @@ spin, gyro, coriolis, x, V = _s.spin, _s.gyro, _s.coriolis, _s.vector("x", "forc
 U_ring = P_dot @ H.T + P @ H_dot.T - spin.T @ P @ H.T  # what the letter Ů is,
 couple = -(H @ spin.T + H_dot) @ tau_bar @ P @ E_phi.T @ V  # and the letter couple
 
-BOOK: tuple[Identity, ...] = (
+IDENTITIES: tuple[Identity, ...] = (
     # definitions, and the Riccati equation of P: everything follows from these
     row(E_phi, S @ Delta_phi, "S0 (a.4)", AXIOM | NAME | STATED),
     row(phi @ (I - E_phi), I, "S0 (a.11)", AXIOM),
@@ -139,7 +139,7 @@ BOOK: tuple[Identity, ...] = (
     row(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)", AXIOM, MOTION),
     row(
         P_dot,
-        E_psi @ P_dot @ E_psi.T + _half + _half.T,
+        E_psi @ P_dot @ E_psi.T + riccati_source + riccati_source.T,
         "S1 (13), any joint: docs/mathematics.md section 10",
         AXIOM,
         MOTION,
@@ -165,14 +165,20 @@ BOOK: tuple[Identity, ...] = (
         phi.T @ Omega_d.T + phi.T @ spin - spin @ phi.T,
         "(φ*V)× φ* = φ* V×",
         AXIOM,
-        TURNING,
+        CROSS_PRODUCTS,
     ),
     row(
-        gyro + gyro.T, -spin.T @ M - M @ spin, "B_V: the rate of M in inertial axes", AXIOM, TURNING
+        gyro + gyro.T,
+        -spin.T @ M - M @ spin,
+        "B_V: the rate of M in inertial axes",
+        AXIOM,
+        CROSS_PRODUCTS,
     ),
-    row(spin @ H.T @ v, Omega_d.T @ V, "V × V_d = -V_d × V", AXIOM, TURNING),
-    row(gyro @ V, -spin.T @ M @ V, "B_V V = V×* M V", AXIOM, TURNING),
-    row(b_local, -spin.T @ M @ V - M @ _s.g, "S2 (4.1): V×* M V, and weights", AXIOM, TURNING),
+    row(spin @ H.T @ v, Omega_d.T @ V, "V × V_d = -V_d × V", AXIOM, CROSS_PRODUCTS),
+    row(gyro @ V, -spin.T @ M @ V, "B_V V = V×* M V", AXIOM, CROSS_PRODUCTS),
+    row(
+        b_local, -spin.T @ M @ V - M @ _s.g, "S2 (4.1): V×* M V, and weights", AXIOM, CROSS_PRODUCTS
+    ),
     row(mass.dot(), coriolis + coriolis.T, "dℳ/dt = C + C*", STATED),
     row(
         coriolis @ v,
@@ -240,14 +246,14 @@ BOOK: tuple[Identity, ...] = (
     row((H @ P @ H.T + rotor).inv, D.inv, "S0 (4.6)", INVERSE),
     row((D @ D_half.inv.T).inv, D_half.inv, "S1 (26)", INVERSE),
     # moves
-    row(W @ H @ phi, H @ psi, "S3 Lemma 4 (16)", MOVE | STATED),
-    row(W_L @ H @ phi, H @ psi, "S0 Identity 5.1 (5.4)", MOVE | STATED),
-    row(F @ H @ psi, H @ phi, "S0 A.4 (a.32)", MOVE),
-    row(F_L @ H @ psi, H @ phi, "S0 A.4 (a.32)", MOVE | STATED),
-    row(F @ W, I, "S3 Lemma 2 (12)", MOVE | STATED),
-    row(W @ F, I, "S3 Lemma 2 (12)", MOVE | STATED),
-    row(F_L @ W_L, I, "S0 Fact 4.2 (4.14)", MOVE),
-    row(W_L @ F_L, I, "S0 Fact 4.2 (4.14)", MOVE),
+    row(W @ H @ phi, H @ psi, "S3 Lemma 4 (16)", FACTORED | STATED),
+    row(W_L @ H @ phi, H @ psi, "S0 Identity 5.1 (5.4)", FACTORED | STATED),
+    row(F @ H @ psi, H @ phi, "S0 A.4 (a.32)", FACTORED),
+    row(F_L @ H @ psi, H @ phi, "S0 A.4 (a.32)", FACTORED | STATED),
+    row(F @ W, I, "S3 Lemma 2 (12)", FACTORED | STATED),
+    row(W @ F, I, "S3 Lemma 2 (12)", FACTORED | STATED),
+    row(F_L @ W_L, I, "S0 Fact 4.2 (4.14)", FACTORED),
+    row(W_L @ F_L, I, "S0 Fact 4.2 (4.14)", FACTORED),
     # the papers' names for what completion finds
     row(H @ G, I, "H G = I, from S0 (a.1), (a.2)", NAME),
     row(H @ G, I - rotor @ D.inv, "H G with rotors, from S0 (a.1), (a.2)", NAME),
@@ -429,7 +435,7 @@ BOOK: tuple[Identity, ...] = (
 
 def rows(use: IdentityUse, needs: str | None = None, model: Model | None = None) -> list[Identity]:
     """The rows of a use, with these needs (None: whatever they need), in the letters of a robot."""
-    found = [x for x in BOOK if use in x.use and needs in (None, x.needs)]
+    found = [x for x in IDENTITIES if use in x.use and needs in (None, x.needs)]
     return [
         x._replace(lhs=Expression(x.lhs.term, model), rhs=Expression(x.rhs.term, model))
         for x in found

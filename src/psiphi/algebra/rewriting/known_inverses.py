@@ -12,17 +12,17 @@ from psiphi.algebra.rewriting.identities import INVERSE, rows
 from psiphi.algebra.rewriting.rewrite_rules import Rules
 
 
-def inverses() -> list[tuple[Expression, Expression, str]]:
+def inverse_rows() -> list[tuple[Expression, Expression, str]]:
     """(X, X⁻¹, source) of every row."""
     return [(Expression(x.lhs.term.args[0]), x.rhs, x.source) for x in rows(INVERSE)]
 
 
 @lru_cache
-def _forms(rules: Rules) -> tuple[tuple[Poly, Term, str], ...]:
+def _normal_forms(rules: Rules) -> tuple[tuple[Poly, Term, str], ...]:
     """Both directions of every row and of its adjoint, X in normal form."""
     both = [
         (x, y, source)
-        for a, b, source in inverses()
+        for a, b, source in inverse_rows()
         for x, y in ((a, b), (b, a), (a.T, b.T), (b.T, a.T))
     ]
     return tuple((rules.reduce(x.poly()), y.term, source) for x, y, source in both)
@@ -36,7 +36,7 @@ def known_inverses(rules: Rules) -> Callable[[Poly], tuple[Term, str] | None]:
 def _known_inverse(rules: Rules, p: Poly) -> tuple[Term, str] | None:
     if set(p) == {()}:
         return scaled(1 / p[()], IDENTITY), "(c I)⁻¹ = I / c"
-    for x, y, source in _forms(rules):
+    for x, y, source in _normal_forms(rules):
         if c := ratio(p, x):
             return scaled(1 / c, y), source
     return None

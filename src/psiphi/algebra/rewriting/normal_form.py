@@ -12,7 +12,7 @@ from fractions import Fraction
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import InverseLetter, inverse_letter
 from psiphi.algebra.expressions.operators import Operators, has_rotors
-from psiphi.algebra.expressions.spaces import fits
+from psiphi.algebra.expressions.spaces import compatible
 from psiphi.algebra.expressions.terms import (
     Poly,
     Term,
@@ -20,16 +20,23 @@ from psiphi.algebra.expressions.terms import (
     add,
     adjoint_poly,
     expand,
+    inverses_as_letters,
     multiply,
-    numbered,
     product,
     spaces,
 )
 from psiphi.algebra.rewriting.completion import complete
 from psiphi.algebra.rewriting.derivation import Chain, Derivation
-from psiphi.algebra.rewriting.factored_steps import moves
+from psiphi.algebra.rewriting.factored_steps import factored_steps
 from psiphi.algebra.rewriting.known_inverses import known_inverses, ratio
-from psiphi.algebra.rewriting.rewrite_rules import Application, Axiom, Rule, Rules, reduce, walk
+from psiphi.algebra.rewriting.rewrite_rules import (
+    Application,
+    Axiom,
+    Rule,
+    Rules,
+    reduce,
+    rewriting_steps,
+)
 from psiphi.algebra.rewriting.rule_sets import rules_for
 from psiphi.algebra.rewriting.work_budget import TooLarge, share, spend
 from psiphi.model.model import Model
@@ -37,7 +44,7 @@ from psiphi.model.model import Model
 _s = Operators()
 IDENTITY: Poly = {(): Fraction(1)}
 LINKS_ONLY = (_s.H @ _s.phi @ _s.M @ _s.phi.T @ _s.H.T).poly()
-MANY = 256  # words from which on products are shortened as they are multiplied out
+MAX_WORDS = 256  # words from which on products are shortened as they are multiplied out
 OPAQUE_PAIRS = 100  # critical pairs that an inverse no row knows may cost
 
 
@@ -68,11 +75,11 @@ class Normalizer:
 
     def polynomial(self, term: Term) -> Poly:
         """The term, expanded; long products are shortened on the way."""
-        return expand(term, numbered(self.under), self._shortened)
+        return expand(term, inverses_as_letters(self.under), self._shortened)
 
     def _shortened(self, p: Poly) -> Poly:
         spend(sum(2 + 0.2 * len(word) for word in p))
-        return self.reduce(p) if len(p) > MANY else p
+        return self.reduce(p) if len(p) > MAX_WORDS else p
 
     def find(self, word: Word) -> tuple[int, Rule] | None:
         """Inverses first, then the rules."""
@@ -96,7 +103,7 @@ class Normalizer:
 
     def _product(self, term: Term) -> tuple[Term, str] | None:
         """(t u)⁻¹ = u⁻¹ t⁻¹, when t and u are square and their inverses are known."""
-        if term.op != "product" or not all(fits(*spaces(x)) for x in term.args):
+        if term.op != "product" or not all(compatible(*spaces(x)) for x in term.args):
             return None
         known = [self.known_inverse(self.reduce(self.polynomial(x))) for x in term.args]
         inverted = [x[0] for x in reversed(known) if x is not None]
@@ -137,9 +144,9 @@ class Normalizer:
 
     def chain(self, expression: Expression) -> Chain:
         """Moves on the expression as written, then rules on its words."""
-        made = tuple(moves(expression, self.known.get))
+        made = tuple(factored_steps(expression, self.known.get))
         start = self.polynomial(made[-1].after.term if made else expression.term)
-        return Chain(expression, start, tuple(walk(start, self.find)), made)
+        return Chain(expression, start, tuple(rewriting_steps(start, self.find)), made)
 
     def derivation(self, left: Expression, right: Expression | None = None) -> Derivation:
         """How one expression is rewritten, or how two are led to one form."""

@@ -12,14 +12,14 @@ from psiphi.model.joint_types import JOINTS
 from psiphi.model.model import Model
 
 SpecimenTree = tuple[tuple[str, str, str], ...]  # body, parent, joint
-ARMS: SpecimenTree = (
+TWO_ARMS: SpecimenTree = (
     ("base", "world", "revolute"),
     ("left", "base", "universal"),
     ("right", "base", "prismatic"),
     ("tip", "left", "spherical"),
 )
 LONG_ARMS: SpecimenTree = (
-    *ARMS,
+    *TWO_ARMS,
     ("finger", "tip", "revolute"),
     ("nail", "finger", "helical"),
     ("hand", "right", "revolute"),
@@ -28,7 +28,7 @@ LONG_ARMS: SpecimenTree = (
 
 
 @lru_cache(maxsize=16)
-def specimen(frames: tuple[str, ...] = (), tree: SpecimenTree = ARMS) -> Model:
+def proof_robot(frames: tuple[str, ...] = (), tree: SpecimenTree = TWO_ARMS) -> Model:
     """Two arms on one body, joints of one to three degrees of freedom, each with a rotor; the frames in turn on its bodies."""
     made, rng = Builder("specimen"), np.random.default_rng(4)
     for name, parent, kind in tree:

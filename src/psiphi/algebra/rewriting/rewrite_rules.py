@@ -10,7 +10,14 @@ from functools import cached_property, lru_cache
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import letter
 from psiphi.algebra.expressions.notation import show_poly, show_word
-from psiphi.algebra.expressions.terms import Poly, Word, accumulate, add, adjoint_poly, between
+from psiphi.algebra.expressions.terms import (
+    Poly,
+    Word,
+    accumulate,
+    add,
+    adjoint_poly,
+    two_sided_product,
+)
 from psiphi.algebra.rewriting.work_budget import spend
 
 
@@ -32,7 +39,7 @@ def axiom(lhs: Expression, rhs: Expression, source: str) -> Axiom:
 
 
 @lru_cache(maxsize=65536)
-def heft(word: Word) -> tuple[int, int, Word]:
+def term_order(word: Word) -> tuple[int, int, Word]:
     """The key of the term order: weight, length, then the alphabet; compatible with products on both sides."""
     return sum(letter(x).row.weight for x in word), len(word), word
 
@@ -115,7 +122,7 @@ class Rewriting:
     @property
     def made(self) -> Poly:
         """What the word has become."""
-        return between(
+        return two_sided_product(
             self.word[: self.position],
             self.rule.rest,
             self.word[self.position + len(self.rule.lead) :],
@@ -156,7 +163,7 @@ class Rules(Sequence[Rule]):
 
     def steps(self, p: Poly) -> tuple[Poly, list[Rewriting]]:
         """The normal form, and how it was reached."""
-        steps = list(walk(p, self.find))
+        steps = list(rewriting_steps(p, self.find))
         return (steps[-1].after if steps else p), steps
 
 
@@ -177,7 +184,7 @@ def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:
     done: Poly = {}
     todo, uses = dict(p), []
     while todo:
-        word = max(todo, key=heft)
+        word = max(todo, key=term_order)
         c = todo.pop(word)
         hit = find(word)
         if hit is None:
@@ -189,16 +196,16 @@ def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:
         i, rule = hit
         left, right = word[:i], word[i + len(rule.lead) :]
         spend(5 + 0.3 * len(todo) + len(word) + (2 + 0.2 * len(word)) * len(rule.rest))
-        accumulate(todo, between(left, rule.rest, right), c)
+        accumulate(todo, two_sided_product(left, rule.rest, right), c)
         uses.append(Application(c, left, rule, right))
     return done, uses
 
 
-def walk(p: Poly, find) -> Iterator[Rewriting]:
+def rewriting_steps(p: Poly, find) -> Iterator[Rewriting]:
     """The same, one step at a time, with the whole polynomial at each."""
     done: set[Word] = set()
     while todo := p.keys() - done:
-        word = max(todo, key=heft)
+        word = max(todo, key=term_order)
         hit = find(word)
         if hit is None:
             spend(2 + 0.3 * len(p) + 2 * len(word))
@@ -207,6 +214,8 @@ def walk(p: Poly, find) -> Iterator[Rewriting]:
         i, rule = hit
         spend(10 + 0.5 * len(p) + len(word) + (2 + 0.2 * len(word)) * len(rule.rest))
         after = {w: c for w, c in p.items() if w != word}
-        accumulate(after, between(word[:i], rule.rest, word[i + len(rule.lead) :]), p[word])
+        accumulate(
+            after, two_sided_product(word[:i], rule.rest, word[i + len(rule.lead) :]), p[word]
+        )
         yield Rewriting(rule, word, i, p, after)
         p = after

@@ -13,18 +13,18 @@ from psiphi.algebra.expressions.operators import (
     has_single_joints,
     is_chain,
 )
-from psiphi.algebra.expressions.terms import Poly, add, adjoint_poly, of_letter, scale_poly
+from psiphi.algebra.expressions.terms import Poly, add, adjoint_poly, letter_term, scale_poly
 from psiphi.algebra.rewriting.completion import complete
 from psiphi.algebra.rewriting.identities import (
     BIASES,
     CHAIN,
+    CROSS_PRODUCTS,
     FIXED_MAPS,
     HALVES,
     MOTION,
     NAME,
     ROTORLESS,
     SINGLE,
-    TURNING,
     at_frame,
     axioms,
     rows,
@@ -33,17 +33,19 @@ from psiphi.algebra.rewriting.rewrite_rules import Rule, Rules
 from psiphi.algebra.rewriting.work_budget import unlimited
 from psiphi.model.model import Model
 
-_still = {x.bare for row in (*axioms(), *axioms(HALVES)) for word in row.poly for x in word}
-MOVING = {
+_static_letters = {
+    x.bare for row in (*axioms(), *axioms(HALVES)) for word in row.poly for x in word
+}
+MOTION_LETTERS = {
     x.bare for row in axioms(MOTION) for word in row.poly for x in word if type(x) is Letter
-} - _still  # what moves
-CROSS = {"spin", "gyro"}  # cross products with the links' velocities
+} - _static_letters  # what moves
+CROSS_LETTERS = {"spin", "gyro"}  # cross products with the links' velocities
 CROSS_PAIRS = 60  # their rules do not end, either
 CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
 
 
 @lru_cache
-def _names() -> list[tuple[Poly, str]]:
+def _paper_names() -> list[tuple[Poly, str]]:
     named = [(add(x.lhs.poly(), x.rhs.poly(), -1), x.source) for x in rows(NAME)]
     return [(q, name) for p, name in named for q in (p, adjoint_poly(p))]
 
@@ -53,7 +55,7 @@ def name_of(rule: Rule) -> str:
     return next(
         (
             name
-            for q, name in _names()
+            for q, name in _paper_names()
             if rule.lead in q and scale_poly(q, 1 / q[rule.lead]) == rule.poly
         ),
         "",
@@ -79,7 +81,7 @@ def omega_rules(rotors: bool, chain: bool, frames: tuple[FrameLetter, ...]) -> R
     with unlimited():
         if chain:
             system = complete(axioms(CHAIN), system, CHAIN_PAIRS)
-        return complete([at_frame(Expression(of_letter(B))) for B in frames], system, CHAIN_PAIRS)
+        return complete([at_frame(Expression(letter_term(B))) for B in frames], system, CHAIN_PAIRS)
 
 
 @lru_cache
@@ -90,26 +92,26 @@ def bias_rules(rotors: bool) -> Rules:
 
 
 @lru_cache
-def moving_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
+def motion_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
     """`rules`, and what is known of P's derivative in time: enough to prove what differentiating a proved identity gives.
 
     `fixed`: no joint map changes in body axes; `single`: every joint has one coordinate.
     """
     with unlimited():
         if single:
-            return complete(axioms(SINGLE), moving_rules(rotors, fixed))
+            return complete(axioms(SINGLE), motion_rules(rotors, fixed))
         return (
-            complete(axioms(FIXED_MAPS), moving_rules(rotors))
+            complete(axioms(FIXED_MAPS), motion_rules(rotors))
             if fixed
             else complete(axioms(MOTION), rules(rotors))
         )
 
 
 @lru_cache
-def turning_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
-    """`moving_rules`, and what is known of cross products with the links' velocities: for proofs."""
+def cross_product_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
+    """`motion_rules`, and what is known of cross products with the links' velocities: for proofs."""
     with unlimited():
-        return complete(axioms(TURNING), moving_rules(rotors, fixed, single), CROSS_PAIRS)
+        return complete(axioms(CROSS_PRODUCTS), motion_rules(rotors, fixed, single), CROSS_PAIRS)
 
 
 def rules_for(
@@ -117,8 +119,12 @@ def rules_for(
 ) -> Rules:
     """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
-    known = turning_rules if proving and CROSS & {x.bare for x in letters} else moving_rules
-    if known is turning_rules or MOVING & {x.bare for x in letters}:
+    known = (
+        cross_product_rules
+        if proving and CROSS_LETTERS & {x.bare for x in letters}
+        else motion_rules
+    )
+    if known is cross_product_rules or MOTION_LETTERS & {x.bare for x in letters}:
         if model is None or not model.joints:
             return known(rotors, False, False)
         return known(rotors, has_constant_maps(model), has_single_joints(model))
@@ -127,6 +133,6 @@ def rules_for(
     if "Om" not in letters:
         return rules(rotors)
     singles = {
-        x.of for x in letters if isinstance(x, FrameLetter) and not x.rate and len(x.frames) == 1
+        x.plain for x in letters if isinstance(x, FrameLetter) and not x.rate and len(x.frames) == 1
     }
     return omega_rules(rotors, chain, tuple(sorted(singles)))

@@ -2,7 +2,7 @@
 
     τ* v = v* τ        x y* A z = (y* A z) x = (z* A* y) x
 
-`commuted` writes every word with its scalar factors in front, each as the lesser of itself and its adjoint, in order: two
+`commute_scalars` writes every word with its scalar factors in front, each as the lesser of itself and its adjoint, in order: two
 polynomials that differ only in that become the same.
 """
 
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from psiphi.algebra.expressions.letters import InverseLetter, letter
 from psiphi.algebra.expressions.spaces import ONE
-from psiphi.algebra.expressions.terms import Poly, Word, accumulate, starred
+from psiphi.algebra.expressions.terms import Poly, Word, accumulate, adjoint_word
 
 
-def commuted(p: Poly) -> Poly:
+def commute_scalars(p: Poly) -> Poly:
     """The polynomial with its scalars in order."""
     if not any(
         letter(x).cols == ONE or letter(x).rows == ONE
@@ -24,11 +24,11 @@ def commuted(p: Poly) -> Poly:
         return p
     out: Poly = {}
     for word, c in p.items():
-        accumulate(out, {_commuted(word): c})
+        accumulate(out, {_commute_scalars(word): c})
     return out
 
 
-def _commuted(word: Word) -> Word:
+def _commute_scalars(word: Word) -> Word:
     """Scalars first: the runs between a row vector x* and the next vector y."""
     scalars, rest, run = [], [], []
     for x in word:
@@ -38,7 +38,7 @@ def _commuted(word: Word) -> Word:
             rest, run = rest + run[:-1], [x]
         if row.cols == ONE:
             if letter(run[0]).rows == ONE:
-                scalars.append(min(tuple(run), starred(run)))
+                scalars.append(min(tuple(run), adjoint_word(run)))
             else:
                 rest += run
             run = []

@@ -13,53 +13,53 @@ from math import isfinite
 
 from psiphi._util.errors import StateError
 
-SECONDS = 5.0  # what `budget=` is when it is not given
-UNITS = 400_000.0  # of work in a second, with a margin
+DEFAULT_SECONDS = 5.0  # what `budget=` is when it is not given
+UNITS_PER_SECOND = 400_000.0  # of work in a second, with a margin
 
 
 class TooLarge(StateError):
     """Rewriting asked for more work than its budget allows."""
 
 
-class _Purse:
+class _Budget:
     def __init__(self, seconds: float):
-        self.seconds, self.left = seconds, seconds * UNITS
+        self.seconds, self.left = seconds, seconds * UNITS_PER_SECOND
 
 
-_purse: ContextVar[_Purse | None] = ContextVar("budget", default=None)
+current_budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def _paying(purse: _Purse | None) -> Iterator[None]:
+def _use_budget(purse: _Budget | None) -> Iterator[None]:
     """What is done inside is paid from this purse."""
-    token = _purse.set(purse)
+    token = current_budget.set(purse)
     try:
         yield
     finally:
-        _purse.reset(token)
+        current_budget.reset(token)
 
 
 @contextmanager
-def budget(seconds: float) -> Iterator[None]:
+def limit_work(seconds: float) -> Iterator[None]:
     """Rewriting inside may cost so many seconds; an inner budget is part of the outer one."""
-    if _purse.get() is not None or not isfinite(seconds):
+    if current_budget.get() is not None or not isfinite(seconds):
         yield
         return
-    with _paying(_Purse(seconds)):
+    with _use_budget(_Budget(seconds)):
         yield
 
 
 @contextmanager
 def share(part: float) -> Iterator[None]:
     """Work worth trying with a part of what is left: a `TooLarge` inside costs no more than that."""
-    purse = _purse.get()
+    purse = current_budget.get()
     if purse is None:
         yield
         return
-    inner = _Purse(purse.seconds)
+    inner = _Budget(purse.seconds)
     inner.left = start = part * purse.left
     try:
-        with _paying(inner):
+        with _use_budget(inner):
             yield
     finally:
         purse.left -= min(start, start - inner.left)
@@ -67,12 +67,12 @@ def share(part: float) -> Iterator[None]:
 
 def unlimited() -> AbstractContextManager[None]:
     """Work that is done once for all robots."""
-    return _paying(None)
+    return _use_budget(None)
 
 
 def spend(units: float) -> None:
     """So much work was done."""
-    purse = _purse.get()
+    purse = current_budget.get()
     if purse is None:
         return
     purse.left -= units

@@ -274,7 +274,7 @@ def test_what_newcomers_give():
             asked()
     arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0))], tool=(1, 0, 0))  # a tool's place alone
     np.testing.assert_array_equal(arm.frame_pose([0.0], "tool")[:3, 3], [1, 0, 0])
-    with pytest.raises(AttributeError, match=r"robots have it: robot.forward_dynamics"):
+    with pytest.raises(AttributeError, match=r"use robot.forward_dynamics"):
         _ = pp.forward_dynamics  # type: ignore[attr-defined]
 
 

@@ -202,11 +202,11 @@ def test_imports_follow_the_order(file):
 
 
 def test_no_module_is_imported_by_its_name_in_a_string():
-    """`need("psiphi....")` would hide an import from the order; methods of later wings are rows of `_LATE_METHODS`."""
+    """`import_optional("psiphi....")` would hide an import from the order; methods of later wings are rows of `_LATE_METHODS`."""
     hidden = [
         label(file)
         for file in files()
-        if re.search(r"need\(\s*[\"']psiphi\.", file.read_text(encoding="utf-8"))
+        if re.search(r"import_optional\(\s*[\"']psiphi\.", file.read_text(encoding="utf-8"))
     ]
     assert not hidden
 

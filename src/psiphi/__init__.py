@@ -1,4 +1,4 @@
-"""psiphi: write robot dynamics as operator equations, get O(N) code compiled for your robot.
+"""psiphi: write robot dynamics as operator equations; get O(N) code compiled for your robot.
 
     import psiphi as pp
     robot = pp.load("panda.urdf")
@@ -8,7 +8,7 @@
     f = pp.function(s.J("tool") @ s.mass.inv @ s.J("tool").T)
     f(q), f.flops, print(f.explain())
 
-Names are loaded when they are first used: `import psiphi` costs almost nothing.
+Names are imported at their first use, so that `import psiphi` is fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from psiphi._util.deprecation import renamed
+from psiphi._util.deprecation import renamed_attribute
 from psiphi._util.late_methods import LATE_METHODS
 
 _NAMES = {  # module: the public names it defines
@@ -73,8 +73,8 @@ _MODULES = {  # public modules: pp.viewer.html(...)
     "scenes": "apps.scenes",
     "viewer": "apps.viewer",
 }
-_RENAMED = {"Reached": "IKResult"}  # old public names, kept for one minor version
-_LATE_METHODS = {  # class: its methods that a later package implements
+_RENAMED = {"Reached": "IKResult"}  # old public names, which work for one minor version
+_LATE_METHODS = {  # class: its methods that a later package implements, as "module:function"
     "Expression": {"dot": "algebra.derivatives.time_derivative:time_derivative"},
     "Forest": {
         "html": "apps.viewer:html",
@@ -96,7 +96,7 @@ _LATE_METHODS = {  # class: its methods that a later package implements
         "_repr_html_": "apps.viewer.notebook_cards:trajectory",
     },
 }
-_HOME = {name: home for home, names in _NAMES.items() for name in names} | _MODULES
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names} | _MODULES
 
 __all__ = [
     "Beam",
@@ -165,7 +165,7 @@ __all__ = [
 ]
 LATE_METHODS.update(
     {
-        owner: {name: f"psiphi.{place}" for name, place in methods.items()}
+        owner: {name: f"psiphi.{target}" for name, target in methods.items()}
         for owner, methods in _LATE_METHODS.items()
     }
 )
@@ -223,36 +223,34 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from psiphi._util.extras import version
+        from psiphi._util.extras import installed_version
 
-        return version("psiphi", "0")  # a source tree that was never installed
+        return installed_version("psiphi", "0")  # a source tree that was never installed
     if name in _RENAMED:
-        return renamed("psiphi", "psiphi", name, _RENAMED)
-    if name not in _HOME:
-        raise AttributeError(f"module 'psiphi' has no attribute {name!r}{_meant(name)}")
-    module = importlib.import_module(f"psiphi.{_HOME[name]}")
+        return renamed_attribute("psiphi", "psiphi", name, _RENAMED)
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'psiphi' has no attribute {name!r}{_suggestion(name)}")
+    module = importlib.import_module(f"psiphi.{_MODULE_OF[name]}")
     value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
 
-def _meant(name: str) -> str:
-    """The nearest public name, in words."""
+def _suggestion(name: str) -> str:
+    """The end of the error message for an unknown name: the nearest public name."""
     if name.startswith("_"):
         return ""
     from difflib import get_close_matches
 
-    robots = sys.modules.get(
-        "psiphi.robot.robot"
-    )  # where it is not there nobody has a robot: a name costs nothing
-    if robots is not None and hasattr(robots.Robot, name):
-        return f"; robots have it: robot.{name}"
-    by_small = {known.lower(): known for known in _HOME}
-    close = get_close_matches(name.lower(), by_small, n=1)
-    return (
-        f"; did you mean {by_small[close[0]]!r}?" if close else "; dir(psiphi) lists what there is"
-    )
+    module = sys.modules.get("psiphi.robot.robot")  # a wrong name does not import it
+    if module is not None and hasattr(module.Robot, name):
+        return f"; use robot.{name}"
+    original = {known.lower(): known for known in _MODULE_OF}
+    close = get_close_matches(name.lower(), original, n=1)
+    if close:
+        return f"; did you mean {original[close[0]]!r}?"
+    return "; dir(psiphi) lists the public names"
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOME, "__version__"])
+    return sorted([*_MODULE_OF, "__version__"])

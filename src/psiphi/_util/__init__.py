@@ -1,19 +1,18 @@
-"""Helpers that know nothing of psiphi.
+"""Helpers that know nothing of robots.
 
-In: Python values. Out: checked values, messages. Read `validate.py` first.
+In: Python values. Out: checked values and texts of messages. Read `validate.py` first.
 
-    array_types.py    Types of arrays at the public functions
-    deprecation.py    Old public names, which keep working for one minor version
-    errors.py         One exception tree
-    escape.py         Names on their way into other languages
-    extras.py         Packages that are needed only when asked for, imported then, with the extra
-                      that brings them
-    files.py          Files that are written whole or not at all
-    free_memory.py    How much memory is free
-    late_methods.py   Methods that are implemented in a later package than their class
-    memory_layout.py  Numbers laid as code reads them, number by number with all elements side by
-                      side
-    plots.py          Matplotlib figures without pyplot
-    text.py           Words for messages
-    validate.py       What a call may be given
+    validate.py        Checks of arguments: arrays, numbers, names, flags, paths
+    array_types.py     Types of array arguments and results
+    errors.py          The exception classes
+    text.py            Parts of messages: short reprs, tables, names that are close
+    escape.py          Escapes names for C, HTML, XML, JSON, CSV, LaTeX and terminals
+    extras.py          Imports of optional packages
+    deprecation.py     Old public names, which still work for one minor version
+    internal_names.py  Hides internal attributes from dir()
+    late_methods.py    Methods that are implemented in a later package than their class
+    memory_layout.py   Arrays whose memory layout suits compiled code
+    free_memory.py     How much memory is free
+    files.py           Atomic writes of files
+    plots.py           Matplotlib figures without pyplot
 """

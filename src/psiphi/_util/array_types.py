@@ -1,4 +1,4 @@
-"""Types of arrays at the public functions."""
+"""Types of array arguments and results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 
 class HasArray(Protocol):
-    """A NumPy array, or anything that turns into one: a table of pandas or xarray, a tensor."""
+    """A NumPy array, or an object that converts to one: a pandas or xarray table, a tensor."""
 
     def __array__(self) -> np.ndarray[Any, np.dtype[Any]]: ...
 
@@ -19,16 +19,16 @@ Number: TypeAlias = float | HasArray
 Numbers: TypeAlias = (
     Number | Sequence[Number] | Sequence[Sequence[Number]] | Sequence[Sequence[Sequence[Number]]]
 )
-Array: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"  # what comes out: float64, or float32 where that went in
+Array: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"  # float64; float32 for float32
 Out: TypeAlias = (
-    "np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any]] | None"  # arrays that take the results
+    "np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any]] | None"  # arrays for the results
 )
-DType: TypeAlias = "DTypeLike | None"  # float64, float32, or as the arguments are
-Wrenches: TypeAlias = Mapping[str, Numbers]  # by the names of frames
+DType: TypeAlias = "DTypeLike | None"  # float64, float32, or None: that of the arguments
+Wrenches: TypeAlias = Mapping[str, Numbers]  # frame name -> wrench
 
 
 class AnyScalar(Protocol):
-    """A number, an array of numbers, or a tape expression: what the laws of joints and bodies run on."""
+    """A number, an array or a tape expression. The laws of joints and bodies run on these."""
 
     def __add__(self, other: Any, /) -> Any: ...
     def __radd__(self, other: Any, /) -> Any: ...
@@ -41,7 +41,7 @@ class AnyScalar(Protocol):
 
 
 class AnyArray(AnyScalar, Protocol):
-    """An array of any library: NumPy, torch, JAX, CuPy or Dask, or an object array of tape expressions."""
+    """An array of NumPy, torch, JAX, CuPy or Dask, or of tape expressions (dtype object)."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -1,4 +1,4 @@
-"""Old public names, which keep working for one minor version."""
+"""Old public names, which still work for one minor version."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def renamed(module: str, public: str, name: str, new_names: Mapping[str, str]) -> Any:
-    """What an old name of a module means now, for the module's `__getattr__`.
+def renamed_attribute(module: str, public: str, name: str, new_names: Mapping[str, str]) -> Any:
+    """The attribute that an old name of a module stands for, with a DeprecationWarning.
 
-    `public` is the module's name in the warning, `new_names` maps old names to new ones.
+    For the module's `__getattr__`. `public` is the module's name in the warning; `new_names` maps
+    old names to new ones.
     """
     if name not in new_names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

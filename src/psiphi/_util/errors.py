@@ -1,4 +1,4 @@
-"""One exception tree. Every error says what came, what was expected, and what to do next."""
+"""The exception classes. Every error states what was passed, what is expected, and a remedy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from psiphi._util.escape import terminal
 
 
 class Error(ValueError):
-    """Anything psiphi refuses: `cause` (what came, what was expected), `remedy` (what to do), and where it stands.
+    """The base class of all errors of psiphi.
 
-    >>> str(Error("mass is -1.0 kg, expected 0 or more", "correct <mass>", file="arm.urdf", line=7, element="link 'hand'"))
+    `cause` says what was passed and what is expected, `remedy` what to do; `file`, `line` and
+    `element` say where the error is in the robot's description.
+
+    >>> place = {"file": "arm.urdf", "line": 7, "element": "link 'hand'"}
+    >>> str(Error("mass is -1.0 kg, expected 0 or more", "correct <mass>", **place))
     "arm.urdf:7: link 'hand': mass is -1.0 kg, expected 0 or more. Remedy: correct <mass>"
     """
 
@@ -23,13 +27,8 @@ class Error(ValueError):
         line: int | None = None,
         element: str | None = None,
     ):
-        self.cause, self.remedy, self.file, self.line, self.element = (
-            cause,
-            remedy,
-            file,
-            line,
-            element,
-        )
+        self.cause, self.remedy = cause, remedy
+        self.file, self.line, self.element = file, line, element
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -40,13 +39,13 @@ class Error(ValueError):
 
 
 class ModelError(Error):
-    """The robot's description is broken: file, line and element are named."""
+    """The robot's description is invalid. The message names the file, line and element."""
 
     __module__ = "psiphi"
 
 
 class ModelWarning(UserWarning):
-    """A robot's description was repaired, or is doubtful: it was read, and may not be what was meant. See `robot.report`."""
+    """A robot's description was repaired or looks wrong. See `robot.report`."""
 
     __module__ = "psiphi"
 
@@ -58,12 +57,12 @@ class StateError(Error):
 
 
 class SingularError(Error):
-    """The mechanism cannot answer: some D(k) is not positive definite."""
+    """The mechanism has no solution: some D(k) is not positive definite."""
 
     __module__ = "psiphi"
 
 
 class CacheError(Error):
-    """The kernel cache was asked for something it refuses to do."""
+    """The kernel cache refused an operation."""
 
     __module__ = "psiphi"

@@ -1,4 +1,4 @@
-"""Packages that are needed only when asked for, imported then, with the extra that brings them."""
+"""Imports of optional packages, with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from types import ModuleType
 from psiphi._util.errors import Error
 
 
-def version(package: str, otherwise: str) -> str:
-    """The version that is installed of a package; otherwise, a word for that."""
+def installed_version(package: str, default: str) -> str:
+    """The installed version of a package, or `default` if it is not installed."""
     from importlib import metadata
 
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return otherwise
+        return default
 
 
-def need(name: str, what: str, install: str) -> ModuleType:
+def import_optional(name: str, what: str, install: str) -> ModuleType:
     """The module `name`, or an error that says what needs it and how to install it.
 
-    >>> need("no_such_package", "a picture", "psiphi[plot]")
+    >>> import_optional("no_such", "a plot", "psiphi[plot]")
     Traceback (most recent call last):
-    psiphi.Error: a picture needs no_such_package, which is not installed. Remedy: pip install 'psiphi[plot]'
+    psiphi.Error: a plot needs no_such, which is not installed. Remedy: pip install 'psiphi[plot]'
     """
     try:
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes: a file is replaced as a whole, or left unchanged."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from psiphi._util.text import shown_path
 
 
 @contextmanager
-def replacing(target: Path, kind: type[Error] = Error) -> Iterator[Path]:
-    """A path beside `target` to write to: it takes the target's place when the block ends, and nothing is left if it fails.
+def atomic_write(target: Path, kind: type[Error] = Error) -> Iterator[Path]:
+    """A temporary path beside `target`; it replaces `target` when the block ends without an error.
 
-    What the system says against it becomes an Error; errors that have words already pass.
+    If the block fails, the temporary file is removed. An OSError becomes an error of type `kind`.
     """
     if not target.name:
         raise kind(
@@ -24,9 +24,9 @@ def replacing(target: Path, kind: type[Error] = Error) -> Iterator[Path]:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield part
-        if part.exists():  # a writer may have chosen another place, a pipe for instance
+        if part.exists():  # the writer may have written elsewhere, to a pipe for instance
             os.replace(part, target)
-    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
+    except (OSError, ValueError) as error:  # ValueError: a NUL or a lone surrogate in the path
         if isinstance(error, Error):
             raise
         why = getattr(error, "strerror", None) or str(error)

@@ -1,4 +1,4 @@
-"""How much memory is free: what the system says, and what limits on this process leave of it."""
+"""How much memory is free: the least of what the system, the container and `ulimit` allow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ CGROUPS = (
 
 
 def free_memory() -> float:
-    """Bytes; infinite where nothing is known."""
+    """Free memory in bytes; infinite if unknown."""
     return max(0.0, min((*_system(), *_container(), *_limit()), default=math.inf))
 
 
 def _system() -> Iterator[float]:
-    """What can be had without swapping: Linux says it; others say how much memory they have."""
+    """Memory available without swapping on Linux; all physical memory on other systems."""
     for line in _text("/proc/meminfo").splitlines():
         if line.startswith("MemAvailable:"):
             yield 1024.0 * int(line.split()[1])
@@ -31,9 +31,9 @@ def _system() -> Iterator[float]:
 
 
 def _container() -> Iterator[float]:
-    """What a container leaves; its caches count as used, but are given back."""
-    for most, now in CGROUPS:
-        limit, used = (_text(f"/sys/fs/cgroup/{name}").strip() for name in (most, now))
+    """The container's limit less its usage; caches count as usage but can be reclaimed."""
+    for names in CGROUPS:
+        limit, used = (_text(f"/sys/fs/cgroup/{name}").strip() for name in names)
         if limit.isdigit() and used.isdigit():
             yield float(int(limit) - int(used) + _cached())
 
@@ -48,7 +48,7 @@ def _cached() -> int:
 
 
 def _limit() -> Iterator[float]:
-    """What `ulimit -v` leaves."""
+    """The limit of `ulimit -v` less the process's address space."""
     try:
         import resource
 

@@ -1,44 +1,49 @@
-"""Numbers laid as code reads them, number by number with all elements side by side; and such arrays that stay as they are, of
-which functions keep what they make of them alone."""
+"""Arrays whose memory layout suits compiled code, and read-only copies that cache derived arrays.
+
+Compiled code runs over a batch, so the last axis (the numbers of one element) is the slowest in
+memory: for each number, the values of all batch elements are adjacent.
+"""
 
 from __future__ import annotations
 
 import math
 import weakref
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-LINE = 64  # bytes that memory gives at a time
-_made: dict[
-    int, dict[Any, np.ndarray]
-] = {}  # by the id of an array that is kept: what was made of it
-
-
-def room(lead: tuple[int, ...], size: int, kind: Any = float) -> np.ndarray:
-    """(*lead, size), as code reads it: of each number all elements side by side, from a line of memory on. From one number to
-    the next it is an odd count of lines: a multiple of many would send all of them to the same few places of the caches."""
-    if not lead:
-        return np.empty(size, kind)
-    count = math.prod(lead)
-    lines = -(-count * np.dtype(kind).itemsize // LINE) | 1
-    memory = np.empty(size * lines * LINE + LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % LINE
-    rows = memory[start : start + size * lines * LINE].view(kind).reshape(size, -1)
-    return np.moveaxis(rows[:, :count].reshape(size, *lead), 0, -1)
+CACHE_LINE = 64  # bytes
+_derived: dict[int, dict[Hashable, np.ndarray]] = {}  # by the id of a frozen copy
 
 
-def kept(numbers: np.ndarray) -> np.ndarray:
-    """The same numbers in memory that nobody writes to: functions keep what they make of them, as long as it is there."""
-    out = room(numbers.shape[:-1], numbers.shape[-1], numbers.dtype)
-    out[...] = numbers
+def aligned_array(batch: tuple[int, ...], size: int, dtype: DTypeLike = float) -> np.ndarray:
+    """An empty array (*batch, size): for each number, all batch elements are adjacent in memory.
+
+    Each row of elements starts at a cache line. The stride between rows is an odd number of lines,
+    since rows at multiples of a large power of two would compete for the same cache sets.
+    """
+    if not batch:
+        return np.empty(size, dtype)
+    count = math.prod(batch)
+    lines = -(-count * np.dtype(dtype).itemsize // CACHE_LINE) | 1
+    memory = np.empty(size * lines * CACHE_LINE + CACHE_LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    rows = memory[start : start + size * lines * CACHE_LINE].view(dtype).reshape(size, -1)
+    return np.moveaxis(rows[:, :count].reshape(size, *batch), 0, -1)
+
+
+def frozen_copy(array: np.ndarray) -> np.ndarray:
+    """A read-only, aligned copy. Functions cache arrays derived from it while it exists."""
+    out = aligned_array(array.shape[:-1], array.shape[-1], array.dtype)
+    out[...] = array
     out.flags.writeable = False
-    _made[id(out)] = {}
-    weakref.finalize(out, _made.pop, id(out), None).atexit = False
+    _derived[id(out)] = {}
+    weakref.finalize(out, _derived.pop, id(out), None).atexit = False
     return out
 
 
-def made_of(numbers: np.ndarray) -> dict[Any, np.ndarray] | None:
-    """What was made of an array that is kept; None of any other, and of one that somebody has made writeable again."""
-    found = _made.get(id(numbers))
-    return None if found is None or numbers.flags.writeable else found
+def derived_arrays(array: np.ndarray) -> dict[Hashable, np.ndarray] | None:
+    """The cache of arrays derived from a frozen copy; None for other and for writable arrays."""
+    found = _derived.get(id(array))
+    return None if found is None or array.flags.writeable else found

@@ -1,28 +1,33 @@
-"""Matplotlib figures without pyplot: no window opens, nothing is kept between two of them, and notebooks show them."""
+"""Matplotlib figures without pyplot: no window opens, no figure stays in memory, notebooks work."""
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from psiphi._util import validate
 from psiphi._util.errors import Error
-from psiphi._util.extras import need
+from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
 
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import matplotlib.text
 
-def blank(width: float, height: float) -> Any:
-    """An empty figure of so many inches."""
-    base = need("matplotlib.figure", "a plot", "psiphi[plot]").Figure
-    return _shown(base)(figsize=(width, height), layout="constrained")
+
+def empty_figure(width: float, height: float) -> matplotlib.figure.Figure:
+    """An empty figure; width and height are in inches."""
+    base = import_optional("matplotlib.figure", "a plot", "psiphi[plot]").Figure
+    return _notebook_figure(base)(figsize=(width, height), layout="constrained")
 
 
 @cache
-def _shown(base: Any) -> Any:
+def _notebook_figure(base: type) -> type:
     class Figure(base):
-        """A figure that notebooks show, whether or not pyplot was ever imported."""
+        """A figure that notebooks display without pyplot."""
 
         def _repr_png_(self) -> bytes:
             out = io.BytesIO()
@@ -32,8 +37,10 @@ def _shown(base: Any) -> Any:
     return Figure
 
 
-def written(figure: Any, path: str | os.PathLike[str] | None) -> Any:
-    """The figure itself, also in the file `path`, where one is named."""
+def save_figure(
+    figure: matplotlib.figure.Figure, path: str | os.PathLike[str] | None
+) -> matplotlib.figure.Figure:
+    """Save the figure to `path`, unless it is None. Returns the figure."""
     if path is None:
         return figure
     name = validate.path("the file", path, "a path", 'give a name like "motion.png"')
@@ -45,8 +52,8 @@ def written(figure: Any, path: str | os.PathLike[str] | None) -> Any:
     return figure
 
 
-def plain(texts: Any, words: Any) -> None:
-    """Names as they are: "$" begins no formula in them, and one that begins with "_" is shown, too."""
-    for text, word in zip(texts, words, strict=True):
+def literal_text(texts: Iterable[matplotlib.text.Text], labels: Iterable[str]) -> None:
+    """Set the labels without mathtext: "$" is a character, and a leading "_" does not hide them."""
+    for text, label in zip(texts, labels, strict=True):
         text.set_parse_math(False)
-        text.set_text(word)
+        text.set_text(label)

@@ -1,4 +1,4 @@
-"""Words for messages: clipped values, tables, nearest names, spelling mistakes."""
+"""Parts of messages: short reprs, lists of names, tables, names that are close to a wrong one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
-MANY = 2000  # names searched for a near one: enough to help, few enough to be instant
+MAX_CANDIDATES = 2000  # names compared with a wrong one; more would take too long
 
 
 def shown(value: object) -> str:
-    """repr(value), clipped to what fits a message."""
+    """repr(value), shortened to at most 60 characters."""
     try:
         text = (
             repr(value[:200] if isinstance(value, str | bytes) else value)
@@ -25,7 +25,7 @@ def shown(value: object) -> str:
 
 
 def name_of(function: object) -> str:
-    """The name of a function, of the function in a partial one, or of an object's class.
+    """The name of a function, of the function inside a `partial`, or of an object's class.
 
     >>> name_of(len), name_of(partial(print, 1)), name_of(2.0)
     ('len', 'print', 'float')
@@ -36,7 +36,7 @@ def name_of(function: object) -> str:
 
 
 def shown_path(path: object) -> str:
-    """A path for a message; of a long one the end, which says most."""
+    """A path for a message; a long one is shortened at the start."""
     text = str(path)
     return repr(text if len(text) <= 240 else f"...{text[-240:]}")
 
@@ -52,24 +52,24 @@ def _flat(value: object) -> bool:
 
 
 def listed(names: Collection[str]) -> str:
-    """The first few names."""
-    some = ", ".join(shown(name) for name in islice(names, 8))
-    return some + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
+    """The first eight names, quoted, and the number of names if there are more."""
+    first = ", ".join(shown(name) for name in islice(names, 8))
+    return first + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
 
 
-def some(names: Sequence[str], most: int = 4) -> str:
-    """The first names, and how many more there are.
+def first_names(names: Sequence[str], most: int = 4) -> str:
+    """The first `most` names, and the number of the others.
 
-    >>> some(["a", "b", "c"], 2)
+    >>> first_names(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def counted(n: int, one: str, many: str = "") -> str:
-    """So many of something, in words.
+def count_of(n: int, one: str, many: str = "") -> str:
+    """A number with its noun in the singular or plural.
 
-    >>> counted(1, "body", "bodies"), counted(2, "row")
+    >>> count_of(1, "body", "bodies"), count_of(2, "row")
     ('1 body', '2 rows')
     """
     return f"{n} {one if n == 1 else many or one + 's'}"
@@ -88,42 +88,43 @@ def columns(rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def close_to(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """Up to three known names that are like this one, large and small letters alike.
+def close_names(name: object, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """Up to three known names that are close to `name`; upper and lower case count as equal.
 
-    >>> close_to("UR5", ["panda", "ur5"])
+    >>> close_names("UR5", ["panda", "ur5"])
     ['ur5']
     """
-    words, text = list(islice(known, MANY)), str(name)[:100]
+    words, text = list(islice(known, MAX_CANDIDATES)), str(name)[:100]
     same = [word for word in words if word.lower() == text.lower()]
     close = same or difflib.get_close_matches(text, words, n=3, cutoff=cutoff)
     if close:
         return close
-    by_small = {word.lower(): word for word in reversed(words)}
-    return [
-        by_small[word]
-        for word in difflib.get_close_matches(text.lower(), by_small, n=3, cutoff=cutoff)
-    ]
+    original = {word.lower(): word for word in reversed(words)}
+    matches = difflib.get_close_matches(text.lower(), original, n=3, cutoff=cutoff)
+    return [original[word] for word in matches]
 
 
 def nearest(name: object, known: Collection[str]) -> str:
-    """A remedy for an unknown name."""
-    close = close_to(name, known)
+    """The remedy for an unknown name: the known names that are close to it, or all of them."""
+    close = close_names(name, known)
     if close:
         return "did you mean " + " or ".join(shown(x) for x in close) + "?"
-    return f"use one of {listed(known)}" if known else "there are none to choose from"
+    return f"use one of {listed(known)}" if known else "no names are defined"
 
 
-def misspelt(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` misspells: one slip in a short name, two in a long one; None when it is just foreign."""
+def misspelled(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` misspells, or None.
+
+    A name of fewer than six letters may have one typing error, a longer one two.
+    """
     for word in sorted(known):
-        if name.lower() == word.lower() or _slips(name, word) <= (1 if len(word) < 6 else 2):
+        if name.lower() == word.lower() or _distance(name, word) <= (1 if len(word) < 6 else 2):
             return word
     return None
 
 
-def _slips(a: str, b: str) -> int:
-    """Letters dropped, added, changed or swapped with their neighbour between a and b (3 stands for many)."""
+def _distance(a: str, b: str) -> int:
+    """Damerau-Levenshtein distance of a and b; 3 if their lengths differ by more than 2."""
     if abs(len(a) - len(b)) > 2:
         return 3
     rows = [list(range(len(b) + 1))]

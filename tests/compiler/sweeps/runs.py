@@ -1,4 +1,4 @@
-"""Lowered programs run in plain Python: what `unroll` and `roll` made, without any emitter."""
+"""Lowered programs run in plain Python: what `trace_tape` and `trace_loops` return, without an emitter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psiphi.compiler.sweeps.stage_loops import StagedCode
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import BINARY, Op
-from psiphi.compiler.tape.tape_evaluation import MEANING, evaluate
+from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS, evaluate
 from psiphi.model.model import WORLD, Model
 from psiphi.robot.catalogue.quantities import CATALOGUE, sweeps_of
 
@@ -110,17 +110,17 @@ class _Machine:
         bodies = len(rolled.tree.links)
         nan = np.nan  # what nobody wrote must not be read
         self.frame = np.full((layout.size, *lead), nan)
-        self.records = np.full((bodies + 1, rolled.record, *lead), nan)
-        self.inboxes = np.full((bodies + 1, rolled.inbox, *lead), nan)
+        self.records = np.full((bodies + 1, rolled.record_size, *lead), nan)
+        self.inboxes = np.full((bodies + 1, rolled.inbox_size, *lead), nan)
         for start, values in zip(layout.inputs, inputs, strict=True):
             self.frame[start : start + values.shape[-1]] = np.moveaxis(values, -1, 0)
         for start, arg in zip(layout.outputs, self.program.outputs, strict=True):
             self.frame[start : start + arg.size] = 0.0
 
     def run(self) -> tuple[np.ndarray, ...]:
-        for stage in self.rolled.stages:
-            assert len(stage.order) == len(stage.ids)
-            for k, number in zip(stage.order, stage.ids, strict=True):
+        for stage in self.rolled.sweeps:
+            assert len(stage.order) == len(stage.class_ids)
+            for k, number in zip(stage.order, stage.class_ids, strict=True):
                 self.step(stage.classes[number], k)
         if self.rolled.finish is not None:
             self.step(self.rolled.finish, WORLD)
@@ -158,16 +158,18 @@ class _Machine:
 
     def step(self, cls: LinkClass, k: int) -> None:
         bases, value = self.bases(k), {}
-        for node in cls.tape.live(cls.outputs, cls.given):
+        for node in cls.tape.live(cls.outputs, cls.loads):
             op, a, b = cls.tape.nodes[node]
-            if node in cls.given:
-                base, offset = cls.given[node]
+            if node in cls.loads:
+                base, offset = cls.loads[node]
                 value[node] = np.copy(bases[base][offset])
             elif op is Op.CONST:
                 value[node] = a
             else:
                 value[node] = (
-                    MEANING[op](value[a], value[b]) if op in BINARY else MEANING[op](value[a])
+                    OP_FUNCTIONS[op](value[a], value[b])
+                    if op in BINARY
+                    else OP_FUNCTIONS[op](value[a])
                 )
         for base, offset, node, accumulate in cls.stores:
             bases[base][offset] = bases[base][offset] + value[node] if accumulate else value[node]

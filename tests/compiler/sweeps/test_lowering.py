@@ -1,4 +1,4 @@
-"""One meaning: interpret, unroll (one tape) and roll (loops over classes of links) agree on the whole catalogue."""
+"""`interpret`, `trace_tape` and `trace_loops` agree on the whole catalogue."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ from hypothesis import Phase, given, settings
 
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.compiler.sweeps.link_loops import roll
-from psiphi.compiler.sweeps.tree_loop import unroll
+from psiphi.compiler.sweeps.link_loops import trace_loops
+from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.robot.bundled_robots import chain
 from psiphi.robot.catalogue.quantities import CATALOGUE
 from tests import zoo
@@ -28,13 +28,17 @@ def close(ours, meant, label, tolerance: float = 1e-13) -> None:
 
 def agree(model, tolerance: float = 1e-13) -> None:
     for request in requests():
-        tree = frame_tree(model, CATALOGUE[request[0]].rods)
+        tree = frame_tree(model, CATALOGUE[request[0]].movable_inertia)
         program = program_of(tree, request)
         inputs = arguments(program, model)
         meant = interpret(program, tree, *inputs)
-        close(run_tape(unroll(program, tree), *inputs), meant, ("unroll", request), tolerance)
-        if program.local:
-            close(run_rolled(roll(program, tree), *inputs), meant, ("roll", request), tolerance)
+        close(
+            run_tape(trace_tape(program, tree), *inputs), meant, ("trace_tape", request), tolerance
+        )
+        if program.can_loop:
+            close(
+                run_rolled(trace_loops(program, tree), *inputs), meant, ("roll", request), tolerance
+            )
 
 
 @ROBOTS
@@ -65,16 +69,16 @@ def test_interpret_broadcasts():
 
 
 def rolled(model, name: str):
-    tree = frame_tree(model, CATALOGUE[name].rods)
-    return roll(program_of(tree, (name, (), "world")), tree)
+    tree = frame_tree(model, CATALOGUE[name].movable_inertia)
+    return trace_loops(program_of(tree, (name, (), "world")), tree)
 
 
 def sizes(program) -> tuple:
     """Memory a body, and the operations of each class of each sweep."""
     return (
-        program.record,
-        program.inbox,
-        [[c.count for c in stage.classes] for stage in program.stages],
+        program.record_size,
+        program.inbox_size,
+        [[c.count for c in stage.classes] for stage in program.sweeps],
     )
 
 
@@ -87,16 +91,16 @@ def test_code_does_not_grow_with_the_robot(name):
         rolled(chain(n, equal=equal), name) for n, equal in ((20, True), (40, True), (60, False))
     )
     assert sizes(short) == sizes(long)
-    assert all(len(stage.classes) <= 8 for stage in mixed.stages)
+    assert all(len(stage.classes) <= 8 for stage in mixed.sweeps)
 
 
 def test_every_body_is_in_every_sweep_once():
     program = rolled(zoo.random_tree(8, 9, branching=0.7, forest=True), "forward_dynamics")
     outward = list(range(9))
-    assert [stage.order for stage in program.stages] == [outward, outward[::-1], outward]
-    for stage in program.stages:
-        assert [stage.ids.count(i) for i in range(len(stage.classes))] == [
-            c.bodies for c in stage.classes
+    assert [stage.order for stage in program.sweeps] == [outward, outward[::-1], outward]
+    for stage in program.sweeps:
+        assert [stage.class_ids.count(i) for i in range(len(stage.classes))] == [
+            c.body_count for c in stage.classes
         ]
 
 
@@ -105,17 +109,21 @@ def test_sines_and_cosines_are_computed_once():
     model = zoo.chain("arm", ["revolute"] * 5, seed=1)
     tree = frame_tree(model)
     program = program_of(tree, ("forward_dynamics", (), "world"))
-    assert unroll(program, tree).count.trig == roll(program, tree).count.trig == 2 * model.nv
+    assert (
+        trace_tape(program, tree).count.trig
+        == trace_loops(program, tree).count.trig
+        == 2 * model.nv
+    )
 
 
 def test_counts_are_of_what_runs():
     """A rolled count is the sum over bodies of what their class does, accumulation included."""
     program = rolled(zoo.random_tree(7, 10, branching=1.0), "mass_product")
     done = dict(mul=0, add=0, div=0, sqrt=0, trig=0)
-    for stage in program.stages:
-        for number in stage.ids:
+    for stage in program.sweeps:
+        for number in stage.class_ids:
             cls = stage.classes[number]
-            for name, value in vars(cls.tape.count(cls.outputs, cls.given)).items():
+            for name, value in vars(cls.tape.count(cls.outputs, cls.loads)).items():
                 done[name] += value
             done["add"] += sum(accumulate for *_, accumulate in cls.stores)
     assert vars(program.count) == done and done["mul"] > 0

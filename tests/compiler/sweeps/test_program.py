@@ -6,16 +6,16 @@ import pytest
 import psiphi as pp
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
+from psiphi.compiler.sweeps.link_loops import LinkLoops, trace_loops
 from psiphi.compiler.sweeps.sweep_program import (
     BASE_TO_TIP,
     TIP_TO_BASE,
     Argument,
     Program,
     Sweep,
-    merge,
+    add_messages,
 )
-from psiphi.compiler.sweeps.tree_loop import unroll
+from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.model.model import WORLD
 from tests import zoo
 from tests.compiler.sweeps.runs import run_rolled, run_tape
@@ -38,24 +38,24 @@ def outcomes(program: Program, *arrays) -> list[np.ndarray]:
     """The outputs by all three roads, which must agree."""
     meant = interpret(program, TREE, *arrays)
     for road in (
-        run_tape(unroll(program, TREE), *arrays),
-        run_rolled(roll(program, TREE), *arrays),
+        run_tape(trace_tape(program, TREE), *arrays),
+        run_rolled(trace_loops(program, TREE), *arrays),
     ):
         for x, y in zip(road, meant, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-14, atol=1e-14)
     return list(meant)
 
 
-def gather(site) -> None:
-    total = merge(site.children.get("x"), site.of("x"))
-    site.send(x=total)
-    site.write_joint("y", total)
+def gather(body) -> None:
+    total = add_messages(body.children.get("x"), body.joint_input("x"))
+    body.send(x=total)
+    body.write_joint("y", total)
 
 
-def spread(site) -> None:
-    total = [a + b for a, b in zip(site.parent["x"], site.of("x"), strict=True)]
-    site.keep(x=total)
-    site.write_joint("y", total)
+def spread(body) -> None:
+    total = [a + b for a, b in zip(body.parent["x"], body.joint_input("x"), strict=True)]
+    body.store(x=total)
+    body.write_joint("y", total)
 
 
 def test_this_forest_is_worth_testing():
@@ -79,7 +79,7 @@ def test_base_to_tip_sums_what_lies_above(rng):
         (joint("x"),),
         (joint("y"),),
         (Sweep(BASE_TO_TIP, spread),),
-        lambda site: site.keep(x=[0.25]),
+        lambda body: body.store(x=[0.25]),
     )
     (y,) = outcomes(program, x)
     np.testing.assert_allclose(y, 0.25 + x @ BELOW, rtol=1e-13, atol=1e-14)
@@ -89,19 +89,19 @@ def test_sweeps_follow_each_other(rng):
     """S* S x: what one sweep keeps, the next reads at the same body."""
     x = rng.standard_normal((2, N))
 
-    def hold(site):
-        total = merge(site.children.get("x"), site.of("x"))
-        site.send(x=total)
-        site.keep(sum=total)
+    def hold(body):
+        total = add_messages(body.children.get("x"), body.joint_input("x"))
+        body.send(x=total)
+        body.store(sum=total)
 
-    def release(site):
-        total = [a + b for a, b in zip(site.parent["down"], site.kept["sum"], strict=True)]
-        site.keep(down=total)
-        site.write_joint("y", total)
+    def release(body):
+        total = [a + b for a, b in zip(body.parent["down"], body.record["sum"], strict=True)]
+        body.store(down=total)
+        body.write_joint("y", total)
 
     sweeps = (Sweep(TIP_TO_BASE, hold), Sweep(BASE_TO_TIP, release))
     program = Program(
-        "both", (joint("x"),), (joint("y"),), sweeps, lambda site: site.keep(down=[0.0])
+        "both", (joint("x"),), (joint("y"),), sweeps, lambda body: body.store(down=[0.0])
     )
     (y,) = outcomes(program, x)
     np.testing.assert_allclose(y, x @ BELOW.T @ BELOW, rtol=1e-13, atol=1e-13)
@@ -110,14 +110,14 @@ def test_sweeps_follow_each_other(rng):
 def test_a_later_sweep_may_replace_what_was_kept(rng):
     x = rng.standard_normal((2, N))
 
-    def first(site):
-        site.keep(x=site.of("x"))
+    def first(body):
+        body.store(x=body.joint_input("x"))
 
-    def second(site):
-        site.keep(x=[2.0 * value for value in site.kept["x"]])
+    def second(body):
+        body.store(x=[2.0 * value for value in body.record["x"]])
 
-    def third(site):
-        site.write_joint("y", site.kept["x"])
+    def third(body):
+        body.write_joint("y", body.record["x"])
 
     sweeps = tuple(Sweep(BASE_TO_TIP, step) for step in (first, second, third))
     (y,) = outcomes(Program("replace", (joint("x"),), (joint("y"),), sweeps), x)
@@ -127,8 +127,8 @@ def test_a_later_sweep_may_replace_what_was_kept(rng):
 def test_finish_sees_the_sum_of_the_roots(rng):
     x = rng.standard_normal((2, N))
 
-    def finish(site):
-        site.write("total", 0, site.children["x"])
+    def finish(body):
+        body.write("total", 0, body.children["x"])
 
     outputs = (joint("y"), Argument("total", ()))
     y, total = outcomes(
@@ -142,19 +142,19 @@ def test_constants_travel_too(rng):
     """Messages may be plain numbers: how many bodies hang below, how deep each lies."""
     x = rng.standard_normal(N)
 
-    def depth(site):
-        site.keep(depth=[site.parent["depth"][0] + 1.0])
-        site.write_joint("deep", site.kept["depth"])
+    def depth(body):
+        body.store(depth=[body.parent["depth"][0] + 1.0])
+        body.write_joint("deep", body.record["depth"])
 
-    def size(site):
-        number = [1.0 + site.children.get("size", [0.0])[0]]
-        site.send(size=number)
-        site.write_joint("below", number)
+    def size(body):
+        number = [1.0 + body.children.get("size", [0.0])[0]]
+        body.send(size=number)
+        body.write_joint("below", number)
 
     sweeps = (Sweep(BASE_TO_TIP, depth), Sweep(TIP_TO_BASE, size))
     outputs = (joint("deep"), joint("below"))
     deep, below = outcomes(
-        Program("sizes", (joint("x"),), outputs, sweeps, lambda site: site.keep(depth=[0.0])), x
+        Program("sizes", (joint("x"),), outputs, sweeps, lambda body: body.store(depth=[0.0])), x
     )
     assert np.array_equal(deep, BELOW.sum(0)) and np.array_equal(below, BELOW.sum(1))
 
@@ -178,25 +178,28 @@ def test_a_program_may_visit_few_bodies(rng):
     )
 
 
-def test_marks_reach_their_bodies_alone(rng):
-    x, marks = rng.standard_normal((2, N)), {3: (2.0,), 7: (-1.0, 5.0)}
+def test_body_data_reaches_its_body_only(rng):
+    x, data = rng.standard_normal((2, N)), {3: (2.0,), 7: (-1.0, 5.0)}
 
-    def step(site):
-        factor = sum(site.mark) if site.mark else 0.0
-        site.write_joint("y", [factor * value for value in site.of("x")])
+    def step(body):
+        factor = sum(body.data) if body.data else 0.0
+        body.write_joint("y", [factor * value for value in body.joint_input("x")])
 
     (y,) = outcomes(
-        Program("marks", (joint("x"),), (joint("y"),), (Sweep(BASE_TO_TIP, step),), marks=marks), x
+        Program("data", (joint("x"),), (joint("y"),), (Sweep(BASE_TO_TIP, step),), body_data=data),
+        x,
     )
-    np.testing.assert_allclose(y, x * np.array([sum(marks.get(k, ())) for k in range(N)]))
+    np.testing.assert_allclose(y, x * np.array([sum(data.get(k, ())) for k in range(N)]))
 
 
 def test_whole_inputs_reach_the_world_and_the_steps(rng):
     x, w = rng.standard_normal((2, N)), rng.standard_normal((2, 2))
 
-    def step(site):
-        site.keep(w=site.parent["w"])
-        site.write_joint("y", [site.of("x")[0] * site.kept["w"][0] + site.inputs["w"][1]])
+    def step(body):
+        body.store(w=body.parent["w"])
+        body.write_joint(
+            "y", [body.joint_input("x")[0] * body.record["w"][0] + body.inputs["w"][1]]
+        )
 
     inputs = (joint("x"), Argument("w", (2,)))
     program = Program(
@@ -204,16 +207,18 @@ def test_whole_inputs_reach_the_world_and_the_steps(rng):
         inputs,
         (joint("y"),),
         (Sweep(BASE_TO_TIP, step),),
-        lambda site: site.keep(w=site.inputs["w"]),
+        lambda body: body.store(w=body.inputs["w"]),
     )
     (y,) = outcomes(program, x, w)
     np.testing.assert_allclose(y, x * w[:, :1] + w[:, 1:], rtol=1e-14)
 
 
 def test_absent_inputs_are_zeros(rng):
-    def step(site):
-        assert site.of("v") == [0.0]
-        site.write_joint("y", [a + b for a, b in zip(site.of("x"), site.of("v"), strict=True)])
+    def step(body):
+        assert body.joint_input("v") == [0.0]
+        body.write_joint(
+            "y", [a + b for a, b in zip(body.joint_input("x"), body.joint_input("v"), strict=True)]
+        )
 
     x = rng.standard_normal((1, N))
     (y,) = outcomes(Program("absent", (joint("x"),), (joint("y"),), (Sweep(BASE_TO_TIP, step),)), x)
@@ -225,7 +230,7 @@ def test_absent_inputs_are_zeros(rng):
     [(None, [1.0], [1.0]), ([1.0, 2.0], [3.0, 4.0], [4.0, 6.0]), (2.0, 3.0, 5.0)],
 )
 def test_merge(a, b, total):
-    assert merge(a, b) == total
+    assert add_messages(a, b) == total
 
 
 def test_what_is_read_off_results_runs_in_loops_unless_joints_write_them():
@@ -240,4 +245,6 @@ def test_what_is_read_off_results_runs_in_loops_unless_joints_write_them():
     (meant,) = interpret(pose.program, pose.tree, q)
     np.testing.assert_allclose(pose(q), meant, atol=1e-12)
     with pytest.raises(AssertionError, match="results of joints"):
-        roll(gravity.program.read(gravity.program.outputs, lambda found: {}), gravity.tree)
+        trace_loops(
+            gravity.program.map_outputs(gravity.program.outputs, lambda found: {}), gravity.tree
+        )

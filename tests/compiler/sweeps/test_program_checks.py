@@ -7,7 +7,7 @@ from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.expressions.type_checks import check_words
 from psiphi.compiler import passes
 from psiphi.compiler.axes.link_axes import frame_tree
-from psiphi.compiler.sweeps.link_loops import roll
+from psiphi.compiler.sweeps.link_loops import trace_loops
 from psiphi.compiler.sweeps.program_checks import CheckedRun, IllegalProgram, check_loops
 from psiphi.compiler.sweeps.sweep_program import (
     BASE_TO_TIP,
@@ -17,7 +17,7 @@ from psiphi.compiler.sweeps.sweep_program import (
     ProgramStage,
     Sweep,
 )
-from psiphi.compiler.sweeps.tree_loop import drive
+from psiphi.compiler.sweeps.tree_loop import run_program
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_checks import InvalidTape, check_tape
@@ -34,36 +34,36 @@ def run(step, direction=BASE_TO_TIP, outputs=OUTPUTS, **options):
     program = Program(
         "trial", (Argument("q", (3,), "q"),), outputs, (Sweep(direction, step),), **options
     )
-    return drive(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
+    return run_program(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
 
 
 def test_tests_compile_with_checks():
-    assert passes.CHECKED
+    assert passes.VERIFY_PASSES
 
 
 def test_tapes_of_loops_are_looked_at():
     long = frame_tree(zoo.chain("long", ["revolute"] * 70, seed=4))
-    loops = roll(sweeps_of("gravity", long), long)
+    loops = trace_loops(sweeps_of("gravity", long), long)
     check_loops(loops)
-    loops.stages[0].classes[0].tape.leaf("elsewhere", 0)
+    loops.sweeps[0].classes[0].tape.leaf("elsewhere", 0)
     with pytest.raises(InvalidTape, match="LEAF of 'elsewhere'"):
         check_loops(loops)
 
 
 def test_a_legal_program():
-    assert len(run(lambda site: site.write_joint("y", [2.0]))) == 3
+    assert len(run(lambda body: body.write_joint("y", [2.0]))) == 3
 
 
 @pytest.mark.parametrize(
     ("step", "direction", "why"),
     [
-        (lambda site: site.children.get("z"), BASE_TO_TIP, "children"),
-        (lambda site: site.parent["z"], TIP_TO_BASE, "parent"),
-        (lambda site: "z" in site.parent, TIP_TO_BASE, "parent"),
-        (lambda site: site.send(z=[1.0]), BASE_TO_TIP, "sends z"),
-        (lambda site: site.write("y", 0, [1.0]), BASE_TO_TIP, "written twice"),
-        (lambda site: site.write("y", 3, [1.0]), BASE_TO_TIP, "no place"),
-        (lambda site: site.write("x", 0, [1.0]), TIP_TO_BASE, "no place"),
+        (lambda body: body.children.get("z"), BASE_TO_TIP, "children"),
+        (lambda body: body.parent["z"], TIP_TO_BASE, "parent"),
+        (lambda body: "z" in body.parent, TIP_TO_BASE, "parent"),
+        (lambda body: body.send(z=[1.0]), BASE_TO_TIP, "sends z"),
+        (lambda body: body.write("y", 0, [1.0]), BASE_TO_TIP, "written twice"),
+        (lambda body: body.write("y", 3, [1.0]), BASE_TO_TIP, "not an entry"),
+        (lambda body: body.write("x", 0, [1.0]), TIP_TO_BASE, "not an entry"),
     ],
 )
 def test_steps_that_break_the_rules(step, direction, why):
@@ -75,14 +75,15 @@ def staged(*stages, size=3):
     program = Program(
         "trial", (Argument("q", (3,), "q"),), (Argument("y", (size,)),), (), stages=stages
     )
-    found = drive(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
+    found = run_program(program, TREE, {"q": [0.1, 0.2, 0.3]}, CheckedRun)
     return [found["y", i] for i in range(size)]
 
 
 def test_stages_hand_on_what_they_make():
     """Sweeps and rules by turns; inputs and results under other names, and inputs of a stage's own."""
     each = Sweep(
-        TIP_TO_BASE, lambda site: site.write_joint("z", [site.of("q")[0] * site.inputs["c"][0]])
+        TIP_TO_BASE,
+        lambda body: body.write_joint("z", [body.joint_input("q")[0] * body.inputs["c"][0]]),
     )
     sweeps = Program(
         "inner",
@@ -101,7 +102,7 @@ def test_stages_hand_on_what_they_make():
 
 
 def test_stages_that_break_the_rules():
-    reads = Sweep(BASE_TO_TIP, lambda site: site.children.get("z"))
+    reads = Sweep(BASE_TO_TIP, lambda body: body.children.get("z"))
     with pytest.raises(IllegalProgram, match="children"):  # a stage's sweeps are watched, too
         staged(ProgramStage("inner", Program("inner", (), (Argument("y", (3,)),), (reads,))))
     with pytest.raises(ValueError):
@@ -110,11 +111,11 @@ def test_stages_that_break_the_rules():
         staged(ProgramStage("nothing", lambda places: {}))
 
 
-def test_arguments_and_marks():
+def test_arguments_and_body_data():
     with pytest.raises(IllegalProgram, match="share a name"):
-        run(lambda site: None, outputs=(Argument("y", (3,)), Argument("y", (2,))))
+        run(lambda body: None, outputs=(Argument("y", (3,)), Argument("y", (2,))))
     with pytest.raises(IllegalProgram, match="no sweep visits"):
-        run(lambda site: None, bodies=[0, 1], marks={2: ()})
+        run(lambda body: None, bodies=[0, 1], body_data={2: ()})
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_tapes_that_mean_nothing(node, why):
     tape.nodes.append(node)
     with pytest.raises(InvalidTape, match=why):
         check_tape(tape, [0], [1])
-    with pytest.raises(InvalidTape, match="no node"):
+    with pytest.raises(InvalidTape, match="not a node"):
         check_tape(Tape(), [0], [])
 
 
@@ -142,5 +143,5 @@ def test_words_that_are_no_products():
     mass = s.H @ s.phi @ s.M @ s.phi.T @ s.H.T
     check_words(mass.poly(), mass)
     for word in (("H", "H"), ("phi",), ("H", "phi")):
-        with pytest.raises(AssertionError, match="no word"):
+        with pytest.raises(AssertionError, match="is not a word"):
             check_words({tuple(map(letter, word)): 1}, mass)

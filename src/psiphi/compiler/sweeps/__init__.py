@@ -1,15 +1,15 @@
 """Programs over the tree: a sweep is a direction and a local step.
 
-In: a `Tree` and a `Program`. Out: a tape, or loops over classes of links. Read `sweep_program.py` first.
+In: a `Tree` and a `Program`. Out: a tape, or loops over classes of links. Read `sweep_program.py`
+first.
 
-    dead_values.py     What steps of loops leave for others, and nobody reads on the way to a
-                       result
-    interpreter.py     What a program means
-    limbs.py           The limbs of a tree
-    link_loops.py      Large robots
-    program_checks.py  What a program may do
-    stage_loops.py     Stages of a large robot
     sweep_program.py   The language of sweeps
-    tree_loop.py       The loop over the tree
-    value_template.py  The form of a value
+    tree_loop.py       The one loop over the tree, and straight-line code
+    interpreter.py     The meaning of a program, on NumPy arrays
+    program_checks.py  Checks of programs, for tests
+    link_loops.py      Large robots: loops over classes of links
+    value_template.py  Templates of the values in records and messages
+    dead_values.py     Removal of stores that nothing reads
+    stage_loops.py     Large robots: loops with straight-line code between them
+    limbs.py           The branches of a tree that can run in parallel
 """

@@ -1,7 +1,8 @@
-"""What steps of loops leave for others, and nobody reads on the way to a result: it is not left, nor made.
+"""Dead-store elimination in loops: values that no step reads on the way to a result are not stored.
 
-On one tape that is what `Tape.live` says. Between the tapes of loops values go through slots, of records (what a body keeps,
-for its children and for later sweeps) and of inboxes (what its children send): they are followed from the results backwards.
+For one tape, `Tape.live` does this. Between the tapes of loops, values pass through slots: of
+records (what a body stores for its children and for later sweeps) and of inboxes (what its children
+send). They are followed from the results backwards.
 """
 
 from __future__ import annotations
@@ -15,83 +16,97 @@ from psiphi.model.model import WORLD
 if TYPE_CHECKING:
     from psiphi.compiler.sweeps.link_loops import LinkClass, SweepLoop
 
-KEPT, INBOX = "here", "inbox"
+RECORD, INBOX = "here", "inbox"
 
 
-def drop_unread(
-    stages: list[SweepLoop], finish: LinkClass | None, parents: list[int]
+def drop_dead_stores(
+    sweeps: list[SweepLoop], finish: LinkClass | None, parents: list[int]
 ) -> tuple[int, int]:
-    """Drop the stores that nobody reads, and close the gaps; returns the sizes of a record and of an inbox."""
-    every = [(c, number) for number, stage in enumerate(stages) for c in stage.classes]
-    every += (
-        [(finish, len(stages) - 1)] if finish else []
-    )  # the world reads the last sweep's messages
-    read = _read([c for c, _ in every], _sources(stages, finish, parents))
-    # one numbering for all records; one for the inboxes of each sweep, which live no longer
-    boxes = [
-        sorted({at for c, n in every if n == number for at in read[id(c), "up"]})
-        for number in range(len(stages))
+    """Drop the stores that nothing reads, and close the gaps. Returns the sizes of a record and of
+    an inbox."""
+    every = [(c, number) for number, sweep in enumerate(sweeps) for c in sweep.classes]
+    # the world reads the messages of the last sweep
+    every += [(finish, len(sweeps) - 1)] if finish else []
+    live_slots = _live_slots([c for c, _ in every], _sources(sweeps, finish, parents))
+    # one numbering for all records; one for the inboxes of each sweep, which live for one sweep
+    inboxes = [
+        sorted({slot for c, n in every if n == number for slot in live_slots[id(c), "up"]})
+        for number in range(len(sweeps))
     ]
-    record = sorted({at for c, _ in every for at in read[id(c), KEPT]})
-    kept, sent = _numbered(record), [_numbered(slots) for slots in boxes]
+    record = sorted({slot for c, _ in every for slot in live_slots[id(c), RECORD]})
+    new_slot, new_inbox_slot = _renumber(record), [_renumber(slots) for slots in inboxes]
     for c, number in every:
-        places = {KEPT: kept, "parent": kept, INBOX: sent[number], "up": sent[number]}
+        places = {
+            RECORD: new_slot,
+            "parent": new_slot,
+            INBOX: new_inbox_slot[number],
+            "up": new_inbox_slot[number],
+        }
         c.stores = [
-            (base, places[base][at] if base in places else at, node, adds)
-            for base, at, node, adds in c.stores
-            if base not in places or at in read[id(c), base]
+            (base, places[base][offset] if base in places else offset, node, accumulate)
+            for base, offset, node, accumulate in c.stores
+            if base not in places or offset in live_slots[id(c), base]
         ]
-        # leaves of the tape have their old numbers: `given` says where each is read from
-        live = c.tape.live(c.outputs, c.given)
-        c.given = {node: (KEPT, kept[slot]) for node, (_, slot) in c.given.items() if slot in kept}
+        # leaves of the tape keep their old numbers: `loads` says from where each is read
+        live = c.tape.live(c.outputs, c.loads)
+        c.loads = {
+            node: (RECORD, new_slot[slot])
+            for node, (_, slot) in c.loads.items()
+            if slot in new_slot
+        }
         for node in live:
             op, space, index = c.tape.nodes[node]
             if op is Op.LEAF:
-                c.given[node] = (space, places[space][index] if space in places else index)
-    return len(record), max(map(len, boxes), default=0)
+                c.loads[node] = (space, places[space][index] if space in places else index)
+    return len(record), max(map(len, inboxes), default=0)
 
 
-def _numbered(slots: list[int]) -> dict[int, int]:
+def _renumber(slots: list[int]) -> dict[int, int]:
     return {slot: i for i, slot in enumerate(slots)}
 
 
 def _sources(
-    stages: list[SweepLoop], finish: LinkClass | None, parents: list[int]
+    sweeps: list[SweepLoop], finish: LinkClass | None, parents: list[int]
 ) -> dict[tuple[int, str], set[int]]:
-    """Whose stores a class reads: in records of its bodies and of their parents earlier sweeps', in inboxes the children's."""
+    """The classes whose stores a class reads: through records, those of its bodies and of their
+    parents in earlier sweeps; through inboxes, those of its children."""
     found: dict[tuple[int, str], set[int]] = defaultdict(set)
-    # outward a step sees what its parent has kept in this sweep, too; inward what its children send in it
-    sweeps: list[dict[int, LinkClass]] = []
-    for stage in stages:
-        now = {k: stage.classes[i] for k, i in zip(stage.order, stage.ids, strict=True)}
-        sweeps.append(now)
+    # outward, a step also reads what its parent stored in this sweep; inward, what its children
+    # sent
+    class_of: list[dict[int, LinkClass]] = []  # by sweep
+    for sweep in sweeps:
+        now = {k: sweep.classes[i] for k, i in zip(sweep.order, sweep.class_ids, strict=True)}
+        class_of.append(now)
         for k, c in now.items():
             parent = parents[k]
-            found[id(c), KEPT] |= {id(earlier[k]) for earlier in sweeps[:-1]}
-            found[id(c), "parent"] |= {id(sweep[parent]) for sweep in sweeps if parent in sweep}
+            found[id(c), RECORD] |= {id(earlier[k]) for earlier in class_of[:-1]}
+            found[id(c), "parent"] |= {id(one[parent]) for one in class_of if parent in one}
             above = finish if parent == WORLD else now[parent]
             found[id(above), INBOX].add(id(c))
     return found
 
 
-def _read(
+def _live_slots(
     classes: list[LinkClass], sources: dict[tuple[int, str], set[int]]
 ) -> dict[tuple[int, str], set[int]]:
-    """The slots of records and inboxes that each class fills and somebody reads on the way to a result."""
+    """The slots of records and inboxes that each class writes and that are read on the way to a
+    result."""
     read: dict[tuple[int, str], set[int]] = {
-        (id(c), base): set() for c in classes for base in (KEPT, "up")
+        (id(c), base): set() for c in classes for base in (RECORD, "up")
     }
     size = -1
-    # from the results backwards: a message counts when it is read for what counts, until nothing new does
+    # fixed point, from the results backwards: a slot is live if a live value reads it
     while size < (size := sum(map(len, read.values()))):
         for c in classes:
             wanted = [
-                node for base, at, node, _ in c.stores if at in read.get((id(c), base), (at,))
+                node
+                for base, offset, node, _ in c.stores
+                if offset in read.get((id(c), base), (offset,))
             ]
-            for node in c.tape.live(wanted, c.given):
+            for node in c.tape.live(wanted, c.loads):
                 op, space, index = c.tape.nodes[node]
-                space, index = c.given.get(node, (space, index) if op is Op.LEAF else ("", 0))
-                # whoever may have written there: bodies of one class may hang on several others
+                space, index = c.loads.get(node, (space, index) if op is Op.LEAF else ("", 0))
+                # all possible writers: bodies of one class may have parents of several classes
                 for source in sources.get((id(c), space), ()):
-                    read[source, "up" if space == INBOX else KEPT].add(index)
+                    read[source, "up" if space == INBOX else RECORD].add(index)
     return read

@@ -1,23 +1,24 @@
-"""What a program means: the same loop on NumPy arrays, one slice a coordinate."""
+"""The meaning of a program: the same loop on NumPy arrays, one slice per coordinate."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from psiphi.compiler.sweeps.sweep_program import Program
-from psiphi.compiler.sweeps.tree_loop import drive
+from psiphi._util.array_types import Numbers
+from psiphi.compiler.sweeps.sweep_program import Program, SweepTree
+from psiphi.compiler.sweeps.tree_loop import run_program
 
 
-def interpret_on_tape(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
-    """The outputs of the program on arrays of tape expressions (or of numbers), of one state."""
-    # one scalar a place: the steps are the same text for numbers and for expressions
+def interpret_on_tape(
+    program: Program, tree: SweepTree, *arrays: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The outputs of the program at one state, on arrays of tape expressions (or of numbers)."""
+    # steps take one scalar per entry, a number or an expression
     inputs = {
         arg.name: list(np.asarray(a).reshape(arg.size))
         for arg, a in zip(program.inputs, arrays, strict=True)
     }
-    written = drive(program, tree, inputs)
+    written = run_program(program, tree, inputs)
     outputs = (
         [written.get((arg.name, i), 0.0) for i in range(arg.size)] for arg in program.outputs
     )
@@ -27,8 +28,8 @@ def interpret_on_tape(program: Program, tree: Any, *arrays) -> tuple[np.ndarray,
     )
 
 
-def interpret(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
-    """The outputs (..., *shape) of the program on inputs (..., n), batch axes broadcast."""
+def interpret(program: Program, tree: SweepTree, *arrays: Numbers) -> tuple[np.ndarray, ...]:
+    """The outputs (..., *shape) of the program on inputs (..., n); batch axes broadcast."""
     given = [np.asarray(a, dtype=float) for a in arrays]
     cores = [len(arg.shape) for arg in program.inputs]
     lead = np.broadcast_shapes(*(a.shape[: a.ndim - n] for a, n in zip(given, cores, strict=True)))
@@ -38,9 +39,9 @@ def interpret(program: Program, tree: Any, *arrays) -> tuple[np.ndarray, ...]:
         )
         for arg, a in zip(program.inputs, given, strict=True)
     }
-    # one array a coordinate: a step's arithmetic then means all states of the batch at once
-    written = drive(program, tree, inputs)
-    # what no step wrote is zero: entries between bodies of which none is on the way to the other
+    # one array per coordinate: each operation of a step is done for all states of the batch
+    written = run_program(program, tree, inputs)
+    # entries that no step writes are zero: neither body is an ancestor of the other
     results = []
     for arg in program.outputs:
         out = np.zeros((*lead, arg.size))

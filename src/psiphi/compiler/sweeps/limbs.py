@@ -1,24 +1,24 @@
-"""The limbs of a tree: branches that meet in a trunk and else know nothing of each other.
+"""The limbs of a tree: branches that share only a trunk.
 
-What a sweep does in one limb needs nothing from another, so limbs can be done side by side where there are many hands.
+A sweep treats the limbs independently of each other, so they can run in parallel.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from psiphi.compiler.sweeps.sweep_program import SweepTree
 from psiphi.model.model import WORLD
 
-TRUNK = -1  # the label of what is in no limb
-LARGEST = 0.4  # of all degrees of freedom: a branch that has more belongs to the trunk, as far as it is one
+TRUNK = -1  # the label of bodies that are in no limb
+# a branch with a larger share of the degrees of freedom is split: its inner bodies join the trunk
+MAX_LIMB_SHARE = 0.4
 
 
-def limbs_of(tree: Any) -> dict[str, dict[int, int]]:
-    """{"q": {coordinate: its limb}, "v": {velocity: its limb}}, limbs by number; what the trunk has is not named."""
+def limbs_of(tree: SweepTree) -> dict[str, dict[int, int]]:
+    """{"q": {coordinate: limb}, "v": {velocity: limb}}, with limbs numbered from 0; coordinates of
+    the trunk are left out."""
     slices = [tree.slices(k) for k in range(len(tree.links))]
-    below = [
-        own["v"].stop - own["v"].start for own in slices
-    ]  # degrees of freedom from here on outwards
+    # degrees of freedom from each body outward
+    below = [own["v"].stop - own["v"].start for own in slices]
     total = sum(below)
     for k in reversed(range(len(below))):
         if tree.parent[k] != WORLD:
@@ -27,7 +27,7 @@ def limbs_of(tree: Any) -> dict[str, dict[int, int]]:
     found = 0
     for k, size in enumerate(below):
         above = TRUNK if tree.parent[k] == WORLD else label[tree.parent[k]]
-        begins = above == TRUNK and size <= LARGEST * total
+        begins = above == TRUNK and size <= MAX_LIMB_SHARE * total
         label.append(found if begins else above)
         found += begins
     return {

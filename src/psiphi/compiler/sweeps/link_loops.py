@@ -1,8 +1,9 @@
 """Large robots: one traced step per class of links, run in loops.
 
-Links whose numbers have the same zeros and ones, whose parents kept and whose children sent values of the same form, are
-one *class*: their step is traced once, with the link's numbers as parameters. The loop over the bodies, their records
-and their numbers are tables. Compile time and code size then depend on the number of classes, not of bodies.
+Links form a *class* if their numbers have the same zeros and ones, and if the values that their
+parents stored and their children sent have the same templates. The step of a class is traced once,
+with the numbers of the link as parameters. The order of the bodies, their records and their numbers
+are tables. Compile time and code size depend on the number of classes, not of bodies.
 """
 
 from __future__ import annotations
@@ -14,29 +15,39 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.sweeps.dead_values import INBOX, KEPT, drop_unread
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, BodyView, Program, Sweep
+from psiphi.compiler.sweeps.dead_values import INBOX, RECORD, drop_dead_stores
+from psiphi.compiler.sweeps.sweep_program import (
+    BASE_TO_TIP,
+    BodyView,
+    Program,
+    Sweep,
+    SweepTree,
+)
 from psiphi.compiler.sweeps.value_template import Template
 from psiphi.compiler.tape.ops import BINARY, Op
 from psiphi.compiler.tape.tape import Count, Scalar, Tape
 from psiphi.model.model import WORLD
 
-SPECIAL = (0.0, 1.0, -1.0)  # numbers worth knowing when the step is traced
+FOLDED_NUMBERS = (0.0, 1.0, -1.0)  # numbers that are constants of the traced step
+
+Templates = dict[str, Template]
+LoopStore = tuple[str, int, int, bool]  # base, offset, node, accumulate
 
 
 @dataclass
 class LinkClass:
-    """One traced step: `stores` are (base, offset, node, accumulate); `kept`, `sent` the form of its values."""
+    """One traced step: what it loads and stores, and the templates of the values it leaves."""
 
     tape: Tape
-    stores: list[tuple[str, int, int, bool]]
-    kept: dict[str, Template]
-    sent: dict[str, Template]
-    trig: dict[tuple, int]  # sines and cosines already in the record, by what they are of
-    given: dict[int, tuple[str, int]]
-    slots: int  # record slots in use after this step,
-    messages: int  # and slots of the parent's inbox, before those go that nobody reads
-    bodies: int = 0
+    stores: list[LoopStore]
+    record: Templates
+    sent: Templates
+    trig: dict[tuple, int]  # slots of the record with sines and cosines, by their argument
+    loads: dict[int, tuple[str, int]]  # {node: (base, offset)}
+    # slots in use after this step, before dead stores are dropped: of the record, of the inbox
+    record_slots: int
+    inbox_slots: int
+    body_count: int = 0
 
     @property
     def outputs(self) -> list[int]:
@@ -45,16 +56,16 @@ class LinkClass:
     @property
     def count(self) -> Count:
         extra = sum(accumulate for *_, accumulate in self.stores)
-        return self.tape.count(self.outputs, self.given) + Count(add=extra)
+        return self.tape.count(self.outputs, self.loads) + Count(add=extra)
 
 
 @dataclass
 class SweepLoop:
-    """One sweep as a loop: bodies in order, the class of each."""
+    """One sweep as a loop: the bodies in order, and the class of each."""
 
     order: list[int]
     classes: list[LinkClass] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
+    class_ids: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -62,99 +73,108 @@ class LinkLoops:
     """A program as loops over tables."""
 
     program: Program
-    tree: Any
-    stages: list[SweepLoop]
+    tree: SweepTree
+    sweeps: list[SweepLoop]
     finish: LinkClass | None
-    record: int
-    inbox: int
+    record_size: int
+    inbox_size: int
     params: np.ndarray
     param_start: list[int]
-    parents: list[int]  # the bodies that others hang on: the world, where these are not swept
+    parents: list[int]  # the world for bodies whose parent is not swept
 
     @property
     def count(self) -> Count:
         total = Count()
-        for stage in self.stages:
-            for c in stage.classes:
-                total = total + c.count * c.bodies
+        for sweep in self.sweeps:
+            for c in sweep.classes:
+                total = total + c.count * c.body_count
         return total if self.finish is None else total + self.finish.count
 
 
-def roll(program: Program, tree: Any, given: Mapping[str, list] | None = None) -> LinkLoops:
-    """The program as loops; `program.local` must hold. `given` are numbers beside its inputs, the same in every state."""
-    return _Roller(program, tree, given or {}).run()
+def trace_loops(
+    program: Program, tree: SweepTree, constants: Mapping[str, list] | None = None
+) -> LinkLoops:
+    """The program as loops; `program.can_loop` must be true.
+
+    `constants` are further inputs with fixed values.
+    """
+    return _LoopTracer(program, tree, constants or {}).run()
 
 
-def last_outputs(rolled: LinkLoops, count: int) -> LinkLoops:
-    """The same loops with their last outputs alone."""
-    first = len(rolled.program.outputs) - count
-    place = {f"out{first + number}": f"out{number}" for number in range(count)}
-    gone = {f"out{number}" for number in range(first)}
-    for c in (c for stage in rolled.stages for c in stage.classes):
+def last_outputs(loops: LinkLoops, count: int) -> LinkLoops:
+    """The same loops with only the last `count` outputs."""
+    first = len(loops.program.outputs) - count
+    renamed = {f"out{first + number}": f"out{number}" for number in range(count)}
+    dropped = {f"out{number}" for number in range(first)}
+    for c in (c for sweep in loops.sweeps for c in sweep.classes):
         c.stores = [
-            (place.get(base, base), at, node, adds)
-            for base, at, node, adds in c.stores
-            if base not in gone
+            (renamed.get(base, base), offset, node, accumulate)
+            for base, offset, node, accumulate in c.stores
+            if base not in dropped
         ]
-    return replace(rolled, program=replace(rolled.program, outputs=rolled.program.outputs[first:]))
+    return replace(loops, program=replace(loops.program, outputs=loops.program.outputs[first:]))
 
 
-class _Roller:
-    def __init__(self, program: Program, tree: Any, given: Mapping[str, list]):
-        self.program, self.tree, self.given = program, tree, given
+class _LoopTracer:
+    def __init__(self, program: Program, tree: SweepTree, constants: Mapping[str, list]):
+        self.program, self.tree, self.constants = program, tree, constants
         self.offsets = _argument_offsets(program)
         self.bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
         swept = set(self.bodies)
         self.parents = [parent if parent in swept else WORLD for parent in tree.parent]
         self.numbers, self.pattern = self._numbers()
-        self.state: dict[int, LinkClass] = {}  # each body's class so far
+        self.state: dict[int, LinkClass] = {}  # the class of each body in the latest sweep
         self.world = self._world()
 
     def run(self) -> LinkLoops:
-        # sweep by sweep: what the classes of one have kept is where the next begins
-        stages, inboxes = [], {}
+        # each sweep starts from the records that the previous one left
+        sweeps, inboxes = [], {}
         for sweep in self.program.sweeps:
-            stage, inboxes = self._stage(sweep)
-            stages.append(stage)
-        # last the world, on what the roots of the last sweep sent it
+            loop, inboxes = self._loop(sweep)
+            sweeps.append(loop)
+        # last the world, on the messages of the roots
         finish = self._finish(inboxes.get(WORLD, {}))
-        record, inbox = drop_unread(stages, finish, self.parents)
-        # one table of numbers, body after body; a step finds its own from `param_start` on
-        flat, starts = [], []
+        record_size, inbox_size = drop_dead_stores(sweeps, finish, self.parents)
+        # one table of numbers for all bodies; those of body k begin at param_start[k]
+        params, param_start = [], []
         for k in range(len(self.tree.links)):
-            starts.append(len(flat))
-            flat.extend(self.numbers.get(k, ()))
+            param_start.append(len(params))
+            params.extend(self.numbers.get(k, ()))
         return LinkLoops(
             self.program,
             self.tree,
-            stages,
+            sweeps,
             finish,
-            record,
-            inbox,
-            np.array(flat),
-            starts,
+            record_size,
+            inbox_size,
+            np.array(params),
+            param_start,
             self.parents,
         )
 
-    def _numbers(self):
-        """Each link's numbers that are not special, and the pattern of those that are."""
+    def _numbers(self) -> tuple[dict[int, list], dict[int, tuple]]:
+        """The numbers of each link that are read from the table, and the pattern of the others."""
         numbers, pattern = {}, {}
         for k in self.bodies:
             link = self.tree.links[k]
             values = link.numbers()
-            # 0 and 1 fold code away and so belong to the class; other numbers are read from a table.
-            numbers[k] = [x for x in values if x not in SPECIAL]
-            pattern[k] = (link.kind, link.axes, tuple(x if x in SPECIAL else None for x in values))
+            # 0 and 1 fold code away, so they define the class; the table has the other numbers
+            numbers[k] = [x for x in values if x not in FOLDED_NUMBERS]
+            pattern[k] = (
+                link.kind,
+                link.axes,
+                tuple(x if x in FOLDED_NUMBERS else None for x in values),
+            )
         return numbers, pattern
 
-    def _world(self) -> dict[str, Template]:
-        """What the world keeps: constants and whole inputs, which have one place for all bodies."""
+    def _world(self) -> Templates:
+        """The record of the world: constants and entries of inputs, the same for all bodies."""
         tape = Tape()
-        site = BodyView(None, self._whole_inputs(tape), nv=self.tree.nv)
-        self.program.world(site)
-        # what the world keeps of inputs is read from their places: roots see it as any child its parent
-        place = lambda leaf: _absolute(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
-        return {name: Template.of(value, place) for name, value in site.kept.items()}
+        body = BodyView(None, self._whole_inputs(tape), nv=self.tree.nv)
+        self.program.world(body)
+        # roots read the record of the world like that of a parent; its inputs have fixed slots
+        place = lambda leaf: _frame_slot(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
+        return {name: Template.of(value, place) for name, value in body.record.items()}
 
     def _whole_inputs(self, tape: Tape) -> dict[str, Any]:
         whole = {
@@ -162,130 +182,160 @@ class _Roller:
             for arg in self.program.inputs
             if not arg.per_joint
         }
-        return {**whole, **self.given}
+        return {**whole, **self.constants}
 
-    def _stage(self, sweep: Sweep) -> tuple[SweepLoop, dict]:
+    def _loop(self, sweep: Sweep) -> tuple[SweepLoop, dict[int, Templates]]:
+        """One sweep as a loop, and the templates of all inboxes."""
         outward = sweep.direction is BASE_TO_TIP
         order = self.bodies if outward else self.bodies[::-1]
-        stage, known, inboxes = SweepLoop(order), {}, {}
+        loop, known, inboxes = SweepLoop(order), {}, {}
         siblings = Counter(self.parents[k] for k in self.bodies)
         for k in order:
             parent = self.parents[k]
             several = siblings[parent] > 1
             first = parent not in inboxes
-            # What a step sees: outward what the parent has kept, inward what the children sent, and what was kept here before.
-            up = {} if not outward else self.world if parent == WORLD else self.state[parent].kept
+            # what a step reads: outward the parent's record, inward the inbox, and its own record
+            above = (
+                {} if not outward else self.world if parent == WORLD else self.state[parent].record
+            )
             before = self.state.get(k)
             inbox = inboxes.get(k, {})
-            # Bodies that see values of the same form, in the same places, with the same zeros and ones, run the same code.
-            key = (self.pattern[k], before and id(before), _form(up), _form(inbox), several, first)
-            key += (self.program.marks.get(k),)
+            # bodies run the same code if all these values have the same templates
+            key = (
+                self.pattern[k],
+                before and id(before),
+                _template_keys(above),
+                _template_keys(inbox),
+                several,
+                first,
+            )
+            key += (self.program.body_data.get(k),)
             if key not in known:
-                known[key] = len(stage.classes)
-                stage.classes.append(self._trace(sweep, k, before, up, inbox, several, first))
-            c = stage.classes[known[key]]
-            c.bodies += 1
-            stage.ids.append(known[key])
+                known[key] = len(loop.classes)
+                loop.classes.append(self._trace(sweep, k, before, above, inbox, several, first))
+            c = loop.classes[known[key]]
+            c.body_count += 1
+            loop.class_ids.append(known[key])
             self.state[k] = c
             if c.sent:
                 inboxes[parent] = c.sent
-        return stage, inboxes
+        return loop, inboxes
 
     def _trace(
-        self, sweep: Sweep, k: int, before, up, inbox, several: bool, first: bool
+        self,
+        sweep: Sweep,
+        k: int,
+        before: LinkClass | None,
+        above: Templates,
+        inbox: Templates,
+        several: bool,
+        first: bool,
     ) -> LinkClass:
+        """The class of body k: its step, run once on tape scalars."""
         tape, link = Tape(), self.tree.links[k]
         spare = iter(range(1 << 30))
-        # 0 and 1 stay what they are, and fold code away; the other numbers of the link are read from the table of its body
-        numbers = [x if x in SPECIAL else tape.leaf("param", next(spare)) for x in link.numbers()]
+        # 0 and 1 are constants and fold code away; other numbers are leaves
+        numbers = [
+            x if x in FOLDED_NUMBERS else tape.leaf("param", next(spare)) for x in link.numbers()
+        ]
         sizes = {place: part.stop - part.start for place, part in self.tree.slices(k).items()}
         inputs = self._whole_inputs(tape)
         for i, arg in enumerate(self.program.inputs):
             if arg.per_joint:
                 inputs[arg.name] = [tape.leaf(f"in{i}", j) for j in range(sizes[arg.per_joint])]
-        kept = {name: t.load(tape, KEPT) for name, t in (before.kept if before else {}).items()}
-        site = _ClassSite(
+        record = {
+            name: t.load(tape, RECORD) for name, t in (before.record if before else {}).items()
+        }
+        body = _ClassView(
             link.with_numbers(numbers),
             inputs,
-            dict(kept),
-            parent={name: t.load(tape, "parent") for name, t in up.items()},
+            dict(record),
+            parent={name: t.load(tape, "parent") for name, t in above.items()},
             children={name: t.load(tape, INBOX) for name, t in inbox.items()},
             slices={name: slice(0, n) for name, n in sizes.items()},
-            mark=self.program.marks.get(k, ()),
+            data=self.program.body_data.get(k, ()),
             nv=self.tree.nv,
         )
-        sweep.step(site)
-        return self._close(tape, site, kept, before, several, first)
+        sweep.step(body)
+        return self._close(tape, body, record, before, several, first)
 
     def _close(
-        self, tape: Tape, site: _ClassSite, kept, before, several: bool, first: bool
+        self,
+        tape: Tape,
+        body: _ClassView,
+        loaded: Mapping[str, object],
+        before: LinkClass | None,
+        several: bool,
+        first: bool,
     ) -> LinkClass:
-        """Give places to what the step kept, sent and wrote."""
-        slots = before.slots if before else 0
-        stores: list[tuple[str, int, int, bool]] = []
-        forms = dict(before.kept) if before else {}
-        for name, value in site.kept.items():
-            if name in kept and value is kept[name]:
-                continue  # an earlier sweep kept it: it has its place in the record
-            forms[name], slots = _place(tape, value, slots, KEPT, stores, constants=False)
-        # The parent's inbox: one child writes into it; of several the first writes and the others add, constants included,
-        # since the parent's step must not depend on who of them had a number there.
+        """Assign slots to what the step stored, sent and wrote."""
+        slots = before.record_slots if before else 0
+        stores: list[LoopStore] = []
+        record = dict(before.record) if before else {}
+        for name, value in body.record.items():
+            if name in loaded and value is loaded[name]:
+                continue  # stored by an earlier sweep: it has slots in the record
+            record[name], slots = _assign_slots(tape, value, slots, RECORD, stores, constants=False)
+        # An only child writes to the inbox of its parent. Of several children, the first one writes
+        # and the others add. They write constants too, because the parent's step must not depend
+        # on which of them sends a constant.
         sent, up = {}, 0
-        for name, value in site.sent.items():
-            sent[name], up = _place(
+        for name, value in body.sent.items():
+            sent[name], up = _assign_slots(
                 tape, value, up, "up", stores, constants=several, accumulate=several and not first
             )
-        for name, index, value, of_joint in site.results:
-            # results of a joint stand where its body's slice begins, others where the program says
+        for name, index, value, of_joint in body.results:
+            # outputs of a joint are relative to the body's slice, others to the frame
             number = [arg.name for arg in self.program.outputs].index(name)
             base, offset = (
                 (f"out{number}", index) if of_joint else ("frame", self.offsets[name] + index)
             )
             stores.append((base, offset, tape.operand(value), False))
-        trig, given, slots = _share_trig(tape, stores, dict(before.trig) if before else {}, slots)
-        return LinkClass(tape, stores, forms, sent, trig, given, slots, up)
+        trig, loads, slots = _share_trig(tape, stores, dict(before.trig) if before else {}, slots)
+        return LinkClass(tape, stores, record, sent, trig, loads, slots, up)
 
-    def _finish(self, inbox) -> LinkClass | None:
+    def _finish(self, inbox: Templates) -> LinkClass | None:
+        """The step of the world after the last sweep: it reads the messages of the roots."""
         if self.program.finish is None:
             return None
         tape = Tape()
         children = {name: t.load(tape, INBOX) for name, t in inbox.items()}
-        site = _ClassSite(None, self._whole_inputs(tape), children=children, nv=self.tree.nv)
-        self.program.finish(site)  # at the world: it reads what the roots sent
-        c = self._close(tape, site, {}, None, False, True)
-        c.bodies = 1
+        body = _ClassView(None, self._whole_inputs(tape), children=children, nv=self.tree.nv)
+        self.program.finish(body)
+        c = self._close(tape, body, {}, None, False, True)
+        c.body_count = 1
         return c
 
 
 @dataclass
-class _ClassSite(BodyView):
-    """A site whose own slices start at zero; results remember whether they are relative to the body."""
+class _ClassView(BodyView):
+    """A view whose slices start at zero; results know whether they are relative to the body."""
 
     results: list[tuple[str, int, Any, bool]] = field(default_factory=list)
 
-    def write(self, name: str, start: int, values) -> None:
+    def write(self, name: str, start: int, values: list) -> None:
         self.results.extend((name, start + i, value, False) for i, value in enumerate(values))
 
-    def write_joint(self, name: str, values, offset: int = 0) -> None:
+    def write_joint(self, name: str, values: list, offset: int = 0) -> None:
         self.results.extend((name, offset + i, value, True) for i, value in enumerate(values))
 
-    def write_part(self, name: str, place: str, values) -> None:
+    def write_part(self, name: str, place: str, values: list) -> None:
         self.results.extend((name, i, value, True) for i, value in enumerate(values))
 
-    def unwritten(self) -> _ClassSite:
+    def without_outputs(self) -> _ClassView:
         return replace(self, results=[])
 
     @property
-    def found(self) -> dict[tuple[str, int], Any]:
-        # where a joint's own part stands, only the body knows that runs the step: a rule cannot read it
+    def outputs(self) -> dict[tuple[str, int], Any]:
+        # the index of a joint's entry is known at run time only
         assert not any(of_joint for *_, of_joint in self.results), (
-            "results of joints are read where links are written out"
+            "in loops, map_outputs cannot read results of joints"
         )
         return {(name, index): value for name, index, value, _ in self.results}
 
 
 def _argument_offsets(program: Program) -> dict[str, int]:
-    # the frame: whole inputs and outputs, one behind the other
+    # the frame: all inputs and outputs, one after the other
     offsets, total = {}, 0
     for arg in (*program.inputs, *program.outputs):
         offsets[arg.name] = total
@@ -293,27 +343,36 @@ def _argument_offsets(program: Program) -> dict[str, int]:
     return offsets
 
 
-def _form(templates: dict[str, Template]) -> tuple:
+def _template_keys(templates: Templates) -> tuple:
     return tuple((name, t.key) for name, t in templates.items())
 
 
-def _absolute(tape: Tape, leaf: Scalar) -> tuple:
+def _frame_slot(tape: Tape, leaf: Scalar) -> tuple:
     op, space, index = tape.nodes[leaf.index]
     assert op is Op.LEAF and space == "frame" and not leaf.negative
     return ("frame", index)
 
 
-def _place(
-    tape: Tape, value, slot: int, base: str, stores, constants: bool, accumulate: bool = False
-):
-    """A template of the value with its dynamic leaves in slots; `constants` puts constants into slots too."""
-    places: dict[Any, int] = {}
+def _assign_slots(
+    tape: Tape,
+    value: object,
+    slot: int,
+    base: str,
+    stores: list[LoopStore],
+    constants: bool,
+    accumulate: bool = False,
+) -> tuple[Template, int]:
+    """Put the scalars of a value into slots, from `slot` on; with `constants`, its floats as well.
 
-    def place(leaf):
+    Returns the template of the value and the next free slot; appends to `stores`.
+    """
+    places: dict[object, int] = {}
+
+    def place(leaf: float | Scalar) -> object:
         nonlocal slot
         if not isinstance(leaf, Scalar) and not constants:
             return leaf
-        # a value that is kept twice has one slot
+        # equal scalars share a slot
         key = (
             (leaf.index, leaf.negative) if isinstance(leaf, Scalar) and not constants else object()
         )
@@ -326,28 +385,33 @@ def _place(
     return Template.of(value, place), slot
 
 
-def _share_trig(tape: Tape, stores, known: dict[tuple, int], slots: int):
-    """Sines and cosines are kept in the record: a later sweep over the same body reads them."""
-    # q of a body is the same in every sweep: its sine was taken when the first of them came by
-    given, fresh = {}, {}
+def _share_trig(
+    tape: Tape, stores: list[LoopStore], known: dict[tuple, int], slots: int
+) -> tuple[dict[tuple, int], dict[int, tuple[str, int]], int]:
+    """Store sines and cosines in the record, and load those that an earlier sweep stored."""
+    loads, fresh = {}, {}
     for node in tape.live(n for _, _, n, _ in stores):
         op, a, _ = tape.nodes[node]
         if op not in (Op.SIN, Op.COS):
             continue
-        name = (op, _spell(tape, a))
+        name = (op, _leaf_tree(tape, a))
         if name in known:
-            given[node] = (KEPT, known[name])
+            loads[node] = (RECORD, known[name])
         else:
             fresh[name] = slots
-            stores.append((KEPT, slots, node, False))
+            stores.append((RECORD, slots, node, False))
             slots += 1
-    return known | fresh, given, slots
+    return known | fresh, loads, slots
 
 
-def _spell(tape: Tape, node: int) -> tuple:
-    """A node as a tree of its leaves: equal spellings in two tapes are equal values at one body."""
-    # a leaf is known by its place and not by its node, which other tapes number otherwise
+def _leaf_tree(tape: Tape, node: int) -> tuple:
+    """A node as a tree of its leaves; equal trees on two tapes are equal values at one body."""
+    # leaves are named by their slots, because tapes number their nodes differently
     op, a, b = tape.nodes[node]
     if op in (Op.LEAF, Op.CONST):
         return op, a, b
-    return (op, _spell(tape, a), _spell(tape, b)) if op in BINARY else (op, _spell(tape, a))
+    return (
+        (op, _leaf_tree(tape, a), _leaf_tree(tape, b))
+        if op in BINARY
+        else (op, _leaf_tree(tape, a))
+    )

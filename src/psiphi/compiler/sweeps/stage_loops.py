@@ -1,12 +1,14 @@
-"""Stages of a large robot: sweeps as loops over its links, and what stands between them as straight lines.
+"""Stages of a large robot: sweeps as loops over its links, with straight-line code between them.
 
-The stages run once on one tape, as `tree_loop.py` runs them, but for those over many bodies: these become loops (`link_loops.py`), and
-what they give stands on the tape as leaves. So rules between stages hand on what they like, factors and solvers included; the
-tape is cut afterwards. Number k of the lines runs behind loop k, and makes all that the loops up to there let it make:
+The stages run once on one tape, as in `tree_loop.py`, except for sweeps over many bodies: these
+become loops (`link_loops.py`), and their outputs are leaves of the tape. The tape is cut afterwards,
+so rules between stages may pass any values to each other, factors and solvers included. Segment k of
+the straight-line code runs after loop k and computes everything that the first k loops permit:
 
-    lines 0, loop 1, lines 1, loop 2, ..., lines n
+    straight 0, loop 1, straight 1, loop 2, ..., straight n
 
-A number is made once, in the first lines that can, and later lines read it from the place "kept k".
+A number is computed once, in the first possible segment; later segments read it from the place
+"saved k".
 """
 
 from __future__ import annotations
@@ -16,22 +18,31 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
-from psiphi.compiler.sweeps.sweep_program import ADDED, Argument, Program
-from psiphi.compiler.sweeps.tree_loop import ProgramRun, StraightCode, drive, unroll
+from psiphi.compiler.axes.link_axes import Tree
+from psiphi.compiler.sweeps.link_loops import LinkLoops, trace_loops
+from psiphi.compiler.sweeps.sweep_program import ADDED_INERTIA, Argument, Program, SweepTree
+from psiphi.compiler.sweeps.tree_loop import (
+    MakeRun,
+    ProgramRun,
+    StraightCode,
+    run_program,
+    trace_tape,
+)
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Count, Tape, operands
 
-PlacedNodes = dict[str, list[int]]  # nodes, by the place that they go to
+PlacedNodes = dict[str, list[int]]  # nodes, by the place that they are stored in
+Block = tuple[str, StraightCode | LinkLoops, dict[str, str]]
 
 
 @dataclass(frozen=True)
 class StagedCode:
-    """A program in stages: blocks in order, (name, code, {its argument: place}); others keep their names."""
+    """A program in stages: blocks in order, (name, code, {argument: place}). An argument that is
+    not listed has the place of its own name."""
 
     program: Program
-    tree: Any
-    blocks: tuple[tuple[str, StraightCode | LinkLoops, dict[str, str]], ...]
+    tree: SweepTree
+    blocks: tuple[Block, ...]
 
     @property
     def count(self) -> Count:
@@ -39,146 +50,141 @@ class StagedCode:
 
     @cached_property
     def straight(self) -> StraightCode:
-        """The same on one tape, for whom loops are nothing."""
-        return unroll(self.program, self.tree)
+        """The same program on one tape, for targets without loops."""
+        return trace_tape(self.program, self.tree)
 
 
 class NoLoops(Exception):
-    """A stage over many bodies whose messages grow on their way."""
+    """A stage over many bodies cannot run as a loop: its messages grow on the way."""
 
 
-def roll_stages(program: Program, tree: Any, many: int) -> StagedCode | None:
-    """The program with its sweeps over more than `many` bodies as loops; None where one of these has none."""
-    if getattr(tree, "freed", None) is not None:
+def trace_stage_loops(program: Program, tree: SweepTree, limit: int) -> StagedCode | None:
+    """The program with its sweeps over more than `limit` bodies as loops.
+
+    None if there are no such sweeps, or if one of them cannot run as a loop.
+    """
+    if isinstance(tree, Tree) and tree.freed is not None:
         return None
     tape = Tape()
-    # Leaves are (place, index): here of the inputs, in `loop` of what a loop gives.
     inputs = {arg.name: [tape.leaf(arg.name, j) for j in range(arg.size)] for arg in program.inputs}
-    work = _Cut(program, tape, many, {arg.name: 0 for arg in program.inputs})
+    cut = _StageCut(program, tape, limit, {arg.name: 0 for arg in program.inputs})
     try:
-        written = drive(program, tree, inputs, partial(_CutRun, work))
+        written = run_program(program, tree, inputs, partial(_StageCutRun, cut))
     except NoLoops:
         return None
-    # nodes of the results, whether lines make them or a loop gives them
     results = {
         arg.name: [tape.operand(written.get((arg.name, i), 0.0)) for i in range(arg.size)]
         for arg in program.outputs
     }
-    return StagedCode(program, tree, work.blocks(results)) if work.loops else None
+    return StagedCode(program, tree, cut.blocks(results)) if cut.loops else None
 
 
-class _CutRun(ProgramRun):
+class _StageCutRun(ProgramRun):
     """A run whose stages over many bodies are loops."""
 
-    def __init__(self, work: _Cut, program: Program, tree: Any, inputs: Mapping[str, Any]):
+    def __init__(
+        self, cut: _StageCut, program: Program, tree: SweepTree, inputs: Mapping[str, Any]
+    ):
         super().__init__(program, tree, inputs)
-        self.work = work
+        self.cut = cut
 
-    def stage(
-        self, what: Program, inputs: Mapping[str, Any], under: Any
+    def run_stage(
+        self, program: Program, inputs: Mapping[str, Any], make_run: MakeRun
     ) -> dict[tuple[str, int], Any]:
-        bodies = len(self.tree.links) if what.bodies is None else len(what.bodies)
-        # few bodies are lines: a hub of one body among arms is no loop
-        if what.stages or bodies <= self.work.many:
-            return super().stage(what, inputs, under)
-        if not what.local:
+        bodies = len(self.tree.links) if program.bodies is None else len(program.bodies)
+        # sweeps over few bodies, such as a hub among arms, are straight-line code
+        if program.stages or bodies <= self.cut.limit:
+            return super().run_stage(program, inputs, make_run)
+        if not program.can_loop:
             raise NoLoops
-        return self.work.loop(what, self.tree, inputs)
+        return self.cut.add_loop(program, self.tree, inputs)
 
 
 @dataclass
-class _Cut:
-    """One tape, the loops that it was cut at, and after which of them the leaves of a place are known."""
+class _StageCut:
+    """One tape and the loops at which it is cut.
+
+    `after` says for each place after how many loops its entries are known.
+    """
 
     program: Program
     tape: Tape
-    many: int
+    limit: int
     after: dict[str, int]
     loops: list[tuple[LinkLoops, PlacedNodes]] = field(default_factory=list)
-    rolled: dict[tuple[int, bool, str], tuple[Program, LinkLoops]] = field(default_factory=dict)
+    traced: dict[tuple[int, bool, str], tuple[Program, LinkLoops]] = field(default_factory=dict)
 
-    def loop(
-        self, what: Program, tree: Any, inputs: Mapping[str, Any]
+    def add_loop(
+        self, program: Program, tree: SweepTree, inputs: Mapping[str, Any]
     ) -> dict[tuple[str, int], Any]:
-        """One more loop, or one of those again, on other numbers; whole inputs that are constants are part of it."""
-        # D + X for D: sweeps read X beside the rotors, whether they name it or not
-        known = [*what.inputs, *([Argument(ADDED, (tree.nv,), "v")] if ADDED in inputs else [])]
+        """Append a loop, traced once per program; constant inputs become part of its code."""
+        # sweeps read D + X in place of D if X is given, also if their inputs do not list it
+        known = [
+            *program.inputs,
+            *([Argument(ADDED_INERTIA, (tree.nv,), "v")] if ADDED_INERTIA in inputs else []),
+        ]
         args = {arg.name: arg for arg in known}.values()
-        # unit vectors fold away where they are zero: a column climbs its own arm alone
-        fixed = {
+        # the zeros of unit vectors fold code away, so that a column stays in its own arm
+        constants = {
             arg.name: inputs[arg.name]
             for arg in args
             if not arg.per_joint and _is_constant(inputs[arg.name])
         }
-        key = id(what), ADDED in inputs, repr(fixed)
-        if key not in self.rolled:
-            taken = tuple(arg for arg in args if arg.name not in fixed)
-            self.rolled[key] = what, roll(replace(what, inputs=taken), tree, fixed)
-        rolled = self.rolled[key][1]
-        self.loops.append(
-            (
-                rolled,
-                {
-                    arg.name: [self.tape.operand(x) for x in inputs[arg.name]]
-                    for arg in rolled.program.inputs
-                },
+        key = id(program), ADDED_INERTIA in inputs, repr(constants)
+        if key not in self.traced:
+            variable = tuple(arg for arg in args if arg.name not in constants)
+            self.traced[key] = (
+                program,
+                trace_loops(replace(program, inputs=variable), tree, constants),
             )
-        )
-        # what it gives stands on the tape as leaves of a place that is full once this loop has run
+        loops = self.traced[key][1]
+        read = {
+            arg.name: [self.tape.operand(x) for x in inputs[arg.name]]
+            for arg in loops.program.inputs
+        }
+        self.loops.append((loops, read))
+        # the outputs are leaves, of places that are known after this loop
         number = len(self.loops)
-        for arg in rolled.program.outputs:
-            self.after[_given(number, arg)] = number
+        for arg in loops.program.outputs:
+            self.after[_output_place(number, arg)] = number
         return {
-            (arg.name, i): self.tape.leaf(_given(number, arg), i)
-            for arg in rolled.program.outputs
+            (arg.name, i): self.tape.leaf(_output_place(number, arg), i)
+            for arg in loops.program.outputs
             for i in range(arg.size)
         }
 
-    def blocks(
-        self, results: PlacedNodes
-    ) -> tuple[tuple[str, StraightCode | LinkLoops, dict[str, str]], ...]:
-        """The lines and the loops in their order."""
+    def blocks(self, results: PlacedNodes) -> tuple[Block, ...]:
+        """The segments of straight-line code and the loops, in order."""
         wanted: list[PlacedNodes] = []
-        named: list[dict[str, str]] = []
-        for number, (_, taken) in enumerate(self.loops, 1):
-            # what a loop takes whole from a place is not written once more
-            whole = {name: self._whole(nodes) for name, nodes in taken.items()}
-            named.append({name: place or f"{number} takes {name}" for name, place in whole.items()})
-            wanted.append(
-                {
-                    f"{number} takes {name}": nodes
-                    for name, nodes in taken.items()
-                    if not whole[name]
-                }
-            )
+        renamed: list[dict[str, str]] = []
+        for number, (_, read) in enumerate(self.loops, 1):
+            # an input of a loop that is exactly one place is read from there, without a copy
+            whole = {name: self._whole_place(nodes) for name, nodes in read.items()}
+            own = {name: f"{number} takes {name}" for name in read}
+            renamed.append({name: place or own[name] for name, place in whole.items()})
+            wanted.append({own[name]: nodes for name, nodes in read.items() if not whole[name]})
         wanted.append(results)
-        # The tape as it was traced, cut by what each number must wait for.
         level = self._levels(
             {node for values in wanted for nodes in values.values() for node in nodes}
         )
-        kept = self._crossing(wanted, level)
-        out: list[tuple[str, StraightCode | LinkLoops, dict[str, str]]] = []
+        saved = self._saved_nodes(wanted, level)
+        out: list[Block] = []
         for number, values in enumerate(wanted):
-            stored = values | ({f"kept {number}": kept[number]} if kept[number] else {})
+            stored = values | ({_saved_place(number): saved[number]} if saved[number] else {})
             if stored:
-                out.append(
-                    (
-                        f"lines{number}",
-                        self._lines(number, stored, level, kept, number == len(self.loops)),
-                        {},
-                    )
-                )
+                last = number == len(self.loops)
+                code = self._segment(number, stored, level, saved, last)
+                out.append((f"straight{number}", code, {}))
             if number < len(self.loops):
-                rolled = self.loops[number][0]
-                at = named[number] | {
-                    arg.name: _given(number + 1, arg) for arg in rolled.program.outputs
+                loops = self.loops[number][0]
+                places = renamed[number] | {
+                    arg.name: _output_place(number + 1, arg) for arg in loops.program.outputs
                 }
-                out.append((f"loop{number + 1}", rolled, at))
+                out.append((f"loop{number + 1}", loops, places))
         return tuple(out)
 
-    def _whole(self, nodes: Sequence[int]) -> str:
-        """The place that these nodes are, all of it in its order."""
-        # leaf by leaf in the order of the place, and all of it: then the place itself is handed over
+    def _whole_place(self, nodes: Sequence[int]) -> str:
+        """The place whose entries are these nodes, all of them in order; "" if there is none."""
         leaves = [self.tape.nodes[node] for node in nodes]
         place = str(leaves[0][1]) if leaves and leaves[0][0] is Op.LEAF else ""
         whole = [(Op.LEAF, place, i) for i in range(self._size(place))] if place else []
@@ -191,15 +197,14 @@ class _Cut:
         return next(
             arg.size
             for arg in self.loops[number - 1][0].program.outputs
-            if _given(number, arg) == place
+            if _output_place(number, arg) == place
         )
 
     def _levels(self, outputs: set[int]) -> dict[int, int]:
-        """Behind how many loops a node can be made."""
+        """After how many loops each node can be computed."""
         level: dict[int, int] = {}
         for node in self.tape.live(outputs):
             op, place, _ = self.tape.nodes[node]
-            # leaves wait for their loop, all else for the last of its operands
             level[node] = (
                 self.after[place]
                 if op is Op.LEAF
@@ -207,8 +212,8 @@ class _Cut:
             )
         return level
 
-    def _crossing(self, wanted: list[PlacedNodes], level: dict[int, int]) -> list[list[int]]:
-        """The numbers that lines leave for later ones, by lines."""
+    def _saved_nodes(self, wanted: list[PlacedNodes], level: dict[int, int]) -> list[list[int]]:
+        """The nodes of each segment that later segments read."""
         found: list[dict[int, None]] = [{} for _ in wanted]
         reads = [(level[node], x) for node in level for x in operands(self.tape, node)]
         reads += [
@@ -218,68 +223,69 @@ class _Cut:
             for x in nodes
         ]
         for number, x in reads:
-            # places of arguments stand in the frame anyway, and constants cost nothing to say again
+            # leaves are in memory already, and constants are free
             if level[x] < number and self.tape.nodes[x][0] not in (Op.LEAF, Op.CONST):
                 found[level[x]][x] = None
         return [list(nodes) for nodes in found]
 
-    def _lines(
+    def _segment(
         self,
         number: int,
         stored: PlacedNodes,
         level: dict[int, int],
-        kept: list[list[int]],
+        saved: list[list[int]],
         last: bool,
     ) -> StraightCode:
-        """The nodes of one level as a tape of its own, which leaves `stored`."""
+        """The nodes of one level as a tape of their own, which stores `stored`."""
         tape, inputs = Tape(), {}
-        # the last lines have every input of the program, read or not: their arguments are those of the function
+        # the last segment has the arguments of the function: all inputs, read or not
         if last:
             inputs = {arg.name: Argument(arg.name, (arg.size,)) for arg in self.program.inputs}
-        waiting = {
-            node: (f"kept {k}", i)
-            for k, nodes in enumerate(kept[:number])
+        # where earlier segments saved nodes: place, index, size of the place
+        loads = {
+            node: (_saved_place(k), i, len(nodes))
+            for k, nodes in enumerate(saved[:number])
             for i, node in enumerate(nodes)
         }
         new: dict[int, int] = {}
 
-        def made(node: int) -> int:
+        def copy(node: int) -> int:
             if node not in new:
                 op, a, b = self.tape.nodes[node]
-                place, index = (a, b) if op is Op.LEAF else waiting.get(node, ("", 0))
                 if op is Op.CONST:
                     new[node] = tape.node(op, a)
-                elif place:
-                    size = len(kept[int(place[5:])]) if op is not Op.LEAF else self._size(place)
+                elif op is Op.LEAF or node in loads:
+                    place, index, size = (a, b, self._size(a)) if op is Op.LEAF else loads[node]
                     inputs.setdefault(place, Argument(place, (size,)))
                     new[node] = tape.leaf(str(list(inputs).index(place)), index).index
                 else:
-                    own = [made(x) for x in operands(self.tape, node)]
-                    new[node] = tape.node(op, *own)
+                    new[node] = tape.node(op, *(copy(x) for x in operands(self.tape, node)))
             return new[node]
 
-        # operands come first on a tape, so that each finds its own made
-        for node in sorted(
-            node
-            for node, at in level.items()
-            if at == number and self.tape.nodes[node][0] is not Op.LEAF
-        ):
-            made(node)
+        # in the order of the tape, so that operands are copied before their users
+        for node in sorted(level):
+            if level[node] == number and self.tape.nodes[node][0] is not Op.LEAF:
+                copy(node)
         outputs = tuple(Argument(place, (len(nodes),)) for place, nodes in stored.items())
         stores = tuple(
-            (k, i, made(node))
+            (k, i, copy(node))
             for k, nodes in enumerate(stored.values())
             for i, node in enumerate(nodes)
         )
         return StraightCode(
-            Program(f"lines {number}", tuple(inputs.values()), outputs, ()), tape, stores
+            Program(f"straight {number}", tuple(inputs.values()), outputs, ()), tape, stores
         )
 
 
-def _is_constant(values: Sequence[Any]) -> bool:
+def _is_constant(values: Sequence[object]) -> bool:
     return all(isinstance(x, float) for x in values)
 
 
-def _given(number: int, arg: Argument) -> str:
-    """The place of what a loop gives."""
+def _output_place(number: int, arg: Argument) -> str:
+    """The place of an output of loop `number`."""
     return f"{number} gives {arg.name}"
+
+
+def _saved_place(number: int) -> str:
+    """The place of the nodes that segment `number` saves for later segments."""
+    return f"saved {number}"

@@ -1,6 +1,8 @@
-"""The loop over the tree: the only one. It runs a program's steps in order and carries their messages.
+"""The loop over the tree: the only one. It runs the steps of a program in order and carries their
+messages.
 
-On a tape it leaves straight-line code for this robot alone (`unroll`): that is how small robots are compiled.
+On a tape it makes straight-line code for this robot (`trace_tape`). Small robots are compiled this
+way.
 """
 
 from __future__ import annotations
@@ -10,39 +12,42 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psiphi._util.errors import StateError
+from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.sweeps.sweep_program import (
-    ADDED,
+    ADDED_INERTIA,
     BASE_TO_TIP,
     PARAMETERS,
     BodyView,
     Direction,
     Program,
     Sweep,
-    merge,
+    SweepTree,
+    add_messages,
 )
 from psiphi.compiler.tape.tape import Count, Tape
 from psiphi.model.model import WORLD
-from psiphi.model.spatial.body_stacks import put, taken
+from psiphi.model.spatial.body_stacks import extract_body, insert_body
 
 
 @dataclass
 class ProgramRun:
-    """A program under way on one tree: what each body (and the world) has kept, and the outputs written so far."""
+    """A run of a program on one tree: the record of each body (and of the world), and the outputs
+    written so far."""
 
     program: Program
-    tree: Any  # a Tree, or anything with its links, parents and slices
+    tree: SweepTree
     inputs: Mapping[str, Any]
-    kept: dict[int, dict[str, Any]] = field(default_factory=dict)
+    records: dict[int, dict[str, Any]] = field(default_factory=dict)
     outputs: dict[tuple[str, int], Any] = field(default_factory=dict)
-    direction: Direction | None = None  # of the sweep that runs
+    direction: Direction | None = None  # of the current sweep
 
     def parent(self, k: int) -> int:
-        """The body that k hangs on: the world, where it is not among those that are swept."""
+        """The parent of body k; the world if the parent is not swept."""
         parent, bodies = self.tree.parent[k], self.program.bodies
         return parent if bodies is None or parent in bodies else WORLD
 
-    def site(self, k: int, inbox: dict[int, dict]) -> BodyView:
-        world = self.kept.setdefault(WORLD, {})
+    def body_view(self, k: int, inbox: dict[int, dict]) -> BodyView:
+        world = self.records.setdefault(WORLD, {})
         if k == WORLD:
             return BodyView(
                 None, dict(self.inputs), world, children=inbox.get(WORLD, {}), world=world
@@ -50,100 +55,111 @@ class ProgramRun:
         return BodyView(
             self.tree.links[k],
             dict(self.inputs),
-            self.kept.setdefault(k, {}),
-            parent=self._above(k),
+            self.records.setdefault(k, {}),
+            parent=self._parent_record(k),
             children=inbox.get(k, {}),
             slices=self.tree.slices(k),
-            mark=self.program.marks.get(k, ()),
+            data=self.program.body_data.get(k, ()),
             nv=self.tree.nv,
             world=world,
             gauge=self.tree.gauge[k],
             at_root=self.parent(k) == WORLD,
         )
 
-    def _above(self, k: int) -> Mapping[str, Any]:
-        """What the parent has kept; of a cluster, what its body has on which this one hangs."""
-        above = self.parent(k)
-        # φ(p, k) of a body that hangs on a cluster begins at the one body of it that carries k
-        kept, seat = self.kept.get(above, {}), None if above == WORLD else seat_of(self.tree, k)
-        return kept if seat is None else ClusterView(kept, *seat)
+    def _parent_record(self, k: int) -> Mapping[str, Any]:
+        """The record of the parent; if the parent is a cluster, the part of its body that carries
+        k."""
+        parent = self.parent(k)
+        # φ(p, k) starts at the body of the cluster that carries k
+        record = self.records.get(parent, {})
+        slot = None if parent == WORLD else parent_slot(self.tree, k)
+        return record if slot is None else ClusterView(record, *slot)
 
-    def stage(
-        self, what: Program, inputs: Mapping[str, Any], under: MakeRun
+    def run_stage(
+        self, program: Program, inputs: Mapping[str, Any], make_run: MakeRun
     ) -> dict[tuple[str, int], Any]:
-        """What a stage of this program gives."""
-        return drive(what, self.tree, inputs, under)
+        """The outputs of a stage that is a program."""
+        return run_program(program, self.tree, inputs, make_run)
 
-    def collect(self, site: BodyView) -> None:
-        self.outputs.update(((name, index), value) for name, index, value in site.written)
-
-
-MakeRun = Callable[[Program, Any, Mapping[str, Any]], ProgramRun]
+    def collect(self, body: BodyView) -> None:
+        self.outputs.update(((name, index), value) for name, index, value in body.written)
 
 
-def seat_of(tree: Any, k: int) -> tuple[int, int] | None:
-    """Where link k hangs on a cluster of bodies; trees without clusters need not tell."""
-    return tree.seat(k) if hasattr(tree, "seat") else None
+MakeRun = Callable[[Program, SweepTree, Mapping[str, Any]], ProgramRun]
+
+
+def parent_slot(tree: SweepTree, k: int) -> tuple[int, int] | None:
+    """If the parent of link k is a cluster: the index of its body that carries k, and its number of
+    bodies."""
+    return tree.parent_slot(k) if isinstance(tree, Tree) else None
 
 
 class ClusterView(Mapping):
-    """What a cluster has kept, as the links see it that hang on one of its bodies."""
+    """The record of a cluster as the links see it that hang on one of its bodies."""
 
-    def __init__(self, kept: Mapping[str, Any], at: int, count: int):
-        self.kept, self.at, self.count = kept, at, count
+    def __init__(self, record: Mapping[str, Any], index: int, count: int):
+        self.record, self.index, self.count = record, index, count
 
     def __getitem__(self, name: str) -> Any:
-        return taken(self.kept[name], self.at, self.count)
+        return extract_body(self.record[name], self.index, self.count)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.kept)
+        return iter(self.record)
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.record)
 
 
-def drive(
-    program: Program, tree: Any, inputs: Mapping[str, Any], under: MakeRun = ProgramRun
+def run_program(
+    program: Program,
+    tree: SweepTree,
+    inputs: Mapping[str, Any],
+    make_run: MakeRun = ProgramRun,
 ) -> dict[tuple[str, int], Any]:
-    """Run the program; `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar}; absent means zero."""
-    if getattr(tree, "freed", None) is not None:  # once: stages run on the tree with its numbers
+    """Run the program. `inputs[name]` is a list of scalars. Returns {(output, flat index): scalar};
+    missing entries are zero."""
+    # free parameters are set once: stages run on the tree that has them
+    if isinstance(tree, Tree) and tree.freed is not None:
         if PARAMETERS not in inputs:
-            cause = f"{program.name}: numbers of {tree.model.name} are inputs, and this does not take them"
-            raise StateError(cause, "light.baked(parameters) is a robot with these numbers in it")
-        tree = tree.at(inputs[PARAMETERS])
-    run = under(program, tree, inputs)
+            cause = f"{program.name} does not take the free parameters of {tree.model.name}"
+            raise StateError(cause, "fix them first: robot.baked(parameters)")
+        tree = tree.with_parameters(inputs[PARAMETERS])
+    run = make_run(program, tree, inputs)
     if program.stages:
-        return _staged(run, under)
+        return _run_stages(run, make_run)
     bodies = list(program.bodies if program.bodies is not None else range(len(tree.links)))
-    # The world first: what it keeps is what roots see of their parent. Then sweep by sweep; inboxes live for one sweep, what
-    # bodies have kept for all of them. Last the world again, which reads what the roots of the last sweep sent.
-    world = run.site(WORLD, {})
+    # The world runs first: roots read its record as that of their parent. Then the sweeps run in
+    # order. Inboxes live for one sweep, records for all sweeps. The world runs last again and reads
+    # the messages of the roots.
+    world = run.body_view(WORLD, {})
     program.world(world)
     inbox: dict[int, dict] = {}
     for sweep in program.sweeps:
-        inbox = _sweep(run, sweep, bodies)
+        inbox = _run_sweep(run, sweep, bodies)
     if program.finish is not None:
-        last = run.site(WORLD, inbox)
+        last = run.body_view(WORLD, inbox)
         program.finish(last)
         run.collect(last)
     return run.outputs
 
 
-def _staged(run: ProgramRun, under: MakeRun) -> dict[tuple[str, int], Any]:
-    """ProgramStage by stage, on the places they fill; each a run of its own."""
-    # Sweeps of a stage see nothing of another's records: stages meet in places alone, lists of scalars by name.
+def _run_stages(run: ProgramRun, make_run: MakeRun) -> dict[tuple[str, int], Any]:
+    """Run the stages in order; each one reads and fills places."""
+    # stages share places only, lists of scalars by name; records stay within a stage
     places: dict[str, Any] = dict(run.inputs)
     for stage in run.program.stages:
-        if not isinstance(stage.what, Program):
-            places |= stage.what(places)
+        if not isinstance(stage.operation, Program):
+            places |= stage.operation(places)
             continue
-        names = [arg.name for arg in stage.what.inputs] + [ADDED]
+        names = [arg.name for arg in stage.operation.inputs] + [ADDED_INERTIA]
         read = {
-            name: places[place] for name in names if (place := stage.at.get(name, name)) in places
+            name: places[place]
+            for name in names
+            if (place := stage.places.get(name, name)) in places
         }
-        written = run.stage(stage.what, {**read, **stage.given}, under)
-        for arg in stage.what.outputs:
-            places[stage.at.get(arg.name, arg.name)] = [
+        written = run.run_stage(stage.operation, {**read, **stage.constants}, make_run)
+        for arg in stage.operation.outputs:
+            places[stage.places.get(arg.name, arg.name)] = [
                 written.get((arg.name, i), 0.0) for i in range(arg.size)
             ]
     return {
@@ -153,44 +169,49 @@ def _staged(run: ProgramRun, under: MakeRun) -> dict[tuple[str, int], Any]:
     }
 
 
-def _sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
-    """One pass; returns the inboxes (the world's is what the roots sent)."""
+def _run_sweep(run: ProgramRun, sweep: Sweep, bodies: list[int]) -> dict[int, dict]:
+    """Run one sweep; returns the inboxes (the world's has the messages of the roots)."""
     inbox: dict[int, dict] = {}
     outward, run.direction = sweep.direction is BASE_TO_TIP, sweep.direction
-    # Bodies are numbered parents first: upwards is base to tip, downwards tip to base.
+    # bodies are numbered parents first: ascending is base to tip, descending tip to base
     for k in bodies if outward else reversed(bodies):
-        site = run.site(k, inbox)
-        sweep.step(site)
-        run.collect(site)
-        # Children add up in the parent's inbox, sum_c phi(p, c) z(c): the parent sees the sum and not who sent what.
-        above = run.parent(k)
-        box, seat = inbox.setdefault(above, {}), None if above == WORLD else seat_of(run.tree, k)
-        for name, value in site.sent.items():
-            box[name] = merge(box.get(name), value if seat is None else put(value, *seat))
+        body = run.body_view(k, inbox)
+        sweep.step(body)
+        run.collect(body)
+        # the inbox of the parent has the sum of its children's messages, sum_c phi(p, c) z(c)
+        parent = run.parent(k)
+        box = inbox.setdefault(parent, {})
+        slot = None if parent == WORLD else parent_slot(run.tree, k)
+        for name, value in body.sent.items():
+            message = value if slot is None else insert_body(value, *slot)
+            box[name] = add_messages(box.get(name), message)
     return inbox
 
 
 @dataclass(frozen=True)
 class StraightCode:
-    """A tape and where its results go: `stores` are (output number, flat index, node). `tree`: over which it was unrolled."""
+    """A tape and where its results go.
+
+    `stores` are (output number, flat index, node); `tree` is the tree that was traced.
+    """
 
     program: Program
     tape: Tape
     stores: tuple[tuple[int, int, int], ...]
-    tree: Any = field(default=None, compare=False, repr=False, kw_only=True)
+    tree: SweepTree | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
-    def ends(self) -> list[int]:
+    def output_nodes(self) -> list[int]:
         """The nodes that are stored."""
         return [node for *_, node in self.stores]
 
     @property
     def live(self) -> list[int]:
-        """The nodes that these depend on, in order."""
-        return self.tape.live(self.ends)
+        """The nodes that the outputs depend on, in order."""
+        return self.tape.live(self.output_nodes)
 
-    def rows(self, values: Iterable[Any]) -> list[list[Any]]:
-        """The values of `ends`, result by result; zero where nothing is stored."""
+    def by_output(self, values: Iterable[Any]) -> list[list[Any]]:
+        """The values of `output_nodes` as one list per output; zero where nothing is stored."""
         found: list[list[Any]] = [[0.0] * arg.size for arg in self.program.outputs]
         for (number, index, _), value in zip(self.stores, values, strict=True):
             found[number][index] = value
@@ -198,22 +219,23 @@ class StraightCode:
 
     @property
     def count(self) -> Count:
-        return self.tape.count(self.ends)
+        return self.tape.count(self.output_nodes)
 
 
-def unroll(
-    program: Program, tree: Any, under: MakeRun = ProgramRun, tape: Tape | None = None
+def trace_tape(
+    program: Program, tree: SweepTree, make_run: MakeRun = ProgramRun, tape: Tape | None = None
 ) -> StraightCode:
-    """The whole program as one tape (`tape`, where numbers of the tree stand on one); outputs no step wrote are zero."""
-    # the loop over the tree runs once, on leaves: what it adds and multiplies is left on the tape, in that order
+    """The whole program as one tape. Outputs that no step writes are zero. Pass `tape` if numbers
+    of the tree are on a tape already."""
+    # the loop over the tree runs once on leaves, and the tape records each operation
     sizes = {arg.name: arg.size for arg in program.inputs}
     tape = Tape() if tape is None else tape
     inputs = {
         name: [tape.leaf(str(i), j) for j in range(size)]
         for i, (name, size) in enumerate(sizes.items())
     }
-    written = drive(program, tree, inputs, under)
-    # outputs row by row, as they stand in memory
+    written = run_program(program, tree, inputs, make_run)
+    # outputs in memory order
     stores = tuple(
         (number, index, tape.operand(written.get((arg.name, index), 0.0)))
         for number, arg in enumerate(program.outputs)

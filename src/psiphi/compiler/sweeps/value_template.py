@@ -1,4 +1,5 @@
-"""The form of a value: nested lists and dataclasses whose numbers are constants or have places in memory."""
+"""Templates of values: nested lists and dataclasses whose numbers are constants or have memory
+slots."""
 
 from __future__ import annotations
 
@@ -12,29 +13,32 @@ from psiphi.model.spatial.screws import Inertia
 
 @dataclass(frozen=True)
 class Template:
-    """`value` with each number replaced by a float or a place (base, slot); `key` is the same, hashable."""
+    """A value in which each number is replaced by a float or by a slot (base, index); `key` is the
+    same, hashable."""
 
     value: Any
     key: tuple
 
     @staticmethod
-    def of(value, place: Callable) -> Template:
-        # two values have one form when their numbers stand in the same places: then one traced step serves both
-        placed = _map(value, lambda leaf: _Leaf(place(leaf)))
-        return Template(placed, tuple(_spell(placed)))
+    def of(value: object, place: Callable[[float | Scalar], object]) -> Template:
+        # two values have equal keys if their numbers are in the same slots: one traced step serves
+        # both
+        placed = _map_numbers(value, lambda leaf: _Leaf(place(leaf)))
+        return Template(placed, tuple(_flatten(placed)))
 
-    def load(self, tape: Tape, base: str):
-        """The value on a tape: constants as they are, places as leaves of `base` (absolute ones of the frame)."""
+    def load(self, tape: Tape, base: str) -> Any:
+        """The value on a tape: constants are floats, slots are leaves of `base` (of "frame" if
+        absolute)."""
 
-        # constants stay floats, so that the traced step folds them as it would in straight lines
-        def leaf(x):
+        # floats fold in the traced step as in straight-line code
+        def leaf(x: _Leaf) -> object:
             content = x.content
             if isinstance(content, tuple):
                 space, slot = content
                 return tape.leaf("frame" if space == "frame" else base, slot)
             return content
 
-        return _map(self.value, leaf)
+        return _map_numbers(self.value, leaf)
 
 
 @dataclass(frozen=True)
@@ -42,30 +46,30 @@ class _Leaf:
     content: Any
 
 
-def _map(value, function) -> Any:
-    """`function` on every number; symmetric blocks of an Inertia stay symmetric."""
+def _map_numbers(value: object, function: Callable[[Any], object]) -> Any:
+    """Apply `function` to every number; symmetric blocks of an `Inertia` stay symmetric."""
     if isinstance(value, (float, Scalar, _Leaf)):
         return function(value)
-    # [[I, H], [H*, M]]: I and M by their upper triangles
+    # I and M of [[I, H], [H*, M]] have six numbers each
     if isinstance(value, Inertia):
         return Inertia(
             _map_symmetric(value.I, function),
-            _map(value.H, function),
+            _map_numbers(value.H, function),
             _map_symmetric(value.M, function),
         )
     if isinstance(value, (list, tuple)):
-        return type(value)(_map(x, function) for x in value)
+        return type(value)(_map_numbers(x, function) for x in value)
     if isinstance(value, dict):
-        return type(value)({key: _map(x, function) for key, x in value.items()})
+        return type(value)({key: _map_numbers(x, function) for key, x in value.items()})
     if is_dataclass(value) and not isinstance(value, type):
         return type(value)(
-            **{f.name: _map(getattr(value, f.name), function) for f in fields(value)}
+            **{f.name: _map_numbers(getattr(value, f.name), function) for f in fields(value)}
         )
     return value
 
 
-def _map_symmetric(A, function) -> list:
-    # a symmetric block has six numbers, and six places
+def _map_symmetric(A: list, function: Callable[[Any], object]) -> list:
+    # a symmetric block has six numbers and six slots
     out: list = [[None] * 3 for _ in range(3)]
     for r in range(3):
         for c in range(r, 3):
@@ -73,20 +77,20 @@ def _map_symmetric(A, function) -> list:
     return out
 
 
-def _spell(value) -> Iterator:
-    # lengths and keys first, then what is inside: two values spell alike only where they have one shape
+def _flatten(value: object) -> Iterator[object]:
+    # lengths and keys first: values have equal sequences only if they have the same structure
     if isinstance(value, _Leaf):
         yield value.content
     elif isinstance(value, (list, tuple)):
         yield len(value)
         for x in value:
-            yield from _spell(x)
+            yield from _flatten(x)
     elif isinstance(value, dict):
         for key, x in value.items():
             yield key
-            yield from _spell(x)
+            yield from _flatten(x)
     elif is_dataclass(value) and not isinstance(value, type):
         for f in fields(value):
-            yield from _spell(getattr(value, f.name))
+            yield from _flatten(getattr(value, f.name))
     else:
         yield value

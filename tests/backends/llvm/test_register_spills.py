@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from psiphi.backends.llvm.llvm_emitter import Width
-from psiphi.backends.llvm.register_spills import POINTERS, REACH, InFrame, _near, segment_function
-from psiphi.compiler.ir.segments import Segment, Store, cut
+from psiphi.backends.llvm.register_spills import MAX_POINTERS, POINTER_REACH, FrameSpills, pointer_targets, segment_function
+from psiphi.compiler.ir.segments import Segment, Store, split_segments
 from psiphi.compiler.tape.tape import Tape
 from tests.backends.kernels import batch, known, little, lowered, most_alive, same_bits, ufunc
 
@@ -51,23 +51,23 @@ def test_without_fused_sums(fma):
 @pytest.mark.parametrize("registers", [4, 10, 25])
 def test_no_more_are_held_than_said(registers):
     """Counted at every line of every piece; each number is written once, and no parking place beyond the last is touched."""
-    for segment in cut(lowered("limbs", "forward_dynamics")).segments:
-        parking = InFrame(segment, Width("double", 8, registers))
+    for segment in split_segments(lowered("limbs", "forward_dynamics")).segments:
+        parking = FrameSpills(segment, Width("double", 8, registers))
         lines = parking.body()
         assert (
             most_alive(lines) <= registers + 5
         )  # and what one instruction reads, negates and makes
         places = [int(x) // 64 for x in re.findall(r"ptr %park, i64 (\d+)", "\n".join(lines))]
-        assert max(places, default=-1) == parking.places - 1
+        assert max(places, default=-1) == parking.slot_count - 1
         assert sum("store " in line for line in lines) <= len(segment.nodes) + len(segment.stores)
 
 
 def test_a_result_that_stands_in_the_frame_is_not_parked():
     """It is read where it was stored: of ten numbers that are stored and wanted again, none is written twice."""
     code = little([(10,)], lambda x: [[a * a for a in x], [sum((a * a for a in x), 0.0) * x[3]]])
-    (segment,) = [s for s in cut(code).segments if s.nodes]
-    parking = InFrame(segment, Width("double", 8, 3))
-    assert "%park" not in "\n".join(parking.body()) and parking.places == 0
+    (segment,) = [s for s in split_segments(code).segments if s.nodes]
+    parking = FrameSpills(segment, Width("double", 8, 3))
+    assert "%park" not in "\n".join(parking.body()) and parking.slot_count == 0
 
 
 def test_a_sum_in_the_frame_is_not_what_was_added_to_it():
@@ -83,7 +83,7 @@ def test_a_sum_in_the_frame_is_not_what_was_added_to_it():
     ]
     frame = np.arange(1.0, 13.0)
     found = _run(
-        InFrame(Segment("sums", tape, nodes, stores, given), Width("double", 1, 1)).body(),
+        FrameSpills(Segment("sums", tape, nodes, stores, given), Width("double", 1, 1)).body(),
         frame.copy(),
     )
     assert same_bits(found[6:], np.array([7.0 + 1.0, 6.0, 12.0, 20.0, 30.0, 6.0]))
@@ -129,21 +129,21 @@ def test_pointers_go_where_most_is_read():
     asked = Counter(
         {0: 9, 5: 9, 1000: 1, 1001: 5, 1200: 5, 5000: 3, 9000: 2, 20_000: 1, 30_000: 1, 40_000: 1}
     )
-    found = _near(asked)
-    assert len(found) == POINTERS and all(at >= REACH for at in found)
-    assert all(-REACH <= place - found[0] < REACH for place in (1000, 1001, 1200))
+    found = pointer_targets(asked)
+    assert len(found) == MAX_POINTERS and all(at >= POINTER_REACH for at in found)
+    assert all(-POINTER_REACH <= place - found[0] < POINTER_REACH for place in (1000, 1001, 1200))
     reached = [
         place
         for place in asked
-        if place < REACH or any(-REACH <= place - at < REACH for at in found)
+        if place < POINTER_REACH or any(-POINTER_REACH <= place - at < POINTER_REACH for at in found)
     ]
     assert len(reached) == len(asked) - 1
-    assert _near(Counter({3: 1, 127: 4})) == []
+    assert pointer_targets(Counter({3: 1, 127: 4})) == []
 
 
 def test_pieces_of_long_frames_are_passed_pointers():
     """Only those of registers as wide as a line of memory: there an instruction names a place near a pointer in one byte."""
-    pieces = cut(lowered("limbs", "mass_matrix"), 300)
+    pieces = split_segments(lowered("limbs", "mass_matrix"), 300)
     for lanes, near in ((8, True), (4, False)):
         text = "".join(
             segment_function(s.name, ["frame"], s, Width("double", lanes, 28), fma=True)

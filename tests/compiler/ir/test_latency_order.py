@@ -3,9 +3,9 @@
 import pytest
 
 from psiphi.compiler.ir import latency_order, segments
-from psiphi.compiler.ir.instruction_order import ordered
-from psiphi.compiler.ir.latency_order import CYCLES, FUSED, WIDTH, WINDOW, interleaved
-from psiphi.compiler.ir.segments import riders
+from psiphi.compiler.ir.instruction_order import choose_order
+from psiphi.compiler.ir.latency_order import CYCLES, FMA_CYCLES, ISSUE_WIDTH, WINDOW, hide_latency
+from psiphi.compiler.ir.segments import fused_products
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import operands
 from tests.backends.kernels import batch, lowered, same_bits, ufunc
@@ -22,10 +22,10 @@ def orders(name: str, what: str):
     """Tape, the body as it was, riders, and the body interleaved."""
     straight = lowered(name, what)
     tape, stored = straight.tape, [node for *_, node in straight.stores]
-    body = [i for i in tape.computed(stored) if tape.nodes[i][0] not in (Op.SIN, Op.COS)]
-    body = ordered(straight, body)
-    riding = riders(tape, body, stored)
-    return tape, body, riding, interleaved(tape, body, riding)
+    body = [i for i in tape.operations(stored) if tape.nodes[i][0] not in (Op.SIN, Op.COS)]
+    body = choose_order(straight, body)
+    riding = fused_products(tape, body, stored)
+    return tape, body, riding, hide_latency(tape, body, riding)
 
 
 @pytest.mark.parametrize(("name", "what"), CASES)
@@ -64,10 +64,10 @@ def waits(tape, riding, order) -> int:
             for x in (operands(tape, o) if o in passengers else (o,))
         ]
         ready = max((done.get(x, 0) for x in read), default=0)
-        if ready > cycle or begun == WIDTH:
-            cycle, begun = max(ready, cycle + (begun == WIDTH)), 0
+        if ready > cycle or begun == ISSUE_WIDTH:
+            cycle, begun = max(ready, cycle + (begun == ISSUE_WIDTH)), 0
         begun += 1
-        done[node] = cycle + (FUSED if node in riding else CYCLES.get(tape.nodes[node][0], 1))
+        done[node] = cycle + (FMA_CYCLES if node in riding else CYCLES.get(tape.nodes[node][0], 1))
     return max(done.values())
 
 
@@ -80,8 +80,8 @@ def test_a_processor_waits_less(name, what):
 def test_the_bits_are_the_same(monkeypatch):
     given = batch("limbs", 11)
     truth = ufunc(lowered("limbs", "forward_dynamics"), 4)(*given)
-    monkeypatch.setattr(segments, "interleaved", lambda tape, body, riding: body)
+    monkeypatch.setattr(segments, "hide_latency", lambda tape, body, riding: body)
     assert same_bits(ufunc(lowered("limbs", "forward_dynamics"), 4)(*given), truth)
-    monkeypatch.setattr(segments, "interleaved", interleaved)
+    monkeypatch.setattr(segments, "hide_latency", hide_latency)
     monkeypatch.setattr(latency_order, "WINDOW", 1000)
     assert same_bits(ufunc(lowered("limbs", "forward_dynamics"), 4)(*given), truth)

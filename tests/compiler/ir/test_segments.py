@@ -7,13 +7,13 @@ import pytest
 
 import psiphi as pp
 from psiphi.compiler.axes.link_axes import frame_tree
-from psiphi.compiler.ir.instruction_order import ordered, waiting
-from psiphi.compiler.ir.segments import FrameLayout, Store, cut, riders
+from psiphi.compiler.ir.instruction_order import choose_order, long_lived_count
+from psiphi.compiler.ir.segments import FrameLayout, Store, split_segments, fused_products
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.compiler.sweeps.tree_loop import unroll
+from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import operands
-from psiphi.compiler.tape.tape_evaluation import MEANING
+from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS
 from psiphi.robot.catalogue.quantities import CATALOGUE, sweeps_of
 from tests import zoo
 from tests.backends.kernels import little
@@ -25,8 +25,8 @@ CODES = ["forward_dynamics", "mass_matrix_inverse", "energy"]
 @pytest.fixture(scope="module", params=CODES)
 def straight(request):
     model = zoo.chain("small", ["helical", "universal", "spherical", "prismatic"], seed=2)
-    tree = frame_tree(model, CATALOGUE[request.param].rods)
-    code = unroll(sweeps_of(request.param, tree, (), "world"), tree)
+    tree = frame_tree(model, CATALOGUE[request.param].movable_inertia)
+    code = trace_tape(sweeps_of(request.param, tree, (), "world"), tree)
     return model, code
 
 
@@ -44,11 +44,11 @@ def run_pieces(pieces, program, arrays):
             if node in value:
                 return value[node]
             op, a, _ = segment.tape.nodes[node]
-            return a if op is Op.CONST else frame[segment.given[node][1]].copy()
+            return a if op is Op.CONST else frame[segment.loads[node][1]].copy()
 
         for node in segment.nodes:
             op = segment.tape.nodes[node][0]
-            value[node] = MEANING[op](*(read(x) for x in operands(segment.tape, node)))
+            value[node] = OP_FUNCTIONS[op](*(read(x) for x in operands(segment.tape, node)))
         for store, result in [(store, read(store.node)) for store in segment.stores]:
             frame[store.offset] = result
 
@@ -73,7 +73,7 @@ def test_pieces_are_the_tape(straight, size, shared):
     model, code = straight
     arrays = arguments(code.program, model)
     for ours, meant in zip(
-        run_pieces(cut(code, size, shared), code.program, arrays),
+        run_pieces(split_segments(code, size, shared), code.program, arrays),
         run_tape(code, *arrays),
         strict=True,
     ):
@@ -83,7 +83,7 @@ def test_pieces_are_the_tape(straight, size, shared):
 @pytest.mark.parametrize("size", [1, 13, 100, 10**9])
 def test_pieces_have_the_size_asked_for(straight, size):
     _, code = straight
-    pieces = cut(code, size)
+    pieces = split_segments(code, size)
     lengths = [len(segment.nodes) for segment in pieces.segments if segment.name != "copies"]
     assert max(lengths) <= size + 1 and all(n >= size for n in lengths[:-1])
     nodes = [node for segment in pieces.segments for node in segment.nodes]
@@ -93,7 +93,7 @@ def test_pieces_have_the_size_asked_for(straight, size):
 
 def test_no_dead_code_is_emitted(straight):
     _, code = straight
-    pieces = cut(code)
+    pieces = split_segments(code)
     nodes = {node for segment in pieces.segments for node in segment.nodes}
     read = {o for n in nodes for o in operands(code.tape, n)} | {node for *_, node in code.stores}
     assert nodes <= read
@@ -102,19 +102,19 @@ def test_no_dead_code_is_emitted(straight):
 def test_a_number_has_one_place():
     """Zeros, halves of symmetric matrices, inputs: a result that is there already is not stored again."""
     code = little([(2,)], lambda x: [[x[0] * x[1], 0.0 * x[0], x[1], x[0] * x[1], 0.0 * x[1]]])
-    ((product, zero, given, again, nought),) = cut(code, shared=True).places
+    ((product, zero, given, again, nought),) = split_segments(code, shared=True).places
     assert product == again and zero == nought and given == 1 and len({product, zero, given}) == 3
-    assert cut(code).places == [[2, 3, 4, 5, 6]]
+    assert split_segments(code).places == [[2, 3, 4, 5, 6]]
 
 
 def test_what_is_stored_at_once_is_not_read_afterwards():
     """A segment that writes where it reads keeps its stores for the end."""
     code = little([(2,)], lambda x: [[x[0] + x[1], x[0] - x[1]]])
-    (segment,) = (s for s in cut(code).segments if s.nodes)
-    assert segment.keeps_what_it_reads
+    (segment,) = (s for s in split_segments(code).segments if s.nodes)
+    assert segment.may_store_early
     swapped = [Store("frame", place, store.node) for place, store in enumerate(segment.stores)]
-    assert not replace(segment, stores=swapped).keeps_what_it_reads
-    assert not replace(segment, stores=[Store("v", 9, segment.nodes[0])]).keeps_what_it_reads, (
+    assert not replace(segment, stores=swapped).may_store_early
+    assert not replace(segment, stores=[Store("v", 9, segment.nodes[0])]).may_store_early, (
         "another base may be anywhere"
     )
 
@@ -128,18 +128,18 @@ def test_fewer_numbers_wait_in_the_order_of_columns():
         for n in code.tape.live(n for *_, n in code.stores)
         if code.tape.nodes[n][0] not in (Op.LEAF, Op.CONST)
     ]
-    found = ordered(code, traced)
+    found = choose_order(code, traced)
     place = {node: i for i, node in enumerate(found)}
-    assert sorted(found) == sorted(traced) and waiting(code.tape, found) < 0.8 * waiting(
-        code.tape, traced
-    )
+    assert sorted(found) == sorted(traced) and long_lived_count(
+        code.tape, found
+    ) < 0.8 * long_lived_count(code.tape, traced)
     assert all(place.get(x, -1) < place[node] for node in found for x in operands(code.tape, node))
 
 
 def test_slots_are_used_again(straight):
     """The frame of a cut tape is smaller than one slot a value."""
     _, code = straight
-    pieces = cut(code, 20)
+    pieces = split_segments(code, 20)
     crossing = {
         s.node
         for segment in pieces.segments
@@ -152,7 +152,7 @@ def test_slots_are_used_again(straight):
 
 def test_each_angle_is_taken_once(straight):
     model, code = straight
-    pieces = cut(code)
+    pieces = split_segments(code)
     assert pieces.angles * 2 == code.count.trig or pieces.angles == len(pieces.prologue.stores)
     assert len({store.node for store in pieces.prologue.stores}) == pieces.angles
 
@@ -168,15 +168,15 @@ def test_riders_stay_with_their_sums():
         if code.tape.nodes[n][0] not in (Op.LEAF, Op.CONST)
     ]
     stored = [n for *_, n in code.stores]
-    riding = riders(code.tape, nodes, stored)
+    riding = fused_products(code.tape, nodes, stored)
     assert len(riding) == 1, "one of the first two"
     ((total, product),) = riding.items()
     assert code.tape.nodes[total][2] == product and code.tape.nodes[product][0] is Op.MUL
-    for segment in cut(code, 1).segments:
+    for segment in split_segments(code, 1).segments:
         assert (total in segment.nodes) == (product in segment.nodes)
-    assert riders(code.tape, nodes, [*stored, product]) == {total: code.tape.nodes[total][1]}, (
-        "a stored product does not ride"
-    )
+    assert fused_products(code.tape, nodes, [*stored, product]) == {
+        total: code.tape.nodes[total][1]
+    }, "a stored product does not ride"
 
 
 @pytest.mark.parametrize("size", [0, 1, 3])
@@ -188,7 +188,7 @@ def test_sines_of_sines_come_round_by_round(size):
         ]
 
     code = little([(2,)], deep)
-    pieces = cut(code, size)
+    pieces = split_segments(code, size)
     assert sum(s.angles > 0 for s in pieces.segments) == 2
     x, z = 0.7, -1.3
     y = np.cos(np.sin(x)) * z

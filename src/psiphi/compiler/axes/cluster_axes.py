@@ -1,15 +1,15 @@
 """A cluster of bodies in working axes, as one link with one joint (docs/embedding.md).
 
-The bodies S = (1, .., r) are stacked. φ_S is the transmission among them, C that of the bodies whose
-parent is outside of the cluster:
+The bodies S = (1, .., r) are stacked. φ_S is the transmission among them, C that of the bodies
+whose parent is outside of the cluster:
 
     H(S) = X* H_S φ_S      φ(p, S) = C φ_S      M(S) = diag M(j)
 
 Then V(S) = φ*(p, S) V(p) + H*(S) β is the motion of all bodies, P(S) = diag P(j), and
 D(S) = X* (H_S φ_S P φ_S* H_S*) X.
 
-If the rate of a joint is a varying multiple of the free rates, β_c = X_c β, its rotor inertia J is a
-body of the stack, too: a mass J that slides by β_c, without a parent and without weight. Then D
+If the rate of a joint is a varying multiple of the free rates, β_c = X_c β, its rotor inertia J is
+a body of the stack, too: a mass J that slides by β_c, without a parent and without weight. Then D
 contains X_c* J X_c, and the bias X_c* J (dX_c/dt) β.
 """
 
@@ -26,7 +26,7 @@ from psiphi._util.array_types import AnyScalar
 from psiphi.compiler.axes.link import Link
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.model.components import path_to_body
-from psiphi.model.flexible.modal_cluster import laws_of
+from psiphi.model.flexible.modal_cluster import make_kinematics
 from psiphi.model.loops.cluster_kinematics import EYE3, ZERO3, ClusterKinematics
 from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame
 from psiphi.model.model import WORLD, Pose
@@ -44,7 +44,7 @@ class ClusterTransform:
     """
 
     paths: list
-    hangs: tuple[int, ...]  # the parent of each body in the cluster
+    parents: tuple[int, ...]  # the parent of each body in the cluster
     rotors: int = 0  # rotors behind the bodies in the stack; they have no parent
 
     def base_to_tip(
@@ -52,7 +52,7 @@ class ClusterTransform:
     ) -> list:
         """values[k] = step(path(k), values[parent(k)]), x at the body outside; joined."""
         values: list = []
-        for path, parent in zip(self.paths, self.hangs, strict=True):
+        for path, parent in zip(self.paths, self.parents, strict=True):
             values.append(step(path, x if parent == OUTSIDE else values[parent]))
         return join(values) + [0.0] * (self.rotors * len(values[0]))
 
@@ -60,7 +60,7 @@ class ClusterTransform:
         """values[parent(k)] += step(path(k), values[k]); the sum at the body outside."""
         values, total = list(values), None
         for k in reversed(range(len(self.paths))):
-            sent, parent = step(self.paths[k], values[k]), self.hangs[k]
+            sent, parent = step(self.paths[k], values[k]), self.parents[k]
             if parent != OUTSIDE:
                 values[parent] = _sum(values[parent], sent)
             else:
@@ -101,7 +101,7 @@ class ClusterTransform:
     def pose(self, R: list, p: list) -> tuple[list, list]:
         """The poses of all bodies: their rotations below each other, their origins in a row."""
         poses: list = []
-        for path, parent in zip(self.paths, self.hangs, strict=True):
+        for path, parent in zip(self.paths, self.parents, strict=True):
             poses.append(pose(path, *((R, p) if parent == OUTSIDE else poses[parent])))
         poses += [(EYE3, ZERO3)] * self.rotors
         return flatten([R for R, _ in poses]), flatten([p for _, p in poses])
@@ -132,13 +132,13 @@ class ClusterLink:
     index: int
     parent: int
     links: tuple[Link, ...]
-    laws: ClusterKinematics
+    kinematics: ClusterKinematics
     rotors: tuple[int, ...] = ()  # coordinates whose rotors are bodies of the stack
     kind: str = "compound"
 
     @property
     def cluster(self) -> Cluster:
-        return self.laws.cluster
+        return self.kinematics.cluster
 
     @property
     def size(self) -> int:
@@ -165,21 +165,24 @@ class ClusterLink:
         return StackedInertia([body.inertia for body in self.parts])
 
     def path(self, q: list) -> list:
-        coordinates = self.laws.of_q(q)
+        coordinates = self.kinematics.split_q(q)
         paths = [link.path(x) for link, x in zip(self.links, coordinates, strict=True)]
-        return [ClusterTransform(paths, self.cluster.hangs, len(self.rotors))]
+        return [ClusterTransform(paths, self.cluster.parents, len(self.rotors))]
 
     def maps(self, q: list) -> list[list]:
         """H(j) of each body."""
-        return [link.H(x) for link, x in zip(self.links, self.laws.of_q(q), strict=True)]
+        return [link.H(x) for link, x in zip(self.links, self.kinematics.split_q(q), strict=True)]
 
     def H(self, q: list) -> list:
         """X* H_S φ_S, one row per free coordinate: the motion of all bodies at its unit rate."""
-        X, maps = transpose(self.laws.X(q)), self.maps(q)
+        X, maps = transpose(self.kinematics.X(q)), self.maps(q)
         (transform,) = self.path(q)
         rows = []
         for x in X:
-            motions = [apply(transpose(h), b) for h, b in zip(maps, self.laws.of_v(x), strict=True)]
+            motions = [
+                apply(transpose(h), b)
+                for h, b in zip(maps, self.kinematics.split_v(x), strict=True)
+            ]
             rows.append(self.accumulate_motion(transform, motions) + self.rotor_motion(x))
         return rows
 
@@ -190,7 +193,7 @@ class ClusterLink:
     def accumulate_motion(self, transform: ClusterTransform, motions: list[list]) -> list:
         """φ_S* x: the motion of each body, plus those of its ancestors in the cluster."""
         total: list = []
-        for path, parent, x in zip(transform.paths, transform.hangs, motions, strict=True):
+        for path, parent, x in zip(transform.paths, transform.parents, motions, strict=True):
             total.append(x if parent == OUTSIDE else add(motion(path, total[parent]), x))
         return flatten(total)
 
@@ -198,7 +201,7 @@ class ClusterLink:
         """φ_S x: the force on each body, plus those of its descendants in the cluster."""
         total = [body_part(x, k) for k in range(len(self.links))]
         for k in reversed(range(len(total))):
-            parent = transform.hangs[k]
+            parent = transform.parents[k]
             if parent != OUTSIDE:
                 total[parent] = add(total[parent], force(transform.paths[k], total[k]))
         return flatten(total) + x[6 * len(total) :]
@@ -208,7 +211,7 @@ class ClusterLink:
         J = [0.0 if c in self.rotors else J for c, J in enumerate(self.armature)]
         if all(isinstance(j, float) and j == 0.0 for j in J):
             return [[0.0] * len(self.cluster.free) for _ in self.cluster.free]
-        X = transpose(self.laws.X(q))
+        X = transpose(self.kinematics.X(q))
         return [[dot([j * x for j, x in zip(J, one, strict=True)], two) for two in X] for one in X]
 
 
@@ -303,7 +306,7 @@ def _cluster_link(tree: Tree, cluster: Cluster, index: int) -> ClusterLink:
         for tie in cluster.ties
     ]
     return ClusterLink(
-        index, cluster.parent, links, laws_of(cluster, links, spots), cluster.varying_rotors
+        index, cluster.parent, links, make_kinematics(cluster, links, spots), cluster.varying_rotors
     )
 
 

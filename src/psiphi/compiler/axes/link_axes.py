@@ -71,7 +71,7 @@ class Tree:
     def slices(self, k: int) -> dict[str, slice]:
         """Body k's part of arrays over configurations (q), velocities (v) and links (x)."""
         joint = self.model.joints[k]
-        return {"q": joint.q_read, "v": joint.v_slice, "x": slice(6 * k, 6 * k + 6)}
+        return {"q": joint.motion_slice, "v": joint.v_slice, "x": slice(6 * k, 6 * k + 6)}
 
     @property
     def spanning_tree(self) -> Tree:
@@ -110,8 +110,11 @@ class Tree:
             self._axis_height(k) if {"inertia", "com"} & parts[k].keys() else 0.0
             for k in range(len(links))
         ]
+
+        def set_moments(link: Link) -> None:
+            self._set_moments(link, parts[link.index], heights[link.index])
+
         # tip to base, body by body, so that few numbers are live at a time
-        set_moments = lambda link: self._set_moments(link, parts[link.index], heights[link.index])  # noqa: E731
         if self.moves_inertia:
             _move_blind_inertia(links, self.model.joints, heights, set_moments)
         else:

@@ -1,12 +1,12 @@
-"""Programs above the tape: segments, blocks in one frame, loops, instruction order.
+"""Programs above the tape: order of instructions, segments, several blocks in one frame, loops.
 
-In: tapes and loops. Out: programs for every target. Read `block_frame.py` first.
+In: tapes and loops. Out: programs that any target can emit. Read `segments.py` first.
 
-    block_frame.py        Many blocks joined in one frame
-    instruction_order.py  The order in which a tape's numbers are computed
-    latency_order.py      Neighbours in an order change places, so that a processor need not wait
-    loop_nodes.py         Programs of several blocks
-    loop_tables.py        Memory of code in loops over links
-    segments.py           Straight-line code in pieces
-    tape_fusion.py        Several blocks as one tape
+    segments.py           straight-line code as segments: what an emitter reads
+    instruction_order.py  the order of a tape's instructions: few live values
+    latency_order.py      neighbouring instructions reordered to hide latency
+    loop_tables.py        the frame layout and the tables of loops over links
+    block_frame.py        several blocks in one frame of values
+    loop_nodes.py         programs of several blocks: one step, a rollout, a loop inside a step
+    tape_fusion.py        several blocks fused into one tape
 """

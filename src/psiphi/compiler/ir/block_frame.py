@@ -1,10 +1,10 @@
-"""Many blocks joined in one frame: where the values of a compiled step stand.
+"""Several blocks in one frame of values: the memory of a compiled step.
 
-One frame, a place for every argument of every block, and scratch for all in turn.
+The frame has a place for each argument of each block, then scratch memory that the blocks share.
 
-Straight blocks work on the places themselves; a block spread over the joints of a large robot has one tape for each kind of
-joint, which finds the joint's coordinates at %q and %v. Sweeps in loops have a layout of their own in the scratch: arguments
-are copied there and back.
+A straight block reads and writes the places directly. A block over the joints of a large robot has
+one tape for each joint type, which reads the coordinates of a joint at %q and %v. Loops over links
+have their own layout in the scratch memory: their arguments are copied in, and their results out.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from psiphi.compiler.ir.loop_tables import loop_frame
-from psiphi.compiler.ir.segments import Segment, Store, cut
+from psiphi.compiler.ir.loop_tables import frame_layout
+from psiphi.compiler.ir.segments import Segment, Store, split_segments
 from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.compiler.sweeps.sweep_program import Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Count, operands
 
-WHOLE = 1 << 60  # never cut
-FrameCopy = tuple[int, int, int]  # from, to, how many values
+UNSPLIT = 1 << 60  # segment size of code that is one segment
+FrameCopy = tuple[int, int, int]  # source, target, number of values
 
 
 @dataclass(frozen=True)
 class PerJointBlock:
-    """One block of a large robot, joint by joint: a tape for each kind of joint, and where its joints stand in q and v."""
+    """A block of a large robot that runs once per joint: for each joint type a tape, and the
+    offsets of its joints in q and v."""
 
     program: Program
     kinds: tuple[tuple[StraightCode, tuple[tuple[int, int], ...]], ...]
@@ -36,35 +37,35 @@ class PerJointBlock:
         return sum((tape.count * len(places) for tape, places in self.kinds), Count())
 
 
-Code = StraightCode | LinkLoops | PerJointBlock  # robots of more than 64 bodies are loops
-Named = dict[
-    str, tuple[Code, dict[str, str]]
-]  # {block: (tape, {its argument: place})}, others keep their names
+Code = StraightCode | LinkLoops | PerJointBlock  # the last two for robots of more than 64 bodies
+# {block: (code, {argument: place})}; the place of other arguments has the name of the argument
+NamedBlocks = dict[str, tuple[Code, dict[str, str]]]
 
 
 @dataclass(frozen=True)
 class PlacedBlock:
-    """A straight block whose values stand in the common frame."""
+    """A straight block with its values in the common frame.
+
+    `joints`: the offsets in q and v at which it runs, one after the other; () to run once.
+    """
 
     name: str
     segments: tuple[Segment, ...]
     angles: int
     angle_base: int
     scratch: int
-    joints: tuple[
-        tuple[int, int], ...
-    ] = ()  # where it runs, one after the other, in q and v; none: once
+    joints: tuple[tuple[int, int], ...] = ()
 
     @property
-    def is_sound(self) -> bool:
-        """Whether no segment reads an input where one before it wrote."""
+    def inputs_are_intact(self) -> bool:
+        """Whether no segment reads an input that an earlier segment has overwritten."""
         written: set[int] = set()
         for segment in self.segments:
             wanted = {o for node in segment.nodes for o in operands(segment.tape, node)} | {
                 s.node for s in segment.stores
             }
             inputs = {node for node in wanted if segment.tape.nodes[node][0] is Op.LEAF}
-            if any(segment.given[node][1] in written for node in inputs):
+            if any(segment.loads[node][1] in written for node in inputs):
                 return False
             written |= {store.offset for store in segment.stores}
         return True
@@ -84,11 +85,13 @@ class BlockSequence:
 
 @dataclass(frozen=True)
 class LoopBlock:
-    """A block in loops: where its own frame begins, and what is copied before and after. `text` is the first of the blocks that
-    are the same loops, which has their code."""
+    """A block in loops over links: the start of its own frame, and the copies before and after it.
+
+    Blocks with the same loops share the code of the first one, `code_name`.
+    """
 
     name: str
-    text: str
+    code_name: str
     rolled: LinkLoops
     start: int
     before: tuple[FrameCopy, ...]
@@ -97,34 +100,34 @@ class LoopBlock:
 
 
 class BlockFrame:
-    """The frame of some blocks."""
+    """The common frame of some blocks."""
 
-    def __init__(self, named: Named):
+    def __init__(self, named: NamedBlocks):
         self.named = named
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Numbers in each place, by name."""
+        """The number of values in each place, by name."""
         out: dict[str, int] = {}
-        for code, at in self.named.values():
+        for code, place in self.named.values():
             out |= {
-                at.get(arg.name, arg.name): arg.size
+                place.get(arg.name, arg.name): arg.size
                 for arg in (*code.program.inputs, *code.program.outputs)
             }
         return out
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Offsets by name; "" is where scratch begins."""
-        out, at = {}, 0
+        """The offset of each place, by name; "" is the start of the scratch memory."""
+        out, offset = {}, 0
         for name, size in self.sizes.items():
-            out[name] = at
-            at += size
-        return out | {"": at}
+            out[name] = offset
+            offset += size
+        return out | {"": offset}
 
     @property
     def size(self) -> int:
-        """Values in the whole frame."""
+        """The number of values in the frame."""
         return self.places[""] + max(block.scratch for block in self.blocks.values())
 
     @cached_property
@@ -132,70 +135,78 @@ class BlockFrame:
         return {name: self._block(name, *pair) for name, pair in self.named.items()}
 
     def _block(
-        self, name: str, code: Code, at: dict[str, str]
+        self, name: str, code: Code, place: dict[str, str]
     ) -> PlacedBlock | BlockSequence | LoopBlock:
         if isinstance(code, LinkLoops):
-            return self._looped(name, code, at)
+            return self._loop_block(name, code, place)
         if isinstance(code, PerJointBlock):
-            each = ((f"{name}.{i}", tape, joints) for i, (tape, joints) in enumerate(code.kinds))
             return BlockSequence(
                 name,
-                tuple(self._placed(own, tape, at, WHOLE, joints) for own, tape, joints in each),
+                tuple(
+                    self._placed_block(f"{name}.{i}", tape, place, UNSPLIT, joints)
+                    for i, (tape, joints) in enumerate(code.kinds)
+                ),
             )
-        pieces = self._placed(name, code, at, 0)
-        return pieces if pieces.is_sound else self._placed(name, code, at, WHOLE)
+        block = self._placed_block(name, code, place, 0)
+        return block if block.inputs_are_intact else self._placed_block(name, code, place, UNSPLIT)
 
-    def _placed(
-        self, name: str, straight: StraightCode, at: dict[str, str], size: int, joints=()
+    def _placed_block(
+        self,
+        name: str,
+        straight: StraightCode,
+        place: dict[str, str],
+        size: int,
+        joints: tuple[tuple[int, int], ...] = (),
     ) -> PlacedBlock:
-        """The block's own layout moved: arguments to their places, everything else to the scratch."""
-        pieces, program, move = cut(straight, size), straight.program, {}
+        """The block with its arguments moved to their places, and all other values to scratch."""
+        pieces, program, moves = split_segments(straight, size), straight.program, {}
         for args, offsets in (
             (program.inputs, pieces.layout.inputs),
             (program.outputs, pieces.layout.outputs),
         ):
             for arg, offset in zip(args, offsets, strict=True):
-                home = self.places[at.get(arg.name, arg.name)]
-                base = (
-                    (arg.per_joint or "frame") if joints else "frame"
-                )  # what an argument of one joint is found from
-                move.update({offset + i: (base, home + i) for i in range(arg.size)})
-        own = pieces.layout.size
+                target = self.places[place.get(arg.name, arg.name)]
+                # the part of one joint is addressed from %q or %v
+                base = (arg.per_joint or "frame") if joints else "frame"
+                moves.update({offset + i: (base, target + i) for i in range(arg.size)})
+        arguments = pieces.layout.size
 
         def moved(offset: int) -> tuple[str, int]:
-            return move[offset] if offset in move else ("frame", self.places[""] + offset - own)
+            if offset in moves:
+                return moves[offset]
+            return "frame", self.places[""] + offset - arguments
 
         def rebuilt(segment: Segment) -> Segment:
             stores = [Store(*moved(store.offset), store.node) for store in segment.stores]
-            given = {node: moved(offset) for node, (_, offset) in segment.given.items()}
+            loads = {node: moved(offset) for node, (_, offset) in segment.loads.items()}
             base = moved(segment.angle_base)[1] if segment.angles else 0
             return Segment(
                 f"{name}.{segment.name}",
                 segment.tape,
                 segment.nodes,
                 stores,
-                given,
+                loads,
                 segment.angles,
                 base,
             )
 
         segments = tuple(rebuilt(s) for s in (pieces.prologue, *pieces.segments))
         angles = moved(pieces.angle_base)[1] if pieces.angles else 0
-        return PlacedBlock(name, segments, pieces.angles, angles, pieces.frame - own, joints)
+        return PlacedBlock(name, segments, pieces.angles, angles, pieces.frame - arguments, joints)
 
-    def _looped(self, name: str, rolled: LinkLoops, at: dict[str, str]) -> LoopBlock:
-        (layout, size), start = loop_frame(rolled), self.places[""]
+    def _loop_block(self, name: str, rolled: LinkLoops, place: dict[str, str]) -> LoopBlock:
+        (layout, size), start = frame_layout(rolled), self.places[""]
         inputs, outputs = (
             [
-                (self.places[at.get(arg.name, arg.name)], start + place, arg.size)
-                for arg, place in zip(group, offsets, strict=True)
+                (self.places[place.get(arg.name, arg.name)], start + offset, arg.size)
+                for arg, offset in zip(group, offsets, strict=True)
             ]
             for group, offsets in (
                 (rolled.program.inputs, layout.inputs),
                 (rolled.program.outputs, layout.outputs),
             )
         )
-        text = next(other for other, (code, _) in self.named.items() if code is rolled)
+        first = next(other for other, (code, _) in self.named.items() if code is rolled)
         return LoopBlock(
-            name, text, rolled, start, tuple(inputs), tuple((b, a, n) for a, b, n in outputs), size
+            name, first, rolled, start, tuple(inputs), tuple((b, a, n) for a, b, n in outputs), size
         )

@@ -1,9 +1,10 @@
-"""The order in which a tape's numbers are computed: one in which few of them wait.
+"""The order of a tape's instructions: one with few long-lived values.
 
-A number that is read long after it was made is stored and loaded again, and stores are what wide registers are slow at. Sweeps
-make all columns of a matrix body by body; column by column each stays in registers on its way through the tree. What bodies are
-made of is traced before all sweeps; where it is made of inputs, it is made when a sweep first reads it. Any order gives the
-same bits.
+A value that is read long after its computation is spilled to memory, and stores are slow with wide
+registers. Sweeps compute all columns of a matrix body by body; if the order is column by column,
+each column stays in registers on its way through the tree. Values that depend only on free
+parameters are traced before all sweeps; they are better computed where a sweep first reads them.
+The order does not change the results, to the last bit.
 """
 
 from __future__ import annotations
@@ -15,31 +16,24 @@ from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape, operands
 
-RUN = 200  # nodes within which a number is still at hand
+RUN = 200  # nodes within which a value is likely to stay in a register
 
-# in which order results are asked for, by their (output, row, column)
+# orders in which the results are computed, as sort keys of (output, row, column)
 ORDERS: tuple[Callable[[tuple[int, int, int]], tuple[int, ...]], ...] = (
-    lambda at: (
-        -at[2],
-        -at[1],
-        at[0],
-    ),  # columns, the last first: those of the tips are the shortest
-    lambda at: (
-        -max(at[1:]),
-        -min(at[1:]),
-        at[0],
-    ),  # a row and a column of the same number together
-    lambda at: (
-        -at[2] // 4,
-        at[1],
-        at[2],
-        at[0],
-    ),  # four columns side by side: bodies are read once for all of them
+    # columns, the last one first: columns of the tips are the shortest
+    lambda place: (-place[2], -place[1], place[0]),
+    # row i and column i together
+    lambda place: (-max(place[1:]), -min(place[1:]), place[0]),
+    # four columns at a time: they share the reads of each body
+    lambda place: (-place[2] // 4, place[1], place[2], place[0]),
 )
 
 
-def ordered(straight: StraightCode, body: list[int], more: Iterable[int] = ()) -> list[int]:
-    """The nodes of `body` in the order, traced or by results, in which fewest wait; `more` is wanted besides the results."""
+def choose_order(straight: StraightCode, body: list[int], more: Iterable[int] = ()) -> list[int]:
+    """The nodes of `body` in the order with the fewest long-lived values: as traced, or by results.
+
+    `more` are nodes that are needed besides the results.
+    """
     tape, inside = straight.tape, set(body)
     shapes = [arg.shape for arg in straight.program.outputs]
     results = [
@@ -47,34 +41,39 @@ def ordered(straight: StraightCode, body: list[int], more: Iterable[int] = ()) -
         for number, index, node in straight.stores
         if node in inside
     ]
-    # of the robot's free numbers alone: traced before all sweeps, and read by them one body after the other
-    early = _of_parameters(straight, body)
+    # traced before all sweeps, but read by them body by body
+    early = _parameter_nodes(straight, body)
     if early:
-        late = list(_needed(tape, [*(node for node in body if node not in early), *body], inside))
-        body = min(body, late, key=lambda way: _reads(tape, way))
-    ways = [body]
-    for order in ORDERS:
-        roots = [node for _, node in sorted(results, key=lambda result: order(result[0]))]
-        ways.append(list(_needed(tape, [*roots, *more], inside)))
-    return min(ways, key=lambda way: waiting(tape, way))
+        late = list(
+            _demand_order(tape, [*(node for node in body if node not in early), *body], inside)
+        )
+        body = min(body, late, key=lambda order: _distant_read_count(tape, order))
+    orders = [body]
+    for key in ORDERS:
+        roots = [node for _, node in sorted(results, key=lambda result: key(result[0]))]
+        orders.append(list(_demand_order(tape, [*roots, *more], inside)))
+    return min(orders, key=lambda order: long_lived_count(tape, order))
 
 
-def _of_parameters(straight: StraightCode, body: list[int]) -> set[int]:
-    """The nodes that are made of the robot's free numbers alone."""
+def _parameter_nodes(straight: StraightCode, body: list[int]) -> set[int]:
+    """The nodes that depend only on the robot's free parameters."""
     inputs = [arg.name for arg in straight.program.inputs]
     if PARAMETERS not in inputs:
         return set()
-    nodes, own = straight.tape.nodes, str(inputs.index(PARAMETERS))
-    is_one = lambda x: x in found or nodes[x][0] is Op.CONST or nodes[x][:2] == (Op.LEAF, own)  # noqa: E731
+    nodes, space = straight.tape.nodes, str(inputs.index(PARAMETERS))
     found: set[int] = set()
+
+    def is_parameter(x: int) -> bool:
+        return x in found or nodes[x][0] is Op.CONST or nodes[x][:2] == (Op.LEAF, space)
+
     for node in body:
-        if all(map(is_one, operands(straight.tape, node))):
+        if all(map(is_parameter, operands(straight.tape, node))):
             found.add(node)
     return found
 
 
-def _needed(tape: Tape, roots: Iterable[int], inside: set[int]) -> Iterator[int]:
-    """Every node after what it reads, each as late as the root that first needs it."""
+def _demand_order(tape: Tape, roots: Iterable[int], inside: set[int]) -> Iterator[int]:
+    """The nodes after their operands, each as late as the first root that needs it."""
     done: set[int] = set()
     for root in roots:
         path = [(root, iter(operands(tape, root)))] if root in inside and root not in done else []
@@ -90,22 +89,22 @@ def _needed(tape: Tape, roots: Iterable[int], inside: set[int]) -> Iterator[int]
                 yield node
 
 
-def waiting(tape: Tape, order: list[int]) -> int:
-    """How many numbers are read in a later run of nodes than they are made in."""
-    return len({x for x, _ in _later(tape, order)})
+def long_lived_count(tape: Tape, order: list[int]) -> int:
+    """The number of values that a later run of nodes reads."""
+    return len({x for x, _ in _distant_reads(tape, order)})
 
 
-def _reads(tape: Tape, order: list[int]) -> int:
-    """How often a run of nodes reads a number that an earlier one has made."""
-    return len(_later(tape, order))
+def _distant_read_count(tape: Tape, order: list[int]) -> int:
+    """How often a run of nodes reads a value of an earlier run."""
+    return len(_distant_reads(tape, order))
 
 
-def _later(tape: Tape, order: list[int]) -> set[tuple[int, int]]:
-    """(number, run): who reads what was made in earlier runs."""
-    home = {node: i // RUN for i, node in enumerate(order)}
+def _distant_reads(tape: Tape, order: list[int]) -> set[tuple[int, int]]:
+    """(value, run) if the run of nodes reads a value of an earlier run."""
+    run = {node: i // RUN for i, node in enumerate(order)}
     return {
-        (x, home[node])
+        (x, run[node])
         for node in order
         for x in operands(tape, node)
-        if home.get(x, home[node]) != home[node]
+        if run.get(x, run[node]) != run[node]
     }

@@ -1,4 +1,4 @@
-"""Programs of several blocks: one step, a loop over steps, and blocks that repeat."""
+"""Programs of several blocks: one step, a rollout of many steps, a loop inside a step."""
 
 from __future__ import annotations
 
@@ -12,43 +12,54 @@ from psiphi.compiler.tape.tape import Count
 
 @dataclass(frozen=True)
 class Repeat:
-    """Blocks that not every step needs: `look`; where the place `when` is not 0 in some lane also `before`, then `again` until
-    the place `done` is 1 in all lanes, at most `most` times, then `after`, if there is one."""
+    """A loop inside a step, which most steps skip.
+
+    Runs `test`. If the value `when` is not 0 in some lane, runs the blocks `before`, then `body`
+    until the value `done` is 1 in all lanes, at most `limit` times, then `after`, if there is one.
+    """
 
     name: str
-    look: str
+    test: str
     when: str
     before: tuple[str, ...]
-    again: str
+    body: str
     done: str
-    most: int
+    limit: int
     after: str = ""
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        return (self.look, *self.before, self.again, *filter(None, [self.after]))
+        return (self.test, *self.before, self.body, *filter(None, [self.after]))
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """A rollout: the blocks of one step in order, and the places that are packed once, every step, and stored as a sample."""
+    """A loop over steps.
+
+    order             the blocks of one step
+    packed_once       arguments that are read before the first step
+    packed_per_step   arguments that are read at each step
+    sampled           values that are stored as a sample
+    conditions        {block: value}: blocks that run only if the value is not 0 in some lane
+    prologue          blocks that run once, before the first step
+    samples_start     whether the first sample is the initial state (on the GPU)
+    """
 
     frame: BlockFrame
     order: tuple[str, ...]
-    once: tuple[str, ...]
-    each: tuple[str, ...]
-    sample: tuple[str, ...]
+    packed_once: tuple[str, ...]
+    packed_per_step: tuple[str, ...]
+    sampled: tuple[str, ...]
     repeats: tuple[Repeat, ...] = ()
-    where: Mapping[str, str] = field(
-        default_factory=dict
-    )  # blocks that run only where a place is not 0 in some lane
-    first: tuple[str, ...] = ("start",)  # blocks that run once, before the first step
-    starts: bool = False  # whether the first sample is where it began (on cards)
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    prologue: tuple[str, ...] = ("start",)
+    samples_start: bool = False
 
 
 @dataclass(frozen=True)
 class SingleStep:
-    """One step of a rollout as a function: arguments by their places, and the blocks in order."""
+    """One step of a rollout as a function: its blocks in order, and its arguments, by their names
+    in the frame."""
 
     frame: BlockFrame
     order: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Memory of code in loops over links: the tables that loops read, and the layout of their frame."""
+"""The memory of loops over links: the layout of their frame, and the tables that they read."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.model.model import WORLD
 
 
-def loop_frame(rolled: LinkLoops) -> tuple[FrameLayout, int]:
-    """Where the arguments stand in the frame of loops over links, and how many values the frame holds.
+def frame_layout(rolled: LinkLoops) -> tuple[FrameLayout, int]:
+    """The offsets of the arguments in the frame, and the size of the frame in values.
 
-    The frame holds the arguments, then a record a body (and one for the world), then an inbox a
-    body.
+    The frame contains the arguments, then one record per body and one for the world, then as many
+    inboxes.
     """
     layout = FrameLayout.of(rolled.program.inputs, rolled.program.outputs)
-    return layout, layout.size + (len(rolled.tree.links) + 1) * (rolled.record + rolled.inbox)
+    return layout, layout.size + (len(rolled.tree.links) + 1) * (
+        rolled.record_size + rolled.inbox_size
+    )
 
 
-def places(rolled: LinkLoops) -> list[str]:
-    """The kinds of parts that bodies have of the arguments."""
+def joint_parts(rolled: LinkLoops) -> list[str]:
+    """How the arguments are divided among bodies: "q", "v", "x" (`Argument.per_joint`)."""
     arguments = (*rolled.program.inputs, *rolled.program.outputs)
     return sorted({arg.per_joint for arg in arguments} - {""})
 
 
 class LoopTables:
-    """The memory `tables` points to; keep it alive as long as the kernel."""
+    """The memory to which a kernel's symbol `tables` points. It must live as long as the kernel."""
 
     def __init__(self, rolled: LinkLoops, dtype: str):
         tree, n = rolled.tree, len(rolled.tree.links)
@@ -34,9 +36,11 @@ class LoopTables:
             [n if parent == WORLD else parent for parent in rolled.parents],
             rolled.param_start,
         ]
-        columns += [[tree.slices(k)[place].start for k in range(n)] for place in places(rolled)]
-        for stage in rolled.stages:
-            columns += [stage.order, stage.ids]
+        columns += [
+            [tree.slices(k)[place].start for k in range(n)] for place in joint_parts(rolled)
+        ]
+        for stage in rolled.sweeps:
+            columns += [stage.order, stage.class_ids]
         self.integers = np.concatenate([np.asarray(c, dtype=np.int32) for c in columns])
         self.params = np.ascontiguousarray(rolled.params, dtype=dtype)
         self.pointers = np.array(

@@ -25,8 +25,8 @@ from psiphi.compiler.tape.ops import BINARY, COLUMN, Op
 
 @dataclass(frozen=True)
 class Count:
-    """Exact operation counts. `flops` is mul + add + div + sqrt; as in the papers, sines and cosines
-    are counted separately and signs are not. A comparison counts as a subtraction.
+    """Exact operation counts. `flops` is mul + add + div + sqrt; as in the papers, sines and
+    cosines are counted separately and signs are not. A comparison counts as a subtraction.
 
     >>> (Count(mul=3, add=2) + Count(div=1)).flops
     6

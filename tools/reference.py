@@ -15,6 +15,7 @@ from types import ModuleType
 import numpy as np
 
 import psiphi as pp
+from psiphi._util.internal_names import is_internal
 
 TITLE = """# API reference
 
@@ -354,7 +355,7 @@ def _members(path: str, cls: type, level: int, here: dict) -> list[str]:
     known |= {name for base in cls.__mro__[1:] if base in public for name in dir(base)}
     fields, methods = [], []
     for name in dir(cls):
-        if name.startswith("_") or name in known:
+        if name.startswith("_") or name in known or is_internal(cls, name):
             continue
         found = inspect.getattr_static(cls, name)
         if callable(getattr(cls, name)) and not isinstance(found, property):

@@ -11,6 +11,7 @@ import numpy as np
 
 import psiphi as pp
 from psiphi import estimation, interop, robots, scenes
+from psiphi._util.internal_names import is_internal
 from tests.functions.call_cases import gymnast
 from tests.hostile.junk import Call, _hinged, _study
 
@@ -74,9 +75,9 @@ def _of(name: str, thing: Any) -> Iterator[tuple[str, Callable]]:
     for method in dir(thing) if inspect.isclass(thing) else ():
         getattr(thing, method, None)  # a method of a later package is imported
         held = inspect.getattr_static(thing, method)
-        if not method.startswith("_") and (
-            callable(held) or isinstance(held, staticmethod | classmethod)
-        ):
+        if method.startswith("_") or is_internal(thing, method):
+            continue
+        if callable(held) or isinstance(held, staticmethod | classmethod):
             yield f"{name}.{method}", getattr(held, "__func__", held)
 
 
@@ -252,7 +253,7 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("scenes.SceneSetup.check", case.check, {"duration": 2e-3, "dt": 1e-3}),
         Call("viewer.Scene.track", shown.track, {"piece": shown.pieces[0]}),
         Call("Robot.base_parameters", robot.base_parameters, {"more": ()}),
-        Call("Robot.upright", robot.upright, {"name": "x", "q": q}),
+        Call("Robot.check_quaternions", robot.check_quaternions, {"name": "x", "q": q}),
         Call("Expression.dense", robot.operators.mass.dense, {"q": q, "v": v}),
         Call("Expression.blocks", robot.operators.M.blocks, {"q": q, "v": v}),
         Call("Expression.dot", robot.operators.phi.dot, {"frame": "local", "held": ()}),

@@ -1,6 +1,7 @@
-"""Configurations moved, compared and scaled as compiled functions: for arrays of torch, JAX and graphics cards.
+"""Compiled functions of configurations: integrate, difference, rate, velocity_of, normalize.
 
-The laws are those of `model/manifold.py`, traced; NumPy's arrays go there directly.
+They are traced from `model/manifold.py`, and serve arrays of torch, JAX and GPUs. NumPy arrays call
+`manifold.py` directly where that is as fast.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from psiphi.compiler.tape.array_trace import trace_rule
 from psiphi.functions.differentiable_function import DifferentiableFunction, ready
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
+from psiphi.robot.quantity_methods import QuantityMethods
 
-SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "q_dot": "nq", "v": "nv"}
+ARGUMENT_SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "q_dot": "nq", "v": "nv"}
 CoordinateRule = Callable[..., Any]
-# the result's size, the arguments, the law
+# name: (size of the result, arguments, rule)
 LAWS: dict[str, tuple[str, tuple[str, ...], Callable[[Manifold], CoordinateRule]]] = {
     "integrate": ("nq", ("q", "v", "dt"), lambda m: lambda q, v, dt: m.exp(m.unit(q), dt * v)),
     "difference": ("nv", ("q0", "q1"), lambda m: lambda q0, q1: m.log(q0, q1)),
@@ -32,7 +34,7 @@ LAWS: dict[str, tuple[str, tuple[str, ...], Callable[[Manifold], CoordinateRule]
 
 @dataclass(frozen=True, eq=False)
 class CoordinateLaw(Traceable):
-    """One of these laws, as the compiler takes it."""
+    """A row of `LAWS` for one model, as a request to the compiler."""
 
     model: Model
     law: str
@@ -43,18 +45,16 @@ class CoordinateLaw(Traceable):
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         size, names, _ = LAWS[self.law]
-        given = (
-            Argument(name, (getattr(self.model, SIZES[name]) if name in SIZES else 1,), name[:1])
-            for name in names
-        )
-        return tuple(given), (Argument("x", (getattr(self.model, size),)),)
+        sizes = {name: getattr(self.model, attribute) for name, attribute in ARGUMENT_SIZES.items()}
+        inputs = tuple(Argument(name, (sizes.get(name, 1),), name[:1]) for name in names)
+        return inputs, (Argument("x", (getattr(self.model, size),)),)
 
-    def ready(self) -> StraightCode:
+    def trace(self) -> StraightCode:
         inputs, _ = self.arguments()
         law = LAWS[self.law][2](self.model.manifold)
-        return trace_rule(self.law, inputs, lambda **at: {"x": law(*at.values())})
+        return trace_rule(self.law, inputs, lambda **values: {"x": law(*values.values())})
 
 
-def function(robot: Any, law: str) -> DifferentiableFunction:
-    """The compiled law of a robot."""
-    return ready(robot._functions, law, partial(CoordinateLaw, robot._model, law))
+def coordinate_function(robot: QuantityMethods, law: str) -> DifferentiableFunction:
+    """The compiled function of a robot for a row of `LAWS`."""
+    return ready(robot.function_cache, law, partial(CoordinateLaw, robot.model, law))

@@ -1,4 +1,7 @@
-"""`robot.diagonalised`: the robot's verbs in the velocities nu, in which the mass matrix is the identity; in xi, it is D."""
+"""`robot.diagonalised`: dynamics in quasi-velocities, in which the mass matrix is diagonal.
+
+In nu it is the identity; in xi it is D.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
 from psiphi._util.errors import StateError
+from psiphi._util.internal_names import public_names
 from psiphi._util.text import nearest
 from psiphi._util.validate import flag, is_foreign, real_array
 from psiphi.compiler.sweeps.sweep_program import Argument
@@ -21,24 +25,26 @@ if TYPE_CHECKING:
     from psiphi.robot.robot import Robot
 
 
-OF_PLACES = (  # what velocities have no part in
+CONFIGURATION_METHODS = (  # methods of the robot that do not depend on velocities
     *("neutral", "random", "normalize", "difference", "frame_pose", "center_of_mass"),
     *("operational_compliance", "operational_space_inertia"),
 )
 
 
-class VerbError(StateError, AttributeError):
-    """A verb that is not there: a StateError, and what `hasattr` expects."""
+class UnknownMethodError(StateError, AttributeError):
+    """An unknown method: a StateError, and an AttributeError for `hasattr`."""
 
 
 class Diagonalised:
-    """A robot in quasi-velocities: nu (normalised: kinetic energy nu* nu / 2) or xi (unnormalised: xi* D(q) xi / 2).
+    """A robot in quasi-velocities nu or xi.
 
-        nu' + C(q, nu) = eps         D xi' + C(q, xi) = kappa
+        nu' + C(q, nu) = eps         normalised: the kinetic energy is nu* nu / 2
+        D xi' + C(q, xi) = kappa     unnormalised: the kinetic energy is xi* D(q) xi / 2
 
-    Configurations q stay what they are; nu is no derivative of coordinates, v = rates(q, nu) is. Everything takes leading
-    batch axes, `dtype=` and `check=`, and what is compiled `out=`, as the robot does. `unnormalised` is the same robot in
-    xi. What speaks of q alone (frame_pose, center_of_mass, random, ...) is the robot's, and may be asked here too.
+    The configuration q is that of the robot. nu is not the derivative of coordinates: v = rates(q,
+    nu) is. Methods take leading batch axes, `dtype=` and `check=`; compiled ones also take `out=`.
+    `unnormalised` is the same robot in xi. Methods of the robot that depend on q only (frame_pose,
+    center_of_mass, random, ...) are available here, too.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -66,17 +72,15 @@ class Diagonalised:
         return self.robot.nv
 
     def name(self, verb: str) -> str:
-        """The quantity behind a verb: robot.function(d.name("forward_dynamics")), robot.flops(...)."""
+        """The quantity of a method in the catalogue, for `robot.function` and `robot.flops`."""
         name = f"{NAMES[self.normalised]}_{verb}"
         if name not in DIAGONAL:
-            raise StateError(
-                f"no function {verb!r} in {self!r}",
-                nearest(verb, [x.split("_", 1)[1] for x in DIAGONAL]),
-            )
+            known = {x.split("_", 1)[1]: x for x in DIAGONAL}
+            raise StateError(f"no function {verb!r} of {self!r}", nearest(verb, known))
         return name
 
     def flops(self, verb: str) -> int:
-        """Exact operation count of one evaluation: d.flops("motion") is what one step of a simulation costs."""
+        """Exact operation count of one evaluation of a method, such as "motion"."""
         return self.robot.flops(self.name(verb))
 
     # -- between v and nu, tau and eps
@@ -85,25 +89,28 @@ class Diagonalised:
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """nu = (D^1/2)* (I + H phi K)* v; unnormalised xi = (I + H phi K)* v. -> (..., nv)"""
-        return self._call("velocities", dict(q=q, v=v), out, dtype, check)
+        return self._call_quantity("velocities", dict(q=q, v=v), out, dtype, check)
 
     def rates(
         self, q: Numbers, nu: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """v = (I - H psi K)* (D^-1/2)* nu: what `robot.integrate` takes. -> (..., nv)"""
-        return self._call("rates", dict(q=q, nu=nu), out, dtype, check)
+        """v = (I - H psi K)* (D^-1/2)* nu: the joint velocity of nu. -> (..., nv)"""
+        return self._call_quantity("rates", dict(q=q, nu=nu), out, dtype, check)
 
     def forces(
         self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """eps = D^-1/2 (I - H psi K) tau; unnormalised kappa = (I - H psi K) tau: eps* nu = tau* v. -> (..., nv)"""
-        return self._call("forces", dict(q=q, tau=tau), out, dtype, check)
+        """eps = D^-1/2 (I - H psi K) tau; unnormalised kappa = (I - H psi K) tau. -> (..., nv)
+
+        eps* nu = tau* v.
+        """
+        return self._call_quantity("forces", dict(q=q, tau=tau), out, dtype, check)
 
     def torques(
         self, q: Numbers, eps: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """tau = (I + H phi K) D^1/2 eps: the undoing of `forces`. -> (..., nv)"""
-        return self._call("torques", dict(q=q, eps=eps), out, dtype, check)
+        """tau = (I + H phi K) D^1/2 eps: the inverse of `forces`. -> (..., nv)"""
+        return self._call_quantity("torques", dict(q=q, eps=eps), out, dtype, check)
 
     def acceleration(
         self,
@@ -116,7 +123,9 @@ class Diagonalised:
         check: bool = False,
     ) -> Array:
         """dv/dt of a motion with nu and d nu/dt. -> (..., nv)"""
-        return self._call("acceleration", dict(q=q, nu=nu, nu_dot=nu_dot), out, dtype, check)
+        return self._call_quantity(
+            "acceleration", dict(q=q, nu=nu, nu_dot=nu_dot), out, dtype, check
+        )
 
     def reference(
         self,
@@ -129,9 +138,11 @@ class Diagonalised:
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """(nu_ref, d nu_ref/dt) for a joint velocity and acceleration wanted at the robot's own q, moving with nu:
-        nu_ref = m* v_ref, d nu_ref/dt = m* a_ref + (dm/dt)* v_ref. -> (..., nv) twice"""
-        return self._call(
+        """(nu_ref, d nu_ref/dt) of a reference velocity and acceleration. -> (..., nv) twice
+
+        nu_ref = m* v_ref, d nu_ref/dt = m* a_ref + (dm/dt)* v_ref, with m and dm/dt at q, nu.
+        """
+        return self._call_quantity(
             "reference", dict(q=q, nu=nu, v_ref=v_ref, v_ref_dot=a_ref), out, dtype, check
         )
 
@@ -149,8 +160,11 @@ class Diagonalised:
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """nu' = eps - C(q, nu); unnormalised xi' = D^-1 (kappa - C(q, xi)); tau and f_ext as the robot's. -> (..., nv)"""
-        return self._loaded(
+        """nu' = eps - C(q, nu); unnormalised xi' = D^-1 (kappa - C(q, xi)). -> (..., nv)
+
+        tau and f_ext are those of `robot.forward_dynamics`.
+        """
+        return self._call_with_wrenches(
             "forward_dynamics", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check
         )
 
@@ -166,8 +180,10 @@ class Diagonalised:
         dtype: DType = None,
         check: bool = False,
     ) -> tuple[Array, Array]:
-        """(v, nu') in one go: everything a simulation in (q, nu) asks for. -> (..., nv), (..., nv)"""
-        return self._loaded("motion", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check)
+        """(v, nu'): the equations of motion in (q, nu). -> (..., nv), (..., nv)"""
+        return self._call_with_wrenches(
+            "motion", dict(q=q, nu=nu, tau=tau), f_ext, axes, out, dtype, check
+        )
 
     def inverse_dynamics(
         self,
@@ -181,8 +197,8 @@ class Diagonalised:
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """tau of the motion: tau = (I + H phi K) D^1/2 (nu' + C(q, nu)). -> (..., nv)"""
-        return self._loaded(
+        """tau = (I + H phi K) D^1/2 (nu' + C(q, nu)). -> (..., nv)"""
+        return self._call_with_wrenches(
             "inverse_dynamics", dict(q=q, nu=nu, nu_dot=nu_dot), f_ext, axes, out, dtype, check
         )
 
@@ -197,28 +213,34 @@ class Diagonalised:
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """C(q, nu): the forces eps that keep nu constant, gravity included. Without gravity nu* C = 0. -> (..., nv)"""
-        return self._loaded("bias", dict(q=q, nu=nu), f_ext, axes, out, dtype, check)
+        """C(q, nu): the forces eps that keep nu constant, gravity included. -> (..., nv)
+
+        Without gravity nu* C = 0.
+        """
+        return self._call_with_wrenches("bias", dict(q=q, nu=nu), f_ext, axes, out, dtype, check)
 
     def gravity(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """C(q, 0) = -D^-1/2 H P g = D^-1/2 (I - H psi K) g(q). -> (..., nv)"""
-        return self._call("gravity", dict(q=q), out, dtype, check)
+        return self._call_quantity("gravity", dict(q=q), out, dtype, check)
 
     def coriolis(
         self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False
     ) -> Array:
-        """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b: skew; unnormalised c + c* = dD/dt. -> (..., nv, nv)"""
-        if is_foreign(q) or is_foreign(nu):  # linear in x: its derivative, in one kernel
-            function, x = (
-                self.robot.function(self.name("coriolis_product")),
-                full(q if is_foreign(q) else nu, self.nv, 0.0),
-            )
+        """c of S1 (48), with C(q, nu) = c nu + D^-1/2 H psi b. -> (..., nv, nv)
+
+        c is skew-symmetric; unnormalised c + c* = dD/dt.
+        """
+        if is_foreign(q) or is_foreign(nu):  # c x is linear in x: its Jacobian, in one kernel
+            function = self.robot.function(self.name("coriolis_product"))
+            x = full(q if is_foreign(q) else nu, self.nv, 0.0)
             return function.jacobian("x")(q, nu, x, *self.robot.parameter_arguments)
-        each = [value[..., None, :] for value in self._state("coriolis", q, nu, check)]
-        state = dict(q=each[0], nu=each[1], x=np.eye(self.nv))
-        columns = self.with_sample_axis()._call("coriolis_product", state, None, dtype, False)
+        q_rows, nu_rows = (x[..., None, :] for x in self._read_state("coriolis", q, nu, check))
+        state = dict(q=q_rows, nu=nu_rows, x=np.eye(self.nv))
+        columns = self.with_sample_axis()._call_quantity(
+            "coriolis_product", state, None, dtype, False
+        )
         return np.swapaxes(columns, -1, -2)
 
     def mass_matrix(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
@@ -234,9 +256,12 @@ class Diagonalised:
     def link_accelerations(
         self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, dtype: DType = None, check: bool = False
     ) -> Array:
-        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
+        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, minus gravity.
+
+        -> (..., bodies, 6)
+        """
         return self.robot.link_accelerations(
-            q, *self._motion(q, nu, nu_dot, dtype, check), dtype=dtype
+            q, *self._joint_motion(q, nu, nu_dot, dtype, check), dtype=dtype
         )
 
     def joint_forces(
@@ -250,8 +275,11 @@ class Diagonalised:
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body. -> (..., bodies, 6)"""
-        v, a = self._motion(q, nu, nu_dot, dtype, check)
+        """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body.
+
+        -> (..., bodies, 6)
+        """
+        v, a = self._joint_motion(q, nu, nu_dot, dtype, check)
         return self.robot.joint_forces(q, v, a, f_ext=f_ext, axes=axes, dtype=dtype)
 
     # -- energy and frames
@@ -264,46 +292,49 @@ class Diagonalised:
             return self.robot.kinetic_energy(
                 q, self.rates(q, nu, dtype=dtype), dtype=dtype, check=check
             )
-        at, speeds = self._state("kinetic_energy", q, nu, check)
+        at, speeds = self._read_state("kinetic_energy", q, nu, check)
         if not self.normalised:
             return self.robot.kinetic_energy(at, self.rates(at, speeds, dtype=dtype), dtype=dtype)
         speeds = np.asarray(speeds, dtype=dtype)
-        half = 0.5 * np.einsum("...i,...i->...", speeds, speeds)
-        return np.broadcast_to(half, np.broadcast_shapes(half.shape, at.shape[:-1])).copy()[()]
+        energy = 0.5 * np.einsum("...i,...i->...", speeds, speeds)
+        return np.broadcast_to(energy, np.broadcast_shapes(energy.shape, at.shape[:-1])).copy()[()]
 
     def energy(self, q: Numbers, nu: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
-        """Kinetic and potential energy together. -> (...)"""
+        """Kinetic plus potential energy. -> (...)"""
         return self.kinetic_energy(q, nu, dtype=dtype, check=check) + self.robot.potential_energy(
             q, dtype=dtype, check=check
         )
 
     def at_energy(self, q: Numbers, nu: Numbers, energy: Numbers) -> Array:
-        """nu scaled so that kinetic and potential energy together are `energy`: a projection that costs one square root,
-        since the mass matrix is the identity. What no motion can have is refused; of arrays of other libraries it is NaN.
-        -> (..., nv)"""
-        theirs = any(map(is_foreign, (q, nu, energy)))
-        if not theirs:
-            q, nu = self._state("at_energy", q, nu, False)
-        wanted: Any = energy
+        """nu scaled so that kinetic plus potential energy is `energy`. -> (..., nv)
+
+        A projection that costs one square root, since the mass matrix is the identity. An energy
+        that no motion can have raises an error; with arrays of other libraries the result is NaN.
+        """
+        foreign = any(map(is_foreign, (q, nu, energy)))
+        if not foreign:
+            q, nu = self._read_state("at_energy", q, nu, False)
+        total: Any = energy
         if not is_foreign(energy):
-            wanted = real_array(
+            total = real_array(
                 "at_energy: energy", energy, (), "give a number, or one for each batch element"
             )
-        if theirs and np.ndim(wanted) and is_foreign(energy) != is_foreign(q):
+        if foreign and np.ndim(total) and is_foreign(energy) != is_foreign(q):
             cause = f"at_energy: energy is a {type(energy).__name__}, and q a {type(q).__name__}"
             raise StateError(cause, "give one number, or an array (...) of the library of q")
-        wanted = float(wanted) if theirs and not is_foreign(energy) else wanted
-        kinetic, left = self.kinetic_energy(q, nu), wanted - self.robot.potential_energy(q)
+        total = float(total) if foreign and not is_foreign(energy) else total
+        kinetic, target = self.kinetic_energy(q, nu), total - self.robot.potential_energy(q)
         m, moves = mathematics(kinetic), kinetic > 0.0
-        if not theirs and not np.all((left >= 0.0) & (moves | (left == 0.0))):
-            cause = f"at_energy: {np.min(left):.6g} is left for motion with kinetic energy {np.min(kinetic):.6g}"
-            raise StateError(
-                cause, "ask for an energy this configuration can have, of a robot that moves"
+        if not foreign and not np.all((target >= 0.0) & (moves | (target == 0.0))):
+            cause = (
+                f"at_energy: the kinetic energy is {np.min(kinetic):.6g}, "
+                f"and energy leaves {np.min(target):.6g} for it"
             )
-        scale = (
-            left / m.where(moves, kinetic, 1.0)
-        ) ** 0.5  # of less than nothing there is no root
-        return m.where(moves | (left <= 0.0), scale, m.nan)[..., None] * nu
+            raise StateError(
+                cause, "give at least the potential energy at q, and a nu that is not zero"
+            )
+        scale = (target / m.where(moves, kinetic, 1.0)) ** 0.5  # NaN for a negative target
+        return m.where(moves | (target <= 0.0), scale, m.nan)[..., None] * nu
 
     def potential_energy(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
@@ -321,9 +352,11 @@ class Diagonalised:
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """B* psi* H* (D^-1/2)*: [w; v] of the frame's origin per nu. In nu, J J* is the operational-space compliance.
-        -> (..., 6, nv)"""
-        return self._call(
+        """J = B* psi* H* (D^-1/2)*: J nu = [w; v] of the frame's origin. -> (..., 6, nv)
+
+        In nu, J J* is the operational-space compliance.
+        """
+        return self._call_quantity(
             "jacobian", dict(q=q), out, dtype, check, (self.robot.frame(frame).name,), axes
         )
 
@@ -339,7 +372,7 @@ class Diagonalised:
         check: bool = False,
     ) -> Array:
         """V = [w; v] of the frame's origin. -> (..., 6)"""
-        return self._call(
+        return self._call_quantity(
             "frame_velocity",
             dict(q=q, nu=nu),
             out,
@@ -361,42 +394,56 @@ class Diagonalised:
     ) -> Array:
         """J dv/dt + dJ/dt v: [w'; v'] of the frame's origin in world axes. -> (..., 6)"""
         return self.robot.frame_acceleration(
-            q, *self._motion(q, nu, nu_dot, dtype, check), frame, dtype=dtype
+            q, *self._joint_motion(q, nu, nu_dot, dtype, check), frame, dtype=dtype
         )
 
     def integrate(self, q: Numbers, nu: Numbers) -> Array:
-        """q after unit time at the constant joint velocity that nu is at q."""
+        """q after unit time at the constant joint velocity rates(q, nu)."""
         return self.robot.integrate(q, self.rates(q, nu))
 
-    def bind_parameters(self, parameters: Any) -> Diagonalised:
-        return Diagonalised(self.robot.bind_parameters(parameters), self.normalised)  # type: ignore[attr-defined]
+    def bind_parameters(self, parameters: Numbers) -> Diagonalised:
+        """(Internal use only) As `FreeRobot.bind_parameters`."""
+        robot = self.robot.bind_parameters(parameters)  # type: ignore[attr-defined]
+        return Diagonalised(robot, self.normalised)
 
     def with_sample_axis(self) -> Diagonalised:
+        """(Internal use only) As `Robot.with_sample_axis`."""
         return Diagonalised(self.robot.with_sample_axis(), self.normalised)
 
-    def _call(
+    def _call_quantity(
         self,
         verb: str,
-        state: dict[str, Any],
-        out,
-        dtype,
-        check,
+        state: dict[str, Numbers],
+        out: Out,
+        dtype: DType,
+        check: bool,
         frames: tuple[str, ...] = (),
         axes: str = "world",
-    ):
-        return self.robot._call(self.name(verb), state, out, dtype, check, frames, axes)
+    ) -> Any:
+        return self.robot.call_quantity(self.name(verb), state, out, dtype, check, frames, axes)
 
-    def _loaded(self, verb: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check):
-        return self.robot._loaded(self.name(verb), state, f_ext, axes, out, dtype, check)
+    def _call_with_wrenches(
+        self,
+        verb: str,
+        state: dict[str, Numbers],
+        f_ext: Wrenches | None,
+        axes: str,
+        out: Out,
+        dtype: DType,
+        check: bool,
+    ) -> Any:
+        name = self.name(verb)
+        return self.robot.call_with_wrenches(name, state, f_ext, axes, out, dtype, check)
 
-    def _motion(self, q, nu, nu_dot, dtype, check) -> tuple[np.ndarray, np.ndarray]:
+    def _joint_motion(
+        self, q: Numbers, nu: Numbers, nu_dot: Numbers, dtype: DType, check: bool
+    ) -> tuple[Array, Array]:
         """v and dv/dt."""
-        return self.rates(q, nu, dtype=dtype), self.acceleration(
-            q, nu, nu_dot, dtype=dtype, check=check
-        )
+        a = self.acceleration(q, nu, nu_dot, dtype=dtype, check=check)
+        return self.rates(q, nu, dtype=dtype), a
 
-    def _state(self, verb: str, q, nu, check) -> tuple[Any, ...]:
-        """q and nu as arrays of this robot."""
+    def _read_state(self, verb: str, q: Numbers, nu: Numbers, check: bool) -> tuple[Any, ...]:
+        """q and nu as arrays, checked for this robot."""
         name, velocity = f"{NAMES[self.normalised]}_{verb}", "nu" if self.normalised else "xi"
         inputs = (Argument("q", (self.nq,), "q"), Argument(velocity, (self.nv,), "v"))
         values = argument_checks.plain(self.robot, name, inputs, (q, nu))
@@ -405,10 +452,11 @@ class Diagonalised:
         return values
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_PLACES:
+        if name in CONFIGURATION_METHODS:
             return getattr(self.robot, name)
-        known = [x for x in (*dir(type(self)), *OF_PLACES) if not x.startswith("_")]
-        raise VerbError(f"robot.diagonalised has no {name!r}", nearest(name, known))
+        public = [x for x in dir(type(self)) if not x.startswith("_")]
+        known = [*public_names(type(self), public), *CONFIGURATION_METHODS]
+        raise UnknownMethodError(f"robot.diagonalised has no {name!r}", nearest(name, known))
 
     def __repr__(self) -> str:
         return f"<{self.robot.name} in {'nu' if self.normalised else 'xi'}>"

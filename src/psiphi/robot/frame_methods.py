@@ -1,10 +1,9 @@
-"""A robot's frames, and the momenta of its bodies."""
+"""Frames of a robot: poses, velocities, Jacobians, operational-space inertia; and momenta."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,20 +14,22 @@ from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import full, mathematics
 from psiphi.robot import operational_inertia
-from psiphi.robot.catalogue.frame_inertia import moving
+from psiphi.robot.catalogue.frame_inertia import moving_coordinates
 from psiphi.robot.coordinate_methods import CoordinateMethods
 
 
 class FrameMethods(CoordinateMethods):
-    """A robot that says where its frames are, how they move, what wrenches on them do, and with what momentum."""
+    """The methods of `Robot` for frames and momenta."""
 
-    forward_dynamics: Any
+    forward_dynamics: Callable[..., Array]
 
     def frame_pose(
         self, q: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
         """T: the 4x4 pose of a frame in the world. -> (..., 4, 4)"""
-        return self._call("frame_pose", dict(q=q), out, dtype, check, (self._named(frame),))
+        return self.call_quantity(
+            "frame_pose", dict(q=q), out, dtype, check, (self._frame_name(frame),)
+        )
 
     def frame_velocity(
         self,
@@ -41,9 +42,9 @@ class FrameMethods(CoordinateMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """V = [w; v] = J v of the frame's origin, in world axes (`axes="frame"`: the frame's own). -> (..., 6)"""
-        return self._call(
-            "frame_velocity", dict(q=q, v=v), out, dtype, check, (self._named(frame),), axes
+        """V = [w; v] = J v of the frame's origin, in world axes or frame axes. -> (..., 6)"""
+        return self.call_quantity(
+            "frame_velocity", dict(q=q, v=v), out, dtype, check, (self._frame_name(frame),), axes
         )
 
     def operational_space_inertia(
@@ -57,42 +58,43 @@ class FrameMethods(CoordinateMethods):
         axes: str = "world",
         check: bool = False,
     ) -> Array:
-        """Lambda = (J M^-1 J*)^-1 of one frame or of several on any branches. -> (..., 6 frames, 6 frames)
+        """Lambda = (J M^-1 J*)^-1 of one or several frames. -> (..., 6 frames, 6 frames)
 
-        Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` decides, for each batch element by itself: "pseudo"
-        (least norm), "damped", or "exact" (NaN there, and only there).
+        Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` selects the result for that
+        batch element: "pseudo" (least norm), "damped", or "exact" (NaN).
         """
         names, Lam = argument_checks.names(self, frames), None
+        # float32 cannot tell small eigenvalues from zero
+        if type(q) is np.ndarray and q.dtype == np.float32:
+            options = dict(policy=policy, rcond=rcond, damping=damping, axes=axes, check=check)
+            return self.operational_space_inertia(q.astype(float), names, **options).astype(q.dtype)
         if (
-            type(q) is np.ndarray and q.dtype == np.float32
-        ):  # whose digits do not tell small eigenvalues from none
-            own = dict(policy=policy, rcond=rcond, damping=damping, axes=axes, check=check)
-            return self.operational_space_inertia(q.astype(float), names, **own).astype(q.dtype)
-        if (
-            operational_inertia.is_regular(policy, rcond, damping)
-            and self._is_whole(names)
+            operational_inertia.uses_inverse(policy, rcond, damping)
+            and self._may_be_invertible(names)
             and not (is_foreign(q) or is_lazy(q))
         ):
-            with np.errstate(invalid="ignore"):  # NaN where there is none
-                Lam = self._call(
+            with np.errstate(invalid="ignore"):  # NaN where X is singular
+                Lam = self.call_quantity(
                     "operational_space_inertia", dict(q=q), None, None, check, names, axes
                 )
-            if operational_inertia.is_found(Lam):
+            if operational_inertia.has_no_nan(Lam):
                 return Lam
         X = self.operational_compliance(q, names, axes=axes, check=check)
         if is_foreign(q):
-            return operational_inertia.inverse_in_their_library(X, policy, rcond, damping)
+            return operational_inertia.foreign_inverse(X, policy, rcond, damping)
         return operational_inertia.inverse(X, policy, rcond, damping, Lam)
 
-    def _is_whole(self, frames: tuple[str, ...]) -> bool:
-        """Whether J M^-1 J* of these frames may have an inverse, which is short enough to be written out as code."""
-        if frames not in self._whole:
-            few = 0 < len(frames) <= operational_inertia.WRITTEN and not is_large(self)
-            self._whole[frames] = few and len(moving(self, frames)) >= 6 * len(frames)
-        return self._whole[frames]
+    def _may_be_invertible(self, frames: tuple[str, ...]) -> bool:
+        """Whether J M^-1 J* of these frames can be regular, and its inverse straight-line code."""
+        if frames not in self._invertible_frames:
+            few = 0 < len(frames) <= operational_inertia.UNROLLED_FRAMES and not is_large(self)
+            enough = few and len(moving_coordinates(self, frames)) >= 6 * len(frames)
+            self._invertible_frames[frames] = enough
+        return self._invertible_frames[frames]
 
     @cached_property
-    def _whole(self) -> dict[tuple[str, ...], bool]:
+    def _invertible_frames(self) -> dict[tuple[str, ...], bool]:
+        """{frames: `_may_be_invertible(frames)`}"""
         return {}
 
     def operational_compliance(
@@ -105,8 +107,11 @@ class FrameMethods(CoordinateMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """J M^-1 J* = B* psi* H* D^-1 H psi B: accelerations of frames per wrench on them. -> (..., 6 frames, 6 frames)"""
-        return self._call(
+        """J M^-1 J* = B* psi* H* D^-1 H psi B: frame accelerations per wrench on the frames.
+
+        -> (..., 6 frames, 6 frames)
+        """
+        return self.call_quantity(
             "operational_compliance",
             dict(q=q),
             out,
@@ -127,12 +132,15 @@ class FrameMethods(CoordinateMethods):
         damping: float = 1e-3,
         check: bool = False,
     ) -> Array:
-        """mu = Lambda (J M^-1 (C v + g) - dJ/dt v): Lambda x'' + mu = the torques' wrenches. -> (..., 6 frames)"""
+        """mu = Lambda (J M^-1 (C v + g) - dJ/dt v). -> (..., 6 frames)
+
+        Lambda x'' + mu = F for torques tau = J* F.
+        """
         names = argument_checks.names(self, frames)
         if not names:
             raise StateError(
-                "operational_space_bias: no frame is given, expected at least one",
-                'name it: frames=("tool",)',
+                "operational_space_bias: frames is empty, expected at least one frame",
+                'give frames=("tool",)',
             )
         rest = full(q, self.nv, 0.0) if is_foreign(q) else np.zeros(self.nv)
         free = self.forward_dynamics(q, v, rest, check=check)
@@ -151,9 +159,12 @@ class FrameMethods(CoordinateMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """J a + dJ/dt v: [w'; v'] of the frame's origin in world axes; a = 0 gives dJ/dt v. -> (..., 6)"""
-        return self._call(
-            "frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._named(frame),)
+        """J a + dJ/dt v: [w'; v'] of the frame's origin in world axes. -> (..., 6)
+
+        With a = 0 the result is dJ/dt v.
+        """
+        return self.call_quantity(
+            "frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._frame_name(frame),)
         )
 
     def jacobian(
@@ -166,35 +177,40 @@ class FrameMethods(CoordinateMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """J = B* phi* H*: [w; v] of the frame's origin per joint velocity, in world axes or the frame's own. -> (..., 6, nv)"""
-        return self._call("jacobian", dict(q=q), out, dtype, check, (self._named(frame),), axes)
+        """J = B* phi* H*: J v is `frame_velocity`, in world axes or frame axes. -> (..., 6, nv)"""
+        return self.call_quantity(
+            "jacobian", dict(q=q), out, dtype, check, (self._frame_name(frame),), axes
+        )
 
     def center_of_mass(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """c = sum m p / sum m, p the centres of mass of all moving bodies, in the world. -> (..., 3)"""
-        self._heavy("center_of_mass", "use frame_pose for places")
-        return self._call("center_of_mass", dict(q=q), out, dtype, check)
+        """c = sum m p / sum m over the moving bodies, in the world. -> (..., 3)"""
+        self.require_mass("center_of_mass", "use frame_pose for positions")
+        return self.call_quantity("center_of_mass", dict(q=q), out, dtype, check)
 
     def momentum(
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """h = E_0 phi M phi* H* v: [angular; linear] momentum of all moving bodies about the world's origin, in world axes.
+        """h = E_0 phi M phi* H* v: [angular; linear] momentum of the moving bodies. -> (..., 6)
 
-        Rotors are no bodies: their inertia (`armature`) has no part in it. -> (..., 6)
+        About the world's origin, in world axes. Rotor inertia (`armature`) does not contribute.
         """
-        return self._call("momentum", dict(q=q, v=v), out, dtype, check)
+        return self.call_quantity("momentum", dict(q=q, v=v), out, dtype, check)
 
     def centroidal_momentum(
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass, in world axes. -> (..., 6)"""
-        self._heavy("centroidal_momentum", "use momentum, about the world's origin")
-        return self._call("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
+        """h = E_c phi M phi* H* v: [angular; linear] momentum about the centre of mass. -> (..., 6)
+
+        In world axes.
+        """
+        self.require_mass("centroidal_momentum", "use momentum, about the world's origin")
+        return self.call_quantity("centroidal_momentum", dict(q=q, v=v), out, dtype, check)
 
     def centroidal_momentum_matrix(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """A = E_c phi M phi* H* with `centroidal_momentum` = A v: rows [angular; linear]. -> (..., 6, nv)"""
-        self._heavy("centroidal_momentum_matrix", "use momentum, about the world's origin")
-        return self._matrix("centroidal_momentum_matrix", q, out, dtype, check)
+        """A = E_c phi M phi* H*: A v is `centroidal_momentum`. -> (..., 6, nv)"""
+        self.require_mass("centroidal_momentum_matrix", "use momentum, about the world's origin")
+        return self._call_matrix("centroidal_momentum_matrix", q, out, dtype, check)

@@ -1,8 +1,11 @@
-"""The laws of one joint with their slopes, as compiled functions for arrays of every library.
+"""The laws of one joint with their derivatives, as compiled functions for arrays of any library.
 
-rate, exp   x, dx/dq, dx/dv           unit   x, dx/dq
-tangent     T⁺ = (T* T)^-1 T*: a change of q along the manifold as a tangent vector, where T(q) δ = rate(q, δ)
-bracket     -ad_v: T(q) (δ' - δv) = d rate(q, v)[T δ] - d rate(q, δ)[T v], since d/ds and d/dt of q commute
+rate, exp   x, dx/dq, dx/dv
+unit        x, dx/dq
+tangent     T⁺ = (T* T)^-1 T*: maps a change of q along the manifold to a tangent vector, where
+            T(q) δ = rate(q, δ)
+bracket     -ad_v: T(q) (δ' - δv) = d rate(q, v)[T δ] - d rate(q, δ)[T v], since d/ds and d/dt of q
+            commute
 """
 
 from __future__ import annotations
@@ -21,13 +24,17 @@ from psiphi.compiler.tape.tape import Tape
 from psiphi.functions.differentiable_function import DifferentiableFunction, ready
 from psiphi.model.model import Model
 from psiphi.model.spatial import small_matrices
+from psiphi.robot.robot import Robot
 
-TAKES = {"rate": "qv", "exp": "qv", "unit": "q", "tangent": "q", "bracket": "qv"}
+ARGUMENTS = {"rate": "qv", "exp": "qv", "unit": "q", "tangent": "q", "bracket": "qv"}
 
 
 @dataclass(frozen=True, eq=False)
 class JointLawDerivative(Traceable):
-    """A law of a joint of a model, the one of this number among those where q is no vector."""
+    """A law of one joint, as a request to the compiler.
+
+    `number` counts the joints whose configuration space is curved (`model.manifold.curved`).
+    """
 
     model: Model
     number: int
@@ -35,88 +42,78 @@ class JointLawDerivative(Traceable):
 
     @property
     def row(self) -> Any:
-        return self.model.manifold.bent[self.number].row
+        return self.model.manifold.curved[self.number].row
 
     @property
     def equation(self) -> str:
-        return f"{self.law}({', '.join(TAKES[self.law])}) of a joint, and its slopes"
+        return f"{self.law}({', '.join(ARGUMENTS[self.law])}) of a joint, with derivatives"
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         sizes = {"q": self.row.nq, "v": self.row.nv}
-        inputs = tuple(Argument(name, (sizes[name],)) for name in TAKES[self.law])
+        inputs = tuple(Argument(name, (sizes[name],)) for name in ARGUMENTS[self.law])
         if self.law in ("tangent", "bracket"):
-            return inputs, (
-                Argument("x", (sizes["v"], sizes["q" if self.law == "tangent" else "v"])),
-            )
-        by = tuple(Argument(f"by_{name}", (sizes["q"], sizes[name])) for name in TAKES[self.law])
-        return inputs, (Argument("x", (sizes["q"],)), *by)
+            columns = sizes["q" if self.law == "tangent" else "v"]
+            return inputs, (Argument("x", (sizes["v"], columns)),)
+        jacobians = (Argument(f"by_{arg.name}", (sizes["q"], arg.size)) for arg in inputs)
+        return inputs, (Argument("x", (sizes["q"],)), *jacobians)
 
-    def ready(self) -> StraightCode:
+    def trace(self) -> StraightCode:
         inputs, outputs = self.arguments()
         tape = Tape()
-        given = [
+        leaves = [
             [tape.leaf(str(place), i) for i in range(arg.size)] for place, arg in enumerate(inputs)
         ]
-        rows = getattr(self, f"_{self.law}", self._sloped)(tape, *given)
+        rows = getattr(self, f"_{self.law}", self._with_jacobians)(tape, *leaves)
         stores = tuple(
             (k, i, tape.operand(x)) for k, row in enumerate(rows) for i, x in enumerate(row)
         )
         return StraightCode(Program(self.law, inputs, outputs, ()), tape, stores)
 
-    def _sloped(self, tape: Tape, *given: list[Any]) -> list[list[Any]]:
-        """The law itself, and its columns by every leaf."""
-        x = getattr(self.row, self.law)(*given)
-        return [
-            x,
-            *(
-                small_matrices.flat(
-                    small_matrices.transpose([_along(tape, x, [leaf], [1.0]) for leaf in row])
-                )
-                for row in given
-            ),
-        ]
+    def _with_jacobians(self, tape: Tape, *arguments: list[Any]) -> list[list[Any]]:
+        """The result of the law, then its Jacobian by each argument."""
+        x, jacobians = getattr(self.row, self.law)(*arguments), []
+        for leaves in arguments:
+            columns = [_directional_derivative(tape, x, [leaf], [1.0]) for leaf in leaves]
+            jacobians.append(small_matrices.flatten(small_matrices.transpose(columns)))
+        return [x, *jacobians]
 
     def _tangent(self, tape: Tape, q: list[Any]) -> list[list[Any]]:
-        T = self._rates(q)
-        factors = _gram(T)
+        T = self._rate_columns(q)
+        factors = _factor_gram(T)
         columns = [small_matrices.solve(factors, [x[i] for x in T]) for i in range(len(q))]
-        return [small_matrices.flat(small_matrices.transpose(columns))]
+        return [small_matrices.flatten(small_matrices.transpose(columns))]
 
     def _bracket(self, tape: Tape, q: list[Any], v: list[Any]) -> list[list[Any]]:
-        T, moved = self._rates(q), self.row.rate(q, v)
-        factors, columns = _gram(T), []
-        for rate in T:
-            change = [
-                x - y
-                for x, y in zip(
-                    _along(tape, moved, q, rate), _along(tape, rate, q, moved), strict=True
-                )
-            ]
+        T, q_dot = self._rate_columns(q), self.row.rate(q, v)
+        factors, columns = _factor_gram(T), []
+        for column in T:
+            forth = _directional_derivative(tape, q_dot, q, column)
+            back = _directional_derivative(tape, column, q, q_dot)
+            change = [x - y for x, y in zip(forth, back, strict=True)]
             columns.append(small_matrices.solve(factors, small_matrices.apply(T, change)))
-        return [small_matrices.flat(small_matrices.transpose(columns))]
+        return [small_matrices.flatten(small_matrices.transpose(columns))]
 
-    def _rates(self, q: list[Any]) -> list[list[Any]]:
+    def _rate_columns(self, q: list[Any]) -> list[list[Any]]:
         """The columns of T(q)."""
         return [self.row.rate(q, unit) for unit in np.eye(self.row.nv).tolist()]
 
 
-def _along(tape: Tape, x: list[Any], leaves: list[Any], changes: list[Any]) -> list[Any]:
-    """What results change by when leaves change so."""
-    return push(
-        tape,
-        [tape.operand(y) for y in x],
-        {leaf.index: dx for leaf, dx in zip(leaves, changes, strict=True)},
-    )
+def _directional_derivative(
+    tape: Tape, x: list[Any], leaves: list[Any], changes: list[Any]
+) -> list[Any]:
+    """The derivative of x along a change of the leaves."""
+    seeds = {leaf.index: dx for leaf, dx in zip(leaves, changes, strict=True)}
+    return push(tape, [tape.operand(y) for y in x], seeds)
 
 
-def _gram(T: list[list[Any]]) -> tuple[list, list]:
-    """T* T, factored."""
+def _factor_gram(T: list[list[Any]]) -> tuple[list, list]:
+    """The factors of T* T."""
     return small_matrices.factor([small_matrices.apply(T, row) for row in T])
 
 
-def function(robot: Any, number: int, law: str) -> DifferentiableFunction:
-    """The compiled law of a joint of a robot; joints of one kind share it."""
-    joint = robot.manifold.bent[number]
-    own = f"compound {number}" if joint.kind == "compound" else joint.kind
-    made = partial(JointLawDerivative, robot._model, number, law)
-    return ready(robot._functions, f"{law} of {own}, sloped", made)
+def joint_law_function(robot: Robot, number: int, law: str) -> DifferentiableFunction:
+    """The compiled law of a joint with its derivatives; joints of one kind share it."""
+    joint = robot.manifold.curved[number]
+    kind = f"compound {number}" if joint.kind == "compound" else joint.kind
+    make = partial(JointLawDerivative, robot.model, number, law)
+    return ready(robot.function_cache, f"{law} of {kind} with derivatives", make)

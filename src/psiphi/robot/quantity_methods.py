@@ -1,12 +1,14 @@
-"""A robot's functions by their names: found in the catalogue, called, and their errors turned into words."""
+"""A robot's functions by name: look up the quantity, call it, and turn failures into messages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
+from psiphi._util.array_types import DType, Numbers, Out, Wrenches
 from psiphi._util.errors import SingularError
 from psiphi._util.validate import flag, is_foreign
 from psiphi.compiler.passes import is_large
@@ -27,30 +29,36 @@ from psiphi.robot.identification.regressor_methods import RegressorMethods
 _ndarray = np.ndarray
 
 
-def _traced(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values, where they are arrays of one state with tape expressions among their numbers; else nothing. What stands for
-    leaves of that tape, a robot's parameters, is these."""
+def _tape_values(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of one state as arrays of tape expressions; () if none is on a tape.
+
+    Placeholders of the tape's own leaves, a robot's parameters, become these leaves.
+    """
     tape = next((x.tape for value in values for x in np.ravel(value) if on_tape(x)), None)
-    placed = () if tape is None else tuple(map(tape.placed, values))
-    return (
-        placed
-        if all(np.shape(value) == arg.shape for arg, value in zip(inputs, placed, strict=False))
-        else ()
-    )
+    placed = () if tape is None else tuple(map(tape.leaves_of, values))
+    fits = all(np.shape(value) == arg.shape for arg, value in zip(inputs, placed, strict=False))
+    return placed if fits else ()
 
 
 class QuantityMethods(RegressorMethods):
-    """A robot that looks its functions up: `_call` runs one, `_loaded` one with wrenches, `_matrix` one of a matrix."""
+    """The functions of the catalogue by name.
 
-    function_cache: dict[tuple, DifferentiableFunction]  # those that were asked for
+    `call_quantity` calls one, `call_with_wrenches` one that takes wrenches, `_call_matrix` one that
+    returns matrices.
+    """
+
+    function_cache: dict[tuple, DifferentiableFunction]
 
     def function(
-        self, name: str, frames: tuple[str, ...] = (), axes: str = "world"
+        self, name: str, frames: str | Sequence[str] = (), axes: str = "world"
     ) -> DifferentiableFunction:
-        """The compiled quantity `name` of the catalogue, to be called, with its derivatives; its `.ufunc` is a NumPy gufunc."""
+        """The quantity `name` of the catalogue as a compiled function with derivatives.
+
+        Its `.ufunc` is a NumPy gufunc.
+        """
         try:
             return self.function_cache[name, frames, axes]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError):  # TypeError: frames is a list
             request = quantity_request.request(self, name, frames, axes)
         key = request.name, request.frames, request.axes
         return self.function_cache.setdefault(
@@ -58,24 +66,31 @@ class QuantityMethods(RegressorMethods):
         )
 
     def symbolic(
-        self, name: str, frames: Any = (), axes: str = "world", *, parameters: bool = False
+        self,
+        name: str,
+        frames: str | Sequence[str] = (),
+        axes: str = "world",
+        *,
+        parameters: bool = False,
     ) -> Any:
-        """The quantity `name` of the catalogue as SymPy expressions, with shared parts or written out (extra `symbolic`).
+        """The quantity `name` of the catalogue as SymPy expressions (extra `symbolic`).
 
-        The answer has `shared` and `results`, as `sympy.cse` gives them, `matrix` (written out), `textbook()` and `latex()`;
-        `parameters=True` makes masses, centres, inertias, lengths and gravity symbols, m1, c1x, I1zz, l1, g.
+        The result has `shared` and `results` (common subexpressions, as from `sympy.cse`), `matrix`
+        (expanded), `textbook()` and `latex()`. `parameters=True` makes masses, centres of mass,
+        inertias, lengths and gravity symbols: m1, c1x, I1zz, l1, g.
 
         >>> import psiphi as pp
-        >>> arm = pp.from_dh([pp.DH(mass=1.0, com=(0.5, 0, 0)), pp.DH(a=1.0, mass=1.0, com=(0.5, 0, 0))])
+        >>> link = dict(mass=1.0, com=(0.5, 0, 0))
+        >>> arm = pp.from_dh([pp.DH(**link), pp.DH(a=1.0, **link)])
         >>> arm.symbolic("mass_matrix", parameters=True).textbook()[0, 1]
         c2x**2*m2 + c2x*l1*m2*cos(q2)
         """
         return self.function(name, frames, axes).symbolic(parameters)
 
-    def to_casadi(self, name: str, frames: Any = (), axes: str = "world") -> Any:
-        """The quantity `name` of the catalogue as a `casadi.Function` on SX, with CasADi's exact derivatives (extra `casadi`).
+    def to_casadi(self, name: str, frames: str | Sequence[str] = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a `casadi.Function` on SX (extra `casadi`).
 
-        Vectors are columns; CasADi's derivatives by q are by its nq numbers, quaternions among them.
+        Vectors are columns. CasADi differentiates by all nq entries of q, quaternions included.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.robots.puma560()
@@ -85,9 +100,11 @@ class QuantityMethods(RegressorMethods):
         """
         return self.function(name, frames, axes).to_casadi()
 
-    def to_jax(self, name: str, frames: Any = (), axes: str = "world") -> Any:
-        """The quantity `name` of the catalogue as a function on JAX arrays, in JAX's own operations: for `jax.jit` on cards,
-        forward mode, and whatever else traces it. Calls with JAX arrays need it not: they run the compiled code.
+    def to_jax(self, name: str, frames: str | Sequence[str] = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a function of JAX arrays, in JAX operations.
+
+        Use it for `jax.jit` on GPUs, forward mode and other JAX transformations. Ordinary calls
+        with JAX arrays do not need it: they run the compiled code.
 
         >>> import numpy as np, psiphi as pp
         >>> pp.robots.puma560().to_jax("gravity")(np.ones((4, 6))).shape
@@ -95,8 +112,10 @@ class QuantityMethods(RegressorMethods):
         """
         return self.function(name, frames, axes).to_jax()
 
-    def to_torch(self, name: str, frames: Any = (), axes: str = "world") -> Any:
-        """The same on torch tensors, in torch's own operations: for forward mode, higher derivatives, and export.
+    def to_torch(self, name: str, frames: str | Sequence[str] = (), axes: str = "world") -> Any:
+        """The quantity `name` of the catalogue as a function of torch tensors, in torch operations.
+
+        Use it for forward mode, higher derivatives and export.
 
         >>> import torch, psiphi as pp
         >>> pp.robots.puma560().to_torch("gravity")(torch.ones(4, 6)).shape
@@ -105,25 +124,34 @@ class QuantityMethods(RegressorMethods):
         return self.function(name, frames, axes).to_torch()
 
     def flops(self, name: str, **options: Any) -> int:
-        """Exact operation count (mul, add, div, sqrt) of one evaluation, sines and cosines apart."""
+        """Exact operation count (mul, add, div, sqrt) of one evaluation; sin and cos do not count."""
         return self.function(name, **options).flops
 
     def require_mass(self, name: str, remedy: str) -> None:
-        """Refuse what needs a centre of mass on a robot that has none."""
+        """(Internal use only) Raise a SingularError if the robot has no mass."""
         if not self.mass > 0.0:
             raise SingularError(f"{name}: no moving body of {self.name} has mass", remedy)
 
     @cached_property
     def mass(self) -> float:
-        """The mass of all moving bodies."""
+        """The total mass of the moving bodies."""
         return sum(body.mass for body in self.bodies)
 
-    def _frame_name(self, frame) -> str:
+    def _frame_name(self, frame: str) -> str:
+        """The name of the frame, or an error with the nearest names."""
         return self.frame(frame).name
 
     def call_with_wrenches(
-        self, name: str, state: dict[str, Any], f_ext, axes: str, out, dtype, check
-    ):
+        self,
+        name: str,
+        state: dict[str, Numbers],
+        f_ext: Wrenches | None,
+        axes: str,
+        out: Out,
+        dtype: DType,
+        check: bool,
+    ) -> Any:
+        """(Internal use only) `call_quantity` with external wrenches on frames."""
         argument_checks.check_axes(axes)
         if f_ext is None or not argument_checks.mapping(f_ext):
             return self.call_quantity(name, state, out, dtype, check)
@@ -131,41 +159,45 @@ class QuantityMethods(RegressorMethods):
         state["f_ext"] = argument_checks.stack_wrenches(f_ext)
         return self.call_quantity(name, state, out, dtype, check, frames, axes)
 
-    def _call_matrix(self, name: str, q, out, dtype, check):
+    def _call_matrix(self, name: str, q: Numbers, out: Out, dtype: DType, check: bool) -> Any:
+        """Call a quantity that is a matrix of q; a large robot computes it column by column."""
         if not is_large(self) or self.function(name).written_out:
             return self.call_quantity(name, dict(q=q), out, dtype, check)
         return matrix_by_columns.matrix(self, name, q, out, dtype, check)
 
     def _parameter_values(self, name: str) -> Any:
-        """The numbers that are free; a robot that has some is a `FreeRobot`, which knows them."""
+        """The values of the free parameters, or an error; `FreeRobot` knows them."""
         return argument_checks.parameters(self, name, None)
 
     def with_sample_axis(self) -> Self:
-        """The robot for arrays with one batch axis more: what has batch axes of its own gets it, too."""
+        """(Internal use only) The robot for arguments (..., samples, n).
+
+        Parameters with batch axes get an axis of length 1 for the samples.
+        """
         return self
 
     @property
     def parameter_arguments(self) -> tuple[Any, ...]:
-        """What its functions take behind their own arguments."""
+        """(Internal use only) The free parameters, as last arguments of every function."""
         return () if self.freed is None else (self._parameter_values(""),)
 
     def call_quantity(
         self,
         name: str,
-        state: dict[str, Any],
-        out,
-        dtype,
-        check,
+        state: dict[str, Numbers],
+        out: Out,
+        dtype: DType,
+        check: bool,
         frames: tuple[str, ...] = (),
         axes: str = "world",
-    ):
+    ) -> Any:
+        """(Internal use only) Call the quantity `name` with the arguments in `state`, in order."""
         if self.freed is not None and PARAMETERS not in state:
             state = {**state, PARAMETERS: self._parameter_values(name)}
-        function, values = self.function(name, frames, axes), tuple(state.values())
+        function = self.function(name, frames, axes)
+        values: tuple[Any, ...] = tuple(state.values())
         if out is None and dtype is None and check is False:
-            result = function.at_once(
-                *values
-            )  # one state: control loops come here a thousand times a second
+            result = function.at_once(*values)  # one state: the path of control loops
             if result is not None:
                 return result
         for value in values:
@@ -185,30 +217,32 @@ class QuantityMethods(RegressorMethods):
                 )
             checked.after(self, name, function.source, values, result)
             return result
+        results_out: Any = out
         if out is not None and (type(out) is not _ndarray or out.dtype.kind != "f"):
-            out = argument_checks.fitting_out(self, name, function.source, values, out)
+            results_out = argument_checks.fitting_out(self, name, function.source, values, out)
         elif out is None and dtype is not None:
-            out = (None,) * function.ufunc.nout
+            results_out = (None,) * function.ufunc.nout
         try:
-            if is_large(self) and (name in METHODS or name in PARTS) and not function.program.local:
-                refuse_lazy(
-                    name, "on a robot of so many bodies its sweeps are interpreted", *values
-                )
-                return self._interpreted(function, values, dtype)
-            result = function.run(values, out, dtype)
+            if (
+                is_large(self)
+                and (name in METHODS or name in PARTS)
+                and not function.program.can_loop
+            ):
+                refuse_lazy(name, "on a robot with this many bodies it is interpreted", *values)
+                return self._interpret(function, values, dtype)
+            result = function.run(values, results_out, dtype)
             scalar_fast_path.quicken(function, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
-            if not is_large(self) and (
-                placed := _traced(function.source.inputs, values)
-            ):  # a user's law of control
-                results: Any = interpret_on_tape(function.program, function.tree, *placed)
+            # a control law that psiphi traces calls with tape expressions
+            if not is_large(self) and (traced := _tape_values(function.source.inputs, values)):
+                results: Any = interpret_on_tape(function.program, function.tree, *traced)
                 return results[0] if len(results) == 1 else results
-            argument_checks.retell(self, name, function.source, values, out, dtype, error)
+            argument_checks.retell(self, name, function.source, values, results_out, dtype, error)
 
     @staticmethod
-    def _interpreted(function: Function, values, dtype) -> Any:
-        """The sweeps as they are: what is kept of every link of a large robot fits no loop over classes of links."""
+    def _interpret(function: Function, values: Sequence[np.ndarray], dtype: DType) -> Any:
+        """Interpret the sweeps: compiled loops cannot return values of every link."""
         source = function.source
         with np.errstate(all="ignore"):
             results = interpret(source.program, source.tree, *values)

@@ -1,9 +1,13 @@
-"""The robot at the door: a model that answers. Its methods say what they are, and ask `quantity_methods.py` for it."""
+"""`Robot`: a model with its dynamics functions.
+
+Each method names its quantity and its arguments; `quantity_methods.py` finds and calls the compiled
+function.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +17,7 @@ import numpy as np
 
 from psiphi._util.array_types import Array, DType, Numbers, Out, Wrenches
 from psiphi._util.errors import StateError
+from psiphi._util.internal_names import public_names
 from psiphi._util.late_methods import with_late_methods
 from psiphi._util.validate import on_gpu, one_of
 from psiphi.algebra.expressions.operators import Operators
@@ -33,15 +38,17 @@ _ndarray, _WORLD = np.ndarray, "world"
 @with_late_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot(FrameMethods):
-    """A model with its dynamics. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
+    """A model with its dynamics functions.
 
-    `check=True` looks at the numbers first and raises a `StateError` that names the joint; without it, NaN in gives NaN
-    out, in that batch element alone. Gravity acts; damping, friction, limits and mimic do not, unless an argument says so.
+    Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
+
+    `check=True` checks the numbers first and raises a `StateError` that names the joint. Without
+    it, a NaN in the input gives NaN in that batch element only. Gravity acts; damping, friction,
+    limits and mimic joints act only if an argument turns them on.
     """
 
-    _one_step: ClassVar[
-        Any
-    ]  # forward dynamics of one state without NumPy's overhead, after the first call
+    # forward dynamics of one state without NumPy's overhead, set by the first call
+    _fast_forward_dynamics: ClassVar[Callable[..., Array]]
 
     if TYPE_CHECKING:  # implemented in later packages
 
@@ -68,16 +75,24 @@ class Robot(FrameMethods):
 
     @cached_property
     def function_cache(self) -> dict[tuple, DifferentiableFunction]:
+        """(Internal use only) The compiled functions by (name, frames, axes)."""
         return {}
+
+    def __dir__(self) -> list[str]:
+        """The names, without those for internal use."""
+        return public_names(type(self), super().__dir__())
 
     @cached_property
     def operators(self) -> Operators:
-        """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.P, s.D, s.G, s.K, s.B("tool"), s.mass, ..."""
+        """The spatial operators of this robot: s.H, s.phi, s.psi, s.M, s.B("tool"), s.mass, ..."""
         return Operators(self.model)
 
     @property
     def diagonalised(self) -> Diagonalised:
-        """This robot in the velocities nu, where the mass matrix is the identity (`.unnormalised`: xi, where it is D)."""
+        """This robot in quasi-velocities nu, in which the mass matrix is the identity.
+
+        `.unnormalised` uses xi, in which the mass matrix is D.
+        """
         return Diagonalised(self)
 
     def forward_dynamics(
@@ -94,9 +109,10 @@ class Robot(FrameMethods):
     ) -> Array:
         """a = M^-1 (tau - C v - g + J* f_ext)
 
-        q (..., nq), v and tau (..., nv) -> a (..., nv). `f_ext` maps frame names to wrenches [moment; force] (..., 6) that
-        act on the robot at the frame's origin, in world axes (`axes="frame"`: in the frame's own). `method` runs the papers'
-        own algorithms, "FD1" .. "FD4" and "kalman"; `forward_dynamics_details` returns all they compute.
+        q (..., nq), v and tau (..., nv) -> a (..., nv). `f_ext` maps frame names to wrenches
+        [moment; force] (..., 6) that act on the robot at the frame's origin, in world axes
+        (`axes="frame"`: in frame axes). `method` selects an algorithm of the papers, "FD1" ..
+        "FD4" or "kalman"; `forward_dynamics_details` also returns its intermediate results.
 
         >>> import psiphi as pp
         >>> robot = pp.robots.puma560()
@@ -112,17 +128,17 @@ class Robot(FrameMethods):
             and axes is _WORLD
         ):
             try:
-                if (
-                    type(q) is _ndarray and q.ndim == 1
-                ):  # one state: control loops come here a thousand times a second
-                    a = self._one_step(q, v, tau)
-                    if type(a) is _ndarray:  # a table would have lined its labels up
+                # one state: the path of control loops
+                if type(q) is _ndarray and q.ndim == 1:
+                    a = self._fast_forward_dynamics(q, v, tau)
+                    # pandas and xarray arguments give labelled results: take the general path
+                    if type(a) is _ndarray:
                         return a
             except Exception:
-                pass  # a first call, a list, or a mistake: the door below finds the words
+                pass  # the first call, a list, or a wrong argument: the general path handles it
         if method is not None:
             a = self.call_with_wrenches(
-                BY_METHOD[self._method(method)],
+                BY_METHOD[self._check_method(method)],
                 dict(q=q, v=v, tau=tau),
                 f_ext,
                 axes,
@@ -134,8 +150,8 @@ class Robot(FrameMethods):
         result = self.call_with_wrenches(
             "forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check
         )
-        if self.freed is None and self.nv and "_one_step" not in self.__dict__:
-            self.__dict__["_one_step"] = scalar_fast_path.upright(
+        if self.freed is None and self.nv and "_fast_forward_dynamics" not in self.__dict__:
+            self.__dict__["_fast_forward_dynamics"] = scalar_fast_path.upright(
                 self.model, self.function("forward_dynamics").single()
             )
         return result
@@ -152,47 +168,54 @@ class Robot(FrameMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> dict[str, Array]:
-        """All that one of the papers' algorithms computes, by name: the joint accelerations `a` (..., nv), and what they need.
+        """All results of one of the papers' algorithms, by name.
 
-        FD2, FD4: `link_accelerations` (..., bodies, 6), [w'; v'] of link origins in link axes, less gravity.
+        Every method: the joint accelerations `a` (..., nv).
 
-        kalman: what S2 (8.2)-(8.13) defines. Over joints (..., nv): `innovations` e- = tau - H z-, `residuals` e+ = D^-1 e-.
-        Over links (..., bodies, 6), at link origins in link axes: `z_minus`, `z_plus` (forces predicted and filtered),
-        `lambda_minus`, `lambda_plus` (accelerations outside and inside the joint), `forces` x = z- + P- lambda- = z+ + P+
-        lambda+, and the biases `eta`, `xi` that were put in. With the batch axes of q alone: `P_minus`, `P_plus` (..., bodies,
-        6, 6) and `gains` (..., 6, nv), G(k) in the columns of joint k. As in S2 derivatives are those of body coordinates and
-        gravity is a force: lambda- = [w'; v' - w x v], where FD2 and FD4 give [w'; v' - g].
+        FD2, FD4: `link_accelerations` (..., bodies, 6), [w'; v'] of link origins in link axes,
+        minus gravity.
+
+        kalman: the quantities of S2 (8.2)-(8.13). Over joints (..., nv): `innovations` e- = tau -
+        H z-, `residuals` e+ = D^-1 e-. Over links (..., bodies, 6), at link origins in link axes:
+        `z_minus`, `z_plus` (predicted and filtered forces), `lambda_minus`, `lambda_plus`
+        (accelerations outside and inside the joint), `forces` x = z- + P- lambda- = z+ + P+
+        lambda+, and the input biases `eta`, `xi`. With the batch axes of q only: `P_minus`,
+        `P_plus` (..., bodies, 6, 6) and `gains` (..., 6, nv), G(k) in the columns of joint k. As
+        in S2, derivatives are those of body coordinates and gravity is a force: lambda- = [w';
+        v' - w x v], whereas FD2 and FD4 return [w'; v' - g].
         """
-        if self._method(method) == "kalman":
+        if self._check_method(method) == "kalman":
             argument_checks.on_host("forward_dynamics_details", q, v, tau)
         state = dict(q=q, v=v, tau=tau)
         results = self.call_with_wrenches(method, state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.function(method).source.outputs]
-        found = dict(zip(names, results if isinstance(results, tuple) else (results,), strict=True))
-        return {**found, **self._gains(q, dtype)} if method == "kalman" else found
+        arrays = results if isinstance(results, tuple) else (results,)
+        named = dict(zip(names, arrays, strict=True))
+        return {**named, **self._kalman_gains(q, dtype)} if method == "kalman" else named
 
-    def _method(self, method) -> str:
+    def _check_method(self, method: object) -> str:
         return one_of("method", method, METHODS, "leave it out for the fastest")
 
-    def _gains(self, q, dtype) -> dict[str, np.ndarray]:
-        """P-, P+ and G of the Kalman form: each column of all bodies at once, since the operators are block diagonal."""
+    def _kalman_gains(self, q: Numbers, dtype: DType) -> dict[str, np.ndarray]:
+        """P-, P+ and G of the Kalman form.
+
+        The operators are block diagonal: one product gives a column for all bodies.
+        """
         if self.embedding is not None:
-            cause = f"{self.embedding.words(self.name)}: its P and G are of clusters, not of single bodies"
-            raise StateError(cause, "robot.operators.P.dense(q) has them, cluster by cluster")
+            cause = f"{self.embedding.describe(self.name)}: P and G exist per cluster, not per body"
+            raise StateError(cause, "use robot.operators.P.dense(q), which has a block per cluster")
         q = np.asarray(q)
         kind = dtype or (q.dtype if q.dtype == np.float32 else np.float64)
-        columns = np.tile(
-            np.eye(6, dtype=kind), len(self.joints)
-        )  # row i: the i-th unit vector at every body
-        own = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
+        # row i: the i-th unit vector at every body
+        columns = np.tile(np.eye(6, dtype=kind), len(self.joints))
+        rates = np.zeros((6, self.nv), dtype=kind)  # row i: the i-th coordinate of every joint
         for joint in self.joints:
-            own[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
+            rates[: joint.row.nv, joint.v_slice] = np.eye(joint.row.nv)
         before, after, gains = self.with_sample_axis().call_quantity(
-            "kalman_gains", dict(q=q[..., None, :], X=columns, x=own), None, dtype, False
+            "kalman_gains", dict(q=q[..., None, :], X=columns, x=rates), None, dtype, False
         )
-        place = [(j.row.nv, j.index) for j in self.joints]
-        picked = [gains[..., i, k, :] for n, k in place for i in range(n)]
-        G = np.stack(picked, axis=-1) if picked else np.zeros((*q.shape[:-1], 6, 0), kind)
+        G_columns = [gains[..., i, j.index, :] for j in self.joints for i in range(j.row.nv)]
+        G = np.stack(G_columns, axis=-1) if G_columns else np.zeros((*q.shape[:-1], 6, 0), kind)
         return {
             "P_minus": np.moveaxis(before, -3, -1),
             "P_plus": np.moveaxis(after, -3, -1),
@@ -230,19 +253,22 @@ class Robot(FrameMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """C v + g - J* f_ext: the torques that hold the velocity v. -> (..., nv)"""
+        """C v + g - J* f_ext: the torques that keep the velocity v constant. -> (..., nv)"""
         return self.call_with_wrenches("bias", dict(q=q, v=v), f_ext, axes, out, dtype, check)
 
     def gravity(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """g(q): the torques that hold the robot still. -> (..., nv)"""
+        """g(q): the torques that hold the robot at rest. -> (..., nv)"""
         return self.call_quantity("gravity", dict(q=q), out, dtype, check)
 
     def coriolis(
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*): C v = bias - gravity, dM/dt - 2 C skew. -> (..., nv, nv)"""
+        """C = H phi (M phi* ((V x) H* + dH*/dt) + B_V phi* H*). -> (..., nv, nv)
+
+        C v = bias - gravity, and dM/dt - 2 C is skew-symmetric.
+        """
         if not is_large(self):
             return self.call_quantity("coriolis", dict(q=q, v=v), out, dtype, check)
         argument_checks.on_host("coriolis", q, v)
@@ -262,7 +288,7 @@ class Robot(FrameMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """C(q, v) x in O(N), without the matrix. -> (..., nv)"""
+        """C(q, v) x in O(N), without forming the matrix. -> (..., nv)"""
         return self.call_quantity("coriolis_product", dict(q=q, v=v, x=x), out, dtype, check)
 
     def link_accelerations(
@@ -275,7 +301,10 @@ class Robot(FrameMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, less gravity. -> (..., bodies, 6)"""
+        """alpha = phi* (H* dv/dt + a): [w'; v'] of each link's origin in link axes, minus gravity.
+
+        -> (..., bodies, 6)
+        """
         return self.call_quantity("link_accelerations", dict(q=q, v=v, a=a), out, dtype, check)
 
     def joint_forces(
@@ -290,14 +319,19 @@ class Robot(FrameMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body, at the link's origin in
-        link axes; H f is the joint torque. -> (..., bodies, 6)"""
+        """f = phi (M alpha + b): the spatial force [moment; force] through each joint on its body.
+
+        At the link's origin in link axes; H f is the joint torque. -> (..., bodies, 6)
+        """
         return self.call_with_wrenches(
             "joint_forces", dict(q=q, v=v, a=a), f_ext, axes, out, dtype, check
         )
 
     def mass_log_det(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
-        """log det M = sum log det D(k): of the pivots of D, which have derivatives (`function("mass_pivots")`). -> (...)"""
+        """log det M = sum log det D(k). -> (...)
+
+        Computed from the pivots of D; `function("mass_pivots")` has their derivatives.
+        """
         if not self.joints and not on_gpu(q):
             return np.zeros(np.asarray(q).shape[:-1])
         d = self.call_quantity("mass_pivots", dict(q=q), None, dtype, check)
@@ -319,34 +353,38 @@ class Robot(FrameMethods):
     def mass_matrix_factors(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> tuple[Array, Array]:
-        """(L, D) with M = L D L*, L = I + H phi K, D block diagonal (a block a joint). -> (..., nv, nv) twice
+        """(L, D) with M = L D L*, L = I + H phi K, D block diagonal. -> (..., nv, nv) twice
 
-        Bodies are numbered base to tip, so L is upper triangular: entry (k, j) is zero unless k is an ancestor of j.
+        D has one block per joint. Bodies are numbered base to tip, so L is upper triangular: entry
+        (k, j) is zero unless k is an ancestor of j.
         """
         return self._call_matrix("mass_matrix_factors", q, out, dtype, check)
 
     def mass_product(
         self, q: Numbers, a: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """M a in O(N), without the matrix. -> (..., nv)"""
+        """M a in O(N), without forming the matrix. -> (..., nv)"""
         return self.call_quantity("mass_product", dict(q=q, a=a), out, dtype, check)
 
     def factor_product(
         self, q: Numbers, x: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> tuple[Array, Array]:
-        """(L x, D x) with M = L D L*, in O(N), without the matrices. -> (..., nv) twice"""
+        """(L x, D x) with M = L D L*, in O(N), without forming the matrices. -> (..., nv) twice"""
         return self.call_quantity("factor_product", dict(q=q, x=x), out, dtype, check)
 
     def mass_solve(
         self, q: Numbers, tau: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """M^-1 tau in O(N), without the matrix. -> (..., nv)"""
+        """M^-1 tau in O(N), without forming the matrix. -> (..., nv)"""
         return self.call_quantity("mass_solve", dict(q=q, tau=tau), out, dtype, check)
 
     def energy(
         self, q: Numbers, v: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False
     ) -> Array:
-        """v* M v / 2 - sum m g.c: kinetic and potential energy together, zero at rest at the world's origin. -> (...)"""
+        """v* M v / 2 - sum m g.c: kinetic plus potential energy. -> (...)
+
+        Zero at rest with all mass at the world's origin.
+        """
         return self.call_quantity("energy", dict(q=q, v=v), out, dtype, check)
 
     def kinetic_energy(

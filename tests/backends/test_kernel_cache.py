@@ -80,7 +80,7 @@ def test_what_is_stored_is_fetched(home):
 def test_remember_builds_once(home):
     built = []
     for _ in range(2):
-        assert kernel_cache.remember(KEY, lambda: built.append(1) or PAYLOAD) == PAYLOAD
+        assert kernel_cache.fetch_or_build(KEY, lambda: built.append(1) or PAYLOAD) == PAYLOAD
     assert built == [1]
 
 
@@ -236,9 +236,9 @@ def test_a_bad_entry_is_dropped_and_built_again(entry, damage, monkeypatch):
     damage(entry)
     data, messages = caught(lambda: kernel_cache.fetch(KEY))
     assert data is None
-    assert len(messages) == 1 and "is refused" in messages[0]
+    assert len(messages) == 1 and "is rejected" in messages[0]
     assert not os.path.lexists(entry)
-    assert caught(lambda: kernel_cache.remember(KEY, lambda: PAYLOAD)) == (PAYLOAD, [])
+    assert caught(lambda: kernel_cache.fetch_or_build(KEY, lambda: PAYLOAD)) == (PAYLOAD, [])
     assert kernel_cache.fetch(KEY) == PAYLOAD
     damage(entry)
     assert caught(lambda: kernel_cache.fetch(KEY)) == (None, [])  # announced once
@@ -257,7 +257,7 @@ def test_a_directory_open_to_others_is_bypassed(entry):
     for mode in (0o777, 0o770, 0o702):
         entry.parent.chmod(mode)
         kernel_cache._warned.clear()
-        data, messages = caught(lambda: kernel_cache.remember(KEY, lambda: b"fresh"))
+        data, messages = caught(lambda: kernel_cache.fetch_or_build(KEY, lambda: b"fresh"))
         assert data == b"fresh" and len(messages) == 1 and "chmod 700" in messages[0]
     entry.parent.chmod(0o755)  # readable is harmless
     assert kernel_cache.fetch(KEY) == PAYLOAD
@@ -267,7 +267,7 @@ def test_a_directory_open_to_others_is_bypassed(entry):
 def test_a_symlink_in_place_of_the_directory_is_bypassed(entry, home):
     home.rename(home.with_name("real"))
     home.symlink_to("real")
-    data, messages = caught(lambda: kernel_cache.remember(KEY, lambda: b"fresh"))
+    data, messages = caught(lambda: kernel_cache.fetch_or_build(KEY, lambda: b"fresh"))
     assert data == b"fresh" and len(messages) == 1
 
 
@@ -296,7 +296,7 @@ def test_a_failing_disk_costs_one_warning(home, monkeypatch, call, code):
 
     monkeypatch.setattr(os, call, fail)
     for attempt in range(3):
-        data, messages = caught(lambda: kernel_cache.remember(KEY, lambda: PAYLOAD))
+        data, messages = caught(lambda: kernel_cache.fetch_or_build(KEY, lambda: PAYLOAD))
         assert data == PAYLOAD
         assert len(messages) == (attempt == 0)
     monkeypatch.undo()
@@ -308,12 +308,12 @@ def test_no_place_for_a_directory(tmp_path, monkeypatch):
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         monkeypatch.setattr(kernel_cache, "_warned", set())
         monkeypatch.setenv("PSIPHI_CACHE", str(place))
-        data, messages = caught(lambda: kernel_cache.remember(KEY, lambda: PAYLOAD))
+        data, messages = caught(lambda: kernel_cache.fetch_or_build(KEY, lambda: PAYLOAD))
         assert data == PAYLOAD and len(messages) == 1
     monkeypatch.delenv("PSIPHI_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # no home at all
-    assert caught(lambda: kernel_cache.remember(KEY, lambda: PAYLOAD)) == (PAYLOAD, [])
+    assert caught(lambda: kernel_cache.fetch_or_build(KEY, lambda: PAYLOAD)) == (PAYLOAD, [])
 
 
 # -- other processes ----------------------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ warnings.simplefilter("error")
 while not os.path.exists(sys.argv[1]): time.sleep(0.001)
 for i in range(20):
     name = str(i % 5)
-    data = cache.remember(cache.key(name), lambda: name.encode() * 10_000)
+    data = cache.fetch_or_build(cache.key(name), lambda: name.encode() * 10_000)
     assert data == name.encode() * 10_000
 print("good")
 """

@@ -1,13 +1,12 @@
-"""Targets: each emits code and runs it.
+"""Targets: each emits code, and some run it.
 
-In: tapes, loops and programs. Out: code that runs, or text. Read `target.py` first.
+In: tapes, loops and rollouts. Out: code that runs, or text. Read `target.py` first.
 
-    c/               C99, CasADi's and acados' C, and object code for other machines
-    cpu/             Kernels of the processor psiphi runs on
-    cuda/            Kernels of NVIDIA graphics cards
-    kernel_cache.py  Object code on disk, one file per entry, so that a second process starts
-                     without compiling
-    llvm/            LLVM text from tapes, and LLVM's compiler
-    target.py        What a target is
+    target.py        what a target is, and the table of all targets
+    llvm/            LLVM IR from tapes, and LLVM's compiler
+    cpu/             kernels for the CPU psiphi runs on, as NumPy gufuncs
+    cuda/            kernels for NVIDIA GPUs, and arrays on them
+    c/               C99, CasADi's and acados' C, object code for other machines
     wasm/            WebAssembly with its JavaScript module
+    kernel_cache.py  object code on disk, so that a second process starts without compiling
 """

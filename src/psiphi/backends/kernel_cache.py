@@ -1,15 +1,22 @@
 """Object code on disk, one file per entry, so that a second process starts without compiling.
 
-Loading an entry means executing it, so an entry counts only when all of this holds: the directory and the file belong to
-this user, are no symbolic links and are writable by nobody else; the header's magic, version, length and SHA-256 digest fit
-the payload; and the header's HMAC, keyed by a random secret that only this user can read, fits all that and the entry's key.
-A renamed, copied, truncated, flipped or planted file is deleted, announced once, and built again.
+Loading an entry executes it. An entry is therefore used only if all of this holds:
 
-Entries appear by write, fsync and rename: a killed writer leaves at worst a temporary file, which is swept later. Where the
-disk refuses (no home, read-only, full), the cache is bypassed with one warning and nothing else changes.
+- the directory and the file belong to this user, are not symbolic links, and only this user may
+  write to them;
+- the magic, version, length and SHA-256 digest in the header match the payload;
+- the HMAC in the header, keyed by a random secret that only this user can read, matches all of
+  that and the key of the entry.
+
+A file that was renamed, copied, truncated, altered or planted is deleted, reported once, and built
+again.
+
+An entry is written, synced and renamed into place: a writer that is killed leaves at most a
+temporary file, which is deleted later. If the disk cannot be written to (no home directory,
+read-only, full), psiphi bypasses the cache with one warning and works without it.
 
     PSIPHI_CACHE      the directory, or "off"; default $XDG_CACHE_HOME/psiphi, else ~/.cache/psiphi
-    PSIPHI_CACHE_MB   size limit, 512 by default; the oldest entries go first
+    PSIPHI_CACHE_MB   size limit, 512 by default; the oldest entries are deleted first
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,23 +43,27 @@ from psiphi._util.errors import CacheError
 
 _MAGIC, _HEADER_SIZE = b"psiphi\0\1", 8 + 8 + 32 + 32  # the magic ends in the version
 _ENTRY, _TEMPORARY = re.compile(r"[0-9a-f]{64}\.o"), re.compile(r"\.[0-9a-f]{32}\.tmp")
-_BYPASSED = "is bypassed ({}); set PSIPHI_CACHE to a writable directory, or to off"
-_ABANDONED = 3600.0  # seconds after which a temporary file has lost its writer
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_BYPASSED = "is bypassed ({}); set PSIPHI_CACHE to a writable directory or to off"
+_TEMPORARY_LIFETIME = 3600.0  # seconds; the writer of an older temporary file is dead
+_OPEN_FLAGS = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
 
+K = TypeVar("K")
+V = TypeVar("V")
 _warned: set[object] = set()
 
 
 class CacheWarning(UserWarning):
-    """The cache of compiled code was bypassed, or an entry of it was refused and built again."""
+    """The cache of compiled code was bypassed, or one of its entries was rejected and rebuilt."""
 
 
-class _Refused(Exception):
-    """A file or directory that must not be trusted; the text says why."""
+class _Untrusted(Exception):
+    """A file or directory is not trusted; the text is the reason."""
 
 
 def key(*parts: str | bytes) -> str:
-    """The name of an entry: SHA-256 over everything that its code depends on, each part with its length."""
+    """The name of an entry: SHA-256 of all that its code depends on, each part with its length."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -62,10 +73,10 @@ def key(*parts: str | bytes) -> str:
 
 @lru_cache(maxsize=1)
 def source_digest() -> str:
-    """SHA-256 of all of psiphi's sources: changed code never meets an old kernel.
+    """SHA-256 of all of psiphi's sources, so that a changed source never loads an old kernel.
 
-    The whole package is hashed, once a process (12 ms for 3 MB). A list of the folders that make
-    code would be shorter, and each folder missing from it a stale kernel.
+    The whole package is hashed once per process (12 ms for 3 MB). A list of the folders that make
+    code would be faster, but a folder missing from the list would load stale kernels.
     """
     return folder_digest(os.path.dirname(sys.modules[__name__.partition(".")[0]].__file__ or ""))
 
@@ -85,45 +96,45 @@ def folder_digest(root: str) -> str:
 
 
 def kernel_key(*parts: str | bytes) -> str:
-    """The name of the entry of a kernel: its parts, psiphi's own sources and NumPy's version."""
+    """The name of a kernel's entry: a digest of its parts, psiphi's sources and NumPy's version."""
     return key(source_digest(), *parts, np.__version__)
 
 
 def fetch(key: str) -> bytes | None:
-    """The payload stored under `key`, or None when there is none that can be trusted."""
-    name, home = _file_name(key), directory()
-    if home is None:
+    """The payload stored under `key`, or None if there is no trusted entry."""
+    name, folder = _file_name(key), directory()
+    if folder is None:
         return None
     try:
-        raw = _read(home / name, _limit())
+        raw = _read(folder / name, _limit())
         data = raw[_HEADER_SIZE:]
-        if hmac.compare_digest(raw[:_HEADER_SIZE], _header(data, key, _secret(home))):
+        if hmac.compare_digest(raw[:_HEADER_SIZE], _header(data, key, _secret(folder))):
             return data
-        raise _Refused("it is damaged, or was not written here under this key")
+        raise _Untrusted("it is damaged, or was not written by this user under this key")
     except FileNotFoundError:
         pass
-    except _Refused as reason:
-        _remove(home / name)
-        _warn(home / name, f"is refused ({reason}); it is built again")
+    except _Untrusted as reason:
+        _remove(folder / name)
+        _warn(folder / name, f"is rejected ({reason}) and will be rebuilt")
     except OSError as error:
-        _warn(home, _BYPASSED.format(error.strerror))
+        _warn(folder, _BYPASSED.format(error.strerror))
     return None
 
 
 def store(key: str, data: bytes) -> None:
-    """Keep `data` under `key`. Never fails: what cannot be written is announced once and forgotten."""
+    """Store `data` under `key`. Never raises: a failure to write is a warning, once."""
     name, limit = _file_name(key), _limit()
-    home = directory(create=True) if len(data) + _HEADER_SIZE <= limit else None
+    folder = directory(create=True) if len(data) + _HEADER_SIZE <= limit else None
     try:
-        if home is not None:
-            _write(home / name, _header(data, key, _secret(home)) + data)
-            _evict(home, limit)
+        if folder is not None:
+            _write(folder / name, _header(data, key, _secret(folder)) + data)
+            _evict(folder, limit)
     except OSError as error:
-        _warn(home, _BYPASSED.format(error.strerror))
+        _warn(folder, _BYPASSED.format(error.strerror))
 
 
-def remember(key: str, build: Callable[[], bytes]) -> bytes:
-    """The entry under `key`, built and stored when there is none."""
+def fetch_or_build(key: str, build: Callable[[], bytes]) -> bytes:
+    """The entry under `key`; it is built and stored if there is none."""
     data = fetch(key)
     if data is None:
         data = build()
@@ -131,18 +142,17 @@ def remember(key: str, build: Callable[[], bytes]) -> bytes:
     return data
 
 
-def held(kept: dict[Any, Any], key: Any, most: int, make: Callable[[], Any]) -> Any:
-    """What this process holds on to under `key`, made when it is first asked for; where there would be more than `most`, what
-    came first goes."""
-    if key not in kept:
-        while len(kept) >= most:
-            del kept[next(iter(kept))]
-        kept[key] = make()
-    return kept[key]
+def in_memory(cache: dict[K, V], key: K, capacity: int, build: Callable[[], V]) -> V:
+    """`cache[key]`, built at the first use; a full cache drops its oldest entry."""
+    if key not in cache:
+        while len(cache) >= capacity:
+            del cache[next(iter(cache))]
+        cache[key] = build()
+    return cache[key]
 
 
 def directory(create: bool = False) -> Path | None:
-    """The cache's directory; None when it is switched off, absent or not safe to use."""
+    """The cache's directory; None if it is switched off, missing or not safe to use."""
     path = _configured()
     if path is None:
         return None
@@ -150,12 +160,12 @@ def directory(create: bool = False) -> Path | None:
         if create:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(mode=0o700, exist_ok=True)
-        _trust(path.lstat(), stat.S_ISDIR, 0o022)
+        _check_trusted(path.lstat(), stat.S_ISDIR, 0o022)
         return path
-    except _Refused as reason:
+    except _Untrusted as reason:
         _warn(
             path,
-            f"is not trusted ({reason}); run chmod 700 on it if it is yours, or choose another",
+            f"is not trusted ({reason}); run chmod 700 on it if it is yours, or set PSIPHI_CACHE",
         )
     except OSError as error:
         if create or not isinstance(error, FileNotFoundError):
@@ -164,7 +174,7 @@ def directory(create: bool = False) -> Path | None:
 
 
 def clear() -> int:
-    """Delete every entry; returns how many there were."""
+    """Delete all entries; returns their number."""
     entries = _entries(directory())
     for _, _, path in entries:
         _remove(path)
@@ -172,11 +182,11 @@ def clear() -> int:
 
 
 def info() -> dict[str, object]:
-    """Where the cache is, how many entries and bytes it holds, and its limit in bytes."""
-    home = directory()
-    entries = _entries(home)
+    """The cache's directory, number of entries, size in bytes, and limit in bytes."""
+    folder = directory()
+    entries = _entries(folder)
     return {
-        "directory": home,
+        "directory": folder,
         "entries": len(entries),
         "bytes": sum(size for _, size, _ in entries),
         "limit": _limit(),
@@ -193,7 +203,7 @@ def _configured() -> Path | None:
 
 def _file_name(key: str) -> str:
     if not _ENTRY.fullmatch(f"{key}.o"):
-        raise CacheError(f"{key!r} is no key", "make it with psiphi's cache.key()")
+        raise CacheError(f"{key!r} is not a cache key", "make one with kernel_cache.key()")
     return f"{key}.o"
 
 
@@ -205,31 +215,37 @@ def _limit() -> int:
     return int(float(text) * 1e6)
 
 
-def _trust(status: os.stat_result, kind: Callable[[int], bool], others: int) -> None:
-    """Refuse what is of another kind, belongs to another user or (not asked on Windows) grants `others` anything."""
-    if not kind(status.st_mode):
-        raise _Refused("it is not what it should be: a plain file in a plain directory")
+def _check_trusted(status: os.stat_result, is_kind: Callable[[int], bool], others: int) -> None:
+    """Reject a wrong file type, another owner, or permissions in the mask `others`.
+
+    Owner and permissions are not checked on Windows.
+    """
+    if not is_kind(status.st_mode):
+        raise _Untrusted("it is not a regular file in a regular directory")
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
-        raise _Refused(f"it belongs to user {status.st_uid}")
+        raise _Untrusted(f"it belongs to user {status.st_uid}")
     if hasattr(os, "geteuid") and status.st_mode & others:
-        raise _Refused(f"its mode {stat.S_IMODE(status.st_mode):04o} is open to others")
+        mode = stat.S_IMODE(status.st_mode)
+        raise _Untrusted(f"its mode {mode:04o} gives access to other users")
 
 
-def _read(path: Path, most: int) -> bytes:
-    """The bytes of a trusted file, so many at most; checks and reading use one descriptor: nothing can be swapped between."""
+def _read(path: Path, limit: int) -> bytes:
+    """The bytes of a trusted file of at most `limit` bytes.
+
+    The checks and the read use one descriptor, so that the file cannot be exchanged in between.
+    """
     try:
-        descriptor = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _FLAGS
-        )  # NONBLOCK: a planted FIFO
+        # NONBLOCK: a planted FIFO must not block
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _OPEN_FLAGS)
     except OSError as error:
         if path.is_symlink():
-            raise _Refused("it is a symbolic link") from error
+            raise _Untrusted("it is a symbolic link") from error
         raise
     try:
         status = os.fstat(descriptor)
-        _trust(status, stat.S_ISREG, 0o077)
-        if status.st_size > most:
-            raise _Refused(f"it has {status.st_size} bytes, at most {most} are written here")
+        _check_trusted(status, stat.S_ISREG, 0o077)
+        if status.st_size > limit:
+            raise _Untrusted(f"it has {status.st_size} bytes, more than the limit of {limit}")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -237,32 +253,32 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _header(data: bytes, key: str, secret: bytes) -> bytes:
-    """Magic, length and digest of the payload, then a seal over these and the key that only this user can make."""
+    """Magic, length and digest of the payload, then an HMAC of these and the key."""
     plain = _MAGIC + struct.pack("<Q", len(data)) + hashlib.sha256(data).digest()
     return plain + hmac.digest(secret, plain + key.encode(), "sha256")
 
 
-def _secret(home: Path) -> bytes:
-    """This user's key for seals. Processes that start together agree on the one that was linked first."""
-    path = home / "secret"
+def _secret(folder: Path) -> bytes:
+    """This user's HMAC key. Processes that start together use the one that was linked first."""
+    path = folder / "secret"
     for _ in range(8):
         try:
             secret = _read(path, 32)
             if len(secret) == 32:
                 return secret
-            raise _Refused(f"it has {len(secret)} bytes")
+            raise _Untrusted(f"it has {len(secret)} bytes")
         except FileNotFoundError:
             _write(path, os.urandom(32), first_wins=True)
-        except _Refused as reason:
+        except _Untrusted as reason:
             _remove(path)
-            _warn(path, f"is replaced ({reason}); entries made with it are built again")
-    raise OSError(errno.EIO, "its file named secret does not stay")
+            _warn(path, f"is replaced ({reason}); entries made with it will be rebuilt")
+    raise OSError(errno.EIO, "its file named secret disappears after it is written")
 
 
 def _write(path: Path, data: bytes, first_wins: bool = False) -> None:
-    """Make `path` appear whole or not at all; with `first_wins`, one that is there stays."""
+    """Write `path` atomically; with `first_wins`, an existing file is left as it is."""
     temporary = path.with_name(f".{os.urandom(16).hex()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -275,34 +291,35 @@ def _write(path: Path, data: bytes, first_wins: bool = False) -> None:
 
 
 def _remove(path: Path) -> None:
-    with suppress(OSError):  # gone already, or not ours to delete
+    with suppress(OSError):  # already deleted, or not permitted
         path.unlink()
 
 
-def _entries(home: Path | None) -> list[tuple[float, int, Path]]:
-    """(time, size, path) of every entry, oldest first; temporary files of dead writers are swept on the way."""
+def _entries(folder: Path | None) -> list[tuple[float, int, Path]]:
+    """(time, size, path) of every entry, oldest first; also deletes old temporary files."""
     found = []
-    for path in home.iterdir() if home else ():
-        with suppress(OSError):  # another process may delete files meanwhile
+    for path in folder.iterdir() if folder else ():
+        with suppress(OSError):  # another process may delete files at the same time
             if _ENTRY.fullmatch(path.name):
                 found.append((path.lstat().st_mtime, path.lstat().st_size, path))
             elif (
-                _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ABANDONED
+                _TEMPORARY.fullmatch(path.name)
+                and time.time() - path.lstat().st_mtime > _TEMPORARY_LIFETIME
             ):
                 _remove(path)
     return sorted(found)
 
 
-def _evict(home: Path, limit: int) -> None:
+def _evict(folder: Path, limit: int) -> None:
     total = 0
-    for _, size, path in reversed(_entries(home)):
+    for _, size, path in reversed(_entries(folder)):
         total += size
         if total > limit:
             _remove(path)
 
 
 def _warn(subject: object, text: str) -> None:
-    """One warning in this process about each file, directory or setting."""
+    """Warn once per process about each file, directory or setting."""
     if subject not in _warned:
         _warned.add(subject)
         warnings.warn(

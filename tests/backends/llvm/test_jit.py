@@ -147,7 +147,7 @@ def test_megabytes_of_code_load():
 
 def test_a_parse_error_shows_the_line():
     with pytest.raises(
-        Error, match=r"LLVM IR:2: internal: .*expected type in 'ret doubel %x'"
+        Error, match=r"LLVM IR:2: internal error: .*expected type in 'ret doubel %x'"
     ) as caught:
         jit.compile_ir("define double @f(double %x) {\n  ret doubel %x\n}")
     assert caught.value.line == 2
@@ -249,7 +249,7 @@ def test_what_is_dropped_is_gone():
 def test_a_library_outlives_its_linker():
     """The next libraries have another linker; ours keeps its own."""
     function, code = load(SQUARE, "square"), jit.compile_ir(SQUARE)
-    for _ in range(3 * jit.BAND):
+    for _ in range(3 * jit.LIBRARIES_PER_LINKER):
         jit.load_object(code, ["square"])
     gc.collect()
     assert function(3.0) == 9.0
@@ -311,7 +311,7 @@ def test_effort_changes_no_bit(monkeypatch):
     q, v, tau = robot.random(seed=0, size=9), np.ones((9, robot.nv)), np.zeros((9, robot.nv))
     found = []
     for effort in (0, 1, 2, 3):
-        monkeypatch.setattr(jit, "EFFORT", effort)
+        monkeypatch.setattr(jit, "OPT_LEVEL", effort)
         f = copy(robot.function("forward_dynamics").vjp("q", "v"))
         found.append(
             np.concatenate(

@@ -1,10 +1,10 @@
-"""LLVM text from tapes, and LLVM's compiler.
+"""LLVM IR from tapes, and LLVM's compiler.
 
-In: a tape. Out: LLVM text, object code, addresses. Read `llvm_emitter.py` first.
+In: a segment of a tape. Out: LLVM IR, object code, addresses. Read `llvm_emitter.py` first.
 
-    angle_reduction.py  Sine and cosine of huge angles without a C library
-    jit.py              LLVM's back end, and nothing of ours
-    llvm_emitter.py     LLVM IR from segments
-    register_spills.py  Registers by hand
-    sincos.py           Sine and cosine as vector code
+    llvm_emitter.py     LLVM IR of a segment, scalar or in SIMD lanes
+    register_spills.py  the same with register spills by Belady's rule
+    sincos.py           sine and cosine as vector code
+    angle_reduction.py  sine and cosine of huge angles without a C library
+    jit.py              IR -> object code -> addresses in this process
 """

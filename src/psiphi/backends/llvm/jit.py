@@ -1,11 +1,12 @@
-"""LLVM's back end, and nothing of ours: IR text -> object code -> addresses in this process.
+"""LLVM's compiler: IR text -> object code -> addresses in this process.
 
-Object code comes from a TargetMachine for the host and is loaded by ORC's LLJIT with JITLink. Loading costs 0.2 ms and
-needs no compiler, so an object from the disk cache is callable a few milliseconds after llvmlite is imported. LLJIT is
-preferred to MCJIT because a missing symbol is an error there, not an abort, and because JITLink puts one object's sections
-side by side, which keeps the small code model valid for objects of any size below 2 GB.
+A TargetMachine for the host makes the object code; ORC's LLJIT with JITLink loads it. Loading takes
+0.2 ms and needs no compiler, so that an object from the disk cache is callable a few milliseconds
+after llvmlite is imported. LLJIT is preferred to MCJIT for two reasons: a missing symbol is an
+error, not an abort; and JITLink places the sections of an object next to each other, which keeps
+the small code model valid for objects of any size below 2 GB.
 
-llvmlite is imported at first use: `import psiphi` stays light.
+llvmlite is imported at first use, so that `import psiphi` is fast.
 """
 
 from __future__ import annotations
@@ -18,11 +19,18 @@ import sys
 import threading
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psiphi._util.errors import Error
 
-# LLVM may turn an intrinsic or a pair of calls into any of these (sin and cos of one angle become sincos).
+if TYPE_CHECKING:  # llvmlite is imported at first use
+    from llvmlite.binding.context import ContextRef
+    from llvmlite.binding.module import ModuleRef
+    from llvmlite.binding.orcjit import ResourceTracker
+    from llvmlite.binding.targets import TargetMachine
+
+# LLVM may turn intrinsics or calls into any of these (sin and cos of one angle become sincos).
 EXTERNALS = (
     "sin",
     "cos",
@@ -38,9 +46,11 @@ EXTERNALS = (
     "memcpy",
     "memmove",
 )
-BAND = 32  # libraries that share a linker
-EFFORT = 2  # of instruction selection and register allocation, 0 to 3; any gives the same bits
-LONG = 1_000_000  # characters of IR, from which on less effort takes a third less time, and the code is as fast
+LIBRARIES_PER_LINKER = 32
+OPT_LEVEL = (
+    2  # of instruction selection and register allocation, 0 to 3; the bits do not depend on it
+)
+LONG_TEXT = 1_000_000  # characters of IR; longer text compiles in 2/3 of the time at level 1
 _BUG = "report this as a bug of psiphi"
 
 LOCK = threading.RLock()
@@ -48,7 +58,7 @@ _serial = itertools.count()
 
 
 class Processor(NamedTuple):
-    """What object code depends on besides its source: all four belong in a cache key."""
+    """What object code depends on besides its source; all four fields belong in a cache key."""
 
     cpu: str
     features: str
@@ -57,15 +67,15 @@ class Processor(NamedTuple):
 
 
 class Address(int):
-    """The address of a function, as an int that keeps the library it points into alive."""
+    """The address of a function, as an int that keeps the library of the function alive."""
 
     library: Library
 
 
 class Library:
-    """Loaded object code. It is unloaded when neither the library nor any of its addresses is referenced."""
+    """Loaded object code; it is unloaded once neither it nor any of its addresses is referenced."""
 
-    def __init__(self, tracker: Any, names: list[str]):
+    def __init__(self, tracker: ResourceTracker, names: list[str]):
         self._tracker, self.names = tracker, tuple(names)
 
     def address(self, name: str) -> Address:
@@ -73,7 +83,7 @@ class Library:
         if name not in self.names:
             raise Error(
                 f"the loaded code exports {', '.join(self.names) or 'nothing'}, not {name!r}",
-                "load it with that name",
+                "pass that name to load_object",
             )
         address = Address(self._tracker[name])
         address.library = self
@@ -87,7 +97,7 @@ def host() -> Processor:
     with LOCK:
         try:
             features = binding.get_host_cpu_features().flatten()
-        except RuntimeError:  # LLVM cannot ask this processor: its name alone decides
+        except RuntimeError:  # LLVM cannot query this processor; its name alone decides
             features = ""
         version = ".".join(str(part) for part in binding.llvm_version_info)
         return Processor(
@@ -98,15 +108,15 @@ def host() -> Processor:
 def compile_ir(text: str, opt: int | None = None, passes: bool = False) -> bytes:
     """LLVM IR text -> relocatable object code for this processor.
 
-    `opt` (0 to 3) is the effort of instruction selection and register allocation: EFFORT, or 1 for long texts. `passes` runs
-    LLVM's middle-end pipeline (without loop or SLP vectorisation: the lanes are already in the text), which straight-line code
-    rarely needs.
+    `opt` (0 to 3) is the level of instruction selection and register allocation; the default is
+    OPT_LEVEL, or 1 for long texts. `passes` runs LLVM's middle-end pipeline, which straight-line
+    code rarely needs, without loop or SLP vectorisation: the text already has lanes.
     """
-    opt = opt if opt is not None else min(EFFORT, 1) if len(text) > LONG else EFFORT
+    opt = opt if opt is not None else min(OPT_LEVEL, 1) if len(text) > LONG_TEXT else OPT_LEVEL
     binding = bindings()
     with LOCK:
         machine = _machine(opt)
-        context = binding.create_context()  # LLVM never frees constants of its global context
+        context = binding.create_context()  # LLVM never frees the constants of its global context
         module = parse(binding, text, context)
         try:
             module.triple, module.data_layout = host().triple, str(machine.target_data)
@@ -129,7 +139,9 @@ def load_object(obj: bytes, names: list[str]) -> Library:
             builder.export_symbol(name)
         serial = next(_serial)
         try:
-            return Library(builder.link(_linker(serial // BAND), f"psiphi{serial}"), names)
+            return Library(
+                builder.link(_linker(serial // LIBRARIES_PER_LINKER), f"psiphi{serial}"), names
+            )
         except RuntimeError as error:
             cause = f"LLVM cannot load {len(obj)} bytes of object code: {str(error).strip()}"
             raise Error(
@@ -139,8 +151,8 @@ def load_object(obj: bytes, names: list[str]) -> Library:
 
 
 @lru_cache(maxsize=1)
-def bindings() -> Any:
-    """llvmlite.binding, its native target made ready."""
+def bindings() -> ModuleType:
+    """llvmlite.binding, with its native target initialised."""
     with LOCK:
         import llvmlite.binding as binding
 
@@ -150,7 +162,7 @@ def bindings() -> Any:
 
 
 @lru_cache(maxsize=8)
-def _machine(opt: int) -> Any:
+def _machine(opt: int) -> TargetMachine:
     target, cpu = bindings().Target.from_triple(host().triple), host()
     return target.create_target_machine(
         cpu=cpu.cpu, features=cpu.features, opt=opt, reloc="pic", codemodel="small"
@@ -159,17 +171,18 @@ def _machine(opt: int) -> Any:
 
 @lru_cache(maxsize=1)
 def _linker(_band: int) -> Any:
-    """The linker of 32 libraries, then another.
+    """The linker of one band of 32 libraries.
 
-    A linker keeps 10 kB of each library that is dropped; the last of its libraries takes it along, so that this goes, too.
+    A linker keeps 10 kB of each library that is unloaded. With a new linker for every 32
+    libraries this memory is freed when the last library of a linker is unloaded.
     """
     return bindings().create_lljit_compiler(
         _machine(2), use_jit_link=sys.platform != "win32", suppress_errors=True
     )
 
 
-def parse(binding: Any, text: str, context: Any) -> Any:
-    """A verified module: broken IR must stop here, since LLVM's back end crashes on it."""
+def parse(binding: ModuleType, text: str, context: ContextRef) -> ModuleRef:
+    """A verified module; LLVM's back end would crash on invalid IR."""
     try:
         module = binding.parse_assembly(text, context)
     except RuntimeError as error:
@@ -178,21 +191,24 @@ def parse(binding: Any, text: str, context: Any) -> Any:
         module.verify()
     except RuntimeError as error:
         raise Error(
-            f"internal: LLVM refuses the emitted code: {str(error).strip()}", _BUG
+            f"internal error: LLVM rejects the emitted code: {str(error).strip()}", _BUG
         ) from error
     return module
 
 
 def _parse_error(message: str) -> Error:
-    """LLVM's '<string>:12:5: error: expected type' as an Error that names and shows line 12."""
-    found = re.search(r"<string>:(\d+):\d+: error: (.*)\n(.*)", message)
-    if found is None:
-        return Error(f"internal: LLVM cannot read the emitted code: {message.strip()}", _BUG)
-    cause = f"internal: LLVM cannot read the emitted code: {found[2]} in {found[3].strip()!r}"
-    return Error(cause, _BUG, file="LLVM IR", line=int(found[1]))
+    """LLVM's '<string>:12:5: error: expected type' as an Error that gives line 12 and its text."""
+    match = re.search(r"<string>:(\d+):\d+: error: (.*)\n(.*)", message)
+    if match is None:
+        cause = f"internal error: LLVM cannot parse the emitted code: {message.strip()}"
+        return Error(cause, _BUG)
+    cause = (
+        f"internal error: LLVM cannot parse the emitted code: {match[2]} in {match[3].strip()!r}"
+    )
+    return Error(cause, _BUG, file="LLVM IR", line=int(match[1]))
 
 
-def _optimise(binding: Any, module: Any, machine: Any, opt: int) -> None:
+def _optimise(binding: ModuleType, module: ModuleRef, machine: TargetMachine, opt: int) -> None:
     tuning = binding.create_pipeline_tuning_options(speed_level=opt)
     tuning.loop_vectorization = tuning.slp_vectorization = False
     builder = binding.create_pass_builder(machine, tuning)
@@ -201,7 +217,7 @@ def _optimise(binding: Any, module: Any, machine: Any, opt: int) -> None:
 
 @lru_cache(maxsize=1)
 def _missing_externals() -> dict[str, int]:
-    """Addresses of the externals that the process does not show globally (an embedded interpreter, Windows)."""
+    """Addresses of externals that the process does not export (embedded Python, Windows)."""
     process, addresses = _open(None), {}
     for name in EXTERNALS:
         if not hasattr(process, name):
@@ -214,31 +230,32 @@ def _missing_externals() -> dict[str, int]:
 
 
 @lru_cache(maxsize=4)
-def _open(path: str | None) -> Any:
+def _open(name: str | None) -> Any:
     try:
-        return ctypes.CDLL(path)
+        return ctypes.CDLL(name)
     except (OSError, TypeError):
         return None
 
 
 def _before_fork() -> None:
-    """A fork while another thread is inside LLVM would copy its held locks into the child: so it waits until none is.
+    """Take the locks of LLVM, so that a fork waits until no other thread is inside LLVM.
 
-    llvmlite's own lock is taken, too: code is unloaded whenever its last user goes, without ours.
+    Otherwise the child would inherit locks that nobody releases. llvmlite's own lock is taken as
+    well, because unloading code takes that lock only.
     """
     LOCK.acquire()
     llvmlite = sys.modules.get("llvmlite.binding.ffi")
     lock = getattr(getattr(llvmlite, "lib", None), "_lock", None) or nullcontext()
     lock.__enter__()
-    _entered.append(lock)
+    _locks_before_fork.append(lock)
 
 
 def _after_fork() -> None:
-    _entered.pop().__exit__(None, None, None)
+    _locks_before_fork.pop().__exit__(None, None, None)
     LOCK.release()
 
 
-_entered: list[Any] = []
+_locks_before_fork: list[Any] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork

@@ -1,9 +1,9 @@
-"""Registers by hand: of more numbers than a thread has registers, those that are needed last wait in memory (Belady).
+"""Register spills by Belady's rule: the number whose next use is farthest away goes to memory.
 
-For straight-line code that is the best there is: the number whose next reader is farthest goes. It is written once, since a
-number does not change, and read again before it is needed. An assembler that has to find this by itself writes and reads four
-times as much for a humanoid in float64 on a card. On a processor LLVM's own choice makes derivatives 10 % slower, and it takes
-half as long again.
+The rule is optimal for straight-line code. A spilled number is written once, since it does not
+change, and read again before its next use. PTX's assembler, left to itself, writes and reads four
+times as much for a humanoid in float64 on a GPU. On a CPU, LLVM's own allocation makes derivatives
+10 % slower and compiles half as long again.
 """
 
 from __future__ import annotations
@@ -11,29 +11,33 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import Unpack
 
-from psiphi.backends.llvm.llvm_emitter import Emitter, Width, function
-from psiphi.compiler.ir.segments import APART, Segment, Store
+from psiphi.backends.llvm.llvm_emitter import Emitter, EmitterOptions, Width, internal_function
+from psiphi.compiler.ir.segments import SEPARATE, Segment, Store
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import operands
 
-BASE = "park"  # the pointer to a thread's parking places
+SPILL_BASE = "park"  # the pointer to the spill slots of a thread
 FRAME = "frame"
-LINE = 64  # bytes of the widest registers: their instructions say in one byte, not in four,
-REACH = 128  # how many lines it is from a pointer, if it is less than this
-POINTERS = 5  # besides %frame, that are passed in registers
+LINE_BYTES = 64  # bytes of the widest vector registers (AVX-512)
+# AVX-512 encodes an offset from a pointer in one byte, not four, within this many registers
+POINTER_REACH = 128
+MAX_POINTERS = 5  # pointers besides %frame that are passed in registers
 
 
 class SpillEmitter(Emitter):
-    """At most `registers` numbers are held at a time; others stand in `places` cells at %park, or where they came from.
+    """Keeps at most `registers` numbers in registers, the others in `slot_count` slots at %park.
 
-    Results go out as soon as they are known: what waits costs a register. `fused`: products of which it is settled that they
-    ride in their sums; `ends`: numbers that are wanted after the last line; `known`: numbers that are there before the first.
+    A number that was loaded from memory is not spilled but loaded again. Results are stored as soon
+    as they are computed, which frees their registers. `fused`: the products to fuse into their
+    sums, if already decided; `ends`: nodes whose values are needed after the last line; `known`:
+    nodes whose values are in registers before the first line.
     """
 
-    steadfast = (BASE,)
+    volatile_bases = (SPILL_BASE,)
 
     def __init__(
         self,
@@ -43,143 +47,160 @@ class SpillEmitter(Emitter):
         fused: frozenset[int] | None = None,
         ends: Iterable[int] = (),
         known: Mapping[int, str] | None = None,
-        **how: Any,
+        **options: Unpack[EmitterOptions],
     ):
-        own = Segment(
-            segment.name, segment.tape, segment.nodes, segment.stores, dict(segment.given)
-        )  # parked numbers join it
-        super().__init__(own, width, at_once=True, **how)
-        self.registers, self.places = registers, 0
-        self.most = 0  # numbers held at once
-        self.idle: list[int] = []  # places
+        # a copy, since spilled numbers are added to its loads
+        segment = replace(segment, loads=dict(segment.loads))
+        super().__init__(segment, width, stores_early=True, **options)
+        self.registers, self.slot_count = registers, 0
+        self.peak = 0  # most numbers in registers at a time
+        self.free_slots: list[int] = []
         self.names.update(known or {})
-        self.held: set[int] = set(self.names)
-        self.settled, self.ends = fused, dict.fromkeys(ends)
-        self.readers: dict[int, list[int]] = {}  # when a number is read, last first
-        self.reads: dict[int, list[int]] = {}  # what the instruction of a node reads
+        self.in_registers: set[int] = set(self.names)
+        self.given_fused, self.ends = fused, dict.fromkeys(ends)
+        self.readers: dict[int, list[int]] = {}  # {node: positions of its readers, last first}
+        self.operands_of: dict[int, list[int]] = {}  # {node: nodes that its instruction reads}
 
-    def riding(self) -> set[int]:
-        return super().riding() if self.settled is None else set(self.settled)
+    def fused_products(self) -> set[int]:
+        return super().fused_products() if self.given_fused is None else set(self.given_fused)
 
-    def _begin(self, order: list[int]) -> None:
-        self.reads = {node: self._read_by(node) for node in order}
+    def _before_nodes(self, order: list[int]) -> None:
+        self.operands_of = {node: self._operands(node) for node in order}
         for node in self.ends:
             self.readers[node] = [len(order)]
-        for now in reversed(range(len(order))):
-            for read in self.reads[order[now]]:
-                self.readers.setdefault(read, []).append(now)
+        for position in reversed(range(len(order))):
+            for operand in self.operands_of[order[position]]:
+                self.readers.setdefault(operand, []).append(position)
 
-    def _computed(self, node: int) -> None:
-        its = self.reads.pop(node)
-        for read in its:
+    def _after_node(self, node: int) -> None:
+        read_nodes = self.operands_of.pop(node)
+        for read in read_nodes:
             self.readers[read].pop()
-            self._keep(read)
-        self._keep(node)
-        self.most = max(self.most, min(len(self.held), self.registers))
-        while len(self.held) > self.registers:
-            self._park(max(self.held, key=lambda number: self.readers[number][-1]))
+            self._keep_or_drop(read)
+        self._keep_or_drop(node)
+        self.peak = max(self.peak, min(len(self.in_registers), self.registers))
+        while len(self.in_registers) > self.registers:
+            self._spill(max(self.in_registers, key=lambda number: self.readers[number][-1]))
 
-    def _read_by(self, node: int) -> list[int]:
-        """The numbers that the instruction of a node reads; through the product that rides in it. Constants are none."""
-        found: list[int] = []
+    def _operands(self, node: int) -> list[int]:
+        """The nodes that the instruction of a node reads, through fused products; no constants."""
+        read: list[int] = []
         for operand in operands(self.tape, node):
-            found += operands(self.tape, operand) if operand in self.fused else [operand]
-        return list(dict.fromkeys(x for x in found if self.tape.nodes[x][0] is not Op.CONST))
+            read += operands(self.tape, operand) if operand in self.fused else [operand]
+        return list(dict.fromkeys(x for x in read if self.tape.nodes[x][0] is not Op.CONST))
 
-    def _keep(self, number: int) -> None:
-        """Hold a number that somebody will read; forget one that nobody will."""
-        if self.readers.get(number):
-            self.held.add(number)
+    def _keep_or_drop(self, node: int) -> None:
+        """Keep a node that has readers left in a register; free the register or slot of others."""
+        if self.readers.get(node):
+            self.in_registers.add(node)
             return
-        self.held.discard(number)
-        self.names.pop(number, None)
-        base, place = self.segment.given.get(number, ("", 0))
-        if base == BASE:
-            self.idle.append(place)
+        self.in_registers.discard(node)
+        self.names.pop(node, None)
+        base, slot = self.segment.loads.get(node, ("", 0))
+        if base == SPILL_BASE:
+            self.free_slots.append(slot)
 
-    def _park(self, number: int) -> None:
-        self.held.remove(number)
-        if number not in self.segment.given:
-            if not self.idle:
-                self.idle.append(self.places)
-                self.places += 1
-            place = self.idle.pop()
-            self._store(Store(BASE, place, number))
-            self.segment.given[number] = BASE, place
-        self.names.pop(number)
+    def _spill(self, node: int) -> None:
+        self.in_registers.remove(node)
+        if node not in self.segment.loads:
+            if not self.free_slots:
+                self.free_slots.append(self.slot_count)
+                self.slot_count += 1
+            slot = self.free_slots.pop()
+            self._store(Store(SPILL_BASE, slot, node))
+            self.segment.loads[node] = SPILL_BASE, slot
+        self.names.pop(node)
 
 
-class InFrame(SpillEmitter):
-    """On a processor what stands in the frame is as near as a parking place: a result that has been stored needs none."""
+class FrameSpills(SpillEmitter):
+    """Spills on a CPU: a result stored in the frame needs no slot, since it can be reloaded."""
 
-    steadfast = (BASE, FRAME, APART)
+    volatile_bases = (SPILL_BASE, FRAME, SEPARATE)
 
-    def __init__(self, segment: Segment, width: Width, **how: Any):
-        super().__init__(segment, width, width.registers, **how)
-        self.addressed: dict[
-            int, int
-        ] = {}  # {line: the place in the frame of which it makes an address}
+    def __init__(self, segment: Segment, width: Width, **options: Unpack[EmitterOptions]):
+        super().__init__(segment, width, width.registers, **options)
+        self.address_lines: dict[int, int] = {}  # {line number: place in the frame it addresses}
 
     def _store(self, store: Store) -> None:
         super()._store(store)
         if store.base == FRAME and not store.accumulate:
-            self.segment.given.setdefault(store.node, (FRAME, store.offset))
+            self.segment.loads.setdefault(store.node, (FRAME, store.offset))
 
     def address(self, base: str, offset: int) -> str:
         if base == FRAME:
-            self.addressed[len(self.lines)] = offset
+            self.address_lines[len(self.lines)] = offset
         return super().address(base, offset)
 
-    def go_near(self) -> list[int]:
-        """The places to which pointers %near0 ... shall point: lines say how far it is from them, no longer from %frame."""
-        pointed = _near(Counter(self.addressed.values()))
-        for line, place in self.addressed.items():
-            n = next((n for n, at in enumerate(pointed) if -REACH <= place - at < REACH), None)
+    def use_pointers(self) -> list[int]:
+        """Address the frame from pointers %near0 ... instead of %frame; returns their places.
+
+        Lines near such a place then have a short offset.
+        """
+        targets = pointer_targets(Counter(self.address_lines.values()))
+        for line, place in self.address_lines.items():
+            n = next(
+                (
+                    n
+                    for n, target in enumerate(targets)
+                    if -POINTER_REACH <= place - target < POINTER_REACH
+                ),
+                None,
+            )
             if n is not None:
-                way = f"i64 {(place - pointed[n]) * self.width.bytes}"
+                offset = f"i64 {(place - targets[n]) * self.width.bytes}"
                 self.lines[line] = (
-                    f"{self.lines[line].split(' = ')[0]} = getelementptr i8, ptr %near{n}, {way}"
+                    f"{self.lines[line].split(' = ')[0]} = getelementptr i8, ptr %near{n}, {offset}"
                 )
-        return pointed
+        return targets
 
 
-def _near(asked: Counter[int]) -> list[int]:
-    """Up to POINTERS places, each within reach of as many of those asked for as can be; %frame reaches the first ones."""
-    left, found = sorted(place for place in asked if place >= REACH), []
-    while left and len(found) < POINTERS:
-        before = [0, *accumulate(asked[place] for place in left)]
-        reach = [(bisect_left(left, first + 2 * REACH), i) for i, first in enumerate(left)]
-        end, start = max(reach, key=lambda run: before[run[0]] - before[run[1]])
-        found.append(left[start] + REACH)
-        del left[start:end]
-    return found
+def pointer_targets(uses: Counter[int]) -> list[int]:
+    """Up to MAX_POINTERS places, each within reach of as many uses as possible.
+
+    Uses within reach of %frame need no other pointer.
+    """
+    remaining, targets = sorted(place for place in uses if place >= POINTER_REACH), []
+    while remaining and len(targets) < MAX_POINTERS:
+        total = [0, *accumulate(uses[place] for place in remaining)]
+        windows = [
+            (bisect_left(remaining, first + 2 * POINTER_REACH), i)
+            for i, first in enumerate(remaining)
+        ]
+        end, start = max(windows, key=lambda window: total[window[0]] - total[window[1]])
+        targets.append(remaining[start] + POINTER_REACH)
+        del remaining[start:end]
+    return targets
 
 
 def segment_function(
-    name: str, bases: list[str], segment: Segment, width: Width, **how: Any
+    name: str, bases: list[str], segment: Segment, width: Width, **options: Unpack[EmitterOptions]
 ) -> str:
-    """A segment as a function of pointers; its parking places are its own. Where results go to where others are read, they have
-    to wait for the end, and LLVM keeps them."""
-    if not (width.registers and segment.keeps_what_it_reads):
-        return function(name, bases, Emitter(segment, width, **how).body())
-    parking = InFrame(segment, width, **how)
-    parking.body()
-    room = (
-        [f"%{BASE} = alloca [{parking.places * width.bytes} x i8], align {width.bytes}"]
-        if parking.places
+    """A segment as a function of pointers, with its own spill slots.
+
+    If results overwrite what the segment reads, they are stored at the end and LLVM spills.
+    """
+    if not (width.registers and segment.may_store_early):
+        return internal_function(name, bases, Emitter(segment, width, **options).body())
+    spills = FrameSpills(segment, width, **options)
+    spills.body()
+    stack = (
+        [f"%{SPILL_BASE} = alloca [{spills.slot_count * width.bytes} x i8], align {width.bytes}"]
+        if spills.slot_count
         else []
     )
-    near = parking.go_near() if width.bytes == LINE else []
-    own = function(
-        f"{name}.near" if near else name,
-        [*bases, *(f"near{n}" for n in range(len(near)))],
-        [*room, *parking.lines],
+    targets = spills.use_pointers() if width.bytes == LINE_BYTES else []
+    inner = internal_function(
+        f"{name}.near" if targets else name,
+        [*bases, *(f"near{n}" for n in range(len(targets)))],
+        [*stack, *spills.lines],
     )
-    if not near:
-        return own
+    if not targets:
+        return inner
     lines = [
         f"%near{n} = getelementptr i8, ptr %{FRAME}, i64 {place * width.bytes}"
-        for n, place in enumerate(near)
+        for n, place in enumerate(targets)
     ]
-    passed = ", ".join(f"ptr %{base}" for base in (*bases, *(f"near{n}" for n in range(len(near)))))
-    return own + function(name, bases, [*lines, f"call void @{name}.near({passed})"])
+    passed = ", ".join(
+        f"ptr %{base}" for base in (*bases, *(f"near{n}" for n in range(len(targets))))
+    )
+    return inner + internal_function(name, bases, [*lines, f"call void @{name}.near({passed})"])

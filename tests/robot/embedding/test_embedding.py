@@ -129,7 +129,7 @@ def test_derivatives_of_expressions_are_along_the_loop(name, word):
 def test_gradients_of_numbers_along_the_loop(name):
     """x* C x: its gradient is a row, and runs by transposes; directions of a body that turns freely do not commute."""
     _, _, robot = embedded(name)
-    at, o = state(robot, 5), Operators(robot._model)
+    at, o = state(robot, 5), Operators(robot.model)
     e = o.vector("x").T @ o.coriolis @ o.vector("x")
     found = swept(robot, derivative(e, "q").T, {"q": at.q, "v": at.v, "x": at.a})
     want = [
@@ -143,7 +143,7 @@ def test_derivatives_of_expressions_beside_multipliers():
     """d/dq of M^-1 (tau - C), an expression, beside differences of what Lagrange's multipliers give on the spanning tree."""
     tree, loops, robot = embedded("fourbar")
     robot, tree = Interpreted.of(robot), Interpreted.of(tree)
-    s, o = state(robot, 4), Operators(robot._model)
+    s, o = state(robot, 4), Operators(robot.model)
     e = o.mass.inv @ (o.vector("tau") - o.H @ o.phi @ (o.M @ o.phi.T @ o.a + o.b))
     found = swept(robot, pp.derivative(e, "q"), {"q": s.q, "v": s.v, "tau": s.tau})
 
@@ -400,7 +400,7 @@ def test_refusals():
         (lambda: pp.embed(robot, loops, free=["to hand"], at=options["at"]), "in no loop"),
         (
             lambda: pp.embed(robot, loops, free=["to crank", "to rocker"], at=options["at"]),
-            "coordinates are to be free",
+            "free coordinates requested",
         ),
         (
             lambda: pp.embed(

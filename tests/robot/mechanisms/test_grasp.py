@@ -346,7 +346,7 @@ def test_compiled_is_interpreted(both):
     compiled = System(
         pp.Robot.of(both.system.robot),
         c.constraints,
-        c.follows,
+        c.mimics,
         both.system.passive,
         both.system.object,
     )
@@ -457,7 +457,7 @@ def test_a_contact_that_slides():
         np.testing.assert_allclose(forces[1], [0, 0, 0, *(size * normal)], atol=1e-9 * abs(size))
         assert size * sign > 0 and cell.contact_ratio(q, forces)[1] == (0.0 if sign > 0 else np.inf)
     for wrong in ({"friction": 0.5}, {"friction": 0.0, "torsion": 0.1}):
-        with pytest.raises(pp.StateError, match="nothing holds it sideways"):
+        with pytest.raises(pp.StateError, match="no tangential force"):
             facing_pumas(["rigid", Contact("sliding", normal=(1, 0, 0), **wrong)])
     with pytest.raises(pp.StateError, match="a sliding contact without normal"):
         facing_pumas(["rigid", "sliding"])

@@ -183,5 +183,5 @@ def test_blows_that_bounce_keep_energy_or_lose_it_and_what_does_not_open_does_no
     ):
         bouncing(1.5)
     robot = bouncing(0.5).robot
-    with pytest.raises(pp.StateError, match="only what may open bounces"):
+    with pytest.raises(pp.StateError, match="only a one-sided constraint"):
         pp.connect(robot, [pp.Loop("ball", "tip", "world", restitution=0.5)])

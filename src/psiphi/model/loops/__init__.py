@@ -1,17 +1,16 @@
 """Constraints, contacts and gears, and loops as cluster joints.
 
-In: frames, and the motions held between them. Out: constraints and clusters. Read `constraints.py` first.
+In: pairs of frames and the type of joint between them. Out: constraints and clusters. Read
+`constraints.py` first.
 
-    closure_types.py            What two frames may still do relative to each other
-    cluster_joints.py           The joints of a model whose loops are embedded, as a manifold sees
-                                them
-    cluster_kinematics.py       X, dX/dt β and the closing of a cluster, on scalars
-    cluster_search.py           Which bodies make one cluster, and the order in which bodies stand
-                                then
-    clusters.py                 Bodies whose joints move together
     constraints.py              The constraints of a system
-    contacts_and_loops.py       What the ways to a closed system are given, read with care
-    forest_model.py             Several mechanisms as one forest
-    gears.py                    Joints that follow others
-    independent_coordinates.py  A cluster made whole
+    closure_types.py            Table of joint types between two frames: weld, ball, hinge, ...
+    contacts_and_loops.py       `pp.Contact` and `pp.Loop`, and the checks that read them
+    gears.py                    `pp.Gear`: joints that follow others
+    forest_model.py             Several mechanisms as one model
+    clusters.py                 Clusters: bodies whose joints move together
+    cluster_search.py           Which bodies form a cluster, and the order of bodies with clusters
+    cluster_kinematics.py       X, dX/dt β and loop closure of a cluster, on scalars
+    cluster_joints.py           A cluster as one joint of the manifold
+    independent_coordinates.py  A closed configuration and the free coordinates of a cluster
 """

@@ -1,22 +1,24 @@
-"""What two frames may still do relative to each other: a row of the table a kind, loops never ask which.
+"""Joint types between two frames: `KINDS` has one row for each.
 
-Frame 1 is seen from frame 2: R = R2* R1, p = R2* (p1 - p2), w and v their rates in the axes of frame 2. A kind is a list of
-rows; a row forbids turn.w + slide.v, so that with constraint rows c = S [w; v]
+R = R2* R1 and p = R2* (p1 - p2) are the pose of frame 1 relative to frame 2; w and v are its
+velocities; all are in the axes of frame 2. A type is a list of constraint rows,
+turn . w + slide . v = 0. With c = S [w; v] for all rows,
 
     c' = S [w'; v'] + extra,     extra = (dS/dt) [w; v]
 
-and `error` is how far the row is open (None: the row cannot be integrated, it binds velocities alone).
-Errors are 2 tan(angle / 2) about the axis of a rotation: to first order the angle, and never zero at half a turn.
+`error` is the position error of the row. It is None for a nonholonomic row, which constrains
+velocities only. The error of a rotation is 2 tan(angle / 2) along its axis: the angle to first
+order, and not zero at half a turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyScalar, Numbers
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screws import cross, dot
 
@@ -25,8 +27,8 @@ AXES = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
-class Relative:
-    """Frame 1 seen from frame 2, in the axes of frame 2; scalars of any kind."""
+class RelativeMotion:
+    """Pose and velocity of frame 1 relative to frame 2, in the axes of frame 2; any scalars."""
 
     R: list
     p: list
@@ -35,103 +37,121 @@ class Relative:
 
 
 @dataclass(frozen=True)
-class Forbidden:
+class ConstraintRow:
     """One constraint: turn . w + slide . v = 0."""
 
     turn: list
     slide: list
-    error: Any = None
-    extra: Any = 0.0
+    error: AnyScalar | None = None
+    extra: AnyScalar = 0.0
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of one constraint: an axis in frame 2, two directions across it, a second axis in frame 1, a length."""
+    """Constants of one constraint.
+
+    `axis` is in frame 2, `perpendicular` are two directions perpendicular to it; `axis2` is in
+    frame 1.
+    """
 
     axis: list
-    across: tuple[list, list]
+    perpendicular: tuple[list, list]
     axis2: list
     length: float
 
     @staticmethod
-    def of(axis=(0.0, 0.0, 1.0), axis2=(1.0, 0.0, 0.0), length: float = 0.0) -> Constants:
+    def of(
+        axis: Numbers = (0.0, 0.0, 1.0),
+        axis2: Sequence[float] = (1.0, 0.0, 0.0),
+        length: float = 0.0,
+    ) -> Constants:
         u = np.asarray(axis, dtype=float)
-        first, second = across(u)
+        first, second = perpendicular_axes(u)
         return Constants(
             u.tolist(), (first.tolist(), second.tolist()), [float(x) for x in axis2], float(length)
         )
 
 
-def _turns(directions, errors) -> list[Forbidden]:
-    return [Forbidden(u, ZERO, e) for u, e in zip(directions, errors, strict=True)]
+def _angular_rows(directions: Sequence[list], errors: list) -> list[ConstraintRow]:
+    return [ConstraintRow(u, ZERO, e) for u, e in zip(directions, errors, strict=True)]
 
 
-def _slides(directions, at: Relative) -> list[Forbidden]:
-    return [Forbidden(ZERO, u, dot(u, at.p)) for u in directions]
+def _linear_rows(directions: Sequence[list], at: RelativeMotion) -> list[ConstraintRow]:
+    return [ConstraintRow(ZERO, u, dot(u, at.p)) for u in directions]
 
 
-def _orientation(at: Relative) -> list:
-    """2 tan(angle / 2) u of the rotation R, from R - R* and its trace."""
+def _orientation_error(at: RelativeMotion) -> list:
+    """2 tan(angle / 2) u for the rotation R about the unit vector u, from R - R* and the trace."""
     R = at.R
     half = 1.0 / (1.0 + R[0][0] + R[1][1] + R[2][2])
     return [2.0 * half * x for x in (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])]
 
 
-def _alignment(shape: Constants, at: Relative) -> list:
-    """How far the axis has left itself, across it: 2 (h x R h) / (1 + h . R h)."""
-    turned = small_matrices.apply(at.R, shape.axis)
-    scale = 2.0 / (1.0 + dot(shape.axis, turned))
-    tilt = cross(shape.axis, turned)
-    return [scale * dot(u, tilt) for u in shape.across]
+def _alignment_error(shape: Constants, at: RelativeMotion) -> list:
+    """2 (h x R h) / (1 + h . R h), the tilt of the axis h, in the two perpendicular directions."""
+    rotated = small_matrices.apply(at.R, shape.axis)
+    scale = 2.0 / (1.0 + dot(shape.axis, rotated))
+    tilt = cross(shape.axis, rotated)
+    return [scale * dot(u, tilt) for u in shape.perpendicular]
 
 
-def _weld(shape: Constants, at: Relative) -> list[Forbidden]:
-    return _turns(AXES, _orientation(at)) + _slides(AXES, at)
+def _weld(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(AXES, _orientation_error(at)) + _linear_rows(AXES, at)
 
 
-def _ball(shape: Constants, at: Relative) -> list[Forbidden]:
-    return _slides(AXES, at)
+def _ball(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    return _linear_rows(AXES, at)
 
 
-def _hinge(shape: Constants, at: Relative) -> list[Forbidden]:
-    return _turns(shape.across, _alignment(shape, at)) + _slides(AXES, at)
+def _hinge(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(shape.perpendicular, _alignment_error(shape, at)) + _linear_rows(AXES, at)
 
 
-def _soft(shape: Constants, at: Relative) -> list[Forbidden]:
-    """No spin about the normal, rolling about the two tangents: n . w = 0 has no integral."""
-    return [Forbidden(shape.axis, ZERO), *_slides(AXES, at)]
+def _soft(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    """No spin about the normal, but rolling about the tangents: n . w = 0 is nonholonomic."""
+    return [ConstraintRow(shape.axis, ZERO), *_linear_rows(AXES, at)]
 
 
-def _universal(shape: Constants, at: Relative) -> list[Forbidden]:
-    """The axis h1 of frame 2 stays square to the axis h2 of frame 1: h1 . R h2 = 0."""
+def _universal(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    """The axis h1 of frame 2 stays perpendicular to the axis h2 of frame 1: h1 . R h2 = 0."""
     h2 = small_matrices.apply(at.R, shape.axis2)
     extra = dot(cross(cross(at.w, h2), shape.axis), at.w)
-    return [Forbidden(cross(h2, shape.axis), ZERO, dot(shape.axis, h2), extra), *_slides(AXES, at)]
+    return [
+        ConstraintRow(cross(h2, shape.axis), ZERO, dot(shape.axis, h2), extra),
+        *_linear_rows(AXES, at),
+    ]
 
 
-def _cylindrical(shape: Constants, at: Relative) -> list[Forbidden]:
-    return _turns(shape.across, _alignment(shape, at)) + _slides(shape.across, at)
+def _cylindrical(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(shape.perpendicular, _alignment_error(shape, at)) + _linear_rows(
+        shape.perpendicular, at
+    )
 
 
-def _planar(shape: Constants, at: Relative) -> list[Forbidden]:
-    return _turns(shape.across, _alignment(shape, at)) + _slides([shape.axis], at)
+def _planar(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(shape.perpendicular, _alignment_error(shape, at)) + _linear_rows(
+        [shape.axis], at
+    )
 
 
-def _sliding(shape: Constants, at: Relative) -> list[Forbidden]:
-    """A point stays on a plane; nothing holds it sideways."""
-    return _slides([shape.axis], at)
+def _sliding(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    """A point stays on a plane and slides on it."""
+    return _linear_rows([shape.axis], at)
 
 
-def _rough(shape: Constants, at: Relative) -> list[Forbidden]:
-    """A point stays on a plane and does not slide on it, wherever it is: across the normal velocities alone are bound."""
-    return [*_slides([shape.axis], at), *(Forbidden(ZERO, u) for u in shape.across)]
+def _rough(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    """A point stays on a plane and does not slide, wherever it is on the plane.
+
+    The tangential rows are nonholonomic.
+    """
+    return [*_linear_rows([shape.axis], at), *(ConstraintRow(ZERO, u) for u in shape.perpendicular)]
 
 
-def _distance(shape: Constants, at: Relative) -> list[Forbidden]:
-    """|p| = d: p . v / d = 0, open by (p . p - d^2) / 2d."""
+def _distance(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+    """|p| = d: p . v / d = 0, error (p . p - d^2) / 2d."""
     d = shape.length
     return [
-        Forbidden(
+        ConstraintRow(
             ZERO, [x / d for x in at.p], (dot(at.p, at.p) - d * d) * (0.5 / d), dot(at.v, at.v) / d
         )
     ]
@@ -139,12 +159,14 @@ def _distance(shape: Constants, at: Relative) -> list[Forbidden]:
 
 @dataclass(frozen=True)
 class ClosureType:
-    """How two frames are held together. `needs` names what must be given; `slides`: they may move apart.
+    """A joint type between two frames.
 
-    `contact` is what a grasp calls it (S4, appendix A), `along` how a `Contact` calls its axis; `loops`: a `Loop` may be one.
+    `needs` names the constants that the user gives. `slides` and `turns` say whether the frames may
+    translate and rotate relative to each other. `contact` is the name of the type in a grasp (S4,
+    appendix A), `along` the field of `Contact` that holds its axis. `loops`: a `Loop` may have it.
     """
 
-    rows: Callable[[Constants, Relative], list[Forbidden]]
+    rows: Callable[[Constants, RelativeMotion], list[ConstraintRow]]
     size: int
     meaning: str
     needs: tuple[str, ...] = ()
@@ -160,7 +182,10 @@ KINDS: dict[str, ClosureType] = {
     "ball": ClosureType(_ball, 3, "turns about a point", contact="point"),
     "hinge": ClosureType(_hinge, 5, "turns about an axis", ("axis",), contact="line"),
     "universal": ClosureType(
-        _universal, 4, "turns about one axis in each frame, square to each other", ("axis", "axis2")
+        _universal,
+        4,
+        "turns about one axis in each frame, perpendicular to each other",
+        ("axis", "axis2"),
     ),
     "cylindrical": ClosureType(
         _cylindrical, 4, "turns about and slides along an axis", ("axis",), slides=True
@@ -197,10 +222,12 @@ LOOPS = tuple(name for name, kind in KINDS.items() if kind.loops)
 CONTACTS = {kind.contact: name for name, kind in KINDS.items() if kind.contact}
 
 
-def across(axis: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(x, y) with x, y and the unit vector `axis` at right angles, right-handed; x is across the coordinate axis farthest off.
+def perpendicular_axes(axis: Numbers) -> tuple[np.ndarray, np.ndarray]:
+    """(x, y) that complete the unit vector `axis` = z to a right-handed orthonormal basis.
 
-    >>> [x.tolist() for x in across([0.0, 0.0, 1.0])]
+    x is perpendicular to z and to the coordinate axis that is farthest from z.
+
+    >>> [x.tolist() for x in perpendicular_axes([0.0, 0.0, 1.0])]
     [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
     """
     z = np.asarray(axis, dtype=float)

@@ -1,12 +1,13 @@
-"""X, dX/dt β and the closing of a cluster, on scalars: numbers, arrays, tape expressions.
+"""X, dX/dt β and loop closure of a cluster, on numbers, arrays or tape expressions.
 
-    gears   β_f = Σ γ'(q_l) β_l                                  explicit
-    ties    Y β_S = 0,   Y_bound β_bound = -Y_free β_free        implicit; Y by QR, and no derivative of X is needed:
+    gears   β_f = Σ γ'(q_l) β_l                                explicit
+    ties    Y β_S = 0,   Y_bound β_bound = -Y_free β_free      implicit, solved by QR
 
-    β_S = X β,    (dX/dt) β = [0; -Y_bound⁺ (dY/dt) β_S],    q_bound <- q_bound exp(-Y_bound⁺ e(q))   (Newton)
+    β_S = X β,    (dX/dt) β = [0; -Y_bound⁺ (dY/dt) β_S]
+    q_bound <- q_bound exp(-Y_bound⁺ e(q))                     Newton's method closes the loops
 
-(docs/embedding.md). Which axes the bodies have does not matter: the laws are given what each joint does (`Member`s), in link
-axes or in working axes, and the tied frames in the same.
+See docs/embedding.md. (dX/dt) β needs no derivative of X. The joints (`Member`s) and the tied
+frames are given in the same axes, link axes or working axes.
 """
 
 from __future__ import annotations
@@ -18,23 +19,42 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from psiphi._util.array_types import AnyScalar
+from psiphi.model.components import Axes, Joint
 from psiphi.model.joint_types import JointKind
-from psiphi.model.loops.closure_types import Relative
-from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame, paths
+from psiphi.model.loops.closure_types import ConstraintRow, RelativeMotion
+from psiphi.model.loops.clusters import (
+    OUTSIDE,
+    Cluster,
+    ClusterFrame,
+    GearRow,
+    paths_from_outside,
+)
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.dual_numbers import rate_of_change
 from psiphi.model.spatial.screw_paths import pose
-from psiphi.model.spatial.screws import Screw, Turn, add, cross, dot, root, subtract, vanishes
+from psiphi.model.spatial.screws import (
+    Screw,
+    Turn,
+    add,
+    cross,
+    dot,
+    is_zero_constant,
+    square_root,
+    subtract,
+)
 
 EYE3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 ZERO3 = [0.0, 0.0, 0.0]
-OPEN = 1e-2  # metres or radians: a loop that gapes wider has no velocities; between closed steps it gapes by their square
-NEWTON = 4  # steps of Newton's method that close a loop after a step in time: each squares the gap
+# Metres or radians. If a loop is open by more, velocities are not finite; between two closed
+# configurations it is open by the square of the step.
+MAX_GAP = 1e-2
+NEWTON_STEPS = 4  # close a loop after a time step; each squares the gap
 
 
 class Member(Protocol):
-    """What a cluster asks of one of its bodies."""
+    """The joint of one body of a cluster."""
 
     @property
     def row(self) -> JointKind: ...
@@ -48,8 +68,8 @@ class Member(Protocol):
 class PublicMember:
     """A joint in public link axes."""
 
-    joint: Any
-    axes: Any
+    joint: Joint
+    axes: Axes
 
     @property
     def row(self) -> JointKind:
@@ -66,9 +86,9 @@ class PublicMember:
         ]
 
     def H(self, q: list) -> list:
-        turn = self.axes.after.tolist()
+        R = self.axes.after.tolist()
         return [
-            small_matrices.apply(turn, h[:3]) + small_matrices.apply(turn, h[3:])
+            small_matrices.apply(R, h[:3]) + small_matrices.apply(R, h[3:])
             for h in self.row.H(q, self.axes)
         ]
 
@@ -82,42 +102,46 @@ def _turn(R: np.ndarray) -> list:
 
 
 class ClusterKinematics:
-    """The laws of one cluster; `members` are its joints, `spots` the (first, second) frames of its ties in their axes."""
+    """The kinematics of one cluster.
+
+    `members` are its joints, `tie_frames` the (first, second) frames of its ties, in the axes of
+    the members.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         members: Sequence[Member],
-        spots: Sequence[tuple[ClusterFrame, ClusterFrame]],
+        tie_frames: Sequence[tuple[ClusterFrame, ClusterFrame]],
     ):
-        self.cluster, self.members, self.spots = cluster, tuple(members), tuple(spots)
+        self.cluster, self.members, self.tie_frames = cluster, tuple(members), tuple(tie_frames)
         self.nq, self.nv = (sum(getattr(m.row, n) for m in self.members) for n in ("nq", "nv"))
         self.starts = np.cumsum([0, *(m.row.nv for m in self.members)]).tolist()
         self.q_starts = np.cumsum([0, *(m.row.nq for m in self.members)]).tolist()
-        self.ways = [*paths(cluster.hangs), ()]  # the last is OUTSIDE's
+        self.paths = [*paths_from_outside(cluster.parents), ()]  # the last is that of OUTSIDE
 
     @cached_property
     def _q_of(self) -> dict[int, int]:
-        """Where the coordinate of a velocity stands in q, for joints with one coordinate."""
-        at = zip(self.members, self.starts, self.q_starts, strict=False)
-        return {v: q for m, v, q in at if (m.row.nq, m.row.nv) == (1, 1)}
+        """The index in q of each velocity coordinate whose joint has one coordinate."""
+        rows = zip(self.members, self.starts, self.q_starts, strict=False)
+        return {v: q for m, v, q in rows if (m.row.nq, m.row.nv) == (1, 1)}
 
-    def of_q(self, q: Sequence[Any]) -> list[list]:
-        """q, joint by joint."""
+    def split_q(self, q: Sequence[Any]) -> list[list]:
+        """q as one list per joint."""
         return [list(q[a:b]) for a, b in zip(self.q_starts, self.q_starts[1:], strict=False)]
 
-    def of_v(self, v: Sequence[Any]) -> list[list]:
-        """Rates of the whole cluster, joint by joint."""
+    def split_v(self, v: Sequence[Any]) -> list[list]:
+        """β_S as one list per joint."""
         return [list(v[a:b]) for a, b in zip(self.starts, self.starts[1:], strict=False)]
 
-    # -- rates --------------------------------------------------------------------------------------------------------------
+    # -- velocities --------------------------------------------------------------------------------
 
     def X(self, q: list) -> list:
-        """The rates of all joints by the free ones: rows, one a coordinate of the cluster."""
+        """X, one row for each coordinate of the cluster, one column for each free one."""
         free, bound = self.cluster.free, self.cluster.bound
         lead: dict[int, list] = {c: [1.0 if c == other else 0.0 for other in free] for c in free}
         if bound:
-            Y = self._by_leaders(q, self.Y(q))
+            Y = self.leader_jacobian(q, self.Y(q))
             solve = _least_squares([[row[c] for c in bound] for row in Y])
             columns = [solve([-row[c] for row in Y]) for c in free]
             lead |= {c: [column[i] for column in columns] for i, c in enumerate(bound)}
@@ -126,108 +150,126 @@ class ClusterKinematics:
             lead[gear.follower] = [
                 dot(list(slopes.values()), [lead[l][i] for l in slopes]) for i in range(len(free))
             ]
-        shut = self._shut(q)
-        return [lead[c] if c in free else [_kept(x, shut) for x in lead[c]] for c in range(self.nv)]
+        closed = self._is_closed(q)
+        return [
+            lead[c] if c in free else [_nan_if_open(x, closed) for x in lead[c]]
+            for c in range(self.nv)
+        ]
 
     def rates(self, q: list, v: list) -> list:
         """β_S = X β."""
         return small_matrices.apply(self.X(q), v) if v else [0.0] * self.nv
 
-    def coordinate(self, c: int) -> int:
-        """Where a velocity coordinate stands in q of the cluster; -1 where its joint turns in space."""
+    def q_index(self, c: int) -> int:
+        """The index in q of velocity coordinate c; -1 if its joint has several coordinates."""
         return self._q_of.get(c, -1)
 
-    def transmitted(self, q: list, v: list, law: Callable[[Cluster, list, list], list]) -> list:
-        """X* f: forces f = law(cluster, x, β_S) at all joints, x their coordinates, as the free ones feel them."""
+    def project_forces(self, q: list, v: list, law: Callable[[Cluster, list, list], list]) -> list:
+        """X* f, the forces on the free coordinates of the joint forces f = law(cluster, x, β_S).
+
+        x are the positions of all coordinates; 0 where a joint has several.
+        """
         X = self.X(q)
-        at = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
+        x = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
         return small_matrices.apply(
-            small_matrices.transpose(X), law(self.cluster, at, small_matrices.apply(X, v))
+            small_matrices.transpose(X), law(self.cluster, x, small_matrices.apply(X, v))
         )
 
-    def steepened(self, q: list, v: list, law: Callable[[Cluster, list, list], list]) -> list:
-        """n diag(X* S X) of slopes S = law(cluster, x, β_S), n free coordinates: never less than X* S X itself."""
+    def slope_bound(self, q: list, v: list, law: Callable[[Cluster, list, list], list]) -> list:
+        """n diag(X* S X) >= X* S X for slopes S = law(cluster, x, β_S) and n free coordinates."""
         X, n = self.X(q), float(len(self.cluster.free))
-        at = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
-        slopes = law(self.cluster, at, small_matrices.apply(X, v))
+        x = [q[self._q_of[c]] if c in self._q_of else 0.0 for c in range(self.nv)]
+        slopes = law(self.cluster, x, small_matrices.apply(X, v))
         return [
             n * dot([s * x for s, x in zip(slopes, column, strict=True)], column)
             for column in small_matrices.transpose(X)
         ]
 
     def drift(self, q: list, beta: list) -> list:
-        """(dX/dt) β, for the rates β_S of all joints."""
+        """(dX/dt) β, from the velocities β_S of all joints."""
         bound = self.cluster.bound
         out: dict[int, Any] = dict.fromkeys(range(self.nv), 0.0)
-        self._follow(q, beta, out)
+        self._follower_accelerations(q, beta, out)
         if bound:
-            # d/dt (Y β_S) with β_S constant, and what the followers do by themselves
+            # (dY/dt) β_S, and the accelerations of followers if their leaders do not accelerate
             Y = self.Y(q)
-            moved = rate_of_change(lambda x: self._opening(x, beta), q, self.rate(q, beta))
+            Y_dot_beta = rate_of_change(
+                lambda x: self._opening_rate(x, beta), q, self.rate(q, beta)
+            )
             known = [g.follower for g in self.cluster.gears]
             gap = [
                 x + dot([row[c] for c in known], [out[c] for c in known]) if known else x
-                for x, row in zip(moved, Y, strict=True)
+                for x, row in zip(Y_dot_beta, Y, strict=True)
             ]
-            solve = _least_squares([[row[c] for c in bound] for row in self._by_leaders(q, Y)])
+            solve = _least_squares([[row[c] for c in bound] for row in self.leader_jacobian(q, Y)])
             out |= dict(zip(bound, solve([-x for x in gap]), strict=True))
-            self._follow(q, beta, out)
+            self._follower_accelerations(q, beta, out)
         return [out[c] for c in range(self.nv)]
 
-    def _follow(self, q: list, beta: list, out: dict[int, Any]) -> None:
-        """Followers' accelerations, the leaders' known: Σ γ' dβ_l/dt + γ'' β_l²."""
+    def _follower_accelerations(self, q: list, beta: list, out: dict[int, Any]) -> None:
+        """Add Σ γ' dβ_l/dt + γ'' β_l², the accelerations of followers, to those of the leaders."""
         for gear in self.cluster.gears:
             total: Any = 0.0
-            for (l, slope), bend in zip(
-                self._slopes(q, gear).items(), self._bends(q, gear), strict=True
+            for (l, slope), curvature in zip(
+                self._slopes(q, gear).items(), self._second_slopes(q, gear), strict=True
             ):
-                total = total + slope * out[l] + bend * (beta[l] * beta[l])
+                total = total + slope * out[l] + curvature * (beta[l] * beta[l])
             out[gear.follower] = total
 
     def rate(self, q: list, beta: list) -> list:
-        """dq/dt, joint by joint."""
-        parts = zip(self.members, self.of_q(q), self.of_v(beta), strict=True)
+        """dq/dt from β_S."""
+        parts = zip(self.members, self.split_q(q), self.split_v(beta), strict=True)
         return [x for member, own, rates in parts for x in member.row.rate(own, rates)]
 
-    def risen(self, rule: Callable[[list], list], q: list, x: list, *more: list) -> list:
-        """The derivative of rule(q) along free velocities x; along z too where it is given, x the same numbers everywhere."""
+    def joint_map_derivative(
+        self, rule: Callable[[list], list], q: list, x: list, *more: list
+    ) -> list:
+        """The derivative of rule(q) along the free velocities x.
+
+        With `more` = (z,), its derivative along z in turn, x constant.
+        """
         if more:
-            return self.risen(lambda at: self.risen(rule, at, x), q, *more)
+            return self.joint_map_derivative(
+                lambda p: self.joint_map_derivative(rule, p, x), q, *more
+            )
         return rate_of_change(rule, q, self.rate(q, self.rates(q, x)))
 
-    def maps(self, q: list) -> list:
-        """H(S), one row a free coordinate: [w; v] of every body as its unit rate moves it against the outside, in link axes."""
-        at, screws, X = self.places(q), self._joint_screws(q), self.X(q)
+    def H(self, q: list) -> list:
+        """H(S), one row for each free coordinate.
+
+        A row is [w; v] of every body relative to the body outside, at unit velocity, in link axes.
+        """
+        poses, screws, X = self.body_poses(q), self._joint_screws(q), self.X(q)
         rows = []
         for i in range(len(self.cluster.free)):
             row: list = []
-            for k, way in enumerate(self.ways[:-1]):
+            for k, path in enumerate(self.paths[:-1]):
                 turn, move = ZERO3, ZERO3
-                for c in (c for j in way for c in range(self.starts[j], self.starts[j + 1])):
+                for c in (c for j in path for c in range(self.starts[j], self.starts[j + 1])):
                     w, v, origin = screws[c]
                     turn = add(turn, [X[c][i] * y for y in w])
                     move = add(
-                        move, [X[c][i] * y for y in add(v, cross(w, subtract(at[k][1], origin)))]
+                        move, [X[c][i] * y for y in add(v, cross(w, subtract(poses[k][1], origin)))]
                     )
-                back = small_matrices.transpose(at[k][0])
+                back = small_matrices.transpose(poses[k][0])
                 row += [*small_matrices.apply(back, turn), *small_matrices.apply(back, move)]
             rows.append(row)
         return rows
 
-    def _slopes(self, q: list, gear: Any) -> dict[int, Any]:
+    def _slopes(self, q: list, gear: GearRow) -> dict[int, Any]:
         return {
-            l: _horner([k * c for k, c in enumerate(cs, 1)], q[self._q_of[l]] - at)
-            for l, at, cs in gear.terms
+            l: _horner([k * c for k, c in enumerate(cs, 1)], q[self._q_of[l]] - x0)
+            for l, x0, cs in gear.terms
         }
 
-    def _bends(self, q: list, gear: Any) -> list:
+    def _second_slopes(self, q: list, gear: GearRow) -> list:
         return [
-            _horner([k * (k - 1) * c for k, c in enumerate(cs, 1)][1:], q[self._q_of[l]] - at)
-            for l, at, cs in gear.terms
+            _horner([k * (k - 1) * c for k, c in enumerate(cs, 1)][1:], q[self._q_of[l]] - x0)
+            for l, x0, cs in gear.terms
         ]
 
-    def _by_leaders(self, q: list, Y: list) -> list:
-        """Y Γ: what each coordinate that no gear decides opens, its followers' share with it."""
+    def leader_jacobian(self, q: list, Y: list) -> list:
+        """Y Γ: the columns of followers are added to those of their leaders."""
         rows = [list(row) for row in Y]
         for gear in reversed(self.cluster.gears):
             for l, slope in self._slopes(q, gear).items():
@@ -235,167 +277,182 @@ class ClusterKinematics:
                     row[l] = row[l] + row[gear.follower] * slope
         return rows
 
-    # -- ties ---------------------------------------------------------------------------------------------------------------
+    # -- ties --------------------------------------------------------------------------------------
 
-    def places(self, q: list) -> list[tuple[list, list]]:
-        """Rotation and origin of each body as seen from outside, and of the outside itself, last."""
+    def body_poses(self, q: list) -> list[tuple[list, list]]:
+        """(R, p) of each body relative to the body outside, and of that body itself, last."""
         found: list[tuple[list, list]] = []
-        for member, on, own in zip(self.members, self.cluster.hangs, self.of_q(q), strict=True):
-            found.append(pose(member.path(own), *((EYE3, ZERO3) if on == OUTSIDE else found[on])))
+        rows = zip(self.members, self.cluster.parents, self.split_q(q), strict=True)
+        for member, parent, own in rows:
+            R, p = (EYE3, ZERO3) if parent == OUTSIDE else found[parent]
+            found.append(pose(member.path(own), R, p))
         return [*found, (EYE3, ZERO3)]
 
-    def _frames(self, q: list) -> list[tuple[list, list, list, list, list]]:
-        """For each tie R₂, p₁ and p₂ in the axes outside, and frame 1 as frame 2 sees it."""
-        at, found = self.places(q), []
-        for first, second in self.spots:
-            (R1, p1), (R2, p2) = (_on(at[spot.body], spot) for spot in (first, second))
+    def _tie_frames(self, q: list) -> list[tuple[list, list, list, list, list]]:
+        """For each tie R₂*, p₁, p₂ (axes outside), and (R, p) of frame 1 relative to frame 2."""
+        poses, found = self.body_poses(q), []
+        for first, second in self.tie_frames:
+            (R1, p1), (R2, p2) = (_frame_pose(poses[f.body], f) for f in (first, second))
             back = small_matrices.transpose(R2)
             apart = small_matrices.apply(back, subtract(p1, p2))
             found.append((back, p1, p2, small_matrices.product(back, R1), apart))
         return found
 
     def _joint_screws(self, q: list) -> list[tuple[list, list, list]]:
-        """(w, v, origin) of every coordinate, in the axes outside: what its unit rate does to its body's origin."""
-        at = self.places(q)
+        """For each coordinate, w, v (at unit rate) and the origin of its body, in axes outside."""
+        poses = self.body_poses(q)
         return [
-            (small_matrices.apply(at[k][0], h[:3]), small_matrices.apply(at[k][0], h[3:]), at[k][1])
-            for k, (member, own) in enumerate(zip(self.members, self.of_q(q), strict=True))
+            (
+                small_matrices.apply(poses[k][0], h[:3]),
+                small_matrices.apply(poses[k][0], h[3:]),
+                poses[k][1],
+            )
+            for k, (member, own) in enumerate(zip(self.members, self.split_q(q), strict=True))
             for h in member.H(own)
         ]
 
     def Y(self, q: list) -> list:
-        """What each coordinate of the cluster opens of the ties: rows, one a constraint."""
+        """Y, the Jacobian of the ties: a row for each constraint, a column for each coordinate."""
         screws, rows = self._joint_screws(q), []
-        for i, (back, p1, _, R, p) in enumerate(self._frames(q)):
-            forbidden = self._forbidden(i, R, p)
-            own = [[0.0] * self.nv for _ in forbidden]
-            for c, sign in self._moving(i):
+        for i, (back, p1, _, R, p) in enumerate(self._tie_frames(q)):
+            constraint_rows = self._constraint_rows(i, R, p)
+            own = [[0.0] * self.nv for _ in constraint_rows]
+            for c, sign in self._relative_coordinates(i):
                 w, v, origin = screws[c]
                 turn = [sign * x for x in small_matrices.apply(back, w)]
                 move = [
                     sign * x
                     for x in small_matrices.apply(back, add(v, cross(w, subtract(p1, origin))))
                 ]
-                for row, f in zip(own, forbidden, strict=True):
+                for row, f in zip(own, constraint_rows, strict=True):
                     row[c] = dot(f.turn, turn) + dot(f.slide, move)
             rows += own
         return rows
 
-    def _opening(self, q: list, beta: list) -> list:
-        """Y β_S, the motions summed up before the rows are asked."""
+    def _opening_rate(self, q: list, beta: list) -> list:
+        """Y β_S: the velocities are summed before the rows are applied."""
         screws, out = self._joint_screws(q), []
-        for i, (back, p1, _, R, p) in enumerate(self._frames(q)):
+        for i, (back, p1, _, R, p) in enumerate(self._tie_frames(q)):
             turn, move = ZERO3, ZERO3
-            for c, sign in self._moving(i):
+            for c, sign in self._relative_coordinates(i):
                 w, v, origin = screws[c]
                 turn = add(turn, [sign * x * beta[c] for x in w])
                 arm = cross(w, subtract(p1, origin))
                 move = add(move, [sign * x * beta[c] for x in add(v, arm)])
             turn, move = small_matrices.apply(back, turn), small_matrices.apply(back, move)
-            out += [dot(f.turn, turn) + dot(f.slide, move) for f in self._forbidden(i, R, p)]
+            out += [dot(f.turn, turn) + dot(f.slide, move) for f in self._constraint_rows(i, R, p)]
         return out
 
-    def _forbidden(self, i: int, R: list, p: list) -> list:
+    def _constraint_rows(self, i: int, R: list, p: list) -> list[ConstraintRow]:
+        """The independent rows of tie i, frame 1 at (R, p) relative to frame 2."""
         tie = self.cluster.ties[i]
-        rows = tie.row.rows(tie.shape, Relative(R, p, ZERO3, ZERO3))
+        rows = tie.row.rows(tie.shape, RelativeMotion(R, p, ZERO3, ZERO3))
         return [rows[k] for k in tie.rows]
 
-    def _moving(self, i: int) -> list[tuple[int, float]]:
-        """The coordinates that move the frames of a tie against each other, +1 those of frame 1; what moves both is not among
-        them."""
-        first, second = (set(self.ways[spot.body]) for spot in self.spots[i])
-        at = [(k, 1.0) for k in sorted(first - second)] + [
-            (k, -1.0) for k in sorted(second - first)
-        ]
-        return [(c, sign) for k, sign in at for c in range(self.starts[k], self.starts[k + 1])]
+    def _relative_coordinates(self, i: int) -> list[tuple[int, float]]:
+        """The coordinates that change tie i: (c, 1.0) if c moves frame 1, (c, -1.0) if frame 2.
 
-    def hold(self, q: list) -> list:
-        """What each bound coordinate opens of the ties, its followers' share with it: rows. Singular at a dead point, where the
-        free ones do not tell how the others go on."""
-        return [[row[c] for c in self.cluster.bound] for row in self._by_leaders(q, self.Y(q))]
+        A coordinate that moves both frames does not change the tie.
+        """
+        first, second = (set(self.paths[f.body]) for f in self.tie_frames[i])
+        bodies = [(k, 1.0) for k in sorted(first - second)]
+        bodies += [(k, -1.0) for k in sorted(second - first)]
+        return [(c, sign) for k, sign in bodies for c in range(self.starts[k], self.starts[k + 1])]
 
-    def errors(self, q: list) -> list:
-        """How far the ties are open, row by row."""
+    def bound_jacobian(self, q: list) -> list:
+        """The columns of Y Γ of the bound coordinates, by rows.
+
+        It is singular at a dead point, where the free coordinates do not determine the others.
+        """
+        return [[row[c] for c in self.cluster.bound] for row in self.leader_jacobian(q, self.Y(q))]
+
+    def tie_errors(self, q: list) -> list:
+        """The position errors of the ties, row by row."""
         return [
             f.error
-            for i, (_, _, _, R, p) in enumerate(self._frames(q))
-            for f in self._forbidden(i, R, p)
+            for i, (_, _, _, R, p) in enumerate(self._tie_frames(q))
+            for f in self._constraint_rows(i, R, p)
         ]
 
-    def gaps(self, q: list) -> list:
-        """How far gears and ties are open."""
+    def closure_errors(self, q: list) -> list:
+        """The position errors of gears and ties."""
         return [
-            q[self._q_of[g.follower]] - self._followed(q, g) for g in self.cluster.gears
-        ] + self.errors(q)
+            q[self._q_of[g.follower]] - self._follower_position(q, g) for g in self.cluster.gears
+        ] + self.tie_errors(q)
 
-    def _shut(self, q: list) -> Any:
-        """1 where everything is closed, to OPEN, else 0; the number 1 where there is nothing to close."""
-        gaps = self.gaps(q)
-        return less(dot(gaps, gaps), OPEN * OPEN) if gaps else 1.0
+    def _is_closed(self, q: list) -> Any:
+        """1 where all errors are below MAX_GAP, else 0; the float 1.0 without constraints."""
+        gaps = self.closure_errors(q)
+        return less(dot(gaps, gaps), MAX_GAP * MAX_GAP) if gaps else 1.0
 
-    # -- configurations -----------------------------------------------------------------------------------------------------
+    # -- configurations ----------------------------------------------------------------------------
 
-    def _followed(self, q: list, gear: Any) -> Any:
+    def _follower_position(self, q: list, gear: GearRow) -> Any:
         value: Any = gear.offset
-        for l, at, cs in gear.terms:
-            x = q[self._q_of[l]] - at
+        for l, x0, cs in gear.terms:
+            x = q[self._q_of[l]] - x0
             value = value + x * _horner(cs, x)
         return value
 
-    def geared(self, q: list) -> list:
-        """q with its followers where their leaders have them."""
+    def apply_gears(self, q: list) -> list:
+        """q with the coordinates of followers computed from their leaders."""
         q = list(q)
         for gear in self.cluster.gears:
-            q[self._q_of[gear.follower]] = self._followed(q, gear)
+            q[self._q_of[gear.follower]] = self._follower_position(q, gear)
         return q
 
-    def moved(self, q: list, beta: list) -> list:
-        """q exp(β), joint by joint."""
-        parts = zip(self.members, self.of_q(q), self.of_v(beta), strict=True)
+    def integrate(self, q: list, beta: list) -> list:
+        """q exp(β_S), without closing the loops."""
+        parts = zip(self.members, self.split_q(q), self.split_v(beta), strict=True)
         return [x for member, own, rates in parts for x in member.row.exp(own, rates)]
 
-    def closed(self, q: list) -> list:
-        """q moved onto the configurations that are closed, its free coordinates kept."""
+    def close_loops(self, q: list) -> list:
+        """The closed configuration with the free coordinates of q, by Newton's method."""
         bound = self.cluster.bound
-        q = self.geared(q)
-        for _ in range(NEWTON if bound else 0):
-            back = _least_squares(self.hold(q))([-e for e in self.errors(q)])
+        q = self.apply_gears(q)
+        for _ in range(NEWTON_STEPS if bound else 0):
+            back = _least_squares(self.bound_jacobian(q))([-e for e in self.tie_errors(q)])
             step = [0.0 if c not in bound else back[bound.index(c)] for c in range(self.nv)]
-            q = self.geared(self.moved(q, step))
+            q = self.apply_gears(self.integrate(q, step))
         return q
 
     def exp(self, q: list, v: list) -> list:
-        """q moved along the free velocities v for one unit of time, and closed again."""
-        return self.closed(self.moved(q, self.rates(q, v)))
+        """q after one unit of time with the free velocities v, loops closed."""
+        return self.close_loops(self.integrate(q, self.rates(q, v)))
 
     def log(self, p: list, q: list) -> list:
-        """The free velocities that lead from p to q."""
-        parts = zip(self.members, self.of_q(p), self.of_q(q), strict=True)
+        """The free velocities that lead from p to q in one unit of time."""
+        parts = zip(self.members, self.split_q(p), self.split_q(q), strict=True)
         whole = [x for member, a, b in parts for x in member.row.log(a, b)]
         return [whole[c] for c in self.cluster.free]
 
 
-def _horner(coefficients: Sequence[float], x: Any) -> Any:
+def _horner(coefficients: Sequence[float], x: AnyScalar) -> Any:
+    """c₀ + c₁ x + c₂ x² + ..."""
     value: Any = 0.0
     for c in reversed(coefficients):
         value = value * x + float(c)
     return value
 
 
-def _kept(x: Any, shut: Any) -> Any:
-    """x where the cluster is closed; no number where it is not, constants included: a gear's ratio, too, is of closed ones."""
-    return x if vanishes(x) else x / shut
+def _nan_if_open(x: AnyScalar, closed: AnyScalar) -> Any:
+    """x where the cluster is closed, else not finite. Constants too, except the float 0.0."""
+    return x if is_zero_constant(x) else x / closed
 
 
-def _on(place: tuple[list, list], spot: ClusterFrame) -> tuple[list, list]:
-    R, p = place
-    return small_matrices.product(R, spot.rotation.tolist()), add(
-        p, small_matrices.apply(R, spot.origin.tolist())
+def _frame_pose(body: tuple[list, list], frame: ClusterFrame) -> tuple[list, list]:
+    """The pose of a frame from the pose (R, p) of its body."""
+    R, p = body
+    return small_matrices.product(R, frame.rotation.tolist()), add(
+        p, small_matrices.apply(R, frame.origin.tolist())
     )
 
 
-def _least_squares(A: list) -> Any:
-    """b -> x with |A x - b| least, A of full column rank, by rows: modified Gram and Schmidt, b one more column."""
+def _least_squares(A: list) -> Callable[[list], list]:
+    """The function b -> argmin_x |A x - b|, for A (by rows) of full column rank.
+
+    Modified Gram-Schmidt; b is treated as one more column.
+    """
     columns, R = small_matrices.transpose(A), []
     Q: list = []
     for column in columns:
@@ -404,7 +461,7 @@ def _least_squares(A: list) -> Any:
             part = dot(base, column)
             column = [x - part * y for x, y in zip(column, base, strict=True)]
             tops.append(part)
-        size = root(dot(column, column))
+        size = square_root(dot(column, column))
         Q.append([x / size for x in column])
         R.append([*tops, size])  # by columns
 

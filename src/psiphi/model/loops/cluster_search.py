@@ -1,8 +1,10 @@
-"""Which bodies make one cluster, and the order in which bodies stand then.
+"""Which bodies form a cluster, and the order of the bodies of a robot with clusters.
 
-A tie between frames on bodies i and j: the bodies on both paths below their nearest common ancestor. Joints that follow
-others: the paths below the nearest common ancestor of their parents. While two sets meet they are united, and closed again.
-The sets that result hang on one body outside each, and with every set as one body the robot is a tree.
+A tie between frames on bodies i and j joins the bodies on the two paths below their nearest common
+ancestor. A gear joins the bodies on the paths below the nearest common ancestor of the parents of
+its bodies. Sets that overlap are united, and the paths below the new common ancestor are added,
+until no two overlap. Then each set has one parent body outside, and the robot is a tree if each set
+counts as one body.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from psiphi.model.components import shared_way, way_to
+from psiphi.model.components import path_to_body, shared_path
 from psiphi.model.model import WORLD
 
 
 @dataclass
 class ClusterGroup:
-    """Bodies that move together, and what ties them: numbers of ties and of gears."""
+    """Bodies that move together; indices of their ties and gears."""
 
     bodies: set[int]
     parent: int
@@ -24,47 +26,52 @@ class ClusterGroup:
     gears: list[int] = field(default_factory=list)
 
 
-def _common(parent: Sequence[int], bodies: Iterable[int]) -> int:
-    """The nearest body on the ways to all of these, or the world."""
-    return [WORLD, *shared_way(parent, bodies)][-1]
+def _common_ancestor(parent: Sequence[int], bodies: Iterable[int]) -> int:
+    """The nearest common ancestor of these bodies, or WORLD."""
+    return [WORLD, *shared_path(parent, bodies)][-1]
 
 
 def _below(parent: Sequence[int], top: int, bodies: Iterable[int]) -> set[int]:
-    """The bodies on the ways from `top` to these, `top` not among them."""
-    return {k for body in bodies for k in way_to(parent, body)} - set(way_to(parent, top))
+    """The bodies on the paths from `top` to these bodies, without `top`."""
+    return {k for body in bodies for k in path_to_body(parent, body)} - set(
+        path_to_body(parent, top)
+    )
 
 
-def gather(
+def find_clusters(
     parent: Sequence[int], ties: Sequence[tuple[int, int]], gears: Sequence[Sequence[int]]
 ) -> list[ClusterGroup]:
-    """`ties` are pairs of bodies (the world among them), `gears` the bodies of joints that are geared together."""
+    """The sets of bodies that form clusters.
+
+    `ties` are pairs of bodies, one of which may be WORLD; `gears` are the bodies of geared joints.
+    """
     sets = []
     for i, pair in enumerate(ties):
-        top = WORLD if WORLD in pair else _common(parent, pair)
+        top = WORLD if WORLD in pair else _common_ancestor(parent, pair)
         sets.append(
             ClusterGroup(_below(parent, top, [k for k in pair if k != WORLD]), top, ties=[i])
         )
     for i, bodies in enumerate(gears):
-        top = _above(parent, bodies)
+        top = _common_parent(parent, bodies)
         sets.append(ClusterGroup(_below(parent, top, bodies), top, gears=[i]))
-    while (meeting := _meeting(sets)) is not None:
-        one, two = meeting
-        together = one.bodies | two.bodies
-        top = _above(parent, together)
+    while (pair := _overlapping_pair(sets)) is not None:
+        one, two = pair
+        bodies = one.bodies | two.bodies
+        top = _common_parent(parent, bodies)
         united = ClusterGroup(
-            _below(parent, top, together), top, [*one.ties, *two.ties], [*one.gears, *two.gears]
+            _below(parent, top, bodies), top, [*one.ties, *two.ties], [*one.gears, *two.gears]
         )
         sets = [s for s in sets if s is not one and s is not two] + [united]
     return sets
 
 
-def _above(parent: Sequence[int], bodies: Iterable[int]) -> int:
-    """The nearest common ancestor of the bodies' parents."""
+def _common_parent(parent: Sequence[int], bodies: Iterable[int]) -> int:
+    """The nearest common ancestor of the parents of these bodies."""
     parents = {parent[k] for k in bodies}
-    return WORLD if WORLD in parents else _common(parent, parents)
+    return WORLD if WORLD in parents else _common_ancestor(parent, parents)
 
 
-def _meeting(sets: list[ClusterGroup]) -> tuple[ClusterGroup, ClusterGroup] | None:
+def _overlapping_pair(sets: list[ClusterGroup]) -> tuple[ClusterGroup, ClusterGroup] | None:
     for i, one in enumerate(sets):
         for two in sets[i + 1 :]:
             if one.bodies & two.bodies:
@@ -72,8 +79,8 @@ def _meeting(sets: list[ClusterGroup]) -> tuple[ClusterGroup, ClusterGroup] | No
     return None
 
 
-def order(parent: Sequence[int], sets: Sequence[ClusterGroup]) -> list[int]:
-    """The bodies, parents first, those of one cluster next to each other."""
+def body_order(parent: Sequence[int], sets: Sequence[ClusterGroup]) -> list[int]:
+    """The bodies, parents first; the bodies of one cluster are consecutive."""
     inside = {k: s for s in sets for k in s.bodies}
     found: list[int] = []
     for k in range(len(parent)):
@@ -87,7 +94,10 @@ def order(parent: Sequence[int], sets: Sequence[ClusterGroup]) -> list[int]:
 def _parents_first(
     found: list[int], parent: Sequence[int], inside: dict[int, ClusterGroup]
 ) -> list[int]:
-    """Clusters stand where their first body does: a body that hangs on a later one of its cluster may stand too early."""
+    """Move each body behind its parent.
+
+    A cluster comes at its first body, so a child of a later body of the cluster may come too early.
+    """
     waiting, done, out = found, {WORLD}, []
     while waiting:
         later = []
@@ -99,6 +109,6 @@ def _parents_first(
                 done.add(k)
             else:
                 later.append(k)
-        assert len(later) < len(waiting), "the clusters of a tree make a tree"
+        assert len(later) < len(waiting), "the clusters do not form a tree"
         waiting = later
     return out

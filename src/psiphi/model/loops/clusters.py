@@ -1,14 +1,16 @@
-"""Bodies whose joints move together: a loop, a gear, a joint that follows another is a cluster, which the algebra takes for one
-body with one joint (docs/embedding.md).
+"""Clusters: bodies whose joints move together because of a loop, a gear or a mimic joint.
 
-A cluster is bodies of the spanning tree, base to tip, that hang on one body outside. The rates of all its joints follow from
-those of a few, the free ones:
+The algebra treats a cluster as one body with one joint (docs/embedding.md). A cluster is a set of
+bodies of the spanning tree, base to tip, with one parent body outside. The velocities β_S of all
+its joints follow from the free ones:
 
     β_S = X β      dβ_S/dt = X dβ/dt + (dX/dt) β
 
-by `GearRow`s (gears: coordinates that are functions of others) and by `ClusterConstraint`s (frames that stay together, see `closure_types.py`).
-q keeps the coordinates of every joint, as quaternions keep four numbers for three velocities: q moves on the configurations in
-which all loops are closed, and the branch of a loop is in q. `cluster_kinematics.py` has X and what else the laws need.
+X comes from the gears (`GearRow`: coordinates that are functions of others) and the ties
+(`ClusterConstraint`: joints between two frames, see `closure_types.py`). q contains the coordinates
+of every joint and moves on the configurations in which all loops are closed, as a quaternion has
+four numbers for three velocities. So q also determines the branch of a loop.
+`cluster_kinematics.py` computes X.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ import numpy as np
 from psiphi.model.builder.nonlinear_springs import Spring
 from psiphi.model.loops.closure_types import KINDS, ClosureType, Constants
 
-OUTSIDE = -1  # the place, within a cluster, of the body it hangs on
+OUTSIDE = -1  # the index, within a cluster, of its parent body
 
 
 class ClusterFrame(NamedTuple):
-    """A frame on a body of a cluster, by its number within, or on the body OUTSIDE: rotation and origin in link axes."""
+    """A frame on a body of a cluster, or on the body OUTSIDE: rotation and origin in link axes."""
 
     body: int
     rotation: np.ndarray
@@ -36,7 +38,7 @@ class ClusterFrame(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterConstraint:
-    """Frame `first` held to frame `second` by a kind; `rows` are those of its constraints that no others imply."""
+    """A joint of type `kind` between two frames; `rows` are its independent constraint rows."""
 
     name: str
     kind: str
@@ -52,9 +54,10 @@ class ClusterConstraint:
 
 @dataclass(frozen=True)
 class GearRow:
-    """A gear: q(follower) = offset + Σ c₁ x + c₂ x² + .., x = q(leader) - at; `terms` are (leader, at, (c₁, c₂, ..)).
+    """A gear: q(follower) = offset + Σ (c₁ x + c₂ x² + ...), x = q(leader) - x₀.
 
-    Followers and leaders are numbers of velocity coordinates within the cluster, of joints with one coordinate.
+    `terms` are (leader, x₀, (c₁, c₂, ...)). The follower and the leaders are velocity coordinates
+    of the cluster whose joints have one coordinate.
     """
 
     name: str
@@ -65,14 +68,17 @@ class GearRow:
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Bodies first .. first + n - 1 of the spanning tree; `hangs` says on which of them each hangs, or OUTSIDE.
+    """Bodies first .. first + n - 1 of the spanning tree.
 
-    `free` are the velocity coordinates that stay, numbered within the cluster; `bound` those that the ties decide; gears
-    decide the rest. `armature` are the rotors of all coordinates, `damping`, `friction` and `springs` what else they have.
+    `parent` is the body outside, `parents` the parent of each body, within the cluster or OUTSIDE.
+    `free` are the independent velocity coordinates, numbered within the cluster; the ties
+    determine the `bound` ones, gears the rest. `armature`, `damping`, `friction` and `springs`
+    (stiffness, rest position, nonlinear spring) are those of all coordinates. `modes` is the
+    number of modes if the cluster is a flexible body (`modal_cluster.py`), else 0.
     """
 
     first: int
-    hangs: tuple[int, ...]
+    parents: tuple[int, ...]
     parent: int
     gears: tuple[GearRow, ...]
     ties: tuple[ClusterConstraint, ...]
@@ -81,27 +87,23 @@ class Cluster:
     armature: tuple[float, ...]
     damping: tuple[float, ...] = ()
     friction: tuple[float, ...] = ()
-    springs: tuple[
-        tuple[float, float, Spring | None], ...
-    ] = ()  # stiffness, rest, and what is not linear
-    modes: int = (
-        0  # of a body that bends: its places all move by these coordinates (`modal_cluster.py`)
-    )
+    springs: tuple[tuple[float, float, Spring | None], ...] = ()
+    modes: int = 0
 
     @property
     def followers(self) -> tuple[int, ...]:
-        """The coordinates that are not free; places on a body that bends have no other."""
+        """The coordinates that are not free; none for a flexible body."""
         return (
             () if self.modes else tuple(c for c in range(len(self.armature)) if c not in self.free)
         )
 
     @property
     def bodies(self) -> range:
-        return range(self.first, self.first + len(self.hangs))
+        return range(self.first, self.first + len(self.parents))
 
     @property
     def varying_rotors(self) -> tuple[int, ...]:
-        """The coordinates with rotors whose rates are no constant multiples of the free ones."""
+        """Coordinates with a rotor whose velocity is not a constant multiple of the free ones."""
         varying = set(self.bound)
         for gear in self.gears:
             if any(len(cs) > 1 or leader in varying for leader, _, cs in gear.terms):
@@ -110,16 +112,16 @@ class Cluster:
 
     @property
     def key(self) -> str:
-        """Everything that decides what it does."""
-        spot = lambda s: [s.body, s.rotation.tolist(), s.origin.tolist()]  # noqa: E731
+        """Everything that compiled code depends on."""
+        frame = lambda f: [f.body, f.rotation.tolist(), f.origin.tolist()]  # noqa: E731
         ties = [
             [
                 t.kind,
                 t.shape.axis,
                 t.shape.axis2,
                 t.shape.length,
-                spot(t.first),
-                spot(t.second),
+                frame(t.first),
+                frame(t.second),
                 t.rows,
             ]
             for t in self.ties
@@ -127,37 +129,41 @@ class Cluster:
         gears = [[g.follower, g.offset, g.terms] for g in self.gears]
         own = [self.armature, self.damping, self.friction, self.springs, self.modes]
         return json.dumps(
-            [self.first, self.hangs, self.parent, self.free, self.bound, gears, ties, *own]
+            [self.first, self.parents, self.parent, self.free, self.bound, gears, ties, *own]
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """The clusters of a model, in order, and a configuration in which all are closed: the model's neutral one."""
+    """The clusters of a model, base to tip, and the neutral configuration, in which all are closed.
+
+    `origin` is what `pp.embed` was given (`robot/embedding/embedding_origin.py`); edits start from
+    it.
+    """
 
     clusters: tuple[Cluster, ...]
     neutral: np.ndarray
-    origin: Any = (
-        None  # what `pp.embed` was given (`robot/embedding/embedding_origin.py`): edits start there
-    )
+    origin: Any = None
 
     @property
-    def loops(self) -> bool:
-        """Whether loops or gears are among them: not bodies that bend alone."""
+    def has_loops(self) -> bool:
+        """Whether a cluster has loops or gears; False if all are flexible bodies."""
         return not all(cluster.modes for cluster in self.clusters)
 
-    def words(self, name: str) -> str:
-        """What a robot of that name has, for those who cannot take it."""
+    def describe(self, name: str) -> str:
+        """The cause of an error: the robot `name` has embedded loops or flexible links."""
         return (
-            f"the loops of {name} are embedded" if self.loops else f"links of {name} are flexible"
+            f"the loops of {name} are embedded"
+            if self.has_loops
+            else f"links of {name} are flexible"
         )
 
     @property
-    def instead(self) -> str:
-        """What to give them."""
+    def remedy(self) -> str:
+        """The remedy for that error: which robot to use."""
         return (
             "the robot as it was before pp.embed"
-            if self.loops
+            if self.has_loops
             else "the robot with its modes locked (robot.lock)"
         )
 
@@ -166,9 +172,9 @@ class Embedding:
         return json.dumps([cluster.key for cluster in self.clusters])
 
 
-def paths(hangs: Sequence[int]) -> list[tuple[int, ...]]:
-    """For each body of a cluster the bodies from OUTSIDE to it, itself last."""
+def paths_from_outside(parents: Sequence[int]) -> list[tuple[int, ...]]:
+    """For each body of a cluster, the bodies from OUTSIDE to it, itself last."""
     found: list[tuple[int, ...]] = []
-    for k, on in enumerate(hangs):
-        found.append((*(found[on] if on != OUTSIDE else ()), k))
+    for k, parent in enumerate(parents):
+        found.append((*(found[parent] if parent != OUTSIDE else ()), k))
     return found

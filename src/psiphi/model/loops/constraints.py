@@ -1,4 +1,4 @@
-"""The constraints of a system: frames held together by a kind, and joints that follow others."""
+"""The constraints of a system: joints between pairs of frames, and mimic joints."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from psiphi.model.loops.closure_types import AXES, KINDS, ZERO, ClosureType, Constants, Relative
+from psiphi.model.loops.closure_types import (
+    AXES,
+    KINDS,
+    ZERO,
+    ClosureType,
+    Constants,
+    RelativeMotion,
+)
 from psiphi.model.model import WORLD, Model
 
-SOMEWHERE = list(AXES), [0.1, 0.2, 0.3], ZERO, ZERO  # where rows are looked at for what they bind
+# A motion at which `Constraint.units` evaluates the rows.
+SAMPLE_MOTION = list(AXES), [0.1, 0.2, 0.3], ZERO, ZERO
 
 
 @dataclass(frozen=True)
 class Friction:
-    """A one-sided contact: it pushes along `normal` (frame 2 axes, into body 2), and holds sideways up to mu times that.
+    """A one-sided contact with Coulomb friction: |tangential force| <= mu times the normal force.
 
-    `torsion` (metres) bounds the moment about the normal by torsion times the normal force; None: it does not bind.
-    `restitution` is the part of its speed with which a point that comes to the plane leaves it.
+    The contact pushes along `normal` (frame 2 axes, into body 2). `torsion` (metres) bounds the
+    moment about the normal by torsion times the normal force; None means no bound. `restitution`
+    is the ratio of normal speeds after and before an impact.
     """
 
     mu: float
@@ -28,7 +37,7 @@ class Friction:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Frame `first` held to frame `second` by a kind; its force is the one imparted to the body of `second`."""
+    """A joint of type `kind` between two frames; its force is the one on the body of `second`."""
 
     name: str
     kind: str
@@ -43,14 +52,14 @@ class Constraint:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """In what each row may be open: "rad", "m", or "" where it binds velocities alone."""
-        rows = self.row.rows(self.shape, Relative(*SOMEWHERE))
+        """The unit of each row's error: "rad", "m", or "" for a nonholonomic row."""
+        rows = self.row.rows(self.shape, RelativeMotion(*SAMPLE_MOTION))
         return tuple("" if row.error is None else "m" if any(row.slide) else "rad" for row in rows)
 
 
 @dataclass(frozen=True)
-class Follow:
-    """q(joint) = multiplier * q(leader) + offset: a URDF mimic joint that acts."""
+class MimicConstraint:
+    """q(joint) = multiplier * q(leader) + offset: a URDF mimic joint as a constraint."""
 
     name: str
     joint: str
@@ -61,45 +70,45 @@ class Follow:
 
 @dataclass(frozen=True)
 class Closure:
-    """All constraints of one model, and where their rows stand."""
+    """All constraints of one model, and the slices of their rows."""
 
     model: Model
     constraints: tuple[Constraint, ...]
-    follows: tuple[Follow, ...] = ()
+    mimics: tuple[MimicConstraint, ...] = ()
 
     @cached_property
     def frames(self) -> tuple[str, ...]:
-        """The frames on moving bodies that constraints touch, each once."""
+        """The frames of constraints that are on moving bodies, without repetition."""
         names = dict.fromkeys(name for c in self.constraints for name in (c.first, c.second))
         return tuple(name for name in names if self.model.frame(name).body != WORLD)
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """The rows of each constraint, joints that follow behind."""
+        """The rows of each constraint; those of mimic joints come last."""
         stops, total = [], 0
-        for size in (*(c.row.size for c in self.constraints), *(1 for _ in self.follows)):
+        for size in (*(c.row.size for c in self.constraints), *(1 for _ in self.mimics)):
             stops.append(slice(total, total + size))
             total += size
         return tuple(stops)
 
     @property
     def size(self) -> int:
-        """m: how many constraint rows."""
+        """m, the number of constraint rows."""
         return self.slices[-1].stop if self.slices else 0
 
     @property
     def joints(self) -> tuple[tuple[int, int], ...]:
-        """(follower's, leader's) velocity coordinate of every joint that follows."""
-        at = lambda name: self.model.joint(name).v_slice.start  # noqa: E731
-        return tuple((at(f.joint), at(f.leader)) for f in self.follows)
+        """(follower, leader) velocity coordinates of each mimic joint."""
+        index = lambda name: self.model.joint(name).v_slice.start  # noqa: E731
+        return tuple((index(f.joint), index(f.leader)) for f in self.mimics)
 
     @cached_property
     def key(self) -> str:
-        """What code depends on, besides the model."""
+        """What compiled code depends on, in addition to the model."""
         rows = [
             [c.kind, c.first, c.second, c.shape.axis, c.shape.axis2, c.shape.length]
             for c in self.constraints
         ]
         return json.dumps(
-            [rows, [[f.joint, f.leader, f.multiplier, f.offset] for f in self.follows]]
+            [rows, [[f.joint, f.leader, f.multiplier, f.offset] for f in self.mimics]]
         )

@@ -1,4 +1,4 @@
-"""Several mechanisms as one forest: trees side by side, every name with its mechanism's name in front."""
+"""Several mechanisms as one model (a forest); names are prefixed with the name of the mechanism."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from psiphi._util.errors import ModelError
 from psiphi._util.validate import frozen
 from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame, Embedding
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Mimic, Model, Pose
-from psiphi.model.parameters.free_parameters import FreeParameters, ParameterBlock, nominal
+from psiphi.model.parameters.free_parameters import FreeParameters, ParameterBlock, nominal_model
 
-MARK = "/"  # between a mechanism's name and its own names: "left/tool"
+NAME_SEPARATOR = "/"  # after the name of a mechanism: "left/tool"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A mechanism of a system: its model, where its base stands in the world, and the name in front of its names."""
+    """A mechanism of a system: its model, the pose of its base in the world, and its name."""
 
     model: Model
     base: Pose = IDENTITY
     name: str = ""
 
-    def named(self, name: str) -> str:
-        """A name of this mechanism, as the system calls it."""
-        return f"{self.name}{MARK}{name}" if self.name else name
+    def qualified(self, name: str) -> str:
+        """`name` with the name of this mechanism as prefix."""
+        return f"{self.name}{NAME_SEPARATOR}{name}" if self.name else name
 
 
 def join(parts: Sequence[Part], name: str) -> Model:
-    """The forest of all parts; q and v are theirs, one after the other."""
-    _same_gravity(parts)
+    """The model of all parts; its q and v are those of the parts, concatenated."""
+    _check_gravity(parts)
     bodies: list[Body] = []
     joints: list[Joint] = []
     frames = {"world": Frame("world", WORLD, IDENTITY)}
     for part in parts:
         first, nq, nv = len(joints), _stop(joints, "q_slice"), _stop(joints, "v_slice")
-        bodies += [replace(body, name=part.named(body.name)) for body in part.model.bodies]
-        joints += [_moved(part, joint, first, nq, nv) for joint in part.model.joints]
+        bodies += [replace(body, name=part.qualified(body.name)) for body in part.model.bodies]
+        joints += [_shift_joint(part, joint, first, nq, nv) for joint in part.model.joints]
         for frame in part.model.frames.values():
             fixed = frame.body == WORLD
             pose = part.base @ frame.pose if fixed else frame.pose
-            own = part.named(frame.name)
+            own = part.qualified(frame.name)
             frames[own] = Frame(own, WORLD if fixed else frame.body + first, pose)
     gravity = parts[0].model.gravity_vector
     report = tuple(
@@ -50,31 +50,31 @@ def join(parts: Sequence[Part], name: str) -> Model:
         for part in parts
         for line in part.model.report
     )
-    more = {"freed": _all_free(parts, name), "embedding": _embedded(parts)}
+    more = {"freed": _join_parameters(parts, name), "embedding": _join_embeddings(parts)}
     return Model(name, tuple(bodies), tuple(joints), frames, gravity, report, **more)
 
 
-def _embedded(parts: Sequence[Part]) -> Embedding | None:
-    """The joints that move together, of all parts."""
+def _join_embeddings(parts: Sequence[Part]) -> Embedding | None:
+    """The clusters of all parts."""
     if all(part.model.embedding is None for part in parts):
         return None
     clusters, first = [], 0
     for part in parts:
         for cluster in () if part.model.embedding is None else part.model.embedding.clusters:
-            clusters.append(_shifted(cluster, part.base, first))
+            clusters.append(_shift_cluster(cluster, part.base, first))
         first += len(part.model.joints)
     return Embedding(
         tuple(clusters), frozen(np.concatenate([part.model.neutral() for part in parts]))
     )
 
 
-def _shifted(cluster: Cluster, base: Pose, first: int) -> Cluster:
-    """A cluster whose bodies are `first` numbers further on; frames that stand in the world stand where the base is."""
+def _shift_cluster(cluster: Cluster, base: Pose, first: int) -> Cluster:
+    """The cluster with body indices shifted by `first`, and frames on the world moved by `base`."""
 
-    def placed(spot: ClusterFrame) -> ClusterFrame:
-        if cluster.parent != WORLD or spot.body != OUTSIDE:
-            return spot
-        pose = base @ Pose(spot.rotation, spot.origin)
+    def placed(frame: ClusterFrame) -> ClusterFrame:
+        if cluster.parent != WORLD or frame.body != OUTSIDE:
+            return frame
+        pose = base @ Pose(frame.rotation, frame.origin)
         return ClusterFrame(OUTSIDE, pose.rotation, pose.translation)
 
     ties = tuple(
@@ -84,28 +84,29 @@ def _shifted(cluster: Cluster, base: Pose, first: int) -> Cluster:
     return replace(cluster, first=cluster.first + first, parent=parent, ties=ties)
 
 
-def _all_free(parts: Sequence[Part], name: str) -> FreeParameters | None:
-    """The numbers that are free of all parts, one part after the other."""
+def _join_parameters(parts: Sequence[Part], name: str) -> FreeParameters | None:
+    """The free parameters of all parts, concatenated."""
     if all(part.model.freed is None for part in parts):
         return None
     blocks: list[ParameterBlock] = []
     first = 0
     for part in parts:
-        at = blocks[-1].stop if blocks else 0
+        offset = blocks[-1].stop if blocks else 0
         for word, k, start, stop in () if part.model.freed is None else part.model.freed.blocks:
-            blocks.append(ParameterBlock(word, k + first, start + at, stop + at))
+            blocks.append(ParameterBlock(word, k + first, start + offset, stop + offset))
         first += len(part.model.joints)
     return FreeParameters(
-        tuple(blocks), join([replace(part, model=nominal(part.model)) for part in parts], name)
+        tuple(blocks),
+        join([replace(part, model=nominal_model(part.model)) for part in parts], name),
     )
 
 
-def _moved(part: Part, joint: Joint, first: int, nq: int, nv: int) -> Joint:
+def _shift_joint(part: Part, joint: Joint, first: int, nq: int, nv: int) -> Joint:
     root = joint.parent == WORLD
     mimic = joint.mimic
     return replace(
         joint,
-        name=part.named(joint.name),
+        name=part.qualified(joint.name),
         index=joint.index + first,
         parent=WORLD if root else joint.parent + first,
         pose=part.base @ joint.pose if root else joint.pose,
@@ -113,7 +114,7 @@ def _moved(part: Part, joint: Joint, first: int, nq: int, nv: int) -> Joint:
         v_slice=slice(joint.v_slice.start + nv, joint.v_slice.stop + nv),
         mimic=None
         if mimic is None
-        else Mimic(part.named(mimic.joint), mimic.multiplier, mimic.offset),
+        else Mimic(part.qualified(mimic.joint), mimic.multiplier, mimic.offset),
     )
 
 
@@ -121,12 +122,13 @@ def _stop(joints: list[Joint], which: str) -> int:
     return getattr(joints[-1], which).stop if joints else 0
 
 
-def _same_gravity(parts: Sequence[Part]) -> None:
+def _check_gravity(parts: Sequence[Part]) -> None:
     first = parts[0]
     for part in parts[1:]:
         if not np.array_equal(part.model.gravity_vector, first.model.gravity_vector):
             ours, theirs = first.model.gravity_vector.tolist(), part.model.gravity_vector.tolist()
             raise ModelError(
-                f"{first.name or first.model.name} has gravity {ours}, {part.name or part.model.name} has {theirs}",
-                "load all mechanisms of a system with one gravity",
+                f"{first.name or first.model.name} has gravity {ours}, "
+                f"{part.name or part.model.name} has {theirs}",
+                "load all mechanisms of a system with the same gravity",
             )

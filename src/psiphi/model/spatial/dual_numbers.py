@@ -56,7 +56,7 @@ class Dual:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: AnyScalar) -> Dual:
+    def __truediv__(self, other: Any) -> Dual:
         if not isinstance(other, Dual):
             return self * (1.0 / other)
         value = self.value / other.value

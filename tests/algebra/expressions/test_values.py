@@ -174,7 +174,7 @@ def test_arguments_are_checked():
 
 
 def test_singular_operators_say_so():
-    with pytest.raises(StateError, match="singular at every state"):
+    with pytest.raises(StateError, match="singular at every tested state"):
         s.M @ (s.E_phi @ s.phi).inv.T
     arm = Operators(robots.puma560())
     J = arm.J("tool")

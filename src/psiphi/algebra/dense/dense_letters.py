@@ -1,6 +1,7 @@
-"""The letters as matrices, straight from their definitions. Dense: for seeing and checking.
+"""The letters as dense matrices, by their definitions.
 
-What compiled code is held against: nothing of `steps/` is used here, so that a slip in either is seen.
+The tests compare compiled code with these matrices. The two share no code, so an error in either
+shows as a difference.
 
 ℰ_φ(p, k) = φ(p, k),  φ = (I - ℰ_φ)⁻¹;   ℰ₀(k) = φ(world, k) at roots
 P(k) = M(k) + Σ φ(k, c) P⁺(c) φ*(k, c),  D = H P H* + J_m,
@@ -34,10 +35,10 @@ Matrix = np.ndarray
 
 
 def no_center_of_mass(name: str) -> SingularError:
-    """The refusal of what needs a centre of mass."""
+    """The error of a robot without a centre of mass."""
     return SingularError(
         f"no moving body of {name} has mass: there is no centre of mass",
-        "write E_0, at the world's origin",
+        "write E_0, which refers to the world's origin",
     )
 
 
@@ -52,26 +53,29 @@ def block_diagonal(blocks: list[Matrix], lead: tuple[int, ...] = ()) -> Matrix:
 
 
 class DenseLetters:
-    """The operators of one robot at q (..., nq), v (..., nv): `atoms["phi"]` is the matrix (..., 6N, 6N)."""
+    """The operators of a robot at q (..., nq), v (..., nv).
+
+    With `letters = DenseLetters(model, q, v)`, `letters["phi"]` is the matrix (..., 6N, 6N).
+    """
 
     def __init__(self, model: Model, q: np.ndarray, v: np.ndarray):
         self.model = model
         self.lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         self.v = np.broadcast_to(v, (*self.lead, model.nv))
         self.q = np.broadcast_to(q, (*self.lead, model.nq))
-        self.rates = joint_rates(model, self.q, self.v)  # of every body's joint
+        self.rates = joint_rates(model, self.q, self.v)  # one array per body
         self.motions = [
-            joint_motion(joint, self.q[..., joint.q_read], v)
+            joint_motion(joint, self.q[..., joint.motion_slice], v)
             for joint, v in zip(model.joints, self.rates, strict=True)
         ]
-        self.known: dict[str, Matrix] = {}
+        self.cache: dict[str, Matrix] = {}
 
     def __getitem__(self, name: str) -> Matrix:
-        if name not in self.known:
-            self.known[name] = (
+        if name not in self.cache:
+            self.cache[name] = (
                 self._frames(name) if isinstance(name, FrameLetter) else MATRICES[name](self)
             )
-        return self.known[name]
+        return self.cache[name]
 
     def _frames(self, x: FrameLetter) -> Matrix:
         return dense_letter_rates.frame_rates(self, x) if x.rate else self.frames(x)
@@ -82,20 +86,20 @@ class DenseLetters:
 
     @cached_property
     def units(self) -> list[Unit]:
-        """What has a joint: the bodies, or clusters of them where loops are embedded."""
+        """The bodies; bodies of an embedded loop are one unit."""
         return dense_units(self)
 
     def on_diagonal(self, X: Matrix) -> Matrix:
-        """⟨X⟩: an operator from links to links with its blocks on the diagonal alone."""
+        """⟨X⟩: the diagonal blocks of an operator from links to links."""
         return self.diagonal([X[..., unit.rows, unit.rows] for unit in self.units])
 
     def diagonal(self, blocks: list[Matrix], lead: tuple[int, ...] | None = None) -> Matrix:
-        """Block diagonal; `lead` are its batch axes, where vectors have more than the state."""
+        """Block diagonal; `lead`: batch axes, if vectors have more than the state."""
         return block_diagonal(blocks, self.lead if lead is None else lead)
 
     @cached_property
     def inertias(self) -> list[Matrix]:
-        """M(k), about the link's origin."""
+        """M(k), about the origin of the link."""
         return [spatial_inertia(body) for body in self.model.bodies]
 
     @cached_property
@@ -110,10 +114,14 @@ class DenseLetters:
                 out[k] = P, D, np.linalg.inv(D), G, P_plus
             except np.linalg.LinAlgError as error:
                 cause = f"D of joint {units[k].name!r} is singular"
-                raise SingularError(cause, "give the bodies it carries some inertia") from error
+                raise SingularError(
+                    cause, "give the bodies that it carries mass or inertia"
+                ) from error
             return phi @ P_plus @ t(phi)
 
-        inertia = lambda k: np.broadcast_to(units[k].M, (*self.lead, *units[k].M.shape[-2:]))  # noqa: E731
+        def inertia(k: int) -> Matrix:
+            return np.broadcast_to(units[k].M, (*self.lead, *units[k].M.shape[-2:]))
+
         tip_to_base(reversed(range(len(units))), [unit.parent for unit in units], inertia, step)
         return [out[k] for k in range(len(units))]
 
@@ -126,7 +134,7 @@ class DenseLetters:
         return out
 
     def frames(self, x: FrameLetter) -> Matrix:
-        """B: a wrench at each frame, in world or frame axes -> the link that carries it."""
+        """B: wrenches at frames, in world or frame axes -> forces on their links."""
         out = np.zeros((*self.lead, 6 * len(self.model.bodies), 6 * len(x.frames)))
         for i, frame in enumerate(map(self.model.frame, x.frames)):
             if frame.body != WORLD:
@@ -136,7 +144,7 @@ class DenseLetters:
         return out
 
     def shift(self, blocks: list[Matrix]) -> Matrix:
-        """The given block of each unit k at (parent(k), k); roots have none."""
+        """The matrix with blocks[k] at (parent(k), k) for each unit k; roots have no block."""
         n = sum(unit.size for unit in self.units)
         out = np.zeros((*self.lead, n, n))
         for unit, block in zip(self.units, blocks, strict=True):
@@ -145,24 +153,24 @@ class DenseLetters:
         return out
 
     def to_world(self) -> Matrix:
-        """ℰ₀: forces at the roots -> at the world's origin, in world axes."""
+        """ℰ₀: forces at the roots -> forces at the world's origin, in world axes."""
         out = np.zeros((*self.lead, 6, 6 * len(self.motions)))
         for unit in self.units:
             if unit.parent == WORLD:
                 out[..., unit.rows] = unit.phi
         return out
 
-    def apart(self, what: str) -> None:
-        """A StateError where units are clusters: these letters have rows over bodies and their parents."""
+    def refuse_clusters(self, letter: str) -> None:
+        """Raise a StateError for robots with embedded loops, which do not have this letter."""
         if self.model.embedding is not None:
             raise StateError(
-                f"{what} is not defined: {self.model.embedding.describe(self.model.name)}",
-                "write E_phi and K, which are",
+                f"{letter} is not defined: {self.model.embedding.describe(self.model.name)}",
+                "write E_phi or K",
             )
 
     @cached_property
-    def whole(self) -> Matrix:
-        """ℰ₀ φ M φ* ℰ₀* = [[I, m c~], [-m c~, m]]: all bodies as one, at the world's origin in world axes."""
+    def total_inertia(self) -> Matrix:
+        """ℰ₀ φ M φ* ℰ₀* = [[I, m c~], [-m c~, m]]: of all bodies, about the world's origin."""
         phi = self["E_0"] @ self["phi"]
         return phi @ self["M"] @ t(phi)
 
@@ -174,12 +182,12 @@ class DenseLetters:
         if not mass > 0.0:
             raise no_center_of_mass(self.model.name)
         out = self["E_0"].copy()
-        out[..., :3, :] -= self.whole[..., :3, 3:] @ out[..., 3:, :] / mass
+        out[..., :3, :] -= self.total_inertia[..., :3, 3:] @ out[..., 3:, :] / mass
         return out
 
     def potential(self) -> Matrix:
-        """U = - g·(m c), as a matrix of one entry."""
-        moment = self.whole[..., [2, 0, 1], [4, 5, 3]]  # m c, off m c~
+        """U = - g·(m c), as a 1 x 1 matrix."""
+        moment = self.total_inertia[..., [2, 0, 1], [4, 5, 3]]  # m c, from m c~
         return -(moment @ self.model.gravity_vector)[..., None, None]
 
     def articulated_part(self, i: int) -> Matrix:
@@ -187,7 +195,7 @@ class DenseLetters:
 
     @cached_property
     def V(self) -> Matrix:
-        """φ* H* v of the links, in their axes, as a column (..., 6N, 1)."""
+        """φ* H* v in link axes, as a column (..., 6N, 1)."""
         return t(self["phi"]) @ t(self["H"]) @ self.v[..., None]
 
     @property
@@ -221,8 +229,8 @@ BUILD = {
     "D_half_inv": lambda s: np.linalg.inv(s["D_half"]),
     "G": lambda s: s.articulated_part(3),
     "rotor": lambda s: s.diagonal([unit.rotor for unit in s.units]),
-    "S": lambda s: s.apart("S") or s.shift([np.eye(6)] * len(s.motions)),
-    "Delta_phi": lambda s: s.apart("Delta_phi") or s.diagonal([m.phi for m in s.motions]),
+    "S": lambda s: s.refuse_clusters("S") or s.shift([np.eye(6)] * len(s.motions)),
+    "Delta_phi": lambda s: s.refuse_clusters("Delta_phi") or s.diagonal([m.phi for m in s.motions]),
     "E_phi": lambda s: s.shift([unit.phi for unit in s.units]),
     "E_0": lambda s: s.to_world(),
     "E_c": lambda s: s.to_center(),

@@ -1,4 +1,4 @@
-"""What an expression means: its matrix at a state. Every lowering is tested against this."""
+"""The matrix of an expression at a state: the definition that compiled code is tested against."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest
 from psiphi.algebra.dense.dense_inverse import inverse_or_error
@@ -25,105 +26,126 @@ from psiphi.model.loops.cluster_joints import ClusterJoint
 from psiphi.model.model import Model
 from psiphi.model.spatial.scalar_arrays import entries
 
-Value = Any  # a matrix (..., r, c), or a Fraction: that multiple of an identity whose size is still open
+# a matrix (..., r, c); or a Fraction c: c I, of a size that is not known yet
+Value: TypeAlias = np.ndarray | Fraction
+Inverse: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 def evaluate(
     term: Term,
     model: Model,
-    q,
-    v,
-    vectors: Mapping[str, Any],
-    inverse: Callable[[np.ndarray], np.ndarray] = inverse_or_error,
+    q: Numbers,
+    v: Numbers | None,
+    vectors: Mapping[str, Numbers],
+    inverse: Inverse = inverse_or_error,
 ) -> np.ndarray:
-    """The matrix (..., rows, cols) of a term; a missing column or row side is left out. `inverse` says what A⁻¹ is."""
+    """The matrix (..., rows, cols) of a term; (..., rows) for a column, (..., cols) for a row.
+
+    `inverse` computes inverses of matrices.
+    """
     if model.freed is not None:
-        cause = f"{UNICODE.text(term)}: numbers of {model.name} are inputs, and matrices by definition do not know them"
+        text = UNICODE.text(term)
+        cause = f"{text}: {model.name} has free parameters, which `dense` does not support"
         raise StateError(
             cause,
-            "write it with the robot before `free`, or as something that has sweeps: pp.function takes them",
+            "use the operators of the robot without free parameters; "
+            "or pp.function, for expressions that are computed by sweeps",
         )
     q = model.check_quaternions("dense", model._state("q", q, model.nq))
     rates = np.zeros(model.nv) if v is None else model._state("v", v, model.nv)
-    given = dict(vectors) if v is None else {"v": rates, **vectors}
-    _check_names(term, given, v is not None)
-    value = _value(term, DenseLetters(model, q, rates), given, inverse)
+    values = dict(vectors) if v is None else {"v": rates, **vectors}
+    _check_names(term, values, v is not None)
+    value = _value(term, DenseLetters(model, q, rates), values, inverse)
     if isinstance(value, Fraction):
         raise StateError(
-            f"{UNICODE.text(term)} has no space of its own", "multiply it with an operator first"
+            f"{UNICODE.text(term)} has no space of its own",
+            "multiply it by an operator first",
         )
     rows, cols = terms.spaces(term)
-    value = value[..., 0] if cols == ONE else value
-    return (
-        value[..., 0] if rows == ONE and cols == ONE else value[..., 0, :] if rows == ONE else value
-    )
+    if cols == ONE:
+        value = value[..., 0]
+        return value[..., 0] if rows == ONE else value
+    return value[..., 0, :] if rows == ONE else value
 
 
-def _value(term: Term, atoms: DenseLetters, given: Mapping[str, Any], inverse: Callable) -> Value:
+def _value(
+    term: Term, letters: DenseLetters, vectors: Mapping[str, Numbers], inverse: Inverse
+) -> Value:
     if term.op == "letter":
         x = term.args[0]
         return (
-            _form_value(x, atoms, given, inverse)
+            _form_value(x, letters, vectors, inverse)
             if isinstance(x, FormLetter)
-            else _letter_value(x, atoms, given)
+            else _letter_value(x, letters, vectors)
         )
-    inner = [x if isinstance(x, Fraction) else _value(x, atoms, given, inverse) for x in term.args]
+    inner = [
+        x if isinstance(x, Fraction) else _value(x, letters, vectors, inverse) for x in term.args
+    ]
     if term.op == "inverse":
         return 1 / inner[0] if isinstance(inner[0], Fraction) else inverse(inner[0])
     return OPERATIONS[term.op](*inner)
 
 
-def _letter_value(x: Letter, atoms: DenseLetters, given: Mapping[str, Any]) -> Value:
-    if x == "I":
+def _letter_value(x: Letter, letters: DenseLetters, vectors: Mapping[str, Numbers]) -> Value:
+    plain = x.bare
+    if plain == "I":
         return Fraction(1)
-    if x.starred:
-        return t(_letter_value(x.T, atoms, given))
-    if isinstance(x, VectorLetter) and x.is_input:
-        return _vector_value(x.word, x.space, atoms.model, given)[..., None]
-    if isinstance(x, SymbolLetter):
-        return _symbol_value(x.word, x.space, atoms, given)
-    return atoms[x]
+    if isinstance(plain, VectorLetter) and plain.is_input:
+        value = _vector_value(plain.word, plain.space, letters.model, vectors)[..., None]
+    elif isinstance(plain, SymbolLetter):
+        value = _symbol_value(plain.word, plain.space, letters, vectors)
+    else:
+        value = letters[plain]
+    return t(value) if x.starred else value
 
 
 def _form_value(
-    x: FormLetter, atoms: DenseLetters, given: Mapping[str, Any], inverse: Callable
+    x: FormLetter, letters: DenseLetters, vectors: Mapping[str, Numbers], inverse: Inverse
 ) -> np.ndarray:
-    """Block diagonal: at each body, joint or frame what the letter makes of the unit vectors."""
-    filled = {slot: _value(inner, atoms, given, inverse)[..., 0] for slot, inner in x.filled}
+    """Block diagonal: the columns are the letter times unit vectors, at each body or frame."""
+    filled = {
+        slot: np.asarray(_value(inner, letters, vectors, inverse))[..., 0]
+        for slot, inner in x.filled
+    }
     takes, gives = x.open_slots
-    lead = np.broadcast_shapes(atoms.lead, *(value.shape[:-1] for value in filled.values()))
+    lead = np.broadcast_shapes(letters.lead, *(value.shape[:-1] for value in filled.values()))
     blocks = []
-    for joint, rows in _form_domains(x, atoms, next(iter(filled.values())).shape[-1]):
+    for joint, rows in _form_domains(x, letters, next(iter(filled.values())).shape[-1]):
 
-        def part(slot, joint=joint, rows=rows):
+        def part(slot: str, joint=joint, rows=rows) -> slice:
             return joint.v_slice if x.form.slots[slot].space == JOINT else rows
 
-        own = {
+        slot_values = {
             slot: list(np.moveaxis(value[..., part(slot)], -1, 0)) for slot, value in filled.items()
         }
         width, height = (part(slot).stop - part(slot).start for slot in (takes, gives))
         columns = [
-            x.form.value(DensePlace(joint, atoms.q), x, own, row) for row in np.eye(width).tolist()
+            x.form.value(DensePlace(joint, letters.q), x, slot_values, row)
+            for row in np.eye(width).tolist()
         ]
         blocks.append(
             np.swapaxes(stack_scalars(columns, lead), -1, -2)
             if columns
             else np.zeros((*lead, height, 0))
         )
-    return atoms.diagonal(blocks, lead)
+    return letters.diagonal(blocks, lead)
 
 
-def _form_domains(x: FormLetter, atoms: DenseLetters, size: int) -> list[tuple[Any, slice]]:
-    """Where a form acts: a joint, of one body or of a cluster, and its rows over links; where no joint is asked, every body."""
+def _form_domains(x: FormLetter, letters: DenseLetters, size: int) -> list[tuple[Any, slice]]:
+    """The (joint, rows over links) at which a form acts.
+
+    For forms with joint slots, the joints of bodies and clusters; for others, all bodies or frames.
+    """
     if any(slot.space == JOINT for slot in x.form.slots.values()):
         return [
-            (joint, unit.rows) for joint, unit in zip(atoms.model.units, atoms.units, strict=True)
+            (joint, unit.rows)
+            for joint, unit in zip(letters.model.units, letters.units, strict=True)
         ]
     return [(None, slice(i, i + 6)) for i in range(0, size, 6)]
 
 
 class DensePlace(NamedTuple):
-    """A body in its public axes, as `forms` see it."""
+    """A body in its public axes: the `FormPlace` of dense matrices."""
 
     joint: Any
     q: np.ndarray
@@ -131,17 +153,15 @@ class DensePlace(NamedTuple):
 
     def joint_map_derivative(self, *along: list) -> list | None:
         if isinstance(self.joint, ClusterJoint):
-            laws, q = self.joint.kinematics, entries(self.q[..., self.joint.q_slice])
-            flat, n = (
-                laws.joint_map_derivative(
-                    lambda q: [y for row in laws.H(q) for y in row], q, *along
-                ),
-                6 * len(laws.members),
+            kinematics, n = self.joint.kinematics, 6 * len(self.joint.kinematics.members)
+            q = entries(self.q[..., self.joint.q_slice])
+            flat = kinematics.joint_map_derivative(
+                lambda q: [y for row in kinematics.H(q) for y in row], q, *along
             )
             return [flat[i : i + n] for i in range(0, len(flat), n)]
         shape = np.broadcast_shapes(*(np.shape(x) for values in along for x in values))
         vectors = [stack_scalars(values, shape) for values in along]
-        changed = joint_map_rate(self.joint, self.q[..., self.joint.q_read], *vectors)
+        changed = joint_map_rate(self.joint, self.q[..., self.joint.motion_slice], *vectors)
         return (
             None
             if changed is None
@@ -149,32 +169,34 @@ class DensePlace(NamedTuple):
         )
 
 
-def _vector_value(name: str, space: str, model: Model, given: Mapping[str, Any]) -> np.ndarray:
+def _vector_value(
+    name: str, space: str, model: Model, vectors: Mapping[str, Numbers]
+) -> np.ndarray:
     where = {"joint": JOINT, "frame": FRAME()}.get(space, LINK)
-    array = np.asarray(given[name], dtype=float)
+    array = np.asarray(vectors[name], dtype=float)
     expected = size(where, model)
     if array.ndim == 0 or (expected is not None and array.shape[-1] != expected):
         raise StateError(
-            f"{name} has shape {array.shape}, expected (..., {expected or '6 a frame'})",
-            f"give one number a {space} coordinate",
+            f"{name} has shape {array.shape}, expected (..., {expected or '6 per frame'})",
+            f"pass one number per {space} coordinate",
         )
     return array
 
 
 def _symbol_value(
-    name: str, space: str, atoms: DenseLetters, given: Mapping[str, Any]
+    name: str, space: str, letters: DenseLetters, vectors: Mapping[str, Numbers]
 ) -> np.ndarray:
-    """A whole matrix (..., n, n); only its diagonal blocks count."""
-    sizes = [6 if space == "link" else j.row.nv for j in atoms.model.joints]
-    array = np.asarray(given[name], dtype=float)
+    """The diagonal blocks of the matrix (..., n, n) that was passed."""
+    sizes = [6 if space == "link" else j.row.nv for j in letters.model.joints]
+    array = np.asarray(vectors[name], dtype=float)
     n = sum(sizes)
     if array.shape[-2:] != (n, n):
         raise StateError(
             f"{name} has shape {array.shape}, expected (..., {n}, {n})",
-            "give its blocks on the diagonal",
+            "pass a matrix of this shape; only its diagonal blocks are used",
         )
     starts = np.cumsum([0, *sizes])
-    return atoms.diagonal([array[..., a:b, a:b] for a, b in pairwise(starts)])
+    return letters.diagonal([array[..., a:b, a:b] for a, b in pairwise(starts)])
 
 
 def _times(a: Value, b: Value) -> Value:
@@ -182,16 +204,15 @@ def _times(a: Value, b: Value) -> Value:
 
 
 def _scale(a: Value, b: Value) -> Value:
-    if isinstance(a, Fraction) and isinstance(b, Fraction):
-        return a * b
-    return float(a) * b if isinstance(a, Fraction) else a * float(b)
+    if isinstance(a, Fraction):
+        return a * b if isinstance(b, Fraction) else float(a) * b
+    return a * float(b)
 
 
 def _plus(a: Value, b: Value) -> Value:
-    if isinstance(a, Fraction) == isinstance(b, Fraction):
-        return a + b
-    c, X = (a, b) if isinstance(a, Fraction) else (b, a)
-    return X + float(c) * np.eye(X.shape[-1])
+    if isinstance(a, Fraction):
+        return a + b if isinstance(b, Fraction) else _plus(b, a)
+    return a + float(b) * np.eye(a.shape[-1]) if isinstance(b, Fraction) else a + b
 
 
 OPERATIONS = {
@@ -202,23 +223,23 @@ OPERATIONS = {
 }
 
 
-def _check_names(term: Term, given: Mapping[str, Any], moving: bool) -> None:
-    """Every vector of the term must be given, and nothing else."""
+def _check_names(term: Term, vectors: Mapping[str, Numbers], has_velocity: bool) -> None:
+    """Check that exactly the vectors of the term were passed."""
     letters = set(terms.letters(term))
     needed = {
         x.word
         for x in letters
         if isinstance(x, SymbolLetter) or (isinstance(x, VectorLetter) and x.is_input)
     }
-    if missing := sorted(needed - set(given)):
+    if missing := sorted(needed - set(vectors)):
         names = ", ".join(missing)
         raise StateError(
-            f"{UNICODE.text(term)} needs {names}", f"give it by name: dense(q, {missing[0]}=...)"
+            f"{UNICODE.text(term)} needs {names}", f"pass it by name: dense(q, {missing[0]}=...)"
         )
-    if strange := sorted(set(given) - needed - {"v"}):
+    if unknown := sorted(set(vectors) - needed - {"v"}):
         raise StateError(
-            f"{UNICODE.text(term)} has no vector {strange[0]!r}",
-            nearest(strange[0], sorted(needed) or ["none"]),
+            f"{UNICODE.text(term)} has no vector {unknown[0]!r}",
+            nearest(unknown[0], sorted(needed) or ["none"]),
         )
-    if not moving and any(x.needs_velocity for x in letters):
-        raise StateError(f"{UNICODE.text(term)} depends on the velocity", "give v: dense(q, v)")
+    if not has_velocity and any(x.needs_velocity for x in letters):
+        raise StateError(f"{UNICODE.text(term)} depends on the velocity", "pass v: dense(q, v)")

@@ -1,7 +1,8 @@
-"""Inverses that cannot exist: a term that is singular at every state of its robot is refused when its inverse is written."""
+"""Rank check: an inverse of a term that is singular at every state raises an error when written."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 
@@ -17,12 +18,10 @@ from psiphi.algebra.expressions.notation import UNICODE
 from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
 
-STATES = 3  # random states at which an inverse is tried when it is written
-MAX_BODIES_WHEN_WRITTEN = (
-    40  # bodies up to which it is tried at once; `pp.function` and `pp.prove` try up to LARGE
-)
-MAX_BODIES = 150
-TINY_ENTRY = 1e-6  # entries below which a matrix may be nothing but rounding
+STATES = 3  # random states at which the rank is computed
+MAX_BODIES_WHEN_WRITTEN = 40  # robots up to this size are checked when the inverse is written,
+MAX_BODIES = 150  # up to this size by `pp.function` and `pp.prove`
+TINY_ENTRY = 1e-6  # matrices with smaller entries may consist of rounding errors
 
 _LINKS = tuple(map(terms.letter_term, ("H", "phi", "M", "phi*", "H*")))
 REGULAR = {terms.letter_term(x) for x in ALPHABET.values() if x.row.regular}
@@ -32,22 +31,26 @@ REGULAR |= {
 }
 
 
-def check_invertible(term: Term, model: Model | None, most: int = MAX_BODIES_WHEN_WRITTEN) -> None:
-    """Refuse t⁻¹ where t is singular at every state that is tried."""
-    if model is None or len(model.bodies) > most or term in REGULAR:
+def check_invertible(
+    term: Term, model: Model | None, max_bodies: int = MAX_BODIES_WHEN_WRITTEN
+) -> None:
+    """Raise a StateError for t⁻¹ if t is singular at a few random states of the robot."""
+    if model is None or len(model.bodies) > max_bodies or term in REGULAR:
         return
     rank = _rank_deficiency(term, model if model.freed is None else model.freed.nominal)
     if rank is not None:
         text = UNICODE.text(term)
         raise StateError(
-            f"({text})⁻¹: {text} is singular at every state of {model.name} that was tried (rank {rank[0]} of {rank[1]})",
-            "it has no inverse: leave it out, or use fewer frames; operational_space_inertia has policies for J M⁻¹ J*",
+            f"({text})⁻¹: {text} is singular at every tested state of {model.name} "
+            f"(rank {rank[0]} of {rank[1]})",
+            "use fewer frames, or an operator of full rank; "
+            "operational_space_inertia has options for singular J M⁻¹ J*",
         )
 
 
 @lru_cache(maxsize=1024)
 def _rank_deficiency(term: Term, model: Model) -> tuple[int, int] | None:
-    """(rank, size) when the term is singular at all of a few random states; None when not, or when nothing can be said."""
+    """(rank, size) if the term is singular at all tried states; None otherwise, or if unknown."""
     rng = np.random.default_rng(20)
     try:
         q, values = random_inputs(term, model, rng, (STATES,))
@@ -61,7 +64,7 @@ def _rank_deficiency(term: Term, model: Model) -> tuple[int, int] | None:
         and (size := np.abs(A).max()) < TINY_ENTRY
         and size <= NOISE * entry_bound(term, model, q, values)
     ):
-        return 0, A.shape[-1]  # zero, but for rounding
+        return 0, A.shape[-1]  # zero up to rounding
     ratio = reciprocal_condition(A)
     if not len(ratio) or np.isnan(ratio).any() or (ratio > RCOND).any():
         return None
@@ -69,8 +72,8 @@ def _rank_deficiency(term: Term, model: Model) -> tuple[int, int] | None:
     return int((singular > NOISE * singular[..., :1]).sum(axis=-1).max()), A.shape[-1]
 
 
-def entry_bound(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
-    """How large the entries of a term could be, by those of its letters: what is far below that is rounding."""
+def entry_bound(term: Term, model: Model, q: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
+    """A bound of the entries of a term, by those of its letters; far smaller ones are rounding."""
     if term.op == "letter" and term.args[0] == "I":
         return 1.0
     if term.op in ("letter", "inverse"):
@@ -91,11 +94,12 @@ def entry_bound(term: Term, model: Model, q: np.ndarray, values: dict) -> float:
 
 def random_inputs(
     term: Term, model: Model, rng: np.random.Generator, lead: tuple[int, ...] = ()
-) -> tuple[np.ndarray, dict]:
-    """A random state q, and random values for every vector and symbol of the term, and for v where it is needed."""
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """A random q, and random values of the vectors and symbols of the term, and of v if needed."""
     q = model.random(rng) if lead == () else np.stack([model.random(rng) for _ in range(lead[0])])
     length = {"joint": model.nv, "link": 6 * len(model.bodies)}
-    found, values = ends(term), {}
+    found = ends(term)
+    values: dict[str, np.ndarray] = {}
     for name, space, end in found.vectors:
         if space.startswith("symbol"):
             continue

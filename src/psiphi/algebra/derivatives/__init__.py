@@ -1,8 +1,8 @@
 """Derivatives of expressions, which are expressions.
 
-In: an `Expression`. Out: its derivative in time or by q. Read `product_rule.py` first.
+In: an `Expression`. Out: its derivative by time, by q or by a vector. Read `product_rule.py` first.
 
-    configuration_derivative.py  Derivatives of expressions by q or by one of their vectors
-    product_rule.py              The product rule
-    time_derivative.py           Time derivatives of operators
+    product_rule.py              The derivative of a term from those of its letters
+    time_derivative.py           d/dt: a row per letter, local and inertial
+    configuration_derivative.py  Derivatives by q or by a vector of the expression
 """

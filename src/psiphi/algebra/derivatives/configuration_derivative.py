@@ -1,25 +1,28 @@
-"""Derivatives of expressions by q or by one of their vectors: expressions again, linear in the change x.
+"""Derivatives of expressions by q or by one of their vectors: expressions linear in the change x.
 
-With χ = H* x in the joints and δ = φ* H* x of the links, in body axes (the rows of `RATES`, x in the place of v):
+With χ = H* x in the joints and δ = φ* H* x of the links, in body axes (`RATES` with x for v):
 
-    dφ = φ ℰ_φ (χ×*) φ      dH = dH[x]      dM = 0      dg = g× δ      dB = -B turn(B* δ) in world axes
+    dφ = φ ℰ_φ (χ×*) φ      dH = dH[x]      dM = 0      dg = g× δ
+    dB = -B turn(B* δ) in world axes
 
-Of clusters (docs/embedding.md) χ = H*(S) x is what the bodies do against the body outside: dφ(p, j) = φ(p, j) χ_j×* for each.
+In a cluster (docs/embedding.md), χ = H*(S) x is the change of its bodies relative to the parent p
+of the cluster: dφ(p, j) = φ(p, j) χ_j×* for each body j.
 
-What velocities make is written out before: V× as the cross product with φ* H* v, the bias vectors a and b as what they are. A
-letter that is turned by χ on a known vector is a letter of that vector, u× χ = -χ× u and χ ×* f = ⟦f⟧ χ, which puts x last:
-so the derivative of a vector is a matrix, that of a number a row. Differentiating comes before rewriting: φ, M and H are
-differentiated, and M⁻¹ by its rule, never P.
+1. Letters that depend on velocity are replaced by their definitions: V× by the cross product with
+   φ* H* v, the bias vectors a and b by their equations.
+2. The product rule is applied. φ, M and H are differentiated, and M⁻¹ by d(A⁻¹) = -A⁻¹ dA A⁻¹;
+   P is not, because differentiation comes before rewriting.
+3. x is moved to the right, with u× χ = -χ× u and χ ×* f = ⟦f⟧ χ. The derivative of a vector is
+   then a matrix, that of a scalar a row.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi.algebra.derivatives.product_rule import differentiate
+from psiphi.algebra.derivatives.product_rule import LetterRule, differentiate
 from psiphi.algebra.derivatives.time_derivative import RATES
 from psiphi.algebra.expressions import terms, type_checks
 from psiphi.algebra.expressions.expression import Expression, vector
@@ -48,7 +51,7 @@ _MV = _s.M @ _V
 
 
 def _velocity_definitions(constant: bool) -> dict[Letter, Expression]:
-    """What velocities make, by the velocities; `constant`: no joint map changes in body axes."""
+    """Letters that depend on velocity, in terms of v; `constant`: H is constant in body axes."""
     spin, turn, outward = _s.cross(_V), _s.form("turn", "y", "f", u=_V), _s.I - _s.E_phi.T
     rise = _s.form("rise", "f", "u", x=_v)
     a_local = spin @ _s.H.T @ _v if constant else spin @ _s.H.T @ _v + rise.T @ _v
@@ -59,7 +62,7 @@ def _velocity_definitions(constant: bool) -> dict[Letter, Expression]:
         _s.H_dot: 0 * _s.H if constant else rise,
         _s.a_local: a_local,
         _s.b_local: -spin.T @ _MV - _s.M @ _s.g,
-        # inertial derivatives at link origins are body-frame ones and w x v there: ω̃ V
+        # the inertial derivative at a link origin is the local one plus w x v: ω̃ V
         _s.a: a_local + outward @ turn @ _V - outward @ _s.g,
         _s.b: -spin.T @ _MV - _s.M @ turn @ _V,
     }
@@ -69,16 +72,17 @@ def _velocity_definitions(constant: bool) -> dict[Letter, Expression]:
 VELOCITY_DEFINITIONS = {constant: _velocity_definitions(constant) for constant in (False, True)}
 LOCAL_BIASES = {A: A_LOCAL, B: B_LOCAL}
 INERTIAL_BIASES = {A_LOCAL: A, B_LOCAL: B}
-CHANGE_NAME = "change of what it is differentiated by"  # a name no user can give
+CHANGE_NAME = "change of the variable"  # of x; not a name that a user can choose
 
 
 def derivative(
     expression: Expression, by: str, along: str | Expression | None = None
 ) -> Expression:
-    """d e / d by, an expression: of a vector the matrix of its derivative, of a number the gradient as a row.
+    """de/dq or de/dx as an expression: the Jacobian of a vector, the gradient of a scalar as a row.
 
-    `by` is "q" (changes are tangent vectors, as v is) or a vector of the expression. With `along`, a vector or its name, it is
-    the change along that vector, and of operators too: the matrix of their derivative would have three axes.
+    `by` is "q" (a change of q is a tangent vector, as v is) or the name of a vector of the
+    expression. With `along`, a vector or its name, the result is the directional derivative along
+    it. A derivative of a matrix needs `along`, because it would have three axes.
 
     >>> import psiphi as pp
     >>> s = pp.robots.puma560().operators
@@ -87,14 +91,14 @@ def derivative(
     """
     if not isinstance(expression, Expression):
         raise StateError(
-            f"derivative of a {type(expression).__name__}", "give an operator expression"
+            f"derivative of a {type(expression).__name__}", "pass an operator expression"
         )
     change = _change_vector(expression, by)
     if along is None and (expression.cols != ONE):
         shape = "row" if expression.rows == ONE else "matrix"
         raise StateError(
             f"the derivative of the {shape} {expression} has three axes",
-            "differentiate a vector, or give along='x'",
+            "differentiate a vector, or pass along='x'",
         )
     direction = change if along is None else _direction(expression, by, along, change)
     found = differentiate(
@@ -105,13 +109,10 @@ def derivative(
         raise StateError(
             f"{expression} does not depend on {by}: its derivative is zero", "leave it out"
         )
-    found = (
-        scaled(Fraction(0), expression.term)
-        if found is None
-        else found
-        if along is not None
-        else _linear_operator([found], change)
-    )
+    if found is None:
+        found = scaled(Fraction(0), expression.term)
+    elif along is None:
+        found = _linear_operator([found], change)
     model = direction.model if expression.model is None else expression.model
     made = Expression(_inertial_in_forms(_collect(found)), model)
     type_checks.check_product(made.term, terms.IDENTITY, model)
@@ -119,50 +120,55 @@ def derivative(
 
 
 def _input_vectors(expression: Expression) -> dict[str, VectorLetter]:
+    """The input vectors of an expression, by name."""
     return {
         x.word: x.bare for x in expression.letters if isinstance(x, VectorLetter) and x.is_input
-    }  # type: ignore[misc]
+    }
 
 
-def _change_vector(expression: Expression, by: Any) -> Expression:
-    """A change of what is differentiated by."""
+def _change_vector(expression: Expression, by: object) -> Expression:
+    """The change of the variable `by`: a vector of its space."""
     known = _input_vectors(expression)
     moves = any(x.needs_velocity for x in expression.letters)
     names = ["q", *sorted(known), *(["v"] if moves and "v" not in known else [])]
     if not isinstance(by, str) or by not in names:
         raise StateError(
-            f"derivative of {expression} by {shown(by)}, which it has not", nearest(by, names)
+            f"derivative of {expression} by {shown(by)}: it has no such vector", nearest(by, names)
         )
     space = known[by].space if by in known else "joint"
     return Expression(letter_term(vector_letter(CHANGE_NAME, space)))
 
 
-def _direction(expression: Expression, by: str, along: Any, change: Expression) -> Expression:
+def _direction(
+    expression: Expression, by: str, along: str | Expression, change: Expression
+) -> Expression:
+    """The vector `along`, checked."""
     space = change.term.args[0].space
     found = vector(along, space) if isinstance(along, str) else along
     if not isinstance(found, Expression):
-        raise StateError(f"along is {shown(along)}, expected a vector", "along='x' names one")
+        raise StateError(
+            f"along is {shown(along)}, expected a vector", "write along='x' for a vector x"
+        )
     if found.cols != ONE or not compatible(found.rows, change.rows):
         raise StateError(
-            f"along is {found}, which is no {space} vector, as changes of {by} are",
-            "along='x' names one",
+            f"along is {found}, expected a {space} vector, as changes of {by} are",
+            "write along='x' for a vector x",
         )
     model = type_checks.common_robot(expression, "along", found)
     type_checks.check_sum(found.term, change.term, model)
     return Expression(found.term, model)
 
 
-# -- the rules ----------------------------------------------------------------------------------------------------------------
+# -- rules -----------------------------------------------------------------------------------------
 
 
-def _letter_rule(by: str, x: Term, model: Model | None):
+def _letter_rule(by: str, x: Term, model: Model | None) -> LetterRule:
     """The derivative of a letter along x."""
-
-    written_out = VELOCITY_DEFINITIONS[_constant_maps(model)]
+    definitions = VELOCITY_DEFINITIONS[_constant_maps(model)]
 
     def rule(letter: Letter) -> Term | None:
-        if letter in written_out and by in ("q", "v"):
-            return differentiate(written_out[letter].term, rule)
+        if letter in definitions and by in ("q", "v"):
+            return differentiate(definitions[letter].term, rule)
         if isinstance(letter, FrameLetter) and letter.rate and by in ("q", "v"):
             return differentiate(_frame_derivative(letter.plain, _V.term), rule)
         if isinstance(letter, FormLetter):
@@ -175,8 +181,8 @@ def _letter_rule(by: str, x: Term, model: Model | None):
             return _letter_by_q(letter, x, model)
         if letter.needs_velocity and by == "v":
             raise StateError(
-                f"{letter.symbol} is no product of velocities here, and has no derivative by v",
-                "write it out",
+                f"{letter.symbol} has no derivative by v here",
+                "replace it by its definition in terms of v",
             )
         return None
 
@@ -199,7 +205,8 @@ def _letter_by_q(letter: Letter, x: Term, model: Model | None) -> Term | None:
 def _no_derivative(letter: Letter) -> StateError:
     return StateError(
         f"{letter.symbol} has no derivative by q here",
-        "differentiate what it comes from: φ, M, H, B and the inverse of the mass matrix; or take .jvp of the function",
+        "differentiate an expression in φ, M, H, B and the inverse of the mass matrix; "
+        "or use .jvp of the compiled function",
     )
 
 
@@ -209,7 +216,7 @@ def _link_change(x: Term) -> Term:
 
 
 def _frame_derivative(B: FrameLetter, u: Term) -> Term:
-    """dB in world axes as the links move by u: -B turn(B* u)."""
+    """dB in world axes for link motions u: -B turn(B* u)."""
     return scaled(
         Fraction(-1),
         product(letter_term(B), SEEN.operator("y", "f", {"u": product(letter_term(B.T), u)})),
@@ -220,11 +227,11 @@ def _constant_maps(model: Model | None) -> bool:
     return model is not None and has_constant_maps(model)
 
 
-def _rate_along(term: Term, of: Letter, x: Term, model: Model | None) -> Term | None:
-    """A rate with x in the place of v; None where nothing is left of it."""
+def _rate_along(term: Term, letter: Letter, x: Term, model: Model | None) -> Term | None:
+    """The rate `term` of a letter with x in place of v; None if it is zero."""
     if term.op != "letter":
         parts = [
-            _rate_along(part, of, x, model) if isinstance(part, Term) else part
+            _rate_along(part, letter, x, model) if isinstance(part, Term) else part
             for part in term.args
         ]
         if term.op == "sum":
@@ -235,8 +242,8 @@ def _rate_along(term: Term, of: Letter, x: Term, model: Model | None) -> Term | 
         return {"product": product, "scale": scaled, "adjoint": adjoint, "inverse": terms.inverse}[
             term.op
         ](*parts)
-    letter = term.args[0]
-    bare = letter.T if letter.starred else letter
+    y = term.args[0]
+    bare = y.bare
     if bare == "Omega_d":
         found = scaled(
             Fraction(-1), adjoint(CROSS.operator("y", "f", {"u": product(letter_term("H*"), x)}))
@@ -246,14 +253,14 @@ def _rate_along(term: Term, of: Letter, x: Term, model: Model | None) -> Term | 
     elif isinstance(bare, VectorLetter) and bare.word == "v":
         found = x
     elif bare.needs_velocity:
-        raise _no_derivative(of)
+        raise _no_derivative(letter)
     else:
         return term
-    return adjoint(found) if found is not None and letter.starred else found
+    return adjoint(found) if found is not None and y.starred else found
 
 
-def _form_derivative(letter: FormLetter, rule: Any, x: Term | None) -> Term | None:
-    """A form's letter, slot by slot; the derivative of H itself is one more slot, x."""
+def _form_derivative(letter: FormLetter, rule: LetterRule, x: Term | None) -> Term | None:
+    """The derivative of a form letter by its vectors and, along x, by the q of H."""
     filled, parts = dict(letter.filled), []
     for slot, inner in letter.filled:
         change = differentiate(inner, rule)
@@ -264,19 +271,22 @@ def _form_derivative(letter: FormLetter, rule: Any, x: Term | None) -> Term | No
         )
     if letter.form is BEND and x is not None:
         raise StateError(
-            "the third derivative of a joint map is not there",
-            "take .hessian of the function of its gradient",
+            "third derivatives of joint maps are not supported",
+            "compile the gradient and use .hessian of that function",
         )
     if letter.form is RISE and x is not None:
         parts.append(BEND.operator(letter.inp, letter.out, {**filled, "z": x}))
     return total(*parts) if parts else None
 
 
-# -- biases -------------------------------------------------------------------------------------------------------------------
+# -- bias vectors ----------------------------------------------------------------------------------
 
 
 def _with_biases(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
-    """M φ* a + b by the other pair of bias vectors, inertial or local, where a and b stand nowhere else; else as it is."""
+    """M φ* a + b with the other pair of bias vectors, inertial or local.
+
+    The term is returned unchanged if a or b also occurs elsewhere in it.
+    """
     (first, other), (second, _) = names.items()
     if not {first, second} <= set(terms.letters(term)):
         return term
@@ -297,7 +307,7 @@ def _with_biases(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
 
 
 def _replace_vectors(term: Term, names: dict[VectorLetter, VectorLetter]) -> Term:
-    """Other bias vectors, as the term shows them; those inside letters made of vectors stay."""
+    """The term with other bias vectors; those inside form letters are not replaced."""
     if term.op == "letter":
         x = term.args[0]
         return letter_term(names[x]) if x in names else term
@@ -307,7 +317,7 @@ def _replace_vectors(term: Term, names: dict[VectorLetter, VectorLetter]) -> Ter
 
 
 def _inertial_in_forms(term: Term) -> Term:
-    """The vectors that letters are made of, with body forces as Newton and Euler make them: inertial, in one step."""
+    """The term with inertial bias vectors in its form letters: cheaper in Newton-Euler sweeps."""
     if term.op != "letter":
         return Term(
             term.op, tuple(_inertial_in_forms(x) if isinstance(x, Term) else x for x in term.args)
@@ -326,30 +336,30 @@ def _inertial_in_forms(term: Term) -> Term:
     return letter_term(made.T if x.starred else made)
 
 
-# -- x to the right -----------------------------------------------------------------------------------------------------------
+# -- x to the right --------------------------------------------------------------------------------
 
 
 def _collect(term: Term) -> Term:
-    """A sum with equal terms as one."""
+    """A sum with equal terms combined."""
     if term.op != "sum":
         return term
     counts: dict[Term, Fraction] = {}
     for part in term.args:
         c, inner = part.args if part.op == "scale" else (Fraction(1), part)
         counts[inner] = counts.get(inner, Fraction(0)) + c
-    kept = [scaled(c, inner) for inner, c in counts.items() if c]
-    return total(*kept) if kept else scaled(Fraction(0), term)
+    parts = [scaled(c, inner) for inner, c in counts.items() if c]
+    return total(*parts) if parts else scaled(Fraction(0), term)
 
 
 def _linear_operator(factors: list[Term], change: Expression) -> Term:
-    """A product that ends in a vector and is linear in the change, as an operator on it."""
+    """The operator A with A x equal to the product of the factors, a vector linear in x."""
     x = change.term.args[0]
     i = next(i for i, factor in enumerate(factors) if x in {y.bare for y in terms.letters(factor)})
-    before, here, behind = factors[:i], factors[i], factors[i + 1 :]
+    before, here, after = factors[:i], factors[i], factors[i + 1 :]
     if here.op == "product":
-        return _linear_operator([*before, *here.args, *behind], change)
+        return _linear_operator([*before, *here.args, *after], change)
     if here.op == "scale":
-        inner = _linear_operator([*before, here.args[1], *behind], change)
+        inner = _linear_operator([*before, here.args[1], *after], change)
         return total(
             *(
                 scaled(here.args[0], part)
@@ -358,20 +368,20 @@ def _linear_operator(factors: list[Term], change: Expression) -> Term:
         )
     if here.op in ("sum", "adjoint"):
         parts = here.args if here.op == "sum" else [adjoint(part) for part in here.args[0].args]
-        return total(*(_linear_operator([*before, part, *behind], change) for part in parts))
+        return total(*(_linear_operator([*before, part, *after], change) for part in parts))
     letter = here.args[0]
     if letter == x:
         return product(*before, terms.IDENTITY)
     if letter == x.T:  # x* A y = y* A* x
-        return product(*before, adjoint(product(*behind)))
-    # what is turned by x on a known vector is a letter of that vector, on x
+        return product(*before, adjoint(product(*after)))
+    # exchange x with the vector to its right: u× χ = -χ× u, χ ×* f = ⟦f⟧ χ
     slot, inner = next(
         (slot, inner)
         for slot, inner in letter.filled
         if x in {y.bare for y in terms.letters(inner)}
     )
     takes, gives = letter.open_slots
-    filled = {**dict(letter.filled), takes: product(*behind)}
+    filled = {**dict(letter.filled), takes: product(*after)}
     del filled[slot]
     return product(
         *before, letter.form.operator(slot, gives, filled), _linear_operator([inner], change)

@@ -1,4 +1,4 @@
-"""The product rule: a term's derivative from those of its letters.
+"""The product rule: the derivative of a term from those of its letters.
 
 d(A B) = dA B + A dB     d(A*) = (dA)*     d(A⁻¹) = -A⁻¹ dA A⁻¹
 """
@@ -11,13 +11,11 @@ from fractions import Fraction
 from psiphi.algebra.expressions.letters import Letter
 from psiphi.algebra.expressions.terms import Term, adjoint, product, scaled, total
 
-LetterRule = Callable[
-    [Letter], Term | None
-]  # the derivative of a letter without its star; None: zero
+LetterRule = Callable[[Letter], Term | None]  # derivative of a letter without star; None: zero
 
 
 def differentiate(term: Term, rule: LetterRule) -> Term | None:
-    """The derivative of a term; None where it is zero."""
+    """The derivative of a term; None if it is zero."""
     if term.op == "letter":
         x = term.args[0]
         inner = rule(x.T if x.starred else x)

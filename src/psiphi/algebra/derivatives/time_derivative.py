@@ -1,9 +1,10 @@
-"""Time derivatives of operators: one row a letter (Table 1 of S1, corrected, for joints of any kind), and
-the product rule (`product_rule.py`).
+"""Time derivatives of operators: a row per letter, and the product rule (`product_rule.py`).
 
-Local derivatives are of components in body axes; DX/Dt, the inertial one (also in body axes), adds ω̃ X for rows over
-links and -X ω̃ for columns over links: [ω̃, X] for an operator from links to links. Frames in axes of their own turn, too: there
-it adds Ḃ, which is dB/dt of frames in world axes. With V_d = H* v, Ω_δ = V_d ×*.
+The rows are Table 1 of S1, corrected, for joints of any kind, with V_d = H* v, Ω_δ = V_d ×*.
+
+A local derivative is that of the components in body axes. The inertial derivative DX/Dt, also in
+body axes, adds ω̃ X if the rows are links, and -X ω̃ if the columns are: [ω̃, X] for an operator
+from links to links. For B in the axes of its frames it adds Ḃ, which is dB/dt of B in world axes.
 """
 
 from __future__ import annotations
@@ -32,26 +33,9 @@ from psiphi.algebra.expressions.spaces import LINK
 from psiphi.algebra.expressions.terms import Term, letter_term, product, scaled, total
 
 _s = Operators()
-H, H_dot, P, P_dot, D, D_half, G, tau_bar, I = (
-    _s.H,
-    _s.H_dot,
-    _s.P,
-    _s.P_dot,
-    _s.D,
-    _s.D_half,
-    _s.G,
-    _s.tau_bar,
-    _s.I,
-)
-phi, psi, E_phi, E_psi, Delta_phi, S, Omega_d = (
-    _s.phi,
-    _s.psi,
-    _s.E_phi,
-    _s.E_psi,
-    _s.Delta_phi,
-    _s.S,
-    _s.Omega_d,
-)
+H, H_dot, P, P_dot, D, D_half, G = _s.H, _s.H_dot, _s.P, _s.P_dot, _s.D, _s.D_half, _s.G
+phi, psi, E_phi, E_psi, Delta_phi = _s.phi, _s.psi, _s.E_phi, _s.E_psi, _s.Delta_phi
+tau_bar, S, Omega_d, I = _s.tau_bar, _s.S, _s.Omega_d, _s.I
 U_dot = P_dot @ H.T + P @ H_dot.T  # d(P H*)/dt
 D_DOT = H @ U_dot + H_dot @ P @ H.T
 G_DOT = tau_bar @ U_dot @ D.inv - G @ H_dot @ G
@@ -61,7 +45,7 @@ E_PSI_DOT = E_phi @ (Omega_d @ tau_bar + TAU_BAR_DOT)
 
 @dataclass(frozen=True)
 class Rate:
-    """The local derivative of a letter, and where it stands; None: constant in body axes."""
+    """The local derivative of a letter (None: constant in body axes), and its source."""
 
     value: Expression | None
     source: str
@@ -74,7 +58,7 @@ RATES: dict[str, Rate] = {
     "phi": Rate(phi @ E_phi @ Omega_d @ phi, "S1 Table 1"),
     "E_0": Rate(_s.E_0 @ Omega_d, "as ℰ_φ"),
     "S": Rate(None, "only ones and zeros"),
-    "H": Rate(H_dot, "S1 Table 1; zero but for universal joints"),
+    "H": Rate(H_dot, "S1 Table 1; nonzero for universal joints only"),
     "M": Rate(None, "S1 Table 1"),
     "rotor": Rate(None, "a number of the model"),
     "P": Rate(P_dot, "S1 (17), any joint: docs/mathematics.md section 10"),
@@ -101,25 +85,28 @@ FRAMES = ("local", "inertial")
 def time_derivative(
     expression: Expression, frame: str = "local", held: str | Collection[str] = ()
 ) -> Expression:
-    """d/dt of an expression along the motion of the robot: an expression again, with the same spaces.
+    """d/dt of an expression along the motion of the robot: an expression with the same spaces.
 
-    frame="inertial" gives DX/Dt in body axes, and in those of frames. A vector x becomes x_dot, a symbol X becomes X_dot; those
-    named in `held` are constant. Operators made of velocities (spin, gyro, Ω_δ, the bias vectors) would need accelerations:
-    they are refused.
+    frame="inertial" gives DX/Dt, in body axes and in frame axes. A vector x becomes x_dot, a symbol
+    X becomes X_dot; those named in `held` are constant. Operators that depend on velocity (spin,
+    gyro, Ω_δ, the bias vectors) raise an error: their derivatives need accelerations.
 
     >>> str(time_derivative(_s.phi)), str(time_derivative(_s.M, "inertial"))
     ('φ ℰ_φ Ω_δ φ', 'ω̃ M - M ω̃')
     """
     if not isinstance(expression, Expression):
         raise StateError(
-            f"time_derivative of a {type(expression).__name__}", "give an operator expression"
+            f"time_derivative of a {type(expression).__name__}", "pass an operator expression"
         )
     one_of("frame", frame, FRAMES, "leave it out for body axes")
     names = _constant_names(held, expression)
     parts = [differentiate(expression.term, lambda x: _letter_rate(x, names, frame == "inertial"))]
     if frame == "inertial" and LINK in (expression.rows, expression.cols):
         if mixed := sorted({x.bare for x in expression.letters if x.row.mixed_axes}):
-            cause = f"{mixed[0]} stands between the axes of a body and of its parent: it has no inertial derivative of its own"
+            cause = (
+                f"{mixed[0]} maps between the axes of a body and of its parent: "
+                "it has no inertial derivative"
+            )
             raise StateError(cause, "write E_phi, E_psi or K, or take the local derivative")
         omega = letter_term("omega")
         parts += [product(omega, expression.term)] if expression.rows == LINK else []
@@ -135,7 +122,7 @@ def time_derivative(
 
 
 def _constant_names(held: str | Collection[str], expression: Expression) -> frozenset[str]:
-    """The names held constant, all of vectors and symbols of the expression."""
+    """`held` as a set of names of vectors and symbols of the expression."""
     known = {
         x.word
         for x in expression.letters
@@ -143,15 +130,15 @@ def _constant_names(held: str | Collection[str], expression: Expression) -> froz
     }
     names = (held,) if isinstance(held, str) else held
     try:
-        strange = [name for name in names if name not in known]
+        unknown = [name for name in names if name not in known]
     except TypeError as error:
         raise StateError(
             f"held is {held!r}, expected names of vectors", "held=('x',) keeps x constant"
         ) from error
-    if strange:
+    if unknown:
         raise StateError(
-            f"held names {strange[0]!r}, and {expression} has no such vector",
-            nearest(strange[0], sorted(known)),
+            f"held names {unknown[0]!r}, but {expression} has no such vector",
+            nearest(unknown[0], sorted(known)),
         )
     return frozenset(names)
 
@@ -170,21 +157,22 @@ def _letter_rate(x: Letter, held: frozenset[str], inertial: bool) -> Term | None
     symbol = x.symbol
     if x == "E_c":
         raise StateError(
-            f"{symbol} has no time derivative here: its point moves along",
-            "write E_0, at the world's origin",
+            f"{symbol} has no time derivative here: the centre of mass moves",
+            "write E_0, which refers to the world's origin",
         )
     raise StateError(
         f"the time derivative of {symbol} needs accelerations",
-        "differentiate before you multiply with what velocities make",
+        "differentiate before you multiply by operators that depend on velocity",
     )
 
 
 def table() -> list[tuple[str, str, str, str]]:
-    """Table 1: (letter, local derivative, what the inertial one adds, source), printed."""
+    """Table 1 as text: (letter, local derivative, terms that the inertial one adds, source)."""
     rows = []
     for name, rate in RATES.items():
         letter = getattr(_s, name)
-        turns = [f"ω̃ {letter}"] * (letter.rows == LINK) + [f"- {letter} ω̃"] * (letter.cols == LINK)
+        turns = [f"ω̃ {letter}"] if letter.rows == LINK else []
+        turns += [f"- {letter} ω̃"] if letter.cols == LINK else []
         if name != "I":
             added = "" if letter.term.args[0].row.mixed_axes else " ".join(turns)
             rows.append((str(letter), str(rate.value or 0), added, rate.source))

@@ -1,12 +1,12 @@
-"""What each letter does at one body, on floats, arrays and tapes alike.
+"""What each letter does at one body, on floats, arrays and tape scalars.
 
-In: a body, what its parent kept and its children sent. Out: vectors, and what the body keeps. Read `body_step.py` first.
+In: a body, the record of its parent and the messages of its children. Out: vectors, and what the
+body stores for later. Read `body_step.py` first.
 
-    body_step.py         What each letter does at one body, in the body's working axes
-                         (docs/mathematics.md sections 1 to 4)
-    cluster_step.py      What a cluster of bodies does that one body does not
-    composite_bodies.py  Derivatives of Newton and Euler's equations at one body
-    inertia_rates.py     Derivatives along the motion at one body
-    multilinear_step.py  What letters made of vectors do at one body, or at its frames
-    newton_euler.py      Newton and Euler at one body
+    body_step.py         The step of each letter at one body
+    newton_euler.py      Newton-Euler equations of one body; composite bodies
+    inertia_rates.py     Derivatives of the articulated inertia along the motion
+    cluster_step.py      The steps of a cluster: bodies whose joints move together
+    multilinear_step.py  Letters with vectors in their slots, at one body or at its frames
+    composite_bodies.py  Derivatives of the Newton-Euler equations: composites of moving bodies
 """

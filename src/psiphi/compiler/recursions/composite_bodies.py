@@ -1,13 +1,15 @@
-"""Derivatives of Newton and Euler's equations at one body: what the composites of a moving robot are made of.
+"""Derivatives of the Newton-Euler equations: composites of moving bodies.
 
-    d tau/dq = H φ (M φ* Q_α + Γ φ* Q_V + ℰ_φ ⟦f⟧ H*)      d tau/dv = H φ (M φ* (Q_V + Hr) + Γ φ* H*)
+    d tau/dq = H φ (M φ* Q_α + Γ φ* Q_V + ℰ_φ ⟦f⟧ H*)
+    d tau/dv = H φ (M φ* (Q_V + Hr) + Γ φ* H*)
 
-    Q_V = V⁺ × H*        Q_α = α⁺ × H* + V⁺ × Q_V        Hr = V × H*        (V⁺, α⁺: of the parent, seen at the joint)
-    Γ = V ×* M - M V × + ⟦M V⟧ = [[I' - n~, 0], [-2 F~, 0]]                 [n; F] = M V, I' the rate of the inertia
+    Q_V = V⁺ × H*        Q_α = α⁺ × H* + V⁺ × Q_V        Hr = V × H*
+    Γ = V ×* M - M V × + ⟦M V⟧ = [[I' - n~, 0], [-2 F~, 0]]
 
-for joint maps that are constant in body axes. A composite φ Γ φ* keeps the form of Γ: it is moved as I', n and F are.
-Velocities are those seen from the link's own origin, V = [w; 0] (a Galilean frame of its own each): to move a composite to the
-parent adds the velocity u of its origin there.
+V⁺ and α⁺ are of the parent, as seen at the joint; [n; F] = M V, and I' is the rate of the inertia.
+The joint maps are constant in body axes. A composite φ Γ φ* has the same form as Γ: it propagates
+as I', n and F do. Velocities are relative to a Galilean frame at the link's own origin, V = [w; 0].
+To move a composite to the parent adds the velocity u of its origin there.
 """
 
 from __future__ import annotations
@@ -15,21 +17,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from psiphi._util.array_types import AnyScalar
+from psiphi.compiler.axes.link import Link
 from psiphi.compiler.recursions.body_step import ZERO3
 from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.cross_products import motion_cross
 from psiphi.model.spatial.screw_paths import force, rotate, second_moment
-from psiphi.model.spatial.screws import add, cross, from_second, vanishes
-from psiphi.model.spatial.small_matrices import adjoint_map, plus, symmetric
+from psiphi.model.spatial.screws import add, cross, inertia_from_second_moment, is_zero_constant
+from psiphi.model.spatial.small_matrices import add_matrices, adjoint_map, mirror_upper_half
 
 
-def times(c: Any, x: list) -> list:
-    """c x; nothing, where there is nothing to multiply."""
-    return ZERO3 if vanishes(c) else [c * y for y in x]
+def scale(c: AnyScalar, x: list) -> list:
+    """c x; zero without operations if c is the constant zero."""
+    return ZERO3 if is_zero_constant(c) else [c * y for y in x]
 
 
-def wedge(w: list, J: list) -> list:
+def skew_product(w: list, J: list) -> list:
     """w~ J."""
     return [
         [w[1] * J[2][c] - w[2] * J[1][c] for c in range(3)],
@@ -39,18 +43,19 @@ def wedge(w: list, J: list) -> list:
 
 
 def axial(A: list) -> list:
-    """The vector of A - A*."""
+    """The axial vector of A - A*."""
     return [A[2][1] - A[1][2], A[0][2] - A[2][0], A[1][0] - A[0][1]]
 
 
-def both(a: list, c: list) -> list:
+def symmetric_product(a: list, c: list) -> list:
     """a c* + c a*."""
-    return symmetric([[a[i] * c[j] + a[j] * c[i] for j in range(3)] for i in range(3)])
+    return mirror_upper_half([[a[i] * c[j] + a[j] * c[i] for j in range(3)] for i in range(3)])
 
 
 @dataclass(frozen=True)
 class JointSlopes:
-    """One coordinate of a joint: h = H* e, Q_V, Q_α, and what M meets in d tau/dv: Q_V + Hr; in the Coriolis matrix Hr."""
+    """One coordinate of a joint: h = H* e, Q_V, Q_α, and the factor of M in d tau/dv: Q_V + Hr, or
+    Hr in the Coriolis matrix."""
 
     h: list
     Q_V: list
@@ -59,12 +64,14 @@ class JointSlopes:
 
 
 def joint_slopes(
-    site: BodyView, V: list, above: list, a_above: list, coriolis: bool = False
+    body: BodyView, V: list, above: list, a_above: list, coriolis: bool = False
 ) -> list[JointSlopes]:
-    found = []
-    for h in site.H:  # a turn of the joint carries the inboard motion past it: V⁺ x H*; V x H* is the rate of H* itself
+    """The slopes of each coordinate of the joint, from V of the body and V⁺, α⁺ of the parent."""
+    slopes = []
+    # V⁺ x H* is the change of the inboard motion as seen beyond the joint, V x H* the rate of H*
+    for h in body.H:
         Q_V, Hr = motion_cross(above, h), motion_cross(V, h)
-        found.append(
+        slopes.append(
             JointSlopes(
                 h,
                 Q_V,
@@ -72,15 +79,15 @@ def joint_slopes(
                 Hr if coriolis else add(Q_V, Hr),
             )
         )
-    return found
+    return slopes
 
 
 @dataclass(frozen=True)
 class MovingBody:
-    """A composite of bodies that move: mass, first and second moment; momentum F, angular momentum n, the rate of the second
-    moment.
+    """A composite of moving bodies: mass, first and second moment, momentum F, angular momentum n,
+    and the rate of the second moment.
 
-    `half`: the last three are of half the velocity, and Γ / 2 in the place of Γ.
+    With `half`, the last three are those of half the velocity, for Γ / 2 in place of Γ.
     """
 
     mass: Any
@@ -91,16 +98,17 @@ class MovingBody:
     Jd: list
 
     @classmethod
-    def alone(cls, link: Any, w: list, half: float) -> MovingBody:
-        """One body that turns by w."""
-        # second moments turn as J' = w~ J - J w~ = W + W*, W = w~ J, and the angular momentum is the vector of W - W*
-        W = wedge(w, [times(half, row) for row in link.pseudo])
-        rate = symmetric([[W[i][j] + W[j][i] for j in range(3)] for i in range(3)])
+    def of_link(cls, link: Link, w: list, half: float) -> MovingBody:
+        """One body with angular velocity w."""
+        # J' = w~ J - J w~ = W + W* with W = w~ J; the angular momentum is the axial vector of W -
+        # W*
+        W = skew_product(w, [scale(half, row) for row in link.pseudo])
+        rate = mirror_upper_half([[W[i][j] + W[j][i] for j in range(3)] for i in range(3)])
         return cls(
             link.mass,
             list(link.moment),
             link.pseudo,
-            cross(w, times(half, link.moment)),
+            cross(w, scale(half, link.moment)),
             axial(W),
             rate,
         )
@@ -109,49 +117,57 @@ class MovingBody:
         return MovingBody(
             self.mass + other.mass,
             add(self.p, other.p),
-            symmetric(plus(self.J, other.J)),
+            mirror_upper_half(add_matrices(self.J, other.J)),
             add(self.F, other.F),
             add(self.n, other.n),
-            symmetric(plus(self.Jd, other.Jd)),
+            mirror_upper_half(add_matrices(self.Jd, other.Jd)),
         )
 
     def moved(self, path: list, l: list, u: list) -> MovingBody:
-        """Seen from the parent, from which its origin is at l and moves by u."""
-        # Steiner, and its derivative along u = l': J + l p* + p l* + m l l*, written as both(l, p + m l / 2), and so its rate
-        p, F = rotate(path, self.p), add(rotate(path, self.F), times(self.mass, u))
+        """In the parent's axes, where the origin is at l and moves by u."""
+        # Steiner's theorem and its derivative with u = l': J + l p* + p l* + m l l* is written as
+        # symmetric_product(l, p + m l / 2), and so is its rate
+        p, F = rotate(path, self.p), add(rotate(path, self.F), scale(self.mass, u))
         middle = [x + 0.5 * self.mass * y for x, y in zip(p, l, strict=True)]
         return MovingBody(
             self.mass,
-            add(p, times(self.mass, l)),
-            plus(second_moment(path, self.J), both(l, middle)),
+            add(p, scale(self.mass, l)),
+            add_matrices(second_moment(path, self.J), symmetric_product(l, middle)),
             F,
             add(add(rotate(path, self.n), cross(p, u)), cross(l, F)),
-            plus(plus(second_moment(path, self.Jd), both(u, p)), both(l, F)),
+            add_matrices(
+                add_matrices(second_moment(path, self.Jd), symmetric_product(u, p)),
+                symmetric_product(l, F),
+            ),
         )
 
     def inertia(self, x: list) -> list:
-        """r x, of the composite at rest."""
-        # [[I, p~], [-p~, m]] x, I = tr(J) 1 - J: moments of mass are kept, and the 6 x 6 never written
+        """r x, with r the inertia of the composite."""
+        # [[I, p~], [-p~, m]] x with I = tr(J) 1 - J, from the moments of mass
         turn, move = x[:3], x[3:]
-        momentum = add(small_matrices.apply(from_second(self.J), turn), cross(self.p, move))
-        return momentum + add(times(self.mass, move), cross(turn, self.p))
+        momentum = add(
+            small_matrices.apply(inertia_from_second_moment(self.J), turn), cross(self.p, move)
+        )
+        return momentum + add(scale(self.mass, move), cross(turn, self.p))
 
     def gyration(self, w: list) -> list:
-        """Γ x, of which only the spin w counts."""
-        return add(small_matrices.apply(from_second(self.Jd), w), cross(w, self.n)) + times(
-            2.0, cross(w, self.F)
-        )
+        """Γ x, which depends on the angular part w only."""
+        return add(
+            small_matrices.apply(inertia_from_second_moment(self.Jd), w), cross(w, self.n)
+        ) + scale(2.0, cross(w, self.F))
 
     def couples(self, h: list) -> list:
-        """Γ* h: a couple."""
-        own = add(small_matrices.apply(from_second(self.Jd), h[:3]), cross(self.n, h[:3]))
-        return add(own, times(2.0, cross(self.F, h[3:])))
+        """Γ* h, a couple."""
+        own = add(
+            small_matrices.apply(inertia_from_second_moment(self.Jd), h[:3]), cross(self.n, h[:3])
+        )
+        return add(own, scale(2.0, cross(self.F, h[3:])))
 
 
 @dataclass(frozen=True)
 class SlopeColumn:
-    """What climbs for one coordinate: the change of forces by q and by v, r h, and the couples Γ* h and, of wrenches in world
-    axes, X* h."""
+    """The columns of one coordinate on their way to the base: the changes of forces by q and by v,
+    r h, the couple Γ* h and, for wrenches in world axes, X* h."""
 
     by_q: list
     by_v: list
@@ -160,8 +176,9 @@ class SlopeColumn:
     X: list | None = None
 
     def moved(self, path: list, twice: list = ZERO3) -> SlopeColumn:
-        """Seen from the parent; `twice` the velocity u of this body's origin there, where each body is seen from its own."""
-        # forces climb by φ; couples turn, and those of Γ gain 2 u x (the force of r h) as Γ is boosted by u
+        """In the parent's axes. `twice` is 2 u, u the velocity of this body's origin there, if
+        velocities are relative to the body's own origin."""
+        # forces propagate by φ, couples rotate, and those of Γ gain 2 u x (the force of r h)
         T, X = rotate(path, self.T), None if self.X is None else rotate(path, self.X)
         T = add(T, cross(twice, rotate(path, self.R[3:])))
         return SlopeColumn(
@@ -169,6 +186,6 @@ class SlopeColumn:
         )
 
 
-def joint_velocity(site: BodyView) -> list:
+def joint_velocity(body: BodyView) -> list:
     """V_d = H* v."""
-    return adjoint_map(site.H, site.of("v"))
+    return adjoint_map(body.H, body.joint_input("v"))

@@ -1,26 +1,33 @@
-"""Derivatives along the motion at one body: what the sweep that differentiates P does (docs/mathematics.md section 10).
+"""Derivatives of the articulated inertia along the motion (docs/mathematics.md section 10).
 
     Ṗ(k) = sum phi {Ṗ+ + Omega_d P+ + P+ Omega_d*} phi*        (children; phi turns with V_d = H* v)
     U̇ = Ṗ H* + P Ḣ*,   Ḋ = H U̇ + Ḣ P H*,   Ṗ+ = Ṗ - W G* - G W*  with  W = U̇ - G Ḋ / 2
 
-Omega_d P + P Omega_d* is the derivative of the screws that move inertias: a turn about and a shift along each axis.
+Omega_d P + P Omega_d* is the derivative of the screws that move inertias: a turn about and a shift
+along each axis.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.compiler.recursions import cluster_step
 from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.model.spatial import small_matrices
+from psiphi.model.spatial.body_stacks import ZERO_INERTIA
 from psiphi.model.spatial.screw_paths import inertia
-from psiphi.model.spatial.screws import IN_PLANE, Inertia, add, cross, dot, vanishes
+from psiphi.model.spatial.screws import IN_PLANE, Inertia, add, cross, dot, is_zero_constant
 
-NOTHING = Inertia(*([[0.0] * 3 for _ in range(3)] for _ in range(3)))
+if TYPE_CHECKING:
+    from psiphi.compiler.recursions.body_step import Gain
+
+Plane = tuple[int, int, int]  # the two axes of a plane, and its normal
 
 
-def rate_of(P: Inertia, V) -> Inertia:
-    """Omega P + P Omega* with Omega = V x*: how P moves with the velocity V = [w; v], axis by axis."""
+def inertia_rate(P: Inertia, V: list) -> Inertia:
+    """Omega P + P Omega* with Omega = V x*: the rate of P under the velocity V = [w; v], axis by
+    axis."""
     out = [[[0.0] * 3 for _ in range(3)] for _ in range(3)]
     for axis, plane in IN_PLANE.items():
         k = "xyz".index(axis)
@@ -30,32 +37,32 @@ def rate_of(P: Inertia, V) -> Inertia:
     return Inertia(*out)
 
 
-def _turn(A, B, w, plane, symmetric: bool) -> None:
-    """A += w (e~ B - B e~), e the axis: the derivative of a turn."""
-    if vanishes(w):
+def _turn(A: list, B: list, w: AnyScalar, plane: Plane, symmetric: bool) -> None:
+    """A += w (e~ B - B e~), e the unit vector of the axis: the derivative of a turn."""
+    if is_zero_constant(w):
         return
     i, j, k = plane
     twist, stretch = (
         w * (B[i][j] + B[j][i]) if not symmetric else (w + w) * B[i][j],
         w * (B[i][i] - B[j][j]),
     )
-    _put(A, {(i, i): -twist, (j, j): twist, (i, j): stretch, (j, i): stretch})
-    _put(
+    _add_entries(A, {(i, i): -twist, (j, j): twist, (i, j): stretch, (j, i): stretch})
+    _add_entries(
         A,
         {(i, k): -(w * B[j][k]), (j, k): w * B[i][k], (k, i): -(w * B[k][j]), (k, j): w * B[k][i]},
     )
 
 
-def _shift(out, P: Inertia, v, plane) -> None:
+def _shift(out: list, P: Inertia, v: AnyScalar, plane: Plane) -> None:
     """H += v e~ M, I += v (e~ H* - H e~): the derivative of a shift."""
-    if vanishes(v):
+    if is_zero_constant(v):
         return
     i, j, k = plane
     I, H, _ = out
     for c in range(3):
-        _put(H, {(i, c): -(v * P.M[j][c]), (j, c): v * P.M[i][c]})
+        _add_entries(H, {(i, c): -(v * P.M[j][c]), (j, c): v * P.M[i][c]})
     stretch, sides = v * (P.H[i][i] - P.H[j][j]), (-(v * P.H[k][j]), v * P.H[k][i])
-    _put(
+    _add_entries(
         I,
         {
             (i, i): -((v + v) * P.H[i][j]),
@@ -64,30 +71,32 @@ def _shift(out, P: Inertia, v, plane) -> None:
             (j, i): stretch,
         },
     )
-    _put(I, {(i, k): sides[0], (k, i): sides[0], (j, k): sides[1], (k, j): sides[1]})
+    _add_entries(I, {(i, k): sides[0], (k, i): sides[0], (j, k): sides[1], (k, j): sides[1]})
 
 
-def _put(A, entries) -> None:
+def _add_entries(A: list, entries: dict[tuple[int, int], Any]) -> None:
     for (r, c), value in entries.items():
         A[r][c] = A[r][c] + value
 
 
-def turning(P: Inertia, V, h) -> Any:
-    """h* V x* P V = -V* (Omega P + P Omega*) V / 2 with Omega = h x*: how the energy of P falls as it moves with h.
+def quadratic_couple(P: Inertia, V: list, h: list) -> Any:
+    """h* V x* P V = -V* (Omega P + P Omega*) V / 2 with Omega = h x*: the rate at which the energy
+    of P decreases along h.
 
-    Axis by axis: the derivative of a turn stretches and twists the in-plane blocks of P; a shift sees the force only.
+    Axis by axis: the derivative of a turn stretches and twists the in-plane blocks of P; that of a
+    shift depends on the force only.
     """
     total, w, v = 0.0, V[:3], V[3:]
     for axis, (i, j, k) in IN_PLANE.items():
         turn, shift = h["xyz".index(axis)], h[3 + "xyz".index(axis)]
-        if not vanishes(turn):
-            total = total - turn * _turned(P, w, v, i, j, k)
-        if not vanishes(shift):
-            total = total + shift * _shifted(P, w, v, i, j)
+        if not is_zero_constant(turn):
+            total = total - turn * _turn_form(P, w, v, i, j, k)
+        if not is_zero_constant(shift):
+            total = total + shift * _shift_form(P, w, v, i, j)
     return total
 
 
-def _turned(P: Inertia, w, v, i, j, k) -> Any:
+def _turn_form(P: Inertia, w: list, v: list, i: int, j: int, k: int) -> Any:
     """w* [e, I] w / 2 + w* [e, H] v + v* [e, M] v / 2, e the unit vector of axis k, [e, A] = e~ A - A e~."""
     I, H, M = P.I, P.H, P.M
     out = I[i][j] * ((w[j] - w[i]) * (w[j] + w[i])) + (I[i][i] - I[j][j]) * (w[i] * w[j])
@@ -102,47 +111,47 @@ def _turned(P: Inertia, w, v, i, j, k) -> Any:
     return out + v[k] * ((H[i][k] * w[j] - H[j][k] * w[i]) + (M[i][k] * v[j] - M[j][k] * v[i]))
 
 
-def _shifted(P: Inertia, w, v, i, j) -> Any:
-    """(w x F)-part of P V along axis k: w_i F_j - w_j F_i, F = H* w + M v."""
+def _shift_form(P: Inertia, w: list, v: list, i: int, j: int) -> Any:
+    """The (w x F) part of P V along axis k: w_i F_j - w_j F_i with F = H* w + M v."""
     F = [dot([P.H[r][c] for r in range(3)], w) + dot(P.M[c], v) for c in (i, j)]
     return w[i] * F[1] - w[j] * F[0]
 
 
-def differentiate(site: BodyView) -> None:
-    """Tip to base: Ṗ, Ḋ, and what the parent's Ṗ gets. V_d is known from a sweep outward before."""
-    if site.is_cluster:
-        cluster_step.differentiate(site)
+def differentiate(body: BodyView) -> None:
+    """Tip to base: Ṗ, Ḋ, and the message to the parent's Ṗ. An earlier sweep has stored V_d."""
+    if body.is_cluster:
+        cluster_step.differentiate(body)
         return
-    P, gain, P_plus = site.kept["P"], site.kept["gain"], site.kept["P_plus"]
-    P_dot = site.children.get("P+_dot", NOTHING)
-    H, H_dot = site.H, _joint_rates(site)
-    # U = P H*, D = H U: product rule, with dH/dt where the joint map turns (universal joints)
+    P, gain, P_plus = body.record["P"], body.record["gain"], body.record["P_plus"]
+    P_dot = body.children.get("P+_dot", ZERO_INERTIA)
+    H, H_dot = body.H, _joint_rates(body)
+    # product rule for U = P H*, D = H U, with dH/dt if the joint map turns (universal joints)
     U_dot = [add(P_dot @ h, P @ d) for h, d in zip(H, H_dot, strict=True)]  # by columns
     D_dot = [[dot(h, u) for u in U_dot] for h in H]
-    if site.link.row.Hdot is not None:
+    if body.link.row.Hdot is not None:
         U = [P @ h for h in H]
         D_dot = [
             [x + dot(d, u) for x, u in zip(row, U, strict=True)]
             for row, d in zip(D_dot, H_dot, strict=True)
         ]
-    plus = _reduced(P_dot, U_dot, D_dot, gain)
-    site.keep(P_dot=P_dot, U_dot=U_dot, D_dot=D_dot)
-    # phi(p, k) turns with the joint: seen from the parent, P+ changes by Omega_d P+ + P+ Omega_d*, too
-    V_d = small_matrices.apply(small_matrices.transpose(H), site.kept["v"])
-    site.send(**{"P+_dot": inertia(site.path, plus + rate_of(P_plus, V_d))})
+    plus = _subtract_joint_rate(P_dot, U_dot, D_dot, gain)
+    body.store(P_dot=P_dot, U_dot=U_dot, D_dot=D_dot)
+    # phi(p, k) turns with the joint, which adds Omega_d P+ + P+ Omega_d* in the parent's axes
+    V_d = small_matrices.apply(small_matrices.transpose(H), body.record["v"])
+    body.send(**{"P+_dot": inertia(body.path, plus + inertia_rate(P_plus, V_d))})
 
 
-def _joint_rates(site: BodyView) -> list:
-    row = site.link.row
+def _joint_rates(body: BodyView) -> list:
+    row = body.link.row
     return (
-        [[0.0] * 6 for _ in site.H]
+        [[0.0] * 6 for _ in body.H]
         if row.Hdot is None
-        else row.Hdot(site.of("q"), site.kept["v"], site.link)
+        else row.Hdot(body.joint_input("q"), body.record["v"], body.link)
     )
 
 
-def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
-    """Ṗ+ = Ṗ - W G* - G W*, W = U̇ - G Ḋ / 2; rows the joint closes stay zero."""
+def _subtract_joint_rate(P_dot: Inertia, U_dot: list, D_dot: list, gain: Gain) -> Inertia:
+    """Ṗ+ = Ṗ - W G* - G W*, W = U̇ - G Ḋ / 2; the zero rows of P+ stay zero."""
     G, n = gain.G, len(D_dot)
     half = [[0.5 * x for x in row] for row in D_dot]
     W = [
@@ -151,9 +160,9 @@ def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
     ]
     entry = {}
     for r in range(6):
-        for c in range(r, 6):  # symmetric: one half, mirrored
+        for c in range(r, 6):  # symmetric
             value = 0.0
-            if r not in gain.closed and c not in gain.closed:
+            if r not in gain.zero_rows and c not in gain.zero_rows:
                 value = P_dot.entry(r, c)
                 for i in range(n):
                     value = value - W[r][i] * G[c][i]
@@ -162,49 +171,52 @@ def _reduced(P_dot: Inertia, U_dot, D_dot, gain: Any) -> Inertia:
     return Inertia.from_entries(entry)
 
 
-def split(site: BodyView) -> None:
-    """Tip to base: Pi(k) = sum phi {tau_bar Pi tau_bar* + P+ (Omega_d* - Ḣ* G*)} phi*, with Pi + Pi* = Ṗ, by rows."""
-    if site.is_cluster:
-        cluster_step.split(site, Rows)
+def split_rate(body: BodyView) -> None:
+    """Tip to base, by rows: Pi(k) with Pi + Pi* = Ṗ.
+
+    Pi(k) = sum phi {tau_bar Pi tau_bar* + P+ (Omega_d* - Ḣ* G*)} phi*
+    """
+    if body.is_cluster:
+        cluster_step.split_rate(body, DenseRows)
         return
-    gain, P_plus = site.kept["gain"], site.kept["P_plus"]
-    Pi = site.children.get("Pi") or [[0.0] * 6 for _ in range(6)]
-    site.keep(Pi=Pi)
+    gain, P_plus = body.record["gain"], body.record["P_plus"]
+    Pi = body.children.get("Pi") or [[0.0] * 6 for _ in range(6)]
+    body.store(Pi=Pi)
     V_d, H_dot, G = (
-        small_matrices.apply(small_matrices.transpose(site.H), site.kept["v"]),
-        _joint_rates(site),
+        small_matrices.apply(small_matrices.transpose(body.H), body.record["v"]),
+        _joint_rates(body),
         small_matrices.transpose(gain.G),
     )
-    # tau_bar Pi tau_bar*: the columns pass the joint, then the rows
+    # tau_bar Pi tau_bar*: project the columns, then the rows
     rows = small_matrices.transpose(
-        [gain.through(site.H, column) for column in small_matrices.transpose(Pi)]
+        [gain.project(body.H, column) for column in small_matrices.transpose(Pi)]
     )
-    rows = [gain.through(site.H, row) for row in rows]
+    rows = [gain.project(body.H, row) for row in rows]
     # + P+ (Omega_d* - Ḣ* G*), column by column
     eye = [[1.0 if r == c else 0.0 for c in range(6)] for r in range(6)]
     for c, e in enumerate(eye):
-        back = _backward(V_d, e)
+        back = _omega_adjoint(V_d, e)
         for h, g in zip(H_dot, G, strict=True):
             back = [x - y * g[c] for x, y in zip(back, h, strict=True)]
         for r, value in enumerate(P_plus @ back):
             rows[r][c] = rows[r][c] + value
-    site.send(Pi=Rows(_conjugated(site.path, rows)))
+    body.send(Pi=DenseRows(_congruence(body.path, rows)))
 
 
-class Rows(list):
-    """A matrix by rows that sums entry by entry."""
+class DenseRows(list):
+    """A matrix by rows; sums are entry by entry."""
 
-    def put(self, at: int, count: int) -> Rows:
-        """As a diagonal block, of one body of a cluster."""
+    def insert_body(self, index: int, count: int) -> DenseRows:
+        """The block diagonal matrix of a cluster with this matrix at body `index`."""
         n = len(self)
-        row = lambda r, i: [x if at == i == j else 0.0 for j in range(count) for x in self[r]]  # noqa: E731
-        return Rows([row(r, i) for i in range(count) for r in range(n)])
+        row = lambda r, i: [x if index == i == j else 0.0 for j in range(count) for x in self[r]]  # noqa: E731
+        return DenseRows([row(r, i) for i in range(count) for r in range(n)])
 
     def __add__(self, other):
-        return Rows([add(x, y) for x, y in zip(self, other, strict=True)])
+        return DenseRows([add(x, y) for x, y in zip(self, other, strict=True)])
 
 
-def _conjugated(path, A) -> list:
+def _congruence(path: list, A: list) -> list:
     """phi A phi*."""
     for step in reversed(path):
         A = small_matrices.transpose([step.force(column) for column in small_matrices.transpose(A)])
@@ -212,14 +224,14 @@ def _conjugated(path, A) -> list:
     return A
 
 
-def _backward(V, x) -> list:
+def _omega_adjoint(V: list, x: list) -> list:
     """Omega* x = -V x x with Omega = V x*."""
     return cross(x[:3], V[:3]) + add(cross(x[:3], V[3:]), cross(x[3:], V[:3]))
 
 
-def _theta(site: BodyView) -> list:
-    """Theta = L^-1 dL/dt for D = L L*: the lower triangle of L^-1 Ḋ L^-*, its diagonal halved."""
-    gain, D_dot = site.kept["gain"], site.kept["D_dot"]
+def _theta(body: BodyView) -> list:
+    """Theta = L^-1 dL/dt for D = L L*: the lower triangle of L^-1 Ḋ L^-*, with half its diagonal."""
+    gain, D_dot = body.record["gain"], body.record["D_dot"]
     n = len(D_dot)
     if n == 1:
         return [[gain.factors[1][0] * (0.5 * D_dot[0][0])]]
@@ -232,11 +244,11 @@ def _theta(site: BodyView) -> list:
     ]
 
 
-def half_rate(site: BodyView, x) -> list:
+def half_rate(body: BodyView, x: list) -> list:
     """Theta x."""
-    return small_matrices.apply(_theta(site), x)
+    return small_matrices.apply(_theta(body), x)
 
 
-def half_rate_adjoint(site: BodyView, x) -> list:
+def half_rate_adjoint(body: BodyView, x: list) -> list:
     """Theta* x."""
-    return small_matrices.apply(small_matrices.transpose(_theta(site)), x)
+    return small_matrices.apply(small_matrices.transpose(_theta(body)), x)

@@ -253,7 +253,6 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("scenes.SceneSetup.check", case.check, {"duration": 2e-3, "dt": 1e-3}),
         Call("viewer.Scene.track", shown.track, {"piece": shown.pieces[0]}),
         Call("Robot.base_parameters", robot.base_parameters, {"more": ()}),
-        Call("Robot.check_quaternions", robot.check_quaternions, {"name": "x", "q": q}),
         Call("Expression.dense", robot.operators.mass.dense, {"q": q, "v": v}),
         Call("Expression.blocks", robot.operators.M.blocks, {"q": q, "v": v}),
         Call("Expression.dot", robot.operators.phi.dot, {"frame": "local", "held": ()}),

@@ -276,7 +276,7 @@ def test_a_number_that_stands_alone_is_refused():
     for bare in (10, np.int64(10), 0):
         with pytest.raises(
             StateError,
-            match=rf"random\({bare}\) says not what {bare} is.*seed={bare}, or size={bare}",
+            match=rf"random\({bare}\) is ambiguous.*seed={bare} or size={bare}",
         ):
             EVERY_KIND.random(bare)
     assert (

@@ -1,25 +1,23 @@
-"""What a robot is.
+"""Models of robots.
 
 In: links and joints. Out: an immutable `Model`. Read `model.py` first.
 
-    body_matrices.py     Joints and bodies as 6-D matrices in public link axes, for one state or a
-                         batch
-    builder/             Builder calls become records, a tree, checks and a `Model`
-    components.py        What a model is made of besides bodies
-    diagnostics.py       Where a message of a reader stands
-    editing/             A model and one change give a model
-    flexible/            Beams, Craig-Bampton bodies and series-elastic joints
-    inertias.py          Rotational inertias about the centre of mass as six floats (ixx, ixy, ixz,
-                          iyy, iyz, izz)
+    model.py             `Model` and `Body`
+    components.py        The other parts of a model: poses, joints, frames
     joint_types.py       The joint table
-    loops/               Constraints, contacts and gears, and loops as cluster joints
     manifold.py          The configuration manifold of a robot
-    mode_shapes.py       Places on a body that bends, and the joint they hang on it by
-    model.py             What a robot IS
-    motors.py            Which joints have motors
-    parameters/          Numbers of a model that are inputs of its functions
-    shapes.py            Visual and collision shapes of a URDF link
+    builder/             `Builder`: from calls to records, a tree, checks and a `Model`
     spatial/             6-D algebra of one body on any scalar
-    state_checks.py      What a state must be
-    universal_joints.py  Universal joints as two hinges, with a body between them that has no mass
+    inertias.py          Rotational inertias
+    body_matrices.py     6-D matrices of joints and bodies in link frames
+    motors.py            Which joints have motors
+    state_checks.py      Checks of states: finite, unit quaternions, closed loops
+    loops/               Constraints, contacts, gears, and loops as cluster joints
+    flexible/            Beams, Craig-Bampton bodies and series-elastic joints
+    mode_shapes.py       Nodes of a flexible body, and their modal joint
+    universal_joints.py  Universal joints as two revolute joints
+    editing/             A model and one change give a model
+    parameters/          Numbers of a model that are inputs of its functions
+    shapes.py            Visual and collision shapes of links
+    diagnostics.py       Messages of readers, with file, line and element
 """

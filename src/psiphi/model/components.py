@@ -1,11 +1,11 @@
-"""What a model is made of besides bodies: poses, joints, frames. Plain immutable data."""
+"""The parts of a model besides bodies: poses, joints, frames. Plain immutable data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from psiphi.model.joint_types import JointKind
 from psiphi.model.mode_shapes import ModeShape, row_of
 from psiphi.model.spatial.rotations import product
 
-WORLD = -1  # the parent index of a body that hangs on the world
+WORLD = -1  # the parent index of a body whose parent is the world
 
 
 class Pose(NamedTuple):
-    """A frame seen from another: x_outer = rotation @ x_inner + translation."""
+    """The pose of an inner frame in an outer one: x_outer = rotation @ x_inner + translation."""
 
     rotation: np.ndarray = frozen(np.eye(3))
     translation: np.ndarray = frozen(np.zeros(3))
@@ -43,12 +43,12 @@ IDENTITY = Pose()
 
 
 class Immutable:
-    """Data that never changes: a copy is the thing itself, and what comes out of a pickle is read-only again."""
+    """Immutable data: a copy is the object itself, and unpickled arrays are read-only again."""
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict) -> Self:
         return self
 
     def __setstate__(self, state: dict) -> None:
@@ -60,7 +60,7 @@ class Immutable:
 
 
 class Mimic(NamedTuple):
-    """q = multiplier * q(joint) + offset: kept as data, acts only where a call asks for it."""
+    """q = multiplier * q(joint) + offset. Stored with the model; applied only on request."""
 
     joint: str
     multiplier: float
@@ -69,10 +69,15 @@ class Mimic(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Joint(Immutable):
-    """The joint that carries body `index`: `pose` is its frame in the parent's link frame, `axis` in the joint frame.
+    """The joint that carries body `index`.
 
-    Per coordinate: `lower`, `upper` (nq entries); `velocity`, `effort`, `damping`, `friction`, `armature`, `stiffness`, `rest`
-    (nv entries). `spring` is what a spring has that is not linear; `motor` says whether anything drives the joint.
+    `pose` is the joint frame in the parent's link frame; `axis` is in the joint frame. `lower` and
+    `upper` have nq entries; `velocity`, `effort`, `damping`, `friction`, `armature`, `stiffness`
+    and `rest` have nv. `spring` is the nonlinear part of a spring, `motor` whether the joint has a
+    motor.
+
+    `modes` belongs to a node of a flexible body. The joint of its first node has the modal
+    coordinates; the others have none of their own and read them from q at `shared`.
     """
 
     name: str
@@ -97,25 +102,22 @@ class Joint(Immutable):
     spring: Spring | None = None
     motor: bool = True
     mimic: Mimic | None = None
-    modes: ModeShape | None = (
-        None  # of a place on a body that bends; all its places move by the coordinates of the first,
-    )
-    shared: slice | None = (
-        None  # which the others, without coordinates of their own, find here in q
-    )
+    modes: ModeShape | None = None
+    shared: slice | None = None
 
     @property
     def row(self) -> JointKind:
+        """The joint's row of the joint table."""
         return row_of(self.kind, self.modes)
 
     @property
     def coordinates(self) -> range:
-        """Where its velocities stand in v."""
+        """The indices of its velocities in v."""
         return range(self.v_slice.start, self.v_slice.stop)
 
     @property
-    def q_read(self) -> slice:
-        """Where its motion's coordinates stand in q: its own, or those it shares."""
+    def motion_slice(self) -> slice:
+        """The slice of q that its motion depends on: its own coordinates, or the shared ones."""
         return self.q_slice if self.shared is None else self.shared
 
     @property
@@ -123,19 +125,19 @@ class Joint(Immutable):
         return canonical_axes(self)
 
 
-def way_to(parent: Sequence[int], body: int) -> list[int]:
-    """The bodies from the world to one, itself last; none to the world."""
-    way = []
+def path_to_body(parent: Sequence[int], body: int) -> list[int]:
+    """The bodies on the path from the world to `body`, which comes last; [] for the world."""
+    path = []
     while body != WORLD:
-        way.append(body)
+        path.append(body)
         body = parent[body]
-    return way[::-1]
+    return path[::-1]
 
 
-def shared_way(parent: Sequence[int], bodies: Iterable[int]) -> list[int]:
-    """Where the ways to all these bodies are one, from the world on."""
+def shared_path(parent: Sequence[int], bodies: Iterable[int]) -> list[int]:
+    """The bodies that the paths from the world to all of `bodies` have in common."""
     shared = []
-    for step in zip(*(way_to(parent, body) for body in bodies), strict=False):
+    for step in zip(*(path_to_body(parent, body) for body in bodies), strict=False):
         if len(set(step)) > 1:
             break
         shared.append(step[0])
@@ -143,37 +145,39 @@ def shared_way(parent: Sequence[int], bodies: Iterable[int]) -> list[int]:
 
 
 def children_of(parent: Sequence[int]) -> list[list[int]]:
-    """Of each body those that hang on it."""
-    found: list[list[int]] = [[] for _ in parent]
-    for k, on in enumerate(parent):
-        if on != WORLD:
-            found[on].append(k)
-    return found
+    """The children of each body."""
+    children: list[list[int]] = [[] for _ in parent]
+    for k, p in enumerate(parent):
+        if p != WORLD:
+            children[p].append(k)
+    return children
 
 
-def part_of(joint: Joint, of: str) -> range:
-    """Where a joint's entries stand in q or in v."""
-    own = joint.q_slice if of == "q" else joint.v_slice
-    return range(own.start, own.stop)
+def coordinate_range(joint: Joint, of: str) -> range:
+    """The indices of a joint's entries in q or v; `of` is "q" or "v"."""
+    entries = joint.q_slice if of == "q" else joint.v_slice
+    return range(entries.start, entries.stop)
 
 
-def joint_at(joints: Iterable[Joint], k: int, of: str = "v") -> Joint:
-    """The joint that has entry k of v, or of q."""
-    return next(joint for joint in joints if k in part_of(joint, of))
+def joint_of_entry(joints: Iterable[Joint], k: int, of: str = "v") -> Joint:
+    """The joint that entry k of v, or of q, belongs to."""
+    return next(joint for joint in joints if k in coordinate_range(joint, of))
 
 
-def names_of_entries(joints: Iterable[Joint], of: str) -> list[str]:
-    """Of the entries of q or v: a joint's name, numbered where it has several."""
-    own = [(joint.name, len(part_of(joint, of))) for joint in joints]
-    return [name if size == 1 else f"{name}.{i}" for name, size in own for i in range(size)]
+def entry_names(joints: Iterable[Joint], of: str) -> list[str]:
+    """Names of the entries of q or v: the joint's name, with a number if it has several entries."""
+    sizes = [(joint.name, len(coordinate_range(joint, of))) for joint in joints]
+    return [name if size == 1 else f"{name}.{i}" for name, size in sizes for i in range(size)]
 
 
 @dataclass(frozen=True)
 class Axes:
-    """A joint's canonical axes: `before` carries the joint's motion (z along its first axis) in the joint frame, `after`
-    the body's axes (z along its last axis) in the link frame; `twist` is (cos, sin) between a universal joint's two.
+    """A joint's canonical axes: z along its axis.
 
-    What a row of the joint table asks of a joint, `pitch`, `twist` and `modes`, it may ask of these."""
+    `before` are the axes in the joint frame (z along the first axis), `after` those in the link
+    frame (z along the last axis). `twist` is (cos, sin) of the angle between the two axes of a
+    universal joint. Rows of the joint table read `pitch`, `twist` and `modes` from here.
+    """
 
     before: np.ndarray
     after: np.ndarray
@@ -183,7 +187,7 @@ class Axes:
 
 
 def canonical_axes(joint: Joint) -> Axes:
-    """z along the joint's axis; planar: x along `axis2`."""
+    """The canonical axes: z along the joint's axis; x along `axis2` for a planar joint."""
     h1, h2 = np.asarray(joint.axis), np.asarray(joint.axis2)
     if joint.row.axes == 0:
         return Axes(np.eye(3), np.eye(3), pitch=joint.pitch, modes=joint.modes)
@@ -201,7 +205,7 @@ def canonical_axes(joint: Joint) -> Axes:
 
 
 def snap(c: float, s: float) -> tuple[float, float]:
-    """A clean (cos, sin): unit length, multiples of 90 degrees exact."""
+    """(cos, sin) of unit length, exact at multiples of 90 degrees."""
     size = math.hypot(c, s)
     c, s = c / size, s / size
     if abs(c) < 1e-15:
@@ -213,7 +217,7 @@ def snap(c: float, s: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Frame(Immutable):
-    """A named place on body `body` (WORLD for the world): `pose` in that body's link frame."""
+    """A named frame on body `body` (WORLD for the world); `pose` is in that body's link frame."""
 
     name: str
     body: int

@@ -1,4 +1,4 @@
-"""Where a message of a reader stands: the file, line and element it is about."""
+"""Messages of readers, with the file, line and element that they are about."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import NoReturn, Protocol
 
 from psiphi._util.errors import Error, ModelError, ModelWarning
 
-FEW = 3  # doubts that a warning spells out
+MAX_WARNINGS = 3  # lines of the report that a ModelWarning quotes
 PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 class SourceLocation(Protocol):
-    """Anything a message can point at."""
+    """An element of a robot's description that a message can name."""
 
     @property
     def label(self) -> str: ...
@@ -25,43 +25,45 @@ class SourceLocation(Protocol):
 
 
 class ReaderReport:
-    """Errors and report lines with the file, line and element they are about."""
+    """Raises errors and collects report lines, with the file, line and element they are about."""
 
     def __init__(self, file: str | None = None, notes: Iterable[str] = ()):
         self.file = file
         self.notes = list(notes)
 
     def fail(
-        self, at: SourceLocation, cause: str, remedy: str, kind: type[Error] = ModelError
+        self, where: SourceLocation, cause: str, remedy: str, kind: type[Error] = ModelError
     ) -> NoReturn:
-        raise kind(cause, remedy, file=self.file, line=at.line, element=at.label)
+        """Raise an error about an element."""
+        raise kind(cause, remedy, file=self.file, line=where.line, element=where.label)
 
-    def note(self, at: SourceLocation, text: str) -> None:
-        """A line of the report."""
-        self.notes.append(str(Error(text, file=self.file, line=at.line, element=at.label)))
+    def note(self, where: SourceLocation, text: str) -> None:
+        """Add a line to the report."""
+        self.notes.append(str(Error(text, file=self.file, line=where.line, element=where.label)))
 
-    def doubt(self, at: SourceLocation, text: str) -> None:
-        """A line of the report that is worth a warning."""
-        self.note(at, text)
+    def warn(self, where: SourceLocation, text: str) -> None:
+        """Add a line to the report that `emit_warning` quotes."""
+        self.note(where, text)
         self.notes[-1] = ReaderWarning(self.notes[-1])
 
 
 class ReaderWarning(str):
-    """A line of a report about something that was repaired, or that may not be what was meant."""
+    """A line of a report about something that was repaired or looks wrong."""
 
 
-def warn(report: Iterable[str]) -> None:
-    """One ModelWarning of all doubts in a report, at the line of the caller's own that led here."""
-    doubts = [line for line in report if isinstance(line, ReaderWarning)]
-    if doubts:
-        more = f"; and {len(doubts) - FEW} more" if len(doubts) > FEW else ""
+def emit_warning(report: Iterable[str]) -> None:
+    """Issue one ModelWarning about all warnings in a report, at the line that called psiphi."""
+    lines = [line for line in report if isinstance(line, ReaderWarning)]
+    if lines:
+        more = f"; and {len(lines) - MAX_WARNINGS} more" if len(lines) > MAX_WARNINGS else ""
         warnings.warn(
-            ModelWarning("; ".join(doubts[:FEW]) + f"{more} (robot.report)"), stacklevel=outside()
+            ModelWarning("; ".join(lines[:MAX_WARNINGS]) + f"{more} (robot.report)"),
+            stacklevel=caller_stacklevel(),
         )
 
 
-def outside() -> int:
-    """How many calls up psiphi was entered: `stacklevel` of a warning that should point there."""
+def caller_stacklevel() -> int:
+    """The `stacklevel` of a warning that points at the caller's line outside psiphi."""
     frame, level = sys._getframe(1), 1
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1

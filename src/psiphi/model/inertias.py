@@ -1,25 +1,33 @@
-"""Rotational inertias about the centre of mass as six floats (ixx, ixy, ixz, iyy, iyz, izz): rotate, combine, project.
+"""Rotational inertias: rotate, combine, convert and project them.
 
-As arrays (..., 3, 3): what a mass off the origin adds, and the second moments of mass J that an inertia I is made of.
+A body's inertia about its centre of mass is a tuple (ixx, ixy, ixz, iyy, iyz, izz) or an array
+(..., 3, 3).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from psiphi.model.spatial.transforms import HERE, UPRIGHT, Place, Rotation, Vector, rotate
+from psiphi.model.spatial.transforms import (
+    IDENTITY_PLACEMENT,
+    IDENTITY_ROTATION,
+    Placement,
+    Rotation,
+    Vector,
+    rotate,
+)
 
-Six = tuple[float, float, float, float, float, float]
-RigidPart = tuple[
-    float, Vector, Six, Place
-]  # mass, centre of mass, inertia, and the place of their frame
+InertiaTuple = tuple[float, float, float, float, float, float]
+# Mass, centre of mass and inertia of a rigid part, and the placement of the frame they refer to.
+RigidPart = tuple[float, Vector, InertiaTuple, Placement]
 
-NONE: Six = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+ZERO_INERTIA: InertiaTuple = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def rotated(R: Rotation, inertia: Six) -> Six:
-    """R I R*: the same inertia seen from the outer axes."""
-    if R is UPRIGHT or inertia == NONE:
+def rotate_inertia(R: Rotation, inertia: InertiaTuple) -> InertiaTuple:
+    """R I R*: the inertia in the outer axes."""
+    if R is IDENTITY_ROTATION or inertia == ZERO_INERTIA:
         return inertia
     xx, xy, xz, yy, yz, zz = inertia
     columns = (
@@ -31,8 +39,8 @@ def rotated(R: Rotation, inertia: Six) -> Six:
     return (x[0], x[1], x[2], y[1], y[2], z[2])
 
 
-def parallel_axis(mass: float, d: Vector) -> Six:
-    """m (|d|^2 - d d*): what a mass at the distance d adds."""
+def parallel_axis(mass: float, d: Vector) -> InertiaTuple:
+    """m (|d|^2 1 - d d*): the inertia of a point mass at d."""
     x, y, z = d
     return (
         mass * (y * y + z * z),
@@ -44,9 +52,12 @@ def parallel_axis(mass: float, d: Vector) -> Six:
     )
 
 
-def combine(parts: list[RigidPart]) -> tuple[float, Vector, Six]:
-    """One rigid body out of parts welded together: m = sum m_i, c = sum m_i c_i / m, I by the parallel axis theorem."""
-    if len(parts) == 1 and parts[0][3] is HERE:
+def combine_bodies(parts: list[RigidPart]) -> tuple[float, Vector, InertiaTuple]:
+    """(mass, centre of mass, inertia) of welded parts: m = sum m_i, c = sum m_i c_i / m.
+
+    The inertia follows from the parallel axis theorem.
+    """
+    if len(parts) == 1 and parts[0][3] is IDENTITY_PLACEMENT:
         return parts[0][:3]
     mass = sum(part[0] for part in parts)
     centres = [_centre(part) for part in parts]
@@ -59,8 +70,10 @@ def combine(parts: list[RigidPart]) -> tuple[float, Vector, Six]:
         com = (x, y, z)
     total = [0.0] * 6
     for (m, _, inertia, (R, _)), c in zip(parts, centres, strict=True):
-        apart = parallel_axis(m, (c[0] - com[0], c[1] - com[1], c[2] - com[2]))
-        total = [t + i + a for t, i, a in zip(total, rotated(R, inertia), apart, strict=True)]
+        shift = parallel_axis(m, (c[0] - com[0], c[1] - com[1], c[2] - com[2]))
+        total = [
+            t + i + s for t, i, s in zip(total, rotate_inertia(R, inertia), shift, strict=True)
+        ]
     xx, xy, xz, yy, yz, zz = total
     return mass, com, (xx, xy, xz, yy, yz, zz)
 
@@ -71,34 +84,34 @@ def _centre(part: RigidPart) -> Vector:
     return (x + p[0], y + p[1], z + p[2])
 
 
-def matrices(sixes) -> np.ndarray:
+def inertia_matrices(inertias: ArrayLike) -> np.ndarray:
     """(N, 6) -> (N, 3, 3)."""
-    return (
-        np.asarray(sixes, dtype=float)
-        .reshape(-1, 6)[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]]
-        .reshape(-1, 3, 3)
-    )
+    rows = np.asarray(inertias, dtype=float).reshape(-1, 6)
+    return rows[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
 
 
-def off_origin(mass, c: np.ndarray) -> np.ndarray:
-    """m (|c|^2 1 - c c*) of masses (...) at c (..., 3): I about the origin is I about the centre of mass, and this."""
+def point_mass_inertia(mass: ArrayLike, c: np.ndarray) -> np.ndarray:
+    """m (|c|^2 1 - c c*): the inertia of point masses (...) at c (..., 3) about the origin.
+
+    Add it to the inertia about the centre of mass to obtain the inertia about the origin.
+    """
     squares = (c * c).sum(axis=-1)[..., None, None]
     return np.asarray(mass)[..., None, None] * (
         squares * np.eye(3) - c[..., :, None] * c[..., None, :]
     )
 
 
-def of_second_moments(J: np.ndarray) -> np.ndarray:
-    """I = tr(J) 1 - J."""
+def inertia_from_second_moments(J: np.ndarray) -> np.ndarray:
+    """I = tr(J) 1 - J, where J = int r r* dm are the second moments of mass."""
     return np.trace(J, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - J
 
 
-def project(inertia: Six) -> Six:
-    """The nearest inertia that a mass distribution can have, on the same principal axes.
+def nearest_inertia(inertia: InertiaTuple) -> InertiaTuple:
+    """The nearest inertia that a mass distribution can have, with the same principal axes.
 
-    With principal moments J, the second moments of mass s_i = sum(J)/2 - J_i must be >= 0: clip them.
+    For principal moments J, the second moments of mass s_i = sum(J)/2 - J_i are clipped at 0.
     """
-    J, axes = np.linalg.eigh(matrices(inertia)[0])
+    J, axes = np.linalg.eigh(inertia_matrices(inertia)[0])
     s = np.maximum(J.sum() / 2.0 - J, 0.0)
     I = (axes * (s.sum() - s)) @ axes.T
     return (

@@ -1,204 +1,249 @@
-"""The configuration manifold of a robot: what the rows of its joints say, for whole arrays q (..., nq) and v (..., nv).
+"""The configuration manifold of a robot: the laws of its joints on whole arrays q and v.
 
     rate(q, v)    dq/dt
-    exp(q, v)     q exp(v): moved along the constant velocity v for one unit of time
-    log(p, q)     v with p exp(v) = q, by the shortest turn
+    exp(q, v)     q exp(v): q moved at the constant velocity v for one unit of time
+    log(p, q)     v with p exp(v) = q, by the shortest rotation
     unit(q)       quaternions scaled to unit length
 
-Arrays hold numbers, or (with dtype object) tape expressions: the integrators and their kernels use the same lines.
+q is (..., nq), v is (..., nv). The arrays hold numbers, or tape expressions (dtype object), so that
+the integrators and the compiled kernels share this code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from psiphi.model.joint_types import JOINTS
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.dual_numbers import rate_of_change
-from psiphi.model.spatial.scalar_arrays import along
+from psiphi.model.spatial.scalar_arrays import on_arrays
 from psiphi.model.spatial.screws import dot
 
-Q, V = "q_slice", "v_slice"  # whose coordinates an array has, by the name of a joint's share
+Q, V = "q_slice", "v_slice"  # the attribute of a joint that selects its entries of an array
+
+
+class ManifoldRow(Protocol):
+    """The columns of the joint table that define a configuration space."""
+
+    @property
+    def nq(self) -> int: ...
+    @property
+    def nv(self) -> int: ...
+    @property
+    def is_flat(self) -> bool: ...
+    @property
+    def rate(self) -> Callable: ...
+    @property
+    def exp(self) -> Callable: ...
+    @property
+    def log(self) -> Callable: ...
+    @property
+    def unit(self) -> Callable: ...
+
+
+class ManifoldJoint(Protocol):
+    """A joint, or the joints of a cluster."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def row(self) -> ManifoldRow: ...
+    @property
+    def q_slice(self) -> slice: ...
+    @property
+    def v_slice(self) -> slice: ...
+
+
+class SingleJoint(NamedTuple):
+    """A joint of the joint table, alone."""
+
+    kind: str
+    row: ManifoldRow
+    q_slice: slice
+    v_slice: slice
 
 
 class Manifold:
-    """The configurations of some joints, base to tip."""
+    """The configuration space of some joints, base to tip.
 
-    def __init__(self, joints: Iterable[Any]):
+    `curved` are the joints whose q is not a vector space. `flat` are the indices in q and in v of
+    all other coordinates, where dq/dt = v.
+    """
+
+    def __init__(self, joints: Iterable[ManifoldJoint]):
         joints = tuple(joints)
         self.nq = max((joint.q_slice.stop for joint in joints), default=0)
         self.nv = max((joint.v_slice.stop for joint in joints), default=0)
-        self.bent = tuple(joint for joint in joints if not joint.row.is_flat)
+        self.curved = tuple(joint for joint in joints if not joint.row.is_flat)
         flat = [joint for joint in joints if joint.row.is_flat]
         self.flat = (
-            _places(joint.q_slice for joint in flat),
-            _places(joint.v_slice for joint in flat),
-        )  # dq/dt = v, there
-
-    @classmethod
-    def alone(cls, kind: str) -> Manifold:
-        """One joint of a kind."""
-        row = JOINTS[kind]
-        return cls(
-            [
-                SimpleNamespace(
-                    kind=kind, row=row, q_slice=slice(0, row.nq), v_slice=slice(0, row.nv)
-                )
-            ]
+            _indices(joint.q_slice for joint in flat),
+            _indices(joint.v_slice for joint in flat),
         )
 
+    @classmethod
+    def of_kind(cls, kind: str) -> Manifold:
+        """The manifold of one joint."""
+        row = JOINTS[kind]
+        return cls([SingleJoint(kind, row, slice(0, row.nq), slice(0, row.nv))])
+
     @cached_property
-    def kinds(self) -> list[tuple[Manifold, tuple[tuple[int, int], ...]]]:
-        """The manifold of one joint of each kind (of one coordinate where these are flat), and where all stand in q and v."""
+    def by_kind(self) -> list[tuple[Manifold, tuple[tuple[int, int], ...]]]:
+        """For each kind of joint, its manifold and where each such joint starts in q and v.
+
+        Flat coordinates count as one-coordinate joints of one kind.
+        """
         found = {"revolute": list(zip(*(x.tolist() for x in self.flat), strict=True))}
-        for joint in self.bent:
+        for joint in self.curved:
             found.setdefault(joint.kind, []).append((joint.q_slice.start, joint.v_slice.start))
-        return [(Manifold.alone(kind), tuple(places)) for kind, places in found.items() if places]
+        return [(Manifold.of_kind(kind), tuple(places)) for kind, places in found.items() if places]
 
     @property
     def is_flat(self) -> bool:
         """Whether q is a vector space: then rate(q, v) = v and exp(q, v) = q + v."""
-        return not self.bent
+        return not self.curved
 
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return (
-            v
-            if self.is_flat
-            else self._each(Q, lambda joint, *x: joint.row.rate(*x), q, v, V, v[..., self.flat[1]])
-        )
+        """dq/dt = T(q) v."""
+        if self.is_flat:
+            return v
+        return self._each(Q, lambda joint, *x: joint.row.rate(*x), q, v, V, v[..., self.flat[1]])
 
     def velocity(self, q: np.ndarray, q_dot: np.ndarray) -> np.ndarray:
-        """The undoing of `rate`; changes of q that no velocity makes count for nothing."""
-        return (
-            q_dot
-            if self.is_flat
-            else self._each(V, velocity_of, q, q_dot, Q, q_dot[..., self.flat[0]])
-        )
+        """The inverse of `rate`, (T* T)⁻¹ T* q_dot, which drops changes of a quaternion's norm."""
+        if self.is_flat:
+            return q_dot
+        return self._each(V, velocity_of, q, q_dot, Q, q_dot[..., self.flat[0]])
 
-    def slope(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """The gradient by tangent vectors, of one by the numbers of q."""
-        return (
-            gradient
-            if self.is_flat
-            else self._each(V, slope_of, q, gradient, Q, gradient[..., self.flat[0]])
-        )
+    def tangent_gradient(self, q: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """T* gradient (..., nv), from the gradient with respect to q (..., nq)."""
+        if self.is_flat:
+            return gradient
+        return self._each(V, tangent_gradient_of, q, gradient, Q, gradient[..., self.flat[0]])
 
-    def gradient(self, q: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """By the numbers of q, of a gradient by tangent vectors: the least one that is the same along every velocity."""
-        return (
-            slope
-            if self.is_flat
-            else self._each(Q, gradient_of, q, slope, V, slope[..., self.flat[1]])
-        )
+    def coordinate_gradient(self, q: np.ndarray, tangent: np.ndarray) -> np.ndarray:
+        """T (T* T)⁻¹ tangent (..., nq): the least gradient with respect to q for a tangent one."""
+        if self.is_flat:
+            return tangent
+        return self._each(Q, coordinate_gradient_of, q, tangent, V, tangent[..., self.flat[1]])
 
     def exp(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """q moved at the constant velocity v for one unit of time."""
         if self.is_flat:
             return q + v
         i, k = self.flat
         return self._each(Q, lambda joint, *x: joint.row.exp(*x), q, v, V, q[..., i] + v[..., k])
 
     def log(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """v with p exp(v) = q, by the shortest rotation."""
+        if self.is_flat:
+            return q - p
         i, _ = self.flat
-        return (
-            q - p
-            if self.is_flat
-            else self._each(V, lambda joint, *x: joint.row.log(*x), p, q, Q, q[..., i] - p[..., i])
-        )
+        return self._each(V, lambda joint, *x: joint.row.log(*x), p, q, Q, q[..., i] - p[..., i])
 
     def log_rate(self, p: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """d/dt log(p, q) where q moves at the velocity v."""
+        """d/dt log(p, q), where q moves at the velocity v."""
         if self.is_flat:
             return v
-        found, q_dot = np.array(v), self.rate(q, v)
-        for joint in self.bent:
-            law, own = partial(_logarithm_rate, joint), joint.q_slice
-            found[..., joint.v_slice] = along(law, p[..., own], q[..., own], q_dot[..., own])
-        return found
+        out, q_dot = np.array(v), self.rate(q, v)
+        for joint in self.curved:
+            law, entries = partial(_log_rate, joint), joint.q_slice
+            out[..., joint.v_slice] = on_arrays(
+                law, p[..., entries], q[..., entries], q_dot[..., entries]
+            )
+        return out
 
     def _each(
-        self, out: str, law: Callable, q: np.ndarray, x: np.ndarray, over: str, flat: np.ndarray
+        self, over: str, law: Callable, q: np.ndarray, x: np.ndarray, x_over: str, flat: np.ndarray
     ) -> np.ndarray:
-        """law(joint, q, x) of every curved joint, x being `over` Q or V, as one array over `out`; `flat` where dq/dt = v."""
-        lead, size = (
-            np.broadcast_shapes(q.shape[:-1], x.shape[:-1]),
-            self.nq if out == Q else self.nv,
-        )
-        found: Any = np.empty((*lead, size), dtype=np.result_type(q, x))
-        found[..., self.flat[out == V]] = flat
-        for joint in self.bent:
-            own = partial(law, joint)
-            found[..., getattr(joint, out)] = along(
-                own, q[..., joint.q_slice], x[..., getattr(joint, over)]
+        """law(joint, q, x) of each curved joint and `flat` for the flat coordinates, as one array.
+
+        `over` (Q or V) says which entries the result has, `x_over` which ones x has.
+        """
+        lead = np.broadcast_shapes(q.shape[:-1], x.shape[:-1])
+        size = self.nq if over == Q else self.nv
+        out: Any = np.empty((*lead, size), dtype=np.result_type(q, x))
+        out[..., self.flat[over == V]] = flat
+        for joint in self.curved:
+            out[..., getattr(joint, over)] = on_arrays(
+                partial(law, joint), q[..., joint.q_slice], x[..., getattr(joint, x_over)]
             )
-        return found
+        return out
 
     def positions(self, q: np.ndarray) -> np.ndarray:
-        """The coordinates in the order of v: q where dq/dt = v, zero where joints turn in space."""
+        """q in the order of v (..., nv), with zeros for curved joints."""
         if self.is_flat:
             return q
         out, (i, k) = np.zeros((*q.shape[:-1], self.nv), dtype=q.dtype), self.flat
         out[..., k] = q[..., i]
         return out
 
-    def transmitted(
-        self, q: np.ndarray, v: np.ndarray, law: Callable, steepened: bool = False
+    def cluster_forces(
+        self, q: np.ndarray, v: np.ndarray, law: Callable, slope_bound: bool = False
     ) -> np.ndarray:
-        """What forces at all joints of embedded loops, law(cluster, x, rates), are at the free coordinates; zero elsewhere.
-        `steepened`: what slopes are there, a diagonal that is never less."""
+        """Forces law(cluster, x, rates) at the joints of clusters, projected on free coordinates.
+
+        (..., nv), zero elsewhere. With `slope_bound`, the law gives slopes, and the result is the
+        diagonal of a matrix that bounds the projected slopes from above.
+        """
         out = 0.0 * v + np.zeros((*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), self.nv))
-        for joint in self.compound:
-            own = partial(joint.laws.steepened if steepened else joint.laws.transmitted, law=law)
-            out[..., joint.v_slice] = along(own, q[..., joint.q_slice], v[..., joint.v_slice])
+        for joint in self.cluster_joints:
+            kinematics = joint.kinematics
+            project = kinematics.slope_bound if slope_bound else kinematics.project_forces
+            out[..., joint.v_slice] = on_arrays(
+                partial(project, law=law), q[..., joint.q_slice], v[..., joint.v_slice]
+            )
         return out
 
     @property
-    def compound(self) -> list[Any]:
-        """The joints of embedded loops, each loop one."""
-        return [joint for joint in self.bent if joint.kind == "compound"]
+    def cluster_joints(self) -> list[Any]:
+        """The clusters of embedded loops, each as one `ClusterJoint`."""
+        return [joint for joint in self.curved if joint.kind == "compound"]
 
     def unit(self, q: np.ndarray) -> np.ndarray:
-        """q itself where there is nothing to scale."""
-        if self.is_flat or all(joint.row.unit is list for joint in self.bent):
+        """q with unit quaternions; q itself, not a copy, for a robot without quaternions."""
+        if self.is_flat or all(joint.row.unit is list for joint in self.curved):
             return q
         out = q.copy()
-        for joint in self.bent:
-            out[..., joint.q_slice] = along(joint.row.unit, q[..., joint.q_slice])
+        for joint in self.curved:
+            out[..., joint.q_slice] = on_arrays(joint.row.unit, q[..., joint.q_slice])
         return out
 
 
-def _logarithm_rate(joint: Any, p: list, q: list, q_dot: list) -> list:
-    """Of one joint."""
+# The laws of one joint, on lists of scalars; rate(q, v) = T v.
+
+
+def _log_rate(joint: ManifoldJoint, p: list, q: list, q_dot: list) -> list:
     return rate_of_change(lambda x: joint.row.log(p, x), q, q_dot)
 
 
-def slope_of(joint: Any, q: list, gradient: list) -> list:
-    """T* gradient of one joint, where rate(q, v) = T v."""
-    return [dot(column, gradient) for column in _rates(joint, q)]
+def tangent_gradient_of(joint: ManifoldJoint, q: list, gradient: list) -> list:
+    """T* gradient."""
+    return [dot(column, gradient) for column in _rate_columns(joint, q)]
 
 
-def velocity_of(joint: Any, q: list, q_dot: list) -> list:
-    """(T* T)^-1 T* dq/dt."""
-    T = _rates(joint, q)
-    return _divided(joint, T, [dot(column, q_dot) for column in T])
+def velocity_of(joint: ManifoldJoint, q: list, q_dot: list) -> list:
+    """(T* T)⁻¹ T* q_dot."""
+    T = _rate_columns(joint, q)
+    return _gram_solve(joint, T, [dot(column, q_dot) for column in T])
 
 
-def gradient_of(joint: Any, q: list, slope: list) -> list:
-    """T (T* T)^-1 slope."""
-    return joint.row.rate(q, _divided(joint, _rates(joint, q), slope))
+def coordinate_gradient_of(joint: ManifoldJoint, q: list, tangent: list) -> list:
+    """T (T* T)⁻¹ tangent."""
+    return joint.row.rate(q, _gram_solve(joint, _rate_columns(joint, q), tangent))
 
 
-def _rates(joint: Any, q: list) -> list[list]:
+def _rate_columns(joint: ManifoldJoint, q: list) -> list[list]:
     """The columns of T."""
     return [joint.row.rate(q, unit) for unit in np.eye(joint.row.nv).tolist()]
 
 
-def _divided(joint: Any, T: list[list], x: list) -> list:
-    """(T* T)^-1 x: columns of a joint of the table are at right angles, those of an embedded loop need not be."""
+def _gram_solve(joint: ManifoldJoint, T: list[list], x: list) -> list:
+    """(T* T)⁻¹ x. The columns of T are orthogonal for joints of the table, but not for clusters."""
     if joint.kind != "compound":
         return [y / dot(column, column) for column, y in zip(T, x, strict=True)]
     return small_matrices.solve(
@@ -206,5 +251,7 @@ def _divided(joint: Any, T: list[list], x: list) -> list:
     )
 
 
-def _places(slices: Iterable[slice]) -> np.ndarray:
-    return np.array([i for own in slices for i in range(own.start, own.stop)], dtype=int)
+def _indices(slices: Iterable[slice]) -> np.ndarray:
+    return np.array(
+        [i for entries in slices for i in range(entries.start, entries.stop)], dtype=int
+    )

@@ -1,10 +1,13 @@
-"""What a robot IS: bodies on joints, `parent[k] < k`, frames anywhere (`components.py`). Plain immutable data."""
+"""`Model`: bodies, joints with `parent[k] < k`, and frames. Plain immutable data.
+
+`components.py` has its parts.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -14,12 +17,12 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError, StateError
-from psiphi._util.text import counted, nearest, shown
-from psiphi._util.validate import batch_axes, frozen, generator, real, whole
+from psiphi._util.text import count_of, nearest, shown
+from psiphi._util.validate import batch_axes, frozen, generator, real_array, whole_number
 from psiphi.model.components import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
-from psiphi.model.loops.cluster_joints import compound_joints, scattered
+from psiphi.model.loops.cluster_joints import closed_configurations, joints_with_clusters
 from psiphi.model.manifold import Manifold
-from psiphi.model.motors import coordinates, idle
+from psiphi.model.motors import unactuated_joints, velocity_indices
 
 if TYPE_CHECKING:
     from psiphi.model.builder.records import Description
@@ -35,26 +38,29 @@ __all__ = [
     "Mimic",
     "Model",
     "Pose",
-]  # a model, and what it is made of
+]  # Model and its parts
 MAPPINGS = ("frames", "postures")
-TINY = 1e-160  # a number whose square is none
+TINY = 1e-160  # its square underflows to 0
 
 
-def sizes(what: str, values, count: int) -> np.ndarray:
-    """So many finite numbers of at least 0, or a ModelError."""
-    array = real(what, values, (count,), f"give {'a number' if count == 1 else f'{count} numbers'}")
+def nonnegative_values(what: str, values: Numbers, count: int) -> np.ndarray:
+    """`count` finite numbers of at least 0, as an array (count,)."""
+    array = real_array(
+        what, values, (count,), f"give {'a number' if count == 1 else f'{count} numbers'}"
+    )
     if array.shape != (count,) or not ((array >= 0.0) & (array < 1e50)).all():
-        shape = "a finite number" if count == 1 else f"{count} finite numbers"
-        raise ModelError(
-            f"{what} is {shown(values[0] if count == 1 else values)}, expected {shape} of at least 0",
-            "correct it",
-        )
+        expected = "a finite number" if count == 1 else f"{count} finite numbers"
+        actual = shown(values[0] if count == 1 and isinstance(values, list) else values)
+        raise ModelError(f"{what} is {actual}, expected {expected} of at least 0", "correct it")
     return array
 
 
 class Solid(NamedTuple):
-    """A shape about a centre of mass: x y z of a "box", the radius of a "sphere", radius and length of a "cylinder" or
-    "capsule" (along z)."""
+    """A homogeneous shape, centred at the centre of mass.
+
+    `kind` is "box" with size (x, y, z), "sphere" with (radius,), "cylinder" or "capsule" with
+    (radius, length) along z.
+    """
 
     kind: str
     size: tuple[float, ...]
@@ -62,26 +68,24 @@ class Solid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Body(Immutable):
-    """A rigid body: mass, centre of mass in its link frame, rotational inertia about the centre of mass in link axes."""
+    """A rigid body: mass, centre of mass in the link frame, inertia about it in link axes."""
 
     name: str = "object"
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, 0.0)))
     inertia: np.ndarray = field(default_factory=lambda: frozen(np.zeros((3, 3))))
-    solid: Solid | None = (
-        None  # what it looks like, where it was made as a box, a ball, a cylinder or a capsule
-    )
+    solid: Solid | None = None  # the shape, if the body was made by one of the methods below
 
     @classmethod
     def box(
         cls, mass: float, size: Numbers, name: str = "box", com: Numbers = (0.0, 0.0, 0.0)
     ) -> Body:
-        """A homogeneous box with edges `size`: m / 12 (y^2 + z^2, ..).
+        """A homogeneous box with edges `size` (x, y, z): m / 12 (y^2 + z^2, ..).
 
         >>> Body.box(12.0, (1, 2, 3)).inertia.diagonal().tolist()
         [13.0, 10.0, 5.0]
         """
-        edges = sizes("size", size, 3)
+        edges = nonnegative_values("size", size, 3)
         x, y, z = edges**2
         solid = Solid("box", tuple(edges.tolist()))
         return cls._of(solid, name, mass, com, (y + z) / 12.0, (x + z) / 12.0, (x + y) / 12.0)
@@ -91,7 +95,7 @@ class Body(Immutable):
         cls, mass: float, radius: float, name: str = "sphere", com: Numbers = (0.0, 0.0, 0.0)
     ) -> Body:
         """A homogeneous ball: 2/5 m r^2."""
-        (r,) = sizes("radius", [radius], 1)
+        (r,) = nonnegative_values("radius", [radius], 1)
         return cls._of(Solid("sphere", (float(r),)), name, mass, com, *(0.4 * r * r,) * 3)
 
     @classmethod
@@ -104,7 +108,10 @@ class Body(Immutable):
         com: Numbers = (0.0, 0.0, 0.0),
     ) -> Body:
         """A homogeneous cylinder along z: m (3 r^2 + l^2) / 12 across, m r^2 / 2 along."""
-        (r,), (l,) = sizes("radius", [radius], 1), sizes("length", [length], 1)
+        (r,), (l,) = (
+            nonnegative_values("radius", [radius], 1),
+            nonnegative_values("length", [length], 1),
+        )
         across = (3.0 * r * r + l * l) / 12.0
         return cls._of(
             Solid("cylinder", (float(r), float(l))), name, mass, com, across, across, 0.5 * r * r
@@ -119,19 +126,20 @@ class Body(Immutable):
         name: str = "capsule",
         com: Numbers = (0.0, 0.0, 0.0),
     ) -> Body:
-        """A homogeneous cylinder along z with a half ball on either end; `length` is that of its straight part.
+        """A homogeneous cylinder along z with a hemisphere at each end; `length` is the cylinder's.
 
         >>> ball, capsule = Body.sphere(2.0, 0.1), Body.capsule(2.0, 0.1, 0.0)
         >>> bool(np.allclose(ball.inertia, capsule.inertia))
         True
         """
-        (r,), (l,) = sizes("radius", [radius], 1), sizes("length", [length], 1)
-        whole_volume = l + 4.0 / 3.0 * r
-        tube = (
-            l / whole_volume if whole_volume else 0.0
-        )  # its share of the mass; the rest are the two half balls
-        along = tube * r * r / 2.0 + (1.0 - tube) * 0.4 * r * r
-        across = tube * (3.0 * r * r + l * l) / 12.0 + (1.0 - tube) * (
+        (r,), (l,) = (
+            nonnegative_values("radius", [radius], 1),
+            nonnegative_values("length", [length], 1),
+        )
+        total = l + 4.0 / 3.0 * r  # volume / (pi r^2)
+        share = l / total if total else 0.0  # the cylinder's share of the mass
+        along = share * r * r / 2.0 + (1.0 - share) * 0.4 * r * r
+        across = share * (3.0 * r * r + l * l) / 12.0 + (1.0 - share) * (
             0.4 * r * r + l * l / 4.0 + 0.375 * l * r
         )
         return cls._of(
@@ -139,11 +147,14 @@ class Body(Immutable):
         )
 
     @classmethod
-    def _of(cls, solid: Solid, name: str, mass: float, com, *moments: float) -> Body:
-        """Of its mass, and its principal moments per mass."""
+    def _of(cls, solid: Solid, name: str, mass: float, com: Numbers, *moments: float) -> Body:
+        """A body with principal moments `moments` per unit mass."""
         if not isinstance(name, str):
             raise ModelError(f"the body's name is {shown(name)}, expected text", "give it a name")
-        (m,), c = sizes("mass", [mass], 1), real("com", com, (3,), "give three numbers")
+        (m,), c = (
+            nonnegative_values("mass", [mass], 1),
+            real_array("com", com, (3,), "give three numbers"),
+        )
         if c.shape != (3,) or not np.isfinite(c).all():
             raise ModelError(f"com is {shown(com)}, expected three finite numbers", "give x, y, z")
         return cls(name, float(m), frozen(c), frozen(np.diag(moments) * m), solid)
@@ -151,7 +162,7 @@ class Body(Immutable):
 
 @dataclass(frozen=True, eq=False)
 class Model(Immutable):
-    """A tree or forest of bodies; joint k carries body k, and its parent comes before it.
+    """A tree or forest of bodies. Joint k carries body k, and parents come before children.
 
     >>> from psiphi.model.builder.builder import Builder
     >>> b = Builder("pendulum")
@@ -167,19 +178,17 @@ class Model(Immutable):
     frames: Mapping[str, Frame]
     gravity_vector: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, -9.81)))
     report: tuple[str, ...] = ()
-    postures: Mapping[str, np.ndarray] = field(default_factory=dict)  # configurations by name
-    description: Description | None = (
-        None  # what it was built from, link by link: where edits start
-    )
-    freed: FreeParameters | None = None  # which of its numbers are inputs: see `free_parameters.py`
-    embedding: Embedding | None = None  # which of its joints move together: see `clusters.py`
+    postures: Mapping[str, np.ndarray] = field(default_factory=dict)  # named configurations
+    description: Description | None = None  # the records it was built from, for editing
+    freed: FreeParameters | None = None  # the numbers that are inputs (`free_parameters.py`)
+    embedding: Embedding | None = None  # the joints of embedded loops (`clusters.py`)
 
     def __post_init__(self):
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
         object.__setattr__(self, "postures", MappingProxyType(dict(self.postures)))
 
     def __getstate__(self) -> dict:
-        """The fields alone: what was computed or compiled is made anew."""
+        """The fields only; results that were cached or compiled are not pickled."""
         return {f.name: getattr(self, f.name) for f in fields(self)} | {
             name: dict(getattr(self, name)) for name in MAPPINGS
         }
@@ -203,60 +212,61 @@ class Model(Immutable):
 
     @property
     def body_count(self) -> int:
-        """How many bodies one would say it has: places on a link that bends are not counted."""
-        bending = (
-            ()
-            if self.embedding is None
-            else (cluster for cluster in self.embedding.clusters if cluster.modes)
-        )
-        return len(self.bodies) - sum(len(cluster.bodies) for cluster in bending)
+        """The number of bodies, without the nodes of flexible links."""
+        clusters = () if self.embedding is None else self.embedding.clusters
+        return len(self.bodies) - sum(len(cluster.bodies) for cluster in clusters if cluster.modes)
 
     @cached_property
     def manifold(self) -> Manifold:
-        """Where configurations move."""
+        """The configuration manifold."""
         return Manifold(self.units)
 
     @cached_property
     def units(self) -> tuple[Any, ...]:
-        """The joints, base to tip; those that move together as one, where loops are embedded."""
-        return self.joints if self.embedding is None else tuple(compound_joints(self))
+        """The joints, base to tip; the joints of an embedded loop count as one `ClusterJoint`."""
+        return self.joints if self.embedding is None else tuple(joints_with_clusters(self))
 
     @cached_property
     def parent(self) -> tuple[int, ...]:
+        """The parent of each body; -1 is the world."""
         return tuple(joint.parent for joint in self.joints)
 
     @cached_property
     def quaternions(self) -> tuple[int, ...]:
-        """Where the last number of each quaternion stands in q."""
+        """The index in q of the last number of each quaternion."""
         return tuple(
             joint.q_slice.stop - 1 for joint in self.joints if joint.row.nq != joint.row.nv
         )
 
-    def upright(self, name: str, q: np.ndarray) -> np.ndarray:
-        """One configuration (nq,), or a StateError where a quaternion is zero; a batch keeps its NaN where it is."""
+    def check_quaternions(self, name: str, q: np.ndarray) -> np.ndarray:
+        """(Internal use only) q, or a StateError if a quaternion of a single q (nq,) is zero.
+
+        In a batch, a zero quaternion is not an error; it gives NaN. `name` is the function.
+        """
         if type(q) is not np.ndarray or q.shape[-1:] != (self.nq,):
-            q = self._state("q", q, self.nq)
+            q = self.state_array("q", q, self.nq)
         for last in self.quaternions if q.ndim == 1 else ():
             if (
                 -TINY < float(q[last]) < TINY
                 and (q[last - 3 : last + 1].astype(float) ** 2).sum() == 0.0
             ):
                 joint = next(joint for joint in self.joints if joint.q_slice.stop == last + 1)
-                cause = (
-                    f"{name}: the quaternion of joint {shown(joint.name)} is zero, and no rotation"
+                raise StateError(
+                    f"{name}: the quaternion of joint {shown(joint.name)} is zero, not a rotation",
+                    "robot.neutral() has unit quaternions; their order is x, y, z, w",
                 )
-                raise StateError(cause, "robot.neutral() has unit ones; their order is x, y, z, w")
         return q
 
     @property
     def mimics(self) -> dict[str, Mimic]:
+        """The mimics of the joints that have one, by the joint's name."""
         return {joint.name: joint.mimic for joint in self.joints if joint.mimic is not None}
 
     def frame(self, name: str) -> Frame:
         """The frame called `name`, or an error with the nearest names."""
         if isinstance(name, str) and name in self.frames:
             return self.frames[name]
-        raise StateError(f"no frame {shown(name)} on {self.name}", _by_name(name, self.frames))
+        raise StateError(f"no frame {shown(name)} on {self.name}", _name_remedy(name, self.frames))
 
     def joint(self, name: str) -> Joint:
         """The joint called `name`, or an error with the nearest names."""
@@ -264,16 +274,17 @@ class Model(Immutable):
             if joint.name == name:
                 return joint
         raise StateError(
-            f"no joint {shown(name)} on {self.name}", _by_name(name, [j.name for j in self.joints])
+            f"no joint {shown(name)} on {self.name}",
+            _name_remedy(name, [j.name for j in self.joints]),
         )
 
     @cached_property
     def actuated(self) -> np.ndarray:
-        """The velocity coordinates that have motors: all but those of free joints, and what is said to have none."""
-        return np.setdiff1d(np.arange(self.nv), coordinates(self, idle(self)))
+        """The indices in v of joints with motors: not free joints, nor joints with motor=False."""
+        return np.setdiff1d(np.arange(self.nv), velocity_indices(self, unactuated_joints(self)))
 
     def neutral(self) -> np.ndarray:
-        """The configuration with every joint at its zero; of embedded loops, the one they were closed in."""
+        """The configuration with every joint at zero; embedded loops as they were closed."""
         return self._neutral.copy()
 
     @cached_property
@@ -289,110 +300,125 @@ class Model(Immutable):
         *,
         seed: int | None = None,
     ) -> np.ndarray:
-        """Random configurations (*size, nq): angles in (-pi, pi), slides in (-1, 1), within limits; uniform rotations.
+        """Random configurations (*size, nq), e.g. `random(size=10, seed=0)`.
 
-        `random(size=10, seed=0)` are ten. A number that stands alone is refused: it may be meant for a seed or a size.
+        Angles are uniform in (-pi, pi), displacements in (-1, 1), both within limits; rotations are
+        uniform. `random(5)` is an error, since 5 could be a seed or a size.
         """
         if seed is not None and rng is not None:
             raise StateError(f"rng is {shown(rng)} and seed is {shown(seed)}", "give one of them")
         source = generator(rng if seed is None else seed)
         if isinstance(rng, int | np.integer) and size is None:
-            raise StateError(
-                f"random({rng}) says not what {rng} is",
-                f"write seed={rng}, or size={rng} for so many",
-            )
+            raise StateError(f"random({rng}) is ambiguous", f"pass seed={rng} or size={rng}")
         each = () if size is None else size if isinstance(size, tuple | list) else (size,)
-        lead = tuple(whole("size", n) for n in each)
+        lead = tuple(whole_number("size", n) for n in each)
         try:
             q = self._by_joint(lambda row, j: row.random(source, lead, j.lower, j.upper), lead)
-            return q if self.embedding is None else scattered(self, q)
+            return q if self.embedding is None else closed_configurations(self, q)
         except (ValueError, MemoryError) as error:
             raise StateError(
-                f"size is {shown(size)}, more than the memory holds", "make them in parts"
+                f"size is {shown(size)}, which does not fit in memory", "make several calls"
             ) from error
 
     def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> np.ndarray:
-        """q moved along the constant velocity v for the time dt, on the configuration manifold.
+        """q moved at the constant velocity v for the time dt, on the configuration manifold.
 
-        dt is a number, or one for each batch element.
+        dt is a number, or an array over the batch.
         """
-        q, v = self.upright("integrate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
-        step = real("dt", dt, (), "give a number, or one for each batch element")
+        q, v = (
+            self.check_quaternions("integrate", self.state_array("q", q, self.nq)),
+            self.state_array("v", v, self.nv),
+        )
+        step = real_array("dt", dt, (), "give a number, or one for each batch element")
         lead = batch_axes("integrate", {"q": q.shape[:-1], "v": v.shape[:-1], "dt": step.shape})
         q, m = np.broadcast_to(q, (*lead, self.nq)), self.manifold
-        return self._by_law(
+        return self._apply_law(
             "integrate", lambda q, v, h: m.exp(m.unit(q), h * v), q, v, step[..., None]
         )
 
     def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = (
-            self.upright("difference", self._state(name, q, self.nq))
+            self.check_quaternions("difference", self.state_array(name, q, self.nq))
             for name, q in (("q0", q0), ("q1", q1))
         )
         batch_axes("difference", {"q0": q0.shape[:-1], "q1": q1.shape[:-1]})
-        return self._by_law("difference", self.manifold.log, q0, q1)
+        return self._apply_law("difference", self.manifold.log, q0, q1)
 
     def rate(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """dq/dt = Omega(q) v, S0 (b.5): v itself but for quaternions and planar joints. -> (..., nq)"""
-        q, v = self.upright("rate", self._state("q", q, self.nq)), self._state("v", v, self.nv)
+        """dq/dt = Omega(q) v (..., nq), S0 (b.5): v, except for quaternions and planar joints."""
+        q, v = (
+            self.check_quaternions("rate", self.state_array("q", q, self.nq)),
+            self.state_array("v", v, self.nv),
+        )
         lead = batch_axes("rate", {"q": q.shape[:-1], "v": v.shape[:-1]})
         m, v = self.manifold, np.broadcast_to(v, (*lead, self.nv))
-        return self._by_law("rate", lambda q, v: np.array(m.rate(m.unit(q), v)), q, v)
+        return self._apply_law("rate", lambda q, v: np.array(m.rate(m.unit(q), v)), q, v)
 
     def velocity_of(self, q: Numbers, q_dot: Numbers) -> np.ndarray:
-        """v of dq/dt, S0 (b.3): the undoing of `rate`; what would change a quaternion's length is left out. -> (..., nv)
+        """The velocity v (..., nv) of q_dot = dq/dt, S0 (b.3), the inverse of `rate`.
+
+        The part of q_dot that changes a quaternion's norm is ignored.
 
         >>> import psiphi as pp
         >>> pp.robots.puma560().velocity_of([0.0] * 6, [1.0] * 6).tolist()
         [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
         """
-        q, rate = (self._state(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
+        q, rate = (self.state_array(name, x, self.nq) for name, x in (("q", q), ("q_dot", q_dot)))
         lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
         q, rate = (
-            np.broadcast_to(x, (*lead, self.nq)) for x in (self.upright("velocity_of", q), rate)
+            np.broadcast_to(x, (*lead, self.nq))
+            for x in (self.check_quaternions("velocity_of", q), rate)
         )
         m = self.manifold
-        return self._by_law(
+        return self._apply_law(
             "velocity_of", lambda q, rate: np.array(m.velocity(m.unit(q), rate)), q, rate
         )
 
     def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
-        q = self.upright("normalize", self._state("q", q, self.nq))
-        return self._by_law("normalize", lambda q: self.manifold.unit(np.array(q)), q)
+        q = self.check_quaternions("normalize", self.state_array("q", q, self.nq))
+        return self._apply_law("normalize", lambda q: self.manifold.unit(np.array(q)), q)
 
-    def _by_law(self, name: str, law: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-        """A law of configurations, of arrays that fit; a robot has them compiled."""
+    def _apply_law(
+        self, name: str, law: Callable[..., np.ndarray], *arrays: np.ndarray
+    ) -> np.ndarray:
+        """law(*arrays), for checked arrays; `Robot` overrides it with compiled functions."""
         return law(*arrays)
 
-    def _by_joint(self, piece, lead: tuple[int, ...] = ()) -> np.ndarray:
+    def _by_joint(
+        self, law: Callable[[Any, Joint], np.ndarray], lead: tuple[int, ...] = ()
+    ) -> np.ndarray:
+        """q (*lead, nq) with the entries law(row, joint) of each joint."""
         out = np.zeros((*lead, self.nq))
-        for j in self.joints:
-            if j.shared is None:
-                out[..., j.q_slice] = piece(j.row, j)
+        for joint in self.joints:
+            if joint.shared is None:
+                out[..., joint.q_slice] = law(joint.row, joint)
         return out
 
-    def _state(self, name: str, value, size: int) -> np.ndarray:
-        return real(name, value, (size,), f"give {size} numbers in the last axis, for {self.name}")
+    def state_array(self, name: str, value: Numbers, size: int) -> np.ndarray:
+        """(Internal use only) `value` as float64 (..., size)."""
+        return real_array(
+            name, value, (size,), f"give {size} numbers in the last axis, for {self.name}"
+        )
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything that decides the dynamics: equal digests, equal answers."""
+        """SHA-256 of all data that the dynamics depend on; equal models have equal digests."""
         return _digest(self)
 
     def __hash__(self) -> int:
         return int(self.digest[:15], 16)
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self.digest == other.digest
 
     def __repr__(self) -> str:
-        bodies = counted(self.body_count, "body", "bodies")
+        bodies = count_of(self.body_count, "body", "bodies")
         return f"<{type(self).__name__} {self.name!r}: {bodies}, nq={self.nq}, nv={self.nv}>"
 
 
-def _by_name(name, known) -> str:
+def _name_remedy(name: object, known: Collection[str]) -> str:
     return nearest(name, known) if isinstance(name, str) else "give its name"
 
 

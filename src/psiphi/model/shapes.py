@@ -1,18 +1,14 @@
-"""Visual and collision shapes of a URDF link: not needed for dynamics, checked and kept for viewers."""
+"""Visual and collision shapes of a URDF link, for viewers. The dynamics do not need them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from psiphi._util.validate import frozen
 from psiphi.model.model import Pose
-from psiphi.model.spatial.transforms import Place
+from psiphi.model.spatial.transforms import Placement
 
-if TYPE_CHECKING:
-    pass
-
-SIZES = {
+SIZES = {  # kind: attributes of its size, with the count of numbers of each
     "box": (("size", 3),),
     "cylinder": (("radius", 1), ("length", 1)),
     "capsule": (("radius", 1), ("length", 1)),
@@ -22,15 +18,17 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A shape on a link: `size` is x y z of a box, radius (and length) of the round ones, the scale of a mesh.
+    """A shape on a link.
 
-    `filename` is as written; `path` is the file it means, once confined, or None where its package is not known.
+    `size` is (x, y, z) of a box, the radius of a sphere, (radius, length) of a cylinder or capsule,
+    the scale of a mesh. `filename` is the mesh as written in the file; `path` is the resolved file
+    within the allowed folders, or None if its package is unknown.
     """
 
     link: str
     role: str  # "visual" or "collision"
     kind: str  # "box", "cylinder", "capsule", "sphere" or "mesh"
-    place: Place
+    place: Placement
     size: tuple[float, ...]
     filename: str = ""
     color: tuple[float, ...] | None = None

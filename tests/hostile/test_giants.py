@@ -24,7 +24,7 @@ def test_a_batch_in_chunks():
 def test_a_matrix_that_will_not_fit(monkeypatch):
     """1000 links: 32 MB with what is needed to make it, and 1 MB is free."""
     robot = giants.chain(1000)
-    monkeypatch.setattr(matrix_by_columns, "LARGE", 1_000_000)
+    monkeypatch.setattr(matrix_by_columns, "UNCHECKED_BYTES", 1_000_000)
     monkeypatch.setattr(matrix_by_columns, "free_memory", lambda: 1e6)
     with pytest.raises(
         pp.Error, match=r"takes 0\.032 GB, and 0\.001 GB are free.*robot\.mass_product"

@@ -113,7 +113,7 @@ def test_an_installed_package_confines_as_any_other(inner, tmp_path, nowhere):
 def test_missing_files_are_named(tmp_path, nowhere):
     make(tmp_path / "arm_description")
     nowhere.setenv("ROS_PACKAGE_PATH", str(tmp_path))
-    with pytest.raises(pp.ModelError, match=r"there is no file .*urdf.leg\.urdf"):
+    with pytest.raises(pp.ModelError, match=r"file .*urdf.leg\.urdf does not exist"):
         pp.load("package://arm_description/urdf/leg.urdf")
 
 

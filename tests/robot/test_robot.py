@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.compiler.passes import UNROLLED
+from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.model.joint_types import JOINTS
 from psiphi.robot import matrix_by_columns as columns
 from psiphi.robot.catalogue.quantities import CATALOGUE
@@ -96,7 +96,7 @@ def test_columns_are_the_matrix(door):
         dense = parts(door(robot, {"q": q}))
 
         def by_columns(q=q, out=None, dtype=None, check=False):
-            return parts(columns.matrix(robot, door.name, q, out, dtype, check))
+            return parts(columns.compute_matrix(robot, door.name, q, out, dtype, check))
 
         assert_same(by_columns(), dense, rtol=1e-12, atol=1e-12)
         assert_same(by_columns(q.tolist() if q.size else q), by_columns())
@@ -133,7 +133,7 @@ def test_columns_are_the_matrix(door):
 
 def test_a_large_robot():
     """More bodies than are written out in code: the doors open the same way."""
-    n = UNROLLED + 6
+    n = UNROLL_LIMIT + 6
     robot = pp.robots.random_tree(n, seed=3, kinds=["revolute"], branching=0.2)
     q, out = robot.random(seed=0, size=2), np.empty((2, n, n))
     M = robot.mass_matrix(q, out=out, check=True)
@@ -314,7 +314,7 @@ def test_equality_and_hashing():
 
 def test_only_models_become_robots():
     for other in (None, 3, "panda.urdf", {}, object()):
-        with pytest.raises(pp.ModelError, match="is no Model"):
+        with pytest.raises(pp.ModelError, match="is not a Model"):
             pp.Robot.of(other)
 
 

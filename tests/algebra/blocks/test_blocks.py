@@ -187,21 +187,21 @@ def test_the_proof_is_told():
 
 
 REFUSED = {
-    "how k and j stand": lambda: pp.prove(phi[k, j], psi[k, j]),
+    "the order of k and j": lambda: pp.prove(phi[k, j], psi[k, j]),
     "the second gives links of j": lambda: phi[k, m] @ psi[j, i],
     "between different bodies": lambda: phi[k, j] + phi[j, k],
     "letters": lambda: phi["k", "j"],
     "no blocks": lambda: s.B("tool")[k, j],
     "its own ancestor": lambda: pp.prove(phi[k, j], phi[k, j], where=(k > j, j > k)),
     "two letters for one body": lambda: pp.prove(phi[k, j], phi[k, j], where=(k >= j, j >= k)),
-    "neither true nor false": lambda: j < i < k,
-    "a letter of its own": lambda: phi[k, i].over(i, j, k),
-    "sums within sums": lambda: T_1.over(m, j, k),
+    "without a truth value": lambda: j < i < k,
+    "sum over another letter": lambda: phi[k, i].over(i, j, k),
+    "nested sums": lambda: T_1.over(m, j, k),
     "k + 1 is the parent": lambda: phi[k, j + -1],
-    "all that k carries": lambda: pp.prove((phi @ s.M @ phi.T)[k], s.M[k]),
+    "all descendants of k": lambda: pp.prove((phi @ s.M @ phi.T)[k], s.M[k]),
     "it is for blocks": lambda: pp.prove(phi, phi, where=k > j),
     "expected blocks": lambda: pp.prove(phi[k, j], phi, where=k > j),
-    "is no body": lambda: k > 3,
+    "is not a body": lambda: k > 3,
     "takes joints of i, the second gives joints of k": lambda: (
         H[i].T @ D.inv[k]
     ),  # S2 (10.29) as it is printed

@@ -1,14 +1,13 @@
 """Statements about blocks psi[k, j]: their normal form, and proofs by induction.
 
-In: blocks of expressions. Out: normal forms and proofs. Read `block_table.py` first.
+In: blocks of expressions. Out: normal forms and proofs. Read `block_element.py` first.
 
-    block_element.py      Blocks of operators, by the letters of their bodies
-    block_expansion.py    Blocks of expressions as what they are made of
-    block_induction.py    Proofs of statements about blocks
-    block_normal_form.py  Blocks in normal form
-    block_table.py        An expression's matrix, block by block, with the names of joints, links
-                          and frames
-    block_terms.py        What statements about blocks are made of
-    block_values.py       What blocks are on a robot at a state
-    body_indices.py       Bodies by letters, and what is known of how they stand
+    block_element.py      Blocks s.psi[k, j], their products and sums along a path
+    body_indices.py       Bodies named by letters, and facts about their order: k > j
+    block_terms.py        The factors of blocks, and polynomials of them
+    block_expansion.py    Blocks of expressions in terms of blocks of letters
+    block_normal_form.py  The normal form of a polynomial of blocks
+    block_induction.py    Proofs by normal form and by induction along a path
+    block_values.py       The numerical values of blocks on a robot
+    block_table.py        The matrix of an expression with labelled blocks, and its plot
 """

@@ -1,10 +1,12 @@
-"""Blocks of operators, by the letters of their bodies: s.psi[k, j], sums of products of them along the path to the base.
+"""Blocks of operators between bodies named by letters, their products, and sums along a path.
 
-    s.phi[k, j] - s.psi[k, j]                                                      φ(k,j) - ψ(k,j)
-    (s.psi[k, i + 1] @ s.L[i] @ s.H[i] @ s.phi[i, j]).over(i, j, k)                Σ over i from j until before k
-    (s.psi[i, k].T @ s.H[i].T @ s.D.inv[i] @ s.H[i] @ s.psi[i, k]).over(i, k)      Σ over i from k to its root
+    s.phi[k, j] - s.psi[k, j]
+    (s.psi[k, i + 1] @ s.L[i] @ s.H[i] @ s.phi[i, j]).over(i, j, k)
+    (s.psi[i, k].T @ s.H[i].T @ s.D.inv[i] @ s.H[i] @ s.psi[i, k]).over(i, k)
 
-An element is a polynomial of factors: blocks, and sums. `X[k]` is X[k, k]. L, Δ_φ and Δ_ψ of body i give forces at its parent.
+The first is φ(k,j) - ψ(k,j). The second is a sum over i from j up to but not including k, the third
+a sum over i from k to its root. `X[k]` is X[k, k]. L, Δ_φ and Δ_ψ of body i give forces at its
+parent.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
-from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi.algebra.blocks.block_terms import (
@@ -39,7 +41,10 @@ from psiphi.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class BlockSum:
-    """A polynomial of blocks between the places of two bodies, with @ + - * .T; `pp.prove` takes two of them."""
+    """A polynomial of blocks and sums, with @ + - * .T; `pp.prove` compares two of them.
+
+    `rows` and `cols` are (space, body).
+    """
 
     poly: BlockPoly
     rows: tuple[Space, Index]
@@ -58,27 +63,28 @@ class BlockSum:
             self.model,
         )
 
-    def __matmul__(self, other: Any) -> BlockSum:
+    def __matmul__(self, other: BlockSum) -> BlockSum:
         other = self.check_operand("@", other)
         (inner, i), (outer, j) = self.cols, other.rows
         if i != j or not compatible(inner, outer):
             raise StateError(
-                f"({self}) @ ({other}): the first takes {inner.name}s of {i}, the second gives {outer.name}s of {j}",
-                "indices that meet are the same; φ(k,j) goes from j to k, and L(i) from i to i+1",
+                f"({self}) @ ({other}): the first takes {inner.name}s of {i}, "
+                f"the second gives {outer.name}s of {j}",
+                "adjacent indices must be equal; φ(k,j) maps from j to k, L(i) from i to i+1",
             )
         return BlockSum(
             terms.multiply(self.poly, other.poly), self.rows, other.cols, self.model or other.model
         )
 
-    def __add__(self, other: Any) -> BlockSum:
-        if isinstance(other, (int, float)) and other == 0:  # so that sum() works
+    def __add__(self, other: BlockSum | float) -> BlockSum:
+        if isinstance(other, (int, float)) and other == 0:  # the start value of sum()
             return self
         other = self.check_operand("+", other)
         ends = [(self.rows, other.rows), (self.cols, other.cols)]
         if any(i != j or not compatible(a, b) for (a, i), (b, j) in ends):
             raise StateError(
-                f"({self}) + ({other}): they stand between different bodies or spaces",
-                "add blocks of one place",
+                f"({self}) + ({other}): they are between different bodies or spaces",
+                "add blocks with equal rows and equal columns",
             )
         rows, cols = ((meet(a, b), i) for (a, i), (b, _) in ends)
         return BlockSum(terms.add(self.poly, other.poly), rows, cols, self.model or other.model)
@@ -88,24 +94,27 @@ class BlockSum:
     def __neg__(self) -> BlockSum:
         return self * -1
 
-    def __sub__(self, other: Any) -> BlockSum:
+    def __sub__(self, other: BlockSum | float) -> BlockSum:
         return self + (-other if isinstance(other, BlockSum) else other)
 
-    def __mul__(self, c: Any) -> BlockSum:
+    def __mul__(self, c: int | Fraction) -> BlockSum:
         if not isinstance(c, Rational) or isinstance(c, bool):
             raise StateError(
-                f"({self}) * {shown(c)}", "scale by an int or a Fraction; write @ for products"
+                f"({self}) * {shown(c)}", "scale by an int or a Fraction; use @ for products"
             )
         return BlockSum(terms.scale_poly(self.poly, Fraction(c)), self.rows, self.cols, self.model)
 
     __rmul__ = __mul__
 
     def over(self, i: Index, start: Index, stop: Index | None = None) -> BlockSum:
-        """Σ over i from `start` until before `stop`, as range() counts, on the way to the base; to the root without `stop`."""
+        """Σ over i on the path to the base, from `start` up to but not including `stop`.
+
+        Without `stop` the sum includes the root.
+        """
         for x in (i, start, *(() if stop is None else (stop,))):
             if not isinstance(x, Index):
                 raise StateError(
-                    f"the sum's {shown(x)} is no body",
+                    f"over() got {shown(x)}, which is not a body",
                     "write .over(i, j, k) with i, j, k = s.bodies('i j k')",
                 )
         if i.up or i.name in (
@@ -115,17 +124,19 @@ class BlockSum:
             self.cols[1].name,
         ):
             raise StateError(
-                f"a sum over {i} of what stands at {i}", "sum over a letter of its own"
+                f"a sum over {i}, which is also a bound or an end of the block",
+                "sum over another letter",
             )
         if any(isinstance(x, PathSum) for word in self.poly for x in word):
             raise StateError(
-                f"a sum over {i} of {self}",
-                "sums within sums are not there: prove the inner one by itself",
+                f"a sum over {i} of {self}: nested sums are not supported",
+                "prove the inner sum separately",
             )
         total: BlockPoly = {(PathSum(i, start, stop, word),): c for word, c in self.poly.items()}
         return BlockSum(total, self.rows, self.cols, self.model)
 
-    def check_operand(self, sign: str, other: Any) -> BlockSum:
+    def check_operand(self, sign: str, other: object) -> BlockSum:
+        """`other`, if it is a polynomial of blocks of the same robot."""
         if not isinstance(other, BlockSum):
             raise StateError(
                 f"({self}) {sign} {shown(other)}: expected blocks of operators", "write s.phi[k, j]"
@@ -133,15 +144,15 @@ class BlockSum:
         if self.model is not None and other.model is not None and self.model != other.model:
             raise StateError(
                 f"({self}) {sign} ({other}): blocks of two robots",
-                "write both with the operators of one",
+                "write both with the operators of one robot",
             )
         return other
 
-    def value(self, q: Any, bodies: Mapping[str, str], v: Any = None) -> np.ndarray:
-        """Its matrix at q, the letters being bodies of the robot by name: {"k": "forearm", "j": "hand"}."""
+    def value(self, q: Numbers, bodies: Mapping[str, str], v: Numbers | None = None) -> np.ndarray:
+        """Its matrix at q; `bodies` has the body of each letter: {"k": "forearm", "j": "hand"}."""
         if self.model is None:
             raise StateError(
-                f"{self} belongs to no robot yet",
+                f"{self} belongs to no robot",
                 "write it with the operators of a robot: s = robot.operators",
             )
         names = [body.name for body in self.model.bodies]
@@ -152,7 +163,8 @@ class BlockSum:
             or not all(isinstance(x, str) for x in bodies.values())
         ):
             raise StateError(
-                f"bodies is {shown(bodies)}", f"name a body for each of {', '.join(sorted(free))}"
+                f"bodies is {shown(bodies)}",
+                f"pass a dict with a body name for each of {', '.join(sorted(free))}",
             )
         for name in bodies.values():
             if name not in names:
@@ -161,7 +173,7 @@ class BlockSum:
         return BlockNumbers(self.model, q, v).value(self.poly, at, self.rows, self.cols)
 
     def latex(self) -> str:
-        """In LaTeX."""
+        """The polynomial in LaTeX."""
         return show(self.poly, LATEX)
 
     def __str__(self) -> str:
@@ -173,24 +185,25 @@ class BlockSum:
         return f"${self.latex()}$"
 
 
-def block(term: Term, model: Model | None, at: Any) -> BlockSum:
+def block(term: Term, model: Model | None, bodies: Index | tuple[Index, Index]) -> BlockSum:
     """term[k, j], or term[k]."""
-    pair = at if isinstance(at, tuple) else (at, at)
+    pair = bodies if isinstance(bodies, tuple) else (bodies, bodies)
     if len(pair) != 2 or not all(isinstance(x, Index) for x in pair):
         raise StateError(
-            f"({UNICODE.text(term)})[{shown(at)}]",
+            f"({UNICODE.text(term)})[{shown(bodies)}]",
             "name blocks by letters of bodies: k, j = s.bodies('k j')",
         )
     for space in terms.spaces(term):
         if space not in (LINK, JOINT):
             raise StateError(
-                f"{UNICODE.text(term)} has no blocks: its sides are {' and '.join(x.name for x in terms.spaces(term))}",
-                "take blocks of operators between links and joints; I[k] is left out",
+                f"{UNICODE.text(term)} has no blocks: "
+                f"its spaces are {' and '.join(x.name for x in terms.spaces(term))}",
+                "take blocks of operators between links and joints; leave I[k] out",
             )
-    made = BlockAt(term, *pair)
+    factor = BlockAt(term, *pair)
     rows, cols = terms.spaces(term)
     return BlockSum(
-        {(made,): Fraction(1)},
+        {(factor,): Fraction(1)},
         (rows, pair[0] + _parent_offset(term)),
         (cols, pair[1] + _parent_offset(terms.adjoint(term))),
         model,
@@ -198,7 +211,7 @@ def block(term: Term, model: Model | None, at: Any) -> BlockSum:
 
 
 def _parent_offset(term: Term) -> int:
-    """1 where what a block gives stands at the parent of its body: L, Δ_φ, Δ_ψ, and Φ*, Ψ*, S*."""
+    """1 if the rows of a block belong to the parent of its body (L, Δ_φ, Δ_ψ, Φ*, Ψ*, S*), or 0."""
     if term.op == "letter":
         x = term.args[0]
         return int(x.row.mixed_axes and (x.row.structure == MEMORYLESS) != x.starred)
@@ -207,8 +220,8 @@ def _parent_offset(term: Term) -> int:
     inner = [_parent_offset(x) for x in term.args if isinstance(x, Term)]
     if term.op == "sum" and len(set(inner)) > 1:
         raise StateError(
-            f"{UNICODE.text(term)}: terms that stand at a body and at its parent",
-            "take its blocks one by one",
+            f"{UNICODE.text(term)} has terms whose rows belong to a body, and to its parent",
+            "take the blocks of its terms",
         )
     if term.op == "adjoint":
         return (

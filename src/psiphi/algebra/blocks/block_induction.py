@@ -1,15 +1,16 @@
-"""Proofs of statements about blocks: both sides in normal form, and by induction along the path where that is not enough.
+"""Proofs of statements about blocks: by normal forms, and by induction along the path.
 
-    base     k = j + 1 (or j): the first body of which it is stated
-    step     from k to k + 1; or from j + 1 outward to j: its largest term is put in terms of the others where it is given
+    base    k = j + 1 (or j): the first body of the statement
+    step    from k to k + 1, or from j + 1 to j: the largest term of the premise is expressed by its
+            other terms and substituted
 
-A statement is proved when both differences rewrite to 0: nothing else counts. Then numbers are asked, too, at every choice of
-bodies of its robot, or of a small tree.
+A statement is proved if the differences of base and step rewrite to 0. It is then also checked
+numerically, for all choices of bodies of its robot or of a small tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -39,8 +40,7 @@ from psiphi.algebra.expressions.terms import accumulate, two_sided_product
 from psiphi.algebra.rewriting.derivation import html_table, latex_aligned, text_columns
 from psiphi.algebra.rewriting.proof_robots import LONG_ARMS, proof_robot
 from psiphi.algebra.rewriting.rule_sets import rules_for
-from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS, TooLarge, spend
-from psiphi.algebra.rewriting.work_budget import limit_work as budgeted
+from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS, TooLarge, limit_work, spend
 from psiphi.model.model import Model
 
 TOLERANCE = 1e-8
@@ -48,7 +48,7 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class ProofPart:
-    """One part of a proof: what it is of, what is to be shown zero, what may be used, what is left."""
+    """A part of a proof: `goal` = 0 from `premise` = 0; `rest` remains, and is 0 if proved."""
 
     title: str
     goal: BlockPoly
@@ -59,7 +59,7 @@ class ProofPart:
 
 @dataclass(frozen=True, eq=False)
 class BlockProof:
-    """Is a statement about blocks true? True when proved; `stages` tell why, or how far it came."""
+    """The proof of a statement about blocks; True if it is proved. `stages` are its parts."""
 
     left: BlockSum
     right: BlockSum
@@ -80,7 +80,7 @@ class BlockProof:
         return self.proved
 
     def rows(self, notation: Notation = UNICODE) -> Iterator[tuple[str, str]]:
-        """Line by line: what is written, and what leads there."""
+        """The lines of the proof: (formula, reason)."""
         where = f", for {', '.join(map(str, self.where))}" if self.where else ""
         both = " = ".join(show(side.poly, notation) for side in (self.left, self.right))
         yield both, ("proved" if self.proved else "not proved") + where
@@ -90,7 +90,7 @@ class BlockProof:
                 yield f"{show(stage.premise, notation)} = 0", "given"
             yield (
                 f"{show(stage.rest, notation)}",
-                "is left: " + (", ".join(stage.sources) or "the same words"),
+                "remains: " + (", ".join(stage.sources) or "no rule applied"),
             )
         if self.note:
             yield "", self.note
@@ -101,7 +101,7 @@ class BlockProof:
         return text_columns(self.rows())
 
     def latex(self) -> str:
-        """The proof in LaTeX: an `latex_aligned` environment (amsmath), a line a step."""
+        """The proof in LaTeX: an `aligned` environment (amsmath), one line per step."""
         return latex_aligned(
             rf"& {text} && \text{{{latex(source)}}}" for text, source in self.rows(LATEX)
         )
@@ -111,22 +111,25 @@ class BlockProof:
 
 
 def prove_blocks(
-    lhs: BlockSum, rhs: BlockSum, where: Any = (), budget: float = DEFAULT_SECONDS
+    lhs: BlockSum,
+    rhs: BlockSum,
+    where: Fact | Sequence[Fact] = (),
+    budget: float = DEFAULT_SECONDS,
 ) -> BlockProof:
-    """lhs = rhs for all bodies of which `where` holds: a fact or several, k > j, k.meets(j, a)."""
+    """lhs = rhs for all bodies that satisfy the facts `where`: k > j, k.meets(j, a)."""
     difference = lhs - rhs
     if difference.model is not None and difference.model.embedding is not None:
-        has = difference.model.embedding
+        embedding = difference.model.embedding
         raise StateError(
-            f"{has.describe(difference.model.name)}: it has no blocks of single bodies",
-            f"state it of {has.remedy}",
+            f"{embedding.describe(difference.model.name)}: it has no blocks of single bodies",
+            f"use {embedding.remedy}",
         )
     facts: tuple[Any, ...] = tuple(where) if isinstance(where, (tuple, list)) else (where,)
     for fact in facts:
         if not isinstance(fact, (Ancestor, Branching)):
             raise StateError(
-                f"where has {shown(fact)}",
-                "give what is known of bodies: k > j, k >= j, k.meets(j, a)",
+                f"where has {shown(fact)}, expected facts about bodies",
+                "write k > j, k >= j, or k.meets(j, a)",
             )
     order = Order(facts)
     names = {x.name for x in all_indices([*lhs.poly, *rhs.poly])} | {
@@ -135,7 +138,7 @@ def prove_blocks(
     claim = BlockClaim(difference, order, Index(unused_letter(names)))
     note = ""
     try:
-        with budgeted(budget):
+        with limit_work(budget):
             stages = claim.stages()
     except TooLarge as error:
         stages, note = (), error.cause
@@ -151,22 +154,22 @@ def _fact_indices(facts: tuple[Fact, ...]) -> Iterator[Index]:
         yield from (
             (fact.upper, fact.lower)
             if isinstance(fact, Ancestor)
-            else (fact.first, fact.second, fact.at)
+            else (fact.first, fact.second, fact.ancestor)
         )
 
 
 @dataclass
 class BlockClaim:
-    """A difference that is to be zero, of bodies that stand in an order; sums run over i."""
+    """The claim that a difference is zero, with facts about its bodies; sums run over i."""
 
     difference: BlockSum
     order: Order
     i: Index
 
     def stages(self) -> tuple[ProofPart, ...]:
-        """The parts of a proof, the best that was found: by normal form alone, or by induction on a letter."""
+        """The parts of the proof: by normal form alone, or by induction on a letter."""
         start = BlockExpansion(self.order, self.i, self.difference.model)(self.difference.poly)
-        whole = self._stage("left less right, unfolded", start, {}, self.order)
+        whole = self._stage("left - right, expanded", start, {}, self.order)
         if not whole.rest:
             return (whole,)
         tried: list[tuple[ProofPart, ...]] = [(whole,)]
@@ -180,7 +183,7 @@ class BlockClaim:
         return tried[-1]
 
     def _inductions(self, p: BlockPoly, fact: Ancestor) -> Iterator[tuple[ProofPart, ...]]:
-        """On the letter above (inward), and on the one below (outward)."""
+        """Induction on the upper letter (inward), and on the lower letter (outward)."""
         k, j, first = fact.upper.name, fact.lower.name, fact.lower
         others = [other for other in self.order if other != fact]
         if k == j or any(k == x.name for x in _fact_indices(tuple(others))):
@@ -192,29 +195,29 @@ class BlockClaim:
             nearer = Order([*others, Ancestor(fact.upper, first + 1)])
             yield base, self._stage(f"from {j}+1 to {j}", p, substitute(p, j, Index(j, 1)), nearer)
 
-    def _stage(self, title: str, goal: BlockPoly, given: BlockPoly, order: Order) -> ProofPart:
-        """The goal in normal form, with what is given."""
-        model, used = self.difference.model, {}
-        tall: dict[str, int] = {}
+    def _stage(self, title: str, goal: BlockPoly, premise: BlockPoly, order: Order) -> ProofPart:
+        """The normal form of the goal, with the premise substituted."""
+        model, sources = self.difference.model, {}
+        height: dict[str, int] = {}
         for x in (
             *all_indices(goal),
-            *all_indices(given),
+            *all_indices(premise),
             *_fact_indices(order.facts),
-            *order.real,
+            *order.existing,
         ):
-            tall[x.name] = max(x.up, tall.get(x.name, 0))
+            height[x.name] = max(x.up, height.get(x.name, 0))
         points = tuple(
-            Index(name, up) for name, most in sorted(tall.items()) for up in range(most + 1)
+            Index(name, up) for name, most in sorted(height.items()) for up in range(most + 1)
         )
-        normal = BlockNormalizer(memoryless_rules(rules_for(model)), order, points, used)
-        rest, known = normal(goal), normal(given)
+        normal = BlockNormalizer(memoryless_rules(rules_for(model)), order, points, sources)
+        rest, known = normal(goal), normal(premise)
         if known and rest:
             rest = _eliminate(rest, known, normal)
-        return ProofPart(title, goal, given, rest, tuple(used))
+        return ProofPart(title, goal, premise, rest, tuple(sources))
 
 
 def _without_common_factors(p: BlockPoly) -> BlockPoly:
-    """What stands before or behind every term alike is left out: X p Y is zero when p is."""
+    """p from X p Y: factors common to all terms are left out, since X p Y is zero if p is."""
     words = list(p)
     while (
         all(word for word in words)
@@ -232,16 +235,16 @@ def _without_common_factors(p: BlockPoly) -> BlockPoly:
 
 
 def _eliminate(goal: BlockPoly, known: BlockPoly, normal: BlockNormalizer) -> BlockPoly:
-    """The goal where the largest term of what is known to be zero is put in terms of the others."""
+    """The goal with one term of `known` = 0 expressed by its other terms; largest terms first."""
     for pivot in sorted(known, key=_pivot_order, reverse=True):
         rest, c = dict(goal), known[pivot]
-        instead = {word: -d / c for word, d in known.items() if word != pivot}
+        replacement = {word: -d / c for word, d in known.items() if word != pivot}
         for _ in range(2 * len(goal) + 2):
             spend(20)
             hit = next(((word, n) for word in rest for n in _occurrences(pivot, word)), None)
             if hit is None:
                 break
-            rest = normal(_replace_occurrence(rest, *hit, pivot, instead))
+            rest = normal(_replace_occurrence(rest, *hit, pivot, replacement))
         if not rest:
             return rest
     return goal
@@ -266,7 +269,7 @@ def _replace_occurrence(
 def _counterexample(
     lhs: BlockSum, rhs: BlockSum, order: Order, names: set[str], model: Model
 ) -> str:
-    """Bodies of this robot for which the sides differ; "" where there are none."""
+    """A choice of bodies of this robot for which the sides differ; "" if none was found."""
     rng = np.random.default_rng(0)
     numbers = BlockNumbers(model, model.random(rng), rng.standard_normal(model.nv))
     letters = sorted(names)
@@ -297,10 +300,10 @@ def _random_choices(
 
 
 def _holds(fact: Fact, at: Mapping[str, int], numbers: BlockNumbers) -> bool:
-    """Is a fact true of these bodies?"""
+    """True if a fact holds for these bodies."""
     if isinstance(fact, Ancestor):
-        return numbers.parent(fact.upper, at) in numbers.way(numbers.parent(fact.lower, at))
-    ways = [list(numbers.way(numbers.parent(x, at))) for x in (fact.first, fact.second)]
+        return numbers.body(fact.upper, at) in numbers.path_to_base(numbers.body(fact.lower, at))
+    ways = [list(numbers.path_to_base(numbers.body(x, at))) for x in (fact.first, fact.second)]
     common = [body for body in ways[0] if body in ways[1]]
     apart = bool(ways[0] and ways[1]) and ways[0][0] not in ways[1] and ways[1][0] not in ways[0]
-    return apart and bool(common) and common[0] == numbers.parent(fact.at, at)
+    return apart and bool(common) and common[0] == numbers.body(fact.ancestor, at)

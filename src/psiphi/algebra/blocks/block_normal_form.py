@@ -1,9 +1,10 @@
-"""Blocks in normal form: products along the path through every letter of a statement, sums over what lies between two of them.
+"""The normal form of blocks: paths and sums are split at every letter of a statement.
 
-φ(k,j)              = φ(k,j+1) φ(j+1,j)                     where k > j; likewise ψ, and through any letter between
-Σ[j ≤ i < k] X(i)   = X(j) + Σ[j+1 ≤ i < k] X(i)            where k > j; what does not depend on i stands before and behind
-Ω(k)                = Σ[k ≤ i] ψ*(i,k) H*(i) D⁻¹(i) H(i) ψ(i,k)
-letters of one body    the rules of the operators that have no memory (`rule_sets.py`): ψ(j+1,j) = φ(j+1,j) (I - G(j) H(j)), ...
+φ(k,j) = φ(k,j+1) φ(j+1,j)                      k > j; also for ψ, and at any letter in between
+Σ[j ≤ i < k] X(i) = X(j) + Σ[j+1 ≤ i < k] X(i)  k > j; factors without i are taken out
+Ω(k) = Σ[k ≤ i] ψ*(i,k) H*(i) D⁻¹(i) H(i) ψ(i,k)
+ψ(j+1,j) = φ(j+1,j) (I - G(j) H(j)), ...        rules of the memoryless letters of one body
+                                                (`rule_sets.py`)
 """
 
 from __future__ import annotations
@@ -37,30 +38,33 @@ IndexMap = Callable[[Index], Index]
 
 @dataclass(frozen=True)
 class LetterAt:
-    """A letter without memory, at one body."""
+    """A memoryless letter at one body."""
 
     letter: Letter
-    at: Index
+    body: Index
 
     @property
     def indices(self) -> tuple[Index, ...]:
-        return (self.at,)
+        return (self.body,)
 
     @property
     def T(self) -> LetterAt:
-        return LetterAt(self.letter.T, self.at)
+        return LetterAt(self.letter.T, self.body)
 
     def show(self, notation: Notation) -> str:
         if self.letter.bare in PATH_OF_STEP:
             return Path(
-                letter(PATH_OF_STEP[self.letter.bare]), self.at + 1, self.at, self.letter.starred
+                letter(PATH_OF_STEP[self.letter.bare]),
+                self.body + 1,
+                self.body,
+                self.letter.starred,
             ).show(notation)
-        return f"{notation.letter(self.letter)[0]}({self.at})"
+        return f"{notation.letter(self.letter)[0]}({self.body})"
 
 
 @dataclass(frozen=True)
 class Path:
-    """φ(high,low) or ψ(high,low): the product of all steps between, or its adjoint."""
+    """φ(high,low) or ψ(high,low), the product of the steps in between; or its adjoint."""
 
     letter: Letter
     high: Index
@@ -76,13 +80,14 @@ class Path:
         return replace(self, starred=not self.starred)
 
     def show(self, notation: Notation) -> str:
-        return f"{notation.letter(self.letter.T if self.starred else self.letter)[0]}({self.high},{self.low})"
+        symbol = notation.letter(self.letter.T if self.starred else self.letter)[0]
+        return f"{symbol}({self.high},{self.low})"
 
 
 def map_indices(x: Factor, to: IndexMap) -> Factor:
-    """A factor with other indices."""
+    """A factor with every index replaced."""
     if isinstance(x, LetterAt):
-        return LetterAt(x.letter, to(x.at))
+        return LetterAt(x.letter, to(x.body))
     if isinstance(x, Path):
         return replace(x, high=to(x.high), low=to(x.low))
     if isinstance(x, BlockAt):
@@ -92,7 +97,7 @@ def map_indices(x: Factor, to: IndexMap) -> Factor:
 
 
 def substitute(p: Mapping[Factors, Fraction], name: str, by: Index) -> BlockPoly:
-    """The polynomial with another body in place of a letter: k by k+1, or by j+1."""
+    """The polynomial with a letter replaced by a body: k by k+1, or by j+1."""
     total: BlockPoly = {}
     for word, c in p.items():
         accumulate(total, {tuple(map_indices(x, replace_letter(name, by)) for x in word): c})
@@ -100,17 +105,18 @@ def substitute(p: Mapping[Factors, Fraction], name: str, by: Index) -> BlockPoly
 
 
 def replace_letter(name: str, by: Index) -> IndexMap:
+    """The map that replaces a letter by a body."""
     return lambda x: by + x.up if x.name == name else x
 
 
 def all_indices(p: Iterable[Factors]) -> set[Index]:
-    """All that occur, those of sums left out."""
+    """The bodies that occur in words, without those of sums."""
     return {x for word in p for x in free_indices(word)}
 
 
 @lru_cache
 def memoryless_rules(rules: Rules) -> Rules:
-    """The rules between letters without memory: they hold body by body."""
+    """The rules between memoryless letters, which hold at each body."""
     return Rules(tuple(rule for rule in rules if _is_memoryless(rule)))
 
 
@@ -124,12 +130,17 @@ def _is_memoryless(rule: Rule) -> bool:
 
 @dataclass
 class BlockNormalizer:
-    """Rewriting to normal form: the rules of letters, how the bodies stand, and the points every path goes through."""
+    """Rewrites polynomials of blocks to normal form.
+
+    rules     between memoryless letters
+    points    bodies at which paths and sums are split
+    sources   the sources of the rules that were applied
+    """
 
     rules: Rules
     order: Order
     points: tuple[Index, ...]
-    used: dict[str, None]  # the sources of the rules that were used
+    sources: dict[str, None]
 
     def __call__(self, p: Mapping[Factors, Fraction]) -> BlockPoly:
         done: BlockPoly = {}
@@ -145,23 +156,23 @@ class BlockNormalizer:
         return done
 
     def _step(self, word: Factors) -> list[tuple[Factors, Fraction]] | None:
-        """The word after one rewriting; None when nothing applies."""
+        """The word after one rewriting step; None if nothing applies."""
         for n, x in enumerate(word):
-            made = (
-                self._path(x)
+            result = (
+                self._split_path(x)
                 if isinstance(x, Path)
-                else self._total(x)
+                else self._split_sum(x)
                 if isinstance(x, PathSum)
                 else None
             )
-            if made is None and isinstance(x, LetterAt) and x.letter == "Om":
-                made = self._unfolded(x)
-            if made is not None:
-                return [((*word[:n], *w, *word[n + 1 :]), c) for w, c in made]
-        return self._letters(word)
+            if result is None and isinstance(x, LetterAt) and x.letter == "Om":
+                result = self._expand_omega(x)
+            if result is not None:
+                return [((*word[:n], *w, *word[n + 1 :]), c) for w, c in result]
+        return self._apply_rule(word)
 
-    def _letters(self, word: Factors) -> list[tuple[Factors, Fraction]] | None:
-        """A rule of the algebra on letters of one body."""
+    def _apply_rule(self, word: Factors) -> list[tuple[Factors, Fraction]] | None:
+        """Apply a rule to letters of one body."""
         n = 0
         while n < len(word):
             m = n
@@ -169,23 +180,23 @@ class BlockNormalizer:
                 m < len(word)
                 and isinstance(word[m], LetterAt)
                 and isinstance(word[n], LetterAt)
-                and word[m].at == word[n].at
+                and word[m].body == word[n].body
             ):
                 m += 1
             hit = self.rules.find(tuple(x.letter for x in word[n:m])) if m > n else None
             if hit is not None:
                 i, rule = hit
-                self.used[rule.source] = None
-                start, stop, at = n + i, n + i + len(rule.lead), word[n].at
+                self.sources[rule.source] = None
+                start, stop, body = n + i, n + i + len(rule.lead), word[n].body
                 return [
-                    ((*word[:start], *(LetterAt(x, at) for x in w), *word[stop:]), c)
+                    ((*word[:start], *(LetterAt(x, body) for x in w), *word[stop:]), c)
                     for w, c in rule.rest.items()
                 ]
             n = max(m, n + 1)
         return None
 
-    def _path(self, x: Path) -> list[tuple[Factors, Fraction]] | None:
-        """φ(k,k) = I; through the points between; the outermost step by itself."""
+    def _split_path(self, x: Path) -> list[tuple[Factors, Fraction]] | None:
+        """φ(k,k) = I; otherwise split at a point, or split off the last step."""
         if x.high == x.low:
             return [((), Fraction(1))]
         for p in self.points:
@@ -195,7 +206,7 @@ class BlockNormalizer:
                 and self.order.at_least(p, x.low)
             ):
                 return [(_in_order(x, (replace(x, low=p), replace(x, high=p))), Fraction(1))]
-        if self.order.above(x.high, x.low):
+        if self.order.is_above(x.high, x.low):
             last = LetterAt(letter(STEPS[x.letter]), x.low)
             return [
                 (
@@ -205,8 +216,8 @@ class BlockNormalizer:
             ]
         return None
 
-    def _total(self, x: PathSum) -> list[tuple[Factors, Fraction]] | None:
-        """Cut at the points between, each term rewritten, and what does not depend on i put before and behind."""
+    def _split_sum(self, x: PathSum) -> list[tuple[Factors, Fraction]] | None:
+        """Split a sum at a point, rewrite its terms, or take out factors independent of i."""
         one = Fraction(1)
         if x.stop == x.start:
             return []
@@ -214,7 +225,7 @@ class BlockNormalizer:
             if (
                 self.order.exists(p)
                 and self.order.at_least(p, x.start)
-                and (x.stop is None or self.order.above(x.stop, p))
+                and (x.stop is None or self.order.is_above(x.stop, p))
             ):
                 there = tuple(map_indices(y, replace_letter(x.i.name, p)) for y in x.word)
                 return [
@@ -227,10 +238,13 @@ class BlockNormalizer:
             *([Ancestor(x.stop, x.i + 1)] if x.stop is not None and not x.stop.up else []),
         ]
         ends = (x.start, *(() if x.stop is None else (x.stop,)))
-        inside = BlockNormalizer(
-            self.rules, self.order | facts, tuple(dict.fromkeys((*self.points, *ends))), self.used
+        inner = BlockNormalizer(
+            self.rules,
+            self.order | facts,
+            tuple(dict.fromkeys((*self.points, *ends))),
+            self.sources,
         )
-        terms = inside({x.word: one})
+        terms = inner({x.word: one})
         if terms != {x.word: one}:
             return [((replace(x, word=word),), c) for word, c in terms.items()]
         depends = [
@@ -241,12 +255,12 @@ class BlockNormalizer:
             return None
         return [((*x.word[:first], replace(x, word=x.word[first:last]), *x.word[last:]), one)]
 
-    def _unfolded(self, x: LetterAt) -> list[tuple[Factors, Fraction]] | None:
-        """Ω(k) is a block of ψ* H* D⁻¹ H ψ."""
-        i = Index(unused_letter({y.name for y in (*self.points, x.at)}))
+    def _expand_omega(self, x: LetterAt) -> list[tuple[Factors, Fraction]] | None:
+        """Ω(k) as a block of ψ* H* D⁻¹ H ψ."""
+        i = Index(unused_letter({y.name for y in (*self.points, x.body)}))
         if any(fact.upper.name == i.name for fact in self.order if isinstance(fact, Ancestor)):
-            return None  # within a sum it stays a letter
-        to = Path(letter("psi"), i, x.at)
+            return None  # within a sum, Ω is not expanded
+        to = Path(letter("psi"), i, x.body)
         word = (
             to.T,
             LetterAt(letter("H*"), i),
@@ -254,7 +268,7 @@ class BlockNormalizer:
             LetterAt(letter("H"), i),
             to,
         )
-        return [((PathSum(i, x.at, None, word),), Fraction(1))]
+        return [((PathSum(i, x.body, None, word),), Fraction(1))]
 
 
 def _in_order(x: Path, parts: Factors) -> Factors:
@@ -262,8 +276,8 @@ def _in_order(x: Path, parts: Factors) -> Factors:
 
 
 def unused_letter(names: set[str]) -> str:
-    """The letter that sums run over in normal forms: the first that is free."""
+    """A letter for the index of sums that does not occur among the names."""
     for name in ("i", "l", "m", "n", "r", *(f"i{n}" for n in range(len(names) + 1))):
         if name not in names:
             return name
-    raise StateError("no letter is left", "use fewer letters")
+    raise StateError("all letters for indices of sums are used", "use fewer letters")

@@ -1,11 +1,11 @@
-"""An expression's matrix, block by block, with the names of joints, links and frames."""
+"""The matrix of an expression by blocks, labelled with names of joints, links and frames."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -18,12 +18,16 @@ from psiphi.algebra.expressions.spaces import JOINT, LINK, ONE, Space
 from psiphi.algebra.expressions.terms import Term
 from psiphi.model.model import Model
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 Side = tuple[tuple[str, slice], ...]  # the labelled slices of one side
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks(Mapping):
-    """A matrix cut into labelled blocks: `blocks[row, column]`; iterates over the labels of the nonzero ones."""
+    """A matrix with labelled blocks, `blocks[row, column]`; iterates over the nonzero ones."""
 
     matrix: np.ndarray
     row_slices: Side
@@ -63,13 +67,13 @@ class Blocks(Mapping):
 
 
 def label_blocks(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
-    """Cut the matrix of a term into its blocks."""
+    """The matrix of a term with labelled blocks."""
     rows, cols = terms.spaces(term)
     core = (rows != ONE) + (cols != ONE)
     if matrix.ndim != core:
         raise StateError(
             f"blocks of a batch of shape {matrix.shape[: matrix.ndim - core]}",
-            "give one state at a time",
+            "pass one state at a time",
         )
     at_frames = [
         x for x in terms.letters(term) if isinstance(x, FrameLetter) or x.row.reference_point
@@ -88,7 +92,7 @@ def label_blocks(term: Term, model: Model, matrix: np.ndarray) -> Blocks:
 
 
 def _frames(at_end: list[Letter], rows: bool) -> tuple[str, ...]:
-    """The frames over which the letter at one end of a term has its rows, or its columns."""
+    """The frames of the rows, or columns, of the letter at one end of a term."""
     x = at_end[0] if at_end else None
     if isinstance(x, FrameLetter):
         return x.frames if x.starred == rows else ()
@@ -114,9 +118,9 @@ def _slice_of(side: Side, name: str) -> slice:
 
 
 def plot(
-    blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Any = None
-) -> Any:
-    """log10 |entries|, block borders and labels drawn; the figure."""
+    blocks: Blocks, title: str, path: str | os.PathLike[str] | None = None, ax: Axes | None = None
+) -> Figure:
+    """A figure of log10 |entries| with block borders and labels."""
     if ax is None:
         height, width = (
             min(2.5 + 0.22 * len(side), 20.0) for side in (blocks.row_slices, blocks.col_slices)
@@ -124,8 +128,8 @@ def plot(
         ax = empty_figure(width, height).add_subplot()
     elif not hasattr(ax, "imshow"):
         raise StateError(
-            f"ax is {shown(ax)}, expected axes of matplotlib",
-            "leave it out for a figure of its own",
+            f"ax is {shown(ax)}, expected matplotlib axes",
+            "leave it out to draw into a new figure",
         )
     size = np.abs(blocks.matrix)
     with np.errstate(divide="ignore"):
@@ -142,4 +146,4 @@ def plot(
         axis.set_ticks(centres, [name for name, _ in side], fontsize="small", parse_math=False)
     ax.tick_params(axis="x", rotation=90)
     ax.set_title(title, parse_math=False)
-    return save_figure(ax.figure, path)
+    return save_figure(cast("Figure", ax.figure), path)

@@ -1,4 +1,4 @@
-"""What statements about blocks are made of: blocks, sums of them along a path, and polynomials of these."""
+"""Blocks, sums of blocks along a path to the base, and polynomials of these."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ class BlockAt:
 
 @dataclass(frozen=True)
 class PathSum:
-    """Σ of a word over i from `start` until before `stop` (None: to the root) on the way to the base."""
+    """Σ of a word over i on the path to the base, from `start` up to but not including `stop`.
+
+    With `stop` None the sum includes the root.
+    """
 
     i: Index
     start: Index
@@ -59,9 +62,9 @@ class PathSum:
         return rf"\sum_{{{under}}} {body}" if latex else f"Σ[{under}] {body}"
 
 
-Factor = Any  # BlockAt, Total, and what proofs make of them: each has .T and .show(notation)
+Factor = Any  # BlockAt, PathSum, LetterAt or Path: each has .T and .show(notation)
 Factors = tuple[Factor, ...]
-BlockPoly = dict[Factors, Fraction]  # a polynomial of them: the arithmetic is that of `terms.py`
+BlockPoly = dict[Factors, Fraction]  # a polynomial; `terms.py` has the arithmetic
 
 
 def adjoint_word(word: Factors) -> Factors:
@@ -70,7 +73,7 @@ def adjoint_word(word: Factors) -> Factors:
 
 
 def show_word(word: Factors, notation: Notation = UNICODE) -> str:
-    """A word as it is printed; a sum among other factors in brackets."""
+    """The text of a word; sums among other factors are in brackets."""
     parts = [x.show(notation) for x in word]
     if len(parts) > 1:
         parts = [
@@ -81,12 +84,12 @@ def show_word(word: Factors, notation: Notation = UNICODE) -> str:
 
 
 def show(p: Mapping[Factors, Fraction], notation: Notation = UNICODE) -> str:
-    """A polynomial of blocks."""
+    """The text of a polynomial of blocks."""
     return show_poly(p, notation, show_word)
 
 
 def free_indices(word: Factors) -> Iterator[Index]:
-    """The bodies a word of blocks and sums names, those it sums over left out."""
+    """The bodies that occur in a word, without those of its sums."""
     for x in word:
         if isinstance(x, PathSum):
             yield from (x.start, *(() if x.stop is None else (x.stop,)))

@@ -12,7 +12,7 @@ import psiphi as pp
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.operator_properties import random_values
 from psiphi.algebra.expressions.operators import Operators
-from psiphi.algebra.rewriting.identities import BOOK, CHAIN, FIXED_MAPS, MISPRINT, SINGLE
+from psiphi.algebra.rewriting.identities import CHAIN, FIXED_MAPS, IDENTITIES, MISPRINT, SINGLE
 from psiphi.apps.cli.main import main
 from psiphi_bench.interpreted_robot import Interpreted
 from tests.model.flexible.flexible_robots import arm, tree
@@ -116,7 +116,7 @@ def test_sweeps_are_the_matrices(word):
 
 
 def test_every_letter_is_its_matrix():
-    s, o = state(arm(), 4), Operators(arm()._model)
+    s, o = state(arm(), 4), Operators(arm().model)
     for name in LETTERS:
         for letter in (getattr(o, name), getattr(o, name).T):
             matrix = letter.dense(s.q)
@@ -148,9 +148,9 @@ def test_identities_are_proved_and_have_these_numbers():
 
 def test_every_equation_of_the_book_has_these_numbers():
     """Of all robots, or of those without rotors; what speaks of chains and of single bodies has no numbers here."""
-    model, rng = arm()._model, np.random.default_rng(2)
+    model, rng = arm().model, np.random.default_rng(2)
     q, tried = arm().random(seed=3), 0
-    for row in BOOK:
+    for row in IDENTITIES:
         if MISPRINT in row.use or row.needs in (CHAIN, FIXED_MAPS, SINGLE):
             continue
         lhs, rhs = (Expression(side.term, model) for side in row[:2])

@@ -163,7 +163,7 @@ def test_bad_data_is_named(change, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (dict(modes=500), "more modes than the nodes can have"),
+        (dict(modes=500), "modes with mass"),
         (dict(root=[]), "root is empty"),
         (dict(root=6), "clamped and an interface node"),
         (dict(stiffness=np.eye(5)), "expected"),

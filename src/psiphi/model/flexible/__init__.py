@@ -2,13 +2,13 @@
 
 In: material, section and modes. Out: links with mode shapes. Read `flexible_body.py` first.
 
-    beam.py            Uniform beams by Euler and Bernoulli
-    craig_bampton.py   Craig and Bampton's shapes
-    flexible_body.py   A body that bends by a few shapes
-    flexible_link.py   A body that bends, and how a builder hangs it on a link
-    lumped_masses.py   Few points of mass in place of many
-    modal_checks.py    What the data of a flexible body must be
-    modal_cluster.py   A body that bends, as a cluster
-    modal_files.py     Flexible bodies in files
-    series_elastic.py  Springs of joints as they are given, and series-elastic joints
+    flexible_body.py   `pp.FlexibleBody`: a body with a few mode shapes
+    beam.py            `pp.Beam`: uniform Euler-Bernoulli beams
+    craig_bampton.py   Craig-Bampton reduction of mass and stiffness matrices
+    lumped_masses.py   A few point masses that replace many
+    modal_checks.py    Checks of the data of a flexible body
+    modal_files.py     Flexible bodies in .npz and .json files
+    flexible_link.py   A flexible body as links and joints of a builder
+    modal_cluster.py   A flexible body as a cluster
+    series_elastic.py  Joint springs and series-elastic joints
 """

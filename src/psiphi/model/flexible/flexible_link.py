@@ -1,9 +1,11 @@
-"""A body that bends, and how a builder hangs it on a link: as places that move together (`modal_cluster.py`).
+"""A flexible body as links and joints of a builder: places that move together (`modal_cluster.py`).
 
-    link --[<link>_modes: η]--> <link>.1, <link>.2, ..  lumps of mass        <link>_<node>  where others may hang
+    link --[<link>_modes: η]--> <link>.1, <link>.2, ...    drawn nodes
+                                <link>~3, <link>~4, ...    lumped masses
+                                <link>_<node>              interface nodes
 
-Its coordinates η are sizes of shapes, each with a stiffness and a damping of its own: a spring joint of n coordinates, without
-a motor. The link itself stays rigid: it is the root the body is clamped to.
+The coordinates η are the amplitudes of the modes, each with its stiffness and damping: a joint
+with n coordinates, springs and no motor. The link itself stays rigid; the body is clamped to it.
 """
 
 from __future__ import annotations
@@ -15,42 +17,51 @@ from typing import TYPE_CHECKING, Any
 from psiphi._util.text import nearest, shown
 from psiphi.model.builder import builder_values
 from psiphi.model.builder.records import FlexibleRecord, JointRecord, LinkRecord
-from psiphi.model.inertias import NONE, Six
+from psiphi.model.inertias import ZERO_INERTIA, InertiaTuple
 from psiphi.model.mode_shapes import MODAL, ModeShape
-from psiphi.model.spatial.transforms import HERE, UPRIGHT, Place, Vector, compose
+from psiphi.model.spatial.transforms import (
+    IDENTITY_PLACEMENT,
+    IDENTITY_ROTATION,
+    Placement,
+    Vector,
+    compose,
+)
 
 if TYPE_CHECKING:
     from psiphi.model.builder.builder import Builder
 
-LUMPS = ("", "~")  # names of lumps of mass: on the body; anywhere, a sum of many
-MODES = "_modes"  # the end of the joint's name
+UNNAMED_PLACES = ("", "~")  # names of unnamed nodes: drawn ones, and lumped masses
+MODES_SUFFIX = "_modes"  # of the name of the joint
 
 
 @dataclass(frozen=True)
 class BodyPlace:
-    """A place on the body: where it is while nothing bends, how the shapes move it, the mass that is lumped there."""
+    """A lumped mass or a node: its position at η = 0 and its mode shapes."""
 
-    name: str  # of a node; one of LUMPS
-    at: Vector
+    name: str  # of an interface node; else one of LUMPS
+    position: Vector
     shape: ModeShape
     mass: float = 0.0
-    inertia: Six = NONE
+    inertia: InertiaTuple = ZERO_INERTIA
 
 
 @dataclass(frozen=True, eq=False)
 class BendingBody:
-    """Places, base to tip, in the axes of the root; stiffness and damping of each shape, and how far each may go."""
+    """Places in axes of the root; stiffness, damping and largest amplitude of each mode."""
 
     places: tuple[BodyPlace, ...]
     stiffness: tuple[float, ...]
     damping: tuple[float, ...]
-    reach: tuple[float, ...]
+    max_amplitude: tuple[float, ...]
 
 
 def make_flexible(
-    builder: Builder, link: Any, body: Any, place: Place, fail: builder_values.Fail
+    builder: Builder, link: str, body: BendingBody, root: Placement, fail: builder_values.Fail
 ) -> None:
-    """The places of a body, on a link of the builder, as links and joints."""
+    """Add the places of a body to the builder as links and joints.
+
+    `root` is the placement of the body on the link.
+    """
     known = builder.links
     if not isinstance(link, str) or link not in known:
         fail(
@@ -64,23 +75,22 @@ def make_flexible(
         )
     count = iter(range(1, len(body.places) + 1))
     links = [
-        f"{link}{x.name or '.'}{next(count)}" if x.name in LUMPS else f"{link}_{x.name}"
+        f"{link}{x.name or '.'}{next(count)}" if x.name in UNNAMED_PLACES else f"{link}_{x.name}"
         for x in body.places
     ]
-    joints = [
-        f"{x}_bends" if i else f"{link}{MODES}" for i, x in enumerate(links)
-    ]  # the first has the coordinates
-    for new, there in (*((x, known) for x in links), *((x, builder.joints) for x in joints)):
-        if new in there or new in builder.frames:
+    # The first joint has the coordinates.
+    joints = [f"{x}_bends" if i else f"{link}{MODES_SUFFIX}" for i, x in enumerate(links)]
+    for new, used in (*((x, known) for x in links), *((x, builder.joints) for x in joints)):
+        if new in used or new in builder.frames:
             fail(
-                f"there is already something called {shown(new)}",
-                "a link bends once; or give the other its own name",
+                f"the name {shown(new)} is already in use",
+                "make a link flexible only once, or rename the other element",
             )
     group, n = FlexibleRecord(link, len(links)), len(body.stiffness)
     zero = (0.0,) * n
     own: dict[str, Any] = dict(
-        lower=tuple(-x for x in body.reach),
-        upper=body.reach,
+        lower=tuple(-x for x in body.max_amplitude),
+        upper=body.max_amplitude,
         velocity=(inf,) * n,
         effort=(inf,) * n,
     )
@@ -88,9 +98,9 @@ def make_flexible(
         damping=body.damping, friction=zero, armature=zero, stiffness=body.stiffness, rest=zero
     )
     for x, child, joint in zip(body.places, links, joints, strict=True):
-        known[child] = LinkRecord(child, x.mass, HERE[1], x.inertia, None)
-        at = compose(place, (UPRIGHT, x.at))
+        known[child] = LinkRecord(child, x.mass, IDENTITY_PLACEMENT[1], x.inertia, None)
+        placement = compose(root, (IDENTITY_ROTATION, x.position))
         builder.joints[joint] = JointRecord(
-            joint, MODAL, link, child, at, motor=False, modes=x.shape, group=group, **own
+            joint, MODAL, link, child, placement, motor=False, modes=x.shape, group=group, **own
         )
         own = {}

@@ -1,22 +1,23 @@
-"""What the data of a flexible body must be: shapes of arrays, symmetry, definiteness; else a ModelError that names it."""
+"""Checks of the data of a flexible body: array shapes, symmetry, definiteness."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import real
+from psiphi._util.validate import real_array
 
-SYMMETRIC = 1e-8  # how far from symmetry rounded matrices may be, of their largest entry
-FIT = 0.02  # how far the modal mass of a file may be from what its nodes have
+SYMMETRY_TOLERANCE = 1e-8  # relative to the largest entry
+MODAL_MASS_TOLERANCE = 0.02  # relative difference of modal_mass and the mass of the nodes
 
 
-def array(what: str, given: Any, ndim: int | None) -> np.ndarray:
-    x = real(what, given, (), "give an array of numbers")
+def finite_array(what: str, value: Numbers, ndim: int | None) -> np.ndarray:
+    """`value` as a finite float array with `ndim` axes; None means one or two."""
+    x = real_array(what, value, (), "give an array of numbers")
     if (
         (ndim is not None and x.ndim != ndim)
         or (ndim is None and x.ndim not in (1, 2))
@@ -25,47 +26,52 @@ def array(what: str, given: Any, ndim: int | None) -> np.ndarray:
         axes = f"{ndim} axes" if ndim is not None else "one or two axes"
         raise ModelError(
             f"{what} has shape {x.shape}, expected finite numbers with {axes}",
-            "docs/flexible.md says which",
+            "docs/flexible.md lists the shapes",
         )
     return x.astype(float)
 
 
-def fits(what: str, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def check_shape(what: str, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """x, or a ModelError if its shape differs."""
     if x.shape != shape:
         raise ModelError(
-            f"{what} has shape {x.shape}, expected {shape}", "docs/flexible.md says which"
+            f"{what} has shape {x.shape}, expected {shape}", "docs/flexible.md lists the shapes"
         )
     return x
 
 
-def symmetric(what: str, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    fits(what, x, shape)
+def check_symmetric(what: str, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """x symmetrized, or a ModelError if it is not symmetric up to rounding."""
+    check_shape(what, x, shape)
     off = np.abs(x - x.T).max(initial=0.0)
-    if off > SYMMETRIC * np.abs(x).max(initial=0.0):
+    if off > SYMMETRY_TOLERANCE * np.abs(x).max(initial=0.0):
         raise ModelError(
-            f"{what} is not symmetric: entries differ by {off:.3g}", "look at how it was written"
+            f"{what} is not symmetric: entries differ by {off:.3g}",
+            "check how the matrix was exported",
         )
     return 0.5 * (x + x.T)
 
 
-def positive(what: str, x: np.ndarray, remedy: str) -> None:
+def check_positive_definite(what: str, x: np.ndarray, remedy: str) -> None:
+    """Raise a ModelError unless x, scaled to unit diagonal, is positive definite."""
     scale = np.sqrt(np.maximum(np.diagonal(x), 1e-300))
     least = np.linalg.eigvalsh(x / np.outer(scale, scale))[0]
     if not (least > 1e-12 and np.diagonal(x).min() > 0.0):
         raise ModelError(
-            f"{what} is not positive definite (smallest eigenvalue {least:.3g}, diagonal scaled to 1)",
+            f"{what} is not positive definite "
+            f"(smallest eigenvalue {least:.3g}, diagonal scaled to 1)",
             remedy,
         )
 
 
-def known(
+def check_names(
     what: str, given: Collection[str], names: Collection[str], needed: Collection[str]
 ) -> None:
-    """Names that there are, and none that is needed missing."""
+    """Raise a ModelError for an unknown name, or if a needed name is missing."""
     for name in given:
         if name not in names:
             raise ModelError(
-                f"{what} has {shown(name)}, which is not known",
+                f"{what} has the unknown name {shown(name)}",
                 f"{nearest(name, names)} ({', '.join(names)})",
             )
     for name in needed:
@@ -73,27 +79,27 @@ def known(
             raise ModelError(f"{what} has no {name}", f"give {', '.join(needed)}")
 
 
-def too_many(n: int, N: int) -> str:
-    many = (
-        f"{n} shapes are more than {N} nodes with three coordinates each can tell apart"
-        if n > 3 * N
-        else ""
-    )
+def indefinite_mass_remedy(n: int, N: int) -> str:
+    """The remedy if the modal mass of n shapes at N nodes is singular."""
+    if n > 3 * N:
+        return f"give at most {3 * N} shapes: {N} nodes have three coordinates each"
     return (
-        many
-        or "leave out shapes that others make up, or that move no mass (what twists alone needs rotary=)"
+        "leave out shapes that depend linearly on others or move no mass "
+        "(torsion needs rotary inertias, rotary=)"
     )
 
 
-def agree(given: np.ndarray, own: np.ndarray) -> None:
-    positive("modal_mass", given, "look at how it was written")
+def check_modal_mass(given: np.ndarray, own: np.ndarray) -> None:
+    """Raise a ModelError if a given modal mass differs from that of the nodes."""
+    check_positive_definite("modal_mass", given, "check how the matrix was exported")
     off = np.abs(given - own).max() / np.abs(own).max()
-    if off > FIT:
-        cause = f"modal_mass differs from what the nodes' masses and shapes have by {off:.1%}"
-        raise ModelError(cause, "give the masses that the shapes were computed with")
+    if off > MODAL_MASS_TOLERANCE:
+        cause = f"modal_mass differs by {off:.1%} from the modal mass of the nodes and shapes"
+        raise ModelError(cause, "give the masses with which the shapes were computed")
 
 
-def ends_of(interface: Any, N: int) -> dict[str, int]:
+def interface_nodes(interface: Mapping[str, int] | None, N: int) -> dict[str, int]:
+    """The checked interface: names and node indices."""
     if interface is None:
         return {}
     if not isinstance(interface, Mapping):
@@ -104,19 +110,20 @@ def ends_of(interface: Any, N: int) -> dict[str, int]:
     for name, k in interface.items():
         if not isinstance(name, str) or not name.strip() or name.startswith("~") or name == "root":
             raise ModelError(
-                f"interface has the name {shown(name)}, expected text, not 'root' or '~..'",
+                f"interface has the name {shown(name)}, expected text other than 'root' and '~...'",
                 'give interface={"tip": 12}',
             )
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k < N:
             raise ModelError(
                 f"interface node {shown(name)} is {shown(k)}, expected a node from 0 to {N - 1}",
-                "correct it",
+                "give the index of a node",
             )
     return {name: int(k) for name, k in interface.items()}
 
 
-def node_numbers(what: str, given: Any, N: int) -> list[int]:
-    each = np.atleast_1d(real(what, given, (), "give numbers of nodes"))
+def node_indices(what: str, value: Numbers, N: int) -> list[int]:
+    """`value` as a list of node indices."""
+    each = np.atleast_1d(real_array(what, value, (), "give indices of nodes"))
     if (
         each.ndim != 1
         or not np.isfinite(each).all()
@@ -125,27 +132,31 @@ def node_numbers(what: str, given: Any, N: int) -> list[int]:
         or (each >= N).any()
     ):
         raise ModelError(
-            f"{what} is {shown(given)}, expected nodes from 0 to {N - 1}", "correct it"
+            f"{what} is {shown(value)}, expected nodes from 0 to {N - 1}", "give indices of nodes"
         )
     return [int(k) for k in each]
 
 
-def clamped(root: Any, N: int) -> list[int]:
-    each = node_numbers("root", root, N)
+def root_nodes(root: Numbers, N: int) -> list[int]:
+    """The indices of the clamped nodes, at least one."""
+    each = node_indices("root", root, N)
     if not each:
-        raise ModelError("root is empty", "name the nodes that are clamped")
+        raise ModelError("root is empty", "give the nodes that are clamped")
     return each
 
 
 def check_masses(m: np.ndarray, J: np.ndarray) -> None:
-    """Masses and inertias that bodies can have."""
+    """Raise a ModelError unless masses and rotary inertias are physical."""
     least = m.min() if m.ndim == 1 else np.linalg.eigvalsh(m)[0]
     if least < -1e-10 * np.abs(m).max() or not np.sum(m) > 0.0:
         raise ModelError(
-            "a mass is negative, or there is none", "give masses of 0 or more, and one that is more"
+            "a mass is negative, or all are zero", "give masses >= 0, at least one > 0"
         )
     skew = np.abs(J - np.swapaxes(J, 1, 2)).max()
-    if skew > SYMMETRIC * np.abs(J).max() or np.linalg.eigvalsh(J).min() < -1e-10 * np.abs(J).max():
+    if (
+        skew > SYMMETRY_TOLERANCE * np.abs(J).max()
+        or np.linalg.eigvalsh(J).min() < -1e-10 * np.abs(J).max()
+    ):
         raise ModelError(
-            "a rotary inertia is not symmetric, or negative", "look at how it was written"
+            "a rotary inertia is not symmetric, or negative", "check how it was exported"
         )

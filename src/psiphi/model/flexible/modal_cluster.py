@@ -1,9 +1,11 @@
-"""A body that bends, as a cluster: its places, lumps of mass and nodes where others hang, all move by the same coordinates.
+"""A flexible body as a cluster: all its nodes move by the same coordinates, the mode amplitudes η.
 
-    β_S = X η',  X = [I; I; ..]      H(S) = Σ Π_i      φ(p, S) = [φ(p, 1), φ(p, 2), ..]      M(S) = diag m_i
+    β_S = X η',  X = [I; I; ...]     H(S) = Σ Π_i
+    φ(p, S) = [φ(p, 1), φ(p, 2), ...]     M(S) = diag m_i
 
-p is the rigid body that carries it, Π_i the shapes at place i (`mode_shapes.py`). D(S) = Σ Π_i* P_i Π_i is the modal mass and
-what the nodes carry: the two stages of a flexible link, modes and joint, are two joints of the tree (docs/flexible.md).
+p is the rigid body to which it is clamped, Π_i are the shapes at node i (`mode_shapes.py`).
+D(S) = Σ Π_i* P_i Π_i is the modal mass including the bodies attached to the nodes. So a flexible
+link is two joints of the tree: the modes and the joint of the link (docs/flexible.md).
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from psiphi.model.spatial.screws import add
 
 
 class ModalKinematics(ClusterKinematics):
-    """The laws of places that share their coordinates."""
+    """The kinematics of nodes that share their coordinates."""
 
     def __init__(self, cluster: Cluster, members: Sequence[Member]):
         super().__init__(cluster, members, ())
         self.nq = cluster.modes
 
-    def of_q(self, q: Sequence[Any]) -> list[list]:
+    def split_q(self, q: Sequence[Any]) -> list[list]:
         return [list(q) for _ in self.members]
 
     def X(self, q: list) -> list:
@@ -39,10 +41,10 @@ class ModalKinematics(ClusterKinematics):
     def rate(self, q: list, beta: list) -> list:
         return list(beta[: self.nq])
 
-    def gaps(self, q: list) -> list:
+    def closure_errors(self, q: list) -> list:
         return []
 
-    def closed(self, q: list) -> list:
+    def close_loops(self, q: list) -> list:
         return list(q)
 
     def exp(self, q: list, v: list) -> list:
@@ -52,27 +54,29 @@ class ModalKinematics(ClusterKinematics):
         return [y - x for x, y in zip(p, q, strict=True)]
 
 
-def laws_of(
-    cluster: Cluster, members: Sequence[Member], spots: Sequence[tuple[ClusterFrame, ClusterFrame]]
+def make_kinematics(
+    cluster: Cluster,
+    members: Sequence[Member],
+    tie_frames: Sequence[tuple[ClusterFrame, ClusterFrame]],
 ) -> ClusterKinematics:
-    """The laws of a cluster: of a body that bends, or of loops and gears."""
+    """The kinematics of a cluster: of a flexible body, or of loops and gears."""
     return (
         ModalKinematics(cluster, members)
         if cluster.modes
-        else ClusterKinematics(cluster, members, spots)
+        else ClusterKinematics(cluster, members, tie_frames)
     )
 
 
-def modal_cluster(first: int, places: int, parent: int, modes: int) -> Cluster:
-    """Bodies first .. first + places - 1, all hung on body `parent`."""
+def modal_cluster(first: int, nodes: int, parent: int, modes: int) -> Cluster:
+    """The cluster of bodies first .. first + nodes - 1, all with the parent `parent`."""
     return Cluster(
         first,
-        (OUTSIDE,) * places,
+        (OUTSIDE,) * nodes,
         parent,
         (),
         (),
         tuple(range(modes)),
         (),
-        (0.0,) * (places * modes),
+        (0.0,) * (nodes * modes),
         modes=modes,
     )

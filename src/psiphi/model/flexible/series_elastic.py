@@ -1,39 +1,48 @@
-"""Springs of joints as they are given, and series-elastic joints: a motor drives a joint through a gear and a spring.
+"""Joint springs, and series-elastic joints: a motor drives a joint through a gear and a spring.
 
-    parent --[joint: phi = theta_m / ratio]--> shaft --[joint_spring: delta]--> child,      theta = phi + delta
+    parent --[joint: phi = theta_m / ratio]--> shaft --[joint_spring: delta]--> child
+    theta = phi + delta
 
-    torque of the spring   s(delta) + damping delta'         between the shaft and the link
-    rotor                  ratio^2 I_r beside D of phi        as `armature`: its spin about its own axis
+    torque of the spring   s(delta) + damping delta'     between the shaft and the link
+    rotor inertia          ratio^2 I_r                   is added to the armature of `joint`
 
-The pair (phi, delta) in place of (theta_m, theta) makes the spring one joint's own: S is diagonal, so that it is taken
-implicitly at no cost, and everything a robot has goes on unchanged. The joint keeps its name, its limits and losses, and is
-what the motor drives: tau there is ratio times the motor's torque. The spring's joint has no motor. One such joint on a fixed
-parent swings with omega^2 = k (1 / J + 1 / (ratio^2 I_r)).
+With the coordinates (phi, delta) instead of (theta_m, theta) the spring belongs to one joint. Its
+stiffness matrix is diagonal, so integrators treat it implicitly at no cost, and no other part of
+psiphi changes. The motor drives the joint, which has its old name, limits and losses; its tau is
+ratio times the torque of the motor. The joint of the spring has no motor. On a fixed parent, such
+a joint oscillates with omega^2 = k (1 / J + 1 / (ratio^2 I_r)).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.text import nearest, shown
 from psiphi.model.builder import builder_values
-from psiphi.model.builder.nonlinear_springs import read_spring
+from psiphi.model.builder.nonlinear_springs import Spring, read_spring
 from psiphi.model.builder.records import LinkRecord
-from psiphi.model.inertias import NONE
+from psiphi.model.inertias import ZERO_INERTIA
 from psiphi.model.joint_types import JOINTS
-from psiphi.model.spatial.transforms import HERE
+from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT
 
 if TYPE_CHECKING:
     from psiphi.model.builder.builder import Builder
 
-ENDS = ("_shaft", "_spring")  # of the link and the joint that are added
+NAME_SUFFIXES = ("_shaft", "_spring")  # of the added link and joint
 
 
-def sprung(
-    kind: str, nv: int, stiffness: Any, rest: Any, spring: Any, fail: builder_values.Fail
-) -> tuple[Any, ...]:
-    """stiffness, rest and spring of a joint, as its record has them."""
+def joint_spring(
+    kind: str,
+    nv: int,
+    stiffness: Numbers | None,
+    rest: Numbers | None,
+    spring: Mapping[str, Numbers] | Spring | None,
+    fail: builder_values.Fail,
+) -> tuple[tuple[float, ...], tuple[float, ...], Spring | None]:
+    """The fields stiffness, rest and spring of a joint record."""
     if kind == "fixed":
         return (), (), None
     more = read_spring(spring, nv, stiffness, fail)
@@ -41,23 +50,23 @@ def sprung(
     k = (more.stiffness,) if more is not None and more.is_table else k
     if (any(k) or rest is not None) and not JOINTS[kind].is_flat:
         fail(
-            f"a {kind} joint turns in space, where a spring is no number a coordinate",
-            "give springs to hinges and slides",
+            f"a {kind} joint rotates in space, so a spring per coordinate is not defined",
+            "give springs only to revolute and prismatic joints",
         )
     return k, builder_values.per_coordinate(rest, nv, 0.0, "rest", fail), more
 
 
 def make_elastic(
     builder: Builder,
-    name: Any,
-    stiffness: Any,
-    rotor: Any,
-    ratio: Any,
-    damping: Any,
-    spring: Any,
+    name: str,
+    stiffness: float | None,
+    rotor: float,
+    ratio: float,
+    damping: float,
+    spring: Mapping[str, Numbers] | Spring | None,
     fail: builder_values.Fail,
 ) -> None:
-    """Split a joint of the builder in two, with a link without mass between them."""
+    """Split a joint of the builder in two, with a massless link between them."""
     known = builder.joints
     if not isinstance(name, str) or name not in known:
         fail(
@@ -67,8 +76,8 @@ def make_elastic(
     joint = known[name]
     if not joint.moves or joint.row.nv != 1 or joint.pitch:
         fail(
-            f"it is {joint.kind}, expected a hinge or a slide",
-            "elastic joints turn about, or slide along, one axis",
+            f"it is {joint.kind}, expected a revolute or prismatic joint",
+            "elastic joints have one axis",
         )
     if (
         joint.mimic is not None
@@ -77,8 +86,8 @@ def make_elastic(
         or not joint.motor
     ):
         fail(
-            "it follows another joint, has a spring of its own, or has no motor",
-            "make a plain joint elastic",
+            "it follows another joint, has its own spring, or has no motor",
+            "choose a joint without these",
         )
     inertia, gear = (
         builder_values.number(rotor, "rotor", fail),
@@ -87,29 +96,29 @@ def make_elastic(
     if not inertia > 0.0 or not gear > 0.0:
         fail(
             f"rotor is {inertia:g} and ratio {gear:g}, expected more than 0",
-            "give the rotor's inertia and the gear's ratio",
+            "give the inertia of the rotor and the ratio of the gear",
         )
     if stiffness is None and spring is None:
         fail(
             "neither stiffness nor spring is given",
             "give stiffness=..., in N m/rad or N/m, or a table",
         )
-    shaft, own = (f"{name}{end}" for end in ENDS)
+    shaft, own = (f"{name}{end}" for end in NAME_SUFFIXES)
     taken = [
         new
-        for new, there in ((shaft, builder.links), (own, known))
-        if new in there or new in builder.frames
+        for new, used in ((shaft, builder.links), (own, known))
+        if new in used or new in builder.frames
     ]
     if taken:
-        fail(f"there is already something called {shown(taken[0])}", "give it another name")
-    builder.links[shaft] = LinkRecord(shaft, 0.0, HERE[1], NONE, joint.line)
+        fail(f"the name {shown(taken[0])} is already in use", "rename the other element")
+    builder.links[shaft] = LinkRecord(shaft, 0.0, IDENTITY_PLACEMENT[1], ZERO_INERTIA, joint.line)
     rotors = tuple(x + gear * gear * inertia for x in joint.armature)
     known[name] = replace(joint, child=shaft, armature=rotors)
-    words = {
+    options = {
         "axis": joint.axis,
         "stiffness": stiffness,
         "damping": damping,
         "spring": spring,
         "motor": False,
     }
-    builder.joint(own, joint.kind, shaft, joint.child, **words, line=joint.line)
+    builder.joint(own, joint.kind, shaft, joint.child, **options, line=joint.line)

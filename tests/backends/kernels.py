@@ -10,18 +10,18 @@ from functools import lru_cache
 import numpy as np
 
 from psiphi.backends.cpu.gufunc import gufunc
-from psiphi.backends.cpu.gufunc_kernel import Kernel, module
-from psiphi.backends.cpu.loop_kernel import rolled_kernel
+from psiphi.backends.cpu.gufunc_kernel import Kernel, gufunc_module
+from psiphi.backends.cpu.loop_kernel import loop_kernel
 from psiphi.backends.cpu.straight_kernel import straight_kernel
 from psiphi.backends.llvm import jit
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.ir.loop_tables import LoopTables
-from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
+from psiphi.compiler.sweeps.link_loops import LinkLoops, trace_loops
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
-from psiphi.compiler.sweeps.tree_loop import StraightCode, unroll
+from psiphi.compiler.sweeps.tree_loop import StraightCode, trace_tape
 from psiphi.compiler.tape.tape import Tape
 from psiphi.model.builder.builder import Builder
-from psiphi.robot.catalogue.quantities import CATALOGUE, sweeps_of
+from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
 from tests import zoo
 
 FP = {"d": "double", "f": "float"}
@@ -64,9 +64,9 @@ def lowered(
     rolls: bool = False,
 ):
     """A program of the catalogue, unrolled or rolled."""
-    tree = frame_tree(model_of(model), CATALOGUE[quantity].rods)
-    program = sweeps_of(quantity, tree, frames, axes)
-    return (roll if rolls else unroll)(program, tree)
+    tree = frame_tree(model_of(model), CATALOGUE[quantity].movable_inertia)
+    program = quantity_program(quantity, tree, frames, axes)
+    return (trace_loops if rolls else trace_tape)(program, tree)
 
 
 def loop_of(
@@ -79,7 +79,7 @@ def loop_of(
 ) -> jit.Address:
     """The address of the kernel's loop."""
     library = jit.load_object(
-        jit.compile_ir(module(kernel, "loop", FP[char], lanes, streams, registers)),
+        jit.compile_ir(gufunc_module(kernel, "loop", FP[char], lanes, streams, registers)),
         ["loop", "tables"],
     )
     address = library.address("loop")
@@ -99,7 +99,7 @@ def loop(
 ) -> jit.Address:
     if isinstance(code, LinkLoops):
         return loop_of(
-            rolled_kernel(code, fma), lanes, char, LoopTables(code, char), registers=registers
+            loop_kernel(code, fma), lanes, char, LoopTables(code, char), registers=registers
         )
     return loop_of(straight_kernel(code, fma, size), lanes, char, registers=registers)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from psiphi.backends.cpu.gufunc_kernel import module
+from psiphi.backends.cpu.gufunc_kernel import gufunc_module
 from psiphi.backends.cpu.straight_kernel import straight_kernel
 from psiphi.backends.target import TARGETS
 from psiphi.compiler import passes
@@ -30,7 +30,7 @@ def texts() -> dict[str, str]:
         "two_link_arm.c": TARGETS["c"].emit(
             code, "d", "forward_dynamics", "a = M^-1 (tau - C v - g) of two_link_arm"
         ),
-        "two_link_arm.ll": module(
+        "two_link_arm.ll": gufunc_module(
             straight_kernel(code, fma=True), "loop", "double", lanes=4, registers=12
         ),
     }

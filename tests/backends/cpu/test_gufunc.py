@@ -215,10 +215,10 @@ def test_each_dtype_is_compiled_at_its_first_use():
 
 def test_after_the_first_call_numpy_calls_native_code():
     f = gufunc("f", "(3)->(3)", {"d": lambda: compiled("d")}, b"", 1, 1)
-    table = module._body(f).table
+    table = module.gufunc_memory(f).table
     stub = table[0]
     prepare(f)
-    assert table[0] == module._body(f).loops[0].address != stub
+    assert table[0] == module.gufunc_memory(f).loops[0].address != stub
     calls = []
     table[0] = python_loop(lambda *_: calls.append(1))
     f(np.ones(3))
@@ -321,7 +321,7 @@ def test_memory_and_code_live_as_long_as_the_ufunc():
         1,
     )
     f(np.ones(3, np.float32))
-    libraries = [weakref.ref(loop.address.library) for loop in module._body(f).loops]
+    libraries = [weakref.ref(loop.address.library) for loop in module.gufunc_memory(f).loops]
     gc.collect()
     assert all(library() is not None for library in libraries)
     assert (
@@ -330,7 +330,7 @@ def test_memory_and_code_live_as_long_as_the_ufunc():
         and f.__doc__.endswith("d" * 1000)
     )
     attached = (
-        not module._bodies
+        not module._memory_by_id
     )  # NumPy < 2.2 has no place to hang it on: there it goes when the ufunc's id is used again
     del f
     gc.collect()
@@ -343,7 +343,7 @@ def test_ten_thousand_come_and_go():
         f = gufunc(f"f{i}", "(3)->(3)", {"d": address, "f": lambda: 0}, b"doc", 1, 1)
         if i % 100 == 0:
             assert f(np.ones(3))[0] == 2.0
-            counts.append(len(module._lazy) + len(module._bodies))
+            counts.append(len(module._loops) + len(module._memory_by_id))
     assert counts[-1] <= counts[1] + 10
 
 

@@ -172,7 +172,7 @@ def test_an_empty_batch_touches_nothing():
 @pytest.mark.parametrize(("char", "lanes"), [("d", 8), ("f", 16)])
 def test_large_outputs_go_past_the_caches_with_the_same_bits(char, lanes, rng, monkeypatch):
     """Wherever lines of memory begin, whatever is left of the last one; nothing beside the outputs."""
-    monkeypatch.setattr(gufunc_kernel, "CACHE", 0)
+    monkeypatch.setattr(gufunc_kernel, "STREAM_BYTES", 0)
     for cells in (3 * lanes - 1, 3 * lanes, 3 * lanes + 1, 5 * lanes - 3):
         code = little([(cells,)], lambda x: [[y + y for y in x], [y * 0.5 for y in x[:5]]])
         address = loop_of(straight_kernel(code), lanes, char, streams=True)
@@ -201,7 +201,7 @@ def test_large_outputs_go_past_the_caches_with_the_same_bits(char, lanes, rng, m
 @pytest.mark.parametrize(("char", "lanes"), [("d", 8), ("f", 16)])
 def test_zeros_of_large_outputs_stand_where_they_belong(char, lanes, rng, monkeypatch):
     """Tiles that are zeros alone, first, last and between others, and tiles that are nearly so."""
-    monkeypatch.setattr(gufunc_kernel, "CACHE", 0)
+    monkeypatch.setattr(gufunc_kernel, "STREAM_BYTES", 0)
     for which in ((1, 2), (0, 3, 5), (0, 1, 2, 3, 4, 5), (2, 4)):
         spots = {t * lanes + i for t in which for i in range(lanes)} - {4 * lanes + 1}
         code = little(

@@ -6,10 +6,10 @@ import pytest
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.ir.loop_tables import LoopTables
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.compiler.sweeps.link_loops import roll
-from psiphi.compiler.sweeps.tree_loop import unroll
+from psiphi.compiler.sweeps.link_loops import trace_loops
+from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.robot.bundled_robots import chain
-from psiphi.robot.catalogue.quantities import CATALOGUE, sweeps_of
+from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
 from tests import zoo
 from tests.backends.kernels import ufunc
 from tests.compiler.sweeps.runs import arguments
@@ -44,9 +44,9 @@ def test_rolled_kernels_mean_their_programs(model, request_):
     """In blocks of lanes with a tail, and one at a time."""
     robot = MODELS[model]()
     name, frames, axes = request_
-    tree = frame_tree(robot, CATALOGUE[name].rods)
-    program = sweeps_of(name, tree, frames, axes)
-    function = ufunc(roll(program, tree), 4)
+    tree = frame_tree(robot, CATALOGUE[name].movable_inertia)
+    program = quantity_program(name, tree, frames, axes)
+    function = ufunc(trace_loops(program, tree), 4)
     arrays = arguments(program, robot, size=(6,))
     meant = interpret(program, tree, *arrays)
     for x, y in zip(tupled(function(*arrays)), meant, strict=True):
@@ -60,8 +60,8 @@ def test_one_kernel_serves_a_long_chain(char):
     """Code for a handful of classes, tables for the rest; the frame no longer fits the stack."""
     n = 150
     tree = frame_tree(chain(n, seed=3))
-    programs = [sweeps_of(f"{x}_dynamics", tree, (), "world") for x in ("forward", "inverse")]
-    forward, inverse = (ufunc(roll(p, tree), 8, char) for p in programs)
+    programs = [quantity_program(f"{x}_dynamics", tree, (), "world") for x in ("forward", "inverse")]
+    forward, inverse = (ufunc(trace_loops(p, tree), 8, char) for p in programs)
     rng = np.random.default_rng(0)
     q, v, a = (rng.uniform(-1, 1, (11, n)).astype(char) for _ in range(3))
     tau = inverse(q, v, a)
@@ -77,10 +77,10 @@ def test_one_kernel_serves_a_long_chain(char):
 
 def test_rolled_and_straight_agree():
     tree = frame_tree(MODELS["many roots"]())
-    program = sweeps_of("forward_dynamics", tree, (), "world")
+    program = quantity_program("forward_dynamics", tree, (), "world")
     arrays = arguments(program, tree.model, size=(5,))
     straight, rolled = (
-        ufunc(code, 2)(*arrays) for code in (unroll(program, tree), roll(program, tree))
+        ufunc(code, 2)(*arrays) for code in (trace_tape(program, tree), trace_loops(program, tree))
     )
     np.testing.assert_allclose(rolled, straight, rtol=0, atol=1e-13 * np.abs(straight).max())
 
@@ -89,8 +89,8 @@ def test_outputs_nobody_writes_are_zero():
     """A Jacobian's columns off the frame's path: whatever the frame held before."""
     robot = MODELS["many roots"]()
     tree = frame_tree(robot)
-    program = sweeps_of("jacobian", tree, ("elbow",), "world")
-    function = ufunc(roll(program, tree), 4)
+    program = quantity_program("jacobian", tree, ("elbow",), "world")
+    function = ufunc(trace_loops(program, tree), 4)
     path = tree.path_to(robot.frame("elbow").body)
     off = [
         i
@@ -107,7 +107,7 @@ def test_outputs_nobody_writes_are_zero():
 def test_tables_are_the_trees():
     robot = MODELS["many roots"]()
     tree = frame_tree(robot)
-    rolled = roll(sweeps_of("forward_dynamics", tree, (), "world"), tree)
+    rolled = trace_loops(quantity_program("forward_dynamics", tree, (), "world"), tree)
     tables, n = LoopTables(rolled, "f"), len(robot.joints)
     parent, first, q, v = tables.integers[: 4 * n].reshape(4, n).tolist()
     assert parent == [n if p < 0 else p for p in robot.parent]
@@ -115,4 +115,4 @@ def test_tables_are_the_trees():
         j.v_slice.start for j in robot.joints
     ]
     assert first == rolled.param_start and tables.params.dtype == np.float32
-    assert tables.integers.size == 4 * n + 2 * n * len(rolled.stages)
+    assert tables.integers.size == 4 * n + 2 * n * len(rolled.sweeps)

@@ -10,7 +10,7 @@ import pytest
 import psiphi as pp
 from psiphi.backends.cpu import scalar_call
 from psiphi.functions.compiled_function import QuantityRequest
-from psiphi.robot.catalogue.quantities import catalogued
+from psiphi.robot.catalogue.quantities import quantity_function
 from tests.children import in_threads
 
 
@@ -172,15 +172,15 @@ def test_nothing_leaks_and_references_stay_even(step):
 
 
 def test_it_outlives_the_robot():
-    step = catalogued(pp.robots.chain(3)._model, QuantityRequest("forward_dynamics")).single()
+    step = quantity_function(pp.robots.chain(3).model, QuantityRequest("forward_dynamics")).single()
     gc.collect()
     assert np.isfinite(step(*np.ones((3, 3)))).all()
 
 
 def test_functions_come_and_go():
-    model = pp.robots.chain(2)._model
+    model = pp.robots.chain(2).model
     for _ in range(50):
-        catalogued(model, QuantityRequest("forward_dynamics")).single()(*np.ones((3, 2)))
+        quantity_function(model, QuantityRequest("forward_dynamics")).single()(*np.ones((3, 2)))
     gc.collect()
 
 
@@ -197,6 +197,6 @@ def test_threads_share_it(step):
 
 
 def test_where_its_assumptions_fail_the_gufunc_serves(arm, monkeypatch):
-    monkeypatch.setattr(scalar_call, "_table", lambda: None)
+    monkeypatch.setattr(scalar_call, "_function_table", lambda: None)
     function = arm.function("forward_dynamics")
     assert function.single().__closure__[0].cell_contents is function.ufunc

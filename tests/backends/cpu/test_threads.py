@@ -85,7 +85,7 @@ def arrays(args, dims, steps, cores, kind=np.float64):
         at += len(core)
         made.append(
             np.asarray(
-                gufuncs._Memory(pointers[i], (sizes[0], *core), steps_of, np.dtype(kind).str)
+                gufuncs._StridedMemory(pointers[i], (sizes[0], *core), steps_of, np.dtype(kind).str)
             )
         )
     return made
@@ -196,7 +196,7 @@ def test_lists_and_numbers(two):
 def test_slices_begin_at_multiples_of_rows(two):
     run(two, (np.ones((10, 100, 3)), np.ones((10, 100, 2)), np.ones((10, 100))), flops=BIG)
     assert len(rows) > 1 and sum(rows) == 1000
-    assert sum(count % threads.ROWS != 0 for count in rows) <= 1
+    assert sum(count % threads.ROW_MULTIPLE != 0 for count in rows) <= 1
 
 
 # -- outputs ------------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-"""A loop's door for one element: a C function of CPython's calling convention around the gufunc loop.
+"""A C function with CPython's calling convention that runs the gufunc loop on one element.
 
     quick(self, args, nargs, kwnames)      METH_FASTCALL | METH_KEYWORDS
 
-NumPy's gufunc machinery costs more than a small robot's dynamics. Where every argument is a plain float64 array of the right
-shape, the loop runs at once on its memory; everything else is handed to `self`, the ordinary door.
-What it needs of Python and NumPy comes through the table @quick.table, set after loading: what TABLE names, in that order.
-Offsets are those of `PyArrayObject_fields`, which is part of NumPy's ABI; `backends/cpu/scalar_call.py` checks them before any use.
+NumPy's gufunc machinery takes longer than the dynamics of a small robot. If every argument is a
+plain float64 array of the right shape, the loop runs directly on its memory; everything else goes
+to `self`, the ordinary call. The addresses of Python and NumPy functions are in @quick.table, set
+after loading: those named in TABLE, in that order. The offsets are those of
+`PyArrayObject_fields`, part of NumPy's ABI; `scalar_call.py` checks them before the first use.
 """
 
 from __future__ import annotations
@@ -15,33 +16,38 @@ from psiphi.compiler.sweeps.sweep_program import Argument
 TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTOR = 8, 16, 24, 32, 40, 56
 DOUBLE, WORD = 12, 8  # NPY_DOUBLE; bytes of a float64
 OBJECTS = ("ndarray", "float64")
-OF_NUMPY = ("PyArray_New", "PyArray_Return")
-FUNCTIONS = (*OF_NUMPY, "PyObject_Vectorcall", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef")
+NUMPY_FUNCTIONS = ("PyArray_New", "PyArray_Return")
+FUNCTIONS = (*NUMPY_FUNCTIONS, "PyObject_Vectorcall", "PyTuple_New", "PyTuple_SetItem", "Py_DecRef")
 TABLE = OBJECTS + FUNCTIONS
 
 
-def fits(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> bool:
-    """Vectors and matrices in and out, or one number out; none of them empty."""
-    every = (*inputs, *(() if _is_number(outputs) else outputs))
-    return bool(inputs) and all(len(arg.shape) in (1, 2) and arg.size for arg in every)
+def is_supported(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]) -> bool:
+    """Whether arguments are non-empty vectors and matrices, and results too, or a single number."""
+    arguments = (*inputs, *(() if _is_number(outputs) else outputs))
+    return bool(inputs) and all(len(arg.shape) in (1, 2) and arg.size for arg in arguments)
 
 
 def _is_number(outputs: tuple[Argument, ...]) -> bool:
     return [arg.shape for arg in outputs] == [()]
 
 
-def quick(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], loop: str) -> str:
+def fastcall_function(
+    inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], loop: str
+) -> str:
     """The text of @quick around @loop, for float64."""
-    every = len(inputs) + len(outputs)
+    count = len(inputs) + len(outputs)
     core = sum(len(arg.shape) for arg in (*inputs, *outputs))
     dims = [
-        f"@quick.dims{k} = private constant [{len(arg.shape)} x i64] [{', '.join(f'i64 {x}' for x in arg.shape)}]"
+        f"@quick.dims{k} = private constant [{len(arg.shape)} x i64] "
+        f"[{', '.join(f'i64 {x}' for x in arg.shape)}]"
         for k, arg in enumerate(outputs)
     ]
-    checks = [line for i, arg in enumerate(inputs) for line in _checks(i, arg.shape, f"next{i}")]
-    loads, place = [], every
+    checks = [
+        line for i, arg in enumerate(inputs) for line in _check_input(i, arg.shape, f"next{i}")
+    ]
+    loads, place = [], count
     for i, arg in enumerate(inputs):
-        loads += _load(i, place, len(arg.shape))
+        loads += _load_input(i, place, len(arg.shape))
         place += len(arg.shape)
     newline = "\n  "
     return f"""@quick.table = global [{len(TABLE)} x ptr] zeroinitializer
@@ -49,60 +55,63 @@ def quick(inputs: tuple[Argument, ...], outputs: tuple[Argument, ...], loop: str
 
 define ptr @quick(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) nounwind {{
 entry:
-  %pointers = alloca [{every} x ptr]
-  %steps = alloca [{every + core} x i64]
+  %pointers = alloca [{count} x ptr]
+  %steps = alloca [{count + core} x i64]
   %one = alloca i64
-  {newline.join(_entry("ndarray") + _entry("float64"))}
+  {newline.join(_load_pointer("ndarray") + _load_pointer("float64"))}
   %named = icmp ne ptr %kwnames, null
   %many = icmp ne i64 %nargs, {len(inputs)}
   %odd = or i1 %named, %many
   br i1 %odd, label %slow, label %next
 next:
   {newline.join(checks)}
-  {newline.join(_outputs(outputs, len(inputs), place))}
+  {newline.join(_make_outputs(outputs, len(inputs), place))}
 run:
   {newline.join(loads)}
   store i64 1, ptr %one
   call void @{loop}(ptr %pointers, ptr %one, ptr %steps, ptr null)
-  {newline.join(_answer(outputs))}
-{newline.join(_lost(outputs))}
+  {newline.join(_return_results(outputs))}
+{newline.join(_drop_tuple(outputs))}
 nothing:
   ret ptr null
 slow:
-  {newline.join(_entry("PyObject_Vectorcall"))}
+  {newline.join(_load_pointer("PyObject_Vectorcall"))}
   %answer = call ptr %PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)
   ret ptr %answer
 }}
 """
 
 
-def _entry(name: str) -> list[str]:
-    """%name from the table."""
+def _load_pointer(name: str) -> list[str]:
+    """%<name>: the pointer `name` of the table."""
     return [
         f"%{name}.p = getelementptr ptr, ptr @quick.table, i64 {TABLE.index(name)}",
         f"%{name} = load ptr, ptr %{name}.p",
     ]
 
 
-def _answer(outputs: tuple[Argument, ...]) -> list[str]:
-    """An array, the number in it, or a tuple of arrays."""
+def _return_results(outputs: tuple[Argument, ...]) -> list[str]:
+    """Return an array, the number in it, or a tuple of arrays."""
     if _is_number(outputs):
         return [
-            *_entry("PyArray_Return"),
+            *_load_pointer("PyArray_Return"),
             "%number = call ptr %PyArray_Return(ptr %out0)",
             "ret ptr %number",
         ]
     return [f"ret ptr %{'tuple' if len(outputs) > 1 else 'out0'}"]
 
 
-def _outputs(outputs: tuple[Argument, ...], n: int, place: int) -> list[str]:
-    """New arrays in the order of C, their memory and strides in place; several stand in a tuple, which owns them at once."""
+def _make_outputs(outputs: tuple[Argument, ...], n: int, place: int) -> list[str]:
+    """New C-contiguous arrays, with their pointers and strides for the loop.
+
+    Several arrays are put into a tuple, which owns each as soon as it is made.
+    """
     several = len(outputs) > 1
-    lines = _entry("PyArray_New")
+    lines = _load_pointer("PyArray_New")
     if several:
         lines += [
-            *_entry("PyTuple_New"),
-            *_entry("PyTuple_SetItem"),
+            *_load_pointer("PyTuple_New"),
+            *_load_pointer("PyTuple_SetItem"),
             f"%tuple = call ptr %PyTuple_New(i64 {len(outputs)})",
         ]
         lines += [
@@ -111,10 +120,10 @@ def _outputs(outputs: tuple[Argument, ...], n: int, place: int) -> list[str]:
             "make0:",
         ]
     for k, arg in enumerate(outputs):
-        nd, after = len(arg.shape), "run" if k == len(outputs) - 1 else f"make{k + 1}"
+        nd, next_label = len(arg.shape), "run" if k == len(outputs) - 1 else f"make{k + 1}"
         lines += [
-            f"%out{k} = call ptr %PyArray_New(ptr %ndarray, i32 {nd}, ptr @quick.dims{k}, i32 {DOUBLE}, ptr null, ptr null, "
-            "i32 0, i32 0, ptr null)",
+            f"%out{k} = call ptr %PyArray_New(ptr %ndarray, i32 {nd}, ptr @quick.dims{k}, "
+            f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null)",
             f"%failed{k} = icmp eq ptr %out{k}, null",
             f"br i1 %failed{k}, label %{'lost' if several else 'nothing'}, label %made{k}",
             f"made{k}:",
@@ -134,23 +143,23 @@ def _outputs(outputs: tuple[Argument, ...], n: int, place: int) -> list[str]:
                 f"store i64 {stride}, ptr %out.core{k}.{d}",
             ]
             place += 1
-        lines.append(f"br label %{after}")
-        if after != "run":
-            lines.append(f"{after}:")
+        lines.append(f"br label %{next_label}")
+        if next_label != "run":
+            lines.append(f"{next_label}:")
     return lines
 
 
-def _lost(outputs: tuple[Argument, ...]) -> list[str]:
-    """No memory for one of several arrays: the tuple goes, with those it has."""
+def _drop_tuple(outputs: tuple[Argument, ...]) -> list[str]:
+    """If one of several arrays cannot be allocated: release the tuple and its arrays."""
     return (
-        ["lost:", *_entry("Py_DecRef"), "call void %Py_DecRef(ptr %tuple)", "ret ptr null"]
+        ["lost:", *_load_pointer("Py_DecRef"), "call void %Py_DecRef(ptr %tuple)", "ret ptr null"]
         if len(outputs) > 1
         else []
     )
 
 
-def _load(i: int, place: int, nd: int) -> list[str]:
-    """The memory of input i, and its strides."""
+def _load_input(i: int, place: int, nd: int) -> list[str]:
+    """The pointer and the strides of input i, for the loop."""
     lines = [
         f"%data.p{i} = getelementptr i8, ptr %x{i}, i64 {DATA}",
         f"%data{i} = load ptr, ptr %data.p{i}",
@@ -169,8 +178,8 @@ def _load(i: int, place: int, nd: int) -> list[str]:
     return lines
 
 
-def _checks(i: int, shape: tuple[int, ...], after: str) -> list[str]:
-    """Argument i is exactly an ndarray, of float64, of this shape; else the slow way."""
+def _check_input(i: int, shape: tuple[int, ...], next_label: str) -> list[str]:
+    """Check that argument i is exactly an ndarray of float64 of this shape; else go to %slow."""
     lines = [
         f"%arg{i} = getelementptr ptr, ptr %args, i64 {i}",
         f"%x{i} = load ptr, ptr %arg{i}",
@@ -192,12 +201,12 @@ def _checks(i: int, shape: tuple[int, ...], after: str) -> list[str]:
         f"%dims{i} = load ptr, ptr %dims.p{i}",
     ]
     for d, size in enumerate(shape):
-        fits = after if d == len(shape) - 1 else f"axis{i}.{d + 1}"
+        label = next_label if d == len(shape) - 1 else f"axis{i}.{d + 1}"
         lines += [
             f"%size.p{i}.{d} = getelementptr i64, ptr %dims{i}, i64 {d}",
             f"%size{i}.{d} = load i64, ptr %size.p{i}.{d}",
             f"%long{i}.{d} = icmp eq i64 %size{i}.{d}, {size}",
-            f"br i1 %long{i}.{d}, label %{fits}, label %slow",
-            f"{fits}:",
+            f"br i1 %long{i}.{d}, label %{label}, label %slow",
+            f"{label}:",
         ]
     return lines

@@ -1,12 +1,14 @@
-"""A true NumPy gufunc from the addresses of native loops, through NumPy's C API table.
+"""A NumPy gufunc from the addresses of native loops, through NumPy's C API table.
 
-NumPy keeps pointers, not copies, to the table of loops, the types, the name and the doc; everything lives in one `_Body`
-that lives as long as its ufunc. A loop may be given as a function that compiles it: its place in the table is then taken by
-`_first_call`, which compiles, writes the real address into the table (NumPy reads the table again at every call) and goes on
-to the real loop, so later calls cost nothing extra.
+NumPy stores pointers to the table of loops, the types, the name and the doc, and does not copy
+them. All of these are in a `_GufuncMemory`, which exists as long as its ufunc. A loop may be given
+as a function that compiles it. `_compile_and_call` is then in the table in its place: it compiles
+the loop, writes its address into the table, which NumPy reads at every call, and calls it. Later
+calls have no overhead.
 
-An exception cannot cross NumPy's inner loop. When a compilation fails inside a call, the outputs become NaN, a
-RuntimeWarning says why, and `pending_error(ufunc)` hands the exception over; `threads.run` raises it.
+An exception cannot pass through NumPy's inner loop. If a compilation fails inside a call, the
+outputs are NaN, a RuntimeWarning gives the reason, and `pending_error(ufunc)` returns the
+exception; `threads.run` raises it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -29,25 +32,24 @@ import numpy as np
 from psiphi._util.errors import Error, StateError
 
 try:
-    from numpy._core import _multiarray_umath as _umath  # type: ignore[import]  # NumPy 2
+    from numpy._core import _multiarray_umath as numpy_umath  # type: ignore[import]  # NumPy 2
 except ImportError:
-    from numpy.core import _multiarray_umath as _umath  # type: ignore[import]  # NumPy 1.26
+    from numpy.core import _multiarray_umath as numpy_umath  # type: ignore[import]  # NumPy 1.26
 
-# Places in the table _UFUNC_API, fixed by NumPy's ABI (numpy/__ufunc_api.h), the same in 1.26 and 2.x.
+# Indices in the table _UFUNC_API: part of NumPy's ABI (numpy/__ufunc_api.h), same in 1.26 and 2.x.
 _CLEAR_FP_ERRORS = 27  # PyUFunc_clearfperr
 _FROM_SIGNATURE = 31  # PyUFunc_FromFuncAndDataAndSignature
 _NO_IDENTITY = -1  # PyUFunc_None
 
-# void loop(char **args, npy_intp *dims, npy_intp *steps, void *data), and its pointers as plain integers
+# void loop(char **args, npy_intp *dims, npy_intp *steps, void *data), with pointers as integers
 _LOOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _INTPS = ctypes.POINTER(ctypes.c_ssize_t)
 
 _serial = itertools.count(1)
-_lazy: WeakValueDictionary[int, _Loop] = WeakValueDictionary()
-_bodies: dict[
-    int, _Body
-] = {}  # NumPy < 2.2 only: by id(ufunc); a reused id means that the old ufunc is gone
-failed: set[int] = set()  # serial numbers of loops with a pending error; empty in a healthy process
+_loops: WeakValueDictionary[int, _Loop] = WeakValueDictionary()
+# {id(ufunc): memory}, with NumPy < 2.2 only; an id is used again only after its ufunc was deleted
+_memory_by_id: dict[int, _GufuncMemory] = {}
+failed: set[int] = set()  # serial numbers of loops with a pending error
 
 
 def gufunc(
@@ -58,44 +60,56 @@ def gufunc(
     nin: int,
     nout: int,
 ) -> np.ufunc:
-    """A NumPy gufunc: `gufunc("mass_matrix", "(7)->(6,6)", {"d": address, "f": compile_float}, b"...", 1, 1)`.
+    """A NumPy gufunc, such as
 
-    `loops` maps the dtype characters 'd' and 'f' to the address of a native loop or to a function that compiles it at the
-    first call with that dtype. float32 arguments use 'f'; everything else that NumPy casts safely (whole numbers, lists,
-    mixtures) uses 'd'. An address may be an int subclass that owns its code: it is kept.
+        gufunc("mass_matrix", "(7)->(6,6)", {"d": address, "f": compile_float}, b"...", 1, 1)
+
+    `loops` maps the dtype characters 'd' and 'f' to the address of a native loop, or to a function
+    that compiles it at the first call with that dtype. float32 arguments use 'f'; everything else
+    that NumPy casts safely (integers, lists, mixed types) uses 'd'. An address may be an int
+    subclass that owns its code; the gufunc keeps a reference to it.
     """
     operands = core_dims(signature)
     if len(operands) != nin + nout or not loops or not set(loops) <= {"d", "f"}:
-        raise Error(
-            f"internal: gufunc {name}{signature} with nin={nin}, nout={nout}, loops for {sorted(loops)}"
-        )
+        counts = f"nin={nin}, nout={nout}, loops for {sorted(loops)}"
+        raise Error(f"internal error: gufunc {name}{signature} with {counts}")
     inputs = {dim for core in operands[:nin] for dim in core}
     if any(dim == "0" for core in operands[nin:] for dim in core) and "0" not in inputs:
         raise Error(
             f"{name}{signature}: an output is empty and no input is",
-            "return an empty array without calling code",
+            "return an empty array without a call",
         )
-    body, shapes = _Body(name, operands, loops, doc, nin), _numpy_signature(operands, nin)
+    memory, numpy_signature = (
+        _GufuncMemory(name, operands, loops, doc, nin),
+        _numpy_signature(operands, nin),
+    )
     ufunc = _make(
-        *body.c_arguments(), nin, nout, _NO_IDENTITY, body.name, body.doc, 0, shapes.encode()
+        *memory.c_arguments(),
+        nin,
+        nout,
+        _NO_IDENTITY,
+        memory.name,
+        memory.doc,
+        0,
+        numpy_signature.encode(),
     )
     try:
-        vars(ufunc)["_psiphi"] = body
-    except TypeError:  # NumPy < 2.2: a ufunc has no __dict__
-        _bodies[id(ufunc)] = body
+        vars(ufunc)["_psiphi"] = memory
+    except TypeError:  # with NumPy < 2.2 a ufunc has no __dict__
+        _memory_by_id[id(ufunc)] = memory
     return ufunc
 
 
 def prepare(ufunc: np.ufunc, char: str = "d") -> None:
-    """Compile the loop of one dtype now, raising what its compilation raises."""
-    for loop in _body(ufunc).loops:
+    """Compile the loop of one dtype now; raises what the compilation raises."""
+    for loop in gufunc_memory(ufunc).loops:
         if loop.char == char:
             loop.resolve()
 
 
 def pending_error(ufunc: np.ufunc) -> BaseException | None:
-    """The exception of the last call that failed inside the loop, once; None when there is none."""
-    for loop in _body(ufunc).loops:
+    """The exception of the last call that failed inside the loop, returned once; else None."""
+    for loop in gufunc_memory(ufunc).loops:
         error, loop.error = loop.error, None
         failed.discard(loop.serial)
         if error is not None:
@@ -111,15 +125,21 @@ def core_dims(signature: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _numpy_signature(operands: tuple[tuple[str, ...], ...], nin: int) -> str:
-    """The signature as NumPy wants it: sizes as numbers, except 0, which it refuses and which becomes the name `zero`."""
+    """The signature for NumPy: NumPy rejects a size of 0, which becomes the name `zero`."""
     texts = [
         "(" + ",".join("zero" if dim == "0" else dim for dim in core) + ")" for core in operands
     ]
     return ",".join(texts[:nin]) + "->" + ",".join(texts[nin:])
 
 
-class _Body:
-    """All memory that a ufunc points to."""
+class _Integers(Protocol):
+    """A C array of integers."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+
+
+class _GufuncMemory:
+    """All memory that a ufunc has pointers to."""
 
     def __init__(
         self,
@@ -129,7 +149,8 @@ class _Body:
         doc: bytes,
         nin: int,
     ):
-        # 'd' first: NumPy takes the first loop its arguments cast to, unless one matches exactly (float32 finds 'f').
+        # 'd' first: NumPy takes the first loop to which its arguments cast, unless one matches
+        # exactly (float32 uses 'f').
         chars = sorted(loops)
         self.name, self.doc = name.encode(), doc
         self.table = (ctypes.c_void_p * len(chars))()
@@ -150,12 +171,25 @@ class _Body:
 
 
 class _Loop:
-    """One dtype's place in the table: its address, or how to get it."""
+    """The loop of one dtype: its address, or the function that compiles it."""
 
-    def __init__(self, body: _Body, index: int, char: str, source: Any, operands: tuple, nin: int):
-        self.name, self.table, self.index, self.char = body.name.decode(), body.table, index, char
-        self.source: Any = source if callable(source) else None
-        self.address: Any = None if callable(source) else source
+    def __init__(
+        self,
+        memory: _GufuncMemory,
+        index: int,
+        char: str,
+        source: int | Callable[[], int],
+        operands: tuple,
+        nin: int,
+    ):
+        self.name, self.table, self.index, self.char = (
+            memory.name.decode(),
+            memory.table,
+            index,
+            char,
+        )
+        self.source: Callable[[], int] | None = source if callable(source) else None
+        self.address: int | None = None if callable(source) else source
         self.operands, self.nin, self.serial, self.lock = (
             operands,
             nin,
@@ -164,54 +198,55 @@ class _Loop:
         )
         self.names = list(dict.fromkeys(dim for core in operands for dim in core))
         self.error: BaseException | None = None  # of the last call
-        self.failure: Exception | None = None  # of the compilation, which is not tried twice
-        _lazy[self.serial] = self
-        self.table[index] = ctypes.cast(_first_call, ctypes.c_void_p).value
+        self.failure: Exception | None = None  # of the compilation, which is not repeated
+        _loops[self.serial] = self
+        self.table[index] = ctypes.cast(_compile_and_call, ctypes.c_void_p).value
         if self.address is not None:
             self.resolve()
 
     def __del__(self):
-        if failed:  # empty in a healthy process, gone when the interpreter ends
+        if failed:  # None when the interpreter exits
             failed.discard(self.serial)
 
     def resolve(self) -> int:
-        """The address of the native loop, compiled when it is first asked for."""
+        """The address of the native loop; compiles it at the first use."""
         with self.lock:
             if self.failure is not None:
                 raise self.failure
             if self.address is None:
+                assert self.source is not None
                 try:
                     self.address = self.source()
                 except Exception as failure:
                     self.failure = failure
                     raise
                 self.source = None
-            if "0" not in self.names:  # loops with empty operands stay behind `check`
+            if "0" not in self.names:  # loops with empty operands always go through `check`
                 self.table[self.index] = int(self.address)
             return self.address
 
-    def check(self, dims: Any) -> None:
-        """NumPy takes any size for the name `zero`: only 0 is right."""
+    def check(self, dims: _Integers) -> None:
+        """Check operands of size 0: NumPy accepts any size for the name `zero`."""
         if "0" in self.names and (size := dims[1 + self.names.index("0")]) != 0:
             raise StateError(
                 f"{self.name}: an argument has {size} elements, expected 0",
-                "pass an empty array there",
+                "pass an empty array",
             )
 
-    def fail(self, error: BaseException, args: int, dims: Any, steps: Any) -> None:
-        """Make the failure of a call visible: NaN outputs, a warning, an exception to collect."""
+    def fail(self, error: BaseException, args: int, dims: _Integers, steps: _Integers) -> None:
+        """Report the failure of a call: NaN outputs, a warning, and a pending exception."""
         self.error = error
         failed.add(self.serial)
         for output in self._outputs(args, dims, steps):
             output[...] = np.nan
-        with suppress(RuntimeWarning):  # where warnings are errors: it could not cross the loop
+        with suppress(RuntimeWarning):  # a warning turned into an error cannot leave the loop
             warnings.warn(
                 f"{self.name} returns NaN: {type(error).__name__}: {error}",
                 RuntimeWarning,
                 stacklevel=3,
             )
 
-    def _outputs(self, args: int, dims: Any, steps: Any) -> list[np.ndarray]:
+    def _outputs(self, args: int, dims: _Integers, steps: _Integers) -> list[np.ndarray]:
         sizes = {name: dims[1 + i] for i, name in enumerate(self.names)}
         pointers = ctypes.cast(args, ctypes.POINTER(ctypes.c_void_p))
         core_steps, outputs = len(self.operands), []
@@ -221,31 +256,35 @@ class _Loop:
             if i >= self.nin:
                 shape = (dims[0], *(sizes[dim] for dim in core))
                 outputs.append(
-                    np.asarray(_Memory(pointers[i], shape, strides, np.dtype(self.char).str))
+                    np.asarray(_StridedMemory(pointers[i], shape, strides, np.dtype(self.char).str))
                 )
         return outputs
 
 
-class _Memory:
-    """Strided memory that NumPy handed to a loop, for np.asarray to wrap."""
+class _StridedMemory:
+    """Strided memory that NumPy passed to a loop, to be wrapped by np.asarray."""
 
     def __init__(self, address: int | None, shape: tuple, strides: tuple, typestr: str):
         self.__array_interface__ = {
-            "version": 3, "data": (address or 0, False), "shape": shape, "strides": strides, "typestr": typestr
-        }  # fmt: skip
+            "version": 3,
+            "data": (address or 0, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": typestr,
+        }
 
 
-def _body(ufunc: np.ufunc) -> _Body:
-    body = getattr(ufunc, "__dict__", {}).get("_psiphi") or _bodies.get(id(ufunc))
-    if body is None:
+def gufunc_memory(ufunc: np.ufunc) -> _GufuncMemory:
+    memory = getattr(ufunc, "__dict__", {}).get("_psiphi") or _memory_by_id.get(id(ufunc))
+    if memory is None:
         raise Error(f"{ufunc!r} was not made by psiphi")
-    return body
+    return memory
 
 
 @_LOOP
-def _first_call(args, dims, steps, serial):
-    """The loop of a dtype that is not compiled yet. One callback serves all ufuncs: `data` says which loop it is."""
-    loop = _lazy[serial]
+def _compile_and_call(args, dims, steps, serial):
+    """The loop of a dtype that is not compiled yet; `serial` tells which of all ufuncs it is."""
+    loop = _loops[serial]
     sizes, strides = ctypes.cast(dims, _INTPS), ctypes.cast(steps, _INTPS)
     try:
         loop.check(sizes)
@@ -253,14 +292,14 @@ def _first_call(args, dims, steps, serial):
     except BaseException as error:
         loop.fail(error, args, sizes, strides)
     else:
-        _clear_fp_errors()  # whatever the compilation did is not the user's arithmetic
+        _clear_fp_errors()  # flags of the compilation are not those of the user's arithmetic
         native(args, dims, steps, serial)
 
 
-def _api() -> Any:
+def _ufunc_api() -> Any:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.cast(get_pointer(_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return ctypes.cast(get_pointer(numpy_umath._UFUNC_API, None), ctypes.POINTER(ctypes.c_void_p))
 
 
 def _make_prototype() -> Any:
@@ -271,30 +310,30 @@ def _make_prototype() -> Any:
     )
 
 
-def _forget_locks() -> None:
-    """A forked child has none of its parent's threads, and a lock that one of them held is never released: it gets new ones.
+def _renew_locks() -> None:
+    """Replace all locks in a forked child: a lock held by a thread of the parent is never released.
 
-    What they were compiling, it compiles itself when it needs it. (A fork waits for LLVM, `jit.py`; the rest is Python, which
-    a fork meets between two steps.) Before Python 3.12 a cached property has a lock as well.
+    The child compiles again what such a thread was compiling. (A fork waits for LLVM, see `jit.py`;
+    the rest is Python code.) Before Python 3.12, cached properties have locks as well.
     """
-    for loop in list(_lazy.values()):
+    for loop in list(_loops.values()):
         loop.lock = threading.Lock()
     if sys.version_info < (3, 12):
         for name, module in list(sys.modules.items()):
             if name.startswith("psiphi."):
-                _forget_property_locks(module)
+                _renew_property_locks(module)
 
 
-def _forget_property_locks(module: Any) -> None:
-    for kind in list(vars(module).values()):
-        if isinstance(kind, type):
-            for attribute in vars(kind).values():
+def _renew_property_locks(module: ModuleType) -> None:
+    for class_ in list(vars(module).values()):
+        if isinstance(class_, type):
+            for attribute in vars(class_).values():
                 if isinstance(attribute, cached_property):
                     attribute.lock = threading.RLock()  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_locks)
+    os.register_at_fork(after_in_child=_renew_locks)
 
-_clear_fp_errors = ctypes.CFUNCTYPE(None)(_api()[_CLEAR_FP_ERRORS])
-_make = _make_prototype()(_api()[_FROM_SIGNATURE])
+_clear_fp_errors = ctypes.CFUNCTYPE(None)(_ufunc_api()[_CLEAR_FP_ERRORS])
+_make = _make_prototype()(_ufunc_api()[_FROM_SIGNATURE])

@@ -1,9 +1,10 @@
-"""A whole kernel as LLVM IR: the NumPy gufunc loop around the segments.
+"""A whole kernel as LLVM IR: the NumPy gufunc loop around the code of a block of elements.
 
-loop(args, dims, steps, data)     one element: plain scalars; more: blocks of lanes, the last one padded
-pack / unpack, deliver            any strides in, lanes side by side; padding lanes repeat the last element
-block                             the segments of one block, over a frame of inputs, outputs and slots
-tables                            where a rolled kernel's tables are; set after loading
+loop(args, dims, steps, data)   one element: plain scalars; more: blocks of `lanes` elements
+pack, unpack, deliver           arrays of any strides to the lanes of the frame, and back; in
+                                the last block, idle lanes repeat the last element
+block                           the code of one block, on a frame of inputs, outputs and slots
+tables                          the address of a loop kernel's tables; set after loading
 """
 
 from __future__ import annotations
@@ -14,97 +15,101 @@ from dataclasses import dataclass
 from numpy import ndindex
 
 from psiphi.backends.cpu import fastcall_kernel
-from psiphi.backends.cpu.input_pack import behind_tiles, pack, unpack
+from psiphi.backends.cpu.input_pack import pack, tail_argument, unpack
 from psiphi.backends.cpu.input_strides import (
     CELL,
-    apart_cell,
-    in_place,
+    next_block_cell,
     next_cell,
-    next_elements,
-    read_apart,
+    read_separate,
+    separate_cell,
+    test_side_by_side,
 )
-from psiphi.backends.cpu.output_transpose import deliver, place_tables
+from psiphi.backends.cpu.output_transpose import place_tables, scattered_stores
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.sincos import sincos, sincos_loop
 from psiphi.compiler.sweeps.sweep_program import Argument
 
-ON_STACK = 1 << 17  # frames up to this many bytes live on the stack
-CACHE = (
-    6 << 20
-)  # outputs of more bytes than this are written past the caches, where they would push out what is still needed
+MAX_STACK_FRAME = 1 << 17  # bytes; larger frames are on the heap
+STREAM_BYTES = 6 << 20  # outputs of more bytes bypass the caches, to leave them to other data
 
 
-Placed = tuple[tuple[Argument, Sequence[int]], ...]
+PlacedArguments = tuple[tuple[Argument, Sequence[int]], ...]
 
 
-def side_by_side(arguments: Iterable[Argument], offsets: Iterable[int]) -> Placed:
-    """Arguments whose numbers follow each other from an offset on."""
+def contiguous_arguments(arguments: Iterable[Argument], offsets: Iterable[int]) -> PlacedArguments:
+    """Arguments whose numbers are contiguous from an offset."""
     return tuple(
-        (arg, range(at, at + arg.size)) for arg, at in zip(arguments, offsets, strict=True)
+        (arg, range(offset, offset + arg.size))
+        for arg, offset in zip(arguments, offsets, strict=True)
     )
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the loop needs to know: the arguments, where their numbers stand in the frame, its size, and the block's text.
+    """The arguments with the places of their numbers in the frame, its size, and the block's text.
 
-    Numbers stand side by side (a `range`), or an output's anywhere.
+    The numbers of an argument are contiguous (a `range`); those of an output may be anywhere.
     """
 
-    inputs: Placed
-    outputs: Placed
+    inputs: PlacedArguments
+    outputs: PlacedArguments
     frame: int
     block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
-    zeros: frozenset[int] = frozenset()  # places that hold 0, whatever comes in
-    keeps_inputs: bool = False  # whether no block writes where its inputs stand
-    fetches: bool = False  # whether blocks fetch the next one's elements: cells behind the frame tell where each input's lie
-    apart: int | None = (
-        None  # the input that is read where it lies, if its lanes lie side by side; a cell tells where
-    )
+    zeros: frozenset[int] = frozenset()  # places that are always 0
+    preserves_inputs: bool = False  # whether no block overwrites its inputs in the frame
+    prefetches: bool = False  # whether blocks prefetch the next elements (`input_strides.py`)
+    separate: int | None = None  # the input to read where it is, if possible (`input_strides.py`)
 
 
-def module(
+def gufunc_module(
     kernel: Kernel, name: str, fp: str, lanes: int, streams: bool = False, registers: int = 0
 ) -> str:
-    """The IR of one gufunc loop called `name`, for single elements and for `lanes` at a time; `streams`: large outputs go past
-    the caches, on processors that have AVX-512; `registers`: how many numbers are held in them (0: LLVM finds out)."""
+    """The IR of a gufunc loop `name`, for one element and for `lanes` elements at a time.
+
+    `streams`: large outputs bypass the caches (needs AVX-512); `registers`: how many numbers to
+    keep in registers (0: LLVM decides).
+    """
     widths = [Width(fp, count, registers) for count in sorted({1, lanes})]
     parts = ["@tables = global ptr null", declarations(widths)]
-    parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] if kernel.fetches else []
+    parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] if kernel.prefetches else []
     for i, (_, places) in enumerate(kernel.outputs):
-        parts += [] if _is_run(places) else [place_tables(i, places, kernel.zeros, lanes)]
+        parts += [] if _is_contiguous(places) else [place_tables(i, places, kernel.zeros, lanes)]
     for width in widths:
         parts += [
             sincos(width),
             sincos_loop(width),
             kernel.block(width),
-            _range(kernel, width, streams),
+            _range_function(kernel, width, streams),
         ]
         parts += [pack(width, {_rows(arg) * _columns(arg) for arg, _ in kernel.inputs})]
-        beside, anywhere = (
-            {_rows(a) * _columns(a) for a, at in kernel.outputs if _is_run(at) is run}
-            for run in (True, False)
+        contiguous, scattered = (
+            {
+                _rows(a) * _columns(a)
+                for a, at in kernel.outputs
+                if _is_contiguous(at) is is_contiguous
+            }
+            for is_contiguous in (True, False)
         )
-        parts += [unpack(width, beside)] if beside else []
-        parts += [deliver(width, anywhere, streams)] if anywhere else []
-    parts.append(_loop(name, widths))
-    if is_quick(kernel, fp):
-        parts.append(fastcall_kernel.quick(*_plain(kernel), name))
+        parts += [unpack(width, contiguous)] if contiguous else []
+        parts += [scattered_stores(width, scattered, streams)] if scattered else []
+    parts.append(_loop_function(name, widths))
+    if has_fastcall(kernel, fp):
+        parts.append(fastcall_kernel.fastcall_function(*_arguments(kernel), name))
     return "\n".join(parts)
 
 
-def is_quick(kernel: Kernel, fp: str) -> bool:
-    """Whether the module has the door for single elements (`fastcall_kernel.py`)."""
-    return fp == "double" and fastcall_kernel.fits(*_plain(kernel))
+def has_fastcall(kernel: Kernel, fp: str) -> bool:
+    """Whether the module has the C function for one element (`fastcall_kernel.py`)."""
+    return fp == "double" and fastcall_kernel.is_supported(*_arguments(kernel))
 
 
-def _plain(kernel: Kernel) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-    """Inputs and outputs, without their offsets."""
+def _arguments(kernel: Kernel) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+    """Inputs and outputs, without their places."""
     return tuple(arg for arg, _ in kernel.inputs), tuple(arg for arg, _ in kernel.outputs)
 
 
 def declarations(widths: list[Width]) -> str:
-    """What blocks of these widths call."""
+    """Declarations of what blocks of these widths call."""
     lines = [
         "declare ptr @malloc(i64)",
         "declare void @free(ptr)",
@@ -119,7 +124,7 @@ def declarations(widths: list[Width]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _loop(name: str, widths: list[Width]) -> str:
+def _loop_function(name: str, widths: list[Width]) -> str:
     scalar, wide = widths[0].suffix, widths[-1].suffix
     return f"""define void @{name}(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
   %n = load i64, ptr %dims
@@ -136,7 +141,7 @@ many:
 """
 
 
-def _is_run(places: Sequence[int]) -> bool:
+def _is_contiguous(places: Sequence[int]) -> bool:
     return isinstance(places, range)
 
 
@@ -148,21 +153,22 @@ def _columns(arg: Argument) -> int:
     return arg.shape[-1] if arg.shape else 1
 
 
-def _range(kernel: Kernel, w: Width, streams: bool) -> str:
-    """All n elements, in blocks of lanes; `%count` is how many of the block's lanes are real."""
+def _range_function(kernel: Kernel, w: Width, streams: bool) -> str:
+    """@range.<suffix>: all n elements, in blocks of `lanes`; the block has %count elements."""
     arguments = kernel.inputs + kernel.outputs
     core = len(arguments)
-    moves = _Moves(kernel, w)
+    moves = _ArgumentMoves(kernel, w)
     for i, (arg, _) in enumerate(arguments):
         moves.add(i, [core + d for d in range(len(arg.shape))])
         core += len(arg.shape)
-    cells = kernel.fetches or kernel.apart is not None
-    size = apart_cell(kernel.inputs, kernel.frame, w) + CELL if cells else kernel.frame * w.bytes
-    take, give = frame_memory(size)
+    cells = kernel.prefetches or kernel.separate is not None
+    size = separate_cell(kernel.inputs, kernel.frame, w) + CELL if cells else kernel.frame * w.bytes
+    allocate, free = frame_memory(size)
     newline = "\n  "
-    return f"""define internal void @range.{w.suffix}(ptr %args, ptr %steps, i64 %n, ptr %data) nounwind {{
+    parameters = "ptr %args, ptr %steps, i64 %n, ptr %data"
+    return f"""define internal void @range.{w.suffix}({parameters}) nounwind {{
 entry:
-  {newline.join(moves.load + take)}
+  {newline.join(moves.load + allocate)}
   br label %test
 test:
   %i = phi i64 [ 0, %entry ], [ %next, %body ]
@@ -178,14 +184,14 @@ body:
   %next = add i64 %i, {w.lanes}
   br label %test
 done:
-  {newline.join([*(["fence seq_cst"] if streams and w.lanes > 1 else []), *give])}
+  {newline.join([*(["fence seq_cst"] if streams and w.lanes > 1 else []), *free])}
   ret void
 }}
 """
 
 
-class _Moves:
-    """What is read of NumPy's arrays once (`load`), and what moves the arguments before and after a block."""
+class _ArgumentMoves:
+    """Lines that read NumPy's pointers (`load`) and move arguments before and after a block."""
 
     def __init__(self, kernel: Kernel, w: Width):
         self.kernel, self.w = kernel, w
@@ -194,8 +200,8 @@ class _Moves:
         self.after: list[str] = []
 
     def add(self, i: int, strides: list[int]) -> None:
-        """Argument i, whose axes have their strides at these positions of %steps."""
-        kernel, w, inward = self.kernel, self.w, i < len(self.kernel.inputs)
+        """Argument i; `strides` are the positions of the strides of its axes in %steps."""
+        kernel, w, is_input = self.kernel, self.w, i < len(self.kernel.inputs)
         arg, places = (kernel.inputs + kernel.outputs)[i]
         row, column = (
             (strides if len(strides) >= 2 else [None, *strides])[-2:] if strides else (None, None)
@@ -205,88 +211,89 @@ class _Moves:
             f"%jump{i} = mul i64 %i, %outer{i}",
             f"%at{i} = getelementptr i8, ptr %base{i}, i64 %jump{i}",
         ]
-        if kernel.fetches and w.lanes > 1 and inward:
-            self.before += next_elements(
-                i, arg, i == kernel.apart, next_cell(i, kernel.frame, w), w
+        if kernel.prefetches and w.lanes > 1 and is_input:
+            self.before += next_block_cell(
+                i, arg, i == kernel.separate, next_cell(i, kernel.frame, w), w
             )
         rows = _rows(arg)
-        width = self._width(i, arg, places, inward and rows == 1)
-        verb = "pack" if inward else "unpack" if _is_run(places) else "deliver"
-        given = f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {width}, i64 %outer{i}, i64 %row{i}, i64 %column{i}, i64 %count"
-        given += f", {behind_tiles(verb, w, rows * _columns(arg))}"
-        if _is_run(places):
-            self._side_by_side(i, arg, places, verb, given, strides)
+        width = self._row_width(i, arg, places, is_input and rows == 1)
+        verb = "pack" if is_input else "unpack" if _is_contiguous(places) else "deliver"
+        arguments = (
+            f"ptr %at{i}, ptr %frame{i}, i64 {rows}, i64 {width}, i64 %outer{i}, i64 %row{i}, "
+            f"i64 %column{i}, i64 %count, {tail_argument(verb, w, rows * _columns(arg))}"
+        )
+        if _is_contiguous(places):
+            self._move_contiguous(i, arg, places, verb, arguments, strides)
         else:
-            self._deliver(i, arg, given)
+            self._store_scattered(i, arg, arguments)
 
-    def _width(self, i: int, arg: Argument, places: Sequence[int], is_row: bool) -> int | str:
-        """How many numbers of a row are moved: fewer where they are there already (an input that `is_row`), or are read where
-        they lie."""
+    def _row_width(self, i: int, arg: Argument, places: Sequence[int], is_row: bool) -> int | str:
+        """How many numbers of a row to move: 0 if it is in the frame, or is read where it is."""
         kernel, w = self.kernel, self.w
         width: int | str = _columns(arg)
-        if kernel.keeps_inputs and is_row and w.lanes > 1:
+        if kernel.preserves_inputs and is_row and w.lanes > 1:
             self.load.append(f"%still{i} = icmp eq i64 %outer{i}, 0")
-            self.before += _once(i, _columns(arg))
+            self.before += _skip_if_repeated(i, _columns(arg))
             width = f"%width{i}"
-        if i == kernel.apart and _is_run(places):
-            self.load.append(in_place(i, w))
-            self.before += read_apart(
-                i, width, places[0] * w.bytes, apart_cell(kernel.inputs, kernel.frame, w), w
+        if i == kernel.separate and _is_contiguous(places):
+            self.load.append(test_side_by_side(i, w))
+            self.before += read_separate(
+                i, width, places[0] * w.bytes, separate_cell(kernel.inputs, kernel.frame, w), w
             )
             width = f"%packed{i}"
         return width
 
-    def _side_by_side(
+    def _move_contiguous(
         self,
         i: int,
         arg: Argument,
         places: Sequence[int],
         verb: str,
-        given: str,
+        arguments: str,
         strides: list[int],
     ) -> None:
-        """Numbers that follow each other in the frame; of a stack, matrix after matrix."""
+        """Numbers that are contiguous in the frame; a stack is moved matrix by matrix."""
         w = self.w
         self.before.append(
             f"%frame{i} = getelementptr i8, ptr %frame, i64 {places[0] * w.bytes if places else 0}"
         )
         lines = self.before if verb == "pack" else self.after
-        lines.append(f"call void @{verb}.{w.suffix}({given})")
+        lines.append(f"call void @{verb}.{w.suffix}({arguments})")
         for axis in range(len(arg.shape) - 2):
-            self.load += _stride(f"lead{i}.{axis}", strides[axis])
-        for k, at in enumerate(ndindex(arg.shape[:-2])):
-            if k:  # the first was above
-                lines += _matrix_at(i, k, at, arg.shape[-2] * arg.shape[-1] * w.bytes)
-                own = given.replace(f"%at{i},", f"%at{i}.{k},").replace(
+            self.load += _load_stride(f"lead{i}.{axis}", strides[axis])
+        for k, index in enumerate(ndindex(arg.shape[:-2])):
+            if k:  # the first one is done above
+                lines += _matrix_address(i, k, index, arg.shape[-2] * arg.shape[-1] * w.bytes)
+                shifted = arguments.replace(f"%at{i},", f"%at{i}.{k},").replace(
                     f"%frame{i},", f"%frame{i}.{k},"
                 )
-                lines.append(f"call void @{verb}.{w.suffix}({own})")
+                lines.append(f"call void @{verb}.{w.suffix}({shifted})")
 
-    def _deliver(self, i: int, arg: Argument, given: str) -> None:
-        """Results that stand anywhere; those of a large batch go past the caches."""
+    def _store_scattered(self, i: int, arg: Argument, arguments: str) -> None:
+        """Results at any places of the frame; those of a large batch bypass the caches."""
         number, w = i - len(self.kernel.inputs), self.w
         self.load += [
             f"%whole{i} = mul i64 %n, {arg.size * w.scalar_bytes}",
-            f"%large{i} = icmp ugt i64 %whole{i}, {CACHE}",
+            f"%large{i} = icmp ugt i64 %whole{i}, {STREAM_BYTES}",
         ]
-        where = f"{given.replace(f'%frame{i}', '%frame')}, ptr @places{number}, ptr @blank{number}, i1 %large{i}"
-        self.after.append(f"call void @deliver.{w.suffix}({where})")
+        arguments = arguments.replace(f"%frame{i}", "%frame")
+        arguments += f", ptr @places{number}, ptr @blank{number}, i1 %large{i}"
+        self.after.append(f"call void @deliver.{w.suffix}({arguments})")
 
 
-def _matrix_at(i: int, k: int, at: tuple[int, ...], size: int) -> list[str]:
-    """Where the matrix `at` of a stack, the k-th one, stands in NumPy's array, and in the frame."""
-    lines, here = [], f"%at{i}"
-    for axis, index in enumerate(at):
+def _matrix_address(i: int, k: int, place: tuple[int, ...], size: int) -> list[str]:
+    """Addresses of matrix `place` of a stack, the k-th one, in NumPy's array and in the frame."""
+    lines, address = [], f"%at{i}"
+    for axis, index in enumerate(place):
         lines.append(f"%way{i}.{k}.{axis} = mul i64 %lead{i}.{axis}, {index}")
-        there = f"%at{i}.{k}" if axis == len(at) - 1 else f"%by{i}.{k}.{axis}"
-        lines.append(f"{there} = getelementptr i8, ptr {here}, i64 %way{i}.{k}.{axis}")
-        here = there
+        next_address = f"%at{i}.{k}" if axis == len(place) - 1 else f"%by{i}.{k}.{axis}"
+        lines.append(f"{next_address} = getelementptr i8, ptr {address}, i64 %way{i}.{k}.{axis}")
+        address = next_address
     return [*lines, f"%frame{i}.{k} = getelementptr i8, ptr %frame{i}, i64 {k * size}"]
 
 
-def _once(i: int, columns: int) -> list[str]:
-    """How many numbers of argument i are brought to the frame: of one that is the same for all elements, none behind the first
-    block."""
+def _skip_if_repeated(i: int, columns: int) -> list[str]:
+    """%width<i>: numbers to pack; 0 after the first block if all elements share the argument."""
     return [
         f"%later{i} = icmp ne i64 %i, 0",
         f"%there{i} = and i1 %still{i}, %later{i}",
@@ -295,7 +302,7 @@ def _once(i: int, columns: int) -> list[str]:
 
 
 def _load_argument(i: int, row: int | None, column: int | None) -> list[str]:
-    """Base pointer and strides of argument i, from NumPy's arrays."""
+    """Base pointer and strides of argument i, as NumPy passes them."""
     lines = [
         f"%argp{i} = getelementptr ptr, ptr %args, i64 {i}",
         f"%base{i} = load ptr, ptr %argp{i}",
@@ -306,11 +313,11 @@ def _load_argument(i: int, row: int | None, column: int | None) -> list[str]:
         if position is None:
             lines.append(f"%{what}{i} = add i64 0, 0")
         else:
-            lines += _stride(f"{what}{i}", position)
+            lines += _load_stride(f"{what}{i}", position)
     return lines
 
 
-def _stride(name: str, position: int) -> list[str]:
+def _load_stride(name: str, position: int) -> list[str]:
     return [
         f"%{name}.p = getelementptr i64, ptr %steps, i64 {position}",
         f"%{name} = load i64, ptr %{name}.p",
@@ -318,14 +325,14 @@ def _stride(name: str, position: int) -> list[str]:
 
 
 def frame_memory(size: int) -> tuple[list[str], list[str]]:
-    """Lines that take %frame, on the stack or, a large one, on the heap; and lines that give it back."""
-    if size <= ON_STACK:
+    """Lines that allocate %frame, on the stack or (a large one) on the heap; lines that free it."""
+    if size <= MAX_STACK_FRAME:
         return [f"%frame = alloca [{size} x i8], align 64"], []
-    take = [
+    allocate = [
         f"%raw = call ptr @malloc(i64 {size + 64})",
         "%whole = ptrtoint ptr %raw to i64",
         "%up = add i64 %whole, 63",
         "%aligned = and i64 %up, -64",
         "%frame = inttoptr i64 %aligned to ptr",
     ]
-    return take, ["call void @free(ptr %raw)"]
+    return allocate, ["call void @free(ptr %raw)"]

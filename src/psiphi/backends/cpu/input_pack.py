@@ -1,7 +1,8 @@
-"""Between NumPy's arrays and the frame: `pack` brings a block's elements side by side, `unpack` puts them back.
+"""NumPy arrays to the frame of a block (`pack`: elements become lanes) and back (`unpack`).
 
-Elements may lie anywhere (any strides). Where each element's numbers are contiguous, which is the common case, tiles of
-lanes x lanes numbers are transposed in registers; what is left behind the last whole tile has a function of its own.
+Arrays may have any strides. If the numbers of each element are contiguous, which is the common
+case, tiles of lanes x lanes numbers are transposed in registers; a function of its own moves the
+numbers after the last whole tile.
 """
 
 from __future__ import annotations
@@ -11,38 +12,47 @@ from functools import partial
 
 from psiphi.backends.llvm.llvm_emitter import Width
 
-ARGUMENTS = "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, i64 %count, ptr %rest"
-REST = "ptr %t.f, i64 %outer"  # what the function %rest is given besides an array
-PIECE = 16  # bytes of a row that are loaded by themselves
+ARGUMENTS = (
+    "ptr %array, ptr %frame, i64 %rows, i64 %columns, i64 %outer, i64 %row, i64 %column, "
+    "i64 %count, ptr %rest"
+)
+TAIL_ARGUMENTS = "ptr %t.f, i64 %outer"  # arguments of the function %rest, after the array
+PIECE_BYTES = 16  # of a row are loaded at a time
 
 
-Tile = Callable[[int], list[str]]  # the lines that move the first so many cells of a tile
-SIDE_BY_SIDE = ["%at = add i64 %cell, 0"]
+Tile = Callable[[int], list[str]]  # number of cells -> lines that move the first cells of a tile
+CONTIGUOUS_CELL = ["%at = add i64 %cell, 0"]
 
 
-def grid(
+def cell_loop(
     verb: str,
     w: Width,
     full: list[str],
     part: list[str],
     tile: Tile,
-    more: str = "",
-    place: list[str] = SIDE_BY_SIDE,
-    other: str = "",
-    room: Iterable[str] = (),
-    given: str = REST,
+    extra_parameters: str = "",
+    cell_place: list[str] = CONTIGUOUS_CELL,
+    streaming: str = "",
+    stack: Iterable[str] = (),
+    tail_arguments: str = TAIL_ARGUMENTS,
 ) -> str:
-    """A loop over cells; `full` moves all lanes of one, `part` lane %lane of one, `tile` as many cells as there are lanes; what
-    is left behind the last whole tile is moved by %rest, which gets %t.array and what is `given`.
+    """The function @<verb>.<suffix>: a loop over cells (a cell is one number of all elements).
 
-    `more` are further arguments; `place` makes %at, the place of %cell in the frame; `other` is text with a label %stream,
-    where contiguous elements go instead if %past is set, and which ends at %done; `room` is memory it needs.
+    `full` moves all lanes of a cell, `part` the lane %lane of a cell, `tile` as many cells as there
+    are lanes. %rest moves the cells after the last whole tile; its arguments are %t.array and
+    `tail_arguments`.
+
+    `extra_parameters` are appended to the function's parameters; `cell_place` computes %at, the
+    place of %cell in the frame; `streaming` is text from the label %stream to %done, which runs for
+    contiguous elements if %past is set; `stack` allocates the memory it needs.
     """
     newline = "\n  "
-    fork = f"br i1 %past, label %stream, label %tiles\n{other}" if other else "br label %tiles"
-    return f"""define internal void @{verb}.{w.suffix}({ARGUMENTS}{more}) nounwind {{
+    fork = (
+        f"br i1 %past, label %stream, label %tiles\n{streaming}" if streaming else "br label %tiles"
+    )
+    return f"""define internal void @{verb}.{w.suffix}({ARGUMENTS}{extra_parameters}) nounwind {{
 entry:
-  {newline.join([*room, *lane_pointers(w)])}
+  {newline.join([*stack, *lane_pointers(w)])}
   %whole = icmp eq i64 %count, {w.lanes}
   %cells = mul i64 %rows, %columns
   %dense = mul i64 %columns, {w.scalar_bytes}
@@ -57,8 +67,8 @@ fork:
   {fork}
 tiles:
   br label %tile
-{_tiles(w, tile, given)}
-{_cell_by_cell(verb, w, full, part, place)}
+{_tile_loop(w, tile, tail_arguments)}
+{_cell_by_cell(verb, w, full, part, cell_place)}
 done:
   ret void
 }}
@@ -66,7 +76,7 @@ done:
 
 
 def _cell_by_cell(verb: str, w: Width, full: list[str], part: list[str], place: list[str]) -> str:
-    """The loop over single cells, for elements that lie anywhere, or are fewer than there are lanes."""
+    """The loop over single cells, for arrays of any strides and blocks with idle lanes."""
     newline = "\n  "
     return f"""test:
   %cell = phi i64 [ 0, %entry ], [ %cell.next, %step ]
@@ -110,7 +120,7 @@ def lane_pointers(w: Width, name: str = "l") -> list[str]:
 
 
 def pack(w: Width, sizes: Iterable[int]) -> str:
-    """@pack.<suffix>, for arguments of so many numbers."""
+    """@pack.<suffix>, for arguments of these sizes."""
     full = []
     value = "poison"
     for lane in range(w.lanes):
@@ -132,31 +142,34 @@ def pack(w: Width, sizes: Iterable[int]) -> str:
         f"store {w.fp} %x, ptr %fl",
     ]
     tile = partial(_pack_tile, w)
-    return grid("pack", w, full, part, tile) + rests("pack", w, sizes, tile)
+    return cell_loop("pack", w, full, part, tile) + tail_functions("pack", w, sizes, tile)
 
 
 def unpack(w: Width, sizes: Iterable[int]) -> str:
-    """@unpack.<suffix>, for arguments of so many numbers."""
+    """@unpack.<suffix>, for arguments of these sizes."""
     tile = partial(_unpack_tile, w)
-    return grid("unpack", w, *cells(w), tile) + rests("unpack", w, sizes, tile)
+    return cell_loop("unpack", w, *cell_stores(w), tile) + tail_functions("unpack", w, sizes, tile)
 
 
-def rests(verb: str, w: Width, sizes: Iterable[int], tile: Tile, given: str = REST) -> str:
-    """@<verb><count>.<suffix>, the functions that move what so many numbers leave behind the last whole tile."""
+def tail_functions(
+    verb: str, w: Width, sizes: Iterable[int], tile: Tile, tail_arguments: str = TAIL_ARGUMENTS
+) -> str:
+    """@<verb><count>.<suffix>: functions that move the cells after the last whole tile."""
     text, n = "", "\n  "
     for count in sorted({size % w.lanes for size in sizes} - {0}):
         body = n.join([*lane_pointers(w, "ta"), *tile(count), "ret void"])
-        text += f"define internal void @{verb}{count}.{w.suffix}(ptr %array, {given}) nounwind {{{n}{body}\n}}\n"
+        head = f"define internal void @{verb}{count}.{w.suffix}(ptr %array, {tail_arguments})"
+        text += f"{head} nounwind {{{n}{body}\n}}\n"
     return text
 
 
-def behind_tiles(verb: str, w: Width, size: int) -> str:
-    """The argument %rest for so many numbers."""
+def tail_argument(verb: str, w: Width, size: int) -> str:
+    """The argument %rest for an argument of `size` numbers."""
     return f"ptr @{verb}{size % w.lanes}.{w.suffix}" if size % w.lanes else "ptr null"
 
 
-def cells(w: Width) -> tuple[list[str], list[str]]:
-    """What brings a cell of the frame to the arrays: all lanes of it, or one."""
+def cell_stores(w: Width) -> tuple[list[str], list[str]]:
+    """Lines that store a cell of the frame to the arrays: all lanes, and one lane."""
     full = [f"%v = load {w.type}, ptr %f, align {w.bytes}"]
     for lane in range(w.lanes):
         full.append(f"%a{lane} = getelementptr i8, ptr %l{lane}, i64 %inside")
@@ -176,7 +189,7 @@ def cells(w: Width) -> tuple[list[str], list[str]]:
     return full, part
 
 
-def _tiles(w: Width, tile: Tile, given: str) -> str:
+def _tile_loop(w: Width, tile: Tile, tail_arguments: str) -> str:
     """The loop over tiles of `lanes` cells, for contiguous elements."""
     if w.lanes == 1:
         return "tile:\n  br label %done"
@@ -198,22 +211,24 @@ tile.rest:
   br i1 %t.some, label %tile.last, label %done
 tile.last:
   %t.array = getelementptr i8, ptr %array, i64 %t.bytes
-  call void %rest(ptr %t.array, {given})
+  call void %rest(ptr %t.array, {tail_arguments})
   br label %done"""
 
 
-def runs(count: int, most: int) -> Iterator[tuple[int, int]]:
-    """So many cells in runs of powers of two, each as long as can be: (first, length)."""
+def power_of_two_runs(count: int, longest: int) -> Iterator[tuple[int, int]]:
+    """`count` cells in runs of powers of two, each as long as possible: (first, length)."""
     first = 0
     while first < count:
-        length = min(most, 1 << (count - first).bit_length() - 1)
+        length = min(longest, 1 << (count - first).bit_length() - 1)
         yield first, length
         first += length
 
 
 def transpose(w: Width, rows: list[str], name: str = "%x") -> tuple[list[str], list[str]]:
-    """Instructions that transpose blocks of as many numbers each way as there are registers, and the names of the results:
-    log2 rounds of swaps."""
+    """Instructions that transpose square blocks, and the names of the results.
+
+    A block has as many rows and columns as there are registers; log2 rounds of swaps transpose it.
+    """
     lines: list[str] = []
     step = 1
     while step < len(rows):
@@ -222,38 +237,42 @@ def transpose(w: Width, rows: list[str], name: str = "%x") -> tuple[list[str], l
         high = [lane | step if not lane & step else w.lanes + lane for lane in range(w.lanes)]
         for i in (i for i in range(len(rows)) if not i & step):
             j = i | step  # element (i, l | step) changes places with (j, l & ~step)
-            for target, picks in ((i, low), (j, high)):
+            for target, positions in ((i, low), (j, high)):
                 new[target] = f"{name}{step}.{target}"
-                lines.append(f"{new[target]} = {_picked(w, rows[i], rows[j], picks)}")
+                lines.append(f"{new[target]} = {_shuffle(w, rows[i], rows[j], positions)}")
         rows, step = new, 2 * step
     return lines, rows
 
 
-def _picked(w: Width, a: str, b: str, picks: Iterable[int], of: str = "") -> str:
-    """Numbers of two registers, by their positions."""
-    kind, mask = of or w.type, ", ".join(f"i32 {p}" for p in picks)
-    return f"shufflevector {kind} {a}, {kind} {b}, <{mask.count(',') + 1} x i32> <{mask}>"
+def _shuffle(w: Width, a: str, b: str, positions: Iterable[int], vector: str = "") -> str:
+    """A shuffle of two registers; `positions` count through both."""
+    type_, mask = vector or w.type, ", ".join(f"i32 {p}" for p in positions)
+    return f"shufflevector {type_} {a}, {type_} {b}, <{mask.count(',') + 1} x i32> <{mask}>"
 
 
 def _pack_tile(w: Width, count: int) -> list[str]:
-    """Lane k of a register is a number of row k. Rows are loaded in pieces, each to where it goes: a run of n cells makes n
-    registers of pieces, in which blocks of n x n numbers are left to transpose."""
+    """Rows of arrays to lanes: lane k of each stored register is a number of row k.
+
+    A run of n cells loads pieces of n numbers from each row and joins them into n registers;
+    blocks of n x n numbers in them are then transposed.
+    """
     lines = []
-    for first, n in runs(count, max(1, min(w.lanes, PIECE // w.scalar_bytes))):
+    for first, n in power_of_two_runs(count, max(1, min(w.lanes, PIECE_BYTES // w.scalar_bytes))):
         for row in range(w.lanes):
             lines.append(
                 f"%tp{first}.{row} = getelementptr i8, ptr %ta{row}, i64 {first * w.scalar_bytes}"
             )
             lines.append(
-                f"%tq{first}.{row} = load {_several(w, n)}, ptr %tp{first}.{row}, align {w.scalar_bytes}"
+                f"%tq{first}.{row} = load {_vector_type(w, n)}, ptr %tp{first}.{row}, "
+                f"align {w.scalar_bytes}"
             )
-        made = []
+        vectors = []
         for i in range(n):
-            joins, whole = _joined(
+            joins, vector = _concatenate(
                 w, [f"%tq{first}.{row}" for row in range(i, w.lanes, n)], n, f"%tj{first}.{i}."
             )
-            lines, made = lines + joins, [*made, whole]
-        swaps, columns = transpose(w, made, f"%tx{first}.")
+            lines, vectors = lines + joins, [*vectors, vector]
+        swaps, columns = transpose(w, vectors, f"%tx{first}.")
         lines += swaps
         for i, column in enumerate(columns):
             lines.append(
@@ -263,24 +282,24 @@ def _pack_tile(w: Width, count: int) -> list[str]:
     return lines
 
 
-def _several(w: Width, n: int) -> str:
-    """The type of n numbers."""
+def _vector_type(w: Width, n: int) -> str:
+    """The type of a vector of n numbers."""
     return f"<{n} x {w.fp}>" if n > 1 else w.fp
 
 
-def _joined(w: Width, pieces: list[str], n: int, name: str) -> tuple[list[str], str]:
-    """Instructions that put pieces of n numbers side by side, and the whole."""
+def _concatenate(w: Width, pieces: list[str], n: int, name: str) -> tuple[list[str], str]:
+    """Instructions that concatenate pieces of n numbers, and the name of the result."""
     lines = []
     if n == 1:
-        whole = "poison"
+        vector = "poison"
         for i, piece in enumerate(pieces):
-            lines.append(f"{name}{i} = insertelement {w.type} {whole}, {w.fp} {piece}, i32 {i}")
-            whole = f"{name}{i}"
-        return lines, whole
+            lines.append(f"{name}{i} = insertelement {w.type} {vector}, {w.fp} {piece}, i32 {i}")
+            vector = f"{name}{i}"
+        return lines, vector
     while len(pieces) > 1:
         pairs = zip(pieces[::2], pieces[1::2], strict=True)
         lines += [
-            f"{name}{n}.{k} = {_picked(w, a, b, range(2 * n), _several(w, n))}"
+            f"{name}{n}.{k} = {_shuffle(w, a, b, range(2 * n), _vector_type(w, n))}"
             for k, (a, b) in enumerate(pairs)
         ]
         pieces, n = [f"{name}{n}.{k}" for k in range(len(pieces) // 2)], 2 * n
@@ -292,13 +311,13 @@ def _unpack_tile(w: Width, count: int) -> list[str]:
     for i in range(count):
         lines.append(f"%tf{i} = getelementptr i8, ptr %t.f, i64 {i * w.bytes}")
         lines.append(f"%tr{i} = load {w.type}, ptr %tf{i}, align {w.bytes}")
-    return [*lines, *rows_out(w, [f"%tr{i}" for i in range(count)])]
+    return [*lines, *store_rows(w, [f"%tr{i}" for i in range(count)])]
 
 
-def rows_out(w: Width, cells: list[str]) -> list[str]:
-    """The first cells of a tile, to each lane's array: a run of n of them makes n registers of pieces, one a lane."""
+def store_rows(w: Width, cells: list[str]) -> list[str]:
+    """Store the first cells of a tile to the array of each lane: the inverse of `_pack_tile`."""
     lines = []
-    for first, n in runs(len(cells), w.lanes):
+    for first, n in power_of_two_runs(len(cells), w.lanes):
         swaps, rows = transpose(w, cells[first : first + n], f"%ts{first}.")
         lines += swaps
         for lane in range(w.lanes):
@@ -309,12 +328,12 @@ def rows_out(w: Width, cells: list[str]) -> list[str]:
                 lines.append(f"{piece} = extractelement {w.type} {rows[0]}, i32 {lane}")
             else:
                 lines.append(
-                    f"{piece} = {_picked(w, rows[lane % n], 'poison', range(start, start + n))}"
+                    f"{piece} = {_shuffle(w, rows[lane % n], 'poison', range(start, start + n))}"
                 )
             lines.append(
                 f"%tw{first}.{lane} = getelementptr i8, ptr %ta{lane}, i64 {first * w.scalar_bytes}"
             )
             lines.append(
-                f"store {_several(w, n)} {piece}, ptr %tw{first}.{lane}, align {w.scalar_bytes}"
+                f"store {_vector_type(w, n)} {piece}, ptr %tw{first}.{lane}, align {w.scalar_bytes}"
             )
     return lines

@@ -1,8 +1,9 @@
-"""Where inputs lie, as blocks are told: cells behind the frame, each an address and a stride.
+"""Cells behind the frame, which tell a block where inputs are: each an address and a stride.
 
-An input whose lanes lie side by side, number by number, needs no packing: a block reads it where it is (`Kernel.apart`). Else,
-and where a block is not whole, it is packed to the frame, and the cell says so. Further cells, one an input, tell where the
-elements of the next block lie, which blocks fetch while they compute.
+An input in which the same number of all elements is contiguous needs no packing: a block reads it
+where it is (`Kernel.separate`). Otherwise, or if the block has fewer elements than lanes, the input
+is packed into the frame and the cell points there. One more cell per input points to the elements
+of the next block, which a block prefetches while it computes.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from collections.abc import Sequence
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.compiler.sweeps.sweep_program import Argument
 
-CELL = 16  # bytes of an address and a stride
+CELL = 16  # bytes: an address and a stride
 
 
 def next_cell(i: int, frame: int, w: Width) -> int:
-    """The cell of the next block's elements of input i, behind the frame's numbers."""
+    """The cell for the next block's elements of input i, after the numbers of the frame."""
     return frame * w.bytes + CELL * i
 
 
-def apart_cell(inputs: Sequence[object], frame: int, w: Width) -> int:
-    """The cell of the input that is read where it lies: behind those of all inputs."""
+def separate_cell(inputs: Sequence[object], frame: int, w: Width) -> int:
+    """The cell of the input that is read where it is, after the cells of `next_cell`."""
     return next_cell(len(inputs), frame, w)
 
 
-def in_place(i: int, w: Width) -> str:
-    """%place<i>: whether the lanes of argument i lie side by side."""
+def test_side_by_side(i: int, w: Width) -> str:
+    """%place<i>: whether the elements of argument i are one number apart, so as lanes need them."""
     return (
         f"%place{i} = icmp eq i64 %outer{i}, {w.scalar_bytes}"
         if w.lanes > 1
@@ -34,35 +35,42 @@ def in_place(i: int, w: Width) -> str:
     )
 
 
-def read_apart(i: int, width: int | str, offset: int, cell: int, w: Width) -> list[str]:
-    """Where a block reads argument i; %packed<i>: how many of its `width` numbers are packed, to an offset in the frame."""
+def read_separate(i: int, width: int | str, offset: int, cell: int, w: Width) -> list[str]:
+    """The cell from which a block reads argument i.
+
+    %packed<i> is how many of its `width` numbers are packed into the frame, at `offset`: 0 if it
+    is read where it is.
+    """
     return [
         f"%here{i} = and i1 %place{i}, %full",
         f"%packed{i} = select i1 %here{i}, i64 0, i64 {width}",
         f"%home{i} = getelementptr i8, ptr %frame, i64 {offset}",
         f"%from{i} = select i1 %here{i}, ptr %at{i}, ptr %home{i}",
         f"%pace{i} = select i1 %here{i}, i64 %column{i}, i64 {w.bytes}",
-        *_told(f"apart{i}", cell, f"%from{i}", f"%pace{i}"),
+        *_store_cell(f"apart{i}", cell, f"%from{i}", f"%pace{i}"),
     ]
 
 
-def next_elements(i: int, arg: Argument, apart: bool, cell: int, w: Width) -> list[str]:
-    """Where the next block's elements of argument i begin, and how far it is from one number to the next: behind the last lane,
-    if lanes lie side by side; behind the last element, if elements do; else the frame, which is at hand."""
-    place = f"%place{i}" if apart else "false"
+def next_block_cell(i: int, arg: Argument, is_separate: bool, cell: int, w: Width) -> list[str]:
+    """The cell for the next block's elements of argument i.
+
+    They follow the last lane if elements are one number apart, or the last element if elements are
+    contiguous. Otherwise the cell points to the frame, where a prefetch has no effect.
+    """
+    side_by_side = f"%place{i}" if is_separate else "false"
     return [
         f"%side{i} = icmp eq i64 %outer{i}, {arg.size * w.scalar_bytes}",
         f"%after{i} = getelementptr i8, ptr %at{i}, i64 {arg.size * w.bytes}",
         f"%beside{i} = getelementptr i8, ptr %at{i}, i64 {w.bytes}",
         f"%follow{i} = select i1 %side{i}, ptr %after{i}, ptr %frame",
-        f"%next{i} = select i1 {place}, ptr %beside{i}, ptr %follow{i}",
-        f"%apace{i} = select i1 {place}, i64 %column{i}, i64 {w.bytes}",
-        *_told(f"next{i}", cell, f"%next{i}", f"%apace{i}"),
+        f"%next{i} = select i1 {side_by_side}, ptr %beside{i}, ptr %follow{i}",
+        f"%apace{i} = select i1 {side_by_side}, i64 %column{i}, i64 {w.bytes}",
+        *_store_cell(f"next{i}", cell, f"%next{i}", f"%apace{i}"),
     ]
 
 
-def _told(name: str, cell: int, address: str, stride: str) -> list[str]:
-    """An address and a stride, in a cell."""
+def _store_cell(name: str, cell: int, address: str, stride: str) -> list[str]:
+    """Store an address and a stride in a cell."""
     return [
         f"%{name}.a = getelementptr i8, ptr %frame, i64 {cell}",
         f"%{name}.s = getelementptr i8, ptr %frame, i64 {cell + 8}",

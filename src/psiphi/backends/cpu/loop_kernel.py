@@ -1,88 +1,87 @@
-"""Rolled kernels: one function a class of links, one loop a sweep, tables for the rest.
+"""Kernels in loops: one function per class of links, one loop per sweep, tables for the rest.
 
-The frame holds the arguments, then a record a body (and one for the world), then an inbox a body. `tables` points to two
-arrays: integers (parent, first parameter, where the body's part of each kind of argument begins: "q", "v", ...; then each
-sweep's order and classes) and parameters.
+The frame holds the arguments, then a record per body (and one for the world), then an inbox per
+body. `tables` points to two arrays, integers and parameters. The integers are, per body: the
+parent, the first parameter, and the offset of the body's part in each kind of argument ("q", "v",
+...); then the order and the classes of each sweep.
 """
 
 from __future__ import annotations
 
-from psiphi.backends.cpu.gufunc_kernel import Kernel, side_by_side
-from psiphi.backends.llvm.llvm_emitter import Width, function
+from psiphi.backends.cpu.gufunc_kernel import Kernel, contiguous_arguments
+from psiphi.backends.llvm.llvm_emitter import Width, internal_function
 from psiphi.backends.llvm.register_spills import segment_function
-from psiphi.compiler.ir.loop_tables import LoopTables, loop_frame, places
+from psiphi.compiler.ir.loop_tables import LoopTables, frame_layout, joint_parts
 from psiphi.compiler.ir.segments import FrameLayout, Segment, Store
 from psiphi.compiler.sweeps.link_loops import LinkClass, LinkLoops
 from psiphi.compiler.tape.ops import Op
 
 
-def rolled_kernel(rolled: LinkLoops, fma: bool = True) -> Kernel:
-    """The kernel of a program in loops; give it `LoopTables(rolled, dtype).address` as its tables."""
-    program, (layout, size) = rolled.program, loop_frame(rolled)
+def loop_kernel(loops: LinkLoops, fma: bool = True) -> Kernel:
+    """The kernel of a program in loops; set its @tables to `LoopTables(loops, dtype).address`."""
+    program, (layout, size) = loops.program, frame_layout(loops)
     inputs, outputs = (
-        side_by_side(program.inputs, layout.inputs),
-        side_by_side(program.outputs, layout.outputs),
+        contiguous_arguments(program.inputs, layout.inputs),
+        contiguous_arguments(program.outputs, layout.outputs),
     )
-    return Kernel(inputs, outputs, size, lambda width: rolled_text(rolled, width, fma))
+    return Kernel(inputs, outputs, size, lambda width: loop_text(loops, width, fma))
 
 
-def rolled_text(rolled: LinkLoops, width: Width, fma: bool, prefix: str = "") -> str:
-    """Text that defines @<prefix>block.<suffix>(ptr frame, ptr data)."""
-    layout = FrameLayout.of(rolled.program.inputs, rolled.program.outputs)
-    return _Block(rolled, layout, width, fma, prefix).text()
+def loop_text(loops: LinkLoops, width: Width, fma: bool, prefix: str = "") -> str:
+    """The text of @<prefix>block.<suffix>(ptr frame, ptr data)."""
+    layout = FrameLayout.of(loops.program.inputs, loops.program.outputs)
+    return _Block(loops, layout, width, fma, prefix).text()
 
 
-def tables(rolled: LinkLoops, name: str, fp: str) -> str:
-    """Text that defines @<name>.tables, the tables as constants: such code needs nothing from outside."""
-    own = LoopTables(rolled, "d" if fp == "double" else "f")
-    integers = ", ".join(f"i32 {x}" for x in own.integers.tolist())
-    params = ", ".join(f"{fp} {Width(fp, 1).constant(x)}" for x in own.params.tolist())
-    return f"""@{name}.integers = internal constant [{len(own.integers)} x i32] [{integers}]
-@{name}.params = internal constant [{len(own.params)} x {fp}] [{params}]
+def tables(loops: LinkLoops, name: str, fp: str) -> str:
+    """The text of @<name>.tables: the tables as constants, for code that is not given any."""
+    data = LoopTables(loops, "d" if fp == "double" else "f")
+    integers = ", ".join(f"i32 {x}" for x in data.integers.tolist())
+    params = ", ".join(f"{fp} {Width(fp, 1).constant(x)}" for x in data.params.tolist())
+    return f"""@{name}.integers = internal constant [{len(data.integers)} x i32] [{integers}]
+@{name}.params = internal constant [{len(data.params)} x {fp}] [{params}]
 @{name}.tables = internal constant [2 x ptr] [ptr @{name}.integers, ptr @{name}.params]
 """
 
 
 class _Block:
-    def __init__(
-        self, rolled: LinkLoops, layout: FrameLayout, width: Width, fma: bool, prefix: str
-    ):
-        self.rolled, self.layout, self.width, self.fma, self.prefix = (
-            rolled,
+    def __init__(self, loops: LinkLoops, layout: FrameLayout, width: Width, fma: bool, prefix: str):
+        self.loops, self.layout, self.width, self.fma, self.prefix = (
+            loops,
             layout,
             width,
             fma,
             prefix,
         )
-        program = rolled.program
-        self.ins = [(i, arg) for i, arg in enumerate(program.inputs) if arg.per_joint]
-        self.outs = [(i, arg) for i, arg in enumerate(program.outputs) if arg.per_joint]
-        self.places = places(rolled)
+        program = loops.program
+        self.inputs = [(i, arg) for i, arg in enumerate(program.inputs) if arg.per_joint]
+        self.outputs = [(i, arg) for i, arg in enumerate(program.outputs) if arg.per_joint]
+        self.parts = joint_parts(loops)
         self.bases = ["frame", "here", "parent", "inbox", "up", "param"]
-        self.bases += [f"in{i}" for i, _ in self.ins] + [f"out{i}" for i, _ in self.outs]
+        self.bases += [f"in{i}" for i, _ in self.inputs] + [f"out{i}" for i, _ in self.outputs]
 
     def text(self) -> str:
-        w, n = self.width, len(self.rolled.tree.links)
+        w, n = self.width, len(self.loops.tree.links)
         parts, calls = [], []
-        start = (2 + len(self.places)) * n
-        for s, stage in enumerate(self.rolled.stages):
+        start = (2 + len(self.parts)) * n
+        for s, stage in enumerate(self.loops.sweeps):
             for c, cls in enumerate(stage.classes):
                 parts.append(self._class(f"{self.prefix}step{s}.{c}.{w.suffix}", cls))
             parts.append(self._stage(s, start, len(stage.order), len(stage.classes)))
             calls.append(f"call void @{self.prefix}sweep{s}.{w.suffix}(ptr %frame, ptr %data)")
             start += 2 * len(stage.order)
         calls = [*self._clear_outputs(), *calls]
-        if self.rolled.finish is not None:
-            parts.append(self._class(f"{self.prefix}finish.{w.suffix}", self.rolled.finish))
-            inbox = self._offset(self._inbox_start() + n * self.rolled.inbox)
+        if self.loops.finish is not None:
+            parts.append(self._class(f"{self.prefix}finish.{w.suffix}", self.loops.finish))
+            inbox = self._offset(self._inboxes() + n * self.loops.inbox_size)
             calls.append(f"%world = getelementptr i8, ptr %frame, i64 {inbox}")
             passed = ["ptr %world" if b == "inbox" else "ptr %frame" for b in self.bases]
             calls.append(f"call void @{self.prefix}finish.{w.suffix}({', '.join(passed)})")
-        parts.append(function(f"{self.prefix}block.{w.suffix}", ["frame", "data"], calls))
+        parts.append(internal_function(f"{self.prefix}block.{w.suffix}", ["frame", "data"], calls))
         return "\n".join(parts)
 
     def _clear_outputs(self) -> list[str]:
-        """Outputs no step writes are zero."""
+        """Set all outputs to zero, since no step may write some of them."""
         size = self.layout.size - (self.layout.outputs[0] if self.layout.outputs else 0)
         lines = [
             f"%outputs = getelementptr i8, ptr %frame, i64 {self._offset(self.layout.outputs[0])}"
@@ -95,35 +94,35 @@ class _Block:
     def _offset(self, values: int) -> int:
         return values * self.width.bytes
 
-    def _inbox_start(self) -> int:
-        return self.layout.size + (len(self.rolled.tree.links) + 1) * self.rolled.record
+    def _inboxes(self) -> int:
+        return self.layout.size + (len(self.loops.tree.links) + 1) * self.loops.record_size
 
     def _class(self, name: str, cls: LinkClass) -> str:
-        live = cls.tape.live(cls.outputs, cls.given)
-        nodes = [i for i in live if i not in cls.given and cls.tape.nodes[i][0] is not Op.CONST]
-        segment = Segment(name, cls.tape, nodes, [Store(*store) for store in cls.stores], cls.given)
+        live = cls.tape.live(cls.outputs, cls.loads)
+        nodes = [i for i in live if i not in cls.loads and cls.tape.nodes[i][0] is not Op.CONST]
+        segment = Segment(name, cls.tape, nodes, [Store(*store) for store in cls.stores], cls.loads)
         return segment_function(name, self.bases, segment, self.width, fma=self.fma)
 
     def _stage(self, s: int, start: int, count: int, classes: int) -> str:
-        w, n, r = self.width, len(self.rolled.tree.links), self.rolled
-        table = [self._entry("k", start, "%i"), self._entry("class", start + count, "%i")]
+        w, n, r = self.width, len(self.loops.tree.links), self.loops
+        table = [self._load_table("k", start, "%i"), self._load_table("class", start + count, "%i")]
         table += [
-            self._entry(name, column * n, "%k")
-            for column, name in enumerate(("p", "first", *(f"of.{x}" for x in self.places)))
+            self._load_table(name, column * n, "%k")
+            for column, name in enumerate(("p", "first", *(f"of.{x}" for x in self.parts)))
         ]
         starts = [
-            self._place("here", "%k", r.record, self.layout.size),
-            self._place("parent", "%p", r.record, self.layout.size),
-            self._place("inbox", "%k", r.inbox, self._inbox_start()),
-            self._place("up", "%p", r.inbox, self._inbox_start()),
+            self._address("here", "%k", r.record_size, self.layout.size),
+            self._address("parent", "%p", r.record_size, self.layout.size),
+            self._address("inbox", "%k", r.inbox_size, self._inboxes()),
+            self._address("up", "%p", r.inbox_size, self._inboxes()),
             f"%param = getelementptr {w.fp}, ptr %params, i64 %first",
         ]
         for name, group, offsets in (
-            ("in", self.ins, self.layout.inputs),
-            ("out", self.outs, self.layout.outputs),
+            ("in", self.inputs, self.layout.inputs),
+            ("out", self.outputs, self.layout.outputs),
         ):
             for i, arg in group:
-                starts.append(self._place(f"{name}{i}", f"%of.{arg.per_joint}", 1, offsets[i]))
+                starts.append(self._address(f"{name}{i}", f"%of.{arg.per_joint}", 1, offsets[i]))
         passed = ", ".join(f"ptr %{base}" for base in self.bases)
         cases = " ".join(f"i64 {c}, label %c{c}" for c in range(classes))
         steps = "\n".join(
@@ -131,7 +130,8 @@ class _Block:
             for c in range(classes)
         )
         body = "\n  ".join([*(line for lines in table for line in lines), *starts])
-        return f"""define internal void @{self.prefix}sweep{s}.{w.suffix}(ptr %frame, ptr %data) noinline nounwind {{
+        head = f"void @{self.prefix}sweep{s}.{w.suffix}(ptr %frame, ptr %data)"
+        return f"""define internal {head} noinline nounwind {{
 entry:
   %integers = load ptr, ptr %data
   %params.p = getelementptr ptr, ptr %data, i64 1
@@ -154,7 +154,7 @@ done:
 """
 
     @staticmethod
-    def _entry(name: str, start: int, index: str) -> list[str]:
+    def _load_table(name: str, start: int, index: str) -> list[str]:
         return [
             f"%{name}.i = add i64 {index}, {start}",
             f"%{name}.p = getelementptr i32, ptr %integers, i64 %{name}.i",
@@ -162,7 +162,7 @@ done:
             f"%{name} = sext i32 %{name}.n to i64",
         ]
 
-    def _place(self, name: str, index: str, size: int, start: int) -> str:
+    def _address(self, name: str, index: str, size: int, start: int) -> str:
         return (
             f"%{name}.j = mul i64 {index}, {self._offset(size)}\n"
             f"  %{name}.b = getelementptr i8, ptr %frame, i64 {self._offset(start)}\n"

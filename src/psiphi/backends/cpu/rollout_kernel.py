@@ -1,18 +1,25 @@
-"""A rollout as LLVM IR: the loop over steps inside the loop over groups of lanes, the state in one frame on the stack.
+"""A rollout as LLVM IR: a loop over steps inside a loop over groups of lanes; one frame per group.
 
-    rollout(ptr call)     call: n, steps, every, then for every array its address and strides (element, row, column) in bytes
+    rollout(ptr call)
 
-Arrays come in the order of the plan: what is packed once, what is packed every step (row: the step), then the samples (row:
-the sample). One element runs on plain doubles, more in lanes; padding lanes repeat the last element.
+`call` is n, steps, every, then for each array its address and its strides (element, row, column) in
+bytes. The arrays are in the order of the `Rollout`: those packed once, those packed every step (one
+row per step), then the samples (one row per sample). One element runs on plain doubles, more in
+lanes; idle lanes of the last group repeat the last element.
 """
 
 from __future__ import annotations
 
-from psiphi.backends.cpu.gufunc_kernel import Kernel, declarations, frame_memory, side_by_side
-from psiphi.backends.cpu.input_pack import behind_tiles, pack, unpack
-from psiphi.backends.cpu.loop_kernel import rolled_text, tables
-from psiphi.backends.cpu.straight_kernel import angles
-from psiphi.backends.llvm.llvm_emitter import Width, function
+from psiphi.backends.cpu.gufunc_kernel import (
+    Kernel,
+    contiguous_arguments,
+    declarations,
+    frame_memory,
+)
+from psiphi.backends.cpu.input_pack import pack, tail_argument, unpack
+from psiphi.backends.cpu.loop_kernel import loop_text, tables
+from psiphi.backends.cpu.straight_kernel import angle_loop
+from psiphi.backends.llvm.llvm_emitter import Width, internal_function
 from psiphi.backends.llvm.register_spills import segment_function
 from psiphi.backends.llvm.sincos import sincos, sincos_loop
 from psiphi.compiler.ir.block_frame import (
@@ -20,102 +27,109 @@ from psiphi.compiler.ir.block_frame import (
     BlockSequence,
     FrameCopy,
     LoopBlock,
-    Named,
+    NamedBlocks,
     PlacedBlock,
 )
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout, SingleStep
 from psiphi.compiler.sweeps.stage_loops import StagedCode
 
-WORDS = 4  # of an array in `call`
-COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+WORDS_PER_ARRAY = 4  # of an array in `call`
+MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def rollout_module(rollout: Rollout, lanes: int, fma: bool, registers: int = 0) -> str:
-    """The IR of one rollout for single elements and for `lanes` at a time."""
+    """The IR of one rollout, for one element and for `lanes` elements at a time."""
     widths = [Width("double", count, registers) for count in sorted({1, lanes})]
     blocks = rollout.frame.blocks.values()
-    loops = [block for block in blocks if isinstance(block, LoopBlock) and block.text == block.name]
+    loops = [
+        block for block in blocks if isinstance(block, LoopBlock) and block.code_name == block.name
+    ]
     parts = [
         declarations(widths),
-        COPY,
+        MEMCPY,
         *(tables(block.rolled, block.name, "double") for block in loops),
     ]
     for w in widths:
-        inward, outward = (
+        input_sizes, output_sizes = (
             [rollout.frame.sizes[name] for name in names]
-            for names in (rollout.once + rollout.each, rollout.sample)
+            for names in (rollout.packed_once + rollout.packed_per_step, rollout.sampled)
         )
-        parts += [sincos(w), sincos_loop(w), pack(w, inward), unpack(w, outward)]
-        parts += [_text(block, w, fma) for block in blocks]
+        parts += [sincos(w), sincos_loop(w), pack(w, input_sizes), unpack(w, output_sizes)]
+        parts += [_block_text(block, w, fma) for block in blocks]
         parts += [_repeat(repeat, rollout.frame, w) for repeat in rollout.repeats]
         parts += [
-            _rarely(name, rollout.frame.places[when], w) for name, when in rollout.where.items()
+            _conditional_block(name, rollout.frame.places[when], w)
+            for name, when in rollout.conditions.items()
         ]
-        parts.append(_range(rollout, w))
-    return "\n".join([*parts, _door(widths)])
+        parts.append(_range_function(rollout, w))
+    return "\n".join([*parts, _entry_function(widths)])
 
 
 def staged_kernel(staged: StagedCode, fma: bool) -> Kernel:
-    """The gufunc loop of stages, loops over links among them."""
-    named: Named = {name: (code, at) for name, code, at in staged.blocks}
+    """The gufunc loop of several stages, some of which are loops over links."""
+    named: NamedBlocks = {name: (code, at) for name, code, at in staged.blocks}
     program = staged.program
-    return single_kernel(
+    return single_step_kernel(
         SingleStep(BlockFrame(named), tuple(named), program.inputs, program.outputs), fma
     )
 
 
-def single_kernel(single: SingleStep, fma: bool) -> Kernel:
-    """Its gufunc loop."""
-    blocks = single.frame.blocks.values()
-    loops = [block for block in blocks if isinstance(block, LoopBlock) and block.text == block.name]
+def single_step_kernel(step: SingleStep, fma: bool) -> Kernel:
+    """The gufunc loop of a single step."""
+    blocks = step.frame.blocks.values()
+    loops = [
+        block for block in blocks if isinstance(block, LoopBlock) and block.code_name == block.name
+    ]
 
     def text(w: Width) -> str:
         shared = (
-            [COPY, *(tables(block.rolled, block.name, w.fp) for block in loops)]
+            [MEMCPY, *(tables(block.rolled, block.name, w.fp) for block in loops)]
             if loops and w.lanes == 1
             else []
         )
-        calls = [f"call void @{name}.{w.suffix}(ptr %frame)" for name in single.order]
-        own = (_text(block, w, fma) for block in blocks)
-        return "\n".join([*shared, *own, function(f"block.{w.suffix}", ["frame", "data"], calls)])
+        calls = [f"call void @{name}.{w.suffix}(ptr %frame)" for name in step.order]
+        texts = (_block_text(block, w, fma) for block in blocks)
+        return "\n".join(
+            [*shared, *texts, internal_function(f"block.{w.suffix}", ["frame", "data"], calls)]
+        )
 
     inputs, outputs = (
-        side_by_side(group, [single.frame.places[arg.name] for arg in group])
-        for group in (single.inputs, single.outputs)
+        contiguous_arguments(group, [step.frame.places[arg.name] for arg in group])
+        for group in (step.inputs, step.outputs)
     )
-    return Kernel(inputs, outputs, single.frame.size, text)
+    return Kernel(inputs, outputs, step.frame.size, text)
 
 
-def _text(block: PlacedBlock | BlockSequence | LoopBlock, w: Width, fma: bool) -> str:
+def _block_text(block: PlacedBlock | BlockSequence | LoopBlock, w: Width, fma: bool) -> str:
     """@<block>.<suffix>(ptr frame)."""
     if isinstance(block, LoopBlock):
-        return _loops(block, w, fma)
+        return _loop_block(block, w, fma)
     if isinstance(block, PlacedBlock):
-        return _straight(block, w, fma, ["frame"])
+        return _straight_function(block, w, fma, ["frame"])
     each = [
         part
         for tape in block.parts
-        for part in (_straight(tape, w, fma, ["frame", "q", "v"]), _over_joints(tape, w))
+        for part in (_straight_function(tape, w, fma, ["frame", "q", "v"]), _joint_loop(tape, w))
     ]
     calls = [f"call void @{tape.name}.joints.{w.suffix}(ptr %frame)" for tape in block.parts]
-    return "\n".join([*each, function(f"{block.name}.{w.suffix}", ["frame"], calls)])
+    return "\n".join([*each, internal_function(f"{block.name}.{w.suffix}", ["frame"], calls)])
 
 
-def _straight(block: PlacedBlock, w: Width, fma: bool, bases: list[str]) -> str:
-    """The arguments of sines and cosines, these in a loop, then the rest."""
+def _straight_function(block: PlacedBlock, w: Width, fma: bool, bases: list[str]) -> str:
+    """Angles first, then a loop of sines and cosines, then the rest."""
     passed = ", ".join(f"ptr %{base}" for base in bases)
     text = [segment_function(f"{s.name}.{w.suffix}", bases, s, w, fma=fma) for s in block.segments]
     front, *segments = block.segments
     call = lambda s: f"call void @{s.name}.{w.suffix}({passed})"  # noqa: E731
-    calls = [call(front), *angles(block, w, "first")] if block.angles else []
+    calls = [call(front), *angle_loop(block, w, "first")] if block.angles else []
     text = text if block.angles else text[1:]
     for n, s in enumerate(segments):
-        calls += [*(angles(s, w, f"first{n}") if s.angles else ()), call(s)]
-    return "\n".join([*text, function(f"{block.name}.{w.suffix}", bases, calls)])
+        calls += [*(angle_loop(s, w, f"first{n}") if s.angles else ()), call(s)]
+    return "\n".join([*text, internal_function(f"{block.name}.{w.suffix}", bases, calls)])
 
 
-def _over_joints(block: PlacedBlock, w: Width) -> str:
-    """@<block>.joints: the tape at one joint after the other."""
+def _joint_loop(block: PlacedBlock, w: Width) -> str:
+    """@<block>.joints: runs the tape for one joint after the other."""
     n = len(block.joints)
     offsets = ", ".join(f"i64 {x * w.bytes}" for joint in block.joints for x in joint)
     return f"""@{block.name}.places.{w.suffix} = internal constant [{2 * n} x i64] [{offsets}]
@@ -143,21 +157,22 @@ done:
 """
 
 
-def _loops(block: LoopBlock, w: Width, fma: bool) -> str:
-    """@<block> in loops: its arguments copied to a frame of its own, and back."""
+def _loop_block(block: LoopBlock, w: Width, fma: bool) -> str:
+    """@<block> of loops over links, with copies of its arguments to its own frame and back."""
 
     def copy(move: FrameCopy, number: int) -> list[str]:
         source, target, count = (x * w.bytes for x in move)
         return [
             f"%from{number} = getelementptr i8, ptr %frame, i64 {source}",
             f"%to{number} = getelementptr i8, ptr %frame, i64 {target}",
-            f"call void @llvm.memcpy.p0.p0.i64(ptr %to{number}, ptr %from{number}, i64 {count}, i1 false)",
+            f"call void @llvm.memcpy.p0.p0.i64(ptr %to{number}, ptr %from{number}, "
+            f"i64 {count}, i1 false)",
         ]
 
     copies = [copy(move, i) for i, move in enumerate((*block.before, *block.after))]
     inside = [
         f"%own = getelementptr i8, ptr %frame, i64 {block.start * w.bytes}",
-        f"call void @{block.text}.block.{w.suffix}(ptr %own, ptr @{block.text}.tables)",
+        f"call void @{block.code_name}.block.{w.suffix}(ptr %own, ptr @{block.code_name}.tables)",
     ]
     before, after = copies[: len(block.before)], copies[len(block.before) :]
     lines = [
@@ -165,27 +180,29 @@ def _loops(block: LoopBlock, w: Width, fma: bool) -> str:
         *inside,
         *(x for lines in after for x in lines),
     ]
-    text = [rolled_text(block.rolled, w, fma, f"{block.name}.")] if block.text == block.name else []
-    return "\n".join([*text, function(f"{block.name}.{w.suffix}", ["frame"], lines)])
+    text = (
+        [loop_text(block.rolled, w, fma, f"{block.name}.")] if block.code_name == block.name else []
+    )
+    return "\n".join([*text, internal_function(f"{block.name}.{w.suffix}", ["frame"], lines)])
 
 
 def _repeat(repeat: Repeat, frame: BlockFrame, w: Width) -> str:
-    """@<name>(ptr frame)."""
+    """@<name>(ptr frame): look; if any lane needs it: before, `again` until done, after."""
     call = {name: f"call void @{name}.{w.suffix}(ptr %frame)" for name in repeat.blocks}
     before = "\n  ".join(call[name] for name in repeat.before)
     return f"""define internal void @{repeat.name}.{w.suffix}(ptr %frame) noinline nounwind {{
-  {call[repeat.look]}
-  {_any(w, "hit", frame.places[repeat.when], "one", 0.0)}
+  {call[repeat.test]}
+  {_any_lane(w, "hit", frame.places[repeat.when], "one", 0.0)}
   br i1 %hit.any, label %begin, label %done
 begin:
   {before}
   br label %again
 again:
   %k = phi i64 [ 0, %begin ], [ %k.next, %again ]
-  {call[repeat.again]}
-  {_any(w, "moving", frame.places[repeat.done], "olt", 1.0)}
+  {call[repeat.body]}
+  {_any_lane(w, "moving", frame.places[repeat.done], "olt", 1.0)}
   %k.next = add i64 %k, 1
-  %early = icmp slt i64 %k.next, {repeat.most}
+  %early = icmp slt i64 %k.next, {repeat.limit}
   %more = and i1 %moving.any, %early
   br i1 %more, label %again, label %end
 end:
@@ -197,10 +214,13 @@ done:
 """
 
 
-def _rarely(name: str, place: int, w: Width) -> str:
-    """@<name>.where(ptr frame): the block, if the place is not 0 in some lane; in the others it changes nothing."""
+def _conditional_block(name: str, condition: int, w: Width) -> str:
+    """@<name>.where(ptr frame): runs the block if `condition` is not 0 in any lane.
+
+    The block changes nothing in lanes where the condition is 0.
+    """
     return f"""define internal void @{name}.where.{w.suffix}(ptr %frame) noinline nounwind {{
-  {_any(w, "need", place, "une", 0.0)}
+  {_any_lane(w, "need", condition, "une", 0.0)}
   br i1 %need.any, label %do, label %done
 do:
   call void @{name}.{w.suffix}(ptr %frame)
@@ -211,8 +231,8 @@ done:
 """
 
 
-def _any(w: Width, name: str, place: int, test: str, value: float) -> str:
-    """%<name>.any: whether the place passes the test in any lane."""
+def _any_lane(w: Width, name: str, place: int, test: str, value: float) -> str:
+    """%<name>.any: whether the number at `place` passes the test in any lane."""
     bools = f"<{w.lanes} x i1>"
     lines = [
         f"%{name}.at = getelementptr i8, ptr %frame, i64 {place * w.bytes}",
@@ -227,7 +247,7 @@ def _any(w: Width, name: str, place: int, test: str, value: float) -> str:
     return "\n  ".join(lines)
 
 
-def _door(widths: list[Width]) -> str:
+def _entry_function(widths: list[Width]) -> str:
     scalar, wide = widths[0].suffix, widths[-1].suffix
     return f"""define void @rollout(ptr %call) nounwind {{
   %n = load i64, ptr %call
@@ -244,7 +264,7 @@ many:
 
 
 class _Array:
-    """One array of the call: its registers, and the lines that move one row of it."""
+    """One array of the call: its registers and the lines that move one of its rows."""
 
     def __init__(self, frame: BlockFrame, w: Width, index: int, name: str):
         self.index, self.w = index, w
@@ -255,43 +275,45 @@ class _Array:
         for word, (what, kind) in enumerate(
             (("base", "ptr"), ("outer", "i64"), ("row", "i64"), ("column", "i64"))
         ):
-            lines.append(f"%{what}p{i} = getelementptr i64, ptr %call, i64 {3 + WORDS * i + word}")
+            lines.append(
+                f"%{what}p{i} = getelementptr i64, ptr %call, i64 {3 + WORDS_PER_ARRAY * i + word}"
+            )
             lines.append(f"%{what}{i} = load {kind}, ptr %{what}p{i}")
         return lines
 
     def move(self, verb: str, row: str) -> list[str]:
-        """Pack or unpack row %row of the elements from %i on."""
-        i = self.index
+        """Pack or unpack row `row` of the elements from %i on."""
+        i, tail = self.index, tail_argument(verb, self.w, self.cells)
         return [
             f"%jump{i} = mul i64 %i, %outer{i}",
             f"%down{i} = mul i64 {row}, %row{i}",
             f"%way{i} = add i64 %jump{i}, %down{i}",
             f"%at{i} = getelementptr i8, ptr %base{i}, i64 %way{i}",
             f"%place{i} = getelementptr i8, ptr %frame, i64 {self.offset}",
-            f"call void @{verb}.{self.w.suffix}(ptr %at{i}, ptr %place{i}, i64 1, i64 {self.cells}, "
-            f"i64 %outer{i}, i64 0, i64 %column{i}, i64 %count, {behind_tiles(verb, self.w, self.cells)})",
+            f"call void @{verb}.{self.w.suffix}(ptr %at{i}, ptr %place{i}, i64 1, "
+            f"i64 {self.cells}, i64 %outer{i}, i64 0, i64 %column{i}, i64 %count, {tail})",
         ]
 
 
-def _range(rollout: Rollout, w: Width) -> str:
-    names = [*rollout.once, *rollout.each, *rollout.sample]
+def _range_function(rollout: Rollout, w: Width) -> str:
+    names = [*rollout.packed_once, *rollout.packed_per_step, *rollout.sampled]
     arrays = [_Array(rollout.frame, w, i, name) for i, name in enumerate(names)]
-    first, last = len(rollout.once), len(names) - len(rollout.sample)
+    first, last = len(rollout.packed_once), len(names) - len(rollout.sampled)
     once, each, out = arrays[:first], arrays[first:last], arrays[last:]
-    take, give = frame_memory(rollout.frame.size * w.bytes)
+    allocate, free = frame_memory(rollout.frame.size * w.bytes)
     n = "\n  "
     lines = {
-        "load": n.join([line for array in arrays for line in array.load()] + take),
+        "load": n.join([line for array in arrays for line in array.load()] + allocate),
         "once": n.join(line for array in once for line in array.move("pack", "0")),
         "each": n.join(line for array in each for line in array.move("pack", "%s")),
         "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
-        "first": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in rollout.first),
+        "first": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in rollout.prologue),
         "step": n.join(
-            f"call void @{name}{'.where' * (name in rollout.where)}.{w.suffix}(ptr %frame)"
+            f"call void @{name}{'.where' * (name in rollout.conditions)}.{w.suffix}(ptr %frame)"
             for name in rollout.order
         ),
     }
-    return LOOP.format(suffix=w.suffix, lanes=w.lanes, give=n.join(give), **lines)
+    return LOOP.format(suffix=w.suffix, lanes=w.lanes, give=n.join(free), **lines)
 
 
 LOOP = """define internal void @range.{suffix}(ptr %call) nounwind {{

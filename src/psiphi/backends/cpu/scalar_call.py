@@ -1,4 +1,7 @@
-"""One element at once: a Python callable straight from compiled code (`backends/cpu/fastcall_kernel.py`), where the platform allows it."""
+"""Calls for one element without NumPy's overhead: a Python callable made from compiled code.
+
+The code is that of `fastcall_kernel.py`; CPython, a 64-bit platform and the GIL are required.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,16 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from psiphi._util.validate import is_foreign
 from psiphi.backends.cpu import fastcall_kernel
-from psiphi.backends.cpu.gufunc import _umath  # pyright: ignore[reportAttributeAccessIssue]
+from psiphi.backends.cpu.gufunc import numpy_umath  # pyright: ignore[reportAttributeAccessIssue]
+from psiphi.backends.llvm.jit import Library
 
-_NUMPY = {
-    "PyArray_New": 93,
-    "PyArray_Return": 76,
-}  # in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
+# indices in NumPy's table _ARRAY_API, the same in 1.26 and 2.x
+_NUMPY_API = {"PyArray_New": 93, "PyArray_Return": 76}
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 
@@ -33,62 +34,67 @@ class _Method(ctypes.Structure):
     )
 
 
-class _Door:
-    """The `self` of a quick function: answers what it does not take, and keeps alive what it points to (CPython drops a
-    function's self last, for this very purpose)."""
+class _Fallback:
+    """The `self` of a fast call: handles the arguments that the fast call does not support.
 
-    def __init__(self, otherwise: Callable, method: _Method, library: Any):
-        self.otherwise, self.method, self.library = otherwise, method, library
+    It also keeps the memory of the function alive: CPython releases a function's `self` last.
+    """
+
+    def __init__(self, fallback: Callable, method: _Method, library: Library):
+        self.fallback, self.method, self.library = fallback, method, library
 
     def __call__(self, *args, **options):
-        return self.otherwise(*args, **options)
+        return self.fallback(*args, **options)
 
 
-def on_the_host(ufunc: np.ufunc) -> Callable:
-    """The gufunc, for what it reads by itself: arrays of other libraries let themselves be read, and lose what they know."""
+def reject_foreign(ufunc: np.ufunc) -> Callable:
+    """The gufunc, but a TypeError for arrays of torch or JAX, which would lose their gradients."""
 
     def call(*args, **options):
         if any(map(is_foreign, args)):
-            raise TypeError("an array of torch or JAX, or of a graphics card")
+            raise TypeError("an array of torch or JAX, or an array on a GPU")
         return ufunc(*args, **options)
 
     return call
 
 
-def quickcall(library: Any, otherwise: Callable, name: str) -> Any:
-    """A callable that runs the library's @quick, and `otherwise` for whatever @quick does not take; None if it cannot be."""
-    table = _table()
+def fast_call(library: Library, fallback: Callable, name: str) -> Callable | None:
+    """A callable that runs the library's @quick; None if the platform does not support it.
+
+    It calls `fallback` for arguments that @quick does not support.
+    """
+    table = _function_table()
     if table is None:
         return None
-    place = (ctypes.c_void_p * len(table)).from_address(library.address("quick.table"))
-    place[:] = table
+    slots = (ctypes.c_void_p * len(table)).from_address(library.address("quick.table"))
+    slots[:] = table
     method = _Method(name.encode(), int(library.address("quick")), _FASTCALL_WITH_KEYWORDS, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = (
         ctypes.py_object,
         [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
     )
-    return make(ctypes.addressof(method), _Door(otherwise, method, library), None)
+    return make(ctypes.addressof(method), _Fallback(fallback, method, library), None)
 
 
 @lru_cache(maxsize=1)
-def _table() -> tuple[int, ...] | None:
-    """What @quick needs of this process; None where its assumptions do not hold."""
-    plain = sys.implementation.name == "cpython" and ctypes.sizeof(ctypes.c_void_p) == 8
+def _function_table() -> tuple[int, ...] | None:
+    """The addresses that @quick needs of this process; None if its assumptions do not hold."""
+    supported = sys.implementation.name == "cpython" and ctypes.sizeof(ctypes.c_void_p) == 8
     if (
-        not plain
+        not supported
         or sysconfig.get_config_var("Py_GIL_DISABLED")
         or sysconfig.get_config_var("Py_TRACE_REFS")
     ):
         return None
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    numpy = ctypes.cast(get(_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    numpy = ctypes.cast(get(numpy_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     python = [
         getattr(ctypes.pythonapi, name, None)
-        for name in fastcall_kernel.FUNCTIONS[len(fastcall_kernel.OF_NUMPY) :]
+        for name in fastcall_kernel.FUNCTIONS[len(fastcall_kernel.NUMPY_FUNCTIONS) :]
     ]
-    functions = [numpy[_NUMPY[name]] for name in fastcall_kernel.OF_NUMPY]
+    functions = [numpy[_NUMPY_API[name]] for name in fastcall_kernel.NUMPY_FUNCTIONS]
     functions += [
         ctypes.cast(function, ctypes.c_void_p).value if function else None for function in python
     ]
@@ -103,13 +109,13 @@ def _table() -> tuple[int, ...] | None:
 
 
 def _layout_is_known() -> bool:
-    """Do arrays lie in memory as `backends/cpu/fastcall_kernel.py` says?"""
+    """Whether the fields of an array are at the offsets that `fastcall_kernel.py` uses."""
     x = np.arange(12.0)[1:11:3]
-    at, word = id(x), ctypes.c_int64
-    read = lambda offset: word.from_address(at + offset).value  # noqa: E731
+    address, word = id(x), ctypes.c_int64
+    read = lambda offset: word.from_address(address + offset).value  # noqa: E731
     if read(fastcall_kernel.TYPE) != id(np.ndarray) or read(fastcall_kernel.DATA) != x.ctypes.data:
         return False
-    if ctypes.c_int32.from_address(at + fastcall_kernel.NDIM).value != 1 or read(
+    if ctypes.c_int32.from_address(address + fastcall_kernel.NDIM).value != 1 or read(
         fastcall_kernel.DESCRIPTOR
     ) != id(x.dtype):
         return False
@@ -120,25 +126,28 @@ def _layout_is_known() -> bool:
 
 
 def _makes_arrays(address: int) -> bool:
-    """Is the function at this address PyArray_New?"""
+    """Whether the function at this address is PyArray_New."""
     obj, number, pointer = ctypes.py_object, ctypes.c_int, ctypes.c_void_p
     make = ctypes.PYFUNCTYPE(
         obj, obj, number, pointer, number, pointer, pointer, number, number, pointer
     )(address)
-    made = make(
+    result = make(
         np.ndarray, 2, (ctypes.c_ssize_t * 2)(3, 5), fastcall_kernel.DOUBLE, None, None, 0, 0, None
     )
     return (
-        type(made) is np.ndarray
-        and made.shape == (3, 5)
-        and made.strides == (40, 8)
-        and made.dtype == np.float64
+        type(result) is np.ndarray
+        and result.shape == (3, 5)
+        and result.strides == (40, 8)
+        and result.dtype == np.float64
     )
 
 
 def _makes_numbers(address: int) -> bool:
-    """Is the function at this address PyArray_Return? It takes an array as its own, and answers the number in it."""
+    """Whether the function at this address is PyArray_Return.
+
+    It takes ownership of an array of no axes and returns the number in it.
+    """
     obj, array = ctypes.py_object, np.array(2.5)
     ctypes.pythonapi.Py_IncRef(obj(array))
-    made = ctypes.PYFUNCTYPE(obj, obj)(address)(array)
-    return type(made) is np.float64 and made == 2.5
+    result = ctypes.PYFUNCTYPE(obj, obj)(address)(array)
+    return type(result) is np.float64 and result == 2.5

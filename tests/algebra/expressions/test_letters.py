@@ -78,7 +78,7 @@ RECIPE = {
     ),
     "compiler/recursions/body_step.py": (
         "LOCAL: dict[str, Callable] = {\n",
-        '    "Y": lambda s, x: adjoint_map(s.H, s.kept["gain"].solve(small_matrices.apply(s.H, x))),\n',
+        '    "Y": lambda s, x: adjoint_map(s.H, s.record["gain"].solve(small_matrices.apply(s.H, x))),\n',
     ),
     "algebra/rewriting/identities.py": (
         "IDENTITIES: tuple[Identity, ...] = (\n",

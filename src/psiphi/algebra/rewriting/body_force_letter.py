@@ -1,7 +1,6 @@
-"""Body forces kept whole: M phi* a + b stands as one letter while the rest of an equation is rewritten.
+"""A letter for the body force M phi* a + b, so that rewriting does not separate its two terms.
 
-Newton and Euler's sweep makes the force M phi* a + b of a body in one go; multiplied out, its two terms would be rewritten
-apart, and cost more.
+Newton-Euler sweeps compute the force of a body in one step; the separate terms would cost more.
 """
 
 from __future__ import annotations

@@ -1,31 +1,32 @@
-"""A derivation: how an expression was rewritten, or why two are equal, step by step with the papers' names."""
+"""Derivations: the steps of a normal form, or of a proof, with the sources in the papers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from psiphi._util.escape import html, latex
 from psiphi.algebra.expressions.expression import Expression
-from psiphi.algebra.expressions.letters import Letter, letter
+from psiphi.algebra.expressions.letters import InverseLetter, Letter, letter
 from psiphi.algebra.expressions.notation import POWER, Latex, Notation, show_poly, show_word
 from psiphi.algebra.expressions.terms import Poly, Word
 from psiphi.algebra.rewriting.factored_steps import FactoredStep
 from psiphi.algebra.rewriting.rewrite_rules import Application, Rewriting, Rule, Statement
 from psiphi.model.model import Model
 
-WIDTH = 76  # where the names of the rules stand
+WIDTH = 76  # column of the sources
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """One expression on its way to its normal form: moves on it as written, then `start` multiplied out, then steps.
+    """The steps from an expression to its normal form.
 
-    `start` None: the way is too long to be told.
+    factored_steps    steps on the factored expression
+    start             the polynomial, multiplied out; None if there are too many steps to show
+    steps             steps on the polynomial
     """
 
     expression: Expression
@@ -40,7 +41,7 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class Counterexample:
-    """A state of the robot at which the two sides differ most in entry `place`."""
+    """A state of the robot at which two sides differ, and the entry `place` that differs most."""
 
     model: Model
     q: np.ndarray
@@ -66,16 +67,18 @@ class Counterexample:
 
 @dataclass(frozen=True, eq=False)
 class Derivation:
-    """The steps of one rewriting (`right` None), or of a proof that two sides meet. True when proved.
+    """The steps to a normal form (`right` None), or of a proof. True if it is proved.
 
-    `inverses` maps the letters "inv:n" that no rule resolved to what stands under the inverse sign; `remainder` is the
-    normal form of left - right, `uses` are the rules that lead there, `assumes` the expressions taken to be invertible.
-    `unfinished`: rewriting ran out of its budget.
+    inverses      letter "inv:n" that no rule resolves -> the expression that is inverted
+    remainder     the normal form of left - right
+    uses          the applications of rules that give the remainder
+    assumes       expressions that are assumed to be invertible
+    unfinished    True if the budget was used up
     """
 
     left: Chain
     right: Chain | None = None
-    inverses: Mapping[Any, Expression] = field(default_factory=dict)  # by their letters
+    inverses: Mapping[InverseLetter, Expression] = field(default_factory=dict)
     counterexample: Counterexample | None = None
     notes: tuple[str, ...] = ()
     remainder: Poly | None = None
@@ -85,7 +88,7 @@ class Derivation:
 
     @property
     def steps(self) -> tuple[FactoredStep | Rewriting, ...]:
-        """Everything that was done, left side first; each step has rule, source, position, before, after."""
+        """All steps, left side first; each has rule, source, position, before, after."""
         chains = (self.left,) if self.right is None else (self.left, self.right)
         return tuple(step for chain in chains for step in (*chain.factored_steps, *chain.steps))
 
@@ -100,9 +103,10 @@ class Derivation:
 
     @property
     def certificate(self) -> dict[tuple[Word, Statement | Rule, Word], Fraction]:
-        """left - right - remainder as a sum of c u (axiom) v: {(u, axiom, v): c}, to be checked by expansion alone.
+        """left - right - remainder as a sum of c u (axiom) v: {(u, axiom, v): c}.
 
-        `axiom.poly` is zero for each. What an inverse was resolved to, and that inverses are inverses, count as axioms.
+        Each `axiom.poly` is zero, so that expanding the sum checks the proof. Resolved inverses and
+        X⁻¹ X = I count as axioms.
         """
         total: dict = {}
         for use in self.uses:
@@ -113,7 +117,7 @@ class Derivation:
         return text_columns(rows(self))
 
     def latex(self) -> str:
-        """The derivation in LaTeX: an `latex_aligned` environment (amsmath), a line a step, its source beside it."""
+        """The derivation in LaTeX: an `aligned` environment (amsmath), one line per step."""
         return latex_aligned(_latex_lines(self))
 
     def _repr_html_(self) -> str:
@@ -121,26 +125,26 @@ class Derivation:
 
 
 def latex_aligned(lines: Iterable[str]) -> str:
-    """Lines of LaTeX under each other."""
+    """Lines of LaTeX in an `aligned` environment."""
     return "\n".join([r"\begin{aligned}", " \\\\\n".join(lines), r"\end{aligned}"])
 
 
 def html_table(rows: Iterable[tuple[str, str]]) -> str:
-    """What is written and what leads there, line by line, as HTML."""
+    """Rows (formula, source) as an HTML table."""
     cells = (f"<tr><td>{html(text)}</td><td>{html(source)}</td></tr>" for text, source in rows)
     style = "text-align: left; white-space: pre-wrap; font-family: monospace"
     return f'<table style="{style}">{"".join(cells)}</table>'
 
 
 def text_columns(rows: Iterable[tuple[str, str]]) -> str:
-    """The same as text."""
+    """Rows (formula, source) as text."""
     return "\n".join(
         f"{text:<{WIDTH}}  {source}".rstrip() if text else source for text, source in rows
     )
 
 
 def _expand_proof(use: Application, c: Fraction, left: Word, right: Word, total: dict) -> None:
-    """Follow the proofs of rules down to the axioms."""
+    """Add an application to `total`, with proofs of rules expanded down to axioms."""
     c, left, right = c * use.c, left + use.left, use.right + right
     if isinstance(use.rule, Statement) or not use.rule.proof:
         key = left, use.rule, right
@@ -151,7 +155,7 @@ def _expand_proof(use: Application, c: Fraction, left: Word, right: Word, total:
 
 
 def rows(d: Derivation) -> Iterator[tuple[str, str]]:
-    """Line by line: what is written, and which identity leads there."""
+    """The rows (formula, source) of a derivation."""
     if d.right is None:
         yield from _chain_rows(d.left, d)
     else:
@@ -165,7 +169,8 @@ def rows(d: Derivation) -> Iterator[tuple[str, str]]:
         yield f"counter-example: {d.counterexample}", ""
     elif not d.proved:
         yield (
-            "no counter-example found at random states: it may hold for this robot, or need axioms psiphi does not have",
+            "no counter-example found at random states: "
+            "it may hold for this robot, or need axioms that psiphi does not have",
             "",
         )
 
@@ -190,7 +195,7 @@ def _chain_rows(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
         yield f"= {start}", "multiplied out" if len(chain.start) > 1 else ""
     for step in chain.steps:
         yield (
-            f"    {show_word(step.word, notation)}  →  {show_poly(step.made, notation)}",
+            f"    {show_word(step.word, notation)}  →  {show_poly(step.replacement, notation)}",
             step.source,
         )
     if chain.steps:
@@ -198,7 +203,7 @@ def _chain_rows(chain: Chain, d: Derivation) -> Iterator[tuple[str, str]]:
 
 
 def _latex_lines(d: Derivation) -> Iterator[str]:
-    """The lines of the LaTeX: both sides from what was written to where they meet."""
+    """The lines of LaTeX of both sides."""
     for chain in (d.left,) if d.right is None else (d.left, d.right):
         notation, last = _LatexInverses(d.inverses), chain.expression.latex()
         yield f"& {last}"
@@ -230,7 +235,7 @@ SIGNS = {
 
 
 def _latex_source(source: str) -> str:
-    """A source in LaTeX text, its letters of the algebra as formulas."""
+    """A source as LaTeX text, with letters of the algebra as formulas."""
     text = latex(source)
     for sign, formula in SIGNS.items():
         text = text.replace(sign, f"${formula}$")
@@ -238,13 +243,14 @@ def _latex_source(source: str) -> str:
 
 
 class _Inverses(Notation):
-    """Unicode, with what stands under the inverses written out."""
+    """Unicode, with letters inv:n written as inverses of expressions."""
 
-    def __init__(self, inverses: Mapping[Any, Expression]):
+    def __init__(self, inverses: Mapping[InverseLetter, Expression]):
         self.inverses = inverses
 
     def letter(self, name: Letter) -> tuple[str, int]:
-        inner = self.inverses.get(letter(name).bare)
+        x = letter(name).bare
+        inner = self.inverses.get(x) if isinstance(x, InverseLetter) else None
         return (
             super().letter(name)
             if inner is None
@@ -256,7 +262,7 @@ class _Inverses(Notation):
 
 
 class _LatexInverses(_Inverses, Latex):
-    """LaTeX, likewise."""
+    """LaTeX, with letters inv:n written as inverses of expressions."""
 
     def inverse(self, inner: Expression, starred: bool) -> str:
         return rf"\left({inner.latex()}\right)^{{{'-*' if starred else '-1'}}}"

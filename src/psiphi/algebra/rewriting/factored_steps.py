@@ -1,8 +1,9 @@
-"""Moves: steps on the expression as it is written, before it is multiplied out, so that a derivation reads as in the papers.
+"""Rewriting steps on an expression before it is multiplied out, as in the papers.
 
     B* φ* H* (I - H ψ K)* D⁻¹ (I - H ψ K) H φ B  =  B* ψ* H* D⁻¹ H ψ B        by Lemma 4, twice
 
-Each is a row of the book that the rules prove (and the tests check that they do); moves only make derivations shorter.
+Each step is a row of the table of identities that the rules prove, as the tests check. These steps
+make derivations shorter; they prove nothing new.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from psiphi.algebra.expressions.notation import UNICODE
 from psiphi.algebra.expressions.terms import Term, adjoint, product, scaled, total
 from psiphi.algebra.rewriting.identities import FACTORED, rows
 
-FoundStep = tuple[Term, str, str] | None  # the new term, what was rewritten, and its source
+FoundStep = tuple[Term, str, str] | None  # the new term, the rule as text, its source
 Inverse = Callable[[Term], tuple[Term, str] | None]
 MAX_STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class FactoredStep:
-    """One step on the whole expression: `rule` in words, its `source`, the expression before and after."""
+    """A step: the rule as text, its source, the whole expression before and after."""
 
     rule: str
     source: str
@@ -36,7 +37,7 @@ class FactoredStep:
 
 
 def factored_steps(expression: Expression, inverse: Inverse) -> list[FactoredStep]:
-    """All moves that apply, one after the other; `inverse` answers for what stands under an inverse sign."""
+    """The steps that apply, in order; `inverse` returns (t⁻¹, source) for t, or None."""
     done: list[FactoredStep] = []
     while len(done) < MAX_STEPS and (found := _next_step(expression.term, inverse)):
         after = Expression(found[0], expression.model)
@@ -68,7 +69,7 @@ PATTERNS = [
 
 
 def _match_product(factors: tuple[Term, ...]) -> FoundStep:
-    """A product the book knows, as it stands; else one that comes about within a sum."""
+    """Rewrite a known product; or one that appears when a factor is distributed over a sum."""
     for pattern, result, source in PATTERNS:
         n = len(pattern)
         for i in range(len(factors) - n + 1):
@@ -94,7 +95,7 @@ def _rule_text(pattern: tuple[Term, ...], result: Term) -> str:
 
 
 def _distribute(first: Term, second: Term, pattern: tuple[Term, ...], result: Term) -> Term | None:
-    """(pattern's first factor) (x + y): carried into the sum where that brings the pattern about."""
+    """first (x + y) distributed over the sum, if that makes the pattern appear; None otherwise."""
     if len(pattern) < 3 or second.op != "sum" or first != pattern[0]:
         return None
     parts, hits = [], 0

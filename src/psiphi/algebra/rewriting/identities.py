@@ -1,18 +1,18 @@
-"""The book: every equation psiphi knows of its operators, one row each, written in the algebra itself.
+"""The table of identities: the equations of the operators, one row each, written in the algebra.
 
     row(lhs, rhs, source, use, needs)
 
-`source` is where it stands (S0 ... S4 are the papers, see the room's `__init__.py`), `use` what it is good for:
+`source`: the equation in the papers S0 ... S4 (docs/papers.md). `use`: one or more of
 
-    AXIOM      taken as true: completion makes the rules of these, and everything else is derived
-    INVERSE    X⁻¹ = Y: how an inverse is resolved
-    MOVE       a step on an expression as it is written, so that a derivation reads as in the papers
-    NAME       what the papers call a rule that completion finds
-    STATED     what the papers say: proved from the axioms, and checked with numbers, by the tests
-    MISPRINT   printed, and wrong: each has a counter-example
+    AXIOM      assumed; completion turns the axioms into rules, and all else is derived from them
+    INVERSE    X⁻¹ = Y; resolves an inverse
+    FACTORED   a step on a factored expression, so that derivations read as in the papers
+    NAME       names a rule of the completion by its source in the papers
+    STATED     stated in the papers; the tests prove it from the axioms and check it numerically
+    MISPRINT   printed in the papers, but wrong; the tests find a counter-example
 
-`needs` says of which robots a row holds, and for axioms what they are added for: "" is all (trees, forests, joints of 1 to 6
-degrees of freedom, rotors).
+`needs`: the robots for which a row holds, or the letters for which an axiom is added; "" means all
+robots (trees, forests, joints of 1 to 6 degrees of freedom, rotors).
 """
 
 from __future__ import annotations
@@ -25,22 +25,16 @@ from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.rewriting.rewrite_rules import Axiom, axiom
 from psiphi.model.model import Model
 
-ROTORLESS, CHAIN, FIXED_MAPS, SINGLE = (
-    "no rotors",
-    "chain",
-    "no universal joint",
-    "one coordinate a joint",
-)
-HALVES, MOTION, BIASES, CROSS_PRODUCTS = (
-    "D^½",
-    "motion",
-    "two conventions for bias vectors",
-    "V×",
-)  # sorts of letters, not of robots
+# classes of robots
+ROTORLESS, CHAIN = "no rotors", "chain"
+FIXED_MAPS, SINGLE = "no universal joint", "one coordinate per joint"
+# groups of letters
+HALVES, MOTION, CROSS_PRODUCTS = "D^½", "motion", "V×"
+BIASES = "two conventions for bias vectors"
 
 
 class IdentityUse(Flag):
-    """What a row is good for."""
+    """The uses of a row."""
 
     AXIOM, INVERSE, FACTORED, NAME, STATED, MISPRINT = (auto() for _ in range(6))
 
@@ -49,7 +43,7 @@ AXIOM, INVERSE, FACTORED, NAME, STATED, MISPRINT = IdentityUse
 
 
 class Identity(NamedTuple):
-    """lhs = rhs, where it stands, what it is used for, and what it needs."""
+    """A row: lhs = rhs."""
 
     lhs: Expression
     rhs: Expression
@@ -63,37 +57,12 @@ row = Identity
 _s = Operators()
 H, phi, psi, M, P, D, G, K, I = _s.H, _s.phi, _s.psi, _s.M, _s.P, _s.D, _s.G, _s.K, _s.I
 E_phi, E_psi, tau_bar, rotor, S, L = _s.E_phi, _s.E_psi, _s.tau_bar, _s.rotor, _s.S, _s.L
-Delta_phi, Delta_psi, Phi, Psi, Om, D_half = (
-    _s.Delta_phi,
-    _s.Delta_psi,
-    _s.Phi,
-    _s.Psi,
-    _s.Om,
-    _s.D_half,
-)
-P_plus, P_dot, lambda_dot, Omega_d, H_dot, Theta = (
-    _s.P_plus,
-    _s.P_dot,
-    _s.lambda_dot,
-    _s.Omega_d,
-    _s.H_dot,
-    _s.D_rate,
-)
-a, b, a_local, b_local, mass, mass_half, omega = (
-    _s.a,
-    _s.b,
-    _s.a_local,
-    _s.b_local,
-    _s.mass,
-    _s.mass_half,
-    _s.omega,
-)
+Delta_phi, Delta_psi, Phi, Psi, Om = _s.Delta_phi, _s.Delta_psi, _s.Phi, _s.Psi, _s.Om
+P_plus, P_dot, lambda_dot, H_dot = _s.P_plus, _s.P_dot, _s.lambda_dot, _s.H_dot
+D_half, Theta, Omega_d, omega = _s.D_half, _s.D_rate, _s.Omega_d, _s.omega
+a, b, a_local, b_local, mass, mass_half = _s.a, _s.b, _s.a_local, _s.b_local, _s.mass, _s.mass_half
 B, J, r = _s.B("tool"), _s.J("tool"), _s.symbol("r")
-v, tau, f = (
-    _s.vector("v"),
-    _s.vector("tau"),
-    _s.vector("f", "frame"),
-)  # v: the joint rates of which Ω_δ and a_local are made
+v, tau, f = _s.vector("v"), _s.vector("tau"), _s.vector("f", "frame")
 F, W = I + H @ phi @ K, I - H @ psi @ K  # W: the whitening filter of the papers
 F_L, W_L, W_Phi, LH = I + H @ Phi @ L, I - H @ Psi @ L, I - H @ Phi @ L, L @ H
 far_phi, far_psi = phi - I, psi - I
@@ -107,11 +76,11 @@ nu4 = D.inv @ (W @ tau - H @ (psi - I) @ P @ a - H @ psi @ (b + B @ f))
 free = tau - H @ phi @ (M @ phi.T @ a + b)
 X = H.T @ D.inv @ H
 spin, gyro, coriolis, x, V = _s.spin, _s.gyro, _s.coriolis, _s.vector("x", "force"), phi.T @ H.T @ v
-U_ring = P_dot @ H.T + P @ H_dot.T - spin.T @ P @ H.T  # what the letter Ů is,
-couple = -(H @ spin.T + H_dot) @ tau_bar @ P @ E_phi.T @ V  # and the letter couple
+U_ring = P_dot @ H.T + P @ H_dot.T - spin.T @ P @ H.T  # the definition of the letter Ů
+couple = -(H @ spin.T + H_dot) @ tau_bar @ P @ E_phi.T @ V  # of couple
 
 IDENTITIES: tuple[Identity, ...] = (
-    # definitions, and the Riccati equation of P: everything follows from these
+    # definitions, and the Riccati equation of P: all other identities follow from these
     row(E_phi, S @ Delta_phi, "S0 (a.4)", AXIOM | NAME | STATED),
     row(phi @ (I - E_phi), I, "S0 (a.11)", AXIOM),
     row((I - E_phi) @ phi, I, "S0 (a.11)", AXIOM),
@@ -133,7 +102,7 @@ IDENTITIES: tuple[Identity, ...] = (
     row(D_half @ D_half.T, D, "S1 (26)", AXIOM, HALVES),
     row(D_half @ D_half.inv, I, "S1 (26)", AXIOM, HALVES),
     row(D_half.inv @ D_half, I, "S1 (26)", AXIOM, HALVES),
-    # along the motion: P⁺ = τ̄ P, and the Riccati equation of P differentiated, for joints of any kind
+    # along the motion: P⁺ = τ̄ P, and the derivative of the Riccati equation, for any joint
     row(P_plus, tau_bar @ P, "S0 (4.5)", AXIOM, MOTION),
     row(omega.T, -omega, "ω̃ = diag(w~, w~)", AXIOM, MOTION),
     row(lambda_dot, P_dot + Omega_d @ P + P @ Omega_d.T, "S1 (18)", AXIOM, MOTION),
@@ -159,7 +128,7 @@ IDENTITIES: tuple[Identity, ...] = (
         AXIOM,
         MOTION,
     ),
-    # cross products with the links' velocities V = φ* H* v: they move with the link, V×* ℰ_φ = ℰ_φ (V×* + Ω_δ)
+    # cross products with the link velocities V = φ* H* v: V×* ℰ_φ = ℰ_φ (V×* + Ω_δ)
     row(
         phi.T @ Omega_d.T @ phi.T,
         phi.T @ Omega_d.T + phi.T @ spin - spin @ phi.T,
@@ -186,8 +155,8 @@ IDENTITIES: tuple[Identity, ...] = (
         "C v, without weights",
         STATED,
     ),
-    # psiphi's own form of the Coriolis forces in ξ = F* v, D ξ̇ + C = W τ: with x the bias forces b, what the second and third
-    # rows say is left of H ψ b cancels in the first (docs/diagonalised.md)
+    # Coriolis forces in ξ = F* v, D ξ̇ + C = W τ, not in the papers (docs/diagonalised.md). x are
+    # the bias forces b; H ψ b, by the second and third rows, cancels with terms of the first
     row(
         D @ (F.T @ mass.inv @ (tau - H @ phi @ (M @ phi.T @ a_local + x)) + F.T.dot() @ v)
         + (W @ couple + H @ psi @ U_ring @ F.T @ v)
@@ -212,7 +181,8 @@ IDENTITIES: tuple[Identity, ...] = (
         "V×* ℰ_φ = ℰ_φ (V×* + Ω_δ), φ invertible",
         STATED,
     ),
-    # inertial derivatives with gravity in a, or derivatives in body axes with gravity in b: the same forces on the bodies
+    # inertial derivatives with gravity in a, and local derivatives with gravity in b, give equal
+    # forces on the bodies
     row(
         M @ phi.T @ a + b,
         M @ phi.T @ a_local + b_local,
@@ -220,7 +190,7 @@ IDENTITIES: tuple[Identity, ...] = (
         AXIOM,
         BIASES,
     ),
-    # what holds of many robots, and makes Table 1 of S1 what is printed
+    # for some robots only; with these, Table 1 of S1 is as printed
     row(rotor, 0 * rotor, "no rotor inertia", AXIOM, ROTORLESS),
     row(H_dot, 0 * H_dot, "no universal joint", AXIOM, FIXED_MAPS),
     row(H @ Omega_d, 0 * H_dot, "one coordinate a joint: V_d is along h", AXIOM, SINGLE),
@@ -245,7 +215,7 @@ IDENTITIES: tuple[Identity, ...] = (
     row((I + phi @ K @ H).inv, I - psi @ K @ H, "S3 Lemma 5", INVERSE),
     row((H @ P @ H.T + rotor).inv, D.inv, "S0 (4.6)", INVERSE),
     row((D @ D_half.inv.T).inv, D_half.inv, "S1 (26)", INVERSE),
-    # moves
+    # steps on factored expressions
     row(W @ H @ phi, H @ psi, "S3 Lemma 4 (16)", FACTORED | STATED),
     row(W_L @ H @ phi, H @ psi, "S0 Identity 5.1 (5.4)", FACTORED | STATED),
     row(F @ H @ psi, H @ phi, "S0 A.4 (a.32)", FACTORED),
@@ -254,7 +224,7 @@ IDENTITIES: tuple[Identity, ...] = (
     row(W @ F, I, "S3 Lemma 2 (12)", FACTORED | STATED),
     row(F_L @ W_L, I, "S0 Fact 4.2 (4.14)", FACTORED),
     row(W_L @ F_L, I, "S0 Fact 4.2 (4.14)", FACTORED),
-    # the papers' names for what completion finds
+    # names of rules that completion finds
     row(H @ G, I, "H G = I, from S0 (a.1), (a.2)", NAME),
     row(H @ G, I - rotor @ D.inv, "H G with rotors, from S0 (a.1), (a.2)", NAME),
     row(P @ H.T, G @ D, "S0 (a.2)", NAME),
@@ -410,7 +380,7 @@ IDENTITIES: tuple[Identity, ...] = (
     row(J @ mass.inv, B.T @ psi.T @ H.T @ D.inv @ W, "S4 (6.12)", STATED),
     row(-mass.inv @ J.T @ f, -W.T @ D.inv @ H @ psi @ B @ f, "S3 (18)", STATED),
     row(B.T @ Om @ B, J @ mass.inv @ J.T, "S3 (20), Ω at the tip", STATED),
-    # misprints, with what went wrong
+    # misprints
     row(mass.inv, W_Phi.T @ D.inv @ W_Phi, "S0 abstract of Part I: Φ for Ψ", MISPRINT),
     row((I + H @ phi @ K).inv, I - H @ phi @ K, "S3 section 6: φ for ψ", MISPRINT),
     row(W @ free, tau - H @ psi @ K @ free, "S0 (4.20): T for T'", MISPRINT),
@@ -434,7 +404,7 @@ IDENTITIES: tuple[Identity, ...] = (
 
 
 def rows(use: IdentityUse, needs: str | None = None, model: Model | None = None) -> list[Identity]:
-    """The rows of a use, with these needs (None: whatever they need), in the letters of a robot."""
+    """The rows with a use and these needs (None: any), in the letters of a robot."""
     found = [x for x in IDENTITIES if use in x.use and needs in (None, x.needs)]
     return [
         x._replace(lhs=Expression(x.lhs.term, model), rhs=Expression(x.rhs.term, model))
@@ -443,10 +413,10 @@ def rows(use: IdentityUse, needs: str | None = None, model: Model | None = None)
 
 
 def axioms(needs: str = "") -> tuple[Axiom, ...]:
-    """The axioms that need this."""
+    """The axioms with these needs."""
     return tuple(axiom(x.lhs, x.rhs, x.source) for x in rows(AXIOM, needs))
 
 
 def at_frame(B: Expression) -> Axiom:
-    """At one frame: B* picks the diagonal block that Ω holds."""
+    """The axiom of Ω at a single frame: B* Ω B is a diagonal block."""
     return axiom(B.T @ Om @ B, B.T @ psi.T @ H.T @ D.inv @ H @ psi @ B, "S3 (20)")

@@ -1,4 +1,4 @@
-"""Inverses the book knows: X X⁻¹ = I = X⁻¹ X is provable for each of its rows, and tested."""
+"""The inverses in the table of identities. Tests prove X X⁻¹ = I = X⁻¹ X for each row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from psiphi.algebra.rewriting.rewrite_rules import Rules
 
 
 def inverse_rows() -> list[tuple[Expression, Expression, str]]:
-    """(X, X⁻¹, source) of every row."""
+    """(X, X⁻¹, source) of each row."""
     return [(Expression(x.lhs.term.args[0]), x.rhs, x.source) for x in rows(INVERSE)]
 
 
 @lru_cache
 def _normal_forms(rules: Rules) -> tuple[tuple[Poly, Term, str], ...]:
-    """Both directions of every row and of its adjoint, X in normal form."""
+    """(X in normal form, X⁻¹, source) for X and X⁻¹ of each row, and for their adjoints."""
     both = [
         (x, y, source)
         for a, b, source in inverse_rows()
@@ -29,7 +29,10 @@ def _normal_forms(rules: Rules) -> tuple[tuple[Poly, Term, str], ...]:
 
 
 def known_inverses(rules: Rules) -> Callable[[Poly], tuple[Term, str] | None]:
-    """p -> (p⁻¹, source) for p in the normal form of these rules, when p is a multiple of a known X or of the identity."""
+    """The function p -> (p⁻¹, source); None if p is not a multiple of a known X or of I.
+
+    p must be in the normal form of these rules.
+    """
     return partial(_known_inverse, rules)
 
 
@@ -43,7 +46,7 @@ def _known_inverse(rules: Rules, p: Poly) -> tuple[Term, str] | None:
 
 
 def ratio(p: Poly, q: Poly) -> Fraction | None:
-    """c with p = c q, or None."""
+    """c with p = c q; None if there is none."""
     if not p or p.keys() != q.keys():
         return None
     word = next(iter(p))

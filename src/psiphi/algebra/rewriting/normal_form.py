@@ -1,6 +1,7 @@
-"""The normal form of an expression: inverses resolved, then rules applied until none fits.
+"""The normal form of an expression: inverses are resolved, then rules applied until none fits.
 
-The normal form is the algorithm: J mass⁻¹ J* becomes B* ψ* H* D⁻¹ H ψ B, and so on; the weights of letters say what is light.
+The normal form determines the algorithm: J mass⁻¹ J* becomes B* ψ* H* D⁻¹ H ψ B, and so on. The
+weights of the letters determine which form is the lightest.
 """
 
 from __future__ import annotations
@@ -44,45 +45,47 @@ from psiphi.model.model import Model
 _s = Operators()
 IDENTITY: Poly = {(): Fraction(1)}
 LINKS_ONLY = (_s.H @ _s.phi @ _s.M @ _s.phi.T @ _s.H.T).poly()
-MAX_WORDS = 256  # words from which on products are shortened as they are multiplied out
-OPAQUE_PAIRS = 100  # critical pairs that an inverse no row knows may cost
+MAX_WORDS = 256  # larger products are reduced while they are multiplied out
+OPAQUE_PAIRS = 100  # critical pairs for an inverse that no rule resolves
 
 
 @dataclass
 class Normalizer:
-    """The rules for one or more expressions of a robot, with their inverses (`under`) as letters inv:0, inv:1, ..."""
+    """The rules for one or more expressions of a robot.
+
+    inverted    the terms whose inverses are the letters inv:0, inv:1, ...
+    proving     also complete the rules with X⁻¹ X = I for inverses that no rule resolves
+    resolved    inv:n -> the rule with its polynomial
+    known       term -> (its inverse, source)
+    opaque      inv:n that no rule resolves -> the expression that is inverted
+    forms       inv:n -> the normal form of the term that is inverted
+    """
 
     rules: Rules
-    under: list[Term]
+    inverted: list[Term]
     model: Model | None = None
-    proving: bool = True  # also follow up what X⁻¹ X = I means for inverses no row knows
-    resolved: dict[Word, Rule] = field(default_factory=dict)  # inv:n -> its polynomial
-    known: dict[Term, tuple[Term, str]] = field(
-        default_factory=dict
-    )  # what stands under inv:n -> its inverse, source
-    opaque: dict[InverseLetter, Expression] = field(
-        default_factory=dict
-    )  # inv:n that no rule resolves
-    forms: dict[InverseLetter, Poly] = field(
-        default_factory=dict
-    )  # inv:n -> the normal form of what stands under it
+    proving: bool = True
+    resolved: dict[Word, Rule] = field(default_factory=dict)
+    known: dict[Term, tuple[Term, str]] = field(default_factory=dict)
+    opaque: dict[InverseLetter, Expression] = field(default_factory=dict)
+    forms: dict[InverseLetter, Poly] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self):
         self.known_inverse = known_inverses(self.rules)
-        for n, term in enumerate(self.under):
+        for n, term in enumerate(self.inverted):
             self.resolve(inverse_letter(n), term)
 
     def polynomial(self, term: Term) -> Poly:
-        """The term, expanded; long products are shortened on the way."""
-        return expand(term, inverses_as_letters(self.under), self._shortened)
+        """The term, multiplied out; long products are reduced on the way."""
+        return expand(term, inverses_as_letters(self.inverted), self._simplify)
 
-    def _shortened(self, p: Poly) -> Poly:
+    def _simplify(self, p: Poly) -> Poly:
         spend(sum(2 + 0.2 * len(word) for word in p))
         return self.reduce(p) if len(p) > MAX_WORDS else p
 
     def find(self, word: Word) -> tuple[int, Rule] | None:
-        """Inverses first, then the rules."""
+        """(position, rule) of the rule that applies: inverses first."""
         for i, x in enumerate(word):
             if (x,) in self.resolved:
                 return i, self.resolved[(x,)]
@@ -92,38 +95,39 @@ class Normalizer:
         return reduce(p, self.find)[0]
 
     def resolve(self, letter: InverseLetter, term: Term) -> None:
-        """Find out what the inverse of a term is: known, a product of known ones, one seen before, or nothing known."""
+        """Resolve an inverse: known, a product of known ones, equal to another, or opaque."""
         p = self.reduce(self.polynomial(term))
-        answer = self.known_inverse(p) or self._product(term)
-        if answer is not None:
-            self.known[term] = answer
-            self._rewrite(letter, self.polynomial(answer[0]), answer[1])
-        elif not self._same(letter, p):
-            self._accept(letter, term, p)
+        inverse = self.known_inverse(p) or self._product_inverse(term)
+        if inverse is not None:
+            self.known[term] = inverse
+            self._add_resolved(letter, self.polynomial(inverse[0]), inverse[1])
+        elif not self._match_known(letter, p):
+            self._add_opaque(letter, term, p)
 
-    def _product(self, term: Term) -> tuple[Term, str] | None:
-        """(t u)⁻¹ = u⁻¹ t⁻¹, when t and u are square and their inverses are known."""
+    def _product_inverse(self, term: Term) -> tuple[Term, str] | None:
+        """(t u)⁻¹ = u⁻¹ t⁻¹, if t and u are square and their inverses are known."""
         if term.op != "product" or not all(compatible(*spaces(x)) for x in term.args):
             return None
         known = [self.known_inverse(self.reduce(self.polynomial(x))) for x in term.args]
         inverted = [x[0] for x in reversed(known) if x is not None]
         return (product(*inverted), "(A B)⁻¹ = B⁻¹ A⁻¹") if len(inverted) == len(known) else None
 
-    def _same(self, letter: InverseLetter, p: Poly) -> bool:
-        """Is it a multiple of an inverse seen before, or of its adjoint?"""
+    def _match_known(self, letter: InverseLetter, p: Poly) -> bool:
+        """True if p is a multiple of an earlier inverted term, or of its adjoint."""
         for other, q in self.forms.items():
             for form, name in ((q, other), (adjoint_poly(q), other.T)):
                 if c := ratio(p, form):
-                    self._rewrite(letter, {(name,): 1 / c}, "the same inverse")
+                    self._add_resolved(letter, {(name,): 1 / c}, "the same inverse")
                     return True
         return False
 
-    def _accept(self, letter: InverseLetter, term: Term, p: Poly) -> None:
-        """A letter of its own, of which only X⁻¹ X = I = X X⁻¹ is known, and that it is self-adjoint when X is."""
+    def _add_opaque(self, letter: InverseLetter, term: Term, p: Poly) -> None:
+        """Keep inv:n as a letter with X⁻¹ X = I = X X⁻¹; it is self-adjoint if X is."""
         self.forms[letter], self.opaque[letter] = p, Expression(term, self.model)
         if self.model is not None and has_rotors(self.model) and p == LINKS_ONLY:
             self.notes.append(
-                f"{self.model.name} has rotor inertia: its mass operator is H φ M φ* H* + J_m (operators.mass)"
+                f"{self.model.name} has rotor inertia: "
+                "its mass operator is H φ M φ* H* + J_m (operators.mass)"
             )
         if adjoint_poly(p) == p:
             star = (letter.T,)
@@ -138,18 +142,18 @@ class Normalizer:
         with suppress(TooLarge), share(0.3):
             self.rules = complete(facts, self.rules, OPAQUE_PAIRS)
 
-    def _rewrite(self, letter: InverseLetter, p: Poly, source: str) -> None:
+    def _add_resolved(self, letter: InverseLetter, p: Poly, source: str) -> None:
         self.resolved[(letter,)] = Rule((letter,), p, name=source)
         self.resolved[(letter.T,)] = Rule((letter.T,), adjoint_poly(p), name=source)
 
     def chain(self, expression: Expression) -> Chain:
-        """Moves on the expression as written, then rules on its words."""
-        made = tuple(factored_steps(expression, self.known.get))
-        start = self.polynomial(made[-1].after.term if made else expression.term)
-        return Chain(expression, start, tuple(rewriting_steps(start, self.find)), made)
+        """Steps on the factored expression, then rules on the words of its polynomial."""
+        factored = tuple(factored_steps(expression, self.known.get))
+        start = self.polynomial(factored[-1].after.term if factored else expression.term)
+        return Chain(expression, start, tuple(rewriting_steps(start, self.find)), factored)
 
     def derivation(self, left: Expression, right: Expression | None = None) -> Derivation:
-        """How one expression is rewritten, or how two are led to one form."""
+        """The derivation of the normal form of an expression, or of the equality of two."""
         if right is None:
             chain = self.chain(left)
             return Derivation(
@@ -160,7 +164,7 @@ class Normalizer:
                 tuple(self.notes),
                 *self._remainder(left),
             )
-        # what is left of the difference decides, and is made first: equal words meet before any rule is asked
+        # the difference decides; it is reduced first, since equal words cancel before rules apply
         remainder, uses = self._remainder(left, right)
         notes = tuple(self.notes)
         try:
@@ -168,7 +172,7 @@ class Normalizer:
         except TooLarge:
             chains, notes = (
                 [Chain(side, None, ()) for side in (left, right)],
-                (*notes, "its steps are too many to be told"),
+                (*notes, "its steps exceed the budget and are not shown"),
             )
         inverses = self._unresolved(remainder, *(chain.result for chain in chains))
         return Derivation(chains[0], chains[1], inverses, None, notes, remainder, uses)
@@ -176,7 +180,7 @@ class Normalizer:
     def _remainder(
         self, left: Expression, right: Expression | None = None
     ) -> tuple[Poly, tuple[Application, ...]]:
-        """The normal form of left - right, and the rules that lead there."""
+        """The normal form of left - right, and the applications of rules."""
         difference = self.polynomial(left.term)
         if right is not None:
             difference = add(difference, self.polynomial(right.term), -1)
@@ -184,7 +188,7 @@ class Normalizer:
         return remainder, tuple(uses)
 
     def _unresolved(self, *polys: Poly) -> dict[InverseLetter, Expression]:
-        """The inverses among their letters that no rule knows."""
+        """The letters inv:n in polynomials, with the expressions that are inverted."""
         left_over = {x.bare for poly in polys for word in poly for x in word}
         return {letter: inner for letter, inner in self.opaque.items() if letter in left_over}
 
@@ -192,7 +196,7 @@ class Normalizer:
 def normalizer(
     *expressions: Expression, rules: Rules | None = None, proving: bool = True
 ) -> Normalizer:
-    """The rules for these expressions together: equal inverses get one letter."""
+    """The rules for several expressions; equal inverses are one letter."""
     model = next((x.model for x in expressions if x.model is not None), None)
     letters = frozenset().union(*(x.letters for x in expressions))
     under = list(dict.fromkeys(inner.term for x in expressions for inner in x.inverses))
@@ -202,7 +206,7 @@ def normalizer(
 
 
 def normal_form(expression: Expression, rules: Rules | None = None) -> tuple[Poly, Derivation]:
-    """The normal form, and how it was reached; letters "inv:n" that remain are explained by `derivation.inverses`.
+    """The normal form, and its derivation; `derivation.inverses` has the letters "inv:n".
 
     >>> from psiphi.algebra.expressions.notation import show_poly
     >>> s = Operators()

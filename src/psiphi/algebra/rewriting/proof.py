@@ -1,15 +1,16 @@
-"""Proof: two expressions are equal when their normal forms are; when they are not, a number shows it.
+"""Proofs: two expressions are equal if their normal forms are; counter-examples are numerical.
 
-A claim is tried with numbers before it is called proved, too: on its robot, or, when it names none, on a small one with joints
-of several sorts.
+A proved claim is also checked numerically: on its robot or, if it has none, on a small robot with
+joints of several types.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from numbers import Real
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from psiphi._util.validate import positive_number
 from psiphi.algebra.blocks.block_element import BlockSum
 from psiphi.algebra.blocks.block_induction import BlockProof, prove_blocks
 from psiphi.algebra.blocks.block_table import label_blocks
+from psiphi.algebra.blocks.body_indices import Fact
 from psiphi.algebra.dense.rank_check import MAX_BODIES, check_invertible, entry_bound
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import FrameLetter, Letter, SymbolLetter, VectorLetter
@@ -29,32 +31,43 @@ from psiphi.algebra.rewriting.derivation import Chain, Counterexample, Derivatio
 from psiphi.algebra.rewriting.normal_form import normalizer
 from psiphi.algebra.rewriting.proof_robots import proof_robot
 from psiphi.algebra.rewriting.scalar_words import commute_scalars
-from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS, TooLarge
-from psiphi.algebra.rewriting.work_budget import limit_work as budgeted
+from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS, TooLarge, limit_work
 
 STATES, TOLERANCE = 5, 1e-7  # random states tried; difference relative to the size of the sides
+REMAINDER_TOLERANCE = 1e-3  # of the rewritten difference, relative to its terms
 ROUNDING, FLOOR = (
     1e-13,
     1e-14,
-)  # of what the letters could make, and of the sides: below, a difference is rounding
-REMAINDER_TOLERANCE = 1e-3  # the same for what is left when both sides are rewritten, relative to its own terms: it does not cancel
+)  # smaller differences, relative to letters and to sides, are rounding
 
 
 @overload
 def prove(
-    lhs: Expression, rhs: Any, budget: float = DEFAULT_SECONDS, *, where: tuple[()] = ()
+    lhs: Expression,
+    rhs: Expression | float,
+    budget: float = DEFAULT_SECONDS,
+    *,
+    where: tuple[()] = (),
 ) -> Derivation: ...
 @overload
 def prove(
-    lhs: BlockSum, rhs: BlockSum, budget: float = DEFAULT_SECONDS, *, where: Any = ()
+    lhs: BlockSum,
+    rhs: BlockSum | float,
+    budget: float = DEFAULT_SECONDS,
+    *,
+    where: Fact | Sequence[Fact] = (),
 ) -> BlockProof: ...
 def prove(
-    lhs: Any, rhs: Any, budget: float = DEFAULT_SECONDS, *, where: Any = ()
+    lhs: Expression | BlockSum,
+    rhs: Expression | BlockSum | float,
+    budget: float = DEFAULT_SECONDS,
+    *,
+    where: Fact | Sequence[Fact] = (),
 ) -> Derivation | BlockProof:
-    """Is lhs = rhs an identity? The derivation is true when proved; else it carries a counter-example, if one was found.
+    """Prove lhs = rhs. The derivation is True if proved; otherwise it may have a counter-example.
 
-    `derivation.assumes` are the expressions whose inverses are taken to exist. `limit_work`: seconds that rewriting may take.
-    Of blocks, s.phi[k, j], `where` says how the bodies stand: k > j, or several such facts.
+    `derivation.assumes` are expressions that are assumed to be invertible. `budget`: seconds that
+    rewriting may take. For blocks, s.phi[k, j], `where` are facts about the bodies, such as k > j.
 
     >>> from psiphi.algebra.expressions.operators import Operators
     >>> s = Operators()
@@ -66,33 +79,33 @@ def prove(
     True
     """
     seconds = positive_number(
-        "budget", budget, f"give seconds, or leave it out for {DEFAULT_SECONDS:g}", inf
+        "budget", budget, f"pass seconds, or leave it out for {DEFAULT_SECONDS:g}", inf
     )
+    is_zero = isinstance(rhs, Real) and rhs == 0
     if isinstance(lhs, BlockSum):
-        return prove_blocks(
-            lhs,
-            lhs.check_operand("=", lhs * 0 if isinstance(rhs, Real) and rhs == 0 else rhs),
-            where,
-            seconds,
-        )
+        right = lhs.check_operand("=", lhs * 0 if is_zero else rhs)
+        return prove_blocks(lhs, right, where, seconds)
     if where != ():
         raise StateError(
-            f"where={shown(where)} of operators", "it is for blocks: s.phi[k, j]; leave it out"
+            f"where={shown(where)} with operators", "leave it out; it is for blocks: s.phi[k, j]"
         )
-    rhs = lhs * 0 if isinstance(rhs, Real) and rhs == 0 and isinstance(lhs, Expression) else rhs
-    for side in (lhs, rhs):
-        if not isinstance(side, Expression):
-            if isinstance(lhs, Expression):
-                raise operand_error(lhs, "=", rhs)
-            raise StateError(
-                f"{shown(side)} is not an operator expression", "write it with s = robot.operators"
-            )
+    if not isinstance(lhs, Expression):
+        raise StateError(
+            f"{shown(lhs)} is not an operator expression", "write it with s = robot.operators"
+        )
+    right = lhs * 0 if is_zero else rhs
+    if not isinstance(right, Expression):
+        raise operand_error(lhs, "=", right)
+    return _prove_expressions(lhs, right, seconds)
+
+
+def _prove_expressions(lhs: Expression, rhs: Expression, seconds: float) -> Derivation:
     model = common_robot(lhs, "=", rhs)
     check_sum(lhs.term, rhs.term, model, "=")
     lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)
     for inner in (*lhs.inverses, *rhs.inverses):
         check_invertible(inner.term, model, MAX_BODIES)
-    with budgeted(seconds):
+    with limit_work(seconds):
         derivation = _derivation(lhs, rhs)
     return replace(derivation, counterexample=_counterexample(lhs, rhs, derivation))
 
@@ -116,7 +129,7 @@ def _derivation(lhs: Expression, rhs: Expression) -> Derivation:
 def _counterexample(
     lhs: Expression, rhs: Expression, derivation: Derivation
 ) -> Counterexample | None:
-    """What speaks against the claim; a proof is checked too."""
+    """A counter-example, if one is found. Proved claims are checked, too."""
     if lhs.model is not None or not derivation.proved:
         found = find_counterexample(lhs, rhs, states=1 if derivation.proved else STATES)
         rest = derivation.remainder
@@ -133,7 +146,10 @@ def _counterexample(
 def find_counterexample(
     lhs: Expression, rhs: Expression, states: int = STATES
 ) -> Counterexample | None:
-    """A random state at which the two sides differ; None when there is no robot, a very large one, or no difference."""
+    """A random state at which the two sides differ; None if none is found, or without a robot.
+
+    Robots of more than MAX_BODIES bodies are not tried.
+    """
     model, rng = lhs.model, np.random.default_rng(0)
     if model is None or len(model.bodies) > MAX_BODIES:
         return None
@@ -142,7 +158,7 @@ def find_counterexample(
         q, values = model.random(rng), random_values(both, rng)
         try:
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
-        except (SingularError, StateError):  # no inverse here; or nothing but multiples of I
+        except (SingularError, StateError):  # singular at this state, or multiples of I only
             continue
         gap = np.abs(left - right)
         if gap.max(initial=0.0) > TOLERANCE * (
@@ -153,7 +169,7 @@ def find_counterexample(
 
 
 def _small_difference(lhs: Expression, rhs: Expression, rest: Poly) -> Counterexample | None:
-    """A difference too small for the sides' own numbers, but not for what is left of lhs - rhs when both are rewritten."""
+    """A counter-example from the rewritten lhs - rhs: it finds very small differences."""
     model, rng = lhs.model, np.random.default_rng(1)
     if model is None or len(model.bodies) > MAX_BODIES:
         return None
@@ -179,7 +195,12 @@ def _small_difference(lhs: Expression, rhs: Expression, rest: Poly) -> Counterex
 
 
 def _make_counterexample(
-    both: Expression, q, values, left: np.ndarray, right: np.ndarray, gap: np.ndarray
+    both: Expression,
+    q: np.ndarray,
+    values: Mapping[str, np.ndarray],
+    left: np.ndarray,
+    right: np.ndarray,
+    gap: np.ndarray,
 ) -> Counterexample:
     place = tuple(int(i) for i in np.unravel_index(gap.argmax(), gap.shape))
     labels = _labels(both, left, place)
@@ -195,8 +216,10 @@ def _make_counterexample(
     )
 
 
-def _numbers(side: Expression, both: Expression, q, values) -> np.ndarray:
-    """One side's matrix; a bare multiple of I takes the other side's size."""
+def _numbers(
+    side: Expression, both: Expression, q: np.ndarray, values: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """The matrix of one side; a multiple of I has the size of the other side."""
     own = {"v", *map(_word, side.letters)} & set(values)
     padded = side if side.rows == both.rows and side.cols == both.cols else side + 0 * both
     return np.asarray(

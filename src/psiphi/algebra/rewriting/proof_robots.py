@@ -1,4 +1,4 @@
-"""Small robots on which claims are tried that are made of any robot."""
+"""Small robots on which claims about any robot are checked numerically."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ LONG_ARMS: SpecimenTree = (
 
 @lru_cache(maxsize=16)
 def proof_robot(frames: tuple[str, ...] = (), tree: SpecimenTree = TWO_ARMS) -> Model:
-    """Two arms on one body, joints of one to three degrees of freedom, each with a rotor; the frames in turn on its bodies."""
+    """Two arms on one body; joints of one to three degrees of freedom, each with a rotor.
+
+    The frames are distributed over its bodies.
+    """
     made, rng = Builder("specimen"), np.random.default_rng(4)
     for name, parent, kind in tree:
         made.body(

@@ -1,11 +1,12 @@
-"""Rules: oriented equations between polynomials, each with its proof; a set of them rewrites to normal form."""
+"""Rewrite rules: oriented equations between polynomials, with proofs; sets of rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import TypeAlias, overload
 
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import letter
@@ -23,9 +24,9 @@ from psiphi.algebra.rewriting.work_budget import spend
 
 @dataclass(frozen=True, eq=False)
 class Axiom:
-    """An equation taken as true: lhs - rhs as a polynomial, and where it stands."""
+    """An equation that is assumed: lhs - rhs as a polynomial, and its source."""
 
-    sides: tuple[Expression, Expression] | str  # or the text of it
+    sides: tuple[Expression, Expression] | str  # or their text
     poly: Poly
     source: str
 
@@ -34,19 +35,19 @@ class Axiom:
 
 
 def axiom(lhs: Expression, rhs: Expression, source: str) -> Axiom:
-    """lhs = rhs."""
+    """The axiom lhs = rhs."""
     return Axiom((lhs, rhs), add(lhs.poly(), rhs.poly(), -1), source)
 
 
 @lru_cache(maxsize=65536)
 def term_order(word: Word) -> tuple[int, int, Word]:
-    """The key of the term order: weight, length, then the alphabet; compatible with products on both sides."""
+    """The key of the term order: weight, length, alphabet. Products on both sides preserve it."""
     return sum(letter(x).row.weight for x in word), len(word), word
 
 
 @dataclass(frozen=True)
 class Statement:
-    """An axiom as it stands, or its adjoint: where proofs end."""
+    """An axiom or its adjoint: a leaf of proofs."""
 
     axiom: Axiom
     starred: bool = False
@@ -64,7 +65,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """lead -> rest, with lead - rest written as a sum of c u (r) v over axioms and earlier rules: its `proof`."""
+    """lead -> rest. `proof`: lead - rest as a sum of c u (r) v over axioms and earlier rules r."""
 
     lead: Word
     rest: Poly
@@ -80,12 +81,12 @@ class Rule:
 
     @cached_property
     def axioms(self) -> tuple[Axiom, ...]:
-        """The axioms it was derived from."""
+        """The axioms from which it was derived."""
         return tuple(dict.fromkeys(axiom for use in self.proof for axiom in use.rule.axioms))
 
     @property
     def source(self) -> str:
-        """Its name in the papers, or the axioms behind it."""
+        """Its name in the papers, or the sources of its axioms."""
         return self.name or ", ".join(dict.fromkeys(axiom.source for axiom in self.axioms))
 
     def __str__(self) -> str:
@@ -94,20 +95,20 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """c left (rule) right: one rule, put to work once."""
+    """c left (rule) right: one application of a rule."""
 
     c: Fraction
     left: Word
     rule: Rule | Statement
     right: Word
 
-    def times(self, factor: Fraction) -> Application:
+    def scaled(self, factor: Fraction) -> Application:
         return Application(self.c * factor, self.left, self.rule, self.right)
 
 
 @dataclass(frozen=True, eq=False)
 class Rewriting:
-    """One rewriting: `rule` applied to the letter at `position` of `word`; the whole polynomial before and after."""
+    """A rewriting step: `rule` applied at `position` of `word`; the polynomial before and after."""
 
     rule: Rule
     word: Word
@@ -120,8 +121,8 @@ class Rewriting:
         return self.rule.source
 
     @property
-    def made(self) -> Poly:
-        """What the word has become."""
+    def replacement(self) -> Poly:
+        """The polynomial that replaces the word."""
         return two_sided_product(
             self.word[: self.position],
             self.rule.rest,
@@ -129,12 +130,15 @@ class Rewriting:
         )
 
     def __str__(self) -> str:
-        return f"{show_word(self.word)}  →  {show_poly(self.made)}"
+        return f"{show_word(self.word)}  →  {show_poly(self.replacement)}"
+
+
+FindRule: TypeAlias = Callable[[Word], tuple[int, Rule] | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Rules(Sequence[Rule]):
-    """A set of rules; `complete` when completion ran to its end, so that normal forms are unique."""
+    """A set of rules; `complete` if completion terminated: normal forms are then unique."""
 
     rules: tuple[Rule, ...]
     complete: bool = True
@@ -143,7 +147,11 @@ class Rules(Sequence[Rule]):
     def __post_init__(self):
         object.__setattr__(self, "by_lead", {rule.lead: rule for rule in self.rules})
 
-    def __getitem__(self, i):
+    @overload
+    def __getitem__(self, i: int) -> Rule: ...
+    @overload
+    def __getitem__(self, i: slice) -> tuple[Rule, ...]: ...
+    def __getitem__(self, i: int | slice) -> Rule | tuple[Rule, ...]:
         return self.rules[i]
 
     def __len__(self) -> int:
@@ -154,15 +162,15 @@ class Rules(Sequence[Rule]):
         return tuple(sorted({len(rule.lead) for rule in self.rules}))
 
     def find(self, word: Word) -> tuple[int, Rule] | None:
-        """Where a rule applies: shortest rules first, then leftmost."""
+        """(position, rule) of the rule that applies: shortest lead first, then leftmost."""
         return find(word, self.by_lead, self.lengths)
 
     def reduce(self, p: Poly) -> Poly:
-        """The normal form."""
+        """The normal form of a polynomial."""
         return reduce(p, self.find)[0]
 
     def steps(self, p: Poly) -> tuple[Poly, list[Rewriting]]:
-        """The normal form, and how it was reached."""
+        """The normal form, and the steps to it."""
         steps = list(rewriting_steps(p, self.find))
         return (steps[-1].after if steps else p), steps
 
@@ -170,7 +178,7 @@ class Rules(Sequence[Rule]):
 def find(
     word: Word, by_lead: Mapping[Word, Rule], lengths: Sequence[int]
 ) -> tuple[int, Rule] | None:
-    """Where a rule applies to a word, and which: of leading words of these `lengths`, in this order, then leftmost."""
+    """(position, rule) of the rule that applies to a word: by `lengths` in order, then leftmost."""
     for n in lengths:
         for i in range(len(word) - n + 1):
             rule = by_lead.get(word[i : i + n])
@@ -179,8 +187,8 @@ def find(
     return None
 
 
-def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:
-    """Rewrite until nothing applies, heaviest words first; the uses add up to p - result."""
+def reduce(p: Poly, find: FindRule) -> tuple[Poly, list[Application]]:
+    """Rewrite until no rule applies, heaviest words first; the applications sum to p - result."""
     done: Poly = {}
     todo, uses = dict(p), []
     while todo:
@@ -189,9 +197,8 @@ def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:
         hit = find(word)
         if hit is None:
             spend(2 + 0.3 * len(todo) + 2 * len(word))
-            accumulate(
-                done, {word: c}
-            )  # inverses unfold to heavier words, which may have been met before
+            # added, not set: inverses expand to heavier words, which may already be done
+            accumulate(done, {word: c})
             continue
         i, rule = hit
         left, right = word[:i], word[i + len(rule.lead) :]
@@ -201,8 +208,8 @@ def reduce(p: Poly, find) -> tuple[Poly, list[Application]]:
     return done, uses
 
 
-def rewriting_steps(p: Poly, find) -> Iterator[Rewriting]:
-    """The same, one step at a time, with the whole polynomial at each."""
+def rewriting_steps(p: Poly, find: FindRule) -> Iterator[Rewriting]:
+    """The steps of `reduce`, each with the whole polynomial."""
     done: set[Word] = set()
     while todo := p.keys() - done:
         word = max(todo, key=term_order)

@@ -1,4 +1,4 @@
-"""The completed rules for a robot: general, without rotors, on chains. Made once and kept."""
+"""The completed rules for a robot: general, without rotors, for chains. They are cached."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _static_letters = {
 }
 MOTION_LETTERS = {
     x.bare for row in axioms(MOTION) for word in row.poly for x in word if type(x) is Letter
-} - _static_letters  # what moves
-CROSS_LETTERS = {"spin", "gyro"}  # cross products with the links' velocities
-CROSS_PAIRS = 60  # their rules do not end, either
-CHAIN_PAIRS = 150  # Ω's rules do not end; these prove what the papers say of it
+} - _static_letters
+CROSS_LETTERS = {"spin", "gyro"}  # cross products with link velocities
+CROSS_PAIRS = 60  # completion of these rules does not terminate
+CHAIN_PAIRS = 150  # nor of those of Ω; these pairs suffice for the identities of the papers
 
 
 @lru_cache
@@ -51,7 +51,7 @@ def _paper_names() -> list[tuple[Poly, str]]:
 
 
 def name_of(rule: Rule) -> str:
-    """The rule's name in the papers, or ""."""
+    """The name of a rule in the papers, or ""."""
     return next(
         (
             name
@@ -64,7 +64,7 @@ def name_of(rule: Rule) -> str:
 
 @lru_cache
 def rules(rotors: bool = True) -> Rules:
-    """The confluent rules, with rotor inertia or without."""
+    """The confluent rules, with or without rotor inertia."""
     with unlimited():
         system = (
             complete(axioms(HALVES), complete(axioms()))
@@ -76,7 +76,7 @@ def rules(rotors: bool = True) -> Rules:
 
 @lru_cache
 def omega_rules(rotors: bool, chain: bool, frames: tuple[FrameLetter, ...]) -> Rules:
-    """`rules`, and what is known of Ω: its recursion on a chain, its value at single frames."""
+    """`rules` and rules of Ω: its recursion on a chain, its value at single frames."""
     system = rules(rotors)
     with unlimited():
         if chain:
@@ -86,16 +86,16 @@ def omega_rules(rotors: bool, chain: bool, frames: tuple[FrameLetter, ...]) -> R
 
 @lru_cache
 def bias_rules(rotors: bool) -> Rules:
-    """`rules`, and that the two conventions for bias vectors make the same body forces."""
+    """`rules` and the equality of body forces with the two conventions for bias vectors."""
     with unlimited():
         return complete(axioms(BIASES), rules(rotors), CHAIN_PAIRS)
 
 
 @lru_cache
 def motion_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
-    """`rules`, and what is known of P's derivative in time: enough to prove what differentiating a proved identity gives.
+    """`rules` and rules of Ṗ, which prove the time derivatives of proved identities.
 
-    `fixed`: no joint map changes in body axes; `single`: every joint has one coordinate.
+    `fixed`: H is constant in body axes; `single`: every joint has one coordinate.
     """
     with unlimited():
         if single:
@@ -109,7 +109,7 @@ def motion_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rul
 
 @lru_cache
 def cross_product_rules(rotors: bool, fixed: bool = False, single: bool = False) -> Rules:
-    """`motion_rules`, and what is known of cross products with the links' velocities: for proofs."""
+    """`motion_rules` and rules of cross products with link velocities; for proofs."""
     with unlimited():
         return complete(axioms(CROSS_PRODUCTS), motion_rules(rotors, fixed, single), CROSS_PAIRS)
 
@@ -117,7 +117,7 @@ def cross_product_rules(rotors: bool, fixed: bool = False, single: bool = False)
 def rules_for(
     model: Model | None, letters: frozenset[Letter] = frozenset(), proving: bool = False
 ) -> Rules:
-    """The rules that hold for this robot (any robot: None), as far as the letters of an expression need them."""
+    """The rules for a robot (None: for any) that the letters of an expression need."""
     rotors, chain = (True, False) if model is None else (has_rotors(model), is_chain(model))
     known = (
         cross_product_rules

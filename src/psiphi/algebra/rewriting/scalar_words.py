@@ -1,9 +1,9 @@
-"""Scalars: a word from the single column to the single column is a number, equal to its adjoint, and may stand anywhere.
+"""Scalar factors of words: x* A y is a number, equals its adjoint, and commutes with all factors.
 
     τ* v = v* τ        x y* A z = (y* A z) x = (z* A* y) x
 
-`commute_scalars` writes every word with its scalar factors in front, each as the lesser of itself and its adjoint, in order: two
-polynomials that differ only in that become the same.
+`commute_scalars` writes the scalar factors of a word first, in order, each as the lesser of itself
+and its adjoint. Polynomials that differ only in their scalar factors then become equal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from psiphi.algebra.expressions.terms import Poly, Word, accumulate, adjoint_wor
 
 
 def commute_scalars(p: Poly) -> Poly:
-    """The polynomial with its scalars in order."""
+    """The polynomial with the scalar factors of its words first and sorted."""
     if not any(
         letter(x).cols == ONE or letter(x).rows == ONE
         for word in p
@@ -29,7 +29,7 @@ def commute_scalars(p: Poly) -> Poly:
 
 
 def _commute_scalars(word: Word) -> Word:
-    """Scalars first: the runs between a row vector x* and the next vector y."""
+    """Scalars are the runs from a row vector x* to the next vector y."""
     scalars, rest, run = [], [], []
     for x in word:
         row = letter(x)

@@ -1,7 +1,8 @@
-"""A budget for rewriting: whatever is written, an answer or "too large" comes in bounded time.
+"""A limit on the work of rewriting: a result, or the error `TooLarge`, in bounded time.
 
-Work is counted, not timed, so that the same expression has the same answer on a busy machine: a unit is about a microsecond
-of an ordinary processor. Rules that are made once and kept cost nothing (`unlimited`).
+Work is counted, not timed, so that results do not depend on the load of the machine. A unit is
+about a microsecond on a typical processor. Rules that are computed once and cached do not count
+(`unlimited`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from math import isfinite
 
 from psiphi._util.errors import StateError
 
-DEFAULT_SECONDS = 5.0  # what `budget=` is when it is not given
-UNITS_PER_SECOND = 400_000.0  # of work in a second, with a margin
+DEFAULT_SECONDS = 5.0  # of `budget=`
+UNITS_PER_SECOND = 400_000.0  # with a margin
 
 
 class TooLarge(StateError):
-    """Rewriting asked for more work than its budget allows."""
+    """Rewriting needs more work than its budget allows."""
 
 
 class _Budget:
@@ -30,9 +31,9 @@ current_budget: ContextVar[_Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def _use_budget(purse: _Budget | None) -> Iterator[None]:
-    """What is done inside is paid from this purse."""
-    token = current_budget.set(purse)
+def _use_budget(budget: _Budget | None) -> Iterator[None]:
+    """Charge the work of the block to this budget."""
+    token = current_budget.set(budget)
     try:
         yield
     finally:
@@ -41,7 +42,7 @@ def _use_budget(purse: _Budget | None) -> Iterator[None]:
 
 @contextmanager
 def limit_work(seconds: float) -> Iterator[None]:
-    """Rewriting inside may cost so many seconds; an inner budget is part of the outer one."""
+    """Limit the work of the block to about this many seconds; within another limit, no effect."""
     if current_budget.get() is not None or not isfinite(seconds):
         yield
         return
@@ -51,33 +52,33 @@ def limit_work(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def share(part: float) -> Iterator[None]:
-    """Work worth trying with a part of what is left: a `TooLarge` inside costs no more than that."""
-    purse = current_budget.get()
-    if purse is None:
+    """Limit the work of the block to a part of what is left of the budget."""
+    budget = current_budget.get()
+    if budget is None:
         yield
         return
-    inner = _Budget(purse.seconds)
-    inner.left = start = part * purse.left
+    inner = _Budget(budget.seconds)
+    inner.left = start = part * budget.left
     try:
         with _use_budget(inner):
             yield
     finally:
-        purse.left -= min(start, start - inner.left)
+        budget.left -= min(start, start - inner.left)
 
 
 def unlimited() -> AbstractContextManager[None]:
-    """Work that is done once for all robots."""
+    """Do not charge the work of the block: it is done once for all robots."""
     return _use_budget(None)
 
 
 def spend(units: float) -> None:
-    """So much work was done."""
-    purse = current_budget.get()
-    if purse is None:
+    """Charge work to the current budget; raises `TooLarge` if it is used up."""
+    budget = current_budget.get()
+    if budget is None:
         return
-    purse.left -= units
-    if purse.left < 0.0:
+    budget.left -= units
+    if budget.left < 0.0:
         raise TooLarge(
-            f"rewriting it takes more than the budget of {purse.seconds:g} s",
-            "write it shorter, or give more: budget=60",
+            f"rewriting exceeds the budget of {budget.seconds:g} s",
+            "simplify the expression, or pass a larger budget: budget=60",
         )

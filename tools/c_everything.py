@@ -32,8 +32,8 @@ import numpy as np
 import psiphi as pp
 from psiphi._util.errors import Error
 from psiphi.backends.c.c_files import c_files
-from psiphi.robot.catalogue.quantities import EVERY
-from psiphi.robot.matrix_by_columns import answers, written
+from psiphi.robot.catalogue.quantities import ALL_QUANTITIES
+from psiphi.robot.matrix_by_columns import evaluate, exported_code
 
 STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 STRICT += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -87,8 +87,8 @@ def asked(robot_name: str, name: str) -> tuple[Any, Any, list[list[np.ndarray]]]
 def files_of(robot_name: str, name: str) -> dict[str, str]:
     """What `psiphi emit` would write: header, source, and a test program with the library's numbers."""
     robot, function, states = asked(robot_name, name)
-    cases = [(given, answers(robot, function, given)) for given in states]
-    return c_files(written(robot, function), NAME, name, cases)
+    cases = [(given, evaluate(robot, function, given)) for given in states]
+    return c_files(exported_code(robot, function), NAME, name, cases)
 
 
 def allowed(robot_name: str, name: str) -> float:
@@ -98,7 +98,7 @@ def allowed(robot_name: str, name: str) -> float:
         return WITHIN
     solved = [robot.mass_matrix(q) for q, *_ in states]
     if name == "operational_space_inertia":  # the inverse of J M^-1 J*, of its condition
-        solved += [answers(robot, function, given)[0] for given in states]
+        solved += [evaluate(robot, function, given)[0] for given in states]
     scales = [np.sqrt(np.diagonal(M)) for M in solved]
     kappa = max(np.linalg.cond(M / np.outer(x, x)) for M, x in zip(solved, scales, strict=True))
     return max(WITHIN, float(np.finfo(float).eps * kappa))
@@ -158,7 +158,7 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--robots", nargs="*", default=pp.robots.bundled())
-    parser.add_argument("--functions", nargs="*", default=list(EVERY))
+    parser.add_argument("--functions", nargs="*", default=list(ALL_QUANTITIES))
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one compilation")
     parser.add_argument("--record", type=Path, help="a file of what was done, to go on from")
     args = parser.parse_args()

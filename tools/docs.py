@@ -24,7 +24,7 @@ from reference import reference
 import psiphi as pp
 from psiphi._util.internal_names import is_internal, public_names
 from psiphi.algebra.expressions.letters import display_name
-from psiphi.robot.catalogue.quantities import CATALOGUE, EVERY, METHODS, Quantity
+from psiphi.robot.catalogue.quantities import CATALOGUE, ALL_QUANTITIES, METHODS, Quantity
 from psiphi.robot.frame_methods import FrameMethods
 from psiphi.robot.identification.regressor_methods import RegressorMethods
 from psiphi.robot.quantity_methods import QuantityMethods
@@ -106,7 +106,7 @@ def functions() -> str:
 def _catalogue(robot, rows) -> Iterator[tuple[str, str, str, str]]:
     s = robot.operators
     for name, quantity in rows.items():
-        word = quantity if isinstance(quantity, Quantity) else EVERY.get(quantity.word)
+        word = quantity if isinstance(quantity, Quantity) else ALL_QUANTITIES.get(quantity.source)
         results = (
             word.results(s, lambda force: force, (("tool",), "world"))
             if isinstance(word, Quantity)

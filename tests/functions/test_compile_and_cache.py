@@ -15,13 +15,13 @@ import pytest
 
 from psiphi.backends import kernel_cache
 from psiphi.backends.cpu import cpu_target
-from psiphi.backends.cpu.gufunc import _body
+from psiphi.backends.cpu.gufunc import gufunc_memory
 from psiphi.backends.llvm import jit
 from psiphi.compiler import passes
 from psiphi.functions import compiled_function as compiler
 from psiphi.functions.compiled_function import QuantityRequest
 from psiphi.model.model import Model
-from psiphi.robot.catalogue.quantities import CATALOGUE, catalogued
+from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_function
 from tests import zoo
 from tests.children import SRC, python, same_code
 from tests.compiler.sweeps.runs import ON_A_FRAME
@@ -54,13 +54,13 @@ def work(monkeypatch):
 
     def doing(original, name):
         def work(*args):
-            if name != "unroll" or done[-1:] != [name]:
+            if name != "trace_tape" or done[-1:] != [name]:
                 done.append(name)
             return original(*args)
 
         return work
 
-    for owner, name in ((passes, "unroll"), (passes, "roll"), (jit, "compile_ir")):
+    for owner, name in ((passes, "trace_tape"), (passes, "trace_loops"), (jit, "compile_ir")):
         monkeypatch.setattr(owner, name, doing(getattr(owner, name), name))
     return done
 
@@ -70,7 +70,7 @@ def work(monkeypatch):
 
 def test_it_is_a_gufunc():
     model = zoo.chain("arm", ["free", "revolute"], seed=1)
-    ufunc = catalogued(model, FORWARD).ufunc
+    ufunc = quantity_function(model, FORWARD).ufunc
     assert (
         isinstance(ufunc, np.ufunc)
         and ufunc.signature == "(8),(7),(7)->(7)"
@@ -80,22 +80,22 @@ def test_it_is_a_gufunc():
         ufunc.__name__ == "forward_dynamics" and "M^-1" in ufunc.__doc__ and "arm" in ufunc.__doc__
     )
     assert (
-        catalogued(model, QuantityRequest("mass_matrix_factors")).ufunc.signature
+        quantity_function(model, QuantityRequest("mass_matrix_factors")).ufunc.signature
         == "(8)->(7,7),(7,7)"
     )
-    assert catalogued(model, QuantityRequest("energy")).ufunc.signature == "(8),(7)->()"
+    assert quantity_function(model, QuantityRequest("energy")).ufunc.signature == "(8),(7)->()"
     assert (
-        catalogued(model, QuantityRequest("bias", ("tool", "elbow"))).ufunc.signature
+        quantity_function(model, QuantityRequest("bias", ("tool", "elbow"))).ufunc.signature
         == "(8),(7),(2,6)->(7)"
     )
-    assert catalogued(model, QuantityRequest("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
+    assert quantity_function(model, QuantityRequest("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_quantity_is_one(name):
     """The catalogue's signature is the program's: a fresh function of each, without compiling any."""
     frames = ("tool",) if name in ON_A_FRAME else ()
-    function = catalogued(arm(), QuantityRequest(name, frames))
+    function = quantity_function(arm(), QuantityRequest(name, frames))
     assert isinstance(function.ufunc, np.ufunc) and function.ufunc.__name__ == name
     assert function.ufunc.nin == len(function.program.inputs) and function.ufunc.nout == len(
         function.program.outputs
@@ -105,7 +105,7 @@ def test_every_quantity_is_one(name):
 
 def test_it_broadcasts_casts_and_fills():
     model = arm()
-    ufunc, (q, v, tau) = catalogued(model, FORWARD).ufunc, state(model, 4, 3)
+    ufunc, (q, v, tau) = quantity_function(model, FORWARD).ufunc, state(model, 4, 3)
     truth = ufunc(q, v, tau)
     for i, j in np.ndindex(4, 3):
         np.testing.assert_allclose(
@@ -143,7 +143,7 @@ class Labelled:
 
 def test_other_arrays_may_take_over():
     model = arm()
-    ufunc, (q, v, tau) = catalogued(model, FORWARD).ufunc, state(model, 3)
+    ufunc, (q, v, tau) = quantity_function(model, FORWARD).ufunc, state(model, 3)
     result = ufunc(Labelled(q, "q"), v, Labelled(tau, "tau"))
     assert (
         isinstance(result, Labelled)
@@ -155,10 +155,10 @@ def test_other_arrays_may_take_over():
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
 def test_lanes_can_be_forced(lanes):
     model = arm()
-    function, (q, v, tau) = catalogued(model, FORWARD, lanes), state(model, 11)
+    function, (q, v, tau) = quantity_function(model, FORWARD, lanes), state(model, 11)
     assert function.target.lanes("d") == function.target.lanes("f") == lanes
     assert (f"<{lanes} x double>" in function.ir("d")) == (lanes > 1)
-    assert np.array_equal(function.ufunc(q, v, tau), catalogued(model, FORWARD).ufunc(q, v, tau))
+    assert np.array_equal(function.ufunc(q, v, tau), quantity_function(model, FORWARD).ufunc(q, v, tau))
 
 
 def test_lanes_follow_the_host(monkeypatch):
@@ -188,28 +188,28 @@ def test_lanes_follow_the_host(monkeypatch):
 
 
 def test_nothing_is_compiled_before_the_first_call(home, work):
-    function = catalogued(arm(), FORWARD)
+    function = quantity_function(arm(), FORWARD)
     assert work == []
     function.ufunc(*state(arm()))
-    assert work == ["unroll", "compile_ir"]
+    assert work == ["trace_tape", "compile_ir"]
     function.ufunc(*state(arm(), 9))
     assert len(work) == 2, "singles and batches share the code"
     function.ufunc(*(x.astype("f") for x in state(arm())))
-    assert work == ["unroll", "compile_ir", "compile_ir"], "the other dtype shares the trace"
+    assert work == ["trace_tape", "compile_ir", "compile_ir"], "the other dtype shares the trace"
 
 
 def test_prepare_compiles_one_dtype(home, work):
-    function = catalogued(arm(), FORWARD)
+    function = quantity_function(arm(), FORWARD)
     function.prepare("f")
-    assert work == ["unroll", "compile_ir"]
+    assert work == ["trace_tape", "compile_ir"]
     function.ufunc(*(x.astype("f") for x in state(arm())))
     assert len(work) == 2
 
 
 def test_counting_does_not_compile(home, work):
-    function = catalogued(arm(), FORWARD)
+    function = quantity_function(arm(), FORWARD)
     before = function.count
-    assert work == ["unroll"] and before.flops > 0
+    assert work == ["trace_tape"] and before.flops > 0
     function.prepare()
     assert function.count == before and function.cost == before.flops + 40 * before.trig
 
@@ -219,11 +219,11 @@ def test_counting_does_not_compile(home, work):
 )
 def test_a_function_can_be_forgotten(home):
     """NumPy's gufuncs hide from the garbage collector: nothing they hold may lead back to them."""
-    function = catalogued(arm(), FORWARD)
+    function = quantity_function(arm(), FORWARD)
     function.prepare()
     source, code = (
         weakref.ref(function.source),
-        weakref.ref(_body(function.ufunc).loops[0].address.library),
+        weakref.ref(gufunc_memory(function.ufunc).loops[0].address.library),
     )
     assert code() is not None
     del function
@@ -236,10 +236,10 @@ def test_a_function_can_be_forgotten(home):
 
 def test_equal_models_share_a_kernel(home, work):
     """A second robot of the same description neither traces nor compiles, and knows its operation count."""
-    first = catalogued(arm(), FORWARD)
+    first = quantity_function(arm(), FORWARD)
     truth = first.ufunc(*state(arm(), 5))
     work.clear()
-    second = catalogued(arm(), FORWARD)
+    second = quantity_function(arm(), FORWARD)
     assert np.array_equal(second.ufunc(*state(arm(), 5)), truth)
     assert second.count == first.count
     assert work == [] and kernel_cache.info()["entries"] == 1
@@ -249,23 +249,23 @@ WARM = """
 import numpy as np
 from tests import zoo
 from psiphi.backends.llvm import jit
-from psiphi.robot.catalogue.quantities import catalogued
+from psiphi.robot.catalogue.quantities import quantity_function
 from psiphi.compiler import passes
 from psiphi.functions import compiled_function as compiler
 
 def never(*args, **kwargs):
     raise AssertionError("a warm process traces or compiles")
 
-passes.unroll = passes.roll = jit.compile_ir = never
+passes.trace_tape = passes.trace_loops = jit.compile_ir = never
 model = zoo.chain("arm", ["revolute", "prismatic"], seed=4)
 q, v, _, tau = zoo.random_state(model, 1, (5,))
-print(catalogued(model, compiler.QuantityRequest("forward_dynamics")).ufunc(q, v, tau).tobytes().hex())
+print(quantity_function(model, compiler.QuantityRequest("forward_dynamics")).ufunc(q, v, tau).tobytes().hex())
 """
 
 
 @same_code
 def test_a_second_process_starts_warm(home):
-    truth = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
+    truth = quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5))
     done = python(
         "-c", WARM, PYTHONPATH=os.pathsep.join(map(str, (SRC, Path(zoo.__file__).parent)))
     )
@@ -280,7 +280,7 @@ def heavier(model: Model, k: int, factor: float = 1.0 + 2**-50) -> Model:
 
 
 def source(model: Model, request: QuantityRequest, lanes: int | None = None) -> compiler.CompileJob:
-    return catalogued(model, request, lanes).source
+    return quantity_function(model, request, lanes).source
 
 
 def variants() -> dict[str, str]:
@@ -377,7 +377,7 @@ def test_robots_that_differ_in_one_mass_do_not_share(home, work):
     """The one-bit neighbour of a cached robot is compiled anew, and a heavier one answers differently."""
     model = arm()
     answers = [
-        catalogued(m, FORWARD).ufunc(*state(model))
+        quantity_function(m, FORWARD).ufunc(*state(model))
         for m in (model, heavier(model, 1), heavier(model, 1, 2.0))
     ]
     assert work.count("compile_ir") == 3 and kernel_cache.info()["entries"] == 3
@@ -400,24 +400,24 @@ def spoil(how: str, entry: Path) -> None:
 
 @pytest.mark.parametrize("how", ["flipped", "truncated", "empty"])
 def test_a_damaged_entry_is_built_again(home, work, how):
-    truth = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
+    truth = quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5))
     (entry,) = home.glob("*.o")
     good = entry.read_bytes()
     spoil(how, entry)
     work.clear()
-    with pytest.warns(kernel_cache.CacheWarning, match="built again"):
-        again = catalogued(arm(), FORWARD).ufunc(*state(arm(), 5))
+    with pytest.warns(kernel_cache.CacheWarning, match="rebuilt"):
+        again = quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5))
     assert (
         np.array_equal(again, truth)
-        and work == ["unroll", "compile_ir"]
+        and work == ["trace_tape", "compile_ir"]
         and entry.read_bytes() == good
     )
 
 
 def test_without_a_cache_all_is_the_same(monkeypatch, work):
     monkeypatch.setenv("PSIPHI_CACHE", "off")
-    answers = [catalogued(arm(), FORWARD).ufunc(*state(arm(), 5)) for _ in range(2)]
-    assert np.array_equal(*answers) and work == ["unroll", "compile_ir"] * 2
+    answers = [quantity_function(arm(), FORWARD).ufunc(*state(arm(), 5)) for _ in range(2)]
+    assert np.array_equal(*answers) and work == ["trace_tape", "compile_ir"] * 2
 
 
 # -- large robots -------------------------------------------------------------------------------------------------------------
@@ -435,18 +435,18 @@ LARGE = [
 def test_loops_answer_as_straight_code(home, work, monkeypatch, request_):
     """The same robot above and below the threshold; neither finds the other's kernel in the cache."""
     model = zoo.random_tree(5, 7, branching=0.7, forest=True)
-    straight = catalogued(model, request_)
+    straight = quantity_function(model, request_)
     rng = np.random.default_rng(0)
     arrays = [
         model.random(rng, 5) if a.name == "q" else rng.standard_normal((5, *a.shape))
         for a in straight.program.inputs
     ]
     truth = straight.ufunc(*arrays)
-    monkeypatch.setattr(passes, "UNROLLED", 0)
+    monkeypatch.setattr(passes, "UNROLL_LIMIT", 0)
     for _ in range(2):  # compiled, then from the cache
-        result = catalogued(model, request_).ufunc(*arrays)
+        result = quantity_function(model, request_).ufunc(*arrays)
         np.testing.assert_allclose(result, truth, rtol=0, atol=1e-12 * np.abs(truth).max())
-    assert work.count("unroll") == 1 and "roll" in work and work.count("compile_ir") == 2
+    assert work.count("trace_tape") == 1 and "trace_loops" in work and work.count("compile_ir") == 2
     assert kernel_cache.info()["entries"] == 2
 
 
@@ -454,11 +454,11 @@ def test_the_threshold_decides(monkeypatch, work):
     """Local programs of more than UNROLLED bodies are loops; matrices of so many are made of columns instead."""
     from psiphi.robot.bundled_robots import chain
 
-    monkeypatch.setattr(passes, "UNROLLED", 5)
-    for n, lowering in ((5, "unroll"), (6, "roll")):
+    monkeypatch.setattr(passes, "UNROLL_LIMIT", 5)
+    for n, lowering in ((5, "trace_tape"), (6, "trace_loops")):
         work.clear()
-        assert catalogued(chain(n), FORWARD).count.flops > 0 and work == [lowering]
-        assert catalogued(chain(n), QuantityRequest("mass_matrix")).written_out == (n == 5)
+        assert quantity_function(chain(n), FORWARD).count.flops > 0 and work == [lowering]
+        assert quantity_function(chain(n), QuantityRequest("mass_matrix")).written_out == (n == 5)
 
 
 def test_warnings_do_not_come_from_compiling(home):
@@ -466,4 +466,4 @@ def test_warnings_do_not_come_from_compiling(home):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with np.errstate(all="raise", under="ignore"):
-            catalogued(arm(), FORWARD).ufunc(*state(arm(), 9))
+            quantity_function(arm(), FORWARD).ufunc(*state(arm(), 9))

@@ -50,7 +50,7 @@ LAYOUTS = {  # variable -> where the package lies under the folder it names
 )
 def test_packages_are_found_on_ros_s_paths(variable, inner, tmp_path, nowhere):
     package = make(tmp_path / inner)
-    with pytest.raises(pp.ModelError, match="no package 'arm_description' here"):
+    with pytest.raises(pp.ModelError, match="no package 'arm_description' in"):
         pp.load(ADDRESS)
     nowhere.setenv(variable, os.pathsep.join([str(tmp_path / "empty"), "", str(tmp_path)]))
     robot = pp.load(ADDRESS)

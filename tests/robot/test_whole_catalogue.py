@@ -40,9 +40,9 @@ OTHERS = (
     "regressor",
     "mass_pivots",
     "operational_space_inertia",
-    "borne",
+    "wrench_torques",
     "FD4",
-    "heavier_dynamics",
+    "added_inertia_dynamics",
 )
 
 

@@ -19,7 +19,7 @@ from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import constant, full, mathematics
 from psiphi.model.state_checks import check_states
-from psiphi.robot.catalogue.quasi_velocities import DIAGONAL, NAMES
+from psiphi.robot.catalogue.quasi_velocities import QUASI_QUANTITIES, PREFIXES
 
 if TYPE_CHECKING:
     from psiphi.robot.robot import Robot
@@ -73,9 +73,9 @@ class Diagonalised:
 
     def name(self, verb: str) -> str:
         """The quantity of a method in the catalogue, for `robot.function` and `robot.flops`."""
-        name = f"{NAMES[self.normalised]}_{verb}"
-        if name not in DIAGONAL:
-            known = {x.split("_", 1)[1]: x for x in DIAGONAL}
+        name = f"{PREFIXES[self.normalised]}_{verb}"
+        if name not in QUASI_QUANTITIES:
+            known = {x.split("_", 1)[1]: x for x in QUASI_QUANTITIES}
             raise StateError(f"no function {verb!r} of {self!r}", nearest(verb, known))
         return name
 
@@ -444,7 +444,7 @@ class Diagonalised:
 
     def _read_state(self, verb: str, q: Numbers, nu: Numbers, check: bool) -> tuple[Any, ...]:
         """q and nu as arrays, checked for this robot."""
-        name, velocity = f"{NAMES[self.normalised]}_{verb}", "nu" if self.normalised else "xi"
+        name, velocity = f"{PREFIXES[self.normalised]}_{verb}", "nu" if self.normalised else "xi"
         inputs = (Argument("q", (self.nq,), "q"), Argument(velocity, (self.nv,), "v"))
         values = argument_checks.plain(self.robot, name, inputs, (q, nu))
         if flag("check", check):

@@ -23,7 +23,7 @@ from psiphi.model.spatial.branch_free import on_tape
 from psiphi.model.state_checks import check_states
 from psiphi.robot import matrix_by_columns
 from psiphi.robot.catalogue import quantity_request
-from psiphi.robot.catalogue.quantities import METHODS, PARTS, catalogued
+from psiphi.robot.catalogue.quantities import METHODS, INTERNAL_QUANTITIES, quantity_function
 from psiphi.robot.identification.regressor_methods import RegressorMethods
 
 _ndarray = np.ndarray
@@ -59,10 +59,10 @@ class QuantityMethods(RegressorMethods):
         try:
             return self.function_cache[name, frames, axes]
         except (KeyError, TypeError):  # TypeError: frames is a list
-            request = quantity_request.request(self, name, frames, axes)
+            request = quantity_request.check_request(self, name, frames, axes)
         key = request.name, request.frames, request.axes
         return self.function_cache.setdefault(
-            key, catalogued(self.model, request, kind=DifferentiableFunction)
+            key, quantity_function(self.model, request, kind=DifferentiableFunction)
         )
 
     def symbolic(
@@ -75,7 +75,7 @@ class QuantityMethods(RegressorMethods):
     ) -> Any:
         """The quantity `name` of the catalogue as SymPy expressions (extra `symbolic`).
 
-        The result has `shared` and `results` (common subexpressions, as from `sympy.cse`), `matrix`
+        The result has `shared` and `results` (common subexpressions, as from `sympy.cse`), `compute_matrix`
         (expanded), `textbook()` and `latex()`. `parameters=True` makes masses, centres of mass,
         inertias, lengths and gravity symbols: m1, c1x, I1zz, l1, g.
 
@@ -163,7 +163,7 @@ class QuantityMethods(RegressorMethods):
         """Call a quantity that is a matrix of q; a large robot computes it column by column."""
         if not is_large(self) or self.function(name).written_out:
             return self.call_quantity(name, dict(q=q), out, dtype, check)
-        return matrix_by_columns.matrix(self, name, q, out, dtype, check)
+        return matrix_by_columns.compute_matrix(self, name, q, out, dtype, check)
 
     def _parameter_values(self, name: str) -> Any:
         """The values of the free parameters, or an error; `FreeRobot` knows them."""
@@ -225,7 +225,7 @@ class QuantityMethods(RegressorMethods):
         try:
             if (
                 is_large(self)
-                and (name in METHODS or name in PARTS)
+                and (name in METHODS or name in INTERNAL_QUANTITIES)
                 and not function.program.can_loop
             ):
                 refuse_lazy(name, "on a robot with this many bodies it is interpreted", *values)

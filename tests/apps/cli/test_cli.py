@@ -449,7 +449,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["demo", "--duration", "-1"], "duration is -1.0", "seconds"),
         (["bench", "--only", "nothing", "--json", "x.json"], "is called 'nothing'", "there are"),
         (["emit", "ur5", "nothing", "-o", "x.c"], "no function is called", "Known are"),
-        (["emit", "ur5", "jacobian", "-o", "x.c"], "of one frame", "--frame"),
+        (["emit", "ur5", "jacobian", "-o", "x.c"], "takes one frame", "--frame"),
         (
             ["emit", "ur5", "gravity", "--free", "mass", "--free", "com:wrist_3_link"],
             "different links: mass",
@@ -462,10 +462,10 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         ),
         (["emit", "ur5", "gravity", "--name", "2x", "-o", "x.c"], "is no name in C", "letters"),
         (["emit", "ur5", "forwarddynamics"], "no function is called", "'forward_dynamics'"),
-        (["emit", "ur5", "jacobian"], "of one frame", "--frame"),
+        (["emit", "ur5", "jacobian"], "takes one frame", "--frame"),
         (["emit", "ur5", "gravity", "--name", "2x"], "is no name in C", "letters"),
         (["count", "ur5", "nothing"], "no function is called 'nothing'", "Known are"),
-        (["count", "ur5", "jacobian"], "of one frame", "--frame"),
+        (["count", "ur5", "jacobian"], "takes one frame", "--frame"),
     ],
 )
 def test_wrong_words_get_a_sentence_and_a_hint(argv, sentence, hint, capsys, monkeypatch):

@@ -159,10 +159,10 @@ def test_another_step_or_brake_is_no_other_kernel():
 
 def test_without_losses_nothing_is_added():
     robot = ur5()
-    assert robot.flops("forward_dynamics") < robot.flops("heavier_dynamics")
+    assert robot.flops("forward_dynamics") < robot.flops("added_inertia_dynamics")
     q, v = state(robot, 1)
     X, tau = np.random.default_rng(0).uniform(0.0, 2.0, (2, 6))
-    a = robot.function("heavier_dynamics").ufunc(q, v, tau, X)
+    a = robot.function("added_inertia_dynamics").ufunc(q, v, tau, X)
     np.testing.assert_allclose(
         a, np.linalg.solve(robot.mass_matrix(q) + np.diag(X), tau - robot.bias(q, v)), rtol=1e-11
     )

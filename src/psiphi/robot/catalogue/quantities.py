@@ -1,8 +1,9 @@
-"""The catalogue: every quantity psiphi computes of a robot, as its equation.
+"""The catalogue: every quantity that psiphi computes for a robot, as its equation.
 
-A dynamics quantity is nothing but its operator expression; the compiler rewrites and lowers it. Places are read off words, and
-what is more than words is a small sum over the tree (`tree_quantities.py`). `columns` names the operator whose columns a matrix is,
-for robots too large to write the matrix out in code.
+A quantity of dynamics is an operator expression; the compiler rewrites and lowers it. Quantities
+without an expression are sweeps over the tree (`tree_quantities.py`), or are read from the result
+of an expression (poses, centre of mass). For matrices, `columns` names the operator that gives
+their columns: large robots use it in place of straight-line code.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from psiphi.algebra.expressions.expression import Expression, vector
-from psiphi.algebra.expressions.operators import Operators, frame_places, heavier
+from psiphi.algebra.expressions.operators import Operators, frame_poses, with_rotors
 from psiphi.backends.cpu.cpu_target import HOST, CpuTarget
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.equations import FORMS, Equation
 from psiphi.compiler.lower import world_body
-from psiphi.compiler.lower.frame_sweeps import place_of
+from psiphi.compiler.lower.frame_sweeps import pose_from_entries
 from psiphi.compiler.passes import program
 from psiphi.compiler.recursions.newton_euler import Rigid
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
@@ -25,7 +26,7 @@ from psiphi.functions.compiled_function import Function, QuantityRequest
 from psiphi.model.model import WORLD, Model
 from psiphi.robot.catalogue import tree_quantities
 from psiphi.robot.catalogue.frame_inertia import OperationalInertia
-from psiphi.robot.catalogue.quasi_velocities import DIAGONAL, QuasiQuantity
+from psiphi.robot.catalogue.quasi_velocities import QUASI_QUANTITIES, QuasiQuantity
 from psiphi.robot.catalogue.tree_quantities import TreeSum
 
 Results = dict[str, Expression]
@@ -35,77 +36,89 @@ tau, v, a, x = (vector(name) for name in ("tau", "v", "a", "x"))
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity that is an expression: `results(s, pushed, B)`, with `pushed` the external forces on the links."""
+    """A quantity given by expressions, `results(s, subtract_f_ext, (frames, axes))`.
+
+    `subtract_f_ext(force)` is the link force minus the external wrenches on the frames.
+    """
 
     equation: str
     results: Callable[[Operators, Callable[[Expression], Expression], tuple], Results]
-    given: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()
     at_rest: bool = False
     columns: str = ""
-    rods: bool | None = True
-    written: bool = False  # lowered as it is written, to show a paper's own algorithm
-    added: bool = False  # D + X in place of D, the diagonal X (nv,) an input: see `equations.py`
+    movable_inertia: bool | None = True
+    as_written: bool = False  # lowered without rewriting: an algorithm of a paper
+    added: bool = False  # D + X in place of D; the diagonal X (nv,) is an input: `equations.py`
 
     def of(self, model: Model, frames: tuple[str, ...] = (), axes: str = "world") -> Equation:
-        """The equation on one robot."""
-        s = Operators(heavier(model) if self.added else model)
+        """The equation for one robot."""
+        s = Operators(with_rotors(model) if self.added else model)
 
-        def loaded(force: Expression) -> Expression:
-            """Less the wrenches f_ext on frames."""
+        def subtract_f_ext(force: Expression) -> Expression:
             return force - s.B(*frames, axes=axes) @ vector("f_ext", "frame") if frames else force
 
         return Equation(
-            self.results(s, loaded, (frames, axes)),
+            self.results(s, subtract_f_ext, (frames, axes)),
             model,
-            self.at_rest,
-            (*self.given, "f_ext"),
-            self.equation,
-            ("as written",) if self.written else FORMS,
-            self.rods,
-            self.columns,
+            at_rest=self.at_rest,
+            given=(*self.vectors, "f_ext"),
+            equation=self.equation,
+            forms=("as written",) if self.as_written else FORMS,
+            movable_inertia=self.movable_inertia,
+            columns=self.columns,
             by_link=True,
             added=self.added,
         )
 
 
-def _forward_dynamics(s: Operators, loaded, _) -> Results:
-    return {"a": s.mass.inv @ (tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b))}
+def _forward_dynamics(s: Operators, subtract_f_ext, _) -> Results:
+    return {"a": s.mass.inv @ (tau - s.H @ s.phi @ subtract_f_ext(s.M @ s.phi.T @ s.a + s.b))}
 
 
-def whitened(s: Operators) -> Expression:
+def innovation_operator(s: Operators) -> Expression:
     """W = I - H psi K = (I + H phi K)^-1."""
     return s.I - s.H @ s.psi @ s.K
 
 
-def _fd1(s: Operators, loaded, _) -> Results:
-    W, torque = whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
+def _fd1(s: Operators, subtract_f_ext, _) -> Results:
+    W, torque = (
+        innovation_operator(s),
+        tau - s.H @ s.phi @ subtract_f_ext(s.M @ s.phi.T @ s.a + s.b),
+    )
     return {"a": W.T @ s.D.inv @ W @ torque}
 
 
-def _fd2(s: Operators, loaded, _) -> Results:
-    W, torque = whitened(s), tau - s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)
+def _fd2(s: Operators, subtract_f_ext, _) -> Results:
+    W, torque = (
+        innovation_operator(s),
+        tau - s.H @ s.phi @ subtract_f_ext(s.M @ s.phi.T @ s.a + s.b),
+    )
     nu = s.D.inv @ W @ torque
     return {"a": W.T @ nu, "link_accelerations": s.psi.T @ s.H.T @ nu + s.phi.T @ s.a}
 
 
-def _fd3(s: Operators, loaded, _) -> Results:
+def _fd3(s: Operators, subtract_f_ext, _) -> Results:
     zeta = s.phi.T @ s.a
     return {
-        "a": whitened(s).T @ s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + loaded(s.M @ zeta + s.b)))
+        "a": innovation_operator(s).T
+        @ s.D.inv
+        @ (tau - s.H @ s.psi @ (s.K @ tau + subtract_f_ext(s.M @ zeta + s.b)))
     }
 
 
-def _fd4(s: Operators, loaded, _) -> Results:
-    nu = s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + loaded(s.P @ s.a + s.b)))
+def _fd4(s: Operators, subtract_f_ext, _) -> Results:
+    nu = s.D.inv @ (tau - s.H @ s.psi @ (s.K @ tau + subtract_f_ext(s.P @ s.a + s.b)))
     alpha = s.psi.T @ (s.H.T @ nu + s.a)
     return {"a": nu - s.K.T @ alpha, "link_accelerations": alpha}
 
 
-def filtered(s: Operators, y: Expression, xi: Expression, eta: Expression) -> Results:
-    """A Kalman filter inward and its smoother outward, of the outputs y, inputs xi and coinputs eta: S2 (8.2)-(8.13)."""
-    z_minus = s.psi @ (
-        s.K @ y + s.E_phi @ s.P_plus @ eta + xi
-    )  # (8.2), (8.3), (8.7) in one recursion
+def kalman_smoother(s: Operators, y: Expression, xi: Expression, eta: Expression) -> Results:
+    """The Kalman filter tip to base and its smoother base to tip: S2 (8.2)-(8.13).
+
+    y are the outputs, xi the inputs, eta the coinputs.
+    """
+    # (8.2), (8.3), (8.7) in one recursion
+    z_minus = s.psi @ (s.K @ y + s.E_phi @ s.P_plus @ eta + xi)
     innovations = y - s.H @ z_minus  # (8.6)
     residuals = s.D.inv @ innovations  # (8.8)
     lambda_minus = s.psi.T @ (s.H.T @ residuals + s.tau_bar.T @ eta)  # (8.10), (8.11), (8.13)
@@ -119,36 +132,36 @@ def filtered(s: Operators, y: Expression, xi: Expression, eta: Expression) -> Re
     }
 
 
-def _kalman(s: Operators, loaded, _) -> Results:
-    """S2 Result 8.1, with S2's biases: eta (5.6) and xi (4.4), derivatives in body axes, gravity and loads among the forces."""
-    eta, xi = s.a_local, loaded(s.b_local)
-    found = filtered(s, tau, xi, eta)
-    a = found["residuals"] - s.K.T @ found["lambda_minus"] - s.G.T @ eta  # (8.12)
-    return {
-        "a": a,
-        **found,
-        "forces": found["z_minus"] + s.P @ found["lambda_minus"],
-        "eta": eta,
-        "xi": xi,
-    }  # (8.1)
+def _kalman(s: Operators, subtract_f_ext, _) -> Results:
+    """S2 Result 8.1, with the biases eta (5.6) and xi (4.4).
+
+    Derivatives are in body axes; xi contains gravity and external wrenches.
+    """
+    eta, xi = s.a_local, subtract_f_ext(s.b_local)
+    smoothed = kalman_smoother(s, tau, xi, eta)
+    a = smoothed["residuals"] - s.K.T @ smoothed["lambda_minus"] - s.G.T @ eta  # (8.12)
+    forces = smoothed["z_minus"] + s.P @ smoothed["lambda_minus"]  # (8.1)
+    return {"a": a, **smoothed, "forces": forces, "eta": eta, "xi": xi}
 
 
 def _kalman_gains(s: Operators, *_) -> Results:
-    """What the filter knows before there are data: (8.4), (8.9) and (8.5), column by column."""
+    """Covariances and gains of the filter, S2 (8.4), (8.9) and (8.5), applied to columns."""
     X = vector("X", "link")
     return {"P_minus": s.P @ X, "P_plus": s.P_plus @ X, "gains": s.G @ x}
 
 
-def _inverse_dynamics(s: Operators, loaded, _) -> Results:
-    return {"tau": s.H @ s.phi @ loaded(s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a}
+def _inverse_dynamics(s: Operators, subtract_f_ext, _) -> Results:
+    return {
+        "tau": s.H @ s.phi @ subtract_f_ext(s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a
+    }
 
 
-def _bias(s: Operators, loaded, _) -> Results:
-    return {"tau": s.H @ s.phi @ loaded(s.M @ s.phi.T @ s.a + s.b)}
+def _bias(s: Operators, subtract_f_ext, _) -> Results:
+    return {"tau": s.H @ s.phi @ subtract_f_ext(s.M @ s.phi.T @ s.a + s.b)}
 
 
-def _faded(s: Operators, *_) -> Results:
-    """a with m* a + (dm/dt)* x = y: how a velocity error -x must change for m* x to change by -y, M = m m*."""
+def _mass_half_rate_solve(s: Operators, *_) -> Results:
+    """a with m* a - (dm/dt)* x = y, M = m m*: for e = -x and de/dt = a, d(m* e)/dt = y."""
     m = s.mass_half
     return {"a": m.inv.T @ (vector("y") + m.T.dot() @ x)}
 
@@ -161,8 +174,8 @@ def _factor_product(s: Operators, *_) -> Results:
     return {"y": (s.I + s.H @ s.phi @ s.K) @ x, "d": s.D @ x}
 
 
-def _compliance(s: Operators, _, place) -> Results:
-    frames, axes = place
+def _operational_compliance(s: Operators, _, target) -> Results:
+    frames, axes = target
     J = s.J(*frames, axes=axes)
     return {"X": J @ s.mass.inv @ J.T}
 
@@ -171,75 +184,76 @@ def _link_accelerations(s: Operators, *_) -> Results:
     return {"alpha": s.phi.T @ (s.H.T @ a + s.a)}
 
 
-def _joint_forces(s: Operators, loaded, _) -> Results:
-    return {"f": s.phi @ loaded(s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b)}
+def _joint_forces(s: Operators, subtract_f_ext, _) -> Results:
+    return {"f": s.phi @ subtract_f_ext(s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b)}
 
 
-def _jacobian(s: Operators, _, place) -> Results:
-    frames, axes = place
+def _jacobian(s: Operators, _, target) -> Results:
+    frames, axes = target
     return {"J": s.J(*frames, axes=axes)}
 
 
-def _borne(s: Operators, _, place) -> Results:
-    """What wrenches on frames ask of the joints."""
-    frames, axes = place
+def _wrench_torques(s: Operators, _, target) -> Results:
+    """J* f_ext: the joint torques of wrenches on frames."""
+    frames, axes = target
     return {"tau": s.H @ s.phi @ s.B(*frames, axes=axes) @ vector("f_ext", "frame")}
 
 
-def _momentum_matrix(s: Operators, at: Expression) -> Expression:
-    """Momentum by joint rates: what the bodies have, summed at the world; rotors are no bodies."""
-    return at @ s.phi @ s.M @ s.phi.T @ s.H.T
+def _momentum_matrix(s: Operators, E: Expression) -> Expression:
+    """The momentum of the bodies per joint velocity, about the point of E; without rotors."""
+    return E @ s.phi @ s.M @ s.phi.T @ s.H.T
 
 
-def _frame_acceleration(s: Operators, _, place) -> Results:
-    J = s.J(*place[0], axes=place[1])
+def _frame_acceleration(s: Operators, _, target) -> Results:
+    frames, axes = target
+    J = s.J(*frames, axes=axes)
     return {"A": J @ a + J.dot() @ v}
 
 
-def _frame_velocity(s: Operators, _, place) -> Results:
-    frames, axes = place
+def _frame_velocity(s: Operators, _, target) -> Results:
+    frames, axes = target
     return {"V": s.J(*frames, axes=axes) @ v}
 
 
 def _center_of_mass(tree: Tree, frames: tuple[str, ...]) -> Program:
-    """Of E_0 phi M phi* E_0* = [[I, m c~], [-m c~, m]]."""
+    """c from the locked inertia E_0 phi M phi* E_0* = [[I, m c~], [-m c~, m]]."""
 
     def read(R: dict[tuple[str, int], Any]) -> dict[str, list]:
         entry = lambda i, j: R.get(("R", 6 * i + j), 0.0)  # noqa: E731
-        return {
-            "c": world_body.center(Rigid(entry(3, 3), [entry(2, 4), entry(0, 5), entry(1, 3)], []))
-        }
+        total = Rigid(entry(3, 3), [entry(2, 4), entry(0, 5), entry(1, 3)], [])
+        return {"c": world_body.center_of_mass(total)}
 
-    return sweeps_of("locked_inertia", tree).read((Argument("c", (3,)),), read)
+    return quantity_program("locked_inertia", tree).map_outputs((Argument("c", (3,)),), read)
 
 
 def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
-    """T = [R, p; 0, 1], of the entries of E_0 phi B."""
-    spot, outputs = tree.model.frame(frames[0]), (Argument("T", (4, 4)),)
-    if spot.body == WORLD:  # wrenches on the world are no body's
-        still, inputs = spot.pose.matrix.ravel().tolist(), (tree_quantities.q_of(tree.model),)
+    """T = [R, p; 0, 1], from the entries of E_0 phi B."""
+    frame, outputs = tree.model.frame(frames[0]), (Argument("T", (4, 4)),)
+    if frame.body == WORLD:  # B has no column for it
+        T, inputs = frame.pose.matrix.ravel().tolist(), (tree_quantities.q_argument(tree.model),)
         return Program(
             "frame_pose",
             inputs,
             outputs,
             (),
-            finish=lambda site: site.write("T", 0, still),
+            finish=lambda body: body.write("T", 0, T),
             bodies=(),
-            local=False,
+            can_loop=False,
         )
 
-    def read(found: dict[tuple[str, int], Any]) -> dict[str, list]:
-        R, p = place_of(lambda name, i: found[name, i], 0, 1)
-        return {
-            "T": [x for row, y in zip(R, p, strict=True) for x in (*row, y)] + [0.0, 0.0, 0.0, 1.0]
-        }
+    def read(entries: dict[tuple[str, int], Any]) -> dict[str, list]:
+        R, p = pose_from_entries(lambda name, i: entries[name, i], 0, 1)
+        rows = [x for row, y in zip(R, p, strict=True) for x in (*row, y)]
+        return {"T": [*rows, 0.0, 0.0, 0.0, 1.0]}
 
-    return sweeps_of("frame_places", tree, frames).read(outputs, read)
+    return quantity_program("frame_transforms", tree, frames).map_outputs(outputs, read)
 
 
-def sweeps_of(name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world") -> Program:
-    """The program of a quantity of the catalogue over a framed tree."""
-    return program(EVERY[name].of(tree.model, frames, axes), tree)
+def quantity_program(
+    name: str, tree: Tree, frames: tuple[str, ...] = (), axes: str = "world"
+) -> Program:
+    """The program of a quantity for the link axes of a tree."""
+    return program(ALL_QUANTITIES[name].of(tree.model, frames, axes), tree)
 
 
 CATALOGUE: dict[str, Quantity | TreeSum] = {
@@ -266,126 +280,156 @@ CATALOGUE: dict[str, Quantity | TreeSum] = {
     ),
     "factor_product": Quantity("(I + H phi K) x, D x", _factor_product),
     "coriolis": Quantity(
-        "C v = bias - gravity, dM/dt - 2 C skew",
+        "C v = bias - gravity, dM/dt - 2 C skew-symmetric",
         lambda s, *_: {"C": s.coriolis},
         columns="coriolis_product",
-        rods=None,
+        movable_inertia=None,
     ),
-    "coriolis_product": Quantity("C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, rods=None),
+    "coriolis_product": Quantity(
+        "C(q, v) x", lambda s, *_: {"y": s.coriolis @ x}, movable_inertia=None
+    ),
     "link_accelerations": Quantity(
-        "alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), rods=None
+        "alpha = phi* (H* dv/dt + a)", _link_accelerations, ("a",), movable_inertia=None
     ),
-    "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), rods=None),
-    "frame_acceleration": Quantity("J a + dJ/dt v", _frame_acceleration, ("v", "a"), rods=None),
-    "frame_pose": TreeSum("T(q): world <- frame", _frame_pose, word="frame_places"),
+    "joint_forces": Quantity("f = phi (M alpha + b)", _joint_forces, ("a",), movable_inertia=None),
+    "frame_acceleration": Quantity(
+        "J a + dJ/dt v", _frame_acceleration, ("v", "a"), movable_inertia=None
+    ),
+    "frame_pose": TreeSum("T(q): world <- frame", _frame_pose, source="frame_transforms"),
     "frame_velocity": Quantity("V = B* phi* H* v", _frame_velocity),
-    "operational_compliance": Quantity("J M^-1 J* = B* psi* H* D^-1 H psi B", _compliance),
+    "operational_compliance": Quantity(
+        "J M^-1 J* = B* psi* H* D^-1 H psi B", _operational_compliance
+    ),
     "jacobian": Quantity("J = B* phi* H*", _jacobian),
     "energy": Quantity(
-        "v* M v / 2 - sum m g.c", lambda s, *_: {"E": v.T @ s.mass @ v / 2 + s.U}, ("v",), rods=None
+        "v* M v / 2 - sum m g.c",
+        lambda s, *_: {"E": v.T @ s.mass @ v / 2 + s.U},
+        ("v",),
+        movable_inertia=None,
     ),
     "kinetic_energy": Quantity("v* M v / 2", lambda s, *_: {"E": v.T @ s.mass @ v / 2}, ("v",)),
     "momentum": Quantity(
         "h = E_0 phi M phi* H* v",
         lambda s, *_: {"h": _momentum_matrix(s, s.E_0) @ v},
         ("v",),
-        rods=None,
+        movable_inertia=None,
     ),
     "centroidal_momentum": Quantity(
         "h = E_c phi M phi* H* v",
         lambda s, *_: {"h": _momentum_matrix(s, s.E_c) @ v},
         ("v",),
-        rods=None,
+        movable_inertia=None,
     ),
     "centroidal_momentum_matrix": Quantity(
         "A = E_c phi M phi* H*",
         lambda s, *_: {"A": _momentum_matrix(s, s.E_c)},
         columns="centroidal_momentum",
-        rods=None,
+        movable_inertia=None,
     ),
-    "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, rods=None),
-    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass, word="locked_inertia"),
+    "potential_energy": Quantity("- sum m g.c", lambda s, *_: {"E": s.U}, movable_inertia=None),
+    "center_of_mass": TreeSum("c = sum m p / sum m", _center_of_mass, source="locked_inertia"),
 }
 
-METHODS: dict[str, Quantity] = {  # forward dynamics as the papers write it, for `method=`
-    "FD1": Quantity("T' = T - C v - g; a = W* D^-1 W T'", _fd1, ("tau",), rods=None, written=True),
+METHODS: dict[str, Quantity] = {  # forward dynamics as written in the papers, for `method=`
+    "FD1": Quantity(
+        "T' = T - C v - g; a = W* D^-1 W T'", _fd1, ("tau",), movable_inertia=None, as_written=True
+    ),
     "FD2": Quantity(
-        "FD1, and alpha = psi* H* D^-1 W T' + phi* a", _fd2, ("tau",), rods=None, written=True
+        "FD1, and alpha = psi* H* D^-1 W T' + phi* a",
+        _fd2,
+        ("tau",),
+        movable_inertia=None,
+        as_written=True,
     ),
     "FD3": Quantity(
-        "a = W* D^-1 (T - H psi (K T + M phi* a + b))", _fd3, ("tau",), rods=None, written=True
+        "a = W* D^-1 (T - H psi (K T + M phi* a + b))",
+        _fd3,
+        ("tau",),
+        movable_inertia=None,
+        as_written=True,
     ),
     "FD4": Quantity(
         "nu = D^-1 (T - H psi (K T + P a + b)); a = nu - K* psi* (H* nu + a)",
         _fd4,
         ("tau",),
-        rods=None,
-        written=True,
+        movable_inertia=None,
+        as_written=True,
     ),
     "kalman": Quantity(
-        "S2 (8.2)-(8.13): a Kalman filter inward, its smoother outward",
+        "S2 (8.2)-(8.13): Kalman filter tip to base, smoother base to tip",
         _kalman,
         ("tau",),
-        rods=None,
-        written=True,
+        movable_inertia=None,
+        as_written=True,
     ),
 }
 
 
-def _alone(row: Quantity) -> Quantity:
-    """The same algorithm for the joint accelerations and nothing else."""
-    return replace(row, results=lambda *given: {"a": row.results(*given)["a"]})
+def _accelerations_only(row: Quantity) -> Quantity:
+    """The same algorithm, with the joint accelerations as its only result."""
+    return replace(row, results=lambda *arguments: {"a": row.results(*arguments)["a"]})
 
 
+# {method: its quantity without other results}
 BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in METHODS}
-PARTS: dict[str, Quantity | TreeSum | OperationalInertia] = {
-    "heavier_dynamics": Quantity(
+# quantities that other functions use
+INTERNAL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia] = {
+    "added_inertia_dynamics": Quantity(
         "a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True
     ),
-    "white_velocity": Quantity(
+    "mass_half_product": Quantity(
         "y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)
     ),
-    "fading": Quantity("a = m^-* (y + (dm/dt)* x), M = m m*", _faded, ("v", "x", "y"), rods=None),
+    "mass_half_rate_solve": Quantity(
+        "a = m^-* (y + (dm/dt)* x), M = m m*",
+        _mass_half_rate_solve,
+        ("v", "x", "y"),
+        movable_inertia=None,
+    ),
     "link_poses": TreeSum("R(q), p(q) of every link: world <- link", tree_quantities.link_poses),
-    "frame_places": Quantity(
+    "frame_transforms": Quantity(
         "E_0 phi B: [R p~R; 0 R] of frames",
-        lambda s, _, place: frame_places(s, place[0]),
-        rods=None,
-        written=True,
+        lambda s, _, target: frame_poses(s, target[0]),
+        movable_inertia=None,
+        as_written=True,
     ),
     "frame_velocities": Quantity("V = B* phi* H* v, of several frames", _frame_velocity),
     "locked_inertia": Quantity(
         "E_0 phi M phi* E_0*",
         lambda s, *_: {"R": s.E_0 @ s.phi @ s.M @ s.phi.T @ s.E_0.T},
-        rods=None,
-        written=True,
+        movable_inertia=None,
+        as_written=True,
     ),
-    "borne": Quantity("J* f_ext = H phi B f_ext", _borne),
-    "regressor": TreeSum("tau = Y pi", tree_quantities.regressor, by_body=False),
+    "wrench_torques": Quantity("J* f_ext = H phi B f_ext", _wrench_torques),
+    "regressor": TreeSum("tau = Y pi", tree_quantities.regressor, on_spanning_tree=False),
     "regressor_blocks": TreeSum(
-        "tau = Y pi, where Y is not zero", tree_quantities.regressor_blocks, by_body=False
+        "blocks of Y in tau = Y pi that can be nonzero",
+        tree_quantities.regressor_blocks,
+        on_spanning_tree=False,
     ),
     "mass_pivots": TreeSum(
-        "d of D(k) = L diag(d) L*: det M is their product",
+        "d of D(k) = L diag(d) L*; det M is the product of all d",
         tree_quantities.mass_pivots,
-        by_body=False,
+        on_spanning_tree=False,
     ),
     "frame_jacobians": Quantity("J = B* phi* H*, of several frames", _jacobian),
-    "operational_space_inertia": OperationalInertia(sweeps_of),
-    "kalman_gains": Quantity("P X, P+ X, G x", _kalman_gains, ("X", "x"), rods=None, written=True),
-    **{BY_METHOD[name]: _alone(row) for name, row in METHODS.items()},
+    "operational_space_inertia": OperationalInertia(quantity_program),
+    "kalman_gains": Quantity(
+        "P X, P+ X, G x", _kalman_gains, ("X", "x"), movable_inertia=None, as_written=True
+    ),
+    **{BY_METHOD[name]: _accelerations_only(row) for name, row in METHODS.items()},
 }
-EVERY: dict[str, Quantity | TreeSum | OperationalInertia | QuasiQuantity] = {
+ALL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia | QuasiQuantity] = {
     **CATALOGUE,
     **METHODS,
-    **PARTS,
-    **DIAGONAL,
+    **INTERNAL_QUANTITIES,
+    **QUASI_QUANTITIES,
 }
 
 
-def catalogued(
+def quantity_function(
     model: Model, request: QuantityRequest, lanes: int | None = None, kind: type[F] = Function
 ) -> F:
-    """The function of a quantity of the catalogue."""
-    asked = EVERY[request.name].of(model, request.frames, request.axes)
-    return kind(request, asked, HOST if lanes is None else CpuTarget(lanes))
+    """The compiled function of a quantity."""
+    equation = ALL_QUANTITIES[request.name].of(model, request.frames, request.axes)
+    return kind(request, equation, HOST if lanes is None else CpuTarget(lanes))

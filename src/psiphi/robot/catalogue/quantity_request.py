@@ -1,18 +1,18 @@
-"""Names of quantities, frames and axes, checked: what the compiler is asked for."""
+"""`check_request`: checks the name of a quantity, its frames and axes."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi.functions.argument_checks import check_axes, names
 from psiphi.functions.compiled_function import QuantityRequest
 from psiphi.model.model import Model
-from psiphi.robot.catalogue.quantities import BY_METHOD, CATALOGUE, EVERY, METHODS
-from psiphi.robot.catalogue.quasi_velocities import DIAGONAL
+from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, BY_METHOD, CATALOGUE, METHODS
+from psiphi.robot.catalogue.quasi_velocities import QUASI_QUANTITIES
 
-ON_FRAMES = {  # how many; 0: as many as you like
+ON_FRAMES = {  # {quantity: number of frames}, 0 for any number
     "frame_pose": 1,
     "frame_velocity": 1,
     "frame_acceleration": 1,
@@ -21,14 +21,17 @@ ON_FRAMES = {  # how many; 0: as many as you like
     "operational_space_inertia": 0,
     "frame_jacobians": 0,
     "frame_velocities": 0,
-    "borne": 0,
-    **{name: 1 for name, quantity in DIAGONAL.items() if quantity.on_frame},
+    "wrench_torques": 0,
+    **{name: 1 for name, quantity in QUASI_QUANTITIES.items() if quantity.on_frame},
 }
-OF_SEVERAL = {"jacobian": "frame_jacobians", "frame_velocity": "frame_velocities"}
-MADE_OF = {  # methods of a robot that end in a library of arrays
-    "mass_log_det": 'it is the sum of log d, d = robot.function("mass_pivots")(q), and its gradient the vjp of that for 1 / d'
+SEVERAL_FRAMES = {"jacobian": "frame_jacobians", "frame_velocity": "frame_velocities"}
+REPLACEMENTS = {  # remedies for methods of a robot that are not compiled functions
+    "mass_log_det": 'it is the sum of log d, d = robot.function("mass_pivots")(q); '
+    "its gradient is the vjp of that function for 1 / d"
 }
-LOADED = tuple(name for name, quantity in DIAGONAL.items() if quantity.loaded)
+QUASI_WITH_WRENCHES = tuple(
+    name for name, quantity in QUASI_QUANTITIES.items() if quantity.takes_wrenches
+)
 WITH_WRENCHES = (
     "forward_dynamics",
     "inverse_dynamics",
@@ -36,25 +39,27 @@ WITH_WRENCHES = (
     "joint_forces",
     *METHODS,
     *BY_METHOD.values(),
-    *LOADED,
+    *QUASI_WITH_WRENCHES,
 )
 
 
-def request(model: Model, name: Any, frames: Any, axes: Any) -> QuantityRequest:
-    """A request the compiler understands: a known quantity, frames of this robot, known axes."""
-    if not isinstance(name, str) or name not in EVERY:
-        remedy = MADE_OF.get(name) if isinstance(name, str) else None
+def check_request(
+    model: Model, name: str, frames: str | Iterable[str], axes: str
+) -> QuantityRequest:
+    """The request for a known quantity, frames of this robot, and known axes; or a StateError."""
+    if not isinstance(name, str) or name not in ALL_QUANTITIES:
+        remedy = REPLACEMENTS.get(name) if isinstance(name, str) else None
         raise StateError(f"no function {shown(name)}", remedy or nearest(name, CATALOGUE))
     check_axes(axes)
-    on = names(model, frames)
-    if name in ON_FRAMES and len(on) != (ON_FRAMES[name] or max(1, len(on))):
-        several = f"; {OF_SEVERAL[name]} is of several" if name in OF_SEVERAL else ""
+    given = names(model, frames)
+    if name in ON_FRAMES and len(given) != (ON_FRAMES[name] or max(1, len(given))):
+        several = SEVERAL_FRAMES.get(name)
+        more = f"; {several} takes several" if several else ""
         raise StateError(
-            f"{name} is of one frame, and {len(on)} are given",
-            f'name it: frames=("tool",){several}',
+            f"{name} takes one frame, and {len(given)} are given", f'give frames=("tool",){more}'
         )
-    if on and name not in (*ON_FRAMES, *WITH_WRENCHES):
+    if given and name not in (*ON_FRAMES, *WITH_WRENCHES):
         raise StateError(
-            f"{name} has nothing to do with frames, and {shown(on)} is given", "leave frames out"
+            f"{name} does not depend on frames, and frames is {shown(given)}", "leave frames out"
         )
-    return QuantityRequest(name, on, axes)
+    return QuantityRequest(name, given, axes)

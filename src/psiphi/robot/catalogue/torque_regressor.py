@@ -1,106 +1,109 @@
 """The regressor of the joint torques: tau = Y pi, linear in the bodies' inertial parameters.
 
-A body's parameters are pi = [m, m c (3), Ixx Ixy Ixz Iyy Iyz Izz] about its link's public origin, in link axes. Moving with w,
-w' and v' (less gravity) it needs the wrench
+The parameters of a body are pi = [m, m c (3), Ixx Ixy Ixz Iyy Iyz Izz] about the public origin of
+its link, in link axes. A motion with w, w' and v' (minus gravity) needs the wrench
 
     F = m v' + U m c          N = m c x v' + I w' + w x I w          U = w'~ + w~ w~
 
-and joint coordinate i feels it through its screw [s; t] = phi* H* e_i, seen from there: Y row = s . N + t . F. So
+Its torque at joint coordinate i, with screw [s; t] = phi* H* e_i at that origin, is s . N + t . F.
+So the entries of row i of Y are
 
-    m: t . v'        m c: v' x s + U* t        I: s (x) w' + (s x w) (x) w, symmetric
+    m: t . v'        m c: v' x s + U* t        I: s (x) w' + (s x w) (x) w, symmetrised
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
+from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.recursions.body_step import EYE3, gauges
-from psiphi.compiler.recursions.newton_euler import move, tensor, world_at_rest
+from psiphi.compiler.recursions.newton_euler import acceleration_tensor, body_motion, world_at_rest
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Argument, BodyView, Program, Sweep
-from psiphi.model.components import way_to
+from psiphi.model.components import path_to_body
 from psiphi.model.model import Model
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screw_paths import motion
 from psiphi.model.spatial.screws import add, cross, dot
-from psiphi.model.spatial.small_matrices import part
+from psiphi.model.spatial.small_matrices import body_part
 
-PARAMETERS = 10  # of a body
+PARAMETERS = 10  # per body
 PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
-def program(tree: Any, blocks: bool = False) -> Program:
-    """Y (nv, 10 bodies) in one sweep: messages grow along the tree, so that it is written out.
+def regressor_program(tree: Tree, blocks: bool = False) -> Program:
+    """Y (nv, 10 bodies) in one sweep; with `blocks`, the blocks at `block_places`, (blocks, 10).
 
-    `blocks`: those at `places` alone, (blocks, 10)."""
+    Messages grow along the tree, so the sweep cannot run in a loop.
+    """
     model, width = tree.model, PARAMETERS * len(tree.model.bodies)
     inputs = (
         Argument("q", (model.nq,), "q"),
         Argument("v", (model.nv,), "v"),
         Argument("a", (model.nv,), "v"),
     )
-    at = {pair: PARAMETERS * n for n, pair in enumerate(places(model))} if blocks else None
-    shape = (len(at), PARAMETERS) if at is not None else (model.nv, width)
-    sweep = Sweep(BASE_TO_TIP, partial(regress, width=width, at=at))
-    rest = partial(BodyView.keep, moved=world_at_rest(model.gravity_vector.tolist()), screws={})
-    return Program("regressor", inputs, (Argument("Y", shape),), (sweep,), rest, local=False)
+    starts = (
+        {pair: PARAMETERS * n for n, pair in enumerate(block_places(model))} if blocks else None
+    )
+    shape = (model.nv, width) if starts is None else (len(starts), PARAMETERS)
+    sweep = Sweep(BASE_TO_TIP, partial(regressor_step, width=width, starts=starts))
+    rest = partial(BodyView.store, moved=world_at_rest(model.gravity_vector.tolist()), screws={})
+    return Program("regressor", inputs, (Argument("Y", shape),), (sweep,), rest, can_loop=False)
 
 
-def places(model: Model) -> list[tuple[int, int]]:
-    """(coordinate, body), by rows: where Y has anything, since a joint feels what it carries (embedded loops: all)."""
+def block_places(model: Model) -> list[tuple[int, int]]:
+    """(coordinate, body) of the blocks of Y that can be nonzero, by rows.
+
+    A joint carries the bodies of its subtree; with embedded loops every pair is included.
+    """
     if model.embedding is not None:
         return [(i, k) for i in range(model.nv) for k in range(len(model.bodies))]
-    # joint i feels body k where i is on the way from k to the base
     return sorted(
         (i, k)
         for k in range(len(model.bodies))
-        for j in way_to(model.parent, k)
+        for j in path_to_body(model.parent, k)
         for i in model.joints[j].coordinates
     )
 
 
-def regress(site: BodyView, width: int, at: dict[tuple[int, int], int] | None) -> None:
-    """Base to tip: the screws of all joints inboard, carried along, and their rows for this body's parameters.
+def regressor_step(body: BodyView, width: int, starts: dict[tuple[int, int], int] | None) -> None:
+    """Base to tip: the screws of all inboard joints at this body, and their blocks of Y.
 
-    `width` is that of Y; `at` says where blocks of it go instead."""
-    moved = move(site, site.of("a"), "moved")
-    first, body = site.slices["v"].start, site.slices["x"].start // 6
-    # phi* H* e_i of every joint on the way here: the rows of Y that this body has a part in
-    screws = {i: motion(site.path, screw) for i, screw in site.parent["screws"].items()}
-    screws |= {first + i: row for i, row in enumerate(site.H)}
-    site.keep(screws=ScrewStack(screws))
-    for n, gauge in enumerate(gauges(site)):
+    `width` is that of Y; `starts` are the offsets of the blocks if only blocks are stored.
+    """
+    moved = body_motion(body, body.joint_input("a"), "moved")
+    first, block = body.slices["v"].start, body.slices["x"].start // 6
+    # phi* H* e_i of every joint between the base and this body
+    screws = {i: motion(body.path, screw) for i, screw in body.parent["screws"].items()}
+    screws |= {first + i: row for i, row in enumerate(body.H)}
+    body.store(screws=ScrewStack(screws))
+    for n, gauge in enumerate(gauges(body)):
         R, r = EYE3, [0.0, 0.0, 0.0]
-        if gauge is not None:
-            R, r = (
-                gauge.rotation.tolist(),
-                gauge.inv.translation.tolist(),
-            )  # r: the public origin in working axes
-        # parameters are about the public origin, in public axes: there the body has v' + U r, and U turned
-        w, wd, vd, U = (part(x, n, 3) for x in moved)
+        if gauge is not None:  # r is the public origin in working axes
+            R, r = gauge.rotation.tolist(), gauge.inv.translation.tolist()
+        # parameters are about the public origin, in public axes: v' becomes R (v' + U r)
+        w, wd, vd, U = (body_part(x, n, 3) for x in moved)
         vd = small_matrices.apply(R, add(vd, small_matrices.apply(U, r)))
         w, wd = small_matrices.apply(R, w), small_matrices.apply(R, wd)
-        U = tensor(w, wd)
+        U = acceleration_tensor(w, wd)
         for i, screw in screws.items():
-            own = part(screw, n)
-            s, t = (
-                small_matrices.apply(R, own[:3]),
-                small_matrices.apply(R, add(own[3:], cross(own[:3], r))),
-            )
-            there = i * width + (body + n) * PARAMETERS if at is None else at[i, body + n]
-            site.write("Y", there, _row(s, t, w, wd, vd, U))
+            at_body = body_part(screw, n)
+            s = small_matrices.apply(R, at_body[:3])
+            t = small_matrices.apply(R, add(at_body[3:], cross(at_body[:3], r)))
+            column = (block + n) * PARAMETERS
+            start = i * width + column if starts is None else starts[i, block + n]
+            body.write("Y", start, _regressor_row(s, t, w, wd, vd, U))
 
 
 class ScrewStack(dict):
-    """{coordinate: its screw as the bodies of a link see it}."""
+    """{coordinate: its screw at each body of a link}."""
 
-    def taken(self, at: int, count: int) -> ScrewStack:
-        return ScrewStack({i: part(screw, at) for i, screw in self.items()})
+    def extract_body(self, index: int, count: int) -> ScrewStack:
+        return ScrewStack({i: body_part(screw, index) for i, screw in self.items()})
 
 
-def _row(s: list, t: list, w: list, wd: list, vd: list, U: list) -> list:
-    """One joint coordinate's ten entries."""
-    # s . (I w' + w x I w) = s* I w' + (s x w)* I w: six products, two a pair off the diagonal, since I is symmetric
+def _regressor_row(s: list, t: list, w: list, wd: list, vd: list, U: list) -> list:
+    """The ten entries for one joint coordinate and one body."""
+    # s . (I w' + w x I w) = s* I w' + (s x w)* I w; I is symmetric, so off-diagonal entries add up
     c = cross(s, w)
     first = add(cross(vd, s), small_matrices.apply(small_matrices.transpose(U), t))
     second = []

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from psiphi._util.errors import ModelError, SingularError
-from psiphi.io.dh import DH, from_dh, turn
+from psiphi.io.dh import DH, from_dh, cos_sin
 from psiphi.model.model import IDENTITY, Pose
 from tests.oracles import reference
 
@@ -126,7 +126,7 @@ def test_quarter_turns_leave_exact_zeros():
         assert np.isin(joint.pose.rotation, [-1.0, 0.0, 1.0]).all()
         zeros = [x for x in (*joint.pose.rotation.flat, *joint.pose.translation) if x == 0]
         assert not np.signbit(zeros).any(), "a negative zero would change the digest"
-    assert turn(pi / 3) == pytest.approx((0.5, 3**0.5 / 2))
+    assert cos_sin(pi / 3) == pytest.approx((0.5, 3**0.5 / 2))
 
 
 def test_rows_may_be_dicts_and_inertias_short():

@@ -116,5 +116,5 @@ def test_what_is_refused():
     peer.addJoint(0, pin.JointModelSphericalZYX(), pin.SE3.Identity(), "wrist")
     with pytest.raises(pp.ModelError, match="'wrist' is a JointModelSphericalZYX"):
         pp.from_pinocchio(peer)
-    with pytest.raises(pp.ModelError, match="is no pinocchio"):
+    with pytest.raises(pp.ModelError, match="is not a pinocchio"):
         pp.from_pinocchio(3)

@@ -1,13 +1,13 @@
 """Files and the models of other libraries.
 
-In: a file, or a model of MuJoCo or Pinocchio. Out: a `Model`, and files again. Read `urdf/urdf.py` first.
+In: a file, or a model of MuJoCo or Pinocchio. Out: a `Model`; `save.py` writes files. Read
+`urdf/urdf.py` first.
 
-    conventions/       psiphi's arrays in the conventions of Pinocchio and MuJoCo, and back,
-                       exactly
-    dh.py              Serial arms from Denavit-Hartenberg rows, in either convention
-    from_pinocchio.py  Pinocchio's model as a robot
-    mujoco/            MJCF and MuJoCo's models
+    urdf/              URDF, URDF+ and SRDF: readers and writer
+    mujoco/            MJCF and MuJoCo models: reader and writer
+    from_pinocchio.py  Reader of Pinocchio models
+    dh.py              Serial arms from Denavit-Hartenberg rows
     robots/            Tables of the bundled robots, and generators of chains and trees
-    save.py            A robot into a file
-    urdf/              URDF, URDF+ and SRDF
+    save.py            `robot.save`: writes a robot to a URDF or MJCF file
+    conventions/       `pp.interop`: arrays in the conventions of Pinocchio and MuJoCo
 """

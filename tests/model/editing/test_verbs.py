@@ -356,7 +356,7 @@ REFUSED = [
     (lambda r: pp.load("ur5", frames=3), "frames is 3"),
     (lambda r: pp.load("ur5", frames={"a": 3}), "frames\\['a'\\]"),
     (lambda r: pp.load("ur5", srdf="<robot/>"), "group_state"),
-    (lambda r: r.save("x.sdf"), "end the name in"),
+    (lambda r: r.save("x.sdf"), "ends in"),
 ]
 
 

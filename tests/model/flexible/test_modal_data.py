@@ -103,7 +103,7 @@ def test_many_nodes_and_few_points_are_the_same_body():
     body = pp.FlexibleBody(r, m, U, np.eye(n))
     lumps = [place for place in body.places if place.mass]
     assert len(lumps) <= 4 + 3 * n
-    at, V = np.array([p.at for p in lumps]), np.array([p.shape.U for p in lumps])
+    at, V = np.array([p.position for p in lumps]), np.array([p.shape.U for p in lumps])
     mass = np.array([p.mass for p in lumps])
     own = U @ body.basis
     for got, want in (
@@ -152,7 +152,7 @@ TWO = [[[0, 0], [0, 0], [1, 2]], [[0, 0], [0, 0], [2, 4]]]
         (dict(mass=[[1, 2], [2, 1]]), "mass is negative"),
         (dict(mass=np.eye(2), turns=np.ones((2, 3, 1)), rotary=[np.eye(3)] * 2), "lump the masses"),
         (dict(rotary=[-np.eye(3)] * 2), "rotary inertia is not symmetric, or negative"),
-        (dict(interface={"root": 1}, turns=np.zeros((2, 3, 1))), "not 'root'"),
+        (dict(interface={"root": 1}, turns=np.zeros((2, 3, 1))), "other than 'root'"),
     ],
 )
 def test_bad_data_is_named(change, words):
@@ -186,7 +186,7 @@ def test_bad_matrices_are_named(change, words):
         (lambda: pp.Beam(1.0, 0.01, "steel", modes=0), "no shapes"),
         (lambda: pp.Beam(1.0, 0.01, "steel", tip="loose"), "tip"),
         (lambda: pp.Beam(1.0, 0.01, "steel", planes="xy"), "planes"),
-        (lambda: pp.FlexibleBody.load("boom.txt"), "no .npz and no .json"),
+        (lambda: pp.FlexibleBody.load("boom.txt"), "not an .npz or .json"),
         (lambda: pp.FlexibleBody.load("nothing.npz"), "cannot be read"),
         (
             lambda: pp.load("ur5").with_flexible("forearm", pp.Beam(1.0, 0.01, "steel")),

@@ -31,7 +31,7 @@ def pinocchio(model: Model, peer: Any = None) -> Layout:
     `peer` sets the order of the joints: a `pinocchio.Model`, a list of joint names, or None for psiphi's own order. A free
     base may bear another name there (`root_joint`).
     """
-    places = _named("Pinocchio", model, peer, "idx_qs")
+    places = _joint_order("Pinocchio", model, peer, "idx_qs")
     if hasattr(peer, "idx_qs"):
         places = [
             PeerPlace(*row)
@@ -49,7 +49,7 @@ def mujoco(model: Model, peer: Any = None) -> Layout:
     joint is several MuJoCo joints on one body (planar, universal, cylindrical), the first bears its name. Reference
     positions (`ref`) must be zero and body frames psiphi's link frames.
     """
-    places = _named("MuJoCo", model, peer, "jnt_qposadr")
+    places = _joint_order("MuJoCo", model, peer, "jnt_qposadr")
     if hasattr(peer, "jnt_qposadr"):
         columns = zip(
             _mujoco_names(model, peer),
@@ -73,7 +73,7 @@ def _mujoco_names(model: Model, peer: Any) -> list[str]:
     ]
 
 
-def _named(library: str, model: Model, peer: Any, mark: str) -> list[PeerPlace]:
+def _joint_order(library: str, model: Model, peer: Any, mark: str) -> list[PeerPlace]:
     """The joints in the order of a list of names; none yet where the peer's own model is given, which has `mark`."""
     check_robot(f"interop.{library.lower()}", model, Model)
     if peer is None:
@@ -97,7 +97,7 @@ def _slots(
         q, v = (q, v) if place.q is None or place.v is None else (place.q, place.v)
         slots.append(Slot(joint, row, slice(q, q + row.nq), slice(v, v + row.nv)))
         q, v = q + row.nq, v + row.nv
-    _require_whole(peer, slots, places)
+    _check_complete(peer, slots, places)
     return slots
 
 
@@ -115,11 +115,11 @@ def _pairs(model: Model, peer: str, places: list[PeerPlace]) -> Iterable[tuple[J
             cause,
             f"name the joints alike, or pass their order by psiphi's names; there: {known or 'none'}",
         )
-    _require_known(model, peer, [place.name for place in places if place.q is None], joints)
+    _check_order(model, peer, [place.name for place in places if place.q is None], joints)
     return [(joints[place.name], place) for place in places if place.name in joints]
 
 
-def _require_known(model: Model, peer: str, order: list[str], joints: dict[str, Joint]) -> None:
+def _check_order(model: Model, peer: str, order: list[str], joints: dict[str, Joint]) -> None:
     """A list of names has no room for strangers or repetitions: the offsets are counted along it."""
     strange = [name for name in order if name not in joints] or ["a name twice"] * (
         len(set(order)) < len(order)
@@ -145,7 +145,7 @@ def _row(table: dict[str, PeerJoint], peer: str, joint: Joint, place: PeerPlace)
     return table[joint.kind]
 
 
-def _require_whole(peer: str, slots: list[Slot], places: list[PeerPlace]) -> None:
+def _check_complete(peer: str, slots: list[Slot], places: list[PeerPlace]) -> None:
     """The joints must fill the peer's q exactly."""
     filled = sorted(k for slot in slots for k in range(slot.q.start, slot.q.stop))
     total = (

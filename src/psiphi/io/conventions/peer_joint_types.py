@@ -15,7 +15,7 @@ import numpy as np
 from psiphi.model.model import IDENTITY, WORLD, Joint, Pose
 from psiphi.model.spatial import rotations
 from psiphi.model.spatial.rotations import quaternions, rotation_matrices
-from psiphi.model.spatial.scalar_arrays import along
+from psiphi.model.spatial.scalar_arrays import on_arrays
 
 
 def _same(q, joint):
@@ -34,7 +34,7 @@ class PeerJoint:
     rate: Callable | None = None
 
 
-def plane_turn(angle) -> np.ndarray:
+def rotation_2d(angle) -> np.ndarray:
     """The 2x2 rotation by `angle`."""
     c, s = np.cos(angle), np.sin(angle)
     return np.stack([np.stack([c, -s], -1), np.stack([s, c], -1)], -2)
@@ -66,28 +66,30 @@ def scalar_last(q, joint=None):
     return np.roll(q, -1, axis=-1)
 
 
-def _outer(joint: Joint) -> Pose:
+def _free_joint_axes(joint: Joint) -> Pose:
     """The axes MuJoCo's free joint moves in: the world's; below another body, slides and a ball in the joint's frame."""
     return joint.pose if joint.parent == WORLD else IDENTITY
 
 
 def _mujoco_free_to_q(q, joint):
-    pose = _outer(joint)
-    turn = along(rotations.multiply, quaternions(pose.rotation), q[..., 3:])
+    pose = _free_joint_axes(joint)
+    turn = on_arrays(rotations.multiply, quaternions(pose.rotation), q[..., 3:])
     return np.concatenate(
         [q[..., :3] @ pose.rotation.T + pose.translation, scalar_first(turn)], axis=-1
     )
 
 
 def _mujoco_free_from_q(q, joint):
-    pose = _outer(joint)
-    turn = along(rotations.between, quaternions(pose.rotation), scalar_last(q[..., 3:]))
+    pose = _free_joint_axes(joint)
+    turn = on_arrays(
+        rotations.relative_quaternion, quaternions(pose.rotation), scalar_last(q[..., 3:])
+    )
     return np.concatenate([(q[..., :3] - pose.translation) @ pose.rotation, turn], axis=-1)
 
 
 def _mujoco_free_T(q, joint):
     T = np.zeros((*q.shape[:-1], 6, 6))
-    T[..., :3, 3:] = _outer(joint).rotation @ rotation_matrices(q[..., 3:])
+    T[..., :3, 3:] = _free_joint_axes(joint).rotation @ rotation_matrices(q[..., 3:])
     T[..., 3:, :3] = np.eye(3)
     return T
 
@@ -96,20 +98,20 @@ def _mujoco_free_rate(q, v, joint):
     turning = np.einsum(
         "...ij,...j->...i", rotation_matrices(q[..., 3:]), np.cross(v[..., :3], v[..., 3:])
     )  # d/dt (R v) = R (a + w x v)
-    turning = turning @ _outer(joint).rotation.T
+    turning = turning @ _free_joint_axes(joint).rotation.T
     return np.concatenate([turning, np.zeros_like(turning)], axis=-1)
 
 
 def _mujoco_planar_T(q, joint):
     T = np.zeros((*q.shape[:-1], 3, 3))
-    T[..., :2, 1:] = plane_turn(q[..., 2])
+    T[..., :2, 1:] = rotation_2d(q[..., 2])
     T[..., 2, 0] = 1.0
     return T
 
 
 def _mujoco_planar_rate(q, v, joint):
     turning = v[..., :1] * np.stack([-v[..., 2], v[..., 1]], axis=-1)
-    turning = np.einsum("...ij,...j->...i", plane_turn(q[..., 2]), turning)
+    turning = np.einsum("...ij,...j->...i", rotation_2d(q[..., 2]), turning)
     return np.concatenate([turning, np.zeros_like(turning[..., :1])], axis=-1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
-from psiphi._util.validate import real
+from psiphi._util.validate import real_array
 from psiphi.io.conventions.peer_joint_types import PeerJoint
 from psiphi.model.model import Joint, Model
 
@@ -40,8 +40,8 @@ class Layout:
 
     def __init__(self, model: Model, peer: str, slots: Sequence[Slot], spatial_linear_first: bool):
         if model.embedding is not None:
-            cause = f"{model.embedding.words(model.name)}: {peer} has its joints one by one"
-            raise StateError(cause, f"convert for {model.embedding.instead}")
+            cause = f"{model.embedding.describe(model.name)}: {peer} has its joints one by one"
+            raise StateError(cause, f"convert for {model.embedding.remedy}")
         self.model, self.peer, self.slots = model, peer, tuple(slots)
         self.nq = sum(slot.row.nq for slot in self.slots)
         self.nv = sum(slot.row.nv for slot in self.slots)
@@ -65,30 +65,30 @@ class Layout:
 
     def to_v(self, v: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Velocities v' = T(q) v."""
-        return self._turn(self._check("v", v, self.nv), self._q(q))
+        return self._apply_T(self._check("v", v, self.nv), self._check_q(q))
 
     def from_v(self, v: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Velocities v = T(q)* v'."""
-        return self._turn_back(self._check("v", v, self.nv), self._from_q(q))
+        return self._apply_T_transposed(self._check("v", v, self.nv), self._q_from_peer(q))
 
     def to_a(self, a: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
         """Accelerations a' = T a + (dT/dt) v: the time derivative of the peer's v'."""
-        q, v = self._q(q), None if v is None else self._check("v", v, self.nv)
-        return self._turn(self._check("a", a, self.nv), q) + self._rate(q, v)
+        q, v = self._check_q(q), None if v is None else self._check("v", v, self.nv)
+        return self._apply_T(self._check("a", a, self.nv), q) + self._rate(q, v)
 
     def from_a(self, a: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
         """Accelerations a = T* (a' - (dT/dt) v)."""
-        q = self._from_q(q)
-        v = None if v is None else self._turn_back(self._check("v", v, self.nv), q)
-        return self._turn_back(self._check("a", a, self.nv) - self._rate(q, v), q)
+        q = self._q_from_peer(q)
+        v = None if v is None else self._apply_T_transposed(self._check("v", v, self.nv), q)
+        return self._apply_T_transposed(self._check("a", a, self.nv) - self._rate(q, v), q)
 
     def to_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Joint forces tau' = T tau: the power tau . v is the same number."""
-        return self._turn(self._check("tau", tau, self.nv), self._q(q))
+        return self._apply_T(self._check("tau", tau, self.nv), self._check_q(q))
 
     def from_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
         """Joint forces tau = T* tau'."""
-        return self._turn_back(self._check("tau", tau, self.nv), self._from_q(q))
+        return self._apply_T_transposed(self._check("tau", tau, self.nv), self._q_from_peer(q))
 
     def to_bias(
         self,
@@ -98,7 +98,7 @@ class Layout:
         v: Numbers | None = None,
     ) -> np.ndarray:
         """What tau' = M' a' + bias' needs: T bias - M' (dT/dt) v."""
-        rate = self._rate(self._q(q), None if v is None else self._check("v", v, self.nv))
+        rate = self._rate(self._check_q(q), None if v is None else self._check("v", v, self.nv))
         return self.to_tau(bias, q) - np.einsum(
             "...ij,...j->...i", self.to_mass_matrix(mass_matrix, q), rate
         )
@@ -112,7 +112,7 @@ class Layout:
     ) -> np.ndarray:
         """The inverse of `to_bias`: T* (bias' + M' (dT/dt) v)."""
         M = self._check("mass_matrix", mass_matrix, self.nv, self.nv)
-        rate = self._rate(self._from_q(q), None if v is None else self.from_v(v, q))
+        rate = self._rate(self._q_from_peer(q), None if v is None else self.from_v(v, q))
         return self.from_tau(
             self._check("bias", bias, self.nv) + np.einsum("...ij,...j->...i", M, rate), q
         )
@@ -120,23 +120,29 @@ class Layout:
     def to_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
         """M' = T M T*; the inverse mass matrix and any other quadratic form go the same way."""
         return self._both_sides(
-            self._turn, self._check("mass_matrix", M, self.nv, self.nv), self._q(q)
+            self._apply_T, self._check("mass_matrix", M, self.nv, self.nv), self._check_q(q)
         )
 
     def from_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
         """M = T* M' T."""
         return self._both_sides(
-            self._turn_back, self._check("mass_matrix", M, self.nv, self.nv), self._from_q(q)
+            self._apply_T_transposed,
+            self._check("mass_matrix", M, self.nv, self.nv),
+            self._q_from_peer(q),
         )
 
     def to_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
         """A frame Jacobian (..., 6, nv), rows [w; v], as the peer's: rows [v; w] (MuJoCo: jacp over jacr)."""
-        return _swap_rows(self._turn(self._check("jacobian", J, 6, self.nv), _inner(self._q(q))))
+        return _swap_rows(
+            self._apply_T(self._check("jacobian", J, 6, self.nv), _with_row_axis(self._check_q(q)))
+        )
 
     def from_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
         """A frame Jacobian with rows [w; v] from the peer's, rows [v; w]."""
         return _swap_rows(
-            self._turn_back(self._check("jacobian", J, 6, self.nv), _inner(self._from_q(q)))
+            self._apply_T_transposed(
+                self._check("jacobian", J, 6, self.nv), _with_row_axis(self._q_from_peer(q))
+            )
         )
 
     def to_spatial(self, x: Numbers) -> np.ndarray:
@@ -149,25 +155,25 @@ class Layout:
 
     from_spatial = to_spatial  # swapping halves undoes itself
 
-    def _turn(self, x, q) -> np.ndarray:
-        out = np.empty((*self._lead(x, q), self.nv))
+    def _apply_T(self, x, q) -> np.ndarray:
+        out = np.empty((*self._batch_shape(x, q), self.nv))
         for s in self.slots:
-            T, block = self._map(s, q), x[..., s.joint.v_slice]
+            T, block = self._velocity_map(s, q), x[..., s.joint.v_slice]
             out[..., s.v] = block if T is None else np.einsum("...ij,...j->...i", T, block)
         return out
 
-    def _turn_back(self, x, q) -> np.ndarray:
-        out = np.empty((*self._lead(x, q), self.nv))
+    def _apply_T_transposed(self, x, q) -> np.ndarray:
+        out = np.empty((*self._batch_shape(x, q), self.nv))
         for s in self.slots:
-            T, block = self._map(s, q), x[..., s.v]
+            T, block = self._velocity_map(s, q), x[..., s.v]
             out[..., s.joint.v_slice] = (
                 block if T is None else np.einsum("...ji,...j->...i", T, block)
             )
         return out
 
-    def _map(self, s: Slot, q):
+    def _velocity_map(self, s: Slot, q):
         if callable(s.row.T):
-            return s.row.T(self._needed("q", q, s)[..., s.joint.q_slice], s.joint)
+            return s.row.T(self._require("q", q, s)[..., s.joint.q_slice], s.joint)
         return s.row.T
 
     def _rate(self, q, v) -> np.ndarray:
@@ -175,27 +181,27 @@ class Layout:
         moving = [s for s in self.slots if s.row.rate is not None]
         if not moving:
             return np.zeros(self.nv)
-        q, v = self._needed("q", q, moving[0]), self._needed("v", v, moving[0])
-        out = np.zeros((*self._lead(q, v), self.nv))
+        q, v = self._require("q", q, moving[0]), self._require("v", v, moving[0])
+        out = np.zeros((*self._batch_shape(q, v), self.nv))
         for s in moving:
             qj, vj = q[..., s.joint.q_slice], v[..., s.joint.v_slice]
             out[..., s.v] = s.row.rate(qj, vj, s.joint) if s.row.rate else 0.0
         return out
 
     def _both_sides(self, turn, M, q) -> np.ndarray:
-        half = turn(M, _inner(q))
-        return turn(np.swapaxes(half, -1, -2), _inner(q)).swapaxes(-1, -2)
+        half = turn(M, _with_row_axis(q))
+        return turn(np.swapaxes(half, -1, -2), _with_row_axis(q)).swapaxes(-1, -2)
 
-    def _q(self, q):
+    def _check_q(self, q):
         return None if q is None else self._check("q", q, self.model.nq)
 
-    def _from_q(self, q):
+    def _q_from_peer(self, q):
         return None if q is None else self.from_q(q)
 
-    def _lead(self, x, q) -> tuple[int, ...]:
+    def _batch_shape(self, x, q) -> tuple[int, ...]:
         return x.shape[:-1] if q is None else np.broadcast_shapes(x.shape[:-1], q.shape[:-1])
 
-    def _needed(self, name: str, value, s: Slot) -> np.ndarray:
+    def _require(self, name: str, value, s: Slot) -> np.ndarray:
         if value is None:
             cause = f"{name} is missing: {self.peer}'s velocity of joint {s.joint.name!r} ({s.joint.kind}) depends on it"
             raise StateError(cause, f"pass {name}= in the convention of the other arguments")
@@ -203,7 +209,7 @@ class Layout:
 
     def _check(self, name: str, value, *shape: int) -> np.ndarray:
         size = " x ".join(map(str, shape))
-        return real(
+        return real_array(
             name,
             value,
             shape,
@@ -214,7 +220,7 @@ class Layout:
         return f"<Layout of {self.model.name!r} for {self.peer}: nq={self.nq}, nv={self.nv}>"
 
 
-def _inner(q):
+def _with_row_axis(q):
     """q with one more axis, so that it meets the rows of a matrix."""
     return None if q is None else q[..., None, :]
 

@@ -17,23 +17,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi._util.errors import ModelError
-from psiphi._util.extras import need
+from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
 from psiphi.io.mujoco import mujoco_equalities, mujoco_geoms, mujoco_unsupported_features
-from psiphi.io.mujoco.mujoco_actuators import effort, geared
+from psiphi.io.mujoco.mujoco_actuators import effort_limit, reflected
 from psiphi.model.builder.builder import Builder
-from psiphi.model.builder.pose_values import place
-from psiphi.model.diagnostics import warn
-from psiphi.model.editing.name_patterns import unused
+from psiphi.model.builder.pose_values import placement
+from psiphi.model.diagnostics import emit_warning
+from psiphi.model.editing.name_patterns import unused_name
 from psiphi.model.loops.contacts_and_loops import Loop
 from psiphi.model.loops.gears import Gear
 from psiphi.model.model import Model, Pose
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.rotations import rotation_about
 from psiphi.model.spatial.transforms import (
-    HERE,
-    UPRIGHT,
-    Place,
+    IDENTITY_PLACEMENT,
+    IDENTITY_ROTATION,
+    Placement,
     Rotation,
     Vector,
     compose,
@@ -42,7 +42,7 @@ from psiphi.model.spatial.transforms import (
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 KINDS = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
-ENDLESS = 1e10  # mjMAXVAL: a limit on one side alone has it on the other
+NO_LIMIT = 1e10  # mjMAXVAL: a limit on one side alone has it on the other
 NO_GRAVITY = 1 << 7  # mjDSBL_GRAVITY
 
 
@@ -57,26 +57,26 @@ class MujocoModel(NamedTuple):
 
 def read_mujoco(model: Any) -> MujocoModel:
     """The tree and the rest of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text."""
-    peer = compiled(model)
-    builder = Builder(_named(peer) or "mujoco", gravity=_gravity(peer))
+    peer = compile_model(model)
+    builder = Builder(_model_name(peer) or "mujoco", gravity=_gravity(peer))
     names = NameTable.of(peer)
     for body in range(1, peer.nbody):
         _body(builder, peer, names, body)
     for site in range(peer.nsite):
         _site(builder, peer, names, site)
-    loops, gears = mujoco_equalities.read(builder, peer, names)
+    loops, gears = mujoco_equalities.read_equalities(builder, peer, names)
     _postures(builder, peer, names)
-    mujoco_unsupported_features.note(builder, peer, names)
+    mujoco_unsupported_features.report_unsupported(builder, peer, names)
     built = builder.build()
-    warn(built.report)
-    return MujocoModel(built, mujoco_geoms.read(peer, names), loops, gears)
+    emit_warning(built.report)
+    return MujocoModel(built, mujoco_geoms.read_shapes(peer, names), loops, gears)
 
 
-def compiled(model: Any) -> Any:
+def compile_model(model: Any) -> Any:
     """The MjModel that is given, or made from what is given by MuJoCo's own compiler."""
     if hasattr(model, "jnt_qposadr"):
         return model
-    mujoco = need("mujoco", "an MJCF file", "psiphi[mujoco]")
+    mujoco = import_optional("mujoco", "an MJCF file", "psiphi[mujoco]")
     try:
         if hasattr(model, "compile") and hasattr(model, "worldbody"):
             return model.compile()
@@ -123,29 +123,31 @@ class NameTable:
 
     @classmethod
     def of(cls, peer: Any) -> NameTable:
-        bodies = _numbered("body", ["world", *(peer.body(i).name for i in range(1, peer.nbody))])
-        joints = _numbered("joint", [peer.joint(i).name for i in range(peer.njnt)])
+        bodies = _numbered_names(
+            "body", ["world", *(peer.body(i).name for i in range(1, peer.nbody))]
+        )
+        joints = _numbered_names("joint", [peer.joint(i).name for i in range(peer.njnt)])
         taken = {*bodies, *joints}
-        sites = _numbered("site", [peer.site(i).name for i in range(peer.nsite)])
-        return cls(bodies, joints, [_once(name, taken, "_site") for name in sites], taken)
+        sites = _numbered_names("site", [peer.site(i).name for i in range(peer.nsite)])
+        return cls(bodies, joints, [_unique_name(name, taken, "_site") for name in sites], taken)
 
     def new(self, name: str) -> str:
         """A name that is not in use yet."""
-        return _once(name, self.taken)
+        return _unique_name(name, self.taken)
 
 
-def _numbered(kind: str, given: list[str]) -> list[str]:
+def _numbered_names(kind: str, given: list[str]) -> list[str]:
     """The names that are given, as they are; for those that are empty the kind and the number, where nobody is called so."""
     taken = set(given)
-    return [name or _once(f"{kind}{i}", taken) for i, name in enumerate(given)]
+    return [name or _unique_name(f"{kind}{i}", taken) for i, name in enumerate(given)]
 
 
-def _once(name: str, taken: set[str], end: str = "_") -> str:
-    taken.add(new := unused(name, taken, end))
+def _unique_name(name: str, taken: set[str], end: str = "_") -> str:
+    taken.add(new := unused_name(name, taken, end))
     return new
 
 
-def _named(peer: Any) -> str:
+def _model_name(peer: Any) -> str:
     return peer.names[: peer.names.index(b"\0")].decode(errors="replace")
 
 
@@ -153,53 +155,59 @@ def _gravity(peer: Any) -> np.ndarray:
     return np.zeros(3) if peer.opt.disableflags & NO_GRAVITY else np.array(peer.opt.gravity)
 
 
-def placed(position: Any, quaternion: Any) -> Place:
+def read_placement(position: Any, quaternion: Any) -> Placement:
     """MuJoCo's position and quaternion w, x, y, z."""
     x, y, z = (float(c) for c in position)
-    return turned(quaternion), (x, y, z)
+    return read_rotation(quaternion), (x, y, z)
 
 
-def turned(quaternion: Any) -> Rotation:
+def read_rotation(quaternion: Any) -> Rotation:
     """MuJoCo's quaternion w, x, y, z."""
     w, i, j, k = (float(c) for c in quaternion)
-    return UPRIGHT if (w, i, j, k) == (1.0, 0.0, 0.0, 0.0) else from_quaternion(i, j, k, w)
+    return (
+        IDENTITY_ROTATION if (w, i, j, k) == (1.0, 0.0, 0.0, 0.0) else from_quaternion(i, j, k, w)
+    )
 
 
 def _body(builder: Builder, peer: Any, names: NameTable, i: int) -> None:
     """A body on its joints: links without mass between them; its own frame is behind the last."""
     name, parent = names.bodies[i], names.bodies[peer.body_parentid[i]]
-    here = placed(peer.body_pos[i], peer.body_quat[i])
-    at = HERE[1]  # where the last joint's frame is, in the body's axes
+    here = read_placement(peer.body_pos[i], peer.body_quat[i])
+    at = IDENTITY_PLACEMENT[1]  # where the last joint's frame is, in the body's axes
     first, count = peer.body_jntadr[i], peer.body_jntnum[i]
     for j in range(first, first + count):
-        anchor: Vector = tuple(peer.jnt_pos[j].tolist()) if peer.jnt_type[j] != FREE else HERE[1]  # type: ignore[assignment]
+        anchor: Vector = (
+            tuple(peer.jnt_pos[j].tolist()) if peer.jnt_type[j] != FREE else IDENTITY_PLACEMENT[1]
+        )  # type: ignore[assignment]
         last = j == first + count - 1 and not any(anchor)
         child = name if last else names.new(f"{names.joints[j]}_link")
         if not last:
             builder.body(child)
-        step = compose(here, (UPRIGHT, tuple(a - b for a, b in zip(anchor, at, strict=True))))  # type: ignore[arg-type]
+        step = compose(
+            here, (IDENTITY_ROTATION, tuple(a - b for a, b in zip(anchor, at, strict=True)))
+        )  # type: ignore[arg-type]
         _joint(builder, peer, names.joints[j], j, parent, child, step)
-        parent, here, at = child, HERE, anchor
+        parent, here, at = child, IDENTITY_PLACEMENT, anchor
     if count == 0 or any(at):
-        seat = compose(here, (UPRIGHT, (-at[0], -at[1], -at[2])))
+        seat = compose(here, (IDENTITY_ROTATION, (-at[0], -at[1], -at[2])))
         builder.joint(names.new(f"{name}_weld"), "fixed", parent, name, seat[1], rotation=seat[0])
-    rotation, com = placed(peer.body_ipos[i], peer.body_iquat[i])
+    rotation, com = read_placement(peer.body_ipos[i], peer.body_iquat[i])
     xx, yy, zz = peer.body_inertia[i].tolist()
     builder.body(name, float(peer.body_mass[i]), com, (xx, 0.0, 0.0, yy, 0.0, zz), rotation)
 
 
 def _joint(
-    builder: Builder, peer: Any, name: str, j: int, parent: str, child: str, step: Place
+    builder: Builder, peer: Any, name: str, j: int, parent: str, child: str, step: Placement
 ) -> None:
     kind, v = int(peer.jnt_type[j]), int(peer.jnt_dofadr[j])
     nv = {FREE: 6, BALL: 3}.get(kind, 1)
     own = {
-        "damping": peer.dof_damping[v : v + nv] + geared(peer, j, "damping"),
+        "damping": peer.dof_damping[v : v + nv] + reflected(peer, j, "damping"),
         "friction": peer.dof_frictionloss[v : v + nv],
-        "armature": peer.dof_armature[v : v + nv] + geared(peer, j, "armature"),
+        "armature": peer.dof_armature[v : v + nv] + reflected(peer, j, "armature"),
     }
     if kind == FREE:
-        step = HERE  # its q is the body's pose in the world
+        step = IDENTITY_PLACEMENT  # its q is the body's pose in the world
         own = {word: np.roll(values, 3) for word, values in own.items()}  # [linear; angular] there
         for word in (
             "armature",
@@ -208,14 +216,14 @@ def _joint(
             own[word] = np.where(np.arange(6) < 3, own[word], 0.0)
     elif kind in (SLIDE, HINGE):
         axis = peer.jnt_axis[j]
-        step = compose(step, _back(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
-        ends = peer.jnt_range[j].tolist() if peer.jnt_limited[j] else (ENDLESS, ENDLESS)
-        lower, upper = (x if abs(x) < ENDLESS else None for x in ends)
+        step = compose(step, _reference_offset(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
+        ends = peer.jnt_range[j].tolist() if peer.jnt_limited[j] else (NO_LIMIT, NO_LIMIT)
+        lower, upper = (x if abs(x) < NO_LIMIT else None for x in ends)
         own |= {
             "axis": axis,
             "lower": lower,
             "upper": upper,
-            "effort": effort(peer, j),
+            "effort": effort_limit(peer, j),
             **_spring(peer, j),
         }
     builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
@@ -235,23 +243,23 @@ def _spring(peer: Any, j: int) -> dict[str, Any]:
     return own | ({"spring": {"polynomial": more}} if more else {})
 
 
-def _back(kind: int, axis: np.ndarray, ref: float) -> Place:
+def _reference_offset(kind: int, axis: np.ndarray, ref: float) -> Placement:
     """motion(-ref)."""
     if ref == 0.0:
-        return HERE
+        return IDENTITY_PLACEMENT
     if kind == SLIDE:
-        return place(Pose(np.eye(3), -ref * axis))
-    return place(Pose(rotation_about(-ref * axis), np.zeros(3)))
+        return placement(Pose(np.eye(3), -ref * axis))
+    return placement(Pose(rotation_about(-ref * axis), np.zeros(3)))
 
 
 def _site(builder: Builder, peer: Any, names: NameTable, i: int) -> None:
-    rotation, xyz = placed(peer.site_pos[i], peer.site_quat[i])
+    rotation, xyz = read_placement(peer.site_pos[i], peer.site_quat[i])
     builder.frame(names.sites[i], names.bodies[peer.site_bodyid[i]], xyz, rotation=rotation)
 
 
 def _postures(builder: Builder, peer: Any, names: NameTable) -> None:
     """qpos0, and the keyframes."""
-    keys = _numbered("key", [peer.key(i).name for i in range(peer.nkey)])
+    keys = _numbered_names("key", [peer.key(i).name for i in range(peer.nkey)])
     for name, qpos in ({"qpos0": peer.qpos0} | dict(zip(keys, peer.key_qpos, strict=True))).items():
         builder.posture(
             name, {joint: _coordinates(peer, j, qpos) for j, joint in enumerate(names.joints)}

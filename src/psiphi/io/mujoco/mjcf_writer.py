@@ -17,8 +17,8 @@ import numpy as np
 from psiphi._util.errors import ModelError, ModelWarning
 from psiphi._util.text import listed, shown
 from psiphi.io.urdf.xml_writer import numbers, tag
-from psiphi.model.diagnostics import outside
-from psiphi.model.editing.name_patterns import distinct, unused
+from psiphi.model.diagnostics import caller_stacklevel
+from psiphi.model.editing.name_patterns import distinct_names, unused_name
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose
 from psiphi.model.spatial.rotations import quaternions
 from psiphi.model.spatial.transforms import from_quaternion
@@ -42,7 +42,7 @@ def _planar(joint: Joint) -> list[OneAxis]:
     ]
 
 
-PIECES = {
+MUJOCO_JOINTS = {
     "revolute": lambda j: [OneAxis("hinge", j.axis, 0, 0)],
     "continuous": lambda j: [OneAxis("hinge", j.axis, 0, 0)],
     "prismatic": lambda j: [OneAxis("slide", j.axis, 0, 0)],
@@ -52,9 +52,12 @@ PIECES = {
     "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
     "free": lambda j: [OneAxis("free", None, 0, 0)],
 }
-TURNING = {"planar": slice(1, 3), "free": slice(3, 6)}  # of v: lengths along axes of the link
-TINY = 1e-15  # mjMINVAL: moments of moving bodies are larger
-FLAT = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
+LINK_FIXED_SLIDES = {
+    "planar": slice(1, 3),
+    "free": slice(3, 6),
+}  # of v: lengths along axes of the link
+MIN_MOMENT = 1e-15  # mjMINVAL: moments of moving bodies are larger
+EIGENVALUE_ERROR = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
 LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
 SIZES = {
     "box": lambda s: [x / 2 for x in s],
@@ -67,17 +70,17 @@ SIZES["capsule"] = SIZES["cylinder"]
 def text(robot: Model, file: Path) -> str:
     """The MJCF of a robot; what it cannot say is refused by name."""
     children: dict[int, list[int]] = {}
-    _tell_places(robot)
-    _tell_limits(robot)
+    _warn_free_joints(robot)
+    _warn_limits(robot)
     for joint in robot.joints:
-        _check(joint)
+        _check_joint(joint)
         children.setdefault(joint.parent, []).append(joint.index)
     lines = [
         tag("mujoco", {"model": robot.name}, end=">"),
         '  <compiler angle="radian" autolimits="true"/>',
         tag("  option", {"gravity": numbers(robot.gravity_vector)}),
         "  <worldbody>",
-        *_marks(robot, WORLD, "    "),
+        *_sites_and_geoms(robot, WORLD, "    "),
     ]
     stack: list[tuple[int, int, bool]] = [(k, 2, False) for k in reversed(children.get(WORLD, []))]
     while stack:  # (body, depth, whether it is to be closed): nothing recurses
@@ -96,7 +99,7 @@ def text(robot: Model, file: Path) -> str:
     return "\n".join(lines)
 
 
-def _tell_limits(robot: Model) -> None:
+def _warn_limits(robot: Model) -> None:
     """MuJoCo's ranges have room: a joint that may not move, or whose motor may not push, has none there."""
     still = [joint.name for joint in robot.joints if (joint.lower == joint.upper).any()]
     limp = [joint.name for joint in robot.joints if (joint.effort == 0.0).any()]
@@ -106,10 +109,10 @@ def _tell_limits(robot: Model) -> None:
     ):
         if names:
             text = f"{listed(names)}: {what}, which MuJoCo has not; in MJCF there is no such limit"
-            warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
+            warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=caller_stacklevel())
 
 
-def _tell_places(robot: Model) -> None:
+def _warn_free_joints(robot: Model) -> None:
     """MuJoCo's q of a free joint is a pose in the world, wherever its zero was."""
     flying = (joint for joint in robot.joints if joint.kind == "free")
     far = [
@@ -119,12 +122,12 @@ def _tell_places(robot: Model) -> None:
     ]
     if far:
         text = f"{listed(far)}: the zero of q is elsewhere than the world's origin; in MJCF q is the pose in the world"
-        warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=outside())
+        warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=caller_stacklevel())
 
 
-def _check(joint: Joint) -> None:
-    _refuse_turning(joint)
-    if joint.kind not in PIECES:
+def _check_joint(joint: Joint) -> None:
+    _check_link_fixed_slides(joint)
+    if joint.kind not in MUJOCO_JOINTS:
         raise ModelError(
             f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it"
         )
@@ -135,9 +138,9 @@ def _check(joint: Joint) -> None:
         )
 
 
-def _refuse_turning(joint: Joint) -> None:
+def _check_link_fixed_slides(joint: Joint) -> None:
     """What joints say of velocities along axes that turn with their links: MuJoCo's slides stand still."""
-    slides = TURNING.get(joint.kind, slice(0))
+    slides = LINK_FIXED_SLIDES.get(joint.kind, slice(0))
     unlike = joint.damping[slides].min(initial=inf) < joint.damping[slides].max(initial=0.0)
     said = {
         "armature": joint.armature[slides].any(),
@@ -154,21 +157,21 @@ def _inertia(body: Body) -> np.ndarray:
     """MuJoCo takes bodies that there can be, and no points; of a flat one it must not see the last digit."""
     small, middle, large = np.linalg.eigvalsh(body.inertia).tolist()
     over = large - small - middle
-    if small <= TINY or over > FLAT * large:
+    if small <= MIN_MOMENT or over > EIGENVALUE_ERROR * large:
         moments = f"{small:.4g}, {middle:.4g}, {large:.4g}"
         cause = f"body {shown(body.name)} has principal moments {moments}"
         wanted = "MuJoCo takes none that are zero, or more than the sum of the others"
         raise ModelError(
             f"{cause}: {wanted}", "give it others: robot.with_inertia(link, inertia=...)"
         )
-    return body.inertia + max(over + FLAT * large, 0.0) * np.eye(3)
+    return body.inertia + max(over + EIGENVALUE_ERROR * large, 0.0) * np.eye(3)
 
 
 def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
     """The joints of one of MuJoCo's bodies: a link without mass is no body of its own, its joint is one of what it carries."""
     chain = [robot.joints[k]]
     while not robot.bodies[k].mass > 0.0:
-        own = {robot.bodies[k].name, robot.joints[k].name} - _ends(robot)
+        own = {robot.bodies[k].name, robot.joints[k].name} - _loop_frames(robot)
         extra = [
             frame.name
             for frame in robot.frames.values()
@@ -196,7 +199,7 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
         {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full},
     )
     for joint, own in zip(chain, seen, strict=True):
-        for i, piece in enumerate(PIECES[joint.kind](joint)):
+        for i, piece in enumerate(MUJOCO_JOINTS[joint.kind](joint)):
             if piece.axis is None and not np.array_equal(own.rotation, np.eye(3)):
                 raise ModelError(
                     f"joint {shown(joint.name)} turns every way on a link without mass",
@@ -210,7 +213,7 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
                 f"{inner}joint",
                 {**words, **({"pos": numbers(own.translation)} if own.translation.any() else {})},
             )
-    yield from _marks(robot, last.index, inner)
+    yield from _sites_and_geoms(robot, last.index, inner)
 
 
 def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
@@ -251,13 +254,13 @@ def _spring(joint: Joint, v: int) -> dict[str, str]:
     )
 
 
-def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
+def _sites_and_geoms(robot: Model, k: int, indent: str) -> Iterator[str]:
     """Sites and geoms of one body."""
-    sites = _sites(robot)
+    sites = _site_names(robot)
     for frame in robot.frames.values():
         if frame.body == k and frame.name in sites:
             yield tag(f"{indent}site", {"name": sites[frame.name], **_pose(frame.pose)})
-    for pin in (pin for pins in _pins(robot).values() for pin in pins):
+    for pin in (pin for pins in _hinge_points(robot).values() for pin in pins):
         if pin.frame.body == k:
             yield tag(
                 f"{indent}site",
@@ -280,9 +283,9 @@ def _marks(robot: Model, k: int, indent: str) -> Iterator[str]:
 
 
 def _equalities(robot: Any) -> Iterator[str]:
-    lines, sites, pins = [], _sites(robot), _pins(robot)
+    lines, sites, pins = [], _site_names(robot), _hinge_points(robot)
     loops, gears = (getattr(robot, word, ()) for word in ("loops", "gears"))
-    names = iter(distinct(thing.name for thing in (*loops, *gears) if thing.name))
+    names = iter(distinct_names(thing.name for thing in (*loops, *gears) if thing.name))
     called = lambda thing: {"name": next(names)} if thing.name else {}  # noqa: E731
     for number, loop in enumerate(loops):
         what = f"the loop of {loop.first} and {loop.second}"
@@ -322,17 +325,19 @@ def _equalities(robot: Any) -> Iterator[str]:
         yield from ("  <equality>", *lines, "  </equality>")
 
 
-def _sites(robot: Model) -> dict[str, str]:
+def _site_names(robot: Model) -> dict[str, str]:
     """Frames that become sites, and their names: those that are no body's or joint's own, and those where loops end."""
     own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
-    ends = _ends(robot)
+    ends = _loop_frames(robot)
     sites = {name: name for name in robot.frames if name not in own}
     return sites | {
-        name: unused(f"{name}_end", {*robot.frames}) for name in robot.frames if name in own & ends
+        name: unused_name(f"{name}_end", {*robot.frames})
+        for name in robot.frames
+        if name in own & ends
     }
 
 
-def _ends(robot: Any) -> set[str]:
+def _loop_frames(robot: Any) -> set[str]:
     """Frames where loops end."""
     return {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
 
@@ -345,14 +350,14 @@ class AxisPoint(NamedTuple):
     axis: np.ndarray
 
 
-def _pins(robot: Any) -> dict[int, tuple[AxisPoint, AxisPoint]]:
+def _hinge_points(robot: Any) -> dict[int, tuple[AxisPoint, AxisPoint]]:
     """Of each loop that is a hinge, by its number: two points that stay together, and those of its frames, leave one axis."""
-    taken, found = {*robot.frames, *_sites(robot).values()}, {}
+    taken, found = {*robot.frames, *_site_names(robot).values()}, {}
     for number, loop in enumerate(getattr(robot, "loops", ())):
         if loop.kind == "hinge":
             axis = np.asarray((0.0, 0.0, 1.0) if loop.axis is None else loop.axis, dtype=float)
             ends = (
-                (robot.frames[end], unused(f"{end}_pin{number + 1}", taken))
+                (robot.frames[end], unused_name(f"{end}_pin{number + 1}", taken))
                 for end in (loop.first, loop.second)
             )
             first, second = (

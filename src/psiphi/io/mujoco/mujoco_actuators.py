@@ -18,17 +18,17 @@ def actuators(peer: Any) -> range:
     return range(getattr(peer, "nactuator", peer.nu))
 
 
-def rows(peer: Any, word: str) -> Any:
+def addresses(peer: Any, word: str) -> Any:
     """Where the actuators' outputs ("outadr") or controls ("ctrladr") begin."""
     return getattr(peer, f"actuator_{word}", actuators(peer))
 
 
-def rotors(peer: Any, word: str) -> np.ndarray:
+def rotor_values(peer: Any, word: str) -> np.ndarray:
     """The "armature" or "damping" of all actuators; the "dampingpoly" beyond it."""
     return getattr(peer, f"actuator_{word}", np.zeros(len(actuators(peer))))
 
 
-def motors(peer: Any, j: int) -> list[int]:
+def joint_motors(peer: Any, j: int) -> list[int]:
     """The actuators on a hinge or a slide; "jointinparent" says the same of these."""
     if peer.jnt_type[j] not in (SLIDE, HINGE):
         return []
@@ -42,40 +42,42 @@ def motors(peer: Any, j: int) -> list[int]:
 
 def gear(peer: Any, actuator: int) -> float:
     """What a force of the actuator is multiplied with, on a hinge or a slide."""
-    return float(peer.actuator_gear[rows(peer, "outadr")[actuator], 0])
+    return float(peer.actuator_gear[addresses(peer, "outadr")[actuator], 0])
 
 
-def geared(peer: Any, j: int, word: str) -> float:
+def reflected(peer: Any, j: int, word: str) -> float:
     """What rotors add to the armature, or the damping, of a hinge or a slide: gear² times theirs."""
-    return sum(gear(peer, a) ** 2 * float(rotors(peer, word)[a]) for a in motors(peer, j))
+    return sum(
+        gear(peer, a) ** 2 * float(rotor_values(peer, word)[a]) for a in joint_motors(peer, j)
+    )
 
 
-def effort(peer: Any, j: int) -> float | None:
+def effort_limit(peer: Any, j: int) -> float | None:
     """What the motors of a joint can do: the joint's own limit, and gear times what its actuators give together."""
-    given = motors(peer, j)
-    limits = [sum(_force(peer, a) * abs(gear(peer, a)) for a in given)] if given else []
+    given = joint_motors(peer, j)
+    limits = [sum(_largest_force(peer, a) * abs(gear(peer, a)) for a in given)] if given else []
     if peer.jnt_actfrclimited[j]:
         limits.append(float(np.abs(peer.jnt_actfrcrange[j]).max()))
     least = min(limits, default=np.inf)
     return least if np.isfinite(least) else None
 
 
-def is_plain(peer: Any, actuator: int) -> bool:
+def is_direct_motor(peer: Any, actuator: int) -> bool:
     """Whether its force is a number times its control."""
     kinds = peer.actuator_dyntype, peer.actuator_gaintype, peer.actuator_biastype
     return not any(kind[actuator] for kind in kinds)
 
 
-def range_of(peer: Any, actuator: int) -> np.ndarray | None:
+def force_range(peer: Any, actuator: int) -> np.ndarray | None:
     """The least and the largest force of an actuator: its force range, or of a plain motor gain times control range."""
     if peer.actuator_forcelimited[actuator]:
         return np.array(peer.actuator_forcerange[actuator])
-    control = rows(peer, "ctrladr")[actuator]
-    if is_plain(peer, actuator) and peer.actuator_ctrllimited[control]:
+    control = addresses(peer, "ctrladr")[actuator]
+    if is_direct_motor(peer, actuator) and peer.actuator_ctrllimited[control]:
         return peer.actuator_ctrlrange[control] * peer.actuator_gainprm[actuator, 0]
     return None
 
 
-def _force(peer: Any, actuator: int) -> float:
-    known = range_of(peer, actuator)
+def _largest_force(peer: Any, actuator: int) -> float:
+    known = force_range(peer, actuator)
     return np.inf if known is None else float(np.abs(known).max())

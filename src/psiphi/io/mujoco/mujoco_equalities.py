@@ -13,30 +13,30 @@ from psiphi.model.builder.records import DocumentRecord
 from psiphi.model.loops.contacts_and_loops import Loop
 from psiphi.model.loops.gears import Gear
 from psiphi.model.model import Mimic
-from psiphi.model.spatial.transforms import UPRIGHT, from_quaternion
+from psiphi.model.spatial.transforms import IDENTITY_ROTATION, from_quaternion
 
 CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
 BODY, SITE = 1, 6  # mjtObj
-OFF = 1 | 2  # mjDSBL_CONSTRAINT, mjDSBL_EQUALITY
-WORDS = {3: "of tendons", 4: "of a flex", 5: "of a flex", 6: "of a flex", 7: "of distances"}
+DISABLED = 1 | 2  # mjDSBL_CONSTRAINT, mjDSBL_EQUALITY
+KIND_NAMES = {3: "of tendons", 4: "of a flex", 5: "of a flex", 6: "of a flex", 7: "of distances"}
 
 
-def read(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear]]:
+def read_equalities(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear]]:
     """The loops and gears; frames and mimics go into the builder. What acts not, or cannot be said, is listed."""
     loops: list[Loop] = []
     gears: list[Gear] = []
     for i in range(peer.neq):
         name = names.new(peer.equality(i).name or f"equality{i}")
         at = DocumentRecord(f"equality {name!r}")
-        if not peer.eq_active0[i] or peer.opt.disableflags & OFF:
+        if not peer.eq_active0[i] or peer.opt.disableflags & DISABLED:
             builder.notes.note(at, "is not active: left out")
         elif peer.eq_type[i] == JOINT:
-            gears += _couple(builder, peer, names, i, at, name)
+            gears += _read_coupling(builder, peer, names, i, at, name)
         elif peer.eq_type[i] in (CONNECT, WELD):
-            loops.append(_loop(builder, peer, names, i, name))
+            loops.append(_read_loop(builder, peer, names, i, name))
         else:
-            what = WORDS.get(int(peer.eq_type[i]), "of another kind")
-            builder.notes.doubt(at, f"is an equality {what}, which has no counterpart: left out")
+            what = KIND_NAMES.get(int(peer.eq_type[i]), "of another kind")
+            builder.notes.warn(at, f"is an equality {what}, which has no counterpart: left out")
     if loops:
         builder.note(
             f"{len(loops)} loops are in robot.loops: pp.connect(robot) closes them", "equality"
@@ -44,7 +44,7 @@ def read(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear
     return loops, gears
 
 
-def _loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Loop:
+def _read_loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Loop:
     """Two frames that MuJoCo holds together: the anchors, and for a weld the relative pose on the first."""
     ends = peer.eq_obj1id[number], peer.eq_obj2id[number]
     weld = peer.eq_type[number] == WELD
@@ -53,17 +53,17 @@ def _loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Lo
         return Loop(kind, names.sites[ends[0]], names.sites[ends[1]], name=name)
     data = peer.eq_data[number]
     w, i, j, k = data[6:10].tolist()
-    turn = from_quaternion(i, j, k, w) if weld and any(data[6:10]) else UPRIGHT
+    turn = from_quaternion(i, j, k, w) if weld and any(data[6:10]) else IDENTITY_ROTATION
     first, second = (data[3:6], data[0:3]) if weld else (data[0:3], data[3:6])
     frames = [names.new(f"{name}_{k}") for k in (1, 2)]
     for frame, end, xyz, rotation in zip(
-        frames, ends, (first, second), (turn, UPRIGHT), strict=True
+        frames, ends, (first, second), (turn, IDENTITY_ROTATION), strict=True
     ):
         builder.frame(frame, names.bodies[end], xyz.tolist(), rotation=rotation)
     return Loop(kind, *frames, name=name)
 
 
-def _couple(
+def _read_coupling(
     builder: Builder, peer: Any, names: Any, i: int, at: DocumentRecord, name: str
 ) -> list[Gear]:
     """q1 - ref1 = c0 + c1 (q2 - ref2) + ... : a mimic where it is linear, else a gear."""
@@ -74,7 +74,7 @@ def _couple(
     known = builder.joints[follower].mimic
     if second < 0:
         hold = f"robot.lock({{{follower!r}: {ref[0] + float(c[0]):g}}})"
-        builder.notes.doubt(at, f"holds joint {follower!r} still: left out; {hold} holds it")
+        builder.notes.warn(at, f"holds joint {follower!r} still: left out; {hold} holds it")
     elif np.any(c[2:]):
         leader = names.joints[second]
         curve = np.polynomial.Polynomial(c)(
@@ -84,7 +84,7 @@ def _couple(
         builder.notes.note(at, told)
         return [Gear(follower, {leader: tuple(curve[1:].tolist())}, ref[0] + float(curve[0]), name)]
     elif known is not None:
-        builder.notes.doubt(
+        builder.notes.warn(
             at, f"couples {follower!r}, which follows {known.joint!r} already: left out"
         )
     else:

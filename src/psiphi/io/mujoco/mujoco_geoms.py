@@ -11,10 +11,10 @@ from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import from_quaternion
 
 KINDS = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}  # mjtGeom
-SEEN = 3  # groups from here on are hidden: by custom what collides
+FIRST_HIDDEN_GROUP = 3  # groups from here on are hidden: by custom what collides
 
 
-def read(peer: Any, names: Any) -> Iterator[Shape]:
+def read_shapes(peer: Any, names: Any) -> Iterator[Shape]:
     """What viewers draw."""
     for i in range(peer.ngeom):
         kind = KINDS.get(int(peer.geom_type[i]))
@@ -23,7 +23,7 @@ def read(peer: Any, names: Any) -> Iterator[Shape]:
             size = {"sphere": (x,), "box": (2 * x, 2 * y, 2 * z)}.get(kind, (x, 2 * y))
             w, *v = peer.geom_quat[i].tolist()
             rotation = from_quaternion(v[0], v[1], v[2], w)
-            role = "visual" if peer.geom_group[i] < SEEN else "collision"
+            role = "visual" if peer.geom_group[i] < FIRST_HIDDEN_GROUP else "collision"
             link, place = (
                 names.bodies[peer.geom_bodyid[i]],
                 (rotation, tuple(peer.geom_pos[i].tolist())),

@@ -1,8 +1,9 @@
-"""Arms in Denavit-Hartenberg rows: `[links]` of a table, one column a link, in the units of the papers.
+"""Tables of arms as Denavit-Hartenberg rows: `[links]`, one column per link, units of the papers.
 
-Such a table has `convention` ("modified", "standard"), `inertia_about` ("com", "origin": of the link frame), maybe `tool` (its
-place in the last frame) and `[pedestal]` (mass, com, inertia: what flies when the base is free). Columns are named as the
-fields of `psiphi.io.dh.DH`; two differ: angles are in degrees, and `range` holds [lower, upper].
+A table has `convention` ("modified" or "standard") and `inertia_about` ("com", or "origin" of the
+link frame), optionally `tool` (its position in the last frame) and `[pedestal]` (mass, com,
+inertia: the base if it is free). Columns are the fields of `psiphi.io.dh.DH`, except that angles
+are in degrees and `range` is [lower, upper].
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from math import radians
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi.io.dh import DH, from_dh
-from psiphi.model.inertias import off_origin
+from psiphi.model.inertias import point_mass_inertia
 from psiphi.model.model import Model, Pose
 
 
@@ -22,7 +24,13 @@ def joints(table: dict) -> list[str]:
     return table["links"]["name"]
 
 
-def build(name: str, table: dict, base: str, gravity, armature) -> Model:
+def build(
+    name: str,
+    table: dict,
+    base: str,
+    gravity: Numbers,
+    armature: float | Mapping[str, float] | None,
+) -> Model:
     """The arm of a table."""
     columns = table["links"]
     links = [
@@ -33,21 +41,21 @@ def build(name: str, table: dict, base: str, gravity, armature) -> Model:
         link |= {} if rotor is None else {"armature": rotor}
     rows = [_row(link, about_origin=table["inertia_about"] == "origin") for link in links]
     tool = Pose(np.eye(3), np.array(table.get("tool", (0.0, 0.0, 0.0)), dtype=float))
-    stand = "fixed" if base == "fixed" else table["pedestal"]
+    support = "fixed" if base == "fixed" else table["pedestal"]
     return from_dh(
-        rows, name=name, gravity=gravity, base=stand, tool=tool, convention=table["convention"]
+        rows, name=name, gravity=gravity, base=support, tool=tool, convention=table["convention"]
     )
 
 
 def _row(link: dict, about_origin: bool) -> DH:
-    """A column of the table as a DH row: radians, limits, inertia about the centre of mass."""
+    """A column of the table as a DH row: radians, limits, inertia about the center of mass."""
     lower, upper = link.pop("range")
     if link.get("kind", "revolute") != "prismatic":
         lower, upper = radians(lower), radians(upper)
     for angle in ("alpha", "theta"):
         link[angle] = radians(link.get(angle, 0.0))
     if about_origin:
-        link["inertia"] = np.diag(link["inertia"]) - off_origin(
+        link["inertia"] = np.diag(link["inertia"]) - point_mass_inertia(
             link["mass"], np.array(link["com"], dtype=float)
         )
     return DH(**link, lower=lower, upper=upper)

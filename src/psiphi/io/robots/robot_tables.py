@@ -1,9 +1,10 @@
-"""Robots kept as tables: `data/<robot>.toml`, figures as their sources print them.
+"""Reader of the bundled robots: `data/<robot>.toml`, with the numbers of the published sources.
 
-An arm in Denavit-Hartenberg rows has `[links]`, one column a link (`dh_tables.py`); any other robot has `[link.<name>]` and
-`[joint.<name>]` (`tree_tables.py`). Common to both: `title`, `source`, `licence` of the figures, `base` ("fixed" unless given),
-`gravity` where it is not the Earth's, and `[shapes]`, what viewers draw. A new robot is a new file and one function in
-`__init__.py`.
+An arm in Denavit-Hartenberg rows has `[links]`, one column per link (`dh_tables.py`); other robots
+have `[link.<name>]` and `[joint.<name>]` (`tree_tables.py`). Both have `title`, `source` and
+`licence` of the data, optionally `base` (default "fixed"), `gravity` (default: the Earth's) and
+`[shapes]` for viewers. To add a robot, add a file here and a function in
+`robot/bundled_robots.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from importlib.resources import files
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import one_of
@@ -25,7 +27,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 def table_names() -> list[str]:
-    """The robots that have a table."""
+    """The names of the robots that have a table."""
     return sorted(
         entry.name.removesuffix(".toml")
         for entry in _DATA.iterdir()
@@ -34,21 +36,24 @@ def table_names() -> list[str]:
 
 
 @lru_cache(maxsize=32)
-def read(name: str) -> dict:
-    """The table of a robot, with the arms that it names in `[[arm]]` put on."""
+def read_table(name: str) -> dict:
+    """The table of a robot, with the arms of `[[arm]]` mounted."""
     if not isinstance(name, str) or name not in table_names():
         raise ModelError(f"no bundled robot {shown(name)}", nearest(name, table_names()))
     table = tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
     for arm in table.pop("arm", ()):
-        tree_tables.mount(table, read(arm["robot"]), arm)
+        tree_tables.mount(table, read_table(arm["robot"]), arm)
     return table
 
 
 def from_table(
-    name: str, base=None, gravity=None, armature: float | Mapping[str, float] | None = None
+    name: str,
+    base: str | None = None,
+    gravity: Numbers | None = None,
+    armature: float | Mapping[str, float] | None = None,
 ) -> Model:
-    """The robot of `data/<name>.toml`; base "fixed" or "free", None for the robot's own."""
-    table = read(name)
+    """The robot of `data/<name>.toml`; base is "fixed", "free", or None for that of the table."""
+    table = read_table(name)
     base = table.get("base", "fixed") if base is None else base
     one_of("base", base, ("fixed", "free"), kind=partial(ModelError, element="base"))
     gravity = table.get("gravity", GRAVITY) if gravity is None else gravity
@@ -58,27 +63,29 @@ def from_table(
 
 
 def shapes_of(name: str, frames: Mapping) -> tuple[Shape, ...]:
-    """The primitive shapes of a robot, on links that are among `frames`; a pedestal stands on the world when it is fixed."""
+    """The primitive shapes of a robot; those of links that are not in `frames` are on the world."""
     shapes = []
-    for link, rows_ in read(name).get("shapes", {}).items():
+    for link, rows in read_table(name).get("shapes", {}).items():
         on = link if link in frames else "world"
-        shapes += [_shape(on, row) for row in rows_]
+        shapes += [_shape(on, row) for row in rows]
     return tuple(shapes)
 
 
 def _shape(link: str, row: dict) -> Shape:
-    """{ box = [x, y, z], xyz = [...], rpy = [...], color = [r, g, b] } and the like as a `Shape`."""
+    """A row like { box = [x, y, z], xyz = [...], rpy = [...], color = [r, g, b] } as a `Shape`."""
     kind = next(kind for kind in SIZES if kind in row)
     size = tuple(float(x) for x in (row[kind] if isinstance(row[kind], list) else [row[kind]]))
     color = tuple(float(x) for x in (*row["color"], 1.0)) if "color" in row else None
-    return Shape(link, "visual", kind, tree_tables.place(row), size, color=color)
+    return Shape(link, "visual", kind, tree_tables.read_placement(row), size, color=color)
 
 
-def _check_armature(name: str, armature, joints: list[str]) -> None:
+def _check_armature(
+    name: str, armature: float | Mapping[str, float] | None, joints: list[str]
+) -> None:
     for joint in armature if isinstance(armature, Mapping) else ():
         if joint not in joints:
             raise ModelError(
-                f"armature names {shown(joint)}, which is no moving joint of {name}",
+                f"armature names {shown(joint)}, which is not a moving joint of {name}",
                 nearest(joint, joints),
                 element="armature",
             )

@@ -1,18 +1,26 @@
-"""Robots of any shape: `[link.<name>]`, `[joint.<name>]` and `[frame.<name>]` of a table, SI units, angles in radians.
+"""Tables of robots as links and joints, in SI units and radians.
 
-A link has mass, com and inertia about it (ixx, ixy, ixz, iyy, iyz, izz, or the three diagonal ones); a joint has kind, parent,
-child, xyz, rpy, axis, range, velocity, effort, damping, friction, mimic; a frame has link, xyz, rpy. Bodies are numbered as
-the joints stand in the file. A robot with several equal arms names their table in `[[arm]]`: robot, prefix, parent, xyz, rpy.
+`[link.<name>]` has mass, com and inertia about the center of mass (ixx, ixy, ixz, iyy, iyz, izz,
+or the diagonal). `[joint.<name>]` has kind, parent, child, xyz, rpy, axis, range, velocity,
+effort, damping, friction, mimic. `[frame.<name>]` has link, xyz, rpy. Bodies are in the order of
+the joints in the file. `[[arm]]` mounts the robot of another table: robot, prefix, parent, xyz,
+rpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from psiphi.io.dh import turn
+from psiphi._util.array_types import Numbers
+from psiphi.io.dh import cos_sin
 from psiphi.model.builder.builder import Builder
 from psiphi.model.model import Model
-from psiphi.model.spatial.transforms import HERE, Place, of_turns
+from psiphi.model.spatial.transforms import (
+    IDENTITY_ROTATION,
+    ORIGIN,
+    Placement,
+    from_cosines_and_sines,
+)
 
 
 def joints(table: dict) -> list[str]:
@@ -22,7 +30,13 @@ def joints(table: dict) -> list[str]:
     ]
 
 
-def build(name: str, table: dict, base: str, gravity, armature) -> Model:
+def build(
+    name: str,
+    table: dict,
+    base: str,
+    gravity: Numbers,
+    armature: float | Mapping[str, float] | None,
+) -> Model:
     """The robot of a table."""
     builder = Builder(name, gravity, forest=False)
     for link, row in table["link"].items():
@@ -30,18 +44,20 @@ def build(name: str, table: dict, base: str, gravity, armature) -> Model:
             link,
             row.get("mass", 0.0),
             row.get("com", (0.0, 0.0, 0.0)),
-            _six(row.get("inertia", (0.0,) * 3)),
+            _six_inertia_entries(row.get("inertia", (0.0,) * 3)),
         )
     for joint, row in table["joint"].items():
         rotor = armature.get(joint) if isinstance(armature, Mapping) else armature
         builder.joint(joint, **_joint(row, rotor))
     for frame, row in table.get("frame", {}).items():
-        builder.frame(frame, row["link"], row.get("xyz", (0.0, 0.0, 0.0)), rotation=place(row)[0])
+        builder.frame(
+            frame, row["link"], row.get("xyz", (0.0, 0.0, 0.0)), rotation=read_placement(row)[0]
+        )
     return builder.build(base)
 
 
 def mount(table: dict, arm: dict, where: dict) -> None:
-    """Put an arm on the robot of `table`: all its names get a prefix, its root link is fixed to `parent`."""
+    """Add an arm to the robot of `table`: its names get a prefix, its root is fixed to `parent`."""
     prefix = where["prefix"]
     for kind in ("link", "joint", "frame"):
         for name, row in arm.get(kind, {}).items():
@@ -49,32 +65,38 @@ def mount(table: dict, arm: dict, where: dict) -> None:
             table.setdefault(kind, {})[prefix + name] = {**row, **links}
     carried = {row["child"] for row in arm["joint"].values()}
     root = next(link for link in arm["link"] if link not in carried)
-    seat = {key: where[key] for key in ("parent", "xyz", "rpy") if key in where}
-    table["joint"][f"{prefix}mount"] = {"kind": "fixed", "child": prefix + root, **seat}
+    placement = {key: where[key] for key in ("parent", "xyz", "rpy") if key in where}
+    table["joint"][f"{prefix}mount"] = {"kind": "fixed", "child": prefix + root, **placement}
     for link, shapes in arm.get("shapes", {}).items():
         table.setdefault("shapes", {})[prefix + link] = shapes
 
 
-def place(row: dict) -> Place:
-    """xyz and rpy of a row as a place: R = Rz(yaw) Ry(pitch) Rx(roll), with quarter turns exact."""
+def read_placement(row: dict) -> Placement:
+    """xyz and rpy of a row: R = Rz(yaw) Ry(pitch) Rx(roll), exact for multiples of 90 degrees."""
+    x, y, z = (float(c) for c in row.get("xyz", ORIGIN))
     if "rpy" not in row:
-        return HERE[0], tuple(float(x) for x in row.get("xyz", HERE[1]))  # type: ignore[return-value]
-    R = of_turns(*(turn(float(angle)) for angle in row["rpy"]))
-    return tuple(x + 0.0 for x in R), tuple(float(x) for x in row.get("xyz", HERE[1]))  # type: ignore[return-value]
+        return IDENTITY_ROTATION, (x, y, z)
+    R = from_cosines_and_sines(*(cos_sin(float(angle)) for angle in row["rpy"]))
+    return tuple(entry + 0.0 for entry in R), (x, y, z)
 
 
 def _joint(row: dict, rotor: float | None) -> dict:
     """A row as arguments of `Builder.joint`."""
-    given = {key: value for key, value in row.items() if key not in ("xyz", "rpy", "range")}
-    R, xyz = place(row)
+    arguments = {key: value for key, value in row.items() if key not in ("xyz", "rpy", "range")}
+    R, xyz = read_placement(row)
     lower, upper = row.get("range", (None, None))
     moving = {"lower": lower, "upper": upper, **({} if rotor is None else {"armature": rotor})}
-    given.setdefault("kind", "revolute")
-    return {**given, "xyz": xyz, "rotation": R, **({} if given["kind"] == "fixed" else moving)}
+    arguments.setdefault("kind", "revolute")
+    return {
+        **arguments,
+        "xyz": xyz,
+        "rotation": R,
+        **({} if arguments["kind"] == "fixed" else moving),
+    }
 
 
-def _six(inertia) -> tuple:
-    """ixx, ixy, ixz, iyy, iyz, izz, of which the diagonal may stand alone."""
+def _six_inertia_entries(inertia: Sequence[float]) -> tuple:
+    """(ixx, ixy, ixz, iyy, iyz, izz) from these six entries or from the diagonal."""
     return (
         tuple(inertia) if len(inertia) == 6 else (inertia[0], 0.0, 0.0, inertia[1], 0.0, inertia[2])
     )

@@ -17,7 +17,7 @@ from psiphi._util.text import shown
 from psiphi.io.urdf.ros_packages import find_package
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://)?(.*)", re.DOTALL)
-PACKAGES = "give a dict of folders by package name, or a list of folders that hold packages"
+PACKAGES_REMEDY = "give a dict of folders by package name, or a list of folders that hold packages"
 Packages = Mapping[str, str | os.PathLike] | Iterable[str | os.PathLike] | None
 
 
@@ -33,17 +33,17 @@ class AllowedFolders:
     """The folders that a description may name files in."""
 
     def __init__(self, file: str | None, packages: Packages = None):
-        self.home = None if file is None else os.path.dirname(os.path.abspath(file))
-        self.package = None if self.home is None else _package(self.home)
-        self.named = (
-            {str(k): _folder(v) for k, v in packages.items()}
+        self.folder = None if file is None else os.path.dirname(os.path.abspath(file))
+        self.package = None if self.folder is None else _package_folder(self.folder)
+        self.packages = (
+            {str(k): _check_folder(v) for k, v in packages.items()}
             if isinstance(packages, Mapping)
             else {}
         )
-        self.shelves = (
+        self.package_roots = (
             []
             if packages is None or isinstance(packages, Mapping)
-            else [_folder(p) for p in _several(packages)]
+            else [_check_folder(p) for p in _check_folders(packages)]
         )
 
     def resolve(self, name: str) -> str | None:
@@ -56,56 +56,58 @@ class AllowedFolders:
             package, _, rest = scheme[2].lstrip("/").partition("/")
             if package in ("", ".", ".."):
                 raise PathOutsideError(f"{package!r} is no package name")
-            return _inside(self._find(package), rest)
+            return _join_inside(self._find(package), rest)
         if scheme and scheme[1] != "file":
             raise PathOutsideError(f"{scheme[1]}: is not a file in the package")
         if scheme or name.startswith("/"):
-            return self._known("/" + (scheme[2] if scheme else name).lstrip("/"))
+            return self._absolute("/" + (scheme[2] if scheme else name).lstrip("/"))
         return self._relative(name)
 
     def _relative(self, name: str) -> str | None:
-        if self.home is None or self.package is None:
-            return _inside(None, name)
-        return _inside(self.package, os.path.relpath(os.path.join(self.home, name), self.package))
+        if self.folder is None or self.package is None:
+            return _join_inside(None, name)
+        return _join_inside(
+            self.package, os.path.relpath(os.path.join(self.folder, name), self.package)
+        )
 
-    def _known(self, path: str) -> str:
-        for root in (self.package, *self.named.values(), *self.shelves):
+    def _absolute(self, path: str) -> str:
+        for root in (self.package, *self.packages.values(), *self.package_roots):
             if root is not None:
                 try:
-                    return _inside(root, os.path.relpath(path, os.path.abspath(root))) or path
+                    return _join_inside(root, os.path.relpath(path, os.path.abspath(root))) or path
                 except (PathOutsideError, ValueError):  # ValueError: on another drive
                     continue
         raise PathOutsideError("an absolute path", path)
 
     def _find(self, package: str) -> str | None:
         """The folder of a package: as named by the caller, a folder of that name above the description, or an installed one."""
-        if package in self.named:
-            return self.named[package]
-        for shelf in self.shelves:
+        if package in self.packages:
+            return self.packages[package]
+        for shelf in self.package_roots:
             if os.path.isdir(os.path.join(shelf, package)):
                 return os.path.join(shelf, package)
-        for folder in _above(self.home) if self.home else ():
+        for folder in _ancestors(self.folder) if self.folder else ():
             if os.path.basename(folder) == package:
                 return folder
         return find_package(package)
 
 
-def _several(packages: object) -> Iterable:
+def _check_folders(packages: object) -> Iterable:
     if (
         isinstance(packages, str | bytes | os.PathLike)
         or not isinstance(packages, Iterable)
         or hasattr(packages, "shape")
     ):
         raise ModelError(
-            f"packages is {shown(packages)}, expected folders", PACKAGES, element="packages"
+            f"packages is {shown(packages)}, expected folders", PACKAGES_REMEDY, element="packages"
         )
     return packages
 
 
-def _folder(given: object) -> str:
+def _check_folder(given: object) -> str:
     if not isinstance(given, str | os.PathLike):
         raise ModelError(
-            f"packages holds {shown(given)}, expected a folder", PACKAGES, element="packages"
+            f"packages holds {shown(given)}, expected a folder", PACKAGES_REMEDY, element="packages"
         )
     return os.fsdecode(given)
 
@@ -119,10 +121,10 @@ def _decoded(name: str) -> str:
         name = plain
     if "\0" in name:
         raise PathOutsideError("it holds a NUL")
-    return _spelled(name.strip().replace("\\", "/"))
+    return _file_system_name(name.strip().replace("\\", "/"))
 
 
-def _spelled(name: str) -> str:
+def _file_system_name(name: str) -> str:
     """As the file system spells it: in a locale that lacks its letters, by their bytes in UTF-8."""
     try:
         os.fsencode(name)
@@ -131,7 +133,7 @@ def _spelled(name: str) -> str:
         return os.fsdecode(name.encode("utf-8", "surrogateescape"))
 
 
-def _inside(root: str | None, rest: str) -> str | None:
+def _join_inside(root: str | None, rest: str) -> str | None:
     """root/rest, when it stays in root, with and without following links."""
     plain = os.path.normpath(rest)
     if plain.replace(os.sep, "/").split("/")[0] in ("..", "") or os.path.splitdrive(plain)[0]:
@@ -151,8 +153,8 @@ def _inside(root: str | None, rest: str) -> str | None:
     return path
 
 
-def _package(home: str) -> str:
-    for folder in _above(home):
+def _package_folder(home: str) -> str:
+    for folder in _ancestors(home):
         if os.path.isfile(os.path.join(folder, "package.xml")):
             return folder
     parent = os.path.dirname(home)
@@ -163,7 +165,7 @@ def _package(home: str) -> str:
     )
 
 
-def _above(folder: str) -> Iterable[str]:
+def _ancestors(folder: str) -> Iterable[str]:
     while True:
         yield folder
         if folder == os.path.dirname(folder):

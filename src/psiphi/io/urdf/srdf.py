@@ -8,7 +8,7 @@ from psiphi._util.errors import ModelError
 from psiphi.io.urdf.xml_fields import Fields
 from psiphi.io.urdf.xml_reader import parse
 from psiphi.model.builder.builder import Builder
-from psiphi.model.joint_types import sizes
+from psiphi.model.joint_types import joint_sizes
 
 
 def read_postures(builder: Builder, source: str | os.PathLike[str]) -> None:
@@ -27,7 +27,7 @@ def read_postures(builder: Builder, source: str | os.PathLike[str]) -> None:
         own = dict(builder.postures.get(name, {}))
         for joint in state.all("joint"):
             target = fields.text(joint, "name")
-            size = sizes(builder.joints[target].kind)[0] if target in builder.joints else 0
+            size = joint_sizes(builder.joints[target].kind)[0] if target in builder.joints else 0
             if size:
                 own[target] = fields.numbers(joint, "value", size)
             else:

@@ -17,18 +17,18 @@ from math import inf
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import whole
+from psiphi._util.validate import whole_number
 from psiphi.io.urdf import urdf_plus
 from psiphi.io.urdf.mesh_paths import AllowedFolders, Packages
 from psiphi.io.urdf.urdf_plus import LoopRow
 from psiphi.io.urdf.urdf_schema import SchemaChecker
-from psiphi.io.urdf.urdf_shapes import confine, read_colors, read_shape
+from psiphi.io.urdf.urdf_shapes import with_mesh_paths, read_colors, read_shape
 from psiphi.io.urdf.xml_fields import Fields
-from psiphi.io.urdf.xml_reader import CAPS, TEXT, Element, ReadLimits, parse
+from psiphi.io.urdf.xml_reader import DEFAULT_LIMITS, TEXT, Element, ReadLimits, parse
 from psiphi.model.builder.builder import EARTH, Builder
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
-from psiphi.model.spatial.transforms import HERE, UPRIGHT
+from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, IDENTITY_ROTATION
 
 KINDS = {
     "revolute": "revolute",
@@ -40,7 +40,7 @@ KINDS = {
     "spherical": "spherical",
     "ball": "spherical",
 }
-OTHERS = {
+OTHER_FORMATS = {
     "mujoco": (
         "an MJCF file",
         "pp.load and pp.from_mujoco read it, with pip install 'psiphi[mujoco]'",
@@ -67,10 +67,10 @@ def load_urdf(
     *,
     gravity=None,
     armature: float | Mapping[str, float] | None = None,
-    max_bytes: int = CAPS.max_bytes,
-    max_depth: int = CAPS.max_depth,
-    max_elements: int = CAPS.max_elements,
-    max_bodies: int = CAPS.max_bodies,
+    max_bytes: int = DEFAULT_LIMITS.max_bytes,
+    max_depth: int = DEFAULT_LIMITS.max_depth,
+    max_elements: int = DEFAULT_LIMITS.max_elements,
+    max_bodies: int = DEFAULT_LIMITS.max_bodies,
     shapes: list[Shape] | None = None,
     loops: list[LoopRow] | None = None,
     moves: bool = True,
@@ -87,15 +87,15 @@ def load_urdf(
     0
     """
     caps = ReadLimits(
-        whole("max_bytes", max_bytes),
-        whole("max_depth", max_depth),
-        whole("max_elements", max_elements),
-        whole("max_bodies", max_bodies),
+        whole_number("max_bytes", max_bytes),
+        whole_number("max_depth", max_depth),
+        whole_number("max_elements", max_elements),
+        whole_number("max_bodies", max_bodies),
     )
     builder, found = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
-    builder.moves = moves
+    builder.check_mobility = moves
     model = builder.build(base, repair, builder.order)
-    found = _confine(builder, found, packages, allow_outside)
+    found = _with_mesh_paths(builder, found, packages, allow_outside)
     if shapes is not None:
         shapes.extend(found)
     if loops is not None:
@@ -107,25 +107,29 @@ def load_shapes(
     source: str | os.PathLike[str], packages: Packages = None, allow_outside: bool = False
 ) -> list[Shape]:
     """The visual and collision shapes of a URDF file, for viewers; meshes have a `path` where their package is known."""
-    return _confine(*read_urdf(source), packages, allow_outside)
+    return _with_mesh_paths(*read_urdf(source), packages, allow_outside)
 
 
-def _confine(
+def _with_mesh_paths(
     builder: Builder, shapes: list[Shape], packages: Packages, allow_outside: bool
 ) -> list[Shape]:
     file = builder.file or TEXT
-    return confine(
+    return with_mesh_paths(
         shapes, AllowedFolders(None if file == TEXT else file, packages), file, allow_outside
     )
 
 
 def read_urdf(
-    source: str | os.PathLike[str], *, gravity=None, armature=None, caps: ReadLimits = CAPS
+    source: str | os.PathLike[str],
+    *,
+    gravity=None,
+    armature=None,
+    caps: ReadLimits = DEFAULT_LIMITS,
 ) -> tuple[Builder, list[Shape]]:
     """A builder filled from URDF, ready to be changed and built, and the shapes of its links."""
     root, file = parse(source, caps)
     if root.tag != "robot":
-        what, remedy = OTHERS.get(
+        what, remedy = OTHER_FORMATS.get(
             root.tag, (f"<{shown(root.tag)[1:-1]}>", "give a URDF file, whose root is <robot>")
         )
         raise ModelError(
@@ -166,7 +170,7 @@ class _Reader:
             self.builder.note(
                 f"{count} loops and couplings are data: pp.embed(robot) makes them joints, pp.connect closes them"
             )
-        for what, (count, line) in speller.foreign.items():
+        for what, (count, line) in speller.unknown.items():
             self.builder.note(
                 f"ignored: {what}" + (f" ({count} times)" if count > 1 else ""), line=line
             )
@@ -202,14 +206,14 @@ class _Reader:
     def _link(self, element: Element) -> None:
         self.fields.owner = element
         name = self.fields.text(element, "name")
-        mass, (rotation, com), moments = 0.0, HERE, None
+        mass, (rotation, com), moments = 0.0, IDENTITY_PLACEMENT, None
         inertial = element.first("inertial")
         if inertial is not None:
             rotation, com = self.fields.origin(inertial)
             mass = self.fields.number(self._child(inertial, "mass"), "value")
             tensor = self._child(inertial, "inertia")
             moments = [self.fields.number(tensor, moment) for moment in MOMENTS]
-        axes = None if rotation is UPRIGHT else rotation
+        axes = None if rotation is IDENTITY_ROTATION else rotation
         self.builder.body(name, mass, com, moments, axes, element.line)
         for child in element.children:
             if child.tag in ("visual", "collision"):
@@ -235,7 +239,7 @@ class _Reader:
                 "axis": self._axis(element),
             }
         )
-        axes = None if rotation is UPRIGHT else rotation
+        axes = None if rotation is IDENTITY_ROTATION else rotation
         self.builder.joint(
             name,
             KINDS[kind],

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from psiphi._util.text import nearest, shown
 from psiphi.io.urdf.xml_fields import Fields
 from psiphi.io.urdf.xml_reader import Element
-from psiphi.model.spatial.transforms import UPRIGHT
+from psiphi.model.spatial.transforms import IDENTITY_ROTATION
 
 KINDS = {  # type of a loop's joint -> how it holds (`closure_types.py`); whether it has an axis
     "revolute": ("hinge", True),
@@ -41,14 +41,14 @@ class LoopRow(NamedTuple):
     axis: tuple[float, ...] | None
 
 
-class Coupled(NamedTuple):
+class Coupling(NamedTuple):
     """q(follower) = ratio * q(leader)."""
 
     leader: str
     ratio: float
 
 
-def couplings(root: Element, fields: Fields) -> dict[str, Coupled]:
+def couplings(root: Element, fields: Fields) -> dict[str, Coupling]:
     """{joint: the joint that it follows}."""
     carried = {}
     for joint in root.all("joint"):
@@ -60,7 +60,7 @@ def couplings(root: Element, fields: Fields) -> dict[str, Coupled]:
         fields.owner = element
         joints = []
         for names in ENDS:
-            end = _end(element, names, fields)
+            end = _end_element(element, names, fields)
             link = fields.text(end, "link")
             if link not in carried:
                 fields.fail(end, f"no joint carries link {shown(link)}", nearest(link, carried))
@@ -68,7 +68,7 @@ def couplings(root: Element, fields: Fields) -> dict[str, Coupled]:
         ratio = element.first("ratio") or element.first("gear_ratio")
         if ratio is None:
             fields.fail(element, f"<{element.tag}> has no <ratio>", 'add <ratio value="..."/>')
-        found[joints[1]] = Coupled(joints[0], fields.number(ratio, "value"))
+        found[joints[1]] = Coupling(joints[0], fields.number(ratio, "value"))
     return found
 
 
@@ -83,15 +83,15 @@ def loops(root: Element, fields: Fields, builder) -> list[LoopRow]:
         holds, has_axis = KINDS[kind]
         frames = []
         for names in ENDS:
-            end = _end(element, names, fields)
-            place = end if names[0] == end.tag else _Beside(element.first(names[2]))
+            end = _end_element(element, names, fields)
+            place = end if names[0] == end.tag else OriginHolder(element.first(names[2]))
             rotation, xyz = fields.origin(place)  # type: ignore[arg-type]
             frame = f"{name} {names[0]}"
             builder.frame(
                 frame,
                 fields.text(end, "link"),
                 xyz,
-                rotation=None if rotation is UPRIGHT else rotation,
+                rotation=None if rotation is IDENTITY_ROTATION else rotation,
             )
             frames.append(frame)
         axis = element.first("axis")
@@ -106,14 +106,14 @@ def loops(root: Element, fields: Fields, builder) -> list[LoopRow]:
     return found
 
 
-def _end(element: Element, names: tuple[str, ...], fields: Fields) -> Element:
+def _end_element(element: Element, names: tuple[str, ...], fields: Fields) -> Element:
     found = element.first(names[0]) or element.first(names[1])
     if found is None:
         fields.fail(element, f"<{element.tag}> has no <{names[0]}>", f'add <{names[0]} link="...">')
     return found
 
 
-class _Beside(NamedTuple):
+class OriginHolder(NamedTuple):
     """An origin that stands beside its link, not in it."""
 
     origin: Element | None

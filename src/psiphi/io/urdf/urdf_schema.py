@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from psiphi._util.errors import ModelError
-from psiphi._util.text import misspelt, shown
+from psiphi._util.text import misspelled, shown
 from psiphi.io.urdf.xml_reader import Element
 
 
@@ -28,54 +28,60 @@ class XmlWord:
         object.__setattr__(self, "children", self.many | self.once)
 
 
-def word(attributes: str = "", many: str = "", once: str = "") -> XmlWord:
+def xml_word(attributes: str = "", many: str = "", once: str = "") -> XmlWord:
     return XmlWord(frozenset(attributes.split()), frozenset(many.split()), frozenset(once.split()))
 
 
 VOCABULARY: dict[str, XmlWord] = {
-    "robot": word(
+    "robot": xml_word(
         "name version order",
         many="link joint material loop coupling constraint loop_constraint joint_constraint",
         once="gravity",
     ),
-    "gravity": word("xyz"),  # this and order: psiphi's own
-    "link": word("name type", many="visual collision", once="inertial"),
-    "inertial": word(once="origin mass inertia"),
-    "mass": word("value"),
-    "inertia": word("ixx ixy ixz iyy iyz izz"),
-    "origin": word("xyz rpy quat_xyzw"),
-    "visual": word("name", once="origin geometry material"),
-    "collision": word("name", once="origin geometry material"),
-    "geometry": word("name", once="box cylinder sphere capsule mesh"),
-    "box": word("size"),
-    "cylinder": word("radius length"),
-    "capsule": word("radius length"),
-    "sphere": word("radius"),
-    "mesh": word("filename scale"),
-    "material": word("name", once="color texture"),
-    "color": word("rgba"),
-    "texture": word("filename"),
-    "joint": word("name type independent", once="origin parent child axis limit dynamics mimic"),
-    "parent": word("link"),
-    "child": word("link"),
-    "axis": word("xyz"),
-    "limit": word("lower upper effort velocity"),
-    "dynamics": word("damping friction armature stiffness rest motor"),  # URDF has the first two
-    "mimic": word("joint multiplier offset"),
-    "loop": word("name type", once="predecessor successor axis"),  # these, and independent: URDF+
-    "constraint": word("name type", once="predecessor successor axis"),
-    "coupling": word("name", once="predecessor successor ratio"),
-    "loop_constraint": word("name type", once="parent parent_origin child child_origin axis"),
-    "joint_constraint": word("name", once="parent child gear_ratio"),
-    "predecessor": word("link", once="origin"),
-    "successor": word("link", once="origin"),
-    "parent_origin": word("xyz rpy quat_xyzw"),
-    "child_origin": word("xyz rpy quat_xyzw"),
-    "ratio": word("value"),
-    "gear_ratio": word("value"),
+    "gravity": xml_word("xyz"),  # this and order: psiphi's own
+    "link": xml_word("name type", many="visual collision", once="inertial"),
+    "inertial": xml_word(once="origin mass inertia"),
+    "mass": xml_word("value"),
+    "inertia": xml_word("ixx ixy ixz iyy iyz izz"),
+    "origin": xml_word("xyz rpy quat_xyzw"),
+    "visual": xml_word("name", once="origin geometry material"),
+    "collision": xml_word("name", once="origin geometry material"),
+    "geometry": xml_word("name", once="box cylinder sphere capsule mesh"),
+    "box": xml_word("size"),
+    "cylinder": xml_word("radius length"),
+    "capsule": xml_word("radius length"),
+    "sphere": xml_word("radius"),
+    "mesh": xml_word("filename scale"),
+    "material": xml_word("name", once="color texture"),
+    "color": xml_word("rgba"),
+    "texture": xml_word("filename"),
+    "joint": xml_word(
+        "name type independent", once="origin parent child axis limit dynamics mimic"
+    ),
+    "parent": xml_word("link"),
+    "child": xml_word("link"),
+    "axis": xml_word("xyz"),
+    "limit": xml_word("lower upper effort velocity"),
+    "dynamics": xml_word(
+        "damping friction armature stiffness rest motor"
+    ),  # URDF has the first two
+    "mimic": xml_word("joint multiplier offset"),
+    "loop": xml_word(
+        "name type", once="predecessor successor axis"
+    ),  # these, and independent: URDF+
+    "constraint": xml_word("name type", once="predecessor successor axis"),
+    "coupling": xml_word("name", once="predecessor successor ratio"),
+    "loop_constraint": xml_word("name type", once="parent parent_origin child child_origin axis"),
+    "joint_constraint": xml_word("name", once="parent child gear_ratio"),
+    "predecessor": xml_word("link", once="origin"),
+    "successor": xml_word("link", once="origin"),
+    "parent_origin": xml_word("xyz rpy quat_xyzw"),
+    "child_origin": xml_word("xyz rpy quat_xyzw"),
+    "ratio": xml_word("value"),
+    "gear_ratio": xml_word("value"),
 }
 
-XACRO = "run xacro first: xacro robot.urdf.xacro > robot.urdf"
+XACRO_REMEDY = "run xacro first: xacro robot.urdf.xacro > robot.urdf"
 
 
 class SchemaChecker:
@@ -83,7 +89,7 @@ class SchemaChecker:
 
     def __init__(self, file: str):
         self.file = file
-        self.foreign: dict[
+        self.unknown: dict[
             str, tuple[int, int]
         ] = {}  # "<gazebo> in <robot>" -> (count, first line)
 
@@ -96,7 +102,7 @@ class SchemaChecker:
             if not element.attributes.keys() <= row.attributes:
                 self._attributes(element, row, owner)
             if element.text:
-                self._seen(f"text in <{element.tag}>", element.line)
+                self._note_unknown(f"text in <{element.tag}>", element.line)
             if element.children:
                 stack.extend(self._children(element, row, owner))
 
@@ -104,7 +110,7 @@ class SchemaChecker:
         once: dict[str, Element] = {}
         for child in element.children:
             if child.tag not in row.children:
-                self._foreign(child, element, row, owner)
+                self._unknown_element(child, element, row, owner)
                 continue
             if child.tag in row.once:
                 if child.tag in once:
@@ -113,15 +119,15 @@ class SchemaChecker:
                 once[child.tag] = child
             yield child, child.label if child.tag in ("link", "joint") else owner
 
-    def _foreign(self, child: Element, element: Element, row: XmlWord, owner: str) -> None:
+    def _unknown_element(self, child: Element, element: Element, row: XmlWord, owner: str) -> None:
         if child.tag.startswith("xacro:"):
             self._fail(
                 child,
                 owner,
                 f"<{shown(child.tag)[1:-1]}> is a xacro instruction, expected plain URDF",
-                XACRO,
+                XACRO_REMEDY,
             )
-        meant = misspelt(child.tag, row.children)
+        meant = misspelled(child.tag, row.children)
         if meant:
             self._fail(
                 child,
@@ -129,13 +135,13 @@ class SchemaChecker:
                 f"unknown element <{child.tag}> in <{element.tag}>",
                 f"did you mean <{meant}>?",
             )
-        self._seen(f"<{child.tag[:60]}> in <{element.tag}>", child.line)
+        self._note_unknown(f"<{child.tag[:60]}> in <{element.tag}>", child.line)
 
     def _attributes(self, element: Element, row: XmlWord, owner: str) -> None:
         for name in element.attributes:
             if name in row.attributes or name.startswith("xmlns"):
                 continue
-            meant = misspelt(name, row.attributes)
+            meant = misspelled(name, row.attributes)
             if meant:
                 self._fail(
                     element,
@@ -143,13 +149,13 @@ class SchemaChecker:
                     f"unknown attribute {shown(name)} of <{element.tag}>",
                     f"did you mean {meant!r}?",
                 )
-            self._seen(f"attribute {shown(name)} of <{element.tag}>", element.line)
+            self._note_unknown(f"attribute {shown(name)} of <{element.tag}>", element.line)
 
-    def _seen(self, what: str, line: int) -> None:
-        if len(self.foreign) > 100:
+    def _note_unknown(self, what: str, line: int) -> None:
+        if len(self.unknown) > 100:
             what = "more kinds of unknown words"
-        count, first = self.foreign.get(what, (0, line))
-        self.foreign[what] = (count + 1, first)
+        count, first = self.unknown.get(what, (0, line))
+        self.unknown[what] = (count + 1, first)
 
     def _fail(self, at: Element, owner: str, cause: str, remedy: str) -> NoReturn:
         raise ModelError(cause, remedy, file=self.file, line=at.line, element=owner)

@@ -83,17 +83,19 @@ def _color(
     )
 
 
-def confine(
+def with_mesh_paths(
     shapes: list[Shape], roots: AllowedFolders, file: str, allow_outside: bool = False
 ) -> list[Shape]:
     """The shapes with the paths of their meshes; one that lies outside the roots is refused, or allowed."""
     return [
-        replace(shape, path=_path(shape, roots, file, allow_outside)) if shape.filename else shape
+        replace(shape, path=_mesh_path(shape, roots, file, allow_outside))
+        if shape.filename
+        else shape
         for shape in shapes
     ]
 
 
-def _path(shape: Shape, roots: AllowedFolders, file: str, allow_outside: bool) -> str | None:
+def _mesh_path(shape: Shape, roots: AllowedFolders, file: str, allow_outside: bool) -> str | None:
     try:
         return roots.resolve(shape.filename)
     except PathOutsideError as reason:

@@ -23,11 +23,17 @@ from psiphi.io.urdf.urdf import KINDS, MOMENTS, UNLIMITED
 from psiphi.io.urdf.xml_writer import numbers, tag
 from psiphi.model.builder.builder import EARTH, Builder
 from psiphi.model.builder.records import JointRecord, LinkRecord
-from psiphi.model.editing.name_patterns import distinct, ordered_joints, spot, taken, unused
-from psiphi.model.inertias import NONE
+from psiphi.model.editing.name_patterns import (
+    distinct_names,
+    frame_place,
+    ordered_joints,
+    unused_name,
+    used_names,
+)
+from psiphi.model.inertias import ZERO_INERTIA
 from psiphi.model.model import Mimic, Model
 from psiphi.model.shapes import SIZES, Shape
-from psiphi.model.spatial.transforms import HERE, Place, Rotation
+from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement, Rotation
 
 TYPES = {kind: word for word, kind in reversed(KINDS.items())}  # psiphi's kind -> URDF's type
 BOUNDED = ("revolute", "prismatic")
@@ -44,7 +50,7 @@ def text(robot: Model, file: Path) -> str:
     """The URDF of a robot that will stand in `file`."""
     builder = Builder(robot)
     for gear in getattr(robot, "gears", ()):
-        builder.joints[gear.joint] = replace(builder.joints[gear.joint], mimic=_mimic(gear))
+        builder.joints[gear.joint] = replace(builder.joints[gear.joint], mimic=_as_mimic(gear))
     loops = _loops(builder, getattr(robot, "loops", ()))
     hung = any(joint.parent == "world" for joint in builder.joints.values())
     ends = (link for loop in loops for link, _ in (loop.first, loop.second))
@@ -54,7 +60,9 @@ def text(robot: Model, file: Path) -> str:
         builder.body("world")
         builder.links = {"world": builder.links.pop("world"), **builder.links}
         for root in sorted(roots, key=list(builder.links).index):
-            builder.joint(unused(f"world_to_{root}", taken(builder)), "fixed", "world", root)
+            builder.joint(
+                unused_name(f"world_to_{root}", used_names(builder)), "fixed", "world", root
+            )
         builder.joints = ordered_joints(builder)
     shapes: dict[str, list[Shape]] = {}
     for shape in getattr(robot, "shapes", ()):
@@ -69,12 +77,14 @@ def text(robot: Model, file: Path) -> str:
         lines += _link(link, shapes.get(link.name, ()), file)
     for joint in builder.joints.values():
         lines += _joint(joint)
-    known = taken(builder)
+    known = used_names(builder)
     for frame in builder.frames.values():
         lines += _link(
-            LinkRecord(frame.name, 0.0, HERE[1], NONE, None), shapes.get(frame.name, ()), file
+            LinkRecord(frame.name, 0.0, IDENTITY_PLACEMENT[1], ZERO_INERTIA, None),
+            shapes.get(frame.name, ()),
+            file,
         )
-        known.add(own := unused(f"{frame.name}_joint", known))
+        known.add(own := unused_name(f"{frame.name}_joint", known))
         lines += _joint(JointRecord(own, "fixed", frame.link, frame.name, frame.place))
     lines += [line for loop in loops for line in loop.lines()]
     return "\n".join([*lines, "</robot>", ""])
@@ -86,8 +96,8 @@ class WrittenLoop(NamedTuple):
     name: str
     type: str
     axis: Any
-    first: tuple[str, Place]
-    second: tuple[str, Place]
+    first: tuple[str, Placement]
+    second: tuple[str, Placement]
 
     @classmethod
     def of(cls, builder: Builder, loop: Any, name: str) -> WrittenLoop:
@@ -98,7 +108,7 @@ class WrittenLoop(NamedTuple):
             cause = f"loop {shown(name)} is of kind {shown(loop.kind)}, which URDF cannot say"
             raise ModelError(cause, f"leave its frame out: robot.without({shown(loop.first)})")
         word, has_axis = kinds[loop.kind]
-        ends = [spot(builder, frame, builder.name) for frame in (loop.first, loop.second)]
+        ends = [frame_place(builder, frame, builder.name) for frame in (loop.first, loop.second)]
         return cls(
             name,
             word,
@@ -119,7 +129,7 @@ class WrittenLoop(NamedTuple):
 
 def _loops(builder: Builder, given: Sequence[Any]) -> list[WrittenLoop]:
     """Each under a name of its own; the frames that the reader makes of their ends are written with them alone."""
-    names = distinct(loop.name or f"loop{i + 1}" for i, loop in enumerate(given))
+    names = distinct_names(loop.name or f"loop{i + 1}" for i, loop in enumerate(given))
     loops = [WrittenLoop.of(builder, loop, name) for loop, name in zip(given, names, strict=True)]
     for loop, name in zip(given, names, strict=True):
         for frame, end in ((loop.first, "successor"), (loop.second, "predecessor")):
@@ -128,7 +138,7 @@ def _loops(builder: Builder, given: Sequence[Any]) -> list[WrittenLoop]:
     return loops
 
 
-def _mimic(gear: Any) -> Mimic:
+def _as_mimic(gear: Any) -> Mimic:
     ((leader, ratio), *more) = gear.leaders.items()
     terms = np.atleast_1d(ratio).tolist()
     if more or len(terms) > 1:
@@ -189,7 +199,7 @@ def _joint(joint: JointRecord) -> Iterator[str]:
             yield tag("    axis", {"xyz": numbers(joint.axis)})
         yield from _limit(joint)
         own = {word: getattr(joint, word) for word in DYNAMICS if any(getattr(joint, word))}
-        words = {word: repr(_one(joint, word, x)) for word, x in own.items()} | (
+        words = {word: repr(_common_value(joint, word, x)) for word, x in own.items()} | (
             {} if joint.motor else {"motor": "false"}
         )
         if words:  # other readers refuse an element that has neither damping nor friction
@@ -217,11 +227,11 @@ def _limit(joint: JointRecord) -> Iterator[str]:
     if joint.kind in BOUNDED or any(x < inf for values in words.values() for x in values):
         yield tag(
             "    limit",
-            {word: _finite(_one(joint, word, values)) for word, values in words.items()},
+            {word: _finite(_common_value(joint, word, values)) for word, values in words.items()},
         )
 
 
-def _one(joint: JointRecord, word: str, values: tuple[float, ...]) -> float:
+def _common_value(joint: JointRecord, word: str, values: tuple[float, ...]) -> float:
     """URDF has one number for all coordinates of a joint."""
     if len(set(values)) > 1:
         cause = f"joint {shown(joint.name)} has the {word} {shown(values)}: URDF has one number for all its coordinates"
@@ -233,8 +243,8 @@ def _finite(x: float) -> str:
     return repr(x if abs(x) < inf else UNLIMITED if x > 0.0 else -UNLIMITED)
 
 
-def _origin(indent: str, place: Place) -> Iterator[str]:
-    if place is not HERE:
+def _origin(indent: str, place: Placement) -> Iterator[str]:
+    if place is not IDENTITY_PLACEMENT:
         yield tag(f"{indent}origin", {"xyz": numbers(place[1]), "rpy": numbers(rpy(place[0]))})
 
 

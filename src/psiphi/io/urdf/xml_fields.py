@@ -9,11 +9,16 @@ from typing import Any, NoReturn
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
-from psiphi.io.urdf.urdf_schema import XACRO
+from psiphi.io.urdf.urdf_schema import XACRO_REMEDY
 from psiphi.io.urdf.xml_reader import Element
 from psiphi.model.builder import builder_values
 from psiphi.model.builder.builder_values import LARGEST
-from psiphi.model.spatial.transforms import HERE, UPRIGHT, Place, from_rpy
+from psiphi.model.spatial.transforms import (
+    IDENTITY_PLACEMENT,
+    IDENTITY_ROTATION,
+    Placement,
+    from_rpy,
+)
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 
@@ -58,7 +63,9 @@ class Fields:
             self.fail(element, cause, f'write <{element.tag} {name}="...">')
         if "${" in value or "$(" in value:
             self.fail(
-                element, f"{name} of <{element.tag}> is the xacro expression {shown(value)}", XACRO
+                element,
+                f"{name} of <{element.tag}> is the xacro expression {shown(value)}",
+                XACRO_REMEDY,
             )
         return value
 
@@ -100,16 +107,20 @@ class Fields:
             )
         return text == "true"
 
-    def origin(self, element: Element) -> Place:
+    def origin(self, element: Element) -> Placement:
         """The place that the <origin> child gives; absent parts are zero."""
         origin = element.first("origin")
         if origin is None:
-            return HERE
+            return IDENTITY_PLACEMENT
         x, y, z = self.numbers(origin, "xyz", 3, (0.0, 0.0, 0.0))
         rotation = from_rpy(*self.numbers(origin, "rpy", 3, (0.0, 0.0, 0.0)))
         if "quat_xyzw" in origin.attributes:
             rotation = self._quaternion(origin)
-        return HERE if rotation is UPRIGHT and x == y == z == 0.0 else (rotation, (x, y, z))
+        return (
+            IDENTITY_PLACEMENT
+            if rotation is IDENTITY_ROTATION and x == y == z == 0.0
+            else (rotation, (x, y, z))
+        )
 
     def _quaternion(self, origin: Element):
         q = self.numbers(origin, "quat_xyzw", 4)

@@ -33,8 +33,8 @@ class ReadLimits:
     max_bodies: int = 1_000_000
 
 
-CAPS = ReadLimits()
-ATTRIBUTES, LETTERS, PIECE = (
+DEFAULT_LIMITS = ReadLimits()
+MAX_ATTRIBUTES, MAX_LETTERS, MAX_PIECE = (
     1000,
     100_000,
     1 << 20,
@@ -66,24 +66,26 @@ class Element:
         return None
 
 
-def parse(source: str | bytes | os.PathLike, caps: ReadLimits = CAPS) -> tuple[Element, str]:
+def parse(
+    source: str | bytes | os.PathLike, caps: ReadLimits = DEFAULT_LIMITS
+) -> tuple[Element, str]:
     """The root element of a file, or of text that starts with '<', and the file's name for messages."""
     data, file, encoding = read(source, caps)
-    _recognise(data, file)
-    _in_pieces(data, file)
-    return _Tree(file, caps).grow(data, encoding), file
+    _check_format(data, file)
+    _check_pieces(data, file)
+    return _TreeBuilder(file, caps).build(data, encoding), file
 
 
 def read(source: str | bytes | os.PathLike, caps: ReadLimits) -> tuple[bytes, str, str | None]:
     """The bytes of a description, its name, and its encoding when known."""
     if isinstance(source, (bytes, bytearray)):
-        return _small(bytes(source), TEXT, caps), TEXT, None
+        return _check_size(bytes(source), TEXT, caps), TEXT, None
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         source = DECLARATION.sub(
             lambda found: "\n" * found[0].count("\n"), source.lstrip("\ufeff"), count=1
         )
         try:
-            return _small(source.encode(), TEXT, caps), TEXT, "utf-8"
+            return _check_size(source.encode(), TEXT, caps), TEXT, "utf-8"
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
             raise ModelError(
@@ -126,7 +128,7 @@ def _read_file(file: str, caps: ReadLimits) -> bytes:
                 element="file",
             )
         with open(file, "rb") as stream:
-            return _small(stream.read(caps.max_bytes + 1), shown_file, caps)
+            return _check_size(stream.read(caps.max_bytes + 1), shown_file, caps)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
@@ -137,7 +139,7 @@ def _read_file(file: str, caps: ReadLimits) -> bytes:
         ) from None
 
 
-def _small(data: bytes, file: str, caps: ReadLimits) -> bytes:
+def _check_size(data: bytes, file: str, caps: ReadLimits) -> bytes:
     if len(data) > caps.max_bytes:
         cause = f"it is larger than {caps.max_bytes} bytes"
         raise ModelError(
@@ -155,7 +157,7 @@ NOT_XML = (
 )
 
 
-def _recognise(data: bytes, file: str) -> None:
+def _check_format(data: bytes, file: str) -> None:
     """Refuse what is no XML at all, by its first bytes."""
     start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:64]
     if start.startswith((b"<", *UTF16)):
@@ -175,24 +177,24 @@ def _recognise(data: bytes, file: str) -> None:
     )
 
 
-def _in_pieces(data: bytes, file: str) -> None:
+def _check_pieces(data: bytes, file: str) -> None:
     """Refuse a tag, text or comment without end before expat collects it."""
     ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord(">"))
-    if np.diff(ends, prepend=0, append=len(data)).max() > PIECE:
-        cause = f"a tag, text or comment in it has more than {PIECE >> 20} MiB"
+    if np.diff(ends, prepend=0, append=len(data)).max() > MAX_PIECE:
+        cause = f"a tag, text or comment in it has more than {MAX_PIECE >> 20} MiB"
         raise ModelError(cause, "is it a robot's description?", file=file, line=1, element="file")
 
 
-class _Tree:
+class _TreeBuilder:
     """Grows elements from expat's events, on a stack."""
 
     def __init__(self, file: str, caps: ReadLimits):
-        self.file, self.caps = file, caps
+        self.file, self.limits = file, caps
         self.stack: list[Element] = []
         self.root: Element | None = None
         self.count = 0
 
-    def grow(self, data: bytes, encoding: str | None) -> Element:
+    def build(self, data: bytes, encoding: str | None) -> Element:
         self.parser = parser = expat.ParserCreate(encoding)
         parser.buffer_text = True
         parser.StartElementHandler = self._start
@@ -226,21 +228,21 @@ class _Tree:
         else:
             self.root = element
         self.stack.append(element)
-        if len(self.stack) > self.caps.max_depth:
+        if len(self.stack) > self.limits.max_depth:
             self._fail(
-                f"elements are nested deeper than {self.caps.max_depth}",
+                f"elements are nested deeper than {self.limits.max_depth}",
                 "raise max_depth if you trust the file",
             )
-        if len(attributes) > ATTRIBUTES or any(
-            len(value) > LETTERS for value in attributes.values()
+        if len(attributes) > MAX_ATTRIBUTES or any(
+            len(value) > MAX_LETTERS for value in attributes.values()
         ):
             self._fail(
-                f"an element has more than {ATTRIBUTES} attributes, or one of more than {LETTERS} letters",
+                f"an element has more than {MAX_ATTRIBUTES} attributes, or one of more than {MAX_LETTERS} letters",
                 "shorten it",
             )
-        if self.count > self.caps.max_elements:
+        if self.count > self.limits.max_elements:
             self._fail(
-                f"there are more than {self.caps.max_elements} elements",
+                f"there are more than {self.limits.max_elements} elements",
                 "raise max_elements if you trust the file",
             )
 

@@ -199,7 +199,7 @@ spring = { deflection = [-1.0, 0.0, 1.0], torque = [-200.0, 0.0, 300.0] }
         (dict(stiffness="soft"), "expected numbers"),
         (dict(stiffness=1.0, spring=TABLE), "one of them"),
         (dict(spring={"polynomial": []}), "polynomial"),
-        (dict(spring={"deflection": [0.0, 0.0], "torque": [0.0, 1.0]}), "grow"),
+        (dict(spring={"deflection": [0.0, 0.0], "torque": [0.0, 1.0]}), "increasing"),
         (dict(spring={"deflection": [0.0, 1.0], "torque": [0.0]}), "as many"),
         (dict(spring={"deflection": [0.0, np.inf], "torque": [0.0, 1.0]}), "finite"),
         (dict(spring=[[0, 1], [0, 1]]), "table or a polynomial"),

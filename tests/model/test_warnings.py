@@ -44,7 +44,7 @@ def test_a_sound_file_says_nothing():
     [
         (urdf(ODD), {}, "physically impossible"),
         (urdf(ODD), {"repair": "inertia"}, "repaired: principal moments"),
-        (urdf(mimic='<mimic joint="nobody"/>'), {}, "mimic dropped: joint 'nobody' is not there"),
+        (urdf(mimic='<mimic joint="nobody"/>'), {}, "mimic dropped: no joint 'nobody'"),
         (
             urdf().replace('lower="-1" upper="1"', 'lower="1" upper="-1"'),
             {"repair": "limits"},

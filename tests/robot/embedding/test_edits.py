@@ -272,7 +272,7 @@ def test_refusals():
             lambda: mechanism("differential")[1](mechanism("differential")[0]).lock("to pitch"),
             "together lead it",
         ),
-        (lambda: pp.Builder(robot), "knows trees"),
+        (lambda: pp.Builder(robot), "represents trees only"),
         (
             lambda: mechanism("differential")[1](mechanism("differential")[0]).save("x.urdf"),
             "2 leaders",

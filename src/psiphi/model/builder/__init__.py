@@ -1,16 +1,15 @@
-"""Builder calls become records, a tree, checks and a `Model`.
+"""`Builder`: calls become records, a tree, checks and a `Model`.
 
 In: calls of a `Builder`. Out: a checked `Model`. Read `builder.py` first.
 
-    assembly.py           From the walked tree to a `Model`
-    builder.py            The one place where models are made
-    builder_values.py     What a builder call may be given
-    description.py        From a model back to what a builder collects
-    mobility_check.py     Can every joint be moved? Exactly when each D(k) of the articulated-
-                          inertia sweep is positive definite
-    model_checks.py       The policy
-    nonlinear_springs.py  Springs of joints that are more than a number
-    pose_values.py        A pose as it may be given
-    records.py            What a builder remembers of each call until the model is built
+    builder.py            `Builder`, which makes all models
+    builder_values.py     Arguments of builder calls as floats
+    pose_values.py        Pose arguments
+    nonlinear_springs.py  Springs with a table or a polynomial
+    records.py            The records of the calls
+    model_checks.py       Checks of links, joints and models; repairs
     tree_walk.py          From records to a tree
+    assembly.py           From the tree to a `Model`
+    mobility_check.py     Checks that the mass matrix is invertible
+    description.py        From a model back to records
 """

@@ -1,9 +1,10 @@
-"""The one place where models are made: every reader calls a `Builder`, and so can you.
+"""`Builder`: collects links, joints and frames, and builds a `Model`. All readers use it.
 
-Units are SI, angles are radians. Order: bodies are numbered depth first from the base; children follow in the order
-their joints were given, or sorted by joint name with `order="name"`, as Pinocchio does for URDF files, so that q, v
-and tau of a URDF robot are interchangeable. A fixed joint welds: its child's mass is merged into the body below, and
-every link and joint name stays as a frame.
+Units are SI, angles are in radians. Bodies are numbered depth first from the base. Children follow
+in the order in which their joints were added, or by joint name with `order="name"`, as in Pinocchio
+for URDF files, so that q, v and tau of a URDF robot are interchangeable with Pinocchio's. A fixed
+joint welds: the child's mass is merged into the parent body, and the names of link and joint remain
+as frames.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from functools import partial
 from math import inf
 from typing import Any, NoReturn
 
+import numpy as np
+
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
@@ -22,7 +25,7 @@ from psiphi._util.validate import frozen, one_of
 from psiphi._util.validate import path as path_text
 from psiphi.model.builder import builder_values
 from psiphi.model.builder.assembly import assemble
-from psiphi.model.builder.description import description, postures_by_joint
+from psiphi.model.builder.description import model_description, postures_by_joint
 from psiphi.model.builder.model_checks import check_joints, check_links, check_model, read_repairs
 from psiphi.model.builder.nonlinear_springs import Spring
 from psiphi.model.builder.records import (
@@ -35,14 +38,14 @@ from psiphi.model.builder.records import (
 from psiphi.model.builder.tree_walk import TreeWalk, walk_tree
 from psiphi.model.diagnostics import ReaderReport
 from psiphi.model.flexible.flexible_link import BendingBody, make_flexible
-from psiphi.model.flexible.series_elastic import make_elastic, sprung
-from psiphi.model.joint_types import JOINTS, sizes
+from psiphi.model.flexible.series_elastic import joint_spring, make_elastic
+from psiphi.model.joint_types import JOINTS, joint_sizes
 from psiphi.model.model import Model
-from psiphi.model.spatial.transforms import HERE, UPRIGHT, Place
+from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, IDENTITY_ROTATION, Placement
 
-EARTH = (0.0, 0.0, -9.81)
+EARTH = (0.0, 0.0, -9.81)  # the default of gravity
 
-Each = tuple[float, ...]  # a number a coordinate
+Each = tuple[float, ...]  # one number for each coordinate
 
 
 class Builder:
@@ -63,49 +66,52 @@ class Builder:
         file: str | os.PathLike[str] | None = None,
         forest: bool = True,
     ):
-        """A new robot's name, or a robot to go on from. `file` is named in messages; `forest=False` allows one root only and
-        no joint on an unnamed world."""
-        self.loops: list = []  # of a file, between its frames
+        """`name` is the name of a new robot, or a robot to continue from.
+
+        `file` is used in messages. `forest=False` allows one root only, and joints on "world" only
+        if there is a link of this name.
+        """
+        self.loops: list = []  # loops of the file, between its frames
         self.file = (
             None if file is None else path_text("file", file, "a path", "leave it out", ModelError)
         )
         self.forest, self.order = forest, "given"
-        self.moves = not isinstance(
-            name, Model
-        )  # whether `build` asks that all joints can be moved
+        # Whether `build` checks that all joints can be moved.
+        self.check_mobility = not isinstance(name, Model)
         self.links: dict[str, LinkRecord] = {}
         self.joints: dict[str, JointRecord] = {}
         self.frames: dict[str, FrameRecord] = {}
         self.postures: dict[str, dict[str, tuple[float, ...]]] = {}
         self.notes = ReaderReport(self.file)
-        fail = self._fail_at("robot")
+        fail = self.fail_at("robot")
         self.name = builder_values.name(name.name if isinstance(name, Model) else name, fail)
         self.gravity = EARTH
         if isinstance(name, Model):
-            self._go_on_from(name)
+            self._continue_from(name)
         if gravity is not None:
             self.gravity = builder_values.triple(gravity, "gravity", fail)
 
-    def _go_on_from(self, model: Model) -> None:
-        """All that the model was built from; building it must give the model again."""
+    def _continue_from(self, model: Model) -> None:
+        """Take the records of a model, and check that they give the model again."""
         if model.freed is not None:
             raise ModelError(
-                f"numbers of {self.name} are inputs",
-                "change the robot first, or take light.baked(parameters)",
+                f"{self.name} has free parameters",
+                "edit the robot before robot.free, or use light.baked(parameters)",
             )
-        known = description(model)
-        self.file = known.file
-        self.links = {link.name: link for link in known.links}
-        self.joints = {joint.name: joint for joint in known.joints}
-        self.frames = {frame.name: frame for frame in known.frames}
+        records = model_description(model)
+        self.file = records.file
+        self.links = {link.name: link for link in records.links}
+        self.joints = {joint.name: joint for joint in records.joints}
+        self.frames = {frame.name: frame for frame in records.frames}
         self.postures, self.notes = postures_by_joint(model), ReaderReport(self.file, model.report)
         x, y, z = model.gravity_vector.tolist()
         self.gravity = (x, y, z)
-        built, self.moves = Builder.build(self), True
+        built, self.check_mobility = Builder.build(self), True
         if built.digest != model.digest:
             raise ModelError(
-                f"{self.name} is not what it was built as: its fields were replaced by hand",
-                "change robots by their own verbs (robot.lock, robot.attach, robot.with_inertia, ...), or by a pp.Builder",
+                f"{self.name} is not the model that was built: its fields were replaced by hand",
+                "edit robots with methods (robot.lock, robot.attach, robot.with_inertia, ...) or a "
+                "pp.Builder",
             )
 
     def body(
@@ -117,13 +123,16 @@ class Builder:
         rotation: Numbers | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a link: `inertia` about the centre of mass, 3x3, (ixx, ixy, ixz, iyy, iyz, izz), or the diagonal (ixx, iyy, izz).
+        """Add a link.
 
-        `rotation` is that of the inertia's axes in link axes.
+        `inertia` is about the centre of mass: 3x3, (ixx, ixy, ixz, iyy, iyz, izz), or the diagonal
+        (ixx, iyy, izz). `rotation` is the rotation of the inertia's axes in link axes.
         """
-        fail = self._fail_at("link", name, line=line)
-        self._new(name, self.links, "link", fail)
-        axes = UPRIGHT if rotation is None else builder_values.rotation(None, rotation, fail)
+        fail = self.fail_at("link", name, line=line)
+        self._check_new(name, self.links, "link", fail)
+        axes = (
+            IDENTITY_ROTATION if rotation is None else builder_values.rotation(None, rotation, fail)
+        )
         self.links[name] = LinkRecord(
             name,
             builder_values.number(mass, "mass", fail),
@@ -155,20 +164,23 @@ class Builder:
         rest: Numbers | None = None,
         spring: Mapping[str, Numbers] | Spring | None = None,
         motor: bool = True,
-        mimic: Any = None,
+        mimic: str | tuple | list | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a joint of a kind of the joint table, or "fixed", that carries link `child` on link `parent` or "world".
+        """Add a joint from link `parent`, or "world", to link `child`.
 
-        xyz and rpy (or `rotation`) place the joint frame in the parent's link frame; `axis` is in the joint frame.
-        Limits may be one number or one a coordinate; absent ones are infinite, absent damping, friction, armature zero.
-        `stiffness` is that of a spring at `rest` (zero where it is left out); `spring` is one that is not linear: a table
-        {"deflection": [...], "torque": [...]} of what pulls back ("smooth": True: a cubic spline through it), or
-        {"polynomial": [c2, c3, ...]} beside the stiffness.
-        `motor=False`: nothing drives the joint.
+        `kind` is a row of the joint table, or "fixed". xyz and rpy (or `rotation`) are the pose of
+        the joint frame in the parent's link frame; `axis` is in the joint frame.
+        A limit is one number, or one for each coordinate; the default is infinite. Damping,
+        friction and armature are zero by default.
+        `stiffness` is that of a spring with zero torque at `rest` (default 0). `spring` is
+        nonlinear: a table {"deflection": [...], "torque": [...]} of the restoring torque (with
+        "smooth": True, a cubic spline), or {"polynomial": [c2, c3, ...]} beside the stiffness.
+        `motor=False` says that the joint has no motor. `mimic` is a joint's name, or
+        (joint, multiplier, offset).
         """
-        fail = self._fail_at("joint", name, line=line)
-        self._new(name, self.joints, "joint", fail)
+        fail = self.fail_at("joint", name, line=line)
+        self._check_new(name, self.joints, "joint", fail)
         if not isinstance(kind, str) or kind not in ("fixed", *JOINTS):
             fail(f"no joint kind {shown(kind)}", nearest(kind, ("fixed", *JOINTS)))
         self.joints[name] = JointRecord(
@@ -182,16 +194,20 @@ class Builder:
             builder_values.number(pitch, "pitch", fail),
             *_limits(kind, lower, upper, velocity, effort, fail),
             *_losses(kind, damping, friction, armature, fail),
-            *sprung(kind, sizes(kind)[1], stiffness, rest, spring, fail),
-            motor=builder_values.truth(motor, "motor", fail),
+            *joint_spring(kind, joint_sizes(kind)[1], stiffness, rest, spring, fail),
+            motor=builder_values.boolean(motor, "motor", fail),
             mimic=builder_values.mimic(mimic, fail),
             line=line,
         )
 
     def spring(
-        self, joint: str, stiffness: Any = None, rest: Any = None, spring: Any = None
+        self,
+        joint: str,
+        stiffness: Numbers | None = None,
+        rest: Numbers | None = None,
+        spring: Mapping[str, Numbers] | Spring | None = None,
     ) -> None:
-        """Give a joint that is there a spring, as the words of `joint` say, in place of the one it has.
+        """Replace the spring of an existing joint; the arguments are those of `joint`.
 
         >>> import psiphi as pp
         >>> b = Builder(pp.load("acrobot"))
@@ -199,20 +215,22 @@ class Builder:
         >>> b.build().joints[1].rest
         array([0.2])
         """
-        fail = self._fail_at("joint", joint)
+        fail = self.fail_at("joint", joint)
         if not isinstance(joint, str) or joint not in self.joints:
             fail(
-                "there is no such joint",
+                "no such joint",
                 nearest(joint, self.joints) if isinstance(joint, str) else "give its name",
             )
         record = self.joints[joint]
         if record.group is not None:
             fail(
-                "it is of a flexible link, whose modes have their own stiffness",
-                "give the pp.Beam other measures",
+                "it belongs to a flexible link, whose modes have their own stiffness",
+                "change the dimensions of the pp.Beam",
             )
-        k, at, more = sprung(record.kind, sizes(record.kind)[1], stiffness, rest, spring, fail)
-        self.joints[joint] = replace(record, stiffness=k, rest=at, spring=more)
+        k, at_rest, nonlinear = joint_spring(
+            record.kind, joint_sizes(record.kind)[1], stiffness, rest, spring, fail
+        )
+        self.joints[joint] = replace(record, stiffness=k, rest=at_rest, spring=nonlinear)
 
     def elastic(
         self,
@@ -223,10 +241,11 @@ class Builder:
         damping: float = 0.0,
         spring: Mapping[str, Numbers] | Spring | None = None,
     ) -> None:
-        """Put a gear and a spring between a joint's motor and its link: `series_elastic.py` says how.
+        """Put a gear and a spring between a joint's motor and its link (`series_elastic.py`).
 
-        `rotor` is the motor's own inertia, `ratio` its turns a turn of the joint; stiffness, damping (and `spring`, a table)
-        are those of the spring, joint "<joint>_spring".
+        `rotor` is the inertia of the motor, `ratio` its turns for each turn of the joint.
+        Stiffness, damping and `spring` (a table) are those of the spring, the new joint
+        "<joint>_spring".
 
         >>> import psiphi as pp
         >>> b = Builder(pp.load("acrobot"))
@@ -235,7 +254,7 @@ class Builder:
         ['shoulder', 'elbow', 'elbow_spring']
         """
         make_elastic(
-            self, joint, stiffness, rotor, ratio, damping, spring, self._fail_at("joint", joint)
+            self, joint, stiffness, rotor, ratio, damping, spring, self.fail_at("joint", joint)
         )
 
     def flexible(
@@ -246,11 +265,13 @@ class Builder:
         rpy: Numbers | None = None,
         rotation: Numbers | None = None,
     ) -> None:
-        """Hang a body that bends, a `pp.Beam` or a `pp.FlexibleBody`, on a link that is there, with its root at xyz and rpy.
+        """Clamp the root of a flexible body, a `pp.Beam` or `pp.FlexibleBody`, to a link.
 
-        Its modes are joint "<link>_modes", without a motor; its nodes are links "<link>_tip" and so on, which others may hang
-        on. The link keeps the mass it has: it is what the body is clamped to. Stiffness and damping of the modes act where
-        those of joints do: `pp.simulate(..., springs=True, damping=True)`.
+        Its modes are the joint "<link>_modes", which has no motor. Its nodes are links, e.g.
+        "<link>_tip", to which joints can be added. xyz and rpy (or `rotation`) are the pose of the
+        root in the link frame. The mass of `link` itself does not change.
+        Stiffness and damping of the modes act with `pp.simulate(..., springs=True, damping=True)`,
+        as those of joints do.
 
         >>> import psiphi as pp
         >>> b = Builder("boom")
@@ -260,7 +281,7 @@ class Builder:
         >>> b.build().nv
         3
         """
-        fail = self._fail_at("link", link)
+        fail = self.fail_at("link", link)
         make_flexible(self, link, body, self._place(xyz, rpy, rotation, fail), fail)
 
     def frame(
@@ -272,46 +293,50 @@ class Builder:
         rotation: Numbers | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a named place on link `body` or on "world"."""
-        fail = self._fail_at("frame", name, line=line)
-        self._new(name, self.frames, "frame", fail)
+        """Add a named frame on link `body` or on "world"."""
+        fail = self.fail_at("frame", name, line=line)
+        self._check_new(name, self.frames, "frame", fail)
         self.frames[name] = FrameRecord(
             name, builder_values.name(body, fail), self._place(xyz, rpy, rotation, fail), line
         )
 
     def posture(self, name: str, q: Mapping[str, Numbers]) -> None:
-        """Name a configuration: the coordinates of some joints, by their names; the others stay at zero."""
-        fail = self._fail_at("posture", name)
-        self._new(name, {}, "posture", fail)
+        """Name a configuration: {joint: coordinates}; joints that are not given are at zero."""
+        fail = self.fail_at("posture", name)
+        self._check_new(name, {}, "posture", fail)
         if not isinstance(q, Mapping):
             fail(
                 f"q is {shown(q)}, expected coordinates by joint",
-                f'say b.posture({shown(name)}, {{"elbow": 0.5}})',
+                f'write b.posture({shown(name)}, {{"elbow": 0.5}})',
             )
         for joint, value in q.items():
             if joint not in self.joints:
                 fail(
-                    f"it names joint {shown(joint)}, which is not there",
+                    f"it names joint {shown(joint)}, which does not exist",
                     nearest(joint, self.joints),
                 )
-            own = builder_values.per_coordinate(
+            numbers = builder_values.per_coordinate(
                 value, self.joints[joint].nq, 0.0, f"q of joint {shown(joint)}", fail
             )
-            self.postures.setdefault(name, {})[joint] = own
+            self.postures.setdefault(name, {})[joint] = numbers
 
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
         """Add a line to the model's report."""
         if not isinstance(element, str):
             raise ModelError(
-                f"element is {shown(element)}, expected what the note is about",
-                'give its name, say "robot"',
+                f"element is {shown(element)}, expected the name of what the note is about",
+                'give a name, for instance "robot"',
             )
         self.notes.note(DocumentRecord(element, line), text)
 
     def build(
         self, base: str = "fixed", repair: str | Iterable[str] = (), order: str = "given"
     ) -> Model:
-        """The checked model: base "fixed" or "free"; `repair` names faults to mend (see model_checks.py); order "given" or "name"."""
+        """The checked model.
+
+        `base` is "fixed" or "free"; `repair` names faults to correct (`model_checks.py`); `order`
+        of children is "given" or by "name".
+        """
         one_of("base", base, ("fixed", "free"), kind=partial(ModelError, element="base"))
         one_of("order", order, ("given", "name"), kind=partial(ModelError, element="order"))
         repairs, log = read_repairs(repair), ReaderReport(self.file, self.notes.notes)
@@ -319,7 +344,9 @@ class Builder:
         joints = check_joints(self.joints, repairs, log)
         walk = walk_tree(links, joints, base, order, self.forest, log)
         model = assemble(self.name, self.gravity, walk, links, list(self.frames.values()), log)
-        check_model(model, links, {joint.name: joint for joint in walk.joints}, log, self.moves)
+        check_model(
+            model, links, {joint.name: joint for joint in walk.joints}, log, self.check_mobility
+        )
         return replace(
             model,
             report=tuple(dict.fromkeys(log.notes)),
@@ -328,17 +355,17 @@ class Builder:
         )
 
     def _description(self, walk: TreeWalk, links: dict[str, LinkRecord]) -> Description:
-        """What was built, in the order of the walk."""
-        joints = tuple(joint for joint, _ in walk.spots if joint is not None)
+        """The records, in the order of the walk."""
+        joints = tuple(joint for joint, _ in walk.frame_order if joint is not None)
         return Description(
-            tuple(links[link.name] for _, link in walk.spots),
+            tuple(links[link.name] for _, link in walk.frame_order),
             joints,
             tuple(self.frames.values()),
             self.file,
         )
 
-    def _fail_at(self, what: str, *name: Any, line: int | None = None) -> builder_values.Fail:
-        """How to say that this element is wrong, in words that are made when it is."""
+    def fail_at(self, what: str, *name: object, line: int | None = None) -> builder_values.Fail:
+        """(Internal use only) fail(cause, remedy) for an element, which raises the error."""
 
         def fail(cause: str, remedy: str) -> NoReturn:
             ReaderReport(self.file).fail(
@@ -347,29 +374,42 @@ class Builder:
 
         return fail
 
-    def _new(self, name, known: dict, what: str, fail: builder_values.Fail) -> None:
-        builder_values.name(name, fail)
-        if name in known:
-            line = known[name].line
+    def _check_new(
+        self, name: object, known: Mapping[str, Any], what: str, fail: builder_values.Fail
+    ) -> None:
+        text = builder_values.name(name, fail)
+        if text in known:
+            line = known[text].line
             where = "" if line is None else f" (line {line})"
             fail(
                 f"there is already a {what} with this name{where}",
                 f"give every {what} its own name",
             )
 
-    def _place(self, xyz, rpy, rotation, fail: builder_values.Fail) -> Place:
+    def _place(
+        self,
+        xyz: Numbers,
+        rpy: Numbers | None,
+        rotation: Numbers | None,
+        fail: builder_values.Fail,
+    ) -> Placement:
         place = (
             builder_values.rotation(rpy, rotation, fail),
             builder_values.triple(xyz, "xyz", fail),
         )
-        return HERE if place == HERE else place
+        return IDENTITY_PLACEMENT if place == IDENTITY_PLACEMENT else place
 
 
 def _limits(
-    kind: str, lower, upper, velocity, effort, fail: builder_values.Fail
+    kind: str,
+    lower: Numbers | None,
+    upper: Numbers | None,
+    velocity: Numbers | None,
+    effort: Numbers | None,
+    fail: builder_values.Fail,
 ) -> tuple[Each, Each, Each, Each]:
-    """Of each number of q where it ends, of each of v the most of it and of its torque; a joint that is fixed has none."""
-    (nq, nv), each = sizes(kind), partial(builder_values.per_coordinate, fail=fail)
+    """The fields lower, upper, velocity and effort of a joint record."""
+    (nq, nv), each = joint_sizes(kind), partial(builder_values.per_coordinate, fail=fail)
     if kind == "fixed":
         return (), (), (), ()
     ends = each(lower, nq, -inf, "lower limit"), each(upper, nq, inf, "upper limit")
@@ -381,11 +421,19 @@ def _limits(
 
 
 def _losses(
-    kind: str, damping, friction, armature, fail: builder_values.Fail
+    kind: str,
+    damping: Numbers | None,
+    friction: Numbers | None,
+    armature: Numbers | None,
+    fail: builder_values.Fail,
 ) -> tuple[Each, Each, Each]:
-    """Of each number of v what resists it."""
+    """The fields damping, friction and armature of a joint record."""
     each = partial(
-        builder_values.per_coordinate, count=sizes(kind)[1], default=0.0, fail=fail, sign=False
+        builder_values.per_coordinate,
+        count=joint_sizes(kind)[1],
+        default=0.0,
+        fail=fail,
+        sign=False,
     )
     if kind == "fixed":
         return (), (), ()
@@ -396,8 +444,8 @@ def _losses(
     )
 
 
-def _posture(model: Model, q: dict[str, tuple[float, ...]]):
-    """A configuration by joints as one vector; joints that are not there, or of another size now, are passed over."""
+def _posture(model: Model, q: dict[str, tuple[float, ...]]) -> np.ndarray:
+    """A configuration by joints as q (nq,); joints that are missing or changed size are skipped."""
     out = model.neutral()
     for joint in model.joints:
         if len(q.get(joint.name, ())) == joint.row.nq:

@@ -1,10 +1,12 @@
-"""Springs of joints that are more than a number. With the deflection y = q - rest a spring pulls its joint back by
+"""Nonlinear springs of joints. A spring with the deflection y = q - rest exerts the torque -s(y).
 
-    s(y) = preload + k y + c2 y^2 + c3 y^3 + ... + sum_i bend_i max(y - knot_i, 0) + sum_i bow_i max(y - knot_i, 0)^3
+    s(y) = preload + k y + c2 y^2 + c3 y^3 + ...
+           + sum_i b_i max(y - knot_i, 0) + sum_i d_i max(y - knot_i, 0)^3
 
-A linear spring is k alone, the joint's `stiffness`. A table is straight between its points, and goes on beyond them as it ends:
-that is `preload` and `slope` of its first piece, and the `bends` of its slope at the inner points. A smooth one goes through
-its points as a natural cubic spline, whose second derivative is continuous, and straight beyond them: the `bows` at all points.
+A linear spring has k only, the joint's `stiffness`. A table is linear between its points and
+extends its first and last piece: `preload` and k = `first_slope` are those of the first piece, b_i
+the `slope_changes` at the inner points. A smooth table is a natural cubic spline through its
+points, linear beyond them: d_i are its `cubic_terms`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,16 +24,16 @@ if TYPE_CHECKING:
     from psiphi.model.builder.builder_values import Fail
 
 LARGEST = 1e50  # as in builder_values.py
-POINTS, SMOOTH_POINTS = 64, 32  # of a table: a step looks at all of them
-TERMS = 8  # of a polynomial
+POINTS, SMOOTH_POINTS = 64, 32  # the most points of a table; every time step evaluates all
+TERMS = 8  # the most coefficients of a polynomial
 FORMS = (
-    'write {"deflection": [...], "torque": [...]}, "smooth": True among them for a cubic spline, '
+    'write {"deflection": [...], "torque": [...]}, with "smooth": True for a cubic spline, '
     'or {"polynomial": [c2, c3, ...]} beside stiffness'
 )
 
 
 class Spring(NamedTuple):
-    """What a spring has besides its stiffness k: the terms from the second on, or a table."""
+    """The nonlinear part of a spring: coefficients c2, c3, ... of a polynomial, or a table."""
 
     polynomial: tuple[float, ...] = ()
     deflection: tuple[float, ...] = ()
@@ -44,13 +46,13 @@ class Spring(NamedTuple):
 
     @property
     def slopes(self) -> tuple[float, ...]:
-        """Of the pieces of a table."""
+        """The slopes of the pieces of a table."""
         points = pairwise(zip(self.deflection, self.torque, strict=True))
         return tuple((f1 - f0) / (y1 - y0) for (y0, f0), (y1, f1) in points)
 
     @property
     def curvatures(self) -> np.ndarray:
-        """The second derivatives of a smooth table at its points, zero at its ends: those of a natural cubic spline."""
+        """The second derivatives of a smooth table at its points; zero at both ends."""
         h, n = np.diff(self.deflection), len(self.deflection)
         A, right = np.eye(n), np.zeros(n)
         for i in range(1, n - 1):
@@ -59,8 +61,8 @@ class Spring(NamedTuple):
         return np.linalg.solve(A, right)
 
     @property
-    def first(self) -> float:
-        """The slope of a table before its points."""
+    def first_slope(self) -> float:
+        """The slope of a table below its first point."""
         if not self.smooth:
             return self.slopes[0]
         return float(
@@ -69,11 +71,11 @@ class Spring(NamedTuple):
 
     @property
     def preload(self) -> float:
-        """Where the first piece meets y = 0."""
-        return self.torque[0] - self.first * self.deflection[0] if self.is_table else 0.0
+        """The value of a table's first piece at y = 0."""
+        return self.torque[0] - self.first_slope * self.deflection[0] if self.is_table else 0.0
 
     @property
-    def bends(self) -> list[tuple[float, float]]:
+    def slope_changes(self) -> list[tuple[float, float]]:
         """(knot, change of the slope) at the inner points."""
         if self.smooth:
             return []
@@ -83,77 +85,76 @@ class Spring(NamedTuple):
         ]
 
     @property
-    def bows(self) -> list[tuple[float, float]]:
-        """(knot, a sixth of the change of the third derivative) at all points of a smooth table."""
+    def cubic_terms(self) -> list[tuple[float, float]]:
+        """(knot, change of the third derivative / 6) at all points of a smooth table."""
         if not self.smooth:
             return []
         thirds = np.concatenate([[0.0], np.diff(self.curvatures) / np.diff(self.deflection), [0.0]])
         return list(zip(self.deflection, (np.diff(thirds) / 6.0).tolist(), strict=True))
 
-    def slope(self, y: Any) -> Any:
-        """Of a table, at deflections y."""
-        bent = sum(bend * (np.asarray(y) >= knot) for knot, bend in self.bends)
-        return (
-            self.first
-            + bent
-            + sum(3.0 * bow * np.maximum(np.asarray(y) - knot, 0.0) ** 2 for knot, bow in self.bows)
-        )
+    def slope(self, y: float | np.ndarray) -> np.ndarray:
+        """s'(y) of a table."""
+        x = np.asarray(y)
+        linear = sum(b * (x >= knot) for knot, b in self.slope_changes)
+        cubic = sum(3.0 * d * np.maximum(x - knot, 0.0) ** 2 for knot, d in self.cubic_terms)
+        return np.asarray(self.first_slope + linear + cubic)
 
     @property
     def stiffness(self) -> float:
-        """The slope of a table at no deflection."""
+        """The slope of a table at y = 0."""
         return float(self.slope(0.0))
 
     @property
-    def steepest(self) -> float:
-        """The largest slope of a table: at its points, or where its curvature is zero between two of them."""
-        y, M = (
-            np.array(self.deflection),
-            self.curvatures if self.smooth else np.zeros(len(self.deflection)),
-        )
-        turns = [
+    def max_slope(self) -> float:
+        """The largest slope of a table: at a point, or between two where the curvature is zero."""
+        y = np.array(self.deflection)
+        M = self.curvatures if self.smooth else np.zeros(len(y))
+        inflections = [
             a - u * (b - a) / (w - u)
             for (a, b), (u, w) in zip(pairwise(y), pairwise(M), strict=True)
             if u * w < 0.0
         ]
-        return float(np.max(self.slope(np.array([y[0] - 1.0, *y, *turns]))))
+        return float(np.max(self.slope(np.array([y[0] - 1.0, *y, *inflections]))))
 
 
-def read_spring(value: Any, nv: int, stiffness: Any, fail: Fail) -> Spring | None:
-    """A spring from its mapping, or as it was read before."""
+def read_spring(value: object, nv: int, stiffness: object, fail: Fail) -> Spring | None:
+    """A spring from a mapping, or a Spring."""
     if value is None:
         return None
     if nv != 1:
         fail(
-            f"spring is given, and the joint has {nv} velocities",
+            f"spring is given, but the joint has {nv} velocities",
             "give it stiffness: one number, or one a coordinate",
         )
-    given = (
-        {name: x for name, x in value._asdict().items() if x}
-        if isinstance(value, Spring)
-        else value
-    )
-    known = set(given) if isinstance(given, Mapping) else set()
-    if known not in ({"polynomial"}, {"deflection", "torque"}, {"deflection", "torque", "smooth"}):
+    fields = value
+    if isinstance(value, Spring):
+        fields = {name: x for name, x in value._asdict().items() if x}
+    names = set(fields) if isinstance(fields, Mapping) else set()
+    if not isinstance(fields, Mapping) or names not in (
+        {"polynomial"},
+        {"deflection", "torque"},
+        {"deflection", "torque", "smooth"},
+    ):
         fail(f"spring is {shown(value)}, expected a table or a polynomial", FORMS)
-    smooth = given.get("smooth", False)
+    smooth = fields.get("smooth", False)
     if not isinstance(smooth, bool | np.bool_):
         fail(f"smooth of the spring is {shown(smooth)}, expected True or False", FORMS)
     rows = {
-        name: _row(f"{name} of the spring", given[name], fail)
-        for name in sorted(known - {"smooth"})
+        name: _row(f"{name} of the spring", fields[name], fail)
+        for name in sorted(names - {"smooth"})
     }
     spring = Spring(**rows, smooth=bool(smooth))
     if not spring.is_table:
         if not 1 <= len(spring.polynomial) <= TERMS:
+            count = len(spring.polynomial)
             fail(
-                f"polynomial of the spring has {len(spring.polynomial)} numbers, expected 1 to {TERMS}",
+                f"polynomial of the spring has {count} numbers, expected 1 to {TERMS}",
                 "give c2, c3, ...",
             )
         return spring
     if stiffness is not None:
         fail(
-            "stiffness and a table of the spring are given",
+            "both stiffness and a table of the spring are given",
             "give one of them: a table has its own slopes",
         )
     y, f = spring.deflection, spring.torque
@@ -165,15 +166,15 @@ def read_spring(value: Any, nv: int, stiffness: Any, fail: Fail) -> Spring | Non
         )
     if any(b <= a for a, b in pairwise(y)) or not all(abs(s) < LARGEST for s in spring.slopes):
         fail(
-            f"deflection of the spring is {shown(list(y))}, expected numbers that grow",
-            "order the points, each once",
+            f"deflection of the spring is {shown(list(y))}, expected increasing numbers",
+            "sort the points, each once",
         )
     return spring
 
 
-def _row(what: str, value: Any, fail: Fail) -> tuple[float, ...]:
+def _row(what: str, value: object, fail: Fail) -> tuple[float, ...]:
     try:
-        numbers = np.asarray(value, dtype=float)
+        numbers: np.ndarray = np.asarray(value, dtype=float)
         if numbers.ndim == 1 and np.asarray(value).dtype.kind in "iuf":
             row = tuple(numbers.tolist())
             if all(isfinite(x) and abs(x) < LARGEST for x in row):

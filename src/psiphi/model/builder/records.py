@@ -1,4 +1,4 @@
-"""What a builder remembers of each call until the model is built."""
+"""The records of a builder's calls, from which it builds the model."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from psiphi._util.text import shown
 from psiphi.model.builder.nonlinear_springs import Spring
-from psiphi.model.inertias import Six
+from psiphi.model.inertias import InertiaTuple
+from psiphi.model.joint_types import JointKind
 from psiphi.model.mode_shapes import ModeShape, row_of
 from psiphi.model.model import Mimic
-from psiphi.model.spatial.transforms import HERE, Place, Vector
+from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement, Vector
 
 
 @dataclass(slots=True, frozen=True)
 class DocumentRecord:
-    """The description as a whole, for messages that are about no single element."""
+    """The description as a whole, for messages that are not about one link, joint or frame."""
 
     label: str
     line: int | None = None
@@ -27,7 +28,7 @@ class LinkRecord:
     name: str
     mass: float
     com: Vector
-    inertia: Six
+    inertia: InertiaTuple
     line: int | None
 
     @property
@@ -41,21 +42,24 @@ class LinkRecord:
 
 @dataclass(frozen=True, eq=False)
 class FlexibleRecord:
-    """One body that bends: by itself what its places have in common."""
+    """A flexible body. The joints of its nodes refer to the same record."""
 
     link: str
-    places: int
+    places: int  # the number of nodes
 
 
 @dataclass(slots=True, frozen=True)
 class JointRecord:
-    """A joint: `place` of the joint frame in the parent's link frame; per-coordinate numbers as tuples."""
+    """A joint. `place` is the joint frame in the parent's link frame; limits etc. are tuples.
+
+    The joint of a flexible body's node has `modes`, and its body as `group`.
+    """
 
     name: str
     kind: str
     parent: str
     child: str
-    place: Place = HERE
+    place: Placement = IDENTITY_PLACEMENT
     axis: tuple[float, ...] = (0.0, 0.0, 1.0)
     axis2: tuple[float, ...] | None = None
     pitch: float = 0.0
@@ -71,8 +75,8 @@ class JointRecord:
     spring: Spring | None = None
     motor: bool = True
     mimic: Mimic | None = None
-    modes: ModeShape | None = None  # of a place on a body that bends,
-    group: FlexibleRecord | None = None  # and which body
+    modes: ModeShape | None = None
+    group: FlexibleRecord | None = None
     line: int | None = None
 
     @property
@@ -85,26 +89,28 @@ class JointRecord:
 
     @property
     def nq(self) -> int:
-        """How many coordinates it has of its own."""
-        return 0 if not self.moves or (self.group is not None and not self.leads) else self.row.nq
+        """The number of coordinates; 0 for other nodes of a flexible body than the first."""
+        if not self.moves or (self.group is not None and not self.is_first):
+            return 0
+        return self.row.nq
 
     @property
-    def leads(self) -> bool:
-        """Whether it has the coordinates by which all places of a body that bends move."""
+    def is_first(self) -> bool:
+        """Whether it is the first node of a flexible body, which has the modal coordinates."""
         return self.group is not None and bool(self.lower)
 
     @property
-    def row(self):
+    def row(self) -> JointKind:
         return row_of(self.kind, self.modes)
 
 
 @dataclass(slots=True, frozen=True)
 class FrameRecord:
-    """A named place on a link."""
+    """A named frame on a link."""
 
     name: str
     link: str
-    place: Place
+    place: Placement
     line: int | None
 
     @property
@@ -114,7 +120,10 @@ class FrameRecord:
 
 @dataclass(slots=True, frozen=True)
 class Description:
-    """What a model was built from, base to tip: every link and joint by itself, welded ones too. Edits start here."""
+    """The records a model was built from, base to tip, with welded links and fixed joints.
+
+    Edits start from these.
+    """
 
     links: tuple[LinkRecord, ...]
     joints: tuple[JointRecord, ...]

@@ -1,47 +1,55 @@
-"""From records to a tree: who hangs on whom, base to tip, depth first, with fixed joints merged. Nothing here recurses."""
+"""From records to a tree: links in depth-first order from the base, with fixed joints merged.
+
+The walk is a loop, not a recursion, so that long chains do not overflow the stack.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from psiphi._util.text import listed, nearest, shown
 from psiphi.model.builder.records import DocumentRecord, JointRecord, LinkRecord
 from psiphi.model.diagnostics import ReaderReport
 from psiphi.model.inertias import RigidPart
 from psiphi.model.model import WORLD
-from psiphi.model.spatial.transforms import HERE, Place, compose
+from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement, compose
 
 ROOT_JOINT = "root_joint"
 
 
 @dataclass
 class TreeWalk:
-    """The tree in order: moving joint k carries body k; a spot is (body, place on it)."""
+    """The tree in order. Moving joint k carries body k; parts of body k are the links welded to it.
+
+    `links` and `fixed_joints` map names to (body, placement on it). `frame_order` lists all joints
+    and links in the order of the frames.
+    """
 
     joints: list[JointRecord] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[Placement] = field(default_factory=list)
     parts: list[list[RigidPart]] = field(default_factory=list)
-    links: dict[str, tuple[int, Place]] = field(default_factory=dict)
-    spots: list[tuple[JointRecord | None, LinkRecord]] = field(
-        default_factory=list
-    )  # the order of the frames
-    fixed: dict[str, tuple[int, Place]] = field(default_factory=dict)
+    links: dict[str, tuple[int, Placement]] = field(default_factory=dict)
+    frame_order: list[tuple[JointRecord | None, LinkRecord]] = field(default_factory=list)
+    fixed_joints: dict[str, tuple[int, Placement]] = field(default_factory=dict)
 
-    def enter(self, joint: JointRecord | None, link: LinkRecord, body: int, place: Place) -> None:
-        """Set `link` at its place: on a new body when its joint moves, welded to `body` when not."""
+    def add_link(
+        self, joint: JointRecord | None, link: LinkRecord, body: int, place: Placement
+    ) -> None:
+        """Add a link at `place` on `body`: as a new body if its joint moves, else welded to it."""
         if joint is not None and joint.moves:
             self.joints.append(joint)
             self.parents.append(body)
             self.places.append(place)
             self.parts.append([])
-            body, place = len(self.parts) - 1, HERE
+            body, place = len(self.parts) - 1, IDENTITY_PLACEMENT
         elif joint is not None:
-            self.fixed[joint.name] = (body, place)
+            self.fixed_joints[joint.name] = (body, place)
         if body != WORLD:
             self.parts[body].append((link.mass, link.com, link.inertia, place))
         self.links[link.name] = (body, place)
-        self.spots.append((joint, link))
+        self.frame_order.append((joint, link))
 
 
 def walk_tree(
@@ -52,8 +60,11 @@ def walk_tree(
     forest: bool,
     log: ReaderReport,
 ) -> TreeWalk:
-    """Every link once, depth first from the roots; children in the order given, or sorted by joint name."""
-    carriers = _carriers(links, joints, forest, log)
+    """Visit every link once, depth first from the roots.
+
+    Children are visited in the order in which they were added (`order="given"`) or by joint name.
+    """
+    carriers = _carrier_joints(links, joints, forest, log)
     children: dict[str, list[JointRecord]] = {}
     for joint in (
         sorted(joints.values(), key=lambda j: j.name) if order == "name" else joints.values()
@@ -62,29 +73,31 @@ def walk_tree(
     roots = [link for name, link in links.items() if name not in carriers]
     _check_roots(roots, links, children, forest, base, log)
     walk = TreeWalk()
-    stack = _starts(roots, children, joints, links, base, log)
+    stack = _start_links(roots, children, joints, links, base, log)
     while stack:
         joint, link = stack.pop()
         body, place = (
-            walk.links[joint.parent] if joint and joint.parent in walk.links else (WORLD, HERE)
+            walk.links[joint.parent]
+            if joint and joint.parent in walk.links
+            else (WORLD, IDENTITY_PLACEMENT)
         )
-        walk.enter(joint, link, body, compose(place, joint.place) if joint else place)
+        walk.add_link(joint, link, body, compose(place, joint.place) if joint else place)
         carried = list(children.get(link.name, []))
-        for other in _places_beside(
-            joint, children
-        ):  # of a body that bends: all its places, then what hangs on them
-            walk.enter(other, links[other.child], body, compose(place, other.place))
+        for other in _other_nodes(joint, children):  # all nodes come before their children
+            walk.add_link(other, links[other.child], body, compose(place, other.place))
             carried += children.get(other.child, [])
-        stack.extend((x, links[x.child]) for x in reversed(carried) if x.group is None or x.leads)
+        stack.extend(
+            (x, links[x.child]) for x in reversed(carried) if x.group is None or x.is_first
+        )
     if len(walk.links) < len(links):
-        _refuse_cycle(links, carriers, walk, log)
+        _raise_cycle(links, carriers, walk, log)
     return walk
 
 
-def _places_beside(
+def _other_nodes(
     joint: JointRecord | None, children: dict[str, list[JointRecord]]
 ) -> list[JointRecord]:
-    """The other places of the body that bends, where this is its first."""
+    """The joints of the other nodes of a flexible body, if `joint` is that of its first node."""
     if joint is None or joint.group is None:
         return []
     return [
@@ -94,10 +107,10 @@ def _places_beside(
     ]
 
 
-def _carriers(
+def _carrier_joints(
     links: dict[str, LinkRecord], joints: dict[str, JointRecord], forest: bool, log: ReaderReport
 ) -> dict[str, JointRecord]:
-    """The joint that carries each link: at most one."""
+    """The joint that carries each link; at most one joint may."""
     carriers: dict[str, JointRecord] = {}
     for joint in joints.values():
         if joint.parent not in links and not (forest and joint.parent == "world"):
@@ -114,7 +127,8 @@ def _carriers(
         if joint.child in carriers:
             log.fail(
                 joint,
-                f"its child {shown(joint.child)} already hangs on {carriers[joint.child].label}: a closed loop is no tree",
+                f"its child {shown(joint.child)} is already the child of "
+                f"{carriers[joint.child].label}: a closed loop is not a tree",
                 "leave this joint out of the tree and declare the loop as a constraint",
             )
         if joint.child == joint.parent:
@@ -130,7 +144,7 @@ def _carriers(
 def _check_roots(
     roots: list[LinkRecord],
     links: dict[str, LinkRecord],
-    children,
+    children: dict[str, list[JointRecord]],
     forest: bool,
     base: str,
     log: ReaderReport,
@@ -138,27 +152,35 @@ def _check_roots(
     if not links:
         log.fail(DocumentRecord("robot"), "the robot has no links", "add bodies")
     if not forest and len(roots) > 1:
+        names = listed([link.name for link in roots])
         log.fail(
             roots[1],
-            f"the robot has {len(roots)} roots: {listed([link.name for link in roots])}; expected one",
+            f"the robot has {len(roots)} roots: {names}; expected one",
             "connect the others with joints, or remove them",
         )
     if base == "fixed" and (len(roots) > 1 or ("world" in children and "world" not in links)):
         for root in roots:
-            say = (
-                log.doubt if root.mass and root.name not in children else log.note
-            )  # forgotten, or what others stand on
-            say(root, 'has no joint: welded to the world (base="fixed")')
+            # A root with mass and without children was probably forgotten.
+            report = log.warn if root.mass and root.name not in children else log.note
+            report(root, 'has no joint: welded to the world (base="fixed")')
 
 
-def _starts(
-    roots, children, joints, links, base: str, log: ReaderReport
+def _start_links(
+    roots: list[LinkRecord],
+    children: dict[str, list[JointRecord]],
+    joints: dict[str, JointRecord],
+    links: dict[str, LinkRecord],
+    base: str,
+    log: ReaderReport,
 ) -> list[tuple[JointRecord | None, LinkRecord]]:
-    """Where the walk starts, last first: root links, on a free joint when the base is free, and joints on the world."""
+    """The links that the walk starts from, last first: roots, and children of the world.
+
+    With base="free", a root gets a free joint.
+    """
     starts: list[tuple[JointRecord | None, LinkRecord]] = []
     for root in roots:
         joint = None
-        if base == "free" and not _flies(root, children.get(root.name, [])):
+        if base == "free" and not _is_floating_world(root, children.get(root.name, [])):
             name = (
                 ROOT_JOINT
                 if len(roots) == 1 and ROOT_JOINT not in joints
@@ -170,20 +192,20 @@ def _starts(
             if root.name == "world":
                 log.note(root, 'is called "world" but floats (base="free")')
         starts.append((joint, root))
-    hung = children.get("world", []) if "world" not in links else []
-    starts.extend((joint, links[joint.child]) for joint in hung)
+    on_world = children.get("world", []) if "world" not in links else []
+    starts.extend((joint, links[joint.child]) for joint in on_world)
     return starts[::-1]
 
 
-def _flies(root: LinkRecord, carried: list[JointRecord]) -> bool:
-    """Whether a root is but a name for the world, off which all the rest flies, as files of floating robots have it."""
-    return not root.has_mass and bool(carried) and all(joint.kind == "free" for joint in carried)
+def _is_floating_world(root: LinkRecord, children: list[JointRecord]) -> bool:
+    """Whether a root stands for the world: it has no mass, and all its children are free joints."""
+    return not root.has_mass and bool(children) and all(joint.kind == "free" for joint in children)
 
 
 def free_joint(name: str, root: LinkRecord) -> JointRecord:
-    """The joint of a floating base: no limits, no losses, on the world."""
+    """A free joint from the world to `root`, without limits and losses."""
     inf = float("inf")
-    zero, wide = (0.0,) * 6, (inf,) * 6
+    zero, infinite = (0.0,) * 6, (inf,) * 6
     return JointRecord(
         name,
         "free",
@@ -191,8 +213,8 @@ def free_joint(name: str, root: LinkRecord) -> JointRecord:
         root.name,
         lower=(-inf,) * 7,
         upper=(inf,) * 7,
-        velocity=wide,
-        effort=wide,
+        velocity=infinite,
+        effort=infinite,
         damping=zero,
         friction=zero,
         armature=zero,
@@ -202,18 +224,21 @@ def free_joint(name: str, root: LinkRecord) -> JointRecord:
     )
 
 
-def _refuse_cycle(
-    links, carriers: dict[str, JointRecord], walk: TreeWalk, log: ReaderReport
-) -> None:
-    """Name a circle of joints: from any link that no root reaches, go up until a link comes twice."""
+def _raise_cycle(
+    links: dict[str, LinkRecord],
+    carriers: dict[str, JointRecord],
+    walk: TreeWalk,
+    log: ReaderReport,
+) -> NoReturn:
+    """Raise an error that names a cycle: go from an unreached link to parents until one repeats."""
     name = next(name for name in links if name not in walk.links)
     seen: dict[str, None] = {}
     while name not in seen:
         seen[name] = None
         name = carriers[name].parent
-    circle = list(seen)[list(seen).index(name) :]
+    cycle = list(seen)[list(seen).index(name) :]
     log.fail(
         carriers[name],
-        f"links hang on each other in a circle: {listed(circle)}",
-        "break the circle: one link must be the root; a closed loop is declared as a constraint",
+        f"links form a cycle: {listed(cycle)}",
+        "break the cycle: one link must be the root; a closed loop is declared as a constraint",
     )

@@ -11,17 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 from psiphi.model.builder.nonlinear_springs import Spring
-from psiphi.model.spatial.branch_free import less, most
+from psiphi.model.spatial.branch_free import less, maximum
 
 NO_SPRING = Spring()
 
 
 def numbers(stiffness: Any, rest: Any, spring: Spring) -> dict[str, Any]:
     """The numbers of one spring by name, as the laws take them."""
-    found = {"stiffness": spring.first if spring.is_table else stiffness, "rest": rest}
+    found = {"stiffness": spring.first_slope if spring.is_table else stiffness, "rest": rest}
     found |= {"preload": spring.preload} if spring.preload else {}
     found |= {f"c{n}": c for n, c in enumerate(spring.polynomial, start=2)}
-    for word, points in (("bend", spring.bends), ("bow", spring.bows)):
+    for word, points in (("bend", spring.slope_changes), ("bow", spring.cubic_terms)):
         for i, (knot, x) in enumerate(points):
             found |= {f"knot{i}": knot, f"{word}{i}": x}
     return found
@@ -44,7 +44,7 @@ def firmness(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
     for knot, bend, bow in _knots(more):
         past = less(knot, y)
         slope = slope + _times(bend, past) + _times(bow, 3.0 * past * (y - knot) * (y - knot))
-    return most(slope, 0.0) if more else slope
+    return maximum(slope, 0.0) if more else slope
 
 
 def stored(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
@@ -55,7 +55,7 @@ def stored(x: Any, stiffness: Any, rest: Any, **more: Any) -> Any:
         + more.get("preload", 0.0) * y
     )
     for knot, bend, bow in _knots(more):
-        past, none = (z * z for z in (most(y - knot, 0.0), most(-knot, 0.0)))
+        past, none = (z * z for z in (maximum(y - knot, 0.0), maximum(-knot, 0.0)))
         U = U + _times(bend, 0.5 * (past - none)) + _times(bow, 0.25 * (past * past - none * none))
     return U.sum(axis=-1)
 

@@ -79,7 +79,7 @@ def check(name, make, build, forms=FORMS):
         except pp.StateError:
             continue
         inputs = values(equation, model, rng)
-        tree = frame_tree(model, lowered.rods)
+        tree = frame_tree(model, lowered.movable_inertia)
         got = interpret(lowered.program("out", tree, *equation.arguments()), tree, *inputs)[0]
         named = {
             arg.name: value for arg, value in zip(equation.arguments()[0], inputs, strict=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.algebra.dense.rank_check import sample
+from psiphi.algebra.dense.rank_check import random_inputs
 from psiphi.algebra.expressions.operators import Operators
 from tests import zoo
 
@@ -84,7 +84,7 @@ def test_sums_are_sweeps_and_right(case, robot):
     )
     function = pp.function(e)
     assert not function.dense, case
-    q, values = sample(e.term, model, np.random.default_rng(3), (4,))
+    q, values = random_inputs(e.term, model, np.random.default_rng(3), (4,))
     arrays = [values[arg.name] for arg in function.arguments[0][1:]]
     expected = e.dense(q, values.pop("v", None), **values)
     got = function(q, *arrays)
@@ -104,7 +104,7 @@ def test_sums_at_the_world_are_sweeps_and_right(case, place, robot):
     e = AT_WORLD[case](at, at @ s.phi @ s.M @ s.phi.T @ s.H.T, s)
     function = pp.function(e)
     assert not function.dense, case
-    q, values = sample(e.term, model, np.random.default_rng(3), (4,))
+    q, values = random_inputs(e.term, model, np.random.default_rng(3), (4,))
     arrays = [values[arg.name] for arg in function.arguments[0][1:]]
     expected = e.dense(q, values.pop("v", None), **values)
     assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (
@@ -134,7 +134,7 @@ def test_the_force_on_the_ground_is_the_rate_of_momentum():
     np.testing.assert_allclose(
         pp.function(h.dot())(q, rates, a), ground + pull, atol=1e-10 * np.abs(ground).max()
     )
-    with pytest.raises(pp.StateError, match="its point moves"):
+    with pytest.raises(pp.StateError, match="the centre of mass moves"):
         (s.E_c @ s.phi @ s.M @ s.phi.T @ s.H.T @ v).dot()
 
 
@@ -162,7 +162,7 @@ def test_accelerations_of_frames_are_right(robot, factor):
     for e in cases:
         e = factor * e
         function = pp.function(e)
-        q, values = sample(e.term, model, np.random.default_rng(3), (4,))
+        q, values = random_inputs(e.term, model, np.random.default_rng(3), (4,))
         arrays = [values[arg.name] for arg in function.arguments[0][1:]]
         expected = e.dense(q, values.pop("v", None), **values)
         assert np.abs(function(q, *arrays) - expected).max() <= 1e-12 * (
@@ -204,7 +204,7 @@ def test_the_potential_energy_is_a_letter_with_a_rate():
     assert pp.function(tau @ s.U).dense, "a number among vectors has no sweeps, and says so"
     long = pp.robots.chain(100)
     f = pp.function(v.T @ long.operators.mass @ v / 2 + long.operators.U)
-    assert f.plan.function.program.local
+    assert f.plan.function.program.can_loop
     q, rates = long.random(seed=0), np.linspace(-1.0, 1.0, 100)
     assert np.isclose(
         f(q, rates), long.kinetic_energy(q, rates) + long.potential_energy(q), rtol=1e-12
@@ -222,7 +222,7 @@ def test_the_kinetic_energy_is_an_equation_that_runs_in_loops():
     chain = pp.robots.chain(200)
     q, rates = chain.random(seed=0), np.linspace(-1.0, 1.0, 200)
     f = pp.function(v.T @ chain.operators.mass @ v / 2)
-    assert f.sweeps == 2 and f.plan.function.program.local
+    assert f.sweeps == 2 and f.plan.function.program.can_loop
     assert np.isclose(f(q, rates), rates @ chain.mass_matrix(q) @ rates / 2, rtol=1e-12)
     assert pp.robots.puma560().flops("kinetic_energy") == 185
 

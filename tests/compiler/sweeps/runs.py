@@ -13,7 +13,7 @@ from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import BINARY, Op
 from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS, evaluate
 from psiphi.model.model import WORLD, Model
-from psiphi.robot.catalogue.quantities import CATALOGUE, sweeps_of
+from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
 
 ON_A_FRAME = (
     "frame_pose",
@@ -42,7 +42,7 @@ def requests() -> list[tuple[str, tuple[str, ...], str]]:
 
 def program_of(tree: Tree, request: tuple[str, tuple[str, ...], str]) -> Program:
     name, frames, axes = request
-    return sweeps_of(name, tree, frames, axes)
+    return quantity_program(name, tree, frames, axes)
 
 
 def arguments(

@@ -21,7 +21,7 @@ from psiphi.compiler.sweeps.tree_loop import run_program
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_checks import InvalidTape, check_tape
-from psiphi.robot.catalogue.quantities import sweeps_of
+from psiphi.robot.catalogue.quantities import quantity_program
 from tests import zoo
 
 TREE = frame_tree(zoo.chain("arm", ["revolute", "prismatic", "revolute"], seed=4))
@@ -43,7 +43,7 @@ def test_tests_compile_with_checks():
 
 def test_tapes_of_loops_are_looked_at():
     long = frame_tree(zoo.chain("long", ["revolute"] * 70, seed=4))
-    loops = trace_loops(sweeps_of("gravity", long), long)
+    loops = trace_loops(quantity_program("gravity", long), long)
     check_loops(loops)
     loops.sweeps[0].classes[0].tape.leaf("elsewhere", 0)
     with pytest.raises(InvalidTape, match="LEAF of 'elsewhere'"):

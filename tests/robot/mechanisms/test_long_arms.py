@@ -19,8 +19,8 @@ FEW = 3  # bodies: whatever has more is large here
 
 @pytest.fixture
 def small_is_large(monkeypatch, tmp_path):
-    monkeypatch.setattr(passes, "UNROLLED", FEW)
-    monkeypatch.setattr(passes, "IN_LINES", FEW)
+    monkeypatch.setattr(passes, "UNROLL_LIMIT", FEW)
+    monkeypatch.setattr(passes, "STAGE_UNROLL_LIMIT", FEW)
     monkeypatch.setenv(
         "PSIPHI_CACHE", str(tmp_path)
     )  # names of code do not tell how large is large
@@ -71,7 +71,10 @@ def test_stages_in_loops_mean_what_the_program_means(make, small_is_large):
         "dynamics": (system_stages.dynamics(algebra, method), (q, v, tau)),
         "redundant": (system_stages.dynamics(algebra, "free", redundant=True), (q, v, tau)),
         "paper's": (system_stages.dynamics(algebra, "RCCFD3"), (q, v, tau)),
-        "heavier": (system_stages.heavier_dynamics(system.closure, method), (q, v, tau, added)),
+        "heavier": (
+            system_stages.added_inertia_dynamics(system.closure, method),
+            (q, v, tau, added),
+        ),
         "terms": (system_stages.terms(algebra), (q, v, tau)),
         "omega": (system_stages.omega(algebra), (q,)),
         "correction": (system_stages.correction(algebra), (q, rows)),
@@ -81,7 +84,7 @@ def test_stages_in_loops_mean_what_the_program_means(make, small_is_large):
     }
     for name in asked if make is ring else ("dynamics", "heavier", "projection"):
         circuit, arrays = asked[name]
-        made, tree = staged(circuit), passes.framed(circuit)
+        made, tree = staged(circuit), passes.tree_of(circuit)
         meant = interpret(circuit.program(tree), tree, *arrays)
         for arg, x, y in zip(made.program.outputs, run_staged(made, *arrays), meant, strict=True):
             np.testing.assert_allclose(
@@ -90,7 +93,7 @@ def test_stages_in_loops_mean_what_the_program_means(make, small_is_large):
 
 
 def test_a_ring_runs_in_loops(small_is_large, monkeypatch):
-    monkeypatch.setattr(passes, "CHECKED", True)
+    monkeypatch.setattr(passes, "VERIFY_PASSES", True)
     system = ring(5)
     q, v, tau = states(system, 9)
     dense = system.forward_dynamics(q, v, tau, method="KKT")
@@ -102,7 +105,7 @@ def test_a_ring_runs_in_loops(small_is_large, monkeypatch):
 
 def size(code: StraightCode | LinkLoops) -> list:
     return (
-        [len(stage.classes) for stage in code.stages]
+        [len(stage.classes) for stage in code.sweeps]
         if isinstance(code, LinkLoops)
         else [code.count]
     )

@@ -1,17 +1,17 @@
-"""From polynomials of operators to sweep programs.
+"""Expressions to sweep programs.
 
 In: a rewritten polynomial of letters. Out: a `Program`. Read `horner_graph.py` first.
 
-    column_sweeps.py          Matrices whose words have no shape of their own
-    frame_gather.py           Values over frames that no single body has
-    frame_sweeps.py           Frames in sweeps
-    horner_graph.py           Horner factoring
-    matrix_sweeps.py          Matrix-valued expressions
-    node_value.py             What a node of a graph is worth at one body, direction by direction
-    omega_sides.py            ω̃ = diag(w~, w~) is one matrix for forces and motions
-    quasi_velocity_sweeps.py  Velocities that are computed, not given
-    sweep_schedule.py         Which sweep computes which node
-    vector_sweeps.py          Vector-valued expressions
+    horner_graph.py           Horner factoring: a polynomial as a graph of nodes
+    sweep_schedule.py         The sweep in which each node is computed
+    vector_sweeps.py          Vector-valued expressions and numbers
+    node_value.py             The value of a node at one body
+    quasi_velocity_sweeps.py  Velocities that are expressions of quasi-velocities
+    frame_sweeps.py           Frames: wrenches to bodies, motions to frames
+    frame_gather.py           Frame values that are collected at the world
+    world_body.py             The world: sums over the roots, centre of mass
+    omega_sides.py            The sides of ω̃: forces or motions
     word_shapes.py            The shapes of matrix words
-    world_body.py             The world as the last body
+    matrix_sweeps.py          Matrix-valued expressions
+    column_sweeps.py          Other matrices: one vector expression per column
 """

@@ -1,8 +1,10 @@
-"""Matrices whose words have no shape of their own: the expression on the columns of the identity, all in one tape.
+"""Matrices whose words have no shape of `word_shapes.py`: the expression on the columns of the
+identity, all on one tape.
 
-The sweeps are those of the vector expression; unit vectors fold most of each column away, and what the columns share (P,
-gains, sines and cosines) is computed once. Columns of joints are a stage each; those of frames are few, and climb together in
-the same sweeps, so that loops over the links of a large robot run once for all of them.
+The sweeps are those of the vector expression. Unit vectors fold most of each column away, and what
+columns share (P, gains, sines and cosines) is computed once. Columns of joints are one stage each.
+Columns of frames are few and run in the same sweeps, so that loops over the links of a large robot
+run once for all of them.
 """
 
 from __future__ import annotations
@@ -15,28 +17,29 @@ from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.lower.vector_sweeps import Lowered, Result
 from psiphi.compiler.sweeps.sweep_program import Argument, Program, ProgramStage
 
-COLUMN, OF = (
+# the input vector, and the suffix of its results; users cannot choose these names
+COLUMN_INPUT, COLUMN_SUFFIX = (
     "column of the identity",
     " of a column",
-)  # names that no user can give: the vector, and what its results end in
+)
 
 
 class LoweredColumns:
-    """`polys` between spaces rows x cols, as the vector expressions poly @ x."""
+    """`polys` between the spaces rows x cols, as the vector expressions poly @ x."""
 
     def __init__(
         self,
         polys: dict[str, Poly],
         rows: str,
         cols: str,
-        made_of: Mapping[Term, Poly] | None = None,
+        slot_polys: Mapping[Term, Poly] | None = None,
     ):
-        self.polys, self.rows, self.cols, self.made_of = polys, rows, cols, made_of or {}
-        self.lowered = self._along({COLUMN: OF})
+        self.polys, self.rows, self.cols, self.slot_polys = polys, rows, cols, slot_polys or {}
+        self.lowered = self._lowered_on({COLUMN_INPUT: COLUMN_SUFFIX})
 
-    def _along(self, vectors: Mapping[str, str]) -> Lowered:
-        """The expressions on some vectors, {name: what is put behind the names of the results}."""
-        # poly @ x for each x: equal parts of all columns are one node, and run in the same sweeps
+    def _lowered_on(self, vectors: Mapping[str, str]) -> Lowered:
+        """The expressions on several vectors, {name: suffix of the names of the results}."""
+        # poly @ x for each x: the columns share equal parts, and run in the same sweeps
         results = [
             Result(
                 name + end,
@@ -46,29 +49,37 @@ class LoweredColumns:
             for vector, end in vectors.items()
             for name, poly in self.polys.items()
         ]
-        return Lowered(results, made_of=self.made_of)
+        return Lowered(results, slot_polys=self.slot_polys)
 
     @property
-    def rods(self) -> bool:
-        return self.lowered.rods
+    def movable_inertia(self) -> bool:
+        return self.lowered.movable_inertia
 
     @property
     def sweeps(self) -> int:
         return len(self.lowered.schedule.directions)
 
-    def column(
+    def column_program(
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
-        """One column, that of a vector given last: what all of them cost is a multiple of it."""
-        return self._on({COLUMN: OF}, self.lowered, name, tree, inputs, outputs)
+        """One column, that of the vector given last. All columns cost a multiple of it."""
+        return self._program_on(
+            {COLUMN_INPUT: COLUMN_SUFFIX}, self.lowered, name, tree, inputs, outputs
+        )
 
-    def _on(
-        self, vectors: Mapping[str, str], lowered: Lowered, name: str, tree: Tree, inputs, outputs
+    def _program_on(
+        self,
+        vectors: Mapping[str, str],
+        lowered: Lowered,
+        name: str,
+        tree: Tree,
+        inputs: tuple[Argument, ...],
+        outputs: tuple[Argument, ...],
     ) -> Program:
-        # a vector over joints has a part at each body; one over frames is read where a frame sits
+        # a vector over joints has a part at each body; one over frames is read at the frames
         place = "v" if self.cols == "joint" else ""
         given = tuple(Argument(vector, outputs[0].shape[-1:], place) for vector in vectors)
-        # a column is as long as the matrix is high
+        # a column has as many entries as the matrix has rows
         results = tuple(
             Argument(arg.name + end, arg.shape[:1]) for end in vectors.values() for arg in outputs
         )
@@ -77,23 +88,30 @@ class LoweredColumns:
     def program(
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
-        """The columns of the identity in stages, and the matrix they make."""
+        """The columns of the identity in stages, and the matrix of the results."""
         count, names = outputs[0].shape[-1], [arg.name for arg in outputs]
         # A = A I: column j of A is the expression on e_j
         unit = [[float(i == j) for i in range(count)] for j in range(count)]
         if self.cols == "frame":
             vectors = {f"column {j}": f" {j}" for j in range(count)}
-            every = self._on(vectors, self._along(vectors), name, tree, inputs, outputs)
-            columns = [ProgramStage("columns", every, given=dict(zip(vectors, unit, strict=True)))]
+            lowered = self._lowered_on(vectors)
+            program = self._program_on(vectors, lowered, name, tree, inputs, outputs)
+            constants = dict(zip(vectors, unit, strict=True))
+            columns = [ProgramStage("columns", program, constants=constants)]
         else:
-            one = self.column(name, tree, inputs, outputs)
+            program = self.column_program(name, tree, inputs, outputs)
             columns = [
-                ProgramStage(f"column {j}", one, {x + OF: f"{x} {j}" for x in names}, {COLUMN: e})
+                ProgramStage(
+                    f"column {j}",
+                    program,
+                    {x + COLUMN_SUFFIX: f"{x} {j}" for x in names},
+                    {COLUMN_INPUT: e},
+                )
                 for j, e in enumerate(unit)
             ]
 
         def side_by_side(places: dict) -> dict:
-            # columns came one after the other, matrices are written row by row
+            # from columns to the rows of the matrix
             return {
                 x: [
                     value
@@ -109,5 +127,5 @@ class LoweredColumns:
             outputs,
             (),
             stages=(*columns, ProgramStage("matrix", side_by_side)),
-            local=False,
+            can_loop=False,
         )

@@ -1,26 +1,35 @@
-"""Frames in sweeps: B spreads wrenches from frames to their bodies, B* senses motions there, in world or frame axes.
+"""Frames in sweeps: B maps wrenches on frames to their bodies, B* maps motions of bodies to frames,
+in world axes or in the axes of the frames.
 
-A value in frame space is {frame number: six scalars} at the bodies that carry frames. `site.mark` maps each letter
-B to the frames this body carries: (number, rotation, origin) in the body's working axes.
+A value in frame space is {frame number: six scalars} at the bodies that carry frames. `body.data`
+lists the frames of each letter B on this body: (number, rotation, origin) in the working axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from psiphi.algebra.expressions.letters import FrameLetter, Letter
+from psiphi.algebra.expressions.terms import Word
+from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.recursions.body_step import EYE3, ZERO3, gauges
 from psiphi.compiler.sweeps.sweep_program import BodyView
-from psiphi.model.model import WORLD
+from psiphi.model.model import WORLD, Pose
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screw_paths import pose
 from psiphi.model.spatial.screws import add, cross, subtract
-from psiphi.model.spatial.small_matrices import part
+from psiphi.model.spatial.small_matrices import body_part
+
+FrameVector = dict[int, list]  # {frame number: six scalars}
 
 
-def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
-    """{body: ((letter, world axes?, ((number, R, p), ...)), ...)} for all bodies on the way to a frame."""
+def frame_data(tree: Tree, letters: list[FrameLetter]) -> dict[int, tuple]:
+    """The program's `body_data`: {body: ((letter, world axes?, ((number, R, p, index), ...)),
+    ...)}.
+
+    It has an entry for every body on the path to a frame; `index` is the body within a cluster.
+    """
     found: dict[int, dict] = {}
     for letter in letters:
         world = letter.axes == "world"
@@ -30,209 +39,241 @@ def marks(tree: Any, letters: list[FrameLetter]) -> dict[int, tuple]:
                 continue
             for k in tree.path_to(spot.body):
                 found.setdefault(k, {}).setdefault((letter, world), [])
-            # all bodies inboard are marked, to carry poses out to the frame; the one that has it knows where it stands
-            place, (home, at) = tree.place(spot.body, spot.pose), tree.home(spot.body)
+            # the bodies inboard need an entry to propagate poses; the link that carries the frame
+            # lists it
+            place, (home, index) = tree.working_pose(spot.body, spot.pose), tree.link_of(spot.body)
             R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-            found[home][letter, world].append((number, R, p, at))
+            found[home][letter, world].append((number, R, p, index))
     return {
         k: tuple((*key, tuple(here)) for key, here in letters.items())
         for k, letters in found.items()
     }
 
 
-def locate(site: BodyView) -> None:
-    """Base to tip: the pose of the body's axes in the world, on the way to frames."""
-    if site.mark:
-        R, p = pose(site.path, site.parent["R"], site.parent["p"])
-        site.keep(R=R, p=p)
+def store_pose(body: BodyView) -> None:
+    """Base to tip: store the pose of the body's axes in the world, on the paths to frames."""
+    if body.data:
+        R, p = pose(body.path, body.parent["R"], body.parent["p"])
+        body.store(R=R, p=p)
 
 
-def here(site: BodyView, letter: FrameLetter):
-    """The frames of a letter that this link carries: (number, world axes?, rotation, origin, which of its bodies)."""
-    # several letters B may have frames here: each knows its own, by the numbers of its columns
-    for name, world, places in site.mark:
+def frames_here(body: BodyView, letter: FrameLetter) -> Iterator[tuple[int, bool, Any, Any, int]]:
+    """The frames of a letter on this link: (number, world axes?, rotation, origin, index of the
+    body)."""
+    # frames of several letters B can be on one body; numbers belong to the letter
+    for name, world, places in body.data:
         if name == letter:
-            for number, R, p, at in places:
-                yield number, world, R, p, at
+            for number, R, p, index in places:
+                yield number, world, R, p, index
 
 
-def send_places(site: BodyView, letter: FrameLetter) -> None:
-    """Tip to base: where each frame outboard is, rotation and origin in the world."""
+def send_frame_poses(body: BodyView, letter: FrameLetter) -> None:
+    """Tip to base: the pose in the world of each frame outboard."""
     name = f"place {letter}"
-    places = FramePlaces(site.children.get(name, {}))
-    for number, world, R, p, at in here(site, letter):
-        places[number] = (*place_in_world(site, world, R, p, at), at)
+    places = FramePoses(body.children.get(name, {}))
+    for number, world, R, p, index in frames_here(body, letter):
+        places[number] = (*frame_pose_in_world(body, world, R, p, index), index)
     if places:
-        site.keep(**{name: places})
-        site.send(
+        body.store(**{name: places})
+        body.send(
             **{
-                name: FramePlaces(
+                name: FramePoses(
                     {number: (axes, origin, 0) for number, (axes, origin, _) in places.items()}
                 )
             }
         )
 
 
-def arrivals(site: BodyView, letter: FrameLetter):
-    """(column, its six numbers) of phi(0, k) B: wrenches on this body's frames, [R n + p x R F; R F] at the world's origin."""
-    for number, world, R, p, at in here(site, letter.of):
-        axes, point = place_in_world(site, world, R, p, at)
-        # a unit moment stays what it is; a unit force has the lever p about the world's origin
+def world_columns(body: BodyView, letter: FrameLetter) -> Iterator[tuple[int, list]]:
+    """The columns of phi(0, k) B, (number, six scalars), for the frames of this body.
+
+    A wrench [n; F] on a frame is [R n + p x R F; R F] at the world's origin.
+    """
+    for number, world, R, p, index in frames_here(body, letter.plain):
+        axes, origin = frame_pose_in_world(body, world, R, p, index)
+        # a unit moment stays a moment; a unit force has the lever p about the world's origin
         for i, along in enumerate(small_matrices.transpose(axes)):
             yield 6 * number + i, along + ZERO3
-            yield 6 * number + 3 + i, cross(point, along) + along
+            yield 6 * number + 3 + i, cross(origin, along) + along
 
 
-def place_in_world(site: BodyView, world: bool, R, p, at: int) -> tuple[list, list]:
-    """The rotation to a frame's axes and its origin, in the world: (R_k, p_k)(R, p), the body's pose and then the frame's."""
-    # world axes need no rotation at the frame: its motions are read in the world's, where the levers stand anyway
-    own, place = part(site.kept["R"], at, 3), part(site.kept["p"], at, 3)
-    return EYE3 if world else small_matrices.product(own, R), add(
-        place, small_matrices.apply(own, p)
-    )
+def frame_pose_in_world(
+    body: BodyView, world: bool, R: list, p: list, index: int
+) -> tuple[list, list]:
+    """The rotation to a frame's axes and its origin, in the world: (R_k, p_k)(R, p)."""
+    # wrenches and motions in world axes need no rotation at the frame
+    R_k, p_k = body_part(body.record["R"], index, 3), body_part(body.record["p"], index, 3)
+    axes = EYE3 if world else small_matrices.product(R_k, R)
+    return axes, add(p_k, small_matrices.apply(R_k, p))
 
 
-def place_of(found: Callable[[str, int], Any], number: int, count: int) -> tuple[list, list]:
-    """R and p of one of `count` frames, off the entries found(result, index) of `frame_places`."""
-    entry = lambda name, i, j: found(name, 6 * (count * i + number) + j)  # noqa: E731
+def pose_from_entries(
+    read: Callable[[str, int], Any], number: int, count: int
+) -> tuple[list, list]:
+    """R and p of one of `count` frames, from the entries read(result, index) of `frame_places`."""
+
+    def entry(name: str, i: int, j: int) -> Any:
+        return read(name, 6 * (count * i + number) + j)
+
     R = [[entry("R", 3 + i, 3 + j) for j in range(3)] for i in range(3)]
     return R, [entry("p", 2, 4), entry("p", 0, 5), entry("p", 1, 3)]
 
 
-class FramePlaces(dict):
-    """{frame number: (rotation to its axes, origin, the body of this link that carries it or hands it on)}; children do not
-    share frames."""
+class FramePoses(dict):
+    """{frame number: (rotation to its axes, origin, index of the body of this link that carries
+    it)}.
 
-    def put(self, at: int, count: int) -> FramePlaces:
-        return FramePlaces(
-            {number: (axes, origin, at) for number, (axes, origin, _) in self.items()}
+    Children do not share frames.
+    """
+
+    def insert_body(self, index: int, count: int) -> FramePoses:
+        return FramePoses(
+            {number: (axes, origin, index) for number, (axes, origin, _) in self.items()}
         )
 
-    def __add__(self, other: FramePlaces) -> FramePlaces:
-        return FramePlaces({**self, **other})
+    def __add__(self, other: FramePoses) -> FramePoses:
+        return FramePoses({**self, **other})
 
 
-def levers(site: BodyView, letter: Any, left: tuple[str, ...]):
-    """(row, column, entry) of L phi(k, frame) B: the joint's screw seen from the frames outboard, in their axes.
+def jacobian_entries(body: BodyView, letter: Letter, left: Word) -> Iterator[tuple[int, int, Any]]:
+    """(row, column, entry) of H phi(k, frame) B: the joint's screw at the frames outboard, in their
+    axes.
 
-    [w; v + w x (p_frame - p_k)] with [w; v] = L* e_i in world axes.
+        [w; v + w x (p_frame - p_k)] with [w; v] = H* e_i in world axes
     """
-    # e_i* H φ(k, f) B = (screw of coordinate i, moved to the frame)*: places alone, and no column climbs body by body
-    rows = site.H if left == ("H",) else None
+    # e_i* H φ(k, f) B is the screw of coordinate i, moved to the frame: a closed form of poses
+    rows = body.H if left == ("H",) else None
     assert rows is not None, "only H reads frames in closed form"
-    start, places = site.slices["v"].start, site.kept.get(f"place {letter}", {})
+    start, places = body.slices["v"].start, body.record.get(f"place {letter}", {})
     for i, row in enumerate(rows if places else ()):
-        for number, (axes, origin, at) in places.items():
-            R, h = part(site.kept["R"], at, 3), part(row, at)
+        for number, (axes, origin, index) in places.items():
+            R, h = body_part(body.record["R"], index, 3), body_part(row, index)
             w, v = small_matrices.apply(R, h[:3]), small_matrices.apply(R, h[3:])
-            arm = subtract(origin, part(site.kept["p"], at, 3))
+            arm = subtract(origin, body_part(body.record["p"], index, 3))
             A = small_matrices.transpose(axes)
             column = small_matrices.apply(A, w) + small_matrices.apply(A, add(v, cross(w, arm)))
             for r, value in enumerate(column):
                 yield start + i, 6 * number + r, value
 
 
-def inputs_here(site: BodyView, name: str) -> dict[int, list]:
-    """The parts of a frame-space input that belong to this body's frames."""
-    # six numbers a frame, in the order in which the letter names them
-    numbers = {number for _, _, places in site.mark for number, *_ in places}
-    return {i: site.inputs[name][6 * i : 6 * i + 6] for i in numbers}
+def frame_inputs_here(body: BodyView, name: str) -> FrameVector:
+    """The part of an input over frames that belongs to the frames of this body."""
+    # six numbers per frame, in the order of the letter
+    numbers = {number for _, _, places in body.data for number, *_ in places}
+    return {i: body.inputs[name][6 * i : 6 * i + 6] for i in numbers}
 
 
-def every_input(site: BodyView, name: str) -> dict[int, list]:
-    """A frame-space input, frame by frame."""
-    values = site.inputs[name]
+def frame_inputs(body: BodyView, name: str) -> FrameVector:
+    """An input over frames, frame by frame."""
+    values = body.inputs[name]
     return {i: values[6 * i : 6 * i + 6] for i in range(len(values) // 6)}
 
 
-def senses(letter: Letter) -> bool:
-    """B* or Ḃ*: motions of links to motions of frames."""
+def maps_to_frames(letter: Letter) -> bool:
+    """Whether the letter is B* or Ḃ*: motions of links to motions of frames."""
     return isinstance(letter, FrameLetter) and letter.starred
 
 
-def act(site: BodyView, letter: FrameLetter, x: Any) -> Any:
+def apply_frame_letter(
+    body: BodyView, letter: FrameLetter, x: list | FrameVector
+) -> list | FrameVector:
     """B, B*, Ḃ or Ḃ* at this body."""
-    return sense(site, letter, x) if letter.starred else spread(site, letter, x)
+    if letter.starred:
+        assert isinstance(x, list)
+        return frame_velocities(body, letter, x)
+    assert isinstance(x, dict)
+    return spread_wrenches(body, letter, x)
 
 
-def _axes(site: BodyView, world: bool, R, at: int):
-    """The rotation from the axes of the wrench or motion to the body's."""
-    return small_matrices.transpose(part(site.kept["R"], at, 3)) if world else R
+def _rotation_to_body(body: BodyView, world: bool, R: list, index: int) -> list:
+    """The rotation from the axes of a wrench or motion to those of the body."""
+    return small_matrices.transpose(body_part(body.record["R"], index, 3)) if world else R
 
 
-def spread(site: BodyView, letter: FrameLetter, wrenches: Any) -> list:
-    """B x at this body: the sum of the frames' wrenches, moved to the body's origin. Ḃ x: they turn back as the body turns."""
-    total = [[0.0] * 6 for _ in site.bodies]
-    for p, at, n, F in seen_here(site, letter, wrenches):
-        # d/dt of R* x for a wrench x that stands still in the world: (R* x) x w
+def spread_wrenches(body: BodyView, letter: FrameLetter, wrenches: FrameVector) -> list:
+    """B x: the sum of the wrenches on the body's frames, about the body's origin; Ḃ x for the rate
+    of B."""
+    total = [[0.0] * 6 for _ in body.links]
+    for p, index, n, F in wrenches_here(body, letter, wrenches):
+        # d/dt of R* x for a wrench x that is constant in the world: (R* x) x w
         if letter.rate:
-            w = part(site.kept["V"], at)[:3]
+            w = body_part(body.record["V"], index)[:3]
             n, F = cross(n, w), cross(F, w)
-        total[at] = add(total[at], add(n, cross(p, F)) + F)
+        total[index] = add(total[index], add(n, cross(p, F)) + F)
     return [x for own in total for x in own]
 
 
-def seen_here(site: BodyView, letter: FrameLetter, wrenches: Any):
-    """(origin, which body, moment, force) of the wrenches on frames of this link, in the body's axes."""
-    for number, world, R, p, at in here(site, letter.of):
-        # wrenches come in world axes or the frame's own: A turns them into those of the body
-        if number in wrenches:  # what B* has not seen is zero: frames of the world
-            A, x = _axes(site, world, R, at), wrenches[number]
-            yield p, at, small_matrices.apply(A, x[:3]), small_matrices.apply(A, x[3:])
+def wrenches_here(
+    body: BodyView, letter: FrameLetter, wrenches: FrameVector
+) -> Iterator[tuple[list, int, list, list]]:
+    """(origin, index of the body, moment, force) of the wrenches on frames of this link, in body
+    axes."""
+    for number, world, R, p, index in frames_here(body, letter.plain):
+        # wrenches are in world axes or in those of the frame
+        if number in wrenches:  # missing entries are zero: frames of the world
+            A, x = _rotation_to_body(body, world, R, index), wrenches[number]
+            yield p, index, small_matrices.apply(A, x[:3]), small_matrices.apply(A, x[3:])
 
 
-def sense(site: BodyView, letter: FrameLetter, V) -> dict[int, list]:
-    """B* V at this body: the motion of each of its frames. Ḃ* V: it turns with the body."""
+def frame_velocities(body: BodyView, letter: FrameLetter, V: list) -> FrameVector:
+    """B* V: the motion of each frame of this body; Ḃ* V for the rate of B*."""
     out = {}
-    for number, world, R, p, at in here(site, letter.of):
-        A, own = small_matrices.transpose(_axes(site, world, R, at)), part(V, at)
-        # at the frame's origin, v + w x p; d/dt of R y in body axes is w x y
+    for number, world, R, p, index in frames_here(body, letter.plain):
+        A, own = (
+            small_matrices.transpose(_rotation_to_body(body, world, R, index)),
+            body_part(V, index),
+        )
+        # v + w x p at the frame's origin; d/dt of R y in body axes is w x y
         turn, move = own[:3], add(own[3:], cross(own[:3], p))
         if letter.rate:
-            w = part(site.kept["V"], at)[:3]
+            w = body_part(body.record["V"], index)[:3]
             turn, move = cross(w, turn), cross(w, move)
         out[number] = small_matrices.apply(A, turn) + small_matrices.apply(A, move)
     return out
 
 
-def accelerations(site: BodyView, letter: FrameLetter, moved: tuple) -> dict[int, list]:
+def frame_accelerations(body: BodyView, letter: FrameLetter, motion: tuple) -> FrameVector:
     """[w'; v' + U r] of each frame of B* on this body, in world axes."""
     out = {}
     # d/dt of (v + w x r), r fixed in the body: v' + (w'~ + w~ w~) r
-    for number, world, R, p, at in here(site, letter.of):
-        _, wd, vd, U = (part(x, at, 3) for x in moved)
-        A = small_matrices.transpose(_axes(site, world, R, at))
+    for number, world, R, p, index in frames_here(body, letter.plain):
+        _, wd, vd, U = (body_part(x, index, 3) for x in motion)
+        A = small_matrices.transpose(_rotation_to_body(body, world, R, index))
         out[number] = small_matrices.apply(A, wd) + small_matrices.apply(
             A, add(vd, small_matrices.apply(U, p))
         )
     return out
 
 
-def public(site: BodyView, value, kind: str) -> list:
-    """A link motion or force of the working axes in the public link frame."""
-    if site.gauge is None:  # public axes, or a stage of a filter, of any size
+def to_public_axes(body: BodyView, value: list, kind: str) -> list:
+    """A link motion or force, from working axes to the public link frame."""
+    if body.gauge is None:  # public axes already, or a filter stage of any size
         return value
-    return [y for at, gauge in enumerate(gauges(site)) for y in _seen(part(value, at), gauge, kind)]
+    return [
+        y
+        for index, gauge in enumerate(gauges(body))
+        for y in _change_axes(body_part(value, index), gauge, kind)
+    ]
 
 
-def working(site: BodyView, value, kind: str) -> list:
-    """A link motion or force of the public link frame in the working axes."""
-    if site.gauge is None:
+def to_working_axes(body: BodyView, value: list, kind: str) -> list:
+    """A link motion or force, from the public link frame to working axes."""
+    if body.gauge is None:
         return value
     own = [
         y
-        for at, gauge in enumerate(gauges(site))
-        for y in _seen(part(value, at), gauge and gauge.inv, kind)
+        for index, gauge in enumerate(gauges(body))
+        for y in _change_axes(body_part(value, index), gauge and gauge.inv, kind)
     ]
-    return own + [0.0] * (site.link.size - len(own))
+    return own + [0.0] * (body.link.size - len(own))
 
 
-def _seen(value: list, pose: Any, kind: str) -> list:
-    """What stands at a pose, from where that pose is given."""
+def _change_axes(value: list, pose: Pose | None, kind: str) -> list:
+    """A vector in the axes of a pose, expressed in the axes in which the pose is given."""
     if pose is None:
         return value
     R, r = pose.rotation.tolist(), pose.translation.tolist()
-    # the part that is free of the point (w, or F) turns; the other one also gets its lever
+    # w of a motion and F of a force rotate; v and n also get the lever
     head, tail = small_matrices.apply(R, value[:3]), small_matrices.apply(R, value[3:])
     return (
         head + add(tail, cross(r, head)) if kind == "motion" else add(head, cross(r, tail)) + tail

@@ -1,16 +1,19 @@
-"""Matrix-valued expressions: columns climb the tree, rows read them on the way, compliances join them where paths meet."""
+"""Matrix-valued expressions: columns move to the base, rows read them on the way, and compliances
+join them where paths meet."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 from psiphi.algebra.expressions.letters import ARTICULATED, BODIES, FrameLetter, Letter
-from psiphi.algebra.expressions.terms import Poly, Word, starred
+from psiphi.algebra.expressions.terms import Poly, Word, adjoint_word
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.lower import frame_sweeps, world_body
+from psiphi.compiler.lower.frame_sweeps import FrameVector
 from psiphi.compiler.lower.word_shapes import (
     ColumnFamily,
     ColumnSweep,
@@ -18,10 +21,11 @@ from psiphi.compiler.lower.word_shapes import (
     Composite,
     Diagonal,
     Grounded,
+    Shape,
     WholeMatrix,
     shape_of,
 )
-from psiphi.compiler.recursions.body_step import LOCAL, articulate, origin
+from psiphi.compiler.recursions.body_step import LOCAL, articulate, store_world_pose
 from psiphi.compiler.recursions.newton_euler import Rigid
 from psiphi.compiler.sweeps.sweep_program import (
     BASE_TO_TIP,
@@ -39,10 +43,11 @@ from psiphi.model.spatial.screws import Inertia, dot
 
 @dataclass(frozen=True)
 class Column:
-    """A spatial vector on its way in, and the child it came through (None: it starts here)."""
+    """A spatial vector on its way to the base, and the child that sent it (None: it starts
+    here)."""
 
     value: list
-    origin: int | None
+    child: int | None
 
 
 class LoweredMatrix:
@@ -59,125 +64,142 @@ class LoweredMatrix:
         self.complete = all(shape is not None for *_, shape in self.words)
         shapes = [shape for *_, shape in self.words]
         self.families = list(dict.fromkeys(f for shape in shapes for f in _families(shape)))
-        self.levers = list(
-            dict.fromkeys(shape.family.letters[0] for shape in shapes if is_lever(shape))
+        self.jacobian_letters = list(
+            dict.fromkeys(shape.family.frame_letter for shape in shapes if is_frame_jacobian(shape))
         )
-        self.arriving = list(dict.fromkeys(shape.family for shape in shapes if is_place(shape)))
+        self.pose_families = list(
+            dict.fromkeys(shape.family for shape in shapes if is_frame_pose(shape))
+        )
         letters = {x for _, _, word, _ in self.words for x in word}
-        self.frames = sorted({x.of for x in letters if isinstance(x, FrameLetter)})
-        # what must be known before columns climb: places for world axes and levers, P for psi, r for phi M phi*
-        self.placed = bool(self.levers or self.arriving) or any(
+        self.frames = sorted({x.plain for x in letters if isinstance(x, FrameLetter)})
+        # what is needed before columns: poses for world axes, P for psi, r for phi M phi*
+        self.needs_poses = bool(self.jacobian_letters or self.pose_families) or any(
             x.axes == "world" for x in self.frames
         )
-        self.articulated = any(ARTICULATED in x.made for x in letters)
-        self.weighed = any(x.bare == world_body.AT_CENTER for x in letters)
-        self.composite = (
-            self.weighed
+        self.needs_articulation = any(ARTICULATED in x.depends_on for x in letters)
+        self.needs_center_of_mass = any(x.bare == world_body.AT_CENTER for x in letters)
+        self.needs_composites = (
+            self.needs_center_of_mass
             or any(f.composite for f in self.families)
             or any(isinstance(x, WholeMatrix) for x in shapes)
         )
-        self.grounded = bool(letters & {*world_body.GROUND, *world_body.SPREAD})
-        # Om of each middle letter and kind of path is made once, whatever words have it
+        self.reads_world = bool(letters & {*world_body.TO_WORLD, *world_body.FROM_WORLD})
+        # one Om for each middle word and kind of path
         self.middles = list(
             dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance))
         )
 
     @property
-    def rods(self) -> bool:
-        """Inertia may change sides where M shows only inside H phi M phi* H*."""
+    def movable_inertia(self) -> bool:
+        """Whether inertia may move across joints: if M occurs only inside H phi M phi* H*."""
         alone = [x for _, _, word, shape in self.words for x in word if not _is_mass(shape)]
-        return not any(BODIES in x.made for x in alone)
+        return not any(BODIES in x.depends_on for x in alone)
 
     @property
     def sweeps(self) -> list:
-        if self.only_places:
+        if self.only_frame_poses:
             return [BASE_TO_TIP]
         return (
-            ([BASE_TO_TIP] if self.placed else [])
+            ([BASE_TO_TIP] if self.needs_poses else [])
             + [TIP_TO_BASE]
             + ([BASE_TO_TIP] if self.middles else [])
         )
 
     @property
-    def only_levers(self) -> bool:
-        """A Jacobian: every entry is written once, by one body, and the sweeps can run as loops."""
-        return self._once and all(is_lever(s) and s.transposed for *_, s in self.words)
-
-    @property
-    def only_places(self) -> bool:
-        """Where frames are, and no more: the body that has one writes it, and the sweep can run as a loop."""
-        return self._once and all(
-            is_place(s) and s.letter == world_body.AT_ORIGIN for *_, s in self.words
+    def only_jacobians(self) -> bool:
+        """Whether all words are Jacobians: one body writes each entry, once, so the sweeps can run
+        as loops."""
+        return self._one_word_each and all(
+            is_frame_jacobian(s) and s.transposed for *_, s in self.words
         )
 
     @property
-    def _once(self) -> bool:
-        """Whether a result is one word."""
+    def only_frame_poses(self) -> bool:
+        """Whether all words are poses of frames: the body of a frame writes it, so the sweep can
+        run as a loop."""
+        return self._one_word_each and all(
+            is_frame_pose(s) and s.letter == world_body.AT_ORIGIN for *_, s in self.words
+        )
+
+    @property
+    def _one_word_each(self) -> bool:
+        """Whether each result is one word."""
         return bool(self.words) and len({name for name, *_ in self.words}) == len(self.words)
 
     @property
-    def is_whole(self) -> bool:
-        """The robot as one rigid body: columns are more and more on their way in, this has the same size everywhere."""
+    def is_whole_robot(self) -> bool:
+        """Whether all words are inertias of the whole robot, whose messages have a fixed size,
+        unlike columns."""
         return all(isinstance(shape, WholeMatrix) for *_, shape in self.words)
 
-    def _levers(
+    def _jacobian_program(
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
-        def step(site: BodyView) -> None:
-            for letter in self.levers:
-                frame_sweeps.send_places(site, letter)
-            start = site.slices["v"].start
-            for result, c, _, shape in self.words:
-                for i, j, value in frame_sweeps.levers(site, shape.family.letters[0], shape.left):
-                    site.write_joint(result, [float(c) * value], j * site.nv + i - start)
+        """H phi B: poses base to tip; tip to base, the columns of each joint in closed form."""
 
-        # outward where bodies are, inward each joint's own columns: H(k) phi(k, frame) B in closed form
-        sweeps = (Sweep(BASE_TO_TIP, frame_sweeps.locate), Sweep(TIP_TO_BASE, step))
+        def step(body: BodyView) -> None:
+            for letter in self.jacobian_letters:
+                frame_sweeps.send_frame_poses(body, letter)
+            start = body.slices["v"].start
+            for result, c, _, shape in self.words:
+                assert isinstance(shape, ColumnSweep)
+                letter = shape.family.frame_letter
+                for i, j, value in frame_sweeps.jacobian_entries(body, letter, shape.left):
+                    body.write_joint(result, [float(c) * value], j * body.nv + i - start)
+
+        sweeps = (Sweep(BASE_TO_TIP, frame_sweeps.store_pose), Sweep(TIP_TO_BASE, step))
         return Program(
-            name, inputs, outputs, sweeps, origin, marks=frame_sweeps.marks(tree, self.frames)
+            name,
+            inputs,
+            outputs,
+            sweeps,
+            store_world_pose,
+            body_data=frame_sweeps.frame_data(tree, self.frames),
         )
 
-    def _places(
+    def _frame_pose_program(
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
+        """E_0 phi B: base to tip, the pose of each frame."""
         widths = {arg.name: arg.shape[-1] for arg in outputs}
 
-        def step(site: BodyView) -> None:
-            frame_sweeps.locate(site)
+        def step(body: BodyView) -> None:
+            frame_sweeps.store_pose(body)
             for result, c, _, shape in self.words:
-                for j, column in frame_sweeps.arrivals(site, shape.family.letters[0]):
-                    for i, value in enumerate(column):
-                        row, own = (j, i) if shape.transposed else (i, j)
-                        site.write(result, row * widths[result] + own, [float(c) * value])
+                assert isinstance(shape, Grounded)
+                for j, values in frame_sweeps.world_columns(body, shape.family.frame_letter):
+                    for i, value in enumerate(values):
+                        row, column = (j, i) if shape.transposed else (i, j)
+                        body.write(result, row * widths[result] + column, [float(c) * value])
 
-        # outward alone: φ(0, k) B is known where the body is
-        marks = frame_sweeps.marks(tree, self.frames)
+        # φ(0, k) B is known at body k
+        frames = frame_sweeps.frame_data(tree, self.frames)
         return Program(
             name,
             inputs,
             outputs,
             (Sweep(BASE_TO_TIP, step),),
-            origin,
-            bodies=sorted(marks),
-            marks=marks,
+            store_world_pose,
+            bodies=sorted(frames),
+            body_data=frames,
         )
 
     def program(
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
-        if self.only_levers:
-            return self._levers(name, tree, inputs, outputs)
-        if self.only_places:
-            return self._places(name, tree, inputs, outputs)
-        run = _Fill(self, {arg.name: arg.shape[-1] for arg in outputs})
-        # out to the frames, where axes are needed; in, columns climb; out, compliances meet them
+        """The sweeps that fill the matrices `outputs`."""
+        if self.only_jacobians:
+            return self._jacobian_program(name, tree, inputs, outputs)
+        if self.only_frame_poses:
+            return self._frame_pose_program(name, tree, inputs, outputs)
+        run = _MatrixRun(self, {arg.name: arg.shape[-1] for arg in outputs})
+        # base to tip: poses, if needed; tip to base: columns; base to tip: compliances
         sweeps = []
-        if self.placed:
-            sweeps.append(Sweep(BASE_TO_TIP, frame_sweeps.locate))
+        if self.needs_poses:
+            sweeps.append(Sweep(BASE_TO_TIP, frame_sweeps.store_pose))
         sweeps.append(Sweep(TIP_TO_BASE, run.inward))
         if self.middles:
             sweeps.append(Sweep(BASE_TO_TIP, run.outward))
-        marks = frame_sweeps.marks(tree, self.frames)
         return Program(
             name,
             inputs,
@@ -185,12 +207,13 @@ class LoweredMatrix:
             tuple(sweeps),
             run.start,
             run.finish,
-            marks=marks,
-            local=self.is_whole,
+            body_data=frame_sweeps.frame_data(tree, self.frames),
+            can_loop=self.is_whole_robot,
         )
 
 
-def _is_mass(shape) -> bool:
+def _is_mass(shape: Shape | None) -> bool:
+    """Whether the shape is L H phi M phi* H* R."""
     return (
         isinstance(shape, Composite)
         and shape.left[-1:] == ("H",)
@@ -198,195 +221,213 @@ def _is_mass(shape) -> bool:
     )
 
 
-def _families(shape) -> list[ColumnFamily]:
-    """The columns that climb for a shape."""
+def _families(shape: Shape | None) -> list[ColumnFamily]:
+    """The columns that a shape needs."""
     if isinstance(shape, ColumnSweep):
-        return [] if is_lever(shape) else [shape.family]
+        return [] if is_frame_jacobian(shape) else [shape.family]
     if isinstance(shape, Composite):
         return [shape.right, shape.mirror]
     if isinstance(shape, Grounded):
-        return [] if is_place(shape) else [shape.family]
+        return [] if is_frame_pose(shape) else [shape.family]
     return [shape.left, shape.right] if isinstance(shape, Compliance) else []
 
 
-class _Fill:
-    """One run of the program: entries add up in `total` until `finish` writes them."""
+class _MatrixRun:
+    """One run of the program: entries are summed in `total`, and `finish` writes them."""
 
     def __init__(self, lowered: LoweredMatrix, widths: dict[str, int]):
         self.lowered, self.widths = lowered, widths
         self.total: dict[tuple[str, int, int], Any] = {}
-        self.sent: dict[ColumnFamily, ColumnMessage] = {}  # what the roots sent to the world
+        # the columns that the roots sent to the world
+        self.world_columns: dict[ColumnFamily, ColumnMessage] = {}
 
-    def start(self, site: BodyView) -> None:
+    def start(self, body: BodyView) -> None:
         self.total.clear()
-        self.sent.clear()
-        origin(site)
+        self.world_columns.clear()
+        store_world_pose(body)
 
-    def put(self, name: str, row: int, column: int, c: Fraction, value) -> None:
+    def add_entry(self, name: str, row: int, column: int, c: Fraction, value: Any) -> None:
         scaled = value if c == 1 else -value if c == -1 else float(c) * value
         key = (name, row, column)
         self.total[key] = scaled if key not in self.total else self.total[key] + scaled
 
-    def finish(self, site: BodyView) -> None:
+    def finish(self, body: BodyView) -> None:
         for name, c, word, _ in self.lowered.words if self.lowered.spaces[1] == "frame" else ():
-            for i in (
-                range(self.widths[name]) if not word else ()
-            ):  # c I over frames, which need no body
-                self.put(name, i, i, c, 1.0)
+            # c I over frames does not depend on bodies
+            for i in range(self.widths[name]) if not word else ():
+                self.add_entry(name, i, i, c, 1.0)
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Grounded):
-                self._grounded(name, c, shape, world_body.whole(site))
+                self._world_entries(name, c, shape, world_body.whole_robot(body))
             elif isinstance(shape, WholeMatrix):
-                self._whole(name, c, shape, world_body.whole(site))
+                self._whole_matrix(name, c, shape, world_body.whole_robot(body))
         for (name, row, column), value in self.total.items():
-            site.write(name, row * self.widths[name] + column, [value])
+            body.write(name, row * self.widths[name] + column, [value])
 
-    def _grounded(self, name: str, c: Fraction, shape: Grounded, body: Rigid | None) -> None:
-        # E_0 c R e_j = sum over roots of φ(0, k) x_j(k): column j, as the world received it
-        for j, column in self.sent.get(shape.family, {}).items():
-            for i, value in enumerate(_at(shape.letter, column.value, body)):
-                self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
+    def _world_entries(self, name: str, c: Fraction, shape: Grounded, robot: Rigid | None) -> None:
+        # column j of E_0 c R is the sum over roots of φ(0, k) x_j(k)
+        for j, column in self.world_columns.get(shape.family, {}).items():
+            for i, value in enumerate(_about_point(shape.letter, column.value, robot)):
+                self.add_entry(name, *((j, i) if shape.transposed else (i, j)), c, value)
 
-    def _whole(self, name: str, c: Fraction, shape: WholeMatrix, body: Rigid | None) -> None:
-        if body is None:
+    def _whole_matrix(
+        self, name: str, c: Fraction, shape: WholeMatrix, robot: Rigid | None
+    ) -> None:
+        if robot is None:
             return
-        inertia = body.inertia
-        # E φ M φ* E*: columns first, then rows, each moved to where the letter gathers
-        # (the inertia itself is symmetric, but E_c may stand on one side alone)
-        rows = [
-            _at(shape.left, [inertia.entry(i, j) for i in range(6)], body) for j in range(6)
-        ]  # by columns
-        for i, row in enumerate(zip(*rows, strict=True)):
-            for j, value in enumerate(_at(shape.right, list(row), body)):
-                self.put(name, i, j, c, value)
+        inertia = robot.inertia
+        # E φ M φ* E*: columns first, then rows, each moved to the point of its letter (E_c may be
+        # on one side only)
+        columns = [
+            _about_point(shape.left, [inertia.entry(i, j) for i in range(6)], robot)
+            for j in range(6)
+        ]
+        for i, row in enumerate(zip(*columns, strict=True)):
+            for j, value in enumerate(_about_point(shape.right, list(row), robot)):
+                self.add_entry(name, i, j, c, value)
 
-    def inward(self, site: BodyView) -> None:
-        """Tip to base: P, composite inertias, columns; diagonal, climb and composite entries."""
-        # places of frames go inward as numbers, not as columns: each joint's lever to them is a difference
-        for letter in self.lowered.levers:
-            frame_sweeps.send_places(site, letter)
-        # P and r of this body first: the columns that start or pass here need them.
-        if self.lowered.articulated:
-            articulate(site)
-        if self.lowered.composite:
-            world_body.weigh(site)
+    def inward(self, body: BodyView) -> None:
+        """Tip to base: P, composite inertias and columns; then the entries of all shapes but
+        compliances."""
+        # Jacobians need the poses of frames only, not columns
+        for letter in self.lowered.jacobian_letters:
+            frame_sweeps.send_frame_poses(body, letter)
+        # P and r of this body come first: columns that start or pass here need them
+        if self.lowered.needs_articulation:
+            articulate(body)
+        if self.lowered.needs_composites:
+            world_body.sum_masses(body)
         for f in self.lowered.families:
-            self._climb(site, f)
-        # E_0 phi B: the world has these columns at once, from where the frame is
-        for f in self.lowered.arriving:
-            found = {j: Column(x, None) for j, x in frame_sweeps.arrivals(site, f.letters[0])}
-            self.sent[f] = self.sent.get(f, ColumnMessage()) + ColumnMessage(found)
-        if site.at_root:
-            self._arrive(site)
-        # rows read what climbs: entry (i, j) stands where the row's body is the column's or an ancestor of it
+            self._propagate(body, f)
+        # E_0 phi B: the columns at the world follow from the poses of the frames
+        for f in self.lowered.pose_families:
+            columns = {
+                j: Column(x, None) for j, x in frame_sweeps.world_columns(body, f.frame_letter)
+            }
+            self._add_world_columns(f, columns)
+        if body.at_root:
+            self._send_to_world(body)
+        # entry (i, j) is computed at body i if it is body j or one of its ancestors
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Diagonal) and (shape.letters or self.lowered.spaces[1] == "joint"):
-                for j, e in _units(site, shape.letters):
-                    for i, value in _rows(site, apply(site, shape.letters, e)):
-                        self.put(name, i, j, c, value)
-            elif isinstance(shape, ColumnSweep) and is_lever(shape):
-                for i, j, value in frame_sweeps.levers(site, shape.family.letters[0], shape.left):
-                    self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
+                for j, e in _unit_columns(body, shape.letters):
+                    for i, value in _rows(body, apply_word(body, shape.letters, e)):
+                        self.add_entry(name, i, j, c, value)
+            elif isinstance(shape, ColumnSweep) and is_frame_jacobian(shape):
+                letter = shape.family.frame_letter
+                for i, j, value in frame_sweeps.jacobian_entries(body, letter, shape.left):
+                    self.add_entry(name, *((j, i) if shape.transposed else (i, j)), c, value)
             elif isinstance(shape, ColumnSweep):
-                for j, column in site.kept[shape.family].items():
-                    for i, value in _rows(site, apply(site, shape.left, column.value)):
-                        self.put(name, *((j, i) if shape.transposed else (i, j)), c, value)
+                for j, column in body.record[shape.family].items():
+                    for i, value in _rows(body, apply_word(body, shape.left, column.value)):
+                        self.add_entry(name, *((j, i) if shape.transposed else (i, j)), c, value)
             elif isinstance(shape, Composite):
-                self._composite(site, name, c, shape)
+                self._composite_entries(body, name, c, shape)
 
-    def _arrive(self, site: BodyView) -> None:
-        """At a root: the columns that have come so far, carried to the world by φ alone, whatever they climbed with."""
-        for f in self.lowered.families if self.lowered.grounded else ():
-            carried = {
-                j: Column(force(site.path, x.value), site.link.index)
-                for j, x in site.kept[f].items()
+    def _send_to_world(self, body: BodyView) -> None:
+        """At a root: move its columns to the world by φ."""
+        for f in self.lowered.families if self.lowered.reads_world else ():
+            columns = {
+                j: Column(force(body.path, x.value), body.link.index)
+                for j, x in body.record[f].items()
             }
-            self.sent[f] = self.sent.get(f, ColumnMessage()) + ColumnMessage(carried)
+            self._add_world_columns(f, columns)
 
-    def _climb(self, site: BodyView, f: ColumnFamily) -> None:
-        here = ColumnMessage(site.children.get(f, {}))
+    def _add_world_columns(self, f: ColumnFamily, columns: dict[int, Column]) -> None:
+        self.world_columns[f] = self.world_columns.get(f, ColumnMessage()) + ColumnMessage(columns)
+
+    def _propagate(self, body: BodyView, f: ColumnFamily) -> None:
+        here = ColumnMessage(body.children.get(f, {}))
         sent = {}
-        units = list(_units(site, f.letters))
-        # A column starts where its joint or frame is, the letters behind phi or psi on a unit vector (r on it for ℳ),
+        units = list(_unit_columns(body, f.letters))
+        # a column starts at its joint or frame: the letters behind phi or psi on a unit vector
+        # (times r for composites)
         if not f.shifted:
             for j, e in units:
-                start = apply(site, f.letters, e)
-                here[j] = Column(site.kept["r"] @ start if f.composite else start, None)
-        site.kept[f] = here
-        # and goes on inward, x(p) = phi(p, k) tau_bar x(k) for psi, phi(p, k) x(k) for phi
+                start = apply_word(body, f.letters, e)
+                here[j] = Column(body.record["r"] @ start if f.composite else start, None)
+        body.record[f] = here
+        # x(p) = phi(p, k) tau_bar x(k) for psi, phi(p, k) x(k) for phi
         for j, column in here.items():
             passed = (
-                site.kept["gain"].through(site.H, column.value) if f.kind == "psi" else column.value
+                body.record["gain"].project(body.H, column.value)
+                if f.kind == "psi"
+                else column.value
             )
-            sent[j] = Column(force(site.path, passed), site.link.index)
-        # K = E_phi G starts at the parent: this body sends it, and does not have it.
+            sent[j] = Column(force(body.path, passed), body.link.index)
+        # K = E_phi G starts at the parent: this body only sends the column
         if f.shifted:
             for j, e in units:
                 sent[j] = Column(
-                    force(site.path, LOCAL["G"](site, apply(site, f.letters[1:], e))), None
+                    force(body.path, LOCAL["G"](body, apply_word(body, f.letters[1:], e))), None
                 )
-        site.sent[f] = ColumnMessage(sent)
+        body.sent[f] = ColumnMessage(sent)
 
-    def _composite(self, site: BodyView, name: str, c: Fraction, shape: Composite) -> None:
-        """Rows of this body against columns from here and below; the mirror image from the left's columns."""
-        right = site.kept[shape.right]
+    def _composite_entries(self, body: BodyView, name: str, c: Fraction, shape: Composite) -> None:
+        """Rows of this body times columns from here and outboard, and the transposed entries from
+        the columns of the left side."""
+        right = body.record[shape.right]
         for j, column in right.items():
-            for i, value in _rows(site, apply(site, shape.left, column.value)):
-                # The matrix is symmetric: entries of bodies below, seen from here, are those of this body seen from there; of
-                # this body's own, one of a pair is enough.
-                own = column.origin is None and shape.mirror == shape.right
+            for i, value in _rows(body, apply_word(body, shape.left, column.value)):
+                # for a symmetric matrix, half of the entries of this body's own block are enough
+                own = column.child is None and shape.mirror == shape.right
                 if own and i > j:
                     continue
-                self.put(name, i, j, c, value)
+                self.add_entry(name, i, j, c, value)
                 if shape.mirror == shape.right and i != j:
-                    self.put(name, j, i, c, value)
+                    self.add_entry(name, j, i, c, value)
         if shape.mirror != shape.right:
-            for i, column in site.kept[shape.mirror].items():
+            for i, column in body.record[shape.mirror].items():
                 for j, value in _rows(
-                    site, apply(site, starred(shape.right.letters), column.value)
+                    body, apply_word(body, adjoint_word(shape.right.letters), column.value)
                 ):
-                    if column.origin is not None:
-                        self.put(name, i, j, c, value)
+                    if column.child is not None:
+                        self.add_entry(name, i, j, c, value)
 
-    def outward(self, site: BodyView) -> None:
-        """Base to tip: Om(k) = X(k) + c(p,k)* Om(p) c(p,k), and the entries whose paths meet at this body."""
-        # Om of the parent first: what it yields, its children feel
+    def outward(self, body: BodyView) -> None:
+        """Base to tip: Om(k) = X(k) + c(p,k)* Om(p) c(p,k), and the entries of pairs whose paths
+        meet at this body."""
         for middle, kind in self.lowered.middles:
             key = (middle, kind)
-            site.kept[key] = compliance(site, site.parent.get(key), middle, kind)
+            body.record[key] = compliance(body, body.parent.get(key), middle, kind)
         for name, c, _, shape in self.lowered.words:
             if isinstance(shape, Compliance):
-                self._meet(site, name, c, shape)
+                self._compliance_entries(body, name, c, shape)
 
-    def _meet(self, site: BodyView, name: str, c: Fraction, shape: Compliance) -> None:
-        """y_i* Om x_j for all pairs that did not come through one child; Om is applied to as few columns as possible."""
-        # y_i* c*(a, i) X c(a, j) x_j summed over all ancestors a of both: Om(k) has the sum up to the nearest one, k
-        Om = site.kept[shape.middle, shape.right.kind]
-        left, right = site.kept[shape.left], site.kept[shape.right]
+    def _compliance_entries(
+        self, body: BodyView, name: str, c: Fraction, shape: Compliance
+    ) -> None:
+        """y_i* Om x_j for all pairs that did not come through one child; Om is applied to as few
+        columns as possible."""
+        # the sum of y_i* c*(a, i) X c(a, j) x_j over all common ancestors a; Om(k) has the sum up
+        # to the nearest one, k
+        Om = body.record[shape.middle, shape.right.kind]
+        left, right = body.record[shape.left], body.record[shape.right]
         if shape.left != shape.right:
             if len(right) <= len(left):
-                self._pairs(name, c, Om, right, left, False)
+                self._pair_entries(name, c, Om, right, left, False)
             else:
-                self._pairs(name, c, Om, left, right, True)
+                self._pair_entries(name, c, Om, left, right, True)
             return
-        # The pairs of a symmetric matrix, once each. Columns of one child have met further out; of the child with most of them,
-        # none needs Om @ x here, since each of its pairs has a partner from elsewhere.
-        crowd = Counter(x.origin for x in right.values() if x.origin is not None)
-        largest = max(crowd, key=crowd.__getitem__) if crowd else None
+        # Each pair of a symmetric matrix is computed once. Pairs of columns from one child met
+        # further out. The columns of the child with most of them need no product Om @ x here,
+        # because their partners here come from elsewhere.
+        count = Counter(x.child for x in right.values() if x.child is not None)
+        largest = max(count, key=count.__getitem__) if count else None
         done: set[int] = set()
         for j, x in right.items():
-            if x.origin is not None and x.origin == largest:
+            if x.child is not None and x.child == largest:
                 continue
             z = Om @ x.value
             for i, y in right.items():
-                if i not in done and _apart(x, y):
+                if i not in done and _meet_here(x, y):
                     value = dot(y.value, z)
-                    self.put(name, i, j, c, value)
+                    self.add_entry(name, i, j, c, value)
                     if i != j:
-                        self.put(name, j, i, c, value)
+                        self.add_entry(name, j, i, c, value)
             done.add(j)
 
-    def _pairs(
+    def _pair_entries(
         self,
         name: str,
         c: Fraction,
@@ -395,101 +436,112 @@ class _Fill:
         far: ColumnMessage,
         transposed: bool,
     ) -> None:
-        # Om acts on the side with fewer columns
+        # Om is applied to the side with fewer columns
         for j, x in near.items():
-            partners = [(i, y) for i, y in far.items() if _apart(x, y)]
+            partners = [(i, y) for i, y in far.items() if _meet_here(x, y)]
             z = Om @ x.value if partners else []
             for i, y in partners:
-                self.put(name, *((j, i) if transposed else (i, j)), c, dot(y.value, z))
+                self.add_entry(name, *((j, i) if transposed else (i, j)), c, dot(y.value, z))
 
 
-def _at(letter: Letter, f: list, body: Rigid | None) -> list:
-    """A force at the world's origin, for E_c about the centre of mass."""
+def _about_point(letter: Letter, f: list, robot: Rigid | None) -> list:
+    """A force at the world's origin; for E_c, about the centre of mass."""
     return (
         f
         if letter.bare == world_body.AT_ORIGIN
-        else world_body.at_center(f, world_body.center(body))
+        else world_body.about_center(f, world_body.center_of_mass(robot))
     )
 
 
-def is_lever(shape) -> bool:
-    """H phi B: phi(k, frame) is known in closed form, by the places of body and frame; no column needs to climb."""
-    return isinstance(shape, ColumnSweep) and _is_of_frames(shape.family)
+def is_frame_jacobian(shape: Shape | None) -> TypeGuard[ColumnSweep]:
+    """Whether the shape is H phi B: phi(k, frame) follows from the poses of body and frame, without
+    columns."""
+    return isinstance(shape, ColumnSweep) and _is_frame_family(shape.family)
 
 
-def is_place(shape) -> bool:
-    """E_0 phi B: phi(world, frame) is where the frame is, [R, p~ R; 0, R]; no column needs to climb."""
+def is_frame_pose(shape: Shape | None) -> TypeGuard[Grounded]:
+    """Whether the shape is E_0 phi B: phi(world, frame) is the pose of the frame, [R, p~
+    R; 0, R]."""
     return (
-        isinstance(shape, Grounded) and not shape.family.composite and _is_of_frames(shape.family)
+        isinstance(shape, Grounded)
+        and not shape.family.composite
+        and _is_frame_family(shape.family)
     )
 
 
-def _is_of_frames(f: ColumnFamily) -> bool:
-    """phi B: wrenches on frames, and nothing between them and the path."""
+def _is_frame_family(f: ColumnFamily) -> bool:
+    """Whether the columns are phi B: wrenches on frames."""
     return f.kind == "phi" and len(f.letters) == 1 and isinstance(f.letters[0], FrameLetter)
 
 
-def _apart(x: Column, y: Column) -> bool:
-    """Whether this body is where two columns meet: they start here, or came through different children."""
-    return x.origin is None or y.origin is None or x.origin != y.origin
+def _meet_here(x: Column, y: Column) -> bool:
+    """Whether this body is where two columns meet: one starts here, or they came through different
+    children."""
+    return x.child is None or y.child is None or x.child != y.child
 
 
-def apply(site: BodyView, letters: Word, x) -> Any:
-    """A word of local letters on a value at this body."""
+def apply_word(body: BodyView, letters: Word, x: list | FrameVector) -> Any:
+    """A word of local letters applied to a value at this body."""
     # the last letter acts first
     for letter in reversed(letters):
         x = (
-            frame_sweeps.act(site, letter, x)
+            frame_sweeps.apply_frame_letter(body, letter, x)
             if isinstance(letter, FrameLetter)
-            else LOCAL[letter](site, x)
+            else LOCAL[letter](body, x)
         )
     return x
 
 
-def _units(site: BodyView, letters: Word):
-    """(column number, unit vector) of the columns that start at this body: its joint's, or its frames'."""
+def _unit_columns(body: BodyView, letters: Word) -> Iterator[tuple[int, list | FrameVector]]:
+    """(column number, unit vector) of the columns that start at this body: those of its joint or
+    frames."""
     last = letters[-1] if letters else None
     if isinstance(last, FrameLetter):
-        for number, *_ in frame_sweeps.here(site, last):
+        for number, *_ in frame_sweeps.frames_here(body, last):
             for i in range(6):
                 unit = [1.0 if i == j else 0.0 for j in range(6)]
                 yield (
                     6 * number + i,
                     {
                         n: unit if n == number else [0.0] * 6
-                        for n, *_ in frame_sweeps.here(site, last)
+                        for n, *_ in frame_sweeps.frames_here(body, last)
                     },
                 )
         return
-    # a joint of n coordinates starts n columns, numbered as v is
-    own = site.slices["v"]
+    # n columns for a joint of n coordinates, numbered as v
+    own = body.slices["v"]
     for i in range(own.start, own.stop):
         yield i, [1.0 if own.start + j == i else 0.0 for j in range(own.stop - own.start)]
 
 
-def _rows(site: BodyView, value) -> list[tuple[int, Any]]:
+def _rows(body: BodyView, value: list | FrameVector) -> list[tuple[int, Any]]:
     """(row number, scalar) of a value in joint or frame space at this body."""
     if isinstance(value, dict):
         return [(6 * number + i, x) for number, part in value.items() for i, x in enumerate(part)]
-    start = site.slices["v"].start
+    start = body.slices["v"].start
     return [(start + i, x) for i, x in enumerate(value)]
 
 
-def compliance(site: BodyView, above: Any, middle: Word, kind: str) -> Any:
-    """X + c* Om(p) c: with psi, tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G* LamP G) H."""
-    size = site.link.size
-    # what the joint itself yields, H* D^-1 H; its transpose is read below the diagonal
-    X = [apply(site, middle, [1.0 if i == j else 0.0 for j in range(size)]) for i in range(size)]
+def compliance(
+    body: BodyView, above: Inertia | None, middle: Word, kind: str
+) -> Inertia | DenseSquare:
+    """X + c* Om(p) c. With psi: tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G*
+    LamP G) H."""
+    size = body.link.size
+    # X = H* D^-1 H, the compliance of the joint itself; entries below the diagonal are copied
+    X = [
+        apply_word(body, middle, [1.0 if i == j else 0.0 for j in range(size)]) for i in range(size)
+    ]
     entry = {(r, c): X[min(r, c)][max(r, c)] for r in range(size) for c in range(size)}
     if above is None:
         return _square(entry, size)
-    # LamP = phi* Om(p) phi, the compliance of the parent as this body feels it with its joint locked
-    lam, H = coinertia(site.path, above), site.H
+    # LamP = phi* Om(p) phi, the compliance of the parent at this body, with its joint locked
+    lam, H = coinertia(body.path, above), body.H
     n = len(H) if kind == "psi" else 0
-    g = [list(column) for column in zip(*site.kept["gain"].G, strict=True)] if n else []
+    g = [list(column) for column in zip(*body.record["gain"].G, strict=True)] if n else []
     LG = [lam @ x for x in g]
     c = [[dot(g[i], LG[j]) for j in range(n)] for i in range(n)]
-    # the upper half of X + tau_bar* LamP tau_bar, entry by entry: both terms are symmetric
+    # the upper half of X + tau_bar* LamP tau_bar: both terms are symmetric
     for r in range(size):
         for s in range(r, size):
             value = lam.entry(r, s)
@@ -500,7 +552,7 @@ def compliance(site: BodyView, above: Any, middle: Word, kind: str) -> Any:
     return _square(entry, size)
 
 
-def _square(entry: dict, size: int) -> Any:
+def _square(entry: dict[tuple[int, int], Any], size: int) -> Inertia | DenseSquare:
     if size == 6:
         return Inertia.from_entries(entry)
     return DenseSquare([[entry[r, c] for r in range(size)] for c in range(size)])

@@ -1,7 +1,8 @@
-"""Velocities that are computed, not given: expressions in quasi-velocities nu or xi.
+"""Velocities that are expressions, not inputs: equations in quasi-velocities nu or xi.
 
-The letters made of velocities (spin, Omega_d, a_local, b_local, P_dot, ...) read V and v. Here these two are nodes of the
-graph themselves, polynomials in the quasi-velocities such as V = psi* H* xi, and everything that needs them comes after.
+The letters made of velocities (spin, Omega_d, a_local, b_local, P_dot, ...) read V and v. In these
+equations V and v are nodes of the graph, polynomials of the quasi-velocities such as V = psi* H*
+xi. Nodes that need them come later.
 """
 
 from __future__ import annotations
@@ -19,21 +20,22 @@ class QuasiLowered(Lowered):
 
     V: Poly | None = None
     v: Poly | None = None
-    movable: bool = True  # False: the results speak of the single bodies
+    movable: bool = True  # False: the results are of single bodies
 
-    def _motion(self) -> dict[Node, str]:
-        # first of all nodes: letters made of velocities wait for the sweeps that make these two
+    def _velocity_nodes(self) -> dict[Node, str]:
+        # the first nodes of the graph
         assert self.V is not None and self.v is not None
-        nodes = {"V": self.graph.of(self.V), "v": self.graph.of(self.v)}
+        nodes = {"V": self.graph.node_of(self.V), "v": self.graph.node_of(self.v)}
         return {node: name for name, node in nodes.items() if node is not None}
 
     @property
-    def explicit_bias(self) -> bool:
-        """No sweep makes the velocities from v."""
+    def computes_velocities(self) -> bool:
+        """Velocities are nodes; no sweep computes them from v."""
         return False
 
     @property
-    def rods(self) -> bool:
-        """Inertia may change sides of joints: the moved bodies have the same kinetic and potential energy, hence the same
-        D, nu and xi; and all results over joints are functions of these."""
-        return self.movable and not self._over_links
+    def movable_inertia(self) -> bool:
+        """Whether inertia may move across joints. The moved bodies have the same kinetic and
+        potential energy, hence the same D, nu and xi, and all results over joints are functions of
+        these."""
+        return self.movable and not self._has_link_arrays

@@ -1,7 +1,9 @@
-"""Which sweep computes which node: as early as its arguments allow, everything in one direction together.
+"""The sweep in which each node is computed: as early as its arguments allow, with as few sweeps as
+possible.
 
-A node that gathers from children belongs to a tip-to-base sweep, one that inherits from the parent to a base-to-tip sweep;
-the rest is local and rides along. Starting either way, the schedule with fewer sweeps wins.
+A node that reads the children belongs to a tip-to-base sweep, one that reads the parent to a
+base-to-tip sweep; other nodes are local and join any sweep. Of the two directions of the first
+sweep, the one with fewer sweeps is chosen.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from psiphi.algebra.expressions.letters import (
     A_LOCAL,
     ARTICULATED,
     B_LOCAL,
-    BIAS,
     COUPLE,
     RATE,
+    STATE_VECTORS,
     FrameLetter,
 )
 from psiphi.compiler.lower import world_body
@@ -38,91 +40,107 @@ LOCAL_BIAS = (A_LOCAL, B_LOCAL, COUPLE)
 
 @dataclass(frozen=True)
 class Schedule:
-    """Directions of the sweeps, and the nodes of each in order; `articulate` is the sweep that makes P, `differentiate` the
-    one that makes its derivative, `weigh` the one that finds the centre of mass, or None."""
+    """Directions of the sweeps, and the nodes of each in order.
+
+    `articulate` is the number of the sweep that computes P, `differentiate` of the one for its
+    derivative, `sum_masses` of the one for the centre of mass; None if there is no such sweep.
+    """
 
     directions: tuple[Direction, ...]
     stages: tuple[tuple[Node, ...], ...]
     articulate: int | None
     differentiate: int | None = None
-    weigh: int | None = None
+    sum_masses: int | None = None
 
 
 def schedule(
     nodes: list[Node],
-    placed: bool = False,
-    motion: tuple[Node, ...] = (),
-    whole: Collection[Node] = (),
-    last: Collection[Node] = (),
+    needs_poses: bool = False,
+    velocities: tuple[Node, ...] = (),
+    after_sweep: Collection[Node] = (),
+    final_sums: Collection[Node] = (),
 ) -> Schedule:
-    """`placed`: world poses are needed, first thing, base to tip; `motion`: the nodes that make the velocities, where they are
-    not given; `whole`: nodes whose argument is whole when its sweep has ended; `last`: nodes that end at the world, when all is
-    done."""
-    # Sweeps go in and out by turns, so a schedule is known by the way it begins.
+    """The schedule with the fewest sweeps.
+
+    `needs_poses`: poses in the world are needed first, base to tip. `velocities`: the nodes that
+    compute the velocities, if these are not inputs. `after_sweep`: nodes whose argument is complete
+    when its sweep has ended. `final_sums`: nodes of the world that no node reads.
+    """
+    # directions alternate, so the first one determines the schedule
     options = [
-        _Beginning(start, nodes, placed, motion).schedule(whole, last)
+        _ScheduleDraft(start, nodes, needs_poses, velocities).schedule(after_sweep, final_sums)
         for start in (TIP_TO_BASE, BASE_TO_TIP)
     ]
     return min(options, key=lambda s: len(s.directions))
 
 
 def needs_motion(node: Node) -> bool:
-    """Whether a node's own letter is made of velocities."""
+    """Whether the node's own letter is made of velocities."""
     if isinstance(node, Leaf):
         return node.letter in LOCAL_BIAS
-    return isinstance(node, Apply) and node.letter.moves
+    return isinstance(node, Apply) and node.letter.needs_velocity
 
 
-def _rated(node: Node) -> bool:
-    """Whether a node's own letter is made of the derivative of P."""
-    return isinstance(node, Apply) and RATE in node.letter.made
+def _needs_rate(node: Node) -> bool:
+    """Whether the node's own letter is made of the derivative of P."""
+    return isinstance(node, Apply) and RATE in node.letter.depends_on
 
 
 def needs_articulation(node: Node) -> bool:
-    """Whether a node's own letter is made of P."""
+    """Whether the node's own letter is made of P."""
     if isinstance(node, (Apply, Leaf)):
-        return bool(node.letter.made & {ARTICULATED, RATE})
+        return bool(node.letter.depends_on & {ARTICULATED, RATE})
     return isinstance(node, (Causal, Anticausal)) and (
-        ARTICULATED in node.kind.made or (isinstance(node, Causal) and node.x is not None)
+        ARTICULATED in node.kind.depends_on or (isinstance(node, Causal) and node.x is not None)
     )
 
 
-def gathers(node: Node) -> bool:
-    """K, E_phi, ...: reads what the children have."""
+def reads_children(node: Node) -> bool:
+    """Whether the node applies K, E_phi, ...: it reads values of the children."""
     return isinstance(node, Apply) and node.letter.row.structure == STRICTLY_CAUSAL
 
 
-def inherits(node: Node) -> bool:
-    """K*, E_phi*, ...: reads what the parent has."""
+def reads_parent(node: Node) -> bool:
+    """Whether the node applies K*, E_phi*, ...: it reads values of the parent."""
     return isinstance(node, Apply) and node.letter.row.structure == STRICTLY_CAUSAL.adjoint
 
 
-def _wanted(node: Node) -> Direction | None:
-    if isinstance(node, (Causal, Dot)) or world_body.gives(node) or gathers(node):
+def _direction_of(node: Node) -> Direction | None:
+    """The direction of the sweeps that can compute the node; None for local nodes."""
+    if isinstance(node, (Causal, Dot)) or world_body.is_world_sum(node) or reads_children(node):
         return TIP_TO_BASE
-    # phi*, psi* and Newton and Euler's kinematics: a body hears its parent
-    outward = isinstance(node, (Anticausal, BodyForce, FrameMotion)) or inherits(node)
-    outward = outward or (isinstance(node, Leaf) and node.letter in BIAS and node.letter != COUPLE)
+    # phi*, psi* and the Newton-Euler kinematics read the parent
+    outward = isinstance(node, (Anticausal, BodyForce, FrameMotion)) or reads_parent(node)
+    outward = outward or (
+        isinstance(node, Leaf) and node.letter in STATE_VECTORS and node.letter != COUPLE
+    )
     return BASE_TO_TIP if outward else None
 
 
-class _Beginning:
-    """A schedule whose first sweep runs one way: `stage` is the number of the sweep that each node is made in."""
+class _ScheduleDraft:
+    """A schedule whose first sweep has a given direction. `stage` is the number of each node's
+    sweep."""
 
-    def __init__(self, start: Direction, nodes: list[Node], placed: bool, motion: tuple[Node, ...]):
-        self.start, self.nodes, self.motion = start, nodes, motion
+    def __init__(
+        self,
+        start: Direction,
+        nodes: list[Node],
+        needs_poses: bool,
+        velocities: tuple[Node, ...],
+    ):
+        self.start, self.nodes, self.velocities = start, nodes, velocities
         self.stage: dict[int, int] = {}
-        self.poses = self.next_in(BASE_TO_TIP, 0) if placed else None
+        self.poses = self.next_in(BASE_TO_TIP, 0) if needs_poses else None
         self.articulated = any(map(needs_articulation, nodes))
         bodies = [self.next_in(BASE_TO_TIP, 0) for n in nodes if isinstance(n, BodyForce)]
         self.inward = self.next_in(TIP_TO_BASE, 0)
-        # P rides inward with the forces of the bodies, as in the articulated-body algorithm, not in a sweep of its own before.
+        # P shares the tip-to-base sweep of the body forces, as in the articulated-body algorithm
         if self.articulated and bodies and self.inward < min(bodies):
             self.inward = self.next_in(TIP_TO_BASE, min(bodies))
 
     def next_in(self, direction: Direction, earliest: int) -> int:
-        """The first sweep at or after `earliest` that runs this way: numbers alternate in direction."""
-        # even numbers run as the schedule begins, odd ones the other way
+        """The first sweep at or after `earliest` with this direction; directions alternate."""
+        # even numbers have the direction of the first sweep
         offset = 0 if self.start is direction else 1
         return earliest if (earliest - offset) % 2 == 0 else earliest + 1
 
@@ -130,23 +148,25 @@ class _Beginning:
     def moving(self) -> int:
         """The sweep in which the velocities are known."""
         return max(
-            (self.stage[n.number] for n in self.motion), default=self.next_in(BASE_TO_TIP, 0)
+            (self.stage[n.number] for n in self.velocities), default=self.next_in(BASE_TO_TIP, 0)
         )
 
     @property
     def rates(self) -> int:
-        """The sweep that makes dP/dt: it needs P, made inward, and the joint velocities, kept on the way out."""
+        """The sweep that computes dP/dt: it needs P, and the joint velocities stored base
+        to tip."""
         return self.next_in(TIP_TO_BASE, max(self.inward, self.moving))
 
     def earliest(self, node: Node, later: bool) -> int:
-        """The first sweep in which all is known that a node is made of; `later`: what it reads is whole when its sweep ends."""
-        # a sweep reads what it makes itself at the same body, or what an earlier one made anywhere
+        """The first sweep in which all arguments of a node are known. `later`: the argument is
+        complete when its sweep has ended."""
+        # a sweep reads its own values at the same body, and those of earlier sweeps at any body
         needed = [max([self.stage[a.number] for a in arguments(node)], default=0) + later]
         if needs_articulation(node):
             needed.append(self.inward)
         if needs_motion(node):
             needed.append(self.moving)
-        if _rated(node):
+        if _needs_rate(node):
             needed.append(self.rates)
         if (
             self.poses is not None
@@ -154,52 +174,53 @@ class _Beginning:
             and isinstance(node.letter, FrameLetter)
         ):
             needed.append(self.poses)
-        # E_c* hands out what the first sweep inward has weighed
-        if world_body.weighed(node) and world_body.takes(node):
+        # E_c* needs the centre of mass, from the first tip-to-base sweep
+        if world_body.needs_center_of_mass(node) and world_body.reads_world(node):
             needed.append(self.next_in(TIP_TO_BASE, 0) + 1)
         return max(needed)
 
-    def schedule(self, whole: Collection[Node], last: Collection[Node]) -> Schedule:
-        # nodes stand behind their arguments: one pass settles the sweep of each, as early as may be
+    def schedule(self, after_sweep: Collection[Node], final_sums: Collection[Node]) -> Schedule:
+        # nodes come after their arguments, so one pass over them is enough
         for node in self.nodes:
-            at, direction = self.earliest(node, node in whole), _wanted(node)
-            self.stage[node.number] = at if direction is None else self.next_in(direction, at)
-        # sums that end at the world can wait for the last sweep inward, whatever else is in it
+            stage, direction = self.earliest(node, node in after_sweep), _direction_of(node)
+            self.stage[node.number] = stage if direction is None else self.next_in(direction, stage)
+        # final sums are computed in the last tip-to-base sweep
         end = self.next_in(TIP_TO_BASE, max(self.stage.values(), default=0))
-        self.stage |= {n.number: end for n in last}
-        # the centre of mass rides with the last sums where only these ask for it, else with the first sweep inward
-        weighed = [n for n in self.nodes if world_body.weighed(n)]
-        weigh = (
-            (end if all(n in last for n in weighed) else self.next_in(TIP_TO_BASE, 0))
-            if weighed
-            else None
-        )
+        self.stage |= {n.number: end for n in final_sums}
+        # the centre of mass is computed in the same sweep if only final sums need it, else in the
+        # first tip-to-base sweep
+        users = [n for n in self.nodes if world_body.needs_center_of_mass(n)]
+        sum_masses = None
+        if users:
+            final = all(n in final_sums for n in users)
+            sum_masses = end if final else self.next_in(TIP_TO_BASE, 0)
         articulate = self.inward if self.articulated else None
         count = 1 + max([*self.stage.values(), articulate or 0, self.poses or 0])
         directions = tuple(self.start if i % 2 == 0 else _other(self.start) for i in range(count))
         stages = tuple(
             tuple(n for n in self.nodes if self.stage[n.number] == i) for i in range(count)
         )
-        rates = self.rates if any(map(_rated, self.nodes)) else None
-        return _trim(Schedule(directions, stages, articulate, rates, weigh), self.poses)
+        rates = self.rates if any(map(_needs_rate, self.nodes)) else None
+        return _trim(Schedule(directions, stages, articulate, rates, sum_masses), self.poses)
 
 
 def _trim(full: Schedule, poses: int | None) -> Schedule:
-    """Drop a first sweep that has nothing to do."""
+    """Drop a first sweep without work."""
     directions, stages, articulate = full.directions, full.stages, full.articulate
-    idle = all(isinstance(n, Leaf) and _wanted(n) is None for n in stages[0]) and 0 not in (
+    idle = all(isinstance(n, Leaf) and _direction_of(n) is None for n in stages[0]) and 0 not in (
         articulate,
         poses,
-        full.weigh,
+        full.sum_masses,
     )
     moves = directions[0] is BASE_TO_TIP and any(needs_motion(n) for stage in stages for n in stage)
-    idle = idle and not moves  # the first sweep outward makes the velocities
-    # given vectors alone are no work: they are read in the next sweep as well
+    # the first base-to-tip sweep computes the velocities
+    idle = idle and not moves
+    # given vectors are read in the next sweep
     if idle and len(stages) > 1:
         moved = ((*stages[0], *stages[1]), *stages[2:])
         later = [
             None if stage is None else stage - 1
-            for stage in (articulate, full.differentiate, full.weigh)
+            for stage in (articulate, full.differentiate, full.sum_masses)
         ]
         return Schedule(directions[1:], moved, *later)
     return full

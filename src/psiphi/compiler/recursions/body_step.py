@@ -202,7 +202,7 @@ def store_velocity(body: BodyView) -> None:
 
 
 def gauges(body: BodyView) -> Sequence:
-    """The poses of the working axes in the public link frames, body by body; None for public axes."""
+    """The poses of the working axes in the public link frames, by body; None for public axes."""
     return body.gauge if isinstance(body.gauge, list) else (body.gauge,)
 
 

@@ -97,7 +97,10 @@ def quadratic_couple(P: Inertia, V: list, h: list) -> Any:
 
 
 def _turn_form(P: Inertia, w: list, v: list, i: int, j: int, k: int) -> Any:
-    """w* [e, I] w / 2 + w* [e, H] v + v* [e, M] v / 2, e the unit vector of axis k, [e, A] = e~ A - A e~."""
+    """w* [e, I] w / 2 + w* [e, H] v + v* [e, M] v / 2.
+
+    e is the unit vector of axis k, and [e, A] = e~ A - A e~.
+    """
     I, H, M = P.I, P.H, P.M
     out = I[i][j] * ((w[j] - w[i]) * (w[j] + w[i])) + (I[i][i] - I[j][j]) * (w[i] * w[j])
     out = out + w[k] * (I[i][k] * w[j] - I[j][k] * w[i])
@@ -195,10 +198,10 @@ def split_rate(body: BodyView) -> None:
     # + P+ (Omega_d* - Ḣ* G*), column by column
     eye = [[1.0 if r == c else 0.0 for c in range(6)] for r in range(6)]
     for c, e in enumerate(eye):
-        back = _omega_adjoint(V_d, e)
+        column = _omega_adjoint(V_d, e)
         for h, g in zip(H_dot, G, strict=True):
-            back = [x - y * g[c] for x, y in zip(back, h, strict=True)]
-        for r, value in enumerate(P_plus @ back):
+            column = [x - y * g[c] for x, y in zip(column, h, strict=True)]
+        for r, value in enumerate(P_plus @ column):
             rows[r][c] = rows[r][c] + value
     body.send(Pi=DenseRows(_congruence(body.path, rows)))
 
@@ -209,8 +212,11 @@ class DenseRows(list):
     def insert_body(self, index: int, count: int) -> DenseRows:
         """The block diagonal matrix of a cluster with this matrix at body `index`."""
         n = len(self)
-        row = lambda r, i: [x if index == i == j else 0.0 for j in range(count) for x in self[r]]  # noqa: E731
-        return DenseRows([row(r, i) for i in range(count) for r in range(n)])
+        return DenseRows(
+            [x if index == i == j else 0.0 for j in range(count) for x in self[r]]
+            for i in range(count)
+            for r in range(n)
+        )
 
     def __add__(self, other):
         return DenseRows([add(x, y) for x, y in zip(self, other, strict=True)])
@@ -230,7 +236,7 @@ def _omega_adjoint(V: list, x: list) -> list:
 
 
 def _theta(body: BodyView) -> list:
-    """Theta = L^-1 dL/dt for D = L L*: the lower triangle of L^-1 Ḋ L^-*, with half its diagonal."""
+    """Theta = L^-1 dL/dt for D = L L*: the lower triangle of L^-1 Ḋ L^-*, its diagonal halved."""
     gain, D_dot = body.record["gain"], body.record["D_dot"]
     n = len(D_dot)
     if n == 1:

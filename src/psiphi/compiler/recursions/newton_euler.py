@@ -6,14 +6,15 @@ v' + U l. The force on the body is
 
     F = m v' + U m p        N = dual(U J - (U J)*) + m p x v'
 
-(Balafoutis and Patel; J is the second moment), which is M phi* (H* u + a) + b in operators. The composite body is all that a joint carries, with
-joints locked:
+which is M phi* (H* u + a) + b in operators (Balafoutis and Patel; J is the second moment). The
+composite body is all that a joint carries, with joints locked:
 
     r(k) = M(k) + sum_c phi(k, c) r(c) phi*(k, c)        tip to base (docs/mathematics.md section 6)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,7 +175,7 @@ def _propagate(
     return w, wd, vd, acceleration_tensor(w, wd)
 
 
-def world_at_rest(gravity: list) -> tuple:
+def world_at_rest(gravity: Sequence[AnyScalar]) -> tuple:
     """The motion of the world at rest, as `required_force` reads it."""
     # a world that accelerates by -g has the effect of gravity on every body
     return (ZERO3, ZERO3, [-g for g in gravity], [ZERO3, ZERO3, ZERO3])

@@ -173,7 +173,10 @@ class _LoopTracer:
         body = BodyView(None, self._whole_inputs(tape), nv=self.tree.nv)
         self.program.world(body)
         # roots read the record of the world like that of a parent; its inputs have fixed slots
-        place = lambda leaf: _frame_slot(tape, leaf) if isinstance(leaf, Scalar) else leaf  # noqa: E731
+
+        def place(leaf: float | Scalar) -> object:
+            return _frame_slot(tape, leaf) if isinstance(leaf, Scalar) else leaf
+
         return {name: Template.of(value, place) for name, value in body.record.items()}
 
     def _whole_inputs(self, tape: Tape) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class CheckedRun(ProgramRun):
 
 
 def check_arguments(program: Program) -> None:
-    """Check that arguments have unique names and that `body_data` belongs to bodies that are swept."""
+    """Check that arguments have unique names and that the bodies of `body_data` are swept."""
     names = [arg.name for arg in program.inputs]
     outputs = [arg.name for arg in program.outputs]
     if len(set(names)) < len(names) or len(set(outputs)) < len(outputs):

@@ -1,9 +1,10 @@
 """Stages of a large robot: sweeps as loops over its links, with straight-line code between them.
 
 The stages run once on one tape, as in `tree_loop.py`, except for sweeps over many bodies: these
-become loops (`link_loops.py`), and their outputs are leaves of the tape. The tape is cut afterwards,
-so rules between stages may pass any values to each other, factors and solvers included. Segment k of
-the straight-line code runs after loop k and computes everything that the first k loops permit:
+become loops (`link_loops.py`), and their outputs are leaves of the tape. The tape is cut
+afterwards, so rules between stages may pass any values to each other, factors and solvers included.
+Segment k of the straight-line code runs after loop k and computes everything that the first k loops
+permit:
 
     straight 0, loop 1, straight 1, loop 2, ..., straight n
 

@@ -161,7 +161,7 @@ class BodyView:
     # -- reading: inputs by joint or by body --
 
     def joint_input(self, name: str) -> list:
-        """The part of an input that belongs to the joint; zeros if the program has no such input."""
+        """The part of an input that belongs to the joint; zeros if there is no such input."""
         values = self.inputs.get(name)
         own = self.slices["q" if name == "q" else "v"]
         return [0.0] * (own.stop - own.start) if values is None else values[own]
@@ -222,7 +222,7 @@ class BodyView:
         return {(name, index): value for name, index, value in self.written}
 
     def write_joint(self, name: str, values, offset: int = 0) -> None:
-        """Write the joint's part of an output vector, or of the matrix row that starts at `offset`."""
+        """Write the joint's part of an output vector, or of the matrix row starting at `offset`."""
         self.write(name, offset + self.slices["v"].start, values)
 
     def write_part(self, name: str, place: str, values) -> None:
@@ -261,7 +261,7 @@ class BodyView:
 
 
 class ColumnMessage(dict):
-    """Columns on their way to the base, {coordinate: value}. Children send different coordinates."""
+    """Columns on their way to the base, {coordinate: value}; children send different ones."""
 
     def __add__(self, other: ColumnMessage) -> ColumnMessage:
         return ColumnMessage({**self, **other})

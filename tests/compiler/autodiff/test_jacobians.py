@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.compiler.passes import code, unrolled
+from psiphi.compiler.passes import code, straight_code
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.builder.builder import Builder
@@ -59,9 +59,9 @@ def numbers(lines, robot, seed):
 def test_they_are_the_derivatives_of_the_tape(tree, name, kind, by):
     robot = pp.Robot.of(TREES[tree])
     asked = getattr(robot.function(name), kind)(*by).source.asked
-    made = [unrolled(sweeps, tree) for _, sweeps, tree in asked._lowered()]
+    made = [straight_code(sweeps, tree) for _, sweeps, tree in asked.analytic_programs()]
     assert made, "it has sweeps of its own"
-    expected = numbers(asked._by_tape(code(asked.of)), robot, 0)
+    expected = numbers(asked.tape_code(code(asked.of)), robot, 0)
     size = 1.0 + max(map(abs, expected.values()))
     for lines in made:
         got = numbers(lines, robot, 0)
@@ -89,7 +89,7 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
     bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
 
     def own(e, kind="jacobian"):
-        return list(pp.function(e).swept._derivative(kind, ("q",)).source.asked._lowered())
+        return list(pp.function(e).swept._derivative(kind, ("q",)).source.asked.analytic_programs())
 
     assert (
         own(s.H @ s.phi @ needs + s.rotor @ u)
@@ -105,7 +105,7 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
     )
     bent = pp.Robot.of(zoo.chain("bent", ["universal", "revolute"], seed=4))
     asked = bent.function("forward_dynamics").jacobian("q").source.asked
-    assert list(asked._lowered()), "a universal joint is two hinges"
+    assert list(asked.analytic_programs()), "a universal joint is two hinges"
 
 
 def test_the_way_that_costs_less_is_taken():
@@ -117,7 +117,7 @@ def test_the_way_that_costs_less_is_taken():
     asked = (
         pp.Robot.of(builder.build()).function("forward_dynamics").jacobian("q", "v").source.asked
     )
-    costs = [(lines.count.flops, lowered is None) for lowered, lines in asked._ways()]
+    costs = [(lines.count.flops, lowered is None) for lowered, lines in asked.candidates()]
     assert min(costs) == (code(asked).count.flops, True) and not all(tape for _, tape in costs)
 
 

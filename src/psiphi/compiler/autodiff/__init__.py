@@ -1,17 +1,14 @@
 """Derivatives of equations and of tapes.
 
-In: an equation or a tape. Out: jvp, vjp, jacobian and hessian. Read `equation_derivatives.py` first.
+In: an equation or a tape. Out: jvp, vjp, jacobian and hessian.
+Read `equation_derivatives.py` first.
 
-    analytic_rules.py             Equations whose derivatives have sweeps of their own, by what
-                                  they say
-    equation_derivatives.py       Derivatives of what is asked, as something that is asked
-    forward_dynamics_jacobian.py  Derivatives of forward dynamics as matrices, by those of inverse
-                                  dynamics at the accelerations it gives
-    forward_dynamics_jvp.py       Forward dynamics with its change along a vector, and with the
-                                  gradient of a weighted sum
-    inverse_dynamics_jacobian.py  Derivatives of inverse dynamics as matrices
-    inverse_dynamics_jvp.py       Inverse dynamics with its change along a vector, and with the
-                                  gradient of a weighted sum
-    tape_derivatives.py           Derivatives of a tape, written on a tape
-    wrench_derivatives.py         Wrenches on frames in derivatives of dynamics
+    equation_derivatives.py       the derivative of a request, as a request
+    analytic_rules.py             equations whose derivatives have analytic sweeps
+    inverse_dynamics_jacobian.py  derivatives of inverse dynamics as matrices; the Coriolis matrix
+    inverse_dynamics_jvp.py       jvp and vjp of inverse dynamics
+    forward_dynamics_jacobian.py  derivatives of forward dynamics as matrices
+    forward_dynamics_jvp.py       jvp and vjp of forward dynamics
+    wrench_derivatives.py         wrenches on frames in these derivatives
+    tape_derivatives.py           forward and reverse mode on a tape
 """

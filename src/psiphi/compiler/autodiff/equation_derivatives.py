@@ -1,21 +1,21 @@
-"""Derivatives of what is asked, as something that is asked: exact, of the equation where it has sweeps of its own for them
-(`analytic_rules.py`), of the traced code, or whichever costs less.
+"""The derivative of a request, as a request: exact, from analytic sweeps (`analytic_rules.py`) or
+from the tape of the value, whichever costs less.
 
     jvp        (value, change) for changes of some arguments
-    vjp        (value, gradients) of the results' weighted sum
+    vjp        (value, gradients) of the weighted sum of the results
     jacobian   the matrices d result / d argument
     hessian    the derivative of that gradient: second derivatives contracted with the weights
 
-Changes of q are tangent vectors, as v is: dq/dt = rate(q, v) for a change v. A curved joint has so many as it has velocities.
-Libraries that differentiate by the numbers of an array ask for two others, in which q is nq numbers, and the value is left out:
+Changes of q are tangent vectors, like v: dq/dt = rate(q, v); their size is nv. The two others are
+for array libraries: they omit the value, and q is an array of nq numbers.
 
     pushforward   the change of the results for changes of some arguments
-    pullback      the gradients of the results' weighted sum
+    pullback      the gradients of the weighted sum of the results
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,41 +25,43 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.algebra.derivatives.configuration_derivative import derivative
-from psiphi.compiler.autodiff.analytic_rules import derivatives
-from psiphi.compiler.autodiff.tape_derivatives import copied, pull, push
+from psiphi.compiler.autodiff.analytic_rules import DerivativeSweeps, analytic_derivatives
+from psiphi.compiler.autodiff.tape_derivatives import pull_back, push_forward
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.ir.loop_nodes import SingleStep
-from psiphi.compiler.ir.segments import riders
-from psiphi.compiler.ir.tape_fusion import FusedTape, joined
+from psiphi.compiler.ir.segments import fused_products
+from psiphi.compiler.ir.tape_fusion import FusedTape, fuse_blocks
 from psiphi.compiler.passes import (
     Traceable,
     code,
     frame,
-    framed,
     is_large,
-    kept,
+    memoized_pass,
     program,
+    straight_code,
     trace,
-    unrolled,
+    tree_of,
 )
 from psiphi.compiler.sweeps.link_loops import LinkLoops, last_outputs
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Count, Scalar, Tape
 from psiphi.model.model import Model
-from psiphi.model.universal_joints import hinged
+from psiphi.model.universal_joints import split_universal
 
 Arguments = tuple[Argument, ...]
-WRITTEN = 256  # bodies up to which derivatives without loops are written out
-COUNTED = 20_000  # flops of composites up to which both ways are counted; trees of long code are deep, and there these win
+MAX_UNROLLED = 256  # bodies up to which derivatives without loops are written out
+MAX_COUNTED = (
+    20_000  # flops up to which analytic sweeps are compared with the tape; above, they win
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Derivative(Traceable):
-    """One derivative of something asked, with respect to some of its inputs."""
+    """A derivative of a request, with respect to the inputs `names`."""
 
-    of: Any
+    of: Any  # a CompileRequest
     kind: str
     names: tuple[str, ...]
 
@@ -73,53 +75,56 @@ class Derivative(Traceable):
 
     @property
     def key(self) -> str:
-        """What the code depends on, besides the model."""
+        """Everything besides the model on which the code depends."""
         return f"{getattr(self.of, 'key', '')} {self.kind} {self.names}"
 
     def arguments(self) -> tuple[Arguments, Arguments]:
         inputs, outputs = self.of.arguments()
-        return KINDS[self.kind](self.model, inputs, outputs, self.names)
+        return SIGNATURES[self.kind](self.model, inputs, outputs, self.names)
 
-    def ready(self) -> StraightCode | LinkLoops:
-        return self._in_loops() if is_large(self.model) else self._straight()
+    def trace(self) -> StraightCode | LinkLoops:
+        return self._loop_code() if is_large(self.model) else self._straight_code()
 
-    def _straight(self) -> StraightCode:
+    def _straight_code(self) -> StraightCode:
         if self.kind in TANGENT:
-            return self._by_coordinates()
-        return min(self._ways(), key=lambda way: way[1].count.flops)[1]
+            return self._coordinate_code()
+        return min(self.candidates(), key=lambda candidate: candidate[1].count.flops)[1]
 
-    def _in_loops(self) -> StraightCode | LinkLoops:
-        """Of a large robot: sweeps of its own, as loops; without such, written out as a small one's, if it is not too long."""
+    def _loop_code(self) -> StraightCode | LinkLoops:
+        """The code for a large robot: analytic sweeps as loops over links, or else straight-line
+        code, if it is not too long."""
         if self.kind in TANGENT and ("q" not in self.names or self.model.manifold.is_flat):
-            whole = Derivative(self.of, TANGENT[self.kind], self.names)._rolled()
+            whole = Derivative(self.of, TANGENT[self.kind], self.names)._analytic_loops()
             if whole is not None:
                 return last_outputs(whole[1], len(self.arguments()[1]))
-        made = self._rolled()
-        if made is not None:
-            return made[1]
-        if len(self.model.bodies) > WRITTEN:
-            cause = f"{self.model.name} has {len(self.model.bodies)} bodies, and {self.equation} has no loops over them"
+        found = self._analytic_loops()
+        if found is not None:
+            return found[1]
+        if len(self.model.bodies) > MAX_UNROLLED:
             raise StateError(
-                cause,
-                f"take derivatives of forward or inverse dynamics, or a robot of up to {WRITTEN} bodies",
+                f"{self.model.name} has {len(self.model.bodies)} bodies, and {self.equation} "
+                "cannot run in loops over links",
+                "take derivatives of forward or inverse dynamics, or use a robot of up to "
+                f"{MAX_UNROLLED} bodies",
             )
-        return self._straight()
+        return self._straight_code()
 
-    def _rolled(self) -> tuple[Any, LinkLoops] | None:
-        """(sweeps, loops) of a derivative of which every message has a fixed size."""
-        for lowered, sweeps, tree in self._lowered():
-            if isinstance(loops := trace(sweeps, tree), LinkLoops):
-                return lowered, loops
+    def _analytic_loops(self) -> tuple[DerivativeSweeps, LinkLoops] | None:
+        """(sweeps, loops) of a derivative that can run in loops: its messages have fixed sizes."""
+        for sweeps, sweep_program, tree in self.analytic_programs():
+            if isinstance(loops := trace(sweep_program, tree), LinkLoops):
+                return sweeps, loops
         return None
 
-    def _by_coordinates(self) -> StraightCode:
-        """What its tangent sibling gives, without the values; by the tape where a configuration is more than a vector."""
-        turned = "q" in self.names or any(
-            arg.per_joint == "q" for arg in _chosen(self.of.arguments()[0], self.names)
+    def _coordinate_code(self) -> StraightCode:
+        """The code of pushforward or pullback: that of jvp or vjp without the values; if q has
+        quaternions, the derivative of the tape."""
+        by_q = "q" in self.names or any(
+            arg.per_joint == "q" for arg in _select(self.of.arguments()[0], self.names)
         )
-        if turned and not self.model.manifold.is_flat:
-            return self._by_tape(self._traced())
-        whole = Derivative(self.of, TANGENT[self.kind], self.names)._straight()
+        if by_q and not self.model.manifold.is_flat:
+            return self.tape_code(self._value_code())
+        whole = Derivative(self.of, TANGENT[self.kind], self.names)._straight_code()
         inputs, outputs = self.arguments()
         values = len(whole.program.outputs) - len(outputs)
         stores = tuple(
@@ -131,69 +136,65 @@ class Derivative(Traceable):
             whole, program=replace(whole.program, inputs=inputs, outputs=outputs), stores=stores
         )
 
-    def _traced(self) -> StraightCode:
-        """The code of what is differentiated, on one tape."""
-        traced = written(self.of) if is_large(self.model) else code(self.of)
-        return joined(traced) if isinstance(traced, SingleStep) else traced
+    def _value_code(self) -> StraightCode:
+        """The code of the value, on one tape."""
+        traced = unrolled_code(self.of) if is_large(self.model) else code(self.of)
+        return fuse_blocks(traced) if isinstance(traced, SingleStep) else traced
 
-    @kept
-    def _ways(self) -> list[tuple[Any, StraightCode]]:
-        """(sweeps, code) of every way that is counted; sweeps None: the traced code, operation by operation."""
-        own = [(lowered, unrolled(sweeps, tree)) for lowered, sweeps, tree in self._lowered()]
-        if own and min(lines.count.flops for _, lines in own) > COUNTED:
-            return own
-        traced = self._traced()
+    @memoized_pass
+    def candidates(self) -> list[tuple[DerivativeSweeps | None, StraightCode]]:
+        """(sweeps, code) of each candidate; sweeps is None for the derivative of the tape."""
+        analytic: list[tuple[DerivativeSweeps | None, StraightCode]] = [
+            (sweeps, straight_code(sweep_program, tree))
+            for sweeps, sweep_program, tree in self.analytic_programs()
+        ]
+        if analytic and min(lines.count.flops for _, lines in analytic) > MAX_COUNTED:
+            return analytic
+        traced = self._value_code()
         inputs, outputs = self.arguments()
         rows = (
             sum(arg.size // max(1, arg.shape[-1]) for arg in outputs[:: len(self.names)])
             if self.kind == "jacobian"
             else 0
         )
-        few = rows and rows < sum(
-            tangent(self.model, arg, arg.name).size for arg in _chosen(inputs, self.names)
+        few_rows = rows and rows < sum(
+            tangent_argument(self.model, arg, arg.name).size for arg in _select(inputs, self.names)
         )
-        return [
-            *own,
-            *(
-                (None, self._by_tape(traced, way))
-                for way in ((self.kind, "gradient_rows") if few else (self.kind,))
-            ),
-        ]
+        methods = (self.kind, "gradient_rows") if few_rows else (self.kind,)
+        return [*analytic, *((None, self.tape_code(traced, method)) for method in methods)]
 
-    def _lowered(self) -> Iterator[tuple[Any, Program, Tree]]:
-        """Its own sweeps by operators, each over a tree, where an equation has some: `analytic_rules.py`."""
-        for lowered in derivatives(self.of, self.kind):
-            if set(self.names) <= set(lowered.names):
-                tree = frame(hinged(self.model), lowered.rods)
-                yield lowered, lowered.program(self.kind, tree, *self.arguments(), self.names), tree
+    def analytic_programs(self) -> Iterator[tuple[DerivativeSweeps, Program, Tree]]:
+        """The analytic sweeps of the derivative, each with its program and its tree."""
+        for sweeps in analytic_derivatives(self.of, self.kind):
+            if set(self.names) <= set(sweeps.names):
+                tree = frame(split_universal(self.model), sweeps.movable_inertia)
+                yield sweeps, sweeps.program(self.kind, tree, *self.arguments(), self.names), tree
 
     def explain(self) -> str:
-        """The derivative as an expression, where it has one, the way that was chosen, and what it costs."""
+        """The derivative as an expression, if it has one, the method chosen, and its cost."""
         text = [self.equation, *self._expressions(), ""]
         if is_large(self.model):
-            lowered, lines = self._rolled() or (None, self._in_loops())
-            loops = [f"  {x}" for x in getattr(lowered, "loops", ())]
-            way = (
-                "sweeps of its own, in loops over the links"
+            sweeps, lines = self._analytic_loops() or (None, self._loop_code())
+            loops = [f"  {x}" for x in sweeps.loops] if sweeps is not None else []
+            method = (
+                "analytic sweeps, in loops over the links"
                 if isinstance(lines, LinkLoops)
-                else "written out, body by body"
+                else "straight-line code, body by body"
             )
-            return "\n".join([*text, f"choose: {way}", *loops, "", _priced(lines.count)])
-        lowered, lines = min(self._ways(), key=lambda way: way[1].count.flops)
-        if lowered is None:
-            text.append(
-                "choose: the traced code of the value, differentiated operation by operation"
-            )
+            return "\n".join([*text, f"choose: {method}", *loops, "", _cost_line(lines.count)])
+        sweeps, lines = min(self.candidates(), key=lambda candidate: candidate[1].count.flops)
+        if sweeps is None:
+            text.append("choose: the traced code of the value, differentiated node by node")
         else:
-            others = ", ".join(str(way.count.flops) for _, way in self._ways() if way is not lines)
-            text.append(
-                f"choose: sweeps of its own{f' (other ways: {others} flops)' if others else ''}"
+            others = ", ".join(
+                str(other.count.flops) for _, other in self.candidates() if other is not lines
             )
-            text += [f"  {line}" for line in lowered.loops]
-        return "\n".join([*text, "", _priced(lines.count)])
+            text.append(f"choose: analytic sweeps{f' (others: {others} flops)' if others else ''}")
+            text += [f"  {line}" for line in sweeps.loops]
+        return "\n".join([*text, "", _cost_line(lines.count)])
 
     def _expressions(self) -> list[str]:
-        """The derivatives by operators, of an equation that they are known of."""
+        """The derivatives as expressions, if they are known."""
         found = []
         for result, e in self.of.results.items() if isinstance(self.of, Equation) else ():
             for name in self.names:
@@ -201,10 +202,10 @@ class Derivative(Traceable):
                     found.append(f"d {result}/d {name} = {derivative(e, name)}")
         return found
 
-    def _by_tape(self, traced: StraightCode, way: str = "") -> StraightCode:
-        """The traced code, differentiated operation by operation."""
+    def tape_code(self, traced: StraightCode, method: str = "") -> StraightCode:
+        """The derivative of a tape; `method` names that of `TapeArrays`, by default the kind."""
         work = TapeArrays(self.model, traced, self.names, self.kind in TANGENT)
-        values = getattr(work, way or self.kind)()
+        values = getattr(work, method or self.kind)()
         inputs, outputs = self.arguments()
         stores = tuple(
             (number, index, work.tape.operand(x))
@@ -214,31 +215,33 @@ class Derivative(Traceable):
         program, last = Program(self.kind, inputs, outputs, ()), [node for *_, node in stores]
         if not isinstance(traced, FusedTape):
             return StraightCode(program, work.tape, stores, tree=traced.tree)
-        riding = riders(work.tape, work.tape.computed(last), last)
-        return FusedTape(program, work.tape, stores, frozenset(riding.values()))
+        fused = fused_products(work.tape, work.tape.operations(last), last)
+        return FusedTape(program, work.tape, stores, frozenset(fused.values()))
 
 
-def written(asked: Any) -> Any:
-    """The code of a large robot as straight lines all the same."""
-    if isinstance(asked, Derivative):
-        return asked._straight()
-    if getattr(asked, "columns", ""):
-        cause = f"{asked.model.name} has {len(asked.model.bodies)} bodies: {asked.equation} is made of columns"
+def unrolled_code(request: Any) -> Any:
+    """The straight-line code of a request, even of a large robot."""
+    if isinstance(request, Derivative):
+        return request._straight_code()
+    if getattr(request, "columns", ""):
         raise StateError(
-            cause, f"take derivatives of {asked.columns}, which multiplies it with a vector"
+            f"{request.model.name} has {len(request.model.bodies)} bodies: {request.equation} is "
+            "computed column by column",
+            f"take derivatives of {request.columns}, which multiplies it with a vector",
         )
-    if isinstance(asked, Traceable):
-        return code(asked)
-    tree = framed(asked)
-    return unrolled(program(asked, tree), tree)
+    if isinstance(request, Traceable):
+        return code(request)
+    tree = tree_of(request)
+    return straight_code(program(request, tree), tree)
 
 
-def _priced(c: Count) -> str:
-    return f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos)"
+def _cost_line(c: Count) -> str:
+    operations = f"{c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos"
+    return f"trace: {c.flops} flops ({operations})"
 
 
-def tangent(model: Model, arg: Argument, name: str) -> Argument:
-    """The argument of an input's changes: of q as many as there are velocities."""
+def tangent_argument(model: Model, arg: Argument, name: str) -> Argument:
+    """The argument for changes of an input; changes of q have size nv."""
     return (
         Argument(name, (model.nv,), "v")
         if arg.per_joint == "q"
@@ -246,8 +249,8 @@ def tangent(model: Model, arg: Argument, name: str) -> Argument:
     )
 
 
-def _followed(known: Arguments, more: Iterable[Argument]) -> Arguments:
-    """Arguments, and others behind them; a name that is taken is numbered: dq, dq_2. Derivatives are asked for by name."""
+def _append_arguments(known: Arguments, more: Iterable[Argument]) -> Arguments:
+    """The arguments `known`, followed by `more`. Names that are taken get a number: dq, dq_2."""
     found = list(known)
     for arg in more:
         taken, name, n = {other.name for other in found}, arg.name, 1
@@ -261,62 +264,65 @@ def _followed(known: Arguments, more: Iterable[Argument]) -> Arguments:
 def _jvp(
     model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
 ) -> tuple[Arguments, Arguments]:
-    changes = (tangent(model, arg, f"d{arg.name}") for arg in _chosen(inputs, names))
+    changes = (tangent_argument(model, arg, f"d{arg.name}") for arg in _select(inputs, names))
     changed = (Argument(f"d{arg.name}", arg.shape, arg.per_joint) for arg in outputs)
-    return _followed(inputs, changes), _followed(outputs, changed)
+    return _append_arguments(inputs, changes), _append_arguments(outputs, changed)
 
 
 def _vjp(
     model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
 ) -> tuple[Arguments, Arguments]:
     weights = (Argument(f"{arg.name}_weight", arg.shape, arg.per_joint) for arg in outputs)
-    return _followed(inputs, weights), _followed(
-        outputs, (tangent(model, arg, f"{arg.name}_bar") for arg in _chosen(inputs, names))
+    return _append_arguments(inputs, weights), _append_arguments(
+        outputs, (tangent_argument(model, arg, f"{arg.name}_bar") for arg in _select(inputs, names))
     )
 
 
 def _jacobian(
     model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
 ) -> tuple[Arguments, Arguments]:
-    columns = [tangent(model, arg, arg.name) for arg in _chosen(inputs, names)]
+    columns = [tangent_argument(model, arg, arg.name) for arg in _select(inputs, names)]
     slopes = (
         Argument(f"d{out.name}_d{arg.name}", (*out.shape, arg.size))
         for out in outputs
         for arg in columns
     )
-    return inputs, _followed((), slopes)
+    return inputs, _append_arguments((), slopes)
 
 
 def _hessian(
     model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
 ) -> tuple[Arguments, Arguments]:
-    total = sum(tangent(model, arg, arg.name).size for arg in _chosen(inputs, names))
+    total = sum(tangent_argument(model, arg, arg.name).size for arg in _select(inputs, names))
     return _vjp(model, inputs, outputs, names)[0], (Argument("hessian", (total, total)),)
 
 
 def _pushforward(
     model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
 ) -> tuple[Arguments, Arguments]:
-    changes = tuple(_fresh(inputs, arg, "_dot") for arg in _chosen(inputs, names))
-    return (*inputs, *changes), tuple(_fresh((), arg, "_dot") for arg in outputs)
+    changes = tuple(_new_argument(inputs, arg, "_dot") for arg in _select(inputs, names))
+    return (*inputs, *changes), tuple(_new_argument((), arg, "_dot") for arg in outputs)
 
 
 def _pullback(
     model: Model, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
 ) -> tuple[Arguments, Arguments]:
-    weights = tuple(_fresh(inputs, arg, "_weight") for arg in outputs)
-    return (*inputs, *weights), tuple(_fresh((), arg, "_bar") for arg in _chosen(inputs, names))
+    weights = tuple(_new_argument(inputs, arg, "_weight") for arg in outputs)
+    return (*inputs, *weights), tuple(
+        _new_argument((), arg, "_bar") for arg in _select(inputs, names)
+    )
 
 
-def _fresh(taken: Arguments, arg: Argument, more: str) -> Argument:
-    """An argument like another, under a name that none of `taken` has; q is nq numbers, which are no configuration."""
-    name = arg.name + more
+def _new_argument(taken: Arguments, arg: Argument, suffix: str) -> Argument:
+    """An argument like `arg`, with a name that none of `taken` has. Changes of q are nq numbers,
+    not a configuration."""
+    name = arg.name + suffix
     while any(name == other.name for other in taken):
-        name += more
+        name += suffix
     return Argument(name, arg.shape, "" if arg.per_joint == "q" else arg.per_joint)
 
 
-KINDS = {
+SIGNATURES = {
     "jvp": _jvp,
     "vjp": _vjp,
     "jacobian": _jacobian,
@@ -324,15 +330,19 @@ KINDS = {
     "pushforward": _pushforward,
     "pullback": _pullback,
 }
-TANGENT = {"pushforward": "jvp", "pullback": "vjp"}  # in which q changes by tangent vectors
+TANGENT = {"pushforward": "jvp", "pullback": "vjp"}  # the same derivative with tangent vectors of q
 
 
-def _chosen(inputs: Arguments, names: tuple[str, ...]) -> list[Argument]:
+def _select(inputs: Arguments, names: tuple[str, ...]) -> list[Argument]:
     return [next(arg for arg in inputs if arg.name == name) for name in names]
 
 
 class TapeArrays:
-    """The tape of some code, on its way to a derivative: `args` are its inputs, `results` its outputs, as arrays."""
+    """A copy of the tape of some code, to which derivatives are appended.
+
+    Inputs and outputs are arrays of tape expressions. `by_coordinates`: changes of q are nq
+    numbers instead of tangent vectors.
+    """
 
     def __init__(
         self,
@@ -342,97 +352,105 @@ class TapeArrays:
         by_coordinates: bool = False,
     ):
         self.model, self.names, self.program = model, names, traced.program
-        self.flat = (
-            by_coordinates or model.manifold.is_flat
-        )  # whether a change of q is one of its numbers
-        self.tape: Tape = copied(traced.tape)
+        self.changes_are_flat = by_coordinates or model.manifold.is_flat
+        self.tape: Tape = traced.tape.copy()
         self.nodes: dict[int, list[int]] = {
             number: [] for number in range(len(self.program.outputs))
         }
         for number, _, node in sorted(traced.stores):
             self.nodes[number].append(node)
-        self.numbers = {arg.name: i for i, arg in enumerate(self.program.inputs)}
-        self.more = len(self.program.inputs)  # of the next input
+        self.input_numbers = {arg.name: i for i, arg in enumerate(self.program.inputs)}
+        self.next_input = len(self.program.inputs)
 
     @property
-    def every(self) -> list[int]:
+    def output_nodes(self) -> list[int]:
+        """The nodes of all outputs in a row."""
         return [node for row in self.nodes.values() for node in row]
 
     @property
-    def values(self) -> list[list[Any]]:
+    def output_values(self) -> list[list[Any]]:
+        """The expressions of each output."""
         return [[Scalar(self.tape, node, False) for node in row] for row in self.nodes.values()]
 
     @cached_property
     def q(self) -> np.ndarray:
-        return self._leaves(self.numbers["q"], self.model.nq)
+        return self._leaves(self.input_numbers["q"], self.model.nq)
 
     def _leaves(self, number: int, size: int) -> np.ndarray:
         return np.array([self.tape.leaf(str(number), j) for j in range(size)], dtype=object)
 
-    def given(self, size: int) -> np.ndarray:
-        """A new input."""
-        self.more += 1
-        return self._leaves(self.more - 1, size)
+    def add_input(self, size: int) -> np.ndarray:
+        """The leaves of a new input."""
+        self.next_input += 1
+        return self._leaves(self.next_input - 1, size)
 
-    def _size(self, name: str) -> int:
+    def _change_size(self, name: str) -> int:
         return (
             self.model.nv
-            if name == "q" and not self.flat
-            else self.program.inputs[self.numbers[name]].size
+            if name == "q" and not self.changes_are_flat
+            else self.program.inputs[self.input_numbers[name]].size
         )
 
     def seeds(self, name: str, change: np.ndarray) -> dict[int, Any]:
-        """What the leaves of an input change by, for a change of it."""
-        if name == "q" and not self.flat:
+        """{leaf: its change} for a change of the input `name`."""
+        if name == "q" and not self.changes_are_flat:
             change = self.model.manifold.rate(self.q, change)
-        return self.leaf_seeds(self.numbers[name], change)
+        return self.leaf_seeds(self.input_numbers[name], change)
 
-    def leaf_seeds(self, number: int, change: Any) -> dict[int, Any]:
-        """The same of the input with that number, a new one perhaps."""
+    def leaf_seeds(self, number: int, change: np.ndarray | Sequence[Any]) -> dict[int, Any]:
+        """{leaf: its change} for a change of the input with this number."""
         return {
             leaf.index: x for leaf, x in zip(self._leaves(number, len(change)), change, strict=True)
         }
 
     def _units(self, name: str) -> list[np.ndarray]:
-        return list(np.eye(self._size(name)).astype(object))
+        return list(np.eye(self._change_size(name)).astype(object))
 
     def jvp(self) -> list[list[Any]]:
-        return [*self.values, *self.pushforward()]
+        """The results and their changes."""
+        return [*self.output_values, *self.pushforward()]
 
     def pushforward(self) -> list[list[Any]]:
         """The changes of the results."""
         seeds: dict[int, Any] = {}
         for name in self.names:
-            seeds |= self.seeds(name, self.given(self._size(name)))
-        changes = iter(push(self.tape, self.every, seeds))
+            seeds |= self.seeds(name, self.add_input(self._change_size(name)))
+        changes = iter(push_forward(self.tape, self.output_nodes, seeds))
         return [[next(changes) for _ in row] for row in self.nodes.values()]
 
     def pullback(self) -> list[list[Any]]:
-        """Of the results' weighted sum, one a name."""
+        """The gradients of the weighted sum of the results, one per name."""
         weights: dict[int, Any] = {}
         for row in self.nodes.values():
-            for node, w in zip(row, self.given(len(row)), strict=True):
+            for node, w in zip(row, self.add_input(len(row)), strict=True):
                 weights[node] = weights[node] + w if node in weights else w
         return self._gradients(weights)
 
     def _gradients(self, weights: dict[int, Any]) -> list[list[Any]]:
-        bar = pull(self.tape, weights)
-        found = []
+        bar = pull_back(self.tape, weights)
+        gradients = []
         for name in self.names:
-            leaves = self._leaves(self.numbers[name], self.program.inputs[self.numbers[name]].size)
-            own = [bar.get(leaf.index, 0.0) for leaf in leaves]
-            if name == "q" and not self.flat:
-                own = self.model.manifold.slope(self.q, np.array(own, dtype=object)).tolist()
-            found.append(own)
-        return found
+            leaves = self._leaves(
+                self.input_numbers[name], self.program.inputs[self.input_numbers[name]].size
+            )
+            gradient = [bar.get(leaf.index, 0.0) for leaf in leaves]
+            if name == "q" and not self.changes_are_flat:
+                gradient = self.model.manifold.tangent_gradient(
+                    self.q, np.array(gradient, dtype=object)
+                ).tolist()
+            gradients.append(gradient)
+        return gradients
 
     def vjp(self) -> list[list[Any]]:
-        return [*self.values, *self.pullback()]
+        """The results, and the gradients of their weighted sum."""
+        return [*self.output_values, *self.pullback()]
 
     def jacobian(self) -> list[list[Any]]:
+        """d result / d argument, by result, then by name."""
         columns = {
             name: [
-                push(self.tape, self.every, self.seeds(name, unit)) for unit in self._units(name)
+                push_forward(self.tape, self.output_nodes, self.seeds(name, unit))
+                for unit in self._units(name)
             ]
             for name in self.names
         }
@@ -446,7 +464,7 @@ class TapeArrays:
         return rows
 
     def gradient_rows(self) -> list[list[Any]]:
-        """The Jacobian row by row: for results that are fewer than what they depend on."""
+        """The Jacobian row by row: cheaper if the results are fewer than the arguments."""
         found = []
         for row in self.nodes.values():
             gradients = [self._gradients({node: 1.0}) for node in row]
@@ -456,20 +474,21 @@ class TapeArrays:
         return found
 
     def hessian(self) -> list[list[Any]]:
-        """Column by column; each down from the diagonal alone, where the matrix is symmetric: not among curved joints' q."""
+        """The derivative of the gradient, column by column. Only the lower half is computed, except
+        for the block of a q with quaternions, which is not symmetric."""
         gradient = [self.tape.operand(x) for row in self.pullback() for x in row]
-        found, seen = {}, 0
+        entries, start = {}, 0
         for name in self.names:
-            curved = name == "q" and not self.flat
-            for k, unit in enumerate(self._units(name), seen):
-                first = seen if curved else k
-                changes = push(self.tape, gradient[first:], self.seeds(name, unit))
-                found |= {(row, k): x for row, x in enumerate(changes, first)}
-            seen += len(self._units(name))
+            curved = name == "q" and not self.changes_are_flat
+            for k, unit in enumerate(self._units(name), start):
+                first = start if curved else k
+                changes = push_forward(self.tape, gradient[first:], self.seeds(name, unit))
+                entries |= {(row, k): x for row, x in enumerate(changes, first)}
+            start += len(self._units(name))
         return [
             [
-                found[at] if (at := (row, k)) in found else found[k, row]
-                for row in range(seen)
-                for k in range(seen)
+                entries[row, k] if (row, k) in entries else entries[k, row]
+                for row in range(start)
+                for k in range(start)
             ]
         ]

@@ -1,21 +1,26 @@
-"""Inverse dynamics with its change along a vector, and with the gradient of a weighted sum: its own two sweeps and two more.
+"""jvp and vjp of inverse dynamics, in its two sweeps.
 
-jvp   out: the motion and its change      in: the forces and theirs
-vjp   out: Λ = φ* H* w beside the motion      in: the forces and what w, w', v' of each body count for
+jvp   base to tip: the motion and its change; tip to base: the forces and their change
+vjp   base to tip: the motion and Λ = φ* H* w; tip to base: the forces and w_bar, w'_bar, v'_bar
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from psiphi.compiler.autodiff.forward_dynamics_jvp import STILL, change_motion, change_of, pulled
+from psiphi.compiler.autodiff.forward_dynamics_jvp import (
+    REST,
+    change_motion,
+    joint_change,
+    motion_gradients,
+)
 from psiphi.compiler.autodiff.inverse_dynamics_jacobian import (
-    FORCES,
-    MOVED,
+    FORCE_LOOP,
+    MOTION_LOOP,
     Arguments,
-    OfInverseDynamics,
-    gathered,
-    world_keeping,
+    InverseDynamicsSweeps,
+    sum_forces,
+    world_record,
 )
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.recursions.body_step import ZERO6, force_cross
@@ -24,92 +29,87 @@ from psiphi.model.spatial.screw_paths import force, motion
 from psiphi.model.spatial.screws import add
 from psiphi.model.spatial.small_matrices import adjoint_map
 
-CHANGED = [
-    "    dw, dw', dv' of the body for H* dq, H* dv, H* du in its joint;  db = the change of its force",
-    *FORCES,
+JVP_LOOPS = [
+    "    dw, dw', dv' of the body, from H* dq, H* dv and H* du;  db = the change of its force",
+    *FORCE_LOOP,
     "    df(k) = db(k) + Σ_c φ(k,c) (df + ⟦f⟧ H* dq)(c)",
 ]
-PULLED = [
+VJP_LOOPS = [
     "    Λ(k) = φ*(p,k) Λ(p) + H* weight",
-    *FORCES,
-    "    what w, w', v' of the body count for, by Λ and its children;  q_bar, v_bar: H of these × the inboard motion, f × Λ⁺",
+    *FORCE_LOOP,
+    "    w_bar, w'_bar, v'_bar of the body, from Λ and its children",
+    "    q_bar, v_bar = H (these × the inboard motion, f × Λ⁺)",
 ]
 
 
-class InverseDynamicsJvp(OfInverseDynamics):
+class InverseDynamicsJvp(InverseDynamicsSweeps):
     """(tau, d tau) for changes of q, v and u."""
 
-    loops = (*MOVED, *CHANGED)
+    loops = (*MOTION_LOOP, *JVP_LOOPS)
 
     def program(
-        self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]
+        self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
     ) -> Program:
+        """The sweeps for changes of the inputs `names`."""
         value, change = (arg.name for arg in outputs)
+        change_of = partial(joint_change, names=names)
 
-        given = partial(change_of, wanted=wanted)
-
-        def outward(site: BodyView) -> None:
-            # beside each body's motion its change: that of the parent, carried on, and what dq, dv, du in its own joint add
-            self.move(site)
-            change_motion(site, given(site, "q"), given(site, "v"), given(site, self.u))
+        def outward(body: BodyView) -> None:
+            self.move(body)
+            change_motion(body, change_of(body, "q"), change_of(body, "v"), change_of(body, self.u))
             self.loads.change(
-                site, adjoint_map(site.H, given(site, "q")), self.loads.word in wanted
+                body, adjoint_map(body.H, change_of(body, "q")), self.loads.input_name in names
             )
 
-        def inward(site: BodyView) -> None:
-            # d f(k) = d needs(k) + sum_c φ (df(c) + ⟦f(c)⟧ H* dq): the force that a joint passes on turns with the joint
-            gathered(site)
-            below, f = site.children.get("df"), site.kept["f"]
-            df = site.kept["change"] if below is None else add(site.kept["change"], below)
-            site.write_joint(value, self.torque(site, f, self.accelerations(site)))
-            site.write_joint(change, self.torque(site, df, given(site, self.u)))
-            site.send(
-                df=force(site.path, add(df, force_cross(adjoint_map(site.H, given(site, "q")), f)))
-            )
+        def inward(body: BodyView) -> None:
+            # the force that a joint transmits turns with the joint: + ⟦f⟧ H* dq
+            sum_forces(body)
+            below, f, df = body.children.get("df"), body.record["f"], body.record["d_body_force"]
+            df = df if below is None else add(df, below)
+            body.write_joint(value, self.torque(body, f, self.accelerations(body)))
+            body.write_joint(change, self.torque(body, df, change_of(body, self.u)))
+            turned = force_cross(adjoint_map(body.H, change_of(body, "q")), f)
+            body.send(df=force(body.path, add(df, turned)))
 
-        # the world does not change: STILL
         sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
-        world = world_keeping(tree.gravity, self.loads, changed=STILL)
-        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
+        world = world_record(tree.gravity, self.loads, d_motion=REST)
+        return Program(name, inputs, outputs, sweeps, world, body_data=self.loads.body_data(tree))
 
 
-class InverseDynamicsVjp(OfInverseDynamics):
-    """(tau, gradients of w* tau by q, v and u)."""
+class InverseDynamicsVjp(InverseDynamicsSweeps):
+    """(tau, gradients of w* tau with respect to q, v and u)."""
 
-    loops = (*MOVED, *PULLED)
+    loops = (*MOTION_LOOP, *VJP_LOOPS)
 
     def program(
-        self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, wanted: tuple[str, ...]
+        self, name: str, tree: Tree, inputs: Arguments, outputs: Arguments, names: tuple[str, ...]
     ) -> Program:
+        """The sweeps of the gradients with respect to `names`."""
         value, weight = outputs[0].name, f"{outputs[0].name}_weight"
-        bars = {which: arg.name for which, arg in zip(wanted, outputs[1:], strict=True)}
+        bars = {which: arg.name for which, arg in zip(names, outputs[1:], strict=True)}
 
-        def outward(site: BodyView) -> None:
-            self.move(site)
-            # φ* H* w: what the weights are as a motion of the body, which its force is read with
-            above = motion(site.path, site.parent["weighed"])
-            site.keep(
-                **{"weighed+": above, "weighed": add(above, adjoint_map(site.H, site.of(weight)))}
-            )
+        def outward(body: BodyView) -> None:
+            self.move(body)
+            # Λ = φ* H* w: w* tau = Σ Λ(k)* body_force(k)
+            inherited = motion(body.path, body.parent["costate"])
+            costate = add(inherited, adjoint_map(body.H, body.joint_input(weight)))
+            body.store(**{"costate+": inherited, "costate": costate})
 
-        def inward(site: BodyView) -> None:
-            # w* tau = sum of Λ(k)* needs(k): what each body's w, w', v' count for is gathered tip to base, and a joint takes of
-            # it what its own coordinate changes
-            gathered(site)
-            site.write_joint(value, self.torque(site, site.kept["f"], self.accelerations(site)))
-            by_q, by_v, asked = pulled(site, self.loads)
-            # `pulled` is of forward dynamics, a = M^-1 (tau - ..): of the torques themselves the sign turns
-            found = {
+        def inward(body: BodyView) -> None:
+            sum_forces(body)
+            body.write_joint(value, self.torque(body, body.record["f"], self.accelerations(body)))
+            by_q, by_v, by_acceleration = motion_gradients(body, self.loads)
+            gradients = {
                 "q": [-x for x in by_q],
                 "v": [-x for x in by_v],
-                self.u: self.torque(site, asked, site.of(weight)),
+                self.u: self.torque(body, by_acceleration, body.joint_input(weight)),
             }
             for which, bar in bars.items():
-                if which in found:
-                    site.write_joint(bar, found[which])
+                if which in gradients:
+                    body.write_joint(bar, gradients[which])
                 else:
-                    self.loads.pull(site, bar, -1.0)
+                    self.loads.write_gradient(body, bar, -1.0)
 
         sweeps = Sweep(BASE_TO_TIP, outward), Sweep(TIP_TO_BASE, inward)
-        world = world_keeping(tree.gravity, self.loads, weighed=ZERO6)
-        return Program(name, inputs, outputs, sweeps, world, marks=self.loads.marks(tree))
+        world = world_record(tree.gravity, self.loads, costate=ZERO6)
+        return Program(name, inputs, outputs, sweeps, world, body_data=self.loads.body_data(tree))

@@ -1,10 +1,10 @@
-"""Derivatives of a tape, written on a tape: exact, node by node.
+"""Derivatives of a tape, on the same tape: exact, node by node.
 
-    push    forward: what every node changes by when the leaves change by given expressions (one column at a time)
-    pull    backward: what every leaf contributes to given multiples of the results (all leaves at once)
+    push_forward   forward mode: the changes of the outputs for changes of the leaves
+    pull_back      reverse mode: the gradients of a weighted sum of nodes
 
-New nodes stand behind the old ones on the same tape, which folds and shares them as it does all others: zeros cost nothing.
-A comparison has no derivative: it is constant on either side.
+New nodes are appended to the tape, which folds and shares them: zeros cost nothing. The derivative
+of a comparison is zero.
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Scalar, Tape
 
 
-def copied(tape: Tape) -> Tape:
-    """The same nodes on a tape of their own."""
-    out = Tape()
-    out.nodes, out._known = list(tape.nodes), dict(tape._known)
-    return out
-
-
-def push(tape: Tape, outputs: Iterable[int], seeds: Mapping[int, Any]) -> list[Any]:
-    """The change of each output when the leaves (node: change) change so."""
+def push_forward(tape: Tape, outputs: Iterable[int], seeds: Mapping[int, AnyScalar]) -> list[Any]:
+    """The change of each output; `seeds`: {leaf: its change}."""
     outputs = list(outputs)
     change: dict[int, Any] = dict(seeds)
     for n in tape.live(outputs):
@@ -35,12 +29,12 @@ def push(tape: Tape, outputs: Iterable[int], seeds: Mapping[int, Any]) -> list[A
         db = change.get(b, 0.0) if op in (Op.ADD, Op.SUB, Op.MUL, Op.DIV) else 0.0
         if _is_zero(da) and _is_zero(db):
             continue
-        change[n] = _changed(tape, n, da, db)
+        change[n] = _node_change(tape, n, da, db)
     return [change.get(n, 0.0) for n in outputs]
 
 
-def _changed(tape: Tape, n: int, da: Any, db: Any) -> Any:
-    """d of one node, from those of its operands."""
+def _node_change(tape: Tape, n: int, da: AnyScalar, db: AnyScalar) -> AnyScalar:
+    """The change of a node, from those of its operands."""
     op, a, b = tape.nodes[n]
     if op is Op.ADD:
         return da + db
@@ -53,11 +47,12 @@ def _changed(tape: Tape, n: int, da: Any, db: Any) -> Any:
     return da * _slope(tape, n)
 
 
-def pull(tape: Tape, weights: Mapping[int, Any]) -> dict[int, Any]:
-    """For every node what sum of weight times output changes by when it does; leaves that do not matter are absent."""
+def pull_back(tape: Tape, weights: Mapping[int, AnyScalar]) -> dict[int, Any]:
+    """{node: gradient of Σ weight * node}; `weights`: {node: weight}. Nodes whose gradient is zero
+    may be absent."""
     bar: dict[int, Any] = dict(weights)
 
-    def add(n: int, x: Any) -> None:
+    def add(n: int, x: AnyScalar) -> None:
         bar[n] = bar[n] + x if n in bar else x
 
     for n in reversed(tape.live(list(weights))):
@@ -81,7 +76,7 @@ def pull(tape: Tape, weights: Mapping[int, Any]) -> dict[int, Any]:
 
 
 def _slope(tape: Tape, n: int) -> Any:
-    """The derivative of a node of one operand."""
+    """The derivative of a unary node with respect to its operand."""
     op, a, _ = tape.nodes[n]
     x = _value(tape, a)
     if op is Op.NEG:
@@ -96,5 +91,5 @@ def _value(tape: Tape, n: int) -> Any:
     return a if op is Op.CONST else Scalar(tape, n, False)
 
 
-def _is_zero(x: Any) -> bool:
+def _is_zero(x: object) -> bool:
     return not isinstance(x, Scalar) and x == 0

@@ -66,14 +66,14 @@ def joint_rates(model: Model, q: Matrix, v: Matrix) -> list[Matrix]:
     out = [v[..., joint.v_slice] for joint in model.joints]
     for joint in clusters(model):
         kinematics = joint.kinematics
-        whole = stack_scalars(
+        rates = stack_scalars(
             kinematics.rates(entries(q[..., joint.q_slice]), entries(v[..., joint.v_slice])),
             v.shape[:-1],
         )
         for k, a, b in zip(
             kinematics.cluster.bodies, kinematics.starts, kinematics.starts[1:], strict=False
         ):
-            out[k] = whole[..., a:b]
+            out[k] = rates[..., a:b]
     return out
 
 

@@ -78,9 +78,9 @@ def entry_bound(term: Term, model: Model, q: np.ndarray, values: Mapping[str, np
         return 1.0
     if term.op in ("letter", "inverse"):
         names = {name for name, _, _ in ends(term).vectors} | {"v"}
-        given = {name: x for name, x in values.items() if name in names}
+        inputs = {name: x for name, x in values.items() if name in names}
         return float(
-            np.abs(dense_value.evaluate(term, model, q, given.pop("v", None), given)).max(
+            np.abs(dense_value.evaluate(term, model, q, inputs.pop("v", None), inputs)).max(
                 initial=0.0
             )
         )

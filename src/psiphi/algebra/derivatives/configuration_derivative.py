@@ -72,7 +72,7 @@ def _velocity_definitions(constant: bool) -> dict[Letter, Expression]:
 VELOCITY_DEFINITIONS = {constant: _velocity_definitions(constant) for constant in (False, True)}
 LOCAL_BIASES = {A: A_LOCAL, B: B_LOCAL}
 INERTIAL_BIASES = {A_LOCAL: A, B_LOCAL: B}
-CHANGE_NAME = "change of the variable"  # of x; not a name that a user can choose
+CHANGE_NAME = "change of the variable"  # name of x; users cannot choose it
 
 
 def derivative(
@@ -114,9 +114,9 @@ def derivative(
     elif along is None:
         found = _linear_operator([found], change)
     model = direction.model if expression.model is None else expression.model
-    made = Expression(_inertial_in_forms(_collect(found)), model)
-    type_checks.check_product(made.term, terms.IDENTITY, model)
-    return made
+    result = Expression(_inertial_in_forms(_collect(found)), model)
+    type_checks.check_product(result.term, terms.IDENTITY, model)
+    return result
 
 
 def _input_vectors(expression: Expression) -> dict[str, VectorLetter]:
@@ -325,7 +325,7 @@ def _inertial_in_forms(term: Term) -> Term:
     x = term.args[0]
     if not isinstance(x, FormLetter):
         return term
-    made = x.form.letter(
+    letter = x.form.letter(
         x.inp,
         x.out,
         {
@@ -333,7 +333,7 @@ def _inertial_in_forms(term: Term) -> Term:
             for slot, inner in x.filled
         },
     )
-    return letter_term(made.T if x.starred else made)
+    return letter_term(letter.T if x.starred else letter)
 
 
 # -- x to the right --------------------------------------------------------------------------------
@@ -354,22 +354,24 @@ def _collect(term: Term) -> Term:
 def _linear_operator(factors: list[Term], change: Expression) -> Term:
     """The operator A with A x equal to the product of the factors, a vector linear in x."""
     x = change.term.args[0]
-    i = next(i for i, factor in enumerate(factors) if x in {y.bare for y in terms.letters(factor)})
-    before, here, after = factors[:i], factors[i], factors[i + 1 :]
-    if here.op == "product":
-        return _linear_operator([*before, *here.args, *after], change)
-    if here.op == "scale":
-        inner = _linear_operator([*before, here.args[1], *after], change)
+    i = next(i for i, y in enumerate(factors) if x in {z.bare for z in terms.letters(y)})
+    before, factor, after = factors[:i], factors[i], factors[i + 1 :]
+    if factor.op == "product":
+        return _linear_operator([*before, *factor.args, *after], change)
+    if factor.op == "scale":
+        inner = _linear_operator([*before, factor.args[1], *after], change)
         return total(
             *(
-                scaled(here.args[0], part)
+                scaled(factor.args[0], part)
                 for part in (inner.args if inner.op == "sum" else (inner,))
             )
         )
-    if here.op in ("sum", "adjoint"):
-        parts = here.args if here.op == "sum" else [adjoint(part) for part in here.args[0].args]
+    if factor.op in ("sum", "adjoint"):
+        parts = (
+            factor.args if factor.op == "sum" else [adjoint(part) for part in factor.args[0].args]
+        )
         return total(*(_linear_operator([*before, part, *after], change) for part in parts))
-    letter = here.args[0]
+    letter = factor.args[0]
     if letter == x:
         return product(*before, terms.IDENTITY)
     if letter == x.T:  # x* A y = y* A* x

@@ -94,11 +94,11 @@ class Operators:
                     f"pass link {form.slots[slot].side}s",
                 )
         model = next((x.model for x in vectors.values() if x.model is not None), self.model)
-        made = Expression(
+        result = Expression(
             form.operator(takes, gives, {slot: x.term for slot, x in vectors.items()}), model
         )
-        type_checks.check_product(made.term, terms.IDENTITY, model)
-        return made
+        type_checks.check_product(result.term, terms.IDENTITY, model)
+        return result
 
     @cached_property
     def mass(self) -> Expression:
@@ -176,7 +176,7 @@ def has_single_joints(model: Model) -> bool:
 
 
 def with_rotors(model: Model) -> Model:
-    """The robot with a rotor at every joint: a model for rules when inertia is added to D."""
+    """The robot with a rotor at every joint: its rules also hold if inertia is added to D."""
     return replace(
         model,
         joints=tuple(

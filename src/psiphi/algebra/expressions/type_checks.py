@@ -131,11 +131,11 @@ def _conflict_remedy(a: Term, b: Term, sign: str) -> str:
         if sign != "@"
         else [text for text in _products(a, b) if text != f"{_code(a)} @ {_code(b)}"]
     )
-    turns = "M and P turn link motions into forces, Om turns forces into motions"
+    maps = "M and P map link motions to forces, Om maps forces to motions"
     return (
         _did_you_mean(near)
         if near
-        else f"{turns}; vector(name, 'motion') and vector(name, 'force') say which a vector is"
+        else f"{maps}; vector(name, 'motion') and vector(name, 'force') declare which a vector is"
     )
 
 

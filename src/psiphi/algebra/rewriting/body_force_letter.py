@@ -13,7 +13,7 @@ M_PHI_A = (letter("M"), letter("phi*"), A)
 
 
 def fold(poly: Poly) -> Poly:
-    """x M phi* a + x b -> x BODY, for every prefix x."""
+    """x M phi* a + x b -> x BODY_FORCE, for every prefix x."""
     out = dict(poly)
     for word, c in poly.items():
         if word[-3:] == M_PHI_A and out.get((*word[:-3], B)) == c:
@@ -23,7 +23,7 @@ def fold(poly: Poly) -> Poly:
 
 
 def unfold(poly: Poly) -> Poly:
-    """x BODY -> x M phi* a + x b."""
+    """x BODY_FORCE -> x M phi* a + x b."""
     out: Poly = {}
     for word, c in poly.items():
         tails = (M_PHI_A, (B,)) if word[-1:] == (BODY_FORCE,) else (word[-1:],)

@@ -130,15 +130,15 @@ class Completion:
 
 def complete(axioms: Iterable[Axiom], base: Rules | None = None, pairs: int = MAX_PAIRS) -> Rules:
     """The completed rules of `base`, the axioms and their adjoints."""
-    work = Completion()
+    completion = Completion()
     for rule in base or ():
-        work.rules[rule.lead] = rule
+        completion.rules[rule.lead] = rule
     for axiom in axioms:
-        work.add_equation(Statement(axiom))
+        completion.add_equation(Statement(axiom))
         if adjoint_poly(axiom.poly) not in (axiom.poly, scale_poly(axiom.poly, -1)):
-            work.add_equation(Statement(axiom, starred=True))
-    whole = work.run(pairs)
-    return Rules(tuple(work.interreduced()), whole and (base is None or base.complete))
+            completion.add_equation(Statement(axiom, starred=True))
+    finished = completion.run(pairs)
+    return Rules(tuple(completion.interreduced()), finished and (base is None or base.complete))
 
 
 def _contains(word: Word, part: Word) -> bool:

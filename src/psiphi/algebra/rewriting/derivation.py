@@ -220,8 +220,8 @@ def _latex_lines(d: Derivation) -> Iterator[str]:
             last = text
     if d.right is not None:
         under = ",".join(rf"\ {inner.latex()}" for inner in d.assumes) if d.proved else ""
-        given = rf"\text{{, assuming}}{under}\ \text{{invertible}}" if under else ""
-        yield rf"& \text{{{'proved' if d.proved else 'not proved'}}}{given}"
+        assumption = rf"\text{{, assuming}}{under}\ \text{{invertible}}" if under else ""
+        yield rf"& \text{{{'proved' if d.proved else 'not proved'}}}{assumption}"
 
 
 SIGNS = {

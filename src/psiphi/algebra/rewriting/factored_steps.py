@@ -100,9 +100,9 @@ def _distribute(first: Term, second: Term, pattern: tuple[Term, ...], result: Te
         return None
     parts, hits = [], 0
     for x in second.args:
-        whole = product(first, x)
-        c, body = whole.args if whole.op == "scale" else (Fraction(1), whole)
+        term = product(first, x)
+        c, body = term.args if term.op == "scale" else (Fraction(1), term)
         if body.op == "product" and body.args[: len(pattern)] == pattern:
-            whole, hits = scaled(c, product(result, *body.args[len(pattern) :])), hits + 1
-        parts.append(whole)
+            term, hits = scaled(c, product(result, *body.args[len(pattern) :])), hits + 1
+        parts.append(term)
     return total(*parts) if hits else None

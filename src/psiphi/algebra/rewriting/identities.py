@@ -193,9 +193,9 @@ IDENTITIES: tuple[Identity, ...] = (
     # for some robots only; with these, Table 1 of S1 is as printed
     row(rotor, 0 * rotor, "no rotor inertia", AXIOM, ROTORLESS),
     row(H_dot, 0 * H_dot, "no universal joint", AXIOM, FIXED_MAPS),
-    row(H @ Omega_d, 0 * H_dot, "one coordinate a joint: V_d is along h", AXIOM, SINGLE),
-    row(D_half.T, D_half, "one coordinate a joint", AXIOM, SINGLE),
-    row(Theta.T, Theta, "one coordinate a joint", AXIOM, SINGLE),
+    row(H @ Omega_d, 0 * H_dot, "one coordinate per joint: V_d is along h", AXIOM, SINGLE),
+    row(D_half.T, D_half, "one coordinate per joint", AXIOM, SINGLE),
+    row(Theta.T, Theta, "one coordinate per joint", AXIOM, SINGLE),
     # Ω on chains
     row(Om, H.T @ D.inv @ H + E_psi.T @ Om @ E_psi, "S3 (20)", AXIOM | STATED, CHAIN),
     row(

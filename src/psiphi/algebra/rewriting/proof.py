@@ -178,11 +178,11 @@ def _small_difference(lhs: Expression, rhs: Expression, rest: Poly) -> Counterex
         Expression(scaled(c, product(*map(letter_term, word)) if word else letter_term("I")), model)
         for word, c in rest.items()
     ]
-    whole = Expression(total(*(word.term for word in words)), model)
+    remainder = Expression(total(*(word.term for word in words)), model)
     for _ in range(STATES):
         q, values = model.random(rng), random_values(both, rng)
         try:
-            gap = np.abs(_numbers(whole, both, q, values))
+            gap = np.abs(_numbers(remainder, both, q, values))
             size = sum(np.abs(_numbers(word, both, q, values)) for word in words)
             left, right = (_numbers(side, both, q, values) for side in (lhs, rhs))
             noise = ROUNDING * max(entry_bound(word.term, model, q, values) for word in words)
@@ -220,10 +220,12 @@ def _numbers(
     side: Expression, both: Expression, q: np.ndarray, values: Mapping[str, np.ndarray]
 ) -> np.ndarray:
     """The matrix of one side; a multiple of I has the size of the other side."""
-    own = {"v", *map(_word, side.letters)} & set(values)
+    names = {"v", *map(_word, side.letters)} & set(values)
     padded = side if side.rows == both.rows and side.cols == both.cols else side + 0 * both
     return np.asarray(
-        padded.dense(q, **(values if padded is not side else {name: values[name] for name in own}))
+        padded.dense(
+            q, **(values if padded is not side else {name: values[name] for name in names})
+        )
     )
 
 

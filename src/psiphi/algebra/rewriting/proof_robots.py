@@ -33,9 +33,9 @@ def proof_robot(frames: tuple[str, ...] = (), tree: SpecimenTree = TWO_ARMS) -> 
 
     The frames are distributed over its bodies.
     """
-    made, rng = Builder("specimen"), np.random.default_rng(4)
+    builder, rng = Builder("small robot"), np.random.default_rng(4)
     for name, parent, kind in tree:
-        made.body(
+        builder.body(
             name,
             mass=rng.uniform(1.0, 3.0),
             com=rng.uniform(-0.2, 0.2, 3),
@@ -49,7 +49,9 @@ def proof_robot(frames: tuple[str, ...] = (), tree: SpecimenTree = TWO_ARMS) -> 
             )
         )
         xyz, rotors = rng.uniform(-0.5, 0.5, 3), (0.1,) * JOINTS[kind].nv
-        made.joint(f"to {name}", kind, parent=parent, child=name, xyz=xyz, armature=rotors, **along)
+        builder.joint(
+            f"to {name}", kind, parent=parent, child=name, xyz=xyz, armature=rotors, **along
+        )
     for i, frame in enumerate(x for x in frames if x != "world"):
-        made.frame(frame, tree[i % len(tree)][0], xyz=rng.uniform(-0.3, 0.3, 3))
-    return made.build()
+        builder.frame(frame, tree[i % len(tree)][0], xyz=rng.uniform(-0.3, 0.3, 3))
+    return builder.build()

@@ -14,7 +14,7 @@ from math import isfinite
 
 from psiphi._util.errors import StateError
 
-DEFAULT_SECONDS = 5.0  # of `budget=`
+DEFAULT_SECONDS = 5.0  # default of `budget=`
 UNITS_PER_SECOND = 400_000.0  # with a margin
 
 

@@ -307,7 +307,7 @@ REFUSED = [
     (lambda r: r.lock("elbow_joint", at=[np.nan] * 6), "not finite"),
     (lambda r: r.lock({"elbow_joint": 1.0}, at=[0] * 6), "give one of them"),
     (lambda r: r.subtree("elbow"), "no frame 'elbow'"),
-    (lambda r: r.subtree("world"), "no subtree"),
+    (lambda r: r.subtree("world"), "not a subtree"),
     (lambda r: r.subtree("forearm_link", base="flying"), "base is 'flying'"),
     (lambda r: r.without("base_link"), "nothing of ur5 is left"),
     (lambda r: r.without("elbow"), "no link, joint or frame 'elbow'"),
@@ -335,17 +335,17 @@ REFUSED = [
         "name",
     ),
     (lambda r: r.attach(pp.Body.box(1, (1, 1, 1)), "tool", prefix=3), "prefix is 3"),
-    (lambda r: r.attach(hanging(), "tool", joint="revolute", prefix="a_"), "no one link"),
+    (lambda r: r.attach(hanging(), "tool", joint="revolute", prefix="a_"), "no single root link"),
     (lambda r: r.with_frame("tool", "tool"), "already has a link, joint or frame 'tool'"),
     (lambda r: r.with_frame("tip", "hand"), "no frame 'hand'"),
     (lambda r: r.with_frame("", "tool"), "name"),
     (lambda r: r.with_gravity((0, 1)), r"gravity is \(0, 1\), expected 3 numbers"),
     (lambda r: r.with_base("flying"), "base is 'flying'"),
-    (lambda r: r.with_base(), "without anything"),
+    (lambda r: r.with_base(), "nothing to change"),
     (lambda r: r.with_base("free", pose=(0, 0, 1)), "free base"),
     (lambda r: hanging().with_base("free"), "has no base"),
     (lambda r: r.with_inertia("hand", mass=1), "no link 'hand'"),
-    (lambda r: r.with_inertia("forearm_link"), "without anything"),
+    (lambda r: r.with_inertia("forearm_link"), "nothing to change"),
     (lambda r: r.with_inertia("forearm_link", mass=-1), "mass is -1"),
     (lambda r: r.with_inertia("wrist_3_link", mass=0, inertia=(0,) * 6), "no force is needed"),
     (lambda r: r.with_posture("x", {"elbow": 1}), "no joint 'elbow'"),
@@ -394,5 +394,5 @@ def test_a_builder_goes_on_with_loops_and_gears():
         assert pp.connect(built).nv == 2
     less = pp.Builder(robot)
     del less.frames["end"]
-    with pytest.warns(pp.ModelWarning, match="loop 'ring'.*an end of it is gone"):
+    with pytest.warns(pp.ModelWarning, match="loop 'ring'.*one of its frames is gone"):
         assert less.build().loops == ()

@@ -1,13 +1,13 @@
 """A model and one change give a model.
 
-In: a `Model`, joints or links. Out: a `Model`. Read `reconstruction.py` first.
+In: a `Model` and names of joints, links or frames. Out: a `Model`. Read `reconstruction.py` first.
 
-    attachment.py            More of a robot
-    flexible_replacement.py  Links that bend
-    joint_lock.py            Joints that stand still
-    joint_vectors.py         What all joints say together
-    name_patterns.py         Which joints, links and frames are meant
-    reconstruction.py        A changed description as a robot again
-    replacement.py           Small changes
-    subtree.py               Less of a robot
+    reconstruction.py        From an edited builder to a robot
+    name_patterns.py         Names of joints, links and frames, and patterns of names
+    replacement.py           Replace inertias, frames, the base
+    joint_lock.py            Fix joints at a configuration
+    subtree.py               Keep or remove subtrees
+    attachment.py            Attach a body or another robot
+    flexible_replacement.py  Replace a rigid link by a flexible body
+    joint_vectors.py         Data of all joints as vectors
 """

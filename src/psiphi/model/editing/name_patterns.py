@@ -1,53 +1,56 @@
-"""Which joints, links and frames are meant: by name, or by patterns like "arm_*"."""
+"""Names of joints, links and frames, and patterns like "arm_*"."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from fnmatch import fnmatchcase
-from typing import Any
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import names
+from psiphi._util.validate import as_names
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import JointRecord
-from psiphi.model.spatial.transforms import HERE, Place
+from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement
 
 
-def known_link(builder: Builder, link: Any) -> str:
-    """The name of a link that is there."""
+def known_link(builder: Builder, link: object) -> str:
+    """`link`, checked to be the name of a link."""
     if not isinstance(link, str) or link not in builder.links:
         remedy = nearest(link, builder.links) if isinstance(link, str) else "give its name"
         raise StateError(f"no link {shown(link)} on {builder.name}", remedy)
     return link
 
 
-def matching(what: str, given: Any, known: Iterable[str], on: str) -> list[str]:
-    """The known names that are named or fit a pattern, in their own order; one that fits none is an error.
+def matching_names(what: str, patterns: object, known: Iterable[str], on: str) -> list[str]:
+    """The known names that match one of the patterns (names or globs), in the order of `known`.
 
-    >>> matching("joints", ["b*", "a"], ["a", "b1", "b2", "c"], "robot")
+    A pattern without a match is an error; `what` and `on` are used in its message.
+
+    >>> matching_names("joints", ["b*", "a"], ["a", "b1", "b2", "c"], "robot")
     ['a', 'b1', 'b2']
     """
     known, found = list(known), set()
-    for pattern in names(what, given):
-        fits = (
-            {pattern}
-            if pattern in known
-            else {name for name in known if fnmatchcase(name, pattern)}
-        )
-        if not fits:
+    for pattern in as_names(what, patterns):
+        matches = {name for name in known if fnmatchcase(name, pattern)}
+        if pattern in known:  # a name may contain characters of patterns
+            matches = {pattern}
+        if not matches:
             raise StateError(f"{on} has no {what} {shown(pattern)}", nearest(pattern, known))
-        found |= fits
+        found |= matches
     return [name for name in known if name in found]
 
 
-def spot(builder: Builder, frame: Any, on: str) -> tuple[str, Place]:
-    """The link that a frame is on (or "world"), and its place there: a link, a joint (where it carries), or a named frame."""
+def frame_place(builder: Builder, frame: object, on: str) -> tuple[str, Placement]:
+    """The link of a frame (or "world"), and the frame's placement on it.
+
+    `frame` is the name of a link, of a joint (the frame of its child) or of a frame; `on` is the
+    robot's name in messages.
+    """
     if isinstance(frame, str):
         if frame in builder.links or frame == "world":
-            return frame, HERE
+            return frame, IDENTITY_PLACEMENT
         if frame in builder.joints:
-            return builder.joints[frame].child, HERE
+            return builder.joints[frame].child, IDENTITY_PLACEMENT
         if frame in builder.frames:
             record = builder.frames[frame]
             return record.link, record.place
@@ -58,31 +61,34 @@ def spot(builder: Builder, frame: Any, on: str) -> tuple[str, Place]:
     )
 
 
-def taken(builder: Builder) -> set[str]:
-    """All names in use."""
+def used_names(builder: Builder) -> set[str]:
+    """The names of all links, joints and frames, and "world"."""
     return {"world", *builder.links, *builder.joints, *builder.frames}
 
 
-def unused(name: str, names: Container[str], end: str = "_") -> str:
-    """The name, with as many _ behind it as make it a new one."""
+def unused_name(name: str, names: Container[str], end: str = "_") -> str:
+    """The name with `end` appended until it is not in `names`."""
     while name in names:
         name += end
     return name
 
 
-def distinct(names: Iterable[str]) -> list[str]:
-    """The names, each a new one beside those before it.
+def distinct_names(names: Iterable[str]) -> list[str]:
+    """The names, with "_" appended to repeated ones.
 
-    >>> distinct(["loop", "loop", "gear"])
+    >>> distinct_names(["loop", "loop", "gear"])
     ['loop', 'loop_', 'gear']
     """
-    found: list[str] = []
+    out: list[str] = []
     for name in names:
-        found.append(unused(name, found))
-    return found
+        out.append(unused_name(name, out))
+    return out
 
 
 def ordered_joints(builder: Builder) -> dict[str, JointRecord]:
-    """Its joints in the order of the links they carry, which is the robot's: a joint that was added leaves it as it was."""
-    place = {link: i for i, link in enumerate(builder.links)}
-    return dict(sorted(builder.joints.items(), key=lambda item: place[item[1].child]))
+    """The builder's joints, sorted by the order of their child links.
+
+    Adding a joint to an existing link then leaves the order of the robot unchanged.
+    """
+    position = {link: i for i, link in enumerate(builder.links)}
+    return dict(sorted(builder.joints.items(), key=lambda item: position[item[1].child]))

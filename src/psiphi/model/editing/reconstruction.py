@@ -1,151 +1,191 @@
-"""A changed description as a robot again: built and checked, with the shapes, loops and gears that still have their places;
-those that have not are told.
+"""From an edited builder to a robot: build the model and transfer shapes, loops and gears.
 
-Loops that were embedded are embedded again (`robot/embedding/embedding_origin.py`).
+Loops and gears whose frames or joints are gone are left out, with a warning. Embedded loops are
+embedded again (`robot/embedding/embedding_origin.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import FrameRecord
-from psiphi.model.diagnostics import ReaderWarning, warn
-from psiphi.model.editing.name_patterns import taken, unused
+from psiphi.model.diagnostics import ReaderWarning, emit_warning
+from psiphi.model.editing.name_patterns import unused_name, used_names
+from psiphi.model.loops.contacts_and_loops import Loop
+from psiphi.model.loops.gears import Gear
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
-from psiphi.model.spatial.transforms import Place
+from psiphi.model.spatial.transforms import Placement
+
+T = TypeVar("T")
+
+
+class RobotLike(Protocol):
+    """A `Robot`: a model with shapes, loops and gears."""
+
+    @classmethod
+    def of(cls, model: Model, shapes: Any = ()) -> Any: ...
+    @property
+    def report(self) -> tuple[str, ...]: ...
+    @property
+    def shapes(self) -> tuple[Shape, ...]: ...
 
 
 @dataclass(frozen=True)
 class AttachedPart:
-    """A robot, or what was attached to it: its shapes, under their new names, itself, and what a name of it is now."""
+    """The robot itself, or a part that was attached to it.
+
+    `original` is the robot or body before, `new_name` maps its names to those in the result, and
+    `shapes` have new names already.
+    """
 
     shapes: tuple[Shape, ...] = ()
-    guest: Any = None
-    named: Callable[[str], str] = str
+    original: Any = None
+    new_name: Callable[[str], str] = str
 
     @property
-    def loops(self) -> list[Any]:
-        """Between its renamed frames."""
-        return renamed_loops(getattr(self.guest, "loops", ()), self.named)
+    def loops(self) -> list[Loop]:
+        """The loops of the part, between renamed frames."""
+        return renamed_loops(getattr(self.original, "loops", ()), self.new_name)
 
     @property
-    def gears(self) -> list[Any]:
-        """Between its renamed joints."""
-        return renamed_gears(getattr(self.guest, "gears", ()), self.named)
+    def gears(self) -> list[Gear]:
+        """The gears of the part, between renamed joints."""
+        return renamed_gears(getattr(self.original, "gears", ()), self.new_name)
 
 
 ALONE = AttachedPart()
 
 
-def renamed_loops(loops: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
-    """Loops between frames that have other names now, with such names themselves."""
+def renamed_loops(loops: Sequence[Loop], new_name: Callable[[str], str]) -> list[Loop]:
+    """The loops with new names of frames, and of themselves."""
     return [
-        replace(loop, first=named(loop.first), second=named(loop.second), name=_its(named, loop))
+        replace(
+            loop,
+            first=new_name(loop.first),
+            second=new_name(loop.second),
+            name=_new_label(new_name, loop),
+        )
         for loop in loops
     ]
 
 
-def renamed_gears(gears: Sequence[Any], named: Callable[[str], str]) -> list[Any]:
-    """Gears between joints that have other names now, with such names themselves."""
-    leaders = [{named(name): ratio for name, ratio in gear.leaders.items()} for gear in gears]
+def renamed_gears(gears: Sequence[Gear], new_name: Callable[[str], str]) -> list[Gear]:
+    """The gears with new names of joints, and of themselves."""
+    leaders = [{new_name(name): ratio for name, ratio in gear.leaders.items()} for gear in gears]
     return [
-        replace(gear, joint=named(gear.joint), leaders=own, name=_its(named, gear))
-        for gear, own in zip(gears, leaders, strict=True)
+        replace(gear, joint=new_name(gear.joint), leaders=new, name=_new_label(new_name, gear))
+        for gear, new in zip(gears, leaders, strict=True)
     ]
 
 
-def _its(named: Callable[[str], str], thing: Any) -> str:
-    return named(thing.name) if thing.name else ""
+def _new_label(new_name: Callable[[str], str], item: Loop | Gear) -> str:
+    return new_name(item.name) if item.name else ""
 
 
-def grounded(robot: Any, builder: Builder, name: str, link: str, seat: Place) -> str:
-    """The name of a frame where the robot's world will be, made if a loop of it ends there; else "world"."""
+def world_frame(robot: object, builder: Builder, name: str, link: str, placement: Placement) -> str:
+    """The frame that replaces the robot's "world" once its base is on `link`.
+
+    If a loop of the robot ends at the world, this adds the frame, called `name` if that is unused;
+    else it returns "world".
+    """
     origin = getattr(getattr(robot, "embedding", None), "origin", None)
     loops = (*getattr(robot, "loops", ()), *(() if origin is None else origin.loops))
     if not any("world" in (loop.first, loop.second) for loop in loops):
         return "world"
-    name = unused(name, taken(builder))
-    builder.frames[name] = FrameRecord(name, link, seat, None)
+    name = unused_name(name, used_names(builder))
+    builder.frames[name] = FrameRecord(name, link, placement, None)
     return name
 
 
-def rebuilt(
-    robot: Any, builder: Builder, base: str, more: AttachedPart, at: np.ndarray | None, ground: str
+def rebuild_robot(
+    robot: RobotLike,
+    builder: Builder,
+    base: str,
+    attached: AttachedPart,
+    at: np.ndarray | None,
+    ground: str,
 ) -> Any:
-    """The changed robot; what was embedded is closed near to `at`, a configuration of the robot before. `ground` is the frame
-    where its world is now."""
+    """The edited robot, of the class of `robot`.
+
+    Embedded loops are closed near `at`, a configuration of `robot`. `ground` is the frame that
+    replaces the world of `robot`.
+    """
     own = AttachedPart(robot.shapes, robot, lambda name: ground if name == "world" else name)
-    model = builder.build(base)
-    shapes = (*own.shapes, *more.shapes)
-    changed = dressed(
+    edited = with_shapes(
         type(robot),
-        model,
-        shapes,
-        (*own.loops, *more.loops),
-        (*own.gears, *more.gears),
+        builder.build(base),
+        (*own.shapes, *attached.shapes),
+        (*own.loops, *attached.loops),
+        (*own.gears, *attached.gears),
         robot.report,
     )
-    origin, near = _embedded(own, more, at)
-    return changed if origin is None else origin.again(changed, near)
+    origin, near = _embedding_origin(own, attached, at)
+    return edited if origin is None else origin.reembed(edited, near)
 
 
-def dressed(
-    kind: Any,
+def with_shapes(
+    kind: type[RobotLike],
     model: Model,
-    shapes: Sequence[Shape],
-    loops: Sequence[Any],
-    gears: Sequence[Any],
-    said: Sequence[str],
+    shapes: Iterable[Shape],
+    loops: Sequence[Loop],
+    gears: Sequence[Gear],
+    reported: Sequence[str],
 ) -> Any:
-    """The model as a robot, with those of these that still have their places; what it did not say before is a warning."""
+    """A robot of class `kind` with the shapes, loops and gears whose frames and joints exist.
+
+    Lines of the report that are not in `reported` are issued as a warning.
+    """
     moving = {joint.name for joint in model.joints}
-    whole, lost = _sorted(loops, lambda loop: {loop.first, loop.second} <= model.frames.keys())
-    geared, open_gears = _sorted(gears, lambda gear: {gear.joint, *gear.leaders} <= moving)
-    told = [
-        *(ReaderWarning(lost_loop(loop)) for loop in lost),
+    valid_loops, lost_loops = _partition(
+        loops, lambda loop: {loop.first, loop.second} <= model.frames.keys()
+    )
+    valid_gears, lost_gears = _partition(gears, lambda gear: {gear.joint, *gear.leaders} <= moving)
+    warnings = [
+        *(ReaderWarning(lost_loop_message(loop)) for loop in lost_loops),
         *(
             ReaderWarning(
-                f"gear {gear.name!r} of joint {gear.joint!r}: left out, a joint of it moves no more"
+                f"gear {gear.name!r} of joint {gear.joint!r}: left out, one of its joints is gone "
+                "or fixed"
             )
-            for gear in open_gears
+            for gear in lost_gears
         ),
     ]
-    report = tuple(dict.fromkeys((*model.report, *told)))
-    warn(line for line in report if line not in said)
-    worn = (shape for shape in shapes if shape.link in model.frames)
-    return replace(kind.of(model, worn), loops=whole, gears=geared, report=report)
+    report = tuple(dict.fromkeys((*model.report, *warnings)))
+    emit_warning(line for line in report if line not in reported)
+    robot = kind.of(model, (shape for shape in shapes if shape.link in model.frames))
+    return replace(robot, loops=valid_loops, gears=valid_gears, report=report)
 
 
-def lost_loop(loop: Any) -> str:
-    """What is said of a loop that an edit took away."""
+def lost_loop_message(loop: Loop) -> str:
+    """The warning about a loop that an edit removed."""
     name = loop.name or f"{loop.first} to {loop.second}"
-    return f"loop {name!r}, of kind {loop.kind!r}: left out, an end of it is gone"
+    return f"loop {name!r}, of kind {loop.kind!r}: left out, one of its frames is gone"
 
 
-def _sorted(
-    things: Sequence[Any], stays: Callable[[Any], bool]
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What stays, and what does not."""
-    return tuple(filter(stays, things)), tuple(thing for thing in things if not stays(thing))
+def _partition(
+    items: Sequence[T], condition: Callable[[T], bool]
+) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """The items that fulfil a condition, and the others."""
+    return tuple(filter(condition, items)), tuple(x for x in items if not condition(x))
 
 
-def _embedded(
-    own: AttachedPart, more: AttachedPart, at: np.ndarray | None
+def _embedding_origin(
+    own: AttachedPart, attached: AttachedPart, at: np.ndarray | None
 ) -> tuple[Any, dict[str, np.ndarray]]:
-    """What was embedded, of the robot and of what was attached, None where nothing was; and where their joints are."""
-    near: dict[str, np.ndarray] = {}
+    """The origin of embedded loops of both parts, or None, and the positions of their joints."""
+    positions: dict[str, np.ndarray] = {}
     origin = None
-    for part, q in ((own, at), (more, None)):
-        embedding = getattr(part.guest, "embedding", None)
+    for part, q in ((own, at), (attached, None)):
+        embedding = getattr(part.original, "embedding", None)
         if embedding is None or embedding.origin is None:
             continue
         q = embedding.neutral if q is None else q
-        near |= {part.named(joint.name): q[joint.q_slice] for joint in part.guest.joints}
-        origin = embedding.origin.renamed(part.named).united(origin)
-    return origin, near
+        positions |= {part.new_name(joint.name): q[joint.q_slice] for joint in part.original.joints}
+        origin = embedding.origin.renamed(part.new_name).merged(origin)
+    return origin, positions

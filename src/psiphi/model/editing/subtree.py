@@ -1,55 +1,55 @@
-"""Less of a robot: one link with all it carries, or the robot without some of its branches or frames."""
+"""Keep one subtree of a robot, or remove subtrees and frames."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi.model.builder.builder import Builder
-from psiphi.model.editing.name_patterns import matching, spot
+from psiphi.model.editing.name_patterns import frame_place, matching_names
 
 
-def subtree(builder: Builder, root: Any) -> None:
-    """Keep a link and what it carries; the link becomes the root."""
-    link, _ = spot(builder, root, builder.name)
+def subtree(builder: Builder, root: str) -> None:
+    """Keep a link and its descendants; the link becomes the root."""
+    link, _ = frame_place(builder, root, builder.name)
     if link == "world" and "world" not in builder.links:
         raise StateError(
-            f"{shown(root)} is on the world, which is no subtree",
+            f"{shown(root)} is on the world, which is not a subtree",
             "name a link or a joint that moves",
         )
-    _keep(builder, {link, *carried(builder, [link])}, world=False)
+    _keep(builder, {link, *descendants(builder, [link])}, world=False)
     for joint in [joint.name for joint in builder.joints.values() if joint.child == link]:
         del builder.joints[joint]
-    for q in builder.postures.values():  # a base that flies may be called as one that is gone
+    for q in builder.postures.values():  # a new joint of the base may have a removed joint's name
         for joint in [joint for joint in q if joint not in builder.joints]:
             del q[joint]
 
 
-def without(builder: Builder, given: Any) -> None:
-    """Leave out the links that are named, or that named joints carry, with all they carry, and named frames."""
+def without(builder: Builder, names: str | Iterable[str]) -> None:
+    """Remove the subtrees of the named links and joints, and the named frames."""
     joints, links, frames = builder.joints, builder.links, builder.frames
-    found = matching(
-        "link, joint or frame", given, dict.fromkeys([*links, *joints, *frames]), builder.name
+    found = matching_names(
+        "link, joint or frame", names, dict.fromkeys([*links, *joints, *frames]), builder.name
     )
-    starts = [
+    roots = [
         name if name in links else joints[name].child
         for name in found
         if name in links or name in joints
     ]
     for name in found:
         frames.pop(name, None)
-    gone = {*starts, *carried(builder, starts)}
-    if gone >= set(links):
+    removed = {*roots, *descendants(builder, roots)}
+    if removed >= set(links):
         raise StateError(
             f"without {', '.join(map(shown, found[:3]))} nothing of {builder.name} is left",
-            "leave out less",
+            "remove less",
         )
-    _keep(builder, set(links) - gone, world=True)
+    _keep(builder, set(links) - removed, world=True)
 
 
-def carried(builder: Builder, links: list[str]) -> set[str]:
-    """The links that these carry, through joints of any kind."""
+def descendants(builder: Builder, links: list[str]) -> set[str]:
+    """The links below `links`, through joints of any kind."""
     children: dict[str, list[str]] = {}
     for joint in builder.joints.values():
         children.setdefault(joint.parent, []).append(joint.child)
@@ -63,7 +63,8 @@ def carried(builder: Builder, links: list[str]) -> set[str]:
 
 
 def _keep(builder: Builder, links: set[str], world: bool) -> None:
+    """Keep only `links`, their joints and frames; with `world`, also frames on the world."""
     builder.links = {name: link for name, link in builder.links.items() if name in links}
     builder.joints = {name: joint for name, joint in builder.joints.items() if joint.child in links}
-    there = links | ({"world"} if world else set())
-    builder.frames = {name: frame for name, frame in builder.frames.items() if frame.link in there}
+    bases = links | ({"world"} if world else set())
+    builder.frames = {name: frame for name, frame in builder.frames.items() if frame.link in bases}

@@ -270,7 +270,7 @@ def test_refusals():
         (lambda: robot.lock("to nowhere"), "no joints"),
         (
             lambda: mechanism("differential")[1](mechanism("differential")[0]).lock("to pitch"),
-            "together lead it",
+            "is locked, but follows",
         ),
         (lambda: pp.Builder(robot), "represents trees only"),
         (

@@ -1,4 +1,4 @@
-"""`pp.embed`: a robot whose loops and gears are joints."""
+"""`pp.embed`: a robot with its loops and gears embedded as joints."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
-from psiphi._util.validate import check_robot, flag, frozen, names, real, several
+from psiphi._util.validate import as_list, as_names, check_robot, flag, frozen, real_array
 from psiphi.model.loops import contacts_and_loops
-from psiphi.model.loops.cluster_joints import compound_joint
-from psiphi.model.loops.cluster_search import ClusterGroup, gather, order
+from psiphi.model.loops.cluster_joints import cluster_joint
+from psiphi.model.loops.cluster_search import ClusterGroup, body_order, find_clusters
 from psiphi.model.loops.clusters import (
     OUTSIDE,
     Cluster,
@@ -22,33 +23,36 @@ from psiphi.model.loops.clusters import (
     GearRow,
 )
 from psiphi.model.loops.constraints import Constraint
-from psiphi.model.loops.gears import Gear, checked, in_order
-from psiphi.model.loops.independent_coordinates import assembled, settled
+from psiphi.model.loops.contacts_and_loops import Loop
+from psiphi.model.loops.gears import Gear, check_gear, sort_gears
+from psiphi.model.loops.independent_coordinates import assemble_loops, choose_coordinates
 from psiphi.model.model import WORLD, Joint, Model
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.robot.embedding.embedding_origin import EmbeddingOrigin
-from psiphi.robot.embedding.rotor_bodies import Rotor, mounted
+from psiphi.robot.embedding.rotor_bodies import Rotor, mount_rotors
 from psiphi.robot.robot import Robot
 
 
 def embed(
     robot: Model,
-    loops: Iterable[Any] | None = None,
+    loops: Iterable[Loop | Gear] | None = None,
     *,
     mimic: bool | None = None,
     rotors: Iterable[Rotor] = (),
     free: str | Iterable[str] = (),
-    at: Any = None,
+    at: Numbers | None = None,
 ) -> Robot:
-    """The robot with its loops as joints: a robot again, with fewer velocities.
+    """The robot with its loops embedded as joints: a robot with fewer velocity coordinates.
 
-    `loops` are `pp.Loop`s between its frames and `pp.Gear`s between its joints; left out, they are the robot's own
-    (`robot.loops`, `robot.gears`) and its mimic joints (`mimic=True` adds these to loops that are given). `rotors` are
-    `pp.Rotor`s: motors that spin on the links they are mounted on, in place of their joints' armature.
+    `loops` are `pp.Loop`s between frames and `pp.Gear`s between joints. The default are
+    `robot.loops`, `robot.gears` and the mimic joints; `mimic=True` adds the mimic joints to given
+    loops. `rotors` are `pp.Rotor`s: motors that spin on their links, in place of the armature of
+    their joints.
 
-    q keeps a coordinate for every joint; v, tau and all that is by joint has those that are free: joints named in `free`, and
-    where a loop leaves a choice, joints with motors first. Loops are closed from `at` (a configuration of the robot, its
-    neutral one when left out), and the branch found there is the one that `robot.neutral()` and `robot.random()` have.
+    q has coordinates for every joint; v, tau and other joint vectors only the independent ones.
+    These are the joints named in `free`, then joints with motors. Loops are closed near `at`, a
+    configuration of the robot, by default its neutral one; `robot.neutral()` and `robot.random()`
+    return configurations of the same assembly branch.
 
     >>> import psiphi as pp
     >>> gripper = pp.load("panda")  # its second finger mimics the first
@@ -58,76 +62,72 @@ def embed(
     """
     robot = check_robot("embed", robot, Robot)
     if robot.embedding is not None:
-        again = (
-            "embed all of them at once"
-            if robot.embedding.loops
+        remedy = (
+            "embed all loops in one call"
+            if robot.embedding.has_loops
             else "embed a robot with rigid links"
         )
-        raise StateError(f"{robot.embedding.words(robot.name)} already", again)
+        raise StateError(f"{robot.embedding.describe(robot.name)} already", remedy)
     if robot.freed is not None:
         raise StateError(
-            f"numbers of {robot.name} are inputs", "embed the robot first, then free them"
+            f"{robot.name} has free parameters", "embed the robot first, then call free"
         )
-    spinning = several("rotors", rotors, "give rotors=[pp.Rotor(...)]")
-    given = [*robot.loops, *robot.gears] if loops is None else several("loops", loops)
-    follows = (loops is None) if mimic is None else flag("mimic", mimic)
-    gears = [g for g in given if isinstance(g, Gear)] + (_mimics(robot) if follows else [])
-    ties = [
-        contacts_and_loops.loop(i, loop, robot)
-        for i, loop in enumerate(x for x in given if not isinstance(x, Gear))
-    ]
+    rotor_list = as_list("rotors", rotors, "give rotors=[pp.Rotor(...)]")
+    given = [*robot.loops, *robot.gears] if loops is None else as_list("loops", loops)
+    use_mimics = (loops is None) if mimic is None else flag("mimic", mimic)
+    gears = [g for g in given if isinstance(g, Gear)] + (_mimic_gears(robot) if use_mimics else [])
+    loop_list = [loop for loop in given if not isinstance(loop, Gear)]
+    ties = [contacts_and_loops.read_loop(i, loop, robot) for i, loop in enumerate(loop_list)]
     for tie in ties:
         if tie.friction is not None or tie.kind == "rough":
-            cause = f"{tie.name}, a {tie.kind} loop, is a contact: it slides, or opens"
-            raise StateError(cause, "an embedded loop holds for ever: pp.connect takes contacts")
-    if not ties and not gears and not spinning:
+            cause = f"{tie.name}, a {tie.kind} loop, is a contact: it can slide or open"
+            raise StateError(cause, "use pp.connect: an embedded loop never opens")
+    if not ties and not gears and not rotor_list:
         raise StateError(
             f"{robot.name} has no loop and no mimic joint to embed",
-            "give loops=[pp.Loop(...)], or [pp.Gear(...)]",
+            "give loops=[pp.Loop(...)] or loops=[pp.Gear(...)]",
         )
     start = (
         robot.neutral()
         if at is None
-        else real("at", at, (robot.nq,), f"give {robot.nq} numbers, or leave it out")
+        else real_array("at", at, (robot.nq,), f"give {robot.nq} numbers, or leave it out")
     )
     if start.shape != (robot.nq,):
         raise StateError(
             f"at has shape {start.shape}, expected ({robot.nq},)", "give one configuration"
         )
-    if spinning:
-        heavier, more = mounted(robot, spinning)
-        whole = heavier.neutral()
+    if rotor_list:
+        with_rotors, rotor_gears = mount_rotors(robot, rotor_list)
+        full_start = with_rotors.neutral()
         for joint in robot.joints:
-            whole[heavier.joint(joint.name).q_slice] = start[joint.q_slice]
-        robot, start, gears = heavier, whole, [*gears, *more]
-    freely = tuple(names("free", free))
-    gears = [checked(robot, i, g) for i, g in enumerate(gears)]
-    found = _Embedded(robot, ties, gears, freely, start).robot()
-    assert found.embedding is not None
-    inside = {k for cluster in found.embedding.clusters for k in cluster.bodies}
-    whole = (
+            full_start[with_rotors.joint(joint.name).q_slice] = start[joint.q_slice]
+        robot, start, gears = with_rotors, full_start, [*gears, *rotor_gears]
+    free_names = tuple(as_names("free", free))
+    gears = [check_gear(robot, i, g) for i, g in enumerate(gears)]
+    embedded = _Embedder(robot, ties, gears, free_names, start).robot()
+    assert embedded.embedding is not None
+    in_clusters = {k for cluster in embedded.embedding.clusters for k in cluster.bodies}
+    fully_free = tuple(
         j.name
-        for j in found.joints
-        if j.index in inside and 0 < j.row.nv == j.v_slice.stop - j.v_slice.start
+        for j in embedded.joints
+        if j.index in in_clusters and 0 < j.row.nv == j.v_slice.stop - j.v_slice.start
     )
-    loose = tuple(loop for loop in given if not isinstance(loop, Gear))
-    return replace(
-        found,
-        embedding=replace(
-            found.embedding, origin=EmbeddingOrigin(robot, loose, tuple(gears), tuple(whole), embed)
-        ),
-    )
+    origin = EmbeddingOrigin(robot, tuple(loop_list), tuple(gears), fully_free, embed)
+    return replace(embedded, embedding=replace(embedded.embedding, origin=origin))
 
 
-def _mimics(robot: Model) -> list[Gear]:
+def _mimic_gears(robot: Model) -> list[Gear]:
     return [
         Gear(name, {m.joint: m.multiplier}, m.offset, f"mimic {name}")
         for name, m in robot.mimics.items()
     ]
 
 
-class _Embedded:
-    """A robot on its way to one with clusters."""
+class _Embedder:
+    """Rearranges a robot so that bodies of a cluster are consecutive, and embeds the clusters.
+
+    `order` lists the old index of each new body; `new` is the inverse map.
+    """
 
     def __init__(
         self,
@@ -137,59 +137,65 @@ class _Embedded:
         free: Sequence[str],
         at: np.ndarray,
     ):
-        self.source, self.ties, self.gears, self.at = robot, ties, in_order(gears), at
+        self.source, self.ties, self.gears, self.at = robot, ties, sort_gears(gears), at
         self.free = [robot.joint(name).index for name in free]
         pairs = [(robot.frame(tie.first).body, robot.frame(tie.second).body) for tie in ties]
         geared = [[robot.joint(name).index for name in (g.joint, *g.leaders)] for g in self.gears]
-        self.sets = gather(robot.parent, pairs, geared)
-        inside = {k for s in self.sets for k in s.bodies}
+        self.groups = find_clusters(robot.parent, pairs, geared)
+        in_groups = {k for group in self.groups for k in group.bodies}
         for k in self.free:
-            if k not in inside:
+            if k not in in_groups:
                 raise StateError(
-                    f"joint {robot.joints[k].name} is named free and is in no loop", "leave it out"
+                    f"free names joint {robot.joints[k].name}, which is in no loop", "leave it out"
                 )
-        self.order = order(robot.parent, self.sets)
+        self.order = body_order(robot.parent, self.groups)
         self.new = {old: k for k, old in enumerate(self.order)} | {WORLD: WORLD}
 
     def robot(self) -> Robot:
-        whole = self._permuted()
-        q = np.concatenate([[], *(self.at[self.source.joints[old].q_slice] for old in self.order)])
+        tree = self._permuted_tree()
+        q = self._permuted_q(self.at)
         clusters = []
-        for s in sorted(self.sets, key=lambda s: min(self.new[k] for k in s.bodies)):
-            names = [self.ties[i].name for i in s.ties] + [self.gears[i].name for i in s.gears]
-            cluster = self._cluster(whole, s)
-            own = slice(
-                whole.joints[cluster.bodies[0]].q_slice.start,
-                whole.joints[cluster.bodies[-1]].q_slice.stop,
-            )
-            wanted = [
+        for group in sorted(self.groups, key=lambda x: min(self.new[k] for k in x.bodies)):
+            names = [self.ties[i].name for i in group.ties]
+            names += [self.gears[i].name for i in group.gears]
+            cluster = self._cluster(tree, group)
+            first, last = (tree.joints[cluster.bodies[k]] for k in (0, -1))
+            part = slice(first.q_slice.start, last.q_slice.stop)
+            free = [
                 c
                 for old in self.free
-                if old in s.bodies
-                for c in _coordinates(whole, cluster, self.new[old])
+                if old in group.bodies
+                for c in _cluster_coordinates(tree, cluster, self.new[old])
             ]
-            q[own] = assembled(whole, cluster, q[own], wanted, names)
-            clusters.append(settled(whole, cluster, q[own], wanted, names))
-        joints = _reduced(whole, clusters)
-        model = replace(whole, joints=joints, embedding=Embedding(tuple(clusters), frozen(q)))
+            q[part] = assemble_loops(tree, cluster, q[part], free, names)
+            clusters.append(choose_coordinates(tree, cluster, q[part], free, names))
+        joints = _reduced_joints(tree, clusters)
+        model = replace(tree, joints=joints, embedding=Embedding(tuple(clusters), frozen(q)))
         embedded = replace(Robot.of(model, self.source.shapes), loops=(), gears=())
         return replace(embedded, postures=self._postures(embedded))
 
-    def _postures(self, embedded: Any) -> dict[str, np.ndarray]:
-        """Those of the robot, with loops closed from there and followers where their leaders have them; where that can be."""
-        kept = {}
+    def _postures(self, embedded: Robot) -> dict[str, np.ndarray]:
+        """The postures of the robot whose loops can be closed, with loops closed."""
+        assert embedded.embedding is not None
+        clusters = [cluster_joint(embedded, cluster) for cluster in embedded.embedding.clusters]
+        postures = {}
         for name, old in self.source.postures.items():
-            q = np.concatenate([[], *(old[self.source.joints[k].q_slice] for k in self.order)])
             with np.errstate(all="ignore"):
-                closed = embedded.normalize(q)
-            joints = (compound_joint(embedded, cluster) for cluster in embedded.embedding.clusters)
-            gaps = [x for joint in joints for x in joint.laws.gaps(entries(closed[joint.q_slice]))]
-            if all(abs(x) < 1e-9 for x in gaps):
-                kept[name] = frozen(closed)
-        return kept
+                q = embedded.normalize(self._permuted_q(old))
+            errors = (
+                x
+                for joint in clusters
+                for x in joint.kinematics.closure_errors(entries(q[joint.q_slice]))
+            )
+            if all(abs(x) < 1e-9 for x in errors):
+                postures[name] = frozen(q)
+        return postures
 
-    def _permuted(self) -> Model:
-        """The spanning tree, the bodies of a cluster next to each other."""
+    def _permuted_q(self, q: np.ndarray) -> np.ndarray:
+        return np.concatenate([[], *(q[self.source.joints[old].q_slice] for old in self.order)])
+
+    def _permuted_tree(self) -> Model:
+        """The spanning tree with the bodies of a cluster next to each other."""
         robot, joints, nq, nv = self.source, [], 0, 0
         for k, old in enumerate(self.order):
             joint = robot.joints[old]
@@ -211,90 +217,73 @@ class _Embedded:
         bodies = tuple(robot.bodies[old] for old in self.order)
         return Model(robot.name, bodies, tuple(joints), frames, robot.gravity_vector, robot.report)
 
-    def _cluster(self, whole: Model, s: ClusterGroup) -> Cluster:
-        bodies = sorted(self.new[k] for k in s.bodies)
-        at = {k: i for i, k in enumerate(bodies)}
-        hangs = tuple(at.get(whole.parent[k], OUTSIDE) for k in bodies)
+    def _cluster(self, tree: Model, group: ClusterGroup) -> Cluster:
+        """The cluster of a group of bodies, before its coordinates are chosen."""
+        bodies = sorted(self.new[k] for k in group.bodies)
+        numbers = {k: i for i, k in enumerate(bodies)}
         ties = tuple(
             ClusterConstraint(
                 tie.name,
                 tie.kind,
                 tie.shape,
-                *(self._spot(whole, name, at) for name in (tie.first, tie.second)),
+                *(_cluster_frame(tree, name, numbers) for name in (tie.first, tie.second)),
                 rows=tuple(range(tie.row.size)),
             )
-            for tie in (self.ties[i] for i in sorted(s.ties))
+            for tie in (self.ties[i] for i in sorted(group.ties))
         )
-        starts = dict(
-            zip(
-                bodies,
-                np.cumsum([0, *(whole.joints[k].row.nv for k in bodies)]).tolist(),
-                strict=False,
-            )
-        )
-        number = lambda name: starts[whole.joint(name).index]  # noqa: E731
-        gears = tuple(
-            GearRow(
-                g.name,
-                number(g.joint),
-                g.offset,
-                tuple((number(l), 0.0, cs) for l, cs in g.leaders.items()),
-            )
-            for g in (self.gears[i] for i in sorted(s.gears))
-        )
-        armature = tuple(float(x) for k in bodies for x in whole.joints[k].armature)
-        each = [
-            (joint, i) for joint in (whole.joints[k] for k in bodies) for i in range(joint.row.nv)
-        ]
-        damping, friction = (
-            tuple(float(getattr(joint, word)[i]) for joint, i in each)
-            for word in ("damping", "friction")
-        )
-        springs = tuple(
-            (float(joint.stiffness[i]), float(joint.rest[i]), joint.spring) for joint, i in each
-        )
+        counts = np.cumsum([0, *(tree.joints[k].row.nv for k in bodies)]).tolist()
+        starts = dict(zip(bodies, counts, strict=False))
+        coordinate = lambda name: starts[tree.joint(name).index]  # noqa: E731
+        gears = []
+        for gear in (self.gears[i] for i in sorted(group.gears)):
+            terms: Any = tuple((coordinate(name), 0.0, cs) for name, cs in gear.leaders.items())
+            gears.append(GearRow(gear.name, coordinate(gear.joint), gear.offset, terms))
+        joints = [tree.joints[k] for k in bodies]
+        each = [(joint, i) for joint in joints for i in range(joint.row.nv)]
         return Cluster(
             bodies[0],
-            hangs,
-            self.new[s.parent],
-            gears,
-            ties,
-            (),
-            (),
-            armature,
-            damping,
-            friction,
-            springs,
+            parents=tuple(numbers.get(tree.parent[k], OUTSIDE) for k in bodies),
+            parent=self.new[group.parent],
+            gears=tuple(gears),
+            ties=ties,
+            free=(),
+            bound=(),
+            armature=tuple(float(x) for joint in joints for x in joint.armature),
+            damping=tuple(float(joint.damping[i]) for joint, i in each),
+            friction=tuple(float(joint.friction[i]) for joint, i in each),
+            springs=tuple(
+                (float(joint.stiffness[i]), float(joint.rest[i]), joint.spring) for joint, i in each
+            ),
         )
 
-    def _spot(self, whole: Model, name: str, at: dict[int, int]) -> ClusterFrame:
-        """A frame on a body of the cluster; on any other, it moves with the body outside, or is fixed to it."""
-        frame = whole.frame(name)
-        if frame.body in at:
-            return ClusterFrame(at[frame.body], frame.pose.rotation, frame.pose.translation)
-        return ClusterFrame(OUTSIDE, frame.pose.rotation, frame.pose.translation)
+
+def _cluster_frame(tree: Model, name: str, numbers: dict[int, int]) -> ClusterFrame:
+    """A frame relative to its body in the cluster, or to the body outside."""
+    frame = tree.frame(name)
+    body = numbers.get(frame.body, OUTSIDE)
+    return ClusterFrame(body, frame.pose.rotation, frame.pose.translation)
 
 
-def _coordinates(model: Model, cluster: Cluster, body: int) -> range:
-    """The velocity coordinates of a body's joint, numbered within its cluster."""
+def _cluster_coordinates(model: Model, cluster: Cluster, body: int) -> range:
+    """The velocity coordinates of the joint of a body, numbered within its cluster."""
     start = sum(model.joints[k].row.nv for k in cluster.bodies if k < body)
     return range(start, start + model.joints[body].row.nv)
 
 
-REDUCED = ("velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")
+JOINT_VECTORS = ("velocity", "effort", "damping", "friction", "armature", "stiffness", "rest")
 
 
-def _reduced(model: Model, clusters: Sequence[Cluster]) -> tuple[Joint, ...]:
-    """The joints with the velocities that are free."""
-    kept = {}
+def _reduced_joints(model: Model, clusters: Sequence[Cluster]) -> tuple[Joint, ...]:
+    """The joints with their independent velocity coordinates only."""
+    independent = {}
     for cluster in clusters:
         for k in cluster.bodies:
-            own = _coordinates(model, cluster, k)
-            kept[k] = [c - own.start for c in own if c in cluster.free]
+            numbers = _cluster_coordinates(model, cluster, k)
+            independent[k] = [c - numbers.start for c in numbers if c in cluster.free]
     joints, nv = [], 0
     for joint in model.joints:
-        own = kept.get(joint.index, list(range(joint.row.nv)))
-        parts = {word: frozen(getattr(joint, word)[own]) for word in REDUCED}
-        joints.append(replace(joint, v_slice=slice(nv, nv + len(own)), **parts))
-        nv += len(own)
+        chosen = independent.get(joint.index, list(range(joint.row.nv)))
+        vectors = {name: frozen(getattr(joint, name)[chosen]) for name in JOINT_VECTORS}
+        joints.append(replace(joint, v_slice=slice(nv, nv + len(chosen)), **vectors))
+        nv += len(chosen)
     return tuple(joints)

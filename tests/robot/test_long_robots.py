@@ -5,7 +5,12 @@ import pytest
 
 import psiphi as pp
 from psiphi.algebra.rewriting.normal_form import normalizer
-from psiphi.algebra.rewriting.work_budget import SECONDS, UNITS, _purse, budget
+from psiphi.algebra.rewriting.work_budget import (
+    DEFAULT_SECONDS,
+    UNITS_PER_SECOND,
+    current_budget,
+    limit_work,
+)
 
 ARM = pp.robots.puma560()
 s, v = ARM.operators, pp.vector("v")
@@ -81,11 +86,11 @@ def test_five_hundred_terms():
 
 def work(e) -> float:
     """Units of rewriting that it takes to derive an expression, counted, not timed (`algebra/rewriting/work_budget.py`)."""
-    with budget(SECONDS):
+    with limit_work(DEFAULT_SECONDS):
         normalizer(e).derivation(e)
-        purse = _purse.get()
+        purse = current_budget.get()
         assert purse is not None
-        return SECONDS * UNITS - purse.left
+        return DEFAULT_SECONDS * UNITS_PER_SECOND - purse.left
 
 
 def test_work_grows_no_faster_than_its_square():
@@ -96,7 +101,9 @@ def test_work_grows_no_faster_than_its_square():
         for n in (125, 250, 500)
     ]
     small, middle, large = (work(e) for e in sums)
-    assert middle < 4.2 * small and large < 4.2 * middle and large < SECONDS * UNITS
+    assert (
+        middle < 4.2 * small and large < 4.2 * middle and large < DEFAULT_SECONDS * UNITS_PER_SECOND
+    )
 
 
 def test_what_is_too_long_to_be_told_is_said_so():

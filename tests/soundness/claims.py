@@ -15,7 +15,7 @@ import numpy as np
 
 import psiphi as pp
 from psiphi.algebra.expressions.expression import Expression
-from psiphi.algebra.rewriting.identities import BOOK, MISPRINT
+from psiphi.algebra.rewriting.identities import IDENTITIES, MISPRINT
 from tests.soundness import robots
 from tests.soundness.examine import Outcome, Patience, limited
 from tests.soundness.oracle import (
@@ -135,7 +135,7 @@ def _given(robot, claim: Claim, rng) -> dict[str, np.ndarray]:
 
 def stated() -> Iterator[tuple[Expression, Expression]]:
     """Every equation of psiphi's book, true of a robot or not."""
-    yield from ((row.lhs, row.rhs) for row in BOOK if MISPRINT not in row.use)
+    yield from ((row.lhs, row.rhs) for row in IDENTITIES if MISPRINT not in row.use)
 
 
 @lru_cache(maxsize=128)

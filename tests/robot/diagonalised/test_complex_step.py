@@ -9,7 +9,7 @@ import psiphi as pp
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import frame, moves_inertia, program
-from psiphi.compiler.sweeps.tree_loop import drive
+from psiphi.compiler.sweeps.tree_loop import run_program
 from tests.model.spatial import on_arrays as quat
 from tests.zoo import ZOO, random_state
 
@@ -55,7 +55,7 @@ def test_along_the_motion(name):
         expression = build(s)
         equation = Equation({"out": expression}, model, forms=("as written",))
         tree = frame(model, moves_inertia(equation))
-        found = drive(program(equation, tree), tree, {"q": moved, "x": list(given)})
+        found = run_program(program(equation, tree), tree, {"q": moved, "x": list(given)})
         got = np.array([found["out", i] for i in range(model.nv)])
         want = expression.dot(held=("x",)).dense(q, v, x=given)
         np.testing.assert_allclose(

@@ -44,7 +44,7 @@ def test_sweeps_have_the_dense_value(letter, robot):
     equation = Equation({"out": expression}, model, forms=("as written",))
     lowered, (q, v, given, _) = choose(equation).lowered, random_state(model, 1)
     values, (inputs, outputs) = {"q": q, "v": v, "x": given}, equation.arguments()
-    tree = frame_tree(model, lowered.rods)
+    tree = frame_tree(model, lowered.movable_inertia)
     got = interpret(
         lowered.program("out", tree, inputs, outputs), tree, *(values[arg.name] for arg in inputs)
     )[0]

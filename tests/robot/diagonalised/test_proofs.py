@@ -8,20 +8,20 @@ import psiphi as pp
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.algebra.expressions.terms import add
 from psiphi.algebra.rewriting.identities import HALVES, axioms
-from psiphi.algebra.rewriting.rule_sets import moving_rules
+from psiphi.algebra.rewriting.rule_sets import motion_rules
 from tests.zoo import random_tree
 
 
 @pytest.mark.parametrize("rotors", (True, False))
 def test_the_rules_for_motion_are_complete(rotors):
-    assert moving_rules(rotors).complete
+    assert motion_rules(rotors).complete
 
 
 @pytest.mark.parametrize("axiom", (*axioms(), *axioms(HALVES)), ids=str)
 def test_the_derivative_of_an_axiom_is_a_theorem(axiom):
     left, right = (side.dot().poly() for side in axiom.sides)
     for rotors in (True, False):
-        assert not moving_rules(rotors).reduce(add(left, right, -1))
+        assert not motion_rules(rotors).reduce(add(left, right, -1))
 
 
 def test_proofs_on_a_robot():

@@ -61,7 +61,7 @@ class Quantity:
             self.results(s, subtract_f_ext, (frames, axes)),
             model,
             at_rest=self.at_rest,
-            given=(*self.vectors, "f_ext"),
+            input_order=(*self.vectors, "f_ext"),
             equation=self.equation,
             forms=("as written",) if self.as_written else FORMS,
             movable_inertia=self.movable_inertia,

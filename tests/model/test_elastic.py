@@ -215,7 +215,7 @@ def test_what_is_refused(words, cause):
 def test_joints_that_turn_in_space_have_none():
     b = pp.Builder("ball")
     b.body("rod", mass=1.0, inertia=np.eye(3))
-    with pytest.raises(pp.Error, match="turns in space"):
+    with pytest.raises(pp.Error, match="rotates in space"):
         b.joint("ball", "spherical", "world", "rod", stiffness=1.0)
 
 

@@ -73,9 +73,9 @@ def test_rotors_elsewhere_are_listed():
         'motor name="m" tendon="t" damping="1"',
     ):
         robot, _, report = read(tendon + motors(row))
-        assert "actuators that are not on a hinge or a slide: left out ('m')" in report
+        assert "actuators that are not on a hinge or slide: left out ('m')" in report
     assert (
-        "not linear: its linear part is kept ('m')"
+        "nonlinear damping: only its linear part is used ('m')"
         in read(motors('motor name="m" joint="turn" damping="1 2"'))[2]
     )
 
@@ -106,7 +106,7 @@ def test_efforts_that_differ_by_direction_are_listed():
         ('motor joint="slide"', 'actuatorfrcrange="-4 1"'),
     ):
         robot, _, report = read(motors(row), slide=slide)
-        assert robot.effort[-1] == 4.0 and "the larger limit is kept ('slide')" in report
+        assert robot.effort[-1] == 4.0 and "the larger one is used ('slide')" in report
     robot, _, report = read(
         motors('motor joint="slide" gear="0"', 'motor joint="turn"'),
         slide='actuatorfrcrange="-4 4"',
@@ -126,7 +126,7 @@ def test_what_flags_switch_off_is_told():
         "limit": "limits",
     }
     for flag, word in words.items():
-        assert f"kept as data here ('{word}')" in read(flags=f'<flag {flag}="disable"/>')[2]
+        assert f"part of the psiphi model ('{word}')" in read(flags=f'<flag {flag}="disable"/>')[2]
     assert (
         "('frictionloss', 'limits')" in read(flags='<flag constraint="disable"/>')[2]
         and "flag" not in read()[2]
@@ -139,7 +139,7 @@ def test_what_flags_switch_off_is_told():
 
 
 def test_springs_that_yield_and_keyframes_that_move():
-    assert "springs that yield: here they do not ('slide')" in read(slide='springyield="0.1"')[2]
+    assert "springs that yield: yielding is left out ('slide')" in read(slide='springyield="0.1"')[2]
     keys = '<key name="key1" qpos="1 0 0 0 0.1 0.2"/><key qpos="1 0 0 0 0.3 0.4" qvel="0 0 0 1 0"/>'
     robot, _, report = read(f"<keyframe>{keys}</keyframe>")
     assert robot.postures["key1"][-1] == 0.2 and robot.postures["key1_"][-1] == 0.4

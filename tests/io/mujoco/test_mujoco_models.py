@@ -176,18 +176,18 @@ def test_what_has_no_counterpart_is_listed():
         robot = pp.from_mujoco(ODD)
     report = "\n".join(robot.report)
     for words in (
-        "armature of the three slides of a free joint: left out, that of its turns is kept ('fly')",
+        "armature of the translations of a free joint: left out; that of its rotations is used ('fly')",
         "springs of ball and free joints (stiffness): left out ('ball')",
         "tendons, with their springs, dampers and armature: left out ('string')",
-        "wind and water",
+        "fluid forces",
         "gravity compensation: left out ('a')",
         "limits of ball joints: left out ('ball')",
         "mocap bodies: welded to the world ('hand')",
-        "or not on a joint: left out ('servo')",
+        "other than motors on joints: left out ('servo')",
         "joints without an actuator",
         "geoms that collide",
-        "equality 'curve': couples 'bend' to 'lead' by a polynomial: it is in robot.gears, and acts in pp.embed(robot)",
-        "equality 'still': holds joint 'lead' still",
+        "equality 'curve': couples 'bend' to 'lead' by a polynomial: it is in robot.gears",
+        "equality 'still': locks joint 'lead'",
         "equality 'off': is not active",
         "equality 'taut': is an equality of tendons",
     ):
@@ -304,7 +304,7 @@ def test_numbers_along_axes_that_turn(tmp_path, rng):
 def test_friction_of_what_flies_is_of_its_turns():
     """Along its slides MuJoCo has it in the world's axes, psiphi in the body's."""
     box = '<body><joint name="fly" type="free" frictionloss="0.2"/><geom size="0.1 0.2 0.3" type="box"/></body>'
-    with pytest.warns(pp.ModelWarning, match="frictionloss of the three slides of a free joint"):
+    with pytest.warns(pp.ModelWarning, match="frictionloss of the translations of a free joint"):
         robot = pp.load(f"<mujoco><worldbody>{box}</worldbody></mujoco>")
     assert robot.friction.tolist() == [0.2, 0.2, 0.2, 0.0, 0.0, 0.0]
 
@@ -339,23 +339,23 @@ def test_what_is_refused(tmp_path):
     for wrong, words in (
         (
             lambda: on_nothing().save(tmp_path / "x.xml"),
-            "'none' moves and has no mass, which MuJoCo wants",
+            "'none' moves and has no mass, which MuJoCo rejects",
         ),
         (
             lambda: hung((0, 0, 0)).save(tmp_path / "x.xml"),
-            "'plate' has principal moments 0, 0, 0: MuJoCo takes none",
+            "'plate' has principal moments 0, 0, 0: MuJoCo rejects",
         ),
         (
             lambda: hung((1, 2, 3.1)).save(tmp_path / "x.xml"),
-            "moments 1, 2, 3.1: .* more than the sum.*with_inertia",
+            "moments 1, 2, 3.1: .* larger than the sum.*with_inertia",
         ),
         (
             lambda: moved("free", armature=0.5).save(tmp_path / "x.xml"),
-            "'move' is free and has armature along axes that turn",
+            "'move' is free and has armature along axes of its link",
         ),
         (
             lambda: moved("free", friction=0.5).save(tmp_path / "x.xml"),
-            "'move' is free and has friction along axes that turn",
+            "'move' is free and has friction along axes of its link",
         ),
         (
             lambda: moved("free", armature=(1, 1, 1, 0, 0, 0)).save(tmp_path / "x.xml"),
@@ -377,12 +377,12 @@ def test_what_is_refused(tmp_path):
             lambda: moved("planar", damping=(1, 2, 3)).save(tmp_path / "x.xml"),
             "planar and has several values of damping",
         ),
-        (lambda: pp.from_mujoco(3), "no MuJoCo model"),
+        (lambda: pp.from_mujoco(3), "not a MuJoCo model"),
         (
             lambda: pp.load("<mujoco><worldbody><bod/></worldbody></mujoco>"),
-            "MuJoCo refuses it.*bod",
+            "MuJoCo rejects it.*bod",
         ),
-        (lambda: pp.load(PENDULUM, repair="all"), "'repair' is of URDF files"),
+        (lambda: pp.load(PENDULUM, repair="all"), "'repair' applies to URDF files"),
         (lambda: pp.load("<sdf/>"), "SDF.*sdf2urdf"),
         (
             lambda: pp.robots.random_tree(1, kinds="helical").save(tmp_path / "x.xml"),
@@ -394,7 +394,7 @@ def test_what_is_refused(tmp_path):
                 .attach(pp.Body("empty"), "tool", joint=dict(kind="revolute", armature=1))
                 .save(tmp_path / "x.xml")
             ),
-            "has no mass, which MuJoCo wants",
+            "has no mass, which MuJoCo rejects",
         ),
     ):
         with pytest.raises(pp.Error, match=words):

@@ -260,7 +260,7 @@ def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
     there = robot.frame_pose(robot.postures["there"], "bus")
     with pytest.warns(
         pp.ModelWarning,
-        match="'fly': the zero of q is elsewhere.*in MJCF q is the pose in the world",
+        match="'fly': the zero of q is not at.*in MJCF q is the pose in the world",
     ):
         robot.save(tmp_path / "flyer.xml")
     again = pp.load(tmp_path / "flyer.xml")
@@ -311,7 +311,7 @@ def test_loops_of_one_name_are_told_apart(tmp_path, end):
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [(dict(lower=0.2, upper=0.2), "limit are one"), (dict(effort=0.0), "limit is zero")],
+    [(dict(lower=0.2, upper=0.2), "limit are equal"), (dict(effort=0.0), "limit is zero")],
 )
 def test_limits_without_room_are_told_in_mjcf(tmp_path, words, told):
     """MuJoCo takes such a range for none; URDF keeps it."""
@@ -319,7 +319,7 @@ def test_limits_without_room_are_told_in_mjcf(tmp_path, words, told):
     b.body("bar", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
     b.joint("hinge", "revolute", "world", "bar", axis=(0, 1, 0), **words)
     robot = b.build()
-    with pytest.warns(pp.ModelWarning, match=rf"'hinge': .*{told}, which MuJoCo has not"):
+    with pytest.warns(pp.ModelWarning, match=rf"'hinge': .*{told}, which MuJoCo does not support"):
         robot.save(tmp_path / "bar.xml")
     again = pp.load(tmp_path / "bar.xml")
     assert again.lower[0] == -np.inf and again.effort[0] == np.inf

@@ -134,7 +134,7 @@ TWO = [[[0, 0], [0, 0], [1, 2]], [[0, 0], [0, 0], [2, 4]]]
             dict(shapes=TWO, stiffness=np.eye(2)),
             "modal mass of the shapes is not positive definite",
         ),
-        (dict(shapes=np.ones((2, 3, 7)), stiffness=np.eye(7)), "more than 2 nodes"),
+        (dict(shapes=np.ones((2, 3, 7)), stiffness=np.eye(7)), "at most 6 shapes"),
         (dict(mass=[1, -1]), "negative"),
         (dict(mass=[[1, 2], [0, 1]]), "mass is not symmetric"),
         (dict(mass=[1, 1, 1]), "mass has shape"),

@@ -407,7 +407,7 @@ def test_refusals():
                 robot,
                 [pp.Gear("to crank", {"to rocker": 1.0}), pp.Gear("to rocker", {"to crank": 1.0})],
             ),
-            "circle",
+            "cycle",
         ),
         (lambda: pp.embed(robot, [pp.Gear("to crank", {})]), "leaders"),
         (lambda: pp.embed(robot, [pp.Gear("to crank", {"to rockr": 1.0})]), "no joint"),

@@ -1,11 +1,12 @@
-"""MJCF and MuJoCo's models.
+"""MJCF and MuJoCo models.
 
-In: an `MjModel` or an MJCF file. Out: a `Model`, and MJCF again. Read `from_mujoco.py` first.
+In: an `MjModel` or an MJCF file. Out: a `Model`; `mjcf_writer.py` writes MJCF. Read
+`from_mujoco.py` first.
 
-    from_mujoco.py                  MuJoCo's compiled model as a robot
-    mjcf_writer.py                  A robot as MJCF text
-    mujoco_actuators.py             MuJoCo's actuators on hinges and slides
-    mujoco_equalities.py            MuJoCo's equalities
+    from_mujoco.py                  Reader: bodies, joints, sites, keyframes
+    mujoco_actuators.py             Effort limits and rotors from actuators
+    mujoco_equalities.py            Equality constraints as loops, mimic joints and gears
     mujoco_geoms.py                 Geoms as shapes
-    mujoco_unsupported_features.py  What of a MuJoCo model has no counterpart
+    mujoco_unsupported_features.py  Report of features that psiphi does not support
+    mjcf_writer.py                  Writer: a robot as MJCF text
 """

@@ -1,9 +1,10 @@
-"""MuJoCo's compiled model as a robot. A body with joints p1 .. pn (anchors in its own frame) stands at
+"""Reader of compiled MuJoCo models. A body with joints at the anchors p_1 .. p_n has the pose
 
     parent · (pos, quat) · Π_j  T(p_j) · motion_j(q_j - ref_j) · T(-p_j)
 
-Each joint becomes a joint here, in the same order, with links without mass between them; its reference position goes into its
-place, since turns about and slides along one axis commute: motion(q - ref) = motion(-ref) motion(q). So q is MuJoCo's qpos.
+Each joint becomes a psiphi joint, in the same order, with massless links between them. Its
+reference position becomes a part of its placement, since motions along one axis commute: motion(q
+- ref) = motion(-ref) motion(q). So q equals MuJoCo's qpos, apart from the order of quaternions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,21 +34,24 @@ from psiphi.model.spatial.rotations import rotation_about
 from psiphi.model.spatial.transforms import (
     IDENTITY_PLACEMENT,
     IDENTITY_ROTATION,
+    ORIGIN,
     Placement,
     Rotation,
-    Vector,
     compose,
     from_quaternion,
 )
 
+if TYPE_CHECKING:
+    import mujoco
+
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 KINDS = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
-NO_LIMIT = 1e10  # mjMAXVAL: a limit on one side alone has it on the other
+NO_LIMIT = 1e10  # mjMAXVAL: the other side of a one-sided limit
 NO_GRAVITY = 1 << 7  # mjDSBL_GRAVITY
 
 
 class MujocoModel(NamedTuple):
-    """What a model of MuJoCo describes: the tree, its shapes, its loops, and couplings of higher order."""
+    """The contents of a MuJoCo model: the tree, its shapes, its loops, and nonlinear couplings."""
 
     model: Model
     shapes: Iterable[Shape]
@@ -55,8 +59,10 @@ class MujocoModel(NamedTuple):
     gears: list[Gear]
 
 
-def read_mujoco(model: Any) -> MujocoModel:
-    """The tree and the rest of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text."""
+def read_mujoco(
+    model: mujoco.MjModel | mujoco.MjSpec | str | os.PathLike[str],
+) -> MujocoModel:
+    """The contents of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text."""
     peer = compile_model(model)
     builder = Builder(_model_name(peer) or "mujoco", gravity=_gravity(peer))
     names = NameTable.of(peer)
@@ -72,34 +78,36 @@ def read_mujoco(model: Any) -> MujocoModel:
     return MujocoModel(built, mujoco_geoms.read_shapes(peer, names), loops, gears)
 
 
-def compile_model(model: Any) -> Any:
-    """The MjModel that is given, or made from what is given by MuJoCo's own compiler."""
+def compile_model(
+    model: mujoco.MjModel | mujoco.MjSpec | str | os.PathLike[str],
+) -> mujoco.MjModel:
+    """`model`, compiled by MuJoCo if it is not an MjModel."""
     if hasattr(model, "jnt_qposadr"):
         return model
-    mujoco = import_optional("mujoco", "an MJCF file", "psiphi[mujoco]")
+    library: Any = import_optional("mujoco", "an MJCF file", "psiphi[mujoco]")
     try:
         if hasattr(model, "compile") and hasattr(model, "worldbody"):
             return model.compile()
         if isinstance(model, str) and model.lstrip("\ufeff \t\r\n").startswith("<"):
-            return mujoco.MjModel.from_xml_string(model)
+            return library.MjModel.from_xml_string(model)
         if isinstance(model, str | os.PathLike):
-            return mujoco.MjModel.from_xml_path(os.fsdecode(model))
-    except TypeError:  # a name that is no text
+            return library.MjModel.from_xml_path(os.fsdecode(model))
+    except TypeError:  # a path that is not text
         raise ModelError(
-            f"{shown(model)} is no name of a file", "give an MjModel, an MjSpec, or an MJCF file"
+            f"{shown(model)} is not a file name", "give an MjModel, an MjSpec, or an MJCF file"
         ) from None
-    except (ValueError, mujoco.FatalError) as error:
+    except (ValueError, library.FatalError) as error:
         file = None if not isinstance(model, str | os.PathLike) or "<" in str(model) else str(model)
         raise ModelError(
-            f"MuJoCo refuses it: {' '.join(str(error).split())}", "correct the MJCF", file=file
+            f"MuJoCo rejects it: {' '.join(str(error).split())}", "correct the MJCF", file=file
         ) from None
     raise ModelError(
-        f"{shown(model)} is no MuJoCo model", "give an MjModel, an MjSpec, or an MJCF file"
+        f"{shown(model)} is not a MuJoCo model", "give an MjModel, an MjSpec, or an MJCF file"
     )
 
 
-def is_mjcf(source: Any) -> bool:
-    """Whether a file, or text, has the root element <mujoco>: comments and declarations are passed over."""
+def is_mjcf(source: object) -> bool:
+    """Whether the root element of a file or text is <mujoco>, after comments and declarations."""
     text = str(source)
     if not text.lstrip("\ufeff \t\r\n").startswith("<"):
         if not text.lower().endswith((".xml", ".mjcf")) or not os.path.isfile(text):
@@ -112,9 +120,10 @@ def is_mjcf(source: Any) -> bool:
 
 @dataclass(frozen=True)
 class NameTable:
-    """What bodies, joints and sites are called here: as in MuJoCo, numbered where they have no name, with what no other has.
+    """The psiphi names of bodies, joints and sites: MuJoCo's names; nameless ones are numbered.
 
-    A joint may be called as a body is; a site may not, since both are frames."""
+    A joint and a body may have the same name. A site and a body may not, since both are frames.
+    """
 
     bodies: list[str]
     joints: list[str]
@@ -122,7 +131,7 @@ class NameTable:
     taken: set[str]
 
     @classmethod
-    def of(cls, peer: Any) -> NameTable:
+    def of(cls, peer: mujoco.MjModel) -> NameTable:
         bodies = _numbered_names(
             "body", ["world", *(peer.body(i).name for i in range(1, peer.nbody))]
         )
@@ -132,14 +141,14 @@ class NameTable:
         return cls(bodies, joints, [_unique_name(name, taken, "_site") for name in sites], taken)
 
     def new(self, name: str) -> str:
-        """A name that is not in use yet."""
+        """`name`, changed if it is in use, and marked as used."""
         return _unique_name(name, self.taken)
 
 
-def _numbered_names(kind: str, given: list[str]) -> list[str]:
-    """The names that are given, as they are; for those that are empty the kind and the number, where nobody is called so."""
-    taken = set(given)
-    return [name or _unique_name(f"{kind}{i}", taken) for i, name in enumerate(given)]
+def _numbered_names(kind: str, names: list[str]) -> list[str]:
+    """The names; an empty one becomes the kind with its number, made unique."""
+    taken = set(names)
+    return [name or _unique_name(f"{kind}{i}", taken) for i, name in enumerate(names)]
 
 
 def _unique_name(name: str, taken: set[str], end: str = "_") -> str:
@@ -147,58 +156,64 @@ def _unique_name(name: str, taken: set[str], end: str = "_") -> str:
     return new
 
 
-def _model_name(peer: Any) -> str:
+def _model_name(peer: mujoco.MjModel) -> str:
     return peer.names[: peer.names.index(b"\0")].decode(errors="replace")
 
 
-def _gravity(peer: Any) -> np.ndarray:
+def _gravity(peer: mujoco.MjModel) -> np.ndarray:
     return np.zeros(3) if peer.opt.disableflags & NO_GRAVITY else np.array(peer.opt.gravity)
 
 
-def read_placement(position: Any, quaternion: Any) -> Placement:
-    """MuJoCo's position and quaternion w, x, y, z."""
+def read_placement(position: np.ndarray, quaternion: np.ndarray) -> Placement:
+    """The placement of MuJoCo's position and quaternion (w, x, y, z)."""
     x, y, z = (float(c) for c in position)
     return read_rotation(quaternion), (x, y, z)
 
 
-def read_rotation(quaternion: Any) -> Rotation:
-    """MuJoCo's quaternion w, x, y, z."""
+def read_rotation(quaternion: np.ndarray) -> Rotation:
+    """The rotation of MuJoCo's quaternion (w, x, y, z)."""
     w, i, j, k = (float(c) for c in quaternion)
     return (
         IDENTITY_ROTATION if (w, i, j, k) == (1.0, 0.0, 0.0, 0.0) else from_quaternion(i, j, k, w)
     )
 
 
-def _body(builder: Builder, peer: Any, names: NameTable, i: int) -> None:
-    """A body on its joints: links without mass between them; its own frame is behind the last."""
+def _body(builder: Builder, peer: mujoco.MjModel, names: NameTable, i: int) -> None:
+    """Add a body with its joints, and massless links between these."""
     name, parent = names.bodies[i], names.bodies[peer.body_parentid[i]]
-    here = read_placement(peer.body_pos[i], peer.body_quat[i])
-    at = IDENTITY_PLACEMENT[1]  # where the last joint's frame is, in the body's axes
+    before = read_placement(peer.body_pos[i], peer.body_quat[i])
+    origin = ORIGIN  # of the last joint frame, in the body frame
     first, count = peer.body_jntadr[i], peer.body_jntnum[i]
     for j in range(first, first + count):
-        anchor: Vector = (
-            tuple(peer.jnt_pos[j].tolist()) if peer.jnt_type[j] != FREE else IDENTITY_PLACEMENT[1]
-        )  # type: ignore[assignment]
+        x, y, z = peer.jnt_pos[j].tolist() if peer.jnt_type[j] != FREE else ORIGIN
+        anchor = (x, y, z)
         last = j == first + count - 1 and not any(anchor)
         child = name if last else names.new(f"{names.joints[j]}_link")
         if not last:
             builder.body(child)
-        step = compose(
-            here, (IDENTITY_ROTATION, tuple(a - b for a, b in zip(anchor, at, strict=True)))
-        )  # type: ignore[arg-type]
+        shift = (x - origin[0], y - origin[1], z - origin[2])
+        step = compose(before, (IDENTITY_ROTATION, shift))
         _joint(builder, peer, names.joints[j], j, parent, child, step)
-        parent, here, at = child, IDENTITY_PLACEMENT, anchor
-    if count == 0 or any(at):
-        seat = compose(here, (IDENTITY_ROTATION, (-at[0], -at[1], -at[2])))
-        builder.joint(names.new(f"{name}_weld"), "fixed", parent, name, seat[1], rotation=seat[0])
+        parent, before, origin = child, IDENTITY_PLACEMENT, anchor
+    if count == 0 or any(origin):
+        x, y, z = origin
+        R, p = compose(before, (IDENTITY_ROTATION, (-x, -y, -z)))
+        builder.joint(names.new(f"{name}_weld"), "fixed", parent, name, p, rotation=R)
     rotation, com = read_placement(peer.body_ipos[i], peer.body_iquat[i])
     xx, yy, zz = peer.body_inertia[i].tolist()
     builder.body(name, float(peer.body_mass[i]), com, (xx, 0.0, 0.0, yy, 0.0, zz), rotation)
 
 
 def _joint(
-    builder: Builder, peer: Any, name: str, j: int, parent: str, child: str, step: Placement
+    builder: Builder,
+    peer: mujoco.MjModel,
+    name: str,
+    j: int,
+    parent: str,
+    child: str,
+    step: Placement,
 ) -> None:
+    """Add joint j between two links; `step` is the placement of its frame."""
     kind, v = int(peer.jnt_type[j]), int(peer.jnt_dofadr[j])
     nv = {FREE: 6, BALL: 3}.get(kind, 1)
     own = {
@@ -207,12 +222,10 @@ def _joint(
         "armature": peer.dof_armature[v : v + nv] + reflected(peer, j, "armature"),
     }
     if kind == FREE:
-        step = IDENTITY_PLACEMENT  # its q is the body's pose in the world
-        own = {word: np.roll(values, 3) for word, values in own.items()}  # [linear; angular] there
-        for word in (
-            "armature",
-            "friction",
-        ):  # along axes of the world they have no counterpart: mujoco_remarks
+        step = IDENTITY_PLACEMENT  # q is the pose of the body in the world
+        own = {word: np.roll(values, 3) for word, values in own.items()}  # from [linear; angular]
+        # Values along world axes are not supported (`mujoco_unsupported_features.py`).
+        for word in ("armature", "friction"):
             own[word] = np.where(np.arange(6) < 3, own[word], 0.0)
     elif kind in (SLIDE, HINGE):
         axis = peer.jnt_axis[j]
@@ -229,22 +242,22 @@ def _joint(
     builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
 
 
-def _spring(peer: Any, j: int) -> dict[str, Any]:
-    """Of a hinge or a slide: k, its rest, and the terms beyond k where there are any (from MuJoCo 4 on)."""
-    more = np.trim_zeros(
+def _spring(peer: mujoco.MjModel, j: int) -> dict[str, Any]:
+    """Stiffness, rest position and (from MuJoCo 4 on) polynomial terms of a hinge or slide."""
+    terms = np.trim_zeros(
         np.ravel(getattr(peer, "jnt_stiffnesspoly", np.zeros((j + 1, 1)))[j]), "b"
     ).tolist()
-    if not peer.jnt_stiffness[j] and not more:
+    if not peer.jnt_stiffness[j] and not terms:
         return {}
     own = {
         "stiffness": float(peer.jnt_stiffness[j]),
         "rest": float(peer.qpos_spring[peer.jnt_qposadr[j]]),
     }
-    return own | ({"spring": {"polynomial": more}} if more else {})
+    return own | ({"spring": {"polynomial": terms}} if terms else {})
 
 
 def _reference_offset(kind: int, axis: np.ndarray, ref: float) -> Placement:
-    """motion(-ref)."""
+    """motion(-ref) of a joint."""
     if ref == 0.0:
         return IDENTITY_PLACEMENT
     if kind == SLIDE:
@@ -252,13 +265,13 @@ def _reference_offset(kind: int, axis: np.ndarray, ref: float) -> Placement:
     return placement(Pose(rotation_about(-ref * axis), np.zeros(3)))
 
 
-def _site(builder: Builder, peer: Any, names: NameTable, i: int) -> None:
+def _site(builder: Builder, peer: mujoco.MjModel, names: NameTable, i: int) -> None:
     rotation, xyz = read_placement(peer.site_pos[i], peer.site_quat[i])
     builder.frame(names.sites[i], names.bodies[peer.site_bodyid[i]], xyz, rotation=rotation)
 
 
-def _postures(builder: Builder, peer: Any, names: NameTable) -> None:
-    """qpos0, and the keyframes."""
+def _postures(builder: Builder, peer: mujoco.MjModel, names: NameTable) -> None:
+    """Add qpos0 and the keyframes as postures."""
     keys = _numbered_names("key", [peer.key(i).name for i in range(peer.nkey)])
     for name, qpos in ({"qpos0": peer.qpos0} | dict(zip(keys, peer.key_qpos, strict=True))).items():
         builder.posture(
@@ -266,7 +279,8 @@ def _postures(builder: Builder, peer: Any, names: NameTable) -> None:
         )
 
 
-def _coordinates(peer: Any, j: int, qpos: np.ndarray) -> list[float]:
+def _coordinates(peer: mujoco.MjModel, j: int, qpos: np.ndarray) -> list[float]:
+    """The coordinates of joint j in psiphi's order (quaternion scalar last)."""
     start, kind = int(peer.jnt_qposadr[j]), int(peer.jnt_type[j])
     if kind in (SLIDE, HINGE):
         return [float(qpos[start])]

@@ -1,7 +1,8 @@
-"""A robot as MJCF text: moving bodies, their joints, frames as sites, shapes as geoms that do not collide.
+"""Writer of MJCF: bodies, joints, frames as sites, shapes as geoms that do not collide.
 
-Welded links are parts of their bodies; their frames stay as sites. A joint of several coordinates becomes joints on one body,
-as `psiphi.interop.mujoco` has them; the first bears its name. Mimics and loops become equalities, postures keyframes.
+Welded links are merged into their bodies; their frames become sites. A joint with several
+coordinates becomes several joints on one body, as in `psiphi.interop.mujoco`; the first has its
+name. Mimic joints and loops become equalities, postures become keyframes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from psiphi.model.spatial.transforms import from_quaternion
 
 
 class OneAxis(NamedTuple):
-    """One of MuJoCo's joints: its type, its axis, and which coordinate of ours it is in q and in v."""
+    """A MuJoCo joint: its type, its axis, and its indices in q and v of the psiphi joint."""
 
     type: str
     axis: np.ndarray | None
@@ -52,12 +53,10 @@ MUJOCO_JOINTS = {
     "spherical": lambda j: [OneAxis("ball", None, 0, 0)],
     "free": lambda j: [OneAxis("free", None, 0, 0)],
 }
-LINK_FIXED_SLIDES = {
-    "planar": slice(1, 3),
-    "free": slice(3, 6),
-}  # of v: lengths along axes of the link
-MIN_MOMENT = 1e-15  # mjMINVAL: moments of moving bodies are larger
-EIGENVALUE_ERROR = 1e-14  # of the largest moment: what MuJoCo's eigenvalues are off by
+# The translations in v, which are along axes of the link; those of MuJoCo are along fixed axes.
+LINK_FIXED_SLIDES = {"planar": slice(1, 3), "free": slice(3, 6)}
+MIN_MOMENT = 1e-15  # mjMINVAL: smallest moment of inertia of a moving body
+EIGENVALUE_ERROR = 1e-14  # of MuJoCo's eigenvalues, relative to the largest
 LOOPS = {"weld": "weld", "ball": "connect", "hinge": "connect"}
 SIZES = {
     "box": lambda s: [x / 2 for x in s],
@@ -68,7 +67,7 @@ SIZES["capsule"] = SIZES["cylinder"]
 
 
 def text(robot: Model, file: Path) -> str:
-    """The MJCF of a robot; what it cannot say is refused by name."""
+    """The MJCF of a robot; a ModelError names what MJCF cannot represent."""
     children: dict[int, list[int]] = {}
     _warn_free_joints(robot)
     _warn_limits(robot)
@@ -83,7 +82,7 @@ def text(robot: Model, file: Path) -> str:
         *_sites_and_geoms(robot, WORLD, "    "),
     ]
     stack: list[tuple[int, int, bool]] = [(k, 2, False) for k in reversed(children.get(WORLD, []))]
-    while stack:  # (body, depth, whether it is to be closed): nothing recurses
+    while stack:  # (body, depth, whether to write its end tag); no recursion
         k, depth, close = stack.pop()
         if close:
             lines.append("  " * depth + "</body>")
@@ -100,75 +99,83 @@ def text(robot: Model, file: Path) -> str:
 
 
 def _warn_limits(robot: Model) -> None:
-    """MuJoCo's ranges have room: a joint that may not move, or whose motor may not push, has none there."""
-    still = [joint.name for joint in robot.joints if (joint.lower == joint.upper).any()]
-    limp = [joint.name for joint in robot.joints if (joint.effort == 0.0).any()]
+    """Warn about empty ranges, which MuJoCo does not support: no motion, or no effort."""
+    locked = [joint.name for joint in robot.joints if (joint.lower == joint.upper).any()]
+    powerless = [joint.name for joint in robot.joints if (joint.effort == 0.0).any()]
     for names, what in (
-        (still, "lower and upper limit are one"),
-        (limp, "the effort limit is zero"),
+        (locked, "lower and upper limit are equal"),
+        (powerless, "the effort limit is zero"),
     ):
         if names:
-            text = f"{listed(names)}: {what}, which MuJoCo has not; in MJCF there is no such limit"
+            text = f"{listed(names)}: {what}, which MuJoCo does not support: the limit is left out"
             warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=caller_stacklevel())
 
 
 def _warn_free_joints(robot: Model) -> None:
-    """MuJoCo's q of a free joint is a pose in the world, wherever its zero was."""
-    flying = (joint for joint in robot.joints if joint.kind == "free")
-    far = [
+    """Warn about free joints whose zero is not the world frame: MuJoCo's q is the world pose."""
+    free = (joint for joint in robot.joints if joint.kind == "free")
+    moved = [
         j.name
-        for j in flying
+        for j in free
         if j.pose.translation.any() or not np.array_equal(j.pose.rotation, np.eye(3))
     ]
-    if far:
-        text = f"{listed(far)}: the zero of q is elsewhere than the world's origin; in MJCF q is the pose in the world"
+    if moved:
+        text = (
+            f"{listed(moved)}: the zero of q is not at the world origin; "
+            "in MJCF q is the pose in the world"
+        )
         warnings.warn(ModelWarning(f"{robot.name}: {text}"), stacklevel=caller_stacklevel())
 
 
 def _check_joint(joint: Joint) -> None:
+    """Raise a ModelError if MuJoCo has no such joint."""
     _check_link_fixed_slides(joint)
     if joint.kind not in MUJOCO_JOINTS:
         raise ModelError(
-            f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo has not", "lock it"
+            f"joint {shown(joint.name)} is {joint.kind}, which MuJoCo does not support", "lock it"
         )
     if joint.kind == "free" and joint.parent != WORLD:
         raise ModelError(
-            f"joint {shown(joint.name)} is free and not on the world: MuJoCo has none such",
-            "weld it, say",
+            f"joint {shown(joint.name)} is free but its parent is not the world, "
+            "which MuJoCo does not support",
+            "make it a fixed joint",
         )
 
 
 def _check_link_fixed_slides(joint: Joint) -> None:
-    """What joints say of velocities along axes that turn with their links: MuJoCo's slides stand still."""
+    """Raise a ModelError for values along translation axes of the link: MuJoCo's are fixed."""
     slides = LINK_FIXED_SLIDES.get(joint.kind, slice(0))
-    unlike = joint.damping[slides].min(initial=inf) < joint.damping[slides].max(initial=0.0)
-    said = {
+    several = joint.damping[slides].min(initial=inf) < joint.damping[slides].max(initial=0.0)
+    values = {
         "armature": joint.armature[slides].any(),
         "friction": joint.friction[slides].any(),
         "an effort limit": joint.effort[slides].min(initial=inf) < inf,
-        "several values of damping": unlike,
+        "several values of damping": several,
     }
-    for what in (what for what, there in said.items() if there):
-        cause = f"joint {shown(joint.name)} is {joint.kind} and has {what} along axes that turn with it: MuJoCo's stand still"
-        raise ModelError(cause, "leave it out, or build it of slides and hinges")
+    for what in (what for what, present in values.items() if present):
+        raise ModelError(
+            f"joint {shown(joint.name)} is {joint.kind} and has {what} along axes of its link, "
+            "but MuJoCo's axes are fixed",
+            "leave it out, or build the joint from slides and hinges",
+        )
 
 
 def _inertia(body: Body) -> np.ndarray:
-    """MuJoCo takes bodies that there can be, and no points; of a flat one it must not see the last digit."""
+    """The inertia, or a ModelError if MuJoCo rejects it; that of a flat body is rounded up."""
     small, middle, large = np.linalg.eigvalsh(body.inertia).tolist()
-    over = large - small - middle
-    if small <= MIN_MOMENT or over > EIGENVALUE_ERROR * large:
+    excess = large - small - middle
+    if small <= MIN_MOMENT or excess > EIGENVALUE_ERROR * large:
         moments = f"{small:.4g}, {middle:.4g}, {large:.4g}"
-        cause = f"body {shown(body.name)} has principal moments {moments}"
-        wanted = "MuJoCo takes none that are zero, or more than the sum of the others"
         raise ModelError(
-            f"{cause}: {wanted}", "give it others: robot.with_inertia(link, inertia=...)"
+            f"body {shown(body.name)} has principal moments {moments}: MuJoCo rejects moments that "
+            "are zero or larger than the sum of the other two",
+            "change them: robot.with_inertia(link, inertia=...)",
         )
-    return body.inertia + max(over + EIGENVALUE_ERROR * large, 0.0) * np.eye(3)
+    return body.inertia + max(excess + EIGENVALUE_ERROR * large, 0.0) * np.eye(3)
 
 
 def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
-    """The joints of one of MuJoCo's bodies: a link without mass is no body of its own, its joint is one of what it carries."""
+    """The joints of one MuJoCo body: the joints of massless links are added to the next body."""
     chain = [robot.joints[k]]
     while not robot.bodies[k].mass > 0.0:
         own = {robot.bodies[k].name, robot.joints[k].name} - _loop_frames(robot)
@@ -178,19 +185,25 @@ def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
             if frame.body == k and frame.name not in own
         ]
         if len(children.get(k, ())) != 1 or extra or robot.bodies[k].inertia.any():
-            cause = f"body {shown(robot.bodies[k].name)} moves and has no mass, which MuJoCo wants"
-            raise ModelError(cause, "give it mass: robot.with_inertia(link, mass=..., inertia=...)")
+            raise ModelError(
+                f"body {shown(robot.bodies[k].name)} moves and has no mass, which MuJoCo rejects",
+                "give it mass: robot.with_inertia(link, mass=..., inertia=...)",
+            )
         (k,) = children[k]
         chain.append(robot.joints[k])
     return chain
 
 
 def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
-    """A body on its joints: A1 M1 A2 M2 = (A1 A2) (A2⁻¹ M1 A2) M2, so an earlier joint is seen from the last one's frame."""
+    """The lines of a body with its joints.
+
+    A1 M1 A2 M2 = (A1 A2) (A2⁻¹ M1 A2) M2: earlier joints are expressed in the frame of the last
+    one.
+    """
     body, last = robot.bodies[chain[-1].index], chain[-1]
-    pose, seen = IDENTITY, [IDENTITY] * len(chain)  # the body's frame, and each joint's frame in it
+    pose, frames = IDENTITY, [IDENTITY] * len(chain)  # of the body; of each joint in the body
     for i, joint in enumerate(chain):
-        pose, seen[:i] = pose @ joint.pose, [joint.pose.inv @ own for own in seen[:i]]
+        pose, frames[:i] = pose @ joint.pose, [joint.pose.inv @ own for own in frames[:i]]
     yield tag(f"{indent}body", {"name": body.name, **_pose(pose)}, end=">")
     inner, I = indent + "  ", _inertia(body)
     full = numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
@@ -198,56 +211,65 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
         f"{inner}inertial",
         {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full},
     )
-    for joint, own in zip(chain, seen, strict=True):
+    for joint, own in zip(chain, frames, strict=True):
         for i, piece in enumerate(MUJOCO_JOINTS[joint.kind](joint)):
             if piece.axis is None and not np.array_equal(own.rotation, np.eye(3)):
                 raise ModelError(
-                    f"joint {shown(joint.name)} turns every way on a link without mass",
+                    f"joint {shown(joint.name)} is a ball joint of a massless link, "
+                    "in a rotated frame",
                     "give that link mass",
                 )
             axis = None if piece.axis is None else own.rotation @ piece.axis
-            words = _joint(
+            attributes = _joint(
                 joint, piece._replace(axis=axis), joint.name if i == 0 else f"{joint.name}.{i}"
             )
             yield tag(
                 f"{inner}joint",
-                {**words, **({"pos": numbers(own.translation)} if own.translation.any() else {})},
+                {
+                    **attributes,
+                    **({"pos": numbers(own.translation)} if own.translation.any() else {}),
+                },
             )
     yield from _sites_and_geoms(robot, last.index, inner)
 
 
 def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
-    words = {"name": name, "type": piece.type}
+    """The attributes of a MuJoCo joint."""
+    attributes = {"name": name, "type": piece.type}
     if piece.axis is None and min(joint.effort) < inf:
         raise ModelError(
-            f"joint {shown(joint.name)} is {joint.kind} and has an effort limit, which MuJoCo has not",
-            "lift it",
+            f"joint {shown(joint.name)} is {joint.kind} and has an effort limit, "
+            "which MuJoCo does not support",
+            "remove the limit",
         )
     own = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
     for word, values in own.items():
         if piece.axis is None and len(set(values.tolist())) > 1:
             raise ModelError(
-                f"joint {shown(joint.name)} has several values of {word}: MuJoCo has one",
+                f"joint {shown(joint.name)} has several values of {word}, but MuJoCo has one",
                 "make them equal",
             )
-        words[word] = repr(float(values[piece.v]))
+        attributes[word] = repr(float(values[piece.v]))
     if piece.axis is not None:
-        words["axis"] = numbers(piece.axis)
+        attributes["axis"] = numbers(piece.axis)
         lower, upper, effort = joint.lower[piece.q], joint.upper[piece.q], joint.effort[piece.v]
         if -inf < lower or upper < inf:
-            words["range"] = numbers(np.clip((lower, upper), -1e10, 1e10))
-        words |= _spring(joint, piece.v)
+            attributes["range"] = numbers(np.clip((lower, upper), -1e10, 1e10))
+        attributes |= _spring(joint, piece.v)
         if effort < inf:
-            words["actuatorfrcrange"] = numbers((-effort, effort))
-    return words
+            attributes["actuatorfrcrange"] = numbers((-effort, effort))
+    return attributes
 
 
 def _spring(joint: Joint, v: int) -> dict[str, str]:
-    """stiffness and springref; MuJoCo has polynomials of up to three terms."""
+    """stiffness and springref; MuJoCo's polynomials have at most three terms."""
     more = () if joint.spring is None else joint.spring.polynomial
     if (joint.spring is not None and joint.spring.is_table) or len(more) > 2:
-        cause = f"joint {shown(joint.name)} has a spring that MuJoCo cannot say: it has polynomials of up to three terms"
-        raise ModelError(cause, "give it a plain stiffness")
+        raise ModelError(
+            f"joint {shown(joint.name)} has a spring that MJCF cannot represent: "
+            "MuJoCo has polynomials of at most three terms",
+            "use a linear stiffness",
+        )
     terms = (joint.stiffness[v], *more)
     return (
         {"stiffness": numbers(terms), "springref": repr(float(joint.rest[v]))} if any(terms) else {}
@@ -255,78 +277,83 @@ def _spring(joint: Joint, v: int) -> dict[str, str]:
 
 
 def _sites_and_geoms(robot: Model, k: int, indent: str) -> Iterator[str]:
-    """Sites and geoms of one body."""
+    """The sites and geoms of body k."""
     sites = _site_names(robot)
     for frame in robot.frames.values():
         if frame.body == k and frame.name in sites:
             yield tag(f"{indent}site", {"name": sites[frame.name], **_pose(frame.pose)})
-    for pin in (pin for pins in _hinge_points(robot).values() for pin in pins):
-        if pin.frame.body == k:
+    for point in (point for pair in _hinge_points(robot).values() for point in pair):
+        if point.frame.body == k:
             yield tag(
                 f"{indent}site",
-                {"name": pin.name, **_pose(pin.frame.pose @ Pose(np.eye(3), pin.axis))},
+                {"name": point.name, **_pose(point.frame.pose @ Pose(np.eye(3), point.axis))},
             )
     for shape in getattr(robot, "shapes", ()):
         frame = robot.frames.get(shape.link)
         if frame is not None and frame.body == k and shape.kind in SIZES:
-            words = {
+            attributes = {
                 "type": shape.kind,
                 "size": numbers(SIZES[shape.kind](shape.size)),
                 **_pose(frame.pose @ shape.pose),
             }
-            words |= {} if shape.color is None else {"rgba": numbers(shape.color)}
+            attributes |= {} if shape.color is None else {"rgba": numbers(shape.color)}
             group = "2" if shape.role == "visual" else "3"
             yield tag(
                 f"{indent}geom",
-                {**words, "contype": "0", "conaffinity": "0", "mass": "0", "group": group},
+                {**attributes, "contype": "0", "conaffinity": "0", "mass": "0", "group": group},
             )
 
 
-def _equalities(robot: Any) -> Iterator[str]:
-    lines, sites, pins = [], _site_names(robot), _hinge_points(robot)
+def _equalities(robot: Model) -> Iterator[str]:
+    """The lines of loops, mimic joints and gears."""
+    lines, sites, points = [], _site_names(robot), _hinge_points(robot)
     loops, gears = (getattr(robot, word, ()) for word in ("loops", "gears"))
     names = iter(distinct_names(thing.name for thing in (*loops, *gears) if thing.name))
-    called = lambda thing: {"name": next(names)} if thing.name else {}  # noqa: E731
+    name_of = lambda thing: {"name": next(names)} if thing.name else {}  # noqa: E731
     for number, loop in enumerate(loops):
         what = f"the loop of {loop.first} and {loop.second}"
         if loop.kind not in LOOPS or loop.friction is not None:
             kind = f"a {loop.kind}{'' if loop.friction is None else ', one-sided'}"
             raise ModelError(
                 f"{what} is {kind}",
-                "MuJoCo has balls, welds and, as two balls, hinges, and they hold both ways",
+                "MuJoCo supports ball, weld and hinge loops without friction",
             )
         ends = {"site1": sites[loop.first], "site2": sites[loop.second]}
-        lines.append(tag(f"    {LOOPS[loop.kind]}", {**called(loop), **ends}))
-        if number in pins:
-            a, b = pins[number]
+        lines.append(tag(f"    {LOOPS[loop.kind]}", {**name_of(loop), **ends}))
+        if number in points:
+            a, b = points[number]
             lines.append(tag("    connect", {"site1": a.name, "site2": b.name}))
     for name, mimic in robot.mimics.items():
-        words = {
+        attributes = {
             "joint1": name,
             "joint2": mimic.joint,
             "polycoef": numbers((mimic.offset, mimic.multiplier, 0, 0, 0)),
         }
-        lines.append(tag("    joint", words))
+        lines.append(tag("    joint", attributes))
     for gear in gears:
         ((leader, ratio),) = gear.leaders.items() if len(gear.leaders) == 1 else ((None, ()),)
         terms = tuple(ratio) if isinstance(ratio, tuple) else (ratio,)
         if leader is None or len(terms) > 4:
             raise ModelError(
-                f"{gear.name or gear.joint} is a gear of {len(gear.leaders)} leaders and {len(terms)} terms",
-                "MuJoCo couples two joints, by polynomials of order four",
+                f"{gear.name or gear.joint} is a gear with {len(gear.leaders)} leaders "
+                f"and {len(terms)} terms",
+                "MuJoCo couples two joints by polynomials of order four at most",
             )
-        words = {
+        attributes = {
             "joint1": gear.joint,
             "joint2": leader,
             "polycoef": numbers((gear.offset, *terms, *[0] * (4 - len(terms)))),
         }
-        lines.append(tag("    joint", {**called(gear), **words}))
+        lines.append(tag("    joint", {**name_of(gear), **attributes}))
     if lines:
         yield from ("  <equality>", *lines, "  </equality>")
 
 
 def _site_names(robot: Model) -> dict[str, str]:
-    """Frames that become sites, and their names: those that are no body's or joint's own, and those where loops end."""
+    """The site name of each frame that becomes a site.
+
+    These are the frames of loops, and all frames that are not the frame of a body or joint.
+    """
     own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
     ends = _loop_frames(robot)
     sites = {name: name for name in robot.frames if name not in own}
@@ -337,21 +364,21 @@ def _site_names(robot: Model) -> dict[str, str]:
     }
 
 
-def _loop_frames(robot: Any) -> set[str]:
-    """Frames where loops end."""
+def _loop_frames(robot: Model) -> set[str]:
+    """The frames of all loops."""
     return {frame for loop in getattr(robot, "loops", ()) for frame in (loop.first, loop.second)}
 
 
 class AxisPoint(NamedTuple):
-    """A second point of a hinge's axis, a metre from the first, on one of its ends."""
+    """A second point on the axis of a hinge loop, 1 m from the frame."""
 
     name: str
     frame: Frame
     axis: np.ndarray
 
 
-def _hinge_points(robot: Any) -> dict[int, tuple[AxisPoint, AxisPoint]]:
-    """Of each loop that is a hinge, by its number: two points that stay together, and those of its frames, leave one axis."""
+def _hinge_points(robot: Model) -> dict[int, tuple[AxisPoint, AxisPoint]]:
+    """A second pair of points for each hinge loop, by index: MuJoCo has no hinge equality."""
     taken, found = {*robot.frames, *_site_names(robot).values()}, {}
     for number, loop in enumerate(getattr(robot, "loops", ())):
         if loop.kind == "hinge":
@@ -368,6 +395,7 @@ def _hinge_points(robot: Any) -> dict[int, tuple[AxisPoint, AxisPoint]]:
 
 
 def _keyframes(robot: Model) -> Iterator[str]:
+    """The lines of the postures."""
     if robot.postures:
         yield "  <keyframe>"
         for name, q in robot.postures.items():
@@ -376,7 +404,7 @@ def _keyframes(robot: Model) -> Iterator[str]:
 
 
 def _qpos(robot: Model, q: np.ndarray) -> list[float]:
-    """MuJoCo's: quaternions w first, a free joint's pose in the world."""
+    """q in MuJoCo's convention: quaternions (w, x, y, z), free joints as world poses."""
     out: list[float] = []
     for joint in robot.joints:
         own = q[joint.q_slice]

@@ -1,10 +1,13 @@
-"""MuJoCo's equalities: connect is a ball, weld a weld, a coupling of two joints a mimic or, where it is not linear, a gear; the
-rest is listed."""
+"""MuJoCo's equality constraints as psiphi constraints.
+
+"connect" becomes a ball loop, "weld" a weld loop, a coupling of two joints a mimic joint if it is
+linear, else a gear. Other equalities are listed in the report.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,28 +18,35 @@ from psiphi.model.loops.gears import Gear
 from psiphi.model.model import Mimic
 from psiphi.model.spatial.transforms import IDENTITY_ROTATION, from_quaternion
 
+if TYPE_CHECKING:
+    import mujoco
+
+    from psiphi.io.mujoco.from_mujoco import NameTable
+
 CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
 BODY, SITE = 1, 6  # mjtObj
 DISABLED = 1 | 2  # mjDSBL_CONSTRAINT, mjDSBL_EQUALITY
 KIND_NAMES = {3: "of tendons", 4: "of a flex", 5: "of a flex", 6: "of a flex", 7: "of distances"}
 
 
-def read_equalities(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop], list[Gear]]:
-    """The loops and gears; frames and mimics go into the builder. What acts not, or cannot be said, is listed."""
+def read_equalities(
+    builder: Builder, peer: mujoco.MjModel, names: NameTable
+) -> tuple[list[Loop], list[Gear]]:
+    """The loops and gears; frames and mimic joints are added to the builder."""
     loops: list[Loop] = []
     gears: list[Gear] = []
     for i in range(peer.neq):
         name = names.new(peer.equality(i).name or f"equality{i}")
-        at = DocumentRecord(f"equality {name!r}")
+        source = DocumentRecord(f"equality {name!r}")
         if not peer.eq_active0[i] or peer.opt.disableflags & DISABLED:
-            builder.notes.note(at, "is not active: left out")
+            builder.notes.note(source, "is not active: left out")
         elif peer.eq_type[i] == JOINT:
-            gears += _read_coupling(builder, peer, names, i, at, name)
+            gears += _read_coupling(builder, peer, names, i, source, name)
         elif peer.eq_type[i] in (CONNECT, WELD):
             loops.append(_read_loop(builder, peer, names, i, name))
         else:
             what = KIND_NAMES.get(int(peer.eq_type[i]), "of another kind")
-            builder.notes.warn(at, f"is an equality {what}, which has no counterpart: left out")
+            builder.notes.warn(source, f"is an equality {what}, which is not supported: left out")
     if loops:
         builder.note(
             f"{len(loops)} loops are in robot.loops: pp.connect(robot) closes them", "equality"
@@ -44,8 +54,10 @@ def read_equalities(builder: Builder, peer: Any, names: Any) -> tuple[list[Loop]
     return loops, gears
 
 
-def _read_loop(builder: Builder, peer: Any, names: Any, number: int, name: str) -> Loop:
-    """Two frames that MuJoCo holds together: the anchors, and for a weld the relative pose on the first."""
+def _read_loop(
+    builder: Builder, peer: mujoco.MjModel, names: NameTable, number: int, name: str
+) -> Loop:
+    """A loop between frames at the anchors; for a weld, the relative pose is in the first frame."""
     ends = peer.eq_obj1id[number], peer.eq_obj2id[number]
     weld = peer.eq_type[number] == WELD
     kind = "weld" if weld else "ball"
@@ -53,44 +65,52 @@ def _read_loop(builder: Builder, peer: Any, names: Any, number: int, name: str) 
         return Loop(kind, names.sites[ends[0]], names.sites[ends[1]], name=name)
     data = peer.eq_data[number]
     w, i, j, k = data[6:10].tolist()
-    turn = from_quaternion(i, j, k, w) if weld and any(data[6:10]) else IDENTITY_ROTATION
+    rotation = from_quaternion(i, j, k, w) if weld and any(data[6:10]) else IDENTITY_ROTATION
     first, second = (data[3:6], data[0:3]) if weld else (data[0:3], data[3:6])
     frames = [names.new(f"{name}_{k}") for k in (1, 2)]
-    for frame, end, xyz, rotation in zip(
-        frames, ends, (first, second), (turn, IDENTITY_ROTATION), strict=True
+    for frame, end, xyz, R in zip(
+        frames, ends, (first, second), (rotation, IDENTITY_ROTATION), strict=True
     ):
-        builder.frame(frame, names.bodies[end], xyz.tolist(), rotation=rotation)
+        builder.frame(frame, names.bodies[end], xyz.tolist(), rotation=R)
     return Loop(kind, *frames, name=name)
 
 
 def _read_coupling(
-    builder: Builder, peer: Any, names: Any, i: int, at: DocumentRecord, name: str
+    builder: Builder,
+    peer: mujoco.MjModel,
+    names: NameTable,
+    i: int,
+    source: DocumentRecord,
+    name: str,
 ) -> list[Gear]:
-    """q1 - ref1 = c0 + c1 (q2 - ref2) + ... : a mimic where it is linear, else a gear."""
+    """q1 - ref1 = c0 + c1 (q2 - ref2) + ...: a mimic joint if it is linear, else a gear."""
     first, second = int(peer.eq_obj1id[i]), int(peer.eq_obj2id[i])
     c = peer.eq_data[i, :5]
     ref = [float(peer.qpos0[peer.jnt_qposadr[j]]) for j in (first, second) if j >= 0]
     follower = names.joints[first]
     known = builder.joints[follower].mimic
     if second < 0:
-        hold = f"robot.lock({{{follower!r}: {ref[0] + float(c[0]):g}}})"
-        builder.notes.warn(at, f"holds joint {follower!r} still: left out; {hold} holds it")
+        lock = f"robot.lock({{{follower!r}: {ref[0] + float(c[0]):g}}})"
+        builder.notes.warn(source, f"locks joint {follower!r}: left out; {lock} locks it")
     elif np.any(c[2:]):
         leader = names.joints[second]
-        curve = np.polynomial.Polynomial(c)(
-            np.polynomial.Polynomial([-ref[1], 1.0])
-        ).coef  # in q, not in q - ref
-        told = f"couples {follower!r} to {leader!r} by a polynomial: it is in robot.gears, and acts in pp.embed(robot)"
-        builder.notes.note(at, told)
+        # The coefficients for q instead of q - ref.
+        curve = np.polynomial.Polynomial(c)(np.polynomial.Polynomial([-ref[1], 1.0])).coef
+        builder.notes.note(
+            source,
+            f"couples {follower!r} to {leader!r} by a polynomial: it is in robot.gears; "
+            "pp.embed(robot) enforces it",
+        )
         return [Gear(follower, {leader: tuple(curve[1:].tolist())}, ref[0] + float(curve[0]), name)]
     elif known is not None:
         builder.notes.warn(
-            at, f"couples {follower!r}, which follows {known.joint!r} already: left out"
+            source, f"couples {follower!r}, which already follows {known.joint!r}: left out"
         )
     else:
         mimic = Mimic(names.joints[second], float(c[1]), float(ref[0] + c[0] - c[1] * ref[1]))
         builder.joints[follower] = replace(builder.joints[follower], mimic=mimic)
         builder.notes.note(
-            at, f"is the mimic of joint {follower!r}: acts in pp.connect(robot, mimic=True)"
+            source,
+            f"becomes the mimic of joint {follower!r}; pp.connect(robot, mimic=True) enforces it",
         )
     return []

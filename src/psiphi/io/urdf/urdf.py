@@ -22,7 +22,7 @@ from psiphi.io.urdf import urdf_plus
 from psiphi.io.urdf.mesh_paths import AllowedFolders, Packages
 from psiphi.io.urdf.urdf_plus import LoopRow
 from psiphi.io.urdf.urdf_schema import SchemaChecker
-from psiphi.io.urdf.urdf_shapes import with_mesh_paths, read_colors, read_shape
+from psiphi.io.urdf.urdf_shapes import read_colors, read_shape, with_mesh_paths
 from psiphi.io.urdf.xml_fields import Fields
 from psiphi.io.urdf.xml_reader import DEFAULT_LIMITS, TEXT, Element, ReadLimits, parse
 from psiphi.model.builder.builder import EARTH, Builder

@@ -1,118 +1,125 @@
-"""Numbers of a robot that are inputs and no constants: which they are, where they stand, and what they make of a body.
+"""Free parameters: numbers of a robot that are inputs of its functions instead of constants.
 
-The parameters are one row of numbers, block after block; a block is a word and a body (a link, and the joint that carries it):
+The parameters are one array (..., size) of blocks. A block is one group of numbers of one body (a
+link, and the joint that carries it):
 
-    inertia    m, m c (3), Ixx Ixy Ixz Iyy Iyz Izz about the link's origin, in link axes: the columns of `robot.regressor`
-    mass       m; the centre of mass and the inertia about it stay
-    com        the centre of mass in link axes (3); the mass and the inertia about that centre stay
-    armature   the joint's rotor inertia, a number a velocity
-    damping    the joint's damping, a number a velocity
-    stiffness  the stiffness of the joint's spring, likewise; that of a table, or of a joint that turns in space, is none
-    offsets    x y z, roll pitch yaw of the joint's frame in its parent's link frame, R = Rz(yaw) Ry(pitch) Rx(roll)
+    inertia    m, m c (3), Ixx Ixy Ixz Iyy Iyz Izz about the link's origin, in link axes, as the
+               columns of `robot.regressor`
+    mass       m, at constant centre of mass and inertia about it
+    com        the centre of mass in link axes (3), at constant mass and inertia about it
+    armature   the joint's rotor inertia, one number for each velocity
+    damping    the joint's damping, one number for each velocity
+    stiffness  the stiffness of the joint's spring, one number for each velocity; none for a table
+               or a joint that rotates in space
+    offsets    x y z, roll pitch yaw of the joint frame in the parent's link frame,
+               R = Rz(yaw) Ry(pitch) Rx(roll)
 
-In the model itself they are NaN: what does not know them cannot take them for numbers, and robots that differ in them alone
-are one, with one code.
+In the model these numbers are NaN, so that no code can use them by mistake, and so that robots that
+differ only in them are equal and share compiled code.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray, AnyScalar
 from psiphi._util.errors import StateError
 from psiphi._util.validate import frozen
 from psiphi.model.components import second_moments
-from psiphi.model.inertias import off_origin
+from psiphi.model.inertias import point_mass_inertia
 from psiphi.model.model import Body, Joint, Model, Pose
 
 INERTIA = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-PLACE = ("x", "y", "z", "roll", "pitch", "yaw")
-OF_COORDINATES = ("armature", "damping", "stiffness")  # one number a velocity of a joint
-UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # where the last six stand in a symmetric matrix
+OFFSETS = ("x", "y", "z", "roll", "pitch", "yaw")
+OF_COORDINATES = ("armature", "damping", "stiffness")  # one number for each velocity of a joint
+UPPER_TRIANGLE = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # rows and columns of Ixx .. Izz
 
 
 class ParameterGroup(NamedTuple):
-    """A word for numbers that can be freed: their names, their values, and the model's bodies and joints without them."""
+    """A group of numbers that can be free: their names, and their values in a model.
+
+    `of_joint`: they are named after the joint, not the link.
+    """
 
     names: Callable[[Joint], tuple[str, ...]]
     values: Callable[[Body, Joint], np.ndarray]
     of_joint: bool = False
 
 
-def ten(body: Body) -> np.ndarray:
-    """m, m c, and the inertia about the link's origin."""
+def standard_parameters(body: Body) -> np.ndarray:
+    """m, m c, and the inertia about the link's origin (10,)."""
     c = np.asarray(body.com)
-    return np.concatenate(
-        [[body.mass], body.mass * c, (body.inertia + off_origin(body.mass, c))[UPPER]]
-    )
+    inertia = body.inertia + point_mass_inertia(body.mass, c)
+    return np.concatenate([[body.mass], body.mass * c, inertia[UPPER_TRIANGLE]])
 
 
 def offsets(pose: Pose) -> np.ndarray:
-    """x y z, roll pitch yaw of a pose."""
+    """x y z, roll pitch yaw of a pose (6,)."""
     (r00, _, _), (r10, r11, r12), (r20, r21, r22) = pose.rotation.tolist()
-    level = math.hypot(r00, r10)
-    roll, yaw = (
-        (math.atan2(r21, r22), math.atan2(r10, r00))
-        if level > 1e-12
-        else (math.atan2(-r12, r11), 0.0)
-    )
-    return np.array([*pose.translation, roll, math.atan2(-r20, level), yaw])
+    cos_pitch = math.hypot(r00, r10)
+    roll, yaw = math.atan2(-r12, r11), 0.0  # gimbal lock: one of them is arbitrary
+    if cos_pitch > 1e-12:
+        roll, yaw = math.atan2(r21, r22), math.atan2(r10, r00)
+    return np.array([*pose.translation, roll, math.atan2(-r20, cos_pitch), yaw])
 
 
-def _each(word: str) -> Callable[[Joint], tuple[str, ...]]:
-    """One name a velocity; a joint of an embedded loop has those that are free."""
+def _coordinate_names(group: str) -> Callable[[Joint], tuple[str, ...]]:
+    """One name for each velocity of a joint (in an embedded loop, for each free one)."""
 
     def names(joint: Joint) -> tuple[str, ...]:
         count = joint.v_slice.stop - joint.v_slice.start
-        return (word,) if count == 1 else tuple(f"{word}.{i}" for i in range(count))
+        return (group,) if count == 1 else tuple(f"{group}.{i}" for i in range(count))
 
     return names
 
 
-def _is_linear(joint: Joint) -> bool:
-    """Whether its stiffness is a number of its own: not that of a table, and not of a joint that turns in space."""
+def _has_free_stiffness(joint: Joint) -> bool:
+    """Whether the stiffness can be free: not for a table, nor for a joint that rotates in space."""
     return joint.row.is_flat and not (joint.spring is not None and joint.spring.is_table)
 
 
-FREE: dict[str, ParameterGroup] = {
-    "inertia": ParameterGroup(lambda joint: INERTIA, lambda body, joint: ten(body)),
+PARAMETER_GROUPS: dict[str, ParameterGroup] = {
+    "inertia": ParameterGroup(lambda joint: INERTIA, lambda body, joint: standard_parameters(body)),
     "mass": ParameterGroup(lambda joint: ("mass",), lambda body, joint: np.array([body.mass])),
     "com": ParameterGroup(lambda joint: ("x", "y", "z"), lambda body, joint: np.asarray(body.com)),
     "armature": ParameterGroup(
-        _each("armature"), lambda body, joint: joint.armature, of_joint=True
+        _coordinate_names("armature"), lambda body, joint: joint.armature, of_joint=True
     ),
-    "damping": ParameterGroup(_each("damping"), lambda body, joint: joint.damping, of_joint=True),
+    "damping": ParameterGroup(
+        _coordinate_names("damping"), lambda body, joint: joint.damping, of_joint=True
+    ),
     "stiffness": ParameterGroup(
-        lambda joint: _each("stiffness")(joint) if _is_linear(joint) else (),
-        lambda body, joint: joint.stiffness if _is_linear(joint) else np.zeros(0),
+        lambda joint: _coordinate_names("stiffness")(joint) if _has_free_stiffness(joint) else (),
+        lambda body, joint: joint.stiffness if _has_free_stiffness(joint) else np.zeros(0),
         of_joint=True,
     ),
     "offsets": ParameterGroup(
-        lambda joint: PLACE, lambda body, joint: offsets(joint.pose), of_joint=True
+        lambda joint: OFFSETS, lambda body, joint: offsets(joint.pose), of_joint=True
     ),
 }
 
 
 class ParameterBlock(NamedTuple):
-    """One word's numbers of body `index`: parameters[start : stop]."""
+    """The numbers of one group of body `index`: parameters[start:stop]."""
 
-    word: str
+    group: str
     index: int
     start: int
     stop: int
 
     @property
-    def own(self) -> slice:
+    def columns(self) -> slice:
         return slice(self.start, self.stop)
 
 
 @dataclass(frozen=True, eq=False)
 class FreeParameters:
-    """What is free of a model, in order, and the `nominal` model they are numbers of."""
+    """The free parameters of a model in order, and the `nominal` model, which has their values."""
 
     blocks: tuple[ParameterBlock, ...]
     nominal: Model
@@ -123,113 +130,115 @@ class FreeParameters:
 
     @property
     def key(self) -> list:
-        """What code depends on: the words and places, no numbers."""
-        return [[block.word, block.index] for block in self.blocks]
+        """The data that compiled code depends on: groups and bodies, without values."""
+        return [[block.group, block.index] for block in self.blocks]
 
     @property
     def names(self) -> tuple[str, ...]:
         """ "forearm.m", "forearm.mx", ..., "elbow.armature"."""
-        m, found = self.nominal, []
-        for word, k, *_ in self.blocks:
-            on = m.joints[k].name if FREE[word].of_joint else m.bodies[k].name
-            found += [f"{on}.{name}" for name in FREE[word].names(m.joints[k])]
-        return tuple(found)
+        m, out = self.nominal, []
+        for group, k, *_ in self.blocks:
+            owner = m.joints[k].name if PARAMETER_GROUPS[group].of_joint else m.bodies[k].name
+            out += [f"{owner}.{name}" for name in PARAMETER_GROUPS[group].names(m.joints[k])]
+        return tuple(out)
 
     @property
     def values(self) -> np.ndarray:
-        """The numbers of the nominal model."""
+        """The values in the nominal model (size,)."""
         m = self.nominal
-        return frozen(
-            np.concatenate(
-                [FREE[word].values(m.bodies[k], m.joints[k]) for word, k, *_ in self.blocks]
-            )
-        )
+        blocks = [
+            PARAMETER_GROUPS[group].values(m.bodies[k], m.joints[k]) for group, k, *_ in self.blocks
+        ]
+        return frozen(np.concatenate(blocks))
 
-    def parts(self, k: int, values: Any) -> dict[str, Any]:
-        """The words of body k that are free, and their shares of the parameters (a list of scalars, or an array)."""
-        return {block.word: values[block.own] for block in self.blocks if block.index == k}
+    def parts(self, k: int, values: Sequence[AnyScalar] | AnyArray) -> dict[str, Any]:
+        """{group: numbers} of body k, from all parameters (a list of scalars, or an array)."""
+        return {block.group: values[block.columns] for block in self.blocks if block.index == k}
 
-    def every(self, word: str) -> list[ParameterBlock]:
-        return [block for block in self.blocks if block.word == word]
+    def blocks_of(self, group: str) -> list[ParameterBlock]:
+        return [block for block in self.blocks if block.group == group]
 
 
-def nominal(model: Model) -> Model:
-    """The model with all its numbers: itself, or what it was before some were free."""
+def nominal_model(model: Model) -> Model:
+    """The model with the values of its free parameters; a model without any is returned itself."""
     return model if model.freed is None else model.freed.nominal
 
 
-def freed(model: Model, words: Iterable[str], bodies: Iterable[int]) -> dict[str, Any]:
-    """The fields of the model with these words of these bodies as inputs."""
-    blocks, at, nominal = [], 0, model
-    words = list(words)
-    if "inertia" in words and {"mass", "com"} & set(words):
+def free_fields(model: Model, groups: Iterable[str], bodies: Iterable[int]) -> dict[str, Any]:
+    """The changed fields of the model if these groups of these bodies are free."""
+    blocks, start = [], 0
+    groups = list(groups)
+    if "inertia" in groups and {"mass", "com"} & set(groups):
         raise StateError(
             "free: inertia is named with mass or com, which are part of it", "leave these out"
         )
-    for word in words:
+    for group in groups:
         for k in bodies:
-            _refuse_looped(model, word, k)
-            size = len(FREE[word].values(nominal.bodies[k], nominal.joints[k]))
-            blocks += [ParameterBlock(word, k, at, at + size)] if size else []
-            at += size
+            _check_cluster(model, group, k)
+            size = len(PARAMETER_GROUPS[group].values(model.bodies[k], model.joints[k]))
+            blocks += [ParameterBlock(group, k, start, start + size)] if size else []
+            start += size
     if not blocks:
         raise StateError(f"free: nothing of {model.name} is named", "name a link that moves")
-    unknown = {(block.word, block.index) for block in blocks}
+    free = {(block.group, block.index) for block in blocks}
     return {
-        "bodies": tuple(_hidden(body, k, unknown) for k, body in enumerate(model.bodies)),
-        "joints": tuple(_unsaid(joint, unknown) for joint in model.joints),
-        "freed": FreeParameters(tuple(blocks), nominal),
+        "bodies": tuple(
+            _body_without_numbers(body, k, free) for k, body in enumerate(model.bodies)
+        ),
+        "joints": tuple(_joint_without_numbers(joint, free) for joint in model.joints),
+        "freed": FreeParameters(tuple(blocks), model),
     }
 
 
-def _refuse_looped(model: Model, word: str, k: int) -> None:
-    """Where a loop is embedded, its joints' springs act together, and where its joints are says which postures close it."""
-    cluster = (
-        None
-        if model.embedding is None
-        else next((c for c in model.embedding.clusters if k in c.bodies), None)
-    )
+def _check_cluster(model: Model, group: str, k: int) -> None:
+    """Refuse groups that embedded loops cannot have.
+
+    The springs of a loop act together, and the offsets of its joints decide how it closes.
+    """
+    clusters = () if model.embedding is None else model.embedding.clusters
+    cluster = next((c for c in clusters if k in c.bodies), None)
     if cluster is None or cluster.modes:
         return
-    if (word == "offsets" and cluster.ties) or word == "stiffness":
-        cause = f"free: the {word} of joint {model.joints[k].name!r}, whose loop or gear is embedded, cannot be inputs"
+    if (group == "offsets" and cluster.ties) or group == "stiffness":
         raise StateError(
-            cause,
+            f"free: the {group} of joint {model.joints[k].name!r}, whose loop or gear is embedded, "
+            "cannot be inputs",
             "name other links, or free them of the tree and close it: pp.connect(tree.free(...))",
         )
 
 
-def _hidden(body: Body, k: int, unknown: set[tuple[str, int]]) -> Body:
-    """The body without the numbers that are free."""
-    nothing, none = frozen(np.full(3, np.nan)), frozen(np.full((3, 3), np.nan))
-    if ("inertia", k) in unknown:
-        return replace(body, mass=float("nan"), com=nothing, inertia=none)
-    new: dict[str, Any] = {"mass": float("nan")} if ("mass", k) in unknown else {}
-    return replace(body, **new, **({"com": nothing} if ("com", k) in unknown else {}))
+def _body_without_numbers(body: Body, k: int, free: set[tuple[str, int]]) -> Body:
+    """The body with NaN for its free numbers."""
+    com, inertia = frozen(np.full(3, np.nan)), frozen(np.full((3, 3), np.nan))
+    if ("inertia", k) in free:
+        return replace(body, mass=float("nan"), com=com, inertia=inertia)
+    new: dict[str, Any] = {"mass": float("nan")} if ("mass", k) in free else {}
+    return replace(body, **new, **({"com": com} if ("com", k) in free else {}))
 
 
-def _unsaid(joint: Joint, unknown: set[tuple[str, int]]) -> Joint:
+def _joint_without_numbers(joint: Joint, free: set[tuple[str, int]]) -> Joint:
+    """The joint with NaN for its free numbers."""
     new: dict[str, Any] = {
-        word: frozen(np.full_like(getattr(joint, word), np.nan))
-        for word in OF_COORDINATES
-        if (word, joint.index) in unknown
+        group: frozen(np.full_like(getattr(joint, group), np.nan))
+        for group in OF_COORDINATES
+        if (group, joint.index) in free
     }
-    if ("offsets", joint.index) in unknown:
+    if ("offsets", joint.index) in free:
         new["pose"] = Pose(frozen(np.full((3, 3), np.nan)), frozen(np.full(3, np.nan)))
     return replace(joint, **new) if new else joint
 
 
-def moments(body: Body, parts: dict[str, Any]) -> tuple[Any, list, list]:
-    """(m, m c, J) about the link's origin, of any scalars: the free numbers in place of the body's. J = tr(I) 1 / 2 - I."""
+def mass_moments(body: Body, parts: dict[str, Any]) -> tuple[Any, list, list]:
+    """(m, m c, J) about the link's origin, J = tr(I) 1 / 2 - I, on any scalars.
+
+    `parts` are the free numbers of the body, which replace its own.
+    """
     if "inertia" in parts:
         m, mx, my, mz, xx, xy, xz, yy, yz, zz = parts["inertia"]
         jz = 0.5 * (xx + yy - zz)
         return m, [mx, my, mz], [[yy - jz, -xy, -xz], [-xy, xx - jz, -yz], [-xz, -yz, jz]]
     (m,) = parts.get("mass", [body.mass])
     c = list(parts.get("com", body.com.tolist()))
-    about = second_moments(body.inertia).tolist()
-    return (
-        m,
-        [m * x for x in c],
-        [[about[i][j] + m * (c[i] * c[j]) for j in range(3)] for i in range(3)],
-    )
+    central = second_moments(body.inertia).tolist()
+    J = [[central[i][j] + m * (c[i] * c[j]) for j in range(3)] for i in range(3)]
+    return m, [m * x for x in c], J

@@ -17,14 +17,14 @@ from psiphi.algebra.expressions.expression import vector
 from psiphi.algebra.expressions.notation import show_poly
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.backends.cpu.gufunc import gufunc
-from psiphi.backends.cpu.gufunc_kernel import module
+from psiphi.backends.cpu.gufunc_kernel import gufunc_module
 from psiphi.backends.cpu.straight_kernel import straight_kernel
 from psiphi.backends.llvm import jit
 from psiphi.backends.target import TARGETS
 from psiphi.compiler import passes
 from psiphi.compiler.equations import REWRITTEN, WHOLE, WRITTEN, Equation
 from psiphi.compiler.explanation import explain, inverses, loops
-from psiphi.compiler.ir.segments import cut
+from psiphi.compiler.ir.segments import split_segments
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE
 from psiphi.compiler.tape.tape_evaluation import evaluate
@@ -79,7 +79,7 @@ ACCELERATION = S.mass.inv @ (
 
 @pytest.fixture(scope="module")
 def equation() -> Equation:
-    return Equation({"a": ACCELERATION}, MODEL, given=("tau",))
+    return Equation({"a": ACCELERATION}, MODEL, input_order=("tau",))
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_10_choose(equation, straight):
     """Each form is traced and counted; the one that runs costs least."""
     chosen, costs = passes.choose(equation), {}
     for form in passes.lower(equation, passes.rewrite(equation)[0]):
-        tree = passes.frame(MODEL, form.lowered.rods)
+        tree = passes.frame(MODEL, form.lowered.movable_inertia)
         costs[form.name] = passes.trace(
             form.lowered.program("a", tree, *equation.arguments()), tree
         ).count.flops
@@ -218,7 +218,7 @@ def test_10_choose(equation, straight):
     headings = (
         "resolve:",
         "rewrite, with",
-        "choose, of 3 forms",
+        "choose the cheapest of 3 forms",
         "lower to 3 sweeps",
         "frame:",
         "trace:",
@@ -234,8 +234,8 @@ def test_11_emit(straight):
     c = TARGETS["c"].emit(straight, "d", "arm")
     assert "void arm(const double *q, const double *v, const double *tau, double *a)" in c
     assert "const double t6 = cos(q[0]);" in c and c.count(" / ") == 1
-    ir = module(straight_kernel(straight), "loop", "double", lanes=4)
-    pieces = cut(straight)
+    ir = gufunc_module(straight_kernel(straight), "loop", "double", lanes=4)
+    pieces = split_segments(straight)
     assert pieces.angles == 2 and len(pieces.segments) == 1
     assert "define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data)" in ir
     for suffix in ("f64", "v4f64"):
@@ -246,7 +246,7 @@ def test_11_emit(straight):
 
 def test_12_load(straight):
     """The loop's address in a gufunc: one state, many, any batch axes; equal bits wherever a state stands."""
-    ir = module(straight_kernel(straight), "loop", "double", lanes=4)
+    ir = gufunc_module(straight_kernel(straight), "loop", "double", lanes=4)
     library = jit.load_object(jit.compile_ir(ir), ["loop"])
     function = gufunc(
         "arm", "(2),(2),(2)->(2)", {"d": library.address("loop")}, b"a = M^-1 (tau - C v - g)", 3, 1

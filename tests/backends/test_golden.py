@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def texts() -> dict[str, str]:
     """By the name of the file."""
-    code = passes.code(Equation({"a": ACCELERATION}, MODEL, given=("tau",)))
+    code = passes.code(Equation({"a": ACCELERATION}, MODEL, input_order=("tau",)))
     return {
         "two_link_arm.c": TARGETS["c"].emit(
             code, "d", "forward_dynamics", "a = M^-1 (tau - C v - g) of two_link_arm"

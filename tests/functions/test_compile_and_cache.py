@@ -318,7 +318,7 @@ def test_keys_differ_where_code_differs():
         (jit, "host", lambda: jit.Processor("another cpu", "", "x86_64", "20")),
         (kernel_cache, "source_digest", lambda: "other sources"),
         (cpu_target, "has_fma", lambda: None),
-        (passes, "UNROLLED", 3),
+        (passes, "UNROLL_LIMIT", 3),
         (np, "__version__", "another"),
     ],
     ids=["host", "sources", "fma", "threshold", "numpy"],
@@ -347,9 +347,9 @@ def test_every_source_file_is_in_the_key(tmp_path):
 
 FORCE = """
 import numpy as np, psiphi as pp
-from psiphi.robot.identification.regressor_methods import force_through
+from psiphi.robot.identification.regressor_methods import link_force_function
 robot = pp.load("puma560")
-function = force_through(robot, "link3", 2)
+function = link_force_function(robot, "link3", 2)
 print(function(*np.ones((3, 6)))[0])
 """
 

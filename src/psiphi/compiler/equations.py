@@ -1,7 +1,8 @@
-"""What is asked of the compiler: named results, each an expression of one robot, with their inputs and outputs.
+"""Requests of the compiler. An `Equation` is named results, each an expression of one robot.
 
-This is its first pass, *write*: every vector over links is settled as force or motion, and the arguments are known before
-anything is rewritten, so that a warm start need not rewrite at all. `passes.py` does the rest.
+This is the first pass, *write*. It decides for each vector over links whether it is a force or a
+motion, and knows the inputs and outputs without rewriting, so that a warm start does not rewrite at
+all. `passes.py` has the other passes.
 """
 
 from __future__ import annotations
@@ -9,27 +10,49 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from psiphi._util.errors import StateError
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.expression import Expression
-from psiphi.algebra.expressions.force_motion_duality import ends, settled
+from psiphi.algebra.expressions.force_motion_duality import ends, resolve_sides
 from psiphi.algebra.expressions.letters import FormLetter, Letter, VectorLetter, vector_letter
-from psiphi.algebra.rewriting.work_budget import SECONDS
-from psiphi.compiler.sweeps.sweep_program import ADDED, PARAMETERS, Argument
+from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS
+from psiphi.compiler.axes.link_axes import Tree
+from psiphi.compiler.sweeps.sweep_program import ADDED_INERTIA, PARAMETERS, Argument, Program
 from psiphi.model.model import Model
 
 WHOLE, WRITTEN, REWRITTEN = FORMS = ("body forces whole", "as written", "rewritten")
+Arguments = tuple[Argument, ...]
 
 
-def unmade(asked: Any) -> dict[str, Any]:
-    """What is asked, as it travels: without what the passes made of it."""
-    return {name: x for name, x in vars(asked).items() if name != "made"}
+class CompileRequest(Protocol):
+    """What the compiler is given: an `Equation`, a `SweepRequest`, or a `passes.Traceable`."""
+
+    @property
+    def model(self) -> Model: ...
+    @property
+    def equation(self) -> str: ...  # the formula, as text
+    @property
+    def movable_inertia(self) -> bool | None: ...  # whether inertia may move across joints
+    @property
+    def columns(self) -> str: ...  # the quantity whose columns a large robot computes instead
+    def arguments(self) -> tuple[Arguments, Arguments]: ...  # inputs and outputs
 
 
-def with_parameters(inputs: tuple[Argument, ...], model: Model) -> tuple[Argument, ...]:
-    """The inputs, and behind them the numbers of the model that are free, if they are not there yet."""
+class SweepRequest(CompileRequest, Protocol):
+    """A request that is a program of sweeps already."""
+
+    def program(self, tree: Tree) -> Program: ...
+
+
+def without_memo(request: object) -> dict[str, Any]:
+    """The state of a request to pickle: its attributes, without the results of the passes."""
+    return {name: x for name, x in vars(request).items() if name != "memo"}
+
+
+def with_parameters(inputs: Arguments, model: Model) -> Arguments:
+    """The inputs, followed by the free parameters of the model if there are any."""
     if model.freed is None or any(arg.name == PARAMETERS for arg in inputs):
         return inputs
     return (*inputs, Argument(PARAMETERS, (model.freed.size,)))
@@ -37,39 +60,41 @@ def with_parameters(inputs: tuple[Argument, ...], model: Model) -> tuple[Argumen
 
 @dataclass(eq=False)
 class Equation:
-    """Named results, each an expression of one robot; `at_rest` leaves out the velocity, `given` orders the inputs.
+    """Named results, each an expression of one robot.
 
-    In quasi-velocities the velocities V of links and v of joints are expressions of the other vectors: `velocities`.
+    With quasi-velocities, the velocities V of links and v of joints are expressions of other
+    vectors: `velocities`.
     """
 
     results: dict[str, Expression]
     model: Model
-    at_rest: bool = False
-    given: Sequence[str] = ()
-    equation: str = ""  # in words; the results themselves, where nothing is said
+    at_rest: bool = False  # whether the velocity is zero, and not an input
+    input_order: Sequence[str] = ()
+    # the formula as text; if empty, the results are printed
+    equation: str = ""
     forms: Sequence[str] = FORMS
-    rods: bool | None = (
-        None  # True: only forms that allow inertia to change sides; None: as the chosen form allows
-    )
+    # True: only candidates that permit it; None: as the chosen candidate permits
+    movable_inertia: bool | None = None
     columns: str = ""
-    by_link: bool = False  # results over links come as (bodies, 6), not as one long vector
-    budget: float = SECONDS  # of rewriting
+    by_link: bool = False  # results over links are (bodies, 6) arrays, not vectors
+    budget: float = DEFAULT_SECONDS  # seconds, for rewriting
     velocities: Mapping[str, Expression] = field(default_factory=dict)
-    added: bool = False  # a diagonal stands beside the rotors' inertia, as the last input; the results are of `heavier(model)`
+    # whether the last input is added to the rotor inertia; the results are of `with_rotors(model)`
+    added: bool = False
 
     def __post_init__(self):
         self.results = {
-            name: Expression(settled(e.term), e.model) for name, e in self.results.items()
+            name: Expression(resolve_sides(e.term), e.model) for name, e in self.results.items()
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        return unmade(self)
+        return without_memo(self)
 
     @cached_property
     def key(self) -> str:
         """What the code depends on, besides the model."""
         written = [(n, repr(e.term)) for n, e in (*self.results.items(), *self.velocities.items())]
-        return repr([*written, self.at_rest, list(self.given), list(self.forms)])
+        return repr([*written, self.at_rest, list(self.input_order), list(self.forms)])
 
     @cached_property
     def letters(self) -> tuple[Letter, ...]:
@@ -82,16 +107,21 @@ class Equation:
 
     @property
     def is_number(self) -> bool:
-        """x* A y: rows of vectors stand first in every word."""
+        """Whether the results are numbers x* A y."""
         return all(e.rows.name == e.cols.name == "one" for e in self.results.values())
 
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
-        """Inputs and outputs of the function: q, then v where a or b need it, then the vectors by first appearance, then the
-        numbers of the model that are free."""
+    def arguments(self) -> tuple[Arguments, Arguments]:
+        """Inputs and outputs of the function.
+
+        The inputs are q; v if needed; the vectors in the given order, then in the order of their
+        first appearance; and the free parameters of the model.
+        """
         model = self.model
-        vectors = {x.word: x.bare for x in self.letters if isinstance(x, VectorLetter) and x.given}
-        names = [name for name in (*self.given, *vectors) if name in vectors]
-        moving = any(x.moves for x in self.letters) or (
+        vectors = {
+            x.word: x.bare for x in self.letters if isinstance(x, VectorLetter) and x.is_input
+        }
+        names = [name for name in (*self.input_order, *vectors) if name in vectors]
+        moving = any(x.needs_velocity for x in self.letters) or (
             "v" in vectors and any(isinstance(x, FormLetter) for x in self.letters)
         )
         moving = moving and not self.at_rest
@@ -101,7 +131,7 @@ class Equation:
         for name in names:
             inputs.append(self._argument(name, vectors.get(name) or vector_letter(name, "joint")))
         if self.added:
-            inputs.append(Argument(ADDED, (model.nv,), "v"))
+            inputs.append(Argument(ADDED_INERTIA, (model.nv,), "v"))
         return with_parameters(tuple(inputs), model), tuple(
             self._output(n, e) for n, e in self.results.items()
         )
@@ -116,14 +146,15 @@ class Equation:
         return Argument(name, (count, 6) if self.by_link else (6 * count,))
 
     def _frames(self, name: str) -> int:
-        """How many frames a frame vector is of: those of the B, or of the vectors, it meets."""
-        counts = (ends(e.term).given.get(name) for e in self.results.values())
+        """The number of frames of a frame vector: that of the B, or of the vectors, that it is
+        combined with."""
+        counts = (ends(e.term).vector_values.get(name) for e in self.results.values())
         for count in counts:
             if isinstance(count, int) and count:
                 return count
         raise StateError(
-            f"how many frames {name} is of is not known",
-            "multiply it with B(frames), or add it to J(frames) @ v",
+            f"the number of frames of {name} is unknown",
+            "multiply it by B(frames), or add it to J(frames) @ v",
         )
 
     def _output(self, name: str, e: Expression) -> Argument:

@@ -1,4 +1,4 @@
-"""An equation's way through the passes, in words: what was written, what it was rewritten to, the loops, the cost."""
+"""The way of an equation through the passes, as text: derivation, sweeps, axes and cost."""
 
 from __future__ import annotations
 
@@ -9,44 +9,38 @@ from psiphi.compiler.equations import WHOLE, Equation
 from psiphi.compiler.lower.column_sweeps import LoweredColumns
 from psiphi.compiler.lower.matrix_sweeps import LoweredMatrix
 from psiphi.compiler.lower.vector_sweeps import Lowered
-from psiphi.compiler.passes import choose, framed, is_large, resolve
-from psiphi.compiler.pseudocode import loops as written_out
+from psiphi.compiler.passes import choose, is_large, resolve, tree_of
+from psiphi.compiler.pseudocode import pseudocode
 from psiphi.compiler.tape.tape import Count
 
 
 def explain(equation: Equation, count: Count) -> str:
-    """What is written; then pass by pass: the derivation, the loops it ends in, whose axes they run in, what they cost."""
-    form = choose(equation)
-    called = result_names(form.polys)
-    lines = [f"{called[name]} = {e}" for name, e in equation.results.items()]
-    if known := inverses(equation):
-        lines += ["", "resolve:", *(f"  {line}" for line in known)]
-    if form.derivation is not None and form.derivation.steps:
-        lines += [
-            "",
-            "rewrite, with M φ* a + b as one body force:" if form.name == WHOLE else "rewrite:",
-        ]
-        lines += str(form.derivation).splitlines()[1:]
-    which = "the first" if is_large(equation.model) else "the cheapest"
-    lines += [
-        "",
-        f"choose, of {len(equation.forms)} forms {which}:"
-        if len(equation.forms) > 1
-        else "as written:",
-    ]
-    lines += [f"  {called[name]} = {show_poly(poly)}" for name, poly in form.polys.items()]
-    plural = "" if sweeps(equation) == 1 else "s"
-    lines += ["", f"lower to {sweeps(equation)} sweep{plural}{_unfused(equation)}:"]
+    """The equation as written, and the result of each pass."""
+    chosen = choose(equation)
+    names = result_names(chosen.polys)
+    lines = [f"{names[name]} = {e}" for name, e in equation.results.items()]
+    if resolved := inverses(equation):
+        lines += ["", "resolve:", *(f"  {line}" for line in resolved)]
+    if chosen.derivation is not None and chosen.derivation.steps:
+        whole = chosen.name == WHOLE
+        lines += ["", "rewrite, with M φ* a + b as one body force:" if whole else "rewrite:"]
+        lines += str(chosen.derivation).splitlines()[1:]
+    which, forms = "first" if is_large(equation.model) else "cheapest", len(equation.forms)
+    lines += ["", f"choose the {which} of {forms} forms:" if forms > 1 else "as written:"]
+    lines += [f"  {names[name]} = {show_poly(poly)}" for name, poly in chosen.polys.items()]
+    plural = "" if sweep_count(equation) == 1 else "s"
+    lines += ["", f"lower to {sweep_count(equation)} sweep{plural}{_fusion_note(equation)}:"]
     lines += [*(f"  {line}" for line in loops(equation)), ""]
-    felt = ", inertia that joints do not feel on their parents" if framed(equation).moves else ""
-    lines.append(f"frame: links in Denavit and Hartenberg's axes{felt}")
-    order = "O(N), and the entries of the result" if equation.is_matrix else "O(N)"
+    moved = tree_of(equation).moves_inertia
+    note = ", and inertia that a joint does not feel is moved to its parent" if moved else ""
+    lines.append(f"frame: links in Denavit-Hartenberg axes{note}")
+    order = "O(N) plus the entries of the result" if equation.is_matrix else "O(N)"
     c = count
-    lines.append(
-        f"trace: {c.flops} flops ({c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos), {order}"
-    )
-    lines.append(f"emit: {'loops over links' if is_large(equation.model) else 'straight lines'}")
-    lines.append("load: from the cache, or made now")
+    operations = f"{c.mul} mul, {c.add} add, {c.div} div, {c.sqrt} sqrt; {c.trig} sin/cos"
+    lines.append(f"trace: {c.flops} flops ({operations}), {order}")
+    code = "loops over links" if is_large(equation.model) else "straight-line code"
+    lines.append(f"emit: {code}")
+    lines.append("load: from the cache, or compiled")
     return "\n".join(lines)
 
 
@@ -67,13 +61,13 @@ def loops(equation: Equation) -> list[str]:
     if isinstance(lowered, LoweredColumns):
         return [
             "for every column x of the identity:",
-            *(f"  {line}" for line in written_out(lowered.lowered)),
+            *(f"  {line}" for line in pseudocode(lowered.lowered)),
         ]
-    return lowered.loops if isinstance(lowered, InverseDynamicsJacobian) else written_out(lowered)
+    return lowered.loops if isinstance(lowered, InverseDynamicsJacobian) else pseudocode(lowered)
 
 
-def sweeps(equation: Equation) -> int:
-    """How many sweeps run."""
+def sweep_count(equation: Equation) -> int:
+    """The number of sweeps."""
     lowered = choose(equation).lowered
     if isinstance(lowered, LoweredColumns):
         return lowered.sweeps
@@ -84,9 +78,13 @@ def sweeps(equation: Equation) -> int:
     )
 
 
-def _unfused(equation: Equation) -> str:
-    """How many sweeps the equation has before neighbours are fused; those of quasi-velocities are part of it."""
+def _fusion_note(equation: Equation) -> str:
+    """The number of sweeps before neighbours are fused, if there are more of them."""
     lowered = choose(equation).lowered
-    if equation.velocities or not isinstance(lowered, Lowered) or lowered.chain <= sweeps(equation):
+    if (
+        equation.velocities
+        or not isinstance(lowered, Lowered)
+        or lowered.unfused_sweeps <= sweep_count(equation)
+    ):
         return ""
-    return f" ({lowered.chain} as written, fused)"
+    return f" (fused from {lowered.unfused_sweeps})"

@@ -1,4 +1,4 @@
-"""A lowered expression as the papers' pseudo-code: one loop a sweep, one line a node."""
+"""A lowered expression as the papers' pseudo-code: one loop per sweep, one line per node."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ from psiphi.compiler.lower.word_shapes import (
     Composite,
     Diagonal,
     Grounded,
+    WordShape,
     WholeMatrix,
 )
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP
 
 
 class Names:
-    """Short names of nodes: inputs by name, z for forces gathered inward, α for motions handed outward, e for the rest."""
+    """Short names of nodes: inputs by name, z for forces summed tip to base, α for motions base to
+    tip, f for body forces, e for others."""
 
     def __init__(self, lowered: Lowered):
         self._names: dict[int, str] = {}
-        # a name once given to an input or a result is nobody else's
+        # names of inputs and results are reserved
         taken = {node.letter.symbol for node in lowered.nodes if isinstance(node, Leaf)} | {"V"}
         called = result_names({result.name: result.poly for result in lowered.results})
         taken |= set(called.values())
@@ -49,19 +51,19 @@ class Names:
             stem = "z" if isinstance(node, Causal) else "α" if isinstance(node, Anticausal) else "e"
             stem = "f" if isinstance(node, BodyForce) else stem
             self._names[node.number] = self._next(stem, counts, taken)
-        self._names |= {node.number: name for node, name in lowered.motion.items()}
-        # a number that is one dot bears the name of its result
+        self._names |= {node.number: name for node, name in lowered.velocities.items()}
+        # a number that is one dot has the name of its result
         for name, terms in lowered.sums.items():
             if len(terms) == 1 and isinstance(terms[0][1], Dot):
                 self._names[terms[0][1].number] = called[name]
-        # and the node that a result is, too; an input that comes out as it is keeps its own name
+        # so has the node of a result, unless it is an input
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
                 self._names[root.number] = called[result.name]
 
     @staticmethod
     def _next(stem: str, counts: dict[str, int], taken: set[str]) -> str:
-        """The next name of that stem which nothing else has."""
+        """The next unused name with this stem."""
         while True:
             counts[stem] += 1
             name = stem + ("" if counts[stem] == 1 else str(counts[stem]))
@@ -72,7 +74,7 @@ class Names:
         return self._names[node.number]
 
 
-def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
+def pseudocode(lowered: Lowered | LoweredMatrix) -> list[str]:
     """The sweeps, as text."""
     if isinstance(lowered, LoweredMatrix):
         return _matrix_loops(lowered)
@@ -81,14 +83,14 @@ def loops(lowered: Lowered | LoweredMatrix) -> list[str]:
         lines.append(
             "for k = base .. tips:" if direction is BASE_TO_TIP else "for k = tips .. base:"
         )
-        # what every node of the sweep may read comes first in it: P, its rate, masses, velocities
+        # first what the nodes of the sweep may read: P, its rate, masses, velocities
         if stage == lowered.schedule.articulate:
             lines += ARTICULATE
         if stage == lowered.schedule.differentiate:
             lines += DIFFERENTIATE
-        if stage == lowered.schedule.weigh:
-            lines.append(WEIGH)
-        if lowered.explicit_bias and stage == lowered.outward:
+        if stage == lowered.schedule.sum_masses:
+            lines.append(SUM_MASSES)
+        if lowered.computes_velocities and stage == lowered.first_outward:
             lines.append(VELOCITIES)
         work = [line for node in lowered.schedule.stages[stage] for line in _lines(node, name)]
         lines += [f"    {line}" for line in work]
@@ -99,7 +101,7 @@ ARTICULATE = [
     "    P(k) = M(k) + Σ_c φ(k,c) P⁺(c) φ*(k,c)",
     "    D(k) = H P H* (+ J_m),  G(k) = P H* D⁻¹,  P⁺(k) = P - G H P",
 ]
-WEIGH = "    m(k), m c(k): mass and first moment of all that body k carries"
+SUM_MASSES = "    m(k), m c(k): mass and first moment of body k and the bodies outboard"
 VELOCITIES = "    V(k) = φ*(p,k) V(p) + H* v(k)"
 DIFFERENTIATE = [
     "    Ṗ(k) = Σ_c φ(k,c) {Ṗ⁺(c) + Ω_δ P⁺ + P⁺ Ω_δ*} φ*(k,c)",
@@ -107,7 +109,7 @@ DIFFERENTIATE = [
 ]
 
 
-BIASES: dict[Letter, str] = {  # vectors made of the state: what their names stand for
+BIASES: dict[Letter, str] = {  # vectors of the state and their definitions
     A_LOCAL: "a_local(k) = V × H* v + Ḣ* v",
     B_LOCAL: "b_local(k) = V ×* M V - M g",
     COUPLE: "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
@@ -117,13 +119,13 @@ BIASES: dict[Letter, str] = {  # vectors made of the state: what their names sta
 
 
 def _lines(node: Node, name: Names) -> list[str]:
-    # one line a node, in the order of the step: k is the body, p its parent, c its children
+    # one line per node, in the order of the step: k is the body, p its parent, c its children
     me = name(node)
     if isinstance(node, Leaf):
         return [BIASES[node.letter]] if node.letter in BIASES else []
     if isinstance(node, Sum):
-        return [f"{me}(k) = {_sum(node, name)}"]
-    # one line stands for Newton and Euler's six: w, w', v' of the parent, then F and N
+        return [f"{me}(k) = {_sum_text(node, name)}"]
+    # the Newton-Euler equations as one line
     if isinstance(node, BodyForce):
         u = f"H* {name(node.u)} + a" if node.u is not None else "a"
         return [
@@ -131,15 +133,15 @@ def _lines(node: Node, name: Names) -> list[str]:
         ]
     if isinstance(node, FrameMotion):
         u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
-        less = f" - {node.letter.symbol} g" if node.falls else ""
+        less = f" - {node.letter.symbol} g" if node.with_gravity else ""
         return [
             f"{me}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's motion"
         ]
-    # what climbs, what is made of vectors, what is summed up, what is handed out
+    # recursions tip to base, forms, sums, recursions base to tip
     if isinstance(node, Causal):
-        return [_causal(node, name)]
+        return [_causal_text(node, name)]
     if isinstance(node, MultilinearNode):
-        return [f"{me}(k) = {_formed(node, name)} {name(node.argument)}(k)"]
+        return [f"{me}(k) = {_form_text(node, name)} {name(node.argument)}(k)"]
     if isinstance(node, Dot):
         return [f"{me} += {name(node.x)}*(k) {name(node.y)}(k)"]
     if isinstance(node, Anticausal):
@@ -147,43 +149,43 @@ def _lines(node: Node, name: Names) -> list[str]:
         inside += [] if node.w is None else [f"{name(node.w)}(k)"]
         return [f"{me}(k) = {node.kind.symbol}(p,k) {me}(p)" + "".join(f" + {x}" for x in inside)]
     assert isinstance(node, Apply)
-    # shifted letters: what is written at k is of its parent, or of its children
+    # shifted letters: the value at k is of its parent, or of its children
     if node.letter in ("K*", "E_phi*", "E_psi*"):
         op = {"K*": "G* φ*(p,k)", "E_phi*": "φ*(p,k)", "E_psi*": "ψ*(p,k)"}[node.letter]
         return [f"{me}(k) = {op} {name(node.argument)}(p)"]
     if node.letter in ("K", "E_phi", "E_psi"):
         op = {"K": "φ(k,c) G", "E_phi": "φ(k,c)", "E_psi": "ψ(k,c)"}[node.letter]
         return [f"{me}(k) = Σ_c {op} {name(node.argument)}(c)"]
-    # ℰ₀ and ℰ₀*: only roots meet the world
-    if world_body.gives(node):
-        about = ", about the centre of mass" if world_body.weighed(node) else ""
+    # ℰ₀ and ℰ₀*: between the roots and the world
+    if world_body.is_world_sum(node):
+        about = ", about the centre of mass" if world_body.needs_center_of_mass(node) else ""
         return [f"{me} += φ(0,k) {name(node.argument)}(k)        at roots{about}"]
-    if world_body.takes(node):
+    if world_body.reads_world(node):
         return [f"{me}(k) = {node.letter.symbol} {name(node.argument)}        at roots"]
     return [f"{me}(k) = {node.letter.symbol} {name(node.argument)}(k)"]
 
 
-def _formed(node: MultilinearNode, name: Names) -> str:
-    """A letter made of vectors, with their names."""
+def _form_text(node: MultilinearNode, name: Names) -> str:
+    """A multilinear form with the names of the vectors in its slots."""
     x = node.letter
-    plain, _ = x.form.written[x.inp, x.out]
+    plain, _ = x.form.notations[x.inp, x.out]
     made = plain.format(
         **{slot: f"{name(n)}(k)" for (slot, _), n in zip(x.filled, node.filled, strict=True)}
     )
     return made + "*" * x.starred
 
 
-def _causal(node: Causal, name: Names) -> str:
+def _causal_text(node: Causal, name: Names) -> str:
     me = name(node)
-    # z(k) = w(k) + Σ_c [ψ z(c) + φ (G x(c) + y(c))]: what `evaluating._causal` does, tip to base
+    # z(k) = w(k) + Σ_c [ψ z(c) + φ (G x(c) + y(c))], as in `node_value._causal`
     w = f"{name(node.w)}(k) + " if node.w is not None else ""
     x = f" + φ(k,c) G {name(node.x)}(c)" if node.x is not None else ""
     y = f" + φ(k,c) {name(node.y)}(c)" if node.y is not None else ""
     return f"{me}(k) = {w}Σ_c [{node.kind.symbol}(k,c) {me}(c){x}{y}]"
 
 
-def _sum(node: Sum, name: Names) -> str:
-    # signs between the terms, and no factor of one
+def _sum_text(node: Sum, name: Names) -> str:
+    # no factor 1, and the sign before the term
     parts = []
     for c, n in node.terms:
         size = "" if abs(c) == 1 else f"{abs(c)} "
@@ -195,54 +197,55 @@ def _sum(node: Sum, name: Names) -> str:
 
 def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     lines = []
-    # outward, for axes; inward, where columns climb and meet rows; outward again, for compliances
-    if lowered.placed:
+    # base to tip: poses; tip to base: columns and the entries at rows; base to tip: compliances
+    if lowered.needs_poses:
         lines += ["for k = base .. tips:", "    R(k), p(k): the body's axes in the world"]
-    lines += [f"    {_arrival(f)}" for f in lowered.arriving]
+    lines += [f"    {_frame_column_text(f)}" for f in lowered.pose_families]
     ends = [
-        _at_world(shape)
+        _world_text(shape)
         for *_, shape in lowered.words
         if isinstance(shape, (Grounded, WholeMatrix))
     ]
-    if lowered.only_places:
+    if lowered.only_frame_poses:
         return lines + ends
     lines.append("for k = tips .. base:")
-    if lowered.articulated:
+    if lowered.needs_articulation:
         lines += ARTICULATE
-    if lowered.composite:
+    if lowered.needs_composites:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
-    lines += [f"    {_family(f)}" for f in lowered.families]
+    lines += [f"    {_family_text(f)}" for f in lowered.families]
     lines += [
-        f"    {_entry(shape)}"
+        f"    {_entry_text(shape)}"
         for *_, shape in lowered.words
         if isinstance(shape, (Diagonal, ColumnSweep, Composite))
     ]
     lines += ends
-    # compliances need the columns of the sweep inward: one more outward, Ω(k) from its parent's
     if lowered.middles:
         lines.append("for k = base .. tips:")
         for middle, kind in lowered.middles:
             c = kind.symbol
             lines.append(f"    Ω(k) = {show_word(middle)} + {c}*(p,k) Ω(p) {c}(p,k)")
         lines += [
-            f"    {_entry(shape)}" for *_, shape in lowered.words if isinstance(shape, Compliance)
+            f"    {_entry_text(shape)}"
+            for *_, shape in lowered.words
+            if isinstance(shape, Compliance)
         ]
     return lines
 
 
-def _family(f: ColumnFamily) -> str:
-    # columns of r R for L φ M φ* R: what hangs outboard moves as one rigid body
+def _family_text(f: ColumnFamily) -> str:
+    # columns of r R for L φ M φ* R: the bodies outboard move as one rigid body
     start = f"r {show_word(f.letters)}" if f.composite else show_word(f.letters)
-    return f"y_j(k) = {f.kind.symbol}(k,c) y_j(c), started as the columns of {start}"
+    return f"y_j(k) = {f.kind.symbol}(k,c) y_j(c), starting from the columns of {start}"
 
 
-def _arrival(f: ColumnFamily) -> str:
+def _frame_column_text(f: ColumnFamily) -> str:
     return f"y_j(0) = φ(0,k) {show_word(f.letters)}: [R p~R; 0 R] of the frames of k"
 
 
-def _at_world(shape: Grounded | WholeMatrix) -> str:
-    """What the world does, last."""
-    # φ(0,k) has carried everything to the world's origin; ℰ_c moves the sum to the centre of mass
+def _world_text(shape: Grounded | WholeMatrix) -> str:
+    """What the world computes, last."""
+    # φ(0,k) moves all columns to the world's origin; ℰ_c moves the sum to the centre of mass
     letter = shape.letter if isinstance(shape, Grounded) else shape.left
     about = " about the centre of mass" if letter == world_body.AT_CENTER else ""
     if isinstance(shape, WholeMatrix):
@@ -250,7 +253,7 @@ def _at_world(shape: Grounded | WholeMatrix) -> str:
     return f"at the world: out(:,j){'*' if shape.transposed else ''} += y_j(0){about}"
 
 
-def _entry(shape) -> str:
+def _entry_text(shape: WordShape | None) -> str:
     if isinstance(shape, Diagonal):
         return f"out(k,k) += {show_word(shape.letters)}"
     if isinstance(shape, ColumnSweep):

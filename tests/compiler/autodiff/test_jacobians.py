@@ -58,7 +58,7 @@ def numbers(lines, robot, seed):
 )
 def test_they_are_the_derivatives_of_the_tape(tree, name, kind, by):
     robot = pp.Robot.of(TREES[tree])
-    asked = getattr(robot.function(name), kind)(*by).source.asked
+    asked = getattr(robot.function(name), kind)(*by).source.request
     made = [straight_code(sweeps, tree) for _, sweeps, tree in asked.analytic_programs()]
     assert made, "it has sweeps of its own"
     expected = numbers(asked.tape_code(code(asked.of)), robot, 0)
@@ -89,7 +89,7 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
     bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
 
     def own(e, kind="jacobian"):
-        return list(pp.function(e).swept._derivative(kind, ("q",)).source.asked.analytic_programs())
+        return list(pp.function(e).compiled_form.derivative_by(kind, ("q",)).source.request.analytic_programs())
 
     assert (
         own(s.H @ s.phi @ needs + s.rotor @ u)
@@ -104,7 +104,7 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
         and not own(s.mass.inv @ (u + bias))
     )
     bent = pp.Robot.of(zoo.chain("bent", ["universal", "revolute"], seed=4))
-    asked = bent.function("forward_dynamics").jacobian("q").source.asked
+    asked = bent.function("forward_dynamics").jacobian("q").source.request
     assert list(asked.analytic_programs()), "a universal joint is two hinges"
 
 
@@ -115,7 +115,7 @@ def test_the_way_that_costs_less_is_taken():
         zoo.random_body(builder, rng, f"b{k}")
         zoo.random_joint(builder, rng, "revolute", "world", f"b{k}")
     asked = (
-        pp.Robot.of(builder.build()).function("forward_dynamics").jacobian("q", "v").source.asked
+        pp.Robot.of(builder.build()).function("forward_dynamics").jacobian("q", "v").source.request
     )
     costs = [(lines.count.flops, lowered is None) for lowered, lines in asked.candidates()]
     assert min(costs) == (code(asked).count.flops, True) and not all(tape for _, tape in costs)

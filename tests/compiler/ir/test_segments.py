@@ -14,7 +14,7 @@ from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import operands
 from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS
-from psiphi.robot.catalogue.quantities import CATALOGUE, sweeps_of
+from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
 from tests import zoo
 from tests.backends.kernels import little
 from tests.compiler.sweeps.runs import arguments, flat, run_tape, shaped
@@ -26,7 +26,7 @@ CODES = ["forward_dynamics", "mass_matrix_inverse", "energy"]
 def straight(request):
     model = zoo.chain("small", ["helical", "universal", "spherical", "prismatic"], seed=2)
     tree = frame_tree(model, CATALOGUE[request.param].movable_inertia)
-    code = trace_tape(sweeps_of(request.param, tree, (), "world"), tree)
+    code = trace_tape(quantity_program(request.param, tree, (), "world"), tree)
     return model, code
 
 

@@ -21,7 +21,7 @@ from psiphi.compiler.lower.word_shapes import (
     Composite,
     Diagonal,
     Grounded,
-    Shape,
+    WordShape,
     WholeMatrix,
     shape_of,
 )
@@ -212,7 +212,7 @@ class LoweredMatrix:
         )
 
 
-def _is_mass(shape: Shape | None) -> bool:
+def _is_mass(shape: WordShape | None) -> bool:
     """Whether the shape is L H phi M phi* H* R."""
     return (
         isinstance(shape, Composite)
@@ -221,7 +221,7 @@ def _is_mass(shape: Shape | None) -> bool:
     )
 
 
-def _families(shape: Shape | None) -> list[ColumnFamily]:
+def _families(shape: WordShape | None) -> list[ColumnFamily]:
     """The columns that a shape needs."""
     if isinstance(shape, ColumnSweep):
         return [] if is_frame_jacobian(shape) else [shape.family]
@@ -453,13 +453,13 @@ def _about_point(letter: Letter, f: list, robot: Rigid | None) -> list:
     )
 
 
-def is_frame_jacobian(shape: Shape | None) -> TypeGuard[ColumnSweep]:
+def is_frame_jacobian(shape: WordShape | None) -> TypeGuard[ColumnSweep]:
     """Whether the shape is H phi B: phi(k, frame) follows from the poses of body and frame, without
     columns."""
     return isinstance(shape, ColumnSweep) and _is_frame_family(shape.family)
 
 
-def is_frame_pose(shape: Shape | None) -> TypeGuard[Grounded]:
+def is_frame_pose(shape: WordShape | None) -> TypeGuard[Grounded]:
     """Whether the shape is E_0 phi B: phi(world, frame) is the pose of the frame, [R, p~
     R; 0, R]."""
     return (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.algebra.expressions.letters import BODIES, STATE_VECTORS, FrameLetter, VectorLetter
 from psiphi.algebra.expressions.multilinear_forms import TURN
 from psiphi.algebra.expressions.terms import Poly, Term, Word
@@ -31,7 +32,14 @@ from psiphi.compiler.lower.sweep_schedule import Schedule, schedule
 from psiphi.compiler.recursions.body_step import ZERO6, articulate, store_velocity
 from psiphi.compiler.recursions.inertia_rates import differentiate, split_rate
 from psiphi.compiler.recursions.newton_euler import world_at_rest
-from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, Argument, BodyView, Program, Sweep
+from psiphi.compiler.sweeps.sweep_program import (
+    BASE_TO_TIP,
+    Argument,
+    BodyView,
+    Program,
+    Sweep,
+    SweepTree,
+)
 
 
 @dataclass(frozen=True)
@@ -118,14 +126,18 @@ class Lowered:
         return not (shows or self.computes_velocities or self._has_link_arrays)
 
     def program(
-        self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+        self,
+        name: str,
+        tree: SweepTree,
+        inputs: tuple[Argument, ...],
+        outputs: tuple[Argument, ...],
     ) -> Program:
         """The sweeps, as a program with these arguments."""
         # one step per sweep computes all nodes of that sweep at one body, for all results
         sweeps = tuple(
             Sweep(direction, self._step(i)) for i, direction in enumerate(self.schedule.directions)
         )
-        frames = frame_sweeps.frame_data(tree, self.frames)
+        frames = frame_sweeps.frame_data(tree, self.frames) if isinstance(tree, Tree) else {}
         # links of a class share a step, which knows neither the gauge of a single link nor the
         # world before a sweep has ended
         can_loop = not self._has_link_arrays and not any(map(_needs_link_origin, self.nodes))
@@ -155,7 +167,7 @@ class Lowered:
             )
         )
 
-    def _finish(self, gravity: list, body: BodyView) -> None:
+    def _finish(self, gravity: Sequence[AnyScalar], body: BodyView) -> None:
         """At the world, last: numbers, and the frame values that are collected at the world."""
         for name, terms in self.sums.items():
             # numbers are linear in dots: c1 x1* y1 + c2 x2* y2 + ... - g . m c
@@ -166,7 +178,7 @@ class Lowered:
                 for i, part in self.frame_gather.value(body, root).items():
                     body.write(result.name, 6 * i, part)
 
-    def _number(self, body: BodyView, dot: Node, gravity: list) -> list:
+    def _number(self, body: BodyView, dot: Node, gravity: Sequence[AnyScalar]) -> list:
         """The value of a dot: the sum over the bodies, or the product of two frame values at the
         world."""
         if not isinstance(dot, Dot):
@@ -203,7 +215,7 @@ class Lowered:
         )
         return given or any(result.space in ("motion", "force") for result in self.results)
 
-    def _world(self, tree: Tree) -> Callable[[BodyView], None]:
+    def _world(self, tree: SweepTree) -> Callable[[BodyView], None]:
         gravity = tree.gravity
 
         def world(body: BodyView) -> None:

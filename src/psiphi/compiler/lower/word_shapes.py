@@ -97,7 +97,7 @@ class WholeMatrix:
     right: Letter
 
 
-Shape = Diagonal | ColumnSweep | Composite | Compliance | Grounded | WholeMatrix
+WordShape = Diagonal | ColumnSweep | Composite | Compliance | Grounded | WholeMatrix
 
 
 def is_local(x: Letter) -> bool:
@@ -105,7 +105,7 @@ def is_local(x: Letter) -> bool:
     return (x in LOCAL or isinstance(x, FrameLetter)) and not x.needs_velocity
 
 
-def shape_of(word: Word) -> Shape | None:
+def shape_of(word: Word) -> WordShape | None:
     """The shape of a word; None if it has to be applied column by column."""
     # six rows at the world, or the transpose
     if word[:1] and word[0] in TO_WORLD:

@@ -33,7 +33,7 @@ from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Count, Tape, operands
 
 PlacedNodes = dict[str, list[int]]  # nodes, by the place that they are stored in
-Block = tuple[str, StraightCode | LinkLoops, dict[str, str]]
+NamedCode = tuple[str, StraightCode | LinkLoops, dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class StagedCode:
 
     program: Program
     tree: SweepTree
-    blocks: tuple[Block, ...]
+    blocks: tuple[NamedCode, ...]
 
     @property
     def count(self) -> Count:
@@ -154,7 +154,7 @@ class _StageCut:
             for i in range(arg.size)
         }
 
-    def blocks(self, results: PlacedNodes) -> tuple[Block, ...]:
+    def blocks(self, results: PlacedNodes) -> tuple[NamedCode, ...]:
         """The segments of straight-line code and the loops, in order."""
         wanted: list[PlacedNodes] = []
         renamed: list[dict[str, str]] = []
@@ -169,7 +169,7 @@ class _StageCut:
             {node for values in wanted for nodes in values.values() for node in nodes}
         )
         saved = self._saved_nodes(wanted, level)
-        out: list[Block] = []
+        out: list[NamedCode] = []
         for number, values in enumerate(wanted):
             stored = values | ({_saved_place(number): saved[number]} if saved[number] else {})
             if stored:

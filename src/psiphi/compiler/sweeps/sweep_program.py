@@ -18,6 +18,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.model.spatial.screws import add
 
 
@@ -44,6 +45,8 @@ class SweepTree(Protocol):
     def gauge(self) -> Sequence[Any]: ...
     @property
     def nv(self) -> int: ...
+    @property
+    def gravity(self) -> Sequence[AnyScalar]: ...
     def slices(self, k: int) -> dict[str, slice]: ...
 
 

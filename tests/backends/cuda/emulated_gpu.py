@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psiphi.backends.cuda.cuda_kernel import NAME, device_module
+from psiphi.backends.cuda.cuda_kernel import NAME, kernel_module
 from psiphi.backends.cuda.shared_memory import WARP, Block
 from psiphi.backends.llvm import jit
 from psiphi.compiler.sweeps.tree_loop import StraightCode
@@ -28,7 +28,7 @@ class Emulated:
         "%processors = add i64 0, 1"  # so that a few warps later there are states in a test
     )
 
-    def fetch(self, pointer: str) -> str:
+    def prefetch(self, pointer: str) -> str:
         """Memory that is not there would be noticed."""
         return f"{pointer}.seen = load volatile i8, ptr {pointer}"
 
@@ -41,7 +41,7 @@ class Emulated:
             start.append(f"%{name} = load {kind}, ptr %{name}.p")
         lines = "\n  ".join([*start, *body])
         return (
-            f"; side by side {block.roles} stage {block.stage}\n"
+            f"; side by side {block.team_size} stage {block.stage_bytes}\n"
             f"define void @{NAME}(ptr %parameters, i64 %warp, i32 %lane, i32 %role, ptr %stage, ptr %sync) nounwind {{\n"
             f"entry:\n  {lines}\n  ret void\n}}\n"
         )
@@ -63,7 +63,7 @@ class Emulation:
         self.function = ctypes.CFUNCTYPE(None, *kinds)(int(self.library.address(NAME)))
         found = re.search(r"^; side by side (\d+) stage (\d+)$", text, re.MULTILINE)
         assert found
-        self.team, self.stage = map(int, found.groups())
+        self.team, self.stage_bytes = map(int, found.groups())
 
     @property
     def handle(self) -> int:
@@ -71,7 +71,7 @@ class Emulation:
 
     def launch(self, parameters: ctypes.Array | int, groups: int) -> None:
         """All groups of 32 states, one after the other; the lanes of all warps that do them side by side."""
-        memory = np.full(max(1, self.stage), 0xFF, np.uint8)  # NaN, where nothing was written
+        memory = np.full(max(1, self.stage_bytes), 0xFF, np.uint8)  # NaN, where nothing was written
         barrier = threading.Barrier(WARP * self.team, timeout=PATIENCE)
         errors: list[BaseException] = []
 
@@ -110,7 +110,7 @@ def parameters_of(arrays: Sequence[int], steps: Sequence[int], n: int) -> tuple[
 
 
 def emulated(code: StraightCode, char: str) -> Emulation:
-    return Emulation(device_module(code, FP[char], Emulated()))
+    return Emulation(kernel_module(code, FP[char], Emulated()))
 
 
 def run(

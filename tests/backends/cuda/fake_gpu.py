@@ -149,13 +149,13 @@ class Standin:
 class EmulatedCuda(CudaTarget):
     """The target with the other shell: its text is the IR."""
 
-    shell = Emulated()
+    wrapper = Emulated()
 
     def emit(self, code: Any, char: str = "d", name: str = "", about: str = "") -> str:
         return self.ir(code, char)
 
     def key(self, char: str) -> list[Any]:
-        return ["emulated", char, self.few]
+        return ["emulated", char, self.small_batch]
 
 
 class StandinDriver:
@@ -165,14 +165,14 @@ class StandinDriver:
 
     def __init__(self) -> None:
         self.log: list[tuple] = []
-        self.few = 0  # warps that do not keep it busy
+        self.small_batch = 0  # warps that do not keep it busy
         self.memory: dict[int, np.ndarray] = {}  # what was allocated and not given back
 
-    def card(self, number: int) -> cuda_driver.CardFacts:
-        return cuda_driver.CardFacts(number, "Stand-in", (9, 0), 4, 1 << 34)
+    def gpu_info(self, number: int) -> cuda_driver.GpuInfo:
+        return cuda_driver.GpuInfo(number, "Stand-in", (9, 0), 4, 1 << 34)
 
     def processors(self, number: int) -> int:
-        return self.few
+        return self.small_batch
 
     def key(self, number: int) -> list[Any]:
         return ["standin", number]
@@ -201,7 +201,7 @@ class StandinDriver:
     def read(self, pointer: int, array: np.ndarray, number: int) -> None:
         ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
 
-    def owner(self, stream: int) -> int:
+    def stream_context(self, stream: int) -> int:
         return 0xC0 + stream - 7000
 
     def context(self, number: int) -> int:

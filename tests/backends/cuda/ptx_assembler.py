@@ -100,7 +100,7 @@ def measured(robot: str, base: str, function: str, char: str) -> dict[str, list[
 
 if __name__ == "__main__":
     kernels = {label(*case): measured(*case) for case in CASES}
-    table = {"nvjitlink": version(), "llvm": nvptx.llvm(), "kernels": kernels}
+    table = {"nvjitlink": version(), "llvm": nvptx.llvm_version(), "kernels": kernels}
     rows = (
         json.dumps(table, indent=1)
         .replace("[\n    ", "[")

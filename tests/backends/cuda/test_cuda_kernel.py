@@ -11,7 +11,7 @@ from psiphi._util.errors import StateError
 from psiphi.backends.cpu.cpu_target import has_fma
 from psiphi.backends.cuda import constant_memory, cuda_kernel, nvptx
 from psiphi.backends.cuda.cuda_target import CUDA
-from psiphi.backends.cuda.shared_memory import WARPS, Block, SharedRows
+from psiphi.backends.cuda.shared_memory import MAX_WARPS, Block, SharedRows
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.register_spills import SpillEmitter
 from psiphi.compiler.ir.tape_fusion import FusedTape
@@ -60,7 +60,7 @@ def test_rows_of_every_width_and_batches_of_every_size(n, few, many, dense, rng)
     staging = SharedRows.of(code.program.inputs, code.program.outputs, Width("double", 1))
     for rows in (staging.inputs, staging.outputs):
         assert [row.offset is not None for row in rows] == [True, True]
-        assert [row.dense(Width("double", 1)) for row in rows] == [bool(int(x)) for x in dense]
+        assert [row.is_dense(Width("double", 1)) for row in rows] == [bool(int(x)) for x in dense]
     for char in "df":
         x, y = (
             rng.standard_normal((n, few)).astype(char),
@@ -87,16 +87,16 @@ def test_rows_of_every_width_and_batches_of_every_size(n, few, many, dense, rng)
 def test_numbers_of_long_code_stand_in_constant_memory(model, monkeypatch):
     """The same bits; each number once; only those of which an instruction has no room for half."""
     code, given = lowered(model, "forward_dynamics"), batch(model, 33, "d")
-    monkeypatch.setattr(constant_memory, "LONG", 1 << 30)
+    monkeypatch.setattr(constant_memory, "LONG_CODE", 1 << 30)
     assert "ld.const" not in CUDA.emit(code, "d")
-    monkeypatch.setattr(constant_memory, "LONG", 10)
+    monkeypatch.setattr(constant_memory, "LONG_CODE", 10)
     text = CUDA.ir(code, "d")
     (table,) = re.findall(r"^@bank = .*", text, re.M)
-    numbers = constant_memory.NUMBER.findall(table)
+    numbers = constant_memory.HEX_CONSTANT.findall(table)
     assert (
         numbers
         and len(numbers) == len(set(numbers))
-        and all(int(x, 16) & constant_memory.HALF for x in numbers)
+        and all(int(x, 16) & constant_memory.LOW_WORD for x in numbers)
     )
     assert not any(
         x in line
@@ -112,11 +112,11 @@ def test_numbers_of_long_code_stand_in_constant_memory(model, monkeypatch):
 def test_memory_is_asked_for_before_its_turn(rng):
     """Of states that are there, of arrays that have a row for each."""
     code, n = little([(5,), (40,)], lambda x, y: [[a * y[0] for a in x]]), 32 * 20
-    text = cuda_kernel.device_module(code, "double", Emulated())
+    text = cuda_kernel.kernel_module(code, "double", Emulated())
     assert text.count(".seen = load volatile i8") == 1 + -(
         -32 * 40 * 8 // 128 // 32
     )  # lines of 128 bytes, 32 at a time
-    busy = Block(WARPS, 0).holding(0).least * WARPS // 2
+    busy = Block(MAX_WARPS, 0).with_registers(0).min_blocks * MAX_WARPS // 2
     assert f"%turn = mul i64 %processors, {busy}" in text and 32 * busy < n
     x, y = rng.standard_normal((n, 5)), rng.standard_normal((n, 40))
     assert same_bits(run(code, "d", [x, y])[0], x * y[:, :1])
@@ -132,19 +132,19 @@ def test_rows_are_staged_while_they_fit():
         True,
         True,
     ]
-    assert [row.kept for row in staging.outputs] == [False, True]  # q stays where it is, then
-    assert staging.stage == 32 * 8 * (35 + 33) and staging.block.warps == 2
-    assert SharedRows.of((Argument("q", (6,)),), (), Width("float", 1)).stage == 32 * 4 * 7
+    assert [row.is_local for row in staging.outputs] == [False, True]  # q stays where it is, then
+    assert staging.stage_bytes == 32 * 8 * (35 + 33) and staging.block.warps == 2
+    assert SharedRows.of((Argument("q", (6,)),), (), Width("float", 1)).stage_bytes == 32 * 4 * 7
 
 
 @pytest.mark.parametrize("n", [1, 31, 33, 70])
 @pytest.mark.parametrize(("wide", "char"), [(32, "d"), (63, "f"), (101, "d")])
 def test_results_too_wide_to_be_staged(wide, char, n, rng, monkeypatch):
     """They are kept, and brought out by squares of 32; the last one overlaps the one before it."""
-    monkeypatch.setattr(cuda_kernel, "STAGE", 4000)
+    monkeypatch.setattr(cuda_kernel, "STAGE_BYTES", 4000)
     code = little([(3,)], lambda x: [[x[i % 3] + float(i) for i in range(wide)], [x[0]]])
     staging = SharedRows.of(code.program.inputs, code.program.outputs, Width("double", 1), 4000)
-    assert [row.kept for row in staging.outputs] == [True, False]
+    assert [row.is_local for row in staging.outputs] == [True, False]
     x = rng.standard_normal((n, 3)).astype(char)
     first, second = run(code, char, [x])
     assert same_bits(first, x[:, np.arange(wide) % 3] + np.arange(wide, dtype=char)) and same_bits(
@@ -156,17 +156,17 @@ def test_results_too_wide_to_be_staged(wide, char, n, rng, monkeypatch):
 def test_more_numbers_than_registers(registers, monkeypatch):
     """However few are held, the bits are the same; and no more than that are: counted at every line."""
     code, given = lowered("arm", "forward_dynamics"), batch("arm", 33, "d")
-    for table in (cuda_kernel.ROOM, cuda_kernel.REGISTERS):
+    for table in (cuda_kernel.CAPACITY, cuda_kernel.SPILL_CAPACITY):
         monkeypatch.setitem(table, "double", registers)
     (found,) = run(code, "d", given)
     assert alike(found, known("arm", "forward_dynamics", 1, "d")(*given))
     parking = _parked(code, registers)
     lines = parking.body()
     assert (
-        parking.places > 0 and most_alive(lines) <= registers + 6
+        parking.slot_count > 0 and most_alive(lines) <= registers + 6
     )  # what one instruction reads, and its address
     places = [int(x) for x in re.findall(r"ptr %park, i64 (\d+)", "\n".join(lines))]
-    assert max(places) == 8 * (parking.places - 1)
+    assert max(places) == 8 * (parking.slot_count - 1)
 
 
 def _parked(code, registers: int) -> SpillEmitter:
@@ -181,8 +181,8 @@ def _parked(code, registers: int) -> SpillEmitter:
 
 def test_where_registers_suffice_nothing_is_parked():
     code = lowered("arm", "forward_dynamics")
-    parking = _parked(code, cuda_kernel.ROOM["double"])
-    assert not [line for line in parking.body() if "%park" in line] and not parking.places
+    parking = _parked(code, cuda_kernel.CAPACITY["double"])
+    assert not [line for line in parking.body() if "%park" in line] and not parking.slot_count
 
 
 @pytest.mark.parametrize(("char", "largest"), [("d", 1.7e308), ("f", 3e38)])
@@ -232,7 +232,7 @@ def test_every_operation_is_rounded_once(char):
 
 
 def test_loops_over_links_are_refused():
-    with pytest.raises(StateError, match="up to 64 bodies"):
+    with pytest.raises(StateError, match="more than 64 bodies"):
         CUDA.emit(lowered("arm", "forward_dynamics", rolls=True), "d")
 
 
@@ -260,7 +260,7 @@ def test_registers_and_spills_are_those_of_the_table():
     assert kept["nvjitlink"] and set(kept["kernels"]) == {
         ptx_assembler.label(*case) for case in ptx_assembler.CASES
     }
-    same = kept["nvjitlink"] == ptx_assembler.version() and kept["llvm"] == nvptx.llvm()
+    same = kept["nvjitlink"] == ptx_assembler.version() and kept["llvm"] == nvptx.llvm_version()
     for case in (
         ptx_assembler.CASES if same else ptx_assembler.CASES[:2]
     ):  # another assembler: that it takes the text is enough

@@ -187,12 +187,12 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
     )
     f = robot.function("bias")
     return {
-        "v is a ndarray on the host, and q is on a graphics card": lambda: bias(CardArray(q), v),
+        "v is a ndarray on the host, and q is on the GPU": lambda: bias(CardArray(q), v),
         "q is a ndarray on the host, and v is on": lambda: f(q, CardArray(v)),
-        "v is on card 1, and q on card 0": lambda: bias(CardArray(q), on_two),
-        "v is float32, and q float64": lambda: bias(CardArray(q), CardArray(v.astype("f"))),
+        "v is on GPU 1, and q is on GPU 0": lambda: bias(CardArray(q), on_two),
+        "v is float32, and q is float64": lambda: bias(CardArray(q), CardArray(v.astype("f"))),
         "v is of dtype int64": lambda: bias(CardArray(q), CardArray(v.astype(int))),
-        "v does not begin at a multiple of 8 bytes": lambda: bias(CardArray(q), odd),
+        "v is not aligned to 8 bytes": lambda: bias(CardArray(q), odd),
         "v is not contiguous": lambda: bias(CardArray(q), wide),
         r"v has shape \(4, 10\), expected \(..., 11\)": lambda: bias(
             CardArray(q), CardArray(v[:, :10])
@@ -200,7 +200,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "batch axes do not fit together: q .4,., v .3,.": lambda: bias(
             CardArray(q), CardArray(v[:3])
         ),
-        "q has batch axes .4, 1. in a call of .4, 2.": lambda: bias(
+        "q has batch axes .4, 1., the call has .4, 2.": lambda: bias(
             CardArray(q[:, None]), CardArray(np.zeros((4, 2, 11)))
         ),
         "check=True looks at numbers": lambda: bias(CardArray(q), CardArray(v), check=True),
@@ -209,7 +209,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         ),
         "integrate: v is a ndarray on the host": lambda: robot.integrate(CardArray(q), v),
         "out is a ndarray": lambda: bias(CardArray(q), CardArray(v), out=np.zeros((4, 11))),
-        "out is d .4, 10. on card 0": lambda: bias(
+        "out is float64 .4, 10. on GPU 0": lambda: bias(
             CardArray(q), CardArray(v), out=CardArray(np.zeros((4, 10)))
         ),
         "out shares memory with v": lambda: bias(CardArray(q), CardArray(v), out=CardArray(v)),
@@ -217,7 +217,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "dt is an array of NumPy": lambda: robot.step(
             CardArray(q), CardArray(v), CardArray(v), np.full(4, 1e-3)
         ),
-        "step: dt is float32, and q float64": lambda: robot.step(
+        "step: dt is float32, and q is float64": lambda: robot.step(
             CardArray(q), CardArray(v), CardArray(v), CardArray(np.full((4, 1), 1e-3, "f"))
         ),
         r"step: dt has shape \(4,\), expected \(..., 1\)": lambda: robot.step(
@@ -258,7 +258,7 @@ def test_where_there_is_no_room_the_array_is_named(cards, monkeypatch):
     monkeypatch.setattr(Standin, "empty", full)
     with pytest.raises(
         StateError,
-        match=r"gravity: the result \w+: \(3, 2\) numbers of float64 take 4.8e-08 GB.*smaller batch",
+        match=r"gravity: the result \w+: \(3, 2\) numbers of float64 need 4.8e-08 GB.*smaller batch",
     ):
         pp.load("pelican").gravity(q)
     with pytest.raises(StateError, match=r"rollout: samples of 2 numbers: \(3, 5, 2\) numbers"):
@@ -272,11 +272,11 @@ def test_a_stream_of_another_card(cards, monkeypatch):
     monkeypatch.setattr(Standin, "stream", lambda self, x: 7001)
     q = CardArray(pp.load("pelican").random(0, 3))
     with pytest.raises(
-        StateError, match="gravity: q is on card 0, and the current stream is of another card"
+        StateError, match="gravity: q is on GPU 0, and the current stream belongs to another GPU"
     ):
         pp.load("pelican").gravity(q)
     with pytest.raises(
-        StateError, match="rollout: q0 is on card 0, and the current stream is of another card"
+        StateError, match="rollout: q0 is on GPU 0, and the current stream belongs to another GPU"
     ):
         pp.rollout(pp.load("pelican"), q, steps=2)
 
@@ -295,7 +295,7 @@ def test_arrays_that_would_let_themselves_be_read(cards):
         host = f(q, v, tau)  # from now on there is a quick way for one state
         agree(f(Readable(q), Readable(v), Readable(tau)), host)
         for mixed in ((q, Readable(v), tau), (q, v, Readable(tau)), (Readable(q), v, tau)):
-            with pytest.raises(StateError, match=r"on the host, and .* is on a graphics card"):
+            with pytest.raises(StateError, match=r"on the host, and .* is on the GPU"):
                 f(*mixed)
 
 
@@ -306,7 +306,7 @@ def test_a_stranger(cards):
 
     with pytest.raises(
         StateError,
-        match="q is a Stranger on a graphics card, expected an array of torch, cupy, jax",
+        match="q is a Stranger on the GPU, expected an array of torch, cupy, jax",
     ):
         gymnast().gravity(Stranger())
 
@@ -332,7 +332,7 @@ def test_info_without_a_driver(monkeypatch, capsys):
     monkeypatch.setattr(cuda_driver, "driver", cuda_driver.driver.__wrapped__)
     with pytest.raises(SystemExit):
         cli.main(["info", "--gpu"])
-    assert "driver    none: no driver of a graphics card was found" in capsys.readouterr().out
+    assert "driver    none: no GPU driver was found" in capsys.readouterr().out
 
 
 def test_without_a_driver(monkeypatch):
@@ -340,7 +340,7 @@ def test_without_a_driver(monkeypatch):
     cuda_driver.driver.cache_clear()
     with pytest.raises(
         cuda_driver.DriverError,
-        match=r"no driver of a graphics card was found.*install NVIDIA's driver",
+        match=r"no GPU driver was found.*install NVIDIA's driver",
     ):
         cuda_driver.driver()
     cuda_driver.driver.cache_clear()
@@ -361,7 +361,7 @@ def test_words_of_the_driver():
             return 1
 
     with pytest.raises(
-        cuda_driver.DriverError, match=r"cuInit: CUDA_ERROR_NO_DEVICE\. Remedy: nvidia-smi"
+        cuda_driver.DriverError, match=r"cuInit: CUDA_ERROR_NO_DEVICE\. Remedy: run nvidia-smi"
     ):
         cuda_driver.Driver(Library())
 
@@ -369,7 +369,7 @@ def test_words_of_the_driver():
 def test_few_states_are_shared_by_teams(cards):
     """A robot with limbs: up to as many warps as the card has multiprocessors, several do a state; the bits are the same."""
     robot, arm = pp.load("anymal_c"), pp.load("pelican")
-    cards.few = 2
+    cards.small_batch = 2
     for launched, n in (
         ((2, 128), 40),
         ((2, 64), 70),
@@ -430,5 +430,5 @@ def test_where_the_host_looks_again_a_card_has_nan(cards):
         spare.function("contact_forces"),
         spare.function("forward_dynamics").jacobian("q"),
     ):
-        with pytest.raises(StateError, match="follow from others, and that is solved on the host"):
+        with pytest.raises(StateError, match="are redundant, which is solved on the host only"):
             call(*at)

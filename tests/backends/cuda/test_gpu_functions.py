@@ -279,13 +279,13 @@ def test_linearize_says_what_does_not_fit(cards):
     robot, state = spun(), given()
     q, v, tau = (CardArray(state[x]) for x in ("q", "v", "tau"))
     for words, call in {
-        "linearize: v is a ndarray on the host, and q is on a graphics card": lambda: (
+        "linearize: v is a ndarray on the host, and q is on the GPU": lambda: (
             robot.linearize(q, state["v"], tau)
         ),
-        "linearize: tau is float32, and q float64": lambda: robot.linearize(
+        "linearize: tau is float32, and q is float64": lambda: robot.linearize(
             q, v, CardArray(state["tau"].astype("f"))
         ),
-        "linearize: v is on card 1, and q on card 0": lambda: robot.linearize(
+        "linearize: v is on GPU 1, and q is on GPU 0": lambda: robot.linearize(
             q, CardArray(state["v"], 1), tau
         ),
         r"linearize: q has shape \(3, 4\), expected \(..., 5\)": lambda: robot.linearize(v, v, tau),
@@ -326,7 +326,7 @@ def test_torques_of_closed_chains(cards):
             x.array[::2], y[::2], rtol=1e-9, atol=1e-9
         )
     with pytest.raises(
-        StateError, match="float32 does not tell whether a motion keeps the constraints"
+        StateError, match="float32 cannot tell whether a satisfies the constraints"
     ):
         f(*(CardArray(x.astype("f")) for x in (q, v, a)))
     with pytest.raises(StateError, match="on a graphics card"):

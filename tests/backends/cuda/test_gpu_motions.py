@@ -236,10 +236,10 @@ def test_weights_that_do_not_fit_are_named(cards):
     for words, call in {
         "q_weight is a ndarray on the host, and q0 is on": lambda: motion.vjp(np.zeros((3, 3, 2))),
         r"q_weight has shape \(3, 3\)": lambda: motion.vjp(CardArray(np.zeros((3, 3)))),
-        "q_weight is float32, and q0 float64": lambda: motion.vjp(
+        "q_weight is float32, and q0 is float64": lambda: motion.vjp(
             CardArray(np.zeros((3, 3, 2), "f"))
         ),
-        "the change of v is on card 1, and q0 on card 0": lambda: motion.jvp(
+        "the change of v is on GPU 1, and q0 is on GPU 0": lambda: motion.jvp(
             v=CardArray(np.zeros(2), 1)
         ),
         "q_weight has batch axes .2,., the motion .3,.": lambda: motion.vjp(

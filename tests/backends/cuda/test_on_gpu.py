@@ -309,7 +309,7 @@ def check_library(name: str) -> None:
     try:
         robot.bias(library.put(q), v)
     except StateError as error:
-        assert "v is a ndarray on the host, and q is on a graphics card" in str(error)
+        assert "v is a ndarray on the host, and q is on the GPU" in str(error)
     else:
         raise AssertionError("host and card were mixed without a word")
 

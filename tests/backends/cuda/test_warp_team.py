@@ -23,10 +23,10 @@ FP = {"d": "double", "f": "float"}
 def teams(monkeypatch):
     """Teams wherever there are limbs, of threads that hold few numbers or, in float32, many."""
     for fp, held in (("double", 6), ("float", 40)):
-        monkeypatch.setitem(cuda_kernel.ROOM, fp, 0)
-        monkeypatch.setitem(cuda_kernel.REGISTERS, fp, 3)
-        monkeypatch.setitem(cuda_kernel.HELD, fp, held)
-    monkeypatch.setattr(warp_team, "MEETING", 1.0)
+        monkeypatch.setitem(cuda_kernel.CAPACITY, fp, 0)
+        monkeypatch.setitem(cuda_kernel.SPILL_CAPACITY, fp, 3)
+        monkeypatch.setitem(cuda_kernel.TEAM_CAPACITY, fp, held)
+    monkeypatch.setattr(warp_team, "MAX_TRUNK_SHARE", 1.0)
 
 
 def shared(code, char: str = "d"):
@@ -57,26 +57,26 @@ def test_who_does_what(quantity):
     earlier phase; one does the trunk."""
     code = lowered("limbs", quantity)
     found, rest = shared(code), cuda_kernel._CutTape.of(code).rest
-    assert found is not None and len(found.roles) == 4
+    assert found is not None and len(found.tasks) == 4
     made: dict[int, list[tuple[int, int]]] = {}
-    for r, role in enumerate(found.roles):
+    for r, role in enumerate(found.tasks):
         for node in role.nodes:
             made.setdefault(node, []).append((r, role.phase[node]))
     assert set(made) == set(rest.nodes)
-    for r, role in enumerate(found.roles):
+    for r, role in enumerate(found.tasks):
         for node in role.nodes:
             for x in operands(rest.tape, node):
                 if x in made and r not in [who for who, _ in made[x]]:
                     assert (
                         len(made[x]) == 1
                         and made[x][0][1] < role.phase[node]
-                        and role.given[x][0] == warp_team.CELLS
+                        and role.loads[x][0] == warp_team.CELLS
                     )
-    phases = [{role.phase[node] for node in role.nodes} for role in found.roles]
+    phases = [{role.phase[node] for node in role.nodes} for role in found.tasks]
     assert sum(TRUNK in x for x in phases) == 1 and all(INWARDS in x for x in phases)
     assert all((OUTWARDS in x) == (quantity == "forward_dynamics") for x in phases)
     handed = {
-        store.node for role in found.roles for store in role.stores if store.base == warp_team.CELLS
+        store.node for role in found.tasks for store in role.stores if store.base == warp_team.CELLS
     }
     assert found.cells == len(handed) < len(made) / 4
 
@@ -105,6 +105,6 @@ def test_a_team_of_a_humanoid():
     code = pp.load("g1", base="free").function("forward_dynamics").source.code
     found, nodes = shared(code), cuda_kernel._CutTape.of(code).rest.nodes
     assert found is not None and found.cells <= 130
-    work = [len(role.nodes) for role in found.roles]
+    work = [len(role.nodes) for role in found.tasks]
     assert max(work) < 0.4 * len(nodes) and sum(work) < 1.2 * len(nodes)
     assert CudaGrid.of(CUDA.emit(code, "d")) == CudaGrid(128, 32)

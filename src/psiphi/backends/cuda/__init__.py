@@ -1,17 +1,17 @@
-"""Kernels of NVIDIA graphics cards.
+"""Kernels for NVIDIA GPUs.
 
-In: code, arrays in the memory of a card. Out: PTX, launches, arrays on the card. Read `cuda_target.py` first.
+In: code, arrays on a GPU. Out: PTX, launches, arrays on the GPU. Read `cuda_target.py` first.
 
-    constant_memory.py      Numbers of a long kernel in the constant memory of a graphics card
-    cuda_driver.py          The driver of NVIDIA's graphics cards, by ctypes
-    cuda_kernel.py          A tape as the kernel of a graphics card
-    cuda_rollout_kernel.py  A rollout as the kernel of a graphics card
-    cuda_target.py          Graphics cards of NVIDIA as a target
-    deferred_arrays.py      Arrays of a card that are not there yet
-    device_arrays.py        Arrays on graphics cards, by library
-    dlpack.py               Memory of a card that no library of arrays holds
-    kernel_launch.py        A call on arrays of a graphics card
-    nvptx.py                LLVM's NVPTX back end
-    shared_memory.py        Rows of arrays on a graphics card, (n, size)
-    warp_team.py            A state of a large robot done by several warps of a graphics card
+    cuda_target.py          NVIDIA GPUs as a target
+    cuda_kernel.py          a tape as a CUDA kernel, one thread per state
+    shared_memory.py        rows of arrays to the threads of a warp through shared memory
+    constant_memory.py      constants of a long kernel in constant memory
+    warp_team.py            one state of a large robot on several warps
+    cuda_rollout_kernel.py  a rollout as a CUDA kernel, one thread per motion
+    nvptx.py                LLVM's NVPTX back end: IR -> PTX
+    cuda_driver.py          NVIDIA's driver through ctypes
+    kernel_launch.py        a call on GPU arrays: checks, result arrays, launch
+    device_arrays.py        GPU arrays of torch, CuPy and JAX
+    dlpack.py               GPU memory owned by psiphi, and its export by DLPack
+    deferred_arrays.py      stand-ins for arrays that exist only when an XLA program runs
 """

@@ -1,8 +1,9 @@
-"""Numbers of a long kernel in the constant memory of a graphics card.
+"""Constants of a long kernel in the constant memory of the GPU.
 
-An instruction of a card has room for half of a float64: two more bring in any other number, which for a humanoid is a fifth of
-all code, and its code is longer than the instruction caches. From constant memory one brings it. Short code stands in the
-caches, and is left as it is: there the numbers would be what has to be fetched.
+An instruction can encode the upper half of a float64. Any other constant takes two more
+instructions; for a humanoid these are a fifth of its code, which exceeds the instruction caches.
+Loading a constant from constant memory takes one instruction. Short code fits the caches and stays
+as it is, because there the loads would be slower.
 """
 
 from __future__ import annotations
@@ -11,34 +12,43 @@ import re
 
 from psiphi.backends.llvm.llvm_emitter import Width
 
-LONG = 4000  # lines of code: about 64 kB of a card's instructions
-SPACE = "addrspace(4)"  # the constant memory
-HALF = 0xFFFFFFFF  # what an instruction has no room for
-NUMBER = re.compile(r"0x[0-9A-F]{16}")
+LONG_CODE = 4000  # lines of code: about 64 kB of instructions
+ADDRESS_SPACE = "addrspace(4)"  # constant memory
+LOW_WORD = 0xFFFFFFFF  # the half of a float64 that an instruction cannot encode
+HEX_CONSTANT = re.compile(r"0x[0-9A-F]{16}")
 
 
-def banked(text: str, w: Width) -> str:
-    """The text of a module, numbers of float64 read from a table where it is long; the first line stays the first."""
+def with_constant_memory(text: str, w: Width) -> str:
+    """The text of a module; if it is long, float64 constants are loaded from a table.
+
+    The first line remains the first.
+    """
     lines = text.split("\n")
-    if w.fp != "double" or sum(" = " in line for line in lines) < LONG:
+    if w.fp != "double" or sum(" = " in line for line in lines) < LONG_CODE:
         return text
     table: dict[str, int] = {}
-    found, count = list[str](), 0
+    out, count = list[str](), 0
     for line in lines:
-        if _takes_numbers(line):
-            for number in dict.fromkeys(x for x in NUMBER.findall(line) if int(x, 16) & HALF):
-                place = f"getelementptr (double, ptr {SPACE} @bank, i64 {table.setdefault(number, len(table))})"
-                found.append(f"  %bank{count} = load double, ptr {SPACE} {place}")
+        if _may_load_constants(line):
+            for number in dict.fromkeys(
+                x for x in HEX_CONSTANT.findall(line) if int(x, 16) & LOW_WORD
+            ):
+                entry = f"i64 {table.setdefault(number, len(table))}"
+                address = f"getelementptr (double, ptr {ADDRESS_SPACE} @bank, {entry})"
+                out.append(f"  %bank{count} = load double, ptr {ADDRESS_SPACE} {address}")
                 line, count = line.replace(number, f"%bank{count}"), count + 1
-        found.append(line)
+        out.append(line)
     numbers = ", ".join(f"double {number}" for number in table)
-    # initialised from outside, so that no compiler puts the numbers back
-    bank = f"@bank = internal {SPACE} externally_initialized constant [{len(table)} x double] [{numbers}], align 8"
-    return "\n".join([found[0], bank, *found[1:]])
+    # declared as initialised externally, so that the compiler does not inline the constants again
+    declaration = (
+        f"@bank = internal {ADDRESS_SPACE} externally_initialized constant "
+        f"[{len(table)} x double] [{numbers}], align 8"
+    )
+    return "\n".join([out[0], declaration, *out[1:]])
 
 
-def _takes_numbers(line: str) -> bool:
-    """Whether it is an instruction on float64s before which others may stand."""
+def _may_load_constants(line: str) -> bool:
+    """Whether a line is an instruction on float64 that loads may precede."""
     return (
         " = " in line
         and " double" in line

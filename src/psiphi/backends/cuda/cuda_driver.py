@@ -1,7 +1,7 @@
-"""The driver of NVIDIA's graphics cards, by ctypes: contexts, modules, launches; and what it says when it refuses.
+"""NVIDIA's driver through ctypes: contexts, modules, launches, and its error messages.
 
-No toolkit and no package is needed, only the library that comes with the card's driver. Each card is used in its primary
-context, which torch, CuPy and JAX use as well: their arrays and streams are valid there.
+No toolkit and no package is needed, only the library that comes with the driver. Each GPU is used
+in its primary context, as torch, CuPy and JAX do, so that their arrays and streams are valid.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ REGISTERS, LOCAL = 4, 3  # CUfunction_attribute
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
 HINTS = {
     OUT_OF_MEMORY: "use a smaller batch, or free arrays (torch.cuda.empty_cache())",
-    NO_DEVICE: "nvidia-smi lists what the driver sees; CUDA_VISIBLE_DEVICES may hide cards",
+    NO_DEVICE: "run nvidia-smi to list the GPUs; CUDA_VISIBLE_DEVICES may hide some",
 }
 
 
 class DriverError(Error):
-    """The driver of the graphics card refused, or is not there."""
+    """A call of the GPU driver failed, or there is no driver."""
 
 
 @dataclass(frozen=True)
-class CardFacts:
-    """One graphics card, as `psiphi info --gpu` tells it."""
+class GpuInfo:
+    """One GPU, as `psiphi info --gpu` shows it; `memory` is in bytes."""
 
     number: int
     name: str
@@ -45,7 +45,7 @@ class CardFacts:
 
 @dataclass(frozen=True)
 class LoadedKernel:
-    """A kernel in the memory of one card; `registers` and `local` (bytes of spilled numbers) are those of a thread."""
+    """A kernel loaded on a GPU; `registers` and `local` (bytes of local memory) are per thread."""
 
     function: Any
     registers: int
@@ -66,15 +66,16 @@ class Driver:
         self.sizes: dict[int, int] = {}
 
     def call(self, name: str, *arguments: Any) -> None:
-        """One function of the driver; its error codes become words."""
+        """Call a function of the driver; an error code becomes a DriverError."""
         status = getattr(self.library, name)(*arguments)
         if status:
             raise DriverError(
-                f"{name}: {self.words(status)}",
-                HINTS.get(status, "psiphi info --gpu shows what is there"),
+                f"{name}: {self.error_text(status)}",
+                HINTS.get(status, "run psiphi info --gpu to see the driver and the GPUs"),
             )
 
-    def words(self, status: int) -> str:
+    def error_text(self, status: int) -> str:
+        """The name and the description of an error code."""
         texts = []
         for function in ("cuGetErrorName", "cuGetErrorString"):
             text = ctypes.c_char_p()
@@ -96,8 +97,8 @@ class Driver:
         self.call(name, ctypes.byref(number), *arguments)
         return number.value
 
-    def card(self, number: int) -> CardFacts:
-        """What card it is."""
+    def gpu_info(self, number: int) -> GpuInfo:
+        """Name, compute capability, multiprocessors and memory of a GPU."""
         device = self._number("cuDeviceGet", number)
         name, memory = ctypes.create_string_buffer(256), ctypes.c_size_t()
         self.call("cuDeviceGetName", name, 256, device)
@@ -105,25 +106,25 @@ class Driver:
         major, minor, processors = (
             self._number("cuDeviceGetAttribute", x, device) for x in (MAJOR, MINOR, PROCESSORS)
         )
-        return CardFacts(number, name.value.decode(), (major, minor), processors, memory.value)
+        return GpuInfo(number, name.value.decode(), (major, minor), processors, memory.value)
 
     def processors(self, number: int) -> int:
-        """How many multiprocessors it has."""
+        """How many multiprocessors a GPU has."""
         if number not in self.sizes:
-            self.sizes[number] = self.card(number).processors
+            self.sizes[number] = self.gpu_info(number).processors
         return self.sizes[number]
 
     def key(self, number: int) -> list[Any]:
-        """What machine code depends on, besides its PTX."""
-        card = self.card(number)
-        return [self.version, card.name, card.capability]
+        """What machine code depends on besides its PTX."""
+        gpu = self.gpu_info(number)
+        return [self.version, gpu.name, gpu.capability]
 
     def address(self, name: str) -> int:
-        """Where a function of the driver is: for machine code that calls it."""
+        """The address of a function of the driver, for machine code that calls it."""
         return ctypes.cast(getattr(self.library, name), ctypes.c_void_p).value or 0
 
     def context(self, number: int) -> int:
-        """The card's primary context."""
+        """The primary context of a GPU."""
         if number not in self.contexts:
             context = ctypes.c_void_p()
             self.call(
@@ -134,15 +135,15 @@ class Driver:
             self.contexts[number] = context
         return self.contexts[number].value
 
-    def owner(self, stream: int) -> int:
+    def stream_context(self, stream: int) -> int:
         """The context that a stream belongs to."""
         context = ctypes.c_void_p()
         self.call("cuStreamGetCtx", ctypes.c_void_p(stream), ctypes.byref(context))
         return context.value or 0
 
     @contextmanager
-    def on(self, number: int):
-        """The card's primary context, as long as the block lasts."""
+    def current_context(self, number: int):
+        """Make the primary context of a GPU current within the block."""
         self.call("cuCtxPushCurrent_v2", ctypes.c_void_p(self.context(number)))
         try:
             yield
@@ -150,8 +151,8 @@ class Driver:
             self.library.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
     def assemble(self, text: bytes, number: int) -> bytes:
-        """PTX as the machine code of one card."""
-        with self.on(number):
+        """PTX -> machine code of one GPU."""
+        with self.current_context(number):
             state, cubin, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
             self.call("cuLinkCreate_v2", 0, None, None, ctypes.byref(state))
             try:
@@ -172,8 +173,8 @@ class Driver:
                 self.library.cuLinkDestroy(state)
 
     def load(self, code: bytes, name: str, number: int) -> LoadedKernel:
-        """A function of machine code, loaded for good."""
-        with self.on(number):
+        """Load machine code and return its function; it is never unloaded."""
+        with self.current_context(number):
             module, function = ctypes.c_void_p(), ctypes.c_void_p()
             self.call("cuModuleLoadData", ctypes.byref(module), code)
             self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
@@ -191,38 +192,39 @@ class Driver:
         stream: int,
         number: int,
     ) -> None:
-        """Put the kernel on a stream; nothing waits for it."""
-        with self.on(number):
+        """Enqueue the kernel on a stream, asynchronously."""
+        with self.current_context(number):
             shape = (blocks, 1, 1, threads, 1, 1, 0)
             self.call(
                 "cuLaunchKernel", kernel.function, *shape, ctypes.c_void_p(stream), parameters, None
             )
 
     def allocate(self, size: int, number: int) -> int:
-        """New memory of the card."""
-        with self.on(number):
+        """Allocate GPU memory."""
+        with self.current_context(number):
             pointer = ctypes.c_uint64()
             self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(size, 1)))
             return pointer.value
 
     def release(self, pointer: int, number: int) -> None:
-        with self.on(number):
+        """Free GPU memory."""
+        with self.current_context(number):
             self.library.cuMemFree_v2(ctypes.c_uint64(pointer))
 
     def write(self, pointer: int, array: np.ndarray, number: int) -> None:
-        """Numbers of the host, copied to the card."""
-        with self.on(number):
+        """Copy an array from the host to the GPU."""
+        with self.current_context(number):
             self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), *_memory(array))
 
     def read(self, pointer: int, array: np.ndarray, number: int) -> None:
-        """Numbers of the card, copied to the host when what was sent before is done."""
-        with self.on(number):
+        """Copy from the GPU to an array on the host, after all work enqueued before."""
+        with self.current_context(number):
             where, size = _memory(array)
             self.call("cuMemcpyDtoH_v2", where, ctypes.c_uint64(pointer), size)
 
     def finish(self, stream: int, number: int) -> None:
-        """Wait until a stream is done."""
-        with self.on(number):
+        """Wait until all work on a stream is done."""
+        with self.current_context(number):
             self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
 
@@ -230,8 +232,8 @@ def _memory(array: np.ndarray) -> tuple[ctypes.c_void_p, ctypes.c_size_t]:
     return ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
 
 
-def count_cards() -> int:
-    """How many cards there are; none where there is no driver."""
+def count_gpus() -> int:
+    """How many GPUs there are; 0 without a driver."""
     try:
         return driver().count
     except DriverError:
@@ -240,12 +242,12 @@ def count_cards() -> int:
 
 @lru_cache(maxsize=1)
 def driver() -> Driver:
-    """The driver, opened when it is first asked for."""
+    """The driver, opened at the first use."""
     for name in LIBRARIES:
         try:
             library = ctypes.CDLL(name)
         except OSError:
             continue
         return Driver(library)
-    cause = f"no driver of a graphics card was found ({' or '.join(LIBRARIES)})"
-    raise DriverError(cause, "install NVIDIA's driver, or pass arrays of the host")
+    cause = f"no GPU driver was found ({' or '.join(LIBRARIES)})"
+    raise DriverError(cause, "install NVIDIA's driver, or pass arrays on the host")

@@ -1,8 +1,9 @@
-"""Arrays of a card that are not there yet: what is sent to the card is written down, and sent when they are.
+"""Stand-ins for GPU arrays that do not exist yet: launches are recorded, and run when they exist.
 
-A compiler of programs (XLA, within `jit`) makes memory when a program runs. Code that works on arrays of a card works on
-promised ones, too: they are SPAN bytes apart in an address space of their own, so that an address says which array it is in,
-and how far inside. Kernels that they would be given to are noted in a `LaunchRecord`; the library's own arithmetic waits.
+XLA, the compiler behind JAX's `jit`, allocates memory only when a program runs. Code for GPU arrays
+also works on deferred arrays: these are SPAN bytes apart in an address space of their own, so that
+an address tells the array and the offset in it. Kernel calls on them go to a `LaunchRecord`;
+arithmetic of the array library becomes a `DeferredExpression`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SPAN = 1 << 44  # bytes: more than any array has
 
 
 class KernelCall(NamedTuple):
-    """A kernel, by card, and what it will be given: bytes within arrays, and numbers behind them; for n states."""
+    """A call of a kernel (by GPU) for n states: (array, offset in bytes) pairs, then numbers."""
 
     kernel: Callable[[int], Any]
     arrays: list[tuple[int, int]]
@@ -29,7 +30,7 @@ class KernelCall(NamedTuple):
 
 
 class DeferredExpression:
-    """What the library's own arithmetic makes of promised arrays: `of(arrays)`, once these are there."""
+    """Arithmetic of the array library on deferred arrays: `of(arrays)`, once these exist."""
 
     def __init__(self, of: Callable[[Sequence[Any]], Any]):
         self.of = of
@@ -45,30 +46,30 @@ class DeferredExpression:
 
 
 class DeferredArray(DeferredExpression):
-    """An array to come: an argument, `numbers` of the host, or (`is_made`) memory for results of kernels."""
+    """A deferred array: an argument, `numbers` of the host, or (`is_output`) memory for results."""
 
     def __init__(
         self,
-        ledger: LaunchRecord,
+        record: LaunchRecord,
         shape: tuple[int, ...],
         char: str,
         numbers: np.ndarray | None,
-        is_made: bool,
+        is_output: bool,
     ):
         super().__init__(lambda arrays: arrays[self.index])
-        self.ledger, self.shape, self.char, self.numbers, self.is_made = (
-            ledger,
+        self.record, self.shape, self.char, self.numbers, self.is_output = (
+            record,
             tuple(shape),
             char,
             numbers,
-            is_made,
+            is_output,
         )
-        self.index = len(ledger.arrays)
-        ledger.arrays.append(self)
+        self.index = len(record.arrays)
+        record.arrays.append(self)
 
     @property
-    def card_library(self) -> DeferredArrays:
-        return PROMISED
+    def gpu_library(self) -> DeferredArrays:
+        return DEFERRED
 
     @property
     def ndim(self) -> int:
@@ -82,55 +83,55 @@ class DeferredArray(DeferredExpression):
         return CUDA, 0
 
     def reshape(self, *shape: int) -> DeferredArray:
-        """The same memory: rows follow each other."""
+        """The same memory with another shape."""
         other = copy(self)
         other.shape, other.of = shape, lambda arrays: arrays[self.index].reshape(shape)
         return other
 
 
 class LaunchRecord:
-    """The arrays and the kernels of one call; it stands where a stream would."""
+    """The arrays and the kernel calls of one function call; it takes the place of a stream."""
 
     def __init__(self) -> None:
         self.arrays: list[DeferredArray] = []
-        self.sent: list[KernelCall] = []
+        self.calls: list[KernelCall] = []
 
-    def argument(self, shape: tuple[int, ...], char: str) -> DeferredArray:
+    def add_argument(self, shape: tuple[int, ...], char: str) -> DeferredArray:
         return DeferredArray(self, shape, char, None, False)
 
-    def note(
+    def add_call(
         self, kernel: Callable[[int], Any], pointers: Sequence[int], numbers: list[int], n: int
     ) -> None:
-        self.sent.append(
+        self.calls.append(
             KernelCall(kernel, [(p // SPAN - 1, p % SPAN) for p in pointers], numbers, n)
         )
 
     @property
     def order(self) -> list[int]:
-        """Where each array stands among those that a program passes: what goes in first, what is made behind it."""
-        ranked = sorted(range(len(self.arrays)), key=lambda index: self.arrays[index].is_made)
-        return [place for _, place in sorted(zip(ranked, range(len(ranked)), strict=True))]
+        """The position of each array among those of the XLA program: inputs first, then outputs."""
+        ranked = sorted(range(len(self.arrays)), key=lambda index: self.arrays[index].is_output)
+        return [position for _, position in sorted(zip(ranked, range(len(ranked)), strict=True))]
 
 
 class DeferredArrays:
-    """The row of promised arrays among the libraries (`device_arrays.py`)."""
+    """The row of deferred arrays among the array libraries (`device_arrays.py`)."""
 
-    name = "jax"  # whose programs they will be in
+    name = "jax"
 
     def view(self, x: DeferredArray) -> ArrayView:
         return ArrayView(x.pointer, x.shape, x.char, True, 0)
 
     def stream(self, x: DeferredArray) -> LaunchRecord:
-        return x.ledger
+        return x.record
 
     def empty(
         self, x: DeferredArray, shape: tuple[int, ...], char: str
     ) -> tuple[DeferredArray, int]:
-        made = DeferredArray(x.ledger, shape, char, None, True)
+        made = DeferredArray(x.record, shape, char, None, True)
         return made, made.pointer
 
     def put(self, x: DeferredArray, array: np.ndarray) -> DeferredArray:
-        return DeferredArray(x.ledger, array.shape, array.dtype.char, array, False)
+        return DeferredArray(x.record, array.shape, array.dtype.char, array, False)
 
     def full(self, x: DeferredArray, size: int, value: float) -> DeferredArray:
         return self.put(x, np.full(size, value, x.char))
@@ -139,4 +140,4 @@ class DeferredArrays:
         return made
 
 
-PROMISED = DeferredArrays()
+DEFERRED = DeferredArrays()

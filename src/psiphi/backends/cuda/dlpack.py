@@ -1,5 +1,4 @@
-"""Memory of a card that no library of arrays holds: numbers copied there, and back; or lent to a library that takes arrays by
-DLPack, and gives the memory back when it is done."""
+"""GPU memory owned by psiphi: copies from and to the host, and export by DLPack."""
 
 from __future__ import annotations
 
@@ -35,11 +34,11 @@ _Tensor._fields_ = (
     ("manager_ctx", ctypes.c_void_p),
     ("deleter", _Deleter),
 )
-_lent: dict[int, DLPackExport] = {}  # by the address of what describes it, until it is given back
+_exported: dict[int, DLPackExport] = {}  # {address of the DLManagedTensor: its array}
 
 
 def capsule(address: int, name: bytes | None = None) -> Any:
-    """An address as Python hands it from library to library."""
+    """An address as a PyCapsule."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = (
         ctypes.py_object,
@@ -49,7 +48,7 @@ def capsule(address: int, name: bytes | None = None) -> Any:
 
 
 class DeviceArray:
-    """An array of a card; its memory is given back with it."""
+    """An array on a GPU, which owns its memory."""
 
     def __init__(self, shape: tuple[int, ...], char: str, device: int):
         self.shape, self.char, self.device = shape, char, device
@@ -57,14 +56,14 @@ class DeviceArray:
 
     @classmethod
     def of(cls, array: np.ndarray, device: int) -> DeviceArray:
-        """Numbers of the host, on the card."""
+        """A copy of an array of the host."""
         array = np.ascontiguousarray(array)
         made = cls(array.shape, array.dtype.char, device)
         cuda_driver.driver().write(made.pointer, array, device)
         return made
 
     def host(self) -> np.ndarray:
-        """The numbers, once whatever writes them is done."""
+        """A copy on the host, after all enqueued work is done."""
         array = np.empty(self.shape, self.char)
         cuda_driver.driver().read(self.pointer, array, self.device)
         return array
@@ -78,7 +77,7 @@ class DeviceArray:
 
 
 class DLPackExport(DeviceArray):
-    """The same, to be taken once by `from_dlpack`: it lasts until that is done with it."""
+    """An array for one `from_dlpack`; it exists until its consumer deletes it."""
 
     def __init__(self, shape: tuple[int, ...], char: str, device: int):
         super().__init__(shape, char, device)
@@ -86,20 +85,20 @@ class DLPackExport(DeviceArray):
         sizes = ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64))
         kind = FLOAT, 8 * SIZE[char], 1
         self._tensor = _Tensor(
-            self.pointer, CUDA, device, len(shape), *kind, sizes, None, 0, None, _given_back
+            self.pointer, CUDA, device, len(shape), *kind, sizes, None, 0, None, _delete_export
         )
 
     def finish(self, stream: int) -> None:
-        """Wait for what writes to it."""
+        """Wait until all work on the stream is done."""
         cuda_driver.driver().finish(stream, self.device)
 
-    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
-        """The capsule; `finish` was called, so every stream may read it."""
+    def __dlpack__(self, *, stream: object = None, **options: object) -> Any:
+        """The capsule; `finish` was called before, so any stream may read the memory."""
         address = ctypes.addressof(self._tensor)
-        _lent[address] = self
+        _exported[address] = self
         return capsule(address, b"dltensor")
 
 
 @_Deleter
-def _given_back(tensor: Any) -> None:
-    _lent.pop(ctypes.addressof(tensor.contents), None)
+def _delete_export(tensor: ctypes._Pointer) -> None:
+    _exported.pop(ctypes.addressof(tensor.contents), None)

@@ -1,7 +1,7 @@
-"""A call on arrays of a graphics card: what came is looked at, results are made beside it, and the kernel goes on its stream.
+"""A call on GPU arrays: checks arguments, allocates results, enqueues the kernel on the stream.
 
-Nothing is copied to the host, nothing waits. Rows have to follow each other in memory; an argument has the batch axes of the
-others, or one row for all of them.
+Nothing is copied to the host, and nothing waits. Arrays must be contiguous; an argument has the
+batch axes of the others, or one row for all of them.
 """
 
 from __future__ import annotations
@@ -11,130 +11,141 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray, DType
 from psiphi._util.errors import StateError
-from psiphi._util.validate import batch_axes, check_array, on_card
+from psiphi._util.validate import batch_axes, check_array, on_gpu
 from psiphi.backends import kernel_cache
 from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda.cuda_driver import LoadedKernel
 from psiphi.backends.cuda.cuda_kernel import NAME
 from psiphi.backends.cuda.deferred_arrays import LaunchRecord
-from psiphi.backends.cuda.device_arrays import NAMES, ArrayView, library_of
+from psiphi.backends.cuda.device_arrays import NAMES, ArrayLibrary, ArrayView, library_of
 from psiphi.backends.cuda.dlpack import SIZE
 from psiphi.backends.cuda.shared_memory import WARP, CudaGrid
 from psiphi.compiler.sweeps.sweep_program import Argument
 
 Arguments = Sequence[Argument]
+GpuOut: TypeAlias = AnyArray | Sequence[AnyArray | None] | None
 
 
 def launch(
     name: str,
     inputs: Arguments,
     outputs: Arguments,
-    values: Sequence[Any],
-    out: Any,
-    dtype: Any,
-    kernel: Callable[[str, int, int], Any],
+    values: Sequence[AnyArray],
+    out: GpuOut,
+    dtype: DType,
+    kernel: Callable[[str, int, int], CudaKernel],
 ) -> Any:
-    """The results of a kernel; `kernel(char, device, n)` loads the one for so many states of a number type on a card."""
+    """The results of a kernel; `kernel(char, device, n)` loads it for n states on a GPU."""
     views = views_of(name, inputs, values)
-    char, device = one_kind(name, inputs, views, dtype)
-    batch, steps = batch_of(name, inputs, views)
-    library, like = library_of(f"{name}: {inputs[0].name}", values[0]), values[0]
-    made = _results(name, library, like, outputs, batch, char, device, out)
-    n, stream = math.prod(batch), library.stream(like)
+    char, device = common_dtype_and_device(name, inputs, views, dtype)
+    batch, steps = batch_and_strides(name, inputs, views)
+    library, first = library_of(f"{name}: {inputs[0].name}", values[0]), values[0]
+    arrays = _result_arrays(name, library, first, outputs, batch, char, device, out)
+    n, stream = math.prod(batch), library.stream(first)
     if out is not None:
-        _check_apart(name, inputs, views, outputs, [pointer for _, pointer in made], n * SIZE[char])
+        _check_no_overlap(
+            name, inputs, views, outputs, [pointer for _, pointer in arrays], n * SIZE[char]
+        )
     if n and any(arg.size for arg in outputs):
-        pointers = [*(view.pointer for view in views), *(pointer for _, pointer in made)]
-        whose = f"{name}: {inputs[0].name}"
-        send(lambda card: kernel(char, card, n), pointers, [*steps, n], n, stream, device, whose)
-    results = tuple(library.ready(like, array, stream) for array, _ in made)
+        pointers = [*(view.pointer for view in views), *(pointer for _, pointer in arrays)]
+        owner = f"{name}: {inputs[0].name}"
+        enqueue(lambda gpu: kernel(char, gpu, n), pointers, [*steps, n], n, stream, device, owner)
+    results = tuple(library.ready(first, array, stream) for array, _ in arrays)
     return results[0] if len(results) == 1 else results
 
 
 @dataclass(frozen=True)
 class CudaKernel:
-    """A kernel on a card, and how it is launched."""
+    """A kernel loaded on a GPU, and how it is launched."""
 
-    loaded: Any
+    kernel: LoadedKernel
     grid: CudaGrid
 
 
-def loaded(text: bytes, name: str, card: int) -> CudaKernel:
-    """A kernel on a card: its machine code from the cache, by `name` and card, or assembled now."""
-    cards = cuda_driver.driver()
-    built = kernel_cache.remember(
-        kernel_cache.key(name, json.dumps(cards.key(card))), lambda: cards.assemble(text, card)
+def load_kernel(text: bytes, name: str, gpu: int) -> CudaKernel:
+    """Load a kernel on a GPU; its machine code is cached by `name` and GPU."""
+    driver = cuda_driver.driver()
+    built = kernel_cache.fetch_or_build(
+        kernel_cache.key(name, json.dumps(driver.key(gpu))), lambda: driver.assemble(text, gpu)
     )
     return CudaKernel(
-        cards.load(built, NAME, card), CudaGrid.of(text[: text.index(b"\n") + 1].decode())
+        driver.load(built, NAME, gpu), CudaGrid.of(text[: text.index(b"\n") + 1].decode())
     )
 
 
-def few_states(card: int) -> int:
-    """Up to how many states a card is not busy with one warp for 32 of them: as many warps as it has multiprocessors."""
-    return WARP * cuda_driver.driver().processors(card)
+def small_batch(gpu: int) -> int:
+    """Up to how many states a GPU is not busy: 32 for each multiprocessor."""
+    return WARP * cuda_driver.driver().processors(gpu)
 
 
-def send(
-    kernel: Callable[[int], CudaKernel],
+def enqueue(
+    load: Callable[[int], CudaKernel],
     pointers: list[int],
     numbers: list[int],
     n: int,
-    stream: Any,
+    stream: int | LaunchRecord,
     device: int,
-    whose: str,
+    owner: str,
 ) -> None:
-    """Put a kernel, by card, for n states on a stream; `whose` names the array that it comes from."""
+    """Enqueue a kernel for n states on a stream; `load(gpu)` returns the kernel.
+
+    `owner` names the array of the stream in errors.
+    """
     if isinstance(stream, LaunchRecord):
-        return stream.note(kernel, pointers, numbers, n)
-    code = kernel(device)
-    words = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
-    parameters = (ctypes.c_void_p * len(words))(*map(ctypes.addressof, words))
+        return stream.add_call(load, pointers, numbers, n)
+    code = load(device)
+    values = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
+    parameters = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
     blocks = math.ceil(n / code.grid.states)
-    cards = cuda_driver.driver()
+    driver = cuda_driver.driver()
     try:
-        cards.launch(code.loaded, blocks, code.grid.threads, parameters, stream, device)
+        driver.launch(code.kernel, blocks, code.grid.threads, parameters, stream, device)
     except cuda_driver.DriverError as error:
-        if stream and cards.owner(stream) != cards.context(device):
-            cause = f"{whose} is on card {device}, and the current stream is of another card"
+        if stream and driver.stream_context(stream) != driver.context(device):
             raise StateError(
-                cause,
-                f"make card {device} current: torch.cuda.device({device}), cupy.cuda.Device({device})",
+                f"{owner} is on GPU {device}, and the current stream belongs to another GPU",
+                f"use torch.cuda.device({device}) or cupy.cuda.Device({device})",
             ) from error
         raise
 
 
-def room(words: str, library: Any, like: Any, shape: tuple[int, ...], char: str) -> tuple[Any, int]:
-    """A new array beside another, and its pointer; where there is no room, words that name it."""
+def allocate(
+    name: str, library: ArrayLibrary[Any], like: AnyArray, shape: tuple[int, ...], char: str
+) -> tuple[Any, int]:
+    """A new array on the GPU of another, and its pointer; `name` describes it in errors."""
     try:
         return library.empty(like, shape, char)
     except Exception as error:  # each library has its own
         if "memory" not in f"{type(error).__name__} {error}".lower():
             raise
         size = math.prod(shape) * SIZE[char] / 1e9
-        cause = f"{words}: {shape} numbers of {NAMES[char]} take {size:.3g} GB, and the card has not so much left"
+        cause = f"{name}: {shape} numbers of {NAMES[char]} need {size:.3g} GB, more than is free"
         raise StateError(
             cause, "use a smaller batch, or free arrays (torch.cuda.empty_cache())"
         ) from error
 
 
-def views_of(name: str, inputs: Arguments, values: Sequence[Any]) -> list[ArrayView]:
-    """The memory of every argument, or an error that names the one that has none there."""
-    there = next(arg.name for arg, value in zip(inputs, values, strict=True) if on_card(value))
-    first = next(value for value in values if on_card(value))
+def views_of(name: str, inputs: Arguments, values: Sequence[AnyArray]) -> list[ArrayView]:
+    """The memory of every argument; an error names an argument that is not on the GPU."""
+    first_name = next(arg.name for arg, value in zip(inputs, values, strict=True) if on_gpu(value))
+    first = next(value for value in values if on_gpu(value))
     views = []
     for arg, value in zip(inputs, values, strict=True):
-        if not on_card(value):
-            cause = f"{name}: {arg.name} is a {type(value).__name__} on the host, and {there} is on a graphics card"
-            raise StateError(cause, f"bring {arg.name} to the card, or {there} to the host")
+        if not on_gpu(value):
+            kind = type(value).__name__
+            cause = f"{name}: {arg.name} is a {kind} on the host, and {first_name} is on the GPU"
+            raise StateError(cause, f"move {arg.name} to the GPU, or {first_name} to the host")
         library = library_of(f"{name}: {arg.name}", value)
-        if library.name != library_of(name, first).name:
-            cause = f"{name}: {arg.name} is an array of {library.name}, and {there} of {library_of(name, first).name}"
-            raise StateError(cause, "give arrays of one library")
+        other = library_of(name, first).name
+        if library.name != other:
+            cause = f"{name}: {arg.name} is an array of {library.name}, {first_name} one of {other}"
+            raise StateError(cause, "pass arrays of one library")
         view = library.view(value)
         _check(name, arg, view)
         views.append(view)
@@ -144,46 +155,51 @@ def views_of(name: str, inputs: Arguments, values: Sequence[Any]) -> list[ArrayV
 def _check(name: str, arg: Argument, view: ArrayView) -> None:
     check_array(name, arg, view.shape, NAMES.get(view.char, view.char))
     if not view.contiguous:
-        cause = f"{name}: {arg.name} is not contiguous: its rows do not follow each other in memory"
         raise StateError(
-            cause, f"give {arg.name}.contiguous() (torch) or ascontiguousarray({arg.name})"
+            f"{name}: {arg.name} is not contiguous",
+            f"pass {arg.name}.contiguous() (torch) or ascontiguousarray({arg.name})",
         )
     if view.pointer % SIZE[view.char]:
-        raise StateError(
-            f"{name}: {arg.name} does not begin at a multiple of {SIZE[view.char]} bytes", "copy it"
-        )
+        cause = f"{name}: {arg.name} is not aligned to {SIZE[view.char]} bytes"
+        raise StateError(cause, "pass a copy")
 
 
-def looked_at(name: str, inputs: Arguments, values: Sequence[Any]) -> tuple[str, int]:
-    """The type and the card of arrays, or words of a function that hands them to others; what torch follows is not followed."""
-    seen = [x.detach() if hasattr(x, "detach") else x for x in values]
-    return one_kind(name, inputs, views_of(name, inputs, seen), None)
+def dtype_and_device(name: str, inputs: Arguments, values: Sequence[AnyArray]) -> tuple[str, int]:
+    """The dtype ("d" or "f") and the GPU of arrays, for functions that pass them on to others.
+
+    Gradients of torch are ignored here.
+    """
+    detached = [x if (f := getattr(x, "detach", None)) is None else f() for x in values]
+    return common_dtype_and_device(name, inputs, views_of(name, inputs, detached), None)
 
 
-def one_kind(name: str, inputs: Arguments, views: list[ArrayView], dtype: Any) -> tuple[str, int]:
-    """The number type and the card, the same for all."""
+def common_dtype_and_device(
+    name: str, inputs: Arguments, views: list[ArrayView], dtype: Any
+) -> tuple[str, int]:
+    """The dtype and the GPU, which all arguments must have in common."""
     first = views[0]
     for arg, view in zip(inputs, views, strict=True):
         if view.char != first.char:
-            cause = f"{name}: {arg.name} is {NAMES[view.char]}, and {inputs[0].name} {NAMES[first.char]}"
-            raise StateError(
-                cause, "give one type on graphics cards, where nothing is converted by itself"
-            )
+            own, other = NAMES[view.char], NAMES[first.char]
+            cause = f"{name}: {arg.name} is {own}, and {inputs[0].name} is {other}"
+            raise StateError(cause, "pass one dtype: GPU arrays are not converted automatically")
         if view.device != first.device:
-            cause = f"{name}: {arg.name} is on card {view.device}, and {inputs[0].name} on card {first.device}"
-            raise StateError(cause, "bring them to one card")
+            own, other = f"GPU {view.device}", f"GPU {first.device}"
+            cause = f"{name}: {arg.name} is on {own}, and {inputs[0].name} is on {other}"
+            raise StateError(cause, "move them to one GPU")
     if dtype is not None and np.dtype(dtype).char != first.char:
         cause = f"{name}: dtype is {np.dtype(dtype)}, and the arrays are {NAMES[first.char]}"
-        raise StateError(
-            cause, "convert the arrays; on graphics cards nothing is converted by itself"
-        )
+        raise StateError(cause, "convert the arrays: GPU arrays are not converted automatically")
     return first.char, first.device
 
 
-def batch_of(
+def batch_and_strides(
     name: str, inputs: Arguments, views: list[ArrayView]
 ) -> tuple[tuple[int, ...], list[int]]:
-    """The batch axes of the call, and how far the states of each argument are apart: 0 where one row serves all."""
+    """The batch axes of the call, and the bytes from state to state of each argument.
+
+    The stride is 0 if all states share one row.
+    """
     leads = [
         view.shape[: len(view.shape) - len(arg.shape)]
         for arg, view in zip(inputs, views, strict=True)
@@ -193,71 +209,72 @@ def batch_of(
     for arg, lead, view in zip(inputs, leads, views, strict=True):
         rows = math.prod(lead)
         if rows not in (1, n):
-            cause = f"{name}: {arg.name} has batch axes {lead} in a call of {batch}"
             raise StateError(
-                cause,
-                f"on graphics cards give {arg.name} all of them, or one row: expand, then make contiguous",
+                f"{name}: {arg.name} has batch axes {lead}, the call has {batch}",
+                f"on the GPU, pass {arg.name} with all batch axes (expand it, then make it "
+                "contiguous) or with one row",
             )
         steps.append(arg.size * SIZE[view.char] if rows > 1 else 0)
     return batch, steps
 
 
-def _check_apart(
+def _check_no_overlap(
     name: str,
     inputs: Arguments,
     views: list[ArrayView],
     outputs: Arguments,
-    places: list[int],
-    unit: int,
+    pointers: list[int],
+    bytes_per_number: int,
 ) -> None:
-    """Threads write results while others still read arguments: they may not be the same memory."""
+    """Reject results that overlap arguments: threads write results while others read arguments."""
     taken = [
         (arg.name, view.pointer, math.prod(view.shape) * SIZE[view.char])
         for arg, view in zip(inputs, views, strict=True)
     ]
-    for arg, start in zip(outputs, places, strict=True):
+    for arg, start in zip(outputs, pointers, strict=True):
         for other, begin, size in taken:
-            if start < begin + size and begin < start + arg.size * unit:
+            if start < begin + size and begin < start + arg.size * bytes_per_number:
                 raise StateError(
                     f"{name}: out shares memory with {other}",
-                    "give memory of its own, or leave out= out",
+                    "pass a separate array, or omit out=",
                 )
-        taken.append(("another result", start, arg.size * unit))
+        taken.append(("another result", start, arg.size * bytes_per_number))
 
 
-def _results(
+def _result_arrays(
     name: str,
-    library: Any,
-    like: Any,
+    library: ArrayLibrary[Any],
+    first: AnyArray,
     outputs: Arguments,
     batch: tuple[int, ...],
     char: str,
     device: int,
-    out: Any,
+    out: GpuOut,
 ) -> list[tuple[Any, int]]:
-    """New arrays, or those given, with their pointers."""
-    given = out if isinstance(out, tuple) else (out,) + (None,) * (len(outputs) - 1)
-    if len(given) != len(outputs):
+    """New arrays, or those of `out`, with their pointers."""
+    outs = out if isinstance(out, tuple) else (out,) + (None,) * (len(outputs) - 1)
+    if len(outs) != len(outputs):
         raise StateError(
-            f"{name}: out has {len(given)} arrays, expected {len(outputs)}",
-            "give one for each result, or none",
+            f"{name}: out has {len(outs)} arrays, expected {len(outputs)}",
+            "pass one for each result, or omit out=",
         )
-    made = []
-    for arg, array in zip(outputs, given, strict=True):
+    results = []
+    for arg, array in zip(outputs, outs, strict=True):
         shape = batch + arg.shape
         if array is None:
-            made.append(room(f"{name}: the result {arg.name}", library, like, shape, char))
+            results.append(allocate(f"{name}: the result {arg.name}", library, first, shape, char))
             continue
-        if not on_card(array) or library.name == "jax":
+        if not on_gpu(array) or library.name == "jax":
             raise StateError(
                 f"{name}: out is a {type(array).__name__}",
-                f"give an array of {library.name} on the card, or none",
+                f"pass an array of {library.name} on the GPU, or omit out=",
             )
         view = library.view(array)
         if (view.shape, view.char, view.device, view.contiguous) != (shape, char, device, True):
-            cause = f"{name}: out is {view.char} {view.shape} on card {view.device}"
+            kind = NAMES.get(view.char, view.char)
             raise StateError(
-                cause, f"give a contiguous {NAMES[char]} {shape} on card {device}, or leave it out"
+                f"{name}: out is {kind} {view.shape} on GPU {view.device}",
+                f"pass a contiguous array of {NAMES[char]} {shape} on GPU {device}, or omit out=",
             )
-        made.append((array, view.pointer))
-    return made
+        results.append((array, view.pointer))
+    return results

@@ -1,10 +1,13 @@
-"""Rows of arrays on a graphics card, (n, size): how the 32 threads of a warp find theirs.
+"""Rows of arrays (n, size) to the 32 threads of a warp through shared memory.
 
-Rows go through memory that the warp shares, so that neighbours read neighbours: all threads bring all rows in, 16 bytes at a
-time, then each takes its own; results the other way. All loads are on their way before the first number is needed, and results
-leave together. Rows stand there as in their array where this is an odd number of units apart, of one, two or four numbers that
-a thread takes at once: 32 threads then find 32 different banks. Others are a number farther apart, and move one by one. Threads
-beyond n do the last state once more, and write the same numbers once more.
+All threads of a warp copy all 32 rows to shared memory, 16 bytes at a time, so that neighbouring
+threads read neighbouring addresses; then each thread reads its own row. Results are written the
+other way. All loads are issued before the first number is needed, and results are written together.
+
+In shared memory, rows have the layout of their array if their distance is an odd number of units,
+where a unit is the one, two or four numbers that a thread moves at a time: the 32 threads then
+access 32 different banks. Otherwise rows are padded by one number and moved number by number.
+Threads beyond n compute the last state again and write the same numbers again.
 """
 
 from __future__ import annotations
@@ -16,137 +19,150 @@ from dataclasses import dataclass, replace
 from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.compiler.sweeps.sweep_program import Argument
 
-WARP = 32  # threads that run in step
-WARPS = 2  # of a block, at most: small ones fill the last corner of a card
-BLOCKS = 16  # that every card's multiprocessor has room for
+WARP = 32  # threads of a warp
+MAX_WARPS = 2  # per block; small blocks use all multiprocessors also at the end of a launch
+MAX_BLOCKS = 16  # per multiprocessor, on every GPU
 SCHEDULERS = 4  # of a multiprocessor
-FILE = 512  # registers of a scheduler, for each of 32 threads
-AHEAD = 16  # registers of a thread beside the numbers that it holds: addresses, and numbers on their way
-FEWEST = 80  # registers that a thread may have: beyond six warps a scheduler, more of them hide no more waiting
-VECTOR = 16  # bytes that a thread moves at once,
-LINE = 128  # and that memory does
-SHARED = 48 * 1024  # bytes a block may share without being asked for
-STAGE = (
-    24 * 1024
-)  # of them a warp: what is shared is missing in the cache, where parked numbers stand
-AT_ONCE = 16  # loads under way before the first is stored
+REGISTER_FILE = 512  # registers of a scheduler, for each of 32 threads
+EXTRA_REGISTERS = 16  # of a thread for addresses and loads in flight
+MIN_REGISTERS = 80  # of a thread; more than six warps per scheduler hide no more latency
+VECTOR_BYTES = 16  # that a thread moves at a time
+LINE_BYTES = 128  # of a cache line
+SHARED_BYTES = 48 * 1024  # that a block may use by default
+STAGE_BYTES = 24 * 1024  # of a warp; the rest is left to the L1 cache, which holds spilled numbers
+LOADS_IN_FLIGHT = 16  # loads issued before the first store
 
 
 @dataclass(frozen=True)
 class Block:
-    """Warps that run together: `roles` of them do the same 32 states."""
+    """A thread block: `warps` warps, of which `team_size` compute the same 32 states."""
 
     warps: int
-    stage: int  # bytes that those share
-    roles: int = 1
-    least: int = 1  # blocks that a multiprocessor must have room for: how many registers a thread may have follows
+    stage_bytes: int  # shared memory per 32 states
+    team_size: int = 1
+    min_blocks: int = 1  # blocks per multiprocessor; limits the registers of a thread
 
     @property
     def groups(self) -> int:
-        """Of 32 states."""
-        return self.warps // self.roles
+        """Groups of 32 states."""
+        return self.warps // self.team_size
 
-    def holding(self, words: int) -> Block:
-        """The same, with as many blocks at a time as have room for that many words a thread: an assembler that is not told
-        takes more registers than it needs, and fewer threads hide each other's waiting."""
-        registers = min(max(FEWEST, -(-(words + AHEAD) // 8) * 8), FILE // 2)
-        return replace(self, least=min(BLOCKS, FILE // registers * SCHEDULERS // self.warps))
+    def with_registers(self, words: int) -> Block:
+        """The block with as many blocks per multiprocessor as `words` registers a thread permit.
+
+        Without this limit the assembler uses more registers than it needs, and fewer threads are
+        left to hide latency.
+        """
+        registers = min(
+            max(MIN_REGISTERS, -(-(words + EXTRA_REGISTERS) // 8) * 8), REGISTER_FILE // 2
+        )
+        return replace(
+            self, min_blocks=min(MAX_BLOCKS, REGISTER_FILE // registers * SCHEDULERS // self.warps)
+        )
 
     @property
     def states(self) -> int:
         return WARP * self.groups
 
     @property
-    def text(self) -> str:
-        """How it is launched, in a line that stands first in the text of a kernel."""
+    def header(self) -> str:
+        """How the kernel is launched: the first line of its text, read by `CudaGrid.of`."""
         return f"{WARP * self.warps} threads a block, which do {self.states} states"
 
 
 @dataclass(frozen=True)
 class CudaGrid:
-    """How a kernel is launched."""
+    """How a kernel is launched: threads and states per block."""
 
     threads: int
     states: int
 
     @staticmethod
     def of(text: str) -> CudaGrid:
-        """As the kernel's text says."""
+        """From the first line of the kernel's text."""
         threads, states = re.findall(r"\d+", text[: text.index("\n")])
         return CudaGrid(int(threads), int(states))
 
 
 @dataclass(frozen=True)
 class ArrayRow:
-    """One array of the kernel; `offset` is where its rows stand in the shared memory, None where they do not. Results that are
-    `kept` are too wide for it: a thread keeps its row in memory of its own till the end."""
+    """One array of the kernel; `offset` is the place of its rows in shared memory, or None.
+
+    Results that are too wide for shared memory are `is_local`: a thread keeps its row in local
+    memory until the end.
+    """
 
     arg: Argument
     name: str
     offset: int | None
-    kept: bool = False
+    is_local: bool = False
 
-    def dense(self, w: Width) -> bool:
-        """Whether rows stand in shared memory as in their array: an odd number of units, which a thread takes at once."""
+    def is_dense(self, w: Width) -> bool:
+        """Whether rows are an odd number of units long, so that they need no padding."""
         return any(
-            self.arg.size % (2 * unit) == unit and unit * w.bytes <= VECTOR for unit in (1, 2, 4)
+            self.arg.size % (2 * unit) == unit and unit * w.bytes <= VECTOR_BYTES
+            for unit in (1, 2, 4)
         )
 
     def stride(self, w: Width) -> int:
         """Numbers from row to row in shared memory."""
-        return self.arg.size + (not self.dense(w))
+        return self.arg.size + (not self.is_dense(w))
 
 
 @dataclass(frozen=True)
 class SharedRows:
-    """Which arrays are staged, and where."""
+    """Which arrays go through shared memory, and where they are in it."""
 
     inputs: tuple[ArrayRow, ...]
     outputs: tuple[ArrayRow, ...]
-    stage: int  # bytes a warp; the first of them are the square through which kept rows go
+    stage_bytes: int  # per warp; they begin with the square through which local rows are written
 
     @property
     def block(self) -> Block:
-        """As many warps as share its memory."""
-        return Block(max(1, min(WARPS, SHARED // self.stage)) if self.stage else WARPS, self.stage)
+        """A block of as many warps as fit into shared memory."""
+        stage = self.stage_bytes
+        return Block(max(1, min(MAX_WARPS, SHARED_BYTES // stage)) if stage else MAX_WARPS, stage)
 
     @staticmethod
     def of(
         inputs: Iterable[Argument],
         outputs: Iterable[Argument],
         width: Width,
-        room: int = STAGE,
+        capacity: int = STAGE_BYTES,
         team: bool = False,
     ) -> SharedRows:
-        """Rows are staged while they fit: results first, since a thread writes them one by one. A team reads its inputs
-        where they are: who needs the numbers of one limb does not wait for all."""
+        """Put rows into shared memory while they fit into `capacity` bytes.
+
+        Results come first, since a thread writes them one by one. A team does not stage its inputs,
+        so that the warp of one limb need not wait for the others.
+        """
         named = [(arg, f"out{i}") for i, arg in enumerate(outputs)]
         named += [(arg, f"in{i}") for i, arg in enumerate(inputs)]
-        square, wide = WARP * (WARP + 1) * width.bytes, []
-        while True:  # a second time where something is too wide: the square through which it goes takes its place, too
-            rows, stage, found = {}, square * bool(wide), []
+        square, previous = WARP * (WARP + 1) * width.bytes, []
+        while True:  # repeated once if a result is too wide, since its square needs space as well
+            rows, stage, wide_names = {}, square * bool(previous), []
             for arg, name in named:
-                size, out = WARP * (arg.size | 1) * width.bytes, name.startswith("out")
-                staged = arg.size > 0 and stage + size <= room and (out or not team)
-                if out and not team and not staged and arg.size >= WARP:
-                    found.append(name)
-                rows[name] = ArrayRow(arg, name, stage if staged else None, name in found)
+                size, is_output = WARP * (arg.size | 1) * width.bytes, name.startswith("out")
+                staged = arg.size > 0 and stage + size <= capacity and (is_output or not team)
+                if is_output and not team and not staged and arg.size >= WARP:
+                    wide_names.append(name)
+                rows[name] = ArrayRow(arg, name, stage if staged else None, name in wide_names)
                 stage += size if staged else 0
-            if bool(found) == bool(wide):
+            if bool(wide_names) == bool(previous):
                 ins, outs = (
-                    tuple(row for row in rows.values() if row.name.startswith(kind))
-                    for kind in ("in", "out")
+                    tuple(row for row in rows.values() if row.name.startswith(prefix))
+                    for prefix in ("in", "out")
                 )
                 return SharedRows(ins, outs, stage)
-            wide = found
+            previous = wide_names
 
     @property
-    def kept(self) -> list[ArrayRow]:
-        return [row for row in self.outputs if row.kept]
+    def local_rows(self) -> list[ArrayRow]:
+        return [row for row in self.outputs if row.is_local]
 
 
-def places() -> list[str]:
-    """The first state of this warp, how many follow it, and the one of this thread."""
+def state_indices() -> list[str]:
+    """The first state of this warp, how many follow it, and the state of this thread."""
     return [
         "%last = sub i64 %n, 1",
         f"%begin = mul i64 %warp, {WARP}",
@@ -164,92 +180,99 @@ def places() -> list[str]:
     ]
 
 
-def _step(row: ArrayRow, w: Width) -> str:
-    """Bytes from state to state: given for inputs, those of the row for results."""
+def _state_stride(row: ArrayRow, w: Width) -> str:
+    """Bytes from state to state: an argument of the kernel for inputs, the row for results."""
     return f"%{row.name}.step" if row.name.startswith("in") else str(row.arg.size * w.bytes)
 
 
-def own_row(row: ArrayRow, w: Width) -> list[str]:
-    """%<name>: this thread's row, in the array, in shared memory or in its own."""
+def row_pointer(row: ArrayRow, w: Width) -> list[str]:
+    """%<name>: this thread's row, in the array, in shared memory or in local memory."""
     n = row.name
-    if row.kept:
+    if row.is_local:
         return [f"%{n} = alloca [{row.arg.size * w.bytes} x i8], align {w.bytes}"]
     if row.offset is None:
-        return _moved_by(f"{n}", f"{n}.array", "%state", _step(row, w))
+        return _offset_pointer(f"{n}", f"{n}.array", "%state", _state_stride(row, w))
     return [
         f"%{n}.rows = getelementptr i8, ptr %stage, i64 {row.offset}",
         f"%{n}.lane = zext i32 %lane to i64",
-        *_moved_by(f"{n}", f"{n}.rows", f"%{n}.lane", str(row.stride(w) * w.bytes)),
+        *_offset_pointer(f"{n}", f"{n}.rows", f"%{n}.lane", str(row.stride(w) * w.bytes)),
     ]
 
 
-def _moved_by(name: str, base: str, times: str, step: str) -> list[str]:
-    """%<name> = base + times step."""
+def _offset_pointer(name: str, base: str, index: str, stride: str) -> list[str]:
+    """%<name> = base + index stride."""
     return [
-        f"%{name}.at = mul i64 {times}, {step}",
+        f"%{name}.at = mul i64 {index}, {stride}",
         f"%{name} = getelementptr i8, ptr %{base}, i64 %{name}.at",
     ]
 
 
-def moved(
+def copy_rows(
     rows: list[ArrayRow],
     w: Width,
-    inwards: bool,
+    is_input: bool,
     first: int = 0,
     step: int = 1,
-    ahead: Sequence[str] = (),
+    prefetches: Sequence[str] = (),
 ) -> list[str]:
-    """All rows of 32 states between their arrays and shared memory; of several warps each does its share. 32 rows that follow
-    each other are one run, of which the warp takes 32 numbers or vectors at a time; others each thread moves by itself. Where
-    rows are runs, the lines `ahead` come first."""
-    mark = f"{'in' if inwards else 'out'}.{first}"
-    lines, whole = [], "%full"
+    """Copy the rows of 32 states between their arrays and shared memory.
+
+    Warp `first` of `step` warps does its share. If the 32 rows are contiguous, the warp moves 32
+    numbers or vectors at a time, after the lines `prefetches`; otherwise each thread moves its own
+    row.
+    """
+    mark = f"{'in' if is_input else 'out'}.{first}"
+    lines, contiguous = [], "%full"
     for row in rows:
-        both, asked = f"%{row.name}.whole.{first}", []
-        if inwards:
-            asked.append([f"icmp eq i64 {_step(row, w)}, {row.arg.size * w.bytes}"])
-        if row.dense(w):
+        name, conditions = f"%{row.name}.whole.{first}", []
+        if is_input:
+            conditions.append([f"icmp eq i64 {_state_stride(row, w)}, {row.arg.size * w.bytes}"])
+        if row.is_dense(w):
             address = [
                 f"ptrtoint ptr %{row.name}.array to i64",
-                f"and i64 {both}.0, {VECTOR - 1}",
-                f"icmp eq i64 {both}.1, 0",
+                f"and i64 {name}.0, {VECTOR_BYTES - 1}",
+                f"icmp eq i64 {name}.1, 0",
             ]
-            asked.append(address)
-        for i, words in enumerate(asked):
-            lines += [f"{both}.{k} = {word}" for k, word in enumerate(words[:-1])]
+            conditions.append(address)
+        for i, condition in enumerate(conditions):
+            lines += [f"{name}.{k} = {part}" for k, part in enumerate(condition[:-1])]
             lines += [
-                f"{both}.yes{i} = {words[-1]}",
-                f"{both}.all{i} = and i1 {whole}, {both}.yes{i}",
+                f"{name}.yes{i} = {condition[-1]}",
+                f"{name}.all{i} = and i1 {contiguous}, {name}.yes{i}",
             ]
-            whole = f"{both}.all{i}"
-    run, own = [], []
+            contiguous = f"{name}.all{i}"
+    run_moves, row_moves = [], []
     for row in rows:
         mine, line = f"{row.name}.far.{first}", f"{row.name}.line.{first}"
-        begin = _moved_by(line, f"{row.name}.array", "%first", str(row.arg.size * w.bytes))
-        many, taken = (VECTOR // w.bytes, _in_vectors) if row.dense(w) else (1, _in_run)
-        run.append(
-            (begin, [taken(row, w, k, line) for k in range(first, -(-row.arg.size // many), step)])
+        begin = _offset_pointer(line, f"{row.name}.array", "%first", str(row.arg.size * w.bytes))
+        unit, move = (
+            (VECTOR_BYTES // w.bytes, _vector_move) if row.is_dense(w) else (1, _number_move)
         )
-        begin = _moved_by(mine, f"{row.name}.array", "%state", _step(row, w))
-        own.append((begin, [_in_row(row, w, k, mine) for k in range(first, row.arg.size, step)]))
+        run_moves.append(
+            (begin, [move(row, w, k, line) for k in range(first, -(-row.arg.size // unit), step)])
+        )
+        begin = _offset_pointer(mine, f"{row.name}.array", "%state", _state_stride(row, w))
+        row_moves.append(
+            (begin, [_own_row_move(row, w, k, mine) for k in range(first, row.arg.size, step)])
+        )
     return [
         *lines,
-        f"br i1 {whole}, label %run.{mark}, label %own.{mark}",
+        f"br i1 {contiguous}, label %run.{mark}, label %own.{mark}",
         f"run.{mark}:",
-        *ahead,
-        *_copied(run, inwards),
+        *prefetches,
+        *_load_and_store(run_moves, is_input),
         f"br label %moved.{mark}",
         f"own.{mark}:",
-        *_copied(own, inwards),
+        *_load_and_store(row_moves, is_input),
         f"br label %moved.{mark}",
         f"moved.{mark}:",
     ]
 
 
-def fetched(
-    rows: Sequence[ArrayRow], w: Width, warps: str, fetch: Callable[[str], str]
+def prefetch_rows(
+    rows: Sequence[ArrayRow], w: Width, warps: str, prefetch: Callable[[str], str]
 ) -> list[str]:
-    """The runs of the states that many warps (%<warps>) later, asked for now: they are near when their turn comes."""
+    """Prefetch the rows of the states that come %<warps> warps later."""
     lines = [
         f"%fetch.way = mul i64 %{warps}, {WARP}",
         "%fetch.first = add i64 %first, %fetch.way",
@@ -260,8 +283,8 @@ def fetched(
     ]
     for row in rows:
         name, size = f"{row.name}.fetch", row.arg.size * w.bytes
-        last = (WARP * size - 1) // LINE
-        lines += _moved_by(f"{name}.run", f"{row.name}.array", "%fetch.first", str(size))
+        last = (WARP * size - 1) // LINE_BYTES
+        lines += _offset_pointer(f"{name}.run", f"{row.name}.array", "%fetch.first", str(size))
         for k in range(0, last + 1, WARP):
             line = f"{name}{k}"
             lines += [
@@ -269,27 +292,27 @@ def fetched(
                 f"%{line}.over = icmp sgt i32 %{line}.own, {last}",
                 f"%{line}.in = select i1 %{line}.over, i32 {last}, i32 %{line}.own",
                 f"%{line}.long = zext i32 %{line}.in to i64",
-                *_moved_by(line, f"{name}.run", f"%{line}.long", str(LINE)),
-                fetch(f"%{line}"),
+                *_offset_pointer(line, f"{name}.run", f"%{line}.long", str(LINE_BYTES)),
+                prefetch(f"%{line}"),
             ]
     return [*lines, "br label %fetched", "fetched:"]
 
 
 @dataclass(frozen=True)
 class CellMove:
-    """What one thread moves at once: after these lines, the addresses in the array and in shared memory, and its type."""
+    """What one thread moves at a time: its type and its addresses, which `lines` compute."""
 
     lines: list[str]
-    far: str
-    near: str
-    kind: str
+    array_address: str
+    shared_address: str
+    type: str
     align: int
 
 
-def _at(
-    row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, kind: str = ""
+def _cell_move(
+    row: ArrayRow, name: str, base: str, number: str, cell: str, w: Width, vector_type: str = ""
 ) -> CellMove:
-    """From `number` of the run at %<base> to `cell` of the rows in shared memory (i32, of numbers)."""
+    """From `number` of the rows at %<base> to `cell` in shared memory (both i32, in numbers)."""
     lines = []
     for what, index, start in (("far", number, base), ("near", cell, f"{row.name}.rows")):
         lines += [
@@ -297,36 +320,42 @@ def _at(
             f"{name}.{what}.long = zext i32 {name}.{what}.way to i64",
             f"{name}.{what} = getelementptr i8, ptr %{start}, i64 {name}.{what}.long",
         ]
-    return CellMove(lines, f"{name}.far", f"{name}.near", kind or w.fp, VECTOR if kind else w.bytes)
+    return CellMove(
+        lines,
+        f"{name}.far",
+        f"{name}.near",
+        vector_type or w.fp,
+        VECTOR_BYTES if vector_type else w.bytes,
+    )
 
 
-def _in_vectors(row: ArrayRow, w: Width, k: int, line: str) -> CellMove:
-    """Vector 32 k + lane of all rows; threads beyond the last take it once more."""
-    name, many = f"%{row.name}.v{k}", VECTOR // w.bytes
-    last = WARP * row.arg.size // many - 1
+def _vector_move(row: ArrayRow, w: Width, k: int, line: str) -> CellMove:
+    """Vector 32 k + lane of all rows; threads beyond the last one move that again."""
+    name, numbers = f"%{row.name}.v{k}", VECTOR_BYTES // w.bytes
+    last = WARP * row.arg.size // numbers - 1
     index = [
         f"{name}.own = add i32 %lane, {WARP * k}",
         f"{name}.over = icmp sgt i32 {name}.own, {last}",
         f"{name}.in = select i1 {name}.over, i32 {last}, i32 {name}.own",
-        f"{name}.cell = mul i32 {name}.in, {many}",
+        f"{name}.cell = mul i32 {name}.in, {numbers}",
     ]
-    at = _at(row, name, line, f"{name}.cell", f"{name}.cell", w, f"<{many} x {w.fp}>")
+    at = _cell_move(row, name, line, f"{name}.cell", f"{name}.cell", w, f"<{numbers} x {w.fp}>")
     return replace(at, lines=[*index, *at.lines])
 
 
-def _in_run(row: ArrayRow, w: Width, k: int, line: str) -> CellMove:
-    """Number 32 k + lane of all rows, which stand a number farther apart in shared memory."""
+def _number_move(row: ArrayRow, w: Width, k: int, line: str) -> CellMove:
+    """Number 32 k + lane of all rows, which are padded by one number in shared memory."""
     name = f"%{row.name}.e{k}"
     index = [
         f"{name}.own = add i32 %lane, {WARP * k}",
         f"{name}.row = udiv i32 {name}.own, {row.arg.size}",
         f"{name}.cell = add i32 {name}.own, {name}.row",
     ]
-    at = _at(row, name, line, f"{name}.own", f"{name}.cell", w)
+    at = _cell_move(row, name, line, f"{name}.own", f"{name}.cell", w)
     return replace(at, lines=[*index, *at.lines])
 
 
-def _in_row(row: ArrayRow, w: Width, k: int, mine: str) -> CellMove:
+def _own_row_move(row: ArrayRow, w: Width, k: int, mine: str) -> CellMove:
     """Number k of this thread's row."""
     n = row.name
     lines = [f"%{n}.own{k} = getelementptr i8, ptr %{mine}, i64 {k * w.bytes}"]
@@ -334,41 +363,50 @@ def _in_row(row: ArrayRow, w: Width, k: int, mine: str) -> CellMove:
     return CellMove(lines, f"%{n}.own{k}", f"%{n}.cell{k}", w.fp, w.bytes)
 
 
-def _copied(rows: list[tuple[list[str], list[CellMove]]], inwards: bool) -> list[str]:
-    """One way or the other; some loads are under way before the first is stored."""
+def _load_and_store(rows: list[tuple[list[str], list[CellMove]]], is_input: bool) -> list[str]:
+    """Load and store, in either direction, with LOADS_IN_FLIGHT loads before their stores."""
     lines = [line for begin, _ in rows for line in begin]
     moves = [move for _, row in rows for move in row]
-    for start in range(0, len(moves), AT_ONCE):
+    for start in range(0, len(moves), LOADS_IN_FLIGHT):
         stores = []
-        for move in moves[start : start + AT_ONCE]:
-            here, there = (move.far, move.near) if inwards else (move.near, move.far)
+        for move in moves[start : start + LOADS_IN_FLIGHT]:
+            source, target = (
+                (move.array_address, move.shared_address)
+                if is_input
+                else (move.shared_address, move.array_address)
+            )
             lines += [
                 *move.lines,
-                f"{move.far}.value = load {move.kind}, ptr {here}, align {move.align}",
+                f"{move.array_address}.value = load {move.type}, ptr {source}, align {move.align}",
             ]
-            stores.append(f"store {move.kind} {move.far}.value, ptr {there}, align {move.align}")
+            stores.append(
+                f"store {move.type} {move.array_address}.value, ptr {target}, align {move.align}"
+            )
         lines += stores
     return lines
 
 
-def brought_out(row: ArrayRow, w: Width, sync: str) -> list[str]:
-    """The kept rows of 32 states into their array, a square of 32 numbers of each at a time: every thread puts its own into
-    shared memory, as a row; then the warp writes row by row. The last square may repeat some of the one before."""
+def store_rows(row: ArrayRow, w: Width, sync: str) -> list[str]:
+    """Write the local rows of 32 states to their array, in squares of 32 numbers of each state.
+
+    Each thread puts its numbers into shared memory as a row; then the warp writes row by row. The
+    last square may overlap the one before.
+    """
     n, size = row.name, row.arg.size
-    first, put, written = [], [], []
+    states, stores, copies = [], [], []
     for j in range(WARP):
-        put += [
+        stores += [
             f"%{n}.mine{j} = getelementptr i8, ptr %{n}.own, i64 {j * w.bytes}",
             f"%{n}.put{j} = load {w.fp}, ptr %{n}.mine{j}, align {w.bytes}",
             f"%{n}.to{j} = getelementptr i8, ptr %{n}.row, i64 {j * w.bytes}",
             f"store {w.fp} %{n}.put{j}, ptr %{n}.to{j}, align {w.bytes}",
         ]
-        first += [
+        states += [
             f"%{n}.idle{j} = icmp slt i32 %most, {j}",
             f"%{n}.state{j} = select i1 %{n}.idle{j}, i32 %most, i32 {j}",
             f"%{n}.down{j} = mul i32 %{n}.state{j}, {size * w.bytes}",
         ]
-        written += [
+        copies += [
             f"%{n}.from{j} = getelementptr i8, ptr %{n}.column, i64 {j * (WARP + 1) * w.bytes}",
             f"%{n}.got{j} = load {w.fp}, ptr %{n}.from{j}, align {w.bytes}",
             f"%{n}.way{j} = zext i32 %{n}.down{j} to i64",
@@ -376,11 +414,11 @@ def brought_out(row: ArrayRow, w: Width, sync: str) -> list[str]:
             f"store {w.fp} %{n}.got{j}, ptr %{n}.cell{j}, align {w.bytes}",
         ]
     return [
-        *_moved_by(f"{n}.first", f"{n}.array", "%first", str(size * w.bytes)),
+        *_offset_pointer(f"{n}.first", f"{n}.array", "%first", str(size * w.bytes)),
         f"%{n}.lane = zext i32 %lane to i64",
-        *_moved_by(f"{n}.column", "stage", f"%{n}.lane", str(w.bytes)),
-        *_moved_by(f"{n}.row", "stage", f"%{n}.lane", str((WARP + 1) * w.bytes)),
-        *first,
+        *_offset_pointer(f"{n}.column", "stage", f"%{n}.lane", str(w.bytes)),
+        *_offset_pointer(f"{n}.row", "stage", f"%{n}.lane", str((WARP + 1) * w.bytes)),
+        *states,
         f"br label %{n}.before",
         f"{n}.before:",
         f"br label %{n}.square",
@@ -392,9 +430,9 @@ def brought_out(row: ArrayRow, w: Width, sync: str) -> list[str]:
         f"%{n}.own = getelementptr i8, ptr %{n}, i64 %{n}.bytes",
         f"%{n}.across = add i64 %{n}.bytes, %{n}.column.at",
         f"%{n}.far = getelementptr i8, ptr %{n}.first, i64 %{n}.across",
-        *put,
+        *stores,
         sync,
-        *written,
+        *copies,
         sync,
         f"%{n}.after = add i64 %{n}.next, {WARP}",
         f"%{n}.more = icmp slt i64 %{n}.after, {size}",

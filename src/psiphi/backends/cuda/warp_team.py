@@ -1,14 +1,15 @@
-"""A state of a large robot done by several warps of a graphics card: a limb each, since one thread has too few registers.
+"""A state of a large robot on several warps, one limb each, since one thread has too few registers.
 
-    inwards     what follows from one limb's inputs alone (and the trunk's): by its warp, all of them side by side
-    meeting     what needs several limbs and serves several: the trunk, by one warp
-    outwards    what is of use to one limb alone: by its warp again
+    INWARDS     what depends on the inputs of one limb (and of the trunk): each limb on its warp
+    TRUNK       what depends on several limbs and is used by several: one warp
+    OUTWARDS    what is used by one limb only: each limb on its warp again
 
-Between them all wait for each other; numbers that one makes and another reads stand in memory that the block shares, a cell for
-each of the 32 states. What follows from the trunk's inputs alone is little: who needs it computes it. On a tree this is the
-whole story of a sweep to the base and back; the tape tells it by itself, by what follows from what.
+The warps synchronise between these phases. Numbers that one warp computes and another reads are in
+shared memory, in one cell for each of the 32 states. What depends on the trunk's inputs alone is
+little, and each warp that needs it computes it. A sweep to the base and back has this structure;
+it is found from the dependencies on the tape.
 
-Every operation is done once and rounded as ever: same bits.
+Each operation is computed once and rounded as in one thread, so the results have the same bits.
 """
 
 from __future__ import annotations
@@ -21,88 +22,95 @@ from psiphi.backends.llvm.llvm_emitter import Width
 from psiphi.backends.llvm.register_spills import SpillEmitter
 from psiphi.compiler.ir.segments import Segment, Store, operands
 
-CELLS = "cells"  # the pointer to this state's cell of each number that is handed over
-LANES = 32  # states, side by side
-ROLES = 4  # warps of a team at most: as many as a multiprocessor has schedulers
-MEETING = 0.3  # of all instructions: more of them in the trunk, and a team waits for one warp
-CELL_BYTES = 40 * 1024  # of shared memory for what is handed over
+CELLS = "cells"  # the pointer to this state's cells of exchanged numbers
+LANES = 32  # states of a warp
+TEAM_WARPS = 4  # of a team, at most: as many as a multiprocessor has schedulers
+MAX_TRUNK_SHARE = 0.3  # of all instructions; with more, most warps of a team would be idle
+CELL_BYTES = 40 * 1024  # of shared memory for exchanged numbers
 INWARDS, TRUNK, OUTWARDS = range(3)  # the phases
-NOWHERE = 1 << 62  # of use to a result that is no limb's
+NO_LIMB = 1 << 62  # the bit of results that belong to no limb
 
 
 @dataclass(frozen=True)
 class WarpTask:
-    """What one warp does: nodes in order, with the phase of each, and what it hands over or brings out."""
+    """The work of one warp: its nodes in order, their phases, its stores, and what it loads."""
 
     nodes: list[int]
     phase: dict[int, int]
     stores: list[Store]
-    given: dict[int, tuple[str, int]]
+    loads: dict[int, tuple[str, int]]
 
 
 @dataclass(frozen=True)
 class WarpTeam:
-    """The roles, and how many numbers are handed over."""
+    """The tasks of all warps, and how many numbers they exchange."""
 
-    roles: list[WarpTask]
+    tasks: list[WarpTask]
     cells: int
 
 
 @dataclass
 class WarpPartition:
-    """One segment on its way to a team. `follows`: the limbs of a leaf, a bit each; `serves`: the limb of a store, as a bit."""
+    """Divides a segment among the warps of a team.
+
+    `leaf_limbs`: the limbs of a leaf, one bit each; `store_limbs`: the limb of a store, as a bit.
+    """
 
     segment: Segment
     width: Width
-    follows: Mapping[int, int]
-    serves: Mapping[Store, int]
+    leaf_limbs: Mapping[int, int]
+    store_limbs: Mapping[Store, int]
     fused: frozenset[int]
-    owner: dict[int, tuple[int, int]] = field(
-        default_factory=dict
-    )  # node: (limb, or -1 in the trunk; phase)
+    # {node: (limb, or -1 in the trunk; phase)}
+    owner: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def team(self) -> WarpTeam | None:
-        """None where one thread does as well."""
-        self._own()
+        """The team; None if it would not be faster than one thread."""
+        self._assign_owners()
         work = Counter(limb for limb, _ in self.owner.values())
         common = [node for node in self.segment.nodes if node not in self.owner]
         limbs = [limb for limb in work if limb >= 0]
-        if len(limbs) < 2 or work[-1] + len(common) > MEETING * len(self.segment.nodes):
+        if len(limbs) < 2 or work[-1] + len(common) > MAX_TRUNK_SHARE * len(self.segment.nodes):
             return None
-        role = _packed({limb: work[limb] for limb in limbs})
-        count = 1 + max(role.values())
+        task_of_limb = _balance({limb: work[limb] for limb in limbs})
+        count = 1 + max(task_of_limb.values())
         load = Counter(
-            {r: sum(work[limb] for limb in limbs if role[limb] == r) for r in range(count)}
+            {
+                index: sum(work[limb] for limb in limbs if task_of_limb[limb] == index)
+                for index in range(count)
+            }
         )
-        trunk = min(load, key=lambda r: (load[r], r))
-        does = {
-            node: (trunk if limb < 0 else role[limb], phase)
+        trunk = min(load, key=lambda index: (load[index], index))
+        assignment = {
+            node: (trunk if limb < 0 else task_of_limb[limb], phase)
             for node, (limb, phase) in self.owner.items()
         }
-        roles = [self._role(r, trunk, does) for r in range(count)]
-        cells = self._hand_over(roles, does)
-        return WarpTeam(roles, cells) if cells * LANES * self.width.bytes <= CELL_BYTES else None
+        tasks = [self._task(index, trunk, assignment) for index in range(count)]
+        cells = self._exchange(tasks, assignment)
+        return WarpTeam(tasks, cells) if cells * LANES * self.width.bytes <= CELL_BYTES else None
 
-    def _own(self) -> None:
-        """Whose each instruction is: by the limbs it follows from, and the limbs that it serves."""
+    def _assign_owners(self) -> None:
+        """Find the owner of each node, by the limbs it depends on and the limbs that use it."""
         tape, nodes = self.segment.tape, self.segment.nodes
-        follows = dict(self.follows)
+        limbs = dict(self.leaf_limbs)
         for node in nodes:
-            follows[node] = 0
+            limbs[node] = 0
             for x in operands(tape, node):
-                follows[node] |= follows.get(x, 0)
-        use: Counter[int] = Counter()
+                limbs[node] |= limbs.get(x, 0)
+        served: Counter[int] = Counter()
         for store in self.segment.stores:
-            use[store.node] |= self.serves.get(store, NOWHERE)
+            served[store.node] |= self.store_limbs.get(store, NO_LIMB)
         for node in reversed(nodes):
             for x in operands(tape, node):
-                use[x] |= use[node]
+                served[x] |= served[node]
         for node in nodes:
-            if _single(follows[node]):
-                self.owner[node] = follows[node].bit_length() - 1, INWARDS
-            elif follows[node]:
-                mine = _single(use[node]) and use[node] != NOWHERE
-                self.owner[node] = (use[node].bit_length() - 1, OUTWARDS) if mine else (-1, TRUNK)
+            if _is_one_limb(limbs[node]):
+                self.owner[node] = limbs[node].bit_length() - 1, INWARDS
+            elif limbs[node]:
+                serves_one = _is_one_limb(served[node]) and served[node] != NO_LIMB
+                self.owner[node] = (
+                    (served[node].bit_length() - 1, OUTWARDS) if serves_one else (-1, TRUNK)
+                )
         sums = {
             x: node
             for node in reversed(nodes)
@@ -110,78 +118,78 @@ class WarpPartition:
             for x in operands(tape, node)
             if x in self.fused
         }
-        for product, its in sums.items():  # is done within its sum
-            if its in self.owner:
-                self.owner[product] = self.owner[its]
+        for product, total in sums.items():  # a product is computed within its sum
+            if total in self.owner:
+                self.owner[product] = self.owner[total]
 
-    def _role(self, r: int, trunk: int, does: dict[int, tuple[int, int]]) -> WarpTask:
-        """One warp's own nodes, and those that all may compute and this one needs."""
-        phase = {node: p for node, (who, p) in does.items() if who == r}
-        stores = [s for s in self.segment.stores if does.get(s.node, (trunk, 0))[0] == r]
+    def _task(self, index: int, trunk: int, assignment: dict[int, tuple[int, int]]) -> WarpTask:
+        """The nodes that one warp owns, and the nodes without owner that it needs."""
+        phase = {node: p for node, (task, p) in assignment.items() if task == index}
+        stores = [s for s in self.segment.stores if assignment.get(s.node, (trunk, 0))[0] == index]
         for store in stores:
             phase.setdefault(store.node, INWARDS)
         for node in reversed(self.segment.nodes):
             if node in phase:
                 for x in operands(self.segment.tape, node):
-                    if x not in does:
+                    if x not in assignment:
                         phase[x] = min(phase.get(x, OUTWARDS), phase[node])
         nodes = sorted(
             (node for node in self.segment.nodes if node in phase), key=lambda node: phase[node]
         )
-        return WarpTask(nodes, phase, stores, dict(self.segment.given))
+        return WarpTask(nodes, phase, stores, dict(self.segment.loads))
 
-    def _hand_over(self, roles: list[WarpTask], does: dict[int, tuple[int, int]]) -> int:
-        """A cell for each number that one role makes and another reads; how many."""
+    def _exchange(self, tasks: list[WarpTask], assignment: dict[int, tuple[int, int]]) -> int:
+        """Assign a cell to each number that one warp computes and another reads; their count."""
         cells: dict[int, int] = {}
-        for r, role in enumerate(roles):
-            for node in role.nodes:
+        for index, task in enumerate(tasks):
+            for node in task.nodes:
                 for x in operands(self.segment.tape, node):
-                    if x in does and does[x][0] != r:
-                        role.given[x] = CELLS, LANES * cells.setdefault(x, len(cells))
+                    if x in assignment and assignment[x][0] != index:
+                        task.loads[x] = CELLS, LANES * cells.setdefault(x, len(cells))
         for x, cell in cells.items():
-            roles[does[x][0]].stores.append(Store(CELLS, LANES * cell, x))
+            tasks[assignment[x][0]].stores.append(Store(CELLS, LANES * cell, x))
         return len(cells)
 
 
 class TeamSpills(SpillEmitter):
-    """One role's lines, with the two places where it waits for the others."""
+    """The lines of one warp of a team, synchronised with the others between the phases."""
 
     def __init__(
         self,
         segment: Segment,
         width: Width,
-        role: WarpTask,
+        task: WarpTask,
         sync: str,
         registers: int,
         fused: frozenset[int],
         known: Mapping[int, str],
     ):
-        own = Segment(segment.name, segment.tape, role.nodes, role.stores, role.given)
-        super().__init__(own, width, registers, fused, known=known)
-        self.sync, self.phase, self.now = sync, role.phase, INWARDS
+        task_segment = Segment(segment.name, segment.tape, task.nodes, task.stores, task.loads)
+        super().__init__(task_segment, width, registers, fused, known=known)
+        self.sync, self.phase, self.current_phase = sync, task.phase, INWARDS
 
     def body(self) -> list[str]:
         super().body()
-        self._wait(OUTWARDS)
+        self._wait_for_phase(OUTWARDS)
         return self.lines
 
     def _emit(self, node: int) -> str:
-        self._wait(self.phase[node])
+        self._wait_for_phase(self.phase[node])
         return super()._emit(node)
 
-    def _wait(self, phase: int) -> None:
-        self.lines += [self.sync] * (phase - self.now)
-        self.now = phase
+    def _wait_for_phase(self, phase: int) -> None:
+        self.lines += [self.sync] * (phase - self.current_phase)
+        self.current_phase = phase
 
 
-def _single(bits: int) -> bool:
+def _is_one_limb(bits: int) -> bool:
     return bits > 0 and bits & (bits - 1) == 0
 
 
-def _packed(work: dict[int, int]) -> dict[int, int]:
-    """{limb: role}: the largest first, each to the role that has least."""
-    load, role = [0] * min(ROLES, len(work)), {}
+def _balance(work: dict[int, int]) -> dict[int, int]:
+    """{limb: warp}: limbs in order of decreasing work, each to the warp with the least work."""
+    load, task_of_limb = [0] * min(TEAM_WARPS, len(work)), {}
     for limb in sorted(work, key=lambda limb: -work[limb]):
-        role[limb] = load.index(min(load))
-        load[role[limb]] += work[limb]
-    return role
+        task_of_limb[limb] = load.index(min(load))
+        load[task_of_limb[limb]] += work[limb]
+    return task_of_limb

@@ -144,8 +144,8 @@ def test_wrenches_ride_on_the_composites(axes, base, kinds):
         ]
         (slope,), flops = difference(robot, f, values, changes), {}
         for kind, more in (("jvp", changes), ("vjp", [w]), ("jacobian", [])):
-            asked = getattr(f, kind)().source.asked
-            for sweeps, lines in asked._ways():
+            asked = getattr(f, kind)().source.request
+            for sweeps, lines in asked.candidates():
                 results = on_tape(lines, asked.arguments()[1], *values, *more)
                 flops.setdefault(sweeps is not None, {})[kind] = lines.count.flops
                 if kind == "jvp":
@@ -254,7 +254,7 @@ def test_batches_and_single_precision():
         (lambda f: f.vjp("q", "q"), "twice"),
         (
             lambda f: f.jvp("q")(np.zeros(6), np.zeros(6)),
-            r"2 arguments came, expected \(q, v, tau, dq\)",
+            r"got 2 arguments, expected \(q, v, tau, dq\)",
         ),
         (lambda f: f.jacobian("q")(np.zeros(5), np.zeros(6), np.zeros(6)), "shape"),
         (lambda f: f.jacobian("q")(np.zeros(6), np.zeros(6), np.array(["x"] * 6)), "real numbers"),
@@ -295,7 +295,7 @@ def test_vectors_may_be_called_as_changes_and_weights_are(name, dynamics):
     """Sweeps of their own know the change of q as dq: a vector of that name is no change. And v is the velocity wherever it
     stands, where a torque or an acceleration would, too."""
     robot, rng = pp.robots.puma560(), np.random.default_rng(0)
-    f = pp.function(dynamics(robot._model, pp.vector(name)))
+    f = pp.function(dynamics(robot.model, pp.vector(name)))
     given, d, w = [rng.standard_normal(arg.shape) for arg in f.inputs], *rng.standard_normal((2, 6))
     for by in ("q", "v", name):
         want = changes(f, robot, given, by, d)
@@ -365,8 +365,8 @@ def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
     f, rng = light.function("forward_dynamics"), np.random.default_rng(0)
     given = *rng.standard_normal((3, 2, 2)), light.parameters(), rng.standard_normal((2, 2))
     whole, out = f.hessian("q", "parameters")(*given), np.empty((2, 10, 10))
-    monkeypatch.setattr(differentiable_function, "LONG", 0)
-    rows = light.function("forward_dynamics").derived("hessian", ("q", "parameters"))
+    monkeypatch.setattr(differentiable_function, "MAX_HESSIAN", 0)
+    rows = light.function("forward_dynamics").make_derivative("hessian", ("q", "parameters"))
     assert (
         isinstance(rows, differentiable_function.HessianByColumns) and rows(*given, out=out) is out
     )
@@ -376,7 +376,7 @@ def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
     torch = pytest.importorskip("torch")
     close(rows(torch.tensor(given[0]), *given[1:]).numpy(), whole, 1e-13)
     assert not isinstance(
-        f.derived("hessian", ("q", "v")), differentiable_function.HessianByColumns
+        f.make_derivative("hessian", ("q", "v")), differentiable_function.HessianByColumns
     )
 
 

@@ -1,4 +1,4 @@
-"""Helpers that know nothing of robots.
+"""Helpers that are independent of robots.
 
 In: Python values. Out: checked values and texts of messages. Read `validate.py` first.
 

@@ -9,7 +9,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -161,7 +161,7 @@ def finite_array(
 def check_count(name: str, values: Sequence[object], expected: Iterable[str]) -> None:
     """Check that there is one argument for each of the expected names."""
     if len(values) != len(names := list(expected)):
-        cause = f"{name}: {len(values)} arguments came, expected ({', '.join(names)})"
+        cause = f"{name}: got {len(values)} arguments, expected ({', '.join(names)})"
         raise StateError(cause, "give them in this order")
 
 
@@ -262,7 +262,7 @@ def nonnegative_number(name: str, value: object, remedy: str = "give a number") 
     return float(number)
 
 
-def is_list(value: object) -> bool:
+def is_list(value: object) -> TypeGuard[Iterable[Any]]:
     """Whether a value is iterable, but neither text nor a 0-d array."""
     return (
         isinstance(value, Iterable)
@@ -271,13 +271,11 @@ def is_list(value: object) -> bool:
     )
 
 
-def as_list(name: str, value: Any, remedy: str = "") -> list:
+def as_list(name: str, value: object, remedy: str = "") -> list:
     """An iterable as a list; text and 0-d arrays are errors."""
-    if not is_list(value):
-        raise StateError(
-            f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]"
-        )
-    return list(value)
+    if is_list(value):
+        return list(value)
+    raise StateError(f"{name} is {shown(value)}, expected a list", remedy or f"give {name}=[...]")
 
 
 def as_names(what: str, value: object, of: str = "names", remedy: str = "") -> list[str]:

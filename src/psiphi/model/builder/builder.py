@@ -175,7 +175,8 @@ class Builder:
         friction and armature are zero by default.
         `stiffness` is that of a spring with zero torque at `rest` (default 0). `spring` is
         nonlinear: a table {"deflection": [...], "torque": [...]} of the restoring torque (with
-        "smooth": True, a cubic spline), or {"polynomial": [c2, c3, ...]} beside the stiffness.
+        "smooth": True, a cubic spline), or {"polynomial": [c2, c3, ...]} together with
+        `stiffness`.
         `motor=False` says that the joint has no motor. `mimic` is a joint's name, or
         (joint, multiplier, offset).
         """

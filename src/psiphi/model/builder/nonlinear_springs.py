@@ -28,7 +28,7 @@ POINTS, SMOOTH_POINTS = 64, 32  # the most points of a table; every time step ev
 TERMS = 8  # the most coefficients of a polynomial
 FORMS = (
     'write {"deflection": [...], "torque": [...]}, with "smooth": True for a cubic spline, '
-    'or {"polynomial": [c2, c3, ...]} beside stiffness'
+    'or {"polynomial": [c2, c3, ...]} with stiffness'
 )
 
 

@@ -77,7 +77,7 @@ def with_inertia(
 def with_bodies(builder: Builder, model: Model, bodies: Mapping[int, Body]) -> None:
     """Replace the inertias of bodies {index: body}, each a link with the links welded to it.
 
-    The link itself gets the new inertia, the links welded to it get none.
+    The link itself gets the new inertia, the inertia of the links welded to it becomes zero.
     """
     for k, body in bodies.items():
         for name in builder.links:

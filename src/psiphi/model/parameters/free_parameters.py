@@ -179,7 +179,7 @@ def free_fields(model: Model, groups: Iterable[str], bodies: Iterable[int]) -> d
             blocks += [ParameterBlock(group, k, start, start + size)] if size else []
             start += size
     if not blocks:
-        raise StateError(f"free: nothing of {model.name} is named", "name a link that moves")
+        raise StateError(f"free: no numbers of {model.name} are selected", "name a moving link")
     free = {(block.group, block.index) for block in blocks}
     return {
         "bodies": tuple(

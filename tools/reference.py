@@ -170,7 +170,6 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Model.frame": 'robot.frame("tool").body',
     "Model.joint": 'robot.joint("elbow_joint").kind',
     "Model.random": "robot.random(size=10, seed=0)",
-    "Model.upright": 'robot.upright("q", q)',
     "pp.Body": 'pp.Body("ball", 1.0, inertia=np.eye(3)).mass',
     "Body.cylinder": "pp.Body.cylinder(mass=2.0, radius=0.1, length=0.4).solid",
     "Body.sphere": "pp.Body.sphere(mass=2.0, radius=0.1).inertia",

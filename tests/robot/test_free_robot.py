@@ -253,7 +253,7 @@ def test_baked_numbers_are_never_taken_for_free_ones():
         (lambda: pp.Robot.of(light).gravity(q), "no parameters came"),
         (lambda: pp.simulate(light, q), "no parameters came"),
         (lambda: light.step(q, q, q, 1e-3), "no parameters came"),
-        (lambda: light.operators.mass.dense(q), "are inputs"),
+        (lambda: light.operators.mass.dense(q), "has free parameters"),
         (lambda: light.lock("elbow_joint"), "change the robot first"),
         (lambda: light.with_inertia("forearm_link", mass=1.0), "change the robot first"),
         (lambda: light.free("mass"), "free already"),
@@ -262,7 +262,7 @@ def test_baked_numbers_are_never_taken_for_free_ones():
         (lambda: robot.free(), "name some of"),
         (lambda: robot.free("mass", links="wrist_9"), "no moving link 'wrist_9'"),
         (lambda: pp.robots.chain(70).free("mass"), "up to 64 bodies"),
-        (lambda: light.base_parameters(), "are inputs"),
+        (lambda: light.base_parameters(), "has free parameters"),
         (lambda: light.masses({"wrist_1_link": 1.0}), "is not free"),
         (lambda: light.baked(np.ones((2, 10))), "expected one set|cannot be|no body"),
     ]
@@ -325,7 +325,7 @@ def test_registers_of_every_width_read_them_where_they_lie(lanes):
         states(light, 23),
         light.randomised(23, seed=0),
     )
-    found = Function(known.source.request, known.source.asked, CpuTarget(lanes))
+    found = Function(known.source.quantity, known.source.request, CpuTarget(lanes))
     for given in (p, p.copy(order="C")):
         np.testing.assert_array_equal(found.run([*at.values(), given]), known(*at.values(), given))
 
@@ -528,7 +528,7 @@ def test_closed_chains_and_quasi_velocities_take_them():
         )
     with pytest.raises(pp.StateError, match="no parameters came"):
         free.forward_dynamics(*one)
-    with pytest.raises(pp.StateError, match="no number of"):
+    with pytest.raises(pp.StateError, match="has no free parameters"):
         rebuilt.at(p)
     many = light.randomised(2, seed=1)
     quasi, alone = light.at(many).diagonalised, light.baked(many[1]).diagonalised

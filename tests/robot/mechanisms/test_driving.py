@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from psiphi.robot.mechanisms.dynamics.load_distribution import drivable
+from psiphi.robot.mechanisms.dynamics.load_distribution import drivable_acceleration
 from psiphi.robot.mechanisms.solve import semidefinite_solve
-from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
+from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi_bench import closed_cells
 
 
@@ -16,17 +16,17 @@ def test_loose_solves(rank, rng):
     A, b = B @ B.T, B @ rng.standard_normal(rank)
     x, strain = semidefinite_solve.solve(A.tolist(), b.tolist())
     np.testing.assert_allclose(A @ x, b, atol=1e-9)
-    assert strain < STRAIN
+    assert strain < ILL_CONDITIONED
     if rank < 5:
         out = np.linalg.svd(A)[0][:, -1]
-        assert semidefinite_solve.solve(A.tolist(), (b + 1e-3 * out).tolist())[1] > STRAIN
+        assert semidefinite_solve.solve(A.tolist(), (b + 1e-3 * out).tolist())[1] > ILL_CONDITIONED
 
 
 def test_a_small_pivot_is_a_strain():
     A = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-8]])
-    assert semidefinite_solve.solve(A.tolist(), [1.0, 2.0])[1] > STRAIN
+    assert semidefinite_solve.solve(A.tolist(), [1.0, 2.0])[1] > ILL_CONDITIONED
     assert semidefinite_solve.solve([[0.0, 0.0], [0.0, 2.0]], [0.0, 3.0])[0] == [0.0, 1.5]
-    assert semidefinite_solve.solve([[0.0]], [1.0])[1] > STRAIN
+    assert semidefinite_solve.solve([[0.0]], [1.0])[1] > ILL_CONDITIONED
 
 
 @pytest.mark.parametrize("arms", [1, 2, 3])
@@ -46,12 +46,16 @@ def test_torques_are_those_of_inverse_dynamics(arms, seed):
         ),
         (
             cell.call_function(cell.inverse_dynamics_function, (q, v, u)),
-            cell.inverse_dynamics(q[None], v[None], drivable(cell, q, v, accelerated))[0],
+            cell.inverse_dynamics(q[None], v[None], drivable_acceleration(cell, q, v, accelerated))[
+                0
+            ],
         ),
     ):
         tau, strain = found
-        assert (strain < STRAIN) == np.isfinite(meant).all(), "no answer where there is none"
-        if strain < STRAIN:
+        assert (strain < ILL_CONDITIONED) == np.isfinite(meant).all(), (
+            "no answer where there is none"
+        )
+        if strain < ILL_CONDITIONED:
             np.testing.assert_allclose(tau, meant, atol=1e-8 * (1 + np.abs(meant).max()))
 
 
@@ -61,5 +65,5 @@ def test_redundant_rows_do_not_matter():
     q = cell.assemble([0.5, 0.3, 1.0])
     q, v = cell.project(q, np.array([1.0, 0.0, 0.0]))
     a, _, _, strain = cell.call_function(cell.redundant_dynamics_function, (q, v, tau))
-    assert strain < STRAIN and cell.forward_dynamics_details(q, v, tau)["rank"] == 2
+    assert strain < ILL_CONDITIONED and cell.forward_dynamics_details(q, v, tau)["rank"] == 2
     np.testing.assert_allclose(a, cell.forward_dynamics(q, v, tau), atol=1e-9 * np.abs(a).max())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.robot.mechanisms.dynamics.load_distribution import drivable
+from psiphi.robot.mechanisms.dynamics.load_distribution import drivable_acceleration
 from psiphi.robot.mechanisms.grasp_and_connect import Contact, Loop, connect, grasp
 from psiphi_bench.closed_cells import Closed, at_work, facing_pumas
 from psiphi_bench.interpreted_robot import uncompiled
@@ -358,17 +358,17 @@ def test_a_flying_base_without_thrusters():
     torques = cell.inverse_dynamics(q, v, a)
     assert not torques[cell.idle].any() and relative(cell.forward_dynamics(q, v, torques), a) < 1e-9
     thrust = np.linalg.pinv(cell.constraint_jacobian(q)) @ -cell.constraint_bias(q, v)
-    with pytest.raises(pp.StateError, match=r"no contact can give coordinate .* cell\.complete"):
+    with pytest.raises(pp.StateError, match=r"no contact can give coordinate .* system\.complete"):
         cell.inverse_dynamics(q, v, thrust)
     wish = rng.standard_normal(cell.nv)
-    for a in (cell.complete(q, v, wish), drivable(cell, q, v, thrust)):
+    for a in (cell.complete(q, v, wish), drivable_acceleration(cell, q, v, thrust)):
         torques = cell.inverse_dynamics(q, v, a)
         assert (
             not torques[cell.idle].any()
             and relative(cell.forward_dynamics(q, v, torques, method="KKT"), a) < 1e-9
         )
         np.testing.assert_allclose(falling(cell, q, v, a), [0, 0, -9.81], atol=1e-3)
-    with pytest.raises(pp.StateError, match=r"no motors drive this: coordinate . of"):
+    with pytest.raises(pp.StateError, match=r"needs a force on coordinate . of"):
         cell.complete(q, v, wish, exactly=[passive, "box/free"])
     push = {cell.object: np.array([0.0, 0, 0, 3.0, 0, 0])}
     pushed = cell.inverse_dynamics(q, v, cell.complete(q, v, wish, f_ext=push), f_ext=push)
@@ -415,7 +415,7 @@ def test_a_controller_of_a_flying_cell():
     assert (
         relative(
             tau[cell.actuated],
-            cell.inverse_dynamics(q, v, drivable(cell, q, v, thrusted))[cell.actuated],
+            cell.inverse_dynamics(q, v, drivable_acceleration(cell, q, v, thrusted))[cell.actuated],
         )
         < 1e-9
     )
@@ -428,7 +428,7 @@ def test_a_controller_of_a_flying_cell():
 
 def test_a_motion_that_breaks_the_grasp_is_refused(both):
     cell, q, v = both.system, both.q, both.v
-    with pytest.raises(pp.StateError, match=r"does not keep contact .* cell\.complete"):
+    with pytest.raises(pp.StateError, match=r"does not satisfy contact .* system\.complete"):
         cell.inverse_dynamics(q, v, np.ones(cell.nv))
     good = cell.complete(q, v, np.ones(cell.nv))
     batch = cell.inverse_dynamics(q, v, np.stack([np.ones(cell.nv), good]))
@@ -544,7 +544,7 @@ def test_bad_cells_are_refused(name):
         (lambda c, q, v: c.assemble(q * 0), r"quaternion of joint .* is zero"),
         (lambda c, q, v: c.assemble(q, tolerance=0.0), "expected a positive number"),
         (lambda c, q, v: c.contact_configuration(q, True), "no contact True"),
-        (lambda c, q, v: c.explain("KKT"), "it has no sweeps"),
+        (lambda c, q, v: c.explain("KKT"), "which has no sweeps"),
         (lambda c, q, v: c.forward_dynamics(q, v, v, check="yes"), "expected True or False"),
     ],
 )

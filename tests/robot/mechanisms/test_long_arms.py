@@ -144,7 +144,7 @@ def test_stages_are_written_out_for_those_without_loops(small_is_large):
     a, strain = run_tape(code, q, v, tau)
     np.testing.assert_allclose(
         a,
-        run_staged(staged(system.redundant_dynamics_function.source.asked), q, v, tau)[0],
+        run_staged(staged(system.redundant_dynamics_function.source.request), q, v, tau)[0],
         rtol=1e-9,
         atol=1e-9,
     )

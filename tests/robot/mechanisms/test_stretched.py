@@ -1,5 +1,5 @@
 """All rows of a mechanism may be nothing but rounding: an arm stretched out, on the end of its rope. They hold nothing there;
-where the motion pulls on the rope all the same, no acceleration keeps it, and that is said."""
+where the motion pulls on the rope all the same, no acceleration satisfies it, and the error says so."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_what_no_acceleration_keeps_has_none(rope):
     found = rope.forward_dynamics_details(Q, PULL, TAU)
     assert np.isnan(found["a"]).all() and not found["solvable"].any()
     for q, tau in zip(Q, TAU, strict=True):
-        with pytest.raises(SingularError, match="no acceleration keeps"):
+        with pytest.raises(SingularError, match="no acceleration satisfies"):
             rope.forward_dynamics(q, PULL[0], tau)
 
 

@@ -60,7 +60,7 @@ def accelerations(system, q, v, tau) -> np.ndarray:
             second_derivative(c.kind, c.shape, frame(a, c.first), frame(a, c.second))
             for c in system.contacts
         ]
-        for f in system.closure.follows:
+        for f in system.closure.mimics:
             own, leader = (a[robot.joint(name).v_slice] for name in (f.joint, f.leader))
             rows.append(own - f.multiplier * leader)
         return np.concatenate(rows)

@@ -1,18 +1,17 @@
 """Closed chains: `pp.grasp`, `pp.connect` and `System`.
 
-In: robots, and the frames that are held together. Out: a `System`, which answers as a robot does. Read `system.py` first.
+In: robots, and the frames that are connected. Out: a `System`, with the methods of a robot. Read
+`system.py` first.
 
-    closed_functions/      Functions of closed chains with derivatives, by the implicit function
-                           theorem
-    contact_quantities.py  Contacts seen by themselves
-    dynamics/              Forward and inverse dynamics of closed chains, and who carries which
-                           load
-    forest.py              What a closed system is
-    grasp_and_connect.py   The ways to a closed system
-    held_object.py         What arms hold
-    loop_closure.py        Closing loops
-    solve/                 Solving for the multipliers of constraints
-    system.py              The closed system at the door
-    system_explanation.py  A closed system's forward dynamics, told
-    system_programs.py     What a closed system has compiled
+    grasp_and_connect.py   `pp.grasp` and `pp.connect`, which make a `System`
+    held_object.py         the object of `pp.grasp` as a mechanism
+    system.py              `System`: the public methods
+    system_programs.py     its compiled functions
+    forest.py              its data: robot, constraints, motors, bound parameters
+    dynamics/              forward and inverse dynamics, load distribution
+    solve/                 multipliers: Omega, the hub, redundant rows
+    closed_functions/      functions with derivatives, by the implicit function theorem
+    loop_closure.py        `assemble` and `project`
+    contact_quantities.py  configuration, friction and effective inertia of contacts
+    system_explanation.py  `explain`
 """

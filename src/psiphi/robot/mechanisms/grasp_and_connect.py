@@ -1,11 +1,10 @@
-"""The ways to a closed system: arms around an object (`grasp`), and loops between frames (`connect`)."""
+"""The functions that make a `System`: `grasp` (arms hold an object) and `connect` (loops)."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from psiphi._util.errors import ModelError, ModelWarning, StateError
 from psiphi._util.text import listed, shown
@@ -13,14 +12,15 @@ from psiphi._util.validate import as_list, flag
 from psiphi._util.validate import as_names as names_of
 from psiphi.model import motors
 from psiphi.model.builder import pose_values
-from psiphi.model.diagnostics import outside
+from psiphi.model.diagnostics import caller_stacklevel
 from psiphi.model.loops import contacts_and_loops
-from psiphi.model.loops.constraints import Follow
+from psiphi.model.loops.constraints import MimicConstraint
 from psiphi.model.loops.contacts_and_loops import Contact, Loop
 from psiphi.model.loops.forest_model import Part, join
 from psiphi.model.model import Body, Model
 from psiphi.robot.free_robot import FreeRobot
 from psiphi.robot.mechanisms import held_object
+from psiphi.robot.mechanisms.held_object import ObjectLike, PoseLike
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 
@@ -28,178 +28,195 @@ __all__ = ["Contact", "Loop", "connect", "grasp"]
 
 
 def grasp(
-    arms: Sequence[tuple[Model, Any, str | Sequence[str]]],
-    object: Body | Model | tuple[Model, Any],
-    at: Sequence[Any],
+    arms: Sequence[tuple[Model, PoseLike, str | Sequence[str]]],
+    object: ObjectLike,
+    at: Sequence[PoseLike | str],
     contacts: Sequence[str | Contact] = (),
-    loops: Iterable[Any] = (),
+    loops: Iterable[Loop] = (),
     mimic: bool = False,
     passive: Iterable[str] | None = None,
     name: str = "cell",
     actuated: Iterable[str] | None = None,
 ) -> System:
-    """Arms that hold one object: `arms` are (robot, base pose, frame), `at` the grasp poses in the object, one a frame.
+    """Arms that hold one object.
 
-    An object with joints of its own (scissors, a door, another robot) is a robot, or (robot, base pose); `at` then names its
-    frames, and none of its joints has a motor unless `actuated` says so.
-    A mechanism with several hands names its frames as a tuple: (robot, pose, ("left", "right")). Poses are `pp.Pose`, 4x4
-    matrices, or translations alone; None is the origin. `contacts` are kinds or `pp.Contact`s, all rigid when left out.
-    `loops`, `mimic`, `passive` and `actuated` are those of `connect`: loops of the arms' own, and joints without motors; a body
-    never has any.
+    `arms` are (robot, base pose, frame), or (robot, base pose, ("left", "right")) for a robot with
+    several hands. `object` is a `pp.Body`, and `at` are the grasp poses in it, one per hand; or an
+    object with joints of its own (scissors, a door, another robot), a robot or (robot, base pose),
+    and `at` are names of its frames. Joints of the object have no motors unless `actuated` names
+    them.
+
+    Poses are `pp.Pose`, 4x4 matrices or translations; None is the origin. `contacts` are kinds or
+    `pp.Contact`s, by default all rigid. `loops`, `mimic`, `passive` and `actuated` are those of
+    `connect`.
     """
-    name, held = (
-        contacts_and_loops.called("name", name),
-        [_arm(i, arm) for i, arm in enumerate(as_list("arms", arms))],
-    )
-    if not held:
-        raise StateError("no arm came", "arms=[(robot, base pose, frame), ...]")
-    names = _names([model.name for model, _, _ in held])
+    name = contacts_and_loops.check_name("name", name)
+    read_arms = [_read_arm(i, arm) for i, arm in enumerate(as_list("arms", arms))]
+    if not read_arms:
+        raise StateError("arms is empty", "give arms=[(robot, base pose, frame), ...]")
+    names = _unique_names([model.name for model, _, _ in read_arms])
     hands = [
-        (own, frame) for own, (_, _, frames) in zip(names, held, strict=True) for frame in frames
+        (own, frame)
+        for own, (_, _, frames) in zip(names, read_arms, strict=True)
+        for frame in frames
     ]
     grasps, kinds = as_list("at", at), as_list("contacts", contacts) or ["rigid"] * len(hands)
     if not len(hands) == len(grasps) == len(kinds):
         raise StateError(
-            f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts came",
-            "give one of each for every hand",
+            f"{len(hands)} hands, {len(grasps)} grasp poses and {len(kinds)} contacts are given, "
+            "expected equal numbers",
+            "give one grasp pose and one contact for each hand",
         )
-    held_thing = held_object.thing(object, grasps, names, held[0][0].gravity_vector)
-    contact_list = [
-        contacts_and_loops.contact(i, kind, f"{hand}/{frame}", grip)
-        for i, ((hand, frame), kind, grip) in enumerate(
-            zip(hands, kinds, held_thing.grips, strict=True)
-        )
+    held = held_object.read_object(object, grasps, names, read_arms[0][0].gravity_vector)
+    grasp_constraints = [
+        contacts_and_loops.read_contact(i, kind, f"{hand}/{frame}", grip)
+        for i, ((hand, frame), kind, grip) in enumerate(zip(hands, kinds, held.grips, strict=True))
     ]
     bases = [
-        pose_values.pose(f"the base of arms[{i}]", base) for i, (_, base, _) in enumerate(held)
+        pose_values.read_pose(f"the base of arms[{i}]", base)
+        for i, (_, base, _) in enumerate(read_arms)
     ]
     parts = [
-        Part(model, base, own) for own, (model, _, _), base in zip(names, held, bases, strict=True)
+        Part(model, base, own)
+        for own, (model, _, _), base in zip(names, read_arms, bases, strict=True)
     ]
-    parts.append(held_thing.part)
+    parts.append(held.part)
     forest = join(parts, name)
-    more = [
-        contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(as_list("loops", loops))
+    loop_constraints = [
+        contacts_and_loops.read_loop(i, loop, forest)
+        for i, loop in enumerate(as_list("loops", loops))
     ]
-    held_object.check_held(object, held_thing, contact_list, more)
-    follows = _follows(forest) if flag("mimic", mimic) else []
-    always = () if actuated is not None and not isinstance(object, Body) else held_thing.joints
-    idle = _idle(forest, actuated, passive, follows, *always)
-    return System(_dressed(forest, parts), [*contact_list, *more], follows, idle, held_thing.body)
+    held_object.check_held(object, held, grasp_constraints, loop_constraints)
+    mimics = _mimic_constraints(forest) if flag("mimic", mimic) else []
+    always = () if actuated is not None and not isinstance(object, Body) else held.joints
+    unactuated = _unactuated_joints(forest, actuated, passive, mimics, *always)
+    constraints = [*grasp_constraints, *loop_constraints]
+    return System(_forest_robot(forest, parts), constraints, mimics, unactuated, held.body)
 
 
 def connect(
-    mechanisms: Model | Mapping[str, Model | tuple[Model, Any]],
-    loops: Iterable[Any] | None = None,
+    mechanisms: Model | Mapping[str, Model | tuple[Model, PoseLike]],
+    loops: Iterable[Loop] | None = None,
     mimic: bool = False,
     passive: Iterable[str] | None = None,
     name: str = "",
     actuated: Iterable[str] | None = None,
 ) -> System:
-    """Loops between frames of one robot, or of several: {"left": robot, "right": (robot, base pose)}.
+    """Close loops between frames of one robot, or of several: {"left": robot, "right": (robot,
+    base pose)}.
 
-    `loops` are `pp.Loop`s; left out, they are the robots' own (`robot.loops`, the connects and welds of an MJCF file).
-    A robot alone keeps its own names; of several, names are "left/tool". `mimic=True` makes the mimic joints of URDF files
-    act: followers have no motor. `passive` names the other joints without motors, `actuated` those with one; where neither
-    is given free joints (floating bases) have none, and all others do.
+    `loops` are `pp.Loop`s; by default the loops of the robots (`robot.loops`, connects and welds of
+    an MJCF file). Names of a single robot are kept; names of several are "left/tool". `mimic=True`
+    activates the mimic joints of URDF files, which then have no motor. `passive` names other joints
+    without motors, or `actuated` those with one; by default all joints have motors but free joints
+    (floating bases).
     """
-    parts = _parts(mechanisms)
+    parts = _read_parts(mechanisms)
     forest = join(
         parts,
-        contacts_and_loops.called("name", name) or "+".join(part.model.name for part in parts),
+        contacts_and_loops.check_name("name", name) or "+".join(part.model.name for part in parts),
     )
-    given = _own_loops(parts) if loops is None else as_list("loops", loops)
-    constraints = [contacts_and_loops.loop(i, loop, forest) for i, loop in enumerate(given)]
-    follows = _follows(forest) if flag("mimic", mimic) else []
-    if not constraints and not follows:
+    loop_list = _own_loops(parts) if loops is None else as_list("loops", loops)
+    constraints = [
+        contacts_and_loops.read_loop(i, loop, forest) for i, loop in enumerate(loop_list)
+    ]
+    mimics = _mimic_constraints(forest) if flag("mimic", mimic) else []
+    if not constraints and not mimics:
         raise StateError(
             "no loop and no mimic joint to close",
-            "give loops=[pp.Loop(...)], or mimic=True for a URDF with mimics; robot.gears act in pp.embed(robot)",
+            "give loops=[pp.Loop(...)], or mimic=True for a URDF with mimic joints; for "
+            "robot.gears use pp.embed(robot)",
         )
-    idle = _idle(forest, actuated, passive, follows)
-    _tell_gears(parts)
-    return System(_dressed(forest, parts), constraints, follows, idle)
+    unactuated = _unactuated_joints(forest, actuated, passive, mimics)
+    _warn_of_gears(parts)
+    return System(_forest_robot(forest, parts), constraints, mimics, unactuated)
 
 
 def _own_loops(parts: Iterable[Part]) -> list[Loop]:
-    """The loops that the robots bring, under the system's names."""
+    """The loops of the robots, with the names of the system."""
     own = ((part, loop) for part in parts for loop in getattr(part.model, "loops", ()))
     return [
-        replace(loop, first=part.named(loop.first), second=part.named(loop.second))
+        replace(loop, first=part.qualified(loop.first), second=part.qualified(loop.second))
         for part, loop in own
     ]
 
 
-def _tell_gears(parts: Iterable[Part]) -> None:
-    """A ModelWarning where joints that follow others by polynomials are let go."""
+def _warn_of_gears(parts: Iterable[Part]) -> None:
+    """Warn that gears (joints coupled by polynomials) are ignored."""
     gears = [gear.name or gear.joint for part in parts for gear in getattr(part.model, "gears", ())]
     if gears:
-        text = f"gears ({listed(gears)}) do not act in pp.connect: pp.embed(robot) makes them act, with its loops"
-        warnings.warn(ModelWarning(text), stacklevel=outside())
+        text = (
+            f"gears ({listed(gears)}) do not act in pp.connect: pp.embed(robot) makes them act, "
+            "with the loops of the robot"
+        )
+        warnings.warn(ModelWarning(text), stacklevel=caller_stacklevel())
 
 
-def _follows(forest: Model) -> list[Follow]:
+def _mimic_constraints(forest: Model) -> list[MimicConstraint]:
     """The mimic joints, as constraints."""
     for j, m in forest.mimics.items():
         for joint in (forest.joint(j), forest.joint(m.joint)):
             if joint.row.nv != 1:
                 raise ModelError(
-                    f"mimic joint {joint.name} is {joint.kind}",
-                    "only joints of one coordinate can follow or lead",
+                    f"mimic joint {joint.name} is {joint.kind}, expected one coordinate",
+                    "mimic and leader must be joints with one coordinate",
                 )
     return [
-        Follow(f"mimic {j}", j, m.joint, m.multiplier, m.offset) for j, m in forest.mimics.items()
+        MimicConstraint(f"mimic {j}", j, m.joint, m.multiplier, m.offset)
+        for j, m in forest.mimics.items()
     ]
 
 
-def _idle(
-    forest: Model, actuated: Any, passive: Any, follows: list[Follow], *always: str
+def _unactuated_joints(
+    forest: Model,
+    actuated: Iterable[str] | None,
+    passive: Iterable[str] | None,
+    mimics: list[MimicConstraint],
+    *always: str,
 ) -> tuple[str, ...]:
-    """The joints without motors: an object's, those named or free, and those that follow others."""
+    """The joints without motors: `always` (of the object), those chosen, and mimic joints."""
     return tuple(
         dict.fromkeys(
             [
                 *always,
-                *motors.idle(forest, actuated, passive),
-                *(follow.joint for follow in follows),
+                *motors.unactuated_joints(forest, actuated, passive),
+                *(mimic.joint for mimic in mimics),
             ]
         )
     )
 
 
-def _dressed(forest: Model, parts: Sequence[Part]) -> Robot:
-    """The forest with its functions, and with the shapes of its parts, for viewers."""
+def _forest_robot(forest: Model, parts: Sequence[Part]) -> Robot:
+    """The forest as a robot, with the shapes of its parts for viewers."""
     shapes = ((part, shape) for part in parts for shape in getattr(part.model, "shapes", ()))
     kind = Robot if forest.freed is None else FreeRobot
-    dressed = kind.of(
-        forest, (replace(shape, link=part.named(shape.link)) for part, shape in shapes)
+    robot = kind.of(
+        forest, (replace(shape, link=part.qualified(shape.link)) for part, shape in shapes)
     )
     first, *more = parts
     if more or first.name or forest.freed is not None:
-        return dressed
-    return replace(
-        dressed, description=first.model.description
-    )  # one robot under its own names is built as it was
+        return robot
+    return replace(robot, description=first.model.description)  # a single robot, names unchanged
 
 
-def _arm(i: int, arm) -> tuple[Model, Any, tuple[str, ...]]:
+def _read_arm(i: int, arm: object) -> tuple[Model, PoseLike, tuple[str, ...]]:
     if not isinstance(arm, Sequence) or len(arm) != 3 or not isinstance(arm[0], Model):
         raise StateError(
             f"arms[{i}] is {shown(arm)}, expected (robot, base pose, frame)",
-            "None as a base pose is the origin",
+            "use None as the base pose for the origin",
         )
     model, base, frames = arm
     hands = names_of(f"the frame of arms[{i}]", frames)
     if not hands:
         raise StateError(
             f"arms[{i}] names no frame",
-            'name the hand that holds the object: (robot, pose, "tool")',
+            'name the frame of the hand: (robot, pose, "tool")',
         )
     return model, base, tuple(model.frame(hand).name for hand in hands)
 
 
-def _names(names: list[str]) -> list[str]:
-    """Each name once: robots of one name are numbered."""
+def _unique_names(names: list[str]) -> list[str]:
+    """The names, numbered where several robots have the same one."""
     counts = {name: names.count(name) for name in names}
     seen = dict.fromkeys(names, 0)
     out = []
@@ -208,17 +225,17 @@ def _names(names: list[str]) -> list[str]:
         out.append(f"{name}_{seen[name]}" if counts[name] > 1 else name)
     if len(set(out)) < len(out):
         raise StateError(
-            f"two mechanisms would be called alike: {', '.join(out)}", "rename one of them"
+            f"two mechanisms would have the same name: {', '.join(out)}", "rename one of them"
         )
     return out
 
 
-def _parts(mechanisms) -> list[Part]:
+def _read_parts(mechanisms: object) -> list[Part]:
     if isinstance(mechanisms, Model):
         return [Part(mechanisms)]
     if not isinstance(mechanisms, dict) or not mechanisms:
         raise StateError(
-            f"mechanisms is {shown(mechanisms)}",
+            f"mechanisms is {shown(mechanisms)}, expected a robot or a dict of robots",
             'give one robot, or {"left": robot, "right": (robot, base pose), ...}',
         )
     parts = []
@@ -226,7 +243,8 @@ def _parts(mechanisms) -> list[Part]:
         model, base = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
         if not isinstance(model, Model):
             raise StateError(
-                f"mechanism {name!r} is {shown(entry)}", "give a robot, or (robot, base pose)"
+                f"mechanism {name!r} is {shown(entry)}, expected a robot",
+                "give a robot, or (robot, base pose)",
             )
-        parts.append(Part(model, pose_values.pose(f"the base of {name}", base), str(name)))
+        parts.append(Part(model, pose_values.read_pose(f"the base of {name}", base), str(name)))
     return parts

@@ -1,90 +1,98 @@
-"""What arms hold: a body, gripped at poses in it, or a mechanism with joints of its own, gripped at its frames."""
+"""The object that arms hold: a body with grasp poses, or a mechanism held at its frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import shown
 from psiphi.model.body_matrices import spatial_inertia
 from psiphi.model.builder import pose_values
 from psiphi.model.builder.builder import Builder
-from psiphi.model.loops.closure_types import Relative
+from psiphi.model.loops.closure_types import RelativeMotion
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.loops.forest_model import Part
 from psiphi.model.model import IDENTITY, Body, Model, Pose
 from psiphi.robot.mechanisms.solve.hub import THIN, is_thin
 
-GRIP = "grip"  # frames of a body at its grasps: grip1, grip2, ...
-HELD = 1e-9  # singular values of the contact rows below this hold nothing
-FEELS = 1e-12  # motions with less inertia than this, relative to the largest, have none
+GRIP = "grip"  # frames of a body at its grasp poses: grip1, grip2, ...
+RANK_TOLERANCE = 1e-9  # singular values of the contact rows, relative to the largest
+INERTIA_TOLERANCE = 1e-12  # inertia of a motion, relative to the largest, that counts as zero
+
+PoseLike: TypeAlias = "Pose | Numbers | None"  # as `pose_values.read_pose` reads it
+ObjectLike: TypeAlias = "Body | Model | tuple[Model, PoseLike]"
 
 
 @dataclass(frozen=True)
 class HeldObject:
-    """What is held, as a part of the forest; the frames it is gripped at, and its joints, under the forest's names."""
+    """The object as a part of the forest, and the frames it is held at, under their names in the
+    forest."""
 
     part: Part
     grips: tuple[str, ...]
 
     @property
     def body(self) -> str:
-        """Its first body."""
-        return self.part.named(self.part.model.bodies[0].name)
+        """The name of the first body."""
+        return self.part.qualified(self.part.model.bodies[0].name)
 
     @property
     def joints(self) -> tuple[str, ...]:
-        return tuple(self.part.named(joint.name) for joint in self.part.model.joints)
+        """The names of its joints."""
+        return tuple(self.part.qualified(joint.name) for joint in self.part.model.joints)
 
 
-def thing(given: Any, at: Sequence[Any], names: Sequence[str], gravity: np.ndarray) -> HeldObject:
-    """A `pp.Body` with grasp poses, or a robot, or (robot, base pose), with names of its frames; never called as an arm is."""
-    if isinstance(given, Body):
-        thin = _is_thin(given)
-        part = Part(
-            _free_body(
-                given,
-                thin,
-                [pose_values.pose(f"at[{i}]", pose) for i, pose in enumerate(at)],
-                gravity,
-            )
-        )
+def read_object(
+    value: ObjectLike,
+    at: Sequence[PoseLike | str],
+    arm_names: Sequence[str],
+    gravity: np.ndarray,
+) -> HeldObject:
+    """The argument `object` of `pp.grasp`: a `pp.Body` with grasp poses `at`, or a robot, or
+    (robot, base pose), with frame names `at`. Its name differs from those of the arms."""
+    if isinstance(value, Body):
+        poses = [pose_values.read_pose(f"at[{i}]", pose) for i, pose in enumerate(at)]
+        part = Part(_free_body(value, _is_thin(value), poses, gravity))
         grips = [f"{GRIP}{i + 1}" for i in range(len(at))]
     else:
-        model, base = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+        model, base = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
         if not isinstance(model, Model) or not model.bodies:
-            cause = f"object is {shown(given)}, expected a pp.Body, a robot, or (robot, base pose)"
             raise StateError(
-                cause,
-                "pp.Body(name, mass, com, inertia), pp.Body.box(...), or a robot with joints of its own",
+                f"object is {shown(value)}, expected a pp.Body, a robot, or (robot, base pose)",
+                "pass pp.Body(name, mass, com, inertia), pp.Body.box(...), or a robot",
             )
-        part = Part(model, pose_values.pose("the base of the object", base))
-        grips = [_frame(model, i, name) for i, name in enumerate(at)]
-    own = part.model.name if part.model.name not in names else f"{part.model.name} object"
-    part = replace(part, name=own)
-    return HeldObject(part, tuple(map(part.named, grips)))
+        part = Part(model, pose_values.read_pose("the base of the object", base))
+        grips = [_grasp_frame(model, i, name) for i, name in enumerate(at)]
+    name = part.model.name if part.model.name not in arm_names else f"{part.model.name} object"
+    part = replace(part, name=name)
+    return HeldObject(part, tuple(map(part.qualified, grips)))
 
 
-def _frame(model: Model, i: int, name: Any) -> str:
+def _grasp_frame(model: Model, i: int, name: object) -> str:
     if not isinstance(name, str):
-        cause = f"at[{i}] is {shown(name)}; {model.name} has joints of its own, and is gripped at its frames"
-        raise StateError(cause, f"name one of {', '.join(list(model.frames)[:8])}")
+        raise StateError(
+            f"at[{i}] is {shown(name)}, expected the name of a frame: {model.name} has joints of "
+            "its own and is held at its frames",
+            f"name one of {', '.join(list(model.frames)[:8])}",
+        )
     return model.frame(name).name
 
 
 def _is_thin(body: Body) -> bool:
-    """Whether it has mass and inertia, but not about every axis."""
+    """Whether the body has a valid inertia that is singular."""
     inertia = np.asarray(body.inertia)
     least, *_, most = np.linalg.eigvalsh(inertia) if np.isfinite(inertia).all() else (np.nan,) * 3
     return bool(body.mass >= 0.0 and -THIN * most <= least and is_thin(body))
 
 
 def _free_body(body: Body, thin: bool, poses: Sequence[Pose], gravity: np.ndarray) -> Model:
-    """A body that flies. A thin one (`hub.py`) cannot by itself: it is built with another's inertia, and gets its own then."""
+    """The body on a free joint. A thin body (`hub.py`) is built with a unit inertia, which is
+    replaced by its own afterwards, since the builder rejects a singular one."""
     inertia = np.asarray(body.inertia)
     builder = Builder(body.name, gravity=gravity)
     builder.body(
@@ -102,32 +110,34 @@ def _free_body(body: Body, thin: bool, poses: Sequence[Pose], gravity: np.ndarra
 
 
 def check_held(
-    given: Any, held: HeldObject, grips: Iterable[Constraint], more: Iterable[Constraint]
+    value: ObjectLike, held: HeldObject, grips: Iterable[Constraint], more: Iterable[Constraint]
 ) -> None:
-    """A body without inertia about some axis must be held there: its contacts alone can give it some."""
-    own = held.part.named("")
-    if not isinstance(given, Body) or not _is_thin(given):
+    """Refuse a thin body that can move, between its contacts, along a motion without inertia."""
+    prefix = held.part.qualified("")
+    if not isinstance(value, Body) or not _is_thin(value):
         return
-    if any(name.startswith(own) for c in more for name in (c.first, c.second)):
+    if any(name.startswith(prefix) for c in more for name in (c.first, c.second)):
         return
     model, rows = held.part.model, []
-    still = Relative(IDENTITY.rotation.tolist(), [0.0] * 3, [0.0] * 3, [0.0] * 3)
+    at_rest = RelativeMotion(IDENTITY.rotation.tolist(), [0.0] * 3, [0.0] * 3, [0.0] * 3)
     for i, c in enumerate(grips):
         pose = model.frame(f"{GRIP}{i + 1}").pose
-        for row in c.row.rows(c.shape, still):
+        for row in c.row.rows(c.shape, at_rest):
             turn, slide = pose.rotation @ np.array(row.turn), pose.rotation @ np.array(row.slide)
             rows.append([*(turn + np.cross(pose.translation, slide)), *slide])
     body = model.bodies[0]
     M = spatial_inertia(body)
     _, w, Vt = np.linalg.svd(np.array(rows))
-    N = Vt[int((w > HELD * w[0]).sum()) :]
-    felt, Q = np.linalg.eigh(N @ M @ N.T)
-    if felt.size and felt[0] <= FEELS * max(float(np.abs(M).max()), 1e-300):
+    N = Vt[int((w > RANK_TOLERANCE * w[0]).sum()) :]
+    inertia, Q = np.linalg.eigh(N @ M @ N.T)
+    if inertia.size and inertia[0] <= INERTIA_TOLERANCE * max(float(np.abs(M).max()), 1e-300):
         motion = Q[:, 0] @ N
         motion = np.round(motion / motion[np.argmax(np.abs(motion))], 3) + 0.0
         axis = ", ".join(f"{x:g}" for x in motion)
         raise ModelError(
-            f"the object {body.name!r} has mass {body.mass:g} and no inertia along the motion ({axis}), turning first, and no "
-            "contact holds it there: its acceleration would not be unique",
-            "give it mass and inertia, as in pp.Body.box(mass, size), or hold that motion with another contact",
+            f"the object {body.name!r} has mass {body.mass:g} and no inertia along the motion "
+            f"({axis}), angular part first, and no contact constrains it: its acceleration would "
+            "not be unique",
+            "give it mass and inertia, as in pp.Body.box(mass, size), or add a contact that "
+            "constrains this motion",
         )

@@ -1,279 +1,298 @@
-"""Closing loops: from a rough guess (`assemble`), and from a state that drifted (`project`)."""
+"""Loop closure: from a rough guess (`assemble`), or from a state with drift (`project`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import as_names, positive_number
 from psiphi.model.spatial.branch_free import away_from_bound
 from psiphi.model.spatial.scalar_arrays import max_norm
-from psiphi.model.state_checks import element
+from psiphi.model.state_checks import batch_element
 from psiphi.robot.mechanisms.solve import dense_saddle
-from psiphi.robot.mechanisms.solve.redundant_constraints import CLOSE, STRAIN, direction, least_norm
+from psiphi.robot.mechanisms.solve.redundant_constraints import (
+    ILL_CONDITIONED,
+    RESIDUAL_TOLERANCE,
+    least_norm,
+    violated_direction,
+)
+from psiphi.robot.robot import Robot
 
-STEPS = 300  # damped Gauss-Newton steps before giving up
-LONGEST = 0.5  # the most a coordinate moves in one step: radians, metres
-STUCK = 1e9  # damping at which no step helps any more
-WORTH = 1 - 1e-9  # a step that closes less of the gap than this is none
-STARTS = 16  # how often it is tried: from the guess, then
-SHAKEN = 0.2, 2.0  # so far from it
-NEWTON = 8  # steps of a projection
+if TYPE_CHECKING:
+    from psiphi.robot.mechanisms.system import System
+
+MAX_STEPS = 300  # damped Gauss-Newton steps of one start
+MAX_STEP = 0.5  # the largest change of a coordinate in one step: radians, metres
+MAX_DAMPING = 1e9  # a start ends when its damping reaches this
+SUFFICIENT_DECREASE = 1 - 1e-9  # a step must reduce |e|^2 by this factor
+MAX_STARTS = 16  # the guess, then perturbed guesses
+PERTURBATIONS = 0.2, 2.0  # standard deviation of the first and of the last perturbation
+NEWTON_STEPS = 8  # of a projection
 
 
 class ClosureError:
-    """e(q) and Jc(q) of a system."""
+    """e(q) and Jc(q) of a system, for a batch of `count` elements."""
 
-    def __init__(self, system: Any, count: int):
-        self.jacobian_function, self.residual_function = (
-            system.jacobian_function,
-            system.residual_function,
-        )
-        self.system, self._rest, self._lead = system, np.zeros(system.nv), (count,)
+    def __init__(self, system: System, count: int):
+        self.jacobian_function = system.jacobian_function
+        self.residual_function = system.residual_function
+        self.system, self._rest, self._batch = system, np.zeros(system.nv), (count,)
 
-    def of(self, which: np.ndarray) -> ClosureError:
-        """That of some elements."""
-        return ClosureError(self.system.at_elements(self._lead, which), len(which))
+    def at_elements(self, which: np.ndarray) -> ClosureError:
+        """The same for some elements of the batch."""
+        return ClosureError(self.system.at_elements(self._batch, which), len(which))
 
-    def open(self, q: np.ndarray) -> np.ndarray:
+    def residual(self, q: np.ndarray) -> np.ndarray:
+        """e(q) (n, m)."""
         return self.system.call_function(self.residual_function, (q, self._rest))[..., 0, :]
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
+        """Jc(q) (n, m, nv)."""
         return self.system.call_function(self.jacobian_function, (q,))
 
 
-def assemble(system: Any, q_guess, hold, tolerance: float) -> np.ndarray:
-    """The loops closed near a guess, or an error that says what stays open."""
+def assemble(
+    system: System, q_guess: Numbers, hold: str | Sequence[str], tolerance: float
+) -> np.ndarray:
+    """q with all loops closed, near a guess; an error names the loop that does not close."""
     (q,) = system.state_arrays(q=q_guess)
     for function in (system.residual_function, system.jacobian_function):
-        function.source.compile("d")  # before the first step is taken
+        function.source.compile("d")  # report errors of the compiler before the first step
     tolerance = positive_number("tolerance", tolerance, "give metres and radians, say 1e-11")
-    lead = system.batch_axes(q.shape[:-1])
+    batch = system.batch_axes(q.shape[:-1])
     with np.errstate(all="ignore"):
-        guess = np.broadcast_to(system.robot.model.normalize(q), (*lead, system.nq)).reshape(
-            -1, system.nq
-        )
-    move = np.ones(system.nv)
+        guess = np.broadcast_to(system.robot.model.normalize(q), (*batch, system.nq))
+        guess = guess.reshape(-1, system.nq)
+    weights = np.ones(system.nv)
     for name in as_names("hold", hold):
         own = system.robot.joint(name).v_slice
         if own.start == own.stop:
-            cause = f"hold has {name}, which an embedded loop moves, or a gear"
             raise StateError(
-                cause, "hold joints that are free, as robot.coordinate_names lists them"
+                f"hold names {name}, which has no coordinate: an embedded loop or gear moves it",
+                "hold joints of robot.coordinate_names",
             )
-        move[own] = 0.0
-    lost: Any = ~np.isfinite(guess).all(axis=-1)
-    if lost.any():
-        where = element(_place(lost, lead))
+        weights[own] = 0.0
+    invalid: Any = ~np.isfinite(guess).all(axis=-1)
+    if invalid.any():
+        where = batch_element(_first_index(invalid, batch))
         raise StateError(
-            f"the guess is not finite, or has a quaternion of zeros{where}",
-            "give numbers, and unit quaternions",
+            f"the guess is not finite, or has a zero quaternion{where}",
+            "give finite numbers and unit quaternions",
         )
-    q, e, _ = close(system.at_elements(lead, np.ones(lead, dtype=bool)), guess, move, tolerance)
-    _check_closed(system, q, e, tolerance, lead)
-    return q.reshape(*lead, system.nq)
+    flat = system.at_elements(batch, np.ones(batch, dtype=bool))
+    q, e, _ = close_loops(flat, guess, weights, tolerance)
+    _check_closed(system, q, e, tolerance, batch)
+    return q.reshape(*batch, system.nq)
 
 
-def close(
-    system: Any,
+def close_loops(
+    system: System,
     guess: np.ndarray,
-    move: np.ndarray,
+    weights: np.ndarray,
     tolerance: float,
     limits: bool = False,
-    starts: int = STARTS,
+    starts: int = MAX_STARTS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """min |e(q)| from guesses (n, nq): dq = -W Jc* (Jc W Jc* + mu I)^-1 e, mu per element by what helped; W = `move` (nv,)
-    leaves out what is held and, with `limits`, what stands at a limit and would leave it.
+    """min |e(q)| from guesses (n, nq), by damped Gauss-Newton steps:
+    dq = -W Jc* (Jc W Jc* + mu I)^-1 e, with the damping mu adapted per element.
 
-    An element that gets stuck starts again from its guess, shaken a little, then more. The answer is q, e, and how many starts.
+    W = `weights` (nv,) is zero for joints that are held; with `limits`, also for a joint at a limit
+    that the step would violate. An element that fails starts again from its perturbed guess, with
+    growing perturbations. Returns q, e, and the number of starts per element.
     """
-    gap, room = (
-        ClosureError(system, len(guess)),
-        MoveBounds.within_limits(system.robot, move) if limits else MoveBounds(move),
-    )
-    guess = room.inside(np.array(guess))
-    q, e, tries = (
-        np.array(guess),
-        np.full((len(guess), system.nc), np.inf),
-        np.zeros(len(guess), dtype=int),
-    )
+    error = ClosureError(system, len(guess))
+    bounds = MoveBounds.within_limits(system.robot, weights) if limits else MoveBounds(weights)
+    guess = bounds.clip(np.array(guess))
+    q, e = np.array(guess), np.full((len(guess), system.nc), np.inf)
+    tries = np.zeros(len(guess), dtype=int)
     rng = np.random.default_rng(0)
-    for far in np.concatenate([[0.0], np.linspace(*SHAKEN, max(starts - 1, 0))]):
+    for size in np.concatenate([[0.0], np.linspace(*PERTURBATIONS, max(starts - 1, 0))]):
         todo = np.flatnonzero(~(max_norm(e) <= tolerance))
         if not len(todo):
             break
         start = guess[todo]
-        if far:
-            start = room.inside(
-                system.robot.model.integrate(
-                    start, far * move * rng.standard_normal((len(todo), system.nv))
-                )
-            )
-        new, left = _descend(gap.of(todo), room, start, tolerance)
-        better = max_norm(left) < max_norm(e[todo])
-        q[todo[better]], e[todo[better]] = new[better], left[better]
+        if size:
+            change = size * weights * rng.standard_normal((len(todo), system.nv))
+            start = bounds.clip(system.robot.model.integrate(start, change))
+        new, new_e = _gauss_newton(error.at_elements(todo), bounds, start, tolerance)
+        better = max_norm(new_e) < max_norm(e[todo])
+        q[todo[better]], e[todo[better]] = new[better], new_e[better]
         tries[todo] += 1
     return system.robot.model.normalize(q), e, tries
 
 
 @dataclass(frozen=True, eq=False)
 class MoveBounds:
-    """How coordinates may move: W (nv,), and the bounds of some, (places in q, places in v, lower, upper)."""
+    """The weights W (nv,) of the coordinates, and the bounds of some: (indices in q, indices in v,
+    lower, upper)."""
 
-    move: np.ndarray
+    weights: np.ndarray
     bounds: tuple[np.ndarray, ...] = ()
 
     @classmethod
-    def within_limits(cls, robot: Any, move: np.ndarray) -> MoveBounds:
-        where, by = robot.manifold.flat
-        some = (move[by] > 0.0) & (
-            np.isfinite(robot.lower[where]) | np.isfinite(robot.upper[where])
+    def within_limits(cls, robot: Robot, weights: np.ndarray) -> MoveBounds:
+        """The joint limits as bounds."""
+        in_q, in_v = robot.manifold.flat
+        bounded = (weights[in_v] > 0.0) & (
+            np.isfinite(robot.lower[in_q]) | np.isfinite(robot.upper[in_q])
         )
-        return cls(
-            move, (where[some], by[some], robot.lower[where[some]], robot.upper[where[some]])
-        )
+        in_q, in_v = in_q[bounded], in_v[bounded]
+        return cls(weights, (in_q, in_v, robot.lower[in_q], robot.upper[in_q]))
 
-    def inside(self, q: np.ndarray) -> np.ndarray:
-        """q with its coordinates within the bounds."""
+    def clip(self, q: np.ndarray) -> np.ndarray:
+        """q with its coordinates clipped to the bounds, in place."""
         if self.bounds:
-            where, _, lower, upper = self.bounds
-            q[:, where] = np.clip(q[:, where], lower, upper)
+            in_q, _, lower, upper = self.bounds
+            q[:, in_q] = np.clip(q[:, in_q], lower, upper)
         return q
 
-    def free(self, q: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """W at q, for steps along `slope`."""
+    def weights_at(self, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """W at q, for steps along `direction` (n, nv)."""
         if not self.bounds:
-            return self.move
-        where, by, lower, upper = self.bounds
-        out = np.tile(self.move, (len(q), 1))
-        out[:, by] *= away_from_bound(q[:, where], slope[:, by], lower, upper)
+            return self.weights
+        in_q, in_v, lower, upper = self.bounds
+        out = np.tile(self.weights, (len(q), 1))
+        out[:, in_v] *= away_from_bound(q[:, in_q], direction[:, in_v], lower, upper)
         return out
 
 
-def _descend(
-    gap: ClosureError, room: MoveBounds, q: np.ndarray, tolerance: float
+def _gauss_newton(
+    error: ClosureError, bounds: MoveBounds, q: np.ndarray, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Damped Gauss-Newton from q (n, nq): where it ended, and how far the rows are open there."""
-    q, e = _off_half_turns(gap, q, room.move)
+    """Damped Gauss-Newton from q (n, nq): the last q and e."""
+    q, e = _perturb_half_turns(error, q, bounds.weights)
     mu = np.full(len(q), 1e-3)
-    for _ in range(STEPS):
-        at = np.flatnonzero((max_norm(e) > 0.1 * tolerance) & (mu < STUCK))
-        if not len(at):
+    for _ in range(MAX_STEPS):
+        active = np.flatnonzero((max_norm(e) > 0.1 * tolerance) & (mu < MAX_DAMPING))
+        if not len(active):
             break
-        there = gap.of(at)
-        Jc = there.jacobian(q[at])
-        step = _step(Jc, e[at], mu[at], room.free(q[at], -np.einsum("bij,bi->bj", Jc, e[at])))
-        trial = room.inside(gap.system.robot.model.integrate(q[at], step))
+        active_error = error.at_elements(active)
+        Jc = active_error.jacobian(q[active])
+        descent = -np.einsum("bij,bi->bj", Jc, e[active])
+        step = _damped_step(Jc, e[active], mu[active], bounds.weights_at(q[active], descent))
+        trial = bounds.clip(error.system.robot.model.integrate(q[active], step))
         with np.errstate(all="ignore"):
-            new = there.open(trial)
-            better = (new**2).sum(axis=-1) < WORTH * (e[at] ** 2).sum(axis=-1)
-        q[at[better]], e[at[better]] = trial[better], new[better]
-        mu[at] = np.where(better, np.maximum(mu[at] * 0.2, 1e-15), mu[at] * 4.0)
+            new = active_error.residual(trial)
+            squares = (e[active] ** 2).sum(axis=-1)
+            better = (new**2).sum(axis=-1) < SUFFICIENT_DECREASE * squares
+        q[active[better]], e[active[better]] = trial[better], new[better]
+        mu[active] = np.where(better, np.maximum(mu[active] * 0.2, 1e-15), mu[active] * 4.0)
     return q, e
 
 
-def _place(lost: np.ndarray, lead: tuple[int, ...]) -> tuple[int, ...]:
-    """Where the first lost element of a flat batch stands."""
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(lost)), lead)) if lead else ()
+def _first_index(failed: np.ndarray, batch: tuple[int, ...]) -> tuple[int, ...]:
+    """The batch index of the first failed element of a flat batch."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(failed)), batch)) if batch else ()
 
 
-def _off_half_turns(
-    gap: ClosureError, q: np.ndarray, move: np.ndarray
+def _perturb_half_turns(
+    error: ClosureError, q: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors are infinite at exactly half a turn: such guesses are nudged, always the same way."""
+    """Perturb guesses at exactly half a turn, where the error is infinite; deterministic."""
     rng = np.random.default_rng(0)
     for _ in range(10):
         with np.errstate(all="ignore"):
-            e = gap.open(q)
-        lost = ~(max_norm(e) < 1e3)
-        if not lost.any():
+            e = error.residual(q)
+        infinite = ~(max_norm(e) < 1e3)
+        if not infinite.any():
             break
-        q[lost] = gap.system.robot.model.integrate(
-            q[lost], 0.1 * move * rng.standard_normal(gap.system.nv)
+        q[infinite] = error.system.robot.model.integrate(
+            q[infinite], 0.1 * weights * rng.standard_normal(error.system.nv)
         )
     return q, np.where(np.isfinite(e), e, 1e6)
 
 
-def _step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, move: np.ndarray) -> np.ndarray:
-    held = Jc * move[..., None, :]
-    gram = held @ np.swapaxes(Jc, -1, -2)
+def _damped_step(Jc: np.ndarray, e: np.ndarray, mu: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """-W Jc* (Jc W Jc* + mu I)^-1 e, of bounded length; mu is relative to the mean diagonal."""
+    weighted = Jc * weights[..., None, :]
+    gram = weighted @ np.swapaxes(Jc, -1, -2)
     scale = np.maximum(np.trace(gram, axis1=-2, axis2=-1) / max(gram.shape[-1], 1), 1e-300)
     gram = gram + (mu * scale)[:, None, None] * np.eye(gram.shape[-1])
-    step = -np.einsum("bij,bi->bj", held, np.linalg.solve(gram, e[..., None])[..., 0])
+    step = -np.einsum("bij,bi->bj", weighted, np.linalg.solve(gram, e[..., None])[..., 0])
     longest = np.abs(step).max(axis=-1, keepdims=True, initial=0.0)
-    return step * np.minimum(1.0, LONGEST / np.maximum(longest, LONGEST))
+    return step * np.minimum(1.0, MAX_STEP / np.maximum(longest, MAX_STEP))
 
 
 def _check_closed(
-    system: Any, q: np.ndarray, e: np.ndarray, tolerance: float, lead: tuple[int, ...]
+    system: System, q: np.ndarray, e: np.ndarray, tolerance: float, batch: tuple[int, ...]
 ) -> None:
-    lost = ~(max_norm(e) <= tolerance)
-    if not lost.any():
+    failed = ~(max_norm(e) <= tolerance)
+    if not failed.any():
         return
-    i, place = int(np.argmax(lost)), _place(lost, lead)
-    what = direction(system.at_elements(lead, place), q[i], e[i])
+    i, index = int(np.argmax(failed)), _first_index(failed, batch)
+    direction = violated_direction(system.at_elements(batch, index), q[i], e[i])
     raise StateError(
-        f"the loops do not close{element(place)}: {what}, stays open by {max_norm(e[i]):.3g}",
-        "guess a configuration nearer to closing, hold fewer joints, or check that the mechanism reaches that far",
+        f"the loops do not close{batch_element(index)}: {direction}, stays open by "
+        f"{max_norm(e[i]):.3g}",
+        "start from a guess closer to a closed configuration, hold fewer joints, or check that "
+        "the mechanism can reach that far",
     )
 
 
-def project(system: Any, q, v, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Newton in the metric of the mass matrix: first q, then v, each element until its rows are closed to `tolerance`."""
+def project(
+    system: System, q: Numbers, v: Numbers, tolerance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Newton in the metric of the mass matrix, first on q, then on v, until the rows of every
+    element are closed to `tolerance`."""
     q, v = system.state_arrays(q=q, v=v)
     tolerance = positive_number("tolerance", tolerance, "give metres and radians, say 1e-12")
-    lead = system.batch_axes(q.shape[:-1])
-    q = np.broadcast_to(q, (*lead, system.nq))
-    for _ in range(NEWTON):
+    batch = system.batch_axes(q.shape[:-1])
+    q = np.broadcast_to(q, (*batch, system.nq))
+    for _ in range(NEWTON_STEPS):
         todo = max_norm(system.constraint_residual(q)) > tolerance
         if not np.any(todo):
             break
         q = np.array(q)
         q[todo] = system.robot.model.integrate(
-            q[todo], _newton(system.at_elements(lead, todo), q[todo], np.zeros(system.nv))[0]
+            q[todo], _newton_step(system.at_elements(batch, todo), q[todo], np.zeros(system.nv))[0]
         )
-    return q, _at_rest(system, q, v, tolerance)
+    return q, _project_velocity(system, q, v, tolerance)
 
 
-def _at_rest(system: Any, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.ndarray:
-    """v without what opens the constraints."""
-    v = v + _newton(system, q, v)[1]
-    for _ in range(NEWTON - 1):
-        todo = max_norm(system.constraint_residual(q, v)[..., 1, :]) > tolerance * np.maximum(
-            1.0, max_norm(v)
-        )
+def _project_velocity(system: System, q: np.ndarray, v: np.ndarray, tolerance: float) -> np.ndarray:
+    """v projected onto Jc v = 0."""
+    v = v + _newton_step(system, q, v)[1]
+    for _ in range(NEWTON_STEPS - 1):
+        scale = np.maximum(1.0, max_norm(v))
+        todo = max_norm(system.constraint_residual(q, v)[..., 1, :]) > tolerance * scale
         if not np.any(todo):
             break
-        there, lead = np.broadcast_to(q, (*v.shape[:-1], system.nq))[todo], v.shape[:-1]
-        v[todo] = v[todo] + _newton(system.at_elements(lead, todo), there, v[todo])[1]
+        batch = v.shape[:-1]
+        q_todo = np.broadcast_to(q, (*batch, system.nq))[todo]
+        v[todo] = v[todo] + _newton_step(system.at_elements(batch, todo), q_todo, v[todo])[1]
     return v
 
 
-def _newton(system: Any, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One step of q and of v; where Omega is singular by least norm, and what that leaves open by the dense system."""
-    dq, dv, strain = system.call_function(system.projection_function, (q, v))
-    bad = ~(strain < STRAIN)
-    if not np.any(bad):
+def _newton_step(system: System, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One step of q and one of v. If Omega is singular, by multipliers of least norm; what these do
+    not solve, by the dense system."""
+    dq, dv, ill_conditioning = system.call_function(system.projection_function, (q, v))
+    singular = ~(ill_conditioning < ILL_CONDITIONED)
+    if not np.any(singular):
         return dq, dv
-    lead = np.shape(strain)
-    system = system.at_elements(lead, bad)
-    q, v = np.broadcast_to(q, (*lead, system.nq))[bad], np.broadcast_to(v, (*lead, system.nv))[bad]
+    batch = np.shape(ill_conditioning)
+    system = system.at_elements(batch, singular)
+    q = np.broadcast_to(q, (*batch, system.nq))[singular]
+    v = np.broadcast_to(v, (*batch, system.nv))[singular]
     rows, steps = system.constraint_residual(q, v), (np.array(dq), np.array(dv))
     Omega = None if system.algebra.is_thin else system.call_function(system.delassus_function, (q,))
     for i, step in enumerate(steps):
         right = -rows[..., i, :]
         if Omega is None:
-            step[bad] = dense_saddle.least_motion(system, q, right)
+            step[singular] = dense_saddle.least_motion(system, q, right)
             continue
-        least = least_norm(Omega, right, dust=dense_saddle.is_dust(system.constraint_jacobian(q)))
-        mended = system.multiplier_response(q, least.multipliers)[0]
-        unsure = max_norm(least.left) > CLOSE * max_norm(right)
-        if unsure.any():
-            mended[unsure] = dense_saddle.least_motion(
-                system.at_elements(unsure.shape, unsure), q[unsure], right[unsure]
+        negligible = dense_saddle.negligible_rows(system.constraint_jacobian(q))
+        least = least_norm(Omega, right, negligible=negligible)
+        new = system.multiplier_response(q, least.multipliers)[0]
+        unsolved = max_norm(least.residual) > RESIDUAL_TOLERANCE * max_norm(right)
+        if unsolved.any():
+            new[unsolved] = dense_saddle.least_motion(
+                system.at_elements(unsolved.shape, unsolved), q[unsolved], right[unsolved]
             )
-        step[bad] = mended
+        step[singular] = new
     return steps

@@ -1,4 +1,4 @@
-"""The closed system at the door: mechanisms and constraints that answer as a robot does."""
+"""`System`: a closed chain, mechanisms and constraints, with the methods of a robot."""
 
 from __future__ import annotations
 
@@ -37,22 +37,30 @@ from psiphi.robot.mechanisms.system_programs import SystemPrograms
 
 @with_late_methods
 class System(SystemPrograms):
-    """Mechanisms held together by constraints. q and v are those of `robot`, the forest of all mechanisms (an object is a
-    body with a free joint), one after the other; tau is (..., nv), or (..., na) for the actuated coordinates alone.
+    """Mechanisms held together by constraints.
 
-    Constraints act on accelerations; `assemble` closes the loops, `project` puts a state back on the constraints.
+    `robot` is the forest of all mechanisms; an object is a body with a free joint. q and v are
+    those of the mechanisms, concatenated. tau is (..., nv), or (..., na) for the coordinates with
+    motors.
+
+    Constraints act on accelerations; `assemble` closes the loops, `project` moves a state back onto
+    the constraints.
     """
 
-    # -- dynamics ----------------------------------------------------------------------------------------------------------
+    # -- dynamics ----------------------------------------------------------------------------------
 
     def function(self, name: str, frames: Sequence[str] = (), axes: str = "world") -> ClosedCall:
-        """ "forward_dynamics" or "contact_forces" as a function of (q, v, tau), with derivatives: those of what the method
-        `forward_dynamics` gives, by the implicit function theorem. Wrenches on `frames` are its last argument. Or
-        "inverse_dynamics" as one of (q, v, a), without wrenches.
+        """A function with derivatives, by the implicit function theorem.
+
+        "forward_dynamics" or "contact_forces" of (q, v, tau), and of the wrenches on `frames` if
+        any are named; or "inverse_dynamics" of (q, v, a).
 
         >>> import psiphi as pp
-        >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)])
-        >>> by_q, by_v = loop.function("forward_dynamics").jacobian("q", "v")(loop.assemble([0.5, 1.0]), [0, 0], [1, 0])
+        >>> pin = pp.Loop("distance", "tool", "world", length=0.3)
+        >>> loop = pp.connect(pp.load("pelican"), [pin])
+        >>> by_q, by_v = loop.function("forward_dynamics").jacobian("q", "v")(
+        ...     loop.assemble([0.5, 1.0]), [0, 0], [1, 0]
+        ... )
         >>> by_q.shape, by_v.shape
         ((2, 2), (2, 2))
         """
@@ -61,24 +69,24 @@ class System(SystemPrograms):
                 f"no function {shown(name)} of a closed system", nearest(name, (*NAMES, TORQUES))
             )
         argument_checks.check_axes(axes)
-        known = argument_checks.names(self.robot.model, frames)
+        known = argument_checks.frame_names(self.robot.model, frames)
         if name == TORQUES and known:
             raise StateError(
-                f"{name}: wrenches on {', '.join(known)}",
-                f"leave frames out: {name} as a function takes none",
+                f"{name}: wrenches on {', '.join(known)} are not supported",
+                f"leave frames out, or call the method {name} with f_ext",
             )
         if name == TORQUES:
             return self.torque_function
         if name == FORCES and not self.contacts:
             raise StateError(
-                f"{self.name} has no contacts: joints follow others", 'ask for "forward_dynamics"'
+                f"{self.name} has no contacts, only mimic joints", 'use "forward_dynamics"'
             )
         return self.closed_function(name, known, axes)
 
     def closed_function(
         self, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False
     ) -> ClosedFunction:
-        """One such function, made once; with `motors` tau is theirs alone."""
+        """`function` of checked arguments; cached. With `motors`, tau has shape (..., na)."""
         key = name, frames, axes, motors
         if key not in self._closed_functions:
             self._closed_functions[key] = ClosedFunction(self, *key)
@@ -86,6 +94,7 @@ class System(SystemPrograms):
 
     @cached_property
     def torque_function(self) -> ClosedTorques:
+        """Inverse dynamics as a function with derivatives."""
         return ClosedTorques(self)
 
     @cached_property
@@ -131,33 +140,41 @@ class System(SystemPrograms):
     ) -> Array | tuple[Array, Array]:
         """Omega lambda = -(Jc a_f + bias);  a = a_f + M^-1 Jc* lambda
 
-        -> a (..., nv); with `forces` also the wrenches [moment; force] (..., l, 6) every contact imparts to the body of its
-        second frame (the object), in world axes, at the contact (the origin of the first frame). `method` is "RCCFD1" ..
-        "RCCFD3" of S4, or "KKT" (dense). Forces are of least norm where constraints are redundant. An element no acceleration
-        fits, or more than one, is NaN; a single state, or any with check=True, raises `SingularError` with the arm, the
-        contact and the direction. v is taken to keep the constraints: of the bias what is zero then is left out. Tensors of
-        torch and arrays of JAX give the same back, with gradients.
+        -> a (..., nv). With `forces` also the contact wrenches [moment; force] (..., l, 6) on the
+        body of the second frame (the object), in world axes, at the origin of the first frame. If
+        constraints are redundant, the forces of least norm are returned.
+
+        `method` is "RCCFD1", "RCCFD2" or "RCCFD3" of S4, or "KKT" (dense). v must satisfy the
+        constraints: terms of the bias that are zero then are left out. If no acceleration satisfies
+        the constraints, or more than one, the element is NaN; a single state, or any with
+        check=True, raises `SingularError`. torch tensors and JAX arrays return the same, with
+        gradients.
         """
-        loads = {} if f_ext is None else argument_checks.mapping(f_ext)
+        loads = {} if f_ext is None else argument_checks.check_wrench_mapping(f_ext)
         if any(map(is_foreign, (q, v, tau, *loads.values()))):
             names = NAMES if flag("forces", forces) else NAMES[:1]
-            return self._in_their_library((q, v, tau), names, loads, axes, method, check)
+            return self._call_foreign((q, v, tau), names, loads, axes, method, check)
         details = self.forward_dynamics_details(q, v, tau, f_ext, axes, method, check)
         return (details["a"], details["forces"]) if flag("forces", forces) else details["a"]
 
-    def _in_their_library(
-        self, state, names, loads, axes: str, method: str | None, check: bool
+    def _call_foreign(
+        self,
+        state: Sequence[Numbers],
+        names: Sequence[str],
+        loads: Wrenches,
+        axes: str,
+        method: str | None,
+        check: bool,
     ) -> Any:
-        """Arrays of torch or JAX: the same, with their library's derivatives."""
+        """Forward dynamics of torch or JAX arrays, with derivatives of that library."""
         if method is not None or check is not False:
-            word = "method" if method is not None else "check"
+            option = "method" if method is not None else "check"
             raise StateError(
-                f"forward_dynamics: {word}= is for NumPy arrays, and these are not",
-                f"leave {word}= out",
+                f"forward_dynamics: {option}= is for NumPy arrays only", f"leave {option}= out"
             )
         more = (argument_checks.stack_wrenches(loads),) if loads else ()
-        found = [self.function(name, tuple(loads), axes)(*state, *more) for name in names]
-        return found[0] if len(found) == 1 else tuple(found)
+        results = [self.function(name, tuple(loads), axes)(*state, *more) for name in names]
+        return results[0] if len(results) == 1 else tuple(results)
 
     def forward_dynamics_details(
         self,
@@ -169,7 +186,8 @@ class System(SystemPrograms):
         method: str | None = None,
         check: bool = False,
     ) -> dict[str, Any]:
-        """All of it: a, forces, multipliers (..., m), and per element `unique` (the forces are), `rank`, `solvable`."""
+        """Forward dynamics as a dict: a, forces, multipliers (..., m), and per element `unique`
+        (whether the forces are), `rank` and `solvable`."""
         argument_checks.check_axes(axes)
         return closed_forward_dynamics.details(self, q, v, tau, f_ext, axes, method, check)
 
@@ -191,12 +209,13 @@ class System(SystemPrograms):
         axes: str = "world",
         check: bool = False,
     ) -> Any:
-        """M a + C v + g = tau + Jc* lambda + J* f_ext, tau zero where there is no motor.
+        """M a + C v + g = tau + Jc* lambda + J* f_ext, with tau zero at coordinates without motor.
 
-        Torques (..., nv) for a desired motion that keeps the constraints. What the contacts must carry is shared by least
-        sum |f_i|^2 / share_i (`share`: one positive number a contact); `internal` (..., l, 6) are wrenches to squeeze with,
-        of which the part that moves nothing is added. With `forces` also the contact wrenches as forward_dynamics gives.
-        An element whose motion no torque makes is NaN; a single state, or any with check=True, raises `StateError`.
+        -> tau (..., nv) for a motion that satisfies the constraints. The contact forces minimize
+        sum |f_i|^2 / share_i (`share`: one positive number per contact). `internal` (..., l, 6) are
+        wrenches to squeeze with; their part without effect on the motion is added. With `forces`
+        also the contact wrenches, as in `forward_dynamics`. If no torques produce the motion, the
+        element is NaN; a single state, or any with check=True, raises `StateError`.
         """
         return load_distribution.inverse_dynamics(
             self, q, v, a, internal, share, forces, f_ext, axes, check
@@ -212,24 +231,27 @@ class System(SystemPrograms):
         f_ext: Wrenches | None = None,
         axes: str = "world",
     ) -> np.ndarray:
-        """The acceleration nearest to `a` with Jc a + bias = 0 that the motors can drive; joints named in `exactly` accelerate
-        as `a` says.
+        """The acceleration nearest to `a` with Jc a + bias = 0 that the motors can produce.
 
-        To drive an object along a path: fill in its part of `a`, name its joint, and let the arms follow. A flying base without
-        thrusters moves as momentum asks. An element no motion fits is NaN; a single state, or any with check=True, raises.
+        Joints named in `exactly` accelerate as in `a`. To move an object along a path, set its part
+        of `a` and name its joint: the arms follow. The acceleration of a base without motors
+        follows from the momentum balance. An infeasible element is NaN; a single state, or any with
+        check=True, raises `StateError`.
         """
         return load_distribution.complete(self, q, v, a, exactly, f_ext, axes, check)
 
     def split_forces(
         self, q: Numbers, forces: Numbers, share: Numbers | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Contact wrenches (..., l, 6) -> (what moves bodies without motors, what only squeezes them); they add up."""
+        """Contact wrenches (..., l, 6) as a sum (forces that act on bodies without motors, internal
+        forces)."""
         return load_distribution.split(self, q, forces, share)
 
     def effective_compliance(
         self, q: Numbers, frame: str | None = None, axes: str = "world"
     ) -> np.ndarray:
-        """J N (N* M N)^-1 N* J*, N = null(Jc): what a wrench on `frame` (the object) does to it, loops closed."""
+        """J N (N* M N)^-1 N* J*, N = null(Jc): the acceleration of `frame` (default: the object)
+        per unit wrench on it, with closed loops. -> (..., 6, 6)"""
         (q,) = self.state_arrays(q=q)
         J = self.robot.jacobian(q, self._frame_or_object(frame), axes=axes)
         return dense_saddle.compliance(self.robot.mass_matrix(q), self.constraint_jacobian(q), J)
@@ -237,71 +259,80 @@ class System(SystemPrograms):
     def effective_inertia(
         self, q: Numbers, frame: str | None = None, axes: str = "world", policy: str = "exact"
     ) -> np.ndarray:
-        """The inverse of `effective_compliance`: the inertia one feels at `frame`.
+        """The inverse of `effective_compliance`: the inertia at `frame` (default: the object).
 
-        Where the frame cannot move freely: NaN ("exact"), or the inertia of the directions it can move in ("pseudo").
+        If the frame cannot move in all directions: NaN (policy "exact"), or the inertia in the
+        directions it can move in ("pseudo").
         """
         return operational_inertia.inverse(self.effective_compliance(q, frame, axes), policy, 1e-12)
 
     def arm_inertias(self, q: Numbers, axes: str = "world") -> tuple[np.ndarray, np.ndarray]:
-        """M(C) and A_i* Lambda_i A_i: the object's own inertia (..., 6, 6), and what each arm adds to it (..., arms, 6, 6).
+        """M(C) and A_i* Lambda_i A_i: the inertia of the object (..., 6, 6) and the inertia that
+        each arm adds to it (..., arms, 6, 6), at the link origin of the object.
 
-        Their sum is `effective_inertia`; of another object held in the same places only M(C) is another. At the object's link
-        origin; arms that share a body or a loop are one. NaN where an arm cannot follow the object freely: it adds no inertia
-        there, it holds.
+        Their sum is `effective_inertia`. M(C) is the only part that depends on the object. Arms
+        that share a body or a loop count as one. NaN if an arm cannot follow the object in all
+        directions.
         """
         return contact_quantities.inertias(self, q, axes)
 
-    # -- constraints -------------------------------------------------------------------------------------------------------
+    # -- constraints -------------------------------------------------------------------------------
 
     def constraint_residual(self, q: Numbers, v: Numbers | None = None) -> np.ndarray:
-        """(..., 2, m): how far each row is open (metres, radians), and how fast it opens. Without v: (..., m), open alone."""
-        rest = v is None
-        found = self._call_on_state(self.residual_function, q=q, v=self._at_rest(q) if rest else v)
-        return found[..., 0, :] if rest else found
+        """(..., 2, m): position error (metres, radians) and rate of each row. Without v: (..., m),
+        the position error alone."""
+        velocity = self._zero_velocity(q) if v is None else v
+        residual = self._call_on_state(self.residual_function, q=q, v=velocity)
+        return residual[..., 0, :] if v is None else residual
 
     def constraint_jacobian(self, q: Numbers) -> np.ndarray:
-        """Jc (..., m, nv): c = Jc v."""
+        """Jc (..., m, nv), with constraint velocities c = Jc v."""
         return self._call_on_state(self.jacobian_function, q=q)
 
     def assemble(
         self, q_guess: Numbers, hold: str | Sequence[str] = (), tolerance: float = 1e-11
     ) -> np.ndarray:
-        """q with e(q) = 0, every loop closed, near the guess where there is one; joints named in `hold` stay where they are."""
+        """q with e(q) = 0, all loops closed, near a guess; joints named in `hold` do not move."""
         return loop_closure.assemble(self, q_guess, hold, tolerance)
 
     def project(
         self, q: Numbers, v: Numbers, tolerance: float = 1e-12
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The state moved onto the constraints, least in the metric of the mass matrix; for states that are nearly there."""
+        """The state projected onto the constraints, with the smallest change in the metric of the
+        mass matrix; for states close to the constraints."""
         return loop_closure.project(self, q, v, tolerance)
 
     def constraint_bias(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """dJc/dt v (..., m): c' = Jc a + this, whether v keeps the constraints or not."""
+        """dJc/dt v (..., m), so that c' = Jc a + dJc/dt v; for any v."""
         return self._call_on_state(
-            self.compiled_function("opening", lambda: system_stages.opening(self.algebra)), q=q, v=v
+            self.compiled_function("opening", lambda: system_stages.full_bias(self.algebra)),
+            q=q,
+            v=v,
         )
 
     def bias_on_constraints(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """The same of velocities that keep the constraints: what dynamics take."""
+        """dJc/dt v (..., m) for v that satisfies the constraints, as the dynamics use it."""
         return self._call_on_state(
             self.compiled_function("bias", lambda: system_stages.bias(self.algebra)), q=q, v=v
         )
 
-    # -- contacts ----------------------------------------------------------------------------------------------------------
+    # -- contacts ----------------------------------------------------------------------------------
 
     def contact_ratio(self, q: Numbers, forces: Numbers) -> np.ndarray:
-        """(..., l): how much of the friction cone a contact uses; above 1 it slips, infinite where it pulls off, 0 if none."""
+        """(..., l): the used fraction of the friction cone; a contact slips above 1, is infinite if
+        it pulls off, and 0 without friction."""
         return contact_quantities.ratio(self, q, forces)
 
     def contact_configuration(self, q: Numbers, contact: int | str = 0) -> np.ndarray:
-        """The rotation of frame 1 seen from frame 2 as a quaternion x y z w (..., 4): the configuration of a contact."""
+        """The configuration of a contact: the rotation of frame 1 relative to frame 2, as a
+        quaternion x y z w (..., 4)."""
         return contact_quantities.configuration(self, q, contact)
 
     def contact_configuration_rate(
         self, q: Numbers, v: Numbers, contact: int | str = 0
     ) -> np.ndarray:
-        """The derivative of `contact_configuration` in time, F(theta) W of S4 (a.4) with W of `contact_rates` (..., 4).
+        """The time derivative of `contact_configuration` (..., 4): F(theta) W of S4 (a.4), with W
+        of `contact_rates`.
 
         >>> import numpy as np, psiphi as pp
         >>> case = pp.scenes.load("four_bar")
@@ -311,57 +342,66 @@ class System(SystemPrograms):
         return contact_quantities.configuration_rate(self, q, v, contact)
 
     def contact_rates(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """(..., l, 6): W of S4, V- = V+ + H* W: the motion [w; v] of the second frame's body (the object) as the first (the
-        arm's tip) sees it pass, at the contact, in axes of the second."""
-        return self._motions(q, v, self._at_rest(q))[0]
+        """(..., l, 6): W of S4, V- = V+ + H* W: the motion [w; v] of the second frame's body (the
+        object) relative to the first frame (the tip of the arm), at the contact, in axes of the
+        second frame."""
+        return self._motions(q, v, self._zero_velocity(q))[0]
 
     def contact_accelerations(self, q: Numbers, v: Numbers, a: Numbers) -> np.ndarray:
-        """(..., l, 6): [w'; v'], the derivative of `contact_rates` in those axes (W' of S4)."""
+        """(..., l, 6): W' = [w'; v'] of S4, the derivative of `contact_rates` in the same axes."""
         return self._motions(q, v, a)[1]
 
-    def _motions(self, q, v, a) -> tuple[np.ndarray, ...]:
+    def _motions(self, q: Numbers, v: Numbers, a: Numbers) -> tuple[np.ndarray, ...]:
+        """W and W' of all contacts."""
         function = self.compiled_function("motions", lambda: system_stages.motions(self.algebra))
         return tuple(
             x[..., : len(self.contacts), :] for x in self._call_on_state(function, q=q, v=v, a=a)
         )
 
-    # -- what it costs, and other numbers -------------------------------------------------------------------------------------
+    # -- operation counts, files, parameters -------------------------------------------------------
 
     def flops(self, name: str = "forward_dynamics", method: str | None = None) -> int:
-        """Exact operation count of one evaluation of forward_dynamics, by the method that would run."""
+        """The exact operation count of one forward_dynamics, by `method` or the method chosen."""
         if not isinstance(name, str) or name != "forward_dynamics":
             raise StateError(
-                f"no count of {shown(name)} for a closed system", "ask for forward_dynamics"
+                f"no count of {shown(name)} for a closed system", 'pass "forward_dynamics"'
             )
         return self.dynamics_function(method_name(method), (), "world").count.flops
 
     def explain(self, method: str | None = None) -> str:
-        """The stages of forward dynamics: each an operator equation, what it was rewritten to, its sweeps, and the cost."""
+        """The stages of forward dynamics as text: each operator equation, its rewritten form, its
+        sweeps and its cost."""
         name = method_name(method)
-        return system_explanation.text(
+        return system_explanation.explanation(
             self.algebra,
             self.dynamics_program(name, (), "world"),
-            "" if name else self.chosen_method().why,
+            "" if name else self.chosen_method().reason,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the mechanisms and their loops to an MJCF .xml file or, where they are one robot, a .urdf file, as `robot.save`
-        does: `pp.connect(pp.load(path))` closes them again. One-sided contacts, and which joints have motors, no file says.
+        """Write the mechanisms and their loops to an MJCF .xml file, or to a .urdf file if there is
+        one robot; see `robot.save`. `pp.connect(pp.load(path))` reads them again. One-sided
+        contacts and the choice of motors are not stored.
 
         >>> import psiphi as pp
-        >>> pp.connect(pp.load("pelican"), [pp.Loop("ball", "tool", "world")]).save(folder / "loop.xml")  # doctest: +SKIP
+        >>> loop = pp.connect(pp.load("pelican"), [pp.Loop("ball", "tool", "world")])
+        >>> loop.save(folder / "loop.xml")  # doctest: +SKIP
         """
-        if self.robot.embedding is not None and self.robot.embedding.loops:
-            cause = f"{self.name}: loops or gears of its mechanisms are embedded, and its own are not: a file has one kind"
-            raise StateError(cause, "save the robots it was made of")
+        if self.robot.embedding is not None and self.robot.embedding.has_loops:
+            raise StateError(
+                f"{self.name} has embedded loops or gears beside its own loops, and a file can "
+                "store one kind only",
+                "save the robots one by one",
+            )
         saving.save(
-            replace(self.robot, loops=tuple(map(contacts_and_loops.spelled, self.contacts))), path
+            replace(self.robot, loops=tuple(map(contacts_and_loops.as_loop, self.contacts))), path
         )
 
     def at(self, parameters: Numbers) -> System:
-        """The system with the free numbers of its mechanisms, (..., n): one mechanism's after the other's, as they were named.
+        """The system with these values (..., n) of its free parameters, concatenated by mechanism.
 
-        One set for all states, or one an element: batch axes are those of all arguments.
+        One set for all states, or one per element; batch axes broadcast with those of the
+        arguments.
 
         >>> import psiphi as pp
         >>> light = pp.load("pelican").free("mass")
@@ -373,9 +413,9 @@ class System(SystemPrograms):
         robot: Any = self.robot
         if robot.freed is None:
             raise StateError(
-                f"no number of {self.name} is free",
-                'free some of a mechanism: robot.free("inertia")',
+                f"{self.name} has no free parameters",
+                'free some of a mechanism first: robot.free("inertia")',
             )
-        argument_checks.on_host(self.name, parameters)
-        refuse_lazy(self.name, "a closed chain looks at its parameters", parameters)
+        argument_checks.require_numpy(self.name, parameters)
+        refuse_lazy(self.name, "a closed chain checks its parameters", parameters)
         return self.bind_parameters(frozen_copy(robot.consistent(parameters)))

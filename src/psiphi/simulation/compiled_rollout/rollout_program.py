@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from psiphi._util.validate import robot_of
-from psiphi.compiler.ir.block_frame import BlockFrame, Code, Named
+from psiphi.compiler.ir.block_frame import BlockFrame, Code, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Rollout
-from psiphi.compiler.passes import UNROLLED
+from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.model.manifold import Manifold
@@ -33,7 +33,7 @@ SHARED = (
     "q",
     "v",
     "tau",
-    "strain",
+    "ill_conditioning",
     PARAMETERS,
 )  # places a law has in common with the rest of a step
 
@@ -64,13 +64,13 @@ class RolloutOptions:
     springs: tuple[
         str, ...
     ] = ()  # "stiffness", "rest", ...: the numbers of springs, where these act
-    firm: bool = False  # whether some springs are taken implicitly
+    implicit_springs: bool = False  # whether some springs are taken implicitly
 
     @property
     def key(self) -> list:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
-        rest += [self.springs, self.firm] if self.springs else []
+        rest += [self.springs, self.implicit_springs] if self.springs else []
         steps = [[step.name, step.at, step.frame, step.sizes, step.only] for step in self.law.steps]
         law = [steps, self.law.followed, self.law.key, self.keeps]
         return [
@@ -102,10 +102,10 @@ class RolloutOptions:
         """Packed once."""
         brakes = (
             *self.losses,
-            *["stiff"] * (self.implicit and bool(self.losses)),
+            *["implicit_losses"] * (self.implicit and bool(self.losses)),
             *["effort"] * self.effort,
         )
-        brakes = (*brakes, *self.springs, *["firm"] * self.firm, *[PARAMETERS] * self.free)
+        brakes = (*brakes, *self.springs, *["implicit_springs"] * self.implicit_springs, *[PARAMETERS] * self.free)
         return (
             "q",
             "v",
@@ -157,11 +157,11 @@ class RolloutProgram:
         return [f"{code.program.outputs} {code.tape.nodes} {code.stores}" for code in traced]
 
     @cached_property
-    def blocks(self) -> Named:
+    def blocks(self) -> NamedBlocks:
         """All blocks."""
         plan = self.plan
-        between = rules(plan.method, plan.implicit, plan.firm)
-        known: Named = {
+        between = rules(plan.method, plan.implicit, plan.implicit_springs)
+        known: NamedBlocks = {
             rule.__name__: (self._over(partial(step_blocks.ruled, rule=rule)), {"u": "v"})
             for rule in between
         }
@@ -172,13 +172,13 @@ class RolloutProgram:
                 self.system, self.manifold, force, plan.project, plan.implicit
             )
         else:
-            dynamics = "heavier_dynamics" if plan.implicit else "forward_dynamics"
+            dynamics = "added_inertia_dynamics" if plan.implicit else "forward_dynamics"
             known["dynamics"] = step_blocks.catalogued(self.robot, dynamics), {"tau": force}
         if plan.stops is not None:
             known |= constraint_blocks.stopped(plan.stops, self.robot)
         if plan.effort:
             known["cut"] = self._over(step_blocks.cut), {}
-        acting = {"losses": plan.losses, "springs": plan.springs, "firm": plan.firm}
+        acting = {"losses": plan.losses, "springs": plan.springs, "implicit_springs": plan.implicit_springs}
         if plan.losses or plan.springs:
             known["total"] = (
                 self._over(partial(step_blocks.total, implicit=plan.implicit, **acting)),
@@ -192,7 +192,7 @@ class RolloutProgram:
         return known | self.law_blocks
 
     @cached_property
-    def law_blocks(self) -> Named:
+    def law_blocks(self) -> NamedBlocks:
         """Those of the torque alone, step by step."""
         plan, known = self.plan, {}
         for i, step in enumerate(plan.law.steps):
@@ -233,7 +233,7 @@ class RolloutProgram:
 
     def _over(self, part: Callable[[Manifold], StraightCode]) -> Code:
         """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
-        loops = len(self.robot.joints) > UNROLLED and self.robot.embedding is None
+        loops = len(self.robot.joints) > UNROLL_LIMIT and self.robot.embedding is None
         return step_blocks.spread(self.manifold, part) if loops else part(self.manifold)
 
     @cached_property
@@ -241,7 +241,7 @@ class RolloutProgram:
         """The blocks of one step."""
         head = ["stiffen"] if self.plan.implicit else []
         out = head.copy()
-        for item in course(self.plan.method, self.plan.implicit, self.plan.firm):
+        for item in course(self.plan.method, self.plan.implicit, self.plan.implicit_springs):
             out += (
                 [item.__name__]
                 if callable(item)
@@ -268,7 +268,7 @@ class RolloutProgram:
     def _strains(self, block: str) -> bool:
         """Whether a block answers a strain: the largest of all is kept."""
         return block in self.blocks and any(
-            arg.name == "strain" for arg in self.blocks[block][0].program.outputs
+            arg.name == "ill_conditioning" for arg in self.blocks[block][0].program.outputs
         )
 
     @cached_property

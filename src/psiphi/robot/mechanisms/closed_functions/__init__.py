@@ -2,11 +2,10 @@
 
 In: a `System`. Out: callables with derivatives. Read `closed_function.py` first.
 
-    closed_call.py             What every function of a closed system has
-    closed_function.py         What a closed system computes, as a function with derivatives
-    closed_hessian.py          Derivatives of derivatives of closed systems
-    closed_torque_function.py  Inverse dynamics of a closed chain as a function with derivatives
-    implicit_derivatives.py    First derivatives of what a closed system computes
-    implicit_theorem.py        Derivatives of closed chains, by the implicit function theorem on
-                               their equations of motion
+    closed_call.py             base classes
+    closed_function.py         forward dynamics and contact forces
+    implicit_theorem.py        the theorem, with redundant constraints
+    implicit_derivatives.py    first derivatives by the theorem
+    closed_hessian.py          higher derivatives, by the tape
+    closed_torque_function.py  inverse dynamics
 """

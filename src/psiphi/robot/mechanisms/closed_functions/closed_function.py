@@ -1,4 +1,6 @@
-"""What a closed system computes, as a function with derivatives: `implicit_derivatives.py`, by the theorem of `implicit_theorem.py`.
+"""Forward dynamics and contact forces of a closed system as functions with derivatives.
+
+`implicit_derivatives.py` has their derivatives, by the theorem of `implicit_theorem.py`.
 
 >>> import numpy as np, psiphi as pp
 >>> arm = pp.load("pelican")
@@ -14,31 +16,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
 from psiphi.robot.mechanisms.closed_functions import implicit_theorem
-from psiphi.robot.mechanisms.closed_functions.closed_call import ClosedCall, shaped
+from psiphi.robot.mechanisms.closed_functions.closed_call import ClosedCall, read_argument
 from psiphi.robot.mechanisms.closed_functions.closed_hessian import ClosedHessian, TapeDerivative
 from psiphi.robot.mechanisms.closed_functions.implicit_derivatives import FIRST, SolvedBatch
 from psiphi.robot.mechanisms.dynamics import closed_forward_dynamics
 from psiphi.robot.mechanisms.solve import stage_program
 
+if TYPE_CHECKING:
+    from psiphi.robot.mechanisms.system import System
+
 ACCELERATIONS, FORCES = NAMES = ("forward_dynamics", "contact_forces")
-CHANGES = ("dtau", "tau_dot")  # of torques, which may be those of motors
+CHANGES = ("dtau", "tau_dot")  # changes of torques, (..., nv) or (..., na)
 
 
 class ClosedFunction(ClosedCall):
-    """a(q, v, tau), or the contact forces, of a closed system; with `frames`, f_ext (..., frames, 6) is the last argument.
+    """a(q, v, tau), or the contact forces, of a closed system.
 
-    Changes of q are tangent vectors; those of tau have as many numbers as tau came with (nv, or na)."""
+    With `frames`, f_ext (..., frames, 6) is the last argument. Changes of q are tangent vectors;
+    changes of tau have the size of tau (nv or na).
+    """
 
     def __init__(
         self,
-        system: Any,
+        system: System,
         name: str,
         frames: tuple[str, ...] = (),
         axes: str = "world",
@@ -47,7 +54,7 @@ class ClosedFunction(ClosedCall):
         argument_checks.check_axes(axes)
         self.system, self.frames, self.axes, self.motors = system, frames, axes, motors
         self.is_forces = name == FORCES
-        inputs = stage_program.given(system.algebra, frames)
+        inputs = stage_program.dynamics_arguments(system.algebra, frames)
         if motors:
             inputs = tuple(
                 replace(arg, shape=(system.na,), per_joint="") if arg.name == "tau" else arg
@@ -61,78 +68,80 @@ class ClosedFunction(ClosedCall):
             f"<{self.name} of {self.system.name!r}: {', '.join(arg.name for arg in self.inputs)}>"
         )
 
-    def taking(self, tau: tuple[int, ...]) -> ClosedFunction:
-        motors = tau[-1:] == (self.system.na,) != (self.system.nv,)
+    def for_torque_shape(self, shape: tuple[int, ...]) -> ClosedFunction:
+        motors = shape[-1:] == (self.system.na,) != (self.system.nv,)
         return (
             self
             if motors == self.motors
             else self.system.closed_function(self.name, self.frames, self.axes, motors)
         )
 
-    def again(self, system: Any) -> ClosedFunction:
-        """The same of a system with other parameters."""
+    def for_system(self, system: System) -> ClosedFunction:
+        """The same function of a system with other parameters."""
         return ClosedFunction(system, self.name, self.frames, self.axes, self.motors)
 
-    def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
-        return [self.solved(self.read(values, ())[0]).result]
+    def evaluate_host(self, values: Sequence[Any]) -> list[np.ndarray]:
+        return [self.solve(self.read(values, ())[0]).result]
 
-    def on_cards(self, values: Sequence[Any]) -> Any:
-        return self.traced.on_cards(values)
+    def run_on_gpu(self, values: Sequence[Any]) -> Any:
+        return self.traced.run_on_gpu(values)
 
     @cached_property
     def traced(self) -> TapeDerivative:
-        """The function as one piece of code."""
+        """The function on one tape."""
         return TapeDerivative(self, ())
 
-    def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
+    def make_derivative(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
         return ClosedHessian(self, names) if kind == "hessian" else FIRST[kind](self, names)
 
     def read(
-        self, values: Any, more: Sequence[Argument]
+        self, values: Sequence[Any], more: Sequence[Argument]
     ) -> tuple[tuple[np.ndarray, ...], list[np.ndarray]]:
-        """The arguments and what comes behind them, of one batch; torques of motors alone are filled up with zeros."""
-        argument_checks.on_host(self.name, *values)
+        """The arguments, and those of `more` behind them, broadcast to one batch; torques and their
+        changes as (..., nv)."""
+        argument_checks.require_numpy(self.name, *values)
         arrays = list(self.system.state_arrays(q=values[0], v=values[1], tau=values[2]))
-        args = [*stage_program.given(self.system.algebra, self.frames), *more]
+        args = [*stage_program.dynamics_arguments(self.system.algebra, self.frames), *more]
         for arg, value in list(zip(args, values, strict=True))[3:]:
             if arg.name in CHANGES:
                 arrays += self.system.state_arrays(tau=value)
             else:
-                arrays.append(shaped(arg, value))
+                arrays.append(read_argument(arg, value))
         shapes = [(self.system.nv,) if arg.name in CHANGES else arg.shape for arg in args]
-        leads = {
+        batches = {
             arg.name: x.shape[: x.ndim - len(shape)]
             for arg, x, shape in zip(args, arrays, shapes, strict=True)
         }
-        lead = self.system.batch_axes(argument_checks.batch_axes(self.name, leads))
+        batch = self.system.batch_axes(argument_checks.batch_axes(self.name, batches))
         whole = [
-            np.broadcast_to(x, (*lead, *shape)) for x, shape in zip(arrays, shapes, strict=True)
+            np.broadcast_to(x, (*batch, *shape)) for x, shape in zip(arrays, shapes, strict=True)
         ]
         return tuple(whole[: len(self.inputs)]), whole[len(self.inputs) :]
 
-    def solved(self, values: tuple[np.ndarray, ...]) -> SolvedBatch:
-        """The accelerations and multipliers there, by the policies of `closed_forward_dynamics.py`."""
+    def solve(self, values: tuple[np.ndarray, ...]) -> SolvedBatch:
+        """Forward dynamics of these arguments, as in `closed_forward_dynamics.py`."""
         loads = {name: values[3][..., i, :] for i, name in enumerate(self.frames)} or None
         q, v, tau = values[:3]
-        found = closed_forward_dynamics.details(
+        details = closed_forward_dynamics.details(
             self.system, q, v, tau, loads, self.axes, None, False
         )
-        result = found["forces"] if self.is_forces else found["a"]
-        whole = (*values, found["a"], found["multipliers"])
-        solvable = np.asarray(found["solvable"])
-        return SolvedBatch(whole, result, np.asarray(found["unique"]) & solvable, solvable)
+        result = details["forces"] if self.is_forces else details["a"]
+        whole = (*values, details["a"], details["multipliers"])
+        solvable = np.asarray(details["solvable"])
+        return SolvedBatch(whole, result, np.asarray(details["unique"]) & solvable, solvable)
 
 
-def lasting(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Which motions (B, samples, n) have constraints whose rank stays, on them and beside where they begin: (B,)."""
-    own = implicit_theorem.ranks(system.with_sample_axis().constraint_jacobian(q))
-    found = (own == own[:, :1]).all(axis=-1)
-    loose = np.flatnonzero(found & (own[:, 0] < system.nc))
-    if len(loose):
-        rest = np.zeros((len(loose), system.nv))
-        some = system.at_elements((len(q),), loose)
+def constant_rank(system: System, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Whether the rank of the constraints is constant along motions (B, samples, n), and in a
+    neighbourhood of their first states: (B,)."""
+    ranks = implicit_theorem.ranks(system.with_sample_axis().constraint_jacobian(q))
+    constant = (ranks == ranks[:, :1]).all(axis=-1)
+    redundant = np.flatnonzero(constant & (ranks[:, 0] < system.nc))
+    if len(redundant):
+        rest = np.zeros((len(redundant), system.nv))
+        some = system.at_elements((len(q),), redundant)
         gradients = ClosedFunction(some, ACCELERATIONS).vjp("q", "v")(
-            q[loose, 0], v[loose, 0], rest, rest
+            q[redundant, 0], v[redundant, 0], rest, rest
         )[1:]
-        found[loose] = np.isfinite(np.concatenate(gradients, axis=-1)).all(axis=-1)
-    return found
+        constant[redundant] = np.isfinite(np.concatenate(gradients, axis=-1)).all(axis=-1)
+    return constant

@@ -1,8 +1,10 @@
-"""First derivatives of what a closed system computes: `implicit_theorem.py` has the mathematics, redundant constraints included.
+"""First derivatives of forward dynamics and contact forces, by `implicit_theorem.py`.
 
-    jacobian   d result / d argument        jvp   (result, its change)        vjp   (result, gradients of its weighted sum)
+    jacobian   d result / d argument
+    jvp        (result, its change)
+    vjp        (result, gradients of its weighted sum)
 
-and, by the nq numbers of q, pushforward and pullback, which libraries with gradients of their own ask for.
+and, by the nq numbers of q, pushforward and pullback, which torch and JAX use.
 """
 
 from __future__ import annotations
@@ -15,245 +17,266 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi._util.errors import SingularError
-from psiphi.compiler.autodiff.equation_derivatives import KINDS
+from psiphi.compiler.autodiff.equation_derivatives import SIGNATURES
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
+from psiphi.functions.compiled_function import Function
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.robot.mechanisms.closed_functions import implicit_theorem
 from psiphi.robot.mechanisms.closed_functions.closed_call import ClosedCall
 from psiphi.robot.mechanisms.closed_functions.closed_hessian import TapeDerivative
-from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
+from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 
 if TYPE_CHECKING:
     from psiphi.robot.mechanisms.closed_functions.closed_function import ClosedFunction
+    from psiphi.robot.mechanisms.system import System
 
-NamedSlopes = list[tuple[str, np.ndarray]]
+NamedArrays = list[tuple[str, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class SolvedBatch:
-    """The arguments of the laws, of one batch; what is asked for there; where K has an inverse; where there is an answer."""
+    """Forward dynamics of one batch."""
 
-    values: tuple[np.ndarray, ...]
+    values: tuple[np.ndarray, ...]  # the arguments, a and lambda
     result: np.ndarray
-    regular: np.ndarray
-    solvable: np.ndarray
+    regular: np.ndarray  # whether K is regular (...)
+    solvable: np.ndarray  # whether there is a solution (...)
 
 
 class ClosedDerivative(ClosedCall):
-    """A derivative of a function of a closed system by the theorem; its own derivatives are those of the traced code."""
+    """A first derivative, by the implicit function theorem; further derivatives are of the tape."""
 
     kind = ""
 
     def __init__(self, of: ClosedFunction, names: tuple[str, ...]):
         self.of, self.names, self.system = of, names, of.system
-        known = *of.inputs, Argument(PARAMETERS, (of.free,))
-        inputs, outputs = KINDS[self.kind](of.system.robot.model, known, of.outputs, names)
-        self.more = inputs[len(known) :]  # what comes behind the arguments
+        known = *of.inputs, Argument(PARAMETERS, (of.free_count,))
+        inputs, outputs = SIGNATURES[self.kind](of.system.robot.model, known, of.outputs, names)
+        self.extra_inputs = inputs[len(known) :]  # changes or weights, behind the arguments
         super().__init__(
-            f"{of.name}: {self.kind} by {', '.join(names)}", (*of.inputs, *self.more), outputs
+            f"{of.name}: {self.kind} by {', '.join(names)}",
+            (*of.inputs, *self.extra_inputs),
+            outputs,
         )
 
-    def taking(self, tau: tuple[int, ...]) -> ClosedCall:
-        of = self.of.taking(tau)
-        return self if of is self.of else of._derivative(self.kind, self.names)
+    def for_torque_shape(self, shape: tuple[int, ...]) -> ClosedCall:
+        of = self.of.for_torque_shape(shape)
+        return self if of is self.of else of.derivative_by(self.kind, self.names)
 
     @cached_property
     def traced(self) -> TapeDerivative:
-        """The same of the traced code."""
+        """The same derivative of the tape."""
         return TapeDerivative(self.of, ((self.kind, self.names),))
 
-    def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
-        return self.traced.derived(kind, names)
+    def make_derivative(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
+        return self.traced.make_derivative(kind, names)
 
-    def on_cards(self, values: Sequence[Any]) -> Any:
-        return self.traced.on_cards(values)
+    def run_on_gpu(self, values: Sequence[Any]) -> Any:
+        return self.traced.run_on_gpu(values)
 
-    def answers(self, values: Sequence[Any]) -> list[np.ndarray]:
-        state, behind = self.of.read(values, self.more)
-        found = self.evaluate(self.of.solved(state), behind)
+    def evaluate_host(self, values: Sequence[Any]) -> list[np.ndarray]:
+        state, extra = self.of.read(values, self.extra_inputs)
+        results = self.evaluate(self.of.solve(state), extra)
         motors = np.shape(values[2])[-1] != self.system.nv
         return [
-            x[..., self.system.actuated] if motors and name == "tau" else x for name, x in found
+            x[..., self.system.actuated] if motors and name == "tau" else x for name, x in results
         ]
 
-    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
-        """(argument, derivative) pairs; results themselves are called ""."""
+    def evaluate(self, at: SolvedBatch, extra: list[np.ndarray]) -> NamedArrays:
+        """(argument, derivative) pairs; the name of a result itself is ""."""
         raise NotImplementedError
 
-    def laws(self) -> DifferentiableFunction:
+    def equations(self) -> DifferentiableFunction:
+        """r1, r2 and, for contact forces, the forces, as functions of the arguments, a and
+        lambda."""
         of, forces = self.of, self.of.is_forces
-        key = "laws", of.frames, of.axes, forces
+        key = "equations of motion", of.frames, of.axes, forces
         return self.system.compiled_function(
             key,
-            lambda: implicit_theorem.laws(self.system.algebra, of.frames, of.axes, forces),
+            lambda: implicit_theorem.equations_of_motion(
+                self.system.algebra, of.frames, of.axes, forces
+            ),
             DifferentiableFunction,
         )
 
-    def run(self, function: Any, *values: np.ndarray, system: Any = None) -> tuple[np.ndarray, ...]:
-        """The results of a compiled function; free numbers stand behind its own arguments."""
+    def run_traced(
+        self, function: Function, *values: np.ndarray, system: System | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """The results of a derivative of `equations`, with the parameters behind its arguments."""
         n, own = len(self.of.inputs) + 2, system or self.system
-        found = own.run_function(
+        results = own.run_function(
             function, (*values[:n], *own.robot.parameter_arguments, *values[n:])
         )
-        return found if isinstance(found, tuple) else (found,)
+        return results if isinstance(results, tuple) else (results,)
 
-    def answer(
+    def sensitivity(
         self, at: SolvedBatch, dr2: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """How the result changes with the laws (..., size, nv + m + size or less), and besides with q where multipliers of
-        least norm are to stay so (..., size, nv). `dr2` are changes of r2 that must be possible."""
+        """d result / d(r1, r2, forces) (..., size, nv + m, or more), and the additional derivative
+        by q that keeps the multipliers of least norm (..., size, nv).
+
+        `dr2` are changes of r2 that must be consistent.
+        """
         system, nv, m = self.system, self.system.nv, self.system.nc
-        lead, q, forces = at.regular.shape, at.values[0], self.of.is_forces
-        matrix, slack, good = (
-            np.full((*lead, nv + m * forces, nv + m), np.nan),
-            np.zeros((*lead, m, nv)),
-            at.regular,
-        )
-        if good.any():
-            made = system.compiled_function(
-                ("inverse", forces), lambda: implicit_theorem.inverse(system.algebra, forces)
+        batch, q, forces = at.regular.shape, at.values[0], self.of.is_forces
+        matrix = np.full((*batch, nv + m * forces, nv + m), np.nan)
+        by_q, regular = np.zeros((*batch, m, nv)), at.regular
+        if regular.any():
+            inverse = system.compiled_function(
+                ("inverse", forces), lambda: implicit_theorem.saddle_inverse(system.algebra, forces)
             )
-            matrix, strain = map(np.array, system.call_function(made, (q,)))
-            good = good & (strain < STRAIN) & np.isfinite(matrix).all(axis=(-2, -1))
-        rest = ~good
+            matrix, ill_conditioning = map(np.array, system.call_function(inverse, (q,)))
+            regular = regular & (ill_conditioning < ILL_CONDITIONED)
+            regular = regular & np.isfinite(matrix).all(axis=(-2, -1))
+        rest = ~regular
         if rest.any():
-            matrix[rest], slack[rest] = self._looked_at(at, rest, dr2, matrix.shape[-2])
+            matrix[rest], by_q[rest] = self._dense_inverse(at, rest, dr2, matrix.shape[-2])
         if not forces:
-            return matrix, np.zeros((*lead, nv, nv))
+            return matrix, np.zeros((*batch, nv, nv))
         unit = (
             system.with_sample_axis()
             .multiplier_response(q[..., None, :], np.eye(m))[1]
-            .reshape(*lead, m, 6 * len(system.contacts))
+            .reshape(*batch, m, 6 * len(system.contacts))
         )
         by_lam = np.swapaxes(unit, -1, -2)
-        own = np.broadcast_to(np.eye(by_lam.shape[-2]), (*lead, by_lam.shape[-2], by_lam.shape[-2]))
-        return np.concatenate([by_lam @ matrix[..., nv:, :], own], axis=-1), by_lam @ slack
+        size = by_lam.shape[-2]
+        by_forces = np.broadcast_to(np.eye(size), (*batch, size, size))
+        return np.concatenate([by_lam @ matrix[..., nv:, :], by_forces], axis=-1), by_lam @ by_q
 
-    def _looked_at(
+    def _dense_inverse(
         self, at: SolvedBatch, rest: np.ndarray, dr2: np.ndarray | None, rows: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The first rows of -K^-1, or of what takes its place, and the slack, where Omega is of no use; NaN: no answer."""
+        """The same of (a, lambda) by dense algebra, for the elements `rest`; the first `rows` rows.
+        NaN if there is no derivative."""
         system, q = self.system.at_elements(rest.shape, rest), at.values[0][rest]
         mass, Jc = system.robot.mass_matrix(q), system.constraint_jacobian(q)
-        matrix, slack = np.full((len(q), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)
-        whole, loose = at.regular[rest], (at.solvable & ~at.regular)[rest]
-        matrix[whole] = implicit_theorem.regular(mass[whole], Jc[whole])
-        if loose.any():
-            matrix[loose], slack[loose] = self._redundant(
-                at, mass[loose], Jc[loose], at.solvable & ~at.regular, dr2
+        matrix, by_q = np.full((len(q), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)
+        regular, redundant = at.regular[rest], (at.solvable & ~at.regular)[rest]
+        matrix[regular] = implicit_theorem.dense_saddle_inverse(mass[regular], Jc[regular])
+        if redundant.any():
+            matrix[redundant], by_q[redundant] = self._redundant_inverse(
+                at, mass[redundant], Jc[redundant], at.solvable & ~at.regular, dr2
             )
-        return matrix[:, :rows], slack
+        return matrix[:, :rows], by_q
 
-    def _redundant(
+    def _redundant_inverse(
         self,
         at: SolvedBatch,
         mass: np.ndarray,
         Jc: np.ndarray,
         rest: np.ndarray,
         dr2: np.ndarray | None,
-    ) -> Any:
-        """The same of (a, lambda) where rows follow from others: states of one rank at a time."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same for the elements `rest`, whose rows are redundant; one rank at a time."""
         system = self.system.at_elements(rest.shape, rest)
         values = tuple(x[rest] for x in at.values)
-        by_q, by_v = self.run(self.laws().jacobian("q", "v"), *values, system=system)[2:4]
-        own, found = (
-            implicit_theorem.ranks(Jc),
-            (np.full((len(Jc), *[system.nv + system.nc] * 2), np.nan), np.zeros(Jc.shape)),
-        )
-        rate = system.compiled_function(
-            "rates", lambda: implicit_theorem.rates(system.algebra), DifferentiableFunction
+        jacobian = self.equations().jacobian("q", "v")
+        r2_by_q, r2_by_v = self.run_traced(jacobian, *values, system=system)[2:4]
+        ranks = implicit_theorem.ranks(Jc)
+        matrix = np.full((len(Jc), *[system.nv + system.nc] * 2), np.nan)
+        by_q = np.zeros(Jc.shape)
+        rate_by_q = system.compiled_function(
+            "rates",
+            lambda: implicit_theorem.constraint_rates(system.algebra),
+            DifferentiableFunction,
         ).jacobian("q")
-        for rank in np.unique(own):
-            here = own == rank
+        for rank in np.unique(ranks):
+            here = ranks == rank
             more = system.at_elements(here.shape, here).robot.parameter_arguments
-            turned = lambda q, x, more=more: system.run_function(rate, (q, x, *more))  # noqa: E731
-            parts = implicit_theorem.RangeNullSplit(Jc[here], int(rank))
+
+            def rate(q: np.ndarray, x: np.ndarray, more: tuple[Any, ...] = more) -> np.ndarray:
+                return system.run_function(rate_by_q, (q, x, *more))
+
+            split = implicit_theorem.RangeNullSplit(Jc[here], int(rank))
             point = implicit_theorem.RankPoint(
                 values[0][here],
                 values[1][here],
-                turned,
+                rate,
                 Jc[here],
-                parts,
-                implicit_theorem.holding(system.algebra),
+                split,
+                implicit_theorem.position_rows(system.algebra),
             )
             good = np.ones(here.sum(), dtype=bool)
             if {"q", "v"} & set(self.names):
-                good = point.smooth(by_q[here], by_v[here])
-            if PARAMETERS in self.names and any(
-                block.word == "offsets" for block in system.robot.freed.blocks
-            ):
-                good[:] = False  # a redundant row is kept by these places alone, not beside them
+                good = point.has_constant_rank(r2_by_q[here], r2_by_v[here])
+            blocks = () if system.robot.freed is None else system.robot.freed.blocks
+            if PARAMETERS in self.names and any(block.group == "offsets" for block in blocks):
+                good[:] = False  # rows are redundant for these joint positions alone
             if dr2 is not None:
                 change = dr2[rest][here][..., None]
-                good &= parts.keeps(change, np.abs(change).max(axis=(-2, -1)))
-            found[0][here] = np.where(good[:, None, None], parts.answer(mass[here]), np.nan)
-            found[1][here] = point.slack(values[-1][here])
-        if not at.regular.ndim and np.isnan(found[0]).any():
+                good &= split.is_consistent(change, np.abs(change).max(axis=(-2, -1)))
+            inverse = split.saddle_inverse(mass[here])
+            matrix[here] = np.where(good[:, None, None], inverse, np.nan)
+            by_q[here] = point.least_norm_change(values[-1][here])
+        if not at.regular.ndim and np.isnan(matrix).any():
             raise SingularError(
-                f"{self.name}: no derivative here: constraints that follow from others do not stay so along this change",
-                "change q and v together, as the constraints allow (Jc dq = 0), or start from another configuration",
+                f"{self.name}: no derivative here: redundant constraints do not stay redundant "
+                "along this change",
+                "change q and v together, as the constraints allow (Jc dq = 0), or start from "
+                "another configuration",
             )
-        return found
+        return matrix, by_q
 
 
 class ClosedJacobian(ClosedDerivative):
-    """d result / d argument = answer d(laws)/d argument."""
+    """d result / d argument = sensitivity @ d(equations) / d argument."""
 
     kind = "jacobian"
 
-    def derived(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
-        return ClosedCall.derived(self, kind, names)
+    def make_derivative(self, kind: str, names: tuple[str, ...]) -> ClosedCall:
+        return ClosedCall.make_derivative(self, kind, names)
 
-    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
-        answer, slack = self.answer(at)
-        laws = self.run(self.laws().jacobian(*self.names), *at.values)
-        found = []
+    def evaluate(self, at: SolvedBatch, extra: list[np.ndarray]) -> NamedArrays:
+        sensitivity, by_q = self.sensitivity(at)
+        equations = self.run_traced(self.equations().jacobian(*self.names), *at.values)
+        results = []
         for i, name in enumerate(self.names):
-            whole: Any = slack if name == "q" else 0.0
+            total: Any = by_q if name == "q" else 0.0
             start = 0
-            for part in laws[i :: len(self.names)]:
-                whole = whole + answer[..., start : start + part.shape[-2]] @ part
+            for part in equations[i :: len(self.names)]:
+                total = total + sensitivity[..., start : start + part.shape[-2]] @ part
                 start += part.shape[-2]
-            found.append(
-                (name, whole.reshape(*at.regular.shape, *self.of.outputs[0].shape, whole.shape[-1]))
-            )
-        return found
+            shape = (*at.regular.shape, *self.of.outputs[0].shape, total.shape[-1])
+            results.append((name, total.reshape(shape)))
+        return results
 
 
 class ClosedJvp(ClosedDerivative):
-    """d result = answer d(laws)."""
+    """d result = sensitivity @ d(equations)."""
 
     kind = "jvp"
 
-    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
-        changes = dict(zip(self.names, behind, strict=True))
-        laws = self.run(self.laws().jvp(*self.names), *at.values, *changes.values())
-        laws = laws[len(laws) // 2 :]
-        answer, slack = self.answer(at, laws[1])
-        whole = answer @ np.concatenate(laws, axis=-1)[..., None]
+    def evaluate(self, at: SolvedBatch, extra: list[np.ndarray]) -> NamedArrays:
+        changes = dict(zip(self.names, extra, strict=True))
+        jvp = self.equations().jvp(*self.names)
+        equations = self.run_traced(jvp, *at.values, *changes.values())
+        equations = equations[len(equations) // 2 :]
+        sensitivity, by_q = self.sensitivity(at, equations[1])
+        total = sensitivity @ np.concatenate(equations, axis=-1)[..., None]
         if "q" in changes:
-            whole = whole + slack @ changes["q"][..., None]
-        return [("", at.result), ("", whole.reshape(at.result.shape))]
+            total = total + by_q @ changes["q"][..., None]
+        return [("", at.result), ("", total.reshape(at.result.shape))]
 
 
 class ClosedVjp(ClosedDerivative):
-    """Gradients: the laws', of weights answer* w."""
+    """Gradients of w . result: the vjp of the equations with weights sensitivity* w."""
 
     kind = "vjp"
 
-    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
-        answer, slack = self.answer(at)
-        w = behind[0].reshape(*at.regular.shape, 1, self.of.outputs[0].size)
-        weights, nv, m = (w @ answer)[..., 0, :], self.system.nv, self.system.nc
+    def evaluate(self, at: SolvedBatch, extra: list[np.ndarray]) -> NamedArrays:
+        sensitivity, by_q = self.sensitivity(at)
+        w = extra[0].reshape(*at.regular.shape, 1, self.of.outputs[0].size)
+        weights, nv, m = (w @ sensitivity)[..., 0, :], self.system.nv, self.system.nc
         parts = np.split(weights, [nv, nv + m], axis=-1)[: 3 if self.of.is_forces else 2]
-        gradients = self.run(self.laws().vjp(*self.names), *at.values, *parts)[len(parts) :]
-        found = [("", at.result)]
+        vjp = self.equations().vjp(*self.names)
+        gradients = self.run_traced(vjp, *at.values, *parts)[len(parts) :]
+        results = [("", at.result)]
         for name, gradient in zip(self.names, gradients, strict=True):
-            found.append((name, gradient + (w @ slack)[..., 0, :] if name == "q" else gradient))
-        return found
+            results.append((name, gradient + (w @ by_q)[..., 0, :] if name == "q" else gradient))
+        return results
 
 
-# -- by the numbers of q ------------------------------------------------------------------------------------------------------
+# -- derivatives by the nq numbers of q ------------------------------------------------------------
 
 
 class ClosedPushforward(ClosedJvp):
@@ -261,23 +284,24 @@ class ClosedPushforward(ClosedJvp):
 
     kind = "pushforward"
 
-    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
+    def evaluate(self, at: SolvedBatch, extra: list[np.ndarray]) -> NamedArrays:
         velocity = self.system.robot.manifold.velocity
         tangents = [
             velocity(at.values[0], x) if n == "q" else x
-            for n, x in zip(self.names, behind, strict=True)
+            for n, x in zip(self.names, extra, strict=True)
         ]
         return super().evaluate(at, tangents)[1:]
 
 
 class ClosedPullback(ClosedVjp):
-    """Gradients alone, that of q by its nq numbers."""
+    """The gradients alone, by the nq numbers of q."""
 
     kind = "pullback"
 
-    def evaluate(self, at: SolvedBatch, behind: list[np.ndarray]) -> NamedSlopes:
-        found, gradient = super().evaluate(at, behind)[1:], self.system.robot.manifold.gradient
-        return [(n, gradient(at.values[0], x) if n == "q" else x) for n, x in found]
+    def evaluate(self, at: SolvedBatch, extra: list[np.ndarray]) -> NamedArrays:
+        results = super().evaluate(at, extra)[1:]
+        gradient = self.system.robot.manifold.coordinate_gradient
+        return [(n, gradient(at.values[0], x) if n == "q" else x) for n, x in results]
 
 
 FIRST = {

@@ -1,11 +1,12 @@
-"""Forward and inverse dynamics of closed chains, and who carries which load.
+"""Forward and inverse dynamics of closed chains, and the distribution of loads.
 
-In: a `System` and arrays. Out: accelerations, torques, forces. Read `closed_forward_dynamics.py` first.
+In: a `System` and arrays. Out: accelerations, torques, forces. Read `closed_forward_dynamics.py`
+first.
 
-    closed_forward_dynamics.py  Forward dynamics with loops
-    closed_inverse_dynamics.py  Control of closed chains as programs
-    load_distribution.py        Inverse dynamics with loops
-    method_choice.py            Which form of a function runs
-    object_dynamics.py          Control of a held object as a program
-    system_stages.py            The functions of a closed system as programs in stages
+    closed_forward_dynamics.py  forward dynamics: compiled, with fallbacks for a singular Omega
+    system_stages.py            forward dynamics, projection, bias, ... as programs in stages
+    method_choice.py            Omega or the hub, by operation counts
+    load_distribution.py        inverse dynamics on arrays, internal forces
+    closed_inverse_dynamics.py  inverse dynamics as a program
+    object_dynamics.py          inverse dynamics of a held object as a program
 """

@@ -1,172 +1,224 @@
-"""Forward dynamics with loops: the compiled answer; elements with a singular Omega again by eigenvalues; what that cannot
-answer (nothing keeps the constraints, or the mass matrix is singular too) by the dense system, whose word is the last.
+"""Forward dynamics of closed chains, in three steps.
+
+1. The compiled function solves all elements of a batch.
+2. Elements with a singular Omega are solved again, by the eigenvalues of Omega.
+3. What remains (the constraints cannot be satisfied, or the mass matrix is singular too) is decided
+   by the dense system.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers, Wrenches
 from psiphi._util.errors import SingularError
 from psiphi._util.validate import flag
 from psiphi.functions import argument_checks
-from psiphi.model.components import joint_at
+from psiphi.model.components import joint_of_entry
 from psiphi.model.spatial.scalar_arrays import max_norm
-from psiphi.model.state_checks import check_states, element
+from psiphi.model.state_checks import batch_element, check_states
 from psiphi.robot.mechanisms.solve import dense_saddle
 from psiphi.robot.mechanisms.solve.rccfd_methods import DENSE, method_name
-from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN, direction, least_norm
-from psiphi.robot.mechanisms.solve.stage_program import given
+from psiphi.robot.mechanisms.solve.redundant_constraints import (
+    ILL_CONDITIONED,
+    least_norm,
+    violated_direction,
+)
+from psiphi.robot.mechanisms.solve.stage_program import dynamics_arguments
 
-Answers = dict[str, Any]
+if TYPE_CHECKING:
+    from psiphi.robot.mechanisms.system import System
+
+Results = dict[str, Any]
+Arrays: TypeAlias = tuple[np.ndarray, ...]
 
 
-def details(system: Any, q, v, tau, f_ext, axes: str, method: str | None, check: bool) -> Answers:
-    """a, forces, multipliers; unique, rank and solvable per element."""
+def details(
+    system: System,
+    q: Numbers,
+    v: Numbers,
+    tau: Numbers,
+    f_ext: Wrenches | None,
+    axes: str,
+    method: str | None,
+    check: bool,
+) -> Results:
+    """a, forces and multipliers; unique, rank and solvable per element."""
     method = method_name(method, DENSE)
     frames = (
-        tuple(system.robot.frame(name).name for name in argument_checks.mapping(f_ext))
+        tuple(system.robot.frame(name).name for name in argument_checks.check_wrench_mapping(f_ext))
         if f_ext is not None
         else ()
     )
     values = system.state_arrays(q=q, v=v, tau=tau)
     if frames:
-        wrenches = argument_checks.stack_wrenches(argument_checks.mapping(f_ext))
-        values = argument_checks.plain(
-            system.robot, system.name, given(system.algebra, frames), (*values, wrenches)
+        wrenches = argument_checks.stack_wrenches(argument_checks.check_wrench_mapping(f_ext))
+        arguments = dynamics_arguments(system.algebra, frames)
+        values = argument_checks.plain_arrays(
+            system.robot, system.name, arguments, (*values, wrenches)
         )
     if flag("check", check):
-        check_states(
-            system.robot, "forward_dynamics", given(system.algebra, frames), values, frames
-        )
+        arguments = dynamics_arguments(system.algebra, frames)
+        check_states(system.robot, "forward_dynamics", arguments, values, frames)
     if method == DENSE:
-        a, lam, wrenches, strain = dense_saddle.solve(system, values, frames, axes)
+        a, lam, wrenches, ill_conditioning = dense_saddle.solve(system, values, frames, axes)
     else:
-        a, lam, wrenches, strain = system.call_function(
+        a, lam, wrenches, ill_conditioning = system.call_function(
             system.dynamics_function(method, frames, axes), values
         )
-    lead = np.shape(strain)
-    found = {"a": a, "forces": wrenches[..., : len(system.contacts), :], "multipliers": lam}
-    found |= {
-        "unique": np.ones(lead, bool),
-        "rank": np.full(lead, system.nc),
-        "solvable": np.ones(lead, bool),
+    batch = np.shape(ill_conditioning)
+    results = {
+        "a": a,
+        "forces": wrenches[..., : len(system.contacts), :],
+        "multipliers": lam,
+        "unique": np.ones(batch, bool),
+        "rank": np.full(batch, system.nc),
+        "solvable": np.ones(batch, bool),
     }
-    bad = ~(strain < STRAIN)
-    if np.any(bad):
-        _mend(system, found, bad, values, frames, axes, check)
-    return found
+    singular = ~(ill_conditioning < ILL_CONDITIONED)
+    if np.any(singular):
+        _solve_singular(system, results, singular, values, frames, axes, check)
+    return results
 
 
-def _mend(system: Any, found: Answers, bad: np.ndarray, values, frames, axes, check: bool) -> None:
-    """The elements `bad` again, with multipliers of least norm."""
-    lead = np.shape(bad)
-    picked = tuple(_picked(x, lead, bad, 2 if i == 3 else 1) for i, x in enumerate(values))
-    system = system.at_elements(lead, bad)
-    new, lost = (
-        _nowhere(system, bad) if system.algebra.is_thin else _least(system, picked, frames, axes)
+def _solve_singular(
+    system: System,
+    results: Results,
+    singular: np.ndarray,
+    values: Arrays,
+    frames: tuple[str, ...],
+    axes: str,
+    check: bool,
+) -> None:
+    """Replace the results of the elements `singular`, with multipliers of least norm."""
+    batch = np.shape(singular)
+    selected = tuple(_select(x, batch, singular, 2 if i == 3 else 1) for i, x in enumerate(values))
+    system = system.at_elements(batch, singular)
+    new, unsolved = (
+        _no_results(system, singular)
+        if system.algebra.is_thin
+        else _least_norm_results(system, selected, frames, axes)
     )
-    verdicts = _last_word(system, new, lost, picked, frames, axes)
+    failures = _solve_dense(system, new, unsolved, selected, frames, axes)
     for name, value in new.items():
-        whole = np.array(found[name])
-        whole[bad] = value
-        found[name] = whole if lead else whole[()]
-    if verdicts and (not lead or check):
-        i, verdict = next(iter(verdicts.items()))
-        place = tuple(int(x) for x in np.argwhere(bad)[i])
-        raise _error(system.at_elements(lost.shape, i), picked[0][i], verdict, place)
+        whole = np.array(results[name])
+        whole[singular] = value
+        results[name] = whole if batch else whole[()]
+    if failures and (not batch or check):
+        i, solution = next(iter(failures.items()))
+        index = tuple(int(x) for x in np.argwhere(singular)[i])
+        one = system.at_elements(unsolved.shape, i)
+        raise _singular_error(one, selected[0][i], solution, index)
 
 
-def _least(system: Any, values, frames, axes) -> tuple[Answers, np.ndarray]:
-    """Multipliers of least norm by the eigenvalues of Omega, and where that is no answer."""
-    free, Omega, gap = system.call_function(system.terms_function(frames, axes), values)
+def _least_norm_results(
+    system: System, values: Arrays, frames: tuple[str, ...], axes: str
+) -> tuple[Results, np.ndarray]:
+    """The results with multipliers of least norm, by the eigenvalues of Omega, and which elements
+    they do not solve (n,)."""
+    free, Omega, rows = system.call_function(system.terms_function(frames, axes), values)
     Jc = system.constraint_jacobian(values[0])
-    dust = dense_saddle.is_dust(Jc)
-    least = least_norm(Omega, -gap, max_norm(free), dust)
-    extra, _ = system.multiplier_response(values[0], least.multipliers)
-    # what light bodies do freely may be far more than what they do held: once more, with what the answer itself leaves open
-    left = -gap - np.einsum("...ij,...j->...i", Jc, extra)
-    multipliers = least.multipliers + least_norm(Omega, left, dust=dust).multipliers
-    extra, wrenches = system.multiplier_response(values[0], multipliers)
-    new = {
-        "a": free + extra,
+    negligible = dense_saddle.negligible_rows(Jc)
+    least = least_norm(Omega, -rows, max_norm(free), negligible)
+    correction, _ = system.multiplier_response(values[0], least.multipliers)
+    # free accelerations of light bodies can be far larger than constrained ones: solve once more
+    # for the residual of the accelerations themselves
+    residual = -rows - np.einsum("...ij,...j->...i", Jc, correction)
+    multipliers = least.multipliers + least_norm(Omega, residual, negligible=negligible).multipliers
+    correction, wrenches = system.multiplier_response(values[0], multipliers)
+    results = {
+        "a": free + correction,
         "forces": wrenches,
         "multipliers": multipliers,
         "rank": least.rank,
         "unique": least.rank == system.nc,
-        "solvable": ~least.open,
+        "solvable": ~least.is_unsolved,
     }
-    return new, least.open | ~np.isfinite(new["a"]).all(axis=-1)
+    return results, least.is_unsolved | ~np.isfinite(results["a"]).all(axis=-1)
 
 
-def _nowhere(system: Any, bad: np.ndarray) -> tuple[Answers, np.ndarray]:
-    """Where there is no Omega, nothing is known before the dense system is asked."""
-    count = int(np.sum(bad))
+def _no_results(system: System, singular: np.ndarray) -> tuple[Results, np.ndarray]:
+    """Empty results if there is no Omega; the dense system solves all elements."""
+    count = int(np.sum(singular))
     shapes = {"a": (system.nv,), "forces": (len(system.contacts), 6), "multipliers": (system.nc,)}
-    new: Answers = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
-    new |= {
+    results: Results = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
+    results |= {
         "rank": np.zeros(count, int),
         "unique": np.zeros(count, bool),
         "solvable": np.zeros(count, bool),
     }
-    return new, np.ones(count, bool)
+    return results, np.ones(count, bool)
 
 
-def _last_word(
-    system: Any, new: Answers, lost: np.ndarray, values, frames, axes
+def _solve_dense(
+    system: System,
+    results: Results,
+    unsolved: np.ndarray,
+    values: Arrays,
+    frames: tuple[str, ...],
+    axes: str,
 ) -> dict[int, dense_saddle.DenseSolution]:
-    """Judge each lost element by the dense system; those of a finite state without an answer come back."""
-    unanswered: dict[int, dense_saddle.DenseSolution] = {}
-    if not lost.any():
-        return unanswered
-    where = np.flatnonzero(lost)
-    system = system.at_elements(lost.shape, where)
-    rows = dense_saddle.pieces(system, tuple(x[where] for x in values), frames, axes)
-    verdicts = [dense_saddle.judge(*(x[i] for x in rows)) for i in range(len(where))]
-    forces = system.multiplier_response(
-        values[0][where], np.stack([v.multipliers for v in verdicts])
-    )[1]
-    for i, verdict, force in zip(where.tolist(), verdicts, forces, strict=True):
-        if verdict.loose.any() or verdict.left.any():
-            unanswered[i] = verdict
-        unique = verdict.is_answer and verdict.rank == system.nc
-        entry = (verdict.a, force, verdict.multipliers, verdict.rank, unique, verdict.is_answer)
-        for name, value in zip(
-            ("a", "forces", "multipliers", "rank", "unique", "solvable"), entry, strict=True
-        ):
-            new[name][i] = value
-    return unanswered
+    """Solve the elements `unsolved` by the dense system, in place; returns those without a
+    solution whose state is finite."""
+    failures: dict[int, dense_saddle.DenseSolution] = {}
+    if not unsolved.any():
+        return failures
+    where = np.flatnonzero(unsolved)
+    system = system.at_elements(unsolved.shape, where)
+    terms = dense_saddle.dense_terms(system, tuple(x[where] for x in values), frames, axes)
+    solutions = [dense_saddle.solve_gauss(*(x[i] for x in terms)) for i in range(len(where))]
+    multipliers = np.stack([solution.multipliers for solution in solutions])
+    forces = system.multiplier_response(values[0][where], multipliers)[1]
+    for i, solution, force in zip(where.tolist(), solutions, forces, strict=True):
+        if solution.undetermined.any() or solution.residual.any():
+            failures[i] = solution
+        entries = {
+            "a": solution.a,
+            "forces": force,
+            "multipliers": solution.multipliers,
+            "rank": solution.rank,
+            "unique": solution.is_solved and solution.rank == system.nc,
+            "solvable": solution.is_solved,
+        }
+        for name, value in entries.items():
+            results[name][i] = value
+    return failures
 
 
-def _picked(array: np.ndarray, lead: tuple[int, ...], where: np.ndarray, core: int) -> np.ndarray:
-    """The elements of a broadcast argument where `where` holds: (n, *core)."""
-    return np.broadcast_to(array, (*lead, *array.shape[array.ndim - core :]))[where]
+def _select(array: np.ndarray, batch: tuple[int, ...], where: np.ndarray, core: int) -> np.ndarray:
+    """The elements `where` of an argument broadcast to the batch axes: (n, *core)."""
+    return np.broadcast_to(array, (*batch, *array.shape[array.ndim - core :]))[where]
 
 
-def _error(
-    system: Any, q: np.ndarray, verdict: dense_saddle.DenseSolution, place: tuple[int, ...]
+def _singular_error(
+    system: System, q: np.ndarray, solution: dense_saddle.DenseSolution, index: tuple[int, ...]
 ) -> SingularError:
-    """Which contact and direction no acceleration keeps, or which joint none determines."""
-    where = element(place)
-    if verdict.loose.any():
-        worst = int(np.argmax(np.abs(verdict.loose)))
-        joint = joint_at(system.joints, worst)
-        axis = ", ".join(
-            f"{x:.3g}" for x in verdict.loose[joint.v_slice] / verdict.loose[worst] + 0.0
-        )
+    """Names the contact and direction that no acceleration satisfies, or the undetermined joint."""
+    where = batch_element(index)
+    if solution.undetermined.any():
+        motion = solution.undetermined
+        worst = int(np.argmax(np.abs(motion)))
+        joint = joint_of_entry(system.joints, worst)
+        axis = ", ".join(f"{x:.3g}" for x in motion[joint.v_slice] / motion[worst] + 0.0)
         if system.object == system.bodies[joint.index].name and joint.kind == "free":
             return SingularError(
-                f"the object {system.object} has no inertia along the motion ({axis}), turning first, and no contact holds it "
-                f"there{where}: its acceleration is not unique",
-                "give it mass and inertia, as in pp.Body.box(mass, size), or hold that motion with another contact",
+                f"the object {system.object} has no inertia along the motion ({axis}), angular "
+                f"part first, and no contact constrains it{where}: its acceleration is not unique",
+                "give it mass and inertia, as in pp.Body.box(mass, size), or add a contact that "
+                "constrains this motion",
             )
         return SingularError(
-            f"the acceleration of joint {joint.name} along ({axis}) is not unique{where}: nothing that moves so has inertia, "
-            "and no constraint holds it",
-            "give the links there mass and inertia, the joint armature, or hold that motion with a contact",
+            f"the acceleration of joint {joint.name} along ({axis}) is not unique{where}: the "
+            "motion has no inertia, and no constraint determines it",
+            "give the links mass and inertia, the joint armature, or add a contact that "
+            "constrains this motion",
         )
+    direction = violated_direction(system, q, solution.residual)
     return SingularError(
-        f"no acceleration keeps {direction(system, q, verdict.left)}{where}: the mechanism is singular in that direction",
-        "start from another configuration, slow down, or free that direction with another kind of contact",
+        f"no acceleration satisfies {direction}{where}: the mechanism is singular in that "
+        "direction",
+        "start from another configuration, slow down, or use a contact that leaves that "
+        "direction free",
     )

@@ -1,18 +1,20 @@
-"""Control of closed chains as programs: what the motors must do, on the same scalars as the dynamics.
+"""Inverse dynamics of closed chains as programs: the motor torques for a desired acceleration u.
 
-    a = u - M^-1 Jc* Omega^+ (Jc u + bias)       the acceleration nearest to u, by the mass matrix, that keeps the constraints
+    a = u - M^-1 Jc* Omega^+ (Jc u + bias)    the nearest feasible acceleration, by the mass matrix
     T = M a + C v + g
-    tau = T - Jc* Jp (Jp* Jp)^+ Tp               Jp, Tp: the columns and entries without motors (`System.inverse_dynamics`)
+    tau = T - Jc* Jp (Jp* Jp)^+ Tp            Jp, Tp: columns and entries without motors
 
-Joints without motors that can move unfelt by any contact (a flying base) do so, as they must: y, Jp y = 0, is added to a with
+If coordinates without motors can move without any contact force (a flying base), their motion is
+determined by the dynamics: y with Jp y = 0 is added to a, where
 
     [M_pp  -Jp*] [y ]   [-Tp]
     [Jp     0  ] [mu] = [ 0 ]
 
-That a is what the torques M u + C v + g do to the closed chain (Gauss's principle of least constraint): it depends neither on
-units nor on the choice of coordinates, as the nearest by sums of squares of radians and metres would. M^-1 Jc* Omega^+ is the
-dynamically consistent inverse of computed torque on many arms (docs/mathematics.md section 8). Both inverses are of small dense
-matrices, by `loose` factors; where these are no use the strain is large.
+The acceleration a is the response of the closed chain to the torques M u + C v + g (Gauss'
+principle of least constraint). It depends neither on units nor on the choice of coordinates, unlike
+the nearest one by least squares. M^-1 Jc* Omega^+ is the dynamically consistent inverse of computed
+torque (docs/mathematics.md, section 8). Both inverses are small and dense, by
+`semidefinite_solve.py`; the ill-conditioning is large where they fail.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from psiphi.robot.mechanisms.dynamics.system_stages import motion_rows
 from psiphi.robot.mechanisms.solve import semidefinite_solve
 from psiphi.robot.mechanisms.solve.constraint_solve import (
     HUB_PLACES,
-    coupling,
-    over,
-    pushing,
-    settled,
+    hub_torques,
+    restrict_stages,
+    solver_stages,
+    with_hub_accelerations,
 )
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra
 from psiphi.robot.mechanisms.solve.stage_program import (
-    CircuitStage,
+    StageDefinition,
     StagePlaces,
     StageProgramCode,
     StageRule,
@@ -46,143 +48,173 @@ from psiphi.robot.mechanisms.solve.stage_program import (
 u = vector("u")
 
 
-def holding(algebra: Algebra, idle: list[int]) -> StageProgramCode:
-    """q -> tau, strain: the torques of a closed chain at rest."""
+def static_torques(algebra: Algebra, unactuated: list[int]) -> StageProgramCode:
+    """q -> tau, ill_conditioning: the torques that hold a closed chain at rest."""
     s, inputs = algebra.s, arguments(algebra, "q")
-    weight = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b))
-    stages = {"weight": weight, **motion_rows(algebra), "share": _sharing(idle)}
+    gravity = algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b))
+    stages = {"gravity": gravity, **motion_rows(algebra), "share": _torque_stage(unactuated)}
     return StageProgramCode(
-        _name("holding", idle), "g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, {}
+        _name("static torques", unactuated),
+        "g - Jc* lambda",
+        inputs,
+        _outputs(algebra),
+        algebra,
+        stages,
+        {},
     )
 
 
-def driving(
-    algebra: Algebra, idle: list[int], adrift: bool = False, method: str = "free"
+def inverse_dynamics(
+    algebra: Algebra, unactuated: list[int], floating: bool = False, method: str = "free"
 ) -> StageProgramCode:
-    """q, v, u -> tau, strain: the torques that accelerate as near to u as constraints allow; `adrift`: and as motors can.
-    By Omega, or around the hub, which then needs no inertia of its own."""
+    """q, v, u -> tau, ill_conditioning: the torques of the feasible acceleration nearest to u.
+
+    `floating`: some coordinates without motors move freely (see above). By Omega, or by eliminating
+    the hub, whose inertia may then be singular.
+    """
     inputs = arguments(algebra, "q", "v", "u")
     stages = {
         **motion_rows(algebra),
-        **coupling(algebra, method, redundant=True),
-        **nearest(algebra, method, "u"),
+        **solver_stages(algebra, method, redundant=True),
+        **nearest_acceleration(algebra, method, "u"),
         "inverse": torques_of(algebra),
-        **({"mass": algebra.inertia, "drift": _drifting(idle)} if adrift else {}),
-        "share": _sharing(idle),
+        **({"mass": algebra.inertia, "float": _floating_motion(unactuated)} if floating else {}),
+        "share": _torque_stage(unactuated),
     }
     named = HUB_PLACES | NEAREST_PLACES | {("inverse", "u"): "a", ("mass", "inertia"): "mass"}
-    name = f"{_name('driving', idle)} {method}" + " adrift" * adrift
+    name = f"{_name('inverse dynamics', unactuated)} {method}" + " floating" * floating
     return StageProgramCode(
         name, "M a + C v + g - Jc* lambda", inputs, _outputs(algebra), algebra, stages, named
     )
 
 
 def torques_of(algebra: Algebra, a: Expression = u) -> Equation:
-    """T = M a + C v + g of the open mechanisms."""
+    """T = M a + C v + g of the mechanisms without constraints."""
     s = algebra.s
     return algebra.equation(T=s.H @ s.phi @ (s.M @ s.phi.T @ (s.H.T @ a + s.a) + s.b) + s.rotor @ a)
 
 
-def nearest(algebra: Algebra, method: str, wish: str) -> dict[str, CircuitStage]:
-    """Stages that leave in the place "a" the acceleration nearest to the one in the place `wish`, by the mass matrix, that
-    keeps the constraints, of the solver there is."""
+def nearest_acceleration(algebra: Algebra, method: str, desired: str) -> dict[str, StageDefinition]:
+    """The stages that store in the place "a" the acceleration that satisfies the constraints and
+    is nearest, by the mass matrix, to the one in the place `desired`."""
     nv = algebra.closure.model.nv
 
     def solve(places: StagePlaces) -> StagePlaces:
-        opened = [
-            dot(row, places[wish]) + b
+        rows = [
+            dot(row, places[desired]) + b
             for row, b in zip(places["Jc"], places["c"].bias, strict=True)
         ]
-        multipliers, strain, moved = places["solver"](
-            [-x for x in opened], pushing(algebra, [0.0] * nv)
+        multipliers, ill_conditioning, hub = places["solver"](
+            [-x for x in rows], hub_torques(algebra, [0.0] * nv)
         )
-        pushed, so_far = places["c"].spread(multipliers), places.get("strain", [0.0])[0]
+        forces = places["c"].apply_transpose(multipliers)
+        before = places.get("ill_conditioning", [0.0])[0]
         return {
-            "f": pushed["f"],
-            "pushed": pushed["u"],
-            "moved": moved,
-            "strain": [so_far + strain],
+            "f": forces["f"],
+            "constraint u": forces["u"],
+            "hub a": hub,
+            "ill_conditioning": [before + ill_conditioning],
         }
 
-    def summed(places: StagePlaces) -> StagePlaces:
-        return {"a": add(places[wish], settled(algebra, places["da"], places["moved"]))}
+    def nearest(places: StagePlaces) -> StagePlaces:
+        da = with_hub_accelerations(algebra, places["da"], places["hub a"])
+        return {"a": add(places[desired], da)}
 
-    (correction,) = over(algebra, method, algebra.correction)
-    return {"solve": solve, "correction": correction, "nearest": summed}
-
-
-NEAREST_PLACES = {("correction", "u"): "pushed", ("correction", "a"): "da"}
+    (correction,) = restrict_stages(algebra, method, algebra.correction)
+    return {"solve": solve, "correction": correction, "nearest": nearest}
 
 
-def _drifting(idle: list[int]) -> StageRule:
-    """T of the motion in which coordinates without motors move as they must: y with Jp y = 0, of G = Jp* Jp = L diag L*.
+NEAREST_PLACES = {("correction", "u"): "constraint u", ("correction", "a"): "da"}
 
-    z = L* y is zero where G has a pivot; the others are free: (free L^-1 M_pp L^-* free + kept) z = -free L^-1 Tp."""
 
-    def drift(places: StagePlaces) -> StagePlaces:
+def _floating_motion(unactuated: list[int]) -> StageRule:
+    """T + M y with the free motion y of coordinates without motors, Jp y = 0. With
+    G = Jp* Jp = L diag L*, z = L* y is zero where G has a pivot and free elsewhere:
+    (free L^-1 M_pp L^-* free + used) z = -free L^-1 Tp."""
+
+    def floating(places: StagePlaces) -> StagePlaces:
         T, mass = places["T"], places["mass"]
-        columns, nv, n = [[row[i] for row in places["Jc"]] for i in idle], len(T), len(idle)
+        columns, nv, n = (
+            [[row[i] for row in places["Jc"]] for i in unactuated],
+            len(T),
+            len(unactuated),
+        )
         gram = [[dot(x, y) for y in columns] for x in columns]
-        L, d_inv, on = semidefinite_solve.factor(gram)
-        strain = small_matrices.ill_conditioning(gram, d_inv, start=places["strain"][0])
-        turned = [small_matrices.forward(L, [mass[i * nv + k] for k in idle]) for i in idle]
-        inner = [small_matrices.forward(L, column) for column in small_matrices.transpose(turned)]
-        free = [1.0 - kept for kept in on]
+        L, d_inv, used = semidefinite_solve.factor(gram)
+        ill_conditioning = small_matrices.ill_conditioning(
+            gram, d_inv, start=places["ill_conditioning"][0]
+        )
+        half = [
+            small_matrices.forward(L, [mass[i * nv + k] for k in unactuated]) for i in unactuated
+        ]
+        inner = [small_matrices.forward(L, column) for column in small_matrices.transpose(half)]
+        free = [1.0 - x for x in used]
         inner = [
-            [free[i] * (free[j] * inner[i][j]) + (on[i] if i == j else 0.0) for j in range(n)]
+            [free[i] * (free[j] * inner[i][j]) + (used[i] if i == j else 0.0) for j in range(n)]
             for i in range(n)
         ]
-        wanted = [
+        right = [
             -a * x
-            for a, x in zip(free, small_matrices.forward(L, [T[i] for i in idle]), strict=True)
+            for a, x in zip(
+                free, small_matrices.forward(L, [T[i] for i in unactuated]), strict=True
+            )
         ]
-        y = small_matrices.backward(L, small_matrices.solve(small_matrices.factor(inner), wanted))
-        moving = [x + dot([mass[i * nv + k] for k in idle], y) for i, x in enumerate(T)]
-        return {"T": moving, "strain": [strain]}
+        y = small_matrices.backward(L, small_matrices.solve(small_matrices.factor(inner), right))
+        T = [x + dot([mass[i * nv + k] for k in unactuated], y) for i, x in enumerate(T)]
+        return {"T": T, "ill_conditioning": [ill_conditioning]}
 
-    return drift
+    return floating
 
 
-def _sharing(idle: list[int]) -> StageRule:
+def _torque_stage(unactuated: list[int]) -> StageRule:
+    """tau of Jc and T, with multipliers of least norm."""
+
     def share(places: StagePlaces) -> StagePlaces:
         Jc, T = places["Jc"], places["T"]
-        lam, strain = carried(Jc, T, idle)
+        lam, ill_conditioning = contact_multipliers(Jc, T, unactuated)
         return {
-            "tau": at_motors(Jc, T, lam, idle),
-            "strain": [places.get("strain", [0.0])[0] + strain],
+            "tau": motor_torques(Jc, T, lam, unactuated),
+            "ill_conditioning": [places.get("ill_conditioning", [0.0])[0] + ill_conditioning],
         }
 
     return share
 
 
-def carried(
+def contact_multipliers(
     Jc: list,
     T: list,
-    idle: Sequence[int],
-    solve: Callable = semidefinite_solve.solve,
-    weigh: Callable = list,
-    wanted: list | None = None,
+    unactuated: Sequence[int],
+    solve: Callable[[list, list], tuple[list, Any]] = semidefinite_solve.solve,
+    share: Callable[[list], list] = list,
+    desired: list | None = None,
 ) -> tuple[list, Any]:
-    """lambda = f + S Jp (Jp* S Jp)^+ (T_p - Jp* f), and the strain of that solve: what contacts carry for the coordinates
-    `idle`, which have no motor; S (`weigh`) says how they share it, f is what is `wanted` of them besides."""
-    f = [0.0] * len(Jc) if wanted is None else wanted
-    if not idle:
+    """lambda = f + S Jp (Jp* S Jp)^+ (T_p - Jp* f), and the ill-conditioning of the solve: the
+    contact forces that act on coordinates without motors.
+
+    `share` applies S, which distributes the load over the contacts; f (`desired`) are the
+    multipliers to stay near to.
+    """
+    f = [0.0] * len(Jc) if desired is None else desired
+    if not unactuated:
         return f, 0.0
-    columns = [[row[i] for row in Jc] for i in idle]
-    weighed = [weigh(column) for column in columns]
-    missing = [T[i] - dot(column, f) for i, column in zip(idle, columns, strict=True)]
-    shares, strain = solve([[dot(x, y) for y in weighed] for x in columns], missing)
-    return [x + dot([column[r] for column in weighed], shares) for r, x in enumerate(f)], strain
+    columns = [[row[i] for row in Jc] for i in unactuated]
+    weighted = [share(column) for column in columns]
+    missing = [T[i] - dot(column, f) for i, column in zip(unactuated, columns, strict=True)]
+    shares, ill_conditioning = solve([[dot(x, y) for y in weighted] for x in columns], missing)
+    multipliers = [x + dot([column[r] for column in weighted], shares) for r, x in enumerate(f)]
+    return multipliers, ill_conditioning
 
 
-def at_motors(Jc: list, T: list, lam: list, idle: Sequence[int]) -> list:
-    """T - Jc* lambda where there is a motor, else zero."""
-    return [0.0 if i in idle else x - dot([row[i] for row in Jc], lam) for i, x in enumerate(T)]
+def motor_torques(Jc: list, T: list, lam: list, unactuated: Sequence[int]) -> list:
+    """T - Jc* lambda at coordinates with motors, zero at the others."""
+    return [
+        0.0 if i in unactuated else x - dot([row[i] for row in Jc], lam) for i, x in enumerate(T)
+    ]
 
 
-def _name(verb: str, idle: list[int]) -> str:
-    return f"closed {verb} {','.join(map(str, idle))}"
+def _name(quantity: str, unactuated: list[int]) -> str:
+    return f"closed {quantity} {','.join(map(str, unactuated))}"
 
 
 def _outputs(algebra: Algebra) -> tuple[Argument, ...]:
-    return Argument("tau", (algebra.closure.model.nv,), "v"), Argument("strain", ())
+    return Argument("tau", (algebra.closure.model.nv,), "v"), Argument("ill_conditioning", ())

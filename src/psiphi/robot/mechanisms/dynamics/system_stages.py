@@ -1,20 +1,21 @@
-"""The functions of a closed system as programs in stages: sweeps over the forest, with small dense algebra between them.
+"""The functions of a closed system as programs in stages: sweeps over the forest and small dense
+algebra between them.
 
-    frames    where constrained frames are, and how they move       (`relative_motion.py`)
-    meet      the rows of the constraints: Z, F and dJc/dt v         (`delassus_operator.py`)
-    X, U, Y   J M^-1 J* and, with joints that follow, J M^-1, M^-1
-    Omega     Jc M^-1 Jc* of these
-    ...       what each function adds
+    poses, motions   of the constrained frames                         (`relative_motion.py`)
+    rows             the rows of the constraints: Z, F and dJc/dt v    (`delassus_operator.py`)
+    X, U, Y          J M^-1 J* and, with mimic joints, J M^-1 and M^-1
+    Omega            Jc M^-1 Jc* of these
+    ...              the stages of each function
 
-Every stage runs on the same scalars; on a tape, what stages share (articulated inertias, poses, gains) is computed once.
+All stages are traced on one tape, which computes shared terms (articulated inertias, poses, gains)
+once.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from psiphi.compiler.sweeps.sweep_program import ADDED, Argument
+from psiphi.compiler.sweeps.sweep_program import ADDED_INERTIA, Argument
 from psiphi.model.loops.constraints import Closure
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
@@ -22,45 +23,45 @@ from psiphi.model.spatial.screws import add, dot
 from psiphi.model.spatial.small_matrices import flatten
 from psiphi.robot.mechanisms.solve.constraint_solve import (
     HUB_PLACES,
-    compliance,
-    coupling,
     hub_stages,
-    over,
-    pushing,
-    settled,
+    hub_torques,
+    omega_stages,
+    restrict_stages,
+    solver_stages,
+    with_hub_accelerations,
 )
-from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator, solver
-from psiphi.robot.mechanisms.solve.hub_elimination import felt_inertia
+from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator, omega_solver
+from psiphi.robot.mechanisms.solve.hub_elimination import Solution, added_inertia
 from psiphi.robot.mechanisms.solve.rccfd_methods import CORRECTED, HUB, METHODS
-from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
+from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.solve.stage_program import (
-    CircuitStage,
+    StageDefinition,
     StagePlaces,
     StageProgramCode,
     arguments,
-    circuit,
-    given,
+    dynamics_arguments,
+    program_of_rules,
 )
 
 
-def _wrenches(closure: Closure) -> Argument:
-    """Contact forces; a system of joints that follow has none, and NumPy no empty results: one row of zeros."""
+def _wrench_output(closure: Closure) -> Argument:
+    """Contact wrenches (l, 6); one row of zeros if there are none, as results must not be empty."""
     return Argument("forces", (max(len(closure.constraints), 1), 6))
 
 
-def gap(places: StagePlaces) -> list:
-    """Jc a + bias, from the motions A = J a of the frames and a itself."""
+def row_accelerations(places: StagePlaces) -> list:
+    """Jc a + bias, from A = J a of the frames and a."""
     c: DelassusOperator = places["c"]
-    return add(c.sense(places.get("A", []), places.get("a", [])), c.bias)
+    return add(c.apply(places.get("A", []), places.get("a", [])), c.bias)
 
 
-def _filled(places: StagePlaces, algebra: Algebra, multipliers: list) -> list:
-    """The contact forces of multipliers, as many numbers as the output has."""
+def _contact_wrenches(places: StagePlaces, algebra: Algebra, multipliers: list) -> list:
+    """The contact wrenches of multipliers, padded to the size of the output."""
     forces = places["c"].forces(multipliers)
-    return forces + [0.0] * (_wrenches(algebra.closure).size - len(forces))
+    return forces + [0.0] * (_wrench_output(algebra.closure).size - len(forces))
 
 
-# -- the functions ------------------------------------------------------------------------------------------------------------
+# -- the functions ---------------------------------------------------------------------------------
 
 
 def dynamics(
@@ -70,48 +71,54 @@ def dynamics(
     axes: str = "world",
     redundant: bool = False,
 ) -> StageProgramCode:
-    """a, the multipliers, the contact forces and the strain, by one of METHODS; `redundant` leaves out rows that follow."""
-    closure, coupled = algebra.closure, coupling(algebra, method, redundant)
+    """a, the multipliers, the contact wrenches and the ill-conditioning, by one of METHODS;
+    `redundant` skips redundant rows."""
+    closure, solving = algebra.closure, solver_stages(algebra, method, redundant)
     *before, last = METHODS[method](algebra, frames, axes)
 
     def solve(places: StagePlaces) -> StagePlaces:
-        push = pushing(algebra, places["T"]) if method == HUB else []
-        multipliers, strain, moved = places["solver"]([-x for x in gap(places)], push)
-        pushed = places["c"].spread(multipliers) | {"moved": moved}
+        torques = hub_torques(algebra, places["T"]) if method == HUB else []
+        multipliers, ill_conditioning, hub = places["solver"](
+            [-x for x in row_accelerations(places)], torques
+        )
         return {
             "lam": multipliers,
-            "strain": [strain],
-            "forces": _filled(places, algebra, multipliers),
-            **pushed,
+            "ill_conditioning": [ill_conditioning],
+            "forces": _contact_wrenches(places, algebra, multipliers),
+            **places["c"].apply_transpose(multipliers),
+            "hub a": hub,
         }
 
-    *first, ending = over(algebra, method, *before, last)
-    stages: dict[str, CircuitStage] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
-    stages |= {**coupled, "solve": solve, "last": ending}
+    *first, ending = restrict_stages(algebra, method, *before, last)
+    stages: dict[str, StageDefinition] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
+    stages |= {**solving, "solve": solve, "last": ending}
     named = dict(HUB_PLACES)
     if method in CORRECTED:
         named[("last", "a")] = "da"
         stages["sum"] = lambda places: {
-            "a": settled(algebra, add(places["a"], places["da"]), places["moved"])
+            "a": with_hub_accelerations(algebra, add(places["a"], places["da"]), places["hub a"])
         }
     outputs = (
         Argument("a", (closure.model.nv,), "v"),
         Argument("lam", (closure.size,)),
-        _wrenches(closure),
-        Argument("strain", ()),
+        _wrench_output(closure),
+        Argument("ill_conditioning", ()),
     )
     name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
-    inputs = given(algebra, frames)
+    inputs = dynamics_arguments(algebra, frames)
     return StageProgramCode(
         name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named
     )
 
 
-def combined(
+def dynamics_of_rank(
     algebra: Algebra, rank: int, forces: bool, frames: tuple[str, ...] = (), axes: str = "world"
 ) -> StageProgramCode:
-    """`dynamics` by `rank` rows W* c' that all others follow from: lambda = W mu, and with `forces` P lambda, those of least
-    norm, P onto the range of Jc V. W (m, rank) and V (nv, rank) are inputs, and stay: `implicit.Split` has them of one state.
+    """`dynamics` with redundant rows: `rank` independent combinations W* c' and lambda = W mu.
+
+    With `forces`, lambda is projected onto the range of Jc V, which gives the least norm. W (m,
+    rank) and V (nv, rank) are inputs, which derivatives hold constant; `RangeNullSplit` of
+    `implicit_theorem.py` computes them for a state.
     """
     whole, m, nv = (
         dynamics(algebra, "free", frames, axes),
@@ -120,103 +127,118 @@ def combined(
     )
 
     def factor(places: StagePlaces) -> StagePlaces:
-        W = _rows(places["W"], m, rank)
-        across = small_matrices.transpose(W)
-        answers = [small_matrices.apply(places["Omega"], column) for column in across]
-        reach = [dot([x * x for x in column], places["reach"]) for column in across]
-        solved = solver([[dot(x, y) for y in answers] for x in across], reach)
+        W = _matrix(places["W"], m, rank)
+        W_t = small_matrices.transpose(W)
+        Omega_W = [small_matrices.apply(places["Omega"], column) for column in W_t]
+        scales = [dot([x * x for x in column], places["row scales"]) for column in W_t]
+        solve_reduced = omega_solver([[dot(x, y) for y in Omega_W] for x in W_t], scales)
 
-        def solve(right: list, push: list) -> tuple[list, Any, list]:
-            mu, strain, moved = solved(small_matrices.apply(across, right), push)
-            return small_matrices.apply(W, mu), strain, moved
+        def solve(right: list, torques: list) -> Solution:
+            mu, ill_conditioning, hub = solve_reduced(small_matrices.apply(W_t, right), torques)
+            return small_matrices.apply(W, mu), ill_conditioning, hub
 
         return {"solver": solve}
 
-    def shortest(places: StagePlaces) -> StagePlaces:
-        columns = small_matrices.transpose(_rows(places["V"], nv, rank))
+    def least_norm(places: StagePlaces) -> StagePlaces:
+        columns = small_matrices.transpose(_matrix(places["V"], nv, rank))
         Q = [[dot(row, column) for column in columns] for row in places["Jc"]]
-        across = small_matrices.transpose(Q)
-        normal = small_matrices.factor([[dot(x, y) for y in across] for x in across])
-        shares = small_matrices.solve(normal, small_matrices.apply(across, places["lam"]))
-        return {"forces": _filled(places, algebra, small_matrices.apply(Q, shares))}
+        Q_t = small_matrices.transpose(Q)
+        normal = small_matrices.factor([[dot(x, y) for y in Q_t] for x in Q_t])
+        shares = small_matrices.solve(normal, small_matrices.apply(Q_t, places["lam"]))
+        return {"forces": _contact_wrenches(places, algebra, small_matrices.apply(Q, shares))}
 
-    more: dict[str, CircuitStage] = {**motion_rows(algebra), "shortest": shortest} if forces else {}
-    stages, inputs = (
-        {**whole.stages, "factor": factor, **more},
-        (Argument("W", (m, rank)), Argument("V", (nv, rank))),
-    )
+    stages: dict[str, StageDefinition] = {**whole.stages, "factor": factor}
+    if forces:
+        stages |= {**motion_rows(algebra), "least norm": least_norm}
+    inputs = (*whole.inputs, Argument("W", (m, rank)), Argument("V", (nv, rank)))
     name = f"{whole.name} by {rank} rows" + ", forces" * forces
-    return replace(whole, name=name, inputs=(*whole.inputs, *inputs), stages=stages)
+    return replace(whole, name=name, inputs=inputs, stages=stages)
 
 
-def _rows(entries: list, m: int, n: int) -> list[list]:
-    """A matrix (m, n) of entries in a row."""
+def _matrix(entries: list, m: int, n: int) -> list[list]:
+    """The matrix (m, n) of entries in row-major order."""
     return [entries[i * n : (i + 1) * n] for i in range(m)]
 
 
-def alone(
+def single_result(
     dynamics: StageProgramCode, output: str, motors: list[int] | None = None
 ) -> StageProgramCode:
-    """One result of `dynamics`, NaN where it is strained, as are its derivatives; the rest is left out. Its torques may be
-    those of motors, at these coordinates."""
+    """One result of `dynamics`; it and its derivatives are NaN where the solve is ill-conditioned.
+
+    With `motors`, the velocity coordinates with motors, tau has entries for these alone.
+    """
     nv = dynamics.model.nv
 
-    def judge(places: StagePlaces) -> StagePlaces:
-        good = less(places["strain"][0], STRAIN)
-        sound = good / good  # 1, or 0 / 0
-        return {output: [x * sound for x in places[output]]}
+    def mask(places: StagePlaces) -> StagePlaces:
+        good = less(places["ill_conditioning"][0], ILL_CONDITIONED)
+        one_or_nan = good / good
+        return {output: [x * one_or_nan for x in places[output]]}
 
     outputs = tuple(arg for arg in dynamics.outputs if arg.name == output)
-    made = replace(
+    single = replace(
         dynamics,
         name=f"{dynamics.name} {output} alone",
         outputs=outputs,
-        stages={**dynamics.stages, "judge": judge},
+        stages={**dynamics.stages, "mask": mask},
     )
     if motors is None:
-        return made
+        return single
 
     def fill(places: StagePlaces) -> StagePlaces:
-        at = dict(zip(motors, places["tau"], strict=True))
-        return {"tau": [at.get(i, 0.0) for i in range(nv)]}
+        by_coordinate = dict(zip(motors, places["tau"], strict=True))
+        return {"tau": [by_coordinate.get(i, 0.0) for i in range(nv)]}
 
     inputs = tuple(
         Argument("tau", (len(motors),)) if arg.name == "tau" else arg for arg in dynamics.inputs
     )
     return replace(
-        made,
-        name=f"{made.name} motors {motors}",
+        single,
+        name=f"{single.name} motors {motors}",
         inputs=inputs,
-        stages={"motors": fill, **made.stages},
+        stages={"motors": fill, **single.stages},
     )
 
 
-def heavier_dynamics(closure: Closure, method: str) -> StageProgramCode:
-    """`dynamics` with D + X in place of D, the diagonal X an input: (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
-    found = dynamics(Algebra(closure, added=True), method, redundant=True)
-    inputs = (*found.inputs, Argument(ADDED, (closure.model.nv,), "v"))
-    return replace(found, name=f"{found.name} heavier", inputs=inputs)
+def added_inertia_dynamics(closure: Closure, method: str) -> StageProgramCode:
+    """`dynamics` with D + X in place of D, for a diagonal input X:
+    (M + X) a - Jc* lambda = tau - C v - g, Jc a + bias = 0."""
+    plain = dynamics(Algebra(closure, added=True), method, redundant=True)
+    inputs = (*plain.inputs, Argument(ADDED_INERTIA, (closure.model.nv,), "v"))
+    return replace(plain, name=f"{plain.name} added inertia", inputs=inputs)
 
 
 def terms(algebra: Algebra, frames: tuple[str, ...] = (), axes: str = "world") -> StageProgramCode:
-    """Free accelerations, Omega, and c' under them: for states where Omega has no inverse."""
+    """The free accelerations a_f, Omega, and Jc a_f + bias, for states with a singular Omega."""
     m, nv = algebra.closure.size, algebra.closure.model.nv
-    stages: dict[str, CircuitStage] = {
+    stages: dict[str, StageDefinition] = {
         "free": METHODS["free"](algebra, frames, axes)[0],
-        **compliance(algebra),
+        **omega_stages(algebra),
     }
-    stages["open"] = lambda places: {"gap": gap(places), "Omega": flatten(places["Omega"])}
-    outputs = (Argument("a", (nv,), "v"), Argument("Omega", (m, m)), Argument("gap", (m,)))
+    stages["rows of a_f"] = lambda places: {
+        "row_accelerations": row_accelerations(places),
+        "Omega": flatten(places["Omega"]),
+    }
+    outputs = (
+        Argument("a", (nv,), "v"),
+        Argument("Omega", (m, m)),
+        Argument("row_accelerations", (m,)),
+    )
     name = f"closed terms {axes} {','.join(frames)}"
     return StageProgramCode(
-        name, "Omega = Jc M^-1 Jc*", given(algebra, frames), outputs, algebra, stages, {}
+        name,
+        "Omega = Jc M^-1 Jc*",
+        dynamics_arguments(algebra, frames),
+        outputs,
+        algebra,
+        stages,
+        {},
     )
 
 
 def omega(algebra: Algebra) -> StageProgramCode:
     """Omega = Jc M^-1 Jc*."""
     m = algebra.closure.size
-    stages = compliance(algebra) | {"matrix": lambda places: {"Omega": flatten(places["Omega"])}}
+    stages = omega_stages(algebra) | {"matrix": lambda places: {"Omega": flatten(places["Omega"])}}
     outputs = (Argument("Omega", (m, m)),)
     return StageProgramCode(
         "closed omega", "Omega = Jc M^-1 Jc*", arguments(algebra, "q"), outputs, algebra, stages, {}
@@ -224,52 +246,49 @@ def omega(algebra: Algebra) -> StageProgramCode:
 
 
 def correction(algebra: Algebra) -> StageProgramCode:
-    """M^-1 Jc* lambda, and the contact forces of lambda."""
+    """M^-1 Jc* lambda and the contact wrenches of lambda; accelerations of a thin hub, which has no
+    M^-1, are zero."""
 
-    def spread(places: StagePlaces) -> StagePlaces:
-        return places["c"].spread(places["lam"]) | {
-            "forces": _filled(places, algebra, places["lam"])
+    def forces(places: StagePlaces) -> StagePlaces:
+        return places["c"].apply_transpose(places["lam"]) | {
+            "forces": _contact_wrenches(places, algebra, places["lam"])
         }
 
     closure = algebra.closure
-    inputs, outputs = (
-        arguments(algebra, "q", "lam"),
-        (Argument("a", (closure.model.nv,), "v"), _wrenches(closure)),
-    )
-    (moved,) = over(
-        algebra, HUB if algebra.is_thin else "", algebra.correction
-    )  # a thin hub has no M^-1: that part is zero
-    return circuit(
+    inputs = arguments(algebra, "q", "lam")
+    outputs = (Argument("a", (closure.model.nv,), "v"), _wrench_output(closure))
+    (equation,) = restrict_stages(algebra, HUB if algebra.is_thin else "", algebra.correction)
+    return program_of_rules(
         "closed correction",
         "M^-1 Jc* lambda",
         inputs,
         outputs,
         algebra,
-        spread=spread,
-        correction=moved,
+        forces=forces,
+        correction=equation,
     )
 
 
 def inertias(algebra: Algebra) -> StageProgramCode:
-    """M of the hub, and what each group adds to it, B* S^-1 B, one under the other: their sum is what one feels at the hub."""
+    """M of the hub and, stacked, B* S^-1 B of each group; their sum is the effective inertia."""
     hub = algebra.hub
     assert hub is not None
     n = len(hub.coordinates)
 
     def added(places: StagePlaces) -> StagePlaces:
-        M, blocks = places["around"]
-        parts = [felt_inertia(n, block) for block in blocks]
+        M, blocks = places["hub blocks"]
+        parts = [added_inertia(n, block) for block in blocks]
         return {
             "own": flatten(M),
             "added": [x for A, _ in parts for x in flatten(A)],
-            "strain": [strain for _, strain in parts],
+            "ill_conditioning": [ill_conditioning for _, ill_conditioning in parts],
         }
 
     count = len(hub.groups)
     outputs = (
         Argument("own", (n, n)),
         Argument("added", (count * n, n)),
-        Argument("strain", (count,)),
+        Argument("ill_conditioning", (count,)),
     )
     stages = hub_stages(algebra) | {"added": added}
     return StageProgramCode(
@@ -284,27 +303,27 @@ def inertias(algebra: Algebra) -> StageProgramCode:
 
 
 def residual(algebra: Algebra) -> StageProgramCode:
-    """How far every row is open, and how fast it opens."""
+    """The position errors e(q) of all rows, and their rates Jc v."""
 
-    def opened(places: StagePlaces) -> StagePlaces:
+    def errors(places: StagePlaces) -> StagePlaces:
         return {"residual": places["c"].errors(places["q"]) + places["c"].rates(places["v"])}
 
     outputs = (Argument("residual", (2, algebra.closure.size)),)
-    return circuit(
+    return program_of_rules(
         "closed residual",
         "[e(q); Jc v]",
         arguments(algebra, "q", "v"),
         outputs,
         algebra,
-        open=opened,
+        errors=errors,
     )
 
 
 def bias(algebra: Algebra) -> StageProgramCode:
-    """dJc/dt v: what c' would be under a = 0, of velocities that keep the constraints."""
+    """dJc/dt v = c' at a = 0, for velocities that satisfy the constraints."""
     outputs = (Argument("bias", (algebra.closure.size,)),)
     inputs = arguments(algebra, "q", "v")
-    return circuit(
+    return program_of_rules(
         "closed bias",
         "dJc/dt v",
         inputs,
@@ -314,40 +333,39 @@ def bias(algebra: Algebra) -> StageProgramCode:
     )
 
 
-def opening(algebra: Algebra) -> StageProgramCode:
-    """dJc/dt v of any velocities."""
+def full_bias(algebra: Algebra) -> StageProgramCode:
+    """dJc/dt v = c' at a = 0, for any velocities."""
     outputs = (Argument("bias", (algebra.closure.size,)),)
     inputs = arguments(algebra, "q", "v")
-    return circuit(
-        "closed opening",
+    return program_of_rules(
+        "closed full bias",
         "dJc/dt v",
         inputs,
         outputs,
         algebra,
-        bias=lambda places: {"bias": places["c"].opening},
+        bias=lambda places: {"bias": places["c"].full_bias},
     )
 
 
 def motions(algebra: Algebra) -> StageProgramCode:
-    """W and W' of S4, and what is zero beside them: the object beside the arm, which is less the first frame seen from the
-    second."""
-    shape = _wrenches(algebra.closure).shape
+    """W and W' of S4: the motion of the object relative to the arm, the negative of that of the
+    first frame relative to the second. Padded with zeros."""
+    shape = _wrench_output(algebra.closure).shape
     outputs = (Argument("rates", shape), Argument("accelerations", shape))
 
-    def seen(places: StagePlaces) -> StagePlaces:
-        meetings = places["c"].meetings
-        rates = [-x for meeting in meetings for x in (*meeting.at.w, *meeting.at.v)]
-        accelerations = [-x for meeting in meetings for x in (*meeting.wd, *meeting.vd)]
-        none = [0.0] * (outputs[0].size - len(rates))
-        return {"rates": rates + none, "accelerations": accelerations + none}
+    def relative(places: StagePlaces) -> StagePlaces:
+        states = places["c"].states
+        rates = [-x for state in states for x in (*state.relative.w, *state.relative.v)]
+        accelerations = [-x for state in states for x in (*state.wd, *state.vd)]
+        padding = [0.0] * (outputs[0].size - len(rates))
+        return {"rates": rates + padding, "accelerations": accelerations + padding}
 
-    return circuit(
-        "closed motions", "W, W'", arguments(algebra, "q", "v", "a"), outputs, algebra, seen=seen
-    )
+    inputs = arguments(algebra, "q", "v", "a")
+    return program_of_rules("closed motions", "W, W'", inputs, outputs, algebra, relative=relative)
 
 
 def projection(algebra: Algebra, method: str, redundant: bool = False) -> StageProgramCode:
-    """One Newton step onto the constraints, least in the metric of the mass matrix:
+    """One Newton step onto the constraints, the smallest in the metric of the mass matrix:
 
     dq = -M^-1 Jc* Omega^-1 e(q)        dv = -M^-1 Jc* Omega^-1 Jc v
     """
@@ -355,40 +373,53 @@ def projection(algebra: Algebra, method: str, redundant: bool = False) -> StageP
     nv = algebra.closure.model.nv
 
     def solve(places: StagePlaces) -> StagePlaces:
-        c, solved, found = places["c"], places["solver"], {"strain": [0.0]}
+        c, results = places["c"], {"ill_conditioning": [0.0]}
         for name, rows in (("dq", c.errors(places["q"])), ("dv", c.rates(places["v"]))):
-            multipliers, strain, moved = solved([-x for x in rows], pushing(algebra, [0.0] * nv))
-            pushed, strains = c.spread(multipliers), [found["strain"][0] + strain]
-            found |= {
-                f"f {name}": pushed["f"],
-                f"u {name}": pushed["u"],
-                f"moved {name}": moved,
-                "strain": strains,
+            multipliers, ill_conditioning, hub = places["solver"](
+                [-x for x in rows], hub_torques(algebra, [0.0] * nv)
+            )
+            forces = c.apply_transpose(multipliers)
+            total = results["ill_conditioning"][0] + ill_conditioning
+            results |= {
+                f"f {name}": forces["f"],
+                f"u {name}": forces["u"],
+                f"hub {name}": hub,
+                "ill_conditioning": [total],
             }
-        return found
+        return results
 
-    def settle(places: StagePlaces) -> StagePlaces:
+    def with_hub(places: StagePlaces) -> StagePlaces:
         return {
-            name: settled(algebra, places[name], places[f"moved {name}"]) for name in ("dq", "dv")
+            name: with_hub_accelerations(algebra, places[name], places[f"hub {name}"])
+            for name in ("dq", "dv")
         }
 
-    outputs = (Argument("dq", (nv,), "v"), Argument("dv", (nv,), "v"), Argument("strain", ()))
+    outputs = (
+        Argument("dq", (nv,), "v"),
+        Argument("dv", (nv,), "v"),
+        Argument("ill_conditioning", ()),
+    )
     name = f"closed projection {method}" + " redundant" * redundant
     named = HUB_PLACES | {
         (x, own): f"{own} {x}" if own in "fu" else x
         for x in ("dq", "dv")
         for own in ("f", "u", "a")
     }
-    steps = dict.fromkeys(("dq", "dv"), over(algebra, method, algebra.correction)[0])
-    stages = {**coupling(algebra, method, redundant), "solve": solve, **steps, "settle": settle}
+    steps = dict.fromkeys(("dq", "dv"), restrict_stages(algebra, method, algebra.correction)[0])
+    stages = {
+        **solver_stages(algebra, method, redundant),
+        "solve": solve,
+        **steps,
+        "with hub": with_hub,
+    }
     inputs = arguments(algebra, "q", "v")
     return StageProgramCode(
         name, "-M^-1 Jc* Omega^-1 [e, Jc v]", inputs, outputs, algebra, stages, named
     )
 
 
-def motion_rows(algebra: Algebra) -> dict[str, CircuitStage]:
-    """Stages that leave the rows of Jc in the place Jc, as lists."""
+def motion_rows(algebra: Algebra) -> dict[str, StageDefinition]:
+    """The stages that store the rows of Jc in the place "Jc", as lists."""
     closure = algebra.closure
     nv, width = closure.model.nv, 6 * len(closure.frames)
 
@@ -396,17 +427,17 @@ def motion_rows(algebra: Algebra) -> dict[str, CircuitStage]:
         J = places.get("J", [])
         units = [[1.0 if i == j else 0.0 for j in range(nv)] for i in range(nv)]
         columns = [
-            places["c"].sense([J[r * nv + i] for r in range(width)], unit)
+            places["c"].apply([J[r * nv + i] for r in range(width)], unit)
             for i, unit in enumerate(units)
         ]
         return {"Jc": [[column[r] for column in columns] for r in range(closure.size)]}
 
-    motion: dict[str, CircuitStage] = {"J": algebra.motion} if closure.frames else {}
+    motion: dict[str, StageDefinition] = {"J": algebra.motion} if closure.frames else {}
     return motion | {"Jc": rows}
 
 
 def jacobian(algebra: Algebra) -> StageProgramCode:
-    """Jc: the constraint rows' Jacobian (m, nv)."""
+    """Jc (m, nv), the Jacobian of the constraint rows."""
     closure, inputs = algebra.closure, arguments(algebra, "q")
     outputs = (Argument("Jc", (closure.size, closure.model.nv)),)
     stages = motion_rows(algebra) | {"matrix": lambda places: {"Jc": flatten(places["Jc"])}}

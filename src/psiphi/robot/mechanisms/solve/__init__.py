@@ -1,18 +1,16 @@
-"""Solving for the multipliers of constraints.
+"""The multipliers of the constraints.
 
-In: a closed chain at a state. Out: accelerations and multipliers. Read `delassus_operator.py` first.
+In: a closed chain in one state. Out: accelerations and multipliers. Read `delassus_operator.py`
+first.
 
-    constraint_solve.py       The solve with the constraints, as stages
-    delassus_operator.py      The coupling of mechanisms through their constraints, on scalars of
-                              any kind
-    dense_saddle.py           The dense system (2.11) of S4, and its answer where neither Omega nor
-                               the mass matrix has an inverse
-    hub.py                    Many mechanisms around one
-    hub_elimination.py        The hub eliminated last (`hub.py`), on scalars of any kind
-    rccfd_methods.py          Forward dynamics of closed chains, as equations in stages
-    redundant_constraints.py  States where Omega has no inverse
-    relative_motion.py        Where constrained frames are and how they move, and the constraint
-                              rows that follow from it
-    semidefinite_solve.py     Solves with symmetric matrices that may lack rank, without branches
-    stage_program.py          Functions of closed systems as programs
+    delassus_operator.py      Jc, the bias and the Delassus operator Omega
+    relative_motion.py        poses and motions of the constrained frames, constraint rows
+    rccfd_methods.py          forward dynamics as equations in stages: RCCFD1 to RCCFD3 and more
+    stage_program.py          programs of stages: sweeps and small dense algebra
+    constraint_solve.py       the stages that solve for the multipliers
+    hub.py                    the mechanism that is eliminated last
+    hub_elimination.py        its elimination
+    semidefinite_solve.py     branch-free solves that skip redundant rows
+    redundant_constraints.py  multipliers of least norm for a singular Omega
+    dense_saddle.py           the dense system, also for a singular mass matrix
 """

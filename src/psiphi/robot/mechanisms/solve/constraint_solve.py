@@ -1,106 +1,111 @@
-"""The solve with the constraints, as stages: by Omega, or around the hub (`hub.py`).
+"""Stages that solve for the multipliers: by Omega, or by eliminating the hub (`hub.py`).
 
-Both leave a `Solver` in the place "solver": right -> multipliers, their strain, and what the hub accelerates besides.
+Both store a `Solver` of `hub_elimination.py` in the place "solver".
 """
 
 from __future__ import annotations
 
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import frame, kept
+from psiphi.compiler.passes import frame, memoized_pass
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.model.loops.constraints import Closure
 from psiphi.model.model import Model
-from psiphi.model.parameters.free_parameters import nominal
-from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, around, solver
+from psiphi.model.parameters.free_parameters import nominal_model
+from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, hub_blocks, omega_solver
 from psiphi.robot.mechanisms.solve.hub import Hub
-from psiphi.robot.mechanisms.solve.hub_elimination import elimination, movable
+from psiphi.robot.mechanisms.solve.hub_elimination import hub_solver, movable_rows
 from psiphi.robot.mechanisms.solve.rccfd_methods import HUB
 from psiphi.robot.mechanisms.solve.stage_program import (
     BodySubset,
-    CircuitStage,
+    StageDefinition,
     StagePlaces,
     StageProgramCode,
     arguments,
 )
 
 
-def compliance(algebra: Algebra) -> dict[str, CircuitStage]:
-    """X, U and Y where they are needed, and Omega of them."""
+def omega_stages(algebra: Algebra) -> dict[str, StageDefinition]:
+    """The stages of Omega: X, U and Y of `Algebra.compliances`, Omega and its row scales."""
 
-    def coupled(places: StagePlaces) -> StagePlaces:
+    def omega(places: StagePlaces) -> StagePlaces:
         X = {name: places[name] for name in algebra.compliances}
-        return {"Omega": places["c"].omega(X), "reach": places["c"].reach(X)}
+        return {"Omega": places["c"].omega(X), "row scales": places["c"].row_scales(X)}
 
-    return {**algebra.compliances, "Omega": coupled}
+    return {**algebra.compliances, "Omega": omega}
 
 
-def coupling(algebra: Algebra, method: str, redundant: bool) -> dict[str, CircuitStage]:
-    """Stages that leave the solver of the constraints in the place "solver": by Omega, or around the hub."""
+def solver_stages(algebra: Algebra, method: str, redundant: bool) -> dict[str, StageDefinition]:
+    """The stages that store the solver of the constraints in the place "solver"."""
     if method != HUB:
         return {
-            **compliance(algebra),
+            **omega_stages(algebra),
             "factor": lambda places: {
-                "solver": solver(places["Omega"], places["reach"], redundant)
+                "solver": omega_solver(places["Omega"], places["row scales"], redundant)
             },
         }
-    low = low_groups(algebra)
+    deficient = deficient_groups(algebra)
 
-    def eliminated(places: StagePlaces) -> StagePlaces:
-        M, blocks = places["around"]
-        return {"solver": elimination(places["hub"], M, blocks, redundant, low)}
+    def factor(places: StagePlaces) -> StagePlaces:
+        M, blocks = places["hub blocks"]
+        return {"solver": hub_solver(places["hub"], M, blocks, redundant, deficient)}
 
-    return {**hub_stages(algebra), "factor": eliminated}
+    return {**hub_stages(algebra), "factor": factor}
 
 
-def all_but(hub: Hub, model: Model) -> tuple[int, ...]:
+def bodies_without(hub: Hub, model: Model) -> tuple[int, ...]:
+    """The bodies that are not part of the hub."""
     return tuple(k for k in range(len(model.bodies)) if k not in hub.bodies)
 
 
-def over(algebra: Algebra, method: str, *stages: Equation) -> list[CircuitStage]:
-    """Equations over all bodies; around a hub those that give torques over the hub, the others over all but the hub."""
+def restrict_stages(algebra: Algebra, method: str, *stages: Equation) -> list[StageDefinition]:
+    """Restrict equations to the bodies that matter to the method.
+
+    With a hub, an equation for torques T runs over the hub, others run over all other bodies.
+    """
     hub = algebra.hub
     if method != HUB or hub is None:
         return list(stages)
-    others = all_but(hub, algebra.closure.model)
+    others = bodies_without(hub, algebra.closure.model)
     return [BodySubset(stage, hub.bodies if "T" in stage.results else others) for stage in stages]
 
 
-def pushing(algebra: Algebra, torques: list) -> list:
-    """The hub's part of torques; the trunk falls as it does without constraints."""
+def hub_torques(algebra: Algebra, torques: list) -> list:
+    """The torques on the hub; zero for the trunk, whose free acceleration includes its torques."""
     return (
-        [torques[i] for i in algebra.hub.coordinates] + [0.0] * len(algebra.hub.shared)
+        [torques[i] for i in algebra.hub.coordinates] + [0.0] * len(algebra.hub.trunk_coordinates)
         if algebra.hub
         else []
     )
 
 
-def hub_stages(algebra: Algebra) -> dict[str, CircuitStage]:
-    """What the elimination of the hub takes: the others' compliances with the trunk still, J and M of the hub, J M^-1 and M^-1
-    of the tree with the trunk, and the block of every group."""
+def hub_stages(algebra: Algebra) -> dict[str, StageDefinition]:
+    """The stages before the elimination of the hub: the compliances of the other bodies with the
+    trunk at rest, J and M of the hub, J M^-1 and M^-1 of the trunk's tree, the block of each group.
+    """
     hub, compliances = algebra.hub, algebra.compliances
     assert hub is not None
-    others = all_but(hub, algebra.closure.model)
+    others = bodies_without(hub, algebra.closure.model)
 
-    def grouped(places: StagePlaces) -> StagePlaces:
+    def groups(places: StagePlaces) -> StagePlaces:
         X = {name: places[name] for name in compliances}
         own = {name: places.get(f"hub {name}", []) for name in "MJUY"}
-        return {"hub": hub, "around": around(places["c"], hub, X, own)}
+        return {"hub": hub, "hub blocks": hub_blocks(places["c"], hub, X, own)}
 
-    still = tuple(k for k in others if k not in hub.trunk)
-    parts: dict[str, CircuitStage] = {
-        name: BodySubset(equation, still) for name, equation in compliances.items()
+    arms = tuple(k for k in others if k not in hub.trunk)
+    stages: dict[str, StageDefinition] = {
+        name: BodySubset(equation, arms) for name, equation in compliances.items()
     }
     if hub.bodies:
-        parts["hub M"] = BodySubset(algebra.inertia, hub.bodies)
+        stages["hub M"] = BodySubset(algebra.inertia, hub.bodies)
     if hub.bodies and algebra.closure.frames:
-        parts["hub J"] = BodySubset(algebra.motion, hub.bodies)
+        stages["hub J"] = BodySubset(algebra.motion, hub.bodies)
     if hub.trunk:
-        parts |= {
+        stages |= {
             f"hub {name}": BodySubset(equation, others)
             for name, equation in algebra.columns.items()
         }
-    return {**parts, "groups": grouped}
+    return {**stages, "groups": groups}
 
 
 HUB_PLACES = {
@@ -111,33 +116,35 @@ HUB_PLACES = {
 }
 
 
-@kept
-def low_groups(algebra: Algebra) -> tuple[bool, ...]:
-    """The groups that cannot move all their rows: by count of coordinates, or in a few random configurations."""
+@memoized_pass
+def deficient_groups(algebra: Algebra) -> tuple[bool, ...]:
+    """By group whether it cannot move all its rows: it has fewer coordinates than rows, or its
+    rows are dependent in three random configurations."""
     closure = algebra.closure
-    hub, model = algebra.hub, nominal(closure.model)
+    hub, model = algebra.hub, nominal_model(closure.model)
     assert hub is not None
-    if all(hub.short):
-        return hub.short
-    plain = Algebra(Closure(model, closure.constraints, closure.follows))
+    if all(hub.deficient):
+        return hub.deficient
+    plain = Algebra(Closure(model, closure.constraints, closure.mimics))
     stages = hub_stages(plain) | {
-        "kept": lambda places: {"kept": movable(places["hub"], *places["around"])}
+        "movable": lambda places: {"movable": movable_rows(places["hub"], *places["hub blocks"])}
     }
-    outputs = (Argument("kept", (closure.size,)),)
-    asked = StageProgramCode(
+    outputs = (Argument("movable", (closure.size,)),)
+    ranks = StageProgramCode(
         "closed ranks", "", arguments(plain, "q"), outputs, plain, stages, HUB_PLACES
     )
-    tree = frame(model, asked.rods)
-    (on,) = interpret(asked.program(tree), tree, model.random(seed=1, size=3))
+    tree = frame(model, ranks.movable_inertia)
+    (movable,) = interpret(ranks.program(tree), tree, model.random(seed=1, size=3))
     return tuple(
-        few or not on[:, list(rows)].all(axis=-1).any()
-        for rows, few in zip(hub.groups, hub.short, strict=True)
+        by_count or not movable[:, list(rows)].all(axis=-1).any()
+        for rows, by_count in zip(hub.groups, hub.deficient, strict=True)
     )
 
 
-def settled(algebra: Algebra, a: list, hub: list) -> list:
-    """Accelerations, the hub's as the solver found them."""
-    own = (
+def with_hub_accelerations(algebra: Algebra, a: list, hub: list) -> list:
+    """Accelerations a with those of the hub replaced by `hub`, the result of the solver (its
+    entries behind the coordinates of the hub belong to the trunk)."""
+    by_coordinate = (
         dict(zip(algebra.hub.coordinates, hub, strict=False)) if hub and algebra.hub else {}
-    )  # the trunk's come behind
-    return [own.get(i, x) for i, x in enumerate(a)]
+    )
+    return [by_coordinate.get(i, x) for i, x in enumerate(a)]

@@ -1,12 +1,13 @@
-"""The coupling of mechanisms through their constraints, on scalars of any kind.
+"""The Delassus operator Omega, which couples mechanisms through their constraints.
 
-With c' = Jc a + bias the rows of all constraints, Jc = Z [J; F]: Z turns the motions J of the constrained frames into rows,
-F picks the joints that follow others. The multipliers are those that keep the rows at c' = 0:
+The rows of all constraints are c' = Jc a + bias with Jc = Z [J; F]: Z maps the motions J of the
+constrained frames to rows, F selects the mimic joints. The multipliers lambda make c' = 0:
 
-    Omega = Jc M^-1 Jc*        Omega lambda = -(Jc a_f + bias)        a = a_f + M^-1 Jc* lambda
+    Omega = Jc M^-1 Jc*      Omega lambda = -(Jc a_f + bias)      a = a_f + M^-1 Jc* lambda
 
-For arms around an object Omega is J M^-1 J* + A M(C)^-1 A* of S4: the object is a mechanism like any other. The arms' parts
-are O(N) sweeps (expressions of the algebra); what is solved densely is as large as the constraints.
+For arms around an object, Omega is J M^-1 J* + A M(C)^-1 A* of S4; the object is one more
+mechanism. The terms of the mechanisms are O(N) sweeps (operator expressions); the dense system
+has the size of the constraints. All functions run on floats, arrays and tape scalars.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.algebra.expressions.expression import Expression, vector
 from psiphi.algebra.expressions.operators import Operators, with_rotors
 from psiphi.compiler.equations import Equation
@@ -24,50 +26,51 @@ from psiphi.model.loops.constraints import Closure
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.screws import dot, is_zero_constant
 from psiphi.robot.mechanisms.solve import semidefinite_solve
-from psiphi.robot.mechanisms.solve.hub import Hub, find
+from psiphi.robot.mechanisms.solve.hub import Hub, find_hub
 from psiphi.robot.mechanisms.solve.hub_elimination import GroupBlock, Solver
 from psiphi.robot.mechanisms.solve.relative_motion import (
     ConstraintState,
     Scalars,
-    meetings,
-    rates,
-    whereabouts,
+    constraint_states,
+    frame_equations,
+    row_rates,
 )
 
 f, u = vector("f", "frame"), vector("u")
-NORMAL_FIRST = (
-    "body forces whole",
-    "rewritten",
-    "as written",
-)  # of a large system the first form is taken uncounted
+Accelerations: TypeAlias = "Sequence[Any] | Mapping[int, Any]"  # by velocity coordinate
+# forms of an equation whose operations are counted; a large system takes the first one uncounted
+FORMS = ("body forces whole", "rewritten", "as written")
 
 
 @dataclass(frozen=True)
 class UnitMultiplier:
-    """A unit multiplier of one row: wrenches on frames (by number, in frame axes) and torques on joints."""
+    """The forces of a unit multiplier of one row: (frame index, wrench in frame axes) and
+    (coordinate, torque)."""
 
     wrenches: tuple[tuple[int, list], ...] = ()
-    torques: tuple[tuple[int, Any], ...] = ()
+    torques: tuple[tuple[int, AnyScalar], ...] = ()
 
 
-def felt(pull: UnitMultiplier, motions: Mapping[int, list], accelerations: Any) -> Any:
-    """One row of Jc a; frames that are not among the motions are still."""
+def constraint_row(
+    unit: UnitMultiplier, motions: Mapping[int, list], accelerations: Accelerations
+) -> Any:
+    """One row of Jc a; frames without an entry in `motions` do not move."""
     total: Any = 0.0
-    for frame, z in pull.wrenches:
+    for frame, z in unit.wrenches:
         if frame in motions:
             total = total + dot(z, motions[frame])
-    for i, c in pull.torques:
+    for i, c in unit.torques:
         total = total + c * accelerations[i]
     return total
 
 
 @dataclass(frozen=True)
 class Algebra:
-    """The expressions a closure needs of its forest."""
+    """The operator expressions of a closed system."""
 
     closure: Closure
-    added: bool = False  # a diagonal is added to D: what the algebra says must hold with rotors
-    trunks: bool = True  # bodies that arms share may be eliminated, too
+    added: bool = False  # a diagonal input is added to D, as rotor inertias are
+    trunks: bool = True  # bodies that several arms share may be eliminated as part of the hub
 
     @cached_property
     def s(self) -> Operators:
@@ -82,40 +85,42 @@ class Algebra:
         return self.s.B(*self.closure.frames, axes="frame")
 
     def equation(self, written: bool = False, /, **results: Expression) -> Equation:
-        """Named results; `written` lowers them as the papers write them."""
-        forms = ("as written",) if written else NORMAL_FIRST
-        if (
-            self.is_thin and not written
-        ):  # forms are counted over all bodies, and that would divide by what a thin one has not
+        """An equation with named results; `written` lowers them as the papers write them."""
+        forms = ("as written",) if written else FORMS
+        if self.is_thin and not written:
+            # counting runs over all bodies, and would divide by the singular inertia of the hub
             forms = (
-                NORMAL_FIRST[:1]
+                FORMS[:1]
                 if any(self.s.b.letters <= e.letters for e in results.values())
-                else NORMAL_FIRST[1:2]
+                else FORMS[1:2]
             )
-        return Equation(results, self.closure.model, forms=forms, rods=None if written else True)
+        return Equation(
+            results, self.closure.model, forms=forms, movable_inertia=None if written else True
+        )
 
-    def whereabouts(self, given: Collection[str]) -> dict[str, Equation]:
-        """Where the constrained frames are and, where v is given, how they move: made once, as all that is asked."""
-        key = "places", *(name for name in ("v", "a") if name in given)
-        if key not in self._places:
-            self._places[key] = whereabouts(self.closure, given)
-        return self._places[key]
+    def frame_equations(self, given: Collection[str]) -> dict[str, Equation]:
+        """Poses of the constrained frames and, with v or a in `given`, their motions; cached."""
+        key = "poses", *(name for name in ("v", "a") if name in given)
+        if key not in self._frame_equations:
+            self._frame_equations[key] = frame_equations(self.closure, given)
+        return self._frame_equations[key]
 
     @cached_property
-    def _places(self) -> dict[tuple[str, ...], dict[str, Equation]]:
+    def _frame_equations(self) -> dict[tuple[str, ...], dict[str, Equation]]:
         return {}
 
     @cached_property
     def compliances(self) -> dict[str, Equation]:
-        """J M^-1 J*, and with joints that follow J M^-1 and M^-1 (entries no row needs are never computed)."""
+        """J M^-1 J*, and with mimic joints J M^-1 and M^-1; entries that no row reads are dropped
+        by the compiler."""
         s, found = self.s, {}
         if self.closure.frames:
             found["X"] = self.equation(X=self.J @ s.mass.inv @ self.J.T)
-        return found | self.columns if self.closure.follows else found
+        return found | self.columns if self.closure.mimics else found
 
     @cached_property
     def columns(self) -> dict[str, Equation]:
-        """J M^-1 and M^-1: what torques on joints do."""
+        """J M^-1 and M^-1: the responses to joint torques."""
         found = {"Y": self.equation(Y=self.s.mass.inv)}
         return (
             found | {"U": self.equation(U=self.J @ self.s.mass.inv)}
@@ -125,140 +130,141 @@ class Algebra:
 
     @cached_property
     def hub(self) -> Hub | None:
-        """The mechanism that others are held by, where it pays to eliminate it last."""
-        return find(self.closure, self.trunks)
+        """The mechanism to eliminate last, or None if that does not pay."""
+        return find_hub(self.closure, self.trunks)
 
     @property
     def is_thin(self) -> bool:
-        """Whether a held body has no inertia of its own about some axis: then there is no Omega."""
+        """Whether the inertia of the held body is singular; Omega does not exist then."""
         return self.hub is not None and self.hub.thin
 
     @cached_property
     def motion(self) -> Equation:
-        """J itself."""
+        """J of the constrained frames."""
         return self.equation(J=self.J)
 
     @cached_property
     def inertia(self) -> Equation:
-        """M, of which the hub's part is taken."""
+        """The mass matrix; the hub uses its own block of it."""
         return self.equation(True, inertia=self.s.mass)
 
     @cached_property
     def correction(self) -> Equation:
-        """M^-1 (J* f + u): what wrenches on frames and torques on joints add to the accelerations."""
+        """M^-1 (J* f + u): accelerations due to wrenches f on frames and torques u on joints."""
         torque = self.J.T @ f if self.closure.frames else None
-        if self.closure.follows:
+        if self.closure.mimics:
             torque = u if torque is None else torque + u
         assert torque is not None
         return self.equation(a=self.s.mass.inv @ torque)
 
 
 class DelassusOperator:
-    """The constraints in one state of the system, from where their frames are: dense algebra, of their size."""
+    """All constraints of a system in one state: Jc, its transpose, the bias, and Omega."""
 
     def __init__(self, closure: Closure, places: Scalars):
         self.closure = closure
-        self.meetings: list[ConstraintState] = meetings(closure, places)
+        self.states: list[ConstraintState] = constraint_states(closure, places)
         number = {name: i for i, name in enumerate(self.closure.frames)}
-        self.pulls: list[UnitMultiplier] = []
-        for meeting in self.meetings:
-            ends = number.get(meeting.constraint.first), number.get(meeting.constraint.second)
-            for row in meeting.rows:
-                sides = zip(ends, meeting.pull(row), strict=True)
-                self.pulls.append(
-                    UnitMultiplier(tuple((end, pull) for end, pull in sides if end is not None))
+        self.unit_multipliers: list[UnitMultiplier] = []
+        for state in self.states:
+            ends = number.get(state.constraint.first), number.get(state.constraint.second)
+            for row in state.rows:
+                sides = zip(ends, state.unit_wrenches(row), strict=True)
+                self.unit_multipliers.append(
+                    UnitMultiplier(tuple((end, z) for end, z in sides if end is not None))
                 )
-        for follow, (j, leader) in zip(self.closure.follows, self.closure.joints, strict=True):
-            self.pulls.append(UnitMultiplier(torques=((j, 1.0), (leader, -follow.multiplier))))
+        for follow, (j, leader) in zip(self.closure.mimics, self.closure.joints, strict=True):
+            self.unit_multipliers.append(
+                UnitMultiplier(torques=((j, 1.0), (leader, -follow.multiplier)))
+            )
 
     @property
     def bias(self) -> list:
-        """What c' would be under a = 0, of velocities that keep the constraints."""
-        return [x for meeting in self.meetings for x in meeting.bias] + [0.0] * len(
-            self.closure.follows
-        )
+        """dJc/dt v = c' at a = 0, for velocities that satisfy the constraints (Jc v = 0)."""
+        return [x for state in self.states for x in state.bias] + [0.0] * len(self.closure.mimics)
 
     @property
-    def opening(self) -> list:
-        """What c' would be under a = 0, of any velocities."""
-        return [x for meeting in self.meetings for x in meeting.opening] + [0.0] * len(
-            self.closure.follows
-        )
+    def full_bias(self) -> list:
+        """dJc/dt v = c' at a = 0, for any velocities."""
+        rows = [x for state in self.states for x in state.full_bias]
+        return rows + [0.0] * len(self.closure.mimics)
 
     def errors(self, q: list) -> list:
-        """How far every row is open."""
+        """e(q), the position error of every row; zero for rows on velocities only."""
         rows = [
-            0.0 if row.error is None else row.error
-            for meeting in self.meetings
-            for row in meeting.rows
+            0.0 if row.error is None else row.error for state in self.states for row in state.rows
         ]
-        place = self.closure.model.joint
-        for follow in self.closure.follows:
-            own, leader = place(follow.joint).q_slice.start, place(follow.leader).q_slice.start
+        joint = self.closure.model.joint
+        for follow in self.closure.mimics:
+            own, leader = joint(follow.joint).q_slice.start, joint(follow.leader).q_slice.start
             rows.append(q[own] - follow.multiplier * q[leader] - follow.offset)
         return rows
 
     def rates(self, v: list) -> list:
         """c = Jc v."""
-        rows = [x for meeting in self.meetings for x in rates(meeting)]
+        rows = [x for state in self.states for x in row_rates(state)]
         return rows + [
-            dot([c for _, c in pull.torques], [v[i] for i, _ in pull.torques])
-            for pull in self.pulls[len(rows) :]
+            dot([c for _, c in unit.torques], [v[i] for i, _ in unit.torques])
+            for unit in self.unit_multipliers[len(rows) :]
         ]
 
-    def sense(self, motions: list, accelerations: Any) -> list:
-        """Jc a, from the frames' J a (in frame axes, flat) and a itself, by coordinate."""
-        at = {frame: motions[6 * frame : 6 * frame + 6] for frame in range(len(motions) // 6)}
-        return [felt(pull, at, accelerations) for pull in self.pulls]
+    def apply(self, motions: list, accelerations: Accelerations) -> list:
+        """Jc a, from J a of the frames (flat, in frame axes) and a by coordinate."""
+        by_frame = {frame: motions[6 * frame : 6 * frame + 6] for frame in range(len(motions) // 6)}
+        return [constraint_row(unit, by_frame, accelerations) for unit in self.unit_multipliers]
 
-    def spread(self, multipliers: list) -> Scalars:
-        """Jc* lambda, as wrenches f on the frames and torques u on the joints."""
+    def apply_transpose(self, multipliers: list) -> Scalars:
+        """Jc* lambda: wrenches f on the frames and torques u on the joints."""
         wrenches: list = [0.0] * (6 * len(self.closure.frames))
         torques: list = [0.0] * self.closure.model.nv
-        for pull, value in zip(self.pulls, multipliers, strict=True):
-            for frame, z in pull.wrenches:
+        for unit, value in zip(self.unit_multipliers, multipliers, strict=True):
+            for frame, z in unit.wrenches:
                 for i, x in enumerate(z):
                     wrenches[6 * frame + i] = wrenches[6 * frame + i] + x * value
-            for i, c in pull.torques:
+            for i, c in unit.torques:
                 torques[i] = torques[i] + c * value
         return {"f": wrenches, "u": torques}
 
     def omega(
-        self, X: Scalars, rows: Sequence[int] | None = None, apart: frozenset[int] = frozenset()
+        self, X: Scalars, rows: Sequence[int] | None = None, fixed: frozenset[int] = frozenset()
     ) -> list[list]:
-        """Omega = Jc M^-1 Jc*, symmetric, from X = J M^-1 J*, U = J M^-1 and Y = M^-1 (`Algebra.compliances`): of all rows, or
-        of some, with the frames `apart` held still."""
-        pulls = self.pulls if rows is None else [self.pulls[i] for i in rows]
+        """Omega = Jc M^-1 Jc*, symmetric, from X = J M^-1 J*, U = J M^-1 and Y = M^-1
+        (`Algebra.compliances`); of all rows or of `rows`, with the frames `fixed` held still."""
+        units = self.unit_multipliers if rows is None else [self.unit_multipliers[i] for i in rows]
         frames = list(
             dict.fromkeys(
-                frame for pull in pulls for frame, _ in pull.wrenches if frame not in apart
+                frame for unit in units for frame, _ in unit.wrenches if frame not in fixed
             )
         )
-        joints = list(dict.fromkeys(i for pull in pulls for i, _ in pull.torques))
-        out: list[list] = [[0.0] * len(pulls) for _ in pulls]
-        for b, right in enumerate(pulls):
-            moved = self._moved(X, right, frames, joints)
-            for a, left in enumerate(pulls[: b + 1]):
-                out[a][b] = out[b][a] = felt(left, *moved)
+        joints = list(dict.fromkeys(i for unit in units for i, _ in unit.torques))
+        out: list[list] = [[0.0] * len(units) for _ in units]
+        for b, right in enumerate(units):
+            response = self._response(X, right, frames, joints)
+            for a, left in enumerate(units[: b + 1]):
+                out[a][b] = out[b][a] = constraint_row(left, *response)
         return out
 
-    def reach(self, X: Scalars) -> list:
-        """Row by row, what forces at its frames can do to them, whichever way they are held: the traces of their X."""
+    def row_scales(self, X: Scalars) -> list:
+        """For each row the trace of X of its frames: the size of the row whatever its direction.
+        A diagonal entry of Omega that is tiny beside it is rounding."""
         width = 6 * len(self.closure.frames)
-        own = [
+        traces = [
             sum((X["X"][i * width + i] for i in range(6 * f, 6 * f + 6)), 0.0)
             for f in range(len(self.closure.frames))
         ]
-        return [sum((own[frame] for frame, _ in pull.wrenches), 0.0) for pull in self.pulls]
+        return [
+            sum((traces[frame] for frame, _ in unit.wrenches), 0.0)
+            for unit in self.unit_multipliers
+        ]
 
-    def _moved(
-        self, X: Scalars, pull: UnitMultiplier, frames: list[int], joints: list[int]
+    def _response(
+        self, X: Scalars, unit: UnitMultiplier, frames: list[int], joints: list[int]
     ) -> tuple[dict, dict]:
-        """[J; F] M^-1 Jc* of one row: motions of the frames, accelerations of the joints that follow."""
+        """[J; F] M^-1 Jc* of one row: motions of the frames, accelerations of the joints."""
         width, nv = 6 * len(self.closure.frames), self.closure.model.nv
         motions: dict[int, list] = {frame: [0.0] * 6 for frame in frames}
         accelerations: dict[int, Any] = dict.fromkeys(joints, 0.0)
-        for frame, z in pull.wrenches:
+        for frame, z in unit.wrenches:
             if frame not in motions:
                 continue
             for other, motion in motions.items():
@@ -269,7 +275,7 @@ class DelassusOperator:
                 accelerations[i] = accelerations[i] + dot(
                     [X["U"][(6 * frame + k) * nv + i] for k in range(6)], z
                 )
-        for j, c in pull.torques:
+        for j, c in unit.torques:
             for other, motion in motions.items():
                 for k in range(6):
                     motion[k] = motion[k] + X["U"][(6 * other + k) * nv + j] * c
@@ -278,66 +284,75 @@ class DelassusOperator:
         return motions, accelerations
 
     def forces(self, multipliers: list) -> list:
-        """The wrench every constraint imparts to the body of its second frame, world axes, at the contact: flat (l, 6)."""
+        """The wrench of each constraint on the body of its second frame, in world axes, at the
+        contact: flat (l, 6)."""
         out, start = [], 0
-        for meeting in self.meetings:
-            own = multipliers[start : start + len(meeting.rows)]
-            start += len(meeting.rows)
+        for state in self.states:
+            own = multipliers[start : start + len(state.rows)]
+            start += len(state.rows)
             for part in ("turn", "slide"):
-                columns = [[getattr(row, part)[i] for row in meeting.rows] for i in range(3)]
-                out += small_matrices.apply(meeting.axes, [-dot(column, own) for column in columns])
+                columns = [[getattr(row, part)[i] for row in state.rows] for i in range(3)]
+                out += small_matrices.apply(state.axes, [-dot(column, own) for column in columns])
         return out
 
 
-def solver(omega: list[list], reach: list, redundant: bool = False) -> Solver:
-    """right -> lambda with Omega lambda = right, and the strain sum (Omega_jj / d_j)^2 of its pivots d: large when singular,
-    and where a pivot is DUST beside `reach`, what the row's frames can do at all. `redundant` leaves out rows that follow from
-    others, and rows of dust."""
+def omega_solver(omega: list[list], row_scales: list, redundant: bool = False) -> Solver:
+    """A solver of Omega lambda = right.
+
+    Its ill-conditioning is sum (Omega_jj / d_j)^2 over the pivots d; it also grows where a pivot
+    is rounding beside `row_scales`. With `redundant`, redundant and negligible rows are skipped.
+    """
     if redundant:
-        floors = [semidefinite_solve.DUST * x for x in reach]
-        loose_factors = semidefinite_solve.factor(omega, floors)
+        rounding = [semidefinite_solve.ROW_ROUNDING * x for x in row_scales]
+        semidefinite_factors = semidefinite_solve.factor(omega, rounding)
         return lambda right, _: (
-            *semidefinite_solve.solve_factored(loose_factors, omega, right, floors),
+            *semidefinite_solve.solve_factored(semidefinite_factors, omega, right, rounding),
             [],
         )
     factors = small_matrices.factor(omega, lambda d, _: inf if is_zero_constant(d) else 1.0 / d)
-    strain = small_matrices.ill_conditioning(
-        omega, factors[1], [semidefinite_solve.FAINT * x for x in reach]
+    ill_conditioning = small_matrices.ill_conditioning(
+        omega, factors[1], [semidefinite_solve.ROUNDING_WEIGHT * x for x in row_scales]
     )
-    return lambda right, _: (small_matrices.solve(factors, right), strain, [])
+    return lambda right, _: (small_matrices.solve(factors, right), ill_conditioning, [])
 
 
-def around(
+def hub_blocks(
     c: DelassusOperator, hub: Hub, X: Scalars, own: Scalars
 ) -> tuple[list, list[GroupBlock]]:
-    """The hub's mass matrix, and the block of every group (`hub.py`), from the compliances of all but the hub and the trunk,
-    and what those have of their `own`: J and M of the hub, U and Y of the tree with the trunk."""
+    """The mass matrix of hub and trunk, and the block of every group (`hub.py`).
+
+    X: the compliances of the other bodies with hub and trunk at rest. `own`: J and M of the hub,
+    U and Y of the tree that contains the trunk.
+    """
     model, nv = c.closure.model, c.closure.model.nv
-    on = {i: model.frame(name).body in hub.bodies for i, name in enumerate(c.closure.frames)}
-    apart = frozenset(i for i, is_hubs in on.items() if is_hubs)
+    on_hub = {i: model.frame(name).body in hub.bodies for i, name in enumerate(c.closure.frames)}
+    fixed = frozenset(i for i, is_on_hub in on_hub.items() if is_on_hub)
     column = lambda J, i, k: [J[(6 * i + r) * nv + k] for r in range(6)]  # noqa: E731
-    columns = [{i: column(own["J"], i, k) for i in apart} for k in hub.coordinates]
+    columns = [{i: column(own["J"], i, k) for i in fixed} for k in hub.coordinates]
     units = [dict.fromkeys(range(nv), 0.0) | {k: 1.0} for k in hub.coordinates]
-    columns += [{i: column(own["U"], i, k) for i in on if i not in apart} for k in hub.shared]
-    units += [dict(enumerate(own["Y"][k::nv])) for k in hub.shared]
+    columns += [
+        {i: column(own["U"], i, k) for i in on_hub if i not in fixed} for k in hub.trunk_coordinates
+    ]
+    units += [dict(enumerate(own["Y"][k::nv])) for k in hub.trunk_coordinates]
     sides = list(zip(columns, units, strict=True))
     motions = {
-        i: small_matrices.transpose([side.get(i, [0.0] * 6) for side in columns]) for i in on
+        i: small_matrices.transpose([side.get(i, [0.0] * 6) for side in columns]) for i in on_hub
     }
-    reach, blocks = c.reach(X), []
+    scales, blocks = c.row_scales(X), []
     for group in hub.groups:
-        B = [[felt(c.pulls[i], *side) for side in sides] for i in group]
-        moved = [
-            [row for frame, _ in c.pulls[i].wrenches for row in motions.get(frame, ())]
+        B = [[constraint_row(c.unit_multipliers[i], *side) for side in sides] for i in group]
+        hub_motions = [
+            [row for frame, _ in c.unit_multipliers[i].wrenches for row in motions.get(frame, ())]
             for i in group
         ]
-        blocks.append(GroupBlock(c.omega(X, group, apart), B, [reach[i] for i in group], moved))
+        S = c.omega(X, group, fixed)
+        blocks.append(GroupBlock(S, B, [scales[i] for i in group], hub_motions))
     M = [
-        [own["M"][i * nv + j] for j in hub.coordinates] + [0.0] * len(hub.shared)
+        [own["M"][i * nv + j] for j in hub.coordinates] + [0.0] * len(hub.trunk_coordinates)
         for i in hub.coordinates
     ]
     Y = [
-        [0.0] * len(hub.coordinates) + [own["Y"][i * nv + j] for j in hub.shared]
-        for i in hub.shared
+        [0.0] * len(hub.coordinates) + [own["Y"][i * nv + j] for j in hub.trunk_coordinates]
+        for i in hub.trunk_coordinates
     ]
     return M + Y, blocks

@@ -1,31 +1,39 @@
-"""States where Omega has no inverse: redundant constraints, an arm at a singularity, parallel arms.
+"""Solves with a singular Omega: redundant constraints, singular arms, parallel arms.
 
-Where the mass matrix of the forest is positive definite, accelerations are unique wherever constraints can be kept at all;
-what may not be unique are the forces: null(Omega) are the multipliers that do nothing, Jc* lambda = 0. The answer here has
-least norm. Where the right side is not in the image of Omega no acceleration keeps the constraints; where bodies are very light
-beside others, Omega has the right rank and too few digits. `open` tells of both, and `saddle.judge` has the last word.
+If the mass matrix is positive definite and the constraints can be satisfied, the accelerations are
+unique. The forces need not be: multipliers in null(Omega) have no effect (Jc* lambda = 0). This
+file returns the multipliers of least norm. If the right side is not in the range of Omega, no
+acceleration satisfies the constraints. If some bodies are very light beside others, Omega has the
+right rank but too few digits. `LeastNormSolution.is_unsolved` marks both cases;
+`dense_saddle.solve_gauss` decides them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.spatial.scalar_arrays import max_norm
 
-STRAIN = 1e14  # a pivot of Omega below 1e-7 of its diagonal counts as singular, and is looked at with eigenvalues
-RANK = 1e-10  # eigenvalues of the scaled Omega below this, relative to the largest, are zeros
-CLOSE = 1e-9  # rows left open by more than this, relative to the accelerations asked for, need the dense system
-OFF = 1e-3  # of the right side, for rows that are none: steps of an integrator are off by the square of the step
-UNMET = 1e-6  # rows it leaves open by more than this cannot be met
+if TYPE_CHECKING:
+    from psiphi.robot.mechanisms.system import System
+
+ILL_CONDITIONED = 1e14  # sum (Omega_jj / d_j)^2 from which Omega is singular: a pivot ratio of 1e-7
+RANK_TOLERANCE = 1e-10  # eigenvalues of the scaled Omega, relative to the largest
+RESIDUAL_TOLERANCE = 1e-9  # relative to the accelerations; above it the dense system decides
+NEGLIGIBLE_ROW_TOLERANCE = 1e-3  # relative to the right side; integrator steps err by O(h^2)
+UNMET_TOLERANCE = 1e-6  # residual of the dense system above which a row cannot be satisfied
 
 
 def null_space(A: np.ndarray, rcond: float) -> tuple[np.ndarray, np.ndarray]:
-    """(N, free): columns (..., n, n) that span null(A), the others zero, and which they are (..., n); by singular values,
-    those below `rcond` of the largest counted as zeros. Every element of a batch has a rank of its own."""
+    """(N, free): N (..., n, n) has a basis of null(A) in the columns marked by `free` (..., n) and
+    zeros elsewhere, so that each element of a batch may have its own rank.
+
+    Singular values below `rcond` times the largest count as zero.
+    """
     _, w, Vt = np.linalg.svd(A)
     free = np.ones(Vt.shape[:-1], dtype=bool)
     free[..., : w.shape[-1]] = w <= rcond * w.max(axis=-1, keepdims=True, initial=0.0)
@@ -33,86 +41,81 @@ def null_space(A: np.ndarray, rcond: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Least:
-    """Multipliers of least norm (..., m), the rank of Omega (...), and what is left open of each row (..., m)."""
+class LeastNormSolution:
+    """Multipliers of least norm (..., m), rank of Omega (...), residual (..., m) and its scale."""
 
     multipliers: np.ndarray
     rank: np.ndarray
-    left: np.ndarray
+    residual: np.ndarray
     scale: np.ndarray
 
     @property
-    def open(self) -> np.ndarray:
-        """Where these multipliers do not meet the right side."""
-        return max_norm(self.left) > CLOSE * self.scale
+    def is_unsolved(self) -> np.ndarray:
+        """Whether the multipliers miss the right side (...)."""
+        return max_norm(self.residual) > RESIDUAL_TOLERANCE * self.scale
 
 
 def least_norm(
     Omega: np.ndarray,
     right: np.ndarray,
-    asked: np.ndarray | float = 0.0,
-    dust: np.ndarray | bool = False,
-) -> Least:
-    """lambda of least norm with Omega lambda = right, element by element; rows are scaled before ranks are judged. Rows that
-    are `dust` (..., m) are none.
+    scale: np.ndarray | float = 0.0,
+    negligible: np.ndarray | bool = False,
+) -> LeastNormSolution:
+    """lambda of least norm with Omega lambda = right.
+
+    Rows are scaled to a unit diagonal before the rank is determined; `negligible` rows (..., m)
+    are dropped. `scale` (...) is the size of the accelerations, for the residual.
 
     >>> least_norm(np.array([[2.0, 2.0], [2.0, 2.0]]), np.array([4.0, 4.0])).multipliers.tolist()
     [1.0, 1.0]
     """
     finite: Any = np.isfinite(Omega).all(axis=(-2, -1)) & np.isfinite(right).all(axis=-1)
     Omega = np.where(finite[..., None, None], Omega, np.eye(Omega.shape[-1]))
-    dust = np.broadcast_to(dust, Omega.shape[:-1])
-    Omega = np.where(dust[..., None] | dust[..., None, :], 0.0, Omega)
+    negligible = np.broadcast_to(negligible, Omega.shape[:-1])
+    Omega = np.where(negligible[..., None] | negligible[..., None, :], 0.0, Omega)
     d = np.sqrt(np.maximum(np.diagonal(Omega, axis1=-2, axis2=-1), 0.0))
     d = np.where(d > 0.0, d, 1.0)
     w, Q = np.linalg.eigh(Omega / d[..., :, None] / d[..., None, :])
-    kept = w > RANK * np.maximum(w[..., -1:], 0.0)
+    kept = w > RANK_TOLERANCE * np.maximum(w[..., -1:], 0.0)
     inverse = np.where(kept, 1.0 / np.where(kept, w, 1.0), 0.0)
     basic = np.einsum("...ij,...j,...kj,...k->...i", Q, inverse, Q, right / d) / d
     null = np.where(kept[..., None, :], 0.0, Q) / d[..., None]  # columns of null(Omega)
     gram = np.einsum("...ki,...kj->...ij", null, null)
     gram = gram + np.where(kept[..., None], np.eye(w.shape[-1]), 0.0)
-    slack = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
-    answer = basic - np.einsum("...ij,...j->...i", null, slack)
-    left = right - np.einsum("...ij,...j->...i", Omega, answer)
-    wanted = np.maximum(1.0, max_norm(right))
-    scale = np.maximum(wanted, asked)
-    left = (
-        np.where(dust, CLOSE / OFF * (scale / wanted)[..., None], 1.0) * left
-    )  # rows that are none may be off by more
-    return Least(
-        np.where(finite[..., None], answer, np.nan),
+    shares = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
+    multipliers = basic - np.einsum("...ij,...j->...i", null, shares)
+    residual = right - np.einsum("...ij,...j->...i", Omega, multipliers)
+    right_scale = np.maximum(1.0, max_norm(right))
+    scale = np.maximum(right_scale, scale)
+    looser = RESIDUAL_TOLERANCE / NEGLIGIBLE_ROW_TOLERANCE * (scale / right_scale)[..., None]
+    residual = np.where(negligible, looser, 1.0) * residual
+    return LeastNormSolution(
+        np.where(finite[..., None], multipliers, np.nan),
         kept.sum(axis=-1),
-        np.where(finite[..., None], left, 0.0),
+        np.where(finite[..., None], residual, 0.0),
         scale,
     )
 
 
-def direction(system: Any, q: np.ndarray, left: np.ndarray) -> str:
-    """Rows left open, in words: "contact 2 (weld) of left/tool to box/grip2, turning about (0, 0, 1)", in world axes."""
-    parts = (*system.closure.constraints, *system.closure.follows)
+def violated_direction(system: System, q: np.ndarray, residual: np.ndarray) -> str:
+    """The constraint and direction of the largest residual, in world axes, as text:
+    "contact 2 (weld) of left/tool to box/grip2, turning about (0, 0, 1)"."""
+    parts = (*system.closure.constraints, *system.closure.mimics)
     worst = max(
-        range(len(parts)), key=lambda i: float(np.linalg.norm(left[system.closure.slices[i]]))
+        range(len(parts)), key=lambda i: float(np.linalg.norm(residual[system.closure.slices[i]]))
     )
     constraint, own = parts[worst], system.closure.slices[worst]
     if not isinstance(constraint, Constraint):
         return f"{constraint.name}, {constraint.joint} following {constraint.leader}"
     units = np.eye(system.nc)[own]
-    rows = system.multiplier_response(np.broadcast_to(q, (len(units), system.nq)), units)[1][
-        :, worst
-    ]
-    turn, slide = (left[own] @ rows).reshape(2, 3)
+    states = np.broadcast_to(q, (len(units), system.nq))
+    rows = system.multiplier_response(states, units)[1][:, worst]
+    turn, slide = (residual[own] @ rows).reshape(2, 3)
     turns = np.linalg.norm(turn) > np.linalg.norm(slide)
     axis = turn if turns else slide
-    axis = (
-        np.round(
-            axis
-            / max(np.linalg.norm(axis), 1e-300)
-            * np.sign(axis[np.argmax(np.abs(axis))] or 1.0),
-            3,
-        )
-        + 0.0
-    )
+    sign = np.sign(axis[np.argmax(np.abs(axis))] or 1.0)
+    axis = np.round(axis / max(np.linalg.norm(axis), 1e-300) * sign, 3) + 0.0
     verb = "turning about" if turns else "sliding along"
+    frames = f"{constraint.first} to {constraint.second}"
     where = ", ".join(f"{x:g}" for x in axis)
-    return f"{constraint.name} ({constraint.kind}) of {constraint.first} to {constraint.second}, {verb} ({where})"
+    return f"{constraint.name} ({constraint.kind}) of {frames}, {verb} ({where})"

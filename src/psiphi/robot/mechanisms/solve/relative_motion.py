@@ -1,12 +1,12 @@
-"""Where constrained frames are and how they move, and the constraint rows that follow from it.
+"""Poses and motions of the constrained frames, and the constraint rows computed from them.
 
-All of it is words, in axes of the frames:
+These are operator expressions, in the axes of the frames:
 
-    E_0 phi B = [R, p~ R; 0, R]      where they are
-    V = J v                          how they move
-    A = J a + DJ/Dt v - B* g         and how that changes, under the joint accelerations a (zero where none are given)
+    E_0 phi B = [R, p~ R; 0, R]      poses
+    V = J v                          velocities
+    A = J a + DJ/Dt v - B* g         accelerations for joint accelerations a (zero if not given)
 
-Gravity is the pseudo-acceleration of the world, as Newton and Euler have it: so are the bodies' own accelerations made already.
+Gravity enters as an acceleration of the world, as in the recursive Newton-Euler algorithm.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from psiphi.algebra.expressions.expression import vector
 from psiphi.algebra.expressions.operators import Operators, frame_poses
 from psiphi.compiler.equations import REWRITTEN, Equation
-from psiphi.compiler.lower.frame_sweeps import place_of
+from psiphi.compiler.lower.frame_sweeps import pose_from_entries
 from psiphi.compiler.recursions.body_step import ZERO3, ZERO6
-from psiphi.compiler.recursions.newton_euler import tensor
-from psiphi.model.loops.closure_types import Forbidden, Relative
+from psiphi.compiler.recursions.newton_euler import acceleration_tensor
+from psiphi.model.loops.closure_types import ConstraintRow, RelativeMotion
 from psiphi.model.loops.constraints import Closure, Constraint
 from psiphi.model.model import WORLD
 from psiphi.model.spatial import small_matrices
@@ -28,30 +28,28 @@ from psiphi.model.spatial.screws import add, cross, dot, subtract
 
 Scalars = dict[str, list]
 v, a = vector("v"), vector("a")
-PLACES = {
-    name: f"{name} of frames" for name in ("R", "p", "V", "A")
-}  # what the words are called among other stages
+PLACES = {name: f"{name} of frames" for name in ("R", "p", "V", "A")}  # places of the results
 
 
-def whereabouts(closure: Closure, given: Collection[str]) -> dict[str, Equation]:
-    """The words of constrained frames, under way with the joint velocities v and accelerations a where these are given."""
+def frame_equations(closure: Closure, given: Collection[str]) -> dict[str, Equation]:
+    """Poses of the constrained frames; with v in `given` also V and A, with a A includes J a."""
     s, frames = Operators(closure.model), closure.frames
     if not frames:
         return {}
-    words = {"places": frame_poses(s, frames)}
+    equations = {"poses": frame_poses(s, frames)}
     if "v" in given:
         J = s.J(*frames, axes="frame")
         A = J.dot("inertial") @ v - s.B(*frames, axes="frame").T @ s.g
-        words["moves"] = {"V": J @ v, "A": J @ a + A if "a" in given else A}
+        equations["motions"] = {"V": J @ v, "A": J @ a + A if "a" in given else A}
     return {
         name: Equation(results, closure.model, forms=(REWRITTEN,))
-        for name, results in words.items()
+        for name, results in equations.items()
     }
 
 
 @dataclass(frozen=True)
 class FrameState:
-    """A frame: rotation and origin in the world; w, v, w' and v' in its own axes."""
+    """A frame: rotation R and origin p in the world; w, v, w' and v' in the frame's own axes."""
 
     R: list
     p: list
@@ -61,51 +59,52 @@ class FrameState:
     vd: list
 
 
-def _state(closure: Closure, places: Scalars, name: str) -> FrameState:
-    """Of one frame; the world's own are at rest, and fall."""
-    frame, moves = closure.model.frame(name), PLACES["V"] in places
+def _frame_state(closure: Closure, places: Scalars, name: str) -> FrameState:
+    """The state of one frame. Frames of the world have velocity zero and acceleration -g."""
+    frame, has_motion = closure.model.frame(name), PLACES["V"] in places
     if frame.body == WORLD:
         R, p = frame.pose.rotation.tolist(), frame.pose.translation.tolist()
-        pull = small_matrices.apply(
+        acceleration = small_matrices.apply(
             small_matrices.transpose(R), [-float(g) for g in closure.model.gravity_vector]
         )
-        return FrameState(R, p, ZERO3, ZERO3, ZERO3, pull)
-    at = closure.frames.index(name)
-    own = [places[PLACES[x]][6 * at : 6 * at + 6] if moves else ZERO6 for x in "VA"]
-    R, p = place_of(lambda x, i: places[PLACES[x]][i], at, len(closure.frames))
-    return FrameState(R, p, *(part for x in own for part in (x[:3], x[3:])))
+        return FrameState(R, p, ZERO3, ZERO3, ZERO3, acceleration)
+    index = closure.frames.index(name)
+    motion = [places[PLACES[x]][6 * index : 6 * index + 6] if has_motion else ZERO6 for x in "VA"]
+    R, p = pose_from_entries(lambda x, i: places[PLACES[x]][i], index, len(closure.frames))
+    return FrameState(R, p, *(part for x in motion for part in (x[:3], x[3:])))
 
 
 @dataclass(frozen=True)
 class ConstraintState:
-    """A constraint in one state: its rows, c' = S [w'; v'] + extra under the accelerations given, and w' and v' themselves.
+    """One constraint in one state: its rows, c' = S [w'; v'] + extra, and the relative w' and v'.
 
-    `bias` leaves out what is zero of velocities that keep the constraint; `opening` does not.
+    `bias` drops the terms that are zero if the velocities satisfy the constraint; `full_bias`
+    keeps them.
     """
 
     constraint: Constraint
-    at: Relative
-    rows: list[Forbidden]
+    relative: RelativeMotion
+    rows: list[ConstraintRow]
     bias: list
     wd: list
     vd: list
     axes: list  # rotation of frame 2 in the world
 
     @property
-    def opening(self) -> list:
-        """c' of any velocities."""
-        return _along(self.rows, self.wd, self.vd)
+    def full_bias(self) -> list:
+        """c' for any velocities."""
+        return _row_accelerations(self.rows, self.wd, self.vd)
 
-    def pull(self, row: Forbidden) -> tuple[list, list]:
-        """A unit multiplier of a row as wrenches: on frame 1 in its axes, on frame 2 in its axes."""
-        back = small_matrices.transpose(self.at.R)
+    def unit_wrenches(self, row: ConstraintRow) -> tuple[list, list]:
+        """The wrenches of a unit multiplier: on frame 1 in its axes, on frame 2 in its axes."""
+        back = small_matrices.transpose(self.relative.R)
         first = small_matrices.apply(back, row.turn) + small_matrices.apply(back, row.slide)
-        moment = add(row.turn, cross(self.at.p, row.slide))
+        moment = add(row.turn, cross(self.relative.p, row.slide))
         return first, [-x for x in (*moment, *row.slide)]
 
 
-def meet(constraint: Constraint, one: FrameState, two: FrameState) -> ConstraintState:
-    """Frame 1 seen from frame 2:
+def constraint_state(constraint: Constraint, one: FrameState, two: FrameState) -> ConstraintState:
+    """The motion of frame 1 relative to frame 2, in axes of frame 2, and the constraint rows:
 
     w = R w1 - w2            w' = R w1' - w2' - w2 x w
     v = R v1 - v2 - w2 x p   v' = R v1' - v2' - U2 p - 2 w2 x v      U2 = w2'~ + w2~ w2~
@@ -115,39 +114,36 @@ def meet(constraint: Constraint, one: FrameState, two: FrameState) -> Constraint
     p = small_matrices.apply(back, subtract(one.p, two.p))
     w = subtract(small_matrices.apply(R, one.w), two.w)
     v = subtract(subtract(small_matrices.apply(R, one.v), two.v), cross(two.w, p))
-    parted = (
-        subtract(small_matrices.apply(R, one.wd), two.wd),
-        subtract(
-            subtract(small_matrices.apply(R, one.vd), two.vd),
-            small_matrices.apply(tensor(two.w, two.wd), p),
-        ),
+    wd_at_rest = subtract(small_matrices.apply(R, one.wd), two.wd)  # w' if w = 0
+    vd_at_rest = subtract(  # v' if v = 0
+        subtract(small_matrices.apply(R, one.vd), two.vd),
+        small_matrices.apply(acceleration_tensor(two.w, two.wd), p),
     )
-    wd, vd = (
-        subtract(parted[0], cross(two.w, w)),
-        subtract(parted[1], [2.0 * x for x in cross(two.w, v)]),
+    wd = subtract(wd_at_rest, cross(two.w, w))
+    vd = subtract(vd_at_rest, [2.0 * x for x in cross(two.w, v)])
+    kind, relative = constraint.row, RelativeMotion(R, p, w, v)
+    rows = kind.rows(constraint.shape, relative)
+    bias = _row_accelerations(
+        rows, wd if kind.turns else wd_at_rest, vd if kind.slides else vd_at_rest
     )
-    kind, at = constraint.row, Relative(R, p, w, v)
-    rows = kind.rows(constraint.shape, at)
-    turning, sliding = (
-        wd if kind.turns else parted[0],
-        vd if kind.slides else parted[1],
-    )  # w = 0, v = 0 where they must be
-    return ConstraintState(constraint, at, rows, _along(rows, turning, sliding), wd, vd, two.R)
+    return ConstraintState(constraint, relative, rows, bias, wd, vd, two.R)
 
 
-def _along(rows: list[Forbidden], wd: list, vd: list) -> list:
+def _row_accelerations(rows: list[ConstraintRow], wd: list, vd: list) -> list:
     """S [w'; v'] + extra."""
     return [dot(row.turn, wd) + dot(row.slide, vd) + row.extra for row in rows]
 
 
-def meetings(closure: Closure, places: Scalars) -> list[ConstraintState]:
-    """Every constraint, from the states of its frames."""
+def constraint_states(closure: Closure, places: Scalars) -> list[ConstraintState]:
+    """The state of every constraint, from the states of its frames."""
     return [
-        meet(c, *(_state(closure, places, name) for name in (c.first, c.second)))
+        constraint_state(c, *(_frame_state(closure, places, name) for name in (c.first, c.second)))
         for c in closure.constraints
     ]
 
 
-def rates(meeting: ConstraintState) -> list:
+def row_rates(state: ConstraintState) -> list:
     """c = S [w; v]."""
-    return [dot(row.turn, meeting.at.w) + dot(row.slide, meeting.at.v) for row in meeting.rows]
+    return [
+        dot(row.turn, state.relative.w) + dot(row.slide, state.relative.v) for row in state.rows
+    ]

@@ -1,10 +1,12 @@
-"""Solves with symmetric matrices that may lack rank, without branches.
+"""Branch-free solves with symmetric positive semidefinite matrices, A = L diag(d) L*.
 
-A = L diag(d) L*; a pivot below LOOSE of its diagonal entry is a row that follows from those before it: it is left out. The rest
-answers the system if the right side follows too. The strain is large where it does not, and where a pivot is small and yet no
-zero: sum (A_jj / d_j)^2 over the pivots kept, FAR for each row that does not follow. A row may be nothing at all but for
-rounding (the row across the plane of a plane mechanism); beside its own diagonal entry its pivot then looks sound: those not
-above their `floors` are left out, too, and may be OFF by what speeds that are not quite the mechanism's make of it.
+A pivot below PIVOT_TOLERANCE of its diagonal entry belongs to a redundant row, which is skipped.
+The other rows solve the system if the right side is consistent. The ill-conditioning of a solve
+is sum (A_jj / d_j)^2 over the pivots used, plus UNSOLVABLE for each inconsistent row.
+
+A negligible row contains rounding only (the row normal to the plane of a planar mechanism). Its
+pivot is not small beside its own diagonal entry, so pivots below `rounding` are skipped too; such
+a row may have a residual of NEGLIGIBLE_ROW_TOLERANCE.
 """
 
 from __future__ import annotations
@@ -12,49 +14,56 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import choose, less
 from psiphi.model.spatial.screws import dot
-from psiphi.robot.mechanisms.solve.redundant_constraints import OFF, STRAIN
-
-DUST = (
-    1e-14  # of what forces at its frames can do to them: what rounding leaves of a row that is none
+from psiphi.robot.mechanisms.solve.redundant_constraints import (
+    ILL_CONDITIONED,
+    NEGLIGIBLE_ROW_TOLERANCE,
 )
-FAINT = DUST * sqrt(STRAIN)  # a pivot of dust strains by STRAIN
-LOOSE = 1e-10
-OPEN = 1e-7  # of the right side: a row left out that is off by more does not follow
-FAR = 1e30
+
+ROW_ROUNDING = 1e-14  # a pivot below this fraction of its row scale is rounding
+ROUNDING_WEIGHT = ROW_ROUNDING * sqrt(ILL_CONDITIONED)  # a pivot of rounding is ILL_CONDITIONED
+PIVOT_TOLERANCE = 1e-10  # relative to the diagonal entry
+RESIDUAL_TOLERANCE = 1e-7  # relative to the right side: skipped rows above it are inconsistent
+UNSOLVABLE = 1e30
 
 
-def factor(A: list, floors: list | None = None) -> tuple[list, list, list]:
-    """(L, d_inv, on): the factors, d_inv zero where a pivot is left out, and on = 1 where it is kept."""
-    on: list = []
+def factor(A: list, rounding: list | None = None) -> tuple[list, list, list]:
+    """(L, d_inv, used): d_inv is 1 / d, or 0 for a skipped pivot; `used` is 1 or 0."""
+    used: list = []
 
-    def inverse(d: Any, diagonal: Any) -> Any:
-        on.append(less(LOOSE * diagonal + (floors[len(on)] if floors else 0.0), d))
-        return on[-1] / choose(on[-1], d, 1.0)
+    def inverse(d: AnyScalar, diagonal: AnyScalar) -> Any:
+        floor = rounding[len(used)] if rounding else 0.0
+        used.append(less(PIVOT_TOLERANCE * diagonal + floor, d))
+        return used[-1] / choose(used[-1], d, 1.0)
 
     L, d_inv = small_matrices.factor(A, inverse)
-    return L, d_inv, on
+    return L, d_inv, used
 
 
 def solve(A: list, b: list) -> tuple[list, Any]:
-    """x with A x = b, and the strain."""
+    """x with A x = b, and the ill-conditioning."""
     return solve_factored(factor(A), A, b)
 
 
 def solve_factored(
-    factors: tuple[list, list, list], A: list, b: list, floors: list | None = None
+    factors: tuple[list, list, list], A: list, b: list, rounding: list | None = None
 ) -> tuple[list, Any]:
-    L, d_inv, on = factors
+    """x with A x = b by the factors of A, and the ill-conditioning."""
+    L, d_inv, used = factors
     y = small_matrices.forward(L, b)
     size = 1.0 + dot(b, b)
-    close, off = OPEN * OPEN * size, OFF * OFF * size
-    strain: Any = 0.0
-    for j, (value, inverse, kept) in enumerate(zip(y, d_inv, on, strict=True)):
+    tight = RESIDUAL_TOLERANCE * RESIDUAL_TOLERANCE * size
+    loose = NEGLIGIBLE_ROW_TOLERANCE * NEGLIGIBLE_ROW_TOLERANCE * size
+    ill_conditioning: Any = 0.0
+    for j, (value, inverse, is_used) in enumerate(zip(y, d_inv, used, strict=True)):
         ratio = A[j][j] * inverse
-        allowed = choose(less(A[j][j], floors[j]), off, close) if floors else close
-        strain = strain + (ratio * ratio + FAR * ((1.0 - kept) * less(allowed, value * value)))
+        allowed = choose(less(A[j][j], rounding[j]), loose, tight) if rounding else tight
+        ill_conditioning = ill_conditioning + (
+            ratio * ratio + UNSOLVABLE * ((1.0 - is_used) * less(allowed, value * value))
+        )
     return small_matrices.backward(
         L, [value * inverse for value, inverse in zip(y, d_inv, strict=True)]
-    ), strain
+    ), ill_conditioning

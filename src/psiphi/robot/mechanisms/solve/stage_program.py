@@ -1,4 +1,8 @@
-"""Functions of closed systems as programs: what goes in, what comes out, and the stages between them."""
+"""Functions of closed systems as programs in stages: inputs, outputs and the stages between.
+
+A stage is an operator equation (compiled to sweeps) or a rule: a Python function of the values
+that earlier stages have left, by name.
+"""
 
 from __future__ import annotations
 
@@ -18,43 +22,43 @@ from psiphi.robot.mechanisms.solve.relative_motion import PLACES
 
 StagePlaces = dict[str, Any]
 StageRule = Callable[[StagePlaces], StagePlaces]
-Made = TypeVar("Made", bound=Function)
+FunctionType = TypeVar("FunctionType", bound=Function)
 
 
 @dataclass(frozen=True)
 class BodySubset:
-    """An equation, over some bodies alone: what the others would give is zero."""
+    """An equation over some of the bodies; the results of the other bodies are zero."""
 
     equation: Equation
     bodies: tuple[int, ...]
 
 
-CircuitStage = Equation | BodySubset | StageRule
+StageDefinition = Equation | BodySubset | StageRule
 
 
 @dataclass(frozen=True, eq=False)
 class StageProgramCode:
-    """A function of a closed system: what goes in, what comes out, and the stages between: {name: an equation, or a rule}.
+    """A function of a closed system: its inputs, its outputs and its stages by name.
 
-    An equation's results are called otherwise where `named` says so, {(stage, result or input): place}."""
+    `named` maps (stage, input or result) to the place where the value is stored, where that
+    differs from the name in the equation.
+    """
 
     name: str
     equation: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     algebra: Algebra
-    stages: dict[str, CircuitStage]
+    stages: dict[str, StageDefinition]
     named: dict[tuple[str, str], str]
-    rods: bool = True
+    movable_inertia: bool = True
     columns: str = ""
-    moving: dict[str, Equation] = field(
-        init=False
-    )  # where constrained frames are and, where v comes in, how they move
+    # poses of the constrained frames and, if v is an input, their motions
+    frame_equations: dict[str, Equation] = field(init=False)
 
     def __post_init__(self):
-        object.__setattr__(
-            self, "moving", self.algebra.whereabouts([arg.name for arg in self.inputs])
-        )
+        equations = self.algebra.frame_equations([arg.name for arg in self.inputs])
+        object.__setattr__(self, "frame_equations", equations)
 
     @property
     def model(self) -> Model:
@@ -67,16 +71,16 @@ class StageProgramCode:
         closure = self.algebra.closure
         stages = [
             ProgramStage(name, program(equation, tree), PLACES)
-            for name, equation in self.moving.items()
+            for name, equation in self.frame_equations.items()
         ]
-        stages.append(ProgramStage("meet", lambda places: {"c": DelassusOperator(closure, places)}))
-        for name, what in self.stages.items():
-            at = {own: place for (stage, own), place in self.named.items() if stage == name}
-            stages.append(ProgramStage(name, _run(what, tree), at))
-        return Program(self.name, *self.arguments(), (), stages=tuple(stages), local=False)
+        stages.append(ProgramStage("rows", lambda places: {"c": DelassusOperator(closure, places)}))
+        for name, stage in self.stages.items():
+            places = {own: place for (of, own), place in self.named.items() if of == name}
+            stages.append(ProgramStage(name, _lowered(stage, tree), places))
+        return Program(self.name, *self.arguments(), (), stages=tuple(stages), can_loop=False)
 
-    def compiled(self, kind: type[Made] = Function) -> Made:
-        """The gufunc; the constraints are part of its name, and so of its key in the cache."""
+    def compiled(self, kind: type[FunctionType] = Function) -> FunctionType:
+        """The gufunc. The constraints are part of its name, and so of its cache key."""
         request = QuantityRequest(self.name, (self.algebra.closure.key,))
         return kind(request, self)
 
@@ -89,37 +93,40 @@ class StageProgramCode:
         return self.count.flops
 
 
-def _run(what: CircuitStage, tree: Tree) -> Program | StageRule:
-    if isinstance(what, BodySubset):
-        whole = program(what.equation, tree)
-        links = tuple(dict.fromkeys(tree.link_of(k)[0] for k in what.bodies))
+def _lowered(stage: StageDefinition, tree: Tree) -> Program | StageRule:
+    if isinstance(stage, BodySubset):
+        whole = program(stage.equation, tree)
+        links = tuple(dict.fromkeys(tree.link_of(k)[0] for k in stage.bodies))
         return replace(
-            whole, bodies=links, marks={k: mark for k, mark in whole.marks.items() if k in links}
+            whole,
+            bodies=links,
+            body_data={k: data for k, data in whole.body_data.items() if k in links},
         )
-    return program(what, tree) if isinstance(what, Equation) else what
+    return program(stage, tree) if isinstance(stage, Equation) else stage
 
 
-def circuit(
+def program_of_rules(
     name: str,
     equation: str,
     inputs: tuple[Argument, ...],
     outputs: tuple[Argument, ...],
     algebra: Algebra,
     /,
-    **stages: CircuitStage,
+    **stages: StageDefinition,
 ) -> StageProgramCode:
-    """A circuit; a rule that is no more than a lambda is a stage like any other."""
+    """A program whose stages are keyword arguments; no place is renamed."""
     return StageProgramCode(name, equation, inputs, outputs, algebra, stages, {})
 
 
 def arguments(algebra: Algebra, *names: str) -> tuple[Argument, ...]:
+    """The arguments of these names: q (nq,), lam (m,), all others (nv,)."""
     model, m = algebra.closure.model, algebra.closure.size
     known = {"q": Argument("q", (model.nq,), "q"), "lam": Argument("lam", (m,))}
     return tuple(known.get(name) or Argument(name, (model.nv,), "v") for name in names)
 
 
-def given(algebra: Algebra, frames: tuple[str, ...]) -> tuple[Argument, ...]:
-    """q, v, tau, and wrenches on frames where there are any."""
+def dynamics_arguments(algebra: Algebra, frames: tuple[str, ...]) -> tuple[Argument, ...]:
+    """q, v, tau and, if frames are named, the wrenches f_ext (frames, 6) on them."""
     return arguments(algebra, "q", "v", "tau") + (
         (Argument("f_ext", (len(frames), 6)),) if frames else ()
     )

@@ -262,7 +262,7 @@ def test_what_newcomers_give():
             r"robot.postures\['home'\]",
         ),
         (lambda: pp.load("<robot/>", keyframe="home", mode=1), r"did you mean 'frames'"),
-        (lambda: pp.load("<robot/>", colour="red"), r"it takes base, lock, .* max_bodies"),
+        (lambda: pp.load("<robot/>", colour="red"), r"its options are base, lock, .* max_bodies"),
         (lambda: np.linalg.inv(s.mass), r"is an operator, and no array.*expr.dense\(q\)"),
         (
             lambda: pp.prove("mass", s.mass),

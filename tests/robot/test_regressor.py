@@ -10,7 +10,7 @@ import pytest
 import psiphi as pp
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.io.urdf.ros_packages import descriptions
-from psiphi.robot.identification.base_parameters import independent
+from psiphi.robot.identification.base_parameters import independent_columns
 from tests import zoo
 from tests.oracles import reference
 
@@ -65,7 +65,7 @@ def test_compiled_it_is_the_same_and_has_more_columns():
     np.testing.assert_allclose(losses, a + 2.0 * v + 3.0 * np.sign(v), rtol=1e-13)
     for wrong, words in (
         ({"more": "spring"}, "no columns of 'spring'"),
-        ({"more": "damping", "out": Y}, "out came"),
+        ({"more": "damping", "out": Y}, "out and more are both given"),
     ):
         with pytest.raises(pp.StateError, match=words):
             robot.regressor(q, v, a, **wrong)
@@ -164,6 +164,6 @@ def test_columns_that_are_combinations():
     rng = np.random.default_rng(0)
     free, mix = rng.standard_normal((40, 5)), rng.standard_normal((5, 12))
     mix[:, 3] = 0.0
-    columns, K, _ = independent(free @ mix)
+    columns, K, _ = independent_columns(free @ mix)
     assert len(columns) == 5 and 3 not in columns
     np.testing.assert_allclose((free @ mix)[:, columns] @ K, free @ mix, atol=1e-10)

@@ -11,7 +11,7 @@ from typing import Any
 from psiphi._util.errors import ModelError
 from psiphi._util.text import listed, nearest, shown
 from psiphi.io.robots import generators
-from psiphi.io.robots.robot_tables import from_table, read, shapes_of, table_names
+from psiphi.io.robots.robot_tables import from_table, read_table, shapes_of, table_names
 from psiphi.io.urdf.ros_packages import descriptions
 from psiphi.robot.robot import Robot
 
@@ -64,7 +64,7 @@ def source(name: str) -> dict[str, str]:
     >>> source("acrobot")["source"]
     'Spong (1995), IEEE Control Systems Magazine 15(1), Table 1'
     """
-    table = read(name if isinstance(name, str) else shown(name))
+    table = read_table(name if isinstance(name, str) else shown(name))
     return {key: table[key] for key in ("title", "source", "licence")}
 
 

@@ -15,7 +15,7 @@ from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.array_trace import trace_rule
-from psiphi.functions.differentiable_function import DifferentiableFunction, ready
+from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.robot.quantity_methods import QuantityMethods
@@ -57,4 +57,4 @@ class CoordinateLaw(Traceable):
 
 def coordinate_function(robot: QuantityMethods, law: str) -> DifferentiableFunction:
     """The compiled function of a robot for a row of `LAWS`."""
-    return ready(robot.function_cache, law, partial(CoordinateLaw, robot.model, law))
+    return traced_function(robot.function_cache, law, partial(CoordinateLaw, robot.model, law))

@@ -12,7 +12,13 @@ from psiphi._util.array_types import Array, Numbers
 from psiphi._util.validate import is_foreign, real_array
 from psiphi.compiler.passes import is_large
 from psiphi.functions import scalar_fast_path
-from psiphi.functions.arrays.array_dispatch import enter, full, in_a_row, one_number, widest
+from psiphi.functions.arrays.array_dispatch import (
+    as_row,
+    dispatch,
+    full_like,
+    scalar_dt,
+    widest_array,
+)
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.robot import coordinate_functions
 from psiphi.robot.quantity_methods import QuantityMethods
@@ -22,7 +28,7 @@ _ndarray = np.ndarray
 
 def _duration(dt: Numbers) -> float:
     """dt as one number, for a call with arrays of another library."""
-    return one_number("integrate", real_array("integrate: dt", dt, (), "give a number"))
+    return scalar_dt("integrate", real_array("integrate: dt", dt, (), "give a number"))
 
 
 # torch.compile does not trace into it
@@ -50,13 +56,15 @@ class CoordinateMethods(QuantityMethods):
         an array () or (..., 1) of that library.
         """
         if type(q) is _ndarray and type(dt) is float:
-            x = self.fast_calls.get("integrate", scalar_fast_path.nothing)(q, v, np.array((dt,)))
+            x = self.fast_calls.get("integrate", scalar_fast_path.no_fast_path)(
+                q, v, np.array((dt,))
+            )
             if x is not None:
                 return x
         if not (is_foreign(q) or is_foreign(v) or is_foreign(dt)):
             return super().integrate(q, v, dt)
-        h = in_a_row(dt) if is_foreign(dt) else full(widest(q, v), 1, _duration(dt))
-        return enter(self._law_function("integrate"), (q, v, h))
+        h = as_row(dt) if is_foreign(dt) else full_like(widest_array(q, v), 1, _duration(dt))
+        return dispatch(self._law_function("integrate"), (q, v, h))
 
     def difference(self, q0: Numbers, q1: Numbers) -> Array:
         """The velocity v with integrate(q0, v) = q1."""
@@ -82,11 +90,11 @@ class CoordinateMethods(QuantityMethods):
 
     def _call_law(self, law: str, numpy_law: Callable[..., Array], *values: Numbers) -> Any:
         """Call a law: by the fast path, as compiled code for foreign arrays, or as `numpy_law`."""
-        x = self.fast_calls.get(law, scalar_fast_path.nothing)(*values)
+        x = self.fast_calls.get(law, scalar_fast_path.no_fast_path)(*values)
         if x is not None:
             return x
         if any(map(is_foreign, values)):
-            return enter(self._law_function(law), values)
+            return dispatch(self._law_function(law), values)
         return numpy_law(*values)
 
     def _apply_law(
@@ -94,16 +102,18 @@ class CoordinateMethods(QuantityMethods):
     ) -> np.ndarray:
         """A law for checked NumPy arrays: compiled, unless q is a vector space."""
         if self.manifold.is_flat:
-            self.fast_calls[name] = scalar_fast_path.of_vectors([x.shape[-1:] for x in arrays], law)
+            self.fast_calls[name] = scalar_fast_path.vector_call(
+                [x.shape[-1:] for x in arrays], law
+            )
         if self.manifold.is_flat or is_large(self):
             return law(*arrays)
         function = self._law_function(name)
         result = function.run(arrays)
-        scalar_fast_path.quicken(function, arrays)
+        scalar_fast_path.install_fast_path(function, arrays)
         self.fast_calls[name] = (
-            scalar_fast_path.upright(self.model, function.at_once, 1)
+            scalar_fast_path.checked_call(self.model, function.fast_path, 1)
             if name == "difference"
-            else function.at_once
+            else function.fast_path
         )
         return result
 

@@ -17,9 +17,9 @@ from psiphi._util.text import nearest
 from psiphi._util.validate import flag, is_foreign, real_array
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
-from psiphi.functions.arrays.array_dispatch import constant, full, mathematics
+from psiphi.functions.arrays.array_dispatch import array_module, convert_like, full_like
 from psiphi.model.state_checks import check_states
-from psiphi.robot.catalogue.quasi_velocities import QUASI_QUANTITIES, PREFIXES
+from psiphi.robot.catalogue.quasi_velocities import PREFIXES, QUASI_QUANTITIES
 
 if TYPE_CHECKING:
     from psiphi.robot.robot import Robot
@@ -234,7 +234,8 @@ class Diagonalised:
         """
         if is_foreign(q) or is_foreign(nu):  # c x is linear in x: its Jacobian, in one kernel
             function = self.robot.function(self.name("coriolis_product"))
-            x = full(q if is_foreign(q) else nu, self.nv, 0.0)
+            like: Any = q if is_foreign(q) else nu
+            x = full_like(like, self.nv, 0.0)
             return function.jacobian("x")(q, nu, x, *self.robot.parameter_arguments)
         q_rows, nu_rows = (x[..., None, :] for x in self._read_state("coriolis", q, nu, check))
         state = dict(q=q_rows, nu=nu_rows, x=np.eye(self.nv))
@@ -246,12 +247,16 @@ class Diagonalised:
     def mass_matrix(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q), block diagonal, in xi. -> (..., nv, nv)"""
         _, D = self.robot.mass_matrix_factors(q, dtype=dtype, check=check)
-        return mathematics(D).zeros_like(D) + constant(D, np.eye(self.nv)) if self.normalised else D
+        return (
+            array_module(D).zeros_like(D) + convert_like(D, np.eye(self.nv))
+            if self.normalised
+            else D
+        )
 
     def mass_matrix_inverse(self, q: Numbers, *, dtype: DType = None, check: bool = False) -> Array:
         """The identity in nu; D(q)^-1, block diagonal, in xi. -> (..., nv, nv)"""
         D = self.mass_matrix(q, dtype=dtype, check=check)
-        return D if self.normalised else mathematics(D).linalg.inv(D)
+        return D if self.normalised else array_module(D).linalg.inv(D)
 
     def link_accelerations(
         self, q: Numbers, nu: Numbers, nu_dot: Numbers, *, dtype: DType = None, check: bool = False
@@ -324,7 +329,7 @@ class Diagonalised:
             raise StateError(cause, "give one number, or an array (...) of the library of q")
         total = float(total) if foreign and not is_foreign(energy) else total
         kinetic, target = self.kinetic_energy(q, nu), total - self.robot.potential_energy(q)
-        m, moves = mathematics(kinetic), kinetic > 0.0
+        m, moves = array_module(kinetic), kinetic > 0.0
         if not foreign and not np.all((target >= 0.0) & (moves | (target == 0.0))):
             cause = (
                 f"at_energy: the kinetic energy is {np.min(kinetic):.6g}, "
@@ -413,7 +418,7 @@ class Diagonalised:
     def _call_quantity(
         self,
         verb: str,
-        state: dict[str, Numbers],
+        state: dict[str, Any],
         out: Out,
         dtype: DType,
         check: bool,
@@ -425,7 +430,7 @@ class Diagonalised:
     def _call_with_wrenches(
         self,
         verb: str,
-        state: dict[str, Numbers],
+        state: dict[str, Any],
         f_ext: Wrenches | None,
         axes: str,
         out: Out,
@@ -446,7 +451,7 @@ class Diagonalised:
         """q and nu as arrays, checked for this robot."""
         name, velocity = f"{PREFIXES[self.normalised]}_{verb}", "nu" if self.normalised else "xi"
         inputs = (Argument("q", (self.nq,), "q"), Argument(velocity, (self.nv,), "v"))
-        values = argument_checks.plain(self.robot, name, inputs, (q, nu))
+        values = argument_checks.plain_arrays(self.robot, name, inputs, (q, nu))
         if flag("check", check):
             check_states(self.robot, name, inputs, values)
         return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from psiphi._util.errors import StateError
 from psiphi._util.validate import is_foreign, is_lazy
 from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks
-from psiphi.functions.arrays.array_dispatch import full, mathematics
+from psiphi.functions.arrays.array_dispatch import array_module, full_like
 from psiphi.robot import operational_inertia
 from psiphi.robot.catalogue.frame_inertia import moving_coordinates
 from psiphi.robot.coordinate_methods import CoordinateMethods
@@ -63,7 +64,7 @@ class FrameMethods(CoordinateMethods):
         Where J M^-1 J* = B* psi* H* D^-1 H psi B is singular, `policy` selects the result for that
         batch element: "pseudo" (least norm), "damped", or "exact" (NaN).
         """
-        names, Lam = argument_checks.names(self, frames), None
+        names, Lam = argument_checks.frame_names(self, frames), None
         # float32 cannot tell small eigenvalues from zero
         if type(q) is np.ndarray and q.dtype == np.float32:
             options = dict(policy=policy, rcond=rcond, damping=damping, axes=axes, check=check)
@@ -117,7 +118,7 @@ class FrameMethods(CoordinateMethods):
             out,
             dtype,
             check,
-            argument_checks.names(self, frames),
+            argument_checks.frame_names(self, frames),
             axes,
         )
 
@@ -136,17 +137,18 @@ class FrameMethods(CoordinateMethods):
 
         Lambda x'' + mu = F for torques tau = J* F.
         """
-        names = argument_checks.names(self, frames)
+        names = argument_checks.frame_names(self, frames)
         if not names:
             raise StateError(
                 "operational_space_bias: frames is empty, expected at least one frame",
                 'give frames=("tool",)',
             )
-        rest = full(q, self.nv, 0.0) if is_foreign(q) else np.zeros(self.nv)
-        free = self.forward_dynamics(q, v, rest, check=check)
-        m, each = mathematics(free), [self.frame_acceleration(q, v, free, frame) for frame in names]
+        like: Any = q
+        zeros = full_like(like, self.nv, 0.0) if is_foreign(q) else np.zeros(self.nv)
+        a = self.forward_dynamics(q, v, zeros, check=check)
+        m, drift = array_module(a), [self.frame_acceleration(q, v, a, frame) for frame in names]
         Lam = self.operational_space_inertia(q, names, policy=policy, rcond=rcond, damping=damping)
-        return -m.einsum("...ij,...j->...i", Lam, m.concatenate(each, -1))
+        return -m.einsum("...ij,...j->...i", Lam, m.concatenate(drift, -1))
 
     def frame_acceleration(
         self,

@@ -137,8 +137,8 @@ def parameter_fast_path(method: Method) -> Method:
                 pass  # the first call, a list, or a wrong argument: the general path handles it
         result = general(self, *args, parameters=parameters, **options)
         if single and self.nv and "_fast_free_dynamics" not in self.__dict__:
-            self.__dict__["_fast_free_dynamics"] = scalar_fast_path.upright(
-                self.model, self.function(method.__name__).single()
+            self.__dict__["_fast_free_dynamics"] = scalar_fast_path.checked_call(
+                self.model, self.function(method.__name__).scalar_call()
             )
         return result
 
@@ -254,7 +254,7 @@ class FreeRobot(Robot):
         0.5
         """
         values = (
-            argument_checks.parameters(self, "baked", self.given)
+            argument_checks.require_parameters(self, "baked", self.given)
             if parameters is None
             else self.consistent(parameters)
         )
@@ -270,7 +270,9 @@ class FreeRobot(Robot):
     def mass(self) -> Any:  # type: ignore[override]
         """The total mass of the moving bodies, for the parameters that `at` bound."""
         return inertial_parameters.total_mass(
-            self, self._free_parameters, argument_checks.parameters(self, "mass", self.given)
+            self,
+            self._free_parameters,
+            argument_checks.require_parameters(self, "mass", self.given),
         )
 
     @property
@@ -322,7 +324,7 @@ class FreeRobot(Robot):
         return self if np.ndim(self.given) < 2 else self.bind_parameters(self.given[..., None, :])
 
     def _parameter_values(self, name: str) -> Any:
-        return argument_checks.parameters(self, name, self.given)
+        return argument_checks.require_parameters(self, name, self.given)
 
     def require_mass(self, name: str, remedy: str) -> None:
         """No check: the mass depends on the parameters. Without mass, results are NaN."""

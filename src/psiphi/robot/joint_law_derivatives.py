@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.autodiff.tape_derivatives import push
+from psiphi.compiler.autodiff.tape_derivatives import push_forward
 from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Tape
-from psiphi.functions.differentiable_function import DifferentiableFunction, ready
+from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
 from psiphi.model.model import Model
 from psiphi.model.spatial import small_matrices
 from psiphi.robot.robot import Robot
@@ -103,7 +103,7 @@ def _directional_derivative(
 ) -> list[Any]:
     """The derivative of x along a change of the leaves."""
     seeds = {leaf.index: dx for leaf, dx in zip(leaves, changes, strict=True)}
-    return push(tape, [tape.operand(y) for y in x], seeds)
+    return push_forward(tape, [tape.operand(y) for y in x], seeds)
 
 
 def _factor_gram(T: list[list[Any]]) -> tuple[list, list]:
@@ -116,4 +116,4 @@ def joint_law_function(robot: Robot, number: int, law: str) -> DifferentiableFun
     joint = robot.manifold.curved[number]
     kind = f"compound {number}" if joint.kind == "compound" else joint.kind
     make = partial(JointLawDerivative, robot.model, number, law)
-    return ready(robot.function_cache, f"{law} of {kind} with derivatives", make)
+    return traced_function(robot.function_cache, f"{law} of {kind} with derivatives", make)

@@ -18,8 +18,9 @@ from psiphi.io import dh
 from psiphi.io.dh import DH
 from psiphi.io.from_pinocchio import read_pinocchio
 from psiphi.io.mujoco.from_mujoco import is_mjcf, read_mujoco
+from psiphi.io.peer_models import MjModel, MjSpec, PinModel
 from psiphi.io.urdf.mesh_paths import AllowedFolders, Packages, PathOutsideError
-from psiphi.io.urdf.ros_packages import PLACES, descriptions
+from psiphi.io.urdf.ros_packages import SEARCHED, descriptions
 from psiphi.io.urdf.urdf import load_urdf
 from psiphi.io.urdf.urdf_plus import LoopRow
 from psiphi.model.builder import builder
@@ -37,7 +38,7 @@ PACKAGE = "package://"
 OPTIONS = tuple(
     name
     for name in inspect.signature(load_urdf).parameters
-    if name not in ("source", "base", "shapes", "loops", "moves")
+    if name not in ("source", "base", "shapes", "loops", "check_mobility")
 )
 
 
@@ -73,7 +74,7 @@ def load(
     >>> load("panda", embed="mimic").nv
     8
     """
-    robot = _read(source, base, options, moves=lock is None)
+    robot = _read(source, base, options, check_mobility=lock is None)
     if srdf is not None:
         robot = robot.with_postures(srdf)
     if lock is not None:
@@ -110,9 +111,9 @@ def _read_frames(frames: Mapping[str, Any] | None) -> list[tuple[str, tuple[Any,
 
 
 def _read(
-    source: str | os.PathLike[str], base: str | None, options: dict[str, Any], moves: bool
+    source: str | os.PathLike[str], base: str | None, options: dict[str, Any], check_mobility: bool
 ) -> Robot:
-    """The robot of a file or name; `moves` checks that every joint can move."""
+    """The robot of a file or name; `check_mobility` checks that every joint can move."""
     source = text = validate.path(
         "the robot",
         source,
@@ -147,7 +148,14 @@ def _read(
         return _load_mjcf(source, base, options)
     shapes: list[Shape] = []
     loops: list[LoopRow] = []
-    model = load_urdf(source, base or "fixed", shapes=shapes, loops=loops, moves=moves, **options)
+    model = load_urdf(
+        source,
+        base or "fixed",
+        shapes=shapes,
+        loops=loops,
+        check_mobility=check_mobility,
+        **options,
+    )
     emit_warning(model.report)
     if not model.joints:
         note = f'{model.name} has no moving joint: pp.load(..., base="free") makes its base free'
@@ -183,7 +191,7 @@ def _package_file(address: str, packages: Packages) -> str:
         ) from None
     if path is None:
         raise ModelError(
-            f"no package {shown(package)} in packages=, {PLACES}",
+            f"no package {shown(package)} in packages=, {SEARCHED}",
             f"install it, source its workspace, or load with packages={{{package!r}: folder}}",
         )
     if not os.path.exists(path):
@@ -216,7 +224,7 @@ def from_dh(rows: Iterable[DH | Mapping[str, Any]], **options: Any) -> Robot:
     return Robot.of(model)
 
 
-def from_mujoco(model: object) -> Robot:
+def from_mujoco(model: MjModel | MjSpec | str | os.PathLike[str]) -> Robot:
     """A robot from an `MjModel`, an `MjSpec`, an MJCF file or MJCF text.
 
     Joints keep MuJoCo's order: hinge, slide, ball and free, several per body, with limits, damping,
@@ -238,7 +246,7 @@ def from_mujoco(model: object) -> Robot:
     return replace(robot, loops=tuple(read.loops), gears=tuple(read.gears))
 
 
-def from_pinocchio(model: object) -> Robot:
+def from_pinocchio(model: PinModel) -> Robot:
     """A robot from a `pinocchio.Model`, with joint limits, damping, friction and rotor inertia.
 
     Frames are kept, and reference configurations become postures. `pp.interop.pinocchio(robot,

@@ -18,7 +18,7 @@ from psiphi.backends.c.c_columns import Columns
 from psiphi.compiler.sweeps.sweep_program import Program
 from psiphi.functions import argument_checks
 from psiphi.functions import value_checks as checked
-from psiphi.functions.arrays.dask_arrays import in_blocks, refuse_lazy
+from psiphi.functions.arrays.dask_arrays import map_blocks, refuse_lazy
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.model.state_checks import check_states
 from psiphi.robot.catalogue.quantities import CATALOGUE
@@ -33,13 +33,13 @@ def compute_matrix(
     robot: QuantityMethods, name: str, q: Any, out: Out, dtype: DType, check: bool
 ) -> Any:
     """The matrix `name` of a large robot at q."""
-    argument_checks.on_host(name, q)
+    argument_checks.require_numpy(name, q)
     source = robot.function(name).source
     if is_lazy(q):
         if out is not None or check is not False:
             refuse_lazy(name, "out= and check= need NumPy arrays", q)
-        return in_blocks(name, getattr(robot, name), source.inputs, source.outputs, (q,), dtype)
-    q = np.asarray(*argument_checks.plain(robot, name, source.inputs, (q,)))
+        return map_blocks(name, getattr(robot, name), source.inputs, source.outputs, (q,), dtype)
+    q = np.asarray(*argument_checks.plain_arrays(robot, name, source.inputs, (q,)))
     argument_checks.check_dtype(name, dtype)
     results = argument_checks.check_out(name, source.outputs, out, q.shape[:-1])
     if not flag("check", check):
@@ -47,7 +47,7 @@ def compute_matrix(
     check_states(robot, name, source.inputs, (q,))
     with np.errstate(all="ignore"):
         result = _matrix_from_columns(robot, name, q, results, dtype)
-    checked.after(robot, name, source, (q,), result)
+    checked.check_results(robot, name, source, (q,), result)
     return result
 
 
@@ -61,18 +61,18 @@ def _matrix_from_columns(
     columns = function.run(arrays, (None,) * function.ufunc.nout, kind)
     if isinstance(columns, tuple):
         pairs = zip(out, columns, strict=True)
-        return tuple(argument_checks.into(array, x.swapaxes(-1, -2)) for array, x in pairs)
+        return tuple(argument_checks.copy_into(array, x.swapaxes(-1, -2)) for array, x in pairs)
     transposed = columns.swapaxes(-1, -2)
     if columns.shape[-1] == columns.shape[-2]:  # M and its inverse: make them exactly symmetric
-        return argument_checks.into(out[0], (columns + transposed) / 2)
-    return argument_checks.into(out[0], transposed)  # a centroidal momentum matrix
+        return argument_checks.copy_into(out[0], (columns + transposed) / 2)
+    return argument_checks.copy_into(out[0], transposed)  # a centroidal momentum matrix
 
 
 def exported_code(robot: QuantityMethods, function: DifferentiableFunction) -> Any:
     """The code of a function for export; for a matrix of a large robot, loops over its columns."""
     if function.written_out:
         return function.source.code
-    asked = function.source.asked
+    asked = function.source.request
     loops: Any = robot.function(asked.columns).source.code
     return Columns(Program(asked.columns, function.inputs, function.outputs, ()), loops)
 
@@ -84,7 +84,7 @@ def evaluate(
     if function.written_out:
         result = function.ufunc(*values)
         return result if isinstance(result, tuple) else (result,)
-    operator = robot.function(function.source.asked.columns)
+    operator = robot.function(function.source.request.columns)
     named = dict(zip((arg.name for arg in function.inputs), values, strict=True))
     columns = operator.ufunc(*(named.get(arg.name, np.eye(arg.size)) for arg in operator.inputs))
     return tuple(x.T for x in (columns if isinstance(columns, tuple) else (columns,)))

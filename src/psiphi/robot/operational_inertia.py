@@ -22,7 +22,7 @@ from psiphi._util.array_types import AnyArray
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import nonnegative_number, one_of
-from psiphi.functions.arrays.array_dispatch import constant, is_followed, mathematics
+from psiphi.functions.arrays.array_dispatch import array_module, convert_like, is_differentiated
 from psiphi.model.spatial.pseudo_inverse import POLICIES
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.robot.catalogue.frame_inertia import RCOND
@@ -64,7 +64,7 @@ def inverse(
     """
     one_of("policy", policy, NAMES, 'the default is "pseudo"')
     rcond, damping = nonnegative_number("rcond", rcond), nonnegative_number("damping", damping)
-    m = mathematics(X)
+    m = array_module(X)
     finite = m.isfinite(X).all(-1).all(-1)[..., None, None]
     w, Q = m.linalg.eigh(m.where(finite, X, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -80,7 +80,7 @@ def foreign_inverse(X: AnyArray, policy: str, rcond: float, damping: float) -> A
     "exact" has gradients, and NaN where there is no inverse; the other policies have no gradients.
     """
     if not isinstance(policy, str) or policy != "exact":
-        if not is_followed(X):
+        if not is_differentiated(X):
             return inverse(X, policy, rcond, damping)
         cause = (
             f"operational_space_inertia: policy is {shown(policy)}, "
@@ -89,7 +89,7 @@ def foreign_inverse(X: AnyArray, policy: str, rcond: float, damping: float) -> A
         raise StateError(
             cause, 'give policy="exact", or arrays without gradients and outside of jit'
         )
-    m, eye = mathematics(X), constant(X, np.eye(X.shape[-1]))
+    m, eye = array_module(X), convert_like(X, np.eye(X.shape[-1]))
     w = m.linalg.eigvalsh(getattr(X, "detach", lambda: X)())
     good = (w[..., :1] > nonnegative_number("rcond", rcond) * w[..., -1:])[..., None]
     return m.where(good, m.linalg.inv(m.where(good, X, eye)), m.nan)

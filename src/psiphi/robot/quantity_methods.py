@@ -23,7 +23,7 @@ from psiphi.model.spatial.branch_free import on_tape
 from psiphi.model.state_checks import check_states
 from psiphi.robot import matrix_by_columns
 from psiphi.robot.catalogue import quantity_request
-from psiphi.robot.catalogue.quantities import METHODS, INTERNAL_QUANTITIES, quantity_function
+from psiphi.robot.catalogue.quantities import INTERNAL_QUANTITIES, METHODS, quantity_function
 from psiphi.robot.identification.regressor_methods import RegressorMethods
 
 _ndarray = np.ndarray
@@ -75,7 +75,7 @@ class QuantityMethods(RegressorMethods):
     ) -> Any:
         """The quantity `name` of the catalogue as SymPy expressions (extra `symbolic`).
 
-        The result has `shared` and `results` (common subexpressions, as from `sympy.cse`), `compute_matrix`
+        The result has `shared` and `results` (common subexpressions, as from `sympy.cse`), `matrix`
         (expanded), `textbook()` and `latex()`. `parameters=True` makes masses, centres of mass,
         inertias, lengths and gravity symbols: m1, c1x, I1zz, l1, g.
 
@@ -144,7 +144,7 @@ class QuantityMethods(RegressorMethods):
     def call_with_wrenches(
         self,
         name: str,
-        state: dict[str, Numbers],
+        state: dict[str, Any],
         f_ext: Wrenches | None,
         axes: str,
         out: Out,
@@ -153,7 +153,7 @@ class QuantityMethods(RegressorMethods):
     ) -> Any:
         """(Internal use only) `call_quantity` with external wrenches on frames."""
         argument_checks.check_axes(axes)
-        if f_ext is None or not argument_checks.mapping(f_ext):
+        if f_ext is None or not argument_checks.check_wrench_mapping(f_ext):
             return self.call_quantity(name, state, out, dtype, check)
         frames = tuple(self._frame_name(frame) for frame in f_ext)
         state["f_ext"] = argument_checks.stack_wrenches(f_ext)
@@ -167,7 +167,7 @@ class QuantityMethods(RegressorMethods):
 
     def _parameter_values(self, name: str) -> Any:
         """The values of the free parameters, or an error; `FreeRobot` knows them."""
-        return argument_checks.parameters(self, name, None)
+        return argument_checks.require_parameters(self, name, None)
 
     def with_sample_axis(self) -> Self:
         """(Internal use only) The robot for arguments (..., samples, n).
@@ -184,7 +184,7 @@ class QuantityMethods(RegressorMethods):
     def call_quantity(
         self,
         name: str,
-        state: dict[str, Numbers],
+        state: dict[str, Any],
         out: Out,
         dtype: DType,
         check: bool,
@@ -197,29 +197,29 @@ class QuantityMethods(RegressorMethods):
         function = self.function(name, frames, axes)
         values: tuple[Any, ...] = tuple(state.values())
         if out is None and dtype is None and check is False:
-            result = function.at_once(*values)  # one state: the path of control loops
+            result = function.fast_path(*values)  # one state: the path of control loops
             if result is not None:
                 return result
         for value in values:
             if type(value) is not _ndarray or not self.joints:
                 if any(map(is_foreign, values)):
-                    return argument_checks.entered(function, values, out, dtype, check)
-                values = argument_checks.plain(self, name, function.source.inputs, values)
+                    return argument_checks.call_foreign(function, values, out, dtype, check)
+                values = argument_checks.plain_arrays(self, name, function.source.inputs, values)
                 break
-        argument_checks.check_upright(self.model, name, values[0])
+        argument_checks.check_quaternions(self.model, name, values[0])
         if check is not False and flag("check", check):
             refuse_lazy(name, "check=True looks at numbers", *values)
-            values = argument_checks.plain(self, name, function.source.inputs, values)
+            values = argument_checks.plain_arrays(self, name, function.source.inputs, values)
             check_states(self, name, function.source.inputs, values, frames)
             with np.errstate(all="ignore"):
                 result = self.call_quantity(
                     name, dict(zip(state, values, strict=True)), out, dtype, False, frames, axes
                 )
-            checked.after(self, name, function.source, values, result)
+            checked.check_results(self, name, function.source, values, result)
             return result
         results_out: Any = out
         if out is not None and (type(out) is not _ndarray or out.dtype.kind != "f"):
-            results_out = argument_checks.fitting_out(self, name, function.source, values, out)
+            results_out = argument_checks.matching_out(self, name, function.source, values, out)
         elif out is None and dtype is not None:
             results_out = (None,) * function.ufunc.nout
         try:
@@ -231,14 +231,16 @@ class QuantityMethods(RegressorMethods):
                 refuse_lazy(name, "on a robot with this many bodies it is interpreted", *values)
                 return self._interpret(function, values, dtype)
             result = function.run(values, results_out, dtype)
-            scalar_fast_path.quicken(function, values)
+            scalar_fast_path.install_fast_path(function, values)
             return result
         except (ValueError, TypeError, NotImplementedError) as error:
             # a control law that psiphi traces calls with tape expressions
             if not is_large(self) and (traced := _tape_values(function.source.inputs, values)):
                 results: Any = interpret_on_tape(function.program, function.tree, *traced)
                 return results[0] if len(results) == 1 else results
-            argument_checks.retell(self, name, function.source, values, results_out, dtype, error)
+            argument_checks.raise_state_error(
+                self, name, function.source, values, results_out, dtype, error
+            )
 
     @staticmethod
     def _interpret(function: Function, values: Sequence[np.ndarray], dtype: DType) -> Any:

@@ -23,7 +23,7 @@ from psiphi._util.validate import on_gpu, one_of
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks, scalar_fast_path
-from psiphi.functions.arrays.array_dispatch import mathematics
+from psiphi.functions.arrays.array_dispatch import array_module
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.robot.catalogue.quantities import BY_METHOD, METHODS
 from psiphi.robot.diagonal_dynamics import Diagonalised
@@ -146,13 +146,13 @@ class Robot(FrameMethods):
                 dtype,
                 check,
             )
-            return a if out is None else argument_checks.put("forward_dynamics", a, out)
+            return a if out is None else argument_checks.store_result("forward_dynamics", a, out)
         result = self.call_with_wrenches(
             "forward_dynamics", dict(q=q, v=v, tau=tau), f_ext, axes, out, dtype, check
         )
         if self.freed is None and self.nv and "_fast_forward_dynamics" not in self.__dict__:
-            self.__dict__["_fast_forward_dynamics"] = scalar_fast_path.upright(
-                self.model, self.function("forward_dynamics").single()
+            self.__dict__["_fast_forward_dynamics"] = scalar_fast_path.checked_call(
+                self.model, self.function("forward_dynamics").scalar_call()
             )
         return result
 
@@ -185,7 +185,7 @@ class Robot(FrameMethods):
         v' - w x v], whereas FD2 and FD4 return [w'; v' - g].
         """
         if self._check_method(method) == "kalman":
-            argument_checks.on_host("forward_dynamics_details", q, v, tau)
+            argument_checks.require_numpy("forward_dynamics_details", q, v, tau)
         state = dict(q=q, v=v, tau=tau)
         results = self.call_with_wrenches(method, state, f_ext, axes, None, dtype, check)
         names = [arg.name for arg in self.function(method).source.outputs]
@@ -271,7 +271,7 @@ class Robot(FrameMethods):
         """
         if not is_large(self):
             return self.call_quantity("coriolis", dict(q=q, v=v), out, dtype, check)
-        argument_checks.on_host("coriolis", q, v)
+        argument_checks.require_numpy("coriolis", q, v)
         q, v = np.asarray(q)[..., None, :], np.asarray(v)[..., None, :]
         columns = self.call_quantity(
             "coriolis_product", dict(q=q, v=v, x=np.eye(self.nv)), None, dtype, check
@@ -336,7 +336,7 @@ class Robot(FrameMethods):
             return np.zeros(np.asarray(q).shape[:-1])
         d = self.call_quantity("mass_pivots", dict(q=q), None, dtype, check)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return mathematics(d).log(d).sum(-1)
+            return array_module(d).log(d).sum(-1)
 
     def mass_matrix(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi.functions.argument_checks import check_axes, names
+from psiphi.functions.argument_checks import check_axes, frame_names
 from psiphi.functions.compiled_function import QuantityRequest
 from psiphi.model.model import Model
 from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, BY_METHOD, CATALOGUE, METHODS
@@ -51,7 +51,7 @@ def check_request(
         remedy = REPLACEMENTS.get(name) if isinstance(name, str) else None
         raise StateError(f"no function {shown(name)}", remedy or nearest(name, CATALOGUE))
     check_axes(axes)
-    given = names(model, frames)
+    given = frame_names(model, frames)
     if name in ON_FRAMES and len(given) != (ON_FRAMES[name] or max(1, len(given))):
         several = SEVERAL_FRAMES.get(name)
         more = f"; {several} takes several" if several else ""

@@ -173,7 +173,7 @@ class QuasiQuantity:
             return force - o.B @ vector("f_ext", "frame") if frames else force
 
         options: dict[str, Any] = dict(
-            given=(o.name, *self.vectors, "f_ext"), equation=self.equation, by_link=True
+            input_order=(o.name, *self.vectors, "f_ext"), equation=self.equation, by_link=True
         )
         if self.moving:
             options |= dict(

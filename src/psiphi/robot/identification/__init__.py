@@ -2,10 +2,10 @@
 
 In: a `Robot` and measurements. Out: parameters with their deviations. Read `identify.py` first.
 
-    base_parameters.py        What a robot's torques tell of its inertia
-    identification_result.py  What was identified
-    identify.py               `pp.identify`
-    measurements.py           MeasuredRows motions as rows of a linear system
-    physical_consistency.py   The parameters that bodies can have, nearest to what was measured
-    regressor_methods.py      A robot's torques by its inertial parameters
+    identify.py               `pp.identify`: weighted least squares
+    measurements.py           Measured motions as rows of a linear system
+    base_parameters.py        The combinations of parameters that torques depend on
+    physical_consistency.py   The physically consistent parameters nearest to the measurements
+    identification_result.py  The result, with a report, a plot and the identified robot
+    regressor_methods.py      The methods of `Robot` for regressors and base parameters
 """

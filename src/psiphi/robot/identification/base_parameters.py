@@ -1,78 +1,92 @@
-"""What a robot's torques tell of its inertia: the parameters, and which combinations of them can be seen at all.
+"""Base parameters: the combinations of inertial parameters that joint torques depend on.
 
-    tau = Y(q, v, a) pi + rotors a,     pi = [m, m c, Ixx Ixy Ixz Iyy Iyz Izz] a body, about its link's origin in link axes
+    tau = Y(q, v, a) pi + rotors a,     pi = [m, m c, Ixx Ixy Ixz Iyy Iyz Izz] per body
 
-Columns of Y that are combinations of others, in every motion, cannot be told apart: with Y = Y_b K for the independent columns
-Y_b, only the base parameters K pi matter. They are found from Y at random motions, which give the rank with probability one.
+pi is about the origin of the link, in link axes. With Y = Y_b K for the independent columns Y_b of
+Y, torques depend only on the base parameters K pi. They are found from Y at random motions, which
+give the rank with probability one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import frozen, several
+from psiphi._util.validate import as_list, frozen
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.functions.arrays.array_dispatch import constant, mathematics
-from psiphi.model.components import names_of_entries
+from psiphi.functions.arrays.array_dispatch import array_module, convert_like
+from psiphi.model.components import entry_names
+from psiphi.model.editing.joint_vectors import JointVectors
 from psiphi.model.model import Model
-from psiphi.model.parameters.free_parameters import INERTIA, ten
+from psiphi.model.parameters.free_parameters import INERTIA, standard_parameters
 
-MORE = ("armature", "damping", "friction")
-DEPENDENT = 1e-10  # of the longest column: what is left of a column beside the others, where it depends on them
-CLEAN = 1e-10  # of a row's largest coefficient: one that is none
+if TYPE_CHECKING:
+    from psiphi.robot.identification.regressor_methods import RegressorMethods
+
+JOINT_PARAMETERS = ("armature", "damping", "friction")
+# relative to the longest column: a smaller remainder means that a column depends on the others
+DEPENDENT_COLUMN = 1e-10
+ZERO_COEFFICIENT = 1e-10  # relative to the largest coefficient of a row
 
 
-def parameters(model: Model) -> np.ndarray:
+def model_parameters(model: Model) -> np.ndarray:
     """pi of all bodies, (10 bodies,)."""
-    return frozen(np.concatenate([np.zeros(0), *(ten(body) for body in model.bodies)]))
+    return frozen(
+        np.concatenate([np.zeros(0), *(standard_parameters(body) for body in model.bodies)])
+    )
 
 
 def parameter_names(model: Model, more: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """ "forearm.m", "forearm.mx", ..., then "elbow.damping" and the like."""
-    own = [f"{body.name}.{word}" for body in model.bodies for word in INERTIA]
-    return (
-        *own,
-        *(f"{name}.{word}" for word in more for name in names_of_entries(model.joints, "v")),
-    )
+    """ "forearm.m", "forearm.mx", ..., then "elbow.damping" etc."""
+    of_bodies = (f"{body.name}.{word}" for body in model.bodies for word in INERTIA)
+    of_joints = (f"{name}.{word}" for word in more for name in entry_names(model.joints, "v"))
+    return (*of_bodies, *of_joints)
 
 
-def more_columns(words: tuple[str, ...], v: Any, a: Any) -> list[Any]:
-    """Columns of rotors, of damping and of dry friction: a, v and sign v on the diagonal."""
+def diagonal_columns(words: tuple[str, ...], v: AnyArray, a: AnyArray) -> list[Any]:
+    """The columns of armature, damping and friction: a, v and sign v on the diagonal."""
     diagonal = {
         "armature": lambda: a,
         "damping": lambda: v,
-        "friction": lambda: mathematics(v).sign(v),
+        "friction": lambda: array_module(v).sign(v),
     }
-    made = [diagonal[word]() for word in words]
-    return [x[..., None] * constant(x, np.eye(x.shape[-1])) for x in made]
+    entries = [diagonal[word]() for word in words]
+    return [x[..., None] * convert_like(x, np.eye(x.shape[-1])) for x in entries]
 
 
-def checked_words(more: Any) -> tuple[str, ...]:
-    """Some of armature, damping, friction."""
+def check_words(more: str | Iterable[str]) -> tuple[str, ...]:
+    """`more` as a tuple: some of "armature", "damping", "friction"."""
     words = (
         (more,)
         if isinstance(more, str)
-        else tuple(several("more", more, f"name some of {', '.join(MORE)}"))
+        else tuple(as_list("more", more, f"name some of {', '.join(JOINT_PARAMETERS)}"))
     )
     for word in words:
-        if not isinstance(word, str) or word not in MORE:
-            raise StateError(f"the regressor has no columns of {shown(word)}", nearest(word, MORE))
+        if not isinstance(word, str) or word not in JOINT_PARAMETERS:
+            raise StateError(
+                f"the regressor has no columns of {shown(word)}", nearest(word, JOINT_PARAMETERS)
+            )
     if len(set(words)) < len(words):
-        raise StateError(f"more is {shown(more)}", f"name some of {', '.join(MORE)}, each once")
+        raise StateError(
+            f"more is {shown(more)}", f"name some of {', '.join(JOINT_PARAMETERS)}, each once"
+        )
     return words
 
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """What the torques of a robot can tell: `matrix` @ parameters, (rank,); tau = Y[..., columns] @ values.
+    """The combinations of parameters that torques depend on.
 
-    `names` are those of all parameters, `columns` the independent ones; `gap` says how clear that is: the largest rest of a
-    dependent column, and the smallest of an independent one, both by the longest column.
+    `values` = `matrix` @ parameters (rank,), and tau = Y[..., columns] @ values. `names` are the
+    names of all parameters, `columns` the indices of the independent columns of Y. `gap` shows how
+    well the rank is determined: the largest remainder of a dependent column and the smallest of an
+    independent one, relative to the longest column.
     """
 
     names: tuple[str, ...]
@@ -83,7 +97,7 @@ class BaseParameters:
 
     @property
     def rank(self) -> int:
-        """How many there are."""
+        """The number of base parameters."""
         return len(self.columns)
 
     @property
@@ -95,7 +109,7 @@ class BaseParameters:
 
     @property
     def combinations(self) -> tuple[str, ...]:
-        """Each in words: "forearm.Izz + 0.0484 wrist.m"."""
+        """The combinations as text: "forearm.Izz + 0.0484 wrist.m"."""
         return tuple(" ".join(self._terms(row)) for row in self.matrix)
 
     def _terms(self, row: np.ndarray) -> list[str]:
@@ -103,82 +117,92 @@ class BaseParameters:
         rest = [(value, self.names[i]) for i, value in enumerate(row) if value and i != lead]
         return [
             self.names[lead],
-            *(f"{'-' if value < 0 else '+'} {_times(abs(value))}{name}" for value, name in rest),
+            *(
+                f"{'-' if value < 0 else '+'} {_format_factor(abs(value))}{name}"
+                for value, name in rest
+            ),
         ]
 
     def __repr__(self) -> str:
         return f"<BaseParameters: {self.rank} of {len(self.names)}>"
 
 
-def _times(value: float) -> str:
+def _format_factor(value: float) -> str:
     number = f"{value:.6g}"
     return "" if number == "1" else f"{number} "
 
 
-def base_parameters(robot: Any, more: Any = (), seed: int = 0) -> BaseParameters:
-    """From Y at random motions, interpreted: nothing is compiled."""
+def base_parameters(
+    robot: RegressorMethods, more: str | Sequence[str] = (), seed: int = 0
+) -> BaseParameters:
+    """The base parameters, from Y at random motions; nothing is compiled."""
     if robot.freed is not None:
         raise StateError(
-            f"base_parameters: numbers of {robot.name} are inputs", "ask the robot before `free`"
+            f"base_parameters: {robot.name} has free parameters", "use the robot before `free`"
         )
     if not robot.nv:
         raise StateError(
-            f"base_parameters: nothing of {robot.name} moves",
-            'pp.load(..., base="free") lets it fly',
+            f"base_parameters: {robot.name} has no moving joint",
+            'pp.load(..., base="free") makes its base free',
         )
-    words, rng = checked_words(more), np.random.default_rng(seed)
+    words, rng = check_words(more), np.random.default_rng(seed)
     names = parameter_names(robot, words)
-    q, v, a = motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
+    q, v, a = random_motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
     source = robot.function("regressor").source
     (Y,) = interpret(source.program, source.tree, q, v, a)
-    Y = np.concatenate([Y, *more_columns(words, v, a)], axis=-1).reshape(-1, len(names))
-    return base_of(
-        names, Y, np.concatenate([parameters(robot), *(getattr(robot, word) for word in words)])
-    )
+    Y = np.concatenate([Y, *diagonal_columns(words, v, a)], axis=-1).reshape(-1, len(names))
+    return base_from_rows(names, Y, all_parameters(robot, words))
 
 
-def motions(
-    robot: Any, rng: np.random.Generator, count: int
+def all_parameters(robot: JointVectors, words: tuple[str, ...]) -> np.ndarray:
+    """The parameters of the bodies, then those of the joints named in `words`."""
+    return np.concatenate([model_parameters(robot), *(getattr(robot, word) for word in words)])
+
+
+def random_motions(
+    robot: Model, rng: np.random.Generator, count: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random q, v and a in which nothing is special; of embedded loops, closed ones."""
+    """Random q, v and a in general position; embedded loops are closed."""
     v, a = rng.standard_normal((2, count, robot.nv))
-    if robot.embedding is not None and robot.embedding.loops:
+    if robot.embedding is not None and robot.embedding.has_loops:
         return robot.random(rng, (count,)), v, a
     return robot.integrate(robot.neutral(), rng.uniform(-np.pi, np.pi, (count, robot.nv))), v, a
 
 
-def base_of(names: tuple[str, ...], Y: np.ndarray, own: np.ndarray) -> BaseParameters:
-    """The base parameters of rows Y at random motions; `own` are the robot's parameters."""
-    columns, matrix, gap = independent(Y)
-    return BaseParameters(names, columns, matrix, frozen(matrix @ own), gap)
+def base_from_rows(names: tuple[str, ...], Y: np.ndarray, pi: np.ndarray) -> BaseParameters:
+    """The base parameters of rows Y at random motions; pi are the robot's parameters."""
+    columns, matrix, gap = independent_columns(Y)
+    return BaseParameters(names, columns, matrix, frozen(matrix @ pi), gap)
 
 
-def independent(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """(columns, K, gap) with Y = Y[:, columns] K: each column that the ones before it cannot make, and how the others are made.
+def independent_columns(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+    """(columns, K, gap) with Y = Y[:, columns] K: a column is independent of those before it.
 
-    >>> columns, K, _ = independent(np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]]))
+    >>> columns, K, _ = independent_columns(np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]]))
     >>> columns.tolist(), K.tolist()
     ([0, 2], [[1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     """
     R: Any = np.linalg.qr(Y, mode="r")
     size = np.linalg.norm(R, axis=0)
     longest = size.max(initial=0.0) or 1.0
-    basis, columns, left = np.zeros((R.shape[0], 0)), [], np.zeros(R.shape[1])
+    basis, found, remainder = np.zeros((R.shape[0], 0)), [], np.zeros(R.shape[1])
     for i in range(R.shape[1]):
         x = R[:, i] / longest
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # Gram-Schmidt with one reorthogonalisation
             x = x - basis @ (basis.T @ x)
-        left[i] = np.linalg.norm(x)
-        if left[i] > DEPENDENT:
-            basis = np.column_stack([basis, x / left[i]])
-            columns.append(int(i))
-    picked = np.array(columns, dtype=int)
+        remainder[i] = np.linalg.norm(x)
+        if remainder[i] > DEPENDENT_COLUMN:
+            basis = np.column_stack([basis, x / remainder[i]])
+            found.append(int(i))
+    columns = np.array(found, dtype=int)
     K = (
-        np.linalg.lstsq(R[:, picked] / size[picked], R, rcond=None)[0] / size[picked, None]
-        if columns
+        np.linalg.lstsq(R[:, columns] / size[columns], R, rcond=None)[0] / size[columns, None]
+        if found
         else R[:0]
     )
-    K = np.where(np.abs(K) < CLEAN * np.abs(K).max(axis=1, initial=1.0, keepdims=True), 0.0, K)
-    K[:, picked] = np.eye(len(picked))
-    gap = float(np.delete(left, picked).max(initial=0.0)), float(left[picked].min(initial=1.0))
-    return picked, frozen(K), gap
+    threshold = ZERO_COEFFICIENT * np.abs(K).max(axis=1, initial=1.0, keepdims=True)
+    K = np.where(np.abs(K) < threshold, 0.0, K)
+    K[:, columns] = np.eye(len(columns))
+    dependent, independent = np.delete(remainder, columns), remainder[columns]
+    gap = float(dependent.max(initial=0.0)), float(independent.min(initial=1.0))
+    return columns, frozen(K), gap

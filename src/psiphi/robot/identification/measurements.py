@@ -1,36 +1,41 @@
-"""MeasuredRows motions as rows of a linear system: tau = Y pi, and wrenches through joints beside them.
+"""Measured motions as rows of a linear system: tau = Y pi, and wrenches through joints.
 
-Every row (a joint's torque, a wrench's component) has a noise of its own; a sample has all of them.
+A row is the torque of a joint or a component of a wrench, with its own noise; a sample has all
+rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import batch_axes, read
+from psiphi._util.validate import batch_axes, read_array
 from psiphi.model.parameters.free_parameters import INERTIA
-from psiphi.model.state_checks import check_order
+from psiphi.model.state_checks import check_column_order
 from psiphi.robot.identification.base_parameters import (
     BaseParameters,
-    base_of,
-    checked_words,
-    motions,
+    all_parameters,
+    base_from_rows,
+    check_words,
     parameter_names,
-    parameters,
+    random_motions,
 )
+from psiphi.robot.robot import Robot
 
 WRENCH = ("Mx", "My", "Mz", "Fx", "Fy", "Fz")
 
 
 @dataclass(frozen=True)
 class MeasuredRows:
-    """Y (samples, rows, n) and y (samples, rows) with y = Y pi, and the names of the rows."""
+    """Y (samples, rows, n) and y (samples, rows) with y = Y pi, and the names of the rows.
+
+    `words` are the joint parameters among pi.
+    """
 
     Y: np.ndarray
     y: np.ndarray
@@ -40,70 +45,77 @@ class MeasuredRows:
 
 
 def rms(x: np.ndarray) -> np.ndarray:
-    """The root mean square of each row over the samples, whose squares may be no floating-point numbers."""
+    """The root mean square of each row over the samples, without overflow of squares."""
     largest = np.abs(x).max(axis=0)
     return largest * np.sqrt(((x / np.where(largest > 0.0, largest, 1.0)) ** 2).mean(axis=0))
 
 
-def measured(
-    robot: Any, q: Any, v: Any, a: Any, tau: Any, more: Any, wrenches: Any
+def read_measurements(
+    robot: Robot,
+    motion: Mapping[str, Numbers],
+    more: str | Sequence[str],
+    wrenches: Mapping[str, Numbers] | None,
 ) -> MeasuredRows:
-    """The data as they were given, checked and stacked."""
+    """Check and stack the data; `motion` has q, v, a and tau."""
     if robot.freed is not None:
-        raise StateError(
-            f"identify: numbers of {robot.name} are inputs", "give the robot before `free`"
-        )
+        raise StateError(f"identify: {robot.name} has free parameters", "use it before `free`")
     if not robot.nv:
         raise StateError(
-            f"identify: nothing of {robot.name} moves", 'pp.load(..., base="free") lets it fly'
+            f"identify: {robot.name} has no moving joint",
+            'pp.load(..., base="free") makes its base free',
         )
-    words, links = checked_words(more), _links(robot, wrenches)
-    state = _samples(robot, q, v, a, tau, wrenches)
-    q, v, a, tau = (state.pop(name) for name in ("q", "v", "a", "tau"))
-    Y, y = [robot.regressor(q, v, a, more=words)], [tau - _rotors(robot, q, v, a, words)]
+    words, links = check_words(more), _check_links(robot, wrenches)
+    samples = _read_samples(robot, motion, wrenches)
+    q, v, a, tau = (samples.pop(name) for name in ("q", "v", "a", "tau"))
+    Y, y = [robot.regressor(q, v, a, more=words)], [tau - _rotor_torques(robot, q, v, a, words)]
     names = [*robot.velocity_names]
-    for link, wrench in state.items():
-        Y.append(_padded(robot.wrench_regressor(q, v, a, link), Y[0].shape[-1]))
+    for link, wrench in samples.items():
+        Y.append(_pad_columns(robot.wrench_regressor(q, v, a, link), Y[0].shape[-1]))
         y.append(wrench)
         names += [f"{link}.{x}" for x in WRENCH]
     return MeasuredRows(
         np.concatenate(Y, axis=-2),
         np.concatenate(y, axis=-1),
         tuple(names),
-        seen(robot, words, links),
+        identifiable_parameters(robot, words, links),
         words,
     )
 
 
-def _rotors(
-    robot: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, words: tuple[str, ...]
+def _rotor_torques(
+    robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray, words: tuple[str, ...]
 ) -> np.ndarray:
-    """What rotors need that are no parameters: the torques of a robot without mass, less what armature's columns say."""
-    if robot.embedding is None or not robot.embedding.loops:
+    """The torques of rotors that do not depend on pi.
+
+    These are the torques of the robot without mass, minus the armature columns of Y.
+    """
+    if robot.embedding is None or not robot.embedding.has_loops:
         return np.zeros_like(a) if "armature" in words else robot.armature * a
-    light = robot.free("inertia")
-    spinning = light.inverse_dynamics(q, v, a, parameters=np.zeros(light.freed.size))
-    return spinning - robot.armature * a if "armature" in words else spinning
+    free = robot.free("inertia")
+    without_mass = free.inverse_dynamics(q, v, a, parameters=np.zeros(len(free.parameter_names)))
+    return without_mass - robot.armature * a if "armature" in words else without_mass
 
 
-def seen(robot: Any, words: tuple[str, ...], links: tuple[str, ...]) -> BaseParameters:
-    """The combinations that torques, and wrenches through these links' joints, can tell."""
+def identifiable_parameters(
+    robot: Robot, words: tuple[str, ...], links: tuple[str, ...]
+) -> BaseParameters:
+    """The base parameters of joint torques and of wrenches through the joints of these links."""
     if not links:
         return robot.base_parameters(more=words)
     names, rng = parameter_names(robot, words), np.random.default_rng(0)
-    q, v, a = motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
+    q, v, a = random_motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
     Y = [robot.regressor(q, v, a, more=words)]
-    Y += [_padded(robot.wrench_regressor(q, v, a, link), len(names)) for link in links]
-    own = np.concatenate([parameters(robot), *(getattr(robot, word) for word in words)])
-    return base_of(names, np.concatenate(Y, axis=-2).reshape(-1, len(names)), own)
+    Y += [_pad_columns(robot.wrench_regressor(q, v, a, link), len(names)) for link in links]
+    rows = np.concatenate(Y, axis=-2).reshape(-1, len(names))
+    return base_from_rows(names, rows, all_parameters(robot, words))
 
 
-def _padded(W: np.ndarray, width: int) -> np.ndarray:
-    """Wrenches through joints know nothing of rotors and losses."""
+def _pad_columns(W: np.ndarray, width: int) -> np.ndarray:
+    """W with zero columns for joint parameters, on which wrenches do not depend."""
     return np.concatenate([W, np.zeros((*W.shape[:-1], width - W.shape[-1]))], axis=-1)
 
 
-def _links(robot: Any, wrenches: Any) -> tuple[str, ...]:
+def _check_links(robot: Robot, wrenches: object) -> tuple[str, ...]:
     if wrenches is None:
         return ()
     if not isinstance(wrenches, Mapping):
@@ -114,48 +126,45 @@ def _links(robot: Any, wrenches: Any) -> tuple[str, ...]:
     for link in wrenches:
         if link not in known:
             raise StateError(
-                f"identify: wrenches of {shown(link)}, which is no moving link",
+                f"identify: wrenches names {shown(link)}, which is not a moving link",
                 nearest(link, known),
             )
     return tuple(wrenches)
 
 
-def _samples(robot: Any, q: Any, v: Any, a: Any, tau: Any, wrenches: Any) -> dict[str, np.ndarray]:
-    """All arrays (samples, n), finite."""
-    sizes = {"q": (q, robot.nq), "v": (v, robot.nv), "a": (a, robot.nv), "tau": (tau, robot.nv)}
-    sizes |= {link: (wrench, 6) for link, wrench in (wrenches or {}).items()}
-    found = {}
-    for name, (given, size) in sizes.items():
-        array, fault = read(given, (size,))
+def _read_samples(
+    robot: Robot, motion: Mapping[str, Numbers], wrenches: Mapping[str, Numbers] | None
+) -> dict[str, np.ndarray]:
+    """All data as arrays (samples, n) of finite numbers."""
+    arrays = {}
+    for name, values in (*motion.items(), *(wrenches or {}).items()):
+        size = 6 if name not in motion else robot.nq if name == "q" else robot.nv
+        array, fault = read_array(values, (size,))
         if fault:
             raise StateError(
                 f"identify: {name} {fault}",
-                f"give {size} numbers in the last axis, samples in front",
+                f"give {size} numbers in the last axis, after the axis of samples",
             )
-        check_order(robot, f"identify: {name}", given, "q" if name == "q" else "v")
-        found[name] = array.astype(float, copy=False)
-    lead = batch_axes("identify, samples", {name: x.shape[:-1] for name, x in found.items()})
-    for name in found.keys() - {
-        "q",
-        "v",
-        "a",
-    }:  # one velocity may be that of all samples, one torque is no measurement
-        if found[name].shape[:-1] != lead:
-            cause = f"identify: {name} has shape {found[name].shape}, expected {(*lead, found[name].shape[-1])}"
-            raise StateError(cause, "give what was measured in every sample")
-    out = {
+        check_column_order(robot, f"identify: {name}", values, "q" if name == "q" else "v")
+        arrays[name] = array.astype(float, copy=False)
+    lead = batch_axes("identify, samples", {name: x.shape[:-1] for name, x in arrays.items()})
+    for name in arrays.keys() - {"q", "v", "a"}:  # these may be constant, measurements may not
+        if (shape := arrays[name].shape)[:-1] != lead:
+            cause = f"identify: {name} has shape {shape}, expected {(*lead, shape[-1])}"
+            raise StateError(cause, "give a measurement for every sample")
+    samples = {
         name: np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1])
-        for name, x in found.items()
+        for name, x in arrays.items()
     }
-    for name, x in out.items():
+    for name, x in samples.items():
         bad = np.flatnonzero(~np.isfinite(x).all(axis=-1))
         if len(bad):
             raise StateError(
-                f"identify: {name} of sample {bad[0]} is not finite", "leave such samples out"
+                f"identify: {name} of sample {bad[0]} is not finite", "remove such samples"
             )
-    least = len(INERTIA) * len(robot.bodies) // max(1, robot.nv) + 1
-    if len(out["q"]) < least:
+    count, least = len(samples["q"]), len(INERTIA) * len(robot.bodies) // max(1, robot.nv) + 1
+    if count < least:
         raise StateError(
-            f"identify: {len(out['q'])} samples came, expected at least {least}", "measure longer"
+            f"identify: got {count} samples, expected at least {least}", "measure longer"
         )
-    return out
+    return samples

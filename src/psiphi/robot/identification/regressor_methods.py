@@ -1,11 +1,11 @@
-"""A robot's torques by its inertial parameters: the door to `base_parameters.py`."""
+"""Regressors of a robot: torques, wrenches and energy as linear functions of its parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,18 +17,26 @@ from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.functions import argument_checks
-from psiphi.functions.arrays.array_dispatch import full, mathematics
-from psiphi.functions.differentiable_function import DifferentiableFunction, ready
+from psiphi.functions.arrays.array_dispatch import array_module, full_like
+from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
 from psiphi.model.model import Model
-from psiphi.robot.catalogue.torque_regressor import places
+from psiphi.robot.catalogue.torque_regressor import block_places
 from psiphi.robot.editing_methods import EditingMethods
-from psiphi.robot.identification import base_parameters as identification
+from psiphi.robot.identification import base_parameters as base
+
+if TYPE_CHECKING:
+    from psiphi.robot.free_robot import FreeRobot
 
 
 class RegressorMethods(EditingMethods):
-    """A robot that says what of its inertia its torques tell; `_call` runs a function of the catalogue."""
+    """The methods of `Robot` for regressors and base parameters."""
 
-    _call: Any
+    call_quantity: Callable[..., Any]
+    function: Callable[..., DifferentiableFunction]
+    function_cache: dict[tuple, DifferentiableFunction]
+    if TYPE_CHECKING:
+
+        def free(self, *words: str) -> FreeRobot: ...
 
     def regressor(
         self,
@@ -41,30 +49,29 @@ class RegressorMethods(EditingMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """Y with tau = Y pi + rotors a, linear in the bodies' `inertial_parameters` pi. -> (..., nv, 10 bodies)
+        """Y with tau = Y pi + rotors a, pi the `inertial_parameters`. -> (..., nv, 10 bodies)
 
-        pi = [m, m c, Ixx Ixy Ixz Iyy Iyz Izz] a body, about its link's origin in link axes. `more` adds nv columns each of
-        "armature" (a on the diagonal), "damping" (v) and "friction" (sign v).
+        pi = [m, m c, Ixx Ixy Ixz Iyy Iyz Izz] per body, about the origin of its link in link axes.
+        `more` adds nv columns each for "armature" (a on the diagonal), "damping" (v) and "friction"
+        (sign v).
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("ur5")
         >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
-        >>> Y = robot.regressor(q, v, a)
-        >>> Y.shape, bool(np.allclose(Y @ robot.inertial_parameters, robot.inverse_dynamics(q, v, a)))
+        >>> Y, tau = robot.regressor(q, v, a), robot.inverse_dynamics(q, v, a)
+        >>> Y.shape, bool(np.allclose(Y @ robot.inertial_parameters, tau))
         ((6, 60), True)
         """
-        words = identification.checked_words(more)
+        words = base.check_words(more)
         if words and out is not None:
-            raise StateError("regressor: out came with more columns", "leave one of them out")
-        Y = self._call("regressor", dict(q=q, v=v, a=a), out, dtype, check)
+            raise StateError("regressor: out and more are both given", "leave one of them out")
+        Y = self.call_quantity("regressor", dict(q=q, v=v, a=a), out, dtype, check)
         if not words:
             return Y
-        if not is_foreign(Y):
-            v, a = np.asarray(v, dtype=Y.dtype), np.asarray(a, dtype=Y.dtype)
-        m, shape = mathematics(Y), (*Y.shape[:-1], self.nv)
-        return m.concatenate(
-            [Y, *(m.broadcast_to(x, shape) for x in identification.more_columns(words, v, a))], -1
-        )
+        arrays: Any = (v, a) if is_foreign(Y) else (np.asarray(x, dtype=Y.dtype) for x in (v, a))
+        m, shape = array_module(Y), (*Y.shape[:-1], self.nv)
+        columns = (m.broadcast_to(x, shape) for x in base.diagonal_columns(words, *arrays))
+        return m.concatenate([Y, *columns], -1)
 
     def regressor_blocks(
         self,
@@ -76,10 +83,10 @@ class RegressorMethods(EditingMethods):
         dtype: DType = None,
         check: bool = False,
     ) -> Array:
-        """What of `regressor` is not zero for every motion: rows of ten, one a coordinate and a body that it carries, at
-        `regressor_places`. -> (..., blocks, 10)
+        """The blocks of `regressor` that can be nonzero, at `regressor_places`. -> (..., blocks, 10)
 
-        Of a robot with limbs most of Y is zeros: of a G1 two thirds.
+        A block has ten columns, for a coordinate and a body that it moves. For a robot with limbs
+        most of Y is zero, two thirds for the G1.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("ur5")
@@ -90,18 +97,19 @@ class RegressorMethods(EditingMethods):
         >>> blocks.shape, bool(np.array_equal(Y.reshape(6, 60), robot.regressor(q, v, a)))
         ((21, 10), True)
         """
-        return self._call("regressor_blocks", dict(q=q, v=v, a=a), out, dtype, check)
+        return self.call_quantity("regressor_blocks", dict(q=q, v=v, a=a), out, dtype, check)
 
     @cached_property
     def regressor_places(self) -> np.ndarray:
-        """Where `regressor_blocks` stand in Y, (blocks, 2): the coordinate, and the body whose ten columns they are."""
-        found = np.array(places(self), dtype=int).reshape(-1, 2)
-        found.flags.writeable = False
-        return found
+        """(coordinate, body) of each block of `regressor_blocks`, (blocks, 2)."""
+        places = np.array(block_places(self), dtype=int).reshape(-1, 2)
+        places.flags.writeable = False
+        return places
 
     def wrench_regressor(self, q: Numbers, v: Numbers, a: Numbers, link: str) -> Array:
-        """W with W pi = the spatial force [moment; force] through the joint that carries `link`, as `joint_forces` gives it, at
-        the link's origin in link axes. -> (..., 6, 10 bodies)
+        """W with W pi = the force through the joint that carries `link`. -> (..., 6, 10 bodies)
+
+        The force is that of `joint_forces`: [moment; force] at the link's origin in link axes.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("ur5")
@@ -113,104 +121,101 @@ class RegressorMethods(EditingMethods):
         known = [body.name for body in self.bodies]
         if not isinstance(link, str) or link not in known:
             raise StateError(
-                f"wrench_regressor: {shown(link)} is no moving link", nearest(link, known)
+                f"wrench_regressor: {shown(link)} is not a moving link", nearest(link, known)
             )
-        if not any(map(is_foreign, (q, v, a))):
-            return self._by_units("joint_forces", dict(q=q, v=v, a=a))[..., known.index(link), :, :]
-        light = self._with_free_inertia
-        function = force_through(light, link, known.index(link))
-        like = next(x for x in (q, v, a) if is_foreign(x))
-        return function.jacobian("parameters")(q, v, a, full(like, light.freed.size, 0.0))
+        number = known.index(link)
+        foreign: list[Any] = [x for x in (q, v, a) if is_foreign(x)]
+        if not foreign:
+            return self._by_parameter("joint_forces", dict(q=q, v=v, a=a))[..., number, :, :]
+        robot = self._with_free_inertia
+        zeros = full_like(foreign[0], len(robot.parameter_names), 0.0)
+        return link_force_function(robot, link, number).jacobian("parameters")(q, v, a, zeros)
 
     def energy_regressor(self, q: Numbers, v: Numbers) -> Array:
-        """e with e . pi = kinetic and potential energy, but for the rotors'. -> (..., 10 bodies)
+        """e with e . pi = kinetic plus potential energy, without rotors. -> (..., 10 bodies)
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("ur5")
         >>> q, v = robot.random(seed=0), np.ones(6)
-        >>> bool(np.isclose(robot.energy_regressor(q, v) @ robot.inertial_parameters, robot.energy(q, v)))
+        >>> e, pi = robot.energy_regressor(q, v), robot.inertial_parameters
+        >>> bool(np.isclose(e @ pi, robot.energy(q, v)))
         True
         """
-        return self._by_units("energy", dict(q=q, v=v))
+        return self._by_parameter("energy", dict(q=q, v=v))
 
     def excitation(
         self, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()
     ) -> float:
-        """How well motions (..., n) tell the base parameters apart: the condition number of their columns of Y, each scaled to
-        length one. 1 is best; above some hundreds noise decides; infinite where a combination is not told at all. Of arrays of
-        other libraries, an array of theirs with this one number.
+        """The condition number of the base parameters' columns of Y, scaled to length one.
+
+        It measures how well motions (..., n) determine the base parameters: 1 is best, above a few
+        hundred noise dominates, infinite means that a combination is not determined. For arrays of
+        another library the result is an array of that library.
 
         >>> import numpy as np, psiphi as pp
         >>> robot, rng = pp.load("acrobot"), np.random.default_rng(0)
         >>> q, v, a = rng.standard_normal((3, 100, 2))
-        >>> round(robot.excitation(q, v, a), 1), robot.excitation(q, 0 * v, 0 * a)  # at rest no inertia is told
+        >>> at_rest = robot.excitation(q, 0 * v, 0 * a)  # does not determine inertia
+        >>> round(robot.excitation(q, v, a), 1), at_rest
         (2.0, inf)
         """
-        base = self.base_parameters(more=more)
-        Y = self.regressor(q, v, a, more=more)[..., base.columns].reshape((-1, base.rank))
-        if Y.shape[0] < base.rank:
-            return full(Y, 1, np.inf)[0] if is_foreign(Y) else np.inf
-        m, size = mathematics(Y), (Y * Y).sum(0) ** 0.5
-        told = (
-            m.isfinite(Y).all() & (size > 0.0).all()
-        )  # an unbounded number, or a column of zeros: no combination is
-        scaled = m.where(told, Y / m.where(size > 0.0, size, 1.0), 0.0)
+        known = self.base_parameters(more=more)
+        Y = self.regressor(q, v, a, more=more)[..., known.columns].reshape((-1, known.rank))
+        if Y.shape[0] < known.rank:
+            return full_like(Y, 1, np.inf)[0] if is_foreign(Y) else np.inf
+        m, size = array_module(Y), (Y * Y).sum(0) ** 0.5
+        # without finite numbers, or with a column of zeros, the result is infinite
+        regular = m.isfinite(Y).all() & (size > 0.0).all()
+        scaled = m.where(regular, Y / m.where(size > 0.0, size, 1.0), 0.0)
         w = m.linalg.svd(m.linalg.qr(scaled)[1])[1]
-        found = m.where(w[-1] > 0.0, w[0] / m.where(w[-1] > 0.0, w[-1], 1.0), np.inf)
-        return found if is_foreign(Y) else float(found)
+        condition = m.where(w[-1] > 0.0, w[0] / m.where(w[-1] > 0.0, w[-1], 1.0), np.inf)
+        return condition if is_foreign(Y) else float(condition)
 
-    def _by_units(self, name: str, state: dict[str, Any]) -> Array:
-        """What is linear in all inertias, of each of their numbers alone: one axis more, the last."""
-        light = self._with_free_inertia
-        outputs, foreign = (
-            light.function(name).source.outputs,
-            [x for x in state.values() if is_foreign(x)],
-        )
-        if foreign and not outputs[0].shape:  # linear: its derivative, in one kernel
-            return light.function(name).jacobian("parameters")(
-                *state.values(), full(foreign[0], light.freed.size, 0.0)
-            )
-        inputs = light.function(name).source.inputs[:-1]
-        arrays = {
-            arg.name: np.asarray(x)[..., None, :]
-            for arg, x in zip(
-                inputs, argument_checks.plain(self, name, inputs, state.values()), strict=True
-            )
+    def _by_parameter(self, name: str, state: dict[str, Any]) -> Array:
+        """A quantity that is linear in pi, for each unit vector pi: a new last axis (10 bodies,)."""
+        robot = self._with_free_inertia
+        function, count = robot.function(name), len(robot.parameter_names)
+        inputs, outputs = function.source.inputs[:-1], function.source.outputs
+        foreign = [x for x in state.values() if is_foreign(x)]
+        if foreign and not outputs[0].shape:  # it is linear: its Jacobian, in one kernel
+            zeros = full_like(foreign[0], count, 0.0)
+            return function.jacobian("parameters")(*state.values(), zeros)
+        arrays = argument_checks.plain_arrays(self, name, inputs, state.values())
+        rows: dict[str, Any] = {
+            arg.name: np.asarray(x)[..., None, :] for arg, x in zip(inputs, arrays, strict=True)
         }
-        argument_checks.check_upright(light._model, name, arrays["q"][..., 0, :])
-        found = light._call(
-            name, arrays | {"parameters": np.eye(light.freed.size)}, None, None, False
-        )
-        rest = light._call(
-            name, arrays | {"parameters": np.zeros(light.freed.size)}, None, None, False
-        )
-        return np.moveaxis(
-            found - rest, -1 - len(outputs[0].shape), -1
-        )  # rotors have inertia of their own
+        argument_checks.check_quaternions(robot.model, name, rows["q"][..., 0, :])
+        units, zeros = rows | {"parameters": np.eye(count)}, rows | {"parameters": np.zeros(count)}
+        # subtract the share of the rotors, which have inertia of their own
+        values = robot.call_quantity(name, units, None, None, False)
+        values = values - robot.call_quantity(name, zeros, None, None, False)
+        return np.moveaxis(values, -1 - len(outputs[0].shape), -1)
 
     @cached_property
-    def _with_free_inertia(self) -> Any:
-        return self.free("inertia")  # type: ignore[attr-defined]
+    def _with_free_inertia(self) -> FreeRobot:
+        return self.free("inertia")
 
     @cached_property
     def inertial_parameters(self) -> Array:
-        """pi of `regressor`, (10 bodies,): mass, first moment and inertia about the link's origin, of every body."""
-        return identification.parameters(self)
+        """pi of `regressor`, (10 bodies,): mass, first moment and inertia of every body."""
+        return base.model_parameters(self)
 
-    def base_parameters(self, *, more: str | Sequence[str] = ()) -> identification.BaseParameters:
-        """The combinations of `inertial_parameters` that torques can tell, with names; `more` as in `regressor`.
+    def base_parameters(self, *, more: str | Sequence[str] = ()) -> base.BaseParameters:
+        """The combinations of `inertial_parameters` that torques depend on, with names.
+
+        `more` is that of `regressor`.
 
         >>> import psiphi as pp
         >>> base = pp.load("acrobot").base_parameters()
         >>> base.rank, base.combinations[1]
         (6, 'upper.mz - lower.m')
         """
-        return identification.base_parameters(self, more)
+        return base.base_parameters(self, more)
 
 
 @dataclass(frozen=True, eq=False)
 class LinkForce(Traceable):
-    """[moment; force] through the joint that carries a body, by its number: six results of those of a robot's function."""
+    """[moment; force] through the joint of one body: six of the results of `joint_forces`."""
 
     of: DifferentiableFunction
     number: int
@@ -226,14 +231,14 @@ class LinkForce(Traceable):
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         return self.of.source.inputs, (Argument("f", (6,)),)
 
-    def ready(self) -> StraightCode:
+    def trace(self) -> StraightCode:
         code, start = self.of.source.code, 6 * self.number
         assert isinstance(code, StraightCode)
         stores = tuple((0, i - start, node) for _, i, node in code.stores if start <= i < start + 6)
         return StraightCode(Program("link_force", *self.arguments(), ()), code.tape, stores)
 
 
-def force_through(robot: Any, link: str, number: int) -> DifferentiableFunction:
-    """It of a robot, by the name of the link and its number."""
-    made = partial(LinkForce, robot.function("joint_forces"), number)
-    return ready(robot._functions, f"force through {link}", made)
+def link_force_function(robot: FreeRobot, link: str, number: int) -> DifferentiableFunction:
+    """The compiled `LinkForce` of a link, given by its name and the number of its body."""
+    make = partial(LinkForce, robot.function("joint_forces"), number)
+    return traced_function(robot.function_cache, f"force through {link}", make)

@@ -11,12 +11,12 @@ from psiphi_bench import closed_cells
 
 @pytest.mark.parametrize("rank", range(1, 6))
 def test_loose_solves(rank, rng):
-    """Whatever the rank: A x = b wherever b can be met, and a large strain where it cannot."""
+    """Whatever the rank: A x = b wherever b can be met, and a large ill_conditioning where it cannot."""
     B = rng.standard_normal((5, rank))
     A, b = B @ B.T, B @ rng.standard_normal(rank)
-    x, strain = semidefinite_solve.solve(A.tolist(), b.tolist())
+    x, ill_conditioning = semidefinite_solve.solve(A.tolist(), b.tolist())
     np.testing.assert_allclose(A @ x, b, atol=1e-9)
-    assert strain < ILL_CONDITIONED
+    assert ill_conditioning < ILL_CONDITIONED
     if rank < 5:
         out = np.linalg.svd(A)[0][:, -1]
         assert semidefinite_solve.solve(A.tolist(), (b + 1e-3 * out).tolist())[1] > ILL_CONDITIONED
@@ -51,11 +51,11 @@ def test_torques_are_those_of_inverse_dynamics(arms, seed):
             ],
         ),
     ):
-        tau, strain = found
-        assert (strain < ILL_CONDITIONED) == np.isfinite(meant).all(), (
+        tau, ill_conditioning = found
+        assert (ill_conditioning < ILL_CONDITIONED) == np.isfinite(meant).all(), (
             "no answer where there is none"
         )
-        if strain < ILL_CONDITIONED:
+        if ill_conditioning < ILL_CONDITIONED:
             np.testing.assert_allclose(tau, meant, atol=1e-8 * (1 + np.abs(meant).max()))
 
 
@@ -64,6 +64,8 @@ def test_redundant_rows_do_not_matter():
     cell, tau = closed_cells.four_bar(), np.array([2.0, 0.0, 0.0])
     q = cell.assemble([0.5, 0.3, 1.0])
     q, v = cell.project(q, np.array([1.0, 0.0, 0.0]))
-    a, _, _, strain = cell.call_function(cell.redundant_dynamics_function, (q, v, tau))
-    assert strain < ILL_CONDITIONED and cell.forward_dynamics_details(q, v, tau)["rank"] == 2
+    a, _, _, ill_conditioning = cell.call_function(cell.redundant_dynamics_function, (q, v, tau))
+    assert (
+        ill_conditioning < ILL_CONDITIONED and cell.forward_dynamics_details(q, v, tau)["rank"] == 2
+    )
     np.testing.assert_allclose(a, cell.forward_dynamics(q, v, tau), atol=1e-9 * np.abs(a).max())

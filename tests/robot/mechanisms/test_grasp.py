@@ -106,7 +106,9 @@ def test_an_object_is_driven_and_the_arms_follow(both):
     )
     tau = cell.inverse_dynamics(q, v, a)
     assert np.allclose(cell.forward_dynamics(q, v, tau), a, atol=1e-9 * np.abs(a).max())
-    with pytest.raises(pp.StateError, match="no acceleration of the other joints satisfies contact"):
+    with pytest.raises(
+        pp.StateError, match="no acceleration of the other joints satisfies contact"
+    ):
         cell.complete(q, v, wish, exactly=[joint.name for joint in cell.joints[:-3]])
 
 

@@ -100,9 +100,9 @@ def test_arms_of_few_joints(joints, kinds, low):
     expected, wrenches = dense_answer(closed)
     size = max(np.abs(expected).max(), np.abs(closed.tau).max())
     for redundant in (False, True):
-        a, _, forces, strain = solved(cell, closed, HUB, redundant)
+        a, _, forces, ill_conditioning = solved(cell, closed, HUB, redundant)
         assert np.abs(a - expected).max() < 1e-10 * size and relative(forces, wrenches) < 1e-9
-        assert strain < 1e14
+        assert ill_conditioning < 1e14
 
 
 def test_forces_that_are_not_unique_are_of_least_norm():
@@ -258,14 +258,14 @@ def test_what_has_no_inertia_of_its_own_is_held_by_what_the_grasp_gives_it(kinds
     assert relative(solved(cell, closed, HUB, redundant=True)[0], expected) < 1e-9
     with pytest.raises(pp.StateError, match="the inertia of .* is singular"):
         cell.forward_dynamics(closed.q, closed.v, closed.tau, method="RCCFD1")
-    tau, strain = cell.call_function(
+    tau, ill_conditioning = cell.call_function(
         cell.inverse_dynamics_function, (closed.q, closed.v, closed.tau)
     )  # a wish like any other
     wish = cell.forward_dynamics(
         closed.q, closed.v, cell.robot.inverse_dynamics(closed.q, closed.v, closed.tau)
     )
     assert (
-        strain < ILL_CONDITIONED
+        ill_conditioning < ILL_CONDITIONED
         and relative(cell.forward_dynamics(closed.q, closed.v, tau), wish) < 1e-7
     )
 
@@ -480,7 +480,7 @@ FLAT = [
 @pytest.mark.parametrize("kinds", FLAT, ids=["rigid", "line and soft", "point and line"])
 @pytest.mark.parametrize("joints", [(3, 3), (7, 2)], ids=str)
 def test_rows_that_neither_the_arms_nor_the_hub_move_carry_nothing(joints, kinds, masses):
-    """Beside the dense system by least squares; the strain tells where digits are lost."""
+    """Beside the dense system by least squares; the ill_conditioning tells where digits are lost."""
     closed = flat_door(joints, kinds, masses, sum(joints))
     cell = closed.system
     mass, J, torque, right = dense_saddle.dense_terms(
@@ -496,13 +496,13 @@ def test_rows_that_neither_the_arms_nor_the_hub_move_carry_nothing(joints, kinds
     )
     forces = U[:, : kept.sum()] @ ((Vt @ (mass @ expected - torque))[: kept.sum()] / w[kept])
     assert kept.sum() < cell.nc
-    a, multipliers, _, strain = solved(cell, closed, HUB, redundant=True)
-    assert strain < ILL_CONDITIONED or masses[0] > masses[1]
+    a, multipliers, _, ill_conditioning = solved(cell, closed, HUB, redundant=True)
+    assert ill_conditioning < ILL_CONDITIONED or masses[0] > masses[1]
     found = cell.forward_dynamics_details(closed.q, closed.v, closed.tau)
     assert found["rank"] == kept.sum() and not found["unique"]
     size = max(np.abs(expected).max(), 1.0)
     assert np.abs(found["a"] - expected).max() < 1e-8 * size
     assert np.abs(found["multipliers"] - forces).max() < 1e-7 * np.abs(forces).max()
-    if strain < ILL_CONDITIONED:
+    if ill_conditioning < ILL_CONDITIONED:
         assert np.abs(a - expected).max() < 1e-8 * size
         assert np.abs(multipliers).max() < 10.0 * np.abs(forces).max()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from psiphi.compiler.ir.block_frame import Named
+from psiphi.compiler.ir.block_frame import NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.functions.compiled_function import Function
@@ -26,9 +26,9 @@ STOPS = Repeat("stops", "touch", "hit", ("mass", "impact"), "sweep", "done", SWE
 AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
 
 
-def blocks(system: System, m: Manifold, force: str, project: bool, implicit: bool) -> Named:
+def blocks(system: System, m: Manifold, force: str, project: bool, implicit: bool) -> NamedBlocks:
     """{block: (tape, {its argument: place})}."""
-    known: Named = {
+    known: NamedBlocks = {
         "start": (
             trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}),
             {},
@@ -39,15 +39,15 @@ def blocks(system: System, m: Manifold, force: str, project: bool, implicit: boo
                 if implicit
                 else system.redundant_dynamics_function,
                 "a",
-                "strain",
+                "ill_conditioning",
             ),
             {"tau": force},
         ),
         "strained": (
             trace(
                 "strained",
-                {"S": 1, "strain": 1},
-                lambda S, strain: {"S": [maximum(strain[0], S[0])]},
+                {"S": 1, "ill_conditioning": 1},
+                lambda S, ill_conditioning: {"S": [maximum(ill_conditioning[0], S[0])]},
             ),
             {},
         ),
@@ -55,7 +55,7 @@ def blocks(system: System, m: Manifold, force: str, project: bool, implicit: boo
     return known | (_projection(system, m) if project else {})
 
 
-def _projection(system: System, m: Manifold) -> Named:
+def _projection(system: System, m: Manifold) -> NamedBlocks:
     def put_q(q, dq):
         closed = m.unit(m.exp(q, dq))
         return {"Q": closed, "q": closed}
@@ -64,7 +64,7 @@ def _projection(system: System, m: Manifold) -> Named:
         return {"V": v + dv, "v": v + dv}
 
     return {
-        "close_q": (only(system.redundant_projection_function, "dq", "strain"), {}),
+        "close_q": (only(system.redundant_projection_function, "dq", "ill_conditioning"), {}),
         "put_q": (trace("put_q", {"q": m.nq, "dq": m.nv}, put_q), {}),
         "close_v": (only(system.redundant_projection_function, "dv"), {}),
         "put_v": (trace("put_v", {"v": m.nv, "dv": m.nv}, put_v), {}),
@@ -83,7 +83,7 @@ def only(function: Function, *names: str) -> StraightCode:
     return StraightCode(program, code.tape, stores)
 
 
-def stopped(stops: JointStops, robot: Robot) -> Named:
+def stopped(stops: JointStops, robot: Robot) -> NamedBlocks:
     """The blocks of joint stops."""
     nq, nv, n = robot.nq, robot.nv, len(stops.q)
     sizes = {
@@ -92,7 +92,7 @@ def stopped(stops: JointStops, robot: Robot) -> Named:
         stops.sweep: {"compliance": n * n, "speed": n, "side": n, "impulse": n, "done": 1},
         stops.bounce: {"v": nv, "M_inv": nv * nv, "side": n, "impulse": n},
     }
-    traced: Named = {
+    traced: NamedBlocks = {
         rule.__name__: (trace(rule.__name__, each, rule), {}) for rule, each in sizes.items()
     }
     return traced | {"mass": (catalogued(robot, "mass_matrix_inverse"), {})}

@@ -90,9 +90,9 @@ def test_without_users_nobody_owns_a_file(monkeypatch, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x")
     path.chmod(0o666)
-    kernel_cache._trust(path.stat(), lambda mode: True, 0o077)
-    with pytest.raises(Exception, match="not what it should be"):
-        kernel_cache._trust(path.stat(), lambda mode: False, 0o077)
+    kernel_cache._check_trusted(path.stat(), lambda mode: True, 0o077)
+    with pytest.raises(Exception, match="not a regular file"):
+        kernel_cache._check_trusted(path.stat(), lambda mode: False, 0o077)
 
 
 def test_a_cache_without_hard_links_is_left_aside(monkeypatch, tmp_path):
@@ -243,10 +243,10 @@ def test_a_link_to_another_drive(windows):
     mesh_paths.os.path.realpath = lambda name: (
         r"E:\elsewhere" if name.endswith("hand.stl") else ntpath.normpath(name)
     )
-    with pytest.raises(mesh_paths.PathOutsideError, match="a link on its way leaves the package"):
+    with pytest.raises(mesh_paths.PathOutsideError, match="a link in it leaves the package"):
         windows.resolve("hand.stl")
 
 
 def test_ros_paths_are_parted_as_the_system_parts_them(windows):
     ros_packages.os.environ["ROS_PACKAGE_PATH"] = r"C:\one;D:\two;relative"
-    assert ros_packages._entries("ROS_PACKAGE_PATH") == [r"C:\one", r"D:\two"]
+    assert ros_packages._path_entries("ROS_PACKAGE_PATH") == [r"C:\one", r"D:\two"]

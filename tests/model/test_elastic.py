@@ -61,7 +61,7 @@ def test_saved_and_read_again(ending, tmp_path):
     assert again.actuated.tolist() == (
         robot.actuated.tolist() if ending == "urdf" else list(range(7))
     )
-    with pytest.raises(pp.Error, match="cannot say"):
+    with pytest.raises(pp.Error, match="cannot represent"):
         robot.with_spring("wrist_1_joint", spring=TABLE).save(tmp_path / f"bent.{ending}")
 
 

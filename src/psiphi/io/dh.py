@@ -81,11 +81,11 @@ def from_dh(
 ) -> Model:
     """The serial arm of Denavit-Hartenberg rows, base to tip.
 
-    Its bodies are "link1", "link2", ..., and it has a frame "tool". A row is a `DH` or a dict of its
-    fields; `name` is the name of its joint (default "joint1", ...). `tool` is a `Pose`, a 4x4 matrix
-    or (x, y, z) in the Denavit-Hartenberg frame of the last link; the default is the identity. `base`
-    is "fixed", "free" (a massless floating base), or a dict of mass, com and inertia of a floating
-    base "base".
+    Its bodies are "link1", "link2", ..., and it has a frame "tool". A row is a `DH` or a dict of
+    its fields; `name` is the name of its joint (default "joint1", ...). `tool` is a `Pose`, a 4x4
+    matrix or (x, y, z) in the Denavit-Hartenberg frame of the last link; the default is the
+    identity. `base` is "fixed", "free" (a massless floating base), or a dict of mass, com and
+    inertia of a floating base "base".
 
     >>> rows = [DH(mass=1.0, com=(0.5, 0, 0)), DH(a=1.0, mass=1.0, com=(0.5, 0, 0))]
     >>> from_dh(rows, name="acrobot").nv
@@ -222,7 +222,7 @@ def _read_row(row: object, where: str) -> DH:
 
 
 def _check_field(key: object, where: str) -> str:
-    if key not in _FIELDS:
+    if not isinstance(key, str) or key not in _FIELDS:
         raise ModelError(f"unknown field {key!r}", nearest(key, _FIELDS), element=where)
     return key
 

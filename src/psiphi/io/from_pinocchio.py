@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
+from psiphi.io.peer_models import PinFrame, PinModel
 from psiphi.model.builder.builder import Builder
 from psiphi.model.diagnostics import emit_warning
 from psiphi.model.editing.name_patterns import unused_name
 from psiphi.model.joint_types import joint_sizes
 from psiphi.model.model import Model
-
-if TYPE_CHECKING:
-    import pinocchio
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -73,7 +71,7 @@ ROWS: dict[str, JointCounterpart] = {
 }
 
 
-def read_pinocchio(model: pinocchio.Model) -> Model:
+def read_pinocchio(model: PinModel) -> Model:
     """The psiphi model of a `pinocchio.Model`."""
     if not hasattr(model, "jointPlacements"):
         raise ModelError(
@@ -93,7 +91,7 @@ def read_pinocchio(model: pinocchio.Model) -> Model:
     return built
 
 
-def _add_frame(builder: Builder, frame: pinocchio.Frame, bodies: list[str]) -> None:
+def _add_frame(builder: Builder, frame: PinFrame, bodies: list[str]) -> None:
     """Add a frame; it is renamed if a joint, link or frame elsewhere has its name."""
     known, name, link = builder.joints.get(frame.name), frame.name, bodies[frame.parentJoint]
     if name in ("universe", "world"):
@@ -112,7 +110,7 @@ def _add_frame(builder: Builder, frame: pinocchio.Frame, bodies: list[str]) -> N
     builder.frame(name, link, T[:3, 3], rotation=T[:3, :3])
 
 
-def _body_names(model: pinocchio.Model) -> list[str]:
+def _body_names(model: PinModel) -> list[str]:
     """The link names, by joint: that of the body frame at the joint frame, else from the joint."""
     names, taken = ["world"] + [""] * (model.njoints - 1), {"world", *model.names}
     for frame in model.frames:
@@ -129,7 +127,7 @@ def _body_names(model: pinocchio.Model) -> list[str]:
     return names
 
 
-def _add_joint(builder: Builder, model: pinocchio.Model, bodies: list[str], i: int) -> None:
+def _add_joint(builder: Builder, model: PinModel, bodies: list[str], i: int) -> None:
     """Add joint i and its body."""
     name, joint = model.names[i], model.joints[i]
     row = ROWS.get(joint.shortname())
@@ -172,7 +170,7 @@ def _limits(values: np.ndarray, indices: list[int]) -> np.ndarray:
     return np.where(found >= np.finfo(float).max, np.inf, found)
 
 
-def _add_posture(builder: Builder, model: pinocchio.Model, name: str, q: np.ndarray) -> None:
+def _add_posture(builder: Builder, model: PinModel, name: str, q: np.ndarray) -> None:
     """Add a reference configuration."""
     own = {}
     for i in range(1, model.njoints):

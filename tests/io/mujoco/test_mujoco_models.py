@@ -386,7 +386,7 @@ def test_what_is_refused(tmp_path):
         (lambda: pp.load("<sdf/>"), "SDF.*sdf2urdf"),
         (
             lambda: pp.robots.random_tree(1, kinds="helical").save(tmp_path / "x.xml"),
-            "helical, which MuJoCo has not",
+            "helical, which MuJoCo does not support",
         ),
         (
             lambda: (

@@ -111,7 +111,7 @@ def test_armature():
         == 0.7
     )
     for name in ("wirst", "weld"):
-        with pytest.raises(ModelError, match="no moving joint"):
+        with pytest.raises(ModelError, match="not a moving joint"):
             load_urdf(ROBOT, armature={name: 0.5})
 
 

@@ -141,7 +141,7 @@ def test_names_of_frames_and_joints_do_not_meet(tmp_path):
 @pytest.mark.parametrize("kind", ["helical", "cylindrical", "universal"])
 def test_what_urdf_cannot_say_is_refused(kind, tmp_path):
     robot = pp.robots.random_tree(1, kinds=kind)
-    with pytest.raises(pp.ModelError, match=f"'joint1' is {kind}, which URDF cannot say"):
+    with pytest.raises(pp.ModelError, match=f"'joint1' is {kind}, which URDF cannot represent"):
         robot.save(tmp_path / "robot.urdf")
     assert not list(tmp_path.iterdir())
 

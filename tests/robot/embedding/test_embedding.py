@@ -515,7 +515,7 @@ def test_couplings_of_urdf_plus(text):
         ),
         (
             '<coupling name="g"><predecessor link="base"/><successor link="c"/><ratio value="1"/></coupling>',
-            "no joint carries",
+            "no joint has the child",
         ),
         ('<loop name="l" type="fixed"><predecessor link="x"/><successor link="b"/></loop>', "x"),
     ],

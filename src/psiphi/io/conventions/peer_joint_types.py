@@ -1,8 +1,8 @@
-"""How each peer writes each joint kind: one row a kind, vectorised over leading axes.
+"""The joint types of each peer library: one row per type, vectorized over leading axes.
 
-to_q(q, joint)     psiphi's coordinates of one joint -> the peer's;  from_q undoes it
-T(q, joint)        the orthogonal map v_peer = T v, (..., nv, nv), or a constant array, or None for the identity
-rate(q, v, joint)  (dT/dt) v, or None where T is constant
+to_q(q, joint)     psiphi's coordinates of one joint -> the peer's; from_q is the inverse T(q,
+joint)        the orthogonal map v_peer = T v, (..., nv, nv); a constant array; or None, identity
+rate(q, v, joint)  (dT/dt) v, or None if T is constant
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _same(q, joint):
 
 @dataclass(frozen=True)
 class PeerJoint:
-    """One joint kind as a peer writes it; see the module's docstring for the columns."""
+    """One joint type of a peer; the docstring of the module describes the fields."""
 
     nq: int
     nv: int
@@ -57,34 +57,34 @@ def _planar_from_pair(q, joint):
 
 
 def scalar_first(q, joint=None):
-    """x, y, z, w -> w, x, y, z."""
+    """(x, y, z, w) -> (w, x, y, z)."""
     return np.roll(q, 1, axis=-1)
 
 
 def scalar_last(q, joint=None):
-    """w, x, y, z -> x, y, z, w."""
+    """(w, x, y, z) -> (x, y, z, w)."""
     return np.roll(q, -1, axis=-1)
 
 
 def _free_joint_axes(joint: Joint) -> Pose:
-    """The axes MuJoCo's free joint moves in: the world's; below another body, slides and a ball in the joint's frame."""
+    """The frame of MuJoCo's free joint: the world, or the joint frame if the parent is a body."""
     return joint.pose if joint.parent == WORLD else IDENTITY
 
 
 def _mujoco_free_to_q(q, joint):
     pose = _free_joint_axes(joint)
-    turn = on_arrays(rotations.multiply, quaternions(pose.rotation), q[..., 3:])
+    p = on_arrays(rotations.multiply, quaternions(pose.rotation), q[..., 3:])
     return np.concatenate(
-        [q[..., :3] @ pose.rotation.T + pose.translation, scalar_first(turn)], axis=-1
+        [q[..., :3] @ pose.rotation.T + pose.translation, scalar_first(p)], axis=-1
     )
 
 
 def _mujoco_free_from_q(q, joint):
     pose = _free_joint_axes(joint)
-    turn = on_arrays(
+    p = on_arrays(
         rotations.relative_quaternion, quaternions(pose.rotation), scalar_last(q[..., 3:])
     )
-    return np.concatenate([(q[..., :3] - pose.translation) @ pose.rotation, turn], axis=-1)
+    return np.concatenate([(q[..., :3] - pose.translation) @ pose.rotation, p], axis=-1)
 
 
 def _mujoco_free_T(q, joint):
@@ -95,11 +95,12 @@ def _mujoco_free_T(q, joint):
 
 
 def _mujoco_free_rate(q, v, joint):
-    turning = np.einsum(
+    # d/dt (R v) = R (a + w x v)
+    bias = np.einsum(
         "...ij,...j->...i", rotation_matrices(q[..., 3:]), np.cross(v[..., :3], v[..., 3:])
-    )  # d/dt (R v) = R (a + w x v)
-    turning = turning @ _free_joint_axes(joint).rotation.T
-    return np.concatenate([turning, np.zeros_like(turning)], axis=-1)
+    )
+    bias = bias @ _free_joint_axes(joint).rotation.T
+    return np.concatenate([bias, np.zeros_like(bias)], axis=-1)
 
 
 def _mujoco_planar_T(q, joint):
@@ -110,9 +111,9 @@ def _mujoco_planar_T(q, joint):
 
 
 def _mujoco_planar_rate(q, v, joint):
-    turning = v[..., :1] * np.stack([-v[..., 2], v[..., 1]], axis=-1)
-    turning = np.einsum("...ij,...j->...i", rotation_2d(q[..., 2]), turning)
-    return np.concatenate([turning, np.zeros_like(turning[..., :1])], axis=-1)
+    bias = v[..., :1] * np.stack([-v[..., 2], v[..., 1]], axis=-1)
+    bias = np.einsum("...ij,...j->...i", rotation_2d(q[..., 2]), bias)
+    return np.concatenate([bias, np.zeros_like(bias[..., :1])], axis=-1)
 
 
 _ONE, _TWO = PeerJoint(1, 1), PeerJoint(2, 2)

@@ -1,8 +1,8 @@
-"""A `Layout` moves arrays of one model between psiphi's conventions and a peer's, joint by joint."""
+"""`Layout`: converts arrays of one model between psiphi and a peer library, joint by joint."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from psiphi.model.model import Joint, Model
 
 
 class Slot(NamedTuple):
-    """One psiphi joint, the peer's row for its kind, and the peer's slices."""
+    """A psiphi joint, the peer's row for its type, and the peer's slices of q and v."""
 
     joint: Joint
     row: PeerJoint
@@ -24,10 +24,11 @@ class Slot(NamedTuple):
 
 
 class Layout:
-    """Conversions for one model and one peer; every method takes arrays over any leading axes.
+    """Conversions for one model and one peer; arrays may have any leading batch axes.
 
-    `to_x` takes psiphi's arrays and gives the peer's; `from_x` takes the peer's, *all* arguments, q and v too, and gives
-    psiphi's. Where the velocity map does not depend on q (Pinocchio always), q and v may be left out.
+    `to_x` converts psiphi's arrays to the peer's. `from_x` converts back; *all* its arguments,
+    also q and v, are the peer's. If the velocity map does not depend on q (always for Pinocchio),
+    q and v are optional.
 
     >>> from psiphi import interop
     >>> from psiphi.model.builder.builder import Builder
@@ -40,7 +41,7 @@ class Layout:
 
     def __init__(self, model: Model, peer: str, slots: Sequence[Slot], spatial_linear_first: bool):
         if model.embedding is not None:
-            cause = f"{model.embedding.describe(model.name)}: {peer} has its joints one by one"
+            cause = f"{model.embedding.describe(model.name)}: {peer} has only single joints"
             raise StateError(cause, f"convert for {model.embedding.remedy}")
         self.model, self.peer, self.slots = model, peer, tuple(slots)
         self.nq = sum(slot.row.nq for slot in self.slots)
@@ -56,7 +57,7 @@ class Layout:
         return out
 
     def from_q(self, q: Numbers) -> np.ndarray:
-        """Configurations (..., nq) from the peer's; angles kept as (cos, sin) come back in (-pi, pi]."""
+        """Configurations (..., nq) from the peer's; angles from (cos, sin) are in (-pi, pi]."""
         q = self._check("q", q, self.nq)
         out = np.empty((*q.shape[:-1], self.model.nq))
         for s in self.slots:
@@ -72,7 +73,7 @@ class Layout:
         return self._apply_T_transposed(self._check("v", v, self.nv), self._q_from_peer(q))
 
     def to_a(self, a: Numbers, q: Numbers | None = None, v: Numbers | None = None) -> np.ndarray:
-        """Accelerations a' = T a + (dT/dt) v: the time derivative of the peer's v'."""
+        """Accelerations a' = T a + (dT/dt) v, the time derivative of v'."""
         q, v = self._check_q(q), None if v is None else self._check("v", v, self.nv)
         return self._apply_T(self._check("a", a, self.nv), q) + self._rate(q, v)
 
@@ -83,7 +84,7 @@ class Layout:
         return self._apply_T_transposed(self._check("a", a, self.nv) - self._rate(q, v), q)
 
     def to_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
-        """Joint forces tau' = T tau: the power tau . v is the same number."""
+        """Joint forces tau' = T tau; the power tau . v does not change."""
         return self._apply_T(self._check("tau", tau, self.nv), self._check_q(q))
 
     def from_tau(self, tau: Numbers, q: Numbers | None = None) -> np.ndarray:
@@ -97,7 +98,7 @@ class Layout:
         q: Numbers | None = None,
         v: Numbers | None = None,
     ) -> np.ndarray:
-        """What tau' = M' a' + bias' needs: T bias - M' (dT/dt) v."""
+        """bias' = T bias - M' (dT/dt) v, so that tau' = M' a' + bias'."""
         rate = self._rate(self._check_q(q), None if v is None else self._check("v", v, self.nv))
         return self.to_tau(bias, q) - np.einsum(
             "...ij,...j->...i", self.to_mass_matrix(mass_matrix, q), rate
@@ -118,7 +119,7 @@ class Layout:
         )
 
     def to_mass_matrix(self, M: Numbers, q: Numbers | None = None) -> np.ndarray:
-        """M' = T M T*; the inverse mass matrix and any other quadratic form go the same way."""
+        """M' = T M T*; also for the inverse mass matrix and other quadratic forms."""
         return self._both_sides(
             self._apply_T, self._check("mass_matrix", M, self.nv, self.nv), self._check_q(q)
         )
@@ -132,13 +133,13 @@ class Layout:
         )
 
     def to_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
-        """A frame Jacobian (..., 6, nv), rows [w; v], as the peer's: rows [v; w] (MuJoCo: jacp over jacr)."""
+        """The peer's frame Jacobian, rows [v; w] (in MuJoCo jacp, jacr), from rows [w; v]."""
         return _swap_rows(
             self._apply_T(self._check("jacobian", J, 6, self.nv), _with_row_axis(self._check_q(q)))
         )
 
     def from_jacobian(self, J: Numbers, q: Numbers | None = None) -> np.ndarray:
-        """A frame Jacobian with rows [w; v] from the peer's, rows [v; w]."""
+        """A frame Jacobian, rows [w; v], from the peer's, rows [v; w]."""
         return _swap_rows(
             self._apply_T_transposed(
                 self._check("jacobian", J, 6, self.nv), _with_row_axis(self._q_from_peer(q))
@@ -146,23 +147,26 @@ class Layout:
         )
 
     def to_spatial(self, x: Numbers) -> np.ndarray:
-        """Motions [w; v] or wrenches [n; f] (..., 6) in the peer's order: [v; w] for Pinocchio, the same for MuJoCo.
+        """Motions [w; v] or wrenches [n; f] (..., 6) in the peer's order: [v; w] for Pinocchio.
 
-        MuJoCo's exception is `xfrc_applied`, which is [f; n] at the body's centre of mass in world axes.
+        MuJoCo has the same order as psiphi, except for `xfrc_applied`, which is [f; n] at the
+        center of mass of the body in world axes.
         """
         x = self._check("x", x, 6)
         return np.roll(x, 3, axis=-1) if self.spatial_linear_first else x.copy()
 
-    from_spatial = to_spatial  # swapping halves undoes itself
+    from_spatial = to_spatial  # swapping halves is its own inverse
 
-    def _apply_T(self, x, q) -> np.ndarray:
+    def _apply_T(self, x: np.ndarray, q: np.ndarray | None) -> np.ndarray:
+        """T(q) x."""
         out = np.empty((*self._batch_shape(x, q), self.nv))
         for s in self.slots:
             T, block = self._velocity_map(s, q), x[..., s.joint.v_slice]
             out[..., s.v] = block if T is None else np.einsum("...ij,...j->...i", T, block)
         return out
 
-    def _apply_T_transposed(self, x, q) -> np.ndarray:
+    def _apply_T_transposed(self, x: np.ndarray, q: np.ndarray | None) -> np.ndarray:
+        """T(q)* x."""
         out = np.empty((*self._batch_shape(x, q), self.nv))
         for s in self.slots:
             T, block = self._velocity_map(s, q), x[..., s.v]
@@ -171,59 +175,64 @@ class Layout:
             )
         return out
 
-    def _velocity_map(self, s: Slot, q):
+    def _velocity_map(self, s: Slot, q: np.ndarray | None) -> np.ndarray | None:
+        """T of one joint, or None for the identity."""
         if callable(s.row.T):
             return s.row.T(self._require("q", q, s)[..., s.joint.q_slice], s.joint)
         return s.row.T
 
-    def _rate(self, q, v) -> np.ndarray:
-        """(dT/dt) v in the peer's entries; q and v are psiphi's."""
-        moving = [s for s in self.slots if s.row.rate is not None]
-        if not moving:
+    def _rate(self, q: np.ndarray | None, v: np.ndarray | None) -> np.ndarray:
+        """(dT/dt) v, ordered as the peer's velocities; q and v are psiphi's."""
+        varying = [s for s in self.slots if s.row.rate is not None]
+        if not varying:
             return np.zeros(self.nv)
-        q, v = self._require("q", q, moving[0]), self._require("v", v, moving[0])
+        q, v = self._require("q", q, varying[0]), self._require("v", v, varying[0])
         out = np.zeros((*self._batch_shape(q, v), self.nv))
-        for s in moving:
+        for s in varying:
             qj, vj = q[..., s.joint.q_slice], v[..., s.joint.v_slice]
             out[..., s.v] = s.row.rate(qj, vj, s.joint) if s.row.rate else 0.0
         return out
 
-    def _both_sides(self, turn, M, q) -> np.ndarray:
-        half = turn(M, _with_row_axis(q))
-        return turn(np.swapaxes(half, -1, -2), _with_row_axis(q)).swapaxes(-1, -2)
+    def _both_sides(self, apply: Callable, M: np.ndarray, q: np.ndarray | None) -> np.ndarray:
+        """T M T* or T* M T."""
+        half = apply(M, _with_row_axis(q))
+        return apply(np.swapaxes(half, -1, -2), _with_row_axis(q)).swapaxes(-1, -2)
 
-    def _check_q(self, q):
+    def _check_q(self, q: Numbers | None) -> np.ndarray | None:
         return None if q is None else self._check("q", q, self.model.nq)
 
-    def _q_from_peer(self, q):
+    def _q_from_peer(self, q: Numbers | None) -> np.ndarray | None:
         return None if q is None else self.from_q(q)
 
-    def _batch_shape(self, x, q) -> tuple[int, ...]:
+    def _batch_shape(self, x: np.ndarray, q: np.ndarray | None) -> tuple[int, ...]:
         return x.shape[:-1] if q is None else np.broadcast_shapes(x.shape[:-1], q.shape[:-1])
 
-    def _require(self, name: str, value, s: Slot) -> np.ndarray:
+    def _require(self, name: str, value: np.ndarray | None, s: Slot) -> np.ndarray:
         if value is None:
-            cause = f"{name} is missing: {self.peer}'s velocity of joint {s.joint.name!r} ({s.joint.kind}) depends on it"
-            raise StateError(cause, f"pass {name}= in the convention of the other arguments")
+            raise StateError(
+                f"{name} is missing: the velocity of joint {s.joint.name!r} ({s.joint.kind}) "
+                f"in {self.peer} depends on it",
+                f"pass {name}= in the convention of the other arguments",
+            )
         return value
 
-    def _check(self, name: str, value, *shape: int) -> np.ndarray:
+    def _check(self, name: str, value: Numbers, *shape: int) -> np.ndarray:
         size = " x ".join(map(str, shape))
         return real_array(
             name,
             value,
             shape,
-            f"give {size} numbers in the last axes, between {self.model.name} and {self.peer}",
+            f"give {size} numbers in the last axes, to convert {self.model.name} for {self.peer}",
         )
 
     def __repr__(self) -> str:
         return f"<Layout of {self.model.name!r} for {self.peer}: nq={self.nq}, nv={self.nv}>"
 
 
-def _with_row_axis(q):
-    """q with one more axis, so that it meets the rows of a matrix."""
+def _with_row_axis(q: np.ndarray | None) -> np.ndarray | None:
+    """q with one more axis, which broadcasts over the rows of a matrix."""
     return None if q is None else q[..., None, :]
 
 
-def _swap_rows(J) -> np.ndarray:
+def _swap_rows(J: np.ndarray) -> np.ndarray:
     return np.roll(J, 3, axis=-2)

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
 from psiphi.io.mujoco import mujoco_equalities, mujoco_geoms, mujoco_unsupported_features
 from psiphi.io.mujoco.mujoco_actuators import effort_limit, reflected
+from psiphi.io.peer_models import MjModel, MjSpec
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.pose_values import placement
 from psiphi.model.diagnostics import emit_warning
@@ -41,9 +42,6 @@ from psiphi.model.spatial.transforms import (
     from_quaternion,
 )
 
-if TYPE_CHECKING:
-    import mujoco
-
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 KINDS = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
 NO_LIMIT = 1e10  # mjMAXVAL: the other side of a one-sided limit
@@ -59,9 +57,7 @@ class MujocoModel(NamedTuple):
     gears: list[Gear]
 
 
-def read_mujoco(
-    model: mujoco.MjModel | mujoco.MjSpec | str | os.PathLike[str],
-) -> MujocoModel:
+def read_mujoco(model: MjModel | MjSpec | str | os.PathLike[str]) -> MujocoModel:
     """The contents of an `MjModel`, an `MjSpec`, an MJCF file or MJCF text."""
     peer = compile_model(model)
     builder = Builder(_model_name(peer) or "mujoco", gravity=_gravity(peer))
@@ -78,16 +74,14 @@ def read_mujoco(
     return MujocoModel(built, mujoco_geoms.read_shapes(peer, names), loops, gears)
 
 
-def compile_model(
-    model: mujoco.MjModel | mujoco.MjSpec | str | os.PathLike[str],
-) -> mujoco.MjModel:
+def compile_model(model: MjModel | MjSpec | str | os.PathLike[str]) -> MjModel:
     """`model`, compiled by MuJoCo if it is not an MjModel."""
     if hasattr(model, "jnt_qposadr"):
-        return model
+        return cast(MjModel, model)
     library: Any = import_optional("mujoco", "an MJCF file", "psiphi[mujoco]")
     try:
         if hasattr(model, "compile") and hasattr(model, "worldbody"):
-            return model.compile()
+            return cast(MjSpec, model).compile()
         if isinstance(model, str) and model.lstrip("\ufeff \t\r\n").startswith("<"):
             return library.MjModel.from_xml_string(model)
         if isinstance(model, str | os.PathLike):
@@ -131,7 +125,7 @@ class NameTable:
     taken: set[str]
 
     @classmethod
-    def of(cls, peer: mujoco.MjModel) -> NameTable:
+    def of(cls, peer: MjModel) -> NameTable:
         bodies = _numbered_names(
             "body", ["world", *(peer.body(i).name for i in range(1, peer.nbody))]
         )
@@ -156,11 +150,11 @@ def _unique_name(name: str, taken: set[str], end: str = "_") -> str:
     return new
 
 
-def _model_name(peer: mujoco.MjModel) -> str:
+def _model_name(peer: MjModel) -> str:
     return peer.names[: peer.names.index(b"\0")].decode(errors="replace")
 
 
-def _gravity(peer: mujoco.MjModel) -> np.ndarray:
+def _gravity(peer: MjModel) -> np.ndarray:
     return np.zeros(3) if peer.opt.disableflags & NO_GRAVITY else np.array(peer.opt.gravity)
 
 
@@ -178,7 +172,7 @@ def read_rotation(quaternion: np.ndarray) -> Rotation:
     )
 
 
-def _body(builder: Builder, peer: mujoco.MjModel, names: NameTable, i: int) -> None:
+def _body(builder: Builder, peer: MjModel, names: NameTable, i: int) -> None:
     """Add a body with its joints, and massless links between these."""
     name, parent = names.bodies[i], names.bodies[peer.body_parentid[i]]
     before = read_placement(peer.body_pos[i], peer.body_quat[i])
@@ -206,7 +200,7 @@ def _body(builder: Builder, peer: mujoco.MjModel, names: NameTable, i: int) -> N
 
 def _joint(
     builder: Builder,
-    peer: mujoco.MjModel,
+    peer: MjModel,
     name: str,
     j: int,
     parent: str,
@@ -242,7 +236,7 @@ def _joint(
     builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
 
 
-def _spring(peer: mujoco.MjModel, j: int) -> dict[str, Any]:
+def _spring(peer: MjModel, j: int) -> dict[str, Any]:
     """Stiffness, rest position and (from MuJoCo 4 on) polynomial terms of a hinge or slide."""
     terms = np.trim_zeros(
         np.ravel(getattr(peer, "jnt_stiffnesspoly", np.zeros((j + 1, 1)))[j]), "b"
@@ -265,12 +259,12 @@ def _reference_offset(kind: int, axis: np.ndarray, ref: float) -> Placement:
     return placement(Pose(rotation_about(-ref * axis), np.zeros(3)))
 
 
-def _site(builder: Builder, peer: mujoco.MjModel, names: NameTable, i: int) -> None:
+def _site(builder: Builder, peer: MjModel, names: NameTable, i: int) -> None:
     rotation, xyz = read_placement(peer.site_pos[i], peer.site_quat[i])
     builder.frame(names.sites[i], names.bodies[peer.site_bodyid[i]], xyz, rotation=rotation)
 
 
-def _postures(builder: Builder, peer: mujoco.MjModel, names: NameTable) -> None:
+def _postures(builder: Builder, peer: MjModel, names: NameTable) -> None:
     """Add qpos0 and the keyframes as postures."""
     keys = _numbered_names("key", [peer.key(i).name for i in range(peer.nkey)])
     for name, qpos in ({"qpos0": peer.qpos0} | dict(zip(keys, peer.key_qpos, strict=True))).items():
@@ -279,7 +273,7 @@ def _postures(builder: Builder, peer: mujoco.MjModel, names: NameTable) -> None:
         )
 
 
-def _coordinates(peer: mujoco.MjModel, j: int, qpos: np.ndarray) -> list[float]:
+def _coordinates(peer: MjModel, j: int, qpos: np.ndarray) -> list[float]:
     """The coordinates of joint j in psiphi's order (quaternion scalar last)."""
     start, kind = int(peer.jnt_qposadr[j]), int(peer.jnt_type[j])
     if kind in (SLIDE, HINGE):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psiphi.io.peer_models import MjModel
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import DocumentRecord
 from psiphi.model.loops.contacts_and_loops import Loop
@@ -19,8 +20,6 @@ from psiphi.model.model import Mimic
 from psiphi.model.spatial.transforms import IDENTITY_ROTATION, from_quaternion
 
 if TYPE_CHECKING:
-    import mujoco
-
     from psiphi.io.mujoco.from_mujoco import NameTable
 
 CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
@@ -30,7 +29,7 @@ KIND_NAMES = {3: "of tendons", 4: "of a flex", 5: "of a flex", 6: "of a flex", 7
 
 
 def read_equalities(
-    builder: Builder, peer: mujoco.MjModel, names: NameTable
+    builder: Builder, peer: MjModel, names: NameTable
 ) -> tuple[list[Loop], list[Gear]]:
     """The loops and gears; frames and mimic joints are added to the builder."""
     loops: list[Loop] = []
@@ -54,9 +53,7 @@ def read_equalities(
     return loops, gears
 
 
-def _read_loop(
-    builder: Builder, peer: mujoco.MjModel, names: NameTable, number: int, name: str
-) -> Loop:
+def _read_loop(builder: Builder, peer: MjModel, names: NameTable, number: int, name: str) -> Loop:
     """A loop between frames at the anchors; for a weld, the relative pose is in the first frame."""
     ends = peer.eq_obj1id[number], peer.eq_obj2id[number]
     weld = peer.eq_type[number] == WELD
@@ -72,12 +69,12 @@ def _read_loop(
         frames, ends, (first, second), (rotation, IDENTITY_ROTATION), strict=True
     ):
         builder.frame(frame, names.bodies[end], xyz.tolist(), rotation=R)
-    return Loop(kind, *frames, name=name)
+    return Loop(kind, frames[0], frames[1], name=name)
 
 
 def _read_coupling(
     builder: Builder,
-    peer: mujoco.MjModel,
+    peer: MjModel,
     names: NameTable,
     i: int,
     source: DocumentRecord,

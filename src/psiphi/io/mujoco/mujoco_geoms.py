@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psiphi.io.peer_models import MjModel
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import from_quaternion
 
 if TYPE_CHECKING:
-    import mujoco
-
     from psiphi.io.mujoco.from_mujoco import NameTable
 
 KINDS = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}  # mjtGeom
 FIRST_HIDDEN_GROUP = 3  # from this group on, geoms are not drawn; usually collision geoms
 
 
-def read_shapes(peer: mujoco.MjModel, names: NameTable) -> Iterator[Shape]:
+def read_shapes(peer: MjModel, names: NameTable) -> Iterator[Shape]:
     """The shapes of all supported geoms. MuJoCo stores half lengths."""
     for i in range(peer.ngeom):
         kind = KINDS.get(int(peer.geom_type[i]))
@@ -34,7 +33,7 @@ def read_shapes(peer: mujoco.MjModel, names: NameTable) -> Iterator[Shape]:
             yield Shape(link, role, kind, placement, size, color=_color(peer, i))
 
 
-def _color(peer: mujoco.MjModel, i: int) -> tuple[float, ...]:
+def _color(peer: MjModel, i: int) -> tuple[float, ...]:
     material = peer.geom_matid[i]
     rgba = peer.geom_rgba[i] if material < 0 else peer.mat_rgba[material]
     return tuple(np.asarray(rgba, dtype=float).tolist())

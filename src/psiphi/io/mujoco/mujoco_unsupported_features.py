@@ -15,19 +15,18 @@ from psiphi.io.mujoco.mujoco_actuators import (
     joint_motors,
     rotor_values,
 )
+from psiphi.io.peer_models import MjModel
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import DocumentRecord
 
 if TYPE_CHECKING:
-    import mujoco
-
     from psiphi.io.mujoco.from_mujoco import NameTable
 
 FREE, BALL = 0, 1
 CONSTRAINT, FRICTIONLOSS, LIMIT, SPRING, DAMPER = 1, 4, 8, 32, 64  # mjtDisableBit
 
 
-Find: TypeAlias = "Callable[[mujoco.MjModel, NameTable], Iterable[str]]"
+Find: TypeAlias = "Callable[[MjModel, NameTable], Iterable[str]]"
 
 
 class UnsupportedFeature(NamedTuple):
@@ -45,7 +44,7 @@ class UnsupportedFeature(NamedTuple):
 def _free_joint_values(word: str) -> Find:
     """Free joints with nonzero `word` of their translations, which are along world axes."""
 
-    def find(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+    def find(peer: MjModel, names: NameTable) -> list[str]:
         own, free = (
             getattr(peer, f"dof_{word}"),
             (j for j in range(peer.njnt) if peer.jnt_type[j] == FREE),
@@ -59,14 +58,14 @@ def _free_joint_values(word: str) -> Find:
     return find
 
 
-def _ball_springs(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _ball_springs(peer: MjModel, names: NameTable) -> list[str]:
     """Ball and free joints with a spring."""
     terms = getattr(peer, "jnt_stiffnesspoly", peer.jnt_stiffness)  # from MuJoCo 4 on
     rotating = [j for j in range(peer.njnt) if peer.jnt_type[j] in (FREE, BALL)]
     return [names.joints[j] for j in rotating if np.any(peer.jnt_stiffness[j]) or np.any(terms[j])]
 
 
-def _nonlinear_damping(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _nonlinear_damping(peer: MjModel, names: NameTable) -> list[str]:
     """Joints and actuators with nonlinear damping."""
     terms = getattr(peer, "dof_dampingpoly", ())  # from MuJoCo 4 on
     own = [names.joints[int(peer.dof_jntid[d])] for d, row in enumerate(terms) if np.any(row)]
@@ -75,7 +74,7 @@ def _nonlinear_damping(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     ]
 
 
-def _yielding_springs(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _yielding_springs(peer: MjModel, names: NameTable) -> list[str]:
     """Joints whose spring yields."""
     yields = getattr(peer, "jnt_springyield", np.zeros(peer.njnt))  # from MuJoCo 4 on
     return [
@@ -83,7 +82,7 @@ def _yielding_springs(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     ]
 
 
-def _disabled_forces(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _disabled_forces(peer: MjModel, names: NameTable) -> list[str]:
     """Joint forces that a <flag> disables although the joints have values for them."""
     forces = {
         "springs": (SPRING, peer.jnt_stiffness),
@@ -98,7 +97,7 @@ def _disabled_forces(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     ]
 
 
-def _ball_limits(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _ball_limits(peer: MjModel, names: NameTable) -> list[str]:
     """Ball joints with a limit."""
     return [
         names.joints[j]
@@ -107,11 +106,11 @@ def _ball_limits(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     ]
 
 
-def _fluid(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _fluid(peer: MjModel, names: NameTable) -> list[str]:
     return ["the medium"] if peer.opt.density or peer.opt.viscosity else []
 
 
-def _colliding_geoms(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _colliding_geoms(peer: MjModel, names: NameTable) -> list[str]:
     """Geoms that can collide."""
     geoms = np.flatnonzero(
         (np.asarray(peer.geom_contype) != 0) | (np.asarray(peer.geom_conaffinity) != 0)
@@ -119,12 +118,12 @@ def _colliding_geoms(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     return [peer.geom(int(i)).name or f"geom{i}" for i in geoms]
 
 
-def _motors_by_joint(peer: mujoco.MjModel) -> dict[int, list[int]]:
+def _motors_by_joint(peer: MjModel) -> dict[int, list[int]]:
     """The actuators on each joint."""
     return {j: found for j in range(peer.njnt) if (found := joint_motors(peer, j))}
 
 
-def _joints_without_actuator(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _joints_without_actuator(peer: MjModel, names: NameTable) -> list[str]:
     """Joints without an actuator, if the model has actuators."""
     driven = {
         int(peer.actuator_trnid[a, 0]) for a in actuators(peer) if peer.actuator_trntype[a] == 0
@@ -136,7 +135,7 @@ def _joints_without_actuator(peer: mujoco.MjModel, names: NameTable) -> list[str
     ]
 
 
-def _other_actuators(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _other_actuators(peer: MjModel, names: NameTable) -> list[str]:
     """Actuators other than a direct motor on a joint."""
     on_joints = {a for found in _motors_by_joint(peer).values() for a in found}
     direct = [
@@ -146,7 +145,7 @@ def _other_actuators(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     return [_actuator(peer, a) for a in actuators(peer) if not direct[a]]
 
 
-def _rotors_off_joints(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _rotors_off_joints(peer: MjModel, names: NameTable) -> list[str]:
     """Actuators with a rotor that are not on a hinge or slide."""
     on_joints = {a for found in _motors_by_joint(peer).values() for a in found}
     with_rotor = [
@@ -157,7 +156,7 @@ def _rotors_off_joints(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     return [_actuator(peer, a) for a in with_rotor if a not in on_joints]
 
 
-def _asymmetric_limits(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _asymmetric_limits(peer: MjModel, names: NameTable) -> list[str]:
     """Joints whose motors have different limits in the two directions."""
     limits = {
         j: [force_range(peer, a) for a in found] for j, found in _motors_by_joint(peer).items()
@@ -171,11 +170,11 @@ def _asymmetric_limits(peer: mujoco.MjModel, names: NameTable) -> list[str]:
     ]
 
 
-def _actuator(peer: mujoco.MjModel, a: int) -> str:
+def _actuator(peer: MjModel, a: int) -> str:
     return peer.actuator(a).name or f"actuator{a}"
 
 
-def _keyframes_with_velocity(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+def _keyframes_with_velocity(peer: MjModel, names: NameTable) -> list[str]:
     """Keyframes with nonzero velocity."""
     return [peer.key(i).name or f"key{i}" for i in range(peer.nkey) if np.any(peer.key_qvel[i])]
 
@@ -183,7 +182,7 @@ def _keyframes_with_velocity(peer: mujoco.MjModel, names: NameTable) -> list[str
 def _all_of(kind: str, count: str) -> Find:
     """All elements of a kind by name; nameless ones are numbered."""
 
-    def find(peer: mujoco.MjModel, names: NameTable) -> list[str]:
+    def find(peer: MjModel, names: NameTable) -> list[str]:
         named = not isinstance(getattr(peer, kind, peer.qpos0), np.ndarray)
         known = [getattr(peer, kind)(i).name if named else "" for i in range(getattr(peer, count))]
         return [name or f"{kind}{i}" for i, name in enumerate(known)]
@@ -204,9 +203,7 @@ UNSUPPORTED = (
         _ball_springs, "springs of ball and free joints (stiffness): left out", True
     ),
     UnsupportedFeature(_nonlinear_damping, "nonlinear damping: only its linear part is used", True),
-    UnsupportedFeature(
-        _yielding_springs, "springs that yield: yielding is left out", True
-    ),
+    UnsupportedFeature(_yielding_springs, "springs that yield: yielding is left out", True),
     UnsupportedFeature(
         _disabled_forces, "disabled by a flag in MuJoCo, but part of the psiphi model", True
     ),
@@ -254,7 +251,7 @@ UNSUPPORTED = (
 )
 
 
-def report_unsupported(builder: Builder, peer: mujoco.MjModel, names: NameTable) -> None:
+def report_unsupported(builder: Builder, peer: MjModel, names: NameTable) -> None:
     """Add the features that the model uses to the report of the builder."""
     for row in UNSUPPORTED:
         found = list(dict.fromkeys(row.find(peer, names)))

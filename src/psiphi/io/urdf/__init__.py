@@ -1,16 +1,16 @@
 """URDF, URDF+ and SRDF: reader and writer.
 
-In: a file. Out: a `Model`. Read `urdf.py` first.
+In: a file. Out: a `Model`; `urdf_writer.py` writes URDF. Read `urdf.py` first.
 
-    mesh_paths.py    Where a mesh may lie
-    ros_packages.py  Where robot descriptions are installed on this machine
+    urdf.py          Reader of URDF: links, joints, limits, mimic joints
+    urdf_plus.py     Loops and couplings of URDF+
+    urdf_shapes.py   Visual and collision shapes
+    urdf_schema.py   Elements and attributes of URDF, and the check for misspelled ones
+    xml_fields.py    Attributes of XML elements as numbers, names and placements
+    xml_reader.py    Parser of untrusted XML, with line numbers and limits
+    mesh_paths.py    Which folders a mesh may be in
+    ros_packages.py  Search for installed ROS packages and robot descriptions
     srdf.py          Named postures from an SRDF file
-    urdf.py          URDF files into models
-    urdf_plus.py     Loops and gears in URDF files (URDF+, Chignoli, Slotine, Wensing and Kim 2024
-    urdf_schema.py   The words of URDF, one row an element
-    urdf_shapes.py   Readers of the visual and collision shapes of a URDF link
-    urdf_writer.py   A robot as URDF text
-    xml_fields.py    Attributes of XML elements as numbers, names and places
-    xml_reader.py    Untrusted XML into elements that know their line
-    xml_writer.py    Elements of XML as text
+    urdf_writer.py   Writer: a robot as URDF text
+    xml_writer.py    XML elements as text
 """

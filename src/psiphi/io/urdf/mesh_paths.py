@@ -1,8 +1,9 @@
-"""Where a mesh may lie: inside the description's own folder or package, a package named by the caller, or an installed one.
+"""Which folders a mesh may be in: the package of the description, given or installed packages.
 
-The package of a file is the nearest folder above it with a package.xml, else the folder above it when that has a folder
-called meshes (the usual pkg/urdf, pkg/meshes). Everything else - `..`, absolute paths, file:, http:, ~, links that lead
-out - is outside. Nothing is opened here and nothing needs to exist.
+The package of a file is the nearest parent folder with a package.xml, else the parent folder if it
+has a folder "meshes" (the usual pkg/urdf, pkg/meshes), else the folder of the file. All other
+paths are outside and rejected: `..`, absolute paths, file:, http:, ~, and links that leave the
+package. No file is opened here, and none needs to exist.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from psiphi._util.text import shown
 from psiphi.io.urdf.ros_packages import find_package
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(?://)?(.*)", re.DOTALL)
-PACKAGES_REMEDY = "give a dict of folders by package name, or a list of folders that hold packages"
+PACKAGES_REMEDY = (
+    "give a dict of folders by package name, or a list of folders that contain packages"
+)
 Packages = Mapping[str, str | os.PathLike] | Iterable[str | os.PathLike] | None
 
 
 class PathOutsideError(Exception):
-    """A path leaves the folders it may use; the text says how, `path` is where it would lead."""
+    """A path leads outside the allowed folders. The text says how; `path` is where it leads."""
 
     def __init__(self, reason: str, path: str | None = None):
         super().__init__(reason)
@@ -30,7 +33,7 @@ class PathOutsideError(Exception):
 
 
 class AllowedFolders:
-    """The folders that a description may name files in."""
+    """The folders in which a description may name files."""
 
     def __init__(self, file: str | None, packages: Packages = None):
         self.folder = None if file is None else os.path.dirname(os.path.abspath(file))
@@ -47,15 +50,18 @@ class AllowedFolders:
         )
 
     def resolve(self, name: str) -> str | None:
-        """The file that `name` means, None when its package is not known here, or Outside."""
+        """The path of `name`, or None if its package is not known.
+
+        Raises PathOutsideError if it is outside the allowed folders.
+        """
         name = _decoded(name)
         scheme = SCHEME.fullmatch(name)
         if name.startswith(("~", "$")):
-            raise PathOutsideError("it would have to be expanded")
+            raise PathOutsideError("it has ~ or a variable")
         if scheme and scheme[1] in ("package", "model"):
             package, _, rest = scheme[2].lstrip("/").partition("/")
             if package in ("", ".", ".."):
-                raise PathOutsideError(f"{package!r} is no package name")
+                raise PathOutsideError(f"{package!r} is not a package name")
             return _join_inside(self._find(package), rest)
         if scheme and scheme[1] != "file":
             raise PathOutsideError(f"{scheme[1]}: is not a file in the package")
@@ -80,12 +86,12 @@ class AllowedFolders:
         raise PathOutsideError("an absolute path", path)
 
     def _find(self, package: str) -> str | None:
-        """The folder of a package: as named by the caller, a folder of that name above the description, or an installed one."""
+        """The folder of a package: from the caller, a parent folder of that name, or installed."""
         if package in self.packages:
             return self.packages[package]
-        for shelf in self.package_roots:
-            if os.path.isdir(os.path.join(shelf, package)):
-                return os.path.join(shelf, package)
+        for root in self.package_roots:
+            if os.path.isdir(os.path.join(root, package)):
+                return os.path.join(root, package)
         for folder in _ancestors(self.folder) if self.folder else ():
             if os.path.basename(folder) == package:
                 return folder
@@ -104,28 +110,31 @@ def _check_folders(packages: object) -> Iterable:
     return packages
 
 
-def _check_folder(given: object) -> str:
-    if not isinstance(given, str | os.PathLike):
+def _check_folder(value: object) -> str:
+    if not isinstance(value, str | os.PathLike):
         raise ModelError(
-            f"packages holds {shown(given)}, expected a folder", PACKAGES_REMEDY, element="packages"
+            f"packages has {shown(value)}, expected a folder", PACKAGES_REMEDY, element="packages"
         )
-    return os.fsdecode(given)
+    return os.fsdecode(value)
 
 
 def _decoded(name: str) -> str:
-    """With %2e decoded as often as it takes, and backslashes turned: what any program down the line may make of it."""
+    """The name with percent escapes decoded repeatedly and backslashes replaced by slashes.
+
+    This is the most that a program which opens the file may decode.
+    """
     for _ in range(8):
         plain = unquote(name)
         if plain == name:
             break
         name = plain
     if "\0" in name:
-        raise PathOutsideError("it holds a NUL")
+        raise PathOutsideError("it contains a NUL character")
     return _file_system_name(name.strip().replace("\\", "/"))
 
 
 def _file_system_name(name: str) -> str:
-    """As the file system spells it: in a locale that lacks its letters, by their bytes in UTF-8."""
+    """The name as the file system encodes it: UTF-8 bytes if the locale lacks its letters."""
     try:
         os.fsencode(name)
         return name
@@ -134,7 +143,7 @@ def _file_system_name(name: str) -> str:
 
 
 def _join_inside(root: str | None, rest: str) -> str | None:
-    """root/rest, when it stays in root, with and without following links."""
+    """root/rest; a PathOutsideError if it leaves root, with or without following links."""
     plain = os.path.normpath(rest)
     if plain.replace(os.sep, "/").split("/")[0] in ("..", "") or os.path.splitdrive(plain)[0]:
         raise PathOutsideError(
@@ -149,23 +158,25 @@ def _join_inside(root: str | None, rest: str) -> str | None:
     except ValueError:  # another drive
         stays = False
     if not stays:
-        raise PathOutsideError("a link on its way leaves the package", path)
+        raise PathOutsideError("a link in it leaves the package", path)
     return path
 
 
-def _package_folder(home: str) -> str:
-    for folder in _ancestors(home):
+def _package_folder(start: str) -> str:
+    """The package folder of a description in folder `start`."""
+    for folder in _ancestors(start):
         if os.path.isfile(os.path.join(folder, "package.xml")):
             return folder
-    parent = os.path.dirname(home)
+    parent = os.path.dirname(start)
     return (
         parent
         if os.path.isdir(os.path.join(parent, "meshes")) and parent != os.path.dirname(parent)
-        else home
+        else start
     )
 
 
 def _ancestors(folder: str) -> Iterable[str]:
+    """The folder and its parents."""
     while True:
         yield folder
         if folder == os.path.dirname(folder):

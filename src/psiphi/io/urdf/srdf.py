@@ -1,4 +1,4 @@
-"""Named postures from an SRDF file: <group_state name="..."> with <joint name="..." value="..."/>."""
+"""Named postures from an SRDF file: <group_state name=""> with <joint name="" value=""/>."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from psiphi.model.joint_types import joint_sizes
 
 
 def read_postures(builder: Builder, source: str | os.PathLike[str]) -> None:
-    """Every posture of the file, into the builder; joints that the robot has not, or welds, are noted."""
+    """Add the postures of an SRDF file to the builder; joints that do not move are reported."""
     root, file = parse(source)
     fields = Fields(file)
     if root.tag != "robot" or not root.all("group_state"):
         raise ModelError(
-            "there is no <group_state> in it, expected an SRDF file",
-            "name the .srdf file",
+            "it has no <group_state>, expected an SRDF file",
+            "give the .srdf file",
             file=file,
         )
     for state in root.all("group_state"):
         fields.owner = state
-        name, lost = fields.text(state, "name"), []
+        name, unknown = fields.text(state, "name"), []
         own = dict(builder.postures.get(name, {}))
         for joint in state.all("joint"):
             target = fields.text(joint, "name")
@@ -31,9 +31,10 @@ def read_postures(builder: Builder, source: str | os.PathLike[str]) -> None:
             if size:
                 own[target] = fields.numbers(joint, "value", size)
             else:
-                lost.append(target)
+                unknown.append(target)
         builder.postures[name] = own
-        if lost:
+        if unknown:
             builder.note(
-                f"names {', '.join(lost)}, which the robot does not move", f"posture {name!r}"
+                f"names {', '.join(unknown)}, which are not moving joints of the robot",
+                f"posture {name!r}",
             )

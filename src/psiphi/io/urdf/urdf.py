@@ -1,20 +1,23 @@
-"""URDF files into models: strict, iterative, with line numbers in every message.
+"""Reader of URDF: strict, without recursion, with line numbers in every message.
 
-Read: links (mass, inertia, origin), joints (revolute, continuous, prismatic, fixed, floating, planar, and spherical or
-ball), their axis, limit, dynamics (damping, friction, and armature as an extension) and mimic. Shapes are checked but
-never opened. Gazebo, transmission, ros2_control and other extensions are ignored and listed in the report.
+It reads links (mass, inertia, origin), joints (revolute, continuous, prismatic, fixed, floating,
+planar, and spherical or ball) with axis, limit, dynamics (damping, friction, and armature as an
+extension) and mimic. Shapes are checked; their files are not opened. Gazebo, transmission,
+ros2_control and other extensions are ignored and listed in the report.
 
-Children are ordered by joint name, as Pinocchio orders them, so q, v and tau keep their places between the two; files that
-psiphi wrote (`robot.save`) say order="given" and keep theirs, and may have <gravity xyz="...">.
+Children are ordered by joint name, as in Pinocchio, so q, v and tau have the same order in both.
+Files written by psiphi (`robot.save`) have order="given", which keeps the order of the file, and
+may have <gravity xyz="...">.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import whole_number
@@ -47,25 +50,25 @@ OTHER_FORMATS = {
     ),
     "sdf": (
         "an SDF file",
-        "convert it to URDF: sdf2urdf model.sdf, of github.com/gezp/sdformat_tools",
+        "convert it to URDF, e.g. with sdf2urdf (github.com/gezp/sdformat_tools)",
     ),
-    "COLLADA": ("a COLLADA mesh", "name the robot's description, not its mesh"),
+    "COLLADA": ("a COLLADA mesh", "give the robot description, not a mesh"),
     "html": ("a web page", "download the file itself"),
-    "launch": ("a ROS launch file", "name the robot's description"),
-    "package": ("a ROS package.xml", "name the robot's description"),
+    "launch": ("a ROS launch file", "give the robot description"),
+    "package": ("a ROS package.xml", "give the robot description"),
 }
-UNLIMITED = sys.float_info.max  # as a limit: none
+UNLIMITED = sys.float_info.max  # this limit means no limit
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def load_urdf(
     source: str | os.PathLike[str],
     base: str = "fixed",
-    repair=(),
+    repair: str | Iterable[str] = (),
     packages: Packages = None,
     allow_outside: bool = False,
     *,
-    gravity=None,
+    gravity: Numbers | None = None,
     armature: float | Mapping[str, float] | None = None,
     max_bytes: int = DEFAULT_LIMITS.max_bytes,
     max_depth: int = DEFAULT_LIMITS.max_depth,
@@ -73,27 +76,28 @@ def load_urdf(
     max_bodies: int = DEFAULT_LIMITS.max_bodies,
     shapes: list[Shape] | None = None,
     loops: list[LoopRow] | None = None,
-    moves: bool = True,
+    check_mobility: bool = True,
 ) -> Model:
     """The robot of a URDF file, or of URDF text that starts with '<'.
 
-    base "fixed" or "free"; `repair` names faults to mend (model_checks.py); `packages` maps package names to folders, or lists
-    folders that hold packages; `allow_outside` accepts meshes outside them; `armature` is rotor inertia, for all moving
-    joints or by name. A file larger, deeper or longer than the caps is refused. A list given as `shapes` is filled with what
-    viewers draw, one given as `loops` with the loops of the file (`urdf_plus.py`). `moves=False`: whether every joint can be
-    moved is asked when the robot has been edited.
+    `base` is "fixed" or "free"; `repair` names the faults to repair (`model_checks.py`);
+    `packages` maps package names to folders, or lists folders that contain packages;
+    `allow_outside` accepts meshes outside these; `armature` is rotor inertia, one number for all
+    moving joints or a dict by name. A file beyond the limits `max_...` is rejected. The shapes of
+    links are appended to `shapes`, the loops of the file (`urdf_plus.py`) to `loops`. With
+    check_mobility=False, joints that move no mass are accepted, because the robot will be edited.
 
     >>> load_urdf('<robot name="r"><link name="a"/></robot>').nv
     0
     """
-    caps = ReadLimits(
+    limits = ReadLimits(
         whole_number("max_bytes", max_bytes),
         whole_number("max_depth", max_depth),
         whole_number("max_elements", max_elements),
         whole_number("max_bodies", max_bodies),
     )
-    builder, found = read_urdf(source, gravity=gravity, armature=armature, caps=caps)
-    builder.check_mobility = moves
+    builder, found = read_urdf(source, gravity=gravity, armature=armature, limits=limits)
+    builder.check_mobility = check_mobility
     model = builder.build(base, repair, builder.order)
     found = _with_mesh_paths(builder, found, packages, allow_outside)
     if shapes is not None:
@@ -106,13 +110,14 @@ def load_urdf(
 def load_shapes(
     source: str | os.PathLike[str], packages: Packages = None, allow_outside: bool = False
 ) -> list[Shape]:
-    """The visual and collision shapes of a URDF file, for viewers; meshes have a `path` where their package is known."""
+    """The visual and collision shapes of a URDF file; meshes in known packages have a `path`."""
     return _with_mesh_paths(*read_urdf(source), packages, allow_outside)
 
 
 def _with_mesh_paths(
     builder: Builder, shapes: list[Shape], packages: Packages, allow_outside: bool
 ) -> list[Shape]:
+    """The shapes with the paths of their meshes."""
     file = builder.file or TEXT
     return with_mesh_paths(
         shapes, AllowedFolders(None if file == TEXT else file, packages), file, allow_outside
@@ -122,12 +127,12 @@ def _with_mesh_paths(
 def read_urdf(
     source: str | os.PathLike[str],
     *,
-    gravity=None,
-    armature=None,
-    caps: ReadLimits = DEFAULT_LIMITS,
+    gravity: Numbers | None = None,
+    armature: float | Mapping[str, float] | None = None,
+    limits: ReadLimits = DEFAULT_LIMITS,
 ) -> tuple[Builder, list[Shape]]:
-    """A builder filled from URDF, ready to be changed and built, and the shapes of its links."""
-    root, file = parse(source, caps)
+    """A builder with the links and joints of a URDF file, and the shapes of the links."""
+    root, file = parse(source, limits)
     if root.tag != "robot":
         what, remedy = OTHER_FORMATS.get(
             root.tag, (f"<{shown(root.tag)[1:-1]}>", "give a URDF file, whose root is <robot>")
@@ -135,19 +140,26 @@ def read_urdf(
         raise ModelError(
             f"it is {what}, expected URDF", remedy, file=file, line=root.line, element=root.label
         )
-    reader = _Reader(root, file, gravity, armature, caps)
+    reader = _Reader(root, file, gravity, armature, limits)
     return reader.builder, reader.shapes
 
 
 class _Reader:
-    """One pass over the elements: each link and each joint becomes one call of the builder."""
+    """One pass over the elements; each link and joint is one call of the builder."""
 
-    def __init__(self, root: Element, file: str, gravity, armature, caps: ReadLimits):
+    def __init__(
+        self,
+        root: Element,
+        file: str,
+        gravity: Numbers | None,
+        armature: float | Mapping[str, float] | None,
+        limits: ReadLimits,
+    ):
         self.fields = Fields(file)
         self.shapes: list[Shape] = []
         self.armature = armature
-        speller = SchemaChecker(file)
-        speller.check(root)
+        schema = SchemaChecker(file)
+        schema.check(root)
         self.builder = Builder(
             self._name(root, file),
             self._gravity(root) if gravity is None else gravity,
@@ -156,7 +168,7 @@ class _Reader:
         )
         self.builder.order = "given" if root.attributes.get("order") == "given" else "name"
         links, joints = root.all("link"), root.all("joint")
-        self._count(root, links, caps)
+        self._check_count(root, links, limits)
         self.colors = read_colors(root, self.fields)
         self.coupled = urdf_plus.couplings(root, self.fields)
         for link in links:
@@ -168,15 +180,16 @@ class _Reader:
         if self.builder.loops or self.coupled:
             count = len(self.builder.loops) + len(self.coupled)
             self.builder.note(
-                f"{count} loops and couplings are data: pp.embed(robot) makes them joints, pp.connect closes them"
+                f"{count} loops and couplings are stored, but do not act: "
+                "pp.embed(robot) makes them joints, pp.connect closes them"
             )
-        for what, (count, line) in speller.unknown.items():
+        for what, (count, line) in schema.unknown.items():
             self.builder.note(
                 f"ignored: {what}" + (f" ({count} times)" if count > 1 else ""), line=line
             )
         if "name" not in root.attributes:
             self.builder.note(
-                f"the robot has no name; called {self.builder.name!r}", line=root.line
+                f"the robot has no name; it is named {self.builder.name!r}", line=root.line
             )
 
     def _name(self, root: Element, file: str) -> str:
@@ -189,17 +202,17 @@ class _Reader:
         gravity = root.first("gravity")
         return EARTH if gravity is None else self.fields.numbers(gravity, "xyz", 3)
 
-    def _count(self, root: Element, links: list[Element], caps: ReadLimits) -> None:
+    def _check_count(self, root: Element, links: list[Element], limits: ReadLimits) -> None:
         if not links:
             self.fields.fail(
                 root,
                 "the robot has no <link>",
-                "add links; if this came out of xacro, call the macro that makes them",
+                "add links; in xacro, call the macro that makes them",
             )
-        if len(links) > caps.max_bodies:
+        if len(links) > limits.max_bodies:
             self.fields.fail(
                 root,
-                f"the robot has {len(links)} links, more than {caps.max_bodies}",
+                f"the robot has {len(links)} links, more than {limits.max_bodies}",
                 "raise max_bodies",
             )
 
@@ -230,7 +243,7 @@ class _Reader:
         parent = fields.text(self._child(element, "parent"), "link")
         child = fields.text(self._child(element, "child"), "link")
         rotation, xyz = fields.origin(element)
-        moving = (
+        motion = (
             {}
             if kind == "fixed"
             else {
@@ -249,7 +262,7 @@ class _Reader:
             rotation=axes,
             mimic=self._mimic(element),
             line=element.line,
-            **moving,
+            **motion,
         )
 
     def _child(self, element: Element, tag: str) -> Element:
@@ -263,7 +276,7 @@ class _Reader:
         return (1.0, 0.0, 0.0) if axis is None else self.fields.numbers(axis, "xyz", 3)
 
     def _limits(self, element: Element, kind: str) -> dict:
-        """<limit>: URDF says that an absent lower or upper is 0; an absent <limit> leaves the joint unlimited."""
+        """The limits. In URDF an absent lower or upper is 0; without <limit> there is no limit."""
         limit = element.first("limit")
         bounded = kind in ("revolute", "prismatic")
         if limit is None:
@@ -279,7 +292,7 @@ class _Reader:
         given = [name for name in bounds if name in limit.attributes]
         if bounded and len(given) < 2:
             self.builder.note(
-                "<limit> without lower or upper: an absent one is 0, as URDF says",
+                "<limit> without lower or upper: an absent one is 0 in URDF",
                 element.label,
                 limit.line,
             )
@@ -311,12 +324,11 @@ class _Reader:
                 out["motor"] = self.fields.flag(dynamics, "motor")
         return out
 
-    def _mimic(self, element: Element):
+    def _mimic(self, element: Element) -> tuple[str, float, float] | None:
+        """(leader, multiplier, offset) from <mimic> or a coupling."""
         mimic, coupled = element.first("mimic"), self.coupled.get(element.attributes["name"])
         if mimic is not None and coupled is not None:
-            self.fields.fail(
-                mimic, "the joint follows by <mimic> and by a coupling", "keep one of them"
-            )
+            self.fields.fail(mimic, "the joint has both <mimic> and a coupling", "keep one of them")
         if mimic is None:
             return None if coupled is None else (coupled.leader, coupled.ratio, 0.0)
         fields = self.fields
@@ -333,6 +345,6 @@ class _Reader:
                 moving = [joint.name for joint in self.builder.joints.values() if joint.moves]
                 self.fields.fail(
                     root,
-                    f"armature names {shown(name)}, which is no moving joint",
+                    f"armature names {shown(name)}, which is not a moving joint",
                     nearest(name, moving),
                 )

@@ -1,11 +1,13 @@
-"""Loops and gears in URDF files (URDF+, Chignoli, Slotine, Wensing and Kim 2024; and the words its authors used before).
+"""Loops and couplings of URDF+ (Chignoli, Slotine, Wensing and Kim 2024), also by older names.
 
-    <loop name type> <predecessor link> <origin/> </predecessor> <successor link> <origin/> </successor> <axis/> </loop>
+    <loop name type>
+      <predecessor link> <origin/> </predecessor> <successor link> <origin/> </successor> <axis/>
+    </loop>
     <coupling name> <predecessor link/> <successor link/> <ratio value/> </coupling>
 
-A loop holds two frames together by a joint of its type; a coupling turns the joint that carries the successor `ratio` times as
-far as the one that carries the predecessor. Couplings become mimic joints, loops rows for `robot.loops`: data, until
-`pp.embed` or `pp.connect` makes them act.
+A loop is a joint of its type between two frames. A coupling moves the joint of the successor
+`ratio` times as far as the joint of the predecessor. Couplings become mimic joints, loops become
+`robot.loops`; they do not act until `pp.embed` or `pp.connect` is called.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import NamedTuple
 from psiphi._util.text import nearest, shown
 from psiphi.io.urdf.xml_fields import Fields
 from psiphi.io.urdf.xml_reader import Element
+from psiphi.model.builder.builder import Builder
 from psiphi.model.spatial.transforms import IDENTITY_ROTATION
 
-KINDS = {  # type of a loop's joint -> how it holds (`closure_types.py`); whether it has an axis
+KINDS = {  # type of loop -> (joint type of `closure_types.py`, whether it has an axis)
     "revolute": ("hinge", True),
     "continuous": ("hinge", True),
     "cylindrical": ("cylindrical", True),
@@ -32,7 +35,7 @@ ENDS = (("predecessor", "parent", "parent_origin"), ("successor", "child", "chil
 
 
 class LoopRow(NamedTuple):
-    """A loop of a file: its name, how it holds, its frames, and its axis in the second one, where it has one."""
+    """A loop of a file: its name, joint type, frames, and axis in the second frame, if any."""
 
     name: str
     kind: str
@@ -49,7 +52,7 @@ class Coupling(NamedTuple):
 
 
 def couplings(root: Element, fields: Fields) -> dict[str, Coupling]:
-    """{joint: the joint that it follows}."""
+    """The coupling of each follower joint, by name."""
     carried = {}
     for joint in root.all("joint"):
         child = joint.first("child")
@@ -63,7 +66,9 @@ def couplings(root: Element, fields: Fields) -> dict[str, Coupling]:
             end = _end_element(element, names, fields)
             link = fields.text(end, "link")
             if link not in carried:
-                fields.fail(end, f"no joint carries link {shown(link)}", nearest(link, carried))
+                fields.fail(
+                    end, f"no joint has the child link {shown(link)}", nearest(link, carried)
+                )
             joints.append(carried[link])
         ratio = element.first("ratio") or element.first("gear_ratio")
         if ratio is None:
@@ -72,20 +77,20 @@ def couplings(root: Element, fields: Fields) -> dict[str, Coupling]:
     return found
 
 
-def loops(root: Element, fields: Fields, builder) -> list[LoopRow]:
-    """The loops; their frames go into the builder."""
+def loops(root: Element, fields: Fields, builder: Builder) -> list[LoopRow]:
+    """The loops; their frames are added to the builder."""
     found = []
     for element in (x for tag in LOOPS for x in root.all(tag)):
         fields.owner = element
         name, kind = fields.text(element, "name"), element.attributes.get("type", "position")
         if kind not in KINDS:
             fields.fail(element, f"no loop of type {shown(kind)}", nearest(kind, KINDS))
-        holds, has_axis = KINDS[kind]
+        closure_type, has_axis = KINDS[kind]
         frames = []
         for names in ENDS:
             end = _end_element(element, names, fields)
-            place = end if names[0] == end.tag else OriginHolder(element.first(names[2]))
-            rotation, xyz = fields.origin(place)  # type: ignore[arg-type]
+            holder = end if names[0] == end.tag else OriginHolder(element.first(names[2]))
+            rotation, xyz = fields.origin(holder)
             frame = f"{name} {names[0]}"
             builder.frame(
                 frame,
@@ -95,14 +100,14 @@ def loops(root: Element, fields: Fields, builder) -> list[LoopRow]:
             )
             frames.append(frame)
         axis = element.first("axis")
-        along = (
+        direction = (
             None
             if not has_axis
             else (1.0, 0.0, 0.0)
             if axis is None
             else fields.numbers(axis, "xyz", 3)
         )
-        found.append(LoopRow(name, holds, frames[1], frames[0], along))
+        found.append(LoopRow(name, closure_type, frames[1], frames[0], direction))
     return found
 
 
@@ -114,7 +119,7 @@ def _end_element(element: Element, names: tuple[str, ...], fields: Fields) -> El
 
 
 class OriginHolder(NamedTuple):
-    """An origin that stands beside its link, not in it."""
+    """Holds an origin element that is a sibling of its link element, not a child."""
 
     origin: Element | None
 

@@ -1,12 +1,13 @@
-"""The words of URDF, one row an element: which attributes and children it has, and which may come only once.
+"""Elements of URDF: one row each, with attributes, children, and children that may occur only once.
 
-A foreign word is an extension (Gazebo, ROS, MoveIt ... put many into URDF files) or of no use here (calibration,
-safety_controller): ignored, and listed once in the report. A word that misspells one of these is refused, since it
-would change the robot in silence.
+Unknown elements and attributes are extensions (of Gazebo, ROS, MoveIt) or not needed (calibration,
+safety_controller); they are ignored and listed once in the report. A misspelled one is an error,
+because ignoring it would silently change the robot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -17,7 +18,7 @@ from psiphi.io.urdf.xml_reader import Element
 
 @dataclass(frozen=True)
 class XmlWord:
-    """An element of URDF: attributes, children that may repeat, children that may not."""
+    """An element of URDF: its attributes, children that may repeat, children that may not."""
 
     attributes: frozenset[str]
     many: frozenset[str]
@@ -29,6 +30,7 @@ class XmlWord:
 
 
 def xml_word(attributes: str = "", many: str = "", once: str = "") -> XmlWord:
+    """A row from names separated by spaces."""
     return XmlWord(frozenset(attributes.split()), frozenset(many.split()), frozenset(once.split()))
 
 
@@ -38,7 +40,7 @@ VOCABULARY: dict[str, XmlWord] = {
         many="link joint material loop coupling constraint loop_constraint joint_constraint",
         once="gravity",
     ),
-    "gravity": xml_word("xyz"),  # this and order: psiphi's own
+    "gravity": xml_word("xyz"),  # this and "order" are extensions of psiphi
     "link": xml_word("name type", many="visual collision", once="inertial"),
     "inertial": xml_word(once="origin mass inertia"),
     "mass": xml_word("value"),
@@ -64,11 +66,11 @@ VOCABULARY: dict[str, XmlWord] = {
     "limit": xml_word("lower upper effort velocity"),
     "dynamics": xml_word(
         "damping friction armature stiffness rest motor"
-    ),  # URDF has the first two
+    ),  # only the first two are URDF
     "mimic": xml_word("joint multiplier offset"),
     "loop": xml_word(
         "name type", once="predecessor successor axis"
-    ),  # these, and independent: URDF+
+    ),  # URDF+ from here on, and "independent"
     "constraint": xml_word("name type", once="predecessor successor axis"),
     "coupling": xml_word("name", once="predecessor successor ratio"),
     "loop_constraint": xml_word("name type", once="parent parent_origin child child_origin axis"),
@@ -85,16 +87,15 @@ XACRO_REMEDY = "run xacro first: xacro robot.urdf.xacro > robot.urdf"
 
 
 class SchemaChecker:
-    """Checks every element that URDF defines against its row, and collects the foreign words."""
+    """Checks every known element against its row, and collects unknown elements and attributes."""
 
     def __init__(self, file: str):
         self.file = file
-        self.unknown: dict[
-            str, tuple[int, int]
-        ] = {}  # "<gazebo> in <robot>" -> (count, first line)
+        # "<gazebo> in <robot>" -> (count, first line)
+        self.unknown: dict[str, tuple[int, int]] = {}
 
     def check(self, root: Element) -> None:
-        """Walk the known words, owners first, with an explicit stack."""
+        """Check all known elements, parents first, with an explicit stack."""
         stack = [(root, root.label)]
         while stack:
             element, owner = stack.pop()
@@ -106,7 +107,10 @@ class SchemaChecker:
             if element.children:
                 stack.extend(self._children(element, row, owner))
 
-    def _children(self, element: Element, row: XmlWord, owner: str):
+    def _children(
+        self, element: Element, row: XmlWord, owner: str
+    ) -> Iterator[tuple[Element, str]]:
+        """The known children, each with its owner: the link or joint that messages name."""
         once: dict[str, Element] = {}
         for child in element.children:
             if child.tag not in row.children:
@@ -114,8 +118,13 @@ class SchemaChecker:
                 continue
             if child.tag in row.once:
                 if child.tag in once:
-                    cause = f"a second <{child.tag}> in <{element.tag}> (the first is on line {once[child.tag].line})"
-                    self._fail(child, owner, cause, "keep one of them")
+                    self._fail(
+                        child,
+                        owner,
+                        f"a second <{child.tag}> in <{element.tag}> "
+                        f"(the first is on line {once[child.tag].line})",
+                        "keep one of them",
+                    )
                 once[child.tag] = child
             yield child, child.label if child.tag in ("link", "joint") else owner
 
@@ -153,9 +162,9 @@ class SchemaChecker:
 
     def _note_unknown(self, what: str, line: int) -> None:
         if len(self.unknown) > 100:
-            what = "more kinds of unknown words"
+            what = "more kinds of unknown elements and attributes"
         count, first = self.unknown.get(what, (0, line))
         self.unknown[what] = (count + 1, first)
 
-    def _fail(self, at: Element, owner: str, cause: str, remedy: str) -> NoReturn:
-        raise ModelError(cause, remedy, file=self.file, line=at.line, element=owner)
+    def _fail(self, element: Element, owner: str, cause: str, remedy: str) -> NoReturn:
+        raise ModelError(cause, remedy, file=self.file, line=element.line, element=owner)

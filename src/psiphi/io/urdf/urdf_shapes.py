@@ -1,4 +1,4 @@
-"""Readers of the visual and collision shapes of a URDF link."""
+"""Visual and collision shapes of URDF links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def read_shape(
     element: Element, link: str, colors: dict[str, tuple[float, ...]], fields: Fields
 ) -> Shape | None:
-    """The shape of a <visual> or <collision>; None when its geometry is of an unknown kind."""
+    """The shape of a <visual> or <collision>; None if its geometry is of an unknown kind."""
     geometry = element.first("geometry")
     if geometry is None or not geometry.children:
         fields.fail(
@@ -33,7 +33,7 @@ def read_shape(
             f"<geometry> has both <{known[0].tag}> and <{known[1].tag}>",
             "keep one of them",
         )
-    place, color = fields.origin(element), _color(element, colors, fields)
+    placement, color = fields.origin(element), _color(element, colors, fields)
     for child in known:
         if child.tag == "mesh":
             scale = fields.numbers(child, "scale", 3, (1.0, 1.0, 1.0))
@@ -41,7 +41,7 @@ def read_shape(
                 link,
                 element.tag,
                 "mesh",
-                place,
+                placement,
                 scale,
                 fields.text(child, "filename"),
                 color,
@@ -54,12 +54,12 @@ def read_shape(
             fields.fail(
                 child, f"the {child.tag} has a negative size {shown(size)}", "correct the size"
             )
-        return Shape(link, element.tag, child.tag, place, size, "", color, child.line)
+        return Shape(link, element.tag, child.tag, placement, size, "", color, child.line)
     return None
 
 
 def read_colors(root: Element, fields: Fields) -> dict[str, tuple[float, ...]]:
-    """Colors of the robot's own materials, by name."""
+    """Colors of the materials of the robot, by name."""
     colors = {}
     for material in root.all("material"):
         fields.owner = material
@@ -72,6 +72,7 @@ def read_colors(root: Element, fields: Fields) -> dict[str, tuple[float, ...]]:
 def _color(
     element: Element, colors: dict[str, tuple[float, ...]], fields: Fields
 ) -> tuple[float, ...] | None:
+    """The color of a shape: its own or that of a material of the robot, else None."""
     material = element.first("material")
     color = material.first("color") if material else None
     return (
@@ -84,25 +85,28 @@ def _color(
 
 
 def with_mesh_paths(
-    shapes: list[Shape], roots: AllowedFolders, file: str, allow_outside: bool = False
+    shapes: list[Shape], folders: AllowedFolders, file: str, allow_outside: bool = False
 ) -> list[Shape]:
-    """The shapes with the paths of their meshes; one that lies outside the roots is refused, or allowed."""
+    """The shapes with the paths of their meshes.
+
+    A mesh outside the allowed folders is an error unless `allow_outside`.
+    """
     return [
-        replace(shape, path=_mesh_path(shape, roots, file, allow_outside))
+        replace(shape, path=_mesh_path(shape, folders, file, allow_outside))
         if shape.filename
         else shape
         for shape in shapes
     ]
 
 
-def _mesh_path(shape: Shape, roots: AllowedFolders, file: str, allow_outside: bool) -> str | None:
+def _mesh_path(shape: Shape, folders: AllowedFolders, file: str, allow_outside: bool) -> str | None:
     try:
-        return roots.resolve(shape.filename)
+        return folders.resolve(shape.filename)
     except PathOutsideError as reason:
         if allow_outside:
             return reason.path
         raise ModelError(
-            f"the mesh {shown(shape.filename)} lies outside the package: {reason}",
+            f"the mesh {shown(shape.filename)} is outside the package: {reason}",
             "move it inside, name its package with packages={...}, or load with allow_outside=True",
             file=file,
             line=shape.line,

@@ -1,8 +1,8 @@
-"""A robot as URDF text: every link, joint and frame by itself, numbers with all their digits.
+"""Writer of URDF: every link, joint and frame, numbers with all digits.
 
-A frame becomes a link without mass on a fixed joint, a loop the words of URDF+ (`io/urdf/urdf_plus.py`), a gear a mimic. A
-floating base is a joint of type floating on the link "world". What is infinite is written as the largest number, which the
-reader takes for infinite.
+A frame becomes a massless link on a fixed joint, a loop an element of URDF+ (`urdf_plus.py`), a
+gear a mimic joint. A floating base is a joint of type floating on the link "world". Infinite
+limits are written as the largest float, which the reader reads as infinite.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import atan2, cos, inf, sin
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
 from psiphi.io.urdf import urdf_plus
@@ -31,32 +32,31 @@ from psiphi.model.editing.name_patterns import (
     used_names,
 )
 from psiphi.model.inertias import ZERO_INERTIA
+from psiphi.model.loops.contacts_and_loops import Loop
+from psiphi.model.loops.gears import Gear
 from psiphi.model.model import Mimic, Model
 from psiphi.model.shapes import SIZES, Shape
 from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement, Rotation
 
 TYPES = {kind: word for word, kind in reversed(KINDS.items())}  # psiphi's kind -> URDF's type
 BOUNDED = ("revolute", "prismatic")
-DYNAMICS = (
-    "damping",
-    "friction",
-    "armature",
-    "stiffness",
-    "rest",
-)  # from the third on: words of psiphi's own
+DYNAMICS = ("damping", "friction", "armature", "stiffness", "rest")  # the last three: extensions
 
 
 def text(robot: Model, file: Path) -> str:
-    """The URDF of a robot that will stand in `file`."""
+    """The URDF of a robot for the file `file`."""
     builder = Builder(robot)
     for gear in getattr(robot, "gears", ()):
         builder.joints[gear.joint] = replace(builder.joints[gear.joint], mimic=_as_mimic(gear))
     loops = _loops(builder, getattr(robot, "loops", ()))
-    hung = any(joint.parent == "world" for joint in builder.joints.values())
+    has_child = any(joint.parent == "world" for joint in builder.joints.values())
     ends = (link for loop in loops for link, _ in (loop.first, loop.second))
-    on_world = hung or "world" in (*ends, *(frame.link for frame in builder.frames.values()))
+    needs_world = has_child or "world" in (
+        *ends,
+        *(frame.link for frame in builder.frames.values()),
+    )
     roots = set(builder.links) - {joint.child for joint in builder.joints.values()}
-    if "world" not in builder.links and (on_world or len(roots) > 1):
+    if "world" not in builder.links and (needs_world or len(roots) > 1):
         builder.body("world")
         builder.links = {"world": builder.links.pop("world"), **builder.links}
         for root in sorted(roots, key=list(builder.links).index):
@@ -67,10 +67,10 @@ def text(robot: Model, file: Path) -> str:
     shapes: dict[str, list[Shape]] = {}
     for shape in getattr(robot, "shapes", ()):
         shapes.setdefault(shape.link, []).append(shape)
-    words = {"name": robot.name, "order": "given"}
+    attributes = {"name": robot.name, "order": "given"}
     if any(shape.kind == "capsule" for shape in getattr(robot, "shapes", ())):
-        words["version"] = "1.2"  # of URDF: with which other readers know capsules
-    lines = ['<?xml version="1.0" encoding="utf-8"?>', tag("robot", words, end=">")]
+        attributes["version"] = "1.2"  # the URDF version with capsules
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', tag("robot", attributes, end=">")]
     if tuple(robot.gravity_vector.tolist()) != EARTH:
         lines.append(tag("  gravity", {"xyz": numbers(robot.gravity_vector)}))
     for link in builder.links.values():
@@ -91,22 +91,24 @@ def text(robot: Model, file: Path) -> str:
 
 
 class WrittenLoop(NamedTuple):
-    """A loop as `io/urdf/urdf_plus.py` reads it: its ends on links, and the axis in the second."""
+    """A loop as `urdf_plus.py` reads it: its ends on links, and the axis in the second."""
 
     name: str
     type: str
-    axis: Any
+    axis: Numbers | None
     first: tuple[str, Placement]
     second: tuple[str, Placement]
 
     @classmethod
-    def of(cls, builder: Builder, loop: Any, name: str) -> WrittenLoop:
+    def of(cls, builder: Builder, loop: Loop, name: str) -> WrittenLoop:
         kinds = {
             kind: (word, has_axis) for word, (kind, has_axis) in reversed(urdf_plus.KINDS.items())
         }
         if loop.kind not in kinds or loop.friction is not None:
-            cause = f"loop {shown(name)} is of kind {shown(loop.kind)}, which URDF cannot say"
-            raise ModelError(cause, f"leave its frame out: robot.without({shown(loop.first)})")
+            raise ModelError(
+                f"loop {shown(name)} is of kind {shown(loop.kind)}, which URDF cannot represent",
+                f"remove its frame: robot.without({shown(loop.first)})",
+            )
         word, has_axis = kinds[loop.kind]
         ends = [frame_place(builder, frame, builder.name) for frame in (loop.first, loop.second)]
         return cls(
@@ -117,6 +119,7 @@ class WrittenLoop(NamedTuple):
         )
 
     def lines(self) -> Iterator[str]:
+        """The lines of the <loop> element."""
         yield tag("  loop", {"name": self.name, "type": self.type}, end=">")
         for end, (link, place) in (("predecessor", self.second), ("successor", self.first)):
             yield tag(f"    {end}", {"link": link}, end=">")
@@ -127,28 +130,35 @@ class WrittenLoop(NamedTuple):
         yield "  </loop>"
 
 
-def _loops(builder: Builder, given: Sequence[Any]) -> list[WrittenLoop]:
-    """Each under a name of its own; the frames that the reader makes of their ends are written with them alone."""
-    names = distinct_names(loop.name or f"loop{i + 1}" for i, loop in enumerate(given))
-    loops = [WrittenLoop.of(builder, loop, name) for loop, name in zip(given, names, strict=True)]
-    for loop, name in zip(given, names, strict=True):
+def _loops(builder: Builder, loops: Sequence[Loop]) -> list[WrittenLoop]:
+    """The loops with unique names; frames that the reader creates for loops are removed."""
+    names = distinct_names(loop.name or f"loop{i + 1}" for i, loop in enumerate(loops))
+    written = [WrittenLoop.of(builder, loop, name) for loop, name in zip(loops, names, strict=True)]
+    for loop, name in zip(loops, names, strict=True):
         for frame, end in ((loop.first, "successor"), (loop.second, "predecessor")):
             if frame == f"{name} {end}":
                 builder.frames.pop(frame, None)
-    return loops
+    return written
 
 
-def _as_mimic(gear: Any) -> Mimic:
+def _as_mimic(gear: Gear) -> Mimic:
+    """A linear gear with one leader as a mimic joint."""
     ((leader, ratio), *more) = gear.leaders.items()
     terms = np.atleast_1d(ratio).tolist()
     if more or len(terms) > 1:
-        cause = f"gear {shown(gear.name or gear.joint)} has {1 + len(more)} leaders and {len(terms)} terms"
-        raise ModelError(cause, "URDF has joints that follow one other linearly: lock it, say")
+        raise ModelError(
+            f"gear {shown(gear.name or gear.joint)} has {1 + len(more)} leaders "
+            f"and {len(terms)} terms, but URDF has only linear gears with one leader",
+            "lock the joint, for example",
+        )
     return Mimic(leader, float(terms[0]), gear.offset)
 
 
 def rpy(R: Rotation) -> tuple[float, float, float]:
-    """Angles of R = Rz(yaw) Ry(pitch) Rx(roll), to rounding everywhere: the yaw first, then those of Rz(-yaw) R.
+    """(roll, pitch, yaw) with R = Rz(yaw) Ry(pitch) Rx(roll).
+
+    The yaw is computed first, then the others from Rz(-yaw) R, so that R is reproduced up to
+    rounding for every rotation.
 
     >>> rpy((0.0, 0.0, 1.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0))
     (0.0, 1.5707963267948966, 0.0)
@@ -182,13 +192,13 @@ def _inertial(link: LinkRecord) -> Iterator[str]:
 def _joint(joint: JointRecord) -> Iterator[str]:
     if joint.kind not in TYPES:
         raise ModelError(
-            f"joint {shown(joint.name)} is {joint.kind}, which URDF cannot say",
+            f"joint {shown(joint.name)} is {joint.kind}, which URDF cannot represent",
             f"lock it, or save a robot whose joints are {', '.join(sorted(set(TYPES)))}",
         )
     if joint.spring is not None:
         raise ModelError(
-            f"joint {shown(joint.name)} has a spring that is not linear, which URDF cannot say",
-            "give it a plain stiffness",
+            f"joint {shown(joint.name)} has a nonlinear spring, which URDF cannot represent",
+            "use a linear stiffness",
         )
     yield tag("  joint", {"name": joint.name, "type": TYPES[joint.kind]}, end=">")
     yield from _origin("    ", joint.place)
@@ -199,14 +209,13 @@ def _joint(joint: JointRecord) -> Iterator[str]:
             yield tag("    axis", {"xyz": numbers(joint.axis)})
         yield from _limit(joint)
         own = {word: getattr(joint, word) for word in DYNAMICS if any(getattr(joint, word))}
-        words = {word: repr(_common_value(joint, word, x)) for word, x in own.items()} | (
-            {} if joint.motor else {"motor": "false"}
-        )
-        if words:  # other readers refuse an element that has neither damping nor friction
-            yield tag(
-                "    dynamics",
-                words if {"damping", "friction"} & words.keys() else {"damping": "0.0", **words},
-            )
+        dynamics = {word: repr(_common_value(joint, word, x)) for word, x in own.items()}
+        dynamics |= {} if joint.motor else {"motor": "false"}
+        if dynamics:
+            # Other readers reject an element that has neither damping nor friction.
+            if not {"damping", "friction"} & dynamics.keys():
+                dynamics = {"damping": "0.0", **dynamics}
+            yield tag("    dynamics", dynamics)
     if joint.mimic:
         leader, multiplier, offset = joint.mimic
         yield tag(
@@ -216,26 +225,30 @@ def _joint(joint: JointRecord) -> Iterator[str]:
 
 
 def _limit(joint: JointRecord) -> Iterator[str]:
-    words = {word: getattr(joint, word) for word in ("effort", "velocity")}
+    limits = {word: getattr(joint, word) for word in ("effort", "velocity")}
     if joint.kind in BOUNDED:
-        words = {"lower": joint.lower, "upper": joint.upper, **words}
+        limits = {"lower": joint.lower, "upper": joint.upper, **limits}
     elif any(abs(x) < inf for x in (*joint.lower, *joint.upper)):
         raise ModelError(
-            f"joint {shown(joint.name)} is {joint.kind} and has position limits, which URDF cannot say",
-            "lift its limits",
+            f"joint {shown(joint.name)} is {joint.kind} and has position limits, "
+            "which URDF cannot represent",
+            "remove its limits",
         )
-    if joint.kind in BOUNDED or any(x < inf for values in words.values() for x in values):
+    if joint.kind in BOUNDED or any(x < inf for values in limits.values() for x in values):
         yield tag(
             "    limit",
-            {word: _finite(_common_value(joint, word, values)) for word, values in words.items()},
+            {word: _finite(_common_value(joint, word, values)) for word, values in limits.items()},
         )
 
 
 def _common_value(joint: JointRecord, word: str, values: tuple[float, ...]) -> float:
-    """URDF has one number for all coordinates of a joint."""
+    """The value of all coordinates of a joint, for which URDF has one number."""
     if len(set(values)) > 1:
-        cause = f"joint {shown(joint.name)} has the {word} {shown(values)}: URDF has one number for all its coordinates"
-        raise ModelError(cause, "make them equal")
+        raise ModelError(
+            f"joint {shown(joint.name)} has the {word} {shown(values)}, "
+            "but URDF has one number for all its coordinates",
+            "make them equal",
+        )
     return values[0]
 
 
@@ -243,28 +256,29 @@ def _finite(x: float) -> str:
     return repr(x if abs(x) < inf else UNLIMITED if x > 0.0 else -UNLIMITED)
 
 
-def _origin(indent: str, place: Placement) -> Iterator[str]:
-    if place is not IDENTITY_PLACEMENT:
-        yield tag(f"{indent}origin", {"xyz": numbers(place[1]), "rpy": numbers(rpy(place[0]))})
+def _origin(indent: str, placement: Placement) -> Iterator[str]:
+    if placement is not IDENTITY_PLACEMENT:
+        R, p = placement
+        yield tag(f"{indent}origin", {"xyz": numbers(p), "rpy": numbers(rpy(R))})
 
 
 def _shape(shape: Shape, file: Path) -> Iterator[str]:
     yield f"    <{shape.role}>"
     yield from _origin("      ", shape.place)
     if shape.kind == "mesh":
-        words = {"filename": _mesh(shape, file), "scale": numbers(shape.size)}
+        attributes = {"filename": _mesh(shape, file), "scale": numbers(shape.size)}
     else:
-        words, start = {}, 0
+        attributes, start = {}, 0
         for word, count in SIZES[shape.kind]:
-            words[word], start = numbers(shape.size[start : start + count]), start + count
-    yield f"      <geometry>{tag(shape.kind, words)}</geometry>"
+            attributes[word], start = numbers(shape.size[start : start + count]), start + count
+    yield f"      <geometry>{tag(shape.kind, attributes)}</geometry>"
     if shape.color is not None:
         yield f'      <material name="">{tag("color", {"rgba": numbers(shape.color)})}</material>'
     yield f"    </{shape.role}>"
 
 
 def _mesh(shape: Shape, file: Path) -> str:
-    """A package's address as it is; a plain path as seen from the new file."""
+    """A package address unchanged; a plain path relative to the new file."""
     if shape.path is None or "://" in shape.filename:
         return shape.filename
     return os.path.relpath(shape.path, file.absolute().parent).replace(os.sep, "/")

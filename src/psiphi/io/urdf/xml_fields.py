@@ -1,11 +1,11 @@
-"""Attributes of XML elements as numbers, names and places: strictly read, and refused with the line and the remedy."""
+"""Attributes of XML elements as numbers, names and placements; errors name the line."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
 from math import isfinite
-from typing import Any, NoReturn
+from typing import NoReturn, Protocol
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
@@ -17,6 +17,7 @@ from psiphi.model.spatial.transforms import (
     IDENTITY_PLACEMENT,
     IDENTITY_ROTATION,
     Placement,
+    Rotation,
     from_rpy,
 )
 
@@ -25,7 +26,7 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 
 @lru_cache(maxsize=4096)
 def parse_numbers(text: str) -> tuple[float, ...] | None:
-    """The finite decimal numbers in `text`, separated by white space; None when anything else is in it."""
+    """The finite decimal numbers in `text`, separated by white space; None if it has other text."""
     words = text.split()
     if not all(NUMBER(word) for word in words):
         return None
@@ -33,33 +34,44 @@ def parse_numbers(text: str) -> tuple[float, ...] | None:
     return numbers if all(map(isfinite, numbers)) else None
 
 
+class HasOrigin(Protocol):
+    """An element, or another object with an <origin>."""
+
+    def first(self, tag: str) -> Element | None: ...
+
+
 class Fields:
-    """Reads attributes of the elements of one file; `owner` is the link or joint that messages name."""
+    """Reads attributes of elements of one file.
+
+    `owner` is what messages name: an element (link, joint, ...) or text.
+    """
 
     def __init__(self, file: str):
         self.file = file
-        self.owner: Any = "robot"  # an element, or the words for what is read
+        self.owner: Element | str = "robot"
 
-    def fail(self, at: Element, cause: str, remedy: str) -> NoReturn:
+    def fail(self, element: Element, cause: str, remedy: str) -> NoReturn:
+        """Raise a ModelError at the line of `element`."""
         raise ModelError(
             cause,
             remedy,
             file=self.file,
-            line=at.line,
+            line=element.line,
             element=getattr(self.owner, "label", self.owner),
         )
 
     def text(self, element: Element, name: str) -> str:
-        """An attribute that must be there and not be empty."""
+        """A required attribute, not empty."""
         value = element.attributes.get(name)
         if value is None or not value.strip():
-            there = (
+            others = (
                 f"; it has {', '.join(map(shown, element.attributes))}"
                 if element.attributes and value is None
                 else ""
             )
             text = f"; its text is {shown(element.text)}" if element.text else ""
-            cause = f"<{element.tag}> has {'no' if value is None else 'an empty'} attribute {name!r}{there}{text}"
+            missing = "no" if value is None else "an empty"
+            cause = f"<{element.tag}> has {missing} attribute {name!r}{others}{text}"
             self.fail(element, cause, f'write <{element.tag} {name}="...">')
         if "${" in value or "$(" in value:
             self.fail(
@@ -72,13 +84,13 @@ class Fields:
     def numbers(
         self, element: Element, name: str, count: int, default: tuple[float, ...] | None = None
     ) -> tuple[float, ...]:
-        """Exactly `count` finite numbers, or the default when the attribute is absent."""
+        """Exactly `count` finite numbers, or the default if the attribute is absent."""
         if default is not None and name not in element.attributes:
             return default
         text = self.text(element, name)
         numbers = parse_numbers(text)
         if numbers is None or len(numbers) != count:
-            expected = "a number" if count == 1 else f"{count} numbers with spaces between"
+            expected = "a number" if count == 1 else f"{count} numbers separated by spaces"
             self.fail(
                 element,
                 f"{name} of <{element.tag}> is {shown(text)}, expected {expected}",
@@ -93,11 +105,11 @@ class Fields:
         return numbers
 
     def number(self, element: Element, name: str, default: float | None = None) -> float:
-        """One finite number, or the default when the attribute is absent."""
+        """One finite number, or the default if the attribute is absent."""
         return self.numbers(element, name, 1, None if default is None else (default,))[0]
 
     def flag(self, element: Element, name: str) -> bool:
-        """true or false."""
+        """An attribute that is true or false."""
         text = self.text(element, name)
         if text not in ("true", "false"):
             self.fail(
@@ -107,8 +119,8 @@ class Fields:
             )
         return text == "true"
 
-    def origin(self, element: Element) -> Placement:
-        """The place that the <origin> child gives; absent parts are zero."""
+    def origin(self, element: HasOrigin) -> Placement:
+        """The placement of the <origin> child; absent parts are zero."""
         origin = element.first("origin")
         if origin is None:
             return IDENTITY_PLACEMENT
@@ -122,7 +134,7 @@ class Fields:
             else (rotation, (x, y, z))
         )
 
-    def _quaternion(self, origin: Element):
+    def _quaternion(self, origin: Element) -> Rotation:
         q = self.numbers(origin, "quat_xyzw", 4)
         if "rpy" in origin.attributes:
             self.fail(origin, "<origin> has both rpy and quat_xyzw", "keep one of them")
@@ -130,9 +142,10 @@ class Fields:
 
 
 def _advice(text: str, count: int) -> str:
-    """What to do about a number that is none."""
+    """The remedy for text that is not a number."""
     if "," in text:
-        return "write a point for the decimal mark and spaces between numbers, no commas"
+        return "use a decimal point, and spaces between numbers instead of commas"
     if re.search(r"nan|inf", text, re.IGNORECASE) or re.search(r"[0-9]{3}$", text):
-        return "give finite decimal numbers; an absent limit means none"
-    return f"give {'one plain decimal number' if count == 1 else f'{count} plain decimal numbers'}, like 0.5 or 1e-3"
+        return "give finite decimal numbers; omit a limit if there is none"
+    numbers = "one plain decimal number" if count == 1 else f"{count} plain decimal numbers"
+    return f"give {numbers}, like 0.5 or 1e-3"

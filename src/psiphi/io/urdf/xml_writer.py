@@ -1,4 +1,4 @@
-"""Elements of XML as text: attributes quoted, numbers with all their digits."""
+"""XML elements as text: attributes escaped, numbers with all digits."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from psiphi._util.escape import xml
 
 
-def tag(name: str, words: dict[str, str], end: str = "/>") -> str:
-    """One element; what stands before its name is its indentation.
+def tag(name: str, attributes: dict[str, str], end: str = "/>") -> str:
+    """One element; white space before its name is its indentation.
 
     >>> tag("  link", {"name": "a<b"})
     '  <link name="a&lt;b"/>'
     """
     bare = name.lstrip()
-    said = " ".join(f'{key}="{xml(value)}"' for key, value in words.items())
-    return f"{name[: len(name) - len(bare)]}<{bare} {said}{end}"
+    text = " ".join(f'{key}="{xml(value)}"' for key, value in attributes.items())
+    return f"{name[: len(name) - len(bare)]}<{bare} {text}{end}"
 
 
 def numbers(values: Iterable[float]) -> str:
-    """Numbers with spaces between."""
+    """The numbers separated by spaces."""
     return " ".join(repr(float(x) + 0.0) for x in values)

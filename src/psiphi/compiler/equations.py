@@ -69,13 +69,12 @@ class Equation:
     results: dict[str, Expression]
     model: Model
     at_rest: bool = False  # whether the velocity is zero, and not an input
-    input_order: Sequence[str] = ()
-    # the formula as text; if empty, the results are printed
-    equation: str = ""
+    input_order: Sequence[str] = ()  # names of input vectors
+    equation: str = ""  # the formula as text; if empty, the results are printed
     forms: Sequence[str] = FORMS
     # True: only candidates that permit it; None: as the chosen candidate permits
     movable_inertia: bool | None = None
-    columns: str = ""
+    columns: str = ""  # the quantity whose columns a large robot computes instead
     by_link: bool = False  # results over links are (bodies, 6) arrays, not vectors
     budget: float = DEFAULT_SECONDS  # seconds, for rewriting
     velocities: Mapping[str, Expression] = field(default_factory=dict)

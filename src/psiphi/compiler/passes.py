@@ -26,7 +26,7 @@ from psiphi._util.errors import SingularError, StateError
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.force_motion_duality import ends
 from psiphi.algebra.expressions.letters import FORCE, FormLetter
-from psiphi.algebra.expressions.terms import Poly, Term
+from psiphi.algebra.expressions.terms import Poly, Term, Word
 from psiphi.algebra.expressions.type_checks import check_words
 from psiphi.algebra.rewriting.body_force_letter import fold, unfold
 from psiphi.algebra.rewriting.derivation import Chain, Derivation
@@ -61,10 +61,9 @@ from psiphi.compiler.sweeps.tree_loop import StraightCode, trace_tape
 from psiphi.compiler.tape.tape_checks import check_tape
 from psiphi.model.model import Model
 
-UNROLL_LIMIT = 64  # bodies: larger robots have loops over links
-# bodies: larger robots have loops in stages, too; straight-line code shares more between stages
-STAGE_UNROLL_LIMIT = 256
-MAX_WORD_LENGTH = 200  # letters: longer words are not factored
+UNROLL_LIMIT = 64  # bodies: the code of larger robots has loops over links
+STAGE_UNROLL_LIMIT = 256  # the same for stages, which share more values as straight-line code
+MAX_WORD_LENGTH = 200  # letters: longer words are not lowered
 VERIFY_PASSES = False  # whether the output of each pass is checked; tests set it
 COMPOSITES = "by composites"  # the form of the Coriolis matrix
 
@@ -268,7 +267,7 @@ def _rewrite_form(equation: Equation, name: str, rules: dict[str, Normalizer]) -
 def _insert_inverses(rules: Normalizer, poly: Poly) -> Poly:
     """The polynomial with its inverses replaced, where identities know them."""
 
-    def known(word):
+    def known(word: Word) -> tuple[int, Any] | None:
         return next(
             ((i, rules.resolved[x,]) for i, x in enumerate(word) if (x,) in rules.resolved), None
         )

@@ -27,8 +27,8 @@ from psiphi.compiler.lower.word_shapes import (
     Composite,
     Diagonal,
     Grounded,
-    WordShape,
     WholeMatrix,
+    WordShape,
 )
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP
 
@@ -40,9 +40,9 @@ class Names:
     def __init__(self, lowered: Lowered):
         self._names: dict[int, str] = {}
         # names of inputs and results are reserved
-        taken = {node.letter.symbol for node in lowered.nodes if isinstance(node, Leaf)} | {"V"}
-        called = result_names({result.name: result.poly for result in lowered.results})
-        taken |= set(called.values())
+        reserved = {node.letter.symbol for node in lowered.nodes if isinstance(node, Leaf)} | {"V"}
+        result_name = result_names({result.name: result.poly for result in lowered.results})
+        reserved |= set(result_name.values())
         counts = {"z": 0, "α": 0, "f": 0, "e": 0}
         for node in lowered.nodes:
             if isinstance(node, Leaf):
@@ -50,24 +50,24 @@ class Names:
                 continue
             stem = "z" if isinstance(node, Causal) else "α" if isinstance(node, Anticausal) else "e"
             stem = "f" if isinstance(node, BodyForce) else stem
-            self._names[node.number] = self._next(stem, counts, taken)
+            self._names[node.number] = self._next(stem, counts, reserved)
         self._names |= {node.number: name for node, name in lowered.velocities.items()}
         # a number that is one dot has the name of its result
         for name, terms in lowered.sums.items():
             if len(terms) == 1 and isinstance(terms[0][1], Dot):
-                self._names[terms[0][1].number] = called[name]
+                self._names[terms[0][1].number] = result_name[name]
         # so has the node of a result, unless it is an input
         for result, root in zip(lowered.results, lowered.roots, strict=True):
             if root is not None and not isinstance(root, Leaf):
-                self._names[root.number] = called[result.name]
+                self._names[root.number] = result_name[result.name]
 
     @staticmethod
-    def _next(stem: str, counts: dict[str, int], taken: set[str]) -> str:
+    def _next(stem: str, counts: dict[str, int], reserved: set[str]) -> str:
         """The next unused name with this stem."""
         while True:
             counts[stem] += 1
             name = stem + ("" if counts[stem] == 1 else str(counts[stem]))
-            if name not in taken:
+            if name not in reserved:
                 return name
 
     def __call__(self, node: Node) -> str:
@@ -109,7 +109,7 @@ DIFFERENTIATE = [
 ]
 
 
-BIASES: dict[Letter, str] = {  # vectors of the state and their definitions
+DEFINITIONS: dict[Letter, str] = {  # vectors of the state and their definitions
     A_LOCAL: "a_local(k) = V × H* v + Ḣ* v",
     B_LOCAL: "b_local(k) = V ×* M V - M g",
     COUPLE: "couple(k) = (H V×* - Ḣ) P⁺ φ*(p,k) V(p)",
@@ -120,49 +120,49 @@ BIASES: dict[Letter, str] = {  # vectors of the state and their definitions
 
 def _lines(node: Node, name: Names) -> list[str]:
     # one line per node, in the order of the step: k is the body, p its parent, c its children
-    me = name(node)
+    own = name(node)
     if isinstance(node, Leaf):
-        return [BIASES[node.letter]] if node.letter in BIASES else []
+        return [DEFINITIONS[node.letter]] if node.letter in DEFINITIONS else []
     if isinstance(node, Sum):
-        return [f"{me}(k) = {_sum_text(node, name)}"]
+        return [f"{own}(k) = {_sum_text(node, name)}"]
     # the Newton-Euler equations as one line
     if isinstance(node, BodyForce):
         u = f"H* {name(node.u)} + a" if node.u is not None else "a"
         return [
-            f"{me}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"
+            f"{own}(k) = M φ*({u}) + b        (Newton-Euler of body k, from the parent's motion)"
         ]
     if isinstance(node, FrameMotion):
         u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
         less = f" - {node.letter.symbol} g" if node.with_gravity else ""
         return [
-            f"{me}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's motion"
+            f"{own}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's motion"
         ]
     # recursions tip to base, forms, sums, recursions base to tip
     if isinstance(node, Causal):
         return [_causal_text(node, name)]
     if isinstance(node, MultilinearNode):
-        return [f"{me}(k) = {_form_text(node, name)} {name(node.argument)}(k)"]
+        return [f"{own}(k) = {_form_text(node, name)} {name(node.argument)}(k)"]
     if isinstance(node, Dot):
-        return [f"{me} += {name(node.x)}*(k) {name(node.y)}(k)"]
+        return [f"{own} += {name(node.x)}*(k) {name(node.y)}(k)"]
     if isinstance(node, Anticausal):
         inside = [] if node.u is None else [f"H* {name(node.u)}(k)"]
         inside += [] if node.w is None else [f"{name(node.w)}(k)"]
-        return [f"{me}(k) = {node.kind.symbol}(p,k) {me}(p)" + "".join(f" + {x}" for x in inside)]
+        return [f"{own}(k) = {node.kind.symbol}(p,k) {own}(p)" + "".join(f" + {x}" for x in inside)]
     assert isinstance(node, Apply)
     # shifted letters: the value at k is of its parent, or of its children
     if node.letter in ("K*", "E_phi*", "E_psi*"):
         op = {"K*": "G* φ*(p,k)", "E_phi*": "φ*(p,k)", "E_psi*": "ψ*(p,k)"}[node.letter]
-        return [f"{me}(k) = {op} {name(node.argument)}(p)"]
+        return [f"{own}(k) = {op} {name(node.argument)}(p)"]
     if node.letter in ("K", "E_phi", "E_psi"):
         op = {"K": "φ(k,c) G", "E_phi": "φ(k,c)", "E_psi": "ψ(k,c)"}[node.letter]
-        return [f"{me}(k) = Σ_c {op} {name(node.argument)}(c)"]
+        return [f"{own}(k) = Σ_c {op} {name(node.argument)}(c)"]
     # ℰ₀ and ℰ₀*: between the roots and the world
     if world_body.is_world_sum(node):
         about = ", about the centre of mass" if world_body.needs_center_of_mass(node) else ""
-        return [f"{me} += φ(0,k) {name(node.argument)}(k)        at roots{about}"]
+        return [f"{own} += φ(0,k) {name(node.argument)}(k)        at roots{about}"]
     if world_body.reads_world(node):
-        return [f"{me}(k) = {node.letter.symbol} {name(node.argument)}        at roots"]
-    return [f"{me}(k) = {node.letter.symbol} {name(node.argument)}(k)"]
+        return [f"{own}(k) = {node.letter.symbol} {name(node.argument)}        at roots"]
+    return [f"{own}(k) = {node.letter.symbol} {name(node.argument)}(k)"]
 
 
 def _form_text(node: MultilinearNode, name: Names) -> str:
@@ -176,12 +176,12 @@ def _form_text(node: MultilinearNode, name: Names) -> str:
 
 
 def _causal_text(node: Causal, name: Names) -> str:
-    me = name(node)
+    own = name(node)
     # z(k) = w(k) + Σ_c [ψ z(c) + φ (G x(c) + y(c))], as in `node_value._causal`
     w = f"{name(node.w)}(k) + " if node.w is not None else ""
     x = f" + φ(k,c) G {name(node.x)}(c)" if node.x is not None else ""
     y = f" + φ(k,c) {name(node.y)}(c)" if node.y is not None else ""
-    return f"{me}(k) = {w}Σ_c [{node.kind.symbol}(k,c) {me}(c){x}{y}]"
+    return f"{own}(k) = {w}Σ_c [{node.kind.symbol}(k,c) {own}(c){x}{y}]"
 
 
 def _sum_text(node: Sum, name: Names) -> str:

@@ -58,10 +58,10 @@ def numbers(lines, robot, seed):
 )
 def test_they_are_the_derivatives_of_the_tape(tree, name, kind, by):
     robot = pp.Robot.of(TREES[tree])
-    asked = getattr(robot.function(name), kind)(*by).source.request
-    made = [straight_code(sweeps, tree) for _, sweeps, tree in asked.analytic_programs()]
+    request = getattr(robot.function(name), kind)(*by).source.request
+    made = [straight_code(sweeps, tree) for _, sweeps, tree in request.analytic_programs()]
     assert made, "it has sweeps of its own"
-    expected = numbers(asked.tape_code(code(asked.of)), robot, 0)
+    expected = numbers(request.tape_code(code(request.request)), robot, 0)
     size = 1.0 + max(map(abs, expected.values()))
     for lines in made:
         got = numbers(lines, robot, 0)
@@ -104,8 +104,8 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
         and not own(s.mass.inv @ (u + bias))
     )
     bent = pp.Robot.of(zoo.chain("bent", ["universal", "revolute"], seed=4))
-    asked = bent.function("forward_dynamics").jacobian("q").source.request
-    assert list(asked.analytic_programs()), "a universal joint is two hinges"
+    request = bent.function("forward_dynamics").jacobian("q").source.request
+    assert list(request.analytic_programs()), "a universal joint is two hinges"
 
 
 def test_the_way_that_costs_less_is_taken():
@@ -114,11 +114,11 @@ def test_the_way_that_costs_less_is_taken():
     for k in range(14):
         zoo.random_body(builder, rng, f"b{k}")
         zoo.random_joint(builder, rng, "revolute", "world", f"b{k}")
-    asked = (
+    request = (
         pp.Robot.of(builder.build()).function("forward_dynamics").jacobian("q", "v").source.request
     )
-    costs = [(lines.count.flops, lowered is None) for lowered, lines in asked.candidates()]
-    assert min(costs) == (code(asked).count.flops, True) and not all(tape for _, tape in costs)
+    costs = [(lines.count.flops, lowered is None) for lowered, lines in request.candidates()]
+    assert min(costs) == (code(request).count.flops, True) and not all(tape for _, tape in costs)
 
 
 def test_a_steady_drift_of_a_free_base_moves_no_joint():

@@ -25,28 +25,29 @@ FrameVector = dict[int, list]  # {frame number: six scalars}
 
 
 def frame_data(tree: Tree, letters: list[FrameLetter]) -> dict[int, tuple]:
-    """The program's `body_data`: {body: ((letter, world axes?, ((number, R, p, index), ...)),
-    ...)}.
+    """The program's `body_data`, with an entry for every body on the path to a frame.
 
-    It has an entry for every body on the path to a frame; `index` is the body within a cluster.
+        {body: ((letter, world axes?, ((number, R, p, index), ...)), ...)}
+
+    `index` is the number of the frame's body within a cluster.
     """
-    found: dict[int, dict] = {}
+    data: dict[int, dict] = {}
     for letter in letters:
         world = letter.axes == "world"
         for number, name in enumerate(letter.frames):
-            spot = tree.model.frame(name)
-            if spot.body == WORLD:
+            frame = tree.model.frame(name)
+            if frame.body == WORLD:
                 continue
-            for k in tree.path_to(spot.body):
-                found.setdefault(k, {}).setdefault((letter, world), [])
-            # the bodies inboard need an entry to propagate poses; the link that carries the frame
-            # lists it
-            place, (home, index) = tree.working_pose(spot.body, spot.pose), tree.link_of(spot.body)
-            R, p = tuple(map(tuple, place.rotation.tolist())), tuple(place.translation.tolist())
-            found[home][letter, world].append((number, R, p, index))
+            # the bodies inboard propagate poses; the link that carries the frame lists it
+            for k in tree.path_to(frame.body):
+                data.setdefault(k, {}).setdefault((letter, world), [])
+            pose = tree.working_pose(frame.body, frame.pose)
+            link, index = tree.link_of(frame.body)
+            R, p = tuple(map(tuple, pose.rotation.tolist())), tuple(pose.translation.tolist())
+            data[link][letter, world].append((number, R, p, index))
     return {
-        k: tuple((*key, tuple(here)) for key, here in letters.items())
-        for k, letters in found.items()
+        k: tuple((*key, tuple(frames)) for key, frames in letters.items())
+        for k, letters in data.items()
     }
 
 
@@ -58,30 +59,24 @@ def store_pose(body: BodyView) -> None:
 
 
 def frames_here(body: BodyView, letter: FrameLetter) -> Iterator[tuple[int, bool, Any, Any, int]]:
-    """The frames of a letter on this link: (number, world axes?, rotation, origin, index of the
-    body)."""
+    """The frames of a letter on this link: (number, world axes?, R, p, index of the body)."""
     # frames of several letters B can be on one body; numbers belong to the letter
-    for name, world, places in body.data:
+    for name, world, frames in body.data:
         if name == letter:
-            for number, R, p, index in places:
+            for number, R, p, index in frames:
                 yield number, world, R, p, index
 
 
 def send_frame_poses(body: BodyView, letter: FrameLetter) -> None:
     """Tip to base: the pose in the world of each frame outboard."""
-    name = f"place {letter}"
-    places = FramePoses(body.children.get(name, {}))
+    name = f"pose {letter}"
+    poses = FramePoses(body.children.get(name, {}))
     for number, world, R, p, index in frames_here(body, letter):
-        places[number] = (*frame_pose_in_world(body, world, R, p, index), index)
-    if places:
-        body.store(**{name: places})
-        body.send(
-            **{
-                name: FramePoses(
-                    {number: (axes, origin, 0) for number, (axes, origin, _) in places.items()}
-                )
-            }
-        )
+        poses[number] = (*frame_pose_in_world(body, world, R, p, index), index)
+    if poses:
+        body.store(**{name: poses})
+        sent = {number: (axes, origin, 0) for number, (axes, origin, _) in poses.items()}
+        body.send(**{name: FramePoses(sent)})
 
 
 def world_columns(body: BodyView, letter: FrameLetter) -> Iterator[tuple[int, list]]:
@@ -120,8 +115,7 @@ def pose_from_entries(
 
 
 class FramePoses(dict):
-    """{frame number: (rotation to its axes, origin, index of the body of this link that carries
-    it)}.
+    """{frame number: (rotation to its axes, origin, index of its body in this link)}.
 
     Children do not share frames.
     """
@@ -139,14 +133,14 @@ def jacobian_entries(body: BodyView, letter: Letter, left: Word) -> Iterator[tup
     """(row, column, entry) of H phi(k, frame) B: the joint's screw at the frames outboard, in their
     axes.
 
-        [w; v + w x (p_frame - p_k)] with [w; v] = H* e_i in world axes
+        [w; v + w x (p_frame - p_k)]        [w; v] = H* e_i in world axes
     """
     # e_i* H φ(k, f) B is the screw of coordinate i, moved to the frame: a closed form of poses
     rows = body.H if left == ("H",) else None
     assert rows is not None, "only H reads frames in closed form"
-    start, places = body.slices["v"].start, body.record.get(f"place {letter}", {})
-    for i, row in enumerate(rows if places else ()):
-        for number, (axes, origin, index) in places.items():
+    start, poses = body.slices["v"].start, body.record.get(f"pose {letter}", {})
+    for i, row in enumerate(rows if poses else ()):
+        for number, (axes, origin, index) in poses.items():
             R, h = body_part(body.record["R"], index, 3), body_part(row, index)
             w, v = small_matrices.apply(R, h[:3]), small_matrices.apply(R, h[3:])
             arm = subtract(origin, body_part(body.record["p"], index, 3))
@@ -159,7 +153,7 @@ def jacobian_entries(body: BodyView, letter: Letter, left: Word) -> Iterator[tup
 def frame_inputs_here(body: BodyView, name: str) -> FrameVector:
     """The part of an input over frames that belongs to the frames of this body."""
     # six numbers per frame, in the order of the letter
-    numbers = {number for _, _, places in body.data for number, *_ in places}
+    numbers = {number for _, _, frames in body.data for number, *_ in frames}
     return {i: body.inputs[name][6 * i : 6 * i + 6] for i in numbers}
 
 

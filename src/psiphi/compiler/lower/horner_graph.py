@@ -112,8 +112,10 @@ class BodyForce(Node):
 
 @dataclass(frozen=True, eq=False)
 class FrameMotion(Node):
-    """B* phi* (H* u + a_local) + B_dot* phi* H* v: the accelerations of the frames of B*. With
-    gravity: minus B* g."""
+    """The accelerations of the frames of B*; minus B* g with gravity.
+
+    B* phi* (H* u + a_local) + B_dot* phi* H* v
+    """
 
     letter: FrameLetter
     u: Node | None
@@ -146,8 +148,9 @@ class Graph:
     def dots_of(self, poly: Poly) -> list[tuple[Fraction, Node]]:
         """The dots whose sum is a polynomial of numbers.
 
-        A word that equals its adjoint is cut in the middle, so that both halves are one node: v* H
-        phi M phi* H* v = V* (M V).
+        A word that equals its adjoint is cut in the middle, so that both halves are one node:
+
+            v* H phi M phi* H* v = V* (M V)
         """
         # group the words by their left sides x*, so that each x is multiplied once
         groups: dict[Word, Poly] = {}
@@ -257,7 +260,7 @@ class Graph:
         return self.node_of(behind), self.node_of(rest)
 
     def _body_force(self, groups: Mapping[Letter, Poly]) -> Node | None:
-        """M phi* (H* u + a) + b, if the words of M and b are exactly these."""
+        """A BodyForce, if the words of M and b are exactly those of one."""
         motion, force = groups.get(M), groups.get(B)
         # exactly the Newton-Euler words, with coefficient 1
         if motion is None or force != {(): 1} or any(word[0] != "phi*" for word in motion):
@@ -270,8 +273,7 @@ class Graph:
     def _frame_motion(
         self, frame_letter: FrameLetter, groups: Mapping[Letter, Poly]
     ) -> tuple[Fraction, Node] | None:
-        """B* phi* (H* u + a_local) + B_dot* phi* H* v (- B* g), if the words of B* and B_dot* are
-        exactly these, up to a factor."""
+        """A FrameMotion and its factor, if the words of B* and B_dot* are exactly those of one."""
         turning, motion = groups.get(rate_letter(frame_letter), {}), groups[frame_letter]
         # d/dt (B* V) = B_dot* V + B* dV/dt with V = phi* H* v; this needs the first part
         if set(turning) != {PHI_H_V}:

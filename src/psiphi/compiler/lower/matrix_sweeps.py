@@ -21,8 +21,8 @@ from psiphi.compiler.lower.word_shapes import (
     Composite,
     Diagonal,
     Grounded,
-    WordShape,
     WholeMatrix,
+    WordShape,
     shape_of,
 )
 from psiphi.compiler.recursions.body_step import LOCAL, articulate, store_world_pose
@@ -337,6 +337,7 @@ class _MatrixRun:
         self.world_columns[f] = self.world_columns.get(f, ColumnMessage()) + ColumnMessage(columns)
 
     def _propagate(self, body: BodyView, f: ColumnFamily) -> None:
+        """The columns of a family at this body, and the message to the parent."""
         here = ColumnMessage(body.children.get(f, {}))
         sent = {}
         units = list(_unit_columns(body, f.letters))
@@ -385,8 +386,10 @@ class _MatrixRun:
                         self.add_entry(name, i, j, c, value)
 
     def outward(self, body: BodyView) -> None:
-        """Base to tip: Om(k) = X(k) + c(p,k)* Om(p) c(p,k), and the entries of pairs whose paths
-        meet at this body."""
+        """Base to tip: Om, and the entries of pairs whose paths meet at this body.
+
+        Om(k) = X(k) + c(p,k)* Om(p) c(p,k)
+        """
         for middle, kind in self.lowered.middles:
             key = (middle, kind)
             body.record[key] = compliance(body, body.parent.get(key), middle, kind)
@@ -454,14 +457,18 @@ def _about_point(letter: Letter, f: list, robot: Rigid | None) -> list:
 
 
 def is_frame_jacobian(shape: WordShape | None) -> TypeGuard[ColumnSweep]:
-    """Whether the shape is H phi B: phi(k, frame) follows from the poses of body and frame, without
-    columns."""
+    """Whether the shape is H phi B.
+
+    phi(k, frame) follows from the poses of body and frame, without columns.
+    """
     return isinstance(shape, ColumnSweep) and _is_frame_family(shape.family)
 
 
 def is_frame_pose(shape: WordShape | None) -> TypeGuard[Grounded]:
-    """Whether the shape is E_0 phi B: phi(world, frame) is the pose of the frame, [R, p~
-    R; 0, R]."""
+    """Whether the shape is E_0 phi B.
+
+    phi(world, frame) is the pose of the frame, [R, p~ R; 0, R].
+    """
     return (
         isinstance(shape, Grounded)
         and not shape.family.composite
@@ -525,8 +532,10 @@ def _rows(body: BodyView, value: list | FrameVector) -> list[tuple[int, Any]]:
 def compliance(
     body: BodyView, above: Inertia | None, middle: Word, kind: str
 ) -> Inertia | DenseSquare:
-    """X + c* Om(p) c. With psi: tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G*
-    LamP G) H."""
+    """X + c* Om(p) c, with X the compliance of the joint itself.
+
+    psi:  tau_bar* LamP tau_bar = LamP - H* (LamP G)* - (LamP G) H + H* (G* LamP G) H
+    """
     size = body.link.size
     # X = H* D^-1 H, the compliance of the joint itself; entries below the diagonal are copied
     X = [

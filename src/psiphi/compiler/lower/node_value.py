@@ -93,7 +93,7 @@ def node_value(body: BodyView, node: Node, gather: FrameGather) -> Any:
 
 
 # vectors of the state: their steps read V(k), which the first sweep from base to tip stored
-BIASES: dict[Letter, Callable] = {
+STATE_VECTOR_STEPS: dict[Letter, Callable] = {
     A: bias_acceleration,
     B: bias_force,
     A_LOCAL: local_acceleration,
@@ -104,8 +104,8 @@ BIASES: dict[Letter, Callable] = {
 
 
 def _leaf(body: BodyView, x: Letter) -> Any:
-    if x in BIASES:
-        return BIASES[x](body)
+    if x in STATE_VECTOR_STEPS:
+        return STATE_VECTOR_STEPS[x](body)
     assert isinstance(x, VectorLetter)
     if x.space == "frame":
         return frame_sweeps.frame_inputs_here(body, x.word)
@@ -130,8 +130,10 @@ def _dot(body: BodyView, node: Dot, get: GetValue) -> list:
 
 
 def _causal(body: BodyView, node: Causal, get: GetValue) -> list:
-    """Tip to base: z(k) = w(k) + sum_c [psi(k, c) z(c) + phi(k, c) (G x(c) + y(c))], or with phi
-    for psi."""
+    """Tip to base, with psi (or phi in its place):
+
+    z(k) = w(k) + sum_c [psi(k, c) z(c) + phi(k, c) (G x(c) + y(c))]
+    """
     name = f"n{node.number}"
     z = body.children.get(name)
     if node.w is not None:

@@ -35,7 +35,7 @@ from psiphi.compiler.lower.horner_graph import (
 )
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, TIP_TO_BASE, Direction
 
-LOCAL_BIAS = (A_LOCAL, B_LOCAL, COUPLE)
+VELOCITY_VECTORS = (A_LOCAL, B_LOCAL, COUPLE)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def schedule(
 def needs_motion(node: Node) -> bool:
     """Whether the node's own letter is made of velocities."""
     if isinstance(node, Leaf):
-        return node.letter in LOCAL_BIAS
+        return node.letter in VELOCITY_VECTORS
     return isinstance(node, Apply) and node.letter.needs_velocity
 
 
@@ -130,13 +130,13 @@ class _ScheduleDraft:
     ):
         self.start, self.nodes, self.velocities = start, nodes, velocities
         self.stage: dict[int, int] = {}
-        self.poses = self.next_in(BASE_TO_TIP, 0) if needs_poses else None
+        self.pose_sweep = self.next_in(BASE_TO_TIP, 0) if needs_poses else None
         self.articulated = any(map(needs_articulation, nodes))
         bodies = [self.next_in(BASE_TO_TIP, 0) for n in nodes if isinstance(n, BodyForce)]
-        self.inward = self.next_in(TIP_TO_BASE, 0)
+        self.articulation_sweep = self.next_in(TIP_TO_BASE, 0)
         # P shares the tip-to-base sweep of the body forces, as in the articulated-body algorithm
-        if self.articulated and bodies and self.inward < min(bodies):
-            self.inward = self.next_in(TIP_TO_BASE, min(bodies))
+        if self.articulated and bodies and self.articulation_sweep < min(bodies):
+            self.articulation_sweep = self.next_in(TIP_TO_BASE, min(bodies))
 
     def next_in(self, direction: Direction, earliest: int) -> int:
         """The first sweep at or after `earliest` with this direction; directions alternate."""
@@ -145,17 +145,17 @@ class _ScheduleDraft:
         return earliest if (earliest - offset) % 2 == 0 else earliest + 1
 
     @property
-    def moving(self) -> int:
+    def velocity_sweep(self) -> int:
         """The sweep in which the velocities are known."""
         return max(
             (self.stage[n.number] for n in self.velocities), default=self.next_in(BASE_TO_TIP, 0)
         )
 
     @property
-    def rates(self) -> int:
+    def rate_sweep(self) -> int:
         """The sweep that computes dP/dt: it needs P, and the joint velocities stored base
         to tip."""
-        return self.next_in(TIP_TO_BASE, max(self.inward, self.moving))
+        return self.next_in(TIP_TO_BASE, max(self.articulation_sweep, self.velocity_sweep))
 
     def earliest(self, node: Node, later: bool) -> int:
         """The first sweep in which all arguments of a node are known. `later`: the argument is
@@ -163,17 +163,17 @@ class _ScheduleDraft:
         # a sweep reads its own values at the same body, and those of earlier sweeps at any body
         needed = [max([self.stage[a.number] for a in arguments(node)], default=0) + later]
         if needs_articulation(node):
-            needed.append(self.inward)
+            needed.append(self.articulation_sweep)
         if needs_motion(node):
-            needed.append(self.moving)
+            needed.append(self.velocity_sweep)
         if _needs_rate(node):
-            needed.append(self.rates)
+            needed.append(self.rate_sweep)
         if (
-            self.poses is not None
+            self.pose_sweep is not None
             and isinstance(node, Apply)
             and isinstance(node.letter, FrameLetter)
         ):
-            needed.append(self.poses)
+            needed.append(self.pose_sweep)
         # E_c* needs the centre of mass, from the first tip-to-base sweep
         if world_body.needs_center_of_mass(node) and world_body.reads_world(node):
             needed.append(self.next_in(TIP_TO_BASE, 0) + 1)
@@ -194,14 +194,14 @@ class _ScheduleDraft:
         if users:
             final = all(n in final_sums for n in users)
             sum_masses = end if final else self.next_in(TIP_TO_BASE, 0)
-        articulate = self.inward if self.articulated else None
-        count = 1 + max([*self.stage.values(), articulate or 0, self.poses or 0])
+        articulate = self.articulation_sweep if self.articulated else None
+        count = 1 + max([*self.stage.values(), articulate or 0, self.pose_sweep or 0])
         directions = tuple(self.start if i % 2 == 0 else _other(self.start) for i in range(count))
         stages = tuple(
             tuple(n for n in self.nodes if self.stage[n.number] == i) for i in range(count)
         )
-        rates = self.rates if any(map(_needs_rate, self.nodes)) else None
-        return _trim(Schedule(directions, stages, articulate, rates, sum_masses), self.poses)
+        rates = self.rate_sweep if any(map(_needs_rate, self.nodes)) else None
+        return _trim(Schedule(directions, stages, articulate, rates, sum_masses), self.pose_sweep)
 
 
 def _trim(full: Schedule, poses: int | None) -> Schedule:

@@ -29,7 +29,7 @@ from psiphi.compiler.lower.horner_graph import (
 from psiphi.compiler.lower.node_value import node_value, write_result
 from psiphi.compiler.lower.omega_sides import OMEGAS
 from psiphi.compiler.lower.sweep_schedule import Schedule, schedule
-from psiphi.compiler.recursions.body_step import ZERO6, articulate, store_velocity
+from psiphi.compiler.recursions.body_step import EYE3, ZERO3, ZERO6, articulate, store_velocity
 from psiphi.compiler.recursions.inertia_rates import differentiate, split_rate
 from psiphi.compiler.recursions.newton_euler import world_at_rest
 from psiphi.compiler.sweeps.sweep_program import (
@@ -117,13 +117,13 @@ class Lowered:
         }
         # Inertia that a joint does not feel may move to the parent: H phi M phi* H* and D do not
         # change. phi M phi* by itself would change, and so would forces of single bodies.
-        alone = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
-        shows = (
-            alone
+        outside = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
+        depends_on_bodies = (
+            outside
             or bool(applied - {"M"})
             or any(isinstance(n, MultilinearNode) for n in self.nodes)
         )
-        return not (shows or self.computes_velocities or self._has_link_arrays)
+        return not (depends_on_bodies or self.computes_velocities or self._has_link_arrays)
 
     def program(
         self,
@@ -137,7 +137,10 @@ class Lowered:
         sweeps = tuple(
             Sweep(direction, self._step(i)) for i, direction in enumerate(self.schedule.directions)
         )
-        frames = frame_sweeps.frame_data(tree, self.frames) if isinstance(tree, Tree) else {}
+        frames = {}
+        if self.frames:
+            assert isinstance(tree, Tree)
+            frames = frame_sweeps.frame_data(tree, self.frames)
         # links of a class share a step, which knows neither the gauge of a single link nor the
         # world before a sweep has ended
         can_loop = not self._has_link_arrays and not any(map(_needs_link_origin, self.nodes))
@@ -184,11 +187,8 @@ class Lowered:
         if not isinstance(dot, Dot):
             return world_body.potential(body, gravity)
         if dot in self.frame_gather.at_world:
-            return [
-                inner_product(
-                    self.frame_gather.value(body, dot.x), self.frame_gather.value(body, dot.y)
-                )
-            ]
+            x, y = (self.frame_gather.value(body, node) for node in (dot.x, dot.y))
+            return [inner_product(x, y)]
         return body.children.get(f"n{dot.number}", [0.0])
 
     @property
@@ -225,22 +225,17 @@ class Lowered:
                 V=ZERO6,
                 c=ZERO6,
                 world_acceleration=[0.0, 0.0, 0.0, *(-g for g in gravity)],
-                R=frame_sweeps.EYE3,
-                p=frame_sweeps.ZERO3,
+                R=EYE3,
+                p=ZERO3,
+                gravity=list(gravity),
             )
-            body.store(gravity=list(gravity))
             for node in self.nodes:
                 # body forces include gravity as the world's acceleration; frame accelerations do so
                 # on request
                 if isinstance(node, (BodyForce, FrameMotion)):
                     at_rest = isinstance(node, FrameMotion) and not node.with_gravity
-                    body.store(
-                        **{
-                            f"motion{node.number}": world_at_rest(
-                                frame_sweeps.ZERO3 if at_rest else gravity
-                            )
-                        }
-                    )
+                    motion = world_at_rest(ZERO3 if at_rest else gravity)
+                    body.store(**{f"motion{node.number}": motion})
                 else:
                     body.store(**{f"n{node.number}": ZERO6})
 

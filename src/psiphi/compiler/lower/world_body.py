@@ -63,7 +63,7 @@ def send_inward(body: BodyView, name: str, x: list) -> None:
     send_and_store(body, **{name: force(body.path, x)})
 
 
-def send_and_store(body: BodyView, **values) -> None:
+def send_and_store(body: BodyView, **values: object) -> None:
     """Send values; the world stores those of the roots."""
     body.send(**values)
     # later sweeps read the record of the world; the inbox lives for one sweep

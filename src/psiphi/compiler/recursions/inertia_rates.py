@@ -218,7 +218,7 @@ class DenseRows(list):
             for r in range(n)
         )
 
-    def __add__(self, other):
+    def __add__(self, other: DenseRows) -> DenseRows:  # type: ignore[override]
         return DenseRows([add(x, y) for x, y in zip(self, other, strict=True)])
 
 

@@ -9,7 +9,7 @@ are tables. Compile time and code size depend on the number of classes, not of b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -316,13 +316,13 @@ class _ClassView(BodyView):
 
     results: list[tuple[str, int, Any, bool]] = field(default_factory=list)
 
-    def write(self, name: str, start: int, values: list) -> None:
+    def write(self, name: str, start: int, values: Sequence[object]) -> None:
         self.results.extend((name, start + i, value, False) for i, value in enumerate(values))
 
-    def write_joint(self, name: str, values: list, offset: int = 0) -> None:
+    def write_joint(self, name: str, values: Sequence[object], offset: int = 0) -> None:
         self.results.extend((name, offset + i, value, True) for i, value in enumerate(values))
 
-    def write_part(self, name: str, place: str, values: list) -> None:
+    def write_part(self, name: str, place: str, values: Sequence[object]) -> None:
         self.results.extend((name, i, value, True) for i, value in enumerate(values))
 
     def without_outputs(self) -> _ClassView:

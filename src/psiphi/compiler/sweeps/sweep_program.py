@@ -203,15 +203,15 @@ class BodyView:
 
     # -- storing, sending, writing --
 
-    def store(self, **values) -> None:
+    def store(self, **values: object) -> None:
         """Store values in the record of this body, for its children and for later sweeps."""
         self.record.update(values)
 
-    def send(self, **values) -> None:
+    def send(self, **values: object) -> None:
         """Send values to the parent, which reads their sum over its children as `children`."""
         self.sent.update(values)
 
-    def write(self, name: str, start: int, values) -> None:
+    def write(self, name: str, start: int, values: Sequence[object]) -> None:
         """Write scalars to the flat output `name`, from index `start` on."""
         self.written.extend((name, start + i, value) for i, value in enumerate(values))
 
@@ -224,15 +224,15 @@ class BodyView:
         """The values written here, {(output, flat index): value}."""
         return {(name, index): value for name, index, value in self.written}
 
-    def write_joint(self, name: str, values, offset: int = 0) -> None:
+    def write_joint(self, name: str, values: Sequence[object], offset: int = 0) -> None:
         """Write the joint's part of an output vector, or of the matrix row starting at `offset`."""
         self.write(name, offset + self.slices["v"].start, values)
 
-    def write_part(self, name: str, place: str, values) -> None:
+    def write_part(self, name: str, place: str, values: Sequence[object]) -> None:
         """Write the body's part of an output; `place` is a slice of the tree."""
         self.write(name, self.slices[place].start, values)
 
-    def write_link(self, name: str, values) -> None:
+    def write_link(self, name: str, values: Sequence[object]) -> None:
         """Write the body's part of an output over links."""
         self.write_part(name, "x", values)
 

@@ -216,9 +216,9 @@ def test_refusals():
         interop.pinocchio(floating).to_v(np.zeros(5))
     with pytest.raises(StateError, match="no joint 'joint_b0'"):
         interop.pinocchio(arm, ["elbow", "wrist"])
-    with pytest.raises(StateError, match=r"holds wrist. Remedy: name each joint of arm once"):
+    with pytest.raises(StateError, match=r"has wrist. Remedy: name each joint of arm once"):
         interop.pinocchio(arm, ["joint_b0", "wrist"])
-    with pytest.raises(StateError, match="holds a name twice"):
+    with pytest.raises(StateError, match="has a name twice"):
         interop.pinocchio(arm, ["joint_b0", "joint_b0"])
     with pytest.raises(StateError, match="fill 1 of Pinocchio's 6"):
         sample = pin.buildSampleModelManipulator()

@@ -4,7 +4,7 @@ turn at all, of one that is rounding, of small ones and of large ones."""
 import numpy as np
 import pytest
 
-from psiphi.compiler.autodiff.tape_derivatives import pull, push
+from psiphi.compiler.autodiff.tape_derivatives import pull_back, push_forward
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.spatial.rotations import (
@@ -44,12 +44,12 @@ class Bent:
     def __init__(self, rule, weights, way):
         tape = Tape()
         x = [tape.leaf("x", i) for i in range(6)]
-        bar = pull(
+        bar = pull_back(
             tape,
             {tape.operand(y): float(w) for y, w in zip(rule(x[:3], x[3:]), weights, strict=False)},
         )
         gradient = [tape.operand(bar.get(leaf.index, 0.0)) for leaf in x]
-        moved = push(
+        moved = push_forward(
             tape, gradient, {leaf.index: float(dx) for leaf, dx in zip(x, way, strict=True)}
         )
         self.tape, self.slope, self.bend = tape, gradient, [tape.operand(y) for y in moved]

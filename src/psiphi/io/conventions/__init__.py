@@ -27,10 +27,10 @@ In: a `Model` and arrays over any leading batch axes. Out: a `Layout` and arrays
 | 6-vectors | [w; v] | [v; w] | [w; v] |
 | frame Jacobian | rows [w; v] | rows [v; w], LOCAL_WORLD_ALIGNED | rows jacp over jacr |
 
-Every velocity map v' = T(q) v in this table is orthogonal, so tau' = T tau, M' = T M T*, J' = J
-T*, and a' = T a + (dT/dt) v. The equation tau = M a + bias holds in both conventions, and power
-tau . v and energy v* M v / 2 do not change. The bias does: it gets the term -M' (dT/dt) v, see
-`Layout.to_bias`.
+Every velocity map v' = T(q) v in this table is orthogonal. So tau' = T tau, M' = T M T*,
+J' = J T*, and a' = T a + (dT/dt) v. The equation tau = M a + bias holds in both conventions, and
+power tau . v and energy v* M v / 2 do not change. The bias does: it gets the term -M' (dT/dt) v,
+see `Layout.to_bias`.
 """
 
 from psiphi.io.conventions.joint_matches import mujoco, pinocchio

@@ -1,7 +1,7 @@
 """The joint types of each peer library: one row per type, vectorized over leading axes.
 
-to_q(q, joint)     psiphi's coordinates of one joint -> the peer's; from_q is the inverse T(q,
-joint)        the orthogonal map v_peer = T v, (..., nv, nv); a constant array; or None, identity
+to_q(q, joint)     psiphi's coordinates of one joint -> the peer's; from_q is the inverse
+T(q, joint)        the orthogonal map v_peer = T v, (..., nv, nv); or a constant array; or None, I
 rate(q, v, joint)  (dT/dt) v, or None if T is constant
 """
 

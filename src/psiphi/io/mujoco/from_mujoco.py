@@ -3,8 +3,8 @@
     parent · (pos, quat) · Π_j  T(p_j) · motion_j(q_j - ref_j) · T(-p_j)
 
 Each joint becomes a psiphi joint, in the same order, with massless links between them. Its
-reference position becomes a part of its placement, since motions along one axis commute: motion(q
-- ref) = motion(-ref) motion(q). So q equals MuJoCo's qpos, apart from the order of quaternions.
+reference position becomes a part of its placement, since motions along one axis commute:
+motion(q - ref) = motion(-ref) motion(q). So q equals qpos, apart from the order of quaternions.
 """
 
 from __future__ import annotations

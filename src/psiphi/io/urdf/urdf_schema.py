@@ -64,13 +64,11 @@ VOCABULARY: dict[str, XmlWord] = {
     "child": xml_word("link"),
     "axis": xml_word("xyz"),
     "limit": xml_word("lower upper effort velocity"),
-    "dynamics": xml_word(
-        "damping friction armature stiffness rest motor"
-    ),  # only the first two are URDF
+    # URDF has only damping and friction.
+    "dynamics": xml_word("damping friction armature stiffness rest motor"),
     "mimic": xml_word("joint multiplier offset"),
-    "loop": xml_word(
-        "name type", once="predecessor successor axis"
-    ),  # URDF+ from here on, and "independent"
+    # URDF+ from here on, and "independent" of a joint.
+    "loop": xml_word("name type", once="predecessor successor axis"),
     "constraint": xml_word("name type", once="predecessor successor axis"),
     "coupling": xml_word("name", once="predecessor successor ratio"),
     "loop_constraint": xml_word("name type", once="parent parent_origin child child_origin axis"),

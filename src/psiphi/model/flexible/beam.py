@@ -189,9 +189,8 @@ def _vibration_mode(L: float, beta: float, sign: float) -> ModeCurve:
     """
     c, s, ch, sh = np.cos(beta), np.sin(beta), np.cosh(beta), np.sinh(beta)
     sigma = (ch + c) / (sh + s) if sign < 0.0 else (ch - c) / (sh - s)
-    rest = (
-        (s - c - np.exp(-beta)) / (sh + s) if sign < 0.0 else (c - s - np.exp(-beta)) / (sh - s)
-    )  # 1 - σ
+    decay = np.exp(-beta)
+    rest = (s - c - decay) / (sh + s) if sign < 0.0 else (c - s - decay) / (sh - s)  # 1 - σ
 
     def shape(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         y, b = beta * x / L, beta / L

@@ -38,7 +38,7 @@ MODES_SUFFIX = "_modes"  # of the name of the joint
 class BodyPlace:
     """A lumped mass or a node: its position at η = 0 and its mode shapes."""
 
-    name: str  # of an interface node; else one of LUMPS
+    name: str  # of an interface node; else one of UNNAMED_PLACES
     position: Vector
     shape: ModeShape
     mass: float = 0.0

@@ -11,9 +11,7 @@ from psiphi.model.spatial.scalar_arrays import are_numpy, choose, less, on_tape
 from psiphi.model.spatial.screws import square_root
 
 BOUND_TOLERANCE = 1e-9  # a value this close to a bound counts as being at it
-ARCTANGENT_SERIES = [
-    (-1.0) ** k / (2 * k + 1) for k in range(12)
-]  # error at most 1e-17 for |x| <= 0.2
+ARCTANGENT_SERIES = [(-1.0) ** k / (2 * k + 1) for k in range(12)]  # to 1e-17 for |x| <= 0.2
 
 
 def minimum(x, y):

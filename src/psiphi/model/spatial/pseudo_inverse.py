@@ -139,11 +139,7 @@ def solve(policy: str, X: list, b: list, number: AnyScalar, whole: list | None =
     return [s * x for s, x in zip(scale, inner, strict=True)]
 
 
-INVERSE_POLICIES = (
-    "faded",
-    "pseudo",
-    "exact",
-)  # equal 1 / w if no eigenvalue is small
+INVERSE_POLICIES = ("faded", "pseudo", "exact")  # equal to 1 / w if no eigenvalue is small
 
 
 def solve_if_definite(
@@ -151,8 +147,8 @@ def solve_if_definite(
 ) -> tuple[list, Any]:
     """X^-1 b and 1 if X - c I > 0; else finite numbers without meaning, and 0.
 
-    c is the eigenvalue below which the policy differs from 1 / w, so the 1 says that the result
-    equals `solve`. The signs of the pivots of L D L* decide; no eigenvalues are computed.
+    c is the eigenvalue below which the policy differs from 1 / w, so with 1 the result is that of
+    `solve`. The signs of the pivots of L D L* decide; no eigenvalues are computed.
 
     >>> X = [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 4.0]]
     >>> x, definite = solve_if_definite("faded", X, [1.0, 2.0, 3.0], 0.03)

@@ -1,18 +1,19 @@
-"""Motions: forces, controllers, integrators, rollouts, contacts.
+"""Simulation: controllers, integrators, contacts, rollouts and their derivatives.
 
-In: a `Robot` or `System`, a state, a controller. Out: a `Trajectory` or the states of a rollout, with derivatives. Read `simulate/simulate.py` first.
+In: a `Robot` or `System`, a state, a controller. Out: a `Trajectory`, or the states of a rollout
+with derivatives. Read `simulate/simulate.py` first.
 
-    compiled_rollout/     One kernel for many steps
+    simulate/             `pp.simulate`: fixed, adaptive and compiled steps, events
+    plant.py              one interface to robots, closed chains and user-defined systems
+    start_checks.py       checks of the initial state, the step and the duration
+    simulation_errors.py  errors that carry the motion so far, and warnings
+    control/              controllers and control laws
+    forces/               damping, friction, springs and limits of joints
+    integration/          integrators, and the right-hand side of the equations of motion
     contact/              Coulomb friction, contacts that open and slide, restitution
-    control/              Laws of control
-    forces/               Forces at joints
-    integration/          Integrators, and the right side of the equations of motion
-    linearization/        One step as a function, and the matrices A and B
-    plant.py              What can be simulated
+    trajectory/           recorded motions: files, tables, plots, energy balance
     rollout/              `pp.rollout` and its results
-    rollout_derivatives/  Adjoint, tangent and second order of rollouts
-    simulate/             `pp.simulate`
-    simulation_errors.py  When a simulation breaks off
-    start_checks.py       What a simulation starts from
-    trajectory/           Recorded motions
+    compiled_rollout/     many steps as one compiled kernel
+    rollout_derivatives/  adjoint, tangent and second order of rollouts
+    linearization/        one step as a function, and its matrices A and B
 """

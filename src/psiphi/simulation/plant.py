@@ -1,23 +1,25 @@
-"""What can be simulated: a robot, a closed-chain system, or anything that answers the same questions.
+"""Systems that can be simulated: robots, closed chains, and objects with the same methods.
 
-The first row is asked of every system, the others where it has them:
+Every system has the first row. The other rows are optional:
 
-    nq, nv, forward_dynamics(q, v, tau)          -> a
-    robot                                        the robot underneath, whose q it is; the system itself when absent
-    forward_dynamics(q, v, tau, forces=True)     -> (a, forces (..., l, 6)), where there are `contacts`
-    project(q, v) -> (q, v)                      back onto the constraints, after each step
-    constraint_residual(q, v)                    (..., 2, m): position errors, velocity errors
-    contact_ratio(q, forces)                     (..., l): above 1 the contact slips or pulls off
-    energy(q, v)                                 (...)
-    velocity(q, v) or rates(q, v)                the robot's joint velocity, where v is something else (quasi-velocities)
-    changes()                                    what happened to contacts since it was asked
-    actuated                                     the velocity coordinates with motors: torques may be given for these alone
+    nq, nv, forward_dynamics(q, v, tau)         -> a
+    robot                                       the robot that q belongs to; default: the system
+    contacts                                    l contacts; forward_dynamics then takes forces=True
+    forward_dynamics(q, v, tau, forces=True)    -> (a, forces (..., l, 6))
+    project(q, v) -> (q, v)                     projects onto the constraints, after each step
+    constraint_residual(q, v)                   (..., 2, m): position errors, velocity errors
+    contact_ratio(q, forces)                    (..., l): above 1 the contact slips or pulls off
+    energy(q, v)                                (...)
+    velocity(q, v) or rates(q, v)               the joint velocity, if v is another velocity
+    changes()                                   contact changes since the last call
+    actuated                                    indices of the velocity coordinates with motors
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,186 +31,208 @@ from psiphi.model.model import Model
 from psiphi.model.spatial.scalar_arrays import max_norm
 from psiphi.robot.robot import Robot
 
-ASKED = ("nq", "nv", "forward_dynamics")
+REQUIRED = ("nq", "nv", "forward_dynamics")
 
 
-def parameters_of(robot: Any) -> tuple[Any, ...]:
-    """The parameters that `at` put into a robot some of whose numbers are inputs, or ()."""
+class SimulatedSystem(Protocol):
+    """What every system has; the docstring of this module lists the optional methods."""
+
+    @property
+    def nq(self) -> int: ...
+    @property
+    def nv(self) -> int: ...
+    @property
+    def forward_dynamics(self) -> Any: ...
+
+
+def parameters_of(robot: Robot) -> tuple[Any, ...]:
+    """The free parameters that `at` bound to a robot; () if it has none."""
     return robot.parameter_arguments if getattr(robot, "freed", None) is not None else ()
 
 
-def numbers_of(robot: Any, name: str) -> np.ndarray:
-    """The model's numbers of that name, (nv,), or (..., nv) where they are parameters with batch axes."""
+def model_values(robot: Robot, name: str) -> np.ndarray:
+    """The model's numbers `name`, (nv,), or (..., nv) if they are parameters with batch axes."""
     row = np.array(getattr(robot, name))
-    for block in robot.freed.every(name) if robot.freed is not None else ():
+    for block in robot.freed.blocks_of(name) if robot.freed is not None else ():
         (parameters,) = parameters_of(robot)
         row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
-        row[..., robot.joints[block.index].v_slice] = parameters[..., block.own]
+        row[..., robot.joints[block.index].v_slice] = parameters[..., block.columns]
     return row
 
 
-def freed_among(robot: Any, name: str) -> np.ndarray:
-    """1 where the number of that name is a parameter, else 0, (nv,): such act where they are zero, too, since motions change
-    with them."""
+def parameter_mask(robot: Robot, name: str) -> np.ndarray:
+    """(nv,): 1 where the number `name` is a free parameter, else 0. A parameter acts even if its
+    value is zero, because motions have derivatives with respect to it."""
     found = np.zeros(robot.nv)
-    for block in robot.freed.every(name) if robot.freed is not None else ():
+    for block in robot.freed.blocks_of(name) if robot.freed is not None else ():
         found[robot.joints[block.index].v_slice] = 1.0
     return found
 
 
-def joint_velocity(system: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The joint velocity of the robot underneath: v itself, unless the system has other velocities."""
+def joint_velocity(system: object, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The robot's joint velocity: v, unless the system has other velocities."""
     if isinstance(system, Model):
         return v
-    own = getattr(system, "velocity", None) or getattr(system, "rates", None)
-    return v if own is None else np.asarray(own(q, v), dtype=float)
+    convert = getattr(system, "velocity", None) or getattr(system, "rates", None)
+    return v if convert is None else np.asarray(convert(q, v), dtype=float)
 
 
-def _instead(given: Any) -> str:
-    """What was meant by something that is no system."""
-    if isinstance(given, str):
-        return f"give the robot itself: pp.load({shown(given)})"
-    if hasattr(given, "system") and hasattr(given, "run"):
+def _remedy(value: object) -> str:
+    """What to give instead of a value that is not a system."""
+    if isinstance(value, str):
+        return f"give the robot itself: pp.load({shown(value)})"
+    if hasattr(value, "system") and hasattr(value, "run"):
         return "a scene runs by itself: case.run(); its system is case.system"
     return "give a robot (pp.load, pp.Builder) or a closed-chain system"
 
 
 class Plant:
-    """A system's answers behind one set of names."""
+    """One interface to every kind of system. Optional methods that the system lacks return None."""
 
-    def __init__(self, given: Any):
-        if isinstance(given, Model) and not isinstance(given, Robot):
-            given = Robot.of(given)
-        missing = [name for name in ASKED if not hasattr(given, name)]
+    def __init__(self, system: SimulatedSystem | Model):
+        if isinstance(system, Model) and not isinstance(system, Robot):
+            system = Robot.of(system)
+        missing = [name for name in REQUIRED if not hasattr(system, name)]
         if missing:
-            cause = f"the system is {shown(given)}, which has no {', '.join(missing)}"
-            raise StateError(cause, _instead(given))
-        self.given: Any = given
-        self.nq, self.nv = int(given.nq), int(given.nv)
-        robot = robot_of(given)
+            cause = f"the system is {shown(system)}, which has no {', '.join(missing)}"
+            raise StateError(cause, _remedy(system))
+        self.system: Any = system
+        self.nq, self.nv = int(system.nq), int(system.nv)
+        robot = robot_of(system)
         if not isinstance(robot, Model):
             raise StateError(
-                f"the system {shown(given)} has no robot underneath",
+                f"the system {shown(system)} has no robot",
                 "give it an attribute `robot`, a pp.Robot",
             )
         self.robot: Any = robot if isinstance(robot, Robot) else Robot.of(robot)
         self.manifold = robot.manifold
-        self.contacts = tuple(getattr(given, "contacts", ()))
-        self.project = getattr(given, "project", None)
-        self.is_plain = given is robot
-        own = getattr(given, "passive", ())  # of a closed chain
-        self.idle: tuple[str, ...] = (
-            motors.idle(robot) if self.is_plain else own if isinstance(own, tuple) else ()
-        )
-        self.springs: Any = None  # those that act: their energy is part of the system's
-        self.told = False  # whether it was said which joints have motors
+        self.contacts = tuple(getattr(system, "contacts", ()))
+        self.project = getattr(system, "project", None)
+        self.is_robot = system is robot
+        self.unactuated_joints: tuple[str, ...] = ()
+        if self.is_robot:
+            self.unactuated_joints = motors.unactuated_joints(robot)
+        elif isinstance(passive := getattr(system, "passive", ()), tuple):  # of a closed chain
+            self.unactuated_joints = passive
+        self.springs: Any = None  # the JointSprings that act; `energy` includes theirs
+        self.motors_given = False  # whether `set_motors` was called with names
 
     @property
-    def is_one_sided(self) -> bool:
-        """Whether some contact can slip or pull off."""
+    def has_unilateral_contacts(self) -> bool:
+        """Whether some contact can slip or separate."""
         return any(getattr(contact, "friction", None) is not None for contact in self.contacts)
 
     @property
     def name(self) -> str:
-        own = getattr(self.given, "name", None)
-        return own if isinstance(own, str) else self.robot.name
+        name = getattr(self.system, "name", None)
+        return name if isinstance(name, str) else self.robot.name
 
-    def with_motors(self, actuated: Any, passive: Any) -> None:
-        """Say which joints of a robot have motors."""
+    def set_motors(
+        self, actuated: str | Sequence[str] | None, passive: str | Sequence[str] | None
+    ) -> None:
+        """Set which joints of a robot have motors, by the names of either kind."""
         if actuated is None and passive is None:
             return
-        if not self.is_plain:
-            cause = f"actuated or passive came, and the motors of {self.name} are its own"
-            raise StateError(cause, "pp.connect and pp.grasp take actuated= and passive=")
-        self.idle, self.told = motors.idle(self.robot, actuated, passive), True
+        if not self.is_robot:
+            cause = f"actuated or passive is given, but the motors of {self.name} are fixed"
+            raise StateError(cause, "give actuated= or passive= to pp.connect or pp.grasp")
+        self.unactuated_joints, self.motors_given = (
+            motors.unactuated_joints(self.robot, actuated, passive),
+            True,
+        )
 
     @property
-    def undriven(self) -> np.ndarray:
-        """The velocity coordinates without motors."""
-        return motors.coordinates(self.robot, self.idle)
+    def unactuated_indices(self) -> np.ndarray:
+        """Indices of the velocity coordinates without motors."""
+        return motors.velocity_indices(self.robot, self.unactuated_joints)
 
-    def over_samples(self) -> Plant:
-        """The same system, asked about samples (..., samples, n): parameters with batch axes get one for them."""
+    def with_sample_axis(self) -> Plant:
+        """The same system for states (..., samples, n): batched parameters get a sample axis."""
         if not any(np.ndim(x) > 1 for x in parameters_of(self.robot)):
             return self
         plant = copy(self)
-        plant.given = self.given.with_sample_axis()
-        plant.robot = robot_of(plant.given)
-        plant.springs = None if self.springs is None else self.springs.over_samples()
+        plant.system = self.system.with_sample_axis()
+        plant.robot = robot_of(plant.system)
+        plant.springs = None if self.springs is None else self.springs.with_sample_axis()
         return plant
 
-    def one(self, batch: tuple[int, ...], where: tuple[int, ...]) -> Any:
-        """The system of one motion of a batch: where parameters have batch axes, with its own."""
-        own = next((x for x in parameters_of(self.robot) if np.ndim(x) > 1), None)
-        return (
-            self.given
-            if own is None
-            else self.given.bind_parameters(np.broadcast_to(own, (*batch, own.shape[-1]))[where])
-        )
+    def element(self, batch: tuple[int, ...], where: tuple[int, ...]) -> Any:
+        """The system of one motion of a batch, with the parameters of that motion."""
+        batched = next((x for x in parameters_of(self.robot) if np.ndim(x) > 1), None)
+        if batched is None:
+            return self.system
+        every = np.broadcast_to(batched, (*batch, batched.shape[-1]))
+        return self.system.bind_parameters(every[where])
 
-    def some(self, lead: tuple[int, ...], which: np.ndarray) -> Plant:
-        """The same closed chain, of the elements `which` of a flattened batch with axes `lead`: parameters are theirs."""
+    def elements(self, lead: tuple[int, ...], which: np.ndarray) -> Plant:
+        """The same closed chain with the parameters of the elements `which` of a flattened batch;
+        `lead` are the batch axes."""
         plant = copy(self)
-        every = self.given.at_elements(lead, np.ones(lead, dtype=bool))
-        plant.given = every.at_elements((int(np.prod(lead)),), which)
-        plant.robot, plant.project = plant.given.robot, plant.given.project
+        every = self.system.at_elements(lead, np.ones(lead, dtype=bool))
+        plant.system = every.at_elements((int(np.prod(lead)),), which)
+        plant.robot, plant.project = plant.system.robot, plant.system.project
         return plant
 
     def acceleration(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray | None = None
     ) -> np.ndarray:
-        """a (..., nv); with `added`, as if the joints had so much more rotor inertia (robots and closed chains)."""
+        """a (..., nv); `added` (nv,) is added to the rotor inertia (robots and closed chains)."""
         if added is None:
-            return self.given.forward_dynamics(q, v, tau)
-        if isinstance(self.given, Robot):
-            return self.given.call_quantity(
-                "heavier_dynamics", dict(q=q, v=v, tau=tau, added=added), None, None, False
+            return self.system.forward_dynamics(q, v, tau)
+        if isinstance(self.system, Robot):
+            return self.system.call_quantity(
+                "added_inertia_dynamics", dict(q=q, v=v, tau=tau, added=added), None, None, False
             )
-        return self.given.call_function(
-            self.given.added_inertia_dynamics_function, (q, v, tau, added)
+        return self.system.call_function(
+            self.system.added_inertia_dynamics_function, (q, v, tau, added)
         )[0]
 
     def forces(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """a, and the contacts' forces (..., l, 6) where there are contacts."""
+        """a, and the contact forces (..., l, 6), or None without contacts."""
         if not self.contacts:
             return self.acceleration(q, v, tau), None
-        return self.given.forward_dynamics(q, v, tau, forces=True)
+        return self.system.forward_dynamics(q, v, tau, forces=True)
 
-    def filled(self, tau: np.ndarray) -> np.ndarray:
-        """Torques of the motors alone, (..., na), as (..., nv); others as they are."""
-        return motors.filled(tau, np.setdiff1d(np.arange(self.nv), self.undriven), self.nv)
+    def expand_torque(self, tau: np.ndarray) -> np.ndarray:
+        """Torques of the motors only, (..., na), as (..., nv); other shapes are returned as is."""
+        actuated = np.setdiff1d(np.arange(self.nv), self.unactuated_indices)
+        return motors.expand_torques(tau, actuated, self.nv)
 
-    def answered(self, tau: np.ndarray) -> np.ndarray:
-        """The same of what a law answers: a number alone is the torque of the only motor, and 0 that of every one."""
-        if not tau.ndim and self.nv - len(self.undriven) == 1:
-            return self.filled(tau.reshape(1))
+    def expand_law_torque(self, tau: np.ndarray) -> np.ndarray:
+        """`expand_torque` of what a law returns. One number is the torque of a single motor; the
+        number 0 is zero torque for every motor."""
+        if not tau.ndim and self.nv - len(self.unactuated_indices) == 1:
+            return self.expand_torque(tau.reshape(1))
         is_zero = not tau.ndim and isinstance(tau[()], int | float | np.number) and not tau[()]
-        return np.zeros(self.nv) if is_zero else self.filled(tau)
+        return np.zeros(self.nv) if is_zero else self.expand_torque(tau)
 
     def velocity(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The robot's joint velocity."""
-        return joint_velocity(self.given, q, v)
+        return joint_velocity(self.system, q, v)
 
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
-        own = getattr(self.given, "energy", None)
-        if own is None:
+        """The energy (...), with that of the springs that act."""
+        energy = getattr(self.system, "energy", None)
+        if energy is None:
             return None
         stored = 0.0 if self.springs is None else self.springs.energy(self.manifold, q)
-        return np.asarray(own(q, v), dtype=float) + stored
+        return np.asarray(energy(q, v), dtype=float) + stored
 
     def residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
-        """(..., 2): the largest position and velocity error of the constraints; None where there are none."""
-        own = getattr(self.given, "constraint_residual", None)
-        return None if own is None else max_norm(np.asarray(own(q, v), dtype=float))
+        """(..., 2): the largest position and velocity error of the constraints, if any."""
+        residual = getattr(self.system, "constraint_residual", None)
+        return None if residual is None else max_norm(np.asarray(residual(q, v), dtype=float))
 
     def changes(self) -> list[Any]:
-        """Contacts made and lost since this was asked: (name, what, value, ago) each."""
-        own = getattr(self.given, "changes", None)
-        return [] if own is None else own()
+        """The contact changes since the last call: (name, what, value, ago) each."""
+        changes = getattr(self.system, "changes", None)
+        return [] if changes is None else changes()
 
-    def ratio(self, q: np.ndarray, forces: np.ndarray | None) -> np.ndarray | None:
-        """(..., l): how much of each contact's hold is used."""
-        own = getattr(self.given, "contact_ratio", None)
-        return None if own is None or forces is None else np.asarray(own(q, forces), dtype=float)
+    def contact_ratio(self, q: np.ndarray, forces: np.ndarray | None) -> np.ndarray | None:
+        """(..., l): how much of its friction cone each contact uses; above 1 it slips."""
+        ratio = getattr(self.system, "contact_ratio", None)
+        if ratio is None or forces is None:
+            return None
+        return np.asarray(ratio(q, forces), dtype=float)

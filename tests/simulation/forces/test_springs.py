@@ -37,7 +37,7 @@ def sprung(robot: pp.Robot, spring=None, scale: float = 1.0) -> pp.Robot:
 @pytest.fixture
 def all_firm(monkeypatch):
     """Every spring counts as firm."""
-    monkeypatch.setattr(joint_springs, "GENTLE", -1.0)
+    monkeypatch.setattr(joint_springs, "MAX_EXPLICIT_SPRING", -1.0)
 
 
 @pytest.mark.parametrize("w", [0.2, 0.7, 2.0, 6.0, 1e4])
@@ -142,7 +142,7 @@ def test_the_law_of_a_table():
     robot = wheel(spring=TABLE, rest=0.3)
     own = joint_springs.read_springs(Plant(robot), True)
     y = np.linspace(-1.0, 1.0, 2001)[:, None]
-    s = spring_law.pull(0.3 + y, **own.acting)[:, 0]
+    s = spring_law.spring_force(0.3 + y, **own.active)[:, 0]
     inside = (y[:, 0] >= -0.4) & (y[:, 0] <= 0.5)
     np.testing.assert_allclose(
         s[inside], np.interp(y[inside, 0], TABLE["deflection"], TABLE["torque"]), atol=1e-12
@@ -151,7 +151,7 @@ def test_the_law_of_a_table():
     U = own.energy(robot.manifold, 0.3 + y)
     np.testing.assert_allclose(np.gradient(U, 1e-3)[1:-1], s[1:-1], atol=0.1)
     np.testing.assert_allclose(U[1000], 0.0, atol=1e-12)
-    assert robot.stiffness[0] == pytest.approx(10.0) and own.steepest[0] == pytest.approx(
+    assert robot.stiffness[0] == pytest.approx(10.0) and own.max_slope[0] == pytest.approx(
         29.0 / 0.4
     )
 
@@ -165,22 +165,22 @@ def test_a_smooth_table_is_the_natural_cubic_spline():
     spline = interpolate.CubicSpline(points["deflection"], points["torque"], bc_type="natural")
     y = np.linspace(-0.4, 0.5, 901)[:, None]
     np.testing.assert_allclose(
-        spring_law.pull(0.3 + y, **own.acting)[:, 0], spline(y[:, 0]), atol=1e-12
+        spring_law.spring_force(0.3 + y, **own.active)[:, 0], spline(y[:, 0]), atol=1e-12
     )
     np.testing.assert_allclose(
-        spring_law.firmness(0.3 + y, **own.acting)[:, 0],
+        spring_law.spring_slope(0.3 + y, **own.active)[:, 0],
         np.maximum(spline(y[:, 0], 1), 0.0),
         atol=1e-11,
     )
     np.testing.assert_allclose(
-        spring_law.pull(np.array([[1.3]]), **own.acting),
+        spring_law.spring_force(np.array([[1.3]]), **own.active),
         spline(0.5) + 0.5 * spline(0.5, 1),
         atol=1e-11,
     )
     U = [own.energy(robot.manifold, np.array([0.3 + x])) for x in (-0.3, 0.45)]
     np.testing.assert_allclose(U[1] - U[0], spline.integrate(-0.3, 0.45), atol=1e-12)
     assert robot.stiffness[0] == pytest.approx(float(spline(0.0, 1)))
-    assert own.steepest[0] == pytest.approx(
+    assert own.max_slope[0] == pytest.approx(
         np.max(spline(np.linspace(-0.4, 0.5, 90001), 1)), rel=1e-8
     )
     ends = [

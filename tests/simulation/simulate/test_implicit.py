@@ -9,7 +9,7 @@ import pytest
 
 import psiphi as pp
 from psiphi.simulation.forces import damping_and_friction
-from psiphi.simulation.forces.damping_and_friction import SOFT, mobility
+from psiphi.simulation.forces.damping_and_friction import MAX_EXPLICIT_LOSS, mobility
 from psiphi.simulation.integration.integrators import METHODS, ORDER
 from psiphi_bench.peers.mujoco_peer import Mj
 from psiphi_bench.rows_of.motions import DT, _with_steps, distance
@@ -28,7 +28,7 @@ def wheel(damping: float = 0.0) -> pp.Robot:
 @pytest.fixture
 def all_implicit(monkeypatch):
     """Every loss counts as stiff."""
-    monkeypatch.setattr(damping_and_friction, "SOFT", -1.0)
+    monkeypatch.setattr(damping_and_friction, "MAX_EXPLICIT_LOSS", -1.0)
 
 
 @pytest.mark.parametrize("robot", [ur5, juggler], ids=["ur5", "juggler"])
@@ -80,7 +80,7 @@ def test_a_wheel_that_is_braked(z):
             np.testing.assert_allclose(factor, np.exp(-z), atol={"implicit": 0.22}.get(method, 0.1))
         if method in ("rk4", "lie"):
             assert (factor >= 0.0).all() and (factor < 1.0).all()
-            assert ("implicit" in motion.info) == (z > SOFT)
+            assert ("implicit" in motion.info) == (z > MAX_EXPLICIT_LOSS)
 
 
 def test_what_is_stiff_is_said():
@@ -92,7 +92,7 @@ def test_what_is_stiff_is_said():
 
 def test_mobility_is_the_diagonal_of_the_inverse_mass_matrix():
     robot = puma()
-    q = np.concatenate([robot.neutral()[None], robot.random(0, damping_and_friction.SEEN - 1)])
+    q = np.concatenate([robot.neutral()[None], robot.random(0, damping_and_friction.CONFIGURATIONS - 1)])
     wanted = np.diagonal(robot.mass_matrix_inverse(q), axis1=-2, axis2=-1).max(axis=0)
     np.testing.assert_allclose(mobility(robot), wanted, rtol=1e-9)
 
@@ -152,9 +152,9 @@ def test_another_step_or_brake_is_no_other_kernel():
 
     q, v = state(ur5(), 1)
     pp.rollout(ur5(), q, v, steps=2, damping=50.0)
-    before = set(rollout_runner._kept)
+    before = set(rollout_runner._cache)
     pp.rollout(ur5(), q, v, steps=2, damping=77.0, dt=2e-3)
-    assert set(rollout_runner._kept) == before
+    assert set(rollout_runner._cache) == before
 
 
 def test_without_losses_nothing_is_added():

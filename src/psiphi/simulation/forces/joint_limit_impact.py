@@ -1,11 +1,12 @@
-"""`limits="block"`: joints that end at their limits, without bouncing.
+"""`limits="block"`: joints that stop at their limits, without bouncing.
 
-After a step, q is put back into its range, and the coordinates at a limit get the impulses lambda >= 0 that leave none of
-them moving outward (an inelastic impact, Moreau 1988):
+After a step, q is clipped to its range. The coordinates at a limit get impulses lambda >= 0, so
+that none of them moves outward (an inelastic impact, Moreau 1988):
 
-    v+ = v + M^-1 S* lambda,    0 <= lambda  _|_  S v+ >= 0,    S the inward directions of the coordinates at a limit
+    v+ = v + M^-1 S* lambda,    0 <= lambda  _|_  S v+ >= 0
 
-A coordinate whose limits are one number stands still: S v+ = 0, and lambda has any sign.
+S are the inward directions of the coordinates at a limit. A coordinate with equal limits is locked:
+S v+ = 0, and lambda has any sign.
 """
 
 from __future__ import annotations
@@ -15,36 +16,38 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi.model.spatial.branch_free import choose, least, less, most
+from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
+from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.control.torque_input import UNBOUND
 from psiphi.simulation.plant import Plant
 
-SWEEPS = 100  # of Gauss-Seidel; a few joints at a time are at their limits
-CLOSE = 1e-12
-Values = dict[str, Any]  # by place
+SWEEPS = 100  # of Gauss-Seidel, at most
+CONVERGENCE = 1e-12  # of impulses, relative
 
 
 class JointStops:
-    """The joints of a robot that have limits; its rules run on arrays, and are traced (`simulation/compiled_rollout/constraint_blocks.py`)."""
+    """The joints of a robot with limits. The rules `touch`, `impact`, `sweep` and `bounce` run on
+    arrays; kernels trace them (`compiled_rollout/constraint_blocks.py`)."""
 
-    def __init__(self, system: Plant):
-        lower, upper = system.robot.lower, system.robot.upper
-        if not system.is_plain:
+    def __init__(self, plant: Plant):
+        lower, upper = plant.robot.lower, plant.robot.upper
+        if not plant.is_robot:
             raise StateError(
-                'limits="block" is for robots alone',
-                'use limits="stop" or "record" with closed chains',
+                'limits="block" works for robots only, not for closed chains',
+                'use limits="stop" or "record"',
             )
-        for joint in system.manifold.bent:
+        curved: Any = plant.manifold.curved  # joints and clusters
+        for joint in curved:
             ends = lower[joint.q_slice], upper[joint.q_slice]
             if np.isfinite(ends).any():
                 why = "which move together" if joint.kind == "compound" else f"a {joint.kind} joint"
                 raise StateError(
-                    f'limits="block" does not hold {joint.name}, {why}',
+                    f'limits="block" does not support {joint.name}, {why}',
                     'use limits="stop" or "record"',
                 )
-        q, v = system.manifold.flat
+        q, v = plant.manifold.flat
         finite = np.isfinite(lower[q]) | np.isfinite(upper[q])
-        self.robot, self.q, self.v = system.robot, q[finite], v[finite]
+        self.robot, self.q, self.v = plant.robot, q[finite], v[finite]
         self.lower, self.upper = (np.clip(x[self.q], -UNBOUND, UNBOUND) for x in (lower, upper))
         self.locked = self.lower == self.upper
 
@@ -69,23 +72,24 @@ class JointStops:
                 break
         return at["q"], self.bounce(v, at["M_inv"], at["side"], at["impulse"])["v"]
 
-    def touch(self, q, v) -> Values:
-        """q within its limits; side: 1 at a lower limit (or both), -1 at an upper, else 0; hit: what must change."""
-        x, rate, put = q[..., self.q], v[..., self.v], q.copy()
+    def touch(self, q: np.ndarray, v: np.ndarray) -> Values:
+        """q within its limits; side: 1 at a lower limit (or both), -1 at an upper, else 0; hit:
+        positive if the state must change."""
+        x, rate, clipped = q[..., self.q], v[..., self.v], q.copy()
         low, high = 1.0 - less(self.lower, x), 1.0 - less(x, self.upper)
-        out = less(x, self.lower) + less(self.upper, x)
+        outside = less(x, self.lower) + less(self.upper, x)
         outward = low * less(rate, 0.0) + high * less(0.0, rate)
-        put[..., self.q] = least(most(x, self.lower), self.upper)
+        clipped[..., self.q] = minimum(maximum(x, self.lower), self.upper)
         side = np.where(self.locked, 1.0, low - high)
         return {
-            "Q": put,
-            "q": put,
+            "Q": clipped,
+            "q": clipped,
             "side": side,
-            "hit": (out + outward).sum(axis=-1, keepdims=True),
+            "hit": (outside + outward).sum(axis=-1, keepdims=True),
         }
 
-    def impact(self, v, M_inv, side) -> Values:
-        """A = S M^-1 S*, speed = S v, lambda = 0."""
+    def impact(self, v: np.ndarray, M_inv: np.ndarray, side: np.ndarray) -> Values:
+        """compliance A = S M^-1 S*, speed = S v, impulse lambda = 0."""
         A = side[..., :, None] * self._columns(M_inv)[..., self.v, :] * side[..., None, :]
         flat = A.reshape(*A.shape[:-2], len(self.q) ** 2)
         return {
@@ -95,32 +99,39 @@ class JointStops:
             "done": 0.0 * side[..., :1],
         }
 
-    def sweep(self, compliance, speed, side, impulse, done) -> Values:
-        """One sweep of Gauss and Seidel, until each element is done: lambda >= 0 with speed + A lambda >= 0 where there is a
-        side, and one of the two zero (the latter, where locked)."""
+    def sweep(
+        self,
+        compliance: np.ndarray,
+        speed: np.ndarray,
+        side: np.ndarray,
+        impulse: np.ndarray,
+        done: np.ndarray,
+    ) -> Values:
+        """One Gauss-Seidel sweep for the elements that are not done: lambda >= 0, speed + A lambda
+        >= 0, and their product 0, at each limit; speed + A lambda = 0 at locked coordinates."""
         n, new = len(self.q), impulse.copy()
         A, on = compliance.reshape(*compliance.shape[:-1], n, n), side * side
         for k in range(n):
             after = speed[..., k] + (A[..., k, :] * new).sum(axis=-1)
-            push = new[..., k] - after / choose(on[..., k], A[..., k, k], 1.0)
-            new[..., k] = on[..., k] * (push if self.locked[k] else most(push, 0.0))
-        moving = less(CLOSE * CLOSE * _square(new), _square(new - impulse))
+            free = new[..., k] - after / choose(on[..., k], A[..., k, k], 1.0)
+            new[..., k] = on[..., k] * (free if self.locked[k] else maximum(free, 0.0))
+        moving = less(CONVERGENCE * CONVERGENCE * _square(new), _square(new - impulse))
         return {"impulse": choose(done, impulse, new), "done": 1.0 - (1.0 - done) * moving}
 
-    def bounce(self, v, M_inv, side, impulse) -> Values:
-        """v + M^-1 S* lambda."""
+    def bounce(
+        self, v: np.ndarray, M_inv: np.ndarray, side: np.ndarray, impulse: np.ndarray
+    ) -> Values:
+        """v + M^-1 S* lambda; what rounding leaves of outward velocities is set to 0."""
         v = v + (self._columns(M_inv) * (side * impulse)[..., None, :]).sum(axis=-1)
-        own = v[..., self.v]
-        v[..., self.v] = np.where(
-            self.locked, 0.0, own * (1.0 - less(side * own, 0.0))
-        )  # what rounding left over
+        rate = v[..., self.v]
+        v[..., self.v] = np.where(self.locked, 0.0, rate * (1.0 - less(side * rate, 0.0)))
         return {"V": v, "v": v}
 
-    def _columns(self, M_inv: Any) -> Any:
-        """M^-1 S*, without the signs."""
+    def _columns(self, M_inv: np.ndarray) -> np.ndarray:
+        """M^-1 S* without the signs."""
         nv = self.robot.nv
         return M_inv.reshape(*M_inv.shape[:-1], nv, nv)[..., self.v]
 
 
-def _square(x: Any) -> Any:
+def _square(x: np.ndarray) -> np.ndarray:
     return (x * x).sum(axis=-1, keepdims=True)

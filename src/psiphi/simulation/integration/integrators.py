@@ -1,39 +1,52 @@
-"""Fixed steps on the configuration manifold: a method is what happens between evaluations of the dynamics.
+"""Fixed-step integrators on the configuration manifold.
 
-    euler   v1 = v + h a(t, q, v);  q1 = q exp(h v1)                                semi-implicit, order 1
-    rk4     the classical four stages on dq/dt = rate(q, v), dv/dt = a;  quaternions scaled to unit length after the step.
-            The flow of dp/dt = p (w, 0) / 2 keeps |p|, and dynamics depend on p / |p| only, so the order is 4 there too
-    implicit   Heun's two stages, v1 = v + h/2 (a1 + a2),  q1 = q exp(h/2 (v + v1)),  every loss and spring implicit: order 2
-    midpoint   v1 = v + h a,  q1 = q exp(h/2 (v + v1)),  a at the middle (q exp(h/4 (v + v1)), (v + v1) / 2): order 2. A step of
-            Newton, with the slopes of losses and springs alone, finds it: exact for linear ones, whose energy it keeps
-    lie     four stages without commutators on the group itself (Celledoni, Marthinsen and Owren 2003, order 4): with
-            F = (v, a) of each stage,  q2 = q exp(h/2 F1),  q3 = q exp(h/2 F2),  q4 = q2 exp(h F3 - h/2 F1),
-            q1 = q exp(h/12 (3 F1 + 2 F2 + 2 F3 - F4)) exp(h/12 (-F1 + 2 F2 + 2 F3 + 3 F4))
+A method is a sequence of evaluations of the dynamics, with rules between them:
 
-Losses f(v) = B v that are stiff (`simulation/forces/damping_and_friction.py`) and springs s(q) of slope S that are firm (`simulation/forces/joint_springs.py`) are
-taken implicitly, without further evaluations: the methods become linearly implicit ones (Rosenbrock and Wanner) with
-W = [0 1; -M^-1 S  -M^-1 B] of (q, v). Stage i has the velocity u_i and solves
+    euler     v1 = v + h a(t, q, v),  q1 = q exp(h v1): semi-implicit, order 1
+    rk4       the four classical stages on dq/dt = rate(q, v), dv/dt = a; order 4. Quaternions are
+              scaled to unit length after the step. The flow of dp/dt = p (w, 0) / 2 preserves |p|,
+              and the dynamics depend on p / |p| only, so the order holds for quaternions too
+    implicit  Heun's two stages: v1 = v + h/2 (a1 + a2),  q1 = q exp(h/2 (v + v1)); order 2. All
+              losses and springs are implicit
+    midpoint  v1 = v + h a,  q1 = q exp(h/2 (v + v1)),  a at (q exp(h/4 (v + v1)), (v + v1) / 2);
+              order 2. One Newton step with the slopes of losses and springs solves the equation: it
+              is exact for linear ones and preserves their energy
+    lie       four stages on the group, without commutators (Celledoni, Marthinsen and Owren 2003);
+              order 4. With F = (v, a) of each stage:
+              q2 = q exp(h/2 F1),  q3 = q exp(h/2 F2),  q4 = q2 exp(h F3 - h/2 F1),
+              q1 = q exp(h/12 (3 F1 + 2 F2 + 2 F3 - F4)) exp(h/12 (-F1 + 2 F2 + 2 F3 + 3 F4))
 
-    (M + gamma h X) a_i = tau - C v_i - g - f(v_i) - s(q_i) - gamma h S v_i - sum_{j<i} gamma_ij h (S u_j + X a_j)
-    u_i = v_i + h sum_{j<=i} gamma_ij a_j   where a spring is firm, v_i elsewhere,      X = B + gamma h S
+If q is a vector space, rk4 and lie are the same method.
 
-which is forward dynamics with D + gamma h B + gamma^2 h^2 S in place of D, as if the joint had that rotor. B and S are those of
-the step's begin: they may be any matrices, the order does not depend on them (Steihaug and Wolfbrandt 1979). With b_i,
-alpha_ij, c_i of the method and gamma_i = sum_{j<=i} gamma_ij the conditions are
+Stiff losses f(v) = B v (`forces/damping_and_friction.py`) and stiff springs s(q) of slope S
+(`forces/joint_springs.py`) are implicit, without further evaluations of the dynamics. The methods
+become linearly implicit (Rosenbrock-Wanner) with W = [0 1; -M^-1 S  -M^-1 B] on (q, v). Stage i has
+the velocity u_i and solves
+
+    (M + gamma h X) a_i = tau - C v_i - g - f(v_i) - s(q_i) - gamma h S v_i
+                          - sum_{j<i} gamma_ij h (S u_j + X a_j)
+    u_i = v_i + h sum_{j<=i} gamma_ij a_j   if the spring is implicit, else v_i
+    X = B + gamma h S
+
+This is forward dynamics with D + gamma h B + gamma^2 h^2 S in place of the rotor inertias D. B and
+S are evaluated at the start of the step. They may be any matrices, the order does not depend on
+them (W-methods, Steihaug and Wolfbrandt 1979). With b_i, alpha_ij, c_i of the method and
+gamma_i = sum_{j<=i} gamma_ij, the conditions are
 
     order 2    sum b_i gamma_i = 0
-    order 3    sum b_i alpha_ij gamma_j = sum b_i gamma_ij c_j = sum b_i gamma_ij gamma_j = 0, and sum b_i c_i gamma_i = 0,
-               since M is that of each stage
+    order 3    sum b_i alpha_ij gamma_j = sum b_i gamma_ij c_j = sum b_i gamma_ij gamma_j = 0,
+               and sum b_i c_i gamma_i = 0, because each stage has its own M
 
-Euler: gamma = 1. Midpoint: 1/2. Heun: gamma = 1 - sqrt(1/2). Four stages: gamma = 1/4 and the numbers below; the factor of a
-step of v' = -B v then lies between 0 and 1, 0 where B is infinite, and no stage is faster than the step's begin. The swing of
-a spring never grows (Hairer and Wanner 1996, table 6.4); the midpoint rule alone keeps it, all others damp what is faster than
-the step.
+gamma is 1 for euler, 1/2 for midpoint, 1 - sqrt(1/2) for implicit. The methods with four stages
+have gamma = 1/4 and the coefficients below; one step of v' = -B v then multiplies v by a factor
+between 0 and 1 (0 for infinite B), and no stage is faster than the start of the step. An
+oscillation of a spring never grows (Hairer and Wanner 1996, table 6.4). The midpoint rule preserves
+its amplitude; the other methods damp oscillations that are faster than the step.
 
-Where q is a vector space, rk4 and lie are one method. A rule reads places by name and answers places: Q, V the state at the
-step's begin, q, v that of the stage, u its joint velocity and a its acceleration, h the step. `advance` runs the rules on
-arrays, a kernel traces them (`step_blocks.py`). No rule answers a place with another one that it also changes: on a tape, the store
-may come before the load.
+A rule reads values by name and returns values by name: Q, V are the state at the start of the step;
+q, v that of the stage, u its joint velocity, a its acceleration; h is the step. `advance` runs the
+rules on arrays, a kernel traces them (`compiled_rollout/step_blocks.py`). A rule must not return an
+input under another name if it also changes that input: on a tape, the store may precede the load.
 """
 
 from __future__ import annotations
@@ -44,292 +57,318 @@ from typing import Any
 import numpy as np
 
 from psiphi.model.manifold import Manifold
-from psiphi.simulation.control.control_law import LawRule, Values, reads
-from psiphi.simulation.forces.damping_and_friction import slope
-from psiphi.simulation.forces.embedded_loop_forces import SWITCHES, steepness
-from psiphi.simulation.forces.spring_law import firmness
+from psiphi.simulation.control.control_law import LawRule, Values, rule_places
+from psiphi.simulation.forces.damping_and_friction import loss_coefficient
+from psiphi.simulation.forces.embedded_loop_forces import LOOP_SWITCHES, slope_bound
+from psiphi.simulation.forces.spring_law import spring_slope
+from psiphi.simulation.integration.state_derivative import State, StateDerivative
 
-State = tuple[np.ndarray, np.ndarray]
 
-
-def faster(m: Manifold, V, a, h) -> Values:
+def advance_velocity(m: Manifold, V, a, h) -> Values:
     v = V + h * a
     return {"V": v, "v": v}
 
 
-def moved(m: Manifold, Q, u, h) -> Values:
+def advance_configuration(m: Manifold, Q, u, h) -> Values:
     q = m.unit(m.exp(Q, h * u))
     return {"Q": q, "q": q}
 
 
-def slopes(m: Manifold, q, u, a) -> Values:
+def rk4_stage_1(m: Manifold, q, u, a) -> Values:
     return {"K": m.rate(q, u), "A": a}
 
 
-def half_way(m: Manifold, Q, V, K, A, h) -> Values:
+def rk4_stage_2(m: Manifold, Q, V, K, A, h) -> Values:
     return {"q": Q + 0.5 * h * K, "v": V + 0.5 * h * A}
 
 
-def half_way_again(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
+def rk4_stage_3(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
     k = m.rate(q, u)
     return {"K": K + 2.0 * k, "A": A + 2.0 * a, "q": Q + 0.5 * h * k, "v": V + 0.5 * h * a}
 
 
-def all_the_way(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
+def rk4_stage_4(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
     k = m.rate(q, u)
     return {"K": K + 2.0 * k, "A": A + 2.0 * a, "q": Q + h * k, "v": V + h * a}
 
 
-def arrived(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
+def rk4_step(m: Manifold, Q, V, K, A, q, u, a, h) -> Values:
     sixth = h * (1.0 / 6.0)
     q1, v1 = m.unit(Q + sixth * (K + m.rate(q, u))), V + sixth * (A + a)
     return {"Q": q1, "V": v1, "q": q1, "v": v1}
 
 
-def turning(m: Manifold, u, a) -> Values:
-    """W: the velocity of stage 1."""
+def first_stage(m: Manifold, u, a) -> Values:
+    """W and A: the velocity and acceleration of stage 1."""
     return {"W": u, "A": a}
 
 
-def half_turn(m: Manifold, Q, V, W, A, h) -> Values:
-    """P: the configuration of stage 2."""
+def lie_stage_2(m: Manifold, Q, V, W, A, h) -> Values:
+    """P is the configuration of stage 2."""
     q = m.exp(Q, 0.5 * h * W)
     return {"q": q, "P": q, "v": V + 0.5 * h * A}
 
 
-def kept(m: Manifold, u) -> Values:
-    """U: the sum of the velocities of stages 2 and 3."""
+def store_velocity(m: Manifold, u) -> Values:
+    """U is the sum of the velocities of stages 2 and 3."""
     return {"U": u}
 
 
-def half_turn_again(m: Manifold, Q, V, A, u, a, h) -> Values:
+def lie_stage_3(m: Manifold, Q, V, A, u, a, h) -> Values:
     return {"A": A + 2.0 * a, "q": m.exp(Q, 0.5 * h * u), "v": V + 0.5 * h * a}
 
 
-def whole_turn(m: Manifold, P, V, W, A, U, u, a, h) -> Values:
+def lie_stage_4(m: Manifold, P, V, W, A, U, u, a, h) -> Values:
     return {"U": U + u, "A": A + 2.0 * a, "q": m.exp(P, h * u - 0.5 * h * W), "v": V + h * a}
 
 
-def turned(m: Manifold, Q, V, W, A, U, u, a, h) -> Values:
+def lie_step(m: Manifold, Q, V, W, A, U, u, a, h) -> Values:
     twelfth = h * (1.0 / 12.0)
     early, late = twelfth * (3.0 * W + 2.0 * U - u), twelfth * (2.0 * U - W + 3.0 * u)
     q1, v1 = m.unit(m.exp(m.exp(Q, early), late)), V + h * (1.0 / 6.0) * (A + a)
     return {"Q": q1, "V": v1, "q": q1, "v": v1}
 
 
-def predicted(m: Manifold, Q, V, W, A, h) -> Values:
+def heun_predictor(m: Manifold, Q, V, W, A, h) -> Values:
     return {"q": m.exp(Q, h * W), "v": V + h * A}
 
 
-def corrected(m: Manifold, V, A, a, h) -> Values:
+def heun_corrector(m: Manifold, V, A, a, h) -> Values:
     v = V + 0.5 * h * (A + a)
     return {"V": v, "v": v}
 
 
-def moved_between(m: Manifold, Q, W, u, h) -> Values:
+def heun_configuration(m: Manifold, Q, W, u, h) -> Values:
     q = m.unit(m.exp(Q, 0.5 * h * (W + u)))
     return {"Q": q, "q": q}
 
 
-def half_faster(m: Manifold, V, a, h) -> Values:
+def midpoint_velocity(m: Manifold, V, a, h) -> Values:
     return {"v": V + 0.5 * h * a}
 
 
-def half_moved(m: Manifold, Q, u, h) -> Values:
+def midpoint_configuration(m: Manifold, Q, u, h) -> Values:
     return {"q": m.exp(Q, 0.5 * h * u)}
 
 
-def moved_apart(m: Manifold, Q, W, U, u, firm, h) -> Values:
-    """Heun's q where springs are firm: there the velocities of both stages, elsewhere those of the step's ends."""
-    q = m.unit(m.exp(Q, 0.5 * h * (W + u + firm * (U - u))))
+def heun_configuration_with_springs(m: Manifold, Q, W, U, u, implicit_springs, h) -> Values:
+    """Heun's q: the mean of the stage velocities if the spring is implicit, else of v and v1."""
+    q = m.unit(m.exp(Q, 0.5 * h * (W + u + implicit_springs * (U - u))))
     return {"Q": q, "q": q}
 
 
-METHODS: dict[
-    str, tuple[LawRule | int | str, ...]
-] = {  # a number: the dynamics, at that many half steps; "u": u of v alone
-    "euler": (0, faster, "u", moved),
-    "implicit": (0, turning, predicted, 2, corrected, "u", moved_between),
-    "midpoint": (0, half_faster, "u", half_moved, 1, half_faster, "u", moved, faster),
-    "rk4": (0, slopes, half_way, 1, half_way_again, 1, all_the_way, 2, arrived),
-    "lie": (0, turning, half_turn, 1, kept, half_turn_again, 1, whole_turn, 2, turned),
+# A number j is an evaluation of the dynamics, j half steps after the start; "u" is u(v) only.
+# fmt: off
+METHODS: dict[str, tuple[LawRule | int | str, ...]] = {
+    "euler": (0, advance_velocity, "u", advance_configuration),
+    "implicit": (0, first_stage, heun_predictor, 2, heun_corrector, "u", heun_configuration),
+    "midpoint": (0, midpoint_velocity, "u", midpoint_configuration,
+                 1, midpoint_velocity, "u", advance_configuration, advance_velocity),
+    "rk4": (0, rk4_stage_1, rk4_stage_2, 1, rk4_stage_3, 1, rk4_stage_4, 2, rk4_step),
+    "lie": (0, first_stage, lie_stage_2, 1, store_velocity, lie_stage_3, 1, lie_stage_4,
+            2, lie_step),
 }
+METHODS_WITH_SPRINGS = METHODS | {  # if springs are implicit
+    "implicit": (0, first_stage, heun_predictor, 2, store_velocity, heun_corrector, "u",
+                 heun_configuration_with_springs),
+}
+# fmt: on
 
 
-FIRM = METHODS | {
-    "implicit": (0, turning, predicted, 2, kept, corrected, "u", moved_apart)
-}  # where springs are implicit
-
-
-def resisting(m: Manifold, X, a) -> Values:
-    """R: what a stage leaves for those behind it, h (S u + X a)."""
+def jacobian_product(m: Manifold, X, a) -> Values:
+    """R = h (S u + X a) of a stage, for the later stages; X has the factor h."""
     return {"R": X * a}
 
 
-def springing(m: Manifold, u, a, lag, firm, lead, E, X) -> Values:
-    """The same where springs are firm, and the stage's velocity; E = h S, lag = h sum_{j<i} gamma_ij a_j, lead = gamma h."""
-    u = u + firm * lag + lead * a
+def jacobian_product_with_springs(
+    m: Manifold, u, a, previous_stage, implicit_springs, spring_gain, E, X
+) -> Values:
+    """R and u of a stage with implicit springs: E = h S, spring_gain = gamma h,
+    previous_stage = h sum_{j<i} gamma_ij a_j."""
+    u = u + implicit_springs * previous_stage + spring_gain * a
     return {"u": u, "R": E * u + X * a}
 
 
-def braked(m: Manifold, R) -> Values:
-    """Heun."""
-    return {"push": G_HEUN * R}
+def heun_stage_force(m: Manifold, R) -> Values:
+    return {"stage_force": G_HEUN * R}
 
 
-def lagged(m: Manifold, a, h) -> Values:
-    return {"lag": G_HEUN * h * a}
+def heun_previous_stage(m: Manifold, a, h) -> Values:
+    return {"previous_stage": G_HEUN * h * a}
 
 
-def braked_first(m: Manifold, R) -> Values:
-    """Four stages."""
-    return {"push": G21 * R, "Y": G31 * R, "Z": G41 * R}
+def stage_force_2(m: Manifold, R) -> Values:
+    """Y, Z: the sums of gamma_ij R_j for stages 3 and 4."""
+    return {"stage_force": G21 * R, "Y": G31 * R, "Z": G41 * R}
 
 
-def braked_second(m: Manifold, R, Y, Z) -> Values:
-    return {"push": Y + G32 * R, "Z": Z + G42 * R}
+def stage_force_3(m: Manifold, R, Y, Z) -> Values:
+    return {"stage_force": Y + G32 * R, "Z": Z + G42 * R}
 
 
-def braked_third(m: Manifold, Z) -> Values:
+def stage_force_4(m: Manifold, Z) -> Values:
     """gamma_43 = 0."""
-    return {"push": 1.0 * Z}
+    return {"stage_force": 1.0 * Z}
 
 
-def lagged_first(m: Manifold, a, h) -> Values:
-    """The same sums of a."""
-    return {"lag": G21 * h * a, "L": G31 * h * a, "N": G41 * h * a}
+def previous_stages_2(m: Manifold, a, h) -> Values:
+    """L, N: the sums of gamma_ij h a_j for stages 3 and 4."""
+    return {"previous_stage": G21 * h * a, "L": G31 * h * a, "N": G41 * h * a}
 
 
-def lagged_second(m: Manifold, a, h, L, N) -> Values:
-    return {"lag": L + G32 * h * a, "N": N + G42 * h * a}
+def previous_stages_3(m: Manifold, a, h, L, N) -> Values:
+    return {"previous_stage": L + G32 * h * a, "N": N + G42 * h * a}
 
 
-def lagged_third(m: Manifold, N) -> Values:
-    return {"lag": 1.0 * N}
+def previous_stages_4(m: Manifold, N) -> Values:
+    return {"previous_stage": 1.0 * N}
 
 
-def renewed(m: Manifold, added, a) -> Values:
-    """Midpoint, Newton's step: (M + gamma h X) a2 = (what acts in the middle) + gamma h X a1."""
-    return {"push": -added * a}
+def newton_force(m: Manifold, added, a) -> Values:
+    """Newton step of midpoint: (M + gamma h X) a2 = (forces at the midpoint) + gamma h X a1."""
+    return {"stage_force": -added * a}
 
 
-def renewed_firmly(m: Manifold, added, a, V, F, h) -> Values:
-    """The same: what acts in the middle is asked without gamma h S v."""
-    return {"push": -added * a - F * (V + 0.5 * h * a)}
+def newton_force_with_springs(m: Manifold, added, a, V, F, h) -> Values:
+    """The Newton step with springs; cancels the gamma h S v of `implicit_force`."""
+    return {"stage_force": -added * a - F * (V + 0.5 * h * a)}
 
 
 GAMMA = {"euler": 1.0, "implicit": 1.0 - math.sqrt(0.5), "midpoint": 0.5, "rk4": 0.25, "lie": 0.25}
 G_HEUN = -2.0 * GAMMA["implicit"]
 G21, G31, G41, G32, G42 = -0.25, 0.21875, 0.0625, -0.71875, -0.0625  # gamma_ij of four stages
-ORDER = {
-    "euler": 1,
-    "implicit": 2,
-    "midpoint": 2,
-    "rk4": 3,
-    "lie": 3,
-}  # where losses or springs are implicit
+ORDER = {"euler": 1, "implicit": 2, "midpoint": 2, "rk4": 3, "lie": 3}  # with implicit losses
 
-StepRules = tuple[tuple[LawRule, ...], ...]  # after each evaluation
-_FOUR: StepRules = (resisting, braked_first), (resisting, braked_second), (braked_third,)
-BRAKES: dict[str, StepRules] = {
+StepRules = tuple[tuple[LawRule, ...], ...]  # the rules after each evaluation
+_FOUR: StepRules = (
+    (jacobian_product, stage_force_2),
+    (jacobian_product, stage_force_3),
+    (stage_force_4,),
+)
+IMPLICIT_RULES: dict[str, StepRules] = {
     "euler": (),
-    "implicit": ((resisting, braked),),
-    "midpoint": ((renewed,),),
+    "implicit": ((jacobian_product, heun_stage_force),),
+    "midpoint": ((newton_force,),),
     "rk4": _FOUR,
     "lie": _FOUR,
 }
-_FIRM_FOUR: StepRules = (
-    (springing, braked_first, lagged_first),
-    (springing, braked_second, lagged_second),
-    (springing, braked_third, lagged_third),
-    (springing,),
+_FOUR_WITH_SPRINGS: StepRules = (
+    (jacobian_product_with_springs, stage_force_2, previous_stages_2),
+    (jacobian_product_with_springs, stage_force_3, previous_stages_3),
+    (jacobian_product_with_springs, stage_force_4, previous_stages_4),
+    (jacobian_product_with_springs,),
 )
-FIRM_BRAKES: dict[str, StepRules] = {
+IMPLICIT_RULES_WITH_SPRINGS: dict[str, StepRules] = {
     "euler": (),
-    "implicit": ((springing, braked, lagged), (springing,)),
-    "midpoint": ((renewed_firmly,),),
-    "rk4": _FIRM_FOUR,
-    "lie": _FIRM_FOUR,
+    "implicit": (
+        (jacobian_product_with_springs, heun_stage_force, heun_previous_stage),
+        (jacobian_product_with_springs,),
+    ),
+    "midpoint": ((newton_force_with_springs,),),
+    "rk4": _FOUR_WITH_SPRINGS,
+    "lie": _FOUR_WITH_SPRINGS,
 }
 
 
-def stiffened(
-    gamma: float, m: Manifold, h: Any, stiff: Any = None, firm: Any = None, **at: Any
+def implicit_terms(
+    gamma: float,
+    m: Manifold,
+    h: np.ndarray | float,
+    implicit_losses: np.ndarray | None = None,
+    implicit_springs: np.ndarray | None = None,
+    **values: np.ndarray,
 ) -> Values:
-    """X and E = h S of the step's begin (times h), and what they add to D; `at` are v, q and the numbers of what acts."""
-    losses = {name: at[name] for name in ("damping", "friction", "floor") if name in at}
-    loops = {name: at[name] for name in ("drag", "rub", "floor") if name in at}
-    X = 0.0 if stiff is None else h * stiff * slope(at["v"], **losses)
-    if stiff is not None and {"drag", "rub"} & set(loops):
-        X = X + h * stiff * steepness(m, at["q"], at["v"], **loops)
-    if firm is None:
-        return {"X": X, "added": gamma * X, "push": 0.0 * X}
-    springs = {name: x for name, x in at.items() if name not in ("v", "q", *SWITCHES, *losses)}
-    E = h * firm * firmness(m.positions(at["q"]), **springs)
-    if "stretch" in at:
-        E = E + h * firm * steepness(m, at["q"], at["v"], stretch=at["stretch"])
-    lead, X = gamma * h * firm, X + gamma * h * E
-    none = 0.0 * E
+    """The values that implicit stages read: X and E = h S at the start of the step, both with the
+    factor h, and what they add to D. `values` are v, q and the numbers of the forces that act."""
+    losses = {name: values[name] for name in ("damping", "friction", "floor") if name in values}
+    loops = {name: values[name] for name in ("loop_damping", "loop_friction") if name in values}
+    X: Any = 0.0
+    if implicit_losses is not None:
+        X = h * implicit_losses * loss_coefficient(values["v"], **losses)
+        if loops:
+            floor = values.get("floor")
+            bound = slope_bound(m, values["q"], values["v"], **loops, floor=floor)
+            X = X + h * implicit_losses * bound
+    if implicit_springs is None:
+        return {"X": X, "added": gamma * X, "stage_force": 0.0 * X}
+    others = ("v", "q", *LOOP_SWITCHES, *losses)
+    springs = {name: x for name, x in values.items() if name not in others}
+    E: Any = h * implicit_springs * spring_slope(m.positions(values["q"]), **springs)
+    if "loop_springs" in values:
+        bound = slope_bound(m, values["q"], values["v"], loop_springs=values["loop_springs"])
+        E = E + h * implicit_springs * bound
+    spring_gain, X = gamma * h * implicit_springs, X + gamma * h * E
+    zero = 0.0 * E
     return {
         "X": X,
         "E": E,
         "F": gamma * E,
-        "lead": lead,
-        "lag": none,
+        "spring_gain": spring_gain,
+        "previous_stage": zero,
         "added": gamma * X,
-        "push": none,
+        "stage_force": zero,
     }
 
 
-def hindrance(push: Any, v: Any = None, F: Any = None) -> Any:
-    """What a stage is asked for besides: of the stages before, and gamma h S v."""
-    return push if F is None else push + F * v
+def implicit_force(
+    stage_force: np.ndarray, v: np.ndarray | float = 0.0, F: np.ndarray | None = None
+) -> np.ndarray:
+    """The force that is subtracted from the torque of a stage: the terms of earlier stages, and
+    F v = gamma h S v if springs are implicit."""
+    return stage_force if F is None else stage_force + F * v
 
 
-def course(method: str, implicit: bool, firm: bool = False) -> list[LawRule | int | str]:
-    """A step: rules and evaluations in order."""
-    brakes = iter((FIRM_BRAKES if firm else BRAKES)[method] if implicit else ())
+def step_sequence(
+    method: str, implicit: bool, implicit_springs: bool = False
+) -> list[LawRule | int | str]:
+    """The rules and evaluations of one step, in order."""
+    table = IMPLICIT_RULES_WITH_SPRINGS if implicit_springs else IMPLICIT_RULES
+    after_evaluation = iter(table[method] if implicit else ())
     out: list[LawRule | int | str] = []
-    for item in (FIRM if firm else METHODS)[method]:
+    for item in (METHODS_WITH_SPRINGS if implicit_springs else METHODS)[method]:
         out.append(item)
-        out += next(brakes, ()) if isinstance(item, int) else ()
+        out += next(after_evaluation, ()) if isinstance(item, int) else ()
     return out
 
 
-def rules(method: str, implicit: bool = False, firm: bool = False) -> list[LawRule]:
-    """What a method does between evaluations."""
-    return [item for item in course(method, implicit, firm) if callable(item)]
+def step_rules(
+    method: str, implicit: bool = False, implicit_springs: bool = False
+) -> list[LawRule]:
+    """The rules of a method, without the evaluations."""
+    return [item for item in step_sequence(method, implicit, implicit_springs) if callable(item)]
 
 
 def advance(
     method: str,
     m: Manifold,
-    field: Any,
+    field: StateDerivative,
     t: float,
     q: np.ndarray,
     v: np.ndarray,
     h: float,
     first: State,
 ) -> State:
-    """The state after one step on arrays; field(t, q, v) is (u, a), and `first` its answer at the step's begin."""
+    """The state after one step, on arrays. field(t, q, v) is (u, a); `first` is its value at the
+    start of the step."""
     at: Values = {"Q": q, "V": v, "q": q, "v": v, "h": h}
-    losses, begun = field.losses, False
-    braced, firm = losses.implicit, losses.springs.implicit
-    if braced:
-        masks = ({} if losses.none else {"stiff": losses.stiff}) | (
-            {"firm": losses.springs.firm} if firm else {}
-        )
-        at |= masks | stiffened(GAMMA[method], m, h, v=v, q=q, **masks, **field.acting)
-        first = first[0], field.braced(q, v, at["added"], hindrance(at["push"], v, at.get("F")))
-    for item in course(method, braced, firm):
+    losses, is_first = field.losses, True
+    implicit, springs = losses.implicit, losses.springs.implicit
+    if implicit:
+        masks = {} if losses.is_empty else {"implicit_losses": losses.implicit_losses}
+        masks |= {"implicit_springs": losses.springs.implicit_springs} if springs else {}
+        at |= masks | implicit_terms(GAMMA[method], m, h, v=v, q=q, **masks, **field.active)
+        force = implicit_force(at["stage_force"], v, at.get("F"))
+        first = first[0], field.implicit_stage(q, v, at["added"], force)
+    for item in step_sequence(method, implicit, springs):
         if callable(item):
-            at |= item(m, *(at[name] for name in reads(item)))
-        elif isinstance(item, int):
-            more = (at["added"], hindrance(at["push"], at["v"], at.get("F"))) if braced else ()
-            at["u"], at["a"] = (
-                field(t + item * (0.5 * h), at["q"], at["v"], *more) if begun else first
-            )
-            begun = True
+            at |= item(m, *(at[name] for name in rule_places(item)))
+        elif not isinstance(item, int):
+            at["u"] = field.plant.velocity(at["q"], at["v"])
+        elif is_first:
+            (at["u"], at["a"]), is_first = first, False
         else:
-            at["u"] = field.system.velocity(at["q"], at["v"])
+            more = ()
+            if implicit:
+                more = at["added"], implicit_force(at["stage_force"], at["v"], at.get("F"))
+            at["u"], at["a"] = field(t + item * (0.5 * h), at["q"], at["v"], *more)
     return at["q"], at["v"]

@@ -1,63 +1,72 @@
-"""The right side of the equations of motion: dq/dt and dv/dt at a time and a state, with the torques asked along the way."""
+"""The right-hand side of the equations of motion: joint velocity and acceleration at a time and a
+state."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from psiphi.simulation.control.torque_input import TorqueInput, within
-from psiphi.simulation.forces.damping_and_friction import DampingAndFriction, opposed
+from psiphi.simulation.forces.damping_and_friction import DampingAndFriction, net_torque_with_loops
 from psiphi.simulation.plant import Plant
 
 State = tuple[np.ndarray, np.ndarray]
 
 
 class StateDerivative:
-    """(t, q, v) -> (joint velocity, a). `begin` opens a step, and remembers what a sample of it holds."""
+    """(t, q, v) -> (joint velocity, a). `start_step` stores the values that a sample of the step
+    records: `tau`, `a`, `forces`."""
 
     def __init__(
         self,
-        system: Plant,
+        plant: Plant,
         torque: TorqueInput,
         losses: DampingAndFriction,
         effort: np.ndarray | None,
         hold: bool,
     ):
-        self.system, self.torque, self.effort, self.hold = system, torque, effort, hold
-        self.losses, self.acting = losses, losses.acting | losses.springs.acting
+        self.plant, self.torque, self.effort, self.hold = plant, torque, effort, hold
+        self.losses, self.active = losses, losses.active | losses.springs.active
         self.step = 0
-        self.tau = self.a = np.zeros(system.nv)
+        self.tau = self.a = np.zeros(plant.nv)
         self.forces: np.ndarray | None = None
 
     def __call__(
-        self, t: float, q: np.ndarray, v: np.ndarray, added: Any = None, push: Any = 0.0
+        self,
+        t: float,
+        q: np.ndarray,
+        v: np.ndarray,
+        added: np.ndarray | None = None,
+        force: np.ndarray | float = 0.0,
     ) -> State:
-        """At a stage; of a step with implicit losses `added` stands beside D, and `push` is what the stages before ask for."""
-        tau, u = self.tau if self.hold else self.control(t, q, v), self.system.velocity(q, v)
-        return u, self.system.acceleration(q, v, self.total(tau, q, u) - push, added)
+        """The value at a stage. In a step with implicit forces, `added` is added to the rotor
+        inertias and `force` is subtracted from the torque."""
+        tau, u = self.tau if self.hold else self.torque_at(t, q, v), self.plant.velocity(q, v)
+        return u, self.plant.acceleration(q, v, self.net_torque(tau, q, u) - force, added)
 
-    def braced(self, q: np.ndarray, v: np.ndarray, added: np.ndarray, push: Any) -> np.ndarray:
-        """a of the first stage of a step with implicit losses or springs: the torque is that of `begin`."""
-        return self.system.acceleration(q, v, self.total(self.tau, q, v) - push, added)
+    def implicit_stage(
+        self, q: np.ndarray, v: np.ndarray, added: np.ndarray, force: np.ndarray
+    ) -> np.ndarray:
+        """a of the first stage of a step with implicit forces, with the torque of `start_step`."""
+        return self.plant.acceleration(q, v, self.net_torque(self.tau, q, v) - force, added)
 
-    def begin(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> State:
-        """The first stage of a step."""
+    def start_step(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> State:
+        """The value at the first stage of a step."""
         self.step = step
-        self.tau, u = self.control(t, q, v), self.system.velocity(q, v)
-        self.a, self.forces = self.system.forces(q, v, self.total(self.tau, q, u))
+        self.tau, u = self.torque_at(t, q, v), self.plant.velocity(q, v)
+        self.a, self.forces = self.plant.forces(q, v, self.net_torque(self.tau, q, u))
         return u, self.a
 
-    def control(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The torque asked for, cut to the effort limits where these act."""
+    def torque_at(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The applied torque, limited to the efforts if these act."""
         tau = self.torque(self.step, t, q, v)
         return tau if self.effort is None else within(tau, self.effort)
 
-    def total(
+    def net_torque(
         self, tau: np.ndarray, q: np.ndarray, u: np.ndarray, samples: bool = False
     ) -> np.ndarray:
-        """Less what joints lose at the velocity u, and what springs pull at q; of `samples` (..., samples, nv), too."""
-        more = {
-            name: row[..., None, :] for name, row in self.acting.items() if samples and row.ndim > 1
+        """tau less the losses at the joint velocity u and the springs at q; with `samples`, the
+        arrays are (..., samples, n)."""
+        batched = {
+            name: row[..., None, :] for name, row in self.active.items() if samples and row.ndim > 1
         }
-        return opposed(self.system.manifold, tau, q, u, **(self.acting | more))
+        return net_torque_with_loops(self.plant.manifold, tau, q, u, **(self.active | batched))

@@ -110,7 +110,7 @@ def row(
         * n
         / seconds
     )
-    kernel = function.source.kernel(char, 0, n).loaded
+    kernel = function.source.kernel(char, 0, n).kernel
     return (
         f"{name} {what}",
         SHOWN[char],

@@ -27,7 +27,7 @@ def _is_worker(config: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and share kernels. What one
     pass of the compiler hands to the next is checked."""
-    passes.CHECKED = True
+    passes.VERIFY_PASSES = True
     if os.environ.get(
         "PSIPHI_TESTS_AVX2"
     ):  # a machine without AVX-512, whatever this one is: four doubles a register
@@ -55,7 +55,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives the same bits."""
-    jit.EFFORT = 2 if CODE & set(item.path.parts) else 0
+    jit.OPT_LEVEL = 2 if CODE & set(item.path.parts) else 0
 
 
 @pytest.fixture

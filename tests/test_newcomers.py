@@ -150,7 +150,9 @@ def test_somebody_whose_drone_stands_on_the_ground(tmp_path):
     text = """<robot name="drone"><link name="body"><inertial><mass value="1"/>
       <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
     still, none = pp.load(text), np.zeros((3, 0))
-    assert still.nv == 0 and any('base="free") makes its base free' in line for line in still.report)
+    assert still.nv == 0 and any(
+        'base="free") makes its base free' in line for line in still.report
+    )
     assert still.forward_dynamics(none, none, none).shape == (3, 0)
     assert still.function("forward_dynamics").jacobian("q")(none, none, none).shape == (3, 0, 0)
     for dt in (None, 0.01):

@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from psiphi.model.builder.builder import Builder
-from psiphi.model.joint_types import JOINTS, sizes
+from psiphi.model.joint_types import JOINTS, joint_sizes
 from psiphi.model.model import Model
 
 KINDS: tuple[str, ...] = tuple(JOINTS)
@@ -75,7 +75,9 @@ def random_joint(
         axis=axis,
         axis2=axis2 if kind == "universal" else None,
         pitch=rng.uniform(-0.3, 0.3) if kind == "helical" else 0.0,
-        armature=rng.uniform(0.05, 0.5, sizes(kind)[1]) if armature and kind != "fixed" else None,
+        armature=rng.uniform(0.05, 0.5, joint_sizes(kind)[1])
+        if armature and kind != "fixed"
+        else None,
     )
 
 

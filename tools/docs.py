@@ -24,7 +24,7 @@ from reference import reference
 import psiphi as pp
 from psiphi._util.internal_names import is_internal, public_names
 from psiphi.algebra.expressions.letters import display_name
-from psiphi.robot.catalogue.quantities import CATALOGUE, ALL_QUANTITIES, METHODS, Quantity
+from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, CATALOGUE, METHODS, Quantity
 from psiphi.robot.frame_methods import FrameMethods
 from psiphi.robot.identification.regressor_methods import RegressorMethods
 from psiphi.robot.quantity_methods import QuantityMethods

@@ -181,7 +181,7 @@ def pinocchio_derivatives(closed: Closed) -> tuple[tuple[np.ndarray, np.ndarray,
 def _pinocchio(
     closed: Closed, algorithm: str, settings: tuple
 ) -> tuple[Callable[[], np.ndarray], Pin, tuple]:
-    peer = Pin(closed.system.robot._model)
+    peer = Pin(closed.system.robot.model)
     model, layout = peer.peer, peer.layout
     kinds = {"weld": pin.ContactType.CONTACT_6D, "ball": pin.ContactType.CONTACT_3D}
     models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()

@@ -44,7 +44,7 @@ class Uncompiled(System):
     def run_function(self, function, values):
         source = function.source
         with np.errstate(all="ignore"):
-            ready = isinstance(source.asked, Traceable)
+            ready = isinstance(source.request, Traceable)
             results = (
                 evaluated(source, values)
                 if ready
@@ -80,5 +80,5 @@ def uncompiled(system: System) -> System:
     """The same system, nothing of it compiled."""
     c = system.closure
     return Uncompiled(
-        Interpreted.of(system.robot), c.constraints, c.follows, system.passive, system.object
+        Interpreted.of(system.robot), c.constraints, c.mimics, system.passive, system.object
     )

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from psiphi._util.errors import Error
-from psiphi._util.extras import version
-from psiphi.backends.cpu.threads import cores
+from psiphi._util.extras import installed_version
+from psiphi.backends.cpu.threads import cpu_count
 from psiphi_bench.row import Demand, Measured
 
 WIDTHS = (36, 33, 19, 23, 11, 13)
@@ -75,13 +75,13 @@ def summary(results: Sequence[Outcome], seconds: float) -> str:
 def machine() -> dict[str, str | int]:
     """What the figures were measured on."""
     versions = {
-        name: version(name, "from source" if name == "psiphi" else "not installed")
+        name: installed_version(name, "from source" if name == "psiphi" else "not installed")
         for name in PACKAGES
     }
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return {
         "processor": _processor(),
-        "cores": cores(),
+        "cores": cpu_count(),
         "system": sys.platform,
         "python": python,
         **versions,

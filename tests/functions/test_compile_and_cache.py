@@ -88,7 +88,10 @@ def test_it_is_a_gufunc():
         quantity_function(model, QuantityRequest("bias", ("tool", "elbow"))).ufunc.signature
         == "(8),(7),(2,6)->(7)"
     )
-    assert quantity_function(model, QuantityRequest("jacobian", ("tool",))).ufunc.signature == "(8)->(6,7)"
+    assert (
+        quantity_function(model, QuantityRequest("jacobian", ("tool",))).ufunc.signature
+        == "(8)->(6,7)"
+    )
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -158,7 +161,9 @@ def test_lanes_can_be_forced(lanes):
     function, (q, v, tau) = quantity_function(model, FORWARD, lanes), state(model, 11)
     assert function.target.lanes("d") == function.target.lanes("f") == lanes
     assert (f"<{lanes} x double>" in function.ir("d")) == (lanes > 1)
-    assert np.array_equal(function.ufunc(q, v, tau), quantity_function(model, FORWARD).ufunc(q, v, tau))
+    assert np.array_equal(
+        function.ufunc(q, v, tau), quantity_function(model, FORWARD).ufunc(q, v, tau)
+    )
 
 
 def test_lanes_follow_the_host(monkeypatch):

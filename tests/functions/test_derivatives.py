@@ -250,7 +250,7 @@ def test_batches_and_single_precision():
     ("ask", "why"),
     [
         (lambda f: f.jacobian("tauu"), "did you mean 'tau'"),
-        (lambda f: f.jvp(3), "no argument"),
+        (lambda f: f.jvp(3), "not an argument"),
         (lambda f: f.vjp("q", "q"), "twice"),
         (
             lambda f: f.jvp("q")(np.zeros(6), np.zeros(6)),

@@ -119,7 +119,7 @@ def test_laws_after_the_first_answer_as_the_first_and_as_a_batch(robot, state, n
 def test_laws_are_the_models_own(robot, state, name):
     """The manifold's laws, run by NumPy: what the code is traced from."""
     np.testing.assert_allclose(
-        LAWS[name](robot, *state), LAWS[name](robot._model, *state), rtol=0.0, atol=1e-14
+        LAWS[name](robot, *state), LAWS[name](robot.model, *state), rtol=0.0, atol=1e-14
     )
 
 
@@ -146,7 +146,7 @@ def test_configurations_of_embedded_loops_are_moved_by_code():
     robot, rng = pp.embed(tree, loops, **options), np.random.default_rng(0)
     q, v = robot.random(rng, size=(3,)), rng.standard_normal((3, robot.nv))
     moved = robot.integrate(q, v, 0.1)
-    np.testing.assert_allclose(moved, robot._model.integrate(q, v, 0.1), atol=1e-13)
+    np.testing.assert_allclose(moved, robot.model.integrate(q, v, 0.1), atol=1e-13)
     assert np.array_equal(robot.integrate(q[1], v[1], 0.1), moved[1])
 
 

@@ -47,7 +47,9 @@ def _polynomial(coefficients: list[float]) -> bytes:
     for k, c in enumerate(coefficients):
         lines += [f"  %t{k} = fmul double %y{k}, %x", f"  %y{k + 1} = fadd double %t{k}, {c!r}"]
     text = "\n".join([*lines, f"  ret double %y{len(coefficients)}", "}"])
-    code = kernel_cache.remember(kernel_cache.key(text, *jit.host()), lambda: jit.compile_ir(text))
+    code = kernel_cache.fetch_or_build(
+        kernel_cache.key(text, *jit.host()), lambda: jit.compile_ir(text)
+    )
     address = jit.load_object(code, ["f"]).address("f")  # keeps the code
     return struct.pack("d", ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(0.5))
 

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from psiphi._util.errors import ModelError, SingularError
-from psiphi.io.dh import DH, from_dh, cos_sin
+from psiphi.io.dh import DH, cos_sin, from_dh
 from psiphi.model.model import IDENTITY, Pose
 from tests.oracles import reference
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.model.joint_types import JOINTS, JointKind, unit
+from psiphi.model.joint_types import JOINTS, JointKind, unit_rows
 from psiphi.model.spatial.rotations import logarithm
 from psiphi.model.spatial.rotations import unit as scaled
 from psiphi.model.spatial.screws import Screw, cosine, sine
@@ -32,7 +32,7 @@ WHEEL = JointKind(  # a hinge whose q is the point (cos, sin) on the circle: cur
     2,
     1,
     lambda q, j: [Screw("z", (q[0], q[1]), 0.0)],
-    lambda q, j: unit(2),
+    lambda q, j: unit_rows(2),
     (False,),
     neutral=(1.0, 0.0),
     rate=lambda q, v: [-q[1] * v[0], q[0] * v[0]],

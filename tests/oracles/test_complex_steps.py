@@ -99,9 +99,9 @@ class Case:
 
     def ways(self, derivative):
         """The results of every way to a derivative."""
-        asked = derivative.source.asked
+        asked = derivative.source.request
         _, outputs = asked.arguments()
-        for sweeps, lines in asked._ways():
+        for sweeps, lines in asked.candidates():
             yield (
                 f"{self.name}: {asked.kind} by {'the tape' if sweeps is None else 'sweeps'}",
                 partial(on_tape, lines, outputs),

@@ -248,11 +248,11 @@ def test_baked_numbers_are_never_taken_for_free_ones():
     light = robot.free("inertia", links="forearm_link")
     q = robot.neutral()
     refused = [
-        (lambda: light.gravity(q), "no parameters came"),
+        (lambda: light.gravity(q), "parameters= is missing"),
         (lambda: light.gravity(q, parameters=np.ones(9)), "parameters has shape"),
-        (lambda: pp.Robot.of(light).gravity(q), "no parameters came"),
-        (lambda: pp.simulate(light, q), "no parameters came"),
-        (lambda: light.step(q, q, q, 1e-3), "no parameters came"),
+        (lambda: pp.Robot.of(light).gravity(q), "parameters= is missing"),
+        (lambda: pp.simulate(light, q), "parameters= is missing"),
+        (lambda: light.step(q, q, q, 1e-3), "parameters= is missing"),
         (lambda: light.operators.mass.dense(q), "has free parameters"),
         (lambda: light.lock("elbow_joint"), "change the robot first"),
         (lambda: light.with_inertia("forearm_link", mass=1.0), "change the robot first"),
@@ -444,10 +444,10 @@ def test_parameters_are_given_by_name_to_expressions_and_compiled_functions():
     w = np.ones(6)
     close(F.vjp("q")(*at.values(), w, parameters=p), F.vjp("q")(*at.values(), p, w), 0.0)
     for call, words in (
-        (lambda: f(at["q"], at["tau"], p, parameters=p), "parameters came twice"),
+        (lambda: f(at["q"], at["tau"], p, parameters=p), "parameters are given twice"),
         (lambda: f(at["q"], parameters=p), "expected .q, tau, parameters."),
-        (lambda: pp.function(robot.operators.mass)(at["q"], parameters=p), "no number is an input"),
-        (lambda: robot.function("gravity")(at["q"], parameters=p), "no number is an input"),
+        (lambda: pp.function(robot.operators.mass)(at["q"], parameters=p), "no free parameters"),
+        (lambda: robot.function("gravity")(at["q"], parameters=p), "no free parameters"),
         (lambda: F(*at.values(), parameters=p[:, 1:]), "expected"),
     ):
         with pytest.raises(pp.StateError, match=words):
@@ -526,7 +526,7 @@ def test_closed_chains_and_quasi_velocities_take_them():
             rebuilt.forward_dynamics(*one, method=method),
             1e-9,
         )
-    with pytest.raises(pp.StateError, match="no parameters came"):
+    with pytest.raises(pp.StateError, match="parameters= is missing"):
         free.forward_dynamics(*one)
     with pytest.raises(pp.StateError, match="has no free parameters"):
         rebuilt.at(p)
@@ -556,7 +556,7 @@ def test_the_estimation_takes_what_at_put_in():
         light.forward_dynamics(q, v, tau, parameters=masses),
         rtol=1e-9,
     )
-    with pytest.raises(pp.Error, match="no parameters came"):
+    with pytest.raises(pp.Error, match="parameters= is missing"):
         pp.estimation.of(light, q, v)
 
 
@@ -604,7 +604,7 @@ def test_one_state_and_one_set_after_the_first_are_the_same_bits():
         np.testing.assert_array_equal(given.forward_dynamics(q, v, tau), together[0])
     with pytest.raises(pp.StateError, match="parameters has shape"):
         light.forward_dynamics(q, v, tau, parameters=np.ones(1))
-    with pytest.raises(pp.StateError, match="no parameters came"):
+    with pytest.raises(pp.StateError, match="parameters= is missing"):
         light.forward_dynamics(q, v, tau)
     with pytest.raises(pp.StateError, match="quaternion"):
         light.forward_dynamics(0.0 * q, v, tau, parameters=np.array(sets[0]))

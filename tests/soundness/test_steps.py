@@ -105,12 +105,12 @@ def test_a_letter_has_a_step_of_its_own(node):
     """As written, rewritten to nothing else: the sweeps of that one word, on numbers."""
     robot = robots.build(*TREE)
     e = eval(text(node), {"s": robot.operators, "pp": pp})
-    equation = Equation({"y": e}, robot._model, forms=("as written",))
+    equation = Equation({"y": e}, robot.model, forms=("as written",))
     q, v = robots.state(robot, 3, 1)
     given = {"q": q[0], "v": v[0]} | {
         name: x[0] for name, x in values(node, widths(robot, node), 3).items()
     }
-    framed = frame(robot._model, moves_inertia(equation))
+    framed = frame(robot.model, moves_inertia(equation))
     sweeps = program(equation, framed)
     (got,) = interpret(sweeps, framed, *(given[arg.name] for arg in sweeps.inputs))
     vectors = {name: x for name, x in given.items() if name not in ("q", "v")}

@@ -11,7 +11,7 @@ from psiphi.algebra.derivatives.configuration_derivative import derivative
 from psiphi.algebra.derivatives.time_derivative import RATES
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.passes import framed, program
+from psiphi.compiler.passes import program, tree_of
 from psiphi.compiler.sweeps.interpreter import interpret
 
 WORDS = {
@@ -32,7 +32,7 @@ def slope(value: Callable[[float], np.ndarray], h: float = 2e-4) -> np.ndarray:
 
 def turns_as_its_rates_say(robot: Any, s: Any, within: float) -> None:
     """d/dt of every letter's matrix along v is the matrix of its rate."""
-    o, tried = Operators(robot._model), 0
+    o, tried = Operators(robot.model), 0
     for name in RATES:
         x = getattr(o, name)
         if name == "I" or x.term.args[0].bare in OF_SINGLE_BODIES:
@@ -46,8 +46,8 @@ def turns_as_its_rates_say(robot: Any, s: Any, within: float) -> None:
 
 def swept(robot: Any, expression: Any, given: Mapping[str, np.ndarray]) -> np.ndarray:
     """What sweeps on numbers make of an expression."""
-    equation = Equation({"y": expression}, robot._model)
-    over = framed(equation)
+    equation = Equation({"y": expression}, robot.model)
+    over = tree_of(equation)
     return interpret(
         program(equation, over), over, *(given[arg.name] for arg in equation.arguments()[0])
     )[0]
@@ -69,7 +69,7 @@ def derivative_is_a_slope(
 ) -> None:
     """pp.derivative(e, "q"), by sweeps, by those of its transpose and as a matrix, is the slope of e itself along every free
     velocity; the other road to e is its matrix, or where there is none its own sweeps."""
-    e = DIFFERENTIATED[word](Operators(robot._model))
+    e = DIFFERENTIATED[word](Operators(robot.model))
     d = derivative(e, "q")
 
     def value(x: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def derivative_is_a_slope(
 
 def sweeps_are_the_matrix(robot: Any, s: Any, word: str) -> None:
     """Of one of the words."""
-    expression = WORDS[word](Operators(robot._model))
+    expression = WORDS[word](Operators(robot.model))
     wanted = expression.dense(s.q, s.v) if word == "Coriolis" else expression.dense(s.q)
     found = swept(robot, expression, {"q": s.q, "v": s.v})
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * (1.0 + np.abs(wanted).max()))

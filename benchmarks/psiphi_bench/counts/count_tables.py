@@ -14,7 +14,7 @@ from psiphi.compiler.passes import choose, frame, program
 from psiphi.compiler.sweeps.sweep_program import BodyView
 from psiphi.compiler.tape.tape import Count
 from psiphi.model.spatial.screw_paths import motion
-from psiphi.robot.catalogue.quasi_velocities import DIAGONAL, NAMES
+from psiphi.robot.catalogue.quasi_velocities import PREFIXES, QUASI_QUANTITIES
 from psiphi_bench.counts import published_counts
 from psiphi_bench.counts.count_formulas import Formula, added, fitted
 from psiphi_bench.counts.counted_arms import arm
@@ -75,10 +75,10 @@ def _labels(nodes: list[Node]) -> list[Recursion]:
 @lru_cache(maxsize=64)
 def _split(n: int, case: int, normalised: bool) -> dict[str, Count]:
     robot = arm(n, case)
-    equation = DIAGONAL[f"{NAMES[normalised]}_motion"].of(robot._model)
+    equation = QUASI_QUANTITIES[f"{PREFIXES[normalised]}_motion"].of(robot.model)
     lowered = choose(equation).lowered
     assert isinstance(lowered, Lowered)
-    tree = frame(robot._model, lowered.rods)
+    tree = frame(robot.model, lowered.movable_inertia)
     return by_recursion(program(equation, tree), tree, _labels(lowered.nodes))
 
 

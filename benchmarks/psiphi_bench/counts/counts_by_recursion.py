@@ -14,7 +14,7 @@ from typing import Any
 
 from psiphi.compiler.axes.link_axes import Tree
 from psiphi.compiler.sweeps.sweep_program import BASE_TO_TIP, BodyView, Program, Sweep
-from psiphi.compiler.sweeps.tree_loop import drive
+from psiphi.compiler.sweeps.tree_loop import run_program
 from psiphi.compiler.tape.ops import BINARY, COLUMN, UNARY
 from psiphi.compiler.tape.tape import Count, Scalar, Tape
 
@@ -35,7 +35,7 @@ def by_recursion(program: Program, tree: Tree, recursions: Sequence[Recursion]) 
         for i, arg in enumerate(program.inputs)
     }
     watched = replace(program, sweeps=(*program.sweeps, Sweep(BASE_TO_TIP, remember)))
-    results = [tape.operand(x) for x in drive(watched, tree, inputs).values()]
+    results = [tape.operand(x) for x in run_program(watched, tree, inputs).values()]
     needed = set(tape.live(results))
     owner: dict[int, str] = {}
     for name in values:

@@ -8,7 +8,7 @@ import numpy as np
 
 from psiphi import interop
 from psiphi.io.conventions.peer_joint_types import scalar_first
-from psiphi.io.mujoco.mjcf_writer import PIECES, OneAxis
+from psiphi.io.mujoco.mjcf_writer import MUJOCO_JOINTS, OneAxis
 from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial.rotations import quaternions
 from psiphi_bench.peers.lazy_import import mujoco
@@ -117,7 +117,7 @@ def mujoco_model(model: Model) -> Any:
 
 def _mujoco_body(parent, model: Model, k: int):
     body, joint = model.bodies[k], model.joints[k]
-    if joint.kind not in PIECES:
+    if joint.kind not in MUJOCO_JOINTS:
         raise Unsupported(f"MuJoCo has no {joint.kind} joint")
     moments, axes = np.linalg.eigh(body.inertia)
     axes = axes * np.sign(np.linalg.det(axes))
@@ -130,11 +130,11 @@ def _mujoco_body(parent, model: Model, k: int):
         iquat=scalar_first(quaternions(axes)),
         inertia=moments,
     )
-    pieces = PIECES[joint.kind](joint)
+    pieces = MUJOCO_JOINTS[joint.kind](joint)
     if joint.kind == "free" and joint.parent != WORLD:  # which MuJoCo has on the world alone
         pieces = [
             *(OneAxis("slide", axis, i, i) for i, axis in enumerate(np.eye(3))),
-            *PIECES["spherical"](joint),
+            *MUJOCO_JOINTS["spherical"](joint),
         ]
     for i, (kind, axis, *_) in enumerate(pieces):
         name = joint.name if i == 0 else f"{joint.name}:{i}"

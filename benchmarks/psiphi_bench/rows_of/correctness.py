@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import psiphi as pp
-from psiphi.backends.cpu.threads import cores
+from psiphi.backends.cpu.threads import cpu_count
 from psiphi.compiler.passes import is_large
 from psiphi.robot.robot import Robot
 from psiphi_bench import example_robots
@@ -142,7 +142,7 @@ def _worst(subject: str, found: list[CheckFound]) -> Measured:
 def in_parallel(function: Callable, tasks: Sequence[Any]) -> list[Any]:
     """function(task) of each, on all cores; these rows time nothing."""
     with ProcessPoolExecutor(
-        min(len(tasks), cores()), mp_context=multiprocessing.get_context("spawn")
+        min(len(tasks), cpu_count()), mp_context=multiprocessing.get_context("spawn")
     ) as pool:
         return list(pool.map(function, tasks))
 

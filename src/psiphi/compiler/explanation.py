@@ -32,7 +32,7 @@ def explain(equation: Equation, count: Count) -> str:
     lines += ["", f"lower to {sweep_count(equation)} sweep{plural}{_fusion_note(equation)}:"]
     lines += [*(f"  {line}" for line in loops(equation)), ""]
     moved = tree_of(equation).moves_inertia
-    note = ", and inertia that a joint does not feel is moved to its parent" if moved else ""
+    note = "; inertia that does not affect a joint is moved to its parent" if moved else ""
     lines.append(f"frame: links in Denavit-Hartenberg axes{note}")
     order = "O(N) plus the entries of the result" if equation.is_matrix else "O(N)"
     c = count

@@ -73,7 +73,7 @@ Made = TypeVar("Made")
 
 
 class Traceable:
-    """A request that makes its own code: a tape, loops (`has_loops`), or a sequence of blocks."""
+    """A request that returns its own code: a tape, loops (`has_loops`), or a sequence of blocks."""
 
     model: Model
     equation: str
@@ -199,8 +199,8 @@ def lower(equation: Equation, candidates: list[Candidate]) -> list[Candidate]:
 
 @lru_cache(maxsize=32)
 def frame(model: Model, movable_inertia: bool) -> Tree:
-    """The tree of a model in the axes that cost least. With `movable_inertia`, inertia that a joint
-    does not feel is moved to the parent."""
+    """The tree of a model in the axes that cost least. With `movable_inertia`, inertia that does
+    not affect a joint is moved to its parent."""
     tree = frame_tree(model, movable_inertia)
     return tree if model.embedding is None else cluster_tree(tree)
 

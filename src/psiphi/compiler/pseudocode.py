@@ -169,10 +169,10 @@ def _form_text(node: MultilinearNode, name: Names) -> str:
     """A multilinear form with the names of the vectors in its slots."""
     x = node.letter
     plain, _ = x.form.notations[x.inp, x.out]
-    made = plain.format(
+    text = plain.format(
         **{slot: f"{name(n)}(k)" for (slot, _), n in zip(x.filled, node.filled, strict=True)}
     )
-    return made + "*" * x.starred
+    return text + "*" * x.starred
 
 
 def _causal_text(node: Causal, name: Names) -> str:

@@ -1,4 +1,4 @@
-"""From code to a library that runs on a target, through the cache."""
+"""Compile a request to a library of a target, or load it from the cache."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any
 
 from psiphi.backends import kernel_cache
 from psiphi.backends.target import RunningTarget
+from psiphi.compiler.equations import CompileRequest
 from psiphi.compiler.ir.loop_tables import LoopTables
-from psiphi.compiler.passes import code, in_loops
+from psiphi.compiler.passes import code, needs_tables
 from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.compiler.tape.tape import Count
 
 
 def compile(
-    asked: Any, target: RunningTarget, char: str, key: Callable[[str], str]
+    request: CompileRequest, target: RunningTarget, char: str, key: Callable[[str], str]
 ) -> tuple[Any, Count]:
-    """What is asked, as a library that runs on a target, and its exact cost; `key` gives its name in the cache."""
+    """The compiled request as a library of the target, and its exact cost. `key(char)` is its name
+    in the cache."""
 
     def make() -> bytes:
-        lines = code(asked)
+        lines = code(request)
         return target.build(target.emit(lines, char), vars(lines.count))
 
-    library, count = target.load(kernel_cache.remember(key(char), make))
-    if in_loops(asked) and isinstance(loops := code(asked), LinkLoops):
+    library, count = target.load(kernel_cache.fetch_or_build(key(char), make))
+    if needs_tables(request) and isinstance(loops := code(request), LinkLoops):
         library.tables = LoopTables(loops, char)
         ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address
     return library, Count(**count)

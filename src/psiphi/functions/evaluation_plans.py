@@ -1,22 +1,23 @@
-"""How an expression is evaluated. Five plans, each with the same manners; the first that fits is taken:
+"""Methods to evaluate an expression; the first that applies is chosen.
 
 Sweeps           one compiled function
-ByColumns        a matrix too large to write out: its compiled action on the columns of the identity
-AroundInverses   an inverse no identity resolves: what stands under it and beside it by plans of their own, A⁻¹ by numbers
-in parts         too long for one piece of code: products by factors, sums by terms (`factor_plans.py`)
-Dense            no sweeps are known: matrices over links, O(N³); it says so
+ByColumns        a large matrix: its compiled product with the columns of the identity
+AroundInverses   with an inverse that no identity resolves: its argument and the other factors are
+                 evaluated by plans, and the inverse is computed numerically
+in parts         too long for one function: factor by factor, term by term (`factor_plans.py`)
+Dense            no sweeps are known: matrices over links, O(N³)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import nullcontext
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import DType
 from psiphi._util.errors import StateError
 from psiphi.algebra.dense.dense_inverse import invert
 from psiphi.algebra.dense.dense_value import evaluate
@@ -25,71 +26,69 @@ from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import vector_letter
 from psiphi.algebra.expressions.spaces import ONE, size
 from psiphi.algebra.expressions.terms import Term
-from psiphi.algebra.rewriting.work_budget import TooLarge, budget
+from psiphi.algebra.rewriting.work_budget import TooLarge, limit_work
 from psiphi.compiler import explanation
 from psiphi.compiler.equations import Equation
-from psiphi.compiler.lower.column_sweeps import COLUMN, LoweredColumns
-from psiphi.compiler.passes import UNROLLED, choose, frame, program, resolve
+from psiphi.compiler.lower.column_sweeps import COLUMN_INPUT, LoweredColumns
+from psiphi.compiler.passes import UNROLL_LIMIT, choose, frame, program, resolve
 from psiphi.compiler.tape.tape import Count
 from psiphi.functions.compiled_function import Function, QuantityRequest
-from psiphi.functions.factor_plans import CARRIED, Parts, has_parts, in_parts, on_vector, words
+from psiphi.functions.factor_plans import (
+    CARRIED,
+    Parts,
+    Plan,
+    Values,
+    applied_to_vector,
+    has_parts,
+    plan_in_parts,
+    word_count,
+)
 from psiphi.model.model import Model
 
-Values = Mapping[str, np.ndarray]
-
-WRITTEN_OUT = (
-    40_000  # operations from which on a matrix by columns is no longer one straight piece of code
-)
-LOOPLESS = 1500  # bodies beyond which what cannot run in loops over the tree is refused
-MATRICES = 400  # bodies beyond which matrices over links are refused
-OPERANDS = 30  # NumPy's gufuncs take 32 arrays, results included
-MANY_WORDS = 500  # words from which on multiplying out is given a glance of the budget
-GLANCE = 1.0  # seconds
-ENTRIES = 200  # products into which sums around inverses may be multiplied out
-
-
-class Plan(Protocol):
-    """`values` holds q and the vectors by name, as arrays with leading batch axes."""
-
-    @property
-    def sweeps(self) -> int: ...
-    @property
-    def dense(self) -> bool: ...
-    @property
-    def count(self) -> Count: ...
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray: ...
-    def explain(self) -> str: ...
+MAX_WRITTEN_OUT = 40_000  # operations: larger matrices are computed by columns
+MAX_STRAIGHT_BODIES = 1500  # bodies: larger robots need loops over the tree
+MAX_DENSE_BODIES = 400  # bodies: larger robots have no matrices over links
+MAX_OPERANDS = 30  # arrays: NumPy's gufuncs take 32, results included
+MANY_WORDS = 500  # words: for more, multiplying out gets only QUICK_BUDGET
+QUICK_BUDGET = 1.0  # seconds
+MAX_PRODUCTS = 200  # products into which sums around inverses may be multiplied out
 
 
 def plan_for(expression: Expression, function: Function) -> Plan:
-    """The plan of an expression that is legal, with every vector settled as force or motion; `function` is its compiled form,
-    if it has one."""
-    why, equation = "", function.asked
-    if len(function.inputs) > OPERANDS:
+    """The plan of an expression; `function` is its compiled form, if it has one.
+
+    The expression is type-checked, and the kind of each of its vectors, force or motion, is known.
+    """
+    why, equation = "", function.source.request
+    assert isinstance(equation, Equation)
+    if len(function.inputs) > MAX_OPERANDS:
         if has_parts(expression.term):
-            return in_parts(expression, partial(_part_plan, equation))
-        cause = f"{expression}: its value hangs on {len(function.inputs)} arrays, and a NumPy function takes {OPERANDS} at most"
-        raise StateError(cause, "add up vectors beforehand, or write it as a sum of parts")
-    huge = words(expression.term) > MANY_WORDS and has_parts(expression.term)
+            return plan_in_parts(expression, partial(_part_plan, equation))
+        raise StateError(
+            f"{expression} depends on {len(function.inputs)} arrays, and a NumPy function takes "
+            f"{MAX_OPERANDS} at most",
+            "add up vectors beforehand, or write it as a sum of parts",
+        )
+    huge = word_count(expression.term) > MANY_WORDS and has_parts(expression.term)
     if 0 in function.outputs[0].shape:
         return Dense(expression, equation.model, "there is nothing to compute")
     try:
-        with budget(min(equation.budget, GLANCE)) if huge else nullcontext():
+        with limit_work(min(equation.budget, QUICK_BUDGET)) if huge else nullcontext():
             known = resolve(equation)["out"].known
             opaque = frozenset(
                 e.term for e in equation.results["out"].inverses if e.term not in known
             )
-            if opaque and all(_small(x) for x in opaque):
+            if opaque and all(_is_small_inverse(x) for x in opaque):
                 return AroundInverses(expression, equation, opaque)
             if not opaque:
-                return _by_sweeps(expression, function)
+                return _sweep_plan(expression, function, equation)
     except TooLarge as error:
         why = error.cause
         if has_parts(expression.term):
-            return in_parts(expression, partial(_part_plan, equation))
-    except StateError:  # no form is made of sweeps
+            return plan_in_parts(expression, partial(_part_plan, equation))
+    except StateError:  # no form has sweeps
         pass
-    if len(equation.model.bodies) > MATRICES:
+    if len(equation.model.bodies) > MAX_DENSE_BODIES:
         why = why or "no identity turns it into sweeps"
         raise StateError(
             f"{expression}: {why}, and {equation.model.name} has too many bodies for matrices",
@@ -99,6 +98,7 @@ def plan_for(expression: Expression, function: Function) -> Plan:
 
 
 def _part_plan(equation: Equation, term: Term) -> Plan:
+    """The plan of a part of an equation."""
     part = Expression(term, equation.model)
     return plan_for(
         part,
@@ -109,27 +109,32 @@ def _part_plan(equation: Equation, term: Term) -> Plan:
     )
 
 
-def _small(term: Term) -> bool:
-    """An inverse over joints or frames; matrices over links are left to `Dense`."""
+def _is_small_inverse(term: Term) -> bool:
+    """Whether an inverse is over joints or frames; matrices over links are evaluated by `Dense`."""
     return all(space.name in ("joint", "frame") for space in terms.spaces(term))
 
 
-def _by_sweeps(expression: Expression, function: Function) -> Plan:
-    equation, bodies = function.asked, len(function.model.bodies)
+def _sweep_plan(expression: Expression, function: Function, equation: Equation) -> Plan:
+    """The plan of an expression that has sweeps."""
+    bodies = len(equation.model.bodies)
     by_columns = isinstance(choose(equation).lowered, LoweredColumns)
-    if equation.is_matrix and (bodies > UNROLLED or by_columns):
+    if equation.is_matrix and (bodies > UNROLL_LIMIT or by_columns):
         columns = ByColumns(expression, equation)
-        if bodies > UNROLLED or columns.written_out > WRITTEN_OUT:
+        if bodies > UNROLL_LIMIT or columns.written_out > MAX_WRITTEN_OUT:
             return columns
     if (
-        bodies > LOOPLESS
-        and not program(equation, frame(equation.model, choose(equation).lowered.rods)).local
+        bodies > MAX_STRAIGHT_BODIES
+        and not program(
+            equation, frame(equation.model, choose(equation).lowered.movable_inertia)
+        ).can_loop
     ):
         raise StateError(
-            f"{expression} cannot run in loops over the tree, and {equation.model.name} has {bodies} bodies",
-            "make functions of its parts, each of one frame and of joint vectors, and combine what they return",
+            f"{expression} cannot run in loops over the tree, and {equation.model.name} has "
+            f"{bodies} bodies",
+            "make functions of its parts, each of one frame and of joint vectors, and combine their "
+            "results",
         )
-    return Sweeps(function)
+    return Sweeps(function, equation)
 
 
 class Sweeps:
@@ -137,18 +142,18 @@ class Sweeps:
 
     dense = False
 
-    def __init__(self, function: Function):
-        self.function, self.equation = function, function.asked
+    def __init__(self, function: Function, equation: Equation):
+        self.function, self.equation = function, equation
 
     @property
     def sweeps(self) -> int:
-        return explanation.sweeps(self.equation)
+        return explanation.sweep_count(self.equation)
 
     @property
     def count(self) -> Count:
         return self.function.count
 
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
+    def __call__(self, values: Values, dtype: DType) -> np.ndarray:
         arrays = [values[arg.name] for arg in self.function.inputs]
         return self.function.run(arrays, dtype=dtype)
 
@@ -157,42 +162,42 @@ class Sweeps:
 
 
 class ByColumns(Sweeps):
-    """X as the vector function X x on the columns x of the identity, a batch axis more."""
+    """A matrix X as the function X x of a vector, applied to a batch of the identity's columns x."""
 
     def __init__(self, expression: Expression, equation: Equation):
         space, frames = expression.cols.name, expression.cols.frames
         self.width = equation.model.nv if space == "joint" else 6 * (frames or 0)
-        x = Expression(terms.of_letter(vector_letter(COLUMN, space)), equation.model)
+        x = Expression(terms.letter_term(vector_letter(COLUMN_INPUT, space)), equation.model)
         column = Equation({"out": expression @ x}, equation.model, budget=equation.budget)
-        super().__init__(Function(QuantityRequest("expression"), column))
+        super().__init__(Function(QuantityRequest("expression"), column), column)
         self.symmetric = terms.adjoint(expression.term) == expression.term
 
     @property
     def written_out(self) -> int:
-        """Operations of the whole matrix, were each column written out."""
-        return self.function.code.count.flops * self.width
+        """The operations of the whole matrix in straight-line code, column by column."""
+        return self.function.source.code.count.flops * self.width
 
     @property
     def count(self) -> Count:
         return self.function.count * self.width
 
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
+    def __call__(self, values: Values, dtype: DType) -> np.ndarray:
         kind = np.dtype(dtype or np.result_type(np.float32, *values.values()))
-        more = {name: array[..., None, :] for name, array in values.items()} | {
-            COLUMN: np.eye(self.width, dtype=kind)
+        batch = {name: array[..., None, :] for name, array in values.items()} | {
+            COLUMN_INPUT: np.eye(self.width, dtype=kind)
         }
-        arrays = [more[arg.name] for arg in self.function.inputs]
+        arrays = [batch[arg.name] for arg in self.function.inputs]
         columns = self.function.run(arrays, dtype=kind)
         X = columns.swapaxes(-1, -2)
         return (X + columns) / 2 if self.symmetric else X
 
     def explain(self) -> str:
-        one = explanation.explain(self.equation, self.function.count)
-        return f"{one}\n\nThis is one of its {self.width} columns; they run as a batch."
+        column = explanation.explain(self.equation, self.function.count)
+        return f"{column}\n\nThis is one of {self.width} columns, which run as a batch."
 
 
 class Dense:
-    """Matrices over links, as the expression defines them."""
+    """Matrices over links, as the definition of the expression has them."""
 
     dense, sweeps = True, 0
 
@@ -206,44 +211,44 @@ class Dense:
             "see explain()",
         )
 
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
-        given = dict(values)
-        return evaluate(
-            self.expression.term, self.model, given.pop("q"), given.pop("v", None), given, invert
-        )
+    def __call__(self, values: Values, dtype: DType) -> np.ndarray:
+        vectors = dict(values)
+        q, v = vectors.pop("q"), vectors.pop("v", None)
+        return evaluate(self.expression.term, self.model, q, v, vectors, invert)
 
     def explain(self) -> str:
         why = f" ({self.why})" if self.why else ""
-        return f"{self.expression}\n\nNo identity turns this into sweeps{why}: it is evaluated as a dense matrix, O(N^3)."
+        return (
+            f"{self.expression}\n\nNo identity turns this into sweeps{why}: it is evaluated as a "
+            "dense matrix, O(N^3)."
+        )
 
 
 class AroundInverses(Parts):
-    """A sum of products around inverses: c A X⁻¹ B Y⁻¹ d, each part by its own plan, from the right.
-
-    Where X is singular the element is NaN, and only that one.
-    """
+    """A sum of products with opaque inverses, c A X⁻¹ B Y⁻¹ d: X, Y and the other factors are
+    evaluated by plans, from the right. Batch elements with a singular X are NaN."""
 
     def __init__(self, expression: Expression, equation: Equation, opaque: frozenset[Term]):
         super().__init__(expression, partial(_part_plan, equation))
         self.opaque, term = opaque, expression.term
         rows, cols = terms.spaces(term)
         self.vector = ONE in (rows, cols)
-        entries = self._entries(terms.adjoint(term) if rows == ONE and cols != ONE else term)
-        self.multiple = float(sum(c for c, factors in entries if not factors))  # of the identity
+        products = self._expand(terms.adjoint(term) if rows == ONE and cols != ONE else term)
+        self.multiple = float(sum(c for c, factors in products if not factors))  # of the identity
         self.size = size(rows, equation.model) or 0
-        entries = [(c, factors) for c, factors in entries if factors]
-        free = [
+        products = [(c, factors) for c, factors in products if factors]
+        plain = [
             terms.scaled(c, terms.product(*factors))
-            for c, factors in entries
+            for c, factors in products
             if not any(map(self._is_opaque, factors))
         ]
-        self.free = terms.total(*free) if free else None
+        self.plain = terms.total(*plain) if plain else None  # the addends without opaque inverses
         self.products = [
             (c, self._segments(factors))
-            for c, factors in entries
+            for c, factors in products
             if any(map(self._is_opaque, factors))
         ]
-        needed = [] if self.free is None else [self.free]
+        needed = [] if self.plain is None else [self.plain]
         for x in dict.fromkeys(
             [*needed, *(x for _, segments in self.products for x in self._needed(segments))]
         ):
@@ -252,37 +257,39 @@ class AroundInverses(Parts):
     def _is_opaque(self, term: Term) -> bool:
         return term.op == "inverse" and term.args[0] in self.opaque
 
-    def _holds(self, term: Term) -> bool:
+    def _contains_opaque(self, term: Term) -> bool:
         return self._is_opaque(term) or any(
-            self._holds(x) for x in term.args if isinstance(x, Term)
+            self._contains_opaque(x) for x in term.args if isinstance(x, Term)
         )
 
-    def _entries(self, term: Term) -> list[tuple[Fraction, tuple[Term, ...]]]:
-        """c t u ..., multiplied out as far as inverses ask for it."""
-        if (c := terms.multiple(term)) is not None:
+    def _expand(self, term: Term) -> list[tuple[Fraction, tuple[Term, ...]]]:
+        """The addends (c, factors) of a term, multiplied out only around opaque inverses."""
+        if (c := terms.identity_multiple(term)) is not None:
             return [(c, ())]
-        if self._is_opaque(term) or (term.op != "scale" and not self._holds(term)):
+        if self._is_opaque(term) or (term.op != "scale" and not self._contains_opaque(term)):
             return [(Fraction(1), (term,))]
         if term.op == "scale":
-            return [(term.args[0] * c, factors) for c, factors in self._entries(term.args[1])]
+            return [(term.args[0] * c, factors) for c, factors in self._expand(term.args[1])]
         if term.op == "adjoint":
-            return self._entries(terms.total(*map(terms.adjoint, term.args[0].args)))
+            return self._expand(terms.total(*map(terms.adjoint, term.args[0].args)))
         if term.op == "sum":
-            return [entry for x in term.args for entry in self._entries(x)]
-        if term.op == "inverse":  # known, of something that holds an inverse that is not
-            raise StateError(f"{Expression(term)}: an inverse inside another that is known", "")
-        found: list[tuple[Fraction, tuple[Term, ...]]] = [(Fraction(1), ())]
+            return [addend for x in term.args for addend in self._expand(x)]
+        if term.op == "inverse":  # a resolved inverse of a term with an opaque one
+            raise StateError(f"{Expression(term)}: an opaque inverse inside a resolved one", "")
+        addends: list[tuple[Fraction, tuple[Term, ...]]] = [(Fraction(1), ())]
         for x in term.args:
-            found = [(c * d, (*left, *right)) for c, left in found for d, right in self._entries(x)]
-            if len(found) > ENTRIES:
+            addends = [
+                (c * d, (*left, *right)) for c, left in addends for d, right in self._expand(x)
+            ]
+            if len(addends) > MAX_PRODUCTS:
                 raise TooLarge(
-                    f"{self.expression} multiplies out to more than {ENTRIES} products",
+                    f"{self.expression} multiplies out to more than {MAX_PRODUCTS} products",
                     "write it shorter",
                 )
-        return found
+        return addends
 
     def _segments(self, factors: tuple[Term, ...]) -> list[Term]:
-        """Neighbours without inverses as one factor."""
+        """The factors, with adjacent ones multiplied, except for opaque inverses."""
         segments: list[Term] = []
         for x in factors:
             if segments and not self._is_opaque(x) and not self._is_opaque(segments[-1]):
@@ -292,13 +299,14 @@ class AroundInverses(Parts):
         return segments
 
     def _needed(self, segments: list[Term]) -> list[Term]:
-        """What has plans of its own: inverses' insides, and the others, on a vector where one is carried through."""
+        """The terms that need plans: the arguments of opaque inverses, and the other segments,
+        times a vector if the product is one."""
         *others, last = (x.args[0] if self._is_opaque(x) else x for x in segments)
-        carried = zip(segments, others, strict=False)
+        pairs = zip(segments, others, strict=False)
         return [
             *(
-                on_vector(x) if self.vector and not self._is_opaque(own) else x
-                for own, x in carried
+                applied_to_vector(x) if self.vector and not self._is_opaque(segment) else x
+                for segment, x in pairs
             ),
             last,
         ]
@@ -306,11 +314,12 @@ class AroundInverses(Parts):
     @property
     def count(self) -> Count:
         raise StateError(
-            f"{self.expression} holds an inverse by numbers, which is not counted", "see explain()"
+            f"{self.expression} has an inverse that is computed numerically, which is not counted",
+            "see explain()",
         )
 
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
-        total: Any = 0.0 if self.free is None else self._value(self.free, values)
+    def __call__(self, values: Values, dtype: DType) -> np.ndarray:
+        total: Any = 0.0 if self.plain is None else self._value(self.plain, values)
         if self.multiple:
             total = total + self.multiple * np.eye(self.size)
         for c, segments in self.products:
@@ -318,23 +327,23 @@ class AroundInverses(Parts):
         return total
 
     def _product(self, segments: list[Term], values: Values) -> np.ndarray:
-        """From the right: a vector is carried through; matrices are multiplied."""
-        found: Any = None
+        """The product of the segments, from the right."""
+        result: Any = None
         for x in reversed(segments):
             if self._is_opaque(x):
                 inverse = invert(self._value(x.args[0], values))
-                found = inverse if found is None else _times(inverse, found, self.vector)
-            elif found is None:
-                found = self._value(x, values)
+                result = inverse if result is None else _multiply(inverse, result, self.vector)
+            elif result is None:
+                result = self._value(x, values)
             elif self.vector:
-                found = self._value(on_vector(x), {**values, CARRIED: found})
+                result = self._value(applied_to_vector(x), {**values, CARRIED: result})
             else:
-                found = self._value(x, values) @ found
-        return found
+                result = self._value(x, values) @ result
+        return result
 
     def explain(self) -> str:
-        return self._explained("in parts, with inverses by numbers (NaN where there is none):")
+        return self._explained("in parts, with numerical inverses (NaN for singular matrices):")
 
 
-def _times(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:
+def _multiply(A: np.ndarray, x: np.ndarray, vector: bool) -> np.ndarray:
     return (A @ x[..., None])[..., 0] if vector else A @ x

@@ -1,9 +1,12 @@
-"""What is too long to be one piece of code, part by part: products factor by factor from the right, sums term by term.
+"""Plans for expressions that are too long for one function: products are evaluated factor by factor
+from the right, sums term by term.
 
-    (A + B)^40 v  =  (A + B) ((A + B) (... ((A + B) v)))         A x + 2 A y + ...  =  A (x + 2 y + ...)
+    (A + B)^40 v         =  (A + B) ((A + B) (... ((A + B) v)))
+    A x + 2 A y + ...    =  A (x + 2 y + ...)
 
-A product is cut where it passes through joints or frames, equal factors are one part, and each part is rewritten and compiled
-on its own: O(N) for every factor, where multiplying out would make 2^40 words.
+A product is cut where its intermediate vectors are in joint or frame space. Equal factors are one
+part, and each part is rewritten and compiled separately. The cost is O(N) per factor, where
+multiplying out would result in 2^40 words.
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from psiphi._util.array_types import DType
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import VectorLetter, vector_letter
@@ -23,50 +27,67 @@ from psiphi.algebra.expressions.terms import Term
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.tape.tape import Count
 
-CARRIED = "vector so far"  # a name no user can give
-CUT = ("joint", "frame")  # spaces in which a vector is handed from part to part
+CARRIED = "vector so far"  # the input of a part; no identifier, so that no user's vector has it
+CUT = ("joint", "frame")  # spaces of the vectors between parts
 
 Values = Mapping[str, np.ndarray]
 TOO_LONG = "too long to be one piece of code"
 
 
-def words(term: Term) -> int:
-    """Into how many words a term would be multiplied out, if none of them met."""
+class Plan(Protocol):
+    """A method to evaluate an expression. `values` are q and the vectors by name, as arrays with
+    leading batch axes."""
+
+    @property
+    def sweeps(self) -> int: ...
+    @property
+    def dense(self) -> bool: ...
+    @property
+    def count(self) -> Count: ...
+    def __call__(self, values: Values, dtype: DType) -> np.ndarray: ...
+    def explain(self) -> str: ...
+
+
+def word_count(term: Term) -> int:
+    """The number of words of a term that is multiplied out, without cancellation."""
     if term.op == "sum":
-        return sum(map(words, term.args))
+        return sum(map(word_count, term.args))
     if term.op == "product":
-        return prod(map(words, term.args))
+        return prod(map(word_count, term.args))
     return (
-        words(term.args[1])
+        word_count(term.args[1])
         if term.op == "scale"
-        else words(term.args[0])
+        else word_count(term.args[0])
         if term.op == "adjoint"
         else 1
     )
 
 
 def has_parts(term: Term) -> bool:
-    """Whether there is more than one part."""
-    _, term = _unscaled(term)
-    return term.op == "sum" or len(_segments(term)) > 1
+    """Whether a term has more than one part."""
+    _, term = _split_scale(term)
+    return term.op == "sum" or len(_cut_product(term)) > 1
 
 
-def in_parts(expression: Expression, plan: Callable[[Term], Any]) -> InTerms | InFactors:
-    """An expression that has parts; `plan` makes the plan of one."""
-    return (InTerms if _unscaled(expression.term)[1].op == "sum" else InFactors)(expression, plan)
+def plan_in_parts(expression: Expression, plan: Callable[[Term], Plan]) -> InTerms | InFactors:
+    """The plan of an expression that has parts; `plan(term)` makes the plan of a part."""
+    return (InTerms if _split_scale(expression.term)[1].op == "sum" else InFactors)(
+        expression, plan
+    )
 
 
 class Parts:
-    """The plans of some terms, each once."""
+    """The plans of the parts of an expression, each once."""
 
-    def __init__(self, expression: Expression, plan: Callable[[Term], Any]):
+    def __init__(self, expression: Expression, plan: Callable[[Term], Plan]):
         self.expression, self.plan = expression, plan
-        self.c, self.term = _unscaled(expression.term)
-        self.plans: dict[Term, Any] = {}
-        self.used: list[Term] = []  # as often as it is called
+        self.c, self.term = _split_scale(expression.term)
+        self.plans: dict[Term, Plan] = {}
+        self.used: list[Term] = []  # once per call
 
     def _use(self, term: Term) -> None:
-        if not given(term):
+        """Make the plan of a part, unless it is an input."""
+        if not input_name(term):
             self.used.append(term)
             if term not in self.plans:
                 self.plans[term] = self.plan(term)
@@ -81,11 +102,12 @@ class Parts:
 
     @property
     def count(self) -> Count:
-        """Of all parts; sums and products of matrices between them are not counted."""
+        """The operations of all parts, without sums and matrix products of their results."""
         return sum((self.plans[term].count for term in self.used), Count())
 
     def _value(self, term: Term, values: Values) -> np.ndarray:
-        if name := given(term):
+        """The value of a part."""
+        if name := input_name(term):
             return values[name]
         names = {x.word for x in terms.letters(term) if isinstance(x, VectorLetter)} | {
             "q",
@@ -96,65 +118,69 @@ class Parts:
             {name: x for name, x in values.items() if name in names}, np.float64
         )
 
-    def _explained(self, how: str) -> str:
-        lines = [f"{self.expression}", "", how]
+    def _explained(self, method: str) -> str:
+        lines = [f"{self.expression}", "", method]
         for term, part in self.plans.items():
             lines += ["", f"-- {Expression(term)}", *part.explain().splitlines()]
         return "\n".join(lines)
 
 
 class InFactors(Parts):
-    """A product, factor by factor from the right: a vector is carried through, matrices are multiplied."""
+    """A product, factor by factor from the right: of vectors one after the other, of matrices by
+    multiplication."""
 
-    def __init__(self, expression: Expression, plan: Callable[[Term], Any]):
+    def __init__(self, expression: Expression, plan: Callable[[Term], Plan]):
         super().__init__(expression, plan)
-        *others, last = _segments(self.term)
+        *others, last = _cut_product(self.term)
         self.last, vector = last, ONE in terms.spaces(self.term)
-        self.carried = [on_vector(x) if vector else x for x in others]
+        self.others = [applied_to_vector(x) if vector else x for x in others]
         self.vector = vector
-        for x in (*self.carried, last):
+        for x in (*self.others, last):
             self._use(x)
 
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
-        found = self._value(self.last, values)
-        for x in reversed(self.carried):
-            found = (
-                self._value(x, {**values, CARRIED: found})
+    def __call__(self, values: Values, dtype: DType) -> np.ndarray:
+        result = self._value(self.last, values)
+        for x in reversed(self.others):
+            result = (
+                self._value(x, {**values, CARRIED: result})
                 if self.vector
-                else self._value(x, values) @ found
+                else self._value(x, values) @ result
             )
-        return float(self.c) * found
+        return float(self.c) * result
 
     def explain(self) -> str:
         return self._explained(
-            f"{TOO_LONG}: factor by factor, {1 + len(self.carried)} of them, from the right; each part once:"
+            f"{TOO_LONG}: factor by factor, {1 + len(self.others)} of them, from the right; each "
+            "part once:"
         )
 
 
 class InTerms(Parts):
-    """A sum, term by term; terms that end in given vectors and begin alike are one: A x + 2 A y = A (x + 2 y)."""
+    """A sum, term by term. Terms with the same operator on different input vectors are one term:
+    A x + 2 A y = A (x + 2 y)."""
 
-    def __init__(self, expression: Expression, plan: Callable[[Term], Any]):
+    def __init__(self, expression: Expression, plan: Callable[[Term], Plan]):
         super().__init__(expression, plan)
-        self.whole: list[tuple[Fraction, Term]] = []
-        self.alike: dict[Term, list[tuple[Fraction, str]]] = {}
+        self.addends: list[tuple[Fraction, Term]] = []
+        self.collected: dict[Term, list[tuple[Fraction, str]]] = {}  # {A: [(c, x), ...]}
         for addend in self.term.args:
-            c, term = _unscaled(addend)
+            c, term = _split_scale(addend)
             *front, last = term.args if term.op == "product" else (term,)
-            name = given(last)
+            name = input_name(last)
             if name and front and terms.spaces(last)[0].name in CUT:
-                self.alike.setdefault(on_vector(terms.product(*front)), []).append((c, name))
+                operator = applied_to_vector(terms.product(*front))
+                self.collected.setdefault(operator, []).append((c, name))
             else:
-                self.whole.append((c, term))
-        for x in (*self.alike, *(term for _, term in self.whole)):
+                self.addends.append((c, term))
+        for x in (*self.collected, *(term for _, term in self.addends)):
             self._use(x)
 
-    def __call__(self, values: Values, dtype: Any) -> np.ndarray:
-        pairs = [(c, self._value(term, values)) for c, term in self.whole]
-        for front, vectors in self.alike.items():
-            x = _combined((c, values[name]) for c, name in vectors)
-            pairs.append((Fraction(1), self._value(front, {**values, CARRIED: x})))
-        return float(self.c) * _combined(pairs)
+    def __call__(self, values: Values, dtype: DType) -> np.ndarray:
+        pairs = [(c, self._value(term, values)) for c, term in self.addends]
+        for operator, vectors in self.collected.items():
+            x = _weighted_sum((c, values[name]) for c, name in vectors)
+            pairs.append((Fraction(1), self._value(operator, {**values, CARRIED: x})))
+        return float(self.c) * _weighted_sum(pairs)
 
     def explain(self) -> str:
         return self._explained(
@@ -162,34 +188,34 @@ class InTerms(Parts):
         )
 
 
-def given(term: Term) -> str:
-    """The name of a vector that stands alone; "" for anything else."""
+def input_name(term: Term) -> str:
+    """The name of a term that is an input vector; "" for others."""
     x = term.args[0] if term.op == "letter" else None
-    return x.word if isinstance(x, VectorLetter) and x.given and not x.starred else ""
+    return x.word if isinstance(x, VectorLetter) and x.is_input and not x.starred else ""
 
 
-def _segments(term: Term) -> list[Term]:
-    """The factors of a product, cut where it passes through joints or frames."""
+def _cut_product(term: Term) -> list[Term]:
+    """The factors of a product, cut where intermediate vectors are in joint or frame space."""
     factors = term.args if term.op == "product" else (term,)
-    found: list[list[Term]] = [[factors[0]]]
+    parts: list[list[Term]] = [[factors[0]]]
     for x in factors[1:]:
         if terms.spaces(x)[0].name in CUT:
-            found.append([])
-        found[-1].append(x)
-    return [terms.product(*parts) for parts in found]
+            parts.append([])
+        parts[-1].append(x)
+    return [terms.product(*part) for part in parts]
 
 
-def on_vector(x: Term) -> Term:
-    """A factor as it acts on what stands to its right."""
-    return terms.product(x, terms.of_letter(vector_letter(CARRIED, terms.spaces(x)[1].name)))
+def applied_to_vector(x: Term) -> Term:
+    """A factor times the vector CARRIED."""
+    return terms.product(x, terms.letter_term(vector_letter(CARRIED, terms.spaces(x)[1].name)))
 
 
-def _unscaled(term: Term) -> tuple[Fraction, Term]:
-    """c, t of c t."""
+def _split_scale(term: Term) -> tuple[Fraction, Term]:
+    """(c, t) of a term c t."""
     return (term.args[0], term.args[1]) if term.op == "scale" else (Fraction(1), term)
 
 
-def _combined(pairs: Iterable[tuple[Fraction, np.ndarray]]) -> np.ndarray:
+def _weighted_sum(pairs: Iterable[tuple[Fraction, np.ndarray]]) -> np.ndarray:
     total: Any = 0.0
     for c, x in pairs:
         total = total + float(c) * x

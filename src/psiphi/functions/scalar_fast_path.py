@@ -1,43 +1,53 @@
-"""Calls for one state without NumPy's overhead."""
+"""Calls for one state without NumPy's overhead.
+
+A fast path is a callable that returns None to fall through to the general path.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psiphi.model.model import TINY, Model
 
+if TYPE_CHECKING:
+    from psiphi.functions.compiled_function import CompileJob
+    from psiphi.functions.differentiable_function import DifferentiableFunction
 
-def nothing(*_: Any) -> None:
-    """What comes of arguments that are not for a door: the next one takes them."""
+FastPath = Callable[..., Any]
 
 
-def upright(model: Model, call: Any, place: int = 0) -> Any:
-    """`call(q, ...)` of one state, q at a place; None where a quaternion of it may be zero, or it is no such array."""
+def no_fast_path(*_: object) -> None:
+    """A fast path that always falls through to the general path."""
+
+
+def checked_call(model: Model, call: FastPath, place: int = 0) -> FastPath:
+    """The fast path `call`, which falls through if argument number `place` is not a plain q of one
+    state, or may contain a zero quaternion."""
     if not model.quaternions:
         return call
-    shape, lasts = (model.nq,), model.quaternions
+    shape, w_places = (model.nq,), model.quaternions
 
-    def checked(*values):
+    def checked(*values: Any) -> Any:
         q = values[place] if len(values) > place else None
         if type(q) is not np.ndarray or q.shape != shape or q.dtype.char != "d":
             return None
-        for last in lasts:
-            if -TINY < q[last] < TINY:
+        for w in w_places:
+            if -TINY < q[w] < TINY:
                 return None
         return call(*values)
 
     return checked
 
 
-def of_vectors(shapes: Sequence[tuple[int, ...]], call: Any) -> Any:
-    """`call(...)` of plain vectors of these shapes; None of all else."""
-
+def vector_call(shapes: Sequence[tuple[int, ...]], call: FastPath) -> FastPath:
+    """The fast path `call`, which falls through unless all arguments are plain float64 arrays of
+    these shapes."""
     array, double = np.ndarray, np.dtype(float)
 
-    def checked(*values):
+    def checked(*values: Any) -> Any:
         for value, shape in zip(values, shapes, strict=True):
             if type(value) is not array or value.dtype is not double or value.shape != shape:
                 return None
@@ -46,19 +56,21 @@ def of_vectors(shapes: Sequence[tuple[int, ...]], call: Any) -> Any:
     return checked
 
 
-def turns(source: Any) -> bool:
+def has_quaternions(source: CompileJob) -> bool:
     """Whether the first argument is a q with quaternions."""
     return bool(source.model.quaternions) and source.inputs[0].per_joint == "q"
 
 
-def quicken(function: Any, values: Iterable[Any]) -> None:
-    """After a call with these arguments: from now on such calls go at once, if they are one state of plain arrays."""
-    if "at_once" not in vars(function) and all(
-        map(_is_plain, values, (len(arg.shape) for arg in function.source.inputs))
+def install_fast_path(function: DifferentiableFunction, values: Iterable[object]) -> None:
+    """Give the function a fast path, once, after a call with plain arrays of one state."""
+    if "fast_path" not in vars(function) and all(
+        map(_is_plain_array, values, (len(arg.shape) for arg in function.source.inputs))
     ):
-        one = function.single(nothing)
-        function.at_once = upright(function.source.model, one) if turns(function.source) else one
+        call = function.scalar_call(no_fast_path)
+        function.fast_path = (
+            checked_call(function.source.model, call) if has_quaternions(function.source) else call
+        )
 
 
-def _is_plain(value: Any, axes: int) -> bool:
+def _is_plain_array(value: object, axes: int) -> bool:
     return type(value) is np.ndarray and value.ndim == axes and value.dtype == np.float64

@@ -103,9 +103,14 @@ def from_dh(
         builder.body(
             child, mass=link.mass, com=link.com, inertia=link.inertia, rotation=end.rotation
         )
-        own = {key: getattr(link, key) for key in _JOINT_FIELDS}
+        properties = {key: getattr(link, key) for key in _JOINT_FIELDS}
         builder.joint(
-            link.name or f"joint{index}", link.kind, parent, child, **_joint_frame(link), **own
+            link.name or f"joint{index}",
+            link.kind,
+            parent,
+            child,
+            **_joint_frame(link),
+            **properties,
         )
         if convention == "standard":
             builder.frame(f"{child}_end", child, xyz=end.translation, rotation=end.rotation)

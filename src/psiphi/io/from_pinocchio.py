@@ -139,7 +139,7 @@ def _add_joint(builder: Builder, model: PinModel, bodies: list[str], i: int) -> 
     inertia, pose = model.inertias[i], np.array(model.jointPlacements[i].homogeneous)
     builder.body(bodies[i], inertia.mass, np.array(inertia.lever), np.array(inertia.inertia))
     v = [joint.idx_v + k for k in row.order]
-    own: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "velocity": _limits(model.velocityLimit, v),
         "effort": _limits(model.effortLimit, v),
         "damping": np.array(model.damping)[v],
@@ -153,14 +153,23 @@ def _add_joint(builder: Builder, model: PinModel, bodies: list[str], i: int) -> 
     ):
         found = _limits(sign * np.array(limits), q)
         if np.isfinite(found).any():  # quaternions and (cosine, sine) pairs have no limits
-            own[word] = sign * np.append(found, np.full(joint_sizes(row.kind)[0] - len(q), np.inf))
+            properties[word] = sign * np.append(
+                found, np.full(joint_sizes(row.kind)[0] - len(q), np.inf)
+            )
     options = {
         word: np.array(value) if np.ndim(value) else value
         for word, value in row.options(joint.extract()).items()
     }
     parent = bodies[model.parents[i]]
     builder.joint(
-        name, row.kind, parent, bodies[i], pose[:3, 3], rotation=pose[:3, :3], **options, **own
+        name,
+        row.kind,
+        parent,
+        bodies[i],
+        pose[:3, 3],
+        rotation=pose[:3, :3],
+        **options,
+        **properties,
     )
 
 
@@ -172,7 +181,7 @@ def _limits(values: np.ndarray, indices: list[int]) -> np.ndarray:
 
 def _add_posture(builder: Builder, model: PinModel, name: str, q: np.ndarray) -> None:
     """Add a reference configuration."""
-    own = {}
+    posture = {}
     for i in range(1, model.njoints):
         joint = model.joints[i]
         mine = q[joint.idx_q : joint.idx_q + joint.nq].tolist()
@@ -181,5 +190,5 @@ def _add_posture(builder: Builder, model: PinModel, name: str, q: np.ndarray) ->
             "continuous": lambda x: [np.arctan2(x[1], x[0])],
             "planar": lambda x: [x[0], x[1], np.arctan2(x[3], x[2])],
         }
-        own[model.names[i]] = conversions[kind](mine) if kind in conversions else mine
-    builder.posture(name, own)
+        posture[model.names[i]] = conversions[kind](mine) if kind in conversions else mine
+    builder.posture(name, posture)

@@ -49,6 +49,8 @@ class ManifoldJoint(Protocol):
     """A joint, or the joints of a cluster."""
 
     @property
+    def name(self) -> str: ...
+    @property
     def kind(self) -> str: ...
     @property
     def row(self) -> ManifoldRow: ...
@@ -65,6 +67,7 @@ class SingleJoint(NamedTuple):
     row: ManifoldRow
     q_slice: slice
     v_slice: slice
+    name: str = ""
 
 
 class Manifold:

@@ -5,9 +5,10 @@ Every bundled robot takes `base=` ("fixed" or "free", with its own default), `gr
 and spheres on its links, for viewers. The tables are `io/robots/data/*.toml`.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import listed, nearest, shown
 from psiphi.io.robots import generators
@@ -35,7 +36,16 @@ __all__ = [
     "ur5",
 ]
 
-OPTIONS = ("base", "gravity", "armature")
+
+class RobotOptions(TypedDict, total=False):
+    """Options of every bundled robot."""
+
+    base: str | None  # "fixed" or "free"
+    gravity: Numbers | None  # (x, y, z)
+    armature: float | Mapping[str, float] | None  # rotor inertia, for all joints or by name
+
+
+OPTIONS = tuple(RobotOptions.__annotations__)
 
 
 def names() -> list[str]:
@@ -68,7 +78,7 @@ def source(name: str) -> dict[str, str]:
     return {key: table[key] for key in ("title", "source", "licence")}
 
 
-def _load(name: str, **options: Any) -> Robot:
+def _load(name: str, **options: Unpack[RobotOptions]) -> Robot:
     for option in options:
         if option not in OPTIONS:
             remedy = f"{nearest(option, OPTIONS)} (its options are {listed(OPTIONS)})"
@@ -77,7 +87,7 @@ def _load(name: str, **options: Any) -> Robot:
     return Robot.of(model, shapes_of(name, model.frames))
 
 
-def acrobot(**options: Any) -> Robot:
+def acrobot(**options: Unpack[RobotOptions]) -> Robot:
     """Two rods in a vertical plane, with a motor at the elbow only. Spong (1995).
 
     At q = 0 it hangs down.
@@ -88,7 +98,7 @@ def acrobot(**options: Any) -> Robot:
     return _load("acrobot", **options)
 
 
-def anymal_c(**options: Any) -> Robot:
+def anymal_c(**options: Unpack[RobotOptions]) -> Robot:
     """ANYbotics ANYmal C: a free-flying trunk with four legs.
 
     Feet: "LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT".
@@ -99,7 +109,7 @@ def anymal_c(**options: Any) -> Robot:
     return _load("anymal_c", **options)
 
 
-def cartpole(**options: Any) -> Robot:
+def cartpole(**options: Unpack[RobotOptions]) -> Robot:
     """A cart on a track with a pole on a hinge. Barto, Sutton & Anderson (1983).
 
     At q = 0 the pole is upright.
@@ -110,7 +120,7 @@ def cartpole(**options: Any) -> Robot:
     return _load("cartpole", **options)
 
 
-def free_flyer(**options: Any) -> Robot:
+def free_flyer(**options: Unpack[RobotOptions]) -> Robot:
     """A satellite of 200 kg in zero gravity, with two UR5 arms.
 
     Tools: "left_tool" and "right_tool".
@@ -121,7 +131,7 @@ def free_flyer(**options: Any) -> Robot:
     return _load("free_flyer", **options)
 
 
-def g1(**options: Any) -> Robot:
+def g1(**options: Unpack[RobotOptions]) -> Robot:
     """Unitree G1: a humanoid with 29 joints and a free-flying pelvis.
 
     Frames: "left_foot", "right_foot", "left_hand", "right_hand".
@@ -132,7 +142,7 @@ def g1(**options: Any) -> Robot:
     return _load("g1", **options)
 
 
-def iiwa14(**options: Any) -> Robot:
+def iiwa14(**options: Unpack[RobotOptions]) -> Robot:
     """KUKA LBR iiwa 14 R820: seven revolute joints.
 
     >>> iiwa14().nv
@@ -141,7 +151,7 @@ def iiwa14(**options: Any) -> Robot:
     return _load("iiwa14", **options)
 
 
-def panda(**options: Any) -> Robot:
+def panda(**options: Unpack[RobotOptions]) -> Robot:
     """Franka Emika Panda with hand: seven revolute joints, two sliding fingers. Gaz et al. (2019).
 
     >>> panda().nv
@@ -150,7 +160,7 @@ def panda(**options: Any) -> Robot:
     return _load("panda", **options)
 
 
-def pelican(**options: Any) -> Robot:
+def pelican(**options: Unpack[RobotOptions]) -> Robot:
     """A vertical two-link arm. Kelly, Santibáñez & Loría (2005), Table 5.1.
 
     At q = 0 it hangs down.
@@ -161,7 +171,7 @@ def pelican(**options: Any) -> Robot:
     return _load("pelican", **options)
 
 
-def puma560(**options: Any) -> Robot:
+def puma560(**options: Unpack[RobotOptions]) -> Robot:
     """Unimation PUMA 560: six revolute joints, measured masses and inertias, motor inertia.
 
     Armstrong, Khatib & Burdick (1986), "The explicit dynamic model and inertial parameters of the
@@ -175,7 +185,7 @@ def puma560(**options: Any) -> Robot:
     return _load("puma560", **options)
 
 
-def stanford_arm(**options: Any) -> Robot:
+def stanford_arm(**options: Unpack[RobotOptions]) -> Robot:
     """Stanford (Scheinman) arm: joint 3 is prismatic; with actuator inertia.
 
     "tool" is between the finger tips. Frames: Paul (1972), Stanford AIM-177. Masses and inertias:
@@ -188,7 +198,7 @@ def stanford_arm(**options: Any) -> Robot:
     return _load("stanford_arm", **options)
 
 
-def ur5(**options: Any) -> Robot:
+def ur5(**options: Unpack[RobotOptions]) -> Robot:
     """Universal Robots UR5: six revolute joints.
 
     >>> ur5(base="free").nv
@@ -197,7 +207,7 @@ def ur5(**options: Any) -> Robot:
     return _load("ur5", **options)
 
 
-def ur10(**options: Any) -> Robot:
+def ur10(**options: Unpack[RobotOptions]) -> Robot:
     """Universal Robots UR10: six revolute joints.
 
     >>> ur10().nv

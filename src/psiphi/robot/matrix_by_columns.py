@@ -72,9 +72,9 @@ def exported_code(robot: QuantityMethods, function: DifferentiableFunction) -> A
     """The code of a function for export; for a matrix of a large robot, loops over its columns."""
     if function.written_out:
         return function.source.code
-    asked = function.source.request
-    loops: Any = robot.function(asked.columns).source.code
-    return Columns(Program(asked.columns, function.inputs, function.outputs, ()), loops)
+    name = function.source.request.columns
+    loops: Any = robot.function(name).source.code
+    return Columns(Program(name, tuple(function.inputs), tuple(function.outputs), ()), loops)
 
 
 def evaluate(
@@ -91,7 +91,7 @@ def evaluate(
 
 
 def _check_memory(robot: QuantityMethods, name: str, needed: int) -> None:
-    """Raise a StateError if so many bytes are not free."""
+    """Raise a StateError if this many bytes are not free."""
     if needed > UNCHECKED_BYTES and needed > (free := free_memory()):
         cause = (
             f"{name} of {robot.name} takes {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"

@@ -28,7 +28,7 @@ from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.robot.catalogue.frame_inertia import RCOND
 
 NAMES = ("exact", "pseudo", "damped")
-UNROLLED_FRAMES = 4  # for up to so many frames the inverse is compiled as straight-line code
+UNROLLED_FRAMES = 4  # up to this number of frames, the inverse is straight-line code
 
 
 def uses_inverse(policy: object, rcond: object, damping: object) -> bool:

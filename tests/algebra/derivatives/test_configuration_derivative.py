@@ -221,13 +221,19 @@ def test_letters_made_of_vectors_can_be_written():
     ("call", "cause"),
     [
         (lambda s: pp.derivative(s.mass, "q"), "three axes"),
-        (lambda s: pp.derivative(s.mass @ pp.vector("v"), "tau"), "by 'tau': it has no such vector"),
+        (
+            lambda s: pp.derivative(s.mass @ pp.vector("v"), "tau"),
+            "by 'tau': it has no such vector",
+        ),
         (lambda s: pp.derivative(3, "q"), "derivative of a int"),
         (lambda s: pp.derivative(s.D @ pp.vector("v"), "q"), "D has no derivative by q"),
         (lambda s: pp.derivative(s.psi, "q", along="x"), "ψ has no derivative by q"),
         (lambda s: pp.derivative(s.E_c @ s.phi @ s.b, "q"), "ℰ_c has no derivative by q"),
         (lambda s: pp.derivative(s.rotor @ pp.vector("v"), "q"), "does not depend on q"),
-        (lambda s: pp.derivative(s.mass @ pp.vector("v"), "q", along=s.phi), "expected a joint vector"),
+        (
+            lambda s: pp.derivative(s.mass @ pp.vector("v"), "q", along=s.phi),
+            "expected a joint vector",
+        ),
         (lambda s: pp.derivative(s.mass @ pp.vector("v"), "q", along=7), "along is 7"),
         (lambda s: pp.derivative(s.P_dot @ s.a, "v"), "has no derivative by v"),
     ],

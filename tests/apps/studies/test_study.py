@@ -506,6 +506,6 @@ def test_cards_that_are_not_there(robot, cards, monkeypatch):
         raise cuda_driver.DriverError("no driver", "")
 
     monkeypatch.setattr(cuda_driver, "driver", absent)
-    assert cuda_driver.count_cards() == 0
+    assert cuda_driver.count_gpus() == 0
     with pytest.raises(pp.Error, match="no driver"):
         pp.study(robot, **keys, cards=True)

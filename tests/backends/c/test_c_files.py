@@ -12,8 +12,8 @@ import psiphi as pp
 from psiphi._util.errors import StateError
 from psiphi.apps.cli import main as cli
 from psiphi.backends.c.c_files import c_files
-from psiphi.backends.c.c_source import most_alive
-from psiphi.robot.matrix_by_columns import answers, written
+from psiphi.backends.c.c_source import max_live
+from psiphi.robot.matrix_by_columns import evaluate, exported_code
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from tests import zoo
 
@@ -103,8 +103,8 @@ def test_matrices_of_a_large_robot_are_loops_over_columns(cc, tmp_path, name):
     robot = pp.Robot.of(zoo.chain("c", ["revolute", "prismatic"] * 35, seed=1))
     function, rng = robot.function(name), np.random.default_rng(0)
     given = [robot.random(rng), *(rng.standard_normal(70) for _ in function.inputs[1:])]
-    right = answers(robot, function, given)
-    for file, text in c_files(written(robot, function), "f", name, [(given, right)]).items():
+    right = evaluate(robot, function, given)
+    for file, text in c_files(exported_code(robot, function), "f", name, [(given, right)]).items():
         (tmp_path / file).write_text(text, encoding="utf-8")
     assert (tmp_path / "f.c").stat().st_size < 160_000
     done = subprocess.run(
@@ -156,8 +156,8 @@ def test_own_sines_and_cosines(cc, tmp_path, char, within, reach):
 def test_numbers_that_are_alive():
     """a b + c d needs two at a time after its products; what goes out stays."""
     sums = trace("sums", {"x": 4}, lambda x: {"y": [x[0] * x[1] + x[2] * x[3]]})
-    assert most_alive(sums) == 3  # two products, and the sum while they are read
-    assert most_alive(trace("copies", {"x": 2}, lambda x: {"y": [x[0], x[1]]})) == 0
+    assert max_live(sums) == 3  # two products, and the sum while they are read
+    assert max_live(trace("copies", {"x": 2}, lambda x: {"y": [x[0], x[1]]})) == 0
 
 
 def test_casadi_takes_the_file_as_it_is(cc, tmp_path, capsys):
@@ -319,7 +319,7 @@ def test_casadi_has_no_jacobian_where_rates_are_not_those_of_q(tmp_path, capsys)
         (["--trig", "own"], "--files"),
         (["--files", "x", "--target", "wasm"], "--files writes C"),
         (["--files", "x", "-o", "y"], "--files writes C"),
-        (["--jacobian", "w"], "no argument"),
+        (["--jacobian", "w"], "not an argument"),
         (["--target", "casadi", "--type", "float"], "double"),
         (["--files", "/dev/null/x"], "cannot write"),
         (["--files", "x", "--constant"], "add --files FOLDER and --free"),
@@ -335,7 +335,7 @@ def test_what_does_not_go_together_is_refused(capsys, tmp_path, monkeypatch, wor
 def test_junk_is_refused():
     code = pp.load("pelican").function("gravity").code
     for name in ("2x", "double", "", None, 3):
-        with pytest.raises(StateError, match="no name in C"):
+        with pytest.raises(StateError, match="not a valid name in C"):
             c_files(code, name, "", [])
     with pytest.raises(StateError, match="libm"):
         c_files(code, "g", "", [], trig="table")

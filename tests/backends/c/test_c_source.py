@@ -128,7 +128,7 @@ def test_a_large_robot_is_loops_not_lines(monkeypatch):
             == 8 * int(re.search(r"double frame\[(\d+)\]", text)[1])
             > 8 * 20 * len(robot.bodies)
         )
-    monkeypatch.setattr("psiphi.backends.c.c_source.MOST", 100)
+    monkeypatch.setattr("psiphi.backends.c.c_source.MAX_SIZE", 100)
     with pytest.raises(StateError, match="lines of C"):
         c_source(pp.load("ur5").function("forward_dynamics").code, "f")
 
@@ -146,9 +146,9 @@ def test_floats_and_names():
     text = c_source(code, "g", char="f")
     assert "const float *q" in text and "sinf(" in text and re.search(r"\d\.\d+f\b", text)
     for name in ("not a name", "é", "double", "sin"):
-        with pytest.raises(StateError, match="no name in C"):
+        with pytest.raises(StateError, match="not a valid name in C"):
             c_source(code, name)
     with pytest.raises(
-        StateError, match=r"'free' is a function of C's library.*such as robot_free"
+        StateError, match=r"'free' is a function of the C library.*such as robot_free"
     ):
         c_source(code, "free")

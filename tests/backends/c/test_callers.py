@@ -13,7 +13,7 @@ import pytest
 import psiphi as pp
 from psiphi.apps.cli import main as cli
 from psiphi.backends.c.c_files import c_files
-from psiphi.robot.matrix_by_columns import written
+from psiphi.robot.matrix_by_columns import exported_code
 from tests import zoo
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -81,7 +81,9 @@ def test_misra(tmp_path, monkeypatch):
         pp.Robot.of(zoo.chain("chain", ["revolute", "prismatic"] * 35, seed=1)),
         pp.load("pelican").free("mass"),
     )
-    loops, columns = (written(large, large.function(name)) for name in ("gravity", "mass_matrix"))
+    loops, columns = (
+        exported_code(large, large.function(name)) for name in ("gravity", "mass_matrix")
+    )
     straight = pp.load("pelican").function("forward_dynamics").source.code
     made = (
         c_files(straight, "lines", "", [], "f", "own")
@@ -90,7 +92,7 @@ def test_misra(tmp_path, monkeypatch):
     )
     known = {"parameters": free.parameters()}
     made |= c_files(free.function("gravity").source.code, "tables", "", [], constants=known)
-    monkeypatch.setattr("psiphi.backends.c.c_source.LONG", 10)
+    monkeypatch.setattr("psiphi.backends.c.c_source.MAX_FUNCTION_SIZE", 10)
     made |= c_files(straight, "pieces", "", [])
     for file, text in made.items():
         (tmp_path / file).write_text(text, encoding="utf-8")

@@ -113,9 +113,9 @@ def test_a_linker_takes_it(tmp_path, capsys):
 
 def test_what_is_refused(capsys):
     code = pp.load("pelican").function("gravity").source.code
-    with pytest.raises(StateError, match="no machine"):
+    with pytest.raises(StateError, match="unknown machine"):
         object_code(code, "g", "z80")
-    with pytest.raises(StateError, match="no name in C"):
+    with pytest.raises(StateError, match="not a valid name in C"):
         object_code(code, "a b", "aarch64")
     assert (
         cli.main(["emit", "pelican", "gravity", "--target", "aarch64"]) != 0

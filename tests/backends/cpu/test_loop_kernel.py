@@ -60,7 +60,9 @@ def test_one_kernel_serves_a_long_chain(char):
     """Code for a handful of classes, tables for the rest; the frame no longer fits the stack."""
     n = 150
     tree = frame_tree(chain(n, seed=3))
-    programs = [quantity_program(f"{x}_dynamics", tree, (), "world") for x in ("forward", "inverse")]
+    programs = [
+        quantity_program(f"{x}_dynamics", tree, (), "world") for x in ("forward", "inverse")
+    ]
     forward, inverse = (ufunc(trace_loops(p, tree), 8, char) for p in programs)
     rng = np.random.default_rng(0)
     q, v, a = (rng.uniform(-1, 1, (11, n)).astype(char) for _ in range(3))

@@ -21,7 +21,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def step(arm):
-    return arm.function("forward_dynamics").single()
+    return arm.function("forward_dynamics").scalar_call()
 
 
 def state(seed=0, *lead):
@@ -42,14 +42,14 @@ def test_it_is_there_on_this_platform(arm, step):
 def test_the_bits_are_the_gufuncs(arm, name):
     function = arm.function(name)
     arrays = state(1)[: function.ufunc.nin]
-    assert np.array_equal(function.single()(*arrays), function.ufunc(*arrays))
+    assert np.array_equal(function.scalar_call()(*arrays), function.ufunc(*arrays))
 
 
 @pytest.mark.parametrize("by", [("q",), ("q", "v", "tau")])
 def test_matrices_and_tuples_of_them(arm, by):
     """One matrix or several: the gufunc's bits, new arrays every time, and nothing that leaks; by a function's own call too."""
     f = arm.function("forward_dynamics").jacobian(*by)
-    arrays, step = state(5), f.single()
+    arrays, step = state(5), f.scalar_call()
     assert type(step).__name__ == "builtin_function_or_method"
     for call in (step, f, f):  # the second call of a function takes the quick way
         got, want = call(*arrays), f.ufunc(*arrays)
@@ -73,7 +73,7 @@ def test_matrices_and_tuples_of_them(arm, by):
 def test_a_number(arm, name):
     """What the gufunc answers: NumPy's number, no array; and nothing that leaks."""
     f = arm.function(name)
-    arrays, step = state(6)[: len(f.inputs)], f.single()
+    arrays, step = state(6)[: len(f.inputs)], f.scalar_call()
     assert type(step).__name__ == "builtin_function_or_method"
     for call in (step, f, f, partial(getattr(arm, name))):
         got = call(*arrays)
@@ -96,7 +96,7 @@ def test_matrices_in():
     f = robot.function("inverse_dynamics", tuple(frames))
     rng = np.random.default_rng(3)
     vectors, wrenches = rng.normal(size=(3, robot.nv)), rng.normal(size=(2, 6))
-    step, wide = f.single(), np.zeros((4, 12))
+    step, wide = f.scalar_call(), np.zeros((4, 12))
     wide[1:3, ::2] = wrenches
     want = f.ufunc(*vectors, wrenches)
     for given in (
@@ -172,7 +172,9 @@ def test_nothing_leaks_and_references_stay_even(step):
 
 
 def test_it_outlives_the_robot():
-    step = quantity_function(pp.robots.chain(3).model, QuantityRequest("forward_dynamics")).single()
+    step = quantity_function(
+        pp.robots.chain(3).model, QuantityRequest("forward_dynamics")
+    ).scalar_call()
     gc.collect()
     assert np.isfinite(step(*np.ones((3, 3)))).all()
 
@@ -180,7 +182,9 @@ def test_it_outlives_the_robot():
 def test_functions_come_and_go():
     model = pp.robots.chain(2).model
     for _ in range(50):
-        quantity_function(model, QuantityRequest("forward_dynamics")).single()(*np.ones((3, 2)))
+        quantity_function(model, QuantityRequest("forward_dynamics")).scalar_call()(
+            *np.ones((3, 2))
+        )
     gc.collect()
 
 
@@ -199,4 +203,4 @@ def test_threads_share_it(step):
 def test_where_its_assumptions_fail_the_gufunc_serves(arm, monkeypatch):
     monkeypatch.setattr(scalar_call, "_function_table", lambda: None)
     function = arm.function("forward_dynamics")
-    assert function.single().__closure__[0].cell_contents is function.ufunc
+    assert function.scalar_call().__closure__[0].cell_contents is function.ufunc

@@ -430,5 +430,5 @@ def test_where_the_host_looks_again_a_card_has_nan(cards):
         spare.function("contact_forces"),
         spare.function("forward_dynamics").jacobian("q"),
     ):
-        with pytest.raises(StateError, match="are redundant, which is solved on the host only"):
+        with pytest.raises(StateError, match="are redundant, which is solved on the CPU only"):
             call(*at)

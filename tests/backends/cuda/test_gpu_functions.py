@@ -279,8 +279,8 @@ def test_linearize_says_what_does_not_fit(cards):
     robot, state = spun(), given()
     q, v, tau = (CardArray(state[x]) for x in ("q", "v", "tau"))
     for words, call in {
-        "linearize: v is a ndarray on the host, and q is on the GPU": lambda: (
-            robot.linearize(q, state["v"], tau)
+        "linearize: v is a ndarray on the host, and q is on the GPU": lambda: robot.linearize(
+            q, state["v"], tau
         ),
         "linearize: tau is float32, and q is float64": lambda: robot.linearize(
             q, v, CardArray(state["tau"].astype("f"))
@@ -325,9 +325,7 @@ def test_torques_of_closed_chains(cards):
         assert np.isnan(x.array[1]).all() and np.allclose(
             x.array[::2], y[::2], rtol=1e-9, atol=1e-9
         )
-    with pytest.raises(
-        StateError, match="float32 cannot tell whether a satisfies the constraints"
-    ):
+    with pytest.raises(StateError, match="float32 cannot tell whether a satisfies the constraints"):
         f(*(CardArray(x.astype("f")) for x in (q, v, a)))
     with pytest.raises(StateError, match="on a graphics card"):
         cell.inverse_dynamics(*map(CardArray, (q, v, a)), forces=True)

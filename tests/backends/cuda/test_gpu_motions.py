@@ -139,7 +139,7 @@ def test_what_only_the_host_can_solve_is_nan(cards, monkeypatch):
     strict = pp.connect(
         pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3217)]
     )  # no other test's
-    monkeypatch.setitem(cuda_runner.STRAINED, "d", 1.0 + 1e-12)
+    monkeypatch.setitem(cuda_runner.MAX_ILL_CONDITIONING, "d", 1.0 + 1e-12)
     q = strict.assemble(q)
     found = pp.rollout(strict, CardArray(q), steps=3).q.array
     assert np.array_equal(found[:, 0], q) and np.isnan(found[:, 1:]).all()
@@ -196,7 +196,7 @@ def test_gradients_by_the_beginning_and_by_torques(cards, monkeypatch):
     q, v = robot.random(rng, N), rng.standard_normal((N, 4))
     table, one = rng.standard_normal((N, 12, 4)), rng.standard_normal(4)
     gradients(robot, q, v, table, {"tau": table}, steps=12, dt=1e-2, method="euler")()
-    monkeypatch.setattr(cuda_adjoint, "ROOM", 3 * N * 9)
+    monkeypatch.setattr(cuda_adjoint, "MEMORY_LIMIT", 3 * N * 9)
     gradients(robot, q, v, table, {"tau": table}, steps=12, dt=1e-2, every=6, method="euler")
     gradients(robot, q, v, one, {"tau": one}, steps=12, dt=1e-2, every=4, method="euler")()
     gradients(robot, q, v, one, {"tau": one}, steps=0, method="euler")()
@@ -331,7 +331,7 @@ def test_autograd_of_torch(cards, monkeypatch):
 def test_the_assembler_takes_these_kernels():
     """Detours, closed chains and reversed steps, as PTX."""
     robot, chain = pendulum(), pinned()
-    plan = RolloutOptions("euler", Law(), timed=False, hold=False)
+    plan = RolloutOptions("euler", Law(), time_varying=False, hold=False)
     for machine in (
         CudaRolloutProgram(robot, replace(plan, stops=JointStops(Plant(robot)))),
         CudaRolloutProgram(chain, replace(plan, closure=chain.key, project=True)),

@@ -4,7 +4,7 @@
  *   in  tau    2 numbers
  *   out a      2 numbers
  * 18 *, 11 + or -, 1 /, 0 sqrt, 4 sin or cos. SI units.
- * At most 8 numbers are alive at a time: 64 bytes of registers and stack.
+ * At most 8 numbers are live at a time: 64 bytes of registers and stack.
  */
 #include <math.h>
 

@@ -178,7 +178,7 @@ def test_bits_do_not_depend_on_the_cut(char):
 def test_bits_do_not_depend_on_where_the_frame_lives(monkeypatch):
     arrays = batch("small", 19)
     truth = known("small", "forward_dynamics", 4)(*arrays)
-    monkeypatch.setattr(kernel_module, "ON_STACK", 0)
+    monkeypatch.setattr(kernel_module, "MAX_STACK_FRAME", 0)
     heap = ufunc(lowered("small", "forward_dynamics"), 4)
     assert same_bits(heap(*arrays), truth) and same_bits(heap(*(a[3] for a in arrays)), truth[3])
 

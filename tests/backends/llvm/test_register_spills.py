@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from psiphi.backends.llvm.llvm_emitter import Width
-from psiphi.backends.llvm.register_spills import MAX_POINTERS, POINTER_REACH, FrameSpills, pointer_targets, segment_function
+from psiphi.backends.llvm.register_spills import (
+    MAX_POINTERS,
+    POINTER_REACH,
+    FrameSpills,
+    pointer_targets,
+    segment_function,
+)
 from psiphi.compiler.ir.segments import Segment, Store, split_segments
 from psiphi.compiler.tape.tape import Tape
 from tests.backends.kernels import batch, known, little, lowered, most_alive, same_bits, ufunc
@@ -135,7 +141,8 @@ def test_pointers_go_where_most_is_read():
     reached = [
         place
         for place in asked
-        if place < POINTER_REACH or any(-POINTER_REACH <= place - at < POINTER_REACH for at in found)
+        if place < POINTER_REACH
+        or any(-POINTER_REACH <= place - at < POINTER_REACH for at in found)
     ]
     assert len(reached) == len(asked) - 1
     assert pointer_targets(Counter({3: 1, 127: 4})) == []

@@ -8,8 +8,8 @@ import pytest
 import psiphi as pp
 from psiphi._util.errors import StateError
 from psiphi.backends.target import TARGETS
-from psiphi.backends.wasm.wasm_module import binary, whole
-from psiphi.compiler.ir.segments import cut
+from psiphi.backends.wasm.wasm_module import binary, leb128
+from psiphi.compiler.ir.segments import split_segments
 from psiphi.model.spatial.branch_free import choose, less
 from psiphi.robot.catalogue.quantities import CATALOGUE
 from psiphi.simulation.compiled_rollout.step_blocks import trace
@@ -72,7 +72,7 @@ def test_robots(browser, name, char, tolerance):
     """G1's is more than one piece."""
     robot = pp.load(name)
     function = robot.function("forward_dynamics")
-    assert (len(cut(function.code).segments) > 1) == (name == "g1")
+    assert (len(split_segments(function.code).segments) > 1) == (name == "g1")
     check(browser, function, state(robot, function.code), char, tolerance)
 
 
@@ -109,7 +109,7 @@ def test_wrong_sizes_are_refused_in_the_page(browser):
 def test_what_is_refused_here():
     code = pp.load("pelican").function("gravity").code
     for name in ("2x", "class", "run", "a-b", "", None):
-        with pytest.raises(StateError, match="no name"):
+        with pytest.raises(StateError, match="not a valid name"):
             WASM.emit(code, "d", name)
     large = pp.Robot.of(zoo.chain("chain", ["revolute"] * 70, seed=1)).function("gravity").code
     with pytest.raises(StateError, match="70 bodies"):
@@ -118,9 +118,9 @@ def test_what_is_refused_here():
 
 def test_the_binary_is_small():
     assert (
-        whole(0) == b"\0"
-        and whole(127) == b"\x7f"
-        and whole(128) == b"\x80\x01"
-        and whole(624485) == b"\xe5\x8e\x26"
+        leb128(0) == b"\0"
+        and leb128(127) == b"\x7f"
+        and leb128(128) == b"\x80\x01"
+        and leb128(624485) == b"\xe5\x8e\x26"
     )
-    assert len(binary(cut(pp.load("ur5").function("forward_dynamics").code))) < 7000
+    assert len(binary(split_segments(pp.load("ur5").function("forward_dynamics").code))) < 7000

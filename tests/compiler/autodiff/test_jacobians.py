@@ -89,7 +89,11 @@ def test_what_is_written_alike_is_recognised_and_nothing_else():
     bias = s.H @ s.phi @ (s.M @ s.phi.T @ s.a + s.b)
 
     def own(e, kind="jacobian"):
-        return list(pp.function(e).compiled_form.derivative_by(kind, ("q",)).source.request.analytic_programs())
+        return list(
+            pp.function(e)
+            .compiled_form.derivative_by(kind, ("q",))
+            .source.request.analytic_programs()
+        )
 
     assert (
         own(s.H @ s.phi @ needs + s.rotor @ u)

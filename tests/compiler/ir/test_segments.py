@@ -8,7 +8,7 @@ import pytest
 import psiphi as pp
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.ir.instruction_order import choose_order, long_lived_count
-from psiphi.compiler.ir.segments import FrameLayout, Store, split_segments, fused_products
+from psiphi.compiler.ir.segments import FrameLayout, Store, fused_products, split_segments
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.compiler.tape.ops import Op

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi._util.memory_layout import room
+from psiphi._util.memory_layout import aligned_array
 from psiphi_bench.interpreted_robot import uncompiled
 
 jax = pytest.importorskip("jax")
@@ -248,7 +248,7 @@ def test_numbers_beside_arrays_may_change_before_the_gradient_is_taken():
     _, _, tau = arrays(2, 2, 2, batch=())
     system = uncompiled(pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)]))
     for call in (f, system.forward_dynamics, lambda *x: pp.rollout(ARM, *x, dt=0.1, steps=2)[1]):
-        q = room((2,), 1)[:, 0]  # from a line of memory on
+        q = aligned_array((2,), 1)[:, 0]  # from a line of memory on
         q[:] = 0.5
         gradient = jax.vjp(lambda tau, q=q, call=call: call(q, np.zeros(2), tau), tau)[1]
         right = jax.vjp(lambda tau, call=call: call(np.full(2, 0.5), np.zeros(2), tau), tau)

@@ -61,7 +61,7 @@ class XlaCards:
             ctypes.CFUNCTYPE(ctypes.c_int, WORD, WORD)(owner),
         )
         made += tuple(ctypes.CFUNCTYPE(ctypes.c_int, WORD)(x) for x in (push, pop))
-        self.functions = dict(zip(xla_cuda.FUNCTIONS, made, strict=True))
+        self.functions = dict(zip(xla_cuda.DRIVER_FUNCTIONS, made, strict=True))
         standin.address = lambda name: ctypes.cast(self.functions[name], WORD).value  # type: ignore[attr-defined]
 
     def _known(self, emulation):

@@ -139,7 +139,9 @@ def test_what_flags_switch_off_is_told():
 
 
 def test_springs_that_yield_and_keyframes_that_move():
-    assert "springs that yield: yielding is left out ('slide')" in read(slide='springyield="0.1"')[2]
+    assert (
+        "springs that yield: yielding is left out ('slide')" in read(slide='springyield="0.1"')[2]
+    )
     keys = '<key name="key1" qpos="1 0 0 0 0.1 0.2"/><key qpos="1 0 0 0 0.3 0.4" qvel="0 0 0 1 0"/>'
     robot, _, report = read(f"<keyframe>{keys}</keyframe>")
     assert robot.postures["key1"][-1] == 0.2 and robot.postures["key1_"][-1] == 0.4

@@ -256,7 +256,7 @@ def test_what_has_no_inertia_of_its_own_is_held_by_what_the_grasp_gives_it(kinds
     assert found["unique"] and relative(found["a"], expected) < 1e-9
     assert np.abs(found["forces"] - wrenches).max() < 1e-8 * (1.0 + np.abs(wrenches).max())
     assert relative(solved(cell, closed, HUB, redundant=True)[0], expected) < 1e-9
-    with pytest.raises(pp.StateError, match="the inertia of .* is singular"):
+    with pytest.raises(pp.StateError, match=r"the inertia of .* is singular"):
         cell.forward_dynamics(closed.q, closed.v, closed.tau, method="RCCFD1")
     tau, ill_conditioning = cell.call_function(
         cell.inverse_dynamics_function, (closed.q, closed.v, closed.tau)

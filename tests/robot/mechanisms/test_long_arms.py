@@ -140,7 +140,9 @@ def test_stages_are_written_out_for_those_without_loops(small_is_large):
     """Rollouts and graphics cards take one tape."""
     system = ring(4)
     q, v, tau = states(system)
-    code = constraint_blocks.only(system.redundant_dynamics_function, "a", "ill_conditioning")
+    code = constraint_blocks.select_outputs(
+        system.redundant_dynamics_function, "a", "ill_conditioning"
+    )
     a, ill_conditioning = run_tape(code, q, v, tau)
     np.testing.assert_allclose(
         a,

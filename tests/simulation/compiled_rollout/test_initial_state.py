@@ -71,12 +71,12 @@ def test_the_map_itself(make):
     dq, eq, w = rng.standard_normal((3, 3, robot.nq))
     start, h = InitialState(robot.manifold, q), 1e-6
     there, back = (robot.manifold.unit(q + s * h * dq) for s in (1.0, -1.0))
-    np.testing.assert_allclose(start.moved(dq), (there - back) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(start.jvp(dq), (there - back) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose((start.vjp(w) * dq).sum(-1), (w * start.jvp(dq)).sum(-1), atol=1e-12)
     np.testing.assert_allclose(
-        (start.weighed(w) * dq).sum(-1), (w * start.moved(dq)).sum(-1), atol=1e-12
+        (start.vjp_derivative(w, eq) * dq).sum(-1),
+        (w * start.second_derivative(dq, eq)).sum(-1),
+        atol=1e-9,
     )
-    np.testing.assert_allclose(
-        (start.turned(w, eq) * dq).sum(-1), (w * start.bent(dq, eq)).sum(-1), atol=1e-9
-    )
-    there, back = (InitialState(robot.manifold, q + s * h * eq).moved(dq) for s in (1.0, -1.0))
-    np.testing.assert_allclose(start.bent(dq, eq), (there - back) / (2 * h), atol=1e-6)
+    there, back = (InitialState(robot.manifold, q + s * h * eq).jvp(dq) for s in (1.0, -1.0))
+    np.testing.assert_allclose(start.second_derivative(dq, eq), (there - back) / (2 * h), atol=1e-6)

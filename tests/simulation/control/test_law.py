@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.model.spatial.branch_free import least, most
+from psiphi.model.spatial.branch_free import maximum, minimum
 from psiphi.simulation.control.control_law import Controller, Law, Step
 from tests.simulation.rollout.test_rollout import agree, both
 from tests.simulation.simulate.motions import juggler, puma, state
@@ -26,7 +26,7 @@ def pull(m, q, v, stiffness, g):
 
 
 def held(m, q, v, most_of, g):
-    return {"tau": g + least(most(-3.0 * v, -most_of), most_of)}
+    return {"tau": g + minimum(maximum(-3.0 * v, -most_of), most_of)}
 
 
 class Two(Controller):

@@ -111,7 +111,7 @@ def test_beside_mujoco():
             "beside", ["revolute", "spherical", "prismatic", "revolute"], seed=4, armature=True
         )
     )
-    peer, dt = Mj(robot._model), 0.002
+    peer, dt = Mj(robot.model), 0.002
     model, layout = peer.peer, interop.mujoco(robot, peer.peer)
     data = mujoco.MjData(model)
     model.opt.timestep, model.opt.integrator = dt, mujoco.mjtIntegrator.mjINT_EULER

@@ -127,7 +127,7 @@ def test_pieces_join(monkeypatch):
     control = pp.ComputedTorque(robot, swing)
     whole = pp.simulate(robot, q, v, control, duration=0.05, compiled=True, every=2)
     monkeypatch.setattr(
-        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", 1e-9
+        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE_SECONDS", 1e-9
     )
     pieces = pp.simulate(robot, q, v, control, duration=0.05, compiled=True, every=2)
     assert (pp.rollout(robot, q, v, control, steps=50, every=2)[0] == whole.q).all()
@@ -165,8 +165,8 @@ def test_the_second_process_finds_it_in_the_cache(monkeypatch):
     q, _ = state(robot, 8)
     first = pp.rollout(robot, q, steps=3, damping=0.123)[0]
     module = sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"]
-    module._kept.clear()
-    monkeypatch.setattr(module, "_built", lambda *_: pytest.fail("compiled again"))
+    module._cache.clear()
+    monkeypatch.setattr(module, "_build", lambda *_: pytest.fail("compiled again"))
     assert kernel_cache.directory() is not None
     assert (pp.rollout(robot, q, steps=3, damping=0.123)[0] == first).all()
 
@@ -229,7 +229,7 @@ def test_a_long_chain_compiles_as_fast_as_a_short_one():
             read_torque(None, plant, (), 1), read_losses(plant, False, False, None)
         )
         text = kernel.rollout_module(
-            RolloutProgram(plant.given, drive.plan(plant, "rk4", False)).rollout, 4, True
+            RolloutProgram(plant.system, drive.options(plant, "rk4", False)).rollout, 4, True
         )
         sizes.append(sum(not line.startswith("@") for line in text.splitlines()))
     assert sizes[1] < 1.5 * sizes[0]

@@ -202,7 +202,7 @@ def test_second_derivatives(monkeypatch):
     tau = RNG.standard_normal((8, 2))
     run = lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, "euler", every=2)  # noqa: E731
     motion, weights, changes, whole = bent(ARM, Q, V, run, ["tau"])
-    monkeypatch.setattr(rollout_adjoint, "ROOM", 4 * 3 * 4 * 3)  # three steps at a time
+    monkeypatch.setattr(rollout_adjoint, "MEMORY_LIMIT", 4 * 3 * 4 * 3)  # three steps at a time
     parts = motion.hvp(*weights, **changes)
     assert all(np.allclose(whole[name], parts[name], rtol=1e-12, atol=1e-12) for name in whole)
     light = ARM.free("mass", "damping")
@@ -276,10 +276,10 @@ def test_memory_is_bounded_by_checkpoints(every, monkeypatch):
         (3, motion.vjp),
         (2, lambda *weights: motion.hvp(*weights, tau=change)),
     ):
-        monkeypatch.setattr(rollout_adjoint, "ROOM", 1 << 24)
+        monkeypatch.setattr(rollout_adjoint, "MEMORY_LIMIT", 1 << 24)
         whole = derivative(*weights)
         monkeypatch.setattr(
-            rollout_adjoint, "ROOM", 2 * 3 * 4 * 3
+            rollout_adjoint, "MEMORY_LIMIT", 2 * 3 * 4 * 3
         )  # three steps at a time; with changes one, which needs two
         held.clear()
         parts = derivative(*weights)

@@ -43,7 +43,7 @@ def test_every_crossing_is_recorded_in_pieces_of_any_size(monkeypatch):
     assert len(wanted) > 4
     for piece in (1e-9, 1e-6, 1.0):
         monkeypatch.setattr(
-            sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", piece
+            sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE_SECONDS", piece
         )
         found = pp.simulate(pendulum(), **start, compiled=True).events
         assert [(e.what, e.t, e.where) for e in found] == [(e.what, e.t, e.where) for e in wanted]
@@ -150,7 +150,7 @@ def test_control_c_leaves_the_motion(method):
 
 def test_control_c_between_the_pieces_of_a_compiled_rollout(monkeypatch):
     monkeypatch.setattr(
-        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE", 1e-9
+        sys.modules["psiphi.simulation.compiled_rollout.rollout_runner"], "PIECE_SECONDS", 1e-9
     )
 
     def progress(t, q, v):

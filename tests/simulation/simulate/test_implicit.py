@@ -92,7 +92,9 @@ def test_what_is_stiff_is_said():
 
 def test_mobility_is_the_diagonal_of_the_inverse_mass_matrix():
     robot = puma()
-    q = np.concatenate([robot.neutral()[None], robot.random(0, damping_and_friction.CONFIGURATIONS - 1)])
+    q = np.concatenate(
+        [robot.neutral()[None], robot.random(0, damping_and_friction.CONFIGURATIONS - 1)]
+    )
     wanted = np.diagonal(robot.mass_matrix_inverse(q), axis1=-2, axis2=-1).max(axis=0)
     np.testing.assert_allclose(mobility(robot), wanted, rtol=1e-9)
 

@@ -70,7 +70,7 @@ def _parser(make: Callable, *args, **options) -> Parser:
 
 def version() -> str:
     """The installed version."""
-    return extras.version("psiphi", "(not installed)")
+    return extras.installed_version("psiphi", "(not installed)")
 
 
 def joined(argv: list[str]) -> list[str]:
@@ -125,12 +125,12 @@ def _unknown(top: Parser, command: str | None, rest: list[str]) -> NoReturn:
 
 def _option(word: str, options: list[str]) -> str:
     """The option that was meant: the one that is misspelt, else the nearest ones."""
-    from psiphi._util.text import misspelt
+    from psiphi._util.text import misspelled
 
     if not word.startswith("-"):
         return ""
     word = word.partition("=")[0]
-    meant = misspelt(word, options)
+    meant = misspelled(word, options)
     return f"Did you mean {meant!r}? " if meant else f"{nearest(word, options)} "
 
 

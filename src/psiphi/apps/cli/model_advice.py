@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psiphi._util.text import some
+from psiphi._util.text import first_names
 
 WRITTEN_OUT = 64  # bodies up to which a robot's code is straight-line
 STIFF = 1e6  # ratio of the largest to the smallest mass or inertia a joint feels
@@ -33,7 +33,7 @@ def _masses(robot) -> list[str]:
     out = []
     light = [body.name for body in robot.bodies if body.mass == 0.0]
     if light:
-        out.append(f"without mass: {some(light)}; fine as long as what they carry has some")
+        out.append(f"without mass: {first_names(light)}; fine as long as what they carry has some")
     heavy = [body.mass for body in robot.bodies if body.mass > 0.0]
     if heavy and max(heavy) / min(heavy) > STIFF:
         out.append(
@@ -48,14 +48,14 @@ def _limits(robot) -> list[str]:
         j.name for j in robot.joints if len(j.lower) == 1 and not j.lower[0] <= 0.0 <= j.upper[0]
     ]
     if beyond:
-        out.append(f"q = 0 is outside the limits of {some(beyond)}")
+        out.append(f"q = 0 is outside the limits of {first_names(beyond)}")
     backward = [
         j.name
         for j in robot.joints
         if any(low > high for low, high in zip(j.lower, j.upper, strict=True))
     ]
     if backward:
-        out.append(f"lower limit above the upper one: {some(backward)}")
+        out.append(f"lower limit above the upper one: {first_names(backward)}")
     return out
 
 
@@ -65,7 +65,7 @@ def _kept(robot) -> list[str]:
     mimic = [joint.name for joint in robot.joints if getattr(joint, "mimic", None) is not None]
     if mimic:
         out.append(
-            f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {some(mimic)}"
+            f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {first_names(mimic)}"
         )
     for acts, words in (
         ("damping", ["damping"]),
@@ -79,11 +79,11 @@ def _kept(robot) -> list[str]:
         ]
         if own:
             out.append(
-                f"{acts} act{'' if acts == 'springs' else 's'} only in simulate with {acts}=True (--{acts}): {some(own)}"
+                f"{acts} act{'' if acts == 'springs' else 's'} only in simulate with {acts}=True (--{acts}): {first_names(own)}"
             )
     rotors = [joint.name for joint in robot.joints if any(getattr(joint, "armature", ()))]
     if rotors:
-        out.append(f"rotor inertia is part of the mass matrix: {some(rotors)}")
+        out.append(f"rotor inertia is part of the mass matrix: {first_names(rotors)}")
     return out
 
 
@@ -99,6 +99,6 @@ def _looks(robot) -> list[str]:
     gone = absent(shapes)
     if gone:
         return [
-            f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {some(gone)}"
+            f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {first_names(gone)}"
         ]
     return [] if shapes else ["no shapes: viewers draw it from its kinematics"]

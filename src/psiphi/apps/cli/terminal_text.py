@@ -34,10 +34,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
     >>> nearest("xyz", ["panda", "ur5"])
     'Known are panda, ur5.'
     """
-    from psiphi._util.text import close_to
+    from psiphi._util.text import close_names
 
     known = list(known)
-    close = close_to(word, known, cutoff=0.5)
+    close = close_names(word, known, cutoff=0.5)
     if close:
         return "Did you mean " + " or ".join(map(repr, close)) + "?"
     return "Known are " + ", ".join(known[:12]) + (", ..." if len(known) > 12 else ".")

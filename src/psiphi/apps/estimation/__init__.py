@@ -16,7 +16,7 @@ covariances. Read `linear_gaussian_tree.py` first.
 
 from typing import Any
 
-from psiphi._util.deprecation import renamed
+from psiphi._util.deprecation import renamed_attribute
 from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage, sequence
 from psiphi.apps.estimation.robot_as_filter import RobotFilterModel, of
 from psiphi.apps.estimation.smoother import Estimate, Smoother
@@ -36,4 +36,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    return renamed(__name__, "psiphi.estimation", name, {"Analogue": "RobotFilterModel"})
+    return renamed_attribute(__name__, "psiphi.estimation", name, {"Analogue": "RobotFilterModel"})

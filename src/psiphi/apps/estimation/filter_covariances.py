@@ -17,7 +17,7 @@ import numpy as np
 
 from psiphi._util.errors import SingularError
 from psiphi.apps.estimation.stage_links import Symmetric, TreeShape, cut
-from psiphi.compiler.recursions.body_step import gain
+from psiphi.compiler.recursions.body_step import compute_gain
 from psiphi.compiler.sweeps.sweep_program import (
     BASE_TO_TIP,
     TIP_TO_BASE,
@@ -27,9 +27,9 @@ from psiphi.compiler.sweeps.sweep_program import (
     Sweep,
 )
 from psiphi.model.spatial import small_matrices
-from psiphi.model.spatial.branch_free import most
-from psiphi.model.spatial.screws import dot, root, subtract
-from psiphi.model.spatial.small_matrices import flat
+from psiphi.model.spatial.branch_free import maximum
+from psiphi.model.spatial.screws import dot, square_root, subtract
+from psiphi.model.spatial.small_matrices import flatten
 
 EPSILON = float(np.finfo(float).eps)
 SMALLEST = 1e-12  # of what an innovation's variance was computed from: below it, fewer than four digits are left
@@ -46,16 +46,16 @@ def covariance_program(shape: TreeShape) -> Program:
     return Program("covariances", inputs, outputs, sweeps)
 
 
-def condition(site: BodyView) -> None:
+def condition(body: BodyView) -> None:
     """Tip to base: the Riccati equation in Joseph's form, and the bound on its rounding."""
-    n, m, H = site.link.size, site.link.width, site.H
-    own, R = cut(site.part("own", "own"), n * n, m)
+    n, m, H = body.link.size, body.link.width, body.H
+    own, R = cut(body.input_slice("own", "own"), n * n, m)
     M = Symmetric.read(n, own)
     P, U = M, Symmetric([[0.0] * n for _ in range(n)])
-    if (below := site.children.get("P")) is not None:
-        P, U = P + below, site.children["U"]
+    if (below := body.children.get("P")) is not None:
+        P, U = P + below, body.children["U"]
     U = U.plus_diagonal([n * (x + y) for x, y in zip(M.diagonal, P.diagonal, strict=True)])
-    known, _ = gain(P, H, R)  # type: ignore[arg-type]
+    known, _ = compute_gain(P, H, R)  # type: ignore[arg-type]
     L, d_inv = known.factors
     T = [
         subtract(_unit(n, r), small_matrices.apply(small_matrices.transpose(H), known.G[r]))
@@ -66,7 +66,7 @@ def condition(site: BodyView) -> None:
     )
     P_plus = P.seen_by(T) + noise
     # rounding in T itself counts twice
-    spread, roots = _spread(P), [root(x) for x in R]
+    spread, roots = _spread(P), [square_root(x) for x in R]
     G = [list(map(_size, row)) for row in known.G]
     felt = small_matrices.apply([list(map(_size, row)) for row in H], spread)
     moved = [dot(list(map(_size, T[r])), spread) + dot(G[r], roots) for r in range(n)]
@@ -74,26 +74,26 @@ def condition(site: BodyView) -> None:
     U_plus = U.seen_by(T).plus_diagonal(
         [n * (x * x + EPSILON * (y * y)) for x, y in zip(moved, inner, strict=True)]
     )
-    site.keep(P=P, T=T, gain=known)
-    site.write_part("gains", "gains", [*flat(known.G), *flat(L), *d_inv, *P_plus.flat])
-    site.keep(innovations=_innovations(H, known.D, L, d_inv, U))
-    if site.link.above:
-        phi = site.path[0].phi
+    body.store(P=P, T=T, gain=known)
+    body.write_part("gains", "gains", [*flatten(known.G), *flatten(L), *d_inv, *P_plus.flat])
+    body.store(innovations=_innovations(H, known.D, L, d_inv, U))
+    if body.link.above:
+        phi = body.path[0].phi
         spread = _spread(P_plus)
         along = [dot(list(map(_size, row)), spread) for row in phi]
-        site.send(
+        body.send(
             P=P_plus.seen_by(phi),
             U=U_plus.seen_by(phi).plus_diagonal([len(phi) * x * x for x in along]),
         )
 
 
-def smooth(site: BodyView) -> None:
+def smooth(body: BodyView) -> None:
     """Base to tip: the co-state's covariance on both sides of the outputs. The smoothed state's: `smoother_covariances.py`."""
-    n, m, kept = site.link.size, site.link.width, site.kept
+    n, m, kept = body.link.size, body.link.width, body.record
     inside = Symmetric([[0.0] * n for _ in range(n)])
-    if site.link.above:
-        inside = site.parent["Lam"].seen_by(small_matrices.transpose(site.path[0].phi))
-    H, T, known = site.H, kept["T"], kept["gain"]
+    if body.link.above:
+        inside = body.parent["Lam"].seen_by(small_matrices.transpose(body.path[0].phi))
+    H, T, known = body.H, kept["T"], kept["gain"]
     weighted = small_matrices.transpose(
         [known.solve([row[c] for row in H]) for c in range(n)]
     )  # D^-1 H
@@ -104,12 +104,12 @@ def smooth(site: BodyView) -> None:
     weights = inside.seen_by(small_matrices.transpose(known.G)) + Symmetric.of(
         m, lambda r, c: columns[c][r]
     )
-    site.keep(Lam=inside.seen_by(small_matrices.transpose(T)) + measured)
+    body.store(Lam=inside.seen_by(small_matrices.transpose(T)) + measured)
     D, (variances, origins) = known.D, kept["innovations"]
-    site.write_part(
+    body.write_part(
         "more",
         "more",
-        [*kept["P"].flat, *inside.flat, *flat(D), *weights.flat, *variances, *origins],
+        [*kept["P"].flat, *inside.flat, *flatten(D), *weights.flat, *variances, *origins],
     )
 
 
@@ -121,7 +121,7 @@ def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
             [row[: i + 1] for row in L[: i + 1]], _unit(i + 1, i)
         )  # row i of L^-1
         h = [dot(rest, [row[c] for row in H[: i + 1]]) for c in range(len(H[0]))]
-        scatter = dot(list(map(_size, rest)), [root(_size(D[j][j])) for j in range(i + 1)])
+        scatter = dot(list(map(_size, rest)), [square_root(_size(D[j][j])) for j in range(i + 1)])
         variances.append(1.0 / d_inv[i])
         origins.append(dot(h, U @ h) + scatter * scatter)
     return variances, origins
@@ -132,11 +132,11 @@ def _unit(n: int, i: int) -> list:
 
 
 def _size(x):
-    return most(x, -x)
+    return maximum(x, -x)
 
 
 def _spread(P: Symmetric) -> list:
-    return [root(most(x, 0.0)) for x in P.diagonal]
+    return [square_root(maximum(x, 0.0)) for x in P.diagonal]
 
 
 @dataclass(frozen=True)

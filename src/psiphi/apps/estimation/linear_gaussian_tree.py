@@ -22,7 +22,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import batch_axes, read, whole
+from psiphi._util.validate import batch_axes, read_array, whole_number
 from psiphi.apps.estimation.stage_links import TreeShape
 
 LARGEST = 1e50  # the largest number of a model: beyond it products overflow
@@ -80,7 +80,7 @@ class LinearTree:
 
     def slices(self, k: int) -> dict[str, slice]:
         """Where stage k's outputs ("v") and states ("x") are in arrays over all stages."""
-        k = whole("k", k)
+        k = whole_number("k", k)
         if k >= len(self.stages):
             raise StateError(f"k is {k}, and there are {len(self.stages)} stages", "count from 0")
         own = slice(self._outputs[k], self._outputs[k + 1])
@@ -266,7 +266,7 @@ def _parent(k: int, value: Any, where: str) -> int:
 
 def _matrix(name: str, value: Any, shape: tuple[int | None, ...], where: str) -> np.ndarray:
     """A copy of `value` as float64 of that shape (None: any) behind any batch axes, all numbers finite."""
-    array, fault = read(value, None)
+    array, fault = read_array(value, None)
     own = array.shape[-len(shape) :]
     fits = array.ndim >= len(shape) and all(
         want in (None, n) for want, n in zip(shape, own, strict=True)

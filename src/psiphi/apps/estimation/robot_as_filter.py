@@ -18,7 +18,7 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers, Wrenches
 from psiphi._util.errors import StateError
-from psiphi._util.validate import batch_axes, check_robot, finite
+from psiphi._util.validate import batch_axes, check_robot, finite_array
 from psiphi.algebra.dense.dense_joints import Unit, units
 from psiphi.algebra.dense.dense_letter_rates import motion_cross, t
 from psiphi.algebra.dense.dense_letters import DenseLetters
@@ -55,7 +55,7 @@ class RobotFilterModel:
     def outputs(self, tau: Numbers) -> list[np.ndarray]:
         """The torques (..., nv) as data: a list entry a joint."""
         nv = self.robot.nv
-        tau = finite("tau", tau, (nv,), f"give robot.nv = {nv} real numbers in its last axis")
+        tau = finite_array("tau", tau, (nv,), f"give robot.nv = {nv} real numbers in its last axis")
         return [tau[..., joint.v_slice] for joint in self.robot.units]
 
     def __call__(self, tau) -> Estimate:
@@ -90,7 +90,7 @@ def of(
         robot = robot.baked()  # the parameters that `at` put in; without any, an error says so
     inputs = Argument("q", (robot.nq,), "q"), Argument("v", (robot.nv,), "v")
     state = [
-        finite(
+        finite_array(
             arg.name,
             x,
             arg.shape,
@@ -117,7 +117,9 @@ def of(
         )
         above = 6 if unit.parent == WORLD else stages[unit.parent].covariance.shape[-1]
         noise = (
-            joint.armature if isinstance(joint, Joint) else np.zeros(len(joint.laws.cluster.free))
+            joint.armature
+            if isinstance(joint, Joint)
+            else np.zeros(len(joint.kinematics.cluster.free))
         )
         phi, M, H, xi, eta = _numbers(
             joint, unit, above, xi[..., 0], (X @ own + unit.S_dot @ rates)[..., 0]
@@ -135,8 +137,8 @@ def _numbers(
     weigh nothing, and slide by X v."""
     lead, n, width = xi.shape[:-1], unit.size, unit.S.shape[-1]
     J, (X, drift) = np.zeros(0), (np.zeros((*lead, 0, width)), np.zeros((*lead, 0)))
-    if unit.spun is not None:
-        J, (X, drift) = np.array(joint.laws.cluster.armature), unit.spun
+    if unit.rotor_map is not None:
+        J, (X, drift) = np.array(joint.kinematics.cluster.armature), unit.rotor_map
     which = np.flatnonzero(J)
     more = len(which)
     phi, M = np.zeros((*lead, above, n + more)), np.zeros((*lead, n + more, n + more))
@@ -155,7 +157,7 @@ def _numbers(
 def _wrenches(atoms: DenseLetters, f_ext: Any, axes: Any) -> np.ndarray:
     """B f_ext (..., 6 bodies, 1): the wrenches, on the links."""
     argument_checks.check_axes(axes)
-    if f_ext is None or not argument_checks.mapping(f_ext):
+    if f_ext is None or not argument_checks.check_wrench_mapping(f_ext):
         return np.zeros((6 * len(atoms.model.bodies), 1))
     frames, stacked = (
         [atoms.model.frame(name).name for name in f_ext],

@@ -10,7 +10,7 @@ import numpy as np
 
 from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import batch_axes, flag, read
+from psiphi._util.validate import batch_axes, flag, read_array
 from psiphi.apps.estimation.filter_covariances import StageCovariance, element_of, read_known
 from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, listed
 from psiphi.apps.estimation.smoother_covariances import smoothed_covariances
@@ -201,7 +201,7 @@ def _read_parts(
         )
     arrays = []
     for k, (part, n) in enumerate(zip(entries, sizes, strict=True)):
-        array, fault = read(part, (n,))
+        array, fault = read_array(part, (n,))
         if not fault and seen is not None:
             try:
                 array = np.where(seen[k], array, 0.0)

@@ -22,14 +22,14 @@ from psiphi.apps.estimation.stage_links import Symmetric, TreeShape, cut
 from psiphi.compiler.lower.vector_sweeps import Lowered, Result
 from psiphi.compiler.recursions.body_step import Gain
 from psiphi.compiler.sweeps.sweep_program import Argument, BodyView, Program, Sweep
-from psiphi.robot.catalogue.quantities import filtered
+from psiphi.robot.catalogue.quantities import kalman_smoother
 
 
 @lru_cache(maxsize=1)
 def smoother_equations() -> dict[str, tuple[Expression, str]]:
     """The fields of an `Estimate`: their expressions, and whether they are forces, motions or of the outputs."""
     s, y, xi, eta = Operators(), vector("tau"), vector("xi", "link"), vector("eta", "link")
-    found = filtered(s, y, xi, eta)
+    found = kalman_smoother(s, y, xi, eta)
     inboard, residuals = found["lambda_plus"], found["residuals"]
     return {
         "predicted": (found["z_minus"], "force"),
@@ -60,7 +60,7 @@ def smoother_program(shape: TreeShape) -> Program:
     ]
     program = lowered.program("smoother", shape, tuple(inputs), tuple(outputs))
     sweeps = tuple(Sweep(sweep.direction, _with_gains(sweep.step)) for sweep in program.sweeps)
-    return replace(program, sweeps=sweeps, local=True)  # stages have no axes but their own
+    return replace(program, sweeps=sweeps, can_loop=True)  # stages have no axes but their own
 
 
 def _argument(shape: TreeShape, name: str, place: str) -> Argument:
@@ -68,16 +68,16 @@ def _argument(shape: TreeShape, name: str, place: str) -> Argument:
 
 
 def _with_gains(step):
-    def gained(site: BodyView) -> None:
-        n, m = site.link.size, site.link.width
-        G, L, d_inv, P_plus = cut(site.part("gains", "gains"), n * m, m * m, m, n * n)
+    def gained(body: BodyView) -> None:
+        n, m = body.link.size, body.link.width
+        G, L, d_inv, P_plus = cut(body.input_slice("gains", "gains"), n * m, m * m, m, n * n)
         known = Gain(
             [],
             ([L[i * m : i * m + m] for i in range(m)], d_inv),
             [G[r * m : r * m + m] for r in range(n)],
             (),
         )
-        site.keep(P_plus=Symmetric.read(n, P_plus), gain=known)
-        step(site)
+        body.store(P_plus=Symmetric.read(n, P_plus), gain=known)
+        step(body)
 
     return gained

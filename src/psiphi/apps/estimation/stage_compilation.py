@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from psiphi.apps.estimation.smoother_equations import smoother_program
 from psiphi.apps.estimation.stage_links import TreeShape
 from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.compiler.sweeps.link_loops import LinkLoops, roll
+from psiphi.compiler.sweeps.link_loops import LinkLoops, trace_loops
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.functions.compiled_function import Function, QuantityRequest
 
@@ -31,9 +32,9 @@ PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {
 class StageLoops(Traceable):
     """A program of a shape, as the compiler takes it."""
 
-    model: TreeShape
+    model: Any  # a TreeShape, which has the attributes of a model that the compiler reads
     name: str
-    rolled = True
+    has_loops = True
 
     @property
     def equation(self) -> str:
@@ -43,8 +44,8 @@ class StageLoops(Traceable):
         program = PROGRAMS[self.name](self.model)
         return program.inputs, program.outputs
 
-    def ready(self) -> LinkLoops:
-        return roll(PROGRAMS[self.name](self.model), self.model)
+    def trace(self) -> LinkLoops:
+        return trace_loops(PROGRAMS[self.name](self.model), self.model)
 
 
 @lru_cache(maxsize=64)

@@ -18,10 +18,10 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import check_robot, real, whole
+from psiphi._util.validate import check_robot, real_array, whole_number
 from psiphi.algebra.dense.dense_letters import DenseLetters
 from psiphi.algebra.expressions.operators import is_chain
-from psiphi.model.body_matrices import across
+from psiphi.model.body_matrices import articulate_joint
 from psiphi.model.model import WORLD
 from psiphi.robot.robot import Robot
 
@@ -117,7 +117,7 @@ class TwoPort:
         >>> ports[0].repeated(1024)
         <two-port>
         """
-        n = whole("n", n)
+        n = whole_number("n", n)
         if not 1 <= n <= MOST:
             raise StateError(f"n is {n}, expected 1 to 2**40", "give how many")
         half = self.repeated(n // 2) if n > 1 else self
@@ -132,7 +132,7 @@ class TwoPort:
         >>> ports.joined().felt(np.eye(6)).shape
         (6, 6)
         """
-        S = real(
+        S = real_array(
             "load", load, (6, 6), "give a spatial inertia (6, 6) in the axes of the outermost link"
         )
         if not np.isfinite(S).all() or np.abs(S - np.swapaxes(S, -1, -2)).max(
@@ -189,10 +189,10 @@ def two_ports(robot: Robot, q: Numbers) -> TwoPort:
         raise StateError(
             f"two_ports: numbers of {robot.name} are inputs", "take the robot before `free`"
         )
-    q = robot._state("q", q, robot.nq)
+    q = robot.state_array("q", q, robot.nq)
     lead, links = q.shape[:-1], []
     for unit in reversed(DenseLetters(robot, q, np.zeros(robot.nv)).units):
-        D, G, M_plus = across(np.broadcast_to(unit.M, (*lead, 6, 6)), unit.S, unit.rotor)
+        D, G, M_plus = articulate_joint(np.broadcast_to(unit.M, (*lead, 6, 6)), unit.S, unit.rotor)
         back = np.swapaxes(unit.S, -1, -2)
         through = unit.phi @ (np.eye(6) - G @ back)
         ends = (

@@ -11,10 +11,10 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import check_robot, finite, read, real, several
+from psiphi._util.validate import as_list, check_robot, finite_array, read_array, real_array
 from psiphi.apps.ik.ik_tasks import SLIDE, TURN, Task
-from psiphi.compiler.passes import UNROLLED, is_large
-from psiphi.model.builder.pose_values import pose
+from psiphi.compiler.passes import UNROLL_LIMIT, is_large
+from psiphi.model.builder.pose_values import read_pose
 from psiphi.model.loops.cluster_joints import COMPOUND
 from psiphi.model.model import Pose
 from psiphi.model.state_checks import check_loops
@@ -24,7 +24,7 @@ from psiphi.simulation.control.task_space_controller import are_rotations
 
 MASS = "center_of_mass"
 FAR = 1e9  # m: nothing is wanted beyond
-_finite = partial(finite, most=FAR)
+_finite = partial(finite_array, most=FAR)
 ORDER = 'give names of targets, the most important first: order=["tool", "center_of_mass"]'
 FORM = "give a pose (4, 4) or a point (3,), with any batch axes in front"
 Goal = tuple[Task, np.ndarray]
@@ -41,7 +41,9 @@ def robot_of(given: Any) -> Robot:
 def check_size(robot: Robot) -> None:
     """Small enough to be written out."""
     if is_large(robot):
-        cause = f"reach: {robot.name} has {len(robot.bodies)} bodies, expected at most {UNROLLED}"
+        cause = (
+            f"reach: {robot.name} has {len(robot.bodies)} bodies, expected at most {UNROLL_LIMIT}"
+        )
         raise StateError(cause, "take a part of it: robot.subtree(...)")
 
 
@@ -54,7 +56,7 @@ def ties(system: System) -> list[Goal]:
         out.append(
             Task("loop", c.name, (), float(TURN in c.units), (SLIDE in c.units) * size**-2, tie)
         )
-    for f in system.closure.follows:
+    for f in system.closure.mimics:
         slides = robot.joint(f.joint).row.slides[0]
         out.append(
             Task(
@@ -71,7 +73,7 @@ def ties(system: System) -> list[Goal]:
 
 def ordered(asked: list[Goal], order: Any, tied: list[Goal]) -> list[Goal]:
     """The tasks with their levels: loops first, then what `order` does not name, then what it names, one after the other."""
-    names = [] if order is None else several("order", order, ORDER)
+    names = [] if order is None else as_list("order", order, ORDER)
     known = {task.frame or MASS for task, _ in asked}
     for name in names:
         if not isinstance(name, str) or name not in known:
@@ -111,7 +113,7 @@ def goals(
         _directed(robot, frame, value, weigh) for frame, value in _pairs("directions", directions)
     ]
     if center_of_mass is not None:
-        robot._heavy("reach", "leave center_of_mass out")
+        robot.require_mass("reach", "leave center_of_mass out")
         place = _finite("center_of_mass", center_of_mass, (3,), "give a point (3,)")
         out.append((Task("mass", "", (), *weigh.get(MASS, (1.0, size_of(robot) ** -2))), place))
     known = {task.frame or MASS for task, _ in out}
@@ -139,8 +141,8 @@ def _placed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
     name = robot.frame(frame).name
     what = f"the target of {shown(name)}"
     if isinstance(value, Pose):
-        value = pose(what, value).matrix
-    array, fault = read(value, None)
+        value = read_pose(what, value).matrix
+    array, fault = read_array(value, None)
     if fault:
         raise StateError(f"{what} {fault}", FORM)
     weights = weigh.get(name, (1.0, size_of(robot, name) ** -2))
@@ -166,7 +168,7 @@ def _directed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
         f"the direction of {shown(name)}",
         "give (axis in the frame, direction in the world)",
     )
-    pair = several(what, value, form)
+    pair = as_list(what, value, form)
     if len(pair) != 2:
         raise StateError(f"{what} is {shown(value)}, expected two vectors", form)
     axis, to = _finite(what, pair[0], (3,), form), _finite(what, pair[1], (3,), form)
@@ -183,7 +185,7 @@ def _weights(given: Any) -> dict[str, tuple[float, float]]:
     form = 'give {"frame": weight} or {"frame": (of the rotation, of the position)}'
     out = {}
     for name, value in _pairs("weights", given):
-        pair = real(f"the weight of {shown(name)}", value, (), form)
+        pair = real_array(f"the weight of {shown(name)}", value, (), form)
         if pair.shape not in ((), (2,)) or not ((pair >= 0.0) & (pair < 1e12)).all():
             raise StateError(
                 f"the weight of {shown(name)} is {shown(value)}, expected numbers of at least 0",
@@ -218,7 +220,7 @@ def moving_joints(robot: Robot, moving: Any) -> np.ndarray:
 def check_limits(robot: Robot, moving: np.ndarray) -> None:
     """Refuse limits that no step keeps: of the places of a joint whose rates are not those of its q, planar or free."""
     ends = np.isfinite(robot.lower) | np.isfinite(robot.upper)
-    for joint in robot.manifold.bent:
+    for joint in robot.manifold.curved:
         if joint.kind != COMPOUND and ends[joint.q_slice].any() and moving[joint.v_slice].any():
             raise StateError(
                 f"reach: limits of the {joint.kind} joint {joint.name!r} are not kept",

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from psiphi.model.loops.closure_types import KINDS as LOOPS
-from psiphi.model.loops.closure_types import Constants, Relative, across
+from psiphi.model.loops.closure_types import Constants, RelativeMotion, perpendicular_axes
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.rotations import logarithm, quaternion
-from psiphi.model.spatial.screws import cross, dot, root
+from psiphi.model.spatial.screws import cross, dot, square_root
 from psiphi.model.spatial.small_matrices import apply, product, transpose
 from psiphi.robot.robot import Robot
 
@@ -125,7 +125,9 @@ def _point(task: Task, robot: Robot, q: Any, goal: list) -> list[Residual]:
 
 def _direction(task: Task, robot: Robot, q: Any, goal: list) -> list[Residual]:
     R, _, turning, _ = _place(task, robot, q)
-    d, *sides = (apply(R, x) for x in (task.axis, *(x.tolist() for x in across(task.axis))))
+    d, *sides = (
+        apply(R, x) for x in (list(task.axis), *(x.tolist() for x in perpendicular_axes(task.axis)))
+    )
     towards, cosine = cross(d, goal), dot(d, goal)
     stuck = less(cosine, OPPOSITE)
     turn = logarithm(
@@ -148,7 +150,7 @@ def _loop(task: Task, robot: Robot, q: Any, goal: list) -> list[Residual]:
         _place(replace(task, frame=x), robot, q) for x in (first, second)
     )
     back, far = transpose(R2), _apart(p2, p1)
-    at = Relative(product(back, R1), apply(back, far), [0.0] * 3, [0.0] * 3)
+    at = RelativeMotion(product(back, R1), apply(back, far), [0.0] * 3, [0.0] * 3)
     out = {TURN: Residual([], [], TURN), SLIDE: Residual([], [], SLIDE)}
     for row in LOOPS[kind].rows(Constants.of(*shape), at):
         if row.error is None:  # it binds velocities alone
@@ -168,7 +170,7 @@ def _loop(task: Task, robot: Robot, q: Any, goal: list) -> list[Residual]:
     turned = out[
         TURN
     ].residual  # 2 tan of half the angle is endless at half a turn: 2 sin of it is not
-    shrunk = 1.0 / root(1.0 + 0.25 * dot(turned, turned)) if turned else 1.0
+    shrunk = 1.0 / square_root(1.0 + 0.25 * dot(turned, turned)) if turned else 1.0
     return [out[TURN]._replace(residual=[shrunk * x for x in turned]), out[SLIDE]]
 
 
@@ -186,10 +188,10 @@ def _kept(task: Task, robot: Robot, q: Any, goal: list) -> list[Residual]:
     limited, units = task.tie
     e, J = [], []
     for joint in (robot.units[k] for k in units):
-        laws, own = joint.laws, list(q[joint.q_slice])
+        laws, own = joint.kinematics, list(q[joint.q_slice])
         X, none = laws.X(own), [0.0] * robot.nv
         for c in range(laws.nv) if limited else ():
-            i = laws.coordinate(c)
+            i = laws.q_index(c)
             lower, upper = (float(x[joint.q_slice.start + i]) for x in (robot.lower, robot.upper))
             if i < 0 or not (np.isfinite(lower) or np.isfinite(upper)):
                 continue
@@ -205,7 +207,7 @@ def _kept(task: Task, robot: Robot, q: Any, goal: list) -> list[Residual]:
                             *none[joint.v_slice.stop :],
                         ]
                     )
-        gaps = laws.gaps(own)
+        gaps = laws.closure_errors(own)
         e, J = [*e, *(-x for x in gaps)], [*J, *(none for _ in gaps)]
     return [Residual(e, J, TURN)]
 

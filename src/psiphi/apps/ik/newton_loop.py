@@ -31,7 +31,7 @@ class CompiledNewtonLoop:
             [[vars(task) for task in d.tasks], d.ease, d.bounds, d.pulled, HOST.key("d")]
         )
         key = kernel_cache.kernel_key(d.robot.digest, "reach", what)
-        return StepLoop(kernel_cache.remember(key, self._built))
+        return StepLoop(kernel_cache.fetch_or_build(key, self._built))
 
     @property
     def _given(self) -> tuple[str, ...]:

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from psiphi.apps.ik.ik_tasks import Task
-from psiphi.model.spatial.branch_free import choose, least, less, most, stays
+from psiphi.model.spatial.branch_free import away_from_bound, choose, less, maximum, minimum
 from psiphi.model.spatial.scalar_arrays import entries
-from psiphi.model.spatial.screws import dot, root
+from psiphi.model.spatial.screws import dot, square_root
 from psiphi.model.spatial.small_matrices import apply, factor, solve, transpose
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Values
@@ -122,7 +122,7 @@ class NewtonStep:
         m = self.robot.manifold
         q = m.unit(m.exp(B, D)).copy()
         for i, _, lower, upper in self.bounds:
-            q[i] = least(most(q[i], lower), upper)
+            q[i] = minimum(maximum(q[i], lower), upper)
         return {"Q": q}
 
     def _towards(self, m, Q, e: list, J: list, levels: list[int], held, posture) -> list:
@@ -141,10 +141,10 @@ class NewtonStep:
 
     def _cut(self, d: list) -> list:
         """No longer than LONGEST."""
-        length = root(
+        length = square_root(
             sum((x * x / (r or 1.0) for x, r in zip(d, self.ease, strict=True)), 0.0) + 1e-300
         )
-        share = least((LONGEST_OF_LOOPS if self.loops else LONGEST) / length, 1.0)
+        share = minimum((LONGEST_OF_LOOPS if self.loops else LONGEST) / length, 1.0)
         return [share * x for x in d]
 
     def _by_levels(self, m, Q, e: list, J: list, levels: list[int], held, posture) -> list:
@@ -177,7 +177,7 @@ class NewtonStep:
                 for i, a in enumerate(eased)
             ]
             damping = (
-                SHARE * least(0.5 * dot([e[i] for i in own], [e[i] for i in own]), 1.0)
+                SHARE * minimum(0.5 * dot([e[i] for i in own], [e[i] for i in own]), 1.0)
                 + FLOOR
                 + (held if level else 0.0)
             )
@@ -190,7 +190,7 @@ class NewtonStep:
         """1 where a coordinate may move, 0 where it may not, or stands at a limit and would leave it."""
         free: list = [float(r > 0.0) for r in self.ease]
         for i, k, lower, upper in self.bounds:
-            free[k] = free[k] * stays(Q[i], slope[k], lower, upper)
+            free[k] = free[k] * away_from_bound(Q[i], slope[k], lower, upper)
         return free
 
 

@@ -13,8 +13,8 @@ from psiphi.apps.ik import ik_request
 from psiphi.apps.ik.ik_solver import IKSolver, problem
 from psiphi.apps.ik.ik_tasks import SLIDE, TURN
 from psiphi.apps.ik.task_priorities import in_order
-from psiphi.robot.free_robot import check_one
-from psiphi.robot.mechanisms.loop_closure import close
+from psiphi.robot.free_robot import check_single_robot
+from psiphi.robot.mechanisms.loop_closure import close_loops
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 
@@ -95,7 +95,7 @@ def reach(
     system = robot if isinstance(robot, System) else None
     robot = ik_request.robot_of(system.robot if system else robot)
     if system is None:
-        check_one("reach", robot)
+        check_single_robot("reach", robot)
     wanted = ik_request.goals(
         robot, targets, directions, center_of_mass, weights, not (system and system.nc)
     )
@@ -211,7 +211,7 @@ def loops_alone(
         system.at_elements(lead, np.ones(lead, dtype=bool)),
         np.broadcast_to(near, (*lead, system.nq)).reshape(-1, system.nq),
     )
-    q, e, tries = close(one, guess, moving.astype(float), tolerance, limits, starts)
+    q, e, tries = close_loops(one, guess, moving.astype(float), tolerance, limits, starts)
     errors = {
         name: np.linalg.norm(e[:, rows], axis=-1).reshape(lead)[()]
         for name, rows in _parts(system).items()
@@ -225,10 +225,10 @@ def loops_alone(
 def _parts(system: System) -> dict[str, list[int]]:
     """The rows of every constraint, turns and places by themselves: {"contact 1 rad": rows}."""
     closure, out = system.closure, {}
-    joints = [(SLIDE if system.joint(f.joint).row.slides[0] else TURN,) for f in closure.follows]
+    joints = [(SLIDE if system.joint(f.joint).row.slides[0] else TURN,) for f in closure.mimics]
     units = [*(c.units for c in closure.constraints), *joints]
     for tie, own, each in zip(
-        (*closure.constraints, *closure.follows), closure.slices, units, strict=True
+        (*closure.constraints, *closure.mimics), closure.slices, units, strict=True
     ):
         for unit in (TURN, SLIDE):
             rows = [i for i, x in zip(range(own.start, own.stop), each, strict=True) if x == unit]

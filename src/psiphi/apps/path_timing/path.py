@@ -9,14 +9,14 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import listed
-from psiphi._util.validate import check_robot, one_of, one_or_each, real, whole
+from psiphi._util.validate import broadcast_row, check_robot, one_of, real_array, whole_number
 from psiphi.apps.path_timing.path_limits import Bounds, Limits, bounds
 from psiphi.apps.path_timing.pose_waypoints import through_poses
 from psiphi.apps.path_timing.quaternion_splines import QuaternionSpline, check_turns, on_one_side
 from psiphi.apps.path_timing.splines import cubic, quintic
 from psiphi.apps.path_timing.time_optimal import fastest
 from psiphi.apps.path_timing.timed_path import TimedPath
-from psiphi.robot.free_robot import check_one
+from psiphi.robot.free_robot import check_single_robot
 from psiphi.robot.robot import Robot
 
 KINDS = ("fastest", "smooth")
@@ -55,7 +55,7 @@ def path(
     (True, [1.0, -1.0, 0.5, 0.5, 1.0, 0.0])
     """
     check_robot("path", robot, Robot)
-    check_one("path", robot)
+    check_single_robot("path", robot)
     if not robot.nv:
         raise StateError(f"path: {robot.name} has no joints", "give a robot that moves")
     if robot.embedding is not None and not robot.manifold.is_flat:
@@ -72,7 +72,7 @@ def path(
         )
     through = on_one_side(robot, _postures(robot, postures, kind))
     limits = _limits(robot, speed, acceleration, torque)
-    number = whole("points", points)
+    number = whole_number("points", points)
     if not 10 <= number <= MOST:
         raise StateError(f"path: points is {number}, expected 10 to {MOST}", "200 is the default")
     knots = _knots(robot, through, limits)
@@ -87,7 +87,7 @@ def path(
 
 
 def _postures(robot: Robot, given: Any, kind: str) -> np.ndarray:
-    through = real("postures", given, (robot.nq,), f"give at least two of {robot.nq} numbers")
+    through = real_array("postures", given, (robot.nq,), f"give at least two of {robot.nq} numbers")
     if through.ndim < 2 or through.shape[-2] < 2:
         raise StateError(
             f"postures has shape {through.shape}, expected (..., K, {robot.nq}), K of at least 2",
@@ -143,7 +143,7 @@ def _limits(robot: Robot, speed: Any, acceleration: Any, torque: Any) -> Limits:
 
 
 def _each(robot: Robot, name: str, given: Any) -> np.ndarray:
-    out = one_or_each(
+    out = broadcast_row(
         name,
         given,
         robot.nv,

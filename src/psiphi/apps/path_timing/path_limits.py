@@ -14,7 +14,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi.apps.path_timing.quaternion_splines import QuaternionSpline
 from psiphi.apps.path_timing.splines import Spline
-from psiphi.model.components import joint_at
+from psiphi.model.components import joint_of_entry
 from psiphi.robot.robot import Robot
 
 
@@ -70,6 +70,6 @@ def _standing(robot: Robot, still: np.ndarray, torque: np.ndarray) -> None:
     share = np.abs(still) / torque
     if share.size and not share.max() < 1.0:
         k = int(np.unravel_index(np.argmax(share), share.shape)[-1])
-        joint = joint_at(robot.joints, k)
+        joint = joint_of_entry(robot.joints, k)
         cause = f"path: on the way joint {joint.name!r} needs {share.max() * torque[k]:.3g} of {torque[k]:.3g} N m to stand still"
         raise StateError(cause, "give torque= more, or other postures")

@@ -9,10 +9,10 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import read
+from psiphi._util.validate import read_array
 from psiphi.apps.ik.reach import reach
 from psiphi.model.model import Pose
-from psiphi.model.state_checks import element
+from psiphi.model.state_checks import batch_element
 from psiphi.robot.robot import Robot
 
 FORM = 'give {"frame": poses (..., K, 4, 4) or points (..., K, 3)}, K of at least 2'
@@ -34,7 +34,7 @@ def through_poses(robot: Robot, targets: Mapping, near: Any) -> np.ndarray:
         )
         if not answer.converged.all():
             lost = np.argwhere(~answer.converged)[0]
-            where, by = element(tuple(lost.tolist())), float(answer.error[tuple(lost)])
+            where, by = batch_element(tuple(lost.tolist())), float(answer.error[tuple(lost)])
             raise StateError(
                 f"path: pose {k} of {counts[0]}{where} is not reached, the nearest misses it by {by:.3g}",
                 "move it",
@@ -47,7 +47,7 @@ def _way(frame: Any, value: Any) -> np.ndarray:
     """(K, ...): the targets of one frame, one after the other."""
     if isinstance(value, list | tuple):
         value = [x.matrix if isinstance(x, Pose) else x for x in value]
-    array, fault = read(value, None)
+    array, fault = read_array(value, None)
     axis = -3 if array.shape[-2:] == (4, 4) else -2
     if fault or array.ndim < -axis or not array.size:
         raise StateError(

@@ -35,7 +35,7 @@ class QuaternionSpline:
         q = np.array(x)
         v, a = np.zeros((*lead, self.manifold.nv)), np.zeros((*lead, self.manifold.nv))
         v[..., k], a[..., k] = first[..., i], second[..., i]
-        for joint in self.manifold.bent:
+        for joint in self.manifold.curved:
             own = [
                 [np.asarray(y[..., n]) for n in range(joint.q_slice.start, joint.q_slice.stop)]
                 for y in (x, first, second)
@@ -69,7 +69,7 @@ def _moved(joint: Any, x: list, first: list, second: list) -> tuple[list, list, 
 def on_one_side(robot: Robot, through: np.ndarray) -> np.ndarray:
     """Postures with the signs of their quaternions such that each is near to the one before: q and -q are the same."""
     out = np.array(through)
-    for joint in robot.manifold.bent:
+    for joint in robot.manifold.curved:
         where = _scaled(joint)
         own = out[..., joint.q_slice]
         for i in range(1, own.shape[-2] if where.any() else 0):
@@ -95,7 +95,7 @@ def _scaled(joint: Any) -> np.ndarray:
 def check_turns(robot: Robot, curve: QuaternionSpline, s: np.ndarray) -> None:
     """A curve that passes near to a quaternion of length 0 is refused."""
     x = curve.spline(s)[0]
-    for joint in robot.manifold.bent:
+    for joint in robot.manifold.curved:
         where = _scaled(joint)
         if where.any() and np.linalg.norm(x[..., joint.q_slice] * where, axis=-1).min() < SHORTEST:
             cause = f"path: joint {joint.name!r} turns too far from one posture to the next"

@@ -20,10 +20,10 @@ import numpy as np
 from psiphi.apps.path_timing.path_limits import Bounds
 from psiphi.backends import kernel_cache
 from psiphi.backends.cpu.cpu_target import HOST
-from psiphi.compiler.ir.block_frame import BlockFrame, Named
+from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
 from psiphi.compiler.sweeps.tree_loop import StraightCode
-from psiphi.model.spatial.branch_free import choose, least, less, most, sign
+from psiphi.model.spatial.branch_free import choose, less, maximum, minimum, sign
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
 from psiphi.simulation.compiled_rollout.step_blocks import trace
@@ -102,11 +102,14 @@ def forward(ds, K, X, **rows) -> Values:
     """x_i+1 from x_i, and how much of the bounds that uses; K is that of i + 1."""
     x, most_u = X[0], (K[0] - X[0]) / (2.0 * ds[0])
     for _, high, slope in _lines(ds, rows):
-        most_u = least(most_u, high - slope * x)
-    after = most(x + 2.0 * ds[0] * most_u, 0.0)
+        most_u = minimum(most_u, high - slope * x)
+    after = maximum(x + 2.0 * ds[0] * most_u, 0.0)
     u = (after - x) / (2.0 * ds[0])
     used = [a * u + b * x + c for a, b, c in _rows(ds, rows)]
-    return {"X": np.array([after]), "used": np.array([reduce(most, (most(y, -y) for y in used))])}
+    return {
+        "X": np.array([after]),
+        "used": np.array([reduce(maximum, (maximum(y, -y) for y in used))]),
+    }
 
 
 @lru_cache(maxsize=32)
@@ -124,7 +127,7 @@ def _pass(name: str, count: int) -> StepLoop:
     def built() -> bytes:
         start = block("start", lambda begin: dict.fromkeys(state, begin), ("begin",))
         step = block(name, rule, (*each, state[0]))
-        blocks: Named = {"start": (start, {}), name: (step, {})}
+        blocks: NamedBlocks = {"start": (start, {}), name: (step, {})}
         repeats: tuple[Repeat, ...] = ()
         if name == "backward":
             blocks["newton"] = block("newton", newton, ("lines", "K")), {}
@@ -134,7 +137,7 @@ def _pass(name: str, count: int) -> StepLoop:
         return HOST.build(HOST.emit(rollout), {"flops": step.count.flops})
 
     key = kernel_cache.kernel_key(name, str(count), str(HOST.key("d")))
-    return StepLoop(kernel_cache.remember(key, built))
+    return StepLoop(kernel_cache.fetch_or_build(key, built))
 
 
 def fastest(b: Bounds) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.validate import real
+from psiphi._util.validate import real_array
 from psiphi.apps.path_timing.quaternion_splines import QuaternionSpline
 from psiphi.apps.path_timing.splines import Spline, steps_of
 
@@ -40,7 +40,7 @@ class TimedPath:
 
     def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(q, v, a), each (..., nq): the axes of t, then those of the path's own batch."""
-        when = real("t", t, (), "give seconds")
+        when = real_array("t", t, (), "give seconds")
         lead = when.shape + self.s.shape[:-1]
         q, v, a = (
             np.moveaxis(x, -2, 0).reshape(*lead, x.shape[-1]) for x in self._at(when.ravel())
@@ -49,7 +49,7 @@ class TimedPath:
 
     def along(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
         """(q, v, a) at times (n,), each (..., n, nq): what compiled rollouts ask a reference for at once."""
-        when = np.atleast_1d(real("times", times, (), "give seconds"))
+        when = np.atleast_1d(real_array("times", times, (), "give seconds"))
         if when.ndim > 1:
             raise StateError(
                 f"times has shape {when.shape}, expected (n,)",

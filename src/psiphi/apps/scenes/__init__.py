@@ -16,11 +16,11 @@ docs/viewer.md lists every key, data/two_arms.toml is an example.
 
 from typing import Any
 
-from psiphi._util.deprecation import renamed
+from psiphi._util.deprecation import renamed_attribute
 from psiphi.apps.scenes.scene_file import SceneSetup, load, names
 
 __all__ = ["SceneSetup", "load", "names"]
 
 
 def __getattr__(name: str) -> Any:
-    return renamed(__name__, "psiphi.scenes", name, {"Case": "SceneSetup"})
+    return renamed_attribute(__name__, "psiphi.scenes", name, {"Case": "SceneSetup"})

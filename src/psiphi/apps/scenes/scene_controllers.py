@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi._util.validate import beneath
+from psiphi._util.validate import robot_of
 from psiphi.apps.scenes.toml_table import Table
 from psiphi.model.spatial.rotations import conjugate, exponential, logarithm, multiply
 from psiphi.model.spatial.screws import Turn
@@ -76,7 +76,7 @@ def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw:
 
 def _scaled(robot: Any, q0: np.ndarray, kp: float, kd: float) -> tuple[np.ndarray, np.ndarray]:
     """Gains times the diagonal of the mass matrix at the (first) start."""
-    robot = beneath(robot)
+    robot = robot_of(robot)
     inertia = np.diagonal(robot.mass_matrix(np.asarray(q0, dtype=float).reshape(-1, robot.nq)[0]))
     return kp * inertia, kd * inertia
 

@@ -44,7 +44,7 @@ class PlacedRobot:
 
 def read_placed(name: str, row: Table, folder: Path) -> PlacedRobot:
     """A table [robots.NAME]."""
-    robot = _bent(row, _sprung(row, robot_of(row, folder)), folder)
+    robot = _bent(row, _sprung(row, robot_from_table(row, folder)), folder)
     base = pose(row)
     q, given = coordinates(row, "q", robot, resting(robot))
     v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
@@ -52,7 +52,7 @@ def read_placed(name: str, row: Table, folder: Path) -> PlacedRobot:
     return PlacedRobot(name, robot, base, q, v, given, driven)
 
 
-def robot_of(row: Table, folder: Path) -> Robot:
+def robot_from_table(row: Table, folder: Path) -> Robot:
     source = row.text("robot")
     beside = folder / source
     base = row.text("base", None, ("fixed", "free"))

@@ -13,7 +13,7 @@ from psiphi.apps.studies.motion_inputs import DIVERGED, LIMIT, SPEED, InputSampl
 from psiphi.apps.studies.study_config import StudyConfig
 from psiphi.backends.cuda import cuda_driver
 from psiphi.backends.cuda.dlpack import DeviceArray
-from psiphi.model.components import joint_at
+from psiphi.model.components import joint_of_entry
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.simulate.events import sane
 
@@ -90,14 +90,14 @@ class Chunk:
 
     def _joint(self, row: np.ndarray, cause: int) -> int:
         """The joint whose coordinate is the most to blame."""
-        return joint_at(
+        return joint_of_entry(
             self.asked.robot.joints, int(np.argmax(row)), "q" if cause == LIMIT else "v"
         ).index
 
     def _rolled(
         self, starts: MotionInputs, every: int, numbers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        asked, cards = self.asked, cuda_driver.count_cards() if self.cards else 0
+        asked, cards = self.asked, cuda_driver.count_gpus() if self.cards else 0
         options = {"steps": asked.steps, "dt": asked.dt, "every": every, **asked.options}
         if not cards:
             with np.errstate(all="ignore"):

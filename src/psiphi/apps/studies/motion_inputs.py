@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from psiphi._util.validate import beneath
+from psiphi._util.validate import robot_of
 from psiphi.apps.scenes.scene_controllers import GAINS, law
 from psiphi.apps.studies.parameter_variation import OF_JOINTS, OF_LINKS
 from psiphi.apps.studies.study_config import StudyConfig
@@ -80,7 +80,7 @@ class InputSampler:
         system, fault = self.asked.system, np.zeros(len(numbers), dtype=np.uint8)
         if self.light is not None:
             system = self.free_system.at(self._parameters(drawn, len(numbers)))
-            fault[~np.isfinite(np.asarray(beneath(system).given)).all(axis=-1)] = IMPOSSIBLE
+            fault[~np.isfinite(np.asarray(robot_of(system).given)).all(axis=-1)] = IMPOSSIBLE
         for gain in (x for name in GAINS for x in self.by_word.get(name, ())):
             fault[drawn[gain.label] < 0.0] = NEGATIVE
         return MotionInputs(system, q, v, self._law(system, drawn), fault)
@@ -90,7 +90,7 @@ class InputSampler:
         many = self.starts(np.array([number]))
         system, tau = many.system, many.tau
         if self.light is not None and many.fault[0] != IMPOSSIBLE:
-            system = self.free_system.at(beneath(system).given[0])
+            system = self.free_system.at(robot_of(system).given[0])
             tau = self._law(system, self.drawn(np.array([number])))
         if tau is not None and any(x.ndim == 2 for x in getattr(tau, "numbers", {}).values()):
             tau.numbers = {name: x[0] if x.ndim == 2 else x for name, x in tau.numbers.items()}
@@ -118,14 +118,14 @@ class InputSampler:
 
     def _parameters(self, drawn: dict[str, np.ndarray], count: int) -> np.ndarray:
         assert self.light is not None
-        own, freed = self.light.parameters(), self.light._free
+        own, freed = self.light.parameters(), self.light._free_parameters
         p = np.tile(own, (count, 1))
-        blocks = {(block.word, self._owner(block)): block for block in freed.blocks}
+        blocks = {(block.group, self._owner(block)): block for block in freed.blocks}
         for word in (*OF_LINKS, *OF_JOINTS):
             for x in self.by_word.get(word, ()):
                 block = blocks[word, x.name]
                 if word == "inertia":
-                    p[:, block.own] *= drawn[x.label][:, None]
+                    p[:, block.columns] *= drawn[x.label][:, None]
                 elif word == "com":
                     p[:, block.start + x.index] += drawn[x.label]
                 else:
@@ -134,7 +134,7 @@ class InputSampler:
         return p
 
     def _owner(self, block: Any) -> str:
-        of = self.robot.joints if block.word in OF_JOINTS else self.robot.bodies
+        of = self.robot.joints if block.group in OF_JOINTS else self.robot.bodies
         return of[block.index].name
 
     def _law(self, system: Any, drawn: dict[str, np.ndarray]) -> Any:

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error
-from psiphi._util.validate import beneath
+from psiphi._util.validate import robot_of
 from psiphi.apps.scenes.scene_controllers import GAINED, GAINS
 from psiphi.apps.scenes.toml_table import Table
 from psiphi.apps.studies.distributions import Distribution, is_distribution, read_distribution
-from psiphi.model.editing.name_patterns import matching
+from psiphi.model.editing.name_patterns import matching_names
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 
@@ -60,7 +60,7 @@ def read_variations(
     table: Table, system: Any, law: str, options: dict[str, Any], start: dict[str, Any]
 ) -> tuple[Variation, ...]:
     """The table [vary], in its order: grids go by that. `start`: q, v, kp and kd where they do not vary."""
-    robot = beneath(system)
+    robot = robot_of(system)
     found: dict[str, Variation] = {}
     keys: dict[tuple[str, str], tuple[Table, list[Variation]]] = {}
     for word in sorted((word for word in WORDS if word in table), key=list(table.values).index):
@@ -158,7 +158,9 @@ def _named(table: Table, word: str, robot: Robot) -> Iterator[tuple[str, str, Ta
     for pattern in row.values:
         row.asked.append(pattern)
         try:
-            fitting = matching("link" if word in OF_LINKS else "joint", pattern, known, robot.name)
+            fitting = matching_names(
+                "link" if word in OF_LINKS else "joint", pattern, known, robot.name
+            )
         except Error as error:
             row.fail(pattern, error.cause, error.remedy)
         for name in fitting:

@@ -25,10 +25,10 @@ import numpy as np
 
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import beneath
+from psiphi._util.validate import robot_of
 from psiphi.apps.scenes.scene_controllers import GAINED, GAINS, LAWS
 from psiphi.apps.scenes.scene_file import load as load_scene
-from psiphi.apps.scenes.scene_robots import coordinates, robot_of
+from psiphi.apps.scenes.scene_robots import coordinates, robot_from_table
 from psiphi.apps.scenes.toml_table import Table, read
 from psiphi.apps.studies.parameter_variation import Variation, read_variations
 from psiphi.apps.viewer.recorded_motion import resting
@@ -88,7 +88,7 @@ class StudyConfig:
 
     @property
     def robot(self) -> Robot:
-        return beneath(self.system)
+        return robot_of(self.system)
 
     @property
     def chunks(self) -> int:
@@ -148,7 +148,7 @@ def _plain(name: str, value: Any, depth: int = 0) -> Any:
 
 def _asked(top: Table, folder: Path) -> StudyConfig:
     system, q0, v0, tau, given, scene = _moved(top, folder)
-    robot = beneath(system)
+    robot = robot_of(system)
     motions, seed = _whole(top, "motions", 1, LARGEST), _whole(top, "seed", 0, (1 << 64) - 1, 0)
     chunk = _whole(top, "chunk", 1, LARGEST, min(CHUNK, ROWS * math.ceil(motions / ROWS / 8)))
     dt = step_size(top.number("dt", given.get("dt", 1e-3), 0.0))
@@ -219,8 +219,8 @@ def _moved(
             {key: x for key, x in case.said.items() if key != "title"},
         )
     given = top.get("robot")
-    system = given if isinstance(given, Robot | System) else robot_of(top, folder)
-    robot = beneath(system)
+    system = given if isinstance(given, Robot | System) else robot_from_table(top, folder)
+    robot = robot_of(system)
     if robot.freed is not None:
         top.fail(
             "robot",
@@ -282,7 +282,7 @@ def _spec(
 ) -> dict[str, Any]:
     """All of it as JSON: what two studies differ in is found by comparing. What was `read` of keys stands for them: what varies
     in its order, since grids go by that; a scene as its file says it, with its controller."""
-    robot = beneath(system)
+    robot = robot_of(system)
     own = {
         key: x for key, x in top.values.items() if key in top.asked and key not in ("title", "base")
     }

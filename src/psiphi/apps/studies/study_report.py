@@ -15,7 +15,7 @@ import numpy as np
 from psiphi._util import validate
 from psiphi._util.errors import Error, StateError
 from psiphi._util.escape import html
-from psiphi._util.text import counted, shown, shown_path
+from psiphi._util.text import count_of, shown, shown_path
 from psiphi.apps.studies.study_result import Study
 from psiphi.apps.viewer.html_page import write
 from psiphi.apps.viewer.svg_plots import (
@@ -57,7 +57,7 @@ def report(study: Study, path: str | os.PathLike[str], worst: int = 5) -> Path:
     target = Path(validate.path("the file", path, "a path", 'give a name like "study.html"'))
     if not target.name:
         raise StateError(f"{shown(path)} is no file's name", 'give one like "study.html"')
-    chosen = study.worst(validate.whole("worst", worst))
+    chosen = study.worst(validate.whole_number("worst", worst))
     pages = dict(_motions(study, chosen, target))
     return write(_page(study, pages), target)
 
@@ -101,7 +101,7 @@ def _page(study: Study, pages: dict[int, str]) -> str:
 def _head(study: Study) -> Iterator[str]:
     asked = study.asked
     yield f"<h1>{html(study.title)}</h1>"
-    words = f"{counted(asked.motions, 'motion')} of {asked.robot.name}, {asked.steps * asked.dt:g} s each, dt = {asked.dt:g} s"
+    words = f"{count_of(asked.motions, 'motion')} of {asked.robot.name}, {asked.steps * asked.dt:g} s each, dt = {asked.dt:g} s"
     yield f"<p>{html(words)}; seed {asked.seed}. Every motion is made again by its number: <code>study.motion(i)</code>.</p>"
     rows = [(f"{x.word} {x.name}", x.distribution) for x in asked.variations]
     if rows:
@@ -120,7 +120,7 @@ def _failures(study: Study) -> Iterator[str]:
         return
     many = Counter(f"{x.cause}: {x.joint}" if x.joint else x.cause for x in failed)
     part = 100.0 * len(failed) / study.motions
-    yield f"<p>{counted(len(failed), 'motion')} failed, {part:.3g} % of all.</p>"
+    yield f"<p>{count_of(len(failed), 'motion')} failed, {part:.3g} % of all.</p>"
     yield _table(
         ("cause", "motions", "share"),
         [(c, f"{n}", f"{100.0 * n / study.motions:.3g} %") for c, n in many.most_common()],

@@ -12,8 +12,8 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.text import counted, shown
-from psiphi._util.validate import flag, is_several, read, whole
+from psiphi._util.text import count_of, shown
+from psiphi._util.validate import flag, is_list, read_array, whole_number
 from psiphi._util.validate import path as path_text
 from psiphi.apps.studies.motion_inputs import CAUSES, InputSampler
 from psiphi.apps.studies.study_config import StudyConfig
@@ -97,7 +97,7 @@ class Study:
         >>> study.quantiles([0.25, 0.75]).v.shape
         (2, 2)
         """
-        wanted, fault = read(self.asked.quantiles if levels is None else levels, None)
+        wanted, fault = read_array(self.asked.quantiles if levels is None else levels, None)
         if fault or wanted.ndim > 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
             raise StateError(
                 f"levels is {shown(levels)}, expected numbers from 0 to 1", "give [0.05, 0.5, 0.95]"
@@ -162,7 +162,7 @@ class Study:
         failed = self.failures
         many = Counter(failure.cause for failure in failed)
         told = ", ".join(f"{n} {cause}" for cause, n in many.most_common()) or "none failed"
-        return f"{self.title}: {counted(self.motions, 'motion')}; {told}"
+        return f"{self.title}: {count_of(self.motions, 'motion')}; {told}"
 
     def worst(self, count: int = 5) -> list[int]:
         """Motions to look at: failures first, by time, then those whose end lies farthest out, in quartile distances.
@@ -172,7 +172,7 @@ class Study:
         >>> len(study.worst(2))
         2
         """
-        count, failed = whole("count", count), self.failures
+        count, failed = whole_number("count", count), self.failures
         early = [
             failure.motion for failure in sorted(failed, key=lambda x: (x.time, x.motion))[:count]
         ]
@@ -201,8 +201,8 @@ class Study:
         return coordinates(self.asked.robot)
 
     def _numbers(self, given: Any) -> np.ndarray:
-        each = given if is_several(given) else [given]
-        numbers = np.array([whole("a motion's number", i) for i in each], dtype=object)
+        each = given if is_list(given) else [given]
+        numbers = np.array([whole_number("a motion's number", i) for i in each], dtype=object)
         if any(i >= self.asked.motions for i in numbers):
             raise StateError(
                 f"motion {max(numbers)} of {self.asked.motions}", "they are numbered from 0"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error
-from psiphi._util.extras import need
+from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
 from psiphi.apps.studies.chunks import Chunk
 from psiphi.apps.studies.zarr_store import EXTRA, code_key
@@ -57,7 +57,7 @@ def _here(chunk: Chunk, wanted: Iterable[int]) -> Iterator[tuple[int, KeptRows]]
 
 
 def _there(chunk: Chunk, wanted: Iterable[int], scheduler: Any) -> Iterator[tuple[int, KeptRows]]:
-    distributed = need("distributed", "a study on a cluster", EXTRA)
+    distributed = import_optional("distributed", "a study on a cluster", EXTRA)
     with _client(distributed, scheduler) as client:
         sent = pickle.dumps(chunk)  # some kB with every task: what lies on a worker is lost with it
         left = iter(wanted)

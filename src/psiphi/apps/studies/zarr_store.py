@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
-from psiphi._util.extras import need, version
-from psiphi._util.text import counted, shown
+from psiphi._util.extras import import_optional, installed_version
+from psiphi._util.text import count_of, shown
 from psiphi.apps.studies.study_config import StudyConfig
 from psiphi.backends import kernel_cache
 
@@ -56,7 +56,7 @@ class StudyStore:
 
     def begin(self) -> None:
         """Make the folder, or look whether it is this study's."""
-        zarr = need("zarr", "a study", EXTRA)
+        zarr = import_optional("zarr", "a study", EXTRA)
         mine, file = self._spec(), self.folder / SPEC
         with self._told("cannot keep a study in", "give another folder"):
             (self.folder / DONE).mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ class StudyStore:
 
     def open(self) -> None:
         """Look at what is there; nothing is made."""
-        zarr, file = need("zarr", "a study", EXTRA), self.folder / SPEC
+        zarr, file = import_optional("zarr", "a study", EXTRA), self.folder / SPEC
         if not file.is_file():
             raise Error(
                 f"there is no study in {shown(str(self.folder))}", "psiphi study run FILE makes one"
@@ -129,7 +129,7 @@ class StudyStore:
         if name in ("final_q", "final_v"):
             lost |= np.isnan(rows).any(axis=-1) & (cause == 0)
         if lost.any():
-            many, first = counted(int(lost.sum()), "motion"), int(lost.argmax())
+            many, first = count_of(int(lost.sum()), "motion"), int(lost.argmax())
             raise Error(f"{self.folder}: the numbers of {many} are gone, {first} the first", AGAIN)
         return rows
 
@@ -141,7 +141,11 @@ class StudyStore:
             )
 
     def _spec(self) -> dict[str, Any]:
-        return {"asked": self.asked.spec, "psiphi": version("psiphi", "0"), "code": code_key()}
+        return {
+            "asked": self.asked.spec,
+            "psiphi": installed_version("psiphi", "0"),
+            "code": code_key(),
+        }
 
     def _check_same(self, theirs: Any, mine: dict[str, Any], code: bool = True) -> None:
         old = theirs.get("asked", {}) if isinstance(theirs, dict) else {}

@@ -14,8 +14,8 @@ import numpy as np
 from psiphi._util import validate
 from psiphi._util.errors import StateError
 from psiphi._util.escape import html, script_json
-from psiphi._util.files import replacing
-from psiphi._util.text import counted, shown
+from psiphi._util.files import atomic_write
+from psiphi._util.text import count_of, shown
 from psiphi.apps.viewer.geometry.triangles import Mesh, reduced
 from psiphi.apps.viewer.scene import Scene
 from psiphi.apps.viewer.svg_plots import COLORS, LEFT, RIGHT, WIDTH, Plot
@@ -61,7 +61,7 @@ def filled(template: str, parts: dict[str, str]) -> str:
 def write(made: Scene | str, path: str | os.PathLike[str]) -> Path:
     """Write the page of a scene, or its text: whole or not at all. A pipe or device is written to, never replaced."""
     target = Path(validate.path("the file", path, "a path", 'give a name like "motion.html"'))
-    with replacing(target) as part:
+    with atomic_write(target) as part:
         if target.is_dir():
             raise StateError(
                 f"{shown(path)} is a folder, expected a file to write",
@@ -125,7 +125,7 @@ def solid_data(scene: Scene) -> dict:
 
 def words(scene: Scene) -> str:
     seconds = f", {scene.t[-1] - scene.t[0]:.3g} s" if len(scene.t) > 1 else ""
-    return f"{counted(scene.model.body_count, 'body', 'bodies')}, {scene.freedom}{seconds}"
+    return f"{count_of(scene.model.body_count, 'body', 'bodies')}, {scene.freedom}{seconds}"
 
 
 def _facts(scene: Scene) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from psiphi._util.errors import Error
 from psiphi._util.escape import html
-from psiphi._util.text import counted
+from psiphi._util.text import count_of
 from psiphi.apps.viewer.recorded_motion import resting
 from psiphi.apps.viewer.scene import model_of, scene
 from psiphi.apps.viewer.svg_picture import picture
@@ -30,8 +30,8 @@ def robot(thing: Any) -> str:
     """A robot or a closed chain: a picture, what it is, its joints."""
     model = model_of(thing)
     free = getattr(thing, "nc", None)
-    words = [counted(model.body_count, "body", "bodies"), f"nq = {model.nq}", f"nv = {model.nv}"]
-    words += [] if free is None else [counted(free, "constraint row")]
+    words = [count_of(model.body_count, "body", "bodies"), f"nq = {model.nq}", f"nv = {model.nv}"]
+    words += [] if free is None else [count_of(free, "constraint row")]
     words.append(f"{sum(body.mass for body in model.bodies):.4g} kg")
     rows = [("joint", "kind", "q", "range", "speed", "effort")]
     rows += [

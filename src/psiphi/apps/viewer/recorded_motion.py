@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
-from psiphi._util.validate import real
+from psiphi._util.validate import real_array
 from psiphi.apps.viewer.geometry.link_poses import link_poses, track
 from psiphi.apps.viewer.svg_plots import Plot, joint_names, sampled
 from psiphi.model.model import Frame, Model
@@ -51,7 +51,7 @@ def of_configurations(model: Model, q=None, t=None) -> RecordedMotion:
     """A motion of given configurations, or a tour through the joints."""
     if q is None:
         t, q = tour(model)
-    q = real("q", q, (), "give one configuration, or one a time")
+    q = real_array("q", q, (), "give one configuration, or one a time")
     if q.ndim not in (1, 2) or q.shape[-1] != model.nq:
         raise StateError(
             f"q has the shape {q.shape}, expected (times, {model.nq})",
@@ -61,7 +61,7 @@ def of_configurations(model: Model, q=None, t=None) -> RecordedMotion:
     t = (
         np.arange(len(q)) / RATE
         if t is None
-        else real("t", t, (), "give one time for each configuration")
+        else real_array("t", t, (), "give one time for each configuration")
     )
     if t.shape != (len(q),):
         raise StateError(

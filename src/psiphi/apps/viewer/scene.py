@@ -12,8 +12,8 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
-from psiphi._util.text import counted, shown
-from psiphi._util.validate import beneath, flag, whole
+from psiphi._util.text import count_of, shown
+from psiphi._util.validate import flag, robot_of, whole_number
 from psiphi.apps.viewer.geometry.link_poses import link_poses, track, turned_from
 from psiphi.apps.viewer.geometry.solids import DrawnSolid
 from psiphi.apps.viewer.geometry.stick_figure import pedestals
@@ -122,7 +122,7 @@ def scene(
         motion = of_configurations(
             model, closed_configuration(system, model) if q is None else q, t
         )
-    frames = whole("frames", frames)
+    frames = whole_number("frames", frames)
     span = float(motion.t[-1] - motion.t[0])
     most = min(frames, span * RATE + 1, max(POSES / max(1, len(model.bodies)), 24))
     motion = motion[sampled(len(motion.t), max(2, int(most)))]
@@ -143,7 +143,7 @@ def is_trajectory(thing) -> bool:
 
 def model_of(thing) -> Model:
     """The model that is drawn: the robot itself, or the forest of arms and object of a closed chain."""
-    model = beneath(thing)
+    model = robot_of(thing)
     if isinstance(model, Model):
         return model
     if thing is None:
@@ -159,8 +159,8 @@ def model_of(thing) -> Model:
 def _freedom(system, model: Model) -> str:
     rows = getattr(system, "nc", None)
     if rows is None:
-        return counted(model.nv, "degree of freedom", "degrees of freedom")
-    return f"{counted(model.nv, 'coordinate')}, {counted(rows, 'constraint row')}"
+        return count_of(model.nv, "degree of freedom", "degrees of freedom")
+    return f"{count_of(model.nv, 'coordinate')}, {count_of(rows, 'constraint row')}"
 
 
 def upward(model: Model) -> np.ndarray:

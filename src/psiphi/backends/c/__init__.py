@@ -2,13 +2,12 @@
 
 In: code. Out: text, libraries. Read `c_source.py` first.
 
-    c_abi_kernel.py  One function of C's calling convention as LLVM IR, for object code of any
-                     machine
-    c_columns.py     C of a large robot's matrix
-    c_files.py       A function for somebody's controller, as files
-    c_lines.py       Nodes of a tape as lines of C
-    c_loops.py       C of what is too long for one straight-line function
-    c_source.py      C99 from a tape
-    casadi_c.py      A C file with CasADi's own interface
-    object_code.py   Object code for other machines, and static libraries of it
+    c_source.py      C99 of a function
+    c_lines.py       lines of C from the nodes of a tape
+    c_loops.py       C of long tapes (several functions) and of large robots (loops over links)
+    c_columns.py     C of a large robot's matrix: its operator on the columns of the identity
+    c_files.py       header, source and test program for use in a controller
+    casadi_c.py      C with the interface of CasADi and acados
+    c_abi_kernel.py  LLVM IR of a function with C's calling convention
+    object_code.py   object code for other machines, and static libraries
 """

@@ -1,17 +1,18 @@
-"""One function of C's calling convention as LLVM IR, for object code of any machine: nothing is called, not even a C library.
+"""LLVM IR of a function with C's calling convention, which calls no library, for any machine.
 
     void NAME(const double *q, ..., double *a)
     void NAME_batch(size_t n, const double *q, ..., double *a)
 
-Inputs are copied into the frame before anything else, results from it at the end: an output may be one of the inputs' arrays.
+Inputs are copied into the frame first and results out of it last, so that an output may be the
+array of an input.
 """
 
 from __future__ import annotations
 
 from psiphi.backends.cpu.straight_kernel import straight_kernel
-from psiphi.backends.llvm.angle_reduction import sincos_of_any
+from psiphi.backends.llvm.angle_reduction import sincos_any_angle
 from psiphi.backends.llvm.llvm_emitter import Width
-from psiphi.backends.llvm.sincos import Text, sincos, sincos_loop
+from psiphi.backends.llvm.sincos import IRBuilder, sincos, sincos_loop
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 
 FP = {"d": "double", "f": "float"}
@@ -21,21 +22,23 @@ def plain_module(
     straight: StraightCode,
     name: str,
     char: str = "d",
-    wide: bool = True,
+    has_i128: bool = True,
     abi: str = "",
     size: str = "i64",
 ) -> str:
-    """The text of the module, for a machine whose size_t is `size`; where products of 128 bits are not `wide`ly known, angles
-    beyond 1e4 are answered by NaN."""
+    """The text of the module; `size` is the machine's size_t.
+
+    Without 128-bit products (`has_i128`), angles beyond 1e4 give NaN.
+    """
     w, kernel = Width(FP[char], 1), straight_kernel(straight)
     arguments, lines = kernel.inputs + kernel.outputs, []
     for i, (_, places) in enumerate(arguments):
-        inward = i < len(kernel.inputs)
+        is_input = i < len(kernel.inputs)
         for j, place in enumerate(places):
             lines.append(f"%own{i}.{j} = getelementptr {w.fp}, ptr %a{i}, i64 {j}")
             lines.append(f"%at{i}.{j} = getelementptr {w.fp}, ptr %frame, i64 {place}")
             source, target = (
-                (f"%own{i}.{j}", f"%at{i}.{j}") if inward else (f"%at{i}.{j}", f"%own{i}.{j}")
+                (f"%own{i}.{j}", f"%at{i}.{j}") if is_input else (f"%at{i}.{j}", f"%own{i}.{j}")
             )
             lines.append(f"%x{i}.{j} = load {w.fp}, ptr {source}")
             lines.append(f"store {w.fp} %x{i}.{j}, ptr {target}")
@@ -47,27 +50,28 @@ def plain_module(
     newline = "\n  "
     return f"""declare {w.fp} @llvm.fma.{w.suffix}({w.fp}, {w.fp}, {w.fp})
 declare {w.fp} @llvm.sqrt.{w.suffix}({w.fp})
-{sincos_of_any(w) if wide else sincos(w, _unknown)}
+{sincos_any_angle(w) if has_i128 else sincos(w, _nan)}
 {sincos_loop(w)}
 {kernel.block(w)}
 define void @{name}({", ".join(f"ptr %a{i}" for i in range(len(arguments)))}) nounwind {{
-  %frame = alloca [{kernel.frame} x {w.fp}], align 16
+  %frame = alloca [{kernel.frame_size} x {w.fp}], align 16
   {newline.join(lines)}
   ret void
 }}
-{_batch(name, [arg.size for arg, _ in arguments], w, size)}
+{_batch_function(name, [arg.size for arg, _ in arguments], w, size)}
 {flags}"""
 
 
-def _batch(name: str, sizes: list[int], w: Width, size: str) -> str:
-    """One state after the other."""
-    lines, given = [], []
+def _batch_function(name: str, sizes: list[int], w: Width, size: str) -> str:
+    """@<name>_batch: a loop over states."""
+    lines, arguments = [], []
     for i, count in enumerate(sizes):
         lines.append(f"%jump{i} = mul {size} %i, {count}")
         lines.append(f"%at{i} = getelementptr {w.fp}, ptr %a{i}, {size} %jump{i}")
-        given.append(f"ptr %at{i}")
+        arguments.append(f"ptr %at{i}")
     newline = "\n  "
-    return f"""define void @{name}_batch({size} %n, {", ".join(f"ptr %a{i}" for i in range(len(sizes)))}) nounwind {{
+    parameters = ", ".join([f"{size} %n", *(f"ptr %a{i}" for i in range(len(sizes)))])
+    return f"""define void @{name}_batch({parameters}) nounwind {{
 entry:
   br label %test
 test:
@@ -76,7 +80,7 @@ test:
   br i1 %more, label %body, label %done
 body:
   {newline.join(lines)}
-  call void @{name}({", ".join(given)})
+  call void @{name}({", ".join(arguments)})
   %next = add {size} %i, 1
   br label %test
 done:
@@ -85,8 +89,8 @@ done:
 """
 
 
-def _unknown(t: Text) -> tuple[str, str]:
-    """Neither number nor guess."""
+def _nan(t: IRBuilder) -> tuple[str, str]:
+    """(NaN, NaN)."""
     nothing = t.op("fsub", "%x", "%x")
     none = t.op("fdiv", nothing, nothing)
     return none, none

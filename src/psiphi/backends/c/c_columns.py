@@ -1,8 +1,9 @@
-"""C of a large robot's matrix: the loops of its operator (`c_loops.py`), run once for every column of the identity.
+"""C of a large robot's matrix: the loops of its operator (`c_loops.py`) on each column of the
+identity.
 
     for (n = 0; n < columns; ++n) M e_n
 
-Arguments are copied first, so that an output may be one of the inputs' arrays.
+Arguments are copied first, so that an output may be the array of an input.
 """
 
 from __future__ import annotations
@@ -19,51 +20,58 @@ from psiphi.compiler.tape.tape import Count
 
 @dataclass(frozen=True)
 class Columns:
-    """`program` names the matrix, or several; `one` takes its arguments and a vector besides."""
+    """One or several matrices (`program`), and their operator, which takes a vector in addition."""
 
     program: Program
-    one: LinkLoops
+    operator: LinkLoops
 
     @property
     def vector(self) -> Argument:
-        """What the operator takes besides: a column of the identity."""
+        """The argument of the operator that is a column of the identity."""
         taken = {arg.name for arg in self.program.inputs}
-        (vector,) = (arg for arg in self.one.program.inputs if arg.name not in taken)
+        (vector,) = (arg for arg in self.operator.program.inputs if arg.name not in taken)
         return vector
 
     @property
     def count(self) -> Count:
-        return self.one.count * self.vector.size
+        return self.operator.count * self.vector.size
 
 
 class ColumnsCode:
-    """How much of it stands on the stack, and its text."""
+    """The text, and the size of its frame."""
 
     def __init__(self, columns: Columns):
-        self.columns, self.made = columns, LoopedCode(columns.one)
+        self.columns, self.code = columns, LoopedCode(columns.operator)
 
     @property
-    def frame(self) -> int:
-        one, inputs = self.columns.one.program, self.columns.program.inputs
+    def frame_size(self) -> int:
+        operator, inputs = self.columns.operator.program, self.columns.program.inputs
         return (
-            self.made.frame
+            self.code.frame_size
             + self.columns.vector.size
-            + sum(arg.size for arg in (*inputs, *one.outputs))
+            + sum(arg.size for arg in (*inputs, *operator.outputs))
         )
 
     @property
-    def alive(self) -> int:
-        return self.made.alive
+    def max_live(self) -> int:
+        return self.code.max_live
 
     def function(self, head: str, name: str, dialect: Dialect) -> Iterator[str]:
-        """The operator's function, static, and the loop around it."""
-        program, one, vector = self.columns.program, self.columns.one.program, self.columns.vector
+        """The static function of the operator, and the function with the loop around it."""
+        program, operator, vector = (
+            self.columns.program,
+            self.columns.operator.program,
+            self.columns.vector,
+        )
         real = dialect.real
-        given = [f"const {real} *{arg.name}" for arg in one.inputs] + [
-            f"{real} *{arg.name}" for arg in one.outputs
+        parameters = [f"const {real} *{arg.name}" for arg in operator.inputs] + [
+            f"{real} *{arg.name}" for arg in operator.outputs
         ]
         yield from framed_function(
-            self.made, f"static void {name}_column({', '.join(given)})", f"{name}_column", dialect
+            self.code,
+            f"static void {name}_column({', '.join(parameters)})",
+            f"{name}_column",
+            dialect,
         )
         yield ""
         yield head
@@ -72,19 +80,19 @@ class ColumnsCode:
         for arg in program.inputs:
             yield f"    {real} {copies[arg.name]}[{arg.size}];"
         yield f"    {real} t0[{vector.size}];"
-        for i, arg in enumerate(one.outputs):
+        for i, arg in enumerate(operator.outputs):
             yield f"    {real} t{i + 1}[{arg.size}];"
         for arg in program.inputs:
             yield from _loop(arg.size, [f"{copies[arg.name]}[i] = {arg.name}[i];"])
         yield from _loop(vector.size, [f"t0[i] = 0.0{dialect.suffix};"])
         yield f"    for (int n = 0; n < {vector.size}; ++n) {{"
         yield f"        t0[n] = 1.0{dialect.suffix};"
-        words = [copies[arg.name] for arg in one.inputs] + [
-            f"t{i + 1}" for i in range(len(one.outputs))
+        words = [copies[arg.name] for arg in operator.inputs] + [
+            f"t{i + 1}" for i in range(len(operator.outputs))
         ]
         yield f"        {name}_column({', '.join(words)});"
         yield f"        t0[n] = 0.0{dialect.suffix};"
-        for i, (matrix, arg) in enumerate(zip(program.outputs, one.outputs, strict=True)):
+        for i, (matrix, arg) in enumerate(zip(program.outputs, operator.outputs, strict=True)):
             yield from _loop(
                 arg.size, [f"{matrix.name}[({vector.size} * i) + n] = t{i + 1}[i];"], "        "
             )

@@ -1,8 +1,10 @@
-"""C of what is too long for one straight-line function: several functions over one frame, an array on the stack.
+"""C of code that is too long for one function: several functions over a frame, an array on the
+stack.
 
-A long tape is cut into pieces (`segments.py`), which run one after the other. A large robot is loops (`compiler/sweeps/link_loops.py`): one
-function for each class of links, one loop a sweep, and tables of numbers. Arguments are copied into the frame before anything
-else and results out of it at the end, so that an output may be one of the inputs' arrays.
+A long tape is cut into segments (`segments.py`), which run one after the other. A large robot is
+loops (`compiler/sweeps/link_loops.py`): one function per class of links, one loop per sweep, and
+tables of numbers. Arguments are copied into the frame first and results out of it last, so that an
+output may be the array of an input.
 """
 
 from __future__ import annotations
@@ -10,63 +12,66 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from psiphi.backends.c.c_lines import Dialect, alive, segment_lines
-from psiphi.compiler.ir.loop_tables import LoopTables, places
-from psiphi.compiler.ir.segments import FrameLayout, Pieces, Segment, Store, cut
+from psiphi.backends.c.c_lines import Dialect, max_live_values, segment_lines
+from psiphi.compiler.ir.loop_tables import LoopTables, joint_parts
+from psiphi.compiler.ir.segments import FrameLayout, Segment, SegmentedCode, Store, split_segments
 from psiphi.compiler.sweeps.link_loops import LinkClass, LinkLoops
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 
-WIDE = 16  # numbers a line of a table
+TABLE_COLUMNS = 16  # numbers per line of a table
 Lines = Iterator[str]
 
 
 class CutCode:
-    """A long tape in pieces."""
+    """A long tape in several functions."""
 
     def __init__(self, straight: StraightCode):
-        self.program, self.pieces = straight.program, cut(straight)
+        self.program, self.pieces = straight.program, split_segments(straight)
 
     @property
     def layout(self) -> FrameLayout:
         return self.pieces.layout
 
     @property
-    def frame(self) -> int:
+    def frame_size(self) -> int:
         """Numbers in the frame."""
         return self.pieces.frame
 
     @property
-    def alive(self) -> int:
-        """Numbers beside the frame, at most."""
-        return max(_alive(piece) for piece in (self.pieces.prologue, *self.pieces.segments))
+    def max_live(self) -> int:
+        """Numbers live at a time besides the frame, at most."""
+        return max(_max_live(piece) for piece in (self.pieces.prologue, *self.pieces.segments))
 
     @property
-    def all(self) -> list[Segment]:
+    def segments(self) -> list[Segment]:
         return [self.pieces.prologue, *self.pieces.segments]
 
     def helpers(self, name: str, dialect: Dialect) -> Lines:
-        """The functions of the pieces, and a table of them: called by name a compiler would make one of them again."""
-        for i, piece in enumerate(self.all):
+        """The functions of the segments, and a table of them.
+
+        If they were called by name, a compiler would inline them into one function again.
+        """
+        for i, piece in enumerate(self.segments):
             yield from _function(
                 f"{name}_part{i}", [f"{dialect.real} *frame"], segment_lines(piece, dialect)
             )
-        yield f"static void (*const {name}_parts[{len(self.all)}])({dialect.real} *frame) = {{"
-        yield from (f"    {name}_part{i}," for i in range(len(self.all)))
+        yield f"static void (*const {name}_parts[{len(self.segments)}])({dialect.real} *frame) = {{"
+        yield from (f"    {name}_part{i}," for i in range(len(self.segments)))
         yield "};"
         yield ""
 
     def calls(self, name: str, dialect: Dialect) -> Lines:
-        """What runs them: as many in a row as need no sines in between."""
+        """The calls: loops over segments, with loops of sines and cosines between them."""
         rounds = [
             0,
             1,
-            *(i for i, piece in enumerate(self.all) if i > 1 and piece.angles),
-            len(self.all),
+            *(i for i, piece in enumerate(self.segments) if i > 1 and piece.angles),
+            len(self.segments),
         ]
         for first, last in pairwise(dict.fromkeys(rounds)):
-            yield from _angles(self.pieces if first == 1 else self.all[first], dialect)
+            yield from _angle_loop(self.pieces if first == 1 else self.segments[first], dialect)
             yield f"for (int i = {first}; i < {last}; ++i) {{"
             yield f"    {name}_parts[i](frame);"
             yield "}"
@@ -75,106 +80,109 @@ class CutCode:
 class LoopedCode:
     """Loops over the links of a large robot."""
 
-    def __init__(self, rolled: LinkLoops):
-        self.program, self.rolled = rolled.program, rolled
-        self.layout = FrameLayout.of(rolled.program.inputs, rolled.program.outputs)
-        self.bodies = len(rolled.tree.links)
-        self.inboxes = self.layout.size + (self.bodies + 1) * rolled.record
+    def __init__(self, loops: LinkLoops):
+        self.program, self.loops = loops.program, loops
+        self.layout = FrameLayout.of(loops.program.inputs, loops.program.outputs)
+        self.bodies = len(loops.tree.links)
+        self.inboxes = self.layout.size + (self.bodies + 1) * loops.record_size
 
     @property
-    def frame(self) -> int:
-        return self.inboxes + (self.bodies + 1) * self.rolled.inbox
+    def frame_size(self) -> int:
+        return self.inboxes + (self.bodies + 1) * self.loops.inbox_size
 
     @property
-    def alive(self) -> int:
-        return max(_alive(_segment(c)) for c in self._classes())
+    def max_live(self) -> int:
+        return max(_max_live(_segment(c)) for c in self._classes())
 
     def _classes(self) -> Iterable[LinkClass]:
-        finish = [] if self.rolled.finish is None else [self.rolled.finish]
-        return [*(c for stage in self.rolled.stages for c in stage.classes), *finish]
+        finish = [] if self.loops.finish is None else [self.loops.finish]
+        return [*(c for sweep in self.loops.sweeps for c in sweep.classes), *finish]
 
     def helpers(self, name: str, dialect: Dialect) -> Lines:
         """Tables, then a function for each class and each sweep."""
-        own, n = LoopTables(self.rolled, "d" if dialect.real == "double" else "f"), self.bodies
-        words = ["parent", "first", *(f"of_{place}" for place in places(self.rolled))]
+        tables, n = LoopTables(self.loops, "d" if dialect.real == "double" else "f"), self.bodies
+        words = ["parent", "first", *(f"of_{place}" for place in joint_parts(self.loops))]
         for i, word in enumerate(words):
             yield from _table(
-                f"{name}_{word}", "int", map(str, own.integers[n * i : n * (i + 1)].tolist())
+                f"{name}_{word}", "int", map(str, tables.integers[n * i : n * (i + 1)].tolist())
             )
-        numbers = map(dialect.constant, own.params.tolist() or [0.0])
+        numbers = map(dialect.constant, tables.params.tolist() or [0.0])
         yield from _table(f"{name}_numbers", dialect.real, numbers)
-        for s, stage in enumerate(self.rolled.stages):
-            for c, each in enumerate(stage.classes):
-                yield from _class(f"{name}_step{s}_{c}", each, dialect)
-            yield from _table(f"{name}_order{s}", "int", map(str, stage.order))
-            yield from _table(f"{name}_class{s}", "int", map(str, stage.ids))
+        for s, sweep in enumerate(self.loops.sweeps):
+            for c, cls in enumerate(sweep.classes):
+                yield from _class_function(f"{name}_step{s}_{c}", cls, dialect)
+            yield from _table(f"{name}_order{s}", "int", map(str, sweep.order))
+            yield from _table(f"{name}_class{s}", "int", map(str, sweep.class_ids))
             yield from _function(
                 f"{name}_sweep{s}", [f"{dialect.real} *frame"], self._loop(name, s, dialect)
             )
-        if self.rolled.finish is not None:
-            yield from _class(f"{name}_finish", self.rolled.finish, dialect)
+        if self.loops.finish is not None:
+            yield from _class_function(f"{name}_finish", self.loops.finish, dialect)
 
     def _loop(self, name: str, s: int, dialect: Dialect) -> Lines:
-        """One sweep: at every body the function of its class, with pointers to what it reads and writes."""
-        stage = self.rolled.stages[s]
-        used = {base: written for c in stage.classes for base, written in _bases(c).items()}
-        written = {base for c in stage.classes for base, own in _bases(c).items() if own}
-        yield f"for (int i = 0; i < {len(stage.order)}; ++i) {{"
+        """One sweep: calls the function of each body's class with pointers to its operands."""
+        sweep = self.loops.sweeps[s]
+        is_written = {base: written for c in sweep.classes for base, written in _bases(c).items()}
+        written = {base for c in sweep.classes for base, own in _bases(c).items() if own}
+        yield f"for (int i = 0; i < {len(sweep.order)}; ++i) {{"
         yield f"    const int k = {name}_order{s}[i];"
-        if used.keys() & {"parent", "up"}:
+        if is_written.keys() & {"parent", "up"}:
             yield f"    const int p = {name}_parent[k];"
-        for base in used:
+        for base in is_written:
             if base != "frame":
                 constant = "" if base in written else "const "
                 yield f"    {constant}{dialect.real} *const {base} = {self._address(name, base)};"
         yield f"    switch ({name}_class{s}[i]) {{"
-        for c, each in enumerate(stage.classes):
-            last = "default" if c == len(stage.classes) - 1 else f"case {c}"
+        for c, cls in enumerate(sweep.classes):
+            last = "default" if c == len(sweep.classes) - 1 else f"case {c}"
             yield f"    {last}:"
-            yield f"        {name}_step{s}_{c}({', '.join(_bases(each))});"
+            yield f"        {name}_step{s}_{c}({', '.join(_bases(cls))});"
             yield "        break;"
         yield "    }"
         yield "}"
 
     def _address(self, name: str, base: str) -> str:
-        r, n = self.rolled, self.layout.size
-        known = {
-            "here": f"&frame[{n} + ({r.record} * k)]",
-            "parent": f"&frame[{n} + ({r.record} * p)]",
-            "inbox": f"&frame[{self.inboxes} + ({r.inbox} * k)]",
-            "up": f"&frame[{self.inboxes} + ({r.inbox} * p)]",
+        r, n = self.loops, self.layout.size
+        addresses = {
+            "here": f"&frame[{n} + ({r.record_size} * k)]",
+            "parent": f"&frame[{n} + ({r.record_size} * p)]",
+            "inbox": f"&frame[{self.inboxes} + ({r.inbox_size} * k)]",
+            "up": f"&frame[{self.inboxes} + ({r.inbox_size} * p)]",
             "param": f"&{name}_numbers[{name}_first[k]]",
         }
-        if base in known:
-            return known[base]
-        inward = base.startswith("in")
-        number = int(base.removeprefix("in" if inward else "out"))
-        arg = (self.program.inputs if inward else self.program.outputs)[number]
-        at = (self.layout.inputs if inward else self.layout.outputs)[number]
+        if base in addresses:
+            return addresses[base]
+        is_input = base.startswith("in")
+        number = int(base.removeprefix("in" if is_input else "out"))
+        arg = (self.program.inputs if is_input else self.program.outputs)[number]
+        at = (self.layout.inputs if is_input else self.layout.outputs)[number]
         return f"&frame[{f'{at} + ' if at else ''}{name}_of_{arg.per_joint}[k]]"
 
     def calls(self, name: str, dialect: Dialect) -> Lines:
         first = self.layout.outputs[0]
-        yield f"for (int i = {first}; i < {self.layout.size}; ++i) {{"  # what no step writes
+        # no step may write some of the outputs
+        yield f"for (int i = {first}; i < {self.layout.size}; ++i) {{"
         yield f"    frame[i] = 0.0{dialect.suffix};"
         yield "}"
-        yield from (f"{name}_sweep{s}(frame);" for s in range(len(self.rolled.stages)))
-        if self.rolled.finish is not None:
-            world = f"&frame[{self.inboxes + self.bodies * self.rolled.inbox}]"
-            given = ["frame" if base == "frame" else world for base in _bases(self.rolled.finish)]
-            yield f"{name}_finish({', '.join(given)});"
+        yield from (f"{name}_sweep{s}(frame);" for s in range(len(self.loops.sweeps)))
+        if self.loops.finish is not None:
+            world = f"&frame[{self.inboxes + self.bodies * self.loops.inbox_size}]"
+            arguments = [
+                "frame" if base == "frame" else world for base in _bases(self.loops.finish)
+            ]
+            yield f"{name}_finish({', '.join(arguments)});"
 
 
-def framed_function(made: CutCode | LoopedCode, head: str, name: str, dialect: Dialect) -> Lines:
-    """The helpers, and the function: arguments in, all of it, results out."""
-    yield from made.helpers(name, dialect)
+def framed_function(code: CutCode | LoopedCode, head: str, name: str, dialect: Dialect) -> Lines:
+    """The helper functions, and the function: copy arguments in, run, copy results out."""
+    yield from code.helpers(name, dialect)
     yield head
     yield "{"
-    yield f"    {dialect.real} frame[{made.frame}];"
-    for arg, at in zip(made.program.inputs, made.layout.inputs, strict=True):
+    yield f"    {dialect.real} frame[{code.frame_size}];"
+    for arg, at in zip(code.program.inputs, code.layout.inputs, strict=True):
         yield from _copy(arg, f"frame[{f'{at} + ' if at else ''}i]", f"{arg.name}[i]")
-    yield from (f"    {line}" for line in made.calls(name, dialect))
-    for arg, at in zip(made.program.outputs, made.layout.outputs, strict=True):
+    yield from (f"    {line}" for line in code.calls(name, dialect))
+    for arg, at in zip(code.program.outputs, code.layout.outputs, strict=True):
         yield from _copy(arg, f"{arg.name}[i]", f"frame[{at} + i]")
     yield "}"
 
@@ -185,42 +193,43 @@ def _copy(arg: Argument, target: str, source: str) -> Lines:
     yield "    }"
 
 
-def _angles(of: Pieces | Segment, dialect: Dialect) -> Lines:
-    """Sine and cosine behind every angle of the frame."""
-    if of.angles:
-        yield f"for (int i = {of.angle_base}; i < {of.angle_base + 3 * of.angles}; i += 3) {{"
-        yield f"    frame[i + 1] = {dialect.called[Op.SIN]}(frame[i]);"
-        yield f"    frame[i + 2] = {dialect.called[Op.COS]}(frame[i]);"
+def _angle_loop(block: SegmentedCode | Segment, dialect: Dialect) -> Lines:
+    """A loop that writes sine and cosine after each angle of the frame."""
+    if block.angles:
+        first, end = block.angle_base, block.angle_base + 3 * block.angles
+        yield f"for (int i = {first}; i < {end}; i += 3) {{"
+        yield f"    frame[i + 1] = {dialect.functions[Op.SIN]}(frame[i]);"
+        yield f"    frame[i + 2] = {dialect.functions[Op.COS]}(frame[i]);"
         yield "}"
 
 
-def _class(name: str, each: LinkClass, dialect: Dialect) -> Lines:
-    given = [
+def _class_function(name: str, cls: LinkClass, dialect: Dialect) -> Lines:
+    parameters = [
         f"{'' if written else 'const '}{dialect.real} *{base}"
-        for base, written in _bases(each).items()
+        for base, written in _bases(cls).items()
     ]
-    yield from _function(name, given, segment_lines(_segment(each), dialect))
+    yield from _function(name, parameters, segment_lines(_segment(cls), dialect))
 
 
-def _segment(c: LinkClass) -> Segment:
-    live = c.tape.live(c.outputs, c.given)
-    nodes = [i for i in live if i not in c.given and c.tape.nodes[i][0] is not Op.CONST]
-    return Segment("", c.tape, nodes, [Store(*store) for store in c.stores], c.given)
+def _segment(cls: LinkClass) -> Segment:
+    live = cls.tape.live(cls.outputs, cls.loads)
+    nodes = [i for i in live if i not in cls.loads and cls.tape.nodes[i][0] is not Op.CONST]
+    return Segment("", cls.tape, nodes, [Store(*store) for store in cls.stores], cls.loads)
 
 
-def _bases(c: LinkClass) -> dict[str, bool]:
-    """{pointer that a class takes: whether it writes there}."""
-    live = c.tape.live(c.outputs, c.given)
-    read = {c.given[node][0]: False for node in live if node in c.given}
-    return dict(sorted((read | {base: True for base, *_ in c.stores}).items()))
+def _bases(cls: LinkClass) -> dict[str, bool]:
+    """{pointer parameter of a class: whether it writes there}."""
+    live = cls.tape.live(cls.outputs, cls.loads)
+    read = {cls.loads[node][0]: False for node in live if node in cls.loads}
+    return dict(sorted((read | {base: True for base, *_ in cls.stores}).items()))
 
 
-def _alive(segment: Segment) -> int:
-    return alive(segment.tape, segment.nodes, [store.node for store in segment.stores])
+def _max_live(segment: Segment) -> int:
+    return max_live_values(segment.tape, segment.nodes, [store.node for store in segment.stores])
 
 
-def _function(name: str, given: Iterable[str], body: Lines) -> Lines:
-    yield f"static void {name}({', '.join(given)})"
+def _function(name: str, parameters: Iterable[str], body: Lines) -> Lines:
+    yield f"static void {name}({', '.join(parameters)})"
     yield "{"
     yield from (f"    {line}" for line in body)
     yield "}"
@@ -228,9 +237,9 @@ def _function(name: str, given: Iterable[str], body: Lines) -> Lines:
 
 
 def _table(name: str, kind: str, numbers: Iterable[str]) -> Lines:
-    all_of_them = list(numbers)
-    yield f"static const {kind} {name}[{len(all_of_them)}] = {{"
-    for i in range(0, len(all_of_them), WIDE):
-        yield f"    {', '.join(all_of_them[i : i + WIDE])},"
+    texts = list(numbers)
+    yield f"static const {kind} {name}[{len(texts)}] = {{"
+    for i in range(0, len(texts), TABLE_COLUMNS):
+        yield f"    {', '.join(texts[i : i + TABLE_COLUMNS])},"
     yield "};"
     yield ""

@@ -1,21 +1,24 @@
-"""A C file with CasADi's own interface: `casadi.external("f", "./f.so")` takes it as it is. acados takes the same with `int`
-where CasADi has `long long int`: the target acados.
+"""A C file with the interface of CasADi's generated code, for `casadi.external("f", "./f.so")`.
 
-    f(arg, res, iw, w, mem)      the function; f_n_in, f_name_in, f_sparsity_in, f_work, ... say what it is
-    jac_f                        its Jacobian, blocks d result / d argument, where q is a vector space
+    f(arg, res, iw, w, mem)      the function; f_n_in, f_name_in, f_sparsity_in, ... describe it
+    jac_f                        its Jacobian, blocks d result / d argument, if q is a vector space
 
-Arguments are columns (matrices among them row by row), results are dense and stand column by column, as CasADi has them. An
-argument that is left out is zero, a result that nobody wants is not written.
+acados uses the same interface with `int` instead of `long long int` (the target acados). Arguments
+are columns (matrices are row-major); results are dense and column-major, as in CasADi. A missing
+argument is zero, and a result that is not requested is not written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from psiphi._util.errors import StateError
-from psiphi.backends.c.c_source import check_function, comment, function, known_code
+from psiphi.backends.c.c_source import c_function, check_code, check_function, comment
 from psiphi.compiler.sweeps.sweep_program import Argument
+
+if TYPE_CHECKING:  # target.py imports this file
+    from psiphi.backends.target import Code
 
 HEAD = """\
 #include <math.h>
@@ -33,7 +36,7 @@ HEAD = """\
 """
 
 
-INTEGERS = {"casadi": "long long int", "acados": "int"}  # what they count with
+INTEGER_TYPES = {"casadi": "long long int", "acados": "int"}
 
 
 class CasADiC:
@@ -49,23 +52,28 @@ class CasADiC:
         check_function(name)
 
     def emit(
-        self, code: Any, char: str = "d", name: str = "", about: str = "", slopes: Any = None
+        self,
+        code: Code,
+        char: str = "d",
+        name: str = "",
+        about: str = "",
+        jacobians: Code | None = None,
     ) -> str:
         if char != "d":
-            raise StateError("CasADi computes in double", "leave out --type float")
-        return casadi_source(code, slopes, name, about, self.optimiser)
+            raise StateError("CasADi computes in double precision", "omit --type float")
+        return casadi_source(code, jacobians, name, about, self.optimiser)
 
 
 def casadi_source(
-    code: Any, slopes: Any, name: str, about: str = "", optimiser: str = "casadi"
+    code: Code, jacobians: Code | None, name: str, about: str = "", optimiser: str = "casadi"
 ) -> str:
-    """The text of the file; `slopes` is the code of all Jacobians, results by arguments, or None."""
-    own = known_code(code)
+    """The text of the file; `jacobians`: code of d result / d argument for all pairs, or None."""
+    own = check_code(code)
     inputs, outputs = own.program.inputs, own.program.outputs
     lines = [
         *comment(own, about),
-        HEAD.format(integer=INTEGERS[optimiser]),
-        *function(own, f"{name}_run", static=True),
+        HEAD.format(integer=INTEGER_TYPES[optimiser]),
+        *c_function(own, f"{name}_run", static=True),
         "",
     ]
     lines += _function(
@@ -74,18 +82,23 @@ def casadi_source(
         inputs,
         outputs,
         inputs,
-        [(_columns(arg), _shape(arg)) for arg in outputs],
+        [(_column_order(arg), _shape(arg)) for arg in outputs],
     )
-    if slopes is not None:
-        made = known_code(slopes)
-        blocks = [(_slope_columns(y, x), (y.size, x.size)) for y in outputs for x in inputs]
-        given = [*inputs, *(Argument(f"out_{arg.name}", arg.shape) for arg in outputs)]
-        names = [
+    if jacobians is not None:
+        jacobian_code = check_code(jacobians)
+        blocks = [(_jacobian_order(y, x), (y.size, x.size)) for y in outputs for x in inputs]
+        jacobian_inputs = [*inputs, *(Argument(f"out_{arg.name}", arg.shape) for arg in outputs)]
+        jacobian_outputs = [
             Argument(f"jac_{y.name}_{x.name}", (y.size, x.size)) for y in outputs for x in inputs
         ]
-        lines += [*function(made, f"jac_{name}_run", static=True), ""]
+        lines += [*c_function(jacobian_code, f"jac_{name}_run", static=True), ""]
         lines += _function(
-            f"jac_{name}", f"jac_{name}_run", tuple(given), tuple(names), inputs, blocks
+            f"jac_{name}",
+            f"jac_{name}_run",
+            tuple(jacobian_inputs),
+            tuple(jacobian_outputs),
+            inputs,
+            blocks,
         )
     return "\n".join(lines) + "\n"
 
@@ -93,20 +106,23 @@ def casadi_source(
 def _function(
     name: str,
     run: str,
-    given: Sequence[Argument],
+    inputs: Sequence[Argument],
     results: Sequence[Argument],
-    used: Sequence[Argument],
+    function_inputs: Sequence[Argument],
     blocks: Sequence,
 ) -> Iterator[str]:
-    """The function and what CasADi asks about it."""
-    many = max((arg.size for arg in used), default=1)
-    yield f"PSIPHI_EXPORT int {name}(const casadi_real **arg, casadi_real **res, casadi_int *iw, casadi_real *w, int mem)"
+    """The function, and the functions that describe it to CasADi."""
+    size = max((arg.size for arg in function_inputs), default=1)
+    yield (
+        f"PSIPHI_EXPORT int {name}(const casadi_real **arg, casadi_real **res, "
+        "casadi_int *iw, casadi_real *w, int mem)"
+    )
     yield "{"
-    yield f"    static const casadi_real zero[{max(1, many)}] = {{0}};"
+    yield f"    static const casadi_real zero[{max(1, size)}] = {{0}};"
     for i, arg in enumerate(results):
         yield f"    casadi_real r{i}[{max(1, arg.size)}];"
     args = ", ".join(
-        [f"arg[{i}] ? arg[{i}] : zero" for i in range(len(used))]
+        [f"arg[{i}] ? arg[{i}] : zero" for i in range(len(function_inputs))]
         + [f"r{i}" for i in range(len(results))]
     )
     yield "    (void)iw; (void)w; (void)mem;"
@@ -122,15 +138,16 @@ def _function(
     for side, group, shapes in (
         (
             "in",
-            given,
-            [(arg.size, 1) if arg in used else _shape(arg) for arg in given],
-        ),  # a Jacobian is told the results
+            inputs,
+            [(arg.size, 1) if arg in function_inputs else _shape(arg) for arg in inputs],
+        ),  # a Jacobian has the results as inputs, too
         ("out", results, [shape for _, shape in blocks]),
     ):
         yield f"PSIPHI_EXPORT casadi_int {name}_n_{side}(void) {{ return {len(group)}; }}"
         yield f"PSIPHI_EXPORT const char *{name}_name_{side}(casadi_int i)"
         yield "{"
-        yield f"    static const char *const names[] = {{{', '.join(chr(34) + arg.name + chr(34) for arg in group)}}};"
+        names = ", ".join(f'"{arg.name}"' for arg in group)
+        yield f"    static const char *const names[] = {{{names}}};"
         yield f"    return i >= 0 && i < {len(group)} ? names[i] : 0;"
         yield "}"
         yield f"PSIPHI_EXPORT const casadi_int *{name}_sparsity_{side}(casadi_int i)"
@@ -142,9 +159,12 @@ def _function(
     yield f"PSIPHI_EXPORT casadi_real {name}_default_in(casadi_int i) {{ (void)i; return 0; }}"
     yield f"PSIPHI_EXPORT void {name}_incref(void) {{}}"
     yield f"PSIPHI_EXPORT void {name}_decref(void) {{}}"
-    yield f"PSIPHI_EXPORT int {name}_work(casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw, casadi_int *sz_w)"
+    yield (
+        f"PSIPHI_EXPORT int {name}_work(casadi_int *sz_arg, casadi_int *sz_res, "
+        "casadi_int *sz_iw, casadi_int *sz_w)"
+    )
     yield "{"
-    yield f"    if (sz_arg) *sz_arg = {len(given)};"
+    yield f"    if (sz_arg) *sz_arg = {len(inputs)};"
     yield f"    if (sz_res) *sz_res = {len(results)};"
     yield "    if (sz_iw) *sz_iw = 0;"
     yield "    if (sz_w) *sz_w = 0;"
@@ -154,17 +174,17 @@ def _function(
 
 
 def _shape(arg: Argument) -> tuple[int, int]:
-    """Rows and columns: vectors are columns, more axes are one after the other."""
+    """Rows and columns; an argument of one axis, or of more than two, is a column."""
     rows, columns = (arg.size, 1) if len(arg.shape) != 2 else arg.shape
     return rows, columns
 
 
-def _columns(arg: Argument) -> list[int]:
-    """Where the numbers of a result, column by column, stand row by row."""
+def _column_order(arg: Argument) -> list[int]:
+    """The row-major index of each number of a result, in column-major order."""
     rows, columns = _shape(arg)
     return [i * columns + j for j in range(columns) for i in range(rows)]
 
 
-def _slope_columns(y: Argument, x: Argument) -> list[int]:
-    """The same of d y / d x, whose rows are y's numbers column by column."""
-    return [row * x.size + j for j in range(x.size) for row in _columns(y)]
+def _jacobian_order(y: Argument, x: Argument) -> list[int]:
+    """The same for d y / d x, whose rows are the numbers of y in column-major order."""
+    return [row * x.size + j for j in range(x.size) for row in _column_order(y)]

@@ -1,30 +1,35 @@
-"""Object code for other machines, and static libraries of it: LLVM has them all, so no compiler is needed here.
+"""Object code for other machines, and static libraries; LLVM compiles for all of them.
 
-    x86-64      Linux, processors with FMA (x86-64-v3: Haswell, Zen and later)
+    x86-64      Linux, CPUs with FMA (x86-64-v3: Haswell, Zen and later)
     aarch64     Linux, ARMv8-A
     riscv64     Linux, RV64GC, lp64d
     cortex-m7   bare metal, Thumb-2 with a double-precision unit, hard float
 
-The code calls nothing and keeps nothing: it needs the stack alone.
+The code calls no other function and has no state; it uses the stack only.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi.backends.c.c_abi_kernel import plain_module
-from psiphi.backends.c.c_source import check_function, known_code
+from psiphi.backends.c.c_columns import Columns
+from psiphi.backends.c.c_source import check_code, check_function
 from psiphi.backends.llvm import jit
 from psiphi.compiler.sweeps.link_loops import LinkLoops
+from psiphi.compiler.sweeps.tree_loop import StraightCode
 
-MAGIC, HEAD = b"!<arch>\n", 60  # of an archive, and the bytes before each member
+if TYPE_CHECKING:
+    from psiphi.backends.target import Code
+
+MAGIC, HEADER_BYTES = b"!<arch>\n", 60  # of an archive, and of the header of each member
 
 
 class OtherMachine(NamedTuple):
-    """What LLVM must know of it; `wide`: whether it multiplies 128 bits without help."""
+    """What LLVM needs to know; `wide`: whether 128-bit products need no library function."""
 
     triple: str
     cpu: str
@@ -42,61 +47,68 @@ MACHINES = {
 }
 
 
-def object_code(code: Any, name: str, machine: str, char: str = "d") -> bytes:
+def object_code(code: Code, name: str, machine: str, char: str = "d") -> bytes:
     """A relocatable ELF object that defines `name` and its batch."""
     check_function(name)
-    if isinstance(code, LinkLoops):
-        cause = f"the robot has {len(code.tree.links)} bodies, objects are written for up to 64"
-        raise StateError(cause, "take C, which has loops for it: --target c")
-    known_code(code)
+    if isinstance(code, LinkLoops | Columns):
+        loops = code.operator if isinstance(code, Columns) else code
+        cause = f"the robot has {len(loops.tree.links)} bodies, object code is limited to 64"
+        raise StateError(cause, "use C, which supports larger robots: --target c")
+    straight = check_code(code)
+    assert isinstance(straight, StraightCode)
     if machine not in MACHINES:
-        raise StateError(f"there is no machine {shown(machine)}", nearest(machine, MACHINES))
-    known = MACHINES[machine]
+        raise StateError(f"unknown machine {shown(machine)}", nearest(machine, MACHINES))
+    machine_facts = MACHINES[machine]
     text, binding = (
-        plain_module(code, name, char, known.wide, known.abi, known.size),
+        plain_module(
+            straight, name, char, machine_facts.wide, machine_facts.abi, machine_facts.size
+        ),
         jit.bindings(),
     )
     with jit.LOCK:
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()
-        target = binding.Target.from_triple(known.triple)
+        target = binding.Target.from_triple(machine_facts.triple)
         options = {
-            "cpu": known.cpu,
-            "features": known.features,
+            "cpu": machine_facts.cpu,
+            "features": machine_facts.features,
             "opt": 2,
             "reloc": "pic",
             "codemodel": "default",
         }
-        if known.abi:
-            options["abiname"] = known.abi
-        made = target.create_target_machine(**options)
+        if machine_facts.abi:
+            options["abiname"] = machine_facts.abi
+        target_machine = target.create_target_machine(**options)
         context = binding.create_context()
         module = jit.parse(binding, text, context)
         try:
-            module.triple, module.data_layout = known.triple, str(made.target_data)
-            return made.emit_object(module)
+            module.triple, module.data_layout = (
+                machine_facts.triple,
+                str(target_machine.target_data),
+            )
+            return target_machine.emit_object(module)
         finally:
             module.close()
             context.close()
 
 
 def static_library(name: str, code: bytes) -> bytes:
-    """An archive of that object, with the index that linkers read (System V's)."""
+    """An archive of one object, with the symbol index of System V, which linkers read."""
     names = [name, f"{name}_batch"]
     words = "".join(f"{word}\0" for word in names).encode()
     words += b"\0" * (len(words) % 2)
-    start = len(MAGIC) + HEAD + 4 * (1 + len(names)) + len(words)
+    start = len(MAGIC) + HEADER_BYTES + 4 * (1 + len(names)) + len(words)
     index = struct.pack(f">{1 + len(names)}I", len(names), *[start] * len(names)) + words
     return (
         MAGIC
-        + _head("/", len(index))
+        + _member_header("/", len(index))
         + index
-        + _head(f"{name[:12]}.o/", len(code))
+        + _member_header(f"{name[:12]}.o/", len(code))
         + code
         + b"\n" * (len(code) % 2)
     )
 
 
-def _head(name: str, size: int) -> bytes:
-    """A member's 60 bytes: no time, no owner, so that the same code is the same file."""
+def _member_header(name: str, size: int) -> bytes:
+    """The header of a member, without time and owner, so that equal code gives equal files."""
     return f"{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{size:<10}`\n".encode()

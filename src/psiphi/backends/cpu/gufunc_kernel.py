@@ -53,7 +53,7 @@ class Kernel:
 
     inputs: PlacedArguments
     outputs: PlacedArguments
-    frame: int
+    frame_size: int
     block: Callable[[Width], str]  # text that defines @block.<suffix>(ptr frame, ptr data)
     zeros: frozenset[int] = frozenset()  # places that are always 0
     preserves_inputs: bool = False  # whether no block overwrites its inputs in the frame
@@ -162,7 +162,11 @@ def _range_function(kernel: Kernel, w: Width, streams: bool) -> str:
         moves.add(i, [core + d for d in range(len(arg.shape))])
         core += len(arg.shape)
     cells = kernel.prefetches or kernel.separate is not None
-    size = separate_cell(kernel.inputs, kernel.frame, w) + CELL if cells else kernel.frame * w.bytes
+    size = (
+        separate_cell(kernel.inputs, kernel.frame_size, w) + CELL
+        if cells
+        else kernel.frame_size * w.bytes
+    )
     allocate, free = frame_memory(size)
     newline = "\n  "
     parameters = "ptr %args, ptr %steps, i64 %n, ptr %data"
@@ -213,7 +217,7 @@ class _ArgumentMoves:
         ]
         if kernel.prefetches and w.lanes > 1 and is_input:
             self.before += next_block_cell(
-                i, arg, i == kernel.separate, next_cell(i, kernel.frame, w), w
+                i, arg, i == kernel.separate, next_cell(i, kernel.frame_size, w), w
             )
         rows = _rows(arg)
         width = self._row_width(i, arg, places, is_input and rows == 1)
@@ -238,7 +242,7 @@ class _ArgumentMoves:
         if i == kernel.separate and _is_contiguous(places):
             self.load.append(test_side_by_side(i, w))
             self.before += read_separate(
-                i, width, places[0] * w.bytes, separate_cell(kernel.inputs, kernel.frame, w), w
+                i, width, places[0] * w.bytes, separate_cell(kernel.inputs, kernel.frame_size, w), w
             )
             width = f"%packed{i}"
         return width

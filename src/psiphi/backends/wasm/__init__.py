@@ -1,6 +1,6 @@
 """WebAssembly with its JavaScript module.
 
-In: code. Out: bytes, JavaScript. Read `wasm_module.py` first.
+In: a tape, or the blocks of a frame. Out: bytes, JavaScript. Read `wasm_module.py` first.
 
-    wasm_module.py  WebAssembly from a tape, inside a small JavaScript module
+    wasm_module.py  WebAssembly of a tape in a small JavaScript module
 """

@@ -28,7 +28,7 @@ from psiphi.algebra.derivatives.configuration_derivative import derivative
 from psiphi.compiler.autodiff.analytic_rules import DerivativeSweeps, analytic_derivatives
 from psiphi.compiler.autodiff.tape_derivatives import pull_back, push_forward
 from psiphi.compiler.axes.link_axes import Tree
-from psiphi.compiler.equations import Equation
+from psiphi.compiler.equations import Arguments, CompileRequest, Equation
 from psiphi.compiler.ir.loop_nodes import SingleStep
 from psiphi.compiler.ir.segments import fused_products
 from psiphi.compiler.ir.tape_fusion import FusedTape, fuse_blocks
@@ -50,7 +50,6 @@ from psiphi.compiler.tape.tape import Count, Scalar, Tape
 from psiphi.model.model import Model
 from psiphi.model.universal_joints import split_universal
 
-Arguments = tuple[Argument, ...]
 MAX_UNROLLED = 256  # bodies up to which derivatives without loops are written out
 MAX_COUNTED = (
     20_000  # flops up to which analytic sweeps are compared with the tape; above, they win
@@ -61,25 +60,27 @@ MAX_COUNTED = (
 class Derivative(Traceable):
     """A derivative of a request, with respect to the inputs `names`."""
 
-    of: Any  # a CompileRequest
+    request: CompileRequest
     kind: str
     names: tuple[str, ...]
 
     @property
     def model(self) -> Model:
-        return self.of.model
+        return self.request.model
 
     @property
     def equation(self) -> str:
-        return f"{self.kind} by {', '.join(self.names)} of {self.of.equation or 'an expression'}"
+        return (
+            f"{self.kind} by {', '.join(self.names)} of {self.request.equation or 'an expression'}"
+        )
 
     @property
     def key(self) -> str:
         """Everything besides the model on which the code depends."""
-        return f"{getattr(self.of, 'key', '')} {self.kind} {self.names}"
+        return f"{getattr(self.request, 'key', '')} {self.kind} {self.names}"
 
     def arguments(self) -> tuple[Arguments, Arguments]:
-        inputs, outputs = self.of.arguments()
+        inputs, outputs = self.request.arguments()
         return SIGNATURES[self.kind](self.model, inputs, outputs, self.names)
 
     def trace(self) -> StraightCode | LinkLoops:
@@ -94,7 +95,7 @@ class Derivative(Traceable):
         """The code for a large robot: analytic sweeps as loops over links, or else straight-line
         code, if it is not too long."""
         if self.kind in TANGENT and ("q" not in self.names or self.model.manifold.is_flat):
-            whole = Derivative(self.of, TANGENT[self.kind], self.names)._analytic_loops()
+            whole = Derivative(self.request, TANGENT[self.kind], self.names)._analytic_loops()
             if whole is not None:
                 return last_outputs(whole[1], len(self.arguments()[1]))
         found = self._analytic_loops()
@@ -120,11 +121,11 @@ class Derivative(Traceable):
         """The code of pushforward or pullback: that of jvp or vjp without the values; if q has
         quaternions, the derivative of the tape."""
         by_q = "q" in self.names or any(
-            arg.per_joint == "q" for arg in _select(self.of.arguments()[0], self.names)
+            arg.per_joint == "q" for arg in _select(self.request.arguments()[0], self.names)
         )
         if by_q and not self.model.manifold.is_flat:
             return self.tape_code(self._value_code())
-        whole = Derivative(self.of, TANGENT[self.kind], self.names)._straight_code()
+        whole = Derivative(self.request, TANGENT[self.kind], self.names)._straight_code()
         inputs, outputs = self.arguments()
         values = len(whole.program.outputs) - len(outputs)
         stores = tuple(
@@ -138,7 +139,7 @@ class Derivative(Traceable):
 
     def _value_code(self) -> StraightCode:
         """The code of the value, on one tape."""
-        traced = unrolled_code(self.of) if is_large(self.model) else code(self.of)
+        traced = unrolled_code(self.request) if is_large(self.model) else code(self.request)
         return fuse_blocks(traced) if isinstance(traced, SingleStep) else traced
 
     @memoized_pass
@@ -165,7 +166,7 @@ class Derivative(Traceable):
 
     def analytic_programs(self) -> Iterator[tuple[DerivativeSweeps, Program, Tree]]:
         """The analytic sweeps of the derivative, each with its program and its tree."""
-        for sweeps in analytic_derivatives(self.of, self.kind):
+        for sweeps in analytic_derivatives(self.request, self.kind):
             if set(self.names) <= set(sweeps.names):
                 tree = frame(split_universal(self.model), sweeps.movable_inertia)
                 yield sweeps, sweeps.program(self.kind, tree, *self.arguments(), self.names), tree
@@ -196,7 +197,7 @@ class Derivative(Traceable):
     def _expressions(self) -> list[str]:
         """The derivatives as expressions, if they are known."""
         found = []
-        for result, e in self.of.results.items() if isinstance(self.of, Equation) else ():
+        for result, e in self.request.results.items() if isinstance(self.request, Equation) else ():
             for name in self.names:
                 with suppress(StateError):
                     found.append(f"d {result}/d {name} = {derivative(e, name)}")
@@ -219,7 +220,7 @@ class Derivative(Traceable):
         return FusedTape(program, work.tape, stores, frozenset(fused.values()))
 
 
-def unrolled_code(request: Any) -> Any:
+def unrolled_code(request: CompileRequest) -> Any:
     """The straight-line code of a request, even of a large robot."""
     if isinstance(request, Derivative):
         return request._straight_code()

@@ -18,10 +18,7 @@ from psiphi.compiler.lower.vector_sweeps import Lowered, Result
 from psiphi.compiler.sweeps.sweep_program import Argument, Program, ProgramStage
 
 # the input vector, and the suffix of its results; users cannot choose these names
-COLUMN_INPUT, COLUMN_SUFFIX = (
-    "column of the identity",
-    " of a column",
-)
+COLUMN_INPUT, COLUMN_SUFFIX = "column of the identity", " of a column"
 
 
 class LoweredColumns:

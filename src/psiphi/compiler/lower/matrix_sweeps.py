@@ -92,8 +92,8 @@ class LoweredMatrix:
     @property
     def movable_inertia(self) -> bool:
         """Whether inertia may move across joints: if M occurs only inside H phi M phi* H*."""
-        alone = [x for _, _, word, shape in self.words for x in word if not _is_mass(shape)]
-        return not any(BODIES in x.depends_on for x in alone)
+        letters = {x for _, _, word, shape in self.words for x in word if not _is_mass(shape)}
+        return not any(BODIES in x.depends_on for x in letters)
 
     @property
     def sweeps(self) -> list:

@@ -2,7 +2,7 @@
 because they choose the origins of links.
 
 The letter "omega" acts on forces, "omega*" = -"omega" on motions: ω̃ M - M ω̃ becomes ω̃ M + M ω̃*.
-The sides of vectors over links are known here (`force_motion_duality.settled`), so the vector at
+The sides of vectors over links are known here (`force_motion_duality.resolve_sides`), so the vector at
 the end of a word decides.
 """
 

@@ -1,8 +1,8 @@
 """Velocities that are expressions, not inputs: equations in quasi-velocities nu or xi.
 
-The letters made of velocities (spin, Omega_d, a_local, b_local, P_dot, ...) read V and v. In these
-equations V and v are nodes of the graph, polynomials of the quasi-velocities such as V = psi* H*
-xi. Nodes that need them come later.
+The letters that depend on velocities (spin, Omega_d, a_local, b_local, P_dot, ...) read V and v. In
+these equations V and v are nodes of the graph, polynomials of the quasi-velocities such as V = psi*
+H* xi. Nodes that need them come later.
 """
 
 from __future__ import annotations

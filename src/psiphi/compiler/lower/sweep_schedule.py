@@ -75,19 +75,19 @@ def schedule(
 
 
 def needs_motion(node: Node) -> bool:
-    """Whether the node's own letter is made of velocities."""
+    """Whether the node's own letter depends on velocities."""
     if isinstance(node, Leaf):
         return node.letter in VELOCITY_VECTORS
     return isinstance(node, Apply) and node.letter.needs_velocity
 
 
 def _needs_rate(node: Node) -> bool:
-    """Whether the node's own letter is made of the derivative of P."""
+    """Whether the node's own letter depends on the derivative of P."""
     return isinstance(node, Apply) and RATE in node.letter.depends_on
 
 
 def needs_articulation(node: Node) -> bool:
-    """Whether the node's own letter is made of P."""
+    """Whether the node's own letter depends on P."""
     if isinstance(node, (Apply, Leaf)):
         return bool(node.letter.depends_on & {ARTICULATED, RATE})
     return isinstance(node, (Causal, Anticausal)) and (

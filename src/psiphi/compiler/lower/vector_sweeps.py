@@ -115,7 +115,7 @@ class Lowered:
             for n in self.nodes
             if isinstance(n, (Apply, Leaf)) and BODIES in n.letter.depends_on
         }
-        # Inertia that a joint does not feel may move to the parent: H phi M phi* H* and D do not
+        # Inertia that does not affect a joint may move to the parent: H phi M phi* H* and D do not
         # change. phi M phi* by itself would change, and so would forces of single bodies.
         outside = "M" in applied and not all(_inside_mass(w) for r in self.results for w in r.poly)
         depends_on_bodies = (

@@ -93,11 +93,11 @@ def world_sum(body: BodyView, letter: Letter, name: str) -> list:
     return f if letter == AT_ORIGIN else about_center(f, center_of_mass(whole_robot(body)))
 
 
-def center_of_mass(body: Rigid | None) -> list:
+def center_of_mass(robot: Rigid | None) -> list:
     """c = m c / m; raises an error for a robot without mass."""
-    if body is None or (isinstance(body.mass, float) and not body.mass > 0.0):
+    if robot is None or (isinstance(robot.mass, float) and not robot.mass > 0.0):
         raise no_center_of_mass("the robot")
-    return [x / body.mass for x in body.moment]
+    return [x / robot.mass for x in robot.moment]
 
 
 def about_center(f: list, c: list) -> list:

@@ -28,7 +28,7 @@ def refuse_lazy(name: str, what: str, *values: Any) -> None:
         )
 
 
-def in_blocks(
+def map_blocks(
     name: str,
     call: Callable,
     inputs: Arguments,
@@ -38,9 +38,9 @@ def in_blocks(
 ) -> Any:
     """The results of `call(*arrays)` as Dask arrays; `inputs` and `outputs` say which axes are its own."""
     da = sys.modules["dask.array"]
-    whole = [_whole(name, arg, value) for arg, value in zip(inputs, values, strict=True)]
+    whole = [_in_one_piece(name, arg, value) for arg, value in zip(inputs, values, strict=True)]
     _check_batches(name, inputs, whole)
-    whole = _alike(inputs, whole)
+    whole = _align_chunks(inputs, whole)
     letters = [
         ",".join(f"{arg.name}{i}_{j}" for j in range(len(arg.shape)))
         for i, arg in enumerate((*inputs, *outputs))
@@ -59,7 +59,7 @@ def in_blocks(
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     many = len(outputs) > 1
     new = {key: sizes[key] for key in ",".join(letters[len(inputs) :]).split(",") if key}
-    meta = tuple(np.empty((0,) * _axes(whole, inputs, arg), kind) for arg in outputs)
+    meta = tuple(np.empty((0,) * _result_ndim(whole, inputs, arg), kind) for arg in outputs)
     run = BlockwiseCall(call, None if dtype is None else np.dtype(dtype).char)
     return da.apply_gufunc(run, signature, *whole, output_sizes=new, meta=meta if many else meta[0])
 
@@ -79,13 +79,13 @@ class BlockwiseCall:
         )
 
 
-def stacked(arrays: Sequence[Any]) -> Any:
+def stack_lazy(arrays: Sequence[Any]) -> Any:
     """Arrays (..., 6), broadcast, as one (..., len, 6)."""
     da = sys.modules["dask.array"]
     return da.stack(da.broadcast_arrays(*map(da.asarray, arrays)), axis=-2)
 
 
-def _whole(name: str, arg: Argument, value: Any) -> Any:
+def _in_one_piece(name: str, arg: Argument, value: Any) -> Any:
     """The argument with its own axes in one piece; its shape and type are checked now, its numbers later."""
     da = sys.modules["dask.array"]
     if not is_lazy(value):
@@ -98,7 +98,7 @@ def _whole(name: str, arg: Argument, value: Any) -> Any:
     return value.rechunk(dict.fromkeys(range(lead, value.ndim), -1)) if arg.shape else value
 
 
-def _alike(inputs: Arguments, values: Sequence[Any]) -> list[Any]:
+def _align_chunks(inputs: Arguments, values: Sequence[Any]) -> list[Any]:
     """The arguments, cut at the same places along batch axes that they share; axes are told apart from the right."""
     pairs: list[Any] = []
     for number, (arg, x) in enumerate(zip(inputs, values, strict=True)):
@@ -113,7 +113,7 @@ def _alike(inputs: Arguments, values: Sequence[Any]) -> list[Any]:
     return [next(cut) if is_lazy(x) else x for x in values]
 
 
-def _axes(values: Sequence[Any], inputs: Arguments, out: Argument) -> int:
+def _result_ndim(values: Sequence[Any], inputs: Arguments, out: Argument) -> int:
     return max(x.ndim - len(arg.shape) for arg, x in zip(inputs, values, strict=True)) + len(
         out.shape
     )

@@ -1,48 +1,86 @@
-"""Functions by number: what graphs of other libraries know them by, as long as they live; and what they share besides."""
+"""Functions by number: a graph of another library refers to a function by its number. Also the
+protocol of these functions, and rules that torch and JAX share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from psiphi._util.errors import StateError
+from psiphi.compiler.sweeps.sweep_program import Argument
 
 FUNCTIONS: WeakValueDictionary[int, Any] = WeakValueDictionary()
 NUMBERS = count()
 
 
-def numbered(function: Any) -> int:
-    """A number for a function that is being made."""
+class ArrayFunction(Protocol):
+    """A function that torch and JAX can call: it has `run`, `__call__`, or both.
+
+    Compiled functions also have `source`. Others may have `run_on_gpu`; `unshared`, names of
+    arguments that cannot be one row for a whole batch; `is_temporary`, if they exist for one call;
+    and `needs_no_check`.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> Sequence[Argument]: ...
+    @property
+    def outputs(self) -> Sequence[Argument]: ...
+    @property
+    def number(self) -> int: ...
+
+
+class RunnableFunction(ArrayFunction, Protocol):
+    """A function of arrays of any library, without checks."""
+
+    def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any: ...
+
+
+class DifferentiableArrayFunction(ArrayFunction, Protocol):
+    """A function that torch and JAX can differentiate, any number of times."""
+
+    def pushforward(self, *names: str) -> DifferentiableArrayFunction: ...
+    def pullback(self, *names: str) -> DifferentiableArrayFunction: ...
+
+
+def register(function: object) -> int:
+    """A new number for a function."""
     number = next(NUMBERS)
     FUNCTIONS[number] = function
     return number
 
 
-def named(number: int) -> Any:
-    """The function of a number."""
+def function_of(number: int) -> Any:
+    """The function with a number, if it still exists."""
     try:
         return FUNCTIONS[number]
     except KeyError:
         raise StateError(
-            f"function {number} of psiphi is gone with its robot",
-            "keep the robot as long as its graphs",
+            f"function {number} of psiphi no longer exists, nor does its robot",
+            "keep a reference to the robot as long as its graphs are used",
         ) from None
 
 
-def summed(gradient: Any, shape: Sequence[int]) -> Any:
-    """A gradient summed over axes along which what has this shape was repeated."""
+def sum_repeated(gradient: Any, shape: Sequence[int]) -> Any:
+    """The gradient with respect to an array of this shape, which was broadcast: summed over the
+    broadcast axes."""
     lead = tuple(range(gradient.ndim - len(shape)))
-    gradient = gradient.sum(lead) if lead else gradient  # of no axis torch takes all
-    again = tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1)
-    return gradient.sum(again, keepdims=True) if again else gradient
+    gradient = gradient.sum(lead) if lead else gradient  # torch sums over all axes for ()
+    repeated = tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1)
+    return gradient.sum(repeated, keepdims=True) if repeated else gradient
 
 
-def with_axis(
-    move: Callable, inputs: Sequence[Any], arrays: Sequence[Any], axes: Sequence[Any]
+def add_batch_axis(
+    move: Callable,
+    inputs: Sequence[Argument],
+    arrays: Sequence[Any],
+    axes: Sequence[int | None],
 ) -> list[Any]:
-    """vmap: one more batch axis, in front of all others; `move(x, axis, 0)` is the library's. Axis None: one for all."""
+    """The arguments of vmap with the mapped axis in front of all batch axes. `move` is the
+    library's moveaxis; axis None marks an argument that is not mapped."""
     rows = list(zip(arrays, inputs, axes, strict=True))
     most = max(x.ndim - len(arg.shape) - (axis is not None) for x, arg, axis in rows)
     moved = []

@@ -18,24 +18,25 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.extras import need
-from psiphi._util.validate import batch_axes, check_array, on_card
+from psiphi._util.extras import import_optional
+from psiphi._util.validate import batch_axes, check_array, on_gpu
 from psiphi.backends.cuda.deferred_arrays import LaunchRecord
 from psiphi.functions.arrays import xla_cpu, xla_cuda
-from psiphi.functions.arrays.array_dispatch import leads, numbers
-from psiphi.functions.arrays.function_registry import summed, with_axis
+from psiphi.functions.arrays.array_dispatch import batch_shapes, read_numbers
+from psiphi.functions.arrays.function_registry import add_batch_axis, sum_repeated
 
-jax: Any = need("jax", "an array of JAX", "psiphi[jax]")
-jnp: Any = need("jax.numpy", "an array of JAX", "psiphi[jax]")
-core: Any = need("jax.extend.core", "an array of JAX", "psiphi[jax]")
+jax: Any = import_optional("jax", "an array of JAX", "psiphi[jax]")
+jnp: Any = import_optional("jax.numpy", "an array of JAX", "psiphi[jax]")
+core: Any = import_optional("jax.extend.core", "an array of JAX", "psiphi[jax]")
 ad, batching, mlir = (
-    need(f"jax.interpreters.{name}", "JAX", "psiphi[jax]") for name in ("ad", "batching", "mlir")
+    import_optional(f"jax.interpreters.{name}", "JAX", "psiphi[jax]")
+    for name in ("ad", "batching", "mlir")
 )
 
 value_p = core.Primitive("psiphi")
 linear_p = core.Primitive("psiphi_linear")
 value_p.multiple_results = linear_p.multiple_results = True
-ShapedArray = need("jax.core", "JAX", "psiphi[jax]").ShapedArray
+ShapedArray = import_optional("jax.core", "JAX", "psiphi[jax]").ShapedArray
 CHARS = {"float64": "d", "float32": "f"}
 
 
@@ -46,19 +47,21 @@ def call(function: Any, values: Sequence[Any]) -> Any:
     arrays = []
     for index, x in enumerate(values):
         x = (
-            x if isinstance(x, jax.Array) else jnp.array(numbers(function, index, x), kind)
+            x
+            if isinstance(x, jax.Array)
+            else jnp.array(read_numbers(function.name, function.inputs[index], x), kind)
         )  # a copy: gradients come later
         check_array(function.name, function.inputs[index], x.shape, str(x.dtype))
         arrays.append(x if x.dtype == kind else x.astype(kind))
-    results = _bound(function, arrays)
+    results = _bind(function, arrays)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _bound(function: Any, arrays: Sequence[Any]) -> list[Any]:
-    return value_p.bind(*_rows(function.inputs, function, arrays), function=function)
+def _bind(function: Any, arrays: Sequence[Any]) -> list[Any]:
+    return value_p.bind(*_broadcast_rows(function.inputs, function, arrays), function=function)
 
 
-def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[Any]:
+def _broadcast_rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[Any]:
     """Every argument with all batch axes, or with one row for all."""
     each = [x.shape[: x.ndim - len(arg.shape)] for x, arg in zip(arrays, inputs, strict=True)]
     try:
@@ -67,7 +70,7 @@ def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[A
         batch = batch_axes(
             function.name, {arg.name: lead for arg, lead in zip(inputs, each, strict=True)}
         )
-    own = getattr(function, "whole", ())  # arguments that cannot be one row for all
+    own = getattr(function, "unshared", ())  # arguments that cannot be one row for all
     whole = [
         lead == batch if arg.name in own else math.prod(lead) in (1, math.prod(batch))
         for arg, lead in zip(inputs, each, strict=True)
@@ -78,7 +81,9 @@ def _rows(inputs: Sequence[Any], function: Any, arrays: Sequence[Any]) -> list[A
     ]
 
 
-def _shapes(inputs: Sequence[Any], avals: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+def _result_shapes(
+    inputs: Sequence[Any], avals: Sequence[Any], outputs: Sequence[Any]
+) -> list[Any]:
     """What the results look like."""
     batch = np.broadcast_shapes(
         *(x.shape[: len(x.shape) - len(arg.shape)] for x, arg in zip(avals, inputs, strict=True))
@@ -91,7 +96,7 @@ def _shapes(inputs: Sequence[Any], avals: Sequence[Any], outputs: Sequence[Any])
 
 @value_p.def_abstract_eval
 def _value_shapes(*avals: Any, function: Any) -> list[Any]:
-    return _shapes(function.inputs, avals, function.outputs)
+    return _result_shapes(function.inputs, avals, function.outputs)
 
 
 @value_p.def_impl
@@ -103,8 +108,8 @@ def _evaluate(*arrays: Any, function: Any) -> list[Any]:
             known["jax_program"] = jax.jit(partial(value_p.bind, function=function))
         return known["jax_program"](*arrays)
     results = (
-        function.on_cards(arrays)
-        if any(map(on_card, arrays))
+        function.run_on_gpu(arrays)
+        if any(map(on_gpu, arrays))
         else function(*map(np.asarray, arrays))
     )
     return [jnp.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
@@ -113,35 +118,33 @@ def _evaluate(*arrays: Any, function: Any) -> list[Any]:
 def _lower(ctx: Any, *operands: Any, function: Any) -> Any:
     """XLA calls the loop, or calls back."""
     if not hasattr(function, "source") or not _has_handler():
-        return mlir.lower_fun(partial(_called_back, function), multiple_results=True)(
-            ctx, *operands
-        )
-    return _lowered(xla_cpu, ctx, operands, function)
+        return mlir.lower_fun(partial(_callback, function), multiple_results=True)(ctx, *operands)
+    return _ffi_call(xla_cpu, ctx, operands, function)
 
 
-def _lower_on_cards(ctx: Any, *operands: Any, function: Any) -> Any:
+def _lower_cuda(ctx: Any, *operands: Any, function: Any) -> Any:
     """XLA sends the kernel, or several."""
-    _register_cards()
+    _register_cuda()
     if not hasattr(function, "source"):
-        return mlir.lower_fun(partial(_written_down, function), multiple_results=True)(
+        return mlir.lower_fun(partial(_record_launches, function), multiple_results=True)(
             ctx, *operands
         )
-    return _lowered(xla_cuda, ctx, operands, function)
+    return _ffi_call(xla_cuda, ctx, operands, function)
 
 
-def _written_down(function: Any, *arrays: Any) -> list[Any]:
+def _record_launches(function: Any, *arrays: Any) -> list[Any]:
     """What the function sends to a card, in one call of XLA's: its numbers of the host are constants of the program, and what
     its kernels write is made by XLA."""
     ledger, kind = LaunchRecord(), arrays[0].dtype
-    results = function.on_cards([ledger.argument(x.shape, CHARS[str(kind)]) for x in arrays])
+    results = function.run_on_gpu([ledger.add_argument(x.shape, CHARS[str(kind)]) for x in arrays])
     order = ledger.order
     sends = [
         sent._replace(arrays=[(order[i], inside) for i, inside in sent.arrays])
-        for sent in ledger.sent
+        for sent in ledger.calls
     ]
     values = [*arrays, *(jnp.asarray(x.numbers) for x in ledger.arrays if x.numbers is not None)]
-    shapes = [jax.ShapeDtypeStruct(x.shape, kind) for x in ledger.arrays if x.is_made]
-    block = xla_cuda.block_of(sends)
+    shapes = [jax.ShapeDtypeStruct(x.shape, kind) for x in ledger.arrays if x.is_output]
+    block = xla_cuda.launch_block(sends)
     made = (
         jax.ffi.ffi_call(xla_cuda.TARGET, shapes)(*values, block=np.int64(block), key=function.name)
         if shapes
@@ -152,19 +155,19 @@ def _written_down(function: Any, *arrays: Any) -> list[Any]:
     return [x.of(at) for x in (results if isinstance(results, tuple) else (results,))]
 
 
-def _lowered(way: Any, ctx: Any, operands: Sequence[Any], function: Any) -> Any:
+def _ffi_call(way: Any, ctx: Any, operands: Sequence[Any], function: Any) -> Any:
     """A call of the handler, with the address of what it needs."""
     char = CHARS[str(ctx.avals_in[0].dtype)]
-    each = leads(function, [x.shape for x in ctx.avals_in])
+    each = batch_shapes(function, [x.shape for x in ctx.avals_in])
     address = way.block(function, char, each, math.prod(np.broadcast_shapes(*each)))
     lowering = jax.ffi.ffi_lowering(way.TARGET)
     return lowering(ctx, *operands, block=np.int64(address), key=function.source.key(char))
 
 
-def _called_back(function: Any, *arrays: Any) -> Any:
+def _callback(function: Any, *arrays: Any) -> Any:
     shapes = [
         jax.ShapeDtypeStruct(x.shape, x.dtype)
-        for x in _shapes(function.inputs, arrays, function.outputs)
+        for x in _result_shapes(function.inputs, arrays, function.outputs)
     ]
 
     def run(*values: Any) -> list[Any]:
@@ -192,7 +195,7 @@ def _jvp(
 def _batch(
     arrays: Sequence[Any], axes: Sequence[Any], *, function: Any
 ) -> tuple[list[Any], list[int]]:
-    results = _bound(function, with_axis(jnp.moveaxis, function.inputs, arrays, axes))
+    results = _bind(function, add_batch_axis(jnp.moveaxis, function.inputs, arrays, axes))
     return results, [0] * len(results)
 
 
@@ -213,11 +216,11 @@ def _linear_inputs(function: Any, names: Sequence[str]) -> list[Any]:
 
 @linear_p.def_abstract_eval
 def _linear_shapes(*avals: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
-    return _shapes(_linear_inputs(function, names), avals, function.outputs)
+    return _result_shapes(_linear_inputs(function, names), avals, function.outputs)
 
 
 @linear_p.def_impl
-def _push(*arrays: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
+def _evaluate_linear(*arrays: Any, function: Any, names: tuple[str, ...]) -> list[Any]:
     return _evaluate(*arrays, function=function.pushforward(*names))
 
 
@@ -243,9 +246,9 @@ def _linear_transpose(
             "report it",
         )
     full = [jnp.zeros(w.aval.shape, primals[0].dtype) if type(w) is ad.Zero else w for w in weights]
-    found = iter(_bound(function.pullback(*names), [*primals, *full]))
+    found = iter(_bind(function.pullback(*names), [*primals, *full]))
     return [None] * len(primals) + [
-        ad.Zero(x.aval) if not ad.is_undefined_primal(x) else summed(g, x.aval.shape)
+        ad.Zero(x.aval) if not ad.is_undefined_primal(x) else sum_repeated(g, x.aval.shape)
         for x, g in zip(changes, found, strict=True)
     ]
 
@@ -254,7 +257,7 @@ def _linear_batch(
     arrays: Sequence[Any], axes: Sequence[Any], *, function: Any, names: tuple[str, ...]
 ) -> Any:
     inputs = _linear_inputs(function, names)
-    moved = _rows(inputs, function, with_axis(jnp.moveaxis, inputs, arrays, axes))
+    moved = _broadcast_rows(inputs, function, add_batch_axis(jnp.moveaxis, inputs, arrays, axes))
     results = linear_p.bind(*moved, function=function, names=names)
     return results, [0] * len(results)
 
@@ -277,12 +280,12 @@ def _has_handler() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _register_cards() -> None:
+def _register_cuda() -> None:
     """XLA itself refuses another version of the FFI."""
     jax.ffi.register_ffi_target(xla_cuda.TARGET, xla_cuda.handler(), platform="CUDA")
 
 
-for platform, rule in {"cpu": _lower, "cuda": _lower_on_cards}.items():
+for platform, rule in {"cpu": _lower, "cuda": _lower_cuda}.items():
     mlir.register_lowering(value_p, rule, platform=platform)
     mlir.register_lowering(linear_p, partial(_linear_lower, rule), platform=platform)
 ad.primitive_jvps[value_p], ad.primitive_jvps[linear_p] = _jvp, _linear_jvp

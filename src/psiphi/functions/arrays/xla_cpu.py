@@ -21,10 +21,12 @@ from psiphi.backends.cuda.dlpack import SIZE, capsule
 from psiphi.backends.llvm import jit
 
 TARGET = "psiphi_call"
-_alive: list[Any] = []  # what compiled programs of JAX point to: they do not say when they are gone
+_pinned: list[
+    Any
+] = []  # what compiled programs of JAX point to: they do not say when they are gone
 
 
-def loaded(where: str, **fields: tuple[str, int]) -> str:
+def load_fields(where: str, **fields: tuple[str, int]) -> str:
     """What stands there, by name: its type, and behind how many bytes."""
     return "\n".join(
         f"  %{name}.p = getelementptr i8, ptr %{where}, i64 {at}\n  %{name} = load {kind}, ptr %{name}.p"
@@ -34,15 +36,15 @@ def loaded(where: str, **fields: tuple[str, int]) -> str:
 
 GATHER = f"""
 define ptr @handler(ptr %frame) nounwind {{
-{loaded("frame", extension=("ptr", 8))}
+{load_fields("frame", extension=("ptr", 8))}
   %none = icmp eq ptr %extension, null
   br i1 %none, label %call, label %ask
 ask:
-{loaded("extension", type=("i32", 8))}
+{load_fields("extension", type=("i32", 8))}
   %is.metadata = icmp eq i32 %type, 1
   br i1 %is.metadata, label %tell, label %call
 tell:                                             ; which version of the API this is
-{loaded("extension", metadata=("ptr", 24))}
+{load_fields("extension", metadata=("ptr", 24))}
   %major = getelementptr i8, ptr %metadata, i64 24
   store i32 0, ptr %major
   %minor = getelementptr i8, ptr %metadata, i64 28
@@ -51,9 +53,9 @@ tell:                                             ; which version of the API thi
   store i32 0, ptr %traits
   ret ptr null
 call:
-{loaded("frame", taken=("i64", 56), args=("ptr", 72), given=("i64", 96), rets=("ptr", 112), attrs=("ptr", 160))}
+{load_fields("frame", taken=("i64", 56), args=("ptr", 72), given=("i64", 96), rets=("ptr", 112), attrs=("ptr", 160))}
   %scalar = load ptr, ptr %attrs
-{loaded("scalar", value=("ptr", 8))}
+{load_fields("scalar", value=("ptr", 8))}
   %block = load ptr, ptr %value
   %all = add i64 %taken, %given
   %pointers = alloca ptr, i64 %all
@@ -69,7 +71,7 @@ body:
   %ret.at = getelementptr ptr, ptr %rets, i64 %j
   %at = select i1 %is.arg, ptr %arg.at, ptr %ret.at
   %buffer = load ptr, ptr %at
-{loaded("buffer", data=("ptr", 24))}
+{load_fields("buffer", data=("ptr", 24))}
   %place = getelementptr ptr, ptr %pointers, i64 %i
   store ptr %data, ptr %place
   %i.next = add i64 %i, 1
@@ -78,7 +80,7 @@ run:
 """
 
 LOOP = f"""
-{loaded("block", loop=("ptr", 0), dims=("ptr", 8), steps=("ptr", 16))}
+{load_fields("block", loop=("ptr", 0), dims=("ptr", 8), steps=("ptr", 16))}
   call void %loop(ptr %pointers, ptr %dims, ptr %steps, ptr null)
   ret ptr null
 }}
@@ -86,7 +88,7 @@ LOOP = f"""
 
 PROBE = f"""
 define void @probe(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
-{loaded("args", **{"from": ("ptr", 0), "to": ("ptr", 8)})}
+{load_fields("args", **{"from": ("ptr", 0), "to": ("ptr", 8)})}
   %x = load float, ptr %from
   store float %x, ptr %to
   ret void
@@ -106,13 +108,13 @@ def handler() -> Any:
 
 def probe() -> int:
     """The address of a call that copies one float: whether the handler reads this version of the frame."""
-    return kept([_library().address("probe"), 0, 0])
+    return pin_words([_library().address("probe"), 0, 0])
 
 
-def kept(words: Sequence[int], *alive: Any) -> int:
+def pin_words(words: Sequence[int], *alive: Any) -> int:
     """The address of these words, which stay where they are, and keep what they point to."""
     made = np.array(words, dtype=np.int64)
-    _alive.append((made, alive))
+    _pinned.append((made, alive))
     return made.ctypes.data
 
 
@@ -125,6 +127,6 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     inner = [
         SIZE[char] * math.prod(arg.shape[i + 1 :]) for arg in args for i in range(len(arg.shape))
     ]
-    return kept(
-        [loop, kept([n]), kept([*outer, *inner])], function.source.libraries[char]
+    return pin_words(
+        [loop, pin_words([n]), pin_words([*outer, *inner])], function.source.libraries[char]
     )  # the loop knows its core dims

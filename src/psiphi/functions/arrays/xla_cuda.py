@@ -26,11 +26,11 @@ from psiphi.backends.cuda import cuda_driver
 from psiphi.backends.cuda.deferred_arrays import KernelCall
 from psiphi.backends.cuda.dlpack import SIZE, capsule
 from psiphi.backends.llvm import jit
-from psiphi.functions.arrays.xla_cpu import GATHER, kept, loaded
+from psiphi.functions.arrays.xla_cpu import GATHER, load_fields, pin_words
 
 TARGET = "psiphi_card"
-FUNCTIONS = ("cuLaunchKernel", "cuStreamGetCtx", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
-WORDS = {  # of a block, in order
+DRIVER_FUNCTIONS = ("cuLaunchKernel", "cuStreamGetCtx", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2")
+BLOCK_FIELDS = {  # of a block, in order
     **{
         "launch": "ptr",
         "owner": "ptr",
@@ -41,20 +41,22 @@ WORDS = {  # of a block, in order
     },
     **{"sends": "i64", "rows": "ptr", "most": "i64"},
 }
-LAUNCH = {  # of a row
+LAUNCH_FIELDS = {  # of a row
     **{"kernels": "ptr", "blocks": "i32", "threads": "i32"},
     **{"arrays": "i64", "places": "ptr", "count": "i64", "numbers": "ptr"},
 }
 
 
-def _words(where: str, words: dict[str, str]) -> str:
-    return loaded(where, **{name: (kind, 8 * i) for i, (name, kind) in enumerate(words.items())})
+def _load_words(where: str, words: dict[str, str]) -> str:
+    return load_fields(
+        where, **{name: (kind, 8 * i) for i, (name, kind) in enumerate(words.items())}
+    )
 
 
-REFUSED = "psiphi: the driver of the graphics card refused a kernel (psiphi info --gpu)"
+LAUNCH_FAILED = "psiphi: the driver of the graphics card refused a kernel (psiphi info --gpu)"
 
-SEND = f"""
-{loaded("frame", api=("ptr", 16), context=("ptr", 24))}
+LAUNCH_CODE = f"""
+{load_fields("frame", api=("ptr", 16), context=("ptr", 24))}
   %wanted = alloca [4 x i64]                         ; XLA_FFI_Stream_Get_Args: size, extension, context, stream
   store i64 32, ptr %wanted
   %wanted.more = getelementptr i8, ptr %wanted, i64 8
@@ -63,7 +65,7 @@ SEND = f"""
   store ptr %context, ptr %wanted.context
   %wanted.stream = getelementptr i8, ptr %wanted, i64 24
   store ptr null, ptr %wanted.stream
-{loaded("api", get=("ptr", 80))}
+{load_fields("api", get=("ptr", 80))}
   %no.stream = call ptr %get(ptr %wanted)
   %has.none = icmp ne ptr %no.stream, null
   br i1 %has.none, label %give, label %go
@@ -85,15 +87,15 @@ refused:                                          ; XLA_FFI_Error_Create_Args: s
   store ptr @words, ptr %say.words
   %say.code = getelementptr i8, ptr %say, i64 24
   store i32 13, ptr %say.code
-{loaded("api", make=("ptr", 48))}
+{load_fields("api", make=("ptr", 48))}
   %error = call ptr %make(ptr %say)
   ret ptr %error
 }}
 
-@words = private constant [{len(REFUSED) + 1} x i8] c"{REFUSED}\\00"
+@words = private constant [{len(LAUNCH_FAILED) + 1} x i8] c"{LAUNCH_FAILED}\\00"
 
 define i32 @send(ptr %block, ptr %pointers, ptr %stream) nounwind {{
-{_words("block", WORDS)}
+{_load_words("block", BLOCK_FIELDS)}
   %context.p = alloca ptr
   store ptr null, ptr %context.p
   %addresses = alloca i64, i64 %most
@@ -133,9 +135,9 @@ each:                                             ; the launches, in order
   %ready = icmp slt i64 %s, %sends
   br i1 %ready, label %one, label %over
 one:
-  %row.at = mul i64 %s, {len(LAUNCH)}
+  %row.at = mul i64 %s, {len(LAUNCH_FIELDS)}
   %row = getelementptr i64, ptr %rows, i64 %row.at
-{_words("row", LAUNCH)}
+{_load_words("row", LAUNCH_FIELDS)}
   %kernel.p = getelementptr ptr, ptr %kernels, i64 %k
   %kernel = load ptr, ptr %kernel.p
   br label %arrays.next
@@ -188,7 +190,7 @@ over:
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
-    return jit.load_object(jit.compile_ir(GATHER + SEND), ["handler"])
+    return jit.load_object(jit.compile_ir(GATHER + LAUNCH_CODE), ["handler"])
 
 
 def handler() -> Any:
@@ -202,14 +204,14 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     numbers = [*(arg.size * SIZE[char] if math.prod(lead) > 1 else 0 for arg, lead in each), n]
     places = [(i, 0) for i in range(len(function.inputs) + len(function.outputs))]
     empty = not n or not any(arg.size for arg in function.outputs)
-    return block_of(
+    return launch_block(
         []
         if empty
         else [KernelCall(lambda card: function.source.kernel(char, card, n), places, numbers, n)]
     )
 
 
-def block_of(sends: Sequence[KernelCall]) -> int:
+def launch_block(sends: Sequence[KernelCall]) -> int:
     """The same of kernels that are sent one after the other; their arrays are XLA's, by number."""
     cards = cuda_driver.driver()
     rows, alive = list[int](), list[Any]()
@@ -217,23 +219,23 @@ def block_of(sends: Sequence[KernelCall]) -> int:
         kernels = [kernel(card) for card in range(cards.count)]
         grid = kernels[0].grid
         rows += [
-            kept([each.loaded.handle for each in kernels]),
+            pin_words([each.kernel.handle for each in kernels]),
             math.ceil(n / grid.states),
             grid.threads,
         ]
         rows += [
             len(places),
-            kept([x for place in places for x in place]),
+            pin_words([x for place in places for x in place]),
             len(numbers),
-            kept(numbers),
+            pin_words(numbers),
         ]
         alive += kernels
     most = max((len(places) + len(numbers) for _, places, numbers, _ in sends), default=0)
     words = [
-        *map(cards.address, FUNCTIONS),
+        *map(cards.address, DRIVER_FUNCTIONS),
         cards.count,
-        kept([cards.context(card) for card in range(cards.count)]),
+        pin_words([cards.context(card) for card in range(cards.count)]),
     ]
-    words += [len(sends), kept(rows), most]
-    assert len(words) == len(WORDS) and len(rows) == len(LAUNCH) * len(sends)
-    return kept(words, alive)
+    words += [len(sends), pin_words(rows), most]
+    assert len(words) == len(BLOCK_FIELDS) and len(rows) == len(LAUNCH_FIELDS) * len(sends)
+    return pin_words(words, alive)

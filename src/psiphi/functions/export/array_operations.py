@@ -10,25 +10,25 @@ from collections.abc import Callable
 from typing import Any
 
 from psiphi._util.errors import StateError
-from psiphi._util.extras import need
+from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
-from psiphi._util.validate import as_many, batch_axes
+from psiphi._util.validate import batch_axes, check_count
 from psiphi.compiler.tape.ops import Op
-from psiphi.compiler.tape.tape_evaluation import MEANING, evaluate
+from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS, evaluate
 from psiphi.functions.compiled_function import Function
-from psiphi.functions.export.sympy_export import straight
+from psiphi.functions.export.sympy_export import require_straight_code
 
 
 def to_jax(function: Function) -> Callable:
     """f(q, ...) on jax.numpy arrays with any batch axes in front; one result, or a tuple of them."""
-    jnp = need("jax.numpy", "to_jax", "psiphi[jax]")
-    meaning = MEANING | {
+    jnp = import_optional("jax.numpy", "to_jax", "psiphi[jax]")
+    meaning = OP_FUNCTIONS | {
         Op.SIN: jnp.sin,
         Op.COS: jnp.cos,
         Op.SQRT: jnp.sqrt,
         Op.LESS: lambda a, b: jnp.where(a < b, 1.0, 0.0),
     }
-    return _bridge(
+    return _array_function(
         function,
         "JAX",
         meaning,
@@ -40,7 +40,7 @@ def to_jax(function: Function) -> Callable:
 
 def to_torch(function: Function) -> Callable:
     """f(q, ...) on torch tensors with any batch axes in front; one result, or a tuple of them."""
-    torch = need("torch", "to_torch", "psiphi[torch]")
+    torch = import_optional("torch", "to_torch", "psiphi[torch]")
 
     def on(rule: Callable) -> Callable:
         return lambda x: (
@@ -59,9 +59,11 @@ def to_torch(function: Function) -> Callable:
 
     less = {Op.LESS: lambda a, b: (a < b) * 1.0}
     meaning = (
-        MEANING | less | {Op.SIN: on(torch.sin), Op.COS: on(torch.cos), Op.SQRT: on(torch.sqrt)}
+        OP_FUNCTIONS
+        | less
+        | {Op.SIN: on(torch.sin), Op.COS: on(torch.cos), Op.SQRT: on(torch.sqrt)}
     )
-    return _bridge(
+    return _array_function(
         function,
         "torch",
         meaning,
@@ -71,14 +73,14 @@ def to_torch(function: Function) -> Callable:
     )
 
 
-def _bridge(
+def _array_function(
     function: Function, name: str, meaning: dict, read: Callable, wide: Callable, stack: Callable
 ) -> Callable:
-    code = straight(function, name)
+    code = require_straight_code(function, name)
     inputs, outputs = code.program.inputs, code.program.outputs
 
     def bridged(*arrays: Any) -> Any:
-        as_many(bridged.__name__, arrays, (arg.name for arg in inputs))
+        check_count(bridged.__name__, arrays, (arg.name for arg in inputs))
         given, leads = [], {}
         for arg, array in zip(inputs, arrays, strict=True):
             try:
@@ -98,8 +100,8 @@ def _bridge(
                 ) from error
             leads[arg.name] = lead
         lead = batch_axes(bridged.__name__, leads)
-        rows = code.rows(
-            evaluate(code.tape, code.ends, lambda i, k: given[int(i)][..., k], meaning)
+        rows = code.by_output(
+            evaluate(code.tape, code.output_nodes, lambda i, k: given[int(i)][..., k], meaning)
         )
         results = [
             stack([wide(x, lead, given[0]) for x in own], axis=-1).reshape((*lead, *arg.shape))
@@ -107,5 +109,5 @@ def _bridge(
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
-    bridged.__name__ = function.source.request.name
+    bridged.__name__ = function.source.quantity.name
     return bridged

@@ -21,7 +21,7 @@ from psiphi._util.errors import StateError
 from psiphi.compiler import passes
 from psiphi.compiler.axes.link import Link
 from psiphi.compiler.axes.link_axes import Tree, frame_tree
-from psiphi.compiler.sweeps.tree_loop import StraightCode, unroll
+from psiphi.compiler.sweeps.tree_loop import StraightCode, trace_tape
 from psiphi.compiler.tape.tape import Tape
 from psiphi.functions.compiled_function import Function
 from psiphi.model.model import WORLD
@@ -57,32 +57,36 @@ class ParameterNames:
         return self.tape.leaf(PARAMETER, name)  # type: ignore[arg-type]
 
 
-def parametrised(function: Function) -> tuple[StraightCode, dict[str, float]]:
+def trace_with_names(function: Function) -> tuple[StraightCode, dict[str, float]]:
     """The code of a function whose inputs are joined by named parameters, and their values."""
     source = function.source
-    if passes.is_large(source.model) or isinstance(source.asked, passes.Traceable):
-        what = f"{source.request.name or 'this function'} of {source.model.name}"
+    if passes.is_large(source.model) or isinstance(source.request, passes.Traceable):
+        what = f"{source.quantity.name or 'this function'} of {source.model.name}"
         raise StateError(
             f"{what} is not made of sweeps over a small tree: its numbers have no names",
             "leave parameters out",
         )
-    numbers, tape = frame_tree(source.model, rods=False), Tape()
+    numbers, tape = frame_tree(source.model, movable_inertia=False), Tape()
     if numbers.freed is not None:
         raise StateError(
             f"numbers of {source.model.name} are inputs already",
             "leave parameters out: they have symbols",
         )
     names = ParameterNames(tape)
-    links = tuple(_named(names, numbers, link) for link in numbers.links)
+    links = tuple(_named_link(names, numbers, link) for link in numbers.links)
     tree = NamedTree(
-        numbers.model, links, numbers.children, numbers.gauge, down=_down(names, numbers.gravity)
+        numbers.model,
+        links,
+        numbers.children,
+        numbers.gauge,
+        down=_gravity_symbols(names, numbers.gravity),
     )
-    straight = unroll(passes.program(source.asked, tree), tree, tape=tape)
+    straight = trace_tape(passes.program(source.request, tree), tree, tape=tape)
     used = {at for _, place, at in (tape.nodes[i] for i in straight.live) if place == PARAMETER}
     return straight, {name: x for name, x in names.values.items() if name in used}
 
 
-def _down(names: ParameterNames, gravity: list) -> tuple:
+def _gravity_symbols(names: ParameterNames, gravity: list) -> tuple:
     """Gravity, g along an axis; otherwise its numbers."""
     along = [x for x in gravity if x]
     if len(along) != 1:
@@ -91,7 +95,7 @@ def _down(names: ParameterNames, gravity: list) -> tuple:
     return tuple((g if x > 0.0 else -g) if x else 0.0 for x in gravity)
 
 
-def _named(names: ParameterNames, tree: Tree, link: Link) -> Link:
+def _named_link(names: ParameterNames, tree: Tree, link: Link) -> Link:
     k, body = link.index + 1, tree.model.bodies[link.index]
     size = max(float(np.abs(joint.pose.translation).max()) for joint in tree.model.joints)
     size = max(size, max(float(np.abs(body.com).max()) for body in tree.model.bodies))
@@ -115,7 +119,7 @@ def _named(names: ParameterNames, tree: Tree, link: Link) -> Link:
     ]
     fixed = list(link.fixed)
     for i, axis in enumerate(link.axes):
-        fixed[3 * i + 2] = names(_length(tree, link, axis), link.fixed[3 * i + 2], size)
+        fixed[3 * i + 2] = names(_length_name(tree, link, axis), link.fixed[3 * i + 2], size)
     offset = [link.offset[0], names(f"d{k}", link.offset[1], size)]
     armature = [
         names(f"r{k}" if len(link.armature) == 1 else f"r{k}_{i + 1}", x)
@@ -132,7 +136,7 @@ def _named(names: ParameterNames, tree: Tree, link: Link) -> Link:
     )
 
 
-def _length(tree: Tree, link: Link, axis: str) -> str:
+def _length_name(tree: Tree, link: Link, axis: str) -> str:
     """What a shift to a link is called."""
     if axis != "x":
         return f"{'b' if axis == 'y' else 'd'}{link.index + 1}"

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.extras import need
+from psiphi._util.extras import import_optional
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import BINARY, Op
-from psiphi.compiler.tape.tape_evaluation import MEANING, evaluate
+from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS, evaluate
 from psiphi.functions.compiled_function import Function
-from psiphi.functions.export.symbolic_parameters import PARAMETER, parametrised
+from psiphi.functions.export.symbolic_parameters import PARAMETER, trace_with_names
 from psiphi.functions.export.textbook_form import textbook
 
-PLAIN = 64  # denominators of numbers that are written as fractions
+MAX_DENOMINATOR = 64  # denominators of numbers that are written as fractions
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Symbolic:
 
     def latex(self) -> str:
         """The results in LaTeX, after their shared parts: an `aligned` environment (amsmath)."""
-        sympy = need("sympy", "symbolic", "psiphi[symbolic]")
+        sympy = import_optional("sympy", "symbolic", "psiphi[symbolic]")
         pairs = [
             *self.shared,
             *((sympy.Symbol(name), value) for name, value in self.results.items()),
@@ -82,14 +82,18 @@ class Symbolic:
 
 def symbolic(function: Function, parameters: bool = False) -> Symbolic:
     """The function's code on SymPy's symbols; with `parameters` masses, centres, inertias and lengths are symbols, too."""
-    sympy = need("sympy", "symbolic", "psiphi[symbolic]")
-    code, values = (straight(function, "SymPy"), {}) if not parameters else parametrised(function)
+    sympy = import_optional("sympy", "symbolic", "psiphi[symbolic]")
+    code, values = (
+        (require_straight_code(function, "SymPy"), {})
+        if not parameters
+        else trace_with_names(function)
+    )
     inputs = code.program.inputs
     symbols = {name: sympy.Symbol(name, real=True) for name in values}
     given = [
         [sympy.Symbol(f"{arg.name}{k + 1}", real=True) for k in range(arg.size)] for arg in inputs
     ]
-    nodes = code.ends
+    nodes = code.output_nodes
     uses = _uses(code, nodes)
     shared: list[tuple[Any, Any]] = []
 
@@ -107,16 +111,16 @@ def symbolic(function: Function, parameters: bool = False) -> Symbolic:
     def leaf(space: str, index: Any) -> Any:
         return symbols[index] if space == PARAMETER else given[int(space)][index]
 
-    meaning = MEANING | {
-        Op.CONST: lambda x: number(sympy, x),
+    meaning = OP_FUNCTIONS | {
+        Op.CONST: lambda x: exact_constant(sympy, x),
         Op.SIN: sympy.sin,
         Op.COS: sympy.cos,
         Op.SQRT: sympy.sqrt,
         Op.LESS: lambda a, b: sympy.Piecewise((1, a < b), (0, True)),
     }
-    found = code.rows(evaluate(code.tape, nodes, leaf, meaning, kept))
+    found = code.by_output(evaluate(code.tape, nodes, leaf, meaning, kept))
     results = {
-        arg.name: sympy.Matrix(*table(arg), own)
+        arg.name: sympy.Matrix(*matrix_shape(arg), own)
         for arg, own in zip(code.program.outputs, found, strict=True)
     }
     columns = {
@@ -131,26 +135,26 @@ def symbolic(function: Function, parameters: bool = False) -> Symbolic:
     )
 
 
-def number(sympy: Any, x: float) -> Any:
+def exact_constant(sympy: Any, x: float) -> Any:
     """A constant: a fraction where it plainly is one.
 
     >>> import sympy
     >>> number(sympy, 0.5), number(sympy, -3.0), number(sympy, 0.1)
     (1/2, -3, 0.1)
     """
-    plain = Fraction(x).limit_denominator(PLAIN) if math.isfinite(x) else Fraction(0)
+    plain = Fraction(x).limit_denominator(MAX_DENOMINATOR) if math.isfinite(x) else Fraction(0)
     return (
         sympy.Rational(plain.numerator, plain.denominator)
-        if float(plain) == x and _dyadic(plain)
+        if float(plain) == x and _is_dyadic(plain)
         else sympy.Float(x)
     )
 
 
-def _dyadic(x: Fraction) -> bool:
+def _is_dyadic(x: Fraction) -> bool:
     return x.denominator & (x.denominator - 1) == 0
 
 
-def straight(function: Function, where: str) -> StraightCode:
+def require_straight_code(function: Function, where: str) -> StraightCode:
     """The function's one tape, or an error."""
     code = function.source.code
     if not isinstance(code, StraightCode):
@@ -161,7 +165,7 @@ def straight(function: Function, where: str) -> StraightCode:
     return code
 
 
-def table(arg: Argument) -> tuple[int, int]:
+def matrix_shape(arg: Argument) -> tuple[int, int]:
     """Rows and columns of an argument: a vector is a column."""
     rows = int(np.prod(arg.shape[:-1], dtype=int)) if len(arg.shape) > 1 else arg.size
     return rows, arg.size // rows if rows else 0

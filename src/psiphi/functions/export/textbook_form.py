@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psiphi._util.extras import need
+from psiphi._util.extras import import_optional
 
 
 def textbook(expression: Any) -> Any:
@@ -20,7 +20,7 @@ def textbook(expression: Any) -> Any:
     >>> textbook(sympy.sin(a) ** 2 / (1 - sympy.cos(a)))
     cos(a) + 1
     """
-    sympy = need("sympy", "symbolic", "psiphi[symbolic]")
+    sympy = import_optional("sympy", "symbolic", "psiphi[symbolic]")
     above, below = sympy.fraction(sympy.together(expression))
     if not below.is_number:
         return sympy.cancel(_cosines(sympy, above) / _cosines(sympy, below))

@@ -34,8 +34,8 @@ def pinocchio(model: Model, peer: PinModel | Sequence[str] | None = None) -> Lay
     """
     places = _joint_order("Pinocchio", model, peer, "idx_qs")
     if hasattr(peer, "idx_qs"):
-        own = cast(PinModel, peer)
-        columns = zip(own.names, own.idx_qs, own.idx_vs, own.nqs, strict=True)
+        pin = cast(PinModel, peer)
+        columns = zip(pin.names, pin.idx_qs, pin.idx_vs, pin.nqs, strict=True)
         places = [PeerPlace(*row) for row in columns][1:]
     return Layout(
         model, "Pinocchio", _slots(model, "Pinocchio", PINOCCHIO, places), spatial_linear_first=True
@@ -52,9 +52,9 @@ def mujoco(model: Model, peer: MjModel | Sequence[str] | None = None) -> Layout:
     """
     places = _joint_order("MuJoCo", model, peer, "jnt_qposadr")
     if hasattr(peer, "jnt_qposadr"):
-        own = cast(MjModel, peer)
-        names = _mujoco_names(model, own)
-        columns = zip(names, own.jnt_qposadr, own.jnt_dofadr, own.jnt_type, strict=True)
+        mj = cast(MjModel, peer)
+        names = _mujoco_names(model, mj)
+        columns = zip(names, mj.jnt_qposadr, mj.jnt_dofadr, mj.jnt_type, strict=True)
         places = [PeerPlace(name, q, v, _MUJOCO_NQ.get(int(t), 1)) for name, q, v, t in columns]
     return Layout(
         model, "MuJoCo", _slots(model, "MuJoCo", MUJOCO, places), spatial_linear_first=False

@@ -210,30 +210,32 @@ def _joint(
     """Add joint j between two links; `step` is the placement of its frame."""
     kind, v = int(peer.jnt_type[j]), int(peer.jnt_dofadr[j])
     nv = {FREE: 6, BALL: 3}.get(kind, 1)
-    own = {
+    properties = {
         "damping": peer.dof_damping[v : v + nv] + reflected(peer, j, "damping"),
         "friction": peer.dof_frictionloss[v : v + nv],
         "armature": peer.dof_armature[v : v + nv] + reflected(peer, j, "armature"),
     }
     if kind == FREE:
         step = IDENTITY_PLACEMENT  # q is the pose of the body in the world
-        own = {word: np.roll(values, 3) for word, values in own.items()}  # from [linear; angular]
+        properties = {
+            word: np.roll(values, 3) for word, values in properties.items()
+        }  # from [linear; angular]
         # Values along world axes are not supported (`mujoco_unsupported_features.py`).
         for word in ("armature", "friction"):
-            own[word] = np.where(np.arange(6) < 3, own[word], 0.0)
+            properties[word] = np.where(np.arange(6) < 3, properties[word], 0.0)
     elif kind in (SLIDE, HINGE):
         axis = peer.jnt_axis[j]
         step = compose(step, _reference_offset(kind, axis, float(peer.qpos0[peer.jnt_qposadr[j]])))
         ends = peer.jnt_range[j].tolist() if peer.jnt_limited[j] else (NO_LIMIT, NO_LIMIT)
         lower, upper = (x if abs(x) < NO_LIMIT else None for x in ends)
-        own |= {
+        properties |= {
             "axis": axis,
             "lower": lower,
             "upper": upper,
             "effort": effort_limit(peer, j),
             **_spring(peer, j),
         }
-    builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **own)
+    builder.joint(name, KINDS[kind], parent, child, step[1], rotation=step[0], **properties)
 
 
 def _spring(peer: MjModel, j: int) -> dict[str, Any]:
@@ -243,11 +245,11 @@ def _spring(peer: MjModel, j: int) -> dict[str, Any]:
     ).tolist()
     if not peer.jnt_stiffness[j] and not terms:
         return {}
-    own = {
+    properties = {
         "stiffness": float(peer.jnt_stiffness[j]),
         "rest": float(peer.qpos_spring[peer.jnt_qposadr[j]]),
     }
-    return own | ({"spring": {"polynomial": terms}} if terms else {})
+    return properties | ({"spring": {"polynomial": terms}} if terms else {})
 
 
 def _reference_offset(kind: int, axis: np.ndarray, ref: float) -> Placement:

@@ -178,11 +178,11 @@ def _chain(robot: Model, k: int, children: dict[int, list[int]]) -> list[Joint]:
     """The joints of one MuJoCo body: the joints of massless links are added to the next body."""
     chain = [robot.joints[k]]
     while not robot.bodies[k].mass > 0.0:
-        own = {robot.bodies[k].name, robot.joints[k].name} - _loop_frames(robot)
+        defaults = {robot.bodies[k].name, robot.joints[k].name} - _loop_frames(robot)
         extra = [
             frame.name
             for frame in robot.frames.values()
-            if frame.body == k and frame.name not in own
+            if frame.body == k and frame.name not in defaults
         ]
         if len(children.get(k, ())) != 1 or extra or robot.bodies[k].inertia.any():
             raise ModelError(
@@ -203,7 +203,7 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
     body, last = robot.bodies[chain[-1].index], chain[-1]
     pose, frames = IDENTITY, [IDENTITY] * len(chain)  # of the body; of each joint in the body
     for i, joint in enumerate(chain):
-        pose, frames[:i] = pose @ joint.pose, [joint.pose.inv @ own for own in frames[:i]]
+        pose, frames[:i] = pose @ joint.pose, [joint.pose.inv @ frame for frame in frames[:i]]
     yield tag(f"{indent}body", {"name": body.name, **_pose(pose)}, end=">")
     inner, I = indent + "  ", _inertia(body)
     full = numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
@@ -211,15 +211,15 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
         f"{inner}inertial",
         {"pos": numbers(body.com), "mass": repr(float(body.mass)), "fullinertia": full},
     )
-    for joint, own in zip(chain, frames, strict=True):
+    for joint, frame in zip(chain, frames, strict=True):
         for i, piece in enumerate(MUJOCO_JOINTS[joint.kind](joint)):
-            if piece.axis is None and not np.array_equal(own.rotation, np.eye(3)):
+            if piece.axis is None and not np.array_equal(frame.rotation, np.eye(3)):
                 raise ModelError(
                     f"joint {shown(joint.name)} is a ball joint of a massless link, "
                     "in a rotated frame",
                     "give that link mass",
                 )
-            axis = None if piece.axis is None else own.rotation @ piece.axis
+            axis = None if piece.axis is None else frame.rotation @ piece.axis
             attributes = _joint(
                 joint, piece._replace(axis=axis), joint.name if i == 0 else f"{joint.name}.{i}"
             )
@@ -227,7 +227,7 @@ def _body(robot: Model, chain: list[Joint], indent: str) -> Iterator[str]:
                 f"{inner}joint",
                 {
                     **attributes,
-                    **({"pos": numbers(own.translation)} if own.translation.any() else {}),
+                    **({"pos": numbers(frame.translation)} if frame.translation.any() else {}),
                 },
             )
     yield from _sites_and_geoms(robot, last.index, inner)
@@ -242,8 +242,12 @@ def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
             "which MuJoCo does not support",
             "remove the limit",
         )
-    own = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.armature}
-    for word, values in own.items():
+    values_by_name = {
+        "damping": joint.damping,
+        "frictionloss": joint.friction,
+        "armature": joint.armature,
+    }
+    for word, values in values_by_name.items():
         if piece.axis is None and len(set(values.tolist())) > 1:
             raise ModelError(
                 f"joint {shown(joint.name)} has several values of {word}, but MuJoCo has one",
@@ -263,14 +267,14 @@ def _joint(joint: Joint, piece: OneAxis, name: str) -> dict[str, str]:
 
 def _spring(joint: Joint, v: int) -> dict[str, str]:
     """stiffness and springref; MuJoCo's polynomials have at most three terms."""
-    more = () if joint.spring is None else joint.spring.polynomial
-    if (joint.spring is not None and joint.spring.is_table) or len(more) > 2:
+    higher = () if joint.spring is None else joint.spring.polynomial
+    if (joint.spring is not None and joint.spring.is_table) or len(higher) > 2:
         raise ModelError(
             f"joint {shown(joint.name)} has a spring that MJCF cannot represent: "
             "MuJoCo has polynomials of at most three terms",
             "use a linear stiffness",
         )
-    terms = (joint.stiffness[v], *more)
+    terms = (joint.stiffness[v], *higher)
     return (
         {"stiffness": numbers(terms), "springref": repr(float(joint.rest[v]))} if any(terms) else {}
     )
@@ -354,13 +358,15 @@ def _site_names(robot: Model) -> dict[str, str]:
 
     These are the frames of loops, and all frames that are not the frame of a body or joint.
     """
-    own = {"world", *(body.name for body in robot.bodies)} | {joint.name for joint in robot.joints}
+    defaults = {"world", *(body.name for body in robot.bodies)} | {
+        joint.name for joint in robot.joints
+    }
     ends = _loop_frames(robot)
-    sites = {name: name for name in robot.frames if name not in own}
+    sites = {name: name for name in robot.frames if name not in defaults}
     return sites | {
         name: unused_name(f"{name}_end", {*robot.frames})
         for name in robot.frames
-        if name in own & ends
+        if name in defaults & ends
     }
 
 
@@ -407,15 +413,15 @@ def _qpos(robot: Model, q: np.ndarray) -> list[float]:
     """q in MuJoCo's convention: quaternions (w, x, y, z), free joints as world poses."""
     out: list[float] = []
     for joint in robot.joints:
-        own = q[joint.q_slice]
+        coordinates = q[joint.q_slice]
         if joint.kind == "free":
             pose = joint.pose @ Pose(
-                np.reshape(from_quaternion(*own[3:].tolist()), (3, 3)), own[:3]
+                np.reshape(from_quaternion(*coordinates[3:].tolist()), (3, 3)), coordinates[:3]
             )
-            own = np.concatenate([pose.translation, quaternions(pose.rotation)])
+            coordinates = np.concatenate([pose.translation, quaternions(pose.rotation)])
         if joint.row.nq != joint.row.nv:
-            own = np.concatenate([own[:-4], np.roll(own[-4:], 1)])
-        out += own.tolist()
+            coordinates = np.concatenate([coordinates[:-4], np.roll(coordinates[-4:], 1)])
+        out += coordinates.tolist()
     return out
 
 

@@ -45,14 +45,14 @@ def _free_joint_values(word: str) -> Find:
     """Free joints with nonzero `word` of their translations, which are along world axes."""
 
     def find(peer: MjModel, names: NameTable) -> list[str]:
-        own, free = (
+        values, free = (
             getattr(peer, f"dof_{word}"),
             (j for j in range(peer.njnt) if peer.jnt_type[j] == FREE),
         )
         return [
             names.joints[j]
             for j in free
-            if np.any(own[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])
+            if np.any(values[peer.jnt_dofadr[j] : peer.jnt_dofadr[j] + 3])
         ]
 
     return find
@@ -68,8 +68,8 @@ def _ball_springs(peer: MjModel, names: NameTable) -> list[str]:
 def _nonlinear_damping(peer: MjModel, names: NameTable) -> list[str]:
     """Joints and actuators with nonlinear damping."""
     terms = getattr(peer, "dof_dampingpoly", ())  # from MuJoCo 4 on
-    own = [names.joints[int(peer.dof_jntid[d])] for d, row in enumerate(terms) if np.any(row)]
-    return own + [
+    joints = [names.joints[int(peer.dof_jntid[d])] for d, row in enumerate(terms) if np.any(row)]
+    return joints + [
         _actuator(peer, a) for a in actuators(peer) if np.any(rotor_values(peer, "dampingpoly")[a])
     ]
 

@@ -108,7 +108,7 @@ def random_tree(
         builder.body(child, mass, com, tuple(inertia))
         if k or base == "fixed":
             row = JOINTS[kinds[kind[k]]]
-            more = (
+            options = (
                 {"axis2": axis2[k]}
                 if row.axes == 2
                 else {"pitch": pitch[k]}
@@ -123,7 +123,7 @@ def random_tree(
                 xyz[k],
                 rotation=rotation[k],
                 axis=axis[k],
-                **more,
+                **options,
             )
     return builder.build(base=base)
 

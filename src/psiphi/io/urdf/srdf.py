@@ -24,15 +24,15 @@ def read_postures(builder: Builder, source: str | os.PathLike[str]) -> None:
     for state in root.all("group_state"):
         fields.owner = state
         name, unknown = fields.text(state, "name"), []
-        own = dict(builder.postures.get(name, {}))
+        posture = dict(builder.postures.get(name, {}))
         for joint in state.all("joint"):
             target = fields.text(joint, "name")
             size = joint_sizes(builder.joints[target].kind)[0] if target in builder.joints else 0
             if size:
-                own[target] = fields.numbers(joint, "value", size)
+                posture[target] = fields.numbers(joint, "value", size)
             else:
                 unknown.append(target)
-        builder.postures[name] = own
+        builder.postures[name] = posture
         if unknown:
             builder.note(
                 f"names {', '.join(unknown)}, which are not moving joints of the robot",

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
 from psiphi.io.urdf import urdf_plus
@@ -84,8 +83,8 @@ def text(robot: Model, file: Path) -> str:
             shapes.get(frame.name, ()),
             file,
         )
-        known.add(own := unused_name(f"{frame.name}_joint", known))
-        lines += _joint(JointRecord(own, "fixed", frame.link, frame.name, frame.place))
+        known.add(name := unused_name(f"{frame.name}_joint", known))
+        lines += _joint(JointRecord(name, "fixed", frame.link, frame.name, frame.place))
     lines += [line for loop in loops for line in loop.lines()]
     return "\n".join([*lines, "</robot>", ""])
 
@@ -95,7 +94,7 @@ class WrittenLoop(NamedTuple):
 
     name: str
     type: str
-    axis: Numbers | None
+    axis: Sequence[float] | None
     first: tuple[str, Placement]
     second: tuple[str, Placement]
 
@@ -110,11 +109,12 @@ class WrittenLoop(NamedTuple):
                 f"remove its frame: robot.without({shown(loop.first)})",
             )
         word, has_axis = kinds[loop.kind]
+        axis = np.asarray((0.0, 0.0, 1.0) if loop.axis is None else loop.axis, dtype=float)
         ends = [frame_place(builder, frame, builder.name) for frame in (loop.first, loop.second)]
         return cls(
             name,
             word,
-            (loop.axis if loop.axis is not None else (0.0, 0.0, 1.0)) if has_axis else None,
+            axis.tolist() if has_axis else None,
             *ends,
         )
 
@@ -144,14 +144,14 @@ def _loops(builder: Builder, loops: Sequence[Loop]) -> list[WrittenLoop]:
 def _as_mimic(gear: Gear) -> Mimic:
     """A linear gear with one leader as a mimic joint."""
     ((leader, ratio), *more) = gear.leaders.items()
-    terms = np.atleast_1d(ratio).tolist()
+    terms = np.asarray(ratio, dtype=float).ravel().tolist()
     if more or len(terms) > 1:
         raise ModelError(
             f"gear {shown(gear.name or gear.joint)} has {1 + len(more)} leaders "
             f"and {len(terms)} terms, but URDF has only linear gears with one leader",
             "lock the joint, for example",
         )
-    return Mimic(leader, float(terms[0]), gear.offset)
+    return Mimic(leader, terms[0], gear.offset)
 
 
 def rpy(R: Rotation) -> tuple[float, float, float]:
@@ -208,8 +208,8 @@ def _joint(joint: JointRecord) -> Iterator[str]:
         if joint.row.axes:
             yield tag("    axis", {"xyz": numbers(joint.axis)})
         yield from _limit(joint)
-        own = {word: getattr(joint, word) for word in DYNAMICS if any(getattr(joint, word))}
-        dynamics = {word: repr(_common_value(joint, word, x)) for word, x in own.items()}
+        present = {word: getattr(joint, word) for word in DYNAMICS if any(getattr(joint, word))}
+        dynamics = {word: repr(_common_value(joint, word, x)) for word, x in present.items()}
         dynamics |= {} if joint.motor else {"motor": "false"}
         if dynamics:
             # Other readers reject an element that has neither damping nor friction.

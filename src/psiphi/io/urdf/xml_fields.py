@@ -57,7 +57,7 @@ class Fields:
             remedy,
             file=self.file,
             line=element.line,
-            element=getattr(self.owner, "label", self.owner),
+            element=self.owner if isinstance(self.owner, str) else self.owner.label,
         )
 
     def text(self, element: Element, name: str) -> str:

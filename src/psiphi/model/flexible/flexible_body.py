@@ -285,13 +285,13 @@ def _body_places(
         for k in rotating
     ]
     rest = [k for k in range(len(r)) if k not in set(rotating)]
-    own = m[rest] if m.ndim == 1 else m
-    if own.any():
+    rest_mass = m[rest] if m.ndim == 1 else m
+    if rest_mass.any():
         values = [r[rest], U[rest], *([] if Q is None else [Q[rest]])]
-        mass, points = equivalent_points(own, *values)
-        if own.ndim == 1 and len(mass) >= np.count_nonzero(own):
-            heavy = np.flatnonzero(own)
-            mass, points = own[heavy], [x[heavy] for x in values]
+        mass, points = equivalent_points(rest_mass, *values)
+        if rest_mass.ndim == 1 and len(mass) >= np.count_nonzero(rest_mass):
+            heavy = np.flatnonzero(rest_mass)
+            mass, points = rest_mass[heavy], [x[heavy] for x in values]
         fixed = J[rest].sum(axis=0)
         for i, (weight, x, u) in enumerate(zip(mass, points[0], points[1], strict=True)):
             mode_shape = ModeShape.of(u, None, points[2][i] if Q is not None else None)

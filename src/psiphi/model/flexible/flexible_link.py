@@ -88,19 +88,27 @@ def make_flexible(
             )
     group, n = FlexibleRecord(link, len(links)), len(body.stiffness)
     zero = (0.0,) * n
-    own: dict[str, Any] = dict(
+    properties: dict[str, Any] = dict(
         lower=tuple(-x for x in body.max_amplitude),
         upper=body.max_amplitude,
         velocity=(inf,) * n,
         effort=(inf,) * n,
     )
-    own |= dict(
+    properties |= dict(
         damping=body.damping, friction=zero, armature=zero, stiffness=body.stiffness, rest=zero
     )
     for x, child, joint in zip(body.places, links, joints, strict=True):
         known[child] = LinkRecord(child, x.mass, IDENTITY_PLACEMENT[1], x.inertia, None)
         placement = compose(root, (IDENTITY_ROTATION, x.position))
         builder.joints[joint] = JointRecord(
-            joint, MODAL, link, child, placement, motor=False, modes=x.shape, group=group, **own
+            joint,
+            MODAL,
+            link,
+            child,
+            placement,
+            motor=False,
+            modes=x.shape,
+            group=group,
+            **properties,
         )
-        own = {}
+        properties = {}

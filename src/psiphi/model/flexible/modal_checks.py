@@ -65,17 +65,17 @@ def check_positive_definite(what: str, x: np.ndarray, remedy: str) -> None:
 
 
 def check_names(
-    what: str, given: Collection[str], names: Collection[str], needed: Collection[str]
+    what: str, names: Collection[str], known: Collection[str], needed: Collection[str]
 ) -> None:
     """Raise a ModelError for an unknown name, or if a needed name is missing."""
-    for name in given:
-        if name not in names:
+    for name in names:
+        if name not in known:
             raise ModelError(
                 f"{what} has the unknown name {shown(name)}",
-                f"{nearest(name, names)} ({', '.join(names)})",
+                f"{nearest(name, known)} ({', '.join(known)})",
             )
     for name in needed:
-        if name not in given:
+        if name not in names:
             raise ModelError(f"{what} has no {name}", f"give {', '.join(needed)}")
 
 
@@ -89,10 +89,10 @@ def indefinite_mass_remedy(n: int, N: int) -> str:
     )
 
 
-def check_modal_mass(given: np.ndarray, own: np.ndarray) -> None:
+def check_modal_mass(given: np.ndarray, computed: np.ndarray) -> None:
     """Raise a ModelError if a given modal mass differs from that of the nodes."""
     check_positive_definite("modal_mass", given, "check how the matrix was exported")
-    off = np.abs(given - own).max() / np.abs(own).max()
+    off = np.abs(given - computed).max() / np.abs(computed).max()
     if off > MODAL_MASS_TOLERANCE:
         cause = f"modal_mass differs by {off:.1%} from the modal mass of the nodes and shapes"
         raise ModelError(cause, "give the masses with which the shapes were computed")

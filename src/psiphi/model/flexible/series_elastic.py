@@ -45,15 +45,15 @@ def joint_spring(
     """The fields stiffness, rest and spring of a joint record."""
     if kind == "fixed":
         return (), (), None
-    more = read_spring(spring, nv, stiffness, fail)
+    nonlinear = read_spring(spring, nv, stiffness, fail)
     k = builder_values.per_coordinate(stiffness, nv, 0.0, "stiffness", fail, sign=False)
-    k = (more.stiffness,) if more is not None and more.is_table else k
+    k = (nonlinear.stiffness,) if nonlinear is not None and nonlinear.is_table else k
     if (any(k) or rest is not None) and not JOINTS[kind].is_flat:
         fail(
             f"a {kind} joint rotates in space, so a spring per coordinate is not defined",
             "give springs only to revolute and prismatic joints",
         )
-    return k, builder_values.per_coordinate(rest, nv, 0.0, "rest", fail), more
+    return k, builder_values.per_coordinate(rest, nv, 0.0, "rest", fail), nonlinear
 
 
 def make_elastic(
@@ -103,10 +103,10 @@ def make_elastic(
             "neither stiffness nor spring is given",
             "give stiffness=..., in N m/rad or N/m, or a table",
         )
-    shaft, own = (f"{name}{end}" for end in NAME_SUFFIXES)
+    shaft, spring_joint = (f"{name}{end}" for end in NAME_SUFFIXES)
     taken = [
         new
-        for new, used in ((shaft, builder.links), (own, known))
+        for new, used in ((shaft, builder.links), (spring_joint, known))
         if new in used or new in builder.frames
     ]
     if taken:
@@ -121,4 +121,4 @@ def make_elastic(
         "spring": spring,
         "motor": False,
     }
-    builder.joint(own, joint.kind, shaft, joint.child, **options, line=joint.line)
+    builder.joint(spring_joint, joint.kind, shaft, joint.child, **options, line=joint.line)

@@ -76,83 +76,91 @@ def _angular_rows(directions: Sequence[list], errors: list) -> list[ConstraintRo
     return [ConstraintRow(u, ZERO, e) for u, e in zip(directions, errors, strict=True)]
 
 
-def _linear_rows(directions: Sequence[list], at: RelativeMotion) -> list[ConstraintRow]:
-    return [ConstraintRow(ZERO, u, dot(u, at.p)) for u in directions]
+def _linear_rows(directions: Sequence[list], motion: RelativeMotion) -> list[ConstraintRow]:
+    return [ConstraintRow(ZERO, u, dot(u, motion.p)) for u in directions]
 
 
-def _orientation_error(at: RelativeMotion) -> list:
+def _orientation_error(motion: RelativeMotion) -> list:
     """2 tan(angle / 2) u for the rotation R about the unit vector u, from R - R* and the trace."""
-    R = at.R
+    R = motion.R
     half = 1.0 / (1.0 + R[0][0] + R[1][1] + R[2][2])
     return [2.0 * half * x for x in (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])]
 
 
-def _alignment_error(shape: Constants, at: RelativeMotion) -> list:
+def _alignment_error(shape: Constants, motion: RelativeMotion) -> list:
     """2 (h x R h) / (1 + h . R h), the tilt of the axis h, in the two perpendicular directions."""
-    rotated = small_matrices.apply(at.R, shape.axis)
+    rotated = small_matrices.apply(motion.R, shape.axis)
     scale = 2.0 / (1.0 + dot(shape.axis, rotated))
     tilt = cross(shape.axis, rotated)
     return [scale * dot(u, tilt) for u in shape.perpendicular]
 
 
-def _weld(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
-    return _angular_rows(AXES, _orientation_error(at)) + _linear_rows(AXES, at)
+def _weld(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(AXES, _orientation_error(motion)) + _linear_rows(AXES, motion)
 
 
-def _ball(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
-    return _linear_rows(AXES, at)
+def _ball(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
+    return _linear_rows(AXES, motion)
 
 
-def _hinge(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
-    return _angular_rows(shape.perpendicular, _alignment_error(shape, at)) + _linear_rows(AXES, at)
+def _hinge(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(shape.perpendicular, _alignment_error(shape, motion)) + _linear_rows(
+        AXES, motion
+    )
 
 
-def _soft(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+def _soft(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
     """No spin about the normal, but rolling about the tangents: n . w = 0 is nonholonomic."""
-    return [ConstraintRow(shape.axis, ZERO), *_linear_rows(AXES, at)]
+    return [ConstraintRow(shape.axis, ZERO), *_linear_rows(AXES, motion)]
 
 
-def _universal(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+def _universal(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
     """The axis h1 of frame 2 stays perpendicular to the axis h2 of frame 1: h1 . R h2 = 0."""
-    h2 = small_matrices.apply(at.R, shape.axis2)
-    extra = dot(cross(cross(at.w, h2), shape.axis), at.w)
+    h2 = small_matrices.apply(motion.R, shape.axis2)
+    extra = dot(cross(cross(motion.w, h2), shape.axis), motion.w)
     return [
         ConstraintRow(cross(h2, shape.axis), ZERO, dot(shape.axis, h2), extra),
-        *_linear_rows(AXES, at),
+        *_linear_rows(AXES, motion),
     ]
 
 
-def _cylindrical(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
-    return _angular_rows(shape.perpendicular, _alignment_error(shape, at)) + _linear_rows(
-        shape.perpendicular, at
+def _cylindrical(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(shape.perpendicular, _alignment_error(shape, motion)) + _linear_rows(
+        shape.perpendicular, motion
     )
 
 
-def _planar(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
-    return _angular_rows(shape.perpendicular, _alignment_error(shape, at)) + _linear_rows(
-        [shape.axis], at
+def _planar(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
+    return _angular_rows(shape.perpendicular, _alignment_error(shape, motion)) + _linear_rows(
+        [shape.axis], motion
     )
 
 
-def _sliding(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+def _sliding(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
     """A point stays on a plane and slides on it."""
-    return _linear_rows([shape.axis], at)
+    return _linear_rows([shape.axis], motion)
 
 
-def _rough(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+def _rough(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
     """A point stays on a plane and does not slide, wherever it is on the plane.
 
     The tangential rows are nonholonomic.
     """
-    return [*_linear_rows([shape.axis], at), *(ConstraintRow(ZERO, u) for u in shape.perpendicular)]
+    return [
+        *_linear_rows([shape.axis], motion),
+        *(ConstraintRow(ZERO, u) for u in shape.perpendicular),
+    ]
 
 
-def _distance(shape: Constants, at: RelativeMotion) -> list[ConstraintRow]:
+def _distance(shape: Constants, motion: RelativeMotion) -> list[ConstraintRow]:
     """|p| = d: p . v / d = 0, error (p . p - d^2) / 2d."""
     d = shape.length
     return [
         ConstraintRow(
-            ZERO, [x / d for x in at.p], (dot(at.p, at.p) - d * d) * (0.5 / d), dot(at.v, at.v) / d
+            ZERO,
+            [x / d for x in motion.p],
+            (dot(motion.p, motion.p) - d * d) * (0.5 / d),
+            dot(motion.v, motion.v) / d,
         )
     ]
 

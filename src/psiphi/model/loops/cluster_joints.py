@@ -44,11 +44,17 @@ class ClusterJoint(NamedTuple):
 
     @property
     def row(self) -> ClusterJointKind:
-        own = self.kinematics
-        rate = lambda q, v: own.rate(q, own.rates(q, v))  # noqa: E731
-        flat = bool(own.cluster.modes)
+        kinematics = self.kinematics
+        rate = lambda q, v: kinematics.rate(q, kinematics.rates(q, v))  # noqa: E731
+        flat = bool(kinematics.cluster.modes)
         return ClusterJointKind(
-            rate, own.exp, own.log, own.close_loops, own.nq, len(own.cluster.free), flat
+            rate,
+            kinematics.exp,
+            kinematics.log,
+            kinematics.close_loops,
+            kinematics.nq,
+            len(kinematics.cluster.free),
+            flat,
         )
 
 
@@ -62,13 +68,13 @@ def public_kinematics(model: Model, cluster: Cluster) -> ClusterKinematics:
 
 def cluster_joint(model: Model, cluster: Cluster) -> ClusterJoint:
     """A cluster of a model as one joint."""
-    own = [model.joints[k] for k in cluster.bodies]
-    q = slice(own[0].q_slice.start, own[-1].q_slice.stop)
-    v = slice(own[0].v_slice.start, own[-1].v_slice.stop)
+    joints = [model.joints[k] for k in cluster.bodies]
+    q = slice(joints[0].q_slice.start, joints[-1].q_slice.stop)
+    v = slice(joints[0].v_slice.start, joints[-1].v_slice.stop)
     if cluster.modes:
-        return ClusterJoint(public_kinematics(model, cluster), q, v, own[0].name, MODAL)
+        return ClusterJoint(public_kinematics(model, cluster), q, v, joints[0].name, MODAL)
     return ClusterJoint(
-        public_kinematics(model, cluster), q, v, " and ".join(joint.name for joint in own)
+        public_kinematics(model, cluster), q, v, " and ".join(joint.name for joint in joints)
     )
 
 
@@ -105,24 +111,24 @@ def closed_configurations(model: Model, q: np.ndarray) -> np.ndarray:
     flat, neutral = np.array(q.reshape(-1, model.nq)), model.neutral()
     for joint in joints_with_clusters(model):
         if isinstance(joint, ClusterJoint) and joint.kind != MODAL:
-            own = joint.q_slice
-            flat[:, own] = _continue_from(joint, neutral[own], flat[:, own])
+            indices = joint.q_slice
+            flat[:, indices] = _continue_from(joint, neutral[indices], flat[:, indices])
     return flat.reshape(q.shape)
 
 
 def _continue_from(joint: ClusterJoint, start: np.ndarray, target: np.ndarray) -> np.ndarray:
-    own = joint.kinematics
-    velocity = on_arrays(own.log, np.broadcast_to(start, target.shape), target)
+    kinematics = joint.kinematics
+    velocity = on_arrays(kinematics.log, np.broadcast_to(start, target.shape), target)
     done, out = np.zeros(len(target), dtype=bool), np.broadcast_to(start, target.shape).copy()
     for _ in range(MAX_HALVINGS + 1):
         with np.errstate(all="ignore"):
             q = out.copy()
             q[~done] = start
             for _ in range(CONTINUATION_STEPS):
-                q[~done] = on_arrays(own.exp, q[~done], velocity[~done] / CONTINUATION_STEPS)
+                q[~done] = on_arrays(kinematics.exp, q[~done], velocity[~done] / CONTINUATION_STEPS)
             gaps = (
-                np.abs(on_arrays(own.closure_errors, q)).max(axis=-1)
-                if own.cluster.ties or own.cluster.gears
+                np.abs(on_arrays(kinematics.closure_errors, q)).max(axis=-1)
+                if kinematics.cluster.ties or kinematics.cluster.gears
                 else np.zeros(len(q))
             )
         closed = ~done & (gaps < 1e-9)
@@ -138,12 +144,13 @@ def passes_dead_point(joint: ClusterJoint, q: np.ndarray) -> np.ndarray:
 
     It does if det Y(k)* Y(k + 1) < 0 for the Jacobian Y of the bound coordinates.
     """
-    own, count = joint.kinematics, len(joint.kinematics.cluster.bound)
+    kinematics, count = joint.kinematics, len(joint.kinematics.cluster.bound)
     if not count or q.shape[-2] < 2:
         return np.zeros((*q.shape[:-2], max(0, q.shape[-2] - 1)), dtype=bool)
     with np.errstate(all="ignore"):
         entries = on_arrays(
-            lambda x: [y for row in own.bound_jacobian(x) for y in row], q[..., joint.q_slice]
+            lambda x: [y for row in kinematics.bound_jacobian(x) for y in row],
+            q[..., joint.q_slice],
         )
         Y = entries.reshape(*q.shape[:-1], -1, count)
         return np.linalg.det(np.swapaxes(Y[..., :-1, :, :], -1, -2) @ Y[..., 1:, :, :]) < 0.0

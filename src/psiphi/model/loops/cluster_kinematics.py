@@ -219,7 +219,9 @@ class ClusterKinematics:
     def rate(self, q: list, beta: list) -> list:
         """dq/dt from β_S."""
         parts = zip(self.members, self.split_q(q), self.split_v(beta), strict=True)
-        return [x for member, own, rates in parts for x in member.row.rate(own, rates)]
+        return [
+            x for member, coordinates, rates in parts for x in member.row.rate(coordinates, rates)
+        ]
 
     def joint_map_derivative(
         self, rule: Callable[[list], list], q: list, x: list, *more: list
@@ -283,9 +285,9 @@ class ClusterKinematics:
         """(R, p) of each body relative to the body outside, and of that body itself, last."""
         found: list[tuple[list, list]] = []
         rows = zip(self.members, self.cluster.parents, self.split_q(q), strict=True)
-        for member, parent, own in rows:
+        for member, parent, coordinates in rows:
             R, p = (EYE3, ZERO3) if parent == OUTSIDE else found[parent]
-            found.append(pose(member.path(own), R, p))
+            found.append(pose(member.path(coordinates), R, p))
         return [*found, (EYE3, ZERO3)]
 
     def _tie_frames(self, q: list) -> list[tuple[list, list, list, list, list]]:
@@ -307,8 +309,10 @@ class ClusterKinematics:
                 small_matrices.apply(poses[k][0], h[3:]),
                 poses[k][1],
             )
-            for k, (member, own) in enumerate(zip(self.members, self.split_q(q), strict=True))
-            for h in member.H(own)
+            for k, (member, coordinates) in enumerate(
+                zip(self.members, self.split_q(q), strict=True)
+            )
+            for h in member.H(coordinates)
         ]
 
     def Y(self, q: list) -> list:
@@ -316,7 +320,7 @@ class ClusterKinematics:
         screws, rows = self._joint_screws(q), []
         for i, (back, p1, _, R, p) in enumerate(self._tie_frames(q)):
             constraint_rows = self._constraint_rows(i, R, p)
-            own = [[0.0] * self.nv for _ in constraint_rows]
+            block = [[0.0] * self.nv for _ in constraint_rows]
             for c, sign in self._relative_coordinates(i):
                 w, v, origin = screws[c]
                 turn = [sign * x for x in small_matrices.apply(back, w)]
@@ -324,9 +328,9 @@ class ClusterKinematics:
                     sign * x
                     for x in small_matrices.apply(back, add(v, cross(w, subtract(p1, origin))))
                 ]
-                for row, f in zip(own, constraint_rows, strict=True):
+                for row, f in zip(block, constraint_rows, strict=True):
                     row[c] = dot(f.turn, turn) + dot(f.slide, move)
-            rows += own
+            rows += block
         return rows
 
     def _opening_rate(self, q: list, beta: list) -> list:
@@ -404,7 +408,9 @@ class ClusterKinematics:
     def integrate(self, q: list, beta: list) -> list:
         """q exp(β_S), without closing the loops."""
         parts = zip(self.members, self.split_q(q), self.split_v(beta), strict=True)
-        return [x for member, own, rates in parts for x in member.row.exp(own, rates)]
+        return [
+            x for member, coordinates, rates in parts for x in member.row.exp(coordinates, rates)
+        ]
 
     def close_loops(self, q: list) -> list:
         """The closed configuration with the free coordinates of q, by Newton's method."""

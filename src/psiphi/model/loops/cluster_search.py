@@ -102,8 +102,8 @@ def _parents_first(
     while waiting:
         later = []
         for k in waiting:
-            own = inside.get(k)
-            ready = parent[k] in done if own is None else own.parent in done
+            group = inside.get(k)
+            ready = parent[k] in done if group is None else group.parent in done
             if ready:
                 out.append(k)
                 done.add(k)

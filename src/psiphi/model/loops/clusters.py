@@ -127,9 +127,9 @@ class Cluster:
             for t in self.ties
         ]
         gears = [[g.follower, g.offset, g.terms] for g in self.gears]
-        own = [self.armature, self.damping, self.friction, self.springs, self.modes]
+        values = [self.armature, self.damping, self.friction, self.springs, self.modes]
         return json.dumps(
-            [self.first, self.parents, self.parent, self.free, self.bound, gears, ties, *own]
+            [self.first, self.parents, self.parent, self.free, self.bound, gears, ties, *values]
         )
 
 

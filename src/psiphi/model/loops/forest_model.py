@@ -42,16 +42,26 @@ def join(parts: Sequence[Part], name: str) -> Model:
         for frame in part.model.frames.values():
             fixed = frame.body == WORLD
             pose = part.base @ frame.pose if fixed else frame.pose
-            own = part.qualified(frame.name)
-            frames[own] = Frame(own, WORLD if fixed else frame.body + first, pose)
+            name_in_forest = part.qualified(frame.name)
+            frames[name_in_forest] = Frame(
+                name_in_forest, WORLD if fixed else frame.body + first, pose
+            )
     gravity = parts[0].model.gravity_vector
     report = tuple(
         f"{part.name}: {line}" if part.name else line
         for part in parts
         for line in part.model.report
     )
-    more = {"freed": _join_parameters(parts, name), "embedding": _join_embeddings(parts)}
-    return Model(name, tuple(bodies), tuple(joints), frames, gravity, report, **more)
+    return Model(
+        name,
+        tuple(bodies),
+        tuple(joints),
+        frames,
+        gravity,
+        report,
+        freed=_join_parameters(parts, name),
+        embedding=_join_embeddings(parts),
+    )
 
 
 def _join_embeddings(parts: Sequence[Part]) -> Embedding | None:

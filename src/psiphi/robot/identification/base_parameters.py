@@ -44,39 +44,39 @@ def model_parameters(model: Model) -> np.ndarray:
 
 def parameter_names(model: Model, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """ "forearm.m", "forearm.mx", ..., then "elbow.damping" etc."""
-    of_bodies = (f"{body.name}.{word}" for body in model.bodies for word in INERTIA)
-    of_joints = (f"{name}.{word}" for word in more for name in entry_names(model.joints, "v"))
+    of_bodies = (f"{body.name}.{group}" for body in model.bodies for group in INERTIA)
+    of_joints = (f"{name}.{group}" for group in more for name in entry_names(model.joints, "v"))
     return (*of_bodies, *of_joints)
 
 
-def diagonal_columns(words: tuple[str, ...], v: AnyArray, a: AnyArray) -> list[Any]:
+def diagonal_columns(groups: tuple[str, ...], v: AnyArray, a: AnyArray) -> list[Any]:
     """The columns of armature, damping and friction: a, v and sign v on the diagonal."""
     diagonal = {
         "armature": lambda: a,
         "damping": lambda: v,
         "friction": lambda: array_module(v).sign(v),
     }
-    entries = [diagonal[word]() for word in words]
+    entries = [diagonal[group]() for group in groups]
     return [x[..., None] * convert_like(x, np.eye(x.shape[-1])) for x in entries]
 
 
-def check_words(more: str | Iterable[str]) -> tuple[str, ...]:
+def check_groups(more: str | Iterable[str]) -> tuple[str, ...]:
     """`more` as a tuple: some of "armature", "damping", "friction"."""
-    words = (
+    groups = (
         (more,)
         if isinstance(more, str)
         else tuple(as_list("more", more, f"name some of {', '.join(JOINT_PARAMETERS)}"))
     )
-    for word in words:
-        if not isinstance(word, str) or word not in JOINT_PARAMETERS:
+    for group in groups:
+        if not isinstance(group, str) or group not in JOINT_PARAMETERS:
             raise StateError(
-                f"the regressor has no columns of {shown(word)}", nearest(word, JOINT_PARAMETERS)
+                f"the regressor has no columns of {shown(group)}", nearest(group, JOINT_PARAMETERS)
             )
-    if len(set(words)) < len(words):
+    if len(set(groups)) < len(groups):
         raise StateError(
             f"more is {shown(more)}", f"name some of {', '.join(JOINT_PARAMETERS)}, each once"
         )
-    return words
+    return groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,18 +145,18 @@ def base_parameters(
             f"base_parameters: {robot.name} has no moving joint",
             'pp.load(..., base="free") makes its base free',
         )
-    words, rng = check_words(more), np.random.default_rng(seed)
-    names = parameter_names(robot, words)
+    groups, rng = check_groups(more), np.random.default_rng(seed)
+    names = parameter_names(robot, groups)
     q, v, a = random_motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
     source = robot.function("regressor").source
     (Y,) = interpret(source.program, source.tree, q, v, a)
-    Y = np.concatenate([Y, *diagonal_columns(words, v, a)], axis=-1).reshape(-1, len(names))
-    return base_from_rows(names, Y, all_parameters(robot, words))
+    Y = np.concatenate([Y, *diagonal_columns(groups, v, a)], axis=-1).reshape(-1, len(names))
+    return base_from_rows(names, Y, all_parameters(robot, groups))
 
 
-def all_parameters(robot: JointVectors, words: tuple[str, ...]) -> np.ndarray:
-    """The parameters of the bodies, then those of the joints named in `words`."""
-    return np.concatenate([model_parameters(robot), *(getattr(robot, word) for word in words)])
+def all_parameters(robot: JointVectors, groups: tuple[str, ...]) -> np.ndarray:
+    """The parameters of the bodies, then those of the joints named in `groups`."""
+    return np.concatenate([model_parameters(robot), *(getattr(robot, group) for group in groups)])
 
 
 def random_motions(

@@ -85,19 +85,19 @@ class Identification:
                 "parameters identified without consistent=True may be physically inconsistent",
                 "leave consistent out",
             )
-        words = self.data.words
-        free_words = [word for word in words if word in ("armature", "damping")]
-        free = self.nominal.free("inertia", *free_words)
+        groups = self.data.groups
+        free_groups = [group for group in groups if group in ("armature", "damping")]
+        free = self.nominal.free("inertia", *free_groups)
         of_bodies = self.parameters[: 10 * len(self.nominal.bodies)]
-        of_joints = (self._joint_values(words.index(word)) for word in free_words)
+        of_joints = (self._joint_values(groups.index(group)) for group in free_groups)
         robot = free.baked(np.concatenate([of_bodies, *of_joints]))
-        if "friction" not in words:
+        if "friction" not in groups:
             return robot
-        friction = self._joint_values(words.index("friction"))
+        friction = self._joint_values(groups.index("friction"))
         return inertial_parameters.with_friction(robot, friction)
 
     def _joint_values(self, i: int) -> np.ndarray:
-        """The parameters of the i-th word in `data.words`."""
+        """The parameters of the i-th group in `data.groups`."""
         start = 10 * len(self.nominal.bodies) + i * self.nominal.nv
         return self.parameters[start : start + self.nominal.nv]
 

@@ -88,7 +88,7 @@ def identify(
     strict = flag("consistent", consistent)
     data = read_measurements(robot, {"q": q, "v": v, "a": a, "tau": tau}, more, wrenches)
     fit, noise = weighted_fit(data, None if sigma is None else _read_sigma(sigma, data))
-    prior = np.concatenate([robot.inertial_parameters, *(getattr(robot, w) for w in data.words)])
+    prior = np.concatenate([robot.inertial_parameters, *(getattr(robot, w) for w in data.groups)])
     base = data.base
     if strict:
         floor = np.maximum(1e-6, _joint_floor(fit, base, 10 * len(robot.bodies), len(prior)))

@@ -21,7 +21,7 @@ from psiphi.robot.identification.base_parameters import (
     BaseParameters,
     all_parameters,
     base_from_rows,
-    check_words,
+    check_groups,
     parameter_names,
     random_motions,
 )
@@ -34,14 +34,14 @@ WRENCH = ("Mx", "My", "Mz", "Fx", "Fy", "Fz")
 class MeasuredRows:
     """Y (samples, rows, n) and y (samples, rows) with y = Y pi, and the names of the rows.
 
-    `words` are the joint parameters among pi.
+    `groups` are the joint parameters among pi.
     """
 
     Y: np.ndarray
     y: np.ndarray
     rows: tuple[str, ...]
     base: BaseParameters
-    words: tuple[str, ...]
+    groups: tuple[str, ...]
 
 
 def rms(x: np.ndarray) -> np.ndarray:
@@ -64,10 +64,10 @@ def read_measurements(
             f"identify: {robot.name} has no moving joint",
             'pp.load(..., base="free") makes its base free',
         )
-    words, links = check_words(more), _check_links(robot, wrenches)
+    groups, links = check_groups(more), _check_links(robot, wrenches)
     samples = _read_samples(robot, motion, wrenches)
     q, v, a, tau = (samples.pop(name) for name in ("q", "v", "a", "tau"))
-    Y, y = [robot.regressor(q, v, a, more=words)], [tau - _rotor_torques(robot, q, v, a, words)]
+    Y, y = [robot.regressor(q, v, a, more=groups)], [tau - _rotor_torques(robot, q, v, a, groups)]
     names = [*robot.velocity_names]
     for link, wrench in samples.items():
         Y.append(_pad_columns(robot.wrench_regressor(q, v, a, link), Y[0].shape[-1]))
@@ -77,37 +77,37 @@ def read_measurements(
         np.concatenate(Y, axis=-2),
         np.concatenate(y, axis=-1),
         tuple(names),
-        identifiable_parameters(robot, words, links),
-        words,
+        identifiable_parameters(robot, groups, links),
+        groups,
     )
 
 
 def _rotor_torques(
-    robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray, words: tuple[str, ...]
+    robot: Robot, q: np.ndarray, v: np.ndarray, a: np.ndarray, groups: tuple[str, ...]
 ) -> np.ndarray:
     """The torques of rotors that do not depend on pi.
 
     These are the torques of the robot without mass, minus the armature columns of Y.
     """
     if robot.embedding is None or not robot.embedding.has_loops:
-        return np.zeros_like(a) if "armature" in words else robot.armature * a
+        return np.zeros_like(a) if "armature" in groups else robot.armature * a
     free = robot.free("inertia")
     without_mass = free.inverse_dynamics(q, v, a, parameters=np.zeros(len(free.parameter_names)))
-    return without_mass - robot.armature * a if "armature" in words else without_mass
+    return without_mass - robot.armature * a if "armature" in groups else without_mass
 
 
 def identifiable_parameters(
-    robot: Robot, words: tuple[str, ...], links: tuple[str, ...]
+    robot: Robot, groups: tuple[str, ...], links: tuple[str, ...]
 ) -> BaseParameters:
     """The base parameters of joint torques and of wrenches through the joints of these links."""
     if not links:
-        return robot.base_parameters(more=words)
-    names, rng = parameter_names(robot, words), np.random.default_rng(0)
+        return robot.base_parameters(more=groups)
+    names, rng = parameter_names(robot, groups), np.random.default_rng(0)
     q, v, a = random_motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
-    Y = [robot.regressor(q, v, a, more=words)]
+    Y = [robot.regressor(q, v, a, more=groups)]
     Y += [_pad_columns(robot.wrench_regressor(q, v, a, link), len(names)) for link in links]
     rows = np.concatenate(Y, axis=-2).reshape(-1, len(names))
-    return base_from_rows(names, rows, all_parameters(robot, words))
+    return base_from_rows(names, rows, all_parameters(robot, groups))
 
 
 def _pad_columns(W: np.ndarray, width: int) -> np.ndarray:

@@ -62,15 +62,15 @@ class RegressorMethods(EditingMethods):
         >>> Y.shape, bool(np.allclose(Y @ robot.inertial_parameters, tau))
         ((6, 60), True)
         """
-        words = base.check_words(more)
-        if words and out is not None:
+        groups = base.check_groups(more)
+        if groups and out is not None:
             raise StateError("regressor: out and more are both given", "leave one of them out")
         Y = self.call_quantity("regressor", dict(q=q, v=v, a=a), out, dtype, check)
-        if not words:
+        if not groups:
             return Y
         arrays: Any = (v, a) if is_foreign(Y) else (np.asarray(x, dtype=Y.dtype) for x in (v, a))
         m, shape = array_module(Y), (*Y.shape[:-1], self.nv)
-        columns = (m.broadcast_to(x, shape) for x in base.diagonal_columns(words, *arrays))
+        columns = (m.broadcast_to(x, shape) for x in base.diagonal_columns(groups, *arrays))
         return m.concatenate([Y, *columns], -1)
 
     def regressor_blocks(

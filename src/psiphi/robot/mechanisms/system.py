@@ -389,7 +389,7 @@ class System(SystemPrograms):
         """
         if self.robot.embedding is not None and self.robot.embedding.has_loops:
             raise StateError(
-                f"{self.name} has embedded loops or gears beside its own loops, and a file can "
+                f"{self.name} has embedded loops or gears as well as its own loops, and a file can "
                 "store one kind only",
                 "save the robots one by one",
             )

@@ -1,15 +1,15 @@
-"""One kernel for many steps.
+"""One kernel for many steps of a simulation.
 
-In: a robot, a law, options. Out: a kernel, run on arrays. Read `rollout_program.py` first.
+In: a robot or closed chain, a torque or controller, options. Out: a kernel, run on arrays. Read
+`rollout_program.py` first.
 
-    constraint_blocks.py  The parts of a compiled step that closed chains add, their own dynamics
-                          and the way back onto the constraints
-    cuda_runner.py        Whole rollouts on a graphics card, in one launch
-    initial_state.py      Where a motion begins
-    law_function.py       A controller's law as a function of the state
-    python_fallback.py    Some motions of a batch again, step by step in Python
-    rollout_inputs.py     What drives a compiled rollout
-    rollout_program.py    One compiled rollout as data
-    rollout_runner.py     Whole rollouts in one compiled kernel, run
-    step_blocks.py        The parts of a compiled step
+    rollout_program.py    the blocks of a rollout and their order
+    step_blocks.py        blocks of integrators, laws, losses and catalogue quantities
+    constraint_blocks.py  blocks of closed chains and joint stops
+    rollout_inputs.py     the torque input of a rollout as arrays for the kernel
+    rollout_runner.py     compiles and runs rollouts on the CPU
+    python_fallback.py    re-runs in Python the batch elements that failed in the kernel
+    cuda_runner.py        compiles and runs rollouts on the GPU
+    initial_state.py      derivatives of q -> unit(q), the normalization of the initial q
+    law_function.py       a controller's law as a compiled function of the state
 """

@@ -1,15 +1,17 @@
-"""The parts of a compiled step that closed chains add, their own dynamics and the way back onto the constraints; and those of
-`limits="block"`, the rules of `simulation/forces/joint_limit_impact.py`, which run where a lane needs them.
+"""Blocks of constraints: the dynamics of closed chains, the projection onto their constraints, and
+the stops of `limits="block"` (`simulation/forces/joint_limit_impact.py`).
 
-dynamics     a, and the strain of Omega
-strained     S = max(S, strain): where it stays below STRAIN, no step met a singular Omega
-close_q      dq = -M^-1 Jc* Omega^-1 e(q);    put_q    q = q exp(dq)
-close_v      dv = -M^-1 Jc* Omega^-1 Jc v;    put_v    v = v + dv
+    dynamics           a, and ill_conditioning of Omega
+    max_conditioning   S = max(S, ill_conditioning); below ILL_CONDITIONED no Omega was singular
+    close_q, move_q    dq = -M^-1 Jc* Omega^-1 e(q),      q = q exp(dq)
+    close_v, move_v    dv = -M^-1 Jc* Omega^-1 Jc v,      v = v + dv
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import numpy as np
 
 from psiphi.compiler.ir.block_frame import NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat
@@ -19,71 +21,69 @@ from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.branch_free import maximum
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi.simulation.compiled_rollout.step_blocks import catalogued, trace
+from psiphi.simulation.compiled_rollout.step_blocks import quantity_block, trace
+from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.forces.joint_limit_impact import SWEEPS, JointStops
 
-STOPS = Repeat("stops", "touch", "hit", ("mass", "impact"), "sweep", "done", SWEEPS, "bounce")
-AFTER = ("close_q", "put_q", "close_v", "put_v")  # once the step is made
+STOP_LOOP = Repeat("stops", "touch", "hit", ("mass", "impact"), "sweep", "done", SWEEPS, "bounce")
+PROJECTION = ("close_q", "move_q", "close_v", "move_v")  # at the end of a step
 
 
-def blocks(system: System, m: Manifold, force: str, project: bool, implicit: bool) -> NamedBlocks:
-    """{block: (tape, {its argument: place})}."""
-    known: NamedBlocks = {
-        "start": (
-            trace("start", {"q": m.nq, "v": m.nv}, lambda q, v: {"Q": q, "V": v, "S": [0.0]}),
-            {},
-        ),
-        "dynamics": (
-            only(
-                system.added_inertia_dynamics_function
-                if implicit
-                else system.redundant_dynamics_function,
-                "a",
-                "ill_conditioning",
-            ),
-            {"tau": force},
-        ),
-        "strained": (
-            trace(
-                "strained",
-                {"S": 1, "ill_conditioning": 1},
-                lambda S, ill_conditioning: {"S": [maximum(ill_conditioning[0], S[0])]},
-            ),
-            {},
-        ),
+def closed_chain_blocks(
+    system: System, m: Manifold, force: str, project: bool, implicit: bool
+) -> NamedBlocks:
+    """{block: (tape, {argument: place})}; `force` is the place of the torques."""
+    dynamics = (
+        system.added_inertia_dynamics_function if implicit else system.redundant_dynamics_function
+    )
+
+    def start(q: np.ndarray, v: np.ndarray) -> Values:
+        return {"Q": q, "V": v, "S": [0.0]}
+
+    def max_conditioning(S: np.ndarray, ill_conditioning: np.ndarray) -> Values:
+        return {"S": [maximum(ill_conditioning[0], S[0])]}
+
+    sizes = {"S": 1, "ill_conditioning": 1}
+    blocks: NamedBlocks = {
+        "start": (trace("start", {"q": m.nq, "v": m.nv}, start), {}),
+        "dynamics": (select_outputs(dynamics, "a", "ill_conditioning"), {"tau": force}),
+        "max_conditioning": (trace("max_conditioning", sizes, max_conditioning), {}),
     }
-    return known | (_projection(system, m) if project else {})
+    return blocks | (_projection_blocks(system, m) if project else {})
 
 
-def _projection(system: System, m: Manifold) -> NamedBlocks:
-    def put_q(q, dq):
+def _projection_blocks(system: System, m: Manifold) -> NamedBlocks:
+    def move_q(q: np.ndarray, dq: np.ndarray) -> Values:
         closed = m.unit(m.exp(q, dq))
         return {"Q": closed, "q": closed}
 
-    def put_v(v, dv):
+    def move_v(v: np.ndarray, dv: np.ndarray) -> Values:
         return {"V": v + dv, "v": v + dv}
 
+    projection = system.redundant_projection_function
     return {
-        "close_q": (only(system.redundant_projection_function, "dq", "ill_conditioning"), {}),
-        "put_q": (trace("put_q", {"q": m.nq, "dq": m.nv}, put_q), {}),
-        "close_v": (only(system.redundant_projection_function, "dv"), {}),
-        "put_v": (trace("put_v", {"v": m.nv, "dv": m.nv}, put_v), {}),
+        "close_q": (select_outputs(projection, "dq", "ill_conditioning"), {}),
+        "move_q": (trace("move_q", {"q": m.nq, "dq": m.nv}, move_q), {}),
+        "close_v": (select_outputs(projection, "dv"), {}),
+        "move_v": (trace("move_v", {"v": m.nv, "dv": m.nv}, move_v), {}),
     }
 
 
-def only(function: Function, *names: str) -> StraightCode:
-    """The tape of a function, with these results alone: what the others need is not computed."""
+def select_outputs(function: Function, *names: str) -> StraightCode:
+    """The tape of a function with only these results; what they do not need is not computed."""
     code = function.source.code
     assert isinstance(code, StraightCode)
-    kept = [i for i, arg in enumerate(code.program.outputs) if arg.name in names]
-    program = replace(code.program, outputs=tuple(code.program.outputs[i] for i in kept))
+    selected = [i for i, arg in enumerate(code.program.outputs) if arg.name in names]
+    program = replace(code.program, outputs=tuple(code.program.outputs[i] for i in selected))
     stores = tuple(
-        (kept.index(number), index, node) for number, index, node in code.stores if number in kept
+        (selected.index(number), index, node)
+        for number, index, node in code.stores
+        if number in selected
     )
     return StraightCode(program, code.tape, stores)
 
 
-def stopped(stops: JointStops, robot: Robot) -> NamedBlocks:
+def stop_blocks(stops: JointStops, robot: Robot) -> NamedBlocks:
     """The blocks of joint stops."""
     nq, nv, n = robot.nq, robot.nv, len(stops.q)
     sizes = {
@@ -92,7 +92,7 @@ def stopped(stops: JointStops, robot: Robot) -> NamedBlocks:
         stops.sweep: {"compliance": n * n, "speed": n, "side": n, "impulse": n, "done": 1},
         stops.bounce: {"v": nv, "M_inv": nv * nv, "side": n, "impulse": n},
     }
-    traced: NamedBlocks = {
+    blocks: NamedBlocks = {
         rule.__name__: (trace(rule.__name__, each, rule), {}) for rule, each in sizes.items()
     }
-    return traced | {"mass": (catalogued(robot, "mass_matrix_inverse"), {})}
+    return blocks | {"mass": (quantity_block(robot, "mass_matrix_inverse"), {})}

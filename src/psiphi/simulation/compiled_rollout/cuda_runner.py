@@ -23,29 +23,36 @@ from psiphi.backends import kernel_cache
 from psiphi.backends.cuda import cuda_target
 from psiphi.backends.cuda.device_arrays import library_of
 from psiphi.backends.cuda.dlpack import SIZE
-from psiphi.backends.cuda.kernel_launch import batch_of, loaded, one_kind, room, send, views_of
-from psiphi.compiler.ir.block_frame import Named
+from psiphi.backends.cuda.kernel_launch import (
+    allocate,
+    batch_and_strides,
+    common_dtype_and_device,
+    enqueue,
+    load_kernel,
+    views_of,
+)
+from psiphi.compiler.ir.block_frame import NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.model.spatial.branch_free import less, max_magnitude
-from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
+from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
-from psiphi.simulation.compiled_rollout.constraint_blocks import only
+from psiphi.simulation.compiled_rollout.constraint_blocks import select_outputs
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
-from psiphi.simulation.compiled_rollout.rollout_runner import KEPT
-from psiphi.simulation.compiled_rollout.step_blocks import sizes_of, trace
+from psiphi.simulation.compiled_rollout.rollout_runner import CACHE_SIZE
+from psiphi.simulation.compiled_rollout.step_blocks import place_sizes, trace
 from psiphi.simulation.plant import Plant, parameters_of
 
-OPEN = {
+CLOSURE_TOLERANCE = {
     "d": 1e-6,
     "f": 1e-3,
 }  # how far open constraints may be at the start, as on the host; and as float32 can tell
-STRAINED = {
-    "d": STRAIN,
+MAX_ILL_CONDITIONING = {
+    "d": ILL_CONDITIONED,
     "f": 1e6,
 }  # where a pivot of Omega keeps no digits of float64, and half of those of float32
-_kept: dict[tuple[str, int], Any] = {}  # kernels, by name and card
+_cache: dict[tuple[str, int], Any] = {}  # kernels, by name and card
 
 
 class CudaArgument(NamedTuple):
@@ -80,23 +87,26 @@ class CudaRolloutProgram(RolloutProgram):
         return isinstance(self.system, System)
 
     @cached_property
-    def blocks(self) -> Named:
-        m, sizes = self.manifold, sizes_of(self.manifold, "qv")
+    def blocks(self) -> NamedBlocks:
+        m, sizes = self.manifold, place_sizes(self.manifold, "qv")
         begin = trace("start", sizes, lambda q, v: {"q": m.unit(q), "Q": m.unit(q), "V": v})
         known = super().blocks | {"start": (begin, {})}
         return known | (self._judged() if isinstance(self.system, System) else {})
 
-    def _judged(self) -> Named:
+    def _judged(self) -> NamedBlocks:
         """S is beyond all bounds where a motion begins off its constraints; beyond the bound of S samples are NaN."""
         assert isinstance(self.system, System)
-        opened, n = only(self.system.residual_function, "residual"), sizes_of(self.manifold, "QV")
+        opened, n = (
+            select_outputs(self.system.residual_function, "residual"),
+            place_sizes(self.manifold, "QV"),
+        )
 
         def closed(residual) -> dict[str, Any]:
-            shut = less(max_magnitude(residual), OPEN[self.char])
+            shut = less(max_magnitude(residual), CLOSURE_TOLERANCE[self.char])
             return {"S": [1.0 / shut - 1.0]}  # 0, or infinite
 
         def judge(Q, V, S) -> dict[str, Any]:
-            good = less(S[0], STRAINED[self.char])
+            good = less(S[0], MAX_ILL_CONDITIONING[self.char])
             return {"Q": Q * (good / good), "V": V * (good / good)}  # by 1, or 0 / 0
 
         return {
@@ -107,11 +117,11 @@ class CudaRolloutProgram(RolloutProgram):
 
     @cached_property
     def rollout(self) -> Rollout:
-        made = replace(super().rollout, first=("start",), starts=True, sample=("Q", "V"))
+        made = replace(super().rollout, prologue=("start",), samples_start=True, sampled=("Q", "V"))
         if not self.is_closed:
             return made
         return replace(
-            made, first=("start", "opened", "closed", "judge"), order=(*made.order, "judge")
+            made, prologue=("start", "opened", "closed", "judge"), order=(*made.order, "judge")
         )
 
     @property
@@ -136,20 +146,26 @@ class CudaRunner:
                 "rollout: the parameters are on a graphics card",
                 "give light.at(...) arrays of the host",
             )
-        self.plant, self.drive, self.plan, self.given, self.steps = plant, drive, plan, state, steps
+        self.plant, self.drive, self.options, self.given, self.steps = (
+            plant,
+            drive,
+            plan,
+            state,
+            steps,
+        )
         sizes = {"q": plant.nq, "v": plant.nv, "tau": plant.nv}
         inputs = [
             Argument(
                 "tau" if name == "tau" else f"{name}0",
-                (steps, size) if name in plan.tables else (size,),
+                (steps, size) if name in plan.packed_per_step else (size,),
             )
             for name, size in sizes.items()
             if name in state
         ]
         values = [state[name] for name in sizes if name in state]
         views = views_of("rollout", inputs, values)
-        self.char, self.device = one_kind("rollout", inputs, views, None)
-        self.batch, strides = batch_of("rollout", inputs, views)
+        self.char, self.device = common_dtype_and_device("rollout", inputs, views, None)
+        self.batch, strides = batch_and_strides("rollout", inputs, views)
         self.count, self.like = math.prod(self.batch), values[0]
         self.library: Any = library_of("rollout: q0", self.like)
         self.stream, self.alive = self.library.stream(self.like), list[Any](values)
@@ -160,7 +176,7 @@ class CudaRunner:
             )
         }
         self.numbers = (
-            drive.given()
+            drive.constants()
             | dict(zip([PARAMETERS], parameters_of(plant.robot), strict=False))
             | {"h": np.array([dt]), **({} if "v" in state else {"v": np.zeros(plant.nv)})}
         )
@@ -169,7 +185,7 @@ class CudaRunner:
                 self.places[name] = self._put(name, x, 1)
         for name, x in (
             drive.tables(plan, 0, steps, dt).items()
-            if not set(plan.tables) <= {"tau"} & set(state)
+            if not set(plan.packed_per_step) <= {"tau"} & set(state)
             else ()
         ):
             self.places[name] = self._put(name, x, 2)
@@ -190,7 +206,9 @@ class CudaRunner:
     def empty(self, rows: int, size: int) -> tuple[Any, CudaArgument]:
         """New memory (*batch, rows, size), and its place."""
         words = f"rollout: samples of {size} numbers"
-        array, pointer = room(words, self.library, self.like, (*self.batch, rows, size), self.char)
+        array, pointer = allocate(
+            words, self.library, self.like, (*self.batch, rows, size), self.char
+        )
         return array, CudaArgument(pointer, rows * size * SIZE[self.char], size * SIZE[self.char])
 
     def zeros(self, size: int) -> CudaArgument:
@@ -224,14 +242,20 @@ class CudaRunner:
         """From (q, v) at step `start`: that state, and every `every`-th of `steps` after it."""
         known = (
             self.places
-            | {name: self.places[name].at(start) for name in self.plan.tables}
+            | {name: self.places[name].at(start) for name in self.options.packed_per_step}
             | {"q": q, "v": v}
         )
-        machine = CudaRolloutProgram(self.plant.given, self.plan, self.char)
+        machine = CudaRolloutProgram(self.plant.system, self.options, self.char)
         self.launch(
             machine,
             (),
-            [*(known[name] for name in (*self.plan.given, *self.plan.tables)), *out],
+            [
+                *(
+                    known[name]
+                    for name in (*self.options.packed_once, *self.options.packed_per_step)
+                ),
+                *out,
+            ],
             steps,
             every,
         )
@@ -247,9 +271,9 @@ class CudaRunner:
         """A kernel of this plan: itself, or a derivative of it by the places `names`."""
         if self.count:
             numbers = [x for place in arrays for x in place[1:]]
-            kernel = partial(_kernel, machine, self.plan, names, self.char)
+            kernel = partial(_kernel, machine, self.options, names, self.char)
             pointers = [place.pointer for place in arrays]
-            send(
+            enqueue(
                 kernel,
                 pointers,
                 [*numbers, self.count, steps, every],
@@ -279,16 +303,22 @@ def _kernel(
 ) -> Any:
     """The kernel, from this process, from the disk, or made now."""
     own: RolloutProgram = getattr(machine, "machine", machine)
-    what = [*plan.key, *own.foreign, cuda_target.CUDA.key(char), type(machine).__name__, names]
+    what = [
+        *plan.key,
+        *own.foreign_rules,
+        cuda_target.CUDA.key(char),
+        type(machine).__name__,
+        names,
+    ]
     name = kernel_cache.kernel_key(own.robot.digest, "card", json.dumps(what))
 
     def make() -> Any:
-        built = kernel_cache.remember(
+        built = kernel_cache.fetch_or_build(
             name,
             lambda: cuda_target.CUDA.build(
                 cuda_target.CUDA.emit(machine.rollout, char), {"flops": machine.flops}
             ),
         )
-        return loaded(cuda_target.CUDA.load(built)[0], name, device)
+        return load_kernel(cuda_target.CUDA.load(built)[0], name, device)
 
-    return kernel_cache.held(_kept, (name, device), KEPT, make)
+    return kernel_cache.in_memory(_cache, (name, device), CACHE_SIZE, make)

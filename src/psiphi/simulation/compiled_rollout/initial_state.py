@@ -1,9 +1,11 @@
-"""Where a motion begins: at unit(q) of the numbers q that are given, quaternions scaled, loops closed.
+"""Derivatives of U: q -> unit(q), which normalizes the quaternions and closes the embedded loops
+of an initial state. Arrays are (..., nq).
 
-    moved     U' dq            bent      U''(dq, eq)            U the map q -> unit(q), on arrays (..., nq)
-    weighed   U'* w            turned    (d/dq U'* w) dq
+    jvp              U' dq              second_derivative   U''(dq, eq)
+    vjp              U'* w              vjp_derivative      (d/dq U'* w) dq
 
-A motion f of its beginning is f(unit(q)) of these numbers: changes that leave the manifold move nothing.
+A motion f as a function of the given q is f(unit(q)): changes that leave the manifold have no
+effect.
 """
 
 from __future__ import annotations
@@ -14,54 +16,59 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.model.manifold import Manifold
+from psiphi.model.manifold import Manifold, ManifoldJoint
 from psiphi.model.spatial.dual_numbers import rate_of_change
-from psiphi.model.spatial.scalar_arrays import along
+from psiphi.model.spatial.scalar_arrays import on_arrays
 from psiphi.model.spatial.screws import dot
 
+Normalization = Callable[[list], list]  # q -> unit(q) of one joint
 
-def scaled(manifold: Manifold) -> list[Any]:
-    """The joints whose numbers unit changes."""
-    return [joint for joint in manifold.bent if joint.row.unit is not list]
+
+def normalized_joints(manifold: Manifold) -> list[ManifoldJoint]:
+    """The joints whose coordinates `unit` changes."""
+    return [joint for joint in manifold.curved if joint.row.unit is not list]
 
 
 class InitialState:
-    """The map q -> unit(q) at some q (..., nq), and its derivatives."""
+    """The derivatives of q -> unit(q) at q (..., nq)."""
 
     def __init__(self, manifold: Manifold, q: np.ndarray):
-        self.q, self.scaled = q, scaled(manifold)
+        self.q, self.normalized = q, normalized_joints(manifold)
 
-    def moved(self, dq: np.ndarray) -> np.ndarray:
-        return self._each(lambda unit, q, dq: rate_of_change(unit, q, dq), dq, dq)
+    def jvp(self, dq: np.ndarray) -> np.ndarray:
+        return self._by_joint(lambda unit, q, dq: rate_of_change(unit, q, dq), dq, dq)
 
-    def bent(self, dq: np.ndarray, eq: np.ndarray) -> np.ndarray:
-        def law(unit: Callable, q: list, dq: list, eq: list) -> list:
+    def second_derivative(self, dq: np.ndarray, eq: np.ndarray) -> np.ndarray:
+        def rule(unit: Normalization, q: list, dq: list, eq: list) -> list:
             return rate_of_change(lambda x: rate_of_change(unit, x, dq), q, eq)
 
-        return self._each(law, np.zeros_like(dq), dq, eq)
+        return self._by_joint(rule, np.zeros_like(dq), dq, eq)
 
-    def weighed(self, w: np.ndarray) -> np.ndarray:
-        return self._each(_weighed, w, w)
+    def vjp(self, w: np.ndarray) -> np.ndarray:
+        return self._by_joint(_vjp, w, w)
 
-    def turned(self, w: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        def law(unit: Callable, q: list, w: list, dq: list) -> list:
-            return rate_of_change(lambda x: _weighed(unit, x, w), q, dq)
+    def vjp_derivative(self, w: np.ndarray, dq: np.ndarray) -> np.ndarray:
+        def rule(unit: Normalization, q: list, w: list, dq: list) -> list:
+            return rate_of_change(lambda x: _vjp(unit, x, w), q, dq)
 
-        return self._each(law, np.zeros_like(w), w, dq)
+        return self._by_joint(rule, np.zeros_like(w), w, dq)
 
-    def _each(self, law: Callable, flat: np.ndarray, *given: np.ndarray) -> np.ndarray:
-        """law(unit, q, *given) of the joints that unit changes, and `flat` elsewhere."""
-        if not self.scaled:
-            return flat
-        found = np.array(np.broadcast_to(flat, np.broadcast_shapes(flat.shape, self.q.shape)))
-        for joint in self.scaled:
+    def _by_joint(
+        self, rule: Callable[..., list], unchanged: np.ndarray, *arrays: np.ndarray
+    ) -> np.ndarray:
+        """rule(unit, q, *arrays) at each joint that `unit` changes, `unchanged` elsewhere."""
+        if not self.normalized:
+            return unchanged
+        shape = np.broadcast_shapes(unchanged.shape, self.q.shape)
+        found = np.array(np.broadcast_to(unchanged, shape))
+        for joint in self.normalized:
             own = joint.q_slice
-            found[..., own] = along(
-                partial(law, joint.row.unit), self.q[..., own], *(x[..., own] for x in given)
+            found[..., own] = on_arrays(
+                partial(rule, joint.row.unit), self.q[..., own], *(x[..., own] for x in arrays)
             )
         return found
 
 
-def _weighed(unit: Callable, q: list, w: list) -> list[Any]:
-    """The gradient of w . unit(q), number by number."""
-    return [dot(rate_of_change(unit, q, way), w) for way in np.eye(len(q)).tolist()]
+def _vjp(unit: Normalization, q: list, w: list) -> list[Any]:
+    """The gradient of w . unit(q)."""
+    return [dot(rate_of_change(unit, q, e), w) for e in np.eye(len(q)).tolist()]

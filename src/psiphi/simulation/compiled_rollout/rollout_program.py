@@ -1,9 +1,10 @@
-"""One compiled rollout as data: which blocks run in which order.
+"""A compiled rollout as data: blocks of code and their order.
 
-    start                     once for each group of lanes
-    law, dynamics, stages     every step, in the method's order
+    start                     once, before the first step
+    law, dynamics, stages     in each step, in the order of the integrator
 
-A `RolloutOptions` is what the code depends on besides the model; it is cheap, so that a warm start need not trace anything.
+`RolloutOptions` is everything that the code depends on besides the model. It is cheap to make, so
+that a warm start traces nothing.
 """
 
 from __future__ import annotations
@@ -24,122 +25,104 @@ from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout import constraint_blocks, step_blocks
 from psiphi.simulation.control.control_law import Law, Step, named
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.integration.integrators import course, rules
+from psiphi.simulation.integration.integrators import step_rules, step_sequence
 
-SWITCHES = (
-    "motors",
-)  # of a law's numbers: those that are 0 or 1, and nothing to change by a little
-SHARED = (
-    "q",
-    "v",
-    "tau",
-    "ill_conditioning",
-    PARAMETERS,
-)  # places a law has in common with the rest of a step
+SWITCHES = ("motors",)  # numbers of a law that are 0 or 1, without derivatives
+# places that a law shares with the rest of a step
+SHARED = ("q", "v", "tau", "ill_conditioning", PARAMETERS)
 
 
-def place(name: str, j: int = 0) -> str:
-    """Where a law's own value stands, of half step j: nothing else of a step has that name."""
+def law_place(name: str, j: int = 0) -> str:
+    """The place of a value of the law at half step j. The prefix keeps it apart from the places
+    of the rest of the step."""
     own = name if name in SHARED else f"law.{name}"
     return own if j == 0 else f"{own}@{j}"
 
 
 @dataclass(frozen=True)
 class RolloutOptions:
-    """What is asked for: the method, the law of the torque, whether what it follows changes with time, whether the torque is
-    held during a step, and what else acts."""
+    """The integrator, the control law, and the forces that act."""
 
     method: str
     law: Law
-    timed: bool
-    hold: bool
-    keeps: tuple[str, ...] = ()  # the controller's numbers
-    losses: tuple[str, ...] = ()  # "damping", "friction", "floor": those that act
-    implicit: bool = False  # whether some losses or springs are taken implicitly
-    effort: bool = False  # whether torques are cut
-    stops: JointStops | None = None  # joints that end at their limits
-    closure: str = ""  # what holds a closed chain together
-    project: bool = False  # back onto the constraints after each step
-    free: bool = False  # whether numbers of the model are given
-    springs: tuple[
-        str, ...
-    ] = ()  # "stiffness", "rest", ...: the numbers of springs, where these act
-    implicit_springs: bool = False  # whether some springs are taken implicitly
+    time_varying: bool  # whether the reference, or the torque, changes with time
+    hold: bool  # whether the torque is constant during a step
+    law_numbers: tuple[str, ...] = ()  # names of the controller's numbers
+    losses: tuple[str, ...] = ()  # those that act, of "damping", "friction", "floor"
+    implicit: bool = False  # whether some losses or springs are implicit
+    effort: bool = False  # whether torques are limited
+    stops: JointStops | None = None  # the joints that stop at their limits
+    closure: str = ""  # the key of a closed chain
+    project: bool = False  # whether each step ends with a projection onto the constraints
+    has_parameters: bool = False  # whether the model has free parameters
+    springs: tuple[str, ...] = ()  # the numbers of springs that act: "stiffness", "rest", ...
+    implicit_springs: bool = False  # whether some springs are implicit
 
     @property
     def key(self) -> list:
+        """The part of the cache key."""
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
         rest += [self.springs, self.implicit_springs] if self.springs else []
         steps = [[step.name, step.at, step.frame, step.sizes, step.only] for step in self.law.steps]
-        law = [steps, self.law.followed, self.law.key, self.keeps]
-        return [
-            self.method,
-            law,
-            self.timed,
-            self.hold,
-            self.losses,
-            self.implicit,
-            self.effort,
-            stops,
-            *rest,
-        ]
+        law = [steps, self.law.followed, self.law.key, self.law_numbers]
+        options = [self.method, law, self.time_varying, self.hold, self.losses, self.implicit]
+        return [*options, self.effort, stops, *rest]
 
     @property
-    def results(self) -> tuple[str, ...]:
-        """What a sample holds."""
+    def sampled(self) -> tuple[str, ...]:
+        """The places that a sample stores."""
         return ("Q", "V", "S") if self.closure else ("Q", "V")
 
     @property
-    def times(self) -> int:
-        """At how many half steps, from 0, what the law follows is needed: 1 or 3."""
-        return (
-            3 if self.timed and not self.hold and self.law.steps and self.method != "euler" else 1
-        )
+    def half_steps(self) -> int:
+        """The number of half steps, from 0, at which the reference is needed: 1 or 3."""
+        changes = self.time_varying and not self.hold and self.law.steps
+        return 3 if changes and self.method != "euler" else 1
 
     @property
-    def given(self) -> tuple[str, ...]:
-        """Packed once."""
-        brakes = (
+    def packed_once(self) -> tuple[str, ...]:
+        """The places that are packed once, before the first step."""
+        forces = (
             *self.losses,
             *["implicit_losses"] * (self.implicit and bool(self.losses)),
             *["effort"] * self.effort,
+            *self.springs,
+            *["implicit_springs"] * self.implicit_springs,
+            *[PARAMETERS] * self.has_parameters,
         )
-        brakes = (*brakes, *self.springs, *["implicit_springs"] * self.implicit_springs, *[PARAMETERS] * self.free)
+        constant_reference = () if self.time_varying else self.law.followed
+        return ("q", "v", "h", *forces, *map(law_place, (*self.law_numbers, *constant_reference)))
+
+    @property
+    def derivative_places(self) -> tuple[str, ...]:
+        """The places, besides the state, that derivatives are taken with respect to: torques,
+        numbers of the controller, parameters of the robot."""
+        switches = tuple(map(law_place, SWITCHES))
+        constant = (
+            name
+            for name in self.packed_once
+            if name in ("tau", PARAMETERS) or name.startswith("law.")
+        )
         return (
-            "q",
-            "v",
-            "h",
-            *brakes,
-            *map(place, (*self.keeps, *(() if self.timed else self.law.followed))),
+            *(name for name in constant if name not in switches),
+            *(name for name in self.packed_per_step if name == "tau"),
         )
 
     @property
-    def slopes(self) -> tuple[str, ...]:
-        """The places a derivative is taken by, besides the state: torques, a controller's numbers, parameters of the robot."""
-        switches = tuple(map(place, SWITCHES))
-        known = (
-            name for name in self.given if name in ("tau", PARAMETERS) or name.startswith("law.")
-        )
-        fixed = (name for name in known if name not in switches)
-        return (*fixed, *(name for name in self.tables if name == "tau"))
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Packed every step: what is followed, by name and half step."""
-        return (
-            tuple(place(name, j) for j in range(self.times) for name in self.law.followed)
-            if self.timed
-            else ()
-        )
+    def packed_per_step(self) -> tuple[str, ...]:
+        """The places that are packed for each step: the reference, by name and half step."""
+        if not self.time_varying:
+            return ()
+        return tuple(law_place(x, j) for j in range(self.half_steps) for x in self.law.followed)
 
 
 @dataclass(frozen=True, eq=False)
 class RolloutProgram:
-    """A plan on one robot or closed chain, traced."""
+    """The blocks of a rollout of one robot or closed chain."""
 
     system: Robot | System
-    plan: RolloutOptions
+    options: RolloutOptions
 
     @property
     def robot(self) -> Robot:
@@ -150,69 +133,78 @@ class RolloutProgram:
         return self.robot.manifold
 
     @property
-    def foreign(self) -> list[str]:
-        """Rules that are not psiphi's own, traced: their names alone do not say what they are."""
-        strange = [step for step in self.plan.law.steps if step.is_foreign]
-        traced = [step_blocks.ruled(self.manifold, step.what, step.sizes) for step in strange]  # type: ignore[arg-type]
-        return [f"{code.program.outputs} {code.tape.nodes} {code.stores}" for code in traced]
+    def foreign_rules(self) -> list[str]:
+        """The traced code of the rules that users wrote, for the cache key: a name does not
+        identify them."""
+        rules = [
+            step_blocks.rule_block(self.manifold, step.what, step.sizes)  # type: ignore[arg-type]
+            for step in self.options.law.steps
+            if step.is_foreign
+        ]
+        return [f"{code.program.outputs} {code.tape.nodes} {code.stores}" for code in rules]
 
     @cached_property
     def blocks(self) -> NamedBlocks:
         """All blocks."""
-        plan = self.plan
-        between = rules(plan.method, plan.implicit, plan.implicit_springs)
-        known: NamedBlocks = {
-            rule.__name__: (self._over(partial(step_blocks.ruled, rule=rule)), {"u": "v"})
-            for rule in between
+        options = self.options
+        rules = step_rules(options.method, options.implicit, options.implicit_springs)
+        blocks: NamedBlocks = {
+            rule.__name__: (
+                self._per_joint(partial(step_blocks.rule_block, rule=rule)),
+                {"u": "v"},
+            )
+            for rule in rules
         }
-        known["start"] = self._over(step_blocks.start), {}
-        force = "force" if plan.losses or plan.springs else "tau"
+        blocks["start"] = self._per_joint(step_blocks.start_block), {}
+        force = "force" if options.losses or options.springs else "tau"
         if isinstance(self.system, System):
-            known |= constraint_blocks.blocks(
-                self.system, self.manifold, force, plan.project, plan.implicit
+            blocks |= constraint_blocks.closed_chain_blocks(
+                self.system, self.manifold, force, options.project, options.implicit
             )
         else:
-            dynamics = "added_inertia_dynamics" if plan.implicit else "forward_dynamics"
-            known["dynamics"] = step_blocks.catalogued(self.robot, dynamics), {"tau": force}
-        if plan.stops is not None:
-            known |= constraint_blocks.stopped(plan.stops, self.robot)
-        if plan.effort:
-            known["cut"] = self._over(step_blocks.cut), {}
-        acting = {"losses": plan.losses, "springs": plan.springs, "implicit_springs": plan.implicit_springs}
-        if plan.losses or plan.springs:
-            known["total"] = (
-                self._over(partial(step_blocks.total, implicit=plan.implicit, **acting)),
-                {},
-            )
-        if plan.implicit:
-            known["stiffen"] = (
-                self._over(partial(step_blocks.stiffen, method=plan.method, **acting)),
-                {},
-            )
-        return known | self.law_blocks
+            dynamics = "added_inertia_dynamics" if options.implicit else "forward_dynamics"
+            blocks["dynamics"] = step_blocks.quantity_block(self.robot, dynamics), {"tau": force}
+        if options.stops is not None:
+            blocks |= constraint_blocks.stop_blocks(options.stops, self.robot)
+        if options.effort:
+            blocks["limit_effort"] = self._per_joint(step_blocks.effort_block), {}
+        acting = {
+            "losses": options.losses,
+            "springs": options.springs,
+            "implicit_springs": options.implicit_springs,
+        }
+        if options.losses or options.springs:
+            total = partial(step_blocks.force_block, implicit=options.implicit, **acting)
+            blocks["total"] = self._per_joint(total), {}
+        if options.implicit:
+            stiffen = partial(step_blocks.implicit_block, method=options.method, **acting)
+            blocks["stiffen"] = self._per_joint(stiffen), {}
+        return blocks | self.law_blocks
 
     @cached_property
     def law_blocks(self) -> NamedBlocks:
-        """Those of the torque alone, step by step."""
-        plan, known = self.plan, {}
-        for i, step in enumerate(plan.law.steps):
-            code, names = self._step(step)
-            for j in range(plan.times if plan.law.is_timed(step) else 1):
-                at = {
-                    each: place(name, j if name in plan.law.followed else 0)
-                    for each, name in names.items()
-                }
-                known[f"law{i}.{j}"] = code, at
-        return known
+        """The blocks of the control law."""
+        options, blocks = self.options, {}
+        for i, step in enumerate(options.law.steps):
+            code, names = self._law_step(step)
+            for j in range(options.half_steps if options.law.is_timed(step) else 1):
+                blocks[f"law{i}.{j}"] = (
+                    code,
+                    {
+                        argument: law_place(name, j if name in options.law.followed else 0)
+                        for argument, name in names.items()
+                    },
+                )
+        return blocks
 
-    def _step(self, step: Step) -> tuple[Code, dict[str, str]]:
-        """The code of one step of the law, and what the law calls its arguments and results."""
+    def _law_step(self, step: Step) -> tuple[Code, dict[str, str]]:
+        """The code of one step of the law, and {its argument or result: name in the law}."""
         names = step.at
         if not isinstance(step.what, str):
-            over = (
-                self._whole if step.sizes or step.is_foreign else self._over
-            )  # others' rules may look at all joints
-            code = over(partial(step_blocks.ruled, rule=step.what, sizes=step.sizes))
+            make = partial(step_blocks.rule_block, rule=step.what, sizes=step.sizes)
+            # rules of users may couple the joints
+            couples = step.sizes or step.is_foreign
+            code = make(self.manifold) if couples else self._per_joint(make)
         elif isinstance(self.system, System):
             function = {
                 "gravity": "static_torque_function",
@@ -222,83 +214,79 @@ class RolloutProgram:
             code = getattr(self.system, function).source.code
             names = {"u" if name == "a" else name: own for name, own in names.items()}
         else:
-            code = step_blocks.catalogued(self.robot, step.what, named(step.frame))
-        return code, {
-            arg.name: names.get(arg.name, arg.name)
-            for arg in (*code.program.inputs, *code.program.outputs)
-        }
+            code = step_blocks.quantity_block(self.robot, step.what, named(step.frame))
+        arguments = (*code.program.inputs, *code.program.outputs)
+        return code, {arg.name: names.get(arg.name, arg.name) for arg in arguments}
 
-    def _whole(self, part: Callable[[Manifold], StraightCode]) -> Code:
-        return part(self.manifold)
-
-    def _over(self, part: Callable[[Manifold], StraightCode]) -> Code:
-        """A block that treats every joint by itself: written out, or, of a large robot, in loops."""
+    def _per_joint(self, make_block: Callable[[Manifold], StraightCode]) -> Code:
+        """A block that treats each joint by itself: straight-line code, or loops over the joints
+        of a large robot."""
         loops = len(self.robot.joints) > UNROLL_LIMIT and self.robot.embedding is None
-        return step_blocks.spread(self.manifold, part) if loops else part(self.manifold)
+        if loops:
+            return step_blocks.per_joint_block(self.manifold, make_block)
+        return make_block(self.manifold)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The blocks of one step."""
-        head = ["stiffen"] if self.plan.implicit else []
-        out = head.copy()
-        for item in course(self.plan.method, self.plan.implicit, self.plan.implicit_springs):
-            out += (
-                [item.__name__]
-                if callable(item)
-                else []
-                if item == "u"
-                else self._evaluation(int(item), out == head)
-            )
-        out += ["stops"] if self.plan.stops is not None else []
-        out += constraint_blocks.AFTER if self.plan.project else []
-        return tuple(
-            name
-            for block in out
-            for name in ((block, "strained") if self._strains(block) else (block,))
+        """The blocks of one step, in order."""
+        options = self.options
+        head = ["stiffen"] if options.implicit else []
+        order = head.copy()
+        for item in step_sequence(options.method, options.implicit, options.implicit_springs):
+            if callable(item):
+                order.append(item.__name__)
+            elif item != "u":
+                order += self._evaluation(int(item), order == head)
+        order += ["stops"] if options.stops is not None else []
+        order += constraint_blocks.PROJECTION if options.project else []
+        with_maxima = (
+            (block, "max_conditioning") if self._reports_conditioning(block) else (block,)
+            for block in order
         )
+        return tuple(name for names in with_maxima for name in names)
 
     def _evaluation(self, j: int, first: bool) -> list[str]:
-        """Torque and acceleration at half step j."""
-        plan, law = self.plan, self.plan.law
-        last = min(j, plan.times - 1)
+        """The blocks of torque and acceleration at half step j."""
+        options, law = self.options, self.options.law
+        last = min(j, options.half_steps - 1)
         torque = [f"law{i}.{last if law.is_timed(step) else 0}" for i, step in enumerate(law.steps)]
-        wanted = [*torque, "cut"] if first or not plan.hold else []
-        return [name for name in (*wanted, "total", "dynamics") if name in self.blocks]
+        names = [*torque, "limit_effort"] if first or not options.hold else []
+        return [name for name in (*names, "total", "dynamics") if name in self.blocks]
 
-    def _strains(self, block: str) -> bool:
-        """Whether a block answers a strain: the largest of all is kept."""
+    def _reports_conditioning(self, block: str) -> bool:
+        """Whether a block has the result `ill_conditioning`, whose maximum is stored."""
         return block in self.blocks and any(
             arg.name == "ill_conditioning" for arg in self.blocks[block][0].program.outputs
         )
 
     @cached_property
     def rollout(self) -> Rollout:
-        """All of it, for the emitter."""
-        plan = self.plan
-        repeats = (constraint_blocks.STOPS,) if plan.stops is not None else ()
-        rare = {f"law{i}": step.only for i, step in enumerate(plan.law.steps) if step.only}
-        where = {
-            name: place(rare[name.split(".")[0]])
+        """The loop over steps that the back ends emit."""
+        options = self.options
+        repeats = (constraint_blocks.STOP_LOOP,) if options.stops is not None else ()
+        only = {f"law{i}": step.only for i, step in enumerate(options.law.steps) if step.only}
+        conditions = {
+            name: law_place(only[name.split(".")[0]])
             for name in self.blocks
-            if name.split(".")[0] in rare
+            if name.split(".")[0] in only
         }
         return Rollout(
             BlockFrame(self.blocks),
             self.order,
-            plan.given,
-            plan.tables,
-            plan.results,
+            options.packed_once,
+            options.packed_per_step,
+            options.sampled,
             repeats,
-            where,
+            conditions,
         )
 
     @property
     def flops(self) -> int:
-        """Operations of one step, sines at forty each."""
-        counts = {name: tape.count for name, (tape, _) in self.blocks.items()}
-        every = [
+        """The operations of one step; a sine or cosine counts as forty."""
+        counts = {name: code.count for name, (code, _) in self.blocks.items()}
+        names = [
             part
             for name in self.order
-            for part in (constraint_blocks.STOPS.blocks if name == "stops" else (name,))
+            for part in (constraint_blocks.STOP_LOOP.blocks if name == "stops" else (name,))
         ]
-        return sum(counts[name].flops + 40 * counts[name].trig for name in every)
+        return sum(counts[name].flops + 40 * counts[name].trig for name in names)

@@ -1,8 +1,8 @@
-"""Whole rollouts in one compiled kernel, run: a batch of motions in SIMD lanes, big batches on all threads.
+"""Compiles and runs rollouts: a batch of motions in SIMD lanes, large batches on all threads.
 
     trace -> place in one frame -> LLVM text -> object code -> call
 
-The cache of `backends/kernel_cache.py` is asked first; a warm process neither traces nor compiles.
+With the kernel in the cache of `backends/kernel_cache.py` nothing is traced or compiled.
 """
 
 from __future__ import annotations
@@ -10,27 +10,36 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.backends import kernel_cache
 from psiphi.backends.cpu.cpu_target import HOST
-from psiphi.backends.cpu.threads import GRAIN, ROWS, SLICES, each, get_threads
+from psiphi.backends.cpu.threads import (
+    MIN_FLOPS,
+    ROW_MULTIPLE,
+    SLICES_PER_THREAD,
+    get_threads,
+    run_pieces,
+)
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
-from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
+from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.plant import Plant, parameters_of
 
-KEPT = 64  # compiled rollouts a process holds on to
-SPEED = 5e9  # operations a second and core, roughly: how long a piece is decides nothing else
-PIECE = 0.3  # seconds a kernel runs before Python gets to see an interrupt
+if TYPE_CHECKING:
+    from psiphi.simulation.rollout_derivatives.step_derivatives import DifferentiatedRollout
+
+CACHE_SIZE = 64  # kernels in the memory of a process
+FLOPS_PER_SECOND = 5e9  # of one core, roughly; sets the length of pieces only
+PIECE_SECONDS = 0.3  # a kernel runs about this long before Python can handle an interrupt
 Arrays = tuple[np.ndarray, ...]
-_kept: dict[str, Compiled] = {}
+_cache: dict[str, RolloutKernel] = {}
 
 
 class StepLoop:
@@ -43,16 +52,21 @@ class StepLoop:
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
 
     def run(self, arrays: list[np.ndarray], steps: int, every: int) -> None:
-        """arrays (B, rows, n) in the order of the loop, the results last; B motions of `steps` steps."""
+        """Run B motions of `steps` steps. The arrays (B, rows, n) are in the order of the loop, the
+        results last."""
         count = len(arrays[-1])
         work = self.flops * steps
-        threads = min(get_threads(), max(1, count * work // GRAIN), max(1, count // ROWS))
+        most = max(1, count * work // MIN_FLOPS), max(1, count // ROW_MULTIPLE)
+        threads = min(get_threads(), *most)
         if threads == 1:
             self._run(arrays, 0, count, steps, every)
             return
-        size = ROWS * math.ceil(count / (ROWS * SLICES * threads))
-        run = lambda start: self._run(arrays, start, min(count, start + size), steps, every)  # noqa: E731
-        each(range(0, count, size), run, threads)
+        size = ROW_MULTIPLE * math.ceil(count / (ROW_MULTIPLE * SLICES_PER_THREAD * threads))
+
+        def run(start: int) -> None:
+            self._run(arrays, start, min(count, start + size), steps, every)
+
+        run_pieces(range(0, count, size), run, threads)
 
     def _run(self, arrays: list[np.ndarray], start: int, stop: int, steps: int, every: int) -> None:
         words = [stop - start, steps, every]
@@ -63,95 +77,112 @@ class StepLoop:
         self.call(block.ctypes.data)
 
 
-class Compiled(StepLoop):
-    """Machine code of one plan on one robot, or of a derivative of it."""
+class RolloutKernel(StepLoop):
+    """The machine code of a rollout, or of a derivative of one."""
 
-    def __init__(self, machine: Any, plan: RolloutOptions, key: str):
-        super().__init__(kernel_cache.remember(key, lambda: _built(machine)))
-        self.plan = plan
+    def __init__(
+        self, source: RolloutProgram | DifferentiatedRollout, options: RolloutOptions, key: str
+    ):
+        super().__init__(kernel_cache.fetch_or_build(key, lambda: _build(source)))
+        self.options = options
 
 
-def compiled(
-    system: Robot | System, plan: RolloutOptions, kind: Any = None, names: tuple[str, ...] = ()
-) -> Compiled:
-    """The kernel, from this process, from the disk, or made now; of a `kind` of derivative by the places `names`, if any."""
-    machine = RolloutProgram(system, plan)
-    what = [*plan.key, *machine.foreign, HOST.key("d"), *([kind.__name__, names] if kind else [])]
-    key = kernel_cache.kernel_key(machine.robot.digest, "rollout", json.dumps(what))
-    return kernel_cache.held(
-        _kept, key, KEPT, lambda: Compiled(kind(machine, names) if kind else machine, plan, key)
+def rollout_kernel(
+    system: Robot | System,
+    options: RolloutOptions,
+    derivative: type[DifferentiatedRollout] | None = None,
+    places: tuple[str, ...] = (),
+) -> RolloutKernel:
+    """The kernel of a rollout, or of its derivative with respect to the state and `places`; from
+    memory, from the disk cache, or compiled."""
+    program = RolloutProgram(system, options)
+    kind = [derivative.__name__, places] if derivative else []
+    what = [*options.key, *program.foreign_rules, HOST.key("d"), *kind]
+    key = kernel_cache.kernel_key(program.robot.digest, "rollout", json.dumps(what))
+    return kernel_cache.in_memory(
+        _cache,
+        key,
+        CACHE_SIZE,
+        lambda: RolloutKernel(derivative(program, places) if derivative else program, options, key),
     )
 
 
-def _built(machine: Any) -> bytes:
-    return HOST.build(HOST.emit(machine.rollout), {"flops": machine.flops})
+def _build(source: RolloutProgram | DifferentiatedRollout) -> bytes:
+    return HOST.build(HOST.emit(source.rollout), {"flops": source.flops})
 
 
 class Runner:
-    """Motions (B, ...) that go on from where they are, some steps at a time."""
+    """Runs a batch of motions, some steps at a time."""
 
     def __init__(
         self,
         plant: Plant,
-        drive: RolloutInput,
-        plan: RolloutOptions,
+        rollout_input: RolloutInput,
+        options: RolloutOptions,
         dt: float,
         batch: tuple[int, ...],
     ):
-        self.plan, self.drive, self.dt, self.batch = plan, drive, dt, batch
-        self.code = compiled(plant.given, plan)
-        self.width = plant.nq + plant.nv
-        self.given = {name: self._constant(x) for name, x in drive.given().items()} | {
-            "h": self._constant(np.array([dt]))
-        }
+        self.options, self.rollout_input, self.dt, self.batch = options, rollout_input, dt, batch
+        self.kernel = rollout_kernel(plant.system, options)
+        self.state_size = plant.nq + plant.nv
+        self.constants = {name: self._constant(x) for name, x in rollout_input.constants().items()}
+        self.constants["h"] = self._constant(np.array([dt]))
         for x in parameters_of(plant.robot):
-            self.given[PARAMETERS] = self._constant(x)
-        for x in (
-            drive.references(np.zeros(1)) if drive.controller is not None and drive.timed else ()
-        ):
-            self.table(x)  # does not fit: said before anything runs
+            self.constants[PARAMETERS] = self._constant(x)
+        if rollout_input.controller is not None and rollout_input.time_varying:
+            for x in rollout_input.references(np.zeros(1)):
+                self.as_table(x)  # an error in its shape is raised before anything runs
 
     @property
     def count(self) -> int:
+        """The number of motions."""
         return math.prod(self.batch)
 
-    def piece(self, every: int, memory: float = math.inf) -> int:
-        """How many steps, a multiple of `every`, take about PIECE seconds and no more than `memory` numbers."""
+    def steps_per_piece(self, every: int, memory: float = math.inf) -> int:
+        """How many steps, a multiple of `every`, take about PIECE_SECONDS and at most `memory`
+        numbers."""
         motions = max(1, self.count)
-        steps = PIECE * SPEED * (1 if motions == 1 else 4) / max(1, self.code.flops * motions)
-        room = memory / (motions * self.width)
-        return max(1, int(min(steps, room) / every)) * every
+        lanes = 1 if motions == 1 else 4
+        steps = PIECE_SECONDS * FLOPS_PER_SECOND * lanes / max(1, self.kernel.flops * motions)
+        most = memory / (motions * self.state_size)
+        return max(1, int(min(steps, most) / every)) * every
 
     def advance(
         self, q: np.ndarray, v: np.ndarray, start: int, steps: int, every: int, out: Arrays
     ) -> np.ndarray | None:
-        """From (q, v) (B, n) at step `start`, every `every`-th of `steps` states into out (B, steps // every, n) twice.
+        """Run `steps` steps from (q, v) (B, n) at step `start`; store every `every`-th state in
+        out, two arrays (B, steps // every, n).
 
-        The answer (B, steps // every) is where a closed chain strained its constraints too much; None where nothing can."""
-        plan = self.code.plan
-        tables = self.drive.tables(plan, start, steps, self.dt)
-        state = {"q": q[:, None, :], "v": v[:, None, :]} | self.given
-        arrays = [state[name] for name in plan.given] + [
-            self.table(tables[name]) for name in plan.tables
-        ]
-        strain = [np.zeros((self.count, steps // every, 1))] if plan.closure else []
-        self.code.run([*arrays, *out, *strain], steps, every)
-        if not strain:
+        Returns where the constraints of a closed chain could not be solved, (B, steps // every),
+        or None for a robot.
+        """
+        options = self.kernel.options
+        tables = self.rollout_input.tables(options, start, steps, self.dt)
+        once = {"q": q[:, None, :], "v": v[:, None, :]} | self.constants
+        arrays = [once[name] for name in options.packed_once]
+        arrays += [self.as_table(tables[name]) for name in options.packed_per_step]
+        conditioning = [np.zeros((self.count, steps // every, 1))] if options.closure else []
+        self.kernel.run([*arrays, *out, *conditioning], steps, every)
+        if not conditioning:
             return None
-        sound: Any = np.isfinite(np.concatenate([q, v], axis=-1)).all(axis=-1, keepdims=True)
-        return sound & ~(strain[0][..., 0] < STRAIN)
+        state = np.concatenate([q, v], axis=-1)
+        finite = np.isfinite(state).all(axis=-1, keepdims=True)
+        return finite & ~(conditioning[0][..., 0] < ILL_CONDITIONED)
 
     def _constant(self, x: np.ndarray) -> np.ndarray:
-        """A copy: gradients that are asked for later are those of what ran."""
-        return self.table(np.array(x, dtype=float)[..., None, :])
+        """A copy: derivatives are taken later, and must be those of the motion that ran."""
+        return self.as_table(np.array(x, dtype=float)[..., None, :])
 
-    def table(self, x: np.ndarray) -> np.ndarray:
-        """(..., rows, n) as (B, rows, n), without copies where there is one table for all."""
+    def as_table(self, x: np.ndarray) -> np.ndarray:
+        """(..., rows, n) as (B, rows, n), without a copy if it has no batch axes."""
         core = x.shape[-2:]
         try:
             if x.ndim == 2:
                 return np.broadcast_to(x, (self.count, *core))
             return np.broadcast_to(x, (*self.batch, *core)).reshape(self.count, *core)
         except ValueError:
-            cause = f"the torque, its reference or parameters have batch axes {x.shape[:-2]}, the initial state {self.batch}"
+            cause = (
+                "the torque, its reference or the parameters have batch axes "
+                f"{x.shape[:-2]}, the initial state {self.batch}"
+            )
             raise StateError(cause, "give the initial state all batch axes") from None

@@ -1,7 +1,8 @@
-"""The parts of a compiled step: straight-line tapes over named places of one frame.
+"""The blocks of a compiled step: tapes whose arguments are named places of one frame.
 
-Rules of integrators and laws, effort limits, losses and stops are traced on arrays of tape expressions; dynamics, gravity and
-the like come from the catalogue. Places of size nq are named in CONFIGURATIONS, of one number in NUMBERS, all others have nv.
+Rules of integrators and laws, effort limits and losses are traced on arrays of tape expressions.
+Dynamics and other quantities come from the catalogue. Places in CONFIGURATION_PLACES have size nq,
+those in SCALAR_PLACES size 1, all others nv.
 """
 
 from __future__ import annotations
@@ -9,111 +10,120 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import numpy as np
+
 from psiphi.compiler.ir.block_frame import Code, PerJointBlock
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.array_trace import trace_rule
 from psiphi.model.manifold import Manifold
 from psiphi.robot.robot import Robot
-from psiphi.simulation.control.control_law import LawRule, Values, reads
+from psiphi.simulation.control.control_law import LawRule, Values, rule_places
 from psiphi.simulation.control.torque_input import within
-from psiphi.simulation.forces.damping_and_friction import opposed
-from psiphi.simulation.forces.embedded_loop_forces import SWITCHES
-from psiphi.simulation.integration.integrators import GAMMA, hindrance, stiffened
+from psiphi.simulation.forces.damping_and_friction import net_torque_with_loops
+from psiphi.simulation.forces.embedded_loop_forces import LOOP_SWITCHES
+from psiphi.simulation.integration.integrators import GAMMA, implicit_force, implicit_terms
 
-NUMBERS = ("h", "floor", *SWITCHES)
-CONFIGURATIONS = ("Q", "K", "P", "q", "q_ref", "posture")
+SCALAR_PLACES = ("h", "floor", *LOOP_SWITCHES)
+CONFIGURATION_PLACES = ("Q", "K", "P", "q", "q_ref", "posture")
 
 
 def trace(name: str, sizes: dict[str, int], rule: Callable[..., Values]) -> StraightCode:
-    """The tape of `rule(**inputs)`, arrays of tape expressions in, named arrays of them out."""
+    """The tape of `rule(**inputs)`: arrays of tape expressions in, named arrays of them out."""
     return trace_rule(name, [_argument(key, size) for key, size in sizes.items()], rule, _argument)
 
 
-def ruled(m: Manifold, rule: LawRule, sizes: dict[str, int] | None = None) -> StraightCode:
-    """The tape of a rule of an integrator or a law."""
+def rule_block(m: Manifold, rule: LawRule, sizes: dict[str, int] | None = None) -> StraightCode:
+    """A rule of an integrator or a law."""
     name = getattr(rule, "__name__", type(rule).__name__)
-    return trace(name, sizes or sizes_of(m, reads(rule)), partial(rule, m))
+    return trace(name, sizes or place_sizes(m, rule_places(rule)), partial(rule, m))
 
 
-def start(m: Manifold) -> StraightCode:
-    """The first stage's state becomes the step's."""
-    return trace("start", sizes_of(m, "qv"), lambda q, v: {"Q": q, "V": v})
+def start_block(m: Manifold) -> StraightCode:
+    """(Q, V) = (q, v): the state of the step is that of its first stage."""
+    return trace("start", place_sizes(m, "qv"), lambda q, v: {"Q": q, "V": v})
 
 
-def cut(m: Manifold) -> StraightCode:
+def effort_block(m: Manifold) -> StraightCode:
     """The torque within the effort limits."""
-    return trace(
-        "cut", sizes_of(m, ("tau", "effort")), lambda tau, effort: {"tau": within(tau, effort)}
-    )
+    sizes = place_sizes(m, ("tau", "effort"))
+    return trace("limit_effort", sizes, lambda tau, effort: {"tau": within(tau, effort)})
 
 
-def total(
+def force_block(
     m: Manifold,
     losses: tuple[str, ...],
     implicit: bool,
     springs: tuple[str, ...] = (),
-    firm: bool = False,
+    implicit_springs: bool = False,
 ) -> StraightCode:
-    """The torque less the losses and springs there are, and less what the stages before ask for where some are implicit."""
+    """The torque less losses and springs, and less the force of earlier stages if some of them are
+    implicit."""
 
-    def force(v, push=None, F=None, q=None, **at) -> Values:
-        left = opposed(m, q=q, v=v, **at)
-        return {"force": left if push is None else left - hindrance(push, v, F)}
+    def force(
+        v: np.ndarray,
+        stage_force: np.ndarray | None = None,
+        F: np.ndarray | None = None,
+        q: np.ndarray | None = None,
+        **places: np.ndarray,
+    ) -> Values:
+        net = net_torque_with_loops(m, q=q, v=v, **places)
+        return {"force": net if stage_force is None else net - implicit_force(stage_force, v, F)}
 
     more = (
-        *["push"] * implicit,
-        *["F"] * firm,
-        *["q"] * bool(springs or set(losses) & set(SWITCHES)),
+        *["stage_force"] * implicit,
+        *["F"] * implicit_springs,
+        *["q"] * bool(springs or set(losses) & set(LOOP_SWITCHES)),
     )
-    return trace("total", sizes_of(m, ("tau", "v", *losses, *springs, *more)), force)
+    return trace("total", place_sizes(m, ("tau", "v", *losses, *springs, *more)), force)
 
 
-def stiffen(
+def implicit_block(
     m: Manifold,
     method: str,
     losses: tuple[str, ...],
     springs: tuple[str, ...] = (),
-    firm: bool = False,
+    implicit_springs: bool = False,
 ) -> StraightCode:
-    """h B and h S of the step's begin."""
-    where = ["q"] * bool(firm or set(losses) & set(SWITCHES)) + ["v"] * bool(
-        losses or "stretch" in springs
-    )
+    """h B and h S at the start of the step."""
+    needs_q = implicit_springs or set(losses) & set(LOOP_SWITCHES)
+    needs_v = losses or "loop_springs" in springs
     names = (
         "h",
-        *where,
-        *(("stiff", *losses) if losses else ()),
-        *(("firm", *springs) if firm else ()),
+        *["q"] * bool(needs_q),
+        *["v"] * bool(needs_v),
+        *(("implicit_losses", *losses) if losses else ()),
+        *(("implicit_springs", *springs) if implicit_springs else ()),
     )
-    return trace("stiffen", sizes_of(m, names), partial(stiffened, GAMMA[method], m))
+    return trace("stiffen", place_sizes(m, names), partial(implicit_terms, GAMMA[method], m))
 
 
-def spread(m: Manifold, part: Callable[[Manifold], StraightCode]) -> PerJointBlock:
-    """A block that treats every joint by itself, in loops over the joints of a kind."""
-    kinds = tuple((part(alone), places) for alone, places in m.kinds)
+def per_joint_block(m: Manifold, make_block: Callable[[Manifold], StraightCode]) -> PerJointBlock:
+    """A block that treats each joint by itself, as a loop over the joints of each type."""
+    kinds = tuple((make_block(joint), places) for joint, places in m.by_kind)
     first = kinds[0][0].program
 
-    def whole(group: tuple[Argument, ...]) -> tuple[Argument, ...]:
-        return tuple(
-            _argument(name, n) for name, n in sizes_of(m, (arg.name for arg in group)).items()
-        )
+    def of_robot(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        sizes = place_sizes(m, (arg.name for arg in arguments))
+        return tuple(_argument(name, size) for name, size in sizes.items())
 
-    return PerJointBlock(Program(first.name, whole(first.inputs), whole(first.outputs), ()), kinds)
+    program = Program(first.name, of_robot(first.inputs), of_robot(first.outputs), ())
+    return PerJointBlock(program, kinds)
 
 
-def catalogued(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Code:
+def quantity_block(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Code:
     """A quantity of the catalogue."""
     return robot.function(name, frames).source.code
 
 
-def sizes_of(m: Manifold, names: Iterable[str]) -> dict[str, int]:
+def place_sizes(m: Manifold, names: Iterable[str]) -> dict[str, int]:
+    """{place: size}."""
     return {
-        name: 1 if name in NUMBERS else m.nq if name in CONFIGURATIONS else m.nv for name in names
+        name: 1 if name in SCALAR_PLACES else m.nq if name in CONFIGURATION_PLACES else m.nv
+        for name in names
     }
 
 
 def _argument(name: str, size: int) -> Argument:
-    return Argument(
-        name, (size,), "" if name in NUMBERS else "q" if name in CONFIGURATIONS else "v"
-    )
+    per_joint = "" if name in SCALAR_PLACES else "q" if name in CONFIGURATION_PLACES else "v"
+    return Argument(name, (size,), per_joint)

@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi.model.loops.closure_types import Relative, across
+from psiphi.model.loops.closure_types import RelativeMotion, perpendicular_axes
 from psiphi.model.loops.constraints import Constraint
 from psiphi.robot.mechanisms.system import System
 
 LAST = 3  # the rows of a kind that hold a point are its last
 POINTS = ("sliding", "rough")  # kinds that are a point on a plane
-HERE = Relative(np.eye(3).tolist(), [0.0] * 3, [0.0] * 3, [0.0] * 3)  # one frame in the other
+HERE = RelativeMotion(np.eye(3).tolist(), [0.0] * 3, [0.0] * 3, [0.0] * 3)  # one frame in the other
 CLOSED = 1e-6  # m, rad: a contact that is open by more is not gripped by its kind
 
 
@@ -77,7 +77,7 @@ class Contacts:
         """The turned rows of a contact by those of its kind, (1 or 3, rows)."""
         normal = np.array(self.sides[i].normal)
         slides = np.array([row.slide for row in constraint.row.rows(constraint.shape, HERE)])
-        wanted = np.array([-normal, *across(normal)])
+        wanted = np.array([-normal, *perpendicular_axes(normal)])
         return (wanted if len(slides) >= LAST else wanted[:1]) @ slides.T
 
     @property
@@ -92,7 +92,7 @@ class Contacts:
             made = (
                 whole
                 if same
-                else System(whole.robot, kept, whole.closure.follows, whole.passive, whole.object)
+                else System(whole.robot, kept, whole.closure.mimics, whole.passive, whole.object)
             )
             turn = np.eye(made.nc)
             for i in self.sides:

@@ -21,7 +21,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
 from psiphi._util.text import shown
-from psiphi._util.validate import batch_axes, beneath, is_foreign, is_lazy, read
+from psiphi._util.validate import batch_axes, is_foreign, is_lazy, read_array, robot_of
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model import motors
 from psiphi.model.model import Model
@@ -35,7 +35,7 @@ Frames = str | tuple[str, ...]
 
 
 @cache
-def reads(rule: LawRule) -> tuple[str, ...]:
+def rule_places(rule: LawRule) -> tuple[str, ...]:
     """The places a rule reads: the names of its parameters, or those it says itself."""
     return getattr(rule, "places", None) or tuple(signature(rule).parameters)[1:]
 
@@ -56,7 +56,7 @@ def named(frame: Frames) -> tuple[str, ...]:
 def holding(system: Any, frame: Frames, q: np.ndarray) -> np.ndarray:
     """g(q): of a robot, or of the motors of a closed chain."""
     if isinstance(system, System):
-        return load_distribution.hold(system, q)
+        return load_distribution.static_torques(system, q)
     rest = np.zeros(system.nv)
     return (
         system.gravity(q) if hasattr(system, "gravity") else system.inverse_dynamics(q, rest, rest)
@@ -73,7 +73,7 @@ def driving(
 ) -> np.ndarray:
     """M a + C v + g, less what wrenches on the frames do; of a closed chain by the nearest a that keeps the constraints."""
     if isinstance(system, System):
-        return load_distribution.drive(system, q, v, a)
+        return load_distribution.nearest_inverse_dynamics(system, q, v, a)
     if not frame or f_ext is None:
         return system.inverse_dynamics(q, v, a)
     return system.inverse_dynamics(
@@ -90,7 +90,7 @@ def gripped(
 
 def _part(robot: Any, name: str, *given: np.ndarray) -> np.ndarray:
     """A quantity of the catalogue's own."""
-    return robot._call(
+    return robot.call_quantity(
         name, dict(zip(QUANTITIES[name].given, given, strict=True)), None, None, False
     )
 
@@ -99,17 +99,17 @@ QUANTITIES = {
     "gravity": LawQuery(("q",), "tau", holding),
     "inverse_dynamics": LawQuery(("q", "v", "a"), "tau", driving),
     "bias": LawQuery(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
-    "white_velocity": LawQuery(
-        ("q", "x"), "y", lambda s, frame, *given: _part(s, "white_velocity", *given)
+    "mass_half_product": LawQuery(
+        ("q", "x"), "y", lambda s, frame, *given: _part(s, "mass_half_product", *given)
     ),
-    "fading": LawQuery(
-        ("q", "v", "x", "y"), "a", lambda s, frame, *given: _part(s, "fading", *given)
+    "mass_half_rate_solve": LawQuery(
+        ("q", "v", "x", "y"), "a", lambda s, frame, *given: _part(s, "mass_half_rate_solve", *given)
     ),
-    "heavier_dynamics": LawQuery(("q", "v", "tau", "added"), "a", gripped),
+    "added_inertia_dynamics": LawQuery(("q", "v", "tau", "added"), "a", gripped),
     "carrying": LawQuery(
         ("q", "v", "u", "w", "wanted", "weights"),
         "tau",
-        lambda s, frame, *given: object_dynamics.carry(s, *given),
+        lambda s, frame, *given: object_dynamics.object_torques(s, *given),
     ),
     "frame_pose": LawQuery(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
     "frame_velocity": LawQuery(
@@ -158,7 +158,9 @@ class Step:
         if self.only and not values[self.only].any():
             return {}
         if not isinstance(self.what, str):
-            return self.what(manifold(system), **{name: values[name] for name in reads(self.what)})
+            return self.what(
+                manifold(system), **{name: values[name] for name in rule_places(self.what)}
+            )
         given, result, ask = QUANTITIES[self.what]
         names = [self.at.get(name, name) for name in given] + ["f_ext"] * (
             self.what == "inverse_dynamics" and bool(self.frame)
@@ -186,12 +188,14 @@ class Law:
     def reads_parameters(self) -> bool:
         """Whether a rule reads the parameters of the robot."""
         return any(
-            PARAMETERS in reads(step.what) for step in self.steps if not isinstance(step.what, str)
+            PARAMETERS in rule_places(step.what)
+            for step in self.steps
+            if not isinstance(step.what, str)
         )
 
     def is_timed(self, step: Step) -> bool:
         """Whether a step reads what changes in time."""
-        return not isinstance(step.what, str) and not set(reads(step.what)).isdisjoint(
+        return not isinstance(step.what, str) and not set(rule_places(step.what)).isdisjoint(
             self.followed
         )
 
@@ -207,7 +211,7 @@ class Controller:
 
     def __init__(self, system: Any, actuated: Any = None, passive: Any = None):
         """`actuated` names the joints it drives, or `passive` those it does not; where neither is given, the free ones."""
-        self.robot = Plant(system).given
+        self.robot = Plant(system).system
         self.motors = _motors(self.robot, actuated, passive)
 
     @property
@@ -231,7 +235,9 @@ class Controller:
     def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
         """tau at a state, where the reference is as `followed` says."""
         own = (
-            {PARAMETERS: parameters_of(beneath(self.robot))[0]} if self.law.reads_parameters else {}
+            {PARAMETERS: parameters_of(robot_of(self.robot))[0]}
+            if self.law.reads_parameters
+            else {}
         )
         values = {
             "q": q,
@@ -262,7 +268,9 @@ class Controller:
 def _numbers(law: Controller, name: str, given: Any, size: int) -> np.ndarray:
     """q or v (..., size), of numbers; lazy ones, and tape expressions where a law is traced, as they are."""
     as_it_is = is_lazy(given) or (isinstance(given, np.ndarray) and given.dtype == object)
-    array, fault = (given, "") if as_it_is and given.shape[-1:] == (size,) else read(given, (size,))
+    array, fault = (
+        (given, "") if as_it_is and given.shape[-1:] == (size,) else read_array(given, (size,))
+    )
     if fault:
         raise StateError(
             f"{type(law).__name__}: {name} {fault}",
@@ -282,7 +290,9 @@ def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:
     """(nv,): 1 where there is a motor, else 0."""
     if isinstance(system, Model):
         mask = np.ones(system.nv)
-        mask[motors.coordinates(system, motors.idle(system, actuated, passive))] = 0.0
+        mask[
+            motors.velocity_indices(system, motors.unactuated_joints(system, actuated, passive))
+        ] = 0.0
         return mask
     if actuated is not None or passive is not None:
         cause = f"the motors of {shown(system)} are its own"
@@ -294,4 +304,4 @@ def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:
 
 def manifold(system: Any) -> Any:
     """Where a system's configurations move."""
-    return beneath(system).manifold
+    return robot_of(system).manifold

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
-from psiphi._util.validate import beneath, coefficients, finite, flag, frozen
+from psiphi._util.validate import coefficients, finite_array, flag, frozen, robot_of
 from psiphi.model.state_checks import check_quaternions
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values
@@ -46,7 +46,7 @@ class Reference:
             )
         sizes = (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))
         read = [
-            finite(f"reference {n}", x, (k,), f"give {k} numbers")
+            finite_array(f"reference {n}", x, (k,), f"give {k} numbers")
             for (n, k), x in zip(sizes, parts, strict=False)
         ]
         check_quaternions(robot, "reference q", read[0])
@@ -72,14 +72,14 @@ def gains(robot: Any, name: str, value: Any) -> np.ndarray:
 def read_posture(system: Any, given: Any) -> np.ndarray:
     """A configuration that is kept where a task leaves freedom; the neutral one where none is given."""
     kept = frozen(
-        finite(
+        finite_array(
             "posture",
             system.neutral() if given is None else given,
             (system.nq,),
             f"give {system.nq} numbers",
         )
     )
-    check_quaternions(beneath(system), "posture", kept)
+    check_quaternions(robot_of(system), "posture", kept)
     return kept
 
 
@@ -193,7 +193,7 @@ class ComputedTorque(Controller):
         if masked(self):
             steps[1:1] = [
                 Step(prescribed),
-                Step("heavier_dynamics", {"tau": "pull", "added": "grip", "a": "u"}),
+                Step("added_inertia_dynamics", {"tau": "pull", "added": "grip", "a": "u"}),
             ]
         self.law = Law(tuple(steps), ("q_ref", "v_ref", "a_ref"))
         self.reference = Reference(self.robot, reference)

@@ -18,13 +18,13 @@ import numpy as np
 
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import name_of
-from psiphi.compiler.ir.segments import cut
+from psiphi.compiler.ir.segments import split_segments
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Scalar, Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
-from psiphi.model.spatial.scalar_arrays import entries, stacked
+from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values, is_lawful
@@ -59,11 +59,13 @@ class TracedRule:
 
     def __call__(self, m: Any, **at: Any) -> Values:
         given = {i: entries(np.asarray(at[name])) for i, name in self.read.items()}
-        tau = stacked(evaluate(self.code.tape, self.code.ends, lambda place, i: given[place][i]))
+        tau = stack_entries(
+            evaluate(self.code.tape, self.code.output_nodes, lambda place, i: given[place][i])
+        )
         lead = np.broadcast_shapes(
             tau.shape[:-1], np.shape(at["q"])[:-1]
         )  # a constant one is that of all
-        return {"tau": np.broadcast_to(tau, (*lead, len(self.code.ends)))}
+        return {"tau": np.broadcast_to(tau, (*lead, len(self.code.output_nodes)))}
 
     @property
     def is_timed(self) -> bool:
@@ -101,7 +103,7 @@ def _traced(plant: Plant, function: Any) -> StraightCode:
             f"{_name(function)} leaves another tape each time: it remembers something", PYTHON
         )
     try:
-        cut(first)
+        split_segments(first)
     except NotImplementedError as error:
         raise StateError(f"{_name(function)} takes {error}, which kernels cannot", PYTHON) from None
     return first
@@ -115,12 +117,12 @@ def _trace(plant: Plant, function: Any) -> StraightCode:
         np.array([tape.leaf(str(i), j) for j in range(arg.size)]) for i, arg in enumerate(inputs)
     )
     for own, leaves in zip(numbers, more, strict=True):
-        tape.stand(own, leaves)
+        tape.alias(own, leaves)
     try:
         answer = np.asarray(function(t[0], q, v), dtype=object)
     except Exception as error:
         raise _untraceable(function, error) from error
-    answer = plant.answered(answer)
+    answer = plant.expand_law_torque(answer)
     if answer.shape != (plant.nv,) or not all(
         isinstance(x, Scalar | int | float | np.number) for x in answer
     ):
@@ -150,7 +152,9 @@ def _check(plant: Plant, function: Any, rule: TracedRule) -> None:
     states = [(t, q, v) for t in (0.0, float(rng.random())) for q in places for v in speeds]
     for t, q, v in (*states, *states):
         with np.errstate(all="ignore"):
-            asked = plant.answered(np.asarray(function(t, q.copy(), v.copy()), dtype=float))
+            asked = plant.expand_law_torque(
+                np.asarray(function(t, q.copy(), v.copy()), dtype=float)
+            )
             alike = _is_near(asked, rule, t, q, v, parameters_of(plant.robot))
         if not alike:
             raise StateError(f"{_name(function)} {DIFFERS}", PYTHON)
@@ -183,7 +187,8 @@ def _check_batch(plant: Plant, function: Any, rule: TracedRule) -> bool:
     with np.errstate(all="ignore"):
         try:
             asked = np.broadcast_to(
-                plant.answered(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)), v.shape
+                plant.expand_law_torque(np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)),
+                v.shape,
             )
         except Exception:
             return False

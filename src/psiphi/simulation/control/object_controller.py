@@ -9,11 +9,11 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import finite, frozen, real
+from psiphi._util.validate import finite_array, frozen, real_array
 from psiphi.model.spatial.rotations import conjugate, logarithm, multiply, quaternions
-from psiphi.model.spatial.scalar_arrays import entries, stacked
+from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.model.spatial.screws import Turn, add, cross, dot, subtract
-from psiphi.robot.mechanisms.dynamics.object_dynamics import HAND, GraspMap, held
+from psiphi.robot.mechanisms.dynamics.object_dynamics import HAND, GraspMap, grasp_map
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values
 from psiphi.simulation.control.joint_controllers import asked, gains, read_posture
@@ -79,7 +79,7 @@ class ObjectControl(Controller):
                 f"ObjectControl of {shown(system)}, expected a closed system", "pp.grasp makes one"
             )
         super().__init__(system)
-        holding = held(system)
+        holding = grasp_map(system)
         form, numbers = _form(kp, kd, stiffness, damping, inertia, measured)
         wish = ObjectCommand(
             holding.joint.q_slice.start, holding.joint.v_slice.start, form, posture is not None
@@ -171,8 +171,8 @@ class ObjectCommand:
         whole = entries(u)
         whole[self.at_v : self.at_v + 6] = wish
         return {
-            "u": stacked(whole),
-            "w": stacked(R.unrotate(w[:3]) + R.unrotate(w[3:])),
+            "u": stack_entries(whole),
+            "w": stack_entries(R.unrotate(w[:3]) + R.unrotate(w[3:])),
             "wanted": wanted_ref,
         }
 
@@ -213,13 +213,15 @@ class ObjectReference:
         place, *rates = parts
         words = "the target's velocity", "the target's acceleration"
         more = [
-            finite(name, x, (6,), "[w; v]: six numbers")
+            finite_array(name, x, (6,), "[w; v]: six numbers")
             for name, x in zip(words, rates, strict=False)
         ]
-        wrench = finite("the measured wrench", measured, (6,), "give [moment; force]: six numbers")
+        wrench = finite_array(
+            "the measured wrench", measured, (6,), "give [moment; force]: six numbers"
+        )
         count = len(self.inward)
         wanted = (
-            finite(
+            finite_array(
                 "forces",
                 forces,
                 (count, 6),
@@ -233,7 +235,9 @@ class ObjectReference:
 
 def _place(pose: Any) -> np.ndarray:
     """A pose as position and quaternion."""
-    T = finite("the target", pose, (4, 4), "give a pose (4, 4), like robot.frame_pose(q, frame)")
+    T = finite_array(
+        "the target", pose, (4, 4), "give a pose (4, 4), like robot.frame_pose(q, frame)"
+    )
     check_target(T)
     return np.concatenate([T[..., :3, 3], quaternions(T[..., :3, :3])], axis=-1)
 
@@ -284,7 +288,7 @@ def _form(
 
 def _square(name: str, given: Any) -> np.ndarray:
     """A number, six, or a matrix (6, 6), as a matrix: symmetric, and no eigenvalue below zero."""
-    x = real(name, given, (), "give a number, six, or a matrix (6, 6)")
+    x = real_array(name, given, (), "give a number, six, or a matrix (6, 6)")
     if x.shape not in ((), (6,), (6, 6)) or not np.isfinite(x).all():
         raise StateError(
             f"{name} is {shown(given)}, expected a number, six, or a matrix (6, 6)",
@@ -310,7 +314,7 @@ def _weights(holding: GraspMap, share: Any) -> np.ndarray:
     piece = np.diag(
         [round_] * 3 + [body.mass] * 3
     )  # alike about all axes: in the axes of any frame the same
-    given = real(
+    given = real_array(
         "share",
         np.ones(count) if share is None else share,
         (),
@@ -328,7 +332,7 @@ def _weights(holding: GraspMap, share: Any) -> np.ndarray:
 
 def _inward(holding: GraspMap, squeeze: Any) -> np.ndarray:
     """(l, 6): forces of the given size from each hand to the middle of all, in axes of the frames on the object."""
-    size, model = real("squeeze", squeeze, (), "give newtons"), holding.closure.model
+    size, model = real_array("squeeze", squeeze, (), "give newtons"), holding.closure.model
     if size.ndim or not np.isfinite(size):
         raise StateError(f"squeeze is {shown(squeeze)}, expected one finite number", "give newtons")
     out = np.zeros((len(holding.closure.constraints), 6))

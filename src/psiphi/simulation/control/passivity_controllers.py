@@ -107,9 +107,9 @@ class Decoupled(ReferenceVelocityLaw):
     ):
         steps = (
             Step(missing_velocity),
-            Step("white_velocity", {"y": "s"}),
+            Step("mass_half_product", {"y": "s"}),
             Step(faded),
-            Step("fading", {"a": "change"}),
+            Step("mass_half_rate_solve", {"a": "change"}),
             Step(corrected),
             Step("inverse_dynamics", {"a": "u"}),
         )

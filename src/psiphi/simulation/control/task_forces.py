@@ -7,11 +7,17 @@ from functools import reduce
 from typing import Any
 
 from psiphi.model.spatial.branch_free import choose, less
-from psiphi.model.spatial.pseudo_inverse import regular, solve
+from psiphi.model.spatial.pseudo_inverse import solve, solve_if_definite
 from psiphi.model.spatial.rotations import logarithm, quaternion
-from psiphi.model.spatial.scalar_arrays import entries, stacked
-from psiphi.model.spatial.screws import dot, root, subtract
-from psiphi.model.spatial.small_matrices import apply, plus, product, symmetric, transpose
+from psiphi.model.spatial.scalar_arrays import entries, stack_entries
+from psiphi.model.spatial.screws import dot, square_root, subtract
+from psiphi.model.spatial.small_matrices import (
+    add_matrices,
+    apply,
+    mirror_upper_half,
+    product,
+    transpose,
+)
 from psiphi.simulation.control.control_law import Values
 
 LEVER = 1e-8  # m: a point nearer to all axes does not move
@@ -72,7 +78,7 @@ class TaskForces:
             nonlocal sure
             if not self.quick:
                 return solve(self.policy, S, b, number, whole)
-            x, own = regular(self.policy, S, b, number, whole)
+            x, own = solve_if_definite(self.policy, S, b, number, whole)
             sure = sure * own
             return x
 
@@ -85,25 +91,27 @@ class TaskForces:
                 i: [[1.0 if r == c else 0.0 for c in range(rows)] for r in range(rows)]
             }
             for Nk, Sk, Xk, Fk in made:
-                c = reduce(plus, [product(transpose(block), X[j][i]) for j, block in Nk.items()])
+                c = reduce(
+                    add_matrices, [product(transpose(block), X[j][i]) for j, block in Nk.items()]
+                )
                 back = transpose([answer(Sk, column, Xk) for column in transpose(c)])
-                S = symmetric(
+                S = mirror_upper_half(
                     [subtract(x, y) for x, y in zip(S, product(transpose(c), back), strict=True)]
                 )
                 b = subtract(b, apply(transpose(c), Fk))
                 for j, block in Nk.items():
                     taken = [[-x for x in row] for row in product(block, back)]
-                    N[j] = plus(N[j], taken) if j in N else taken
+                    N[j] = add_matrices(N[j], taken) if j in N else taken
             F = answer(S, b, X[i][i] if made else None)
             made.append((N, S, X[i][i] if made else None, F))
         wrenches = self._wrenches(made)
         if self.quick:
-            return {"f_ext": stacked(wrenches), "lost": stacked([1.0 - sure])}
+            return {"f_ext": stack_entries(wrenches), "lost": stack_entries([1.0 - sure])}
         if self.after:
             wrenches = [
                 choose(at["lost"][0], x, y) for x, y in zip(wrenches, at["f_ext"], strict=True)
             ]
-        return {"f_ext": stacked(wrenches)}
+        return {"f_ext": stack_entries(wrenches)}
 
     def _wrenches(self, made: list) -> list:
         out: list = [0.0] * (6 * self.frames)
@@ -158,7 +166,7 @@ def pulls(rows: int, T: list, x_ref: list, gains: list) -> list:
         square = dot(part, part)
         far = less(pull * pull, square)
         share = choose(
-            far, pull / root(choose(far, square, 1.0)), 1.0
+            far, pull / square_root(choose(far, square, 1.0)), 1.0
         )  # at the target a length has no derivative
         out += [share * x for x in part]
     return out

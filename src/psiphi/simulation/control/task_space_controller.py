@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.validate import check_robot, finite, frozen, not_negative, one_of, real, several
-from psiphi.model.spatial.pseudo_inverse import WITHOUT
+from psiphi._util.validate import (
+    as_list,
+    check_robot,
+    finite_array,
+    frozen,
+    nonnegative_number,
+    one_of,
+    real_array,
+)
+from psiphi.model.spatial.pseudo_inverse import INVERSE_POLICIES
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values
 from psiphi.simulation.control.joint_controllers import asked, gains, read_posture
@@ -57,12 +65,16 @@ class OperationalSpace(Controller):
         super().__init__(robot, actuated, passive)
         self._check_motors('load the robot with base="fixed"')
         names, aims = _tasks(robot, frame, target)
-        kp, kd, speed = not_negative("kp", kp), not_negative("kd", kd), not_negative("speed", speed)
+        kp, kd, speed = (
+            nonnegative_number("kp", kp),
+            nonnegative_number("kd", kd),
+            nonnegative_number("speed", speed),
+        )
         policy, own = _policy(
             policy,
-            not_negative("rcond", rcond),
-            not_negative("damping", damping),
-            not_negative("fade", fade),
+            nonnegative_number("rcond", rcond),
+            nonnegative_number("damping", damping),
+            nonnegative_number("fade", fade),
         )
         self.numbers = {
             "posture": read_posture(robot, posture),
@@ -96,7 +108,7 @@ def _steps(frames: tuple[str, ...], task: TaskForces) -> tuple[Step, ...]:
         )
     ]
     forces = (Step(task, sizes=task.sizes),)
-    if task.policy in WITHOUT:  # eigenvalues where they are needed
+    if task.policy in INVERSE_POLICIES:  # eigenvalues where they are needed
         quick, rare = replace(task, quick=True), replace(task, after=True)
         forces = Step(quick, sizes=quick.sizes), Step(rare, sizes=rare.sizes, only="lost")
     forces = Step("operational_compliance", frame=frames), *forces
@@ -108,10 +120,10 @@ def _tasks(robot: Robot, frame: Any, target: Any) -> tuple[list[str], list[TaskR
     if isinstance(frame, str):
         return [robot.frame(frame).name], [TaskReference(target)]
     names, remedy = (
-        several("frame", frame, "give a name, or a list of names"),
+        as_list("frame", frame, "give a name, or a list of names"),
         "give one target a frame, in the same order",
     )
-    targets = several("target", target, remedy) if not callable(target) else [target]
+    targets = as_list("target", target, remedy) if not callable(target) else [target]
     if not names or len(names) != len(targets):
         raise StateError(f"{len(names)} frames and {len(targets)} targets came", remedy)
     return [robot.frame(name).name for name in names], [TaskReference(given) for given in targets]
@@ -149,7 +161,7 @@ class TaskReference:
                 "give these",
             )
         place, *rest = answer if isinstance(answer, tuple) else (answer,)
-        place = finite("the target", place, (), "give a point (3,) or a pose (4, 4)")
+        place = finite_array("the target", place, (), "give a point (3,) or a pose (4, 4)")
         if place.shape[-2:] != (4, 4) and place.shape[-1:] != (3,):
             raise StateError(
                 f"the target has shape {place.shape}, expected a point (3,) or a pose (4, 4)",
@@ -159,7 +171,7 @@ class TaskReference:
         if size == 6:
             check_target(place)
         place = place.reshape(*place.shape[:-2], 16) if size == 6 else place
-        return place, real(
+        return place, real_array(
             "the target's velocity", rest[0], (size,), f"give {size} numbers"
         ) if rest else np.zeros(size)
 

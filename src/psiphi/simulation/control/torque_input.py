@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.validate import coefficients, finite, read
+from psiphi._util.validate import coefficients, finite_array, read_array
 from psiphi.model.model import Model
-from psiphi.model.spatial.branch_free import least, most
+from psiphi.model.spatial.branch_free import maximum, minimum
 from psiphi.simulation.plant import Plant
 
 Batch = tuple[int, ...]
@@ -54,9 +54,9 @@ class TorqueInput:
     def checked(self, answer: Any, lead: Batch) -> np.ndarray:
         """What a function answered, as tau (*lead, nv)."""
         nv = self.plant.nv
-        tau, fault = read(answer, None)
+        tau, fault = read_array(answer, None)
         if not fault:
-            filled = self.plant.answered(tau.astype(float, copy=False))
+            filled = self.plant.expand_law_torque(tau.astype(float, copy=False))
             if filled.shape[-1:] == (nv,) and _broadcasts(filled.shape[:-1], lead):
                 return np.broadcast_to(filled, (*lead, nv))
             fault = f"has shape {tau.shape}, expected {(*lead, nv)}"
@@ -77,17 +77,17 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> TorqueInpu
                 cause, f"make it with the robot that is simulated (nq={system.nq}, nv={nv})"
             )
         return TorqueInput(system, batch, function=tau)
-    array, fault = read(tau, None)
-    full = tau if fault or not array.ndim else system.filled(array.astype(float))
-    array = finite(
+    array, fault = read_array(tau, None)
+    full = tau if fault or not array.ndim else system.expand_torque(array.astype(float))
+    array = finite_array(
         "tau",
         full,
         (nv,),
         f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)",
     )
-    undriven = system.undriven if system.told else []
+    undriven = system.unactuated_indices if system.motors_given else []
     if len(undriven) and array[..., undriven].any():
-        cause = f"tau acts on {', '.join(system.idle)}, which have no motor"
+        cause = f"tau acts on {', '.join(system.unactuated_joints)}, which have no motor"
         raise StateError(
             cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone"
         )
@@ -141,16 +141,16 @@ def shielded(x: np.ndarray) -> np.ndarray:
 
 def within(tau: Any, effort: Any) -> Any:
     """tau between -effort and effort, on arrays of numbers or of tape expressions."""
-    return least(most(tau, -effort), effort)
+    return minimum(maximum(tau, -effort), effort)
 
 
 def read_effort(system: Plant, given: Any) -> np.ndarray | None:
     """Torques are cut to +- this; None: they are not. Joints that are said to have no motor have no effort."""
     limits = _effort(system, given)
-    if not system.told or not len(system.undriven):
+    if not system.motors_given or not len(system.unactuated_indices):
         return limits
     limits = np.full(system.nv, UNBOUND) if limits is None else limits.copy()
-    limits[system.undriven] = 0.0
+    limits[system.unactuated_indices] = 0.0
     return limits
 
 

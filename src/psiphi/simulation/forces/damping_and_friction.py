@@ -76,13 +76,17 @@ def net_torque(
 
 
 def net_torque_with_loops(
-    m: Manifold, tau: AnyArray, q: np.ndarray, v: np.ndarray, **active: Any
+    m: Manifold, tau: AnyArray, q: np.ndarray | None, v: np.ndarray, **active: Any
 ) -> Any:
     """`net_torque` at q, less the forces of joints in embedded loops."""
     loops = {name: active.pop(name) for name in LOOP_SWITCHES if name in active}
-    x = m.positions(q) if "stiffness" in active else None
+    x = None if q is None or "stiffness" not in active else m.positions(q)
     torque = net_torque(tau, v, x, **active)
-    return torque - loop_forces(m, q, v, **loops, floor=active.get("floor")) if loops else torque
+    return (
+        torque - loop_forces(m, q, v, **loops, floor=active.get("floor"))
+        if loops and q is not None
+        else torque
+    )
 
 
 def is_stiff_loss(method: str, h: AnyArray | float, b: AnyArray, mobility: AnyArray) -> Any:

@@ -16,20 +16,20 @@ from psiphi._util.errors import SingularError, StateError
 from psiphi._util.validate import is_foreign, on_gpu
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
-from psiphi.functions.arrays.array_dispatch import enter, mathematics
+from psiphi.functions.arrays.array_dispatch import array_module, dispatch
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.linearization.linearize import (
     NAME,
     Pair,
     TangentArray,
     TangentManifold,
-    filled,
+    broadcast,
+    full,
     identity,
     linearize_closed,
-    spread,
-    theirs,
+    read_foreign,
 )
-from psiphi.simulation.linearization.step_function import checked, read_dt
+from psiphi.simulation.linearization.step_function import check_method, read_dt
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.rollout.rollout_arrays import RolloutFunction
 
@@ -60,7 +60,11 @@ def linearize(
 
 def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
     """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, n): x after a step of dt, for n torques, as many as came."""
-    method, h, nv = checked(method, NAME), dt if is_foreign(dt) else read_dt(dt, NAME), system.nv
+    method, h, nv = (
+        check_method(method, NAME),
+        dt if is_foreign(dt) else read_dt(dt, NAME),
+        system.nv,
+    )
     if is_foreign(h) or h.ndim:
         raise StateError(
             f"{NAME}: a closed chain takes one dt, and this is an array",
@@ -73,14 +77,14 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
     state = _state(system, q, v, tau)
     lead, columns = tuple(state[0].shape[:-1]), 2 * nv + state[2].shape[-1]
     m, wide = TangentManifold(system.robot), system.with_sample_axis()
-    eye = spread(identity(state[0], columns), (*lead, columns, columns))
+    eye = broadcast(identity(state[0], columns), (*lead, columns, columns))
     still, rest = (
-        filled(state[0], (*lead, system.nq, columns), 0.0),
-        filled(state[0], (*lead, nv), 0.0),
+        full(state[0], (*lead, system.nq, columns), 0.0),
+        full(state[0], (*lead, nv), 0.0),
     )
     start = m.rate(TangentArray(state[0], still), TangentArray(rest, eye[..., :nv, :])).change
     changes = [x.swapaxes(-1, -2) for x in (start, eye[..., nv : 2 * nv, :], eye[..., 2 * nv :, :])]
-    given = [spread(x[..., None, :], (*lead, columns, x.shape[-1])) for x in state]
+    given = [broadcast(x[..., None, :], (*lead, columns, x.shape[-1])) for x in state]
 
     def run(q: Any, v: Any, tau: Any) -> Any:
         return rollout(wide, q, v, tau, float(h), 1, method)
@@ -97,7 +101,7 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
     if not lead and not is_foreign(dv) and np.isnan(dv).any():
         cause = f"{NAME}: this step has no derivative: constraints that follow from others on it do not stay so beside it"
         raise SingularError(cause, "take another configuration, or a smaller dt")
-    grown = mathematics(dv).concatenate([m.tangent(TangentArray(end[..., 0, -1, :], dq)), dv], -2)
+    grown = array_module(dv).concatenate([m.tangent(TangentArray(end[..., 0, -1, :], dq)), dv], -2)
     return grown[..., : 2 * nv], grown[..., 2 * nv :]
 
 
@@ -105,7 +109,9 @@ def _state(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
     """All of one batch, in their library; torques of all coordinates, or of the motors alone."""
     if any(map(is_foreign, (q, v, tau))):
         few = np.shape(tau)[-1:] == (system.na,)
-        return theirs((system.nq, system.nv, system.na if few else system.nv), (q, v, tau), None)[0]
+        return read_foreign(
+            (system.nq, system.nv, system.na if few else system.nv), (q, v, tau), None
+        )[0]
     own = [
         *system.state_arrays(q=q, v=v),
         np.asarray(tau, float) if system.state_arrays(tau=tau) else tau,
@@ -119,4 +125,4 @@ def _state(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
 
 
 def _called(function: Any, values: Sequence[Any]) -> Any:
-    return enter(function, values) if any(map(is_foreign, values)) else function(*values)
+    return dispatch(function, values) if any(map(is_foreign, values)) else function(*values)

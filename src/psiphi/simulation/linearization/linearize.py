@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,30 +25,30 @@ import numpy as np
 from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, check_array, is_foreign, on_gpu
-from psiphi.backends.cuda.kernel_launch import looked_at
+from psiphi.backends.cuda.kernel_launch import dtype_and_device
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import (
-    constant,
-    enter,
-    full,
-    in_a_row,
-    is_traced,
-    mathematics,
-    numbers,
-    packed,
+    array_module,
+    as_row,
+    contiguous,
+    convert_like,
+    dispatch,
+    full_like,
+    is_tracer,
+    read_numbers,
 )
 from psiphi.functions.differentiable_function import DifferentiableFunction
-from psiphi.functions.scalar_fast_path import nothing, quicken
+from psiphi.functions.scalar_fast_path import install_fast_path, no_fast_path
 from psiphi.robot import joint_law_derivatives
 from psiphi.robot.robot import Robot
-from psiphi.simulation.control.control_law import reads
-from psiphi.simulation.integration.integrators import course
+from psiphi.simulation.control.control_law import rule_places
+from psiphi.simulation.integration.integrators import step_sequence
 from psiphi.simulation.linearization import linearize_function
-from psiphi.simulation.linearization.linearize_function import is_traced_array, traced
+from psiphi.simulation.linearization.linearize_function import call_traced, is_traced_array
 from psiphi.simulation.linearization.step_function import (
     SINGLE,
-    checked,
-    fit,
+    check_batch,
+    check_method,
     read_dt,
     read_state,
     seconds,
@@ -78,16 +77,17 @@ def linearize(
     >>> A.shape, B.shape
     ((12, 12), (12, 6))
     """
-    method = checked(method, NAME)
+    method = check_method(method, NAME)
     if not any(map(is_foreign, (q, v, tau, dt, *robot.parameter_arguments))):
         return _on_the_host(robot, q, v, tau, dt, method)
     for like in (
         () if is_foreign(q) else filter(is_foreign, robot.parameter_arguments)
     ):  # parameters bring the rest into their library
-        q = constant(
-            like, numbers(SimpleNamespace(name=NAME, inputs=[Argument("q", (robot.nq,))]), 0, q)
+        q = convert_like(
+            like,
+            read_numbers(NAME, Argument("q", (robot.nq,)), q),
         )
-    (q, v, tau), h = theirs(
+    (q, v, tau), h = read_foreign(
         (robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot.parameter_arguments
     )
     return _split(robot, _grown(robot, q, v, tau, h, method, robot.parameter_arguments))
@@ -98,7 +98,7 @@ def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> 
     name, more = NAME if dt is None else f"{NAME} {method}", robot.parameter_arguments
     one = isinstance(dt, float) and 0.0 < dt < math.inf  # an array asks for a batch
     if dt is None or one:
-        found = robot.fast_calls.get(name, nothing)(
+        found = robot.fast_calls.get(name, no_fast_path)(
             q, v, tau, *more, *((np.array((dt,)),) if one else ())
         )
         if found is not None:
@@ -106,13 +106,13 @@ def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> 
     given = read_state(NAME, robot, q, v, tau)
     h = None if dt is None else read_dt(dt, NAME)
     lead, kind = (
-        fit(NAME, given, h, more),
+        check_batch(NAME, given, h, more),
         SINGLE if all(x.dtype == SINGLE for x in given) else np.dtype(float),
     )
     q, v, tau = state = [
         np.broadcast_to(x.astype(float, copy=False), (*lead, x.shape[-1])) for x in given
     ]
-    robot.upright(NAME, q)
+    robot.check_quaternions(NAME, q)
     h = h if h is None else h[..., None]
     own = linearize_function.function(robot, name, "" if dt is None else method, _grown)
     if own is None:
@@ -121,8 +121,8 @@ def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> 
         arrays = [*state, *more, *(() if h is None else (h,))]
         with np.errstate(all="ignore"):
             A, B = own.run(arrays)
-        quicken(own, arrays)
-        robot.fast_calls[name] = own.at_once
+        install_fast_path(own, arrays)
+        robot.fast_calls[name] = own.fast_path
     return A.astype(kind, copy=False), B.astype(kind, copy=False)
 
 
@@ -131,16 +131,16 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
     lead, nv = tuple(by_q.shape[:-2]), system.nv
     state = [
-        x if is_foreign(x) else constant(by_q, np.asarray(x)) for x in (q, v)
+        x if is_foreign(x) else convert_like(by_q, np.asarray(x)) for x in (q, v)
     ]  # in the library of the slopes
     state = state if is_foreign(by_q) else system.state_arrays(q=q, v=v)
-    q, v = (spread(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
-    join = mathematics(by_q).concatenate
+    q, v = (broadcast(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
+    join = array_module(by_q).concatenate
     A = join([_moved(system.robot, q, v), join([by_q, by_v], -1)], -2)
-    return A, join([filled(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
+    return A, join([full(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
 
 
-def theirs(
+def read_foreign(
     sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[Any] = ()
 ) -> tuple[list[Any], Any]:
     """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch, which is that of
@@ -149,24 +149,26 @@ def theirs(
         Argument(name, (size,))
         for name, size in zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True)
     )
-    given = [packed(x) for x in ((*values, in_a_row(dt)) if is_foreign(dt) else values)]
-    asked = SimpleNamespace(name=NAME, inputs=inputs[: len(given)])
+    given = [contiguous(x) for x in ((*values, as_row(dt)) if is_foreign(dt) else values)]
+    used = inputs[: len(given)]
     like = next(x for x in given if is_foreign(x))
-    if any(map(on_gpu, given)) and not any(map(is_traced, given)):
-        looked_at(NAME, asked.inputs, given)
-    m, kind = mathematics(like), str(like.dtype).removeprefix("torch.")
+    if any(map(on_gpu, given)) and not any(map(is_tracer, given)):
+        dtype_and_device(NAME, used, given)
+    m, kind = array_module(like), str(like.dtype).removeprefix("torch.")
     for i, x in enumerate(given):
-        given[i] = x = x if is_foreign(x) else m.asarray(numbers(asked, i, x).astype(kind))
+        given[i] = x = (
+            x if is_foreign(x) else m.asarray(read_numbers(NAME, inputs[i], x).astype(kind))
+        )
         check_array(NAME, inputs[i], x.shape, own := str(x.dtype).removeprefix("torch."))
         if own != kind:
             raise StateError(
                 f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}",
                 "give arrays of one type",
             )
-    named = zip((*(arg.name for arg in asked.inputs), PARAMETERS), (*given, *more), strict=False)
+    named = zip((*(arg.name for arg in used), PARAMETERS), (*given, *more), strict=False)
     lead = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
     h = None if dt is None else given[3] if len(given) > 3 else seconds(dt, NAME)
-    return [spread(x, (*lead, x.shape[-1])) for x in given[:3]], h
+    return [broadcast(x, (*lead, x.shape[-1])) for x in given[:3]], h
 
 
 def _split(robot: Any, grown: Any) -> Pair:
@@ -185,51 +187,51 @@ def _grown(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequ
 def _slopes(robot: Any, *values: Any) -> Any:
     """[a_q a_v a_tau]."""
     by = robot.function("forward_dynamics").jacobian("q", "v", "tau")
-    found = traced(by, values) if is_traced_array(values[0]) else by(*values)
-    return mathematics(found[0]).concatenate([*found], -1)
+    found = call_traced(by, values) if is_traced_array(values[0]) else by(*values)
+    return array_module(found[0]).concatenate([*found], -1)
 
 
 def _at_once(robot: Any, q: Any, v: Any, tau: Any, more: Sequence[Any]) -> Any:
-    join, lead, nv = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    top = join([_moved(robot, q, v), filled(q, (*lead, nv, nv), 0.0)], -1)
+    join, lead, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
+    top = join([_moved(robot, q, v), full(q, (*lead, nv, nv), 0.0)], -1)
     return join([top, _slopes(robot, q, v, tau, *more)], -2)
 
 
 def _moved(robot: Any, q: Any, v: Any) -> Any:
     """[-ad_v I]: δ' of x = (δ, δv)."""
-    join, lead, nv = mathematics(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    rows = [filled(q, (*lead, 0, nv), 0.0)]  # of a robot that does not move there are none
+    join, lead, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
+    rows = [full(q, (*lead, 0, nv), 0.0)]  # of a robot that does not move there are none
     for mine, own, number in TangentManifold(robot).parts:
         n = own.stop - own.start
         if number is None:
-            rows.append(filled(q, (*lead, n, nv), 0.0))
+            rows.append(full(q, (*lead, n, nv), 0.0))
             continue
         turned = _sloped(robot, number, "bracket", q[..., mine], v[..., own])
         rows.append(
             join(
                 [
-                    filled(q, (*lead, n, own.start), 0.0),
+                    full(q, (*lead, n, own.start), 0.0),
                     turned,
-                    filled(q, (*lead, n, nv - own.stop), 0.0),
+                    full(q, (*lead, n, nv - own.stop), 0.0),
                 ],
                 -1,
             )
         )
-    return join([join(rows, -2), spread(identity(q, nv), (*lead, nv, nv))], -1)
+    return join([join(rows, -2), broadcast(identity(q, nv), (*lead, nv, nv))], -1)
 
 
 def _after_step(
     robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]
 ) -> Any:
-    nv, lead, join = robot.nv, tuple(q.shape[:-1]), mathematics(q).concatenate
-    m, eye = TangentManifold(robot), spread(identity(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
-    still, rest = filled(q, (*lead, robot.nq, 3 * nv), 0.0), filled(q, (*lead, nv), 0.0)
+    nv, lead, join = robot.nv, tuple(q.shape[:-1]), array_module(q).concatenate
+    m, eye = TangentManifold(robot), broadcast(identity(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
+    still, rest = full(q, (*lead, robot.nq, 3 * nv), 0.0), full(q, (*lead, nv), 0.0)
     start = m.rate(TangentArray(q, still), TangentArray(rest, eye[..., :nv, :])).change
     state = {"q": TangentArray(q, start), "v": TangentArray(v, eye[..., nv : 2 * nv, :])}
     at: dict[str, Any] = {**state, "Q": state["q"], "V": state["v"], "h": h}
-    for item in course(method, False):
+    for item in step_sequence(method, False):
         if callable(item):
-            at |= item(m, *(at[name] for name in reads(item)))  # type: ignore[arg-type]
+            at |= item(m, *(at[name] for name in rule_places(item)))  # type: ignore[arg-type]
             continue
         at["u"] = at["v"]
         if isinstance(item, int):
@@ -250,12 +252,12 @@ def _accelerated(
     """a of one stage. Loops that are embedded are open there, by as much as the stage is off: a depends on all numbers of q."""
     values = q.value, v.value, tau.value, *more
     a = _run(robot.function("forward_dynamics"), values)
-    if not m.m.compound:
-        here = mathematics(a).concatenate([m.tangent(q), v.change, tau.change], -2)
+    if not m.m.cluster_joints:
+        here = array_module(a).concatenate([m.tangent(q), v.change, tau.change], -2)
         return TangentArray(a, _slopes(robot, *values) @ here)
     columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
     lead = tuple(columns[0].shape[:-1])  # one more batch axis, of the changes
-    given = [spread(x[..., None, :], (*lead, x.shape[-1])) for x in values]
+    given = [broadcast(x[..., None, :], (*lead, x.shape[-1])) for x in values]
     along = _run(
         robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns]
     )
@@ -304,7 +306,7 @@ class TangentManifold:
         """All of q and v, in order."""
         found = [
             JointSlice(joint.q_slice, joint.v_slice, number)
-            for number, joint in enumerate(self.m.bent)
+            for number, joint in enumerate(self.m.curved)
         ]
         for i, k in zip(*(x.tolist() for x in self.m.flat), strict=True):
             last = found[-1] if found else JointSlice(slice(0, 0), slice(0, 0), 0)
@@ -335,7 +337,7 @@ class TangentManifold:
                 if number is None
                 else _sloped(self.robot, number, "tangent", q.value[..., mine]) @ change
             )
-        return mathematics(q.value).concatenate(rows, -2)
+        return array_module(q.value).concatenate(rows, -2)
 
     def _by_part(self, law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
         values, changes = [], []
@@ -345,11 +347,11 @@ class TangentManifold:
             moved = _flat(law, *given) if number is None else self._bent(law, number, given)
             values.append(moved.value)
             changes.append(moved.change)
-        join = mathematics(q.value).concatenate
+        join = array_module(q.value).concatenate
         return TangentArray(join(values, -1), join(changes, -2))
 
     def _bent(self, law: str, number: int, given: list[TangentArray]) -> TangentArray:
-        if law == "unit" and self.m.bent[number].row.unit is list:
+        if law == "unit" and self.m.curved[number].row.unit is list:
             return given[0]
         value, *by = _sloped(self.robot, number, law, *(x.value for x in given))
         change = by[0] @ given[0].change
@@ -365,7 +367,7 @@ def _flat(law: str, q: TangentArray, v: TangentArray | None = None) -> TangentAr
 
 def _sloped(robot: Any, number: int, law: str, *arrays: Any) -> Any:
     """The law of a curved joint and its slopes, at the joint's own numbers."""
-    return _run(joint_law_derivatives.function(robot, number, law), arrays)
+    return _run(joint_law_derivatives.joint_law_function(robot, number, law), arrays)
 
 
 # -- arrays of any library -----------------------------------------------------------------------------------------------------
@@ -373,22 +375,22 @@ def _sloped(robot: Any, number: int, law: str, *arrays: Any) -> Any:
 
 def _run(function: DifferentiableFunction, arrays: Sequence[Any]) -> Any:
     if is_traced_array(arrays[0]):
-        return traced(function, arrays)
+        return call_traced(function, arrays)
     return (
-        enter(function, [*map(packed, arrays)])
+        dispatch(function, [*map(contiguous, arrays)])
         if any(map(is_foreign, arrays))
         else function.run(arrays)
     )
 
 
-def spread(x: Any, shape: Lead) -> Any:
-    return x if tuple(x.shape) == shape else packed(mathematics(x).broadcast_to(x, shape))
+def broadcast(x: Any, shape: Lead) -> Any:
+    return x if tuple(x.shape) == shape else contiguous(array_module(x).broadcast_to(x, shape))
 
 
-def filled(like: Any, shape: Lead, value: float) -> Any:
+def full(like: Any, shape: Lead, value: float) -> Any:
     """Equal numbers, beside an array."""
     return (
-        full(like, math.prod(shape), value).reshape(shape)
+        full_like(like, math.prod(shape), value).reshape(shape)
         if is_foreign(like)
         else np.full(shape, value)
     )
@@ -396,9 +398,9 @@ def filled(like: Any, shape: Lead, value: float) -> Any:
 
 def identity(like: Any, n: int) -> Any:
     """The identity beside an array: ones, each with n zeros behind it, cut into rows; nothing is copied from the host."""
-    one, none = filled(like, (1,), 1.0), filled(like, (n,), 0.0)
+    one, none = full(like, (1,), 1.0), full(like, (n,), 0.0)
     return (
-        mathematics(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n))
+        array_module(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n))
         if n
-        else filled(like, (0, 0), 0.0)
+        else full(like, (0, 0), 0.0)
     )

@@ -18,7 +18,11 @@ from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_evaluation import evaluate
-from psiphi.functions.differentiable_function import LONG, DifferentiableFunction, ready
+from psiphi.functions.differentiable_function import (
+    MAX_HESSIAN,
+    DifferentiableFunction,
+    traced_function,
+)
 from psiphi.model.model import Model
 from psiphi.simulation.integration.integrators import METHODS
 
@@ -35,7 +39,7 @@ class LinearSystem(Traceable):
 
     @property
     def model(self) -> Model:
-        return self.robot._model
+        return self.robot.model
 
     @property
     def equation(self) -> str:
@@ -51,7 +55,7 @@ class LinearSystem(Traceable):
         inputs = (*self.robot.function("forward_dynamics").source.inputs, *dt)
         return inputs, (Argument("A", (2 * n, 2 * n)), Argument("B", (2 * n, n)))
 
-    def ready(self) -> StraightCode:
+    def trace(self) -> StraightCode:
         (inputs, outputs), tape, n = self.arguments(), Tape(), self.model.nv
         q, v, tau, *more = (
             [tape.leaf(str(place), i) for i in range(arg.size)] for place, arg in enumerate(inputs)
@@ -75,11 +79,11 @@ def function(robot: Any, name: str, method: str, grown: Growth) -> Differentiabl
     open."""
     if (
         not robot.nv
-        or is_large(robot._model)
-        or (method and (robot.manifold.compound or _length(robot.nv, method) > LONG))
+        or is_large(robot.model)
+        or (method and (robot.manifold.cluster_joints or _length(robot.nv, method) > MAX_HESSIAN))
     ):
         return None
-    return ready(robot._functions, name, partial(LinearSystem, robot, method, grown))
+    return traced_function(robot.function_cache, name, partial(LinearSystem, robot, method, grown))
 
 
 def _length(n: int, method: str) -> int:
@@ -94,9 +98,9 @@ def is_traced_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == object
 
 
-def traced(function: DifferentiableFunction, arrays: Sequence[np.ndarray]) -> Any:
+def call_traced(function: DifferentiableFunction, arrays: Sequence[np.ndarray]) -> Any:
     """The results of a function, of numbers of a tape: those of its own tape, run on them."""
-    straight = code(function.source.asked)
+    straight = code(function.source.request)
     values = evaluate(
         straight.tape,
         [node for *_, node in straight.stores],

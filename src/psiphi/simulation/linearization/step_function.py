@@ -17,17 +17,23 @@ import numpy as np
 from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import batch_axes, is_foreign, is_lazy, on_card, one_of, read
-from psiphi.backends.cuda.kernel_launch import looked_at
+from psiphi._util.validate import batch_axes, is_foreign, is_lazy, on_gpu, one_of, read_array
+from psiphi.backends.cuda.kernel_launch import dtype_and_device
 from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import SingleStep
 from psiphi.compiler.passes import Traceable
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
-from psiphi.functions.arrays.array_dispatch import enter, full, in_a_row, one_number, widest
-from psiphi.functions.differentiable_function import DifferentiableFunction, ready
+from psiphi.functions.arrays.array_dispatch import (
+    as_row,
+    dispatch,
+    full_like,
+    scalar_dt,
+    widest_array,
+)
+from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
 from psiphi.model.model import TINY, Model
-from psiphi.model.state_checks import check_order
+from psiphi.model.state_checks import check_column_order
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
@@ -60,9 +66,9 @@ class MethodStep(Traceable):
         )
         return (*with_parameters(inputs, m), Argument("like", state)), (Argument("x", state),)
 
-    def ready(self) -> SingleStep:
+    def trace(self) -> SingleStep:
         machine = RolloutProgram(
-            Robot.of(self.model), RolloutOptions(self.method, Law(), timed=False, hold=False)
+            Robot.of(self.model), RolloutOptions(self.method, Law(), time_varying=False, hold=False)
         )
         sizes = {"Q": self.model.nq, "V": self.model.nv, "like": self.model.nq + self.model.nv}
         both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})
@@ -77,11 +83,11 @@ class Stepper:
     """Steps of one robot by one method."""
 
     def __init__(self, robot: Any, method: str):
-        self.model, self.method, self.nq, self.nv = robot._model, method, robot.nq, robot.nv
+        self.model, self.method, self.nq, self.nv = robot.model, method, robot.nq, robot.nv
         self.dt, self.h = 0.0, np.zeros(1)
         self.like = np.zeros(self.nq + self.nv)
         self.quick: Any = None  # after the first call
-        self.more, self.functions = robot._more, robot._functions
+        self.more, self.functions = robot.parameter_arguments, robot.function_cache
         self.turns = tuple(
             robot.quaternions
         )  # where their last numbers stand: of one that is 0 all four are looked at
@@ -89,7 +95,7 @@ class Stepper:
     @cached_property
     def function(self) -> DifferentiableFunction:
         """One for all parameters of a robot; its name in the cache tells of the rules it is made from."""
-        return ready(
+        return traced_function(
             self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method)
         )
 
@@ -120,9 +126,9 @@ class Stepper:
             return x[..., : self.nq], x[..., self.nq :]
         q, v, tau = read_state("step", self.model, q, v, tau)
         kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
-        self.model.upright("step", q)
+        self.model.check_quaternions("step", q)
         h = read_dt(dt)
-        fit("step", [q, v, tau], h, self.more)
+        check_batch("step", [q, v, tau], h, self.more)
         more = (x.astype(kind, copy=False) for x in self.more)
         given = (
             *(x.astype(kind, copy=False) for x in (q, v, tau)),
@@ -133,22 +139,24 @@ class Stepper:
         with np.errstate(all="ignore"):
             x = self.function.run(given)
         if not h.ndim and self.quick is None:
-            self.quick = self.function.single()
+            self.quick = self.function.scalar_call()
         if not h.ndim:
             self.dt, self.h = float(h), h.reshape(1).copy()
         return x[..., : self.nq], x[..., self.nq :]
 
     def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
-        like = widest(q, v, tau, dt, *self.more)
-        if is_foreign(dt) and on_card(like):  # whose name in the kernel is another
+        like = widest_array(q, v, tau, dt, *self.more)
+        if is_foreign(dt) and on_gpu(like):  # whose name in the kernel is another
             inputs = [
                 replace(arg, name="dt" if arg.name == "h" else arg.name)
                 for arg in self.function.inputs[:4]
             ]
-            looked_at("step", inputs, (q, v, tau, dt))
-        h = in_a_row(dt) if is_foreign(dt) else full(like, 1, seconds(dt))
-        x = enter(self.function, (q, v, tau, h, *self.more, full(like, self.nq + self.nv, 0.0)))
+            dtype_and_device("step", inputs, (q, v, tau, dt))
+        h = as_row(dt) if is_foreign(dt) else full_like(like, 1, seconds(dt))
+        x = dispatch(
+            self.function, (q, v, tau, h, *self.more, full_like(like, self.nq + self.nv, 0.0))
+        )
         return x[..., : self.nq], x[..., self.nq :]
 
 
@@ -175,7 +183,7 @@ def step(
         if isinstance(error, Error):
             raise
     steppers = known.setdefault("_steppers", Steppers(robot))
-    return steppers[checked(method)].careful(q, v, tau, dt)
+    return steppers[check_method(method)].careful(q, v, tau, dt)
 
 
 class Steppers(dict):
@@ -186,17 +194,17 @@ class Steppers(dict):
         self.robot = robot
 
     def __missing__(self, method: Any) -> Stepper:
-        return self.setdefault(checked(method), Stepper(self.robot, method))
+        return self.setdefault(check_method(method), Stepper(self.robot, method))
 
 
-def checked(method: Any, of: str = "step") -> str:
+def check_method(method: Any, of: str = "step") -> str:
     """One of the methods that take steps of dt."""
     return one_of(f"{of}: method", method, METHODS)
 
 
 def seconds(dt: Any, of: str = "step") -> float:
     """One dt beside arrays of another library."""
-    return one_number(of, read_dt(dt, of))
+    return scalar_dt(of, read_dt(dt, of))
 
 
 seconds._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
@@ -206,17 +214,19 @@ def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray
     """q, v and tau as arrays of float64, or float32 where they came so."""
     arrays = []
     for name, given, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
-        array, fault = read(given, (size,))
+        array, fault = read_array(given, (size,))
         if fault:
             raise StateError(
                 f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front"
             )
-        check_order(model, f"{of}: {name}", given, "q" if name == "q" else "v")
+        check_column_order(model, f"{of}: {name}", given, "q" if name == "q" else "v")
         arrays.append(array if array.dtype == SINGLE else array.astype(float, copy=False))
     return arrays
 
 
-def fit(of: str, state: list[np.ndarray], h: np.ndarray | None, more: Any) -> tuple[int, ...]:
+def check_batch(
+    of: str, state: list[np.ndarray], h: np.ndarray | None, more: Any
+) -> tuple[int, ...]:
     """The batch axes of q, v, tau, of the steps, and of the free numbers of a robot that has some."""
     leads = {
         name: x.shape[:-1]
@@ -226,7 +236,7 @@ def fit(of: str, state: list[np.ndarray], h: np.ndarray | None, more: Any) -> tu
 
 
 def read_dt(dt: Any, of: str = "step") -> np.ndarray:
-    h, fault = read(dt, ())
+    h, fault = read_array(dt, ())
     if fault:
         raise StateError(f"{of}: dt {fault}", "give seconds, 1e-3 for instance")
     is_word, h = h.dtype == bool, h.astype(float)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi.functions.arrays.function_registry import summed
+from psiphi.functions.arrays.function_registry import sum_repeated
 from psiphi.simulation.compiled_rollout.cuda_runner import CudaRunner
 from psiphi.simulation.rollout.rollout_result import MotionStates
 from psiphi.simulation.rollout_derivatives.cuda_adjoint import CudaRolloutAdjoint
-from psiphi.simulation.rollout_derivatives.step_derivatives import NO_SLOPE
+from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
 
 
 class CudaRolloutResult(MotionStates):
@@ -32,16 +32,18 @@ class CudaRolloutResult(MotionStates):
     @cached_property
     def _ways(self) -> CudaRolloutAdjoint:
         runner = self._runner
-        if runner.plan.stops is not None:
-            raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore"')
-        if within := runner.drive.losses.parameters(runner.plant.robot):
+        if runner.options.stops is not None:
+            raise StateError(f"rollout: {NO_DERIVATIVE}", 'leave limits="ignore"')
+        if within := runner.drive.losses.parameter_slices(runner.plant.robot):
             cause = f"rollout: {', '.join(within)} are free numbers of this robot, and such derivatives are the host's"
             raise StateError(cause, "give arrays of the host")
         return CudaRolloutAdjoint(runner, (self[0], self[1]), self._every)
 
     @property
     def places(self) -> dict[str, str]:
-        known = {place.removeprefix("law."): place for place in self._ways.plan.slopes}
+        known = {
+            place.removeprefix("law."): place for place in self._ways.options.derivative_places
+        }
         return {
             name: place
             for name, place in known.items()
@@ -62,9 +64,13 @@ class CudaRolloutResult(MotionStates):
                 self._tau if name == "tau" else np.shape(self._runner.numbers[place]),
                 bars[name],
             )
-            if name == "tau" and place not in self._runner.plan.tables and self._is_one_row:
+            if (
+                name == "tau"
+                and place not in self._runner.options.packed_per_step
+                and self._is_one_row
+            ):
                 own = own.reshape(*own.shape[:-1], 1, own.shape[-1])
-            found[name] = summed(own, shape)
+            found[name] = sum_repeated(own, shape)
         return found
 
     @property
@@ -96,7 +102,7 @@ class CudaRolloutResult(MotionStates):
     ) -> dict[str, Any]:
         """What the gradients that `vjp` gives change by, for changes as `jvp` has them."""
         manifold = self._runner.plant.manifold
-        if manifold.compound:
+        if manifold.cluster_joints:
             cause = "hvp: embedded loops have no second derivatives of motions on graphics cards"
             raise StateError(cause, "take arrays of the host, or differences of motion.vjp")
         changes, names = self._changes("hvp", q, v, others), tuple(self.places)

@@ -11,40 +11,40 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import (
+    array_library,
     batch_axes,
-    beneath,
     flag,
     is_foreign,
     is_lazy,
-    on_card,
+    on_gpu,
     one_of,
-    owner,
-    wants_slope,
-    whole,
+    requires_grad,
+    robot_of,
+    whole_number,
 )
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
-from psiphi.functions.arrays.array_dispatch import is_traced
+from psiphi.functions.arrays.array_dispatch import is_tracer
 from psiphi.simulation.compiled_rollout.cuda_runner import CudaRunner
 from psiphi.simulation.compiled_rollout.python_fallback import (
-    STRAINED,
+    SOLVE_FAILED,
     ConstraintSolveFailed,
     FallbackRunner,
 )
-from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput, obstacle
+from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput, why_not_compiled
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions
-from psiphi.simulation.control.control_law import is_lawful
+from psiphi.simulation.control.control_law import Controller, is_lawful
 from psiphi.simulation.control.law_trace import lawful
 from psiphi.simulation.control.marked_law import unmarked
 from psiphi.simulation.control.torque_input import by_step, fits_steps, read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.linearization.step_function import checked
+from psiphi.simulation.linearization.step_function import check_method
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.cuda_result import CudaRolloutResult
-from psiphi.simulation.rollout.rollout_arrays import rolled, rolled_later
-from psiphi.simulation.rollout.rollout_result import GivenTorque, RolloutResult
+from psiphi.simulation.rollout.rollout_arrays import lazy_rollout, rollout_of_arrays
+from psiphi.simulation.rollout.rollout_result import RolloutResult, TorqueArgument
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
-from psiphi.simulation.rollout_derivatives.step_derivatives import NO_SLOPE
+from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
 from psiphi.simulation.simulate import adaptive_step
 from psiphi.simulation.simulation_errors import warn_of_dead_points
 from psiphi.simulation.start_checks import (
@@ -106,11 +106,14 @@ def rollout(
         limits,
     )
     plant, tau = Plant(robot), unmarked(tau)
-    plant.with_motors(actuated, passive)
+    plant.set_motors(actuated, passive)
     if any(map(is_lazy, (q0, v0, tau))):
-        starts, rows = {"q0": q0, "v0": v0, "tau": tau}, (whole("steps", steps), step_stride(every))
-        return rolled_later(rollout, plant, starts, *rows, {**how._asdict(), "out": out})
-    if any(map(on_card, (q0, v0, tau))) and not any(map(is_traced, (q0, v0, tau))):
+        starts, rows = (
+            {"q0": q0, "v0": v0, "tau": tau},
+            (whole_number("steps", steps), step_stride(every)),
+        )
+        return lazy_rollout(rollout, plant, starts, *rows, {**how._asdict(), "out": out})
+    if any(map(on_gpu, (q0, v0, tau))) and not any(map(is_tracer, (q0, v0, tau))):
         return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
     numbers = dict(zip((PARAMETERS,), filter(is_foreign, parameters_of(plant.robot)), strict=False))
     if numbers or any(map(is_foreign, (q0, v0, tau))):
@@ -157,15 +160,18 @@ class RolloutArguments(NamedTuple):
         losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
         if (
             not isinstance(self.method, str) or self.method not in adaptive_step.METHODS
-        ):  # of those `obstacle` tells
-            checked(self.method, "rollout")
-        reason = obstacle(plant.given, tau, self.method, self.blocks)
+        ):  # of those `why_not_compiled` tells
+            check_method(self.method, "rollout")
+        reason = why_not_compiled(plant.system, tau, self.method, self.blocks)
         if reason:
             raise StateError(
                 f"rollout: {reason}", "pp.simulate takes every system, torque and method"
             )
         return RolloutInput(
-            torque, losses.within(plant, self.method, dt), tau if callable(tau) else None, cut
+            torque,
+            losses.for_steps(plant, self.method, dt),
+            tau if isinstance(tau, Controller) else None,
+            cut,
         )
 
 
@@ -177,7 +183,11 @@ def _on_host(
     check_closed(plant, q, v)
     if out is None:
         check_size(
-            plant, q.shape[:-1], whole("steps", how.steps), step_stride(how.every), whole=False
+            plant,
+            q.shape[:-1],
+            whole_number("steps", how.steps),
+            step_stride(how.every),
+            whole=False,
         )
     drive, plan, dt, steps, every = _planned(plant, tau, False, q.shape[:-1], how)
     runner = FallbackRunner(plant, drive, plan, dt, q.shape[:-1])
@@ -193,14 +203,14 @@ def _on_host(
         _fill(runner, states, every)
     except ConstraintSolveFailed:
         raise StateError(
-            f"rollout: {STRAINED}",
+            f"rollout: {SOLVE_FAILED}",
             "pp.simulate takes such steps in Python, which says what is wrong",
         ) from None
     warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
-    followed = runner.followed(every * (states[0].shape[1] - 1))
+    followed = runner.reference_samples(every * (states[0].shape[1] - 1))
     ways, given = partial(RolloutAdjoint, runner, states, every, followed), None
     if not callable(tau):
-        given = GivenTorque(
+        given = TorqueArgument(
             drive.torque,
             np.shape(tau) if tau is not None else (plant.nv,),
             tau is not None,
@@ -216,9 +226,9 @@ def _in_their_library(
     foreign = [x for x in state.values() if is_foreign(x)]
     if out is not None:
         raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
-    if how.blocks and any(map(wants_slope, foreign)):
+    if how.blocks and any(map(requires_grad, foreign)):
         raise StateError(
-            f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients'
+            f"rollout: {NO_DERIVATIVE}", 'leave limits="ignore", or give tensors without gradients'
         )
     step_size(how.dt)  # what is no number is told before a library calls back
 
@@ -228,8 +238,14 @@ def _in_their_library(
         here = robot if parameters is None else robot.at(parameters)
         return rollout(here, q, v, tau if law is None else _made_for(here, law), **how._asdict())
 
-    return rolled(
-        run, plant, state, foreign[0], whole("steps", how.steps), step_stride(how.every), how.blocks
+    return rollout_of_arrays(
+        run,
+        plant,
+        state,
+        foreign[0],
+        whole_number("steps", how.steps),
+        step_stride(how.every),
+        how.blocks,
     )
 
 
@@ -238,8 +254,8 @@ def _law_of(state: dict[str, Any]) -> Any:
     law = state["tau"]
     if PARAMETERS not in state or not is_lawful(law):
         return None
-    if not any(x is state[PARAMETERS] for x in parameters_of(beneath(law.robot))):
-        cause = f"rollout: the controller is made for another robot than the one with parameters of {owner(state[PARAMETERS])}"
+    if not any(x is state[PARAMETERS] for x in parameters_of(robot_of(law.robot))):
+        cause = f"rollout: the controller is made for another robot than the one with parameters of {array_library(state[PARAMETERS])}"
         raise StateError(cause, "make it with robot.at(parameters) of the same array")
     return law
 
@@ -257,35 +273,41 @@ def _where_they_are(plant: Plant, state: dict[str, Any], how: RolloutArguments, 
         raise StateError(
             "rollout: out= is not for graphics cards", "leave it out, or give arrays of the host"
         )
-    if not any(map(wants_slope, state.values())):
+    if not any(map(requires_grad, state.values())):
         return _on_card(plant, state, how)
     if how.blocks:
         raise StateError(
-            f"rollout: {NO_SLOPE}", 'leave limits="ignore", or give tensors without gradients'
+            f"rollout: {NO_DERIVATIVE}", 'leave limits="ignore", or give tensors without gradients'
         )
-    on_host = None if on_card(state["tau"]) else state["tau"]
+    on_host = None if on_gpu(state["tau"]) else state["tau"]
 
     def run(q: Any, v: Any, tau: Any) -> CudaRolloutResult:
         return _on_card(plant, {"q": q, "v": v, "tau": on_host if tau is None else tau}, how)
 
-    like = next(x for x in state.values() if on_card(x))
-    given = {**state, "tau": None if not on_card(state["tau"]) else state["tau"]}
-    return rolled(
-        run, plant, given, like, whole("steps", how.steps), step_stride(how.every), how.blocks
+    like = next(x for x in state.values() if on_gpu(x))
+    given = {**state, "tau": None if not on_gpu(state["tau"]) else state["tau"]}
+    return rollout_of_arrays(
+        run,
+        plant,
+        given,
+        like,
+        whole_number("steps", how.steps),
+        step_stride(how.every),
+        how.blocks,
     )
 
 
 def _on_card(plant: Plant, state: dict[str, Any], how: RolloutArguments) -> CudaRolloutResult:
     """The same on a graphics card; the torque is nothing, an array of the card, or what it may be on the host."""
-    there = {
-        name: x for name, x in state.items() if on_card(x) or (name != "tau" and x is not None)
-    }
+    there = {name: x for name, x in state.items() if on_gpu(x) or (name != "tau" and x is not None)}
     batch = batch_axes(
         "rollout", {f"{name}0": tuple(x.shape[:-1]) for name, x in there.items() if name != "tau"}
     )
     shape = tuple(there["tau"].shape) if "tau" in there else ()
     if (
-        len(shape) > 1 and shape[-2] == 1 and fits_steps(shape, batch, whole("steps", how.steps))
+        len(shape) > 1
+        and shape[-2] == 1
+        and fits_steps(shape, batch, whole_number("steps", how.steps))
     ):  # a table of one row
         there["tau"] = there["tau"].reshape(*shape[:-2], shape[-1])
     drive, plan, dt, steps, every = _planned(
@@ -303,12 +325,12 @@ def _planned(
             "rollout: tau is on a graphics card, where it is not cut to effort limits",
             "cut it before",
         )
-    steps, every, dt = whole("steps", how.steps), step_stride(how.every), step_size(how.dt)
-    own: Any = None if is_there else lawful(plant.given, tau, len(batch) > 0)
+    steps, every, dt = whole_number("steps", how.steps), step_stride(how.every), step_size(how.dt)
+    own: Any = None if is_there else lawful(plant.system, tau, len(batch) > 0)
     if is_there and by_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
         own = np.zeros((steps, plant.nv))
     drive = how.drive(plant, own, batch, steps, dt)
-    plan = drive.plan(
+    plan = drive.options(
         plant, how.method, flag("hold", how.hold), JointStops(plant) if how.blocks else None
     )
     return drive, plan, dt, steps, every
@@ -318,7 +340,7 @@ def _fill(runner: FallbackRunner, states: tuple[np.ndarray, ...], every: int) ->
     """All samples behind the first, piece by piece."""
     rows, done = states[0].shape[1], 0
     while runner.count and done < rows - 1:
-        some = min(rows - 1 - done, runner.piece(every) // every)
+        some = min(rows - 1 - done, runner.steps_per_piece(every) // every)
         out = tuple(x[:, done + 1 : done + 1 + some] for x in states)
         q, v = (x[:, done] for x in states)
         runner.advance(q, v, every * done, every * some, every, out)

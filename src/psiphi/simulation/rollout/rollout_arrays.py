@@ -11,17 +11,17 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, is_lazy
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
-from psiphi.functions.arrays.array_dispatch import enter, full
-from psiphi.functions.arrays.dask_arrays import in_blocks
-from psiphi.functions.arrays.function_registry import numbered
+from psiphi.functions.arrays.array_dispatch import dispatch, full_like
+from psiphi.functions.arrays.dask_arrays import map_blocks
+from psiphi.functions.arrays.function_registry import register
 from psiphi.simulation.control.torque_input import by_step
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.rollout_result import RolloutResult
 from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import Batch, RolloutDerivative
-from psiphi.simulation.rollout_derivatives.step_derivatives import NO_SLOPE
+from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
 
 
-def rolled(
+def rollout_of_arrays(
     run: Callable[..., Any],
     plant: Plant,
     given: dict[str, Any],
@@ -35,7 +35,7 @@ def rolled(
     inputs, values = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
         inputs.append(Argument(name, (size,), name))
-        values.append(full(like, size, 0.0) if given[name] is None else given[name])
+        values.append(full_like(like, size, 0.0) if given[name] is None else given[name])
     if PARAMETERS in given:
         inputs.append(Argument(PARAMETERS, tuple(given[PARAMETERS].shape[-1:])))
         values.append(given[PARAMETERS])
@@ -52,7 +52,7 @@ def rolled(
             2, Argument("tau", shape[-2:] if shape and by_step(shape, lead, steps) else shape[-1:])
         )
         values.insert(2, tau)
-    return enter(
+    return dispatch(
         RolloutFunction(run, tuple(inputs), law, (plant.nq, plant.nv), 1 + steps // every, blocks),
         values,
     )
@@ -62,7 +62,7 @@ class RolloutFunction:
     """The samples of a motion as a function of q, v, tau and parameters: of the last two, where these are arrays."""
 
     name = "rollout"
-    passes = True  # it is of one call, and gone with it
+    is_temporary = True  # it exists for one call
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class RolloutFunction:
     ):
         self.run_states, self.inputs, self.law, self.blocks = run, inputs, law, blocks
         self.outputs = tuple(Argument(name, (rows, n)) for name, n in zip("qv", sizes, strict=True))
-        self.number = numbered(self)
+        self.number = register(self)
         self.last: Any = None  # what ran, on which arrays: gradients need not run it again
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -127,7 +127,7 @@ class RolloutFunction:
 
     def _slope(self, kind: str, names: tuple[str, ...]) -> RolloutDerivative:
         if self.blocks:
-            raise StateError(f"rollout: {NO_SLOPE}", 'leave limits="ignore"')
+            raise StateError(f"rollout: {NO_DERIVATIVE}", 'leave limits="ignore"')
         return RolloutDerivative(self, kind, names)
 
 
@@ -169,7 +169,7 @@ class RolloutBlocks:
         return self.rollout(self.robot, **given, **self.options)
 
 
-def rolled_later(
+def lazy_rollout(
     rollout: Callable, plant: Plant, starts: dict[str, Any], steps: int, every: int, options: dict
 ) -> Any:
     """(q, v), lazy; `starts` are q0, v0 and tau: those that are arrays are cut into blocks, a law goes as it is."""
@@ -191,18 +191,18 @@ def rolled_later(
         )
         known = all(n == n for n in (*batch, *shape))  # a block of unknown length is NaN long
         core = 1 + (by_step(shape, batch, steps) if known else len(shape) > len(batch) + 1)
-        motors = plant.nv - len(plant.undriven)
+        motors = plant.nv - len(plant.unactuated_indices)
         sizes["tau"] = *shape[-core:-1], motors if shape[-1] == motors else plant.nv
     inputs = [Argument(name, sizes[name]) for name in cut]
     outputs = [Argument("q", (rows, plant.nq)), Argument("v", (rows, plant.nv))]
     call = RolloutBlocks(
         rollout,
-        plant.given,
+        plant.system,
         tuple(cut),
         {**options, **({} if "tau" in cut else {"tau": law})},
         core,
     )
-    return in_blocks("rollout", call, inputs, outputs, list(cut.values()), None)
+    return map_blocks("rollout", call, inputs, outputs, list(cut.values()), None)
 
 
 def _refuse_axes(law: Any, plant: Plant) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from psiphi._util.array_types import Array
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest
-from psiphi._util.validate import read
+from psiphi._util.validate import read_array
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
-from psiphi.functions.arrays.function_registry import summed
+from psiphi.functions.arrays.function_registry import sum_repeated
 from psiphi.simulation.control.torque_input import TorqueInput
 from psiphi.simulation.plant import parameters_of
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
@@ -55,7 +55,7 @@ class RolloutResult(MotionStates):
     """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives, taken at the states in these arrays: once other numbers
     stand there (`out=` used again, q changed in place) they are refused."""
 
-    tau: GivenTorque | None
+    tau: TorqueArgument | None
     _made: Callable[[], RolloutAdjoint]
     _seen: list[np.ndarray]
 
@@ -64,7 +64,7 @@ class RolloutResult(MotionStates):
         cls,
         states: tuple[Array, Array],
         ways: Callable[[], RolloutAdjoint],
-        tau: GivenTorque | None,
+        tau: TorqueArgument | None,
     ) -> RolloutResult:
         self = cls(states)
         self._made, self.tau, self._seen = ways, tau, [_some(x) for x in states]
@@ -88,7 +88,9 @@ class RolloutResult(MotionStates):
 
     @property
     def places(self) -> dict[str, str]:
-        places = {place.removeprefix("law."): place for place in self.ways.plan.slopes}
+        places = {
+            place.removeprefix("law."): place for place in self.ways.options.derivative_places
+        }
         if self.tau is not None and not self.tau.is_given:
             del places["tau"]
         return places
@@ -109,7 +111,7 @@ class RolloutResult(MotionStates):
         (50, 6)
         """
         bars = self.coordinate_gradients(q_weight, v_weight)
-        return bars | {"q": self.ways.plant.manifold.slope(self.q[..., 0, :], bars["q"])}
+        return bars | {"q": self.ways.plant.manifold.tangent_gradient(self.q[..., 0, :], bars["q"])}
 
     def coordinate_gradients(self, q_weight: Any, v_weight: Any) -> dict[str, np.ndarray]:
         """The same by the nq numbers of q."""
@@ -129,7 +131,7 @@ class RolloutResult(MotionStates):
             found[name] = (
                 table.gradient(bars[place])
                 if table
-                else summed(bars[place], self._numbers(name).shape)
+                else sum_repeated(bars[place], self._numbers(name).shape)
             )
         return found
 
@@ -200,7 +202,7 @@ class RolloutResult(MotionStates):
                 if table
                 else _shaped(name, given[name], self._numbers(name))
             )
-            core = 2 if self.places[name] in self.ways.plan.tables else 1
+            core = 2 if self.places[name] in self.ways.options.packed_per_step else 1
             if table:  # steps behind the last sample change nothing that is kept
                 row = row[..., 0, :] if core == 1 else row[..., : self.ways.steps, :]
             changes[self.places[name]] = np.broadcast_to(
@@ -215,11 +217,11 @@ class RolloutResult(MotionStates):
         """A controller's, what it follows where that does not change, or parameters of the robot."""
         if name == PARAMETERS:
             return np.asarray(parameters_of(self.ways.plant.robot)[0])
-        return np.asarray(self.ways.drive.given()[self.places[name]])
+        return np.asarray(self.ways.drive.constants()[self.places[name]])
 
 
 @dataclass(frozen=True)
-class GivenTorque:
+class TorqueArgument:
     """A table of torques (..., 1 or steps, nv), and the shape that it was given in."""
 
     torque: TorqueInput
@@ -240,7 +242,7 @@ class GivenTorque:
             bars = np.concatenate(
                 [bars, np.zeros((*bars.shape[:-2], behind, bars.shape[-1]))], axis=-2
             )
-        bars = summed(bars, self.table.shape)
+        bars = sum_repeated(bars, self.table.shape)
         if self.effort is not None:
             bars = np.where(np.abs(self.table) < self.effort, bars, 0.0)
         return bars[..., self._driven()].reshape(self.shape)
@@ -258,7 +260,7 @@ class GivenTorque:
         return (
             every
             if not self.shape or self.shape[-1] == plant.nv
-            else np.setdiff1d(every, plant.undriven)
+            else np.setdiff1d(every, plant.unactuated_indices)
         )
 
 
@@ -272,7 +274,7 @@ def _shaped(name: str, given: Any, like: np.ndarray) -> np.ndarray:
     """A weight or a change as an array of this shape; nothing is zero."""
     if given is None:
         return np.zeros(like.shape)
-    array, fault = read(given, None)
+    array, fault = read_array(given, None)
     try:
         if not fault:
             return np.broadcast_to(array.astype(float, copy=False), like.shape)

@@ -17,19 +17,19 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.backends.cuda.dlpack import SIZE
-from psiphi.backends.cuda.kernel_launch import one_kind, views_of
+from psiphi.backends.cuda.kernel_launch import common_dtype_and_device, views_of
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout.cuda_runner import CudaArgument, CudaRunner
-from psiphi.simulation.compiled_rollout.initial_state import InitialState, scaled
+from psiphi.simulation.compiled_rollout.initial_state import InitialState, normalized_joints
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.rollout_derivatives.second_order import SecondOrderAdjoint, tangent_turn
 from psiphi.simulation.rollout_derivatives.step_derivatives import STATE, AdjointSteps, TangentSteps
 
-ROOM = 1 << 27  # numbers that states between samples may take, of all motions together
+MEMORY_LIMIT = 1 << 27  # numbers that states between samples may take, of all motions together
 CardPlaces = dict[str, CudaArgument]
 CardRows = tuple[Any, CudaArgument]  # an array, and where it is
 CardPiece = tuple[
@@ -44,14 +44,14 @@ class CudaRolloutAdjoint:
     """The derivatives of the motions (*batch, samples, n) that a runner made, every `every` steps."""
 
     def __init__(self, runner: CudaRunner, states: tuple[Any, Any], every: int):
-        self.runner, self.plan, self.every = runner, runner.plan, every
+        self.runner, self.options, self.every = runner, runner.options, every
         self.steps = every * (states[0].shape[-2] - 1)
         self.sizes = {"q": runner.plant.nq, "v": runner.plant.nv}
         self.q, self.v = (
             self._sampled(x, f"the motion's {name}", name)
             for name, x in zip(STATE, states, strict=True)
         )
-        system, own = runner.plant.given, RolloutProgram(runner.plant.given, self.plan)
+        system, own = runner.plant.system, RolloutProgram(runner.plant.system, self.options)
         if isinstance(system, System) and system.has_redundant_rows:
             cause = f"rollout: rows of the constraints of {system.name} follow from others, and derivatives are the host's then"
             raise StateError(cause, "give arrays of the host")
@@ -66,7 +66,7 @@ class CudaRolloutAdjoint:
         r, own = self.runner, Argument(called, shape)
         inputs = Argument("q0", (r.plant.nq,)), own
         views = views_of("rollout", inputs, (r.like, x))
-        one_kind("rollout", inputs, views, None)
+        common_dtype_and_device("rollout", inputs, views, None)
         lead = views[1].shape[: len(views[1].shape) - len(shape)]
         if lead != r.batch and (whole or math.prod(lead) != 1):
             cause = f"rollout: {called} has batch axes {lead}, the motion {r.batch}"
@@ -172,7 +172,7 @@ class CudaRolloutAdjoint:
         }
         nothing = {name: r.zeros(size) for name, size in held.items()}
         bar, turn = nothing, 0
-        fixed = [r.places[name] for name in self.plan.given if name not in STATE]
+        fixed = [r.places[name] for name in self.options.packed_once if name not in STATE]
         fixed += [dots[name] for name in machine.once if name in dots]
         later = [dots[name] for name in machine.anew if name in dots]
         for a, b, states in pieces:
@@ -181,7 +181,7 @@ class CudaRolloutAdjoint:
                     [place.at(low - a) for place in states[:2]],
                     [place.at(low - a) for place in states[2:]],
                 )
-                each = [*state, *(r.places[name].at(low) for name in self.plan.tables)]
+                each = [*state, *(r.places[name].at(low) for name in self.options.packed_per_step)]
                 change += [place.at(low) for place in later]
                 ends = {name: place for name, (_, place) in rooms[turn].items()}
                 out = [
@@ -207,12 +207,12 @@ class CudaRolloutAdjoint:
     def _row(self, name: str, made: CardRows) -> Any:
         """What reversed steps left, of the only row it has, if it is no table."""
         array = self.runner.ready(made[0])
-        return array if name in self.plan.tables else array[..., 0, :]
+        return array if name in self.options.packed_per_step else array[..., 0, :]
 
     @property
     def start_bends(self) -> bool:
         """Whether a motion begins at other numbers than were given, unit(q)."""
-        return bool(scaled(self.runner.plant.manifold))
+        return bool(normalized_joints(self.runner.plant.manifold))
 
     def _first(self, weights: Mapping[str, Any]) -> CudaArgument:
         """The weights of the first q."""
@@ -257,7 +257,8 @@ class CudaRolloutAdjoint:
     def along(self, changes: Mapping[str, Any], given: bool = False) -> tuple[Any, Any]:
         """(dq, dv) (*batch, samples, n) for changes of places, (*batch, n) or (*batch, steps, n); others do not change."""
         machine = CudaTangentSteps(
-            self.machine, names := tuple(name for name in self.plan.slopes if name in changes)
+            self.machine,
+            names := tuple(name for name in self.options.derivative_places if name in changes),
         )
         made = self._beside(
             machine, self._changes(names, changes, given), 1 + self.steps // self.every
@@ -274,9 +275,9 @@ class CudaRolloutAdjoint:
         row |= {name: self.runner.zeros(self.size(name)) for name in names}
         for name, x in changes.items():
             size = self.sizes.get(name) or self.size(name)
-            if name in self.plan.tables:
+            if name in self.options.packed_per_step:
                 self._check_steps()
-            shape = (self.steps, size) if name in self.plan.tables else (size,)
+            shape = (self.steps, size) if name in self.options.packed_per_step else (size,)
             row[name] = self._place(x, f"the change of {name}", shape, whole=False)
         if given and self.start_bends and "q" in changes:
             self.moved = self.moved or self.runner.empty(
@@ -319,11 +320,11 @@ class CudaRolloutAdjoint:
         r = self.runner
         once = [
             *first,
-            *(r.places[name] for name in self.plan.given if name not in STATE),
+            *(r.places[name] for name in self.options.packed_once if name not in STATE),
             *(row[name] for name in machine.once),
         ]
         each = [
-            *(r.places[name] for name in self.plan.tables),
+            *(r.places[name] for name in self.options.packed_per_step),
             *(row[name] for name in machine.anew),
         ]
         r.launch(
@@ -363,7 +364,7 @@ class CudaRolloutAdjoint:
         """The steps a ... b once more from a state: all of them, or some checkpoints and then what lies between. What one
         stretch is done with, the next one overwrites: on a stream work is in order."""
         r, sizes = self.runner, [*self.sizes.values()] * (len(first) // 2)
-        stride = -(-(b - a) // max(2, ROOM // max(1, r.count * sum(sizes))))
+        stride = -(-(b - a) // max(2, MEMORY_LIMIT // max(1, r.count * sum(sizes))))
         starts = range(a, b, stride)
         key = depth, len(starts), len(first)
         if key not in self.rooms:
@@ -383,7 +384,7 @@ class CudaTangentSteps(TangentSteps):
 
     @cached_property
     def rollout(self) -> Rollout:
-        return replace(super().rollout, starts=True)
+        return replace(super().rollout, samples_start=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,12 +402,12 @@ class TangentStep:
         m, begun = self.machine.manifold, partial(InitialState, self.machine.manifold)
         rules = {
             "rate": lambda q, x: m.rate(q, x),
-            "slope": lambda q, x: m.slope(q, x),
+            "slope": lambda q, x: m.tangent_gradient(q, x),
             "turn": lambda q, x, slope, moved: tangent_turn(m, q, x, slope, moved),
-            "moved": lambda q, x: begun(q).moved(x),
-            "weighed": lambda q, x, first: begun(q).weighed(x + first),
+            "moved": lambda q, x: begun(q).jvp(x),
+            "weighed": lambda q, x, first: begun(q).vjp(x + first),
             "turned": lambda q, x, slope, first, moved: (
-                begun(q).weighed(x) + begun(q).turned(slope + first, moved)
+                begun(q).vjp(x) + begun(q).vjp_derivative(slope + first, moved)
             ),
         }
         rule = rules[self.wanted]
@@ -420,5 +421,5 @@ class TangentStep:
             tuple(sizes),
             (),
             (self.wanted,),
-            first=(),
+            prologue=(),
         )

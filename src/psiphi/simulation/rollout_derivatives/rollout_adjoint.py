@@ -14,10 +14,14 @@ import numpy as np
 
 from psiphi._util.errors import SingularError, StateError
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
-from psiphi.robot.mechanisms.closed_functions.closed_function import lasting
-from psiphi.robot.mechanisms.closed_functions.implicit_theorem import RangeNullSplit, lasts, ranks
+from psiphi.robot.mechanisms.closed_functions.closed_function import constant_rank
+from psiphi.robot.mechanisms.closed_functions.implicit_theorem import (
+    RangeNullSplit,
+    rank_is_constant,
+    ranks,
+)
 from psiphi.simulation.compiled_rollout.python_fallback import FallbackRunner
-from psiphi.simulation.compiled_rollout.rollout_runner import Arrays, compiled
+from psiphi.simulation.compiled_rollout.rollout_runner import Arrays, rollout_kernel
 from psiphi.simulation.rollout_derivatives.second_order import (
     SecondOrderAdjoint,
     SecondOrderTangent,
@@ -30,7 +34,7 @@ from psiphi.simulation.rollout_derivatives.step_derivatives import (
 )
 
 SEEN = 32  # of a closed chain's states
-ROOM = 1 << 24  # numbers that states and weights may take, of all motions together
+MEMORY_LIMIT = 1 << 24  # numbers that states and weights may take, of all motions together
 RunPiece = tuple[
     int, int, list[np.ndarray]
 ]  # steps a ... b, and the states (B, b - a, n) they begin with
@@ -44,23 +48,23 @@ class RolloutAdjoint:
 
     def __init__(self, runner: FallbackRunner, states: Arrays, every: int, followed: Arrays = ()):
         self.followed = followed
-        self.plant, self.drive, self.plan, self.runner, self.every = (
+        self.plant, self.drive, self.options, self.runner, self.every = (
             runner.plant,
-            runner.drive,
-            runner.plan,
+            runner.rollout_input,
+            runner.options,
             runner,
             every,
         )
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)
-        self.within = self.drive.losses.parameters(
+        self.within = self.drive.losses.parameter_slices(
             self.plant.robot
         )  # places whose numbers are parameters
-        self.rough = self._rough() if self.plan.closure else None
+        self.rough = self._rough() if self.options.closure else None
 
     def _check_followed(self) -> None:
         """Whether the reference answers as it did when the motion ran: derivatives ask it once more."""
-        for then, now in zip(self.followed, self.runner.followed(self.steps), strict=True):
+        for then, now in zip(self.followed, self.runner.reference_samples(self.steps), strict=True):
             if not np.array_equal(then, now, equal_nan=True):
                 cause = "rollout: what the controller follows is another motion now than when this one ran"
                 raise StateError(
@@ -77,12 +81,12 @@ class RolloutAdjoint:
     def _chain(self) -> Any:
         """The closed chain of the motions in a row: parameters with batch axes are one set a motion."""
         batch = self.runner.batch
-        return self.plant.given.at_elements(batch, np.ones(batch, dtype=bool))
+        return self.plant.system.at_elements(batch, np.ones(batch, dtype=bool))
 
     def _rough(self) -> np.ndarray:
         """Which motions of a closed chain have no derivative: some of their steps ran in Python, or the rank of the
         constraints does not stay."""
-        lost = self.runner.mended | ~lasting(self._chain, *self._some)
+        lost = self.runner.ran_in_python | ~constant_rank(self._chain, *self._some)
         if lost.any() and not self.runner.batch:
             cause = "this motion has no derivative: constraints that follow from others on it do not stay so beside it"
             raise SingularError(cause, "start from another configuration")
@@ -98,7 +102,7 @@ class RolloutAdjoint:
     def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
         """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
         self._check_followed()
-        names, weights = self._with_places(self.plan.slopes), (q_weight, v_weight)
+        names, weights = self._with_places(self.options.derivative_places), (q_weight, v_weight)
         pieces = self._pieces((self.q, self.v), self._advance)
         found = self._reversed(AdjointSteps, names, self._held(names), pieces, weights, {})
         found |= {name: found[name] + w[:, 0] for name, w in zip(STATE, weights, strict=True)}
@@ -120,21 +124,23 @@ class RolloutAdjoint:
         self._check_followed()
         rows = [self._spread(row) for row in changes]
         names = self._with_places(
-            tuple(name for name in self.plan.slopes if any(name in row for row in rows))
+            tuple(
+                name for name in self.options.derivative_places if any(name in row for row in rows)
+            )
         )
         found = self._beside(kind, names, [self._whole(row, names) for row in rows])
         return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
 
     def _check_bent(self) -> None:
         """Whether motions have second derivatives: rows that follow from others are left out, and must stay so beside them."""
-        if not self.plan.closure:
+        if not self.options.closure:
             return
         (q, v), system = self._some, self._chain.with_sample_axis()
         Jc = system.constraint_jacobian(q)
         own = ranks(Jc)
         for rank in set(own.ravel().tolist()) - {system.nc}:
             here = own == rank
-            if not lasts(
+            if not rank_is_constant(
                 system.at_elements(here.shape, here),
                 q[here],
                 v[here],
@@ -150,7 +156,7 @@ class RolloutAdjoint:
         """Changes of the state and of places, (B, n) or (B, steps, n): zero where there are none."""
         shapes = {
             name: (self.steps, self._size(name))
-            if name in self.plan.tables
+            if name in self.options.packed_per_step
             else (self._size(name),)
             for name in names
         }
@@ -166,7 +172,7 @@ class RolloutAdjoint:
         """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
         self._check_followed()
         self._check_bent()
-        names = self._with_places(self.plan.slopes)
+        names = self._with_places(self.options.derivative_places)
         whole = self._whole(self._spread(changes), names)
         moved = self._beside(TangentSteps, names, [whole])
         pieces = self._pieces(
@@ -180,7 +186,11 @@ class RolloutAdjoint:
 
     def _held(self, names: tuple[str, ...]) -> dict[str, int]:
         """What goes on from step to step: by the state, and by places that stay the same."""
-        return {name: self._size(name) for name in (*STATE, *names) if name not in self.plan.tables}
+        return {
+            name: self._size(name)
+            for name in (*STATE, *names)
+            if name not in self.options.packed_per_step
+        }
 
     def _reversed(
         self,
@@ -193,15 +203,23 @@ class RolloutAdjoint:
     ) -> dict[str, np.ndarray]:
         """What reversed steps leave: what they hold on to, (B, n), and what they give anew, (B, steps, n). Behind q and v a
         piece may have what these change by; `changes` are those of the other places."""
-        code, count = compiled(self.plant.given, self.plan, kind, names), self.runner.count
-        rows = [name for name in names if name in self.plan.tables]
+        code, count = (
+            rollout_kernel(self.plant.system, self.options, kind, names),
+            self.runner.count,
+        )
+        rows = [name for name in names if name in self.options.packed_per_step]
         bar = [np.zeros((count, 1, n)) for n in held.values()]
         table = {name: np.empty((count, self.steps, self._size(name))) for name in rows}
-        given = [self.runner.given[name] for name in self.plan.given if name not in STATE]
+        given = [
+            self.runner.constants[name] for name in self.options.packed_once if name not in STATE
+        ]
         given += [changes[name][:, None] for name in names if name in changes and name not in rows]
         for a, b, states in pieces:
-            tables = self.drive.tables(self.plan, a, b - a, self.runner.dt)
-            each = [*states[:2], *(self.runner.table(tables[name]) for name in self.plan.tables)]
+            tables = self.drive.tables(self.options, a, b - a, self.runner.dt)
+            each = [
+                *states[:2],
+                *(self.runner.as_table(tables[name]) for name in self.options.packed_per_step),
+            ]
             each += [self._weights(w, a, b) for w in weights]
             each += [*states[2:], *(changes[name][:, a:b] for name in rows if name in changes)]
             ends = [np.empty_like(x) for x in bar]
@@ -252,21 +270,24 @@ class RolloutAdjoint:
         out: Sequence[np.ndarray],
     ) -> None:
         """The same with what it changes by, (q, v, dq, dv, ...), for rows of changes of places, (B, n) or (B, steps, n)."""
-        plan, code = self.plan, compiled(self.plant.given, self.plan, kind, names)
+        plan, code = self.options, rollout_kernel(self.plant.system, self.options, kind, names)
         tables = self.drive.tables(plan, start, steps, self.runner.dt)
         given = [
             *(x[:, None] for x in first),
-            *(self.runner.given[name] for name in plan.given if name not in STATE),
+            *(self.runner.constants[name] for name in plan.packed_once if name not in STATE),
         ]
         given += [
-            row[name][:, None] for row in changes for name in names if name not in plan.tables
+            row[name][:, None]
+            for row in changes
+            for name in names
+            if name not in plan.packed_per_step
         ]
-        each = [self.runner.table(tables[name]) for name in plan.tables]
+        each = [self.runner.as_table(tables[name]) for name in plan.packed_per_step]
         each += [
             row[name][:, start : start + steps]
             for row in changes
             for name in names
-            if name in plan.tables
+            if name in plan.packed_per_step
         ]
         code.run([*given, *each, *out], steps, every)
 
@@ -291,12 +312,12 @@ class RolloutAdjoint:
         """And, for the parameters, where else their numbers stand: in the order of what is given."""
         if PARAMETERS not in names:
             return names
-        fixed = [name for name in self.plan.given if name in names or name in self.within]
+        fixed = [name for name in self.options.packed_once if name in names or name in self.within]
         return (*fixed, *(name for name in names if name not in fixed))
 
     def _size(self, name: str) -> int:
         known = {"q": self.plant.nq, "v": self.plant.nv, "tau": self.plant.nv}
-        return known.get(name) or self.runner.given[name].shape[-1]
+        return known.get(name) or self.runner.constants[name].shape[-1]
 
     def _weights(self, weights: np.ndarray, a: int, b: int) -> np.ndarray:
         """Of the states that the steps a ... b end with, (B, b - a, n): zero between samples."""
@@ -310,7 +331,9 @@ class RolloutAdjoint:
 
     def _pieces(self, samples: Sequence[np.ndarray], advance: Advance) -> Iterator[RunPiece]:
         """The last first, of samples (B, samples, n) of q and v, or of these and what they change by."""
-        room = max(1, ROOM // max(1, 2 * self.runner.count * sum(x.shape[-1] for x in samples)))
+        room = max(
+            1, MEMORY_LIMIT // max(1, 2 * self.runner.count * sum(x.shape[-1] for x in samples))
+        )
         length = max(1, room // self.every) * self.every
         for b in range(self.steps if self.runner.count else 0, 0, -length):
             a = max(0, b - length)

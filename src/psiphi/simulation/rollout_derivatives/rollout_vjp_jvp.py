@@ -23,7 +23,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.functions.arrays.function_registry import numbered
+from psiphi.functions.arrays.function_registry import register
 from psiphi.simulation.compiled_rollout.initial_state import InitialState
 from psiphi.simulation.rollout.rollout_result import RolloutResult
 
@@ -43,7 +43,7 @@ class RolloutDerivative:
                 "take second ones, or differences of them",
             )
         self.motion = getattr(of, "motion", of)
-        self.name, self.number = f"rollout: {' of '.join(reversed(self.kinds))}", numbered(self)
+        self.name, self.number = f"rollout: {' of '.join(reversed(self.kinds))}", register(self)
         own = {arg.name: arg.shape for arg in of.inputs}
         if kind == "pull":
             added = [Argument(f"{arg.name}_weight", arg.shape) for arg in of.outputs]
@@ -55,7 +55,7 @@ class RolloutDerivative:
             ]
             self.outputs = tuple(Argument(f"{arg.name}_moved", arg.shape) for arg in of.outputs)
         self.inputs = (*of.inputs, *added)
-        self.whole = (*getattr(of, "whole", ("q",)), *(arg.name for arg in added))
+        self.unshared = (*getattr(of, "unshared", ("q",)), *(arg.name for arg in added))
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         leads = {
@@ -180,9 +180,7 @@ class HostMotion:
     def back(self, names: tuple[str, ...], weights: By) -> By:
         """U'* f'* w."""
         found = self.states.coordinate_gradients(*self._spread(weights))
-        return {
-            name: self.start.weighed(found[name]) if name == "q" else found[name] for name in names
-        }
+        return {name: self.start.vjp(found[name]) if name == "q" else found[name] for name in names}
 
     def along(self, changes: By) -> By:
         """f' U' dx."""
@@ -193,18 +191,22 @@ class HostMotion:
         found = self.states.coordinate_turns(
             *self._spread(weights), self._placed(self._moved(changes))
         )
-        if "q" in names and self.start.scaled:
-            found["q"] = self.start.weighed(found["q"])
+        if "q" in names and self.start.normalized:
+            found["q"] = self.start.vjp(found["q"])
             if "q" in changes:
                 slope = self.states.coordinate_gradients(*self._spread(weights))["q"]
-                found["q"] = found["q"] + self.start.turned(slope, self._whole("q", changes["q"]))
+                found["q"] = found["q"] + self.start.vjp_derivative(
+                    slope, self._whole("q", changes["q"])
+                )
         return {name: found[name] for name in names}
 
     def bends(self, changes: By, ways: By, again: By) -> By:
         """f''(U' dx, U' ex) + f' (U' ddx + U''(dx, ex))."""
         last = self._moved(again)
-        if "q" in changes and "q" in ways and self.start.scaled:
-            curved = self.start.bent(self._whole("q", changes["q"]), self._whole("q", ways["q"]))
+        if "q" in changes and "q" in ways and self.start.normalized:
+            curved = self.start.second_derivative(
+                self._whole("q", changes["q"]), self._whole("q", ways["q"])
+            )
             last["q"] = last["q"] + curved if "q" in last else curved
         given = (
             self._placed(self._moved(changes)),
@@ -215,7 +217,7 @@ class HostMotion:
 
     def _moved(self, changes: By) -> By:
         return {
-            name: self.start.moved(self._whole(name, x)) if name == "q" else x
+            name: self.start.jvp(self._whole(name, x)) if name == "q" else x
             for name, x in changes.items()
         }
 

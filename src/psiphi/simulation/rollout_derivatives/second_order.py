@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.autodiff.tape_derivatives import push
-from psiphi.compiler.ir.block_frame import BlockFrame, Named
+from psiphi.compiler.autodiff.tape_derivatives import push_forward
+from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.dual_numbers import rate_of_change
@@ -36,21 +36,25 @@ class SecondOrderAdjoint(DifferentiatedRollout):
 
     @cached_property
     def rollout(self) -> Rollout:
-        plan, sizes, work = self.machine.plan, self.sized(STATE), self.work
-        names, weights = (*STATE, *self.names), work.more
+        plan, sizes, work = self.machine.options, self.sized(STATE), self.work
+        names, weights = (*STATE, *self.names), work.next_input
         bars = work.pullback()
         seeds: dict[int, Any] = {}
         for name in names:
-            seeds |= work.seeds(name, work.given(self.sized((name,))[name]))
+            seeds |= work.seeds(name, work.add_input(self.sized((name,))[name]))
         for number, name in enumerate(STATE):
-            seeds |= work.leaf_seeds(weights + number, work.given(sizes[name]))
-        turned = iter(push(work.tape, [work.tape.operand(x) for row in bars for x in row], seeds))
+            seeds |= work.leaf_seeds(weights + number, work.add_input(sizes[name]))
+        turned = iter(
+            push_forward(work.tape, [work.tape.operand(x) for row in bars for x in row], seeds)
+        )
         turns = {name: [next(turned) for _ in row] for name, row in zip(names, bars, strict=True)}
-        before = {name: work.given(size) for name, size in self.sized(self.once).items()}
+        before = {name: work.add_input(size) for name, size in self.sized(self.once).items()}
         results = {f"{name}_bar_new": bar for name, bar in zip(STATE, bars, strict=False)}
         results |= {f"{name}_turn_new": turns[name] for name in STATE}
         results |= {f"{name}_turn": turns[name] for name in self.anew}
-        results |= {f"{name}_turn_new": add(before[name], turns[name]) for name in self.once}
+        results |= {
+            f"{name}_turn_new": add(before[name].tolist(), turns[name]) for name in self.once
+        }
         added = (
             self.sized(STATE, "{}_sum")
             | self.sized(names, "{}_dot")
@@ -70,15 +74,15 @@ class SecondOrderAdjoint(DifferentiatedRollout):
             | self.sized(STATE, "{}_weight")
             | self.sized(STATE, "{}_turn")
         )
-        blocks: Named = parts | self.carried(held) | {"meet": (trace("meet", met, meet), {})}
+        blocks: NamedBlocks = parts | self.carried(held) | {"meet": (trace("meet", met, meet), {})}
         once = (
-            *(name for name in plan.given if name not in STATE),
+            *(name for name in plan.packed_once if name not in STATE),
             *(f"{name}_dot" for name in self.once),
         )
         once = (*once, *(f"{name}_first" for name in held))
         each = (
             *STATE,
-            *plan.tables,
+            *plan.packed_per_step,
             *(f"{name}_weight" for name in STATE),
             *(f"{name}_dot" for name in (*STATE, *self.anew)),
         )
@@ -93,14 +97,16 @@ class SecondOrderTangent(TangentSteps):
 
     def values(self) -> list[list[Any]]:
         work, names = self.work, (*STATE, *self.names)
-        first, sizes = work.more, self.sized(names)
+        first, sizes = work.next_input, self.sized(names)
         found = work.jvp()
         seeds: dict[int, Any] = {}
         for name in names:
-            seeds |= work.seeds(name, work.given(sizes[name]))
+            seeds |= work.seeds(name, work.add_input(sizes[name]))
         for number, name in enumerate(names, first):
-            seeds |= work.leaf_seeds(number, work.given(sizes[name]))
-        turned = iter(push(work.tape, [work.tape.operand(x) for row in found for x in row], seeds))
+            seeds |= work.leaf_seeds(number, work.add_input(sizes[name]))
+        turned = iter(
+            push_forward(work.tape, [work.tape.operand(x) for row in found for x in row], seeds)
+        )
         return [*found, *([next(turned) for _ in row] for row in found)]
 
 
@@ -110,7 +116,7 @@ def tangent_turn(m: Manifold, q: Any, turn: Any, slope: Any, moved: Any) -> list
     found = dict(
         zip(m.flat[1].tolist(), (turn[..., i][()] for i in m.flat[0].tolist()), strict=True)
     )
-    for joint in m.bent:
+    for joint in m.curved:
         at, turns, slopes, way = (entries(x[..., joint.q_slice]) for x in (q, turn, slope, moved))
         for k, unit in enumerate(np.eye(joint.row.nv).tolist(), joint.v_slice.start):
             rate = partial(_rate, joint.row, unit)

@@ -16,10 +16,10 @@ from typing import Any
 
 from psiphi._util.errors import StateError
 from psiphi.compiler.autodiff.equation_derivatives import TapeArrays
-from psiphi.compiler.ir.block_frame import BlockFrame, Named
+from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Rollout, SingleStep
-from psiphi.compiler.ir.tape_fusion import joined
-from psiphi.compiler.passes import UNROLLED, is_large
+from psiphi.compiler.ir.tape_fusion import fuse_blocks
+from psiphi.compiler.passes import UNROLL_LIMIT, is_large
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Count
@@ -28,7 +28,7 @@ from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 
 STATE = ("q", "v")
-NO_SLOPE = 'limits="block" stops joints at once, where a motion has no derivative'
+NO_DERIVATIVE = 'limits="block" stops joints at once, where a motion has no derivative'
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,30 +40,30 @@ class DifferentiatedRollout:
 
     @property
     def once(self) -> tuple[str, ...]:
-        return tuple(name for name in self.names if name in self.machine.plan.given)
+        return tuple(name for name in self.names if name in self.machine.options.packed_once)
 
     @property
     def anew(self) -> tuple[str, ...]:
-        return tuple(name for name in self.names if name in self.machine.plan.tables)
+        return tuple(name for name in self.names if name in self.machine.options.packed_per_step)
 
     @cached_property
     def step(self) -> StraightCode:
         """One step from (q, v) to (Q, V), on one tape."""
-        m, plan = self.machine, self.machine.plan
-        if m.plan.stops is not None:
-            raise StateError(NO_SLOPE, 'leave limits="ignore"')
+        m, plan = self.machine, self.machine.options
+        if m.options.stops is not None:
+            raise StateError(NO_DERIVATIVE, 'leave limits="ignore"')
         if is_large(m.robot):
             cause = f"{m.robot.name} has {len(m.robot.joints)} bodies: its steps run in loops over links, without derivatives"
             raise StateError(
-                cause, f"take a robot of up to {UNROLLED} bodies, or differences of motions"
+                cause, f"take a robot of up to {UNROLL_LIMIT} bodies, or differences of motions"
             )
         frame = BlockFrame(m.blocks)
         inputs = tuple(
             Argument(name, (frame.sizes[name],), "q" if name == "q" else "")
-            for name in (*plan.given, *plan.tables)
+            for name in (*plan.packed_once, *plan.packed_per_step)
         )
         outputs = tuple(Argument(name, (frame.sizes[name],)) for name in ("Q", "V"))
-        return joined(SingleStep(frame, ("start", *m.order), inputs, outputs))
+        return fuse_blocks(SingleStep(frame, ("start", *m.order), inputs, outputs))
 
     @cached_property
     def work(self) -> TapeArrays:
@@ -76,7 +76,7 @@ class DifferentiatedRollout:
 
     def block(
         self, added: dict[str, int], results: dict[str, list[Any]]
-    ) -> tuple[Named, tuple[str, ...]]:
+    ) -> tuple[NamedBlocks, tuple[str, ...]]:
         """The differentiated step: more inputs than the step has, and named results."""
         inputs = (
             *self.step.program.inputs,
@@ -92,7 +92,7 @@ class DifferentiatedRollout:
             "part",
         )
 
-    def carried(self, moving: dict[str, int]) -> Named:
+    def carried(self, moving: dict[str, int]) -> NamedBlocks:
         """The blocks of what goes on from step to step: it begins as "{}_first", and what a step made of it is "{}_new"."""
 
         def taken(block: str, form: str) -> StraightCode:
@@ -119,12 +119,12 @@ class AdjointSteps(DifferentiatedRollout):
 
     @cached_property
     def rollout(self) -> Rollout:
-        plan, n = self.machine.plan, self.sized(STATE)
+        plan, n = self.machine.options, self.sized(STATE)
         bars = dict(zip((*STATE, *self.names), self.work.pullback(), strict=True))
-        before = {name: self.work.given(size) for name, size in self.sized(self.once).items()}
+        before = {name: self.work.add_input(size) for name, size in self.sized(self.once).items()}
         results = {f"{name}_bar_new": bars[name] for name in STATE}
         results |= {f"{name}_bar": bars[name] for name in self.anew}
-        results |= {f"{name}_bar_new": add(before[name], bars[name]) for name in self.once}
+        results |= {f"{name}_bar_new": add(before[name].tolist(), bars[name]) for name in self.once}
         parts, order = self.block(
             {"q_sum": n["q"], "v_sum": n["v"]} | self.sized(self.once, "{}_bar"), results
         )
@@ -134,12 +134,14 @@ class AdjointSteps(DifferentiatedRollout):
             return {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
 
         weighted = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight")
-        blocks: Named = parts | self.carried(held) | {"meet": (trace("meet", weighted, meet), {})}
+        blocks: NamedBlocks = (
+            parts | self.carried(held) | {"meet": (trace("meet", weighted, meet), {})}
+        )
         once = (
-            *(name for name in plan.given if name not in STATE),
+            *(name for name in plan.packed_once if name not in STATE),
             *(f"{name}_first" for name in held),
         )
-        each = (*STATE, *plan.tables, *(f"{name}_weight" for name in STATE))
+        each = (*STATE, *plan.packed_per_step, *(f"{name}_weight" for name in STATE))
         sample = (*held, *(f"{name}_bar" for name in self.anew))
         return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
 
@@ -157,7 +159,7 @@ class TangentSteps(DifferentiatedRollout):
 
     @cached_property
     def rollout(self) -> Rollout:
-        plan = self.machine.plan
+        plan = self.machine.options
         beside = [f"_{change}" for change in self.changes]
         moving = {
             name: size
@@ -173,10 +175,13 @@ class TangentSteps(DifferentiatedRollout):
         )
         once = (
             *(f"{name}_first" for name in moving),
-            *(name for name in plan.given if name not in STATE),
+            *(name for name in plan.packed_once if name not in STATE),
         )
         once = (*once, *(f"{name}{change}" for change in beside for name in self.once))
-        each = (*plan.tables, *(f"{name}{change}" for change in beside for name in self.anew))
+        each = (
+            *plan.packed_per_step,
+            *(f"{name}{change}" for change in beside for name in self.anew),
+        )
         return Rollout(
             BlockFrame(parts | self.carried(moving)), (*order, "hand"), once, each, tuple(moving)
         )

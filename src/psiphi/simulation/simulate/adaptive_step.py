@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
-from psiphi._util.extras import need
+from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
-from psiphi._util.validate import real
+from psiphi._util.validate import real_array
 from psiphi.simulation.simulate.simulation_problem import RecordedRun, SimulationProblem
 
 METHODS = ("DOP853", "RK45", "RK23", "LSODA", "Radau", "BDF")
@@ -27,7 +27,8 @@ class AdaptiveRun(RecordedRun):
     def __init__(self, task: SimulationProblem, rtol: Any, atol: Any):
         super().__init__(task)
         self.make = getattr(
-            need("scipy.integrate", f'method="{task.method}"', "psiphi[sim]"), task.method
+            import_optional("scipy.integrate", f'method="{task.method}"', "psiphi[sim]"),
+            task.method,
         )
         self.wild = np.zeros(
             task.batch, dtype=bool
@@ -162,7 +163,7 @@ class AdaptiveRun(RecordedRun):
         if shown is not None and shown.size and not shown.any():
             return
         with np.errstate(all="ignore"):
-            f.begin(step, t, q, v)
+            f.start_step(step, t, q, v)
         keep = self.watch.check_contacts(t, q, f.forces) or keep
         if keep:
             alive = np.ones_like(self.watch.alive) if shown is None else shown
@@ -170,7 +171,7 @@ class AdaptiveRun(RecordedRun):
 
 
 def _tolerance(name: str, given: Any) -> float:
-    value = real(name, given, (), "give a number like 1e-9")
+    value = real_array(name, given, (), "give a number like 1e-9")
     if value.ndim or not 0.0 < value < 1.0:
         raise StateError(f"{name} is {shown(given)}, expected a number between 0 and 1", "try 1e-9")
     return float(value)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi.compiler.passes import UNROLLED
+from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout.python_fallback import FallbackRunner
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
-from psiphi.simulation.control.control_law import is_lawful
+from psiphi.simulation.control.control_law import Controller, is_lawful
 from psiphi.simulation.control.law_trace import TracedLaw, lawful
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.plant import Plant
-from psiphi.simulation.rollout.rollout_result import GivenTorque, RolloutResult
+from psiphi.simulation.rollout.rollout_result import RolloutResult, TorqueArgument
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
 from psiphi.simulation.simulate.simulation_problem import SimulationProblem, SimulationRun
 from psiphi.simulation.trajectory.recorder import finish
@@ -54,7 +54,7 @@ def own_law(task: SimulationProblem, tau: Any, is_pure: bool) -> tuple[Any, str]
         return tau, why
     if not is_pure:
         return tau, f"{why}; {MARK}"
-    return lawful(task.plant.given, tau, bool(task.batch)), ""
+    return lawful(task.plant.system, tau, bool(task.batch)), ""
 
 
 def worthwhile(plant: Plant, steps: int, count: int, tau: Any = None) -> bool:
@@ -62,14 +62,14 @@ def worthwhile(plant: Plant, steps: int, count: int, tau: Any = None) -> bool:
     the dynamics and of a traced law, or less than a second where these are loops, against 0.2 ms a
     step and a microsecond for each motion in it. It depends on nothing else, so that the same call
     gives the same bits."""
-    closed = isinstance(plant.given, System)
+    closed = isinstance(plant.system, System)
     dynamics = (
-        plant.given.dynamics_function("", (), "world")
+        plant.system.dynamics_function("", (), "world")
         if closed
         else plant.robot.function("forward_dynamics")
     )
     dynamics.prepare()
-    loops = not closed and len(plant.robot.joints) > UNROLLED
+    loops = not closed and len(plant.robot.joints) > UNROLL_LIMIT
     least = LOOPS if loops else (1.0 if closed else 0.5) * dynamics.count.flops
     least += 0.5 * tau.rule.code.count.flops if isinstance(tau, TracedLaw) else 0.0
     return steps * (1.0 + count / 200.0) >= least
@@ -85,8 +85,12 @@ class CompiledRun(SimulationRun):
             self.field.effort,
             (self.plant.nv,) if tau is None else np.shape(tau),
         )
-        self.drive = RolloutInput(torque, self.field.losses, tau if callable(tau) else None, effort)
-        self.given = None if callable(tau) else GivenTorque(torque, shape, tau is not None, effort)
+        self.drive = RolloutInput(
+            torque, self.field.losses, tau if isinstance(tau, Controller) else None, effort
+        )
+        self.given = (
+            None if callable(tau) else TorqueArgument(torque, shape, tau is not None, effort)
+        )
         self.times: list[np.ndarray] = []
         self.parts: list[tuple[np.ndarray, ...]] = []
         self.whole: tuple[np.ndarray, ...] | None = (
@@ -95,7 +99,7 @@ class CompiledRun(SimulationRun):
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = JointStops(self.plant) if self.task.limits == "block" else None
-        plan = self.drive.plan(self.plant, self.method, self.field.hold, stops)
+        plan = self.drive.options(self.plant, self.method, self.field.hold, stops)
         self.runner = runner = FallbackRunner(self.plant, self.drive, plan, self.dt, self.batch)
         self.watch.start(0.0, q, v)
         self.watch.check_contacts(
@@ -108,7 +112,7 @@ class CompiledRun(SimulationRun):
                 room[:, 0] = x.reshape(room[:, 0].shape)
         self._keep(np.zeros(1), q[..., None, :], v[..., None, :])
         grain = 1 if self.watch.dense else self.every
-        size = runner.piece(grain, MEMORY if self.watch.dense else math.inf)
+        size = runner.steps_per_piece(grain, MEMORY if self.watch.dense else math.inf)
         done = 0
         while done < self.steps and not self.watch.over:
             count = min(size, self.steps - done)
@@ -146,12 +150,12 @@ class CompiledRun(SimulationRun):
         self, t: np.ndarray, Q: np.ndarray, V: np.ndarray, at: int | None = None
     ) -> np.ndarray | None:
         """Forces of contacts that may slip, at all these states (or at one)."""
-        if not self.plant.is_one_sided:
+        if not self.plant.has_unilateral_contacts:
             return None
-        tau = self.drive.at_samples(self.plant.robot, t, self.dt, Q, V)
+        tau = self.drive.torque_at_samples(self.plant.robot, t, self.dt, Q, V)
         with np.errstate(all="ignore"):
-            _, forces = self.plant.over_samples().forces(
-                Q, V, self.field.total(tau, Q, V, samples=True)
+            _, forces = self.plant.with_sample_axis().forces(
+                Q, V, self.field.net_torque(tau, Q, V, samples=True)
             )
         return forces if at is None or forces is None else forces[..., at, :, :]
 
@@ -190,7 +194,7 @@ class CompiledRun(SimulationRun):
 
     def _look_closely(self, runner: FallbackRunner, last: State, start: int, steps: int) -> None:
         """The steps between two samples again, each looked at: when did it happen?"""
-        size = runner.piece(1, MEMORY)
+        size = runner.steps_per_piece(1, MEMORY)
         for first in range(start, start + steps, size):
             last = self._piece_of(runner, *last, first, min(size, start + steps - first), 1)
 
@@ -215,17 +219,17 @@ class CompiledRun(SimulationRun):
         rows = {"t": t, "q": q, "v": v}
         if self.parts:
             with np.errstate(all="ignore"):
-                tau = self.drive.at_samples(self.plant.robot, t, self.dt, q, v)
+                tau = self.drive.torque_at_samples(self.plant.robot, t, self.dt, q, v)
                 gone = np.isnan(q).any(axis=-1, keepdims=True) & ~self.watch.alive[..., None, None]
                 tau = np.where(gone, np.nan, tau)
-                a, forces = self.plant.over_samples().forces(
-                    q, v, self.field.total(tau, q, v, samples=True)
+                a, forces = self.plant.with_sample_axis().forces(
+                    q, v, self.field.net_torque(tau, q, v, samples=True)
                 )
                 rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
         made = finish(self.plant, rows, self.watch.events, self.task.info)
         if len(t) != 1 + self.steps / self.every or not self.watch.alive.all():
             return made
         states = tuple(x.reshape(self.runner.count, *x.shape[-2:]) for x in (made.q, made.v))
-        followed = self.runner.followed(self.every * (states[0].shape[1] - 1))
+        followed = self.runner.reference_samples(self.every * (states[0].shape[1] - 1))
         ways = partial(RolloutAdjoint, self.runner, states, self.every, followed)
         return made._with_derivatives(RolloutResult.of((made.q, made.v), ways, self.given))

@@ -15,8 +15,8 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import names, several
-from psiphi.model.components import joint_at
+from psiphi._util.validate import as_list, as_names
+from psiphi.model.components import joint_of_entry
 from psiphi.simulation.control.torque_input import shielded
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.trajectory.trajectory import Event
@@ -66,7 +66,7 @@ class EventMonitor:
     @property
     def dense(self) -> bool:
         """Whether every step must be seen, not only the samples."""
-        return self.limited or bool(self.functions) or self.system.is_one_sided
+        return self.limited or bool(self.functions) or self.system.has_unilateral_contacts
 
     @property
     def over(self) -> bool:
@@ -112,7 +112,7 @@ class EventMonitor:
 
     def slips(self, t: float, q: np.ndarray, forces: np.ndarray | None) -> bool:
         """Whether any contact slips or pulls in these states, the last at time t, or did before."""
-        ratio = self.system.ratio(q, forces)
+        ratio = self.system.contact_ratio(q, forces)
         if ratio is None:
             return False
         slipping = bool((ratio > 1.0).any()) or bool(self.slipping.any())
@@ -122,7 +122,7 @@ class EventMonitor:
 
     def check_contacts(self, t: float, q: np.ndarray, forces: np.ndarray | None) -> bool:
         """Look at the contact forces of a state; True when something stopped."""
-        ratio = self.system.ratio(q, forces)
+        ratio = self.system.contact_ratio(q, forces)
         if ratio is None:
             return False
         was = self.alive.copy()
@@ -151,7 +151,7 @@ class EventMonitor:
             *where, k = (int(i) for i in place)
             old, new = float(self.last[tuple(place)]), float(q[tuple(place)])
             limit = float(robot.lower[k] if new < robot.lower[k] else robot.upper[k])
-            joint = joint_at(robot.joints, k, "q")
+            joint = joint_of_entry(robot.joints, k, "q")
             self._add(
                 Event(
                     LIMIT,
@@ -238,7 +238,7 @@ def read_functions(events: Any) -> dict[str, Callable]:
         each = (
             (events,)
             if callable(events)
-            else tuple(several("events", events, "give {name: g} with g(t, q, v)"))
+            else tuple(as_list("events", events, "give {name: g} with g(t, q, v)"))
         )
         named = {
             getattr(function, "__name__", f"event {i}"): function for i, function in enumerate(each)
@@ -259,7 +259,7 @@ def read_stop(stop: Any, limits: str, functions: Iterable[str]) -> set[str]:
     if isinstance(stop, bool | np.bool_):
         chosen = known if stop else set()
     else:
-        chosen = set(names("stop", stop, remedy=f"give True, False, or some of {words}"))
+        chosen = set(as_names("stop", stop, remedy=f"give True, False, or some of {words}"))
         if chosen - known:
             raise StateError(
                 f"stop names {', '.join(map(shown, chosen - known))}", f"there are {words}"

@@ -24,7 +24,7 @@ class FixedStepRun(RecordedRun):
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         watch = self.watch
-        first = self.field.begin(0, 0.0, q, v)
+        first = self.field.start_step(0, 0.0, q, v)
         watch.start(0.0, q, v)
         watch.check_contacts(0.0, q, self.field.forces)
         self.sample(0.0, q, v, np.ones_like(watch.alive))
@@ -37,7 +37,7 @@ class FixedStepRun(RecordedRun):
             q, v, shown = self._keep(q, v, q1, v1, was)
             if not shown.any() and watch.over:
                 break
-            first = self.field.begin(step + 1, end, q, v)
+            first = self.field.start_step(step + 1, end, q, v)
             stopped = watch.check_contacts(end, q, self.field.forces) or stopped
             if (step + 1) % self.every == 0 or stopped or step + 1 == self.steps:
                 self.sample(end, q, v, shown)

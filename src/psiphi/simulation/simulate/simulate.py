@@ -11,9 +11,9 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import SLOPE_LOST, flag, one_of
-from psiphi.functions.arrays.array_dispatch import is_followed
-from psiphi.simulation.compiled_rollout.python_fallback import STRAINED, ConstraintSolveFailed
+from psiphi._util.validate import GRADIENT_LOST, flag, one_of
+from psiphi.functions.arrays.array_dispatch import is_differentiated
+from psiphi.simulation.compiled_rollout.python_fallback import SOLVE_FAILED, ConstraintSolveFailed
 from psiphi.simulation.contact.contact_events import ContactSystem, read_contacts
 from psiphi.simulation.control.joint_controllers import PD
 from psiphi.simulation.control.law_trace import lawful
@@ -102,10 +102,10 @@ def simulate(
     touching = read_contacts(system, contacts)
     start = read_start(touching, q0, v0, duration, dt, method, every, limits)
     plant, q, v, dt, steps, every, method, limits = start
-    plant.with_motors(actuated, passive)
-    if any(map(is_followed, parameters_of(plant.robot))):
+    plant.set_motors(actuated, passive)
+    if any(map(is_differentiated, parameters_of(plant.robot))):
         raise StateError(
-            f"simulate: parameters {SLOPE_LOST}", "pp.rollout has gradients by parameters"
+            f"simulate: parameters {GRADIENT_LOST}", "pp.rollout has gradients by parameters"
         )
     if isinstance(touching, ContactSystem):
         touching.dt = dt
@@ -142,12 +142,12 @@ def _acting(
     """The torque, traced where a kernel is insisted on, and the right side of the equations of motion: with what is `lost` on
     the way, to damping, friction and springs, implicitly where that is stiff."""
     plant, cut = start.plant, read_effort(start.plant, effort)
-    tau = lawful(plant.given, tau, start.q.ndim > 1) if kernel else tau
+    tau = lawful(plant.system, tau, start.q.ndim > 1) if kernel else tau
     torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).cut(cut)
     losses = read_losses(plant, *lost)
     plant.springs = losses.springs
     if start.method in METHODS:
-        losses = losses.within(plant, start.method, start.dt)
+        losses = losses.for_steps(plant, start.method, start.dt)
     return tau, StateDerivative(plant, torque, losses, cut, flag("hold", hold))
 
 
@@ -160,7 +160,7 @@ def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: A
                 cause,
                 f"give a smaller dt, or a method that chooses its steps: {', '.join(adaptive_step.METHODS)}",
             )
-    if isinstance(plant.given, ContactSystem) and (method not in METHODS or projection is False):
+    if isinstance(plant.system, ContactSystem) and (method not in METHODS or projection is False):
         came = "steps that SciPy chooses" if method not in METHODS else "steps without projection"
         cause = f'contacts="open" came for {came}'
         raise StateError(
@@ -268,7 +268,7 @@ def _run(
             return compiled_steps.CompiledRun(task, tau).run(q, v)
         except ConstraintSolveFailed:
             if compiled:
-                cause = f"compiled=True, and {STRAINED}"
+                cause = f"compiled=True, and {SOLVE_FAILED}"
                 raise StateError(
                     cause, "leave it out: such steps run in Python, which says what is wrong"
                 ) from None

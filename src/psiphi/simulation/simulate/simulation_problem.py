@@ -11,7 +11,7 @@ import numpy as np
 
 from psiphi._util.errors import Error
 from psiphi.simulation.compiled_rollout.python_fallback import ConstraintSolveFailed
-from psiphi.simulation.compiled_rollout.rollout_inputs import obstacle
+from psiphi.simulation.compiled_rollout.rollout_inputs import why_not_compiled
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
 from psiphi.simulation.integration.integrators import ORDER
 from psiphi.simulation.integration.state_derivative import StateDerivative
@@ -56,12 +56,12 @@ class SimulationProblem:
 
     def obstacle(self, tau: Any) -> str:
         """Why no kernel runs it; empty where one does."""
-        return obstacle(self.plant.given, tau, self.method, self.limits == "block")
+        return why_not_compiled(self.plant.system, tau, self.method, self.limits == "block")
 
     @property
     def info(self) -> dict[str, Any]:
         field, table = self.field, self.field.torque.table
-        lossy = not field.losses.none or self.limits == "block"
+        lossy = not field.losses.is_empty or self.limits == "block"
         known = {
             "method": self.method,
             "dt": self.dt,
@@ -70,13 +70,15 @@ class SimulationProblem:
         }
         known |= {"in Python": self.why} if self.why else {}
         known |= {"left out": left} if (left := _left_out(self.plant, field.losses)) else {}
-        if self.plant.idle:
-            slices = {name: self.plant.robot.joint(name).v_slice for name in self.plant.idle}
+        if self.plant.unactuated_joints:
+            slices = {
+                name: self.plant.robot.joint(name).v_slice for name in self.plant.unactuated_joints
+            }
             known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
         if field.losses.implicit:
-            springs = field.losses.springs.words(self.plant.robot)
+            springs = field.losses.springs.implicit_joints(self.plant.robot)
             known["implicit"] = {
-                "joints": field.losses.words(self.plant.robot),
+                "joints": field.losses.implicit_joints(self.plant.robot),
                 "order": ORDER[self.method],
             }
             known["implicit"] |= {"springs": springs} if springs else {}
@@ -85,10 +87,10 @@ class SimulationProblem:
 
 def _left_out(plant: Plant, losses: DampingAndFriction) -> list[str]:
     """What the robot's description has and this motion does not, each with the word that lets it act."""
-    robot, acting = plant.robot, {*losses.acting, *losses.springs.acting, *losses.asked}
+    robot, acting = plant.robot, {*losses.active, *losses.springs.active, *losses.from_model}
     ties = robot.loops or robot.gears or robot.mimics
     left = (
-        ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_plain and ties else []
+        ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_robot and ties else []
     )
     own = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
     there = {name for name in own.values() for joint in robot.joints if getattr(joint, name).any()}

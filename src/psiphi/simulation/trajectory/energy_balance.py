@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi._util.validate import beneath
+from psiphi._util.validate import robot_of
 from psiphi.simulation.plant import Plant, joint_velocity
 
 
@@ -15,8 +15,8 @@ def drift(motion: Any) -> np.ndarray:
     if motion.energy is None or not len(motion):
         return np.full(motion.batch, np.nan)
     change = _largest(motion.energy - motion.energy[..., :1])
-    system = None if motion.system is None else Plant(motion.system).over_samples().given
-    kinetic = getattr(beneath(system), "kinetic_energy", None)
+    system = None if motion.system is None else Plant(motion.system).with_sample_axis().system
+    kinetic = getattr(robot_of(system), "kinetic_energy", None)
     scale = _largest(
         motion.energy
         if kinetic is None
@@ -75,7 +75,7 @@ def rows(motion: Any) -> list[tuple[str, str]]:
 def _other_velocities(system: Any) -> bool:
     return (
         system is not None
-        and beneath(system) is not system
+        and robot_of(system) is not system
         and (hasattr(system, "velocity") or hasattr(system, "rates"))
     )
 

@@ -35,7 +35,7 @@ def between(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
         return x0 + z.reshape(z.shape + (1,) * (x.ndim - len(motion.batch) - 1)) * (x1 - x0)
 
     (q0, q1), (v0, v1) = ends(motion.q), ends(motion.v)
-    system = Plant(motion.system).over_samples().given if times.ndim else motion.system
+    system = Plant(motion.system).with_sample_axis().system if times.ndim else motion.system
     u0, u1 = joint_velocity(system, q0, v0), joint_velocity(system, q1, v1)
     step, h, s = robot.difference(q0, q1), h[..., None], z[..., None]
     q = robot.integrate(

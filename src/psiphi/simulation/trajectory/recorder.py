@@ -60,7 +60,7 @@ def finish(
     system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]
 ) -> Trajectory:
     """A trajectory of these rows; energies and residuals are computed for all samples at once."""
-    q, v, sampled = rows["q"], rows["v"], system.over_samples()
+    q, v, sampled = rows["q"], rows["v"], system.with_sample_axis()
     with np.errstate(all="ignore"):
         energy, residual = (
             quietly(lambda: sampled.energy(q, v)),
@@ -72,7 +72,7 @@ def finish(
         energy=energy,
         residual=residual,
         events=tuple(events),
-        system=system.given,
+        system=system.system,
         info=info,
     )
 

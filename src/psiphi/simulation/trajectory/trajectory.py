@@ -12,8 +12,8 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
-from psiphi._util.validate import beneath, real
-from psiphi.model.state_checks import element
+from psiphi._util.validate import real_array, robot_of
+from psiphi.model.state_checks import batch_element
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.trajectory import (
     energy_balance,
@@ -44,7 +44,7 @@ class Event(NamedTuple):
 
     def __str__(self) -> str:
         number = "" if self.value != self.value else f" ({self.value:.6g})"
-        when = f"at t = {self.t:.6g} s{element(self.where)}"
+        when = f"at t = {self.t:.6g} s{batch_element(self.where)}"
         return f"{self.name}: {self.what or 'system'}{number} {when}{', stopped' * self.stopped}"
 
 
@@ -114,7 +114,7 @@ class Trajectory:
     @property
     def robot(self) -> Any:
         """The robot whose q this is; None when the system is not known."""
-        return beneath(self.system)
+        return robot_of(self.system)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -146,7 +146,7 @@ class Trajectory:
         events = tuple(
             event._replace(where=()) for event in self.events if event.where in (own, ())
         )
-        system = None if self.system is None else Plant(self.system).one(self.batch, own)
+        system = None if self.system is None else Plant(self.system).element(self.batch, own)
         one = replace(self, **self._changed(lambda x, axis: x[own]), events=events, system=system)
         alive = np.isfinite(one.q).all(axis=-1)
         return one if alive.all() else one[: int(np.argmin(alive))]
@@ -172,7 +172,7 @@ class Trajectory:
         q runs on the manifold along the cubic in tangent coordinates that meets q and v at both neighbours; v is the cubic
         of v and a, everything else is linear.
         """
-        times = real("t", t, (), "give a time or times")
+        times = real_array("t", t, (), "give a time or times")
         if (
             times.ndim > 1
             or not len(self)

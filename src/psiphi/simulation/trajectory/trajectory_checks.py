@@ -9,8 +9,8 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
-from psiphi._util.validate import beneath, real
-from psiphi.model.state_checks import check_columns, check_order
+from psiphi._util.validate import real_array, robot_of
+from psiphi.model.state_checks import check_column_order, check_columns
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.trajectory.trajectory_tables import TABLED, coordinates
 
@@ -19,7 +19,7 @@ ORDERED = {"q": ("q",), "v": ("v", "a", "tau")}  # what has a column a coordinat
 
 def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
     """t (n,) and what was sampled at these times, (..., n, *sample), as float64."""
-    t = real("t", given["t"], (), "give the times of the samples, (n,)")
+    t = real_array("t", given["t"], (), "give the times of the samples, (n,)")
     if t.ndim != 1:
         raise StateError(
             f"t has shape {t.shape}, expected (n,)", "the order is t, q, v, a, tau: times first"
@@ -35,7 +35,7 @@ def arrays(given: dict[str, Any]) -> dict[str, np.ndarray | None]:
         if (value := given[name]) is None and name not in ("q", "v"):
             out[name] = None
             continue
-        x = real(name, value, (), f"give an array {_shape(name, axes)}")
+        x = real_array(name, value, (), f"give an array {_shape(name, axes)}")
         own = x.shape[: x.ndim - axes]
         if x.ndim <= axes or own[-1:] != t.shape or own != (own if lead is None else lead):
             whole = (
@@ -59,7 +59,7 @@ def _shape(name: str, axes: int) -> str:
 def check_orders(system: Any, tables: dict[str, Any]) -> None:
     """Tables of pandas in the order of the system's joints, where it is known."""
     for name, table in tables.items() if system is not None else ():
-        check_order(beneath(system), name, table, "q" if name == "q" else "v")
+        check_column_order(robot_of(system), name, table, "q" if name == "q" else "v")
 
 
 def known(info: Any, system: Any, nq: int, nv: int) -> dict[str, Any]:

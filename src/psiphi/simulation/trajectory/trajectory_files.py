@@ -22,9 +22,9 @@ import numpy as np
 from psiphi._util import validate
 from psiphi._util.errors import Error, StateError
 from psiphi._util.escape import csv_cell
-from psiphi._util.files import replacing
+from psiphi._util.files import atomic_write
 from psiphi._util.text import shown
-from psiphi._util.validate import whole
+from psiphi._util.validate import whole_number
 from psiphi.simulation.trajectory import trajectory_tables
 
 ARRAYS = ("t", *trajectory_tables.TABLED)
@@ -53,7 +53,7 @@ def save(motion: Any, path: str | os.PathLike[str]) -> None:
         raise Error(
             f"cannot save a trajectory as {shown(target.name)}", "end the name in .npz or .csv"
         )
-    with replacing(sidecar(target)) as beside, replacing(target) as half:
+    with atomic_write(sidecar(target)) as beside, atomic_write(target) as half:
         writer(motion, half, beside)
 
 
@@ -69,7 +69,7 @@ def a_path(given: Any) -> Path:
 
 def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile:
     """(arrays, events, info) of a saved trajectory."""
-    source, most = a_path(path), whole("max_bytes", max_bytes)
+    source, most = a_path(path), whole_number("max_bytes", max_bytes)
     reader = {".npz": _read_npz, ".csv": _read_csv}.get(source.suffix.lower())
     if reader is None:
         raise Error(f"{shown(source.name)} is no saved trajectory", "its name ends in .npz or .csv")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi._util.plots import blank, plain, written
+from psiphi._util.plots import empty_figure, literal_text, save_figure
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import flag
 from psiphi.simulation.trajectory import trajectory_tables
@@ -42,7 +42,7 @@ def plot(
         )
     longest = max(len(own) for own in picked.values())
     height = max(LEAST, 0.3 + LINE * min(longest, PER_COLUMN))
-    figure = blank(
+    figure = empty_figure(
         8.0 + 1.6 * math.ceil(longest / PER_COLUMN) * (longest > 1), 0.6 + height * len(drawn)
     )
     for axes, name in zip(
@@ -57,7 +57,7 @@ def plot(
                     linestyle=(0, (6, 3)),
                     linewidth=0.8,
                 )
-    return written(figure, path)
+    return save_figure(figure, path)
 
 
 def _wanted(what: Any, known: dict[str, list[int]]) -> list[str]:
@@ -185,4 +185,4 @@ def _draw(axes: Any, motion: Any, name: str, labels: list[str], columns: list[in
             ncols=math.ceil(len(names) / PER_COLUMN),
             **beside,
         )
-        plain(legend.get_texts(), names)
+        literal_text(legend.get_texts(), names)

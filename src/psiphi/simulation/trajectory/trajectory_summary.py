@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi._util.text import some
+from psiphi._util.text import first_names
 from psiphi.simulation.trajectory import energy_balance
 
 ROUNDING = 1e-6  # how far a joint that stands at its limit may be beyond it
@@ -35,7 +35,7 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     if speeds.size:
         rows.append(("largest speed", f"{speeds[fastest]:.4g} at {_coordinate(motion, fastest)}"))
     if beyond := _beyond(motion):
-        rows.append(("beyond limits", some(beyond)))
+        rows.append(("beyond limits", first_names(beyond)))
     if motion.tau is not None and motion.tau.size:
         torques = _by_coordinate(np.abs(motion.tau))
         most = int(np.argmax(torques))
@@ -82,14 +82,16 @@ def _undriven(motion: Any) -> tuple[str, str]:
     }
     pushed = {name: most for name, most in largest.items() if most > 0.0}
     if not pushed:
-        return "no motor", f"{some(list(largest))}: given nothing"
-    return "no motor", some([f"{name} was given up to {most:.4g}" for name, most in pushed.items()])
+        return "no motor", f"{first_names(list(largest))}: given nothing"
+    return "no motor", first_names(
+        [f"{name} was given up to {most:.4g}" for name, most in pushed.items()]
+    )
 
 
 def _implicit(joints: list[str], order: int, springs: list[str] | None = None) -> str:
     """Whose losses and springs were taken implicitly, and what order that leaves."""
     words = [
-        f"{what} at {some(names)}"
+        f"{what} at {first_names(names)}"
         for what, names in (("damping and friction", joints), ("springs", springs))
         if names
     ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from psiphi._util.extras import need
-from psiphi.model.components import names_of_entries
+from psiphi._util.extras import import_optional
+from psiphi.model.components import entry_names
 
 UNITS = {
     "q": "rad, m",
@@ -32,7 +32,7 @@ PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
 
 def coordinates(robot: Any) -> dict[str, list[str]]:
     """Names of the entries of q and of v: the joint's own, numbered where it has several."""
-    return {of: names_of_entries(getattr(robot, "joints", ()), of) for of in ("q", "v")}
+    return {of: entry_names(getattr(robot, "joints", ()), of) for of in ("q", "v")}
 
 
 def shapes(motion: Any) -> dict[str, list[int]]:
@@ -85,7 +85,7 @@ def _known(given: Any, size: int) -> list[str]:
 
 def to_pandas(motion: Any) -> Any:
     """A DataFrame indexed by t; by the batch element and t for a batch."""
-    pandas = need("pandas", "to_pandas", "pandas")
+    pandas = import_optional("pandas", "to_pandas", "pandas")
     names, numbers = table(motion)
     rows = numbers.reshape(math.prod(numbers.shape[:-1]), len(names))
     if not motion.batch:
@@ -98,7 +98,7 @@ def to_pandas(motion: Any) -> Any:
 
 def to_xarray(motion: Any) -> Any:
     """A Dataset: axes batch0, batch1, ..., t, then q, v, contact, part."""
-    xarray = need("xarray", "to_xarray", "xarray")
+    xarray = import_optional("xarray", "to_xarray", "xarray")
     lead = [*(f"batch{i}" for i in range(len(motion.batch))), "t"]
     axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
     axes |= {"residual": ["error"], "forces": ["contact", "part"]}

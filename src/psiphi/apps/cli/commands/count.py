@@ -77,11 +77,11 @@ def run(args: argparse.Namespace) -> int:
 
 def rows(robot, names: list[str], frames: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """One row a function; those that cannot be had say why, if they were asked for."""
-    from psiphi.robot.catalogue.quantities import CATALOGUE, EVERY
+    from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, CATALOGUE
 
     for name in names or CATALOGUE:
-        if name not in EVERY:
-            raise Error(f"no function is called {name!r}", nearest(name, EVERY))
+        if name not in ALL_QUANTITIES:
+            raise Error(f"no function is called {name!r}", nearest(name, ALL_QUANTITIES))
         try:
             count = robot.function(name, frames).count
         except Error as error:

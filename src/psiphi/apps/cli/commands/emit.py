@@ -139,10 +139,12 @@ def asked(robot, args: argparse.Namespace):
     """The function, once every word is understood."""
     from psiphi.backends.c.object_code import MACHINES
     from psiphi.backends.target import TARGETS
-    from psiphi.robot.catalogue.quantities import EVERY
+    from psiphi.robot.catalogue.quantities import ALL_QUANTITIES
 
-    if args.function not in EVERY:
-        raise Error(f"no function is called {args.function!r}", nearest(args.function, EVERY))
+    if args.function not in ALL_QUANTITIES:
+        raise Error(
+            f"no function is called {args.function!r}", nearest(args.function, ALL_QUANTITIES)
+        )
     if args.target not in (*TARGETS, *MACHINES):
         raise Error(
             f"there is no target {args.target!r}", nearest(args.target, (*TARGETS, *MACHINES))
@@ -161,14 +163,18 @@ def asked(robot, args: argparse.Namespace):
 
 def code(robot, function, args: argparse.Namespace) -> str:
     """The text of one function."""
-    from psiphi.backends.c.casadi_c import INTEGERS, casadi_source
+    from psiphi.backends.c.casadi_c import INTEGER_TYPES, casadi_source
     from psiphi.backends.target import TARGETS
-    from psiphi.robot.matrix_by_columns import written
+    from psiphi.robot.matrix_by_columns import exported_code
 
-    about = f"{function.source.text} of {robot.name}"
-    lines = written(robot, function) if args.target in ("c", *INTEGERS) else function.source.code
+    about = f"{function.source.equation_text} of {robot.name}"
+    lines = (
+        exported_code(robot, function)
+        if args.target in ("c", *INTEGER_TYPES)
+        else function.source.code
+    )
     given = (lines, args.type[0], args.name or args.function, about)
-    if args.target not in INTEGERS or args.type != "double":
+    if args.target not in INTEGER_TYPES or args.type != "double":
         return TARGETS[args.target].emit(*given)
     slopes, why = slopes_of(robot, function)
     if why:
@@ -179,7 +185,7 @@ def code(robot, function, args: argparse.Namespace) -> str:
 def slopes_of(robot, function) -> tuple[Any, str]:
     """The code of all Jacobians, or why there is none: CasADi's are by the numbers of q, psiphi's by its tangent."""
     if not robot.manifold.is_flat:
-        bent = ", ".join(repr(joint.name) for joint in robot.manifold.bent)
+        bent = ", ".join(repr(joint.name) for joint in robot.manifold.curved)
         return (
             None,
             f"q of {bent} is no vector of its rates, and psiphi differentiates by tangent vectors",
@@ -195,9 +201,9 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
     import numpy as np
 
     from psiphi.backends.c.c_files import c_files
-    from psiphi.backends.c.c_source import known_code
+    from psiphi.backends.c.c_source import check_code
     from psiphi.backends.c.object_code import MACHINES, object_code, static_library
-    from psiphi.robot.matrix_by_columns import answers, written
+    from psiphi.robot.matrix_by_columns import evaluate, exported_code
 
     folder, name, rng, cases = (
         Path(args.files),
@@ -205,11 +211,11 @@ def write_files(robot, function, args: argparse.Namespace) -> int:
         np.random.default_rng(0),
         [],
     )
-    code = known_code(written(robot, function))
+    code = check_code(exported_code(robot, function))
     for _ in range(3):
         given = [_state(robot, arg, rng) for arg in function.inputs]
-        cases.append((given, answers(robot, function, given)))
-    about = f"{function.source.text} of {robot.name}"
+        cases.append((given, evaluate(robot, function, given)))
+    about = f"{function.source.equation_text} of {robot.name}"
     constants = {"parameters": robot.parameters()} if args.constant else {}
     made: dict[str, str | bytes] = {
         **c_files(code, name, about, cases, args.type[0], args.trig or "libm", constants)

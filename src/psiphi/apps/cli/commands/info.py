@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from psiphi._util.errors import Error
-from psiphi._util.text import columns, counted
+from psiphi._util.text import columns, count_of
 from psiphi.apps.cli.model_advice import advice
 from psiphi.apps.cli.robot_argument import load, robot_argument
 from psiphi.apps.cli.terminal_text import sentence, wrapped
@@ -55,13 +55,13 @@ def cards() -> Iterator[str]:
     from psiphi.backends.cuda import cuda_driver, nvptx
 
     try:
-        yield f"compiler  {nvptx.TRIPLE} of LLVM {nvptx.ready()}"
+        yield f"compiler  {nvptx.TRIPLE} of LLVM {nvptx.check_available()}"
     except Error as error:
         yield f"compiler  none: {error}"
     try:
         found = cuda_driver.driver()
         yield f"driver    CUDA {found.version // 1000}.{found.version % 1000 // 10}"
-        rows = [found.card(number) for number in range(found.count)]
+        rows = [found.gpu_info(number) for number in range(found.count)]
     except Error as error:
         yield f"driver    none: {error}"
         return
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 def describe(robot) -> Iterator[str]:
     """The lines of `psiphi info`: one row a body, then frames, checks and operation counts."""
     mass = sum(body.mass for body in robot.bodies)
-    yield f"{robot.name}: {counted(robot.body_count, 'body', 'bodies')}, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
+    yield f"{robot.name}: {count_of(robot.body_count, 'body', 'bodies')}, nq={robot.nq}, nv={robot.nv}, {mass:.4g} kg"
     yield ""
     yield from columns([HEAD, *_body_rows(robot)])
     yield ""

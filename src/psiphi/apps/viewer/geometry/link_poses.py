@@ -9,9 +9,9 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.model.loops.closure_types import across
+from psiphi.model.loops.closure_types import perpendicular_axes
 from psiphi.model.model import WORLD, Model
-from psiphi.robot.catalogue.quantities import sweeps_of
+from psiphi.robot.catalogue.quantities import quantity_program
 
 
 def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +25,7 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     [[0.0, 0.0, 1.0]]
     """
     if model.freed is not None:  # masses do not move links
-        if model.freed.every("offsets"):
+        if model.freed.blocks_of("offsets"):
             raise StateError(
                 f"the places of joints of {model.name} are inputs", "show light.baked(parameters)"
             )
@@ -33,8 +33,8 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     q = np.asarray(q, dtype=float)
     if not len(model.bodies):
         return np.zeros((*q.shape[:-1], 0, 3, 3)), np.zeros((*q.shape[:-1], 0, 3))
-    tree = frame_tree(model, rods=False)
-    R, p = interpret(sweeps_of("link_poses", tree), tree, q)
+    tree = frame_tree(model, movable_inertia=False)
+    R, p = interpret(quantity_program("link_poses", tree), tree, q)
     return R, p
 
 
@@ -48,7 +48,7 @@ def track(R: np.ndarray, p: np.ndarray, on: Any) -> np.ndarray:
 def turned_to(axis) -> np.ndarray:
     """A rotation whose z is along `axis`."""
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
-    return np.column_stack([*across(z), z])
+    return np.column_stack([*perpendicular_axes(z), z])
 
 
 def turned_from(axis) -> np.ndarray:

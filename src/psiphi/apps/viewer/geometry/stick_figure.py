@@ -82,7 +82,7 @@ def bending(model: Model) -> set[int]:
         j.index
         for run in _bodies_that_bend(model)
         for j in run
-        if j.modes is not None and j.modes.seen
+        if j.modes is not None and j.modes.is_drawn
     }
 
 
@@ -145,7 +145,7 @@ def _joint(model: Model, k: int, r: float) -> Iterator[DrawnSolid]:
 def _bent(model: Model, k: int, r: float, color: str) -> Iterator[DrawnSolid]:
     """A place on a body that bends, drawn half way to its neighbours: the first to the root, the last to the first node."""
     run = next(run for run in _bodies_that_bend(model) if k in {joint.index for joint in run})
-    line = [joint for joint in run if joint.modes is not None and joint.modes.seen]
+    line = [joint for joint in run if joint.modes is not None and joint.modes.is_drawn]
     if k not in {joint.index for joint in line}:
         return
     at = [joint.index for joint in line].index(k)

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from psiphi._util.errors import ModelError, StateError
-from psiphi._util.text import shown, some
-from psiphi._util.validate import is_several
+from psiphi._util.text import first_names, shown
+from psiphi._util.validate import is_list
 from psiphi.apps.viewer.geometry.mesh_files import read_mesh, readable
 from psiphi.apps.viewer.geometry.solids import PALETTE, DrawnSolid, hex_color
 from psiphi.apps.viewer.geometry.stick_figure import bending, drawn, roots
@@ -37,7 +37,7 @@ def dressed(
     out, notes = _pieces(model, chosen(given, meshes), meshes)
     if meshes and (gone := absent(given)):
         notes.append(
-            f"no mesh could be read from {some([shown(file) for file in gone], 1)}: simple shapes stand in"
+            f"no mesh could be read from {first_names([shown(file) for file in gone], 1)}: simple shapes stand in"
         )
     tree, clad = roots(model), {piece.body for piece in out}
     bare = set(tree) - {tree[body] for body in clad if body != WORLD}
@@ -56,7 +56,7 @@ def dressed(
 def _listed(shapes) -> Sequence[Shape]:
     if isinstance(shapes, str | os.PathLike):
         return load_shapes(shapes)
-    each: list = list(shapes) if is_several(shapes) else [None]
+    each: list = list(shapes) if is_list(shapes) else [None]
     if not all(isinstance(shape, Shape) for shape in each):
         raise StateError(
             f"shapes is {shown(shapes)}, expected a URDF file or shapes",

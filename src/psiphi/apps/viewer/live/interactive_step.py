@@ -21,22 +21,22 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
-from psiphi.compiler.ir.block_frame import BlockFrame, Named
+from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat
-from psiphi.compiler.passes import UNROLLED
+from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.spatial.screws import cross
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout import step_blocks
-from psiphi.simulation.compiled_rollout.constraint_blocks import STOPS, only
+from psiphi.simulation.compiled_rollout.constraint_blocks import STOP_LOOP, select_outputs
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.control.control_law import Law, Step, Values
 from psiphi.simulation.control.joint_controllers import driven, floating_feedback
-from psiphi.simulation.forces.damping_and_friction import is_stiff
+from psiphi.simulation.forces.damping_and_friction import is_stiff_loss
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.forces.joint_springs import JointSprings, is_firm, read_springs
+from psiphi.simulation.forces.joint_springs import JointSprings, is_stiff_spring, read_springs
 from psiphi.simulation.plant import Plant
 
 
@@ -46,7 +46,7 @@ def shared(m, g, share) -> Values:
 
 LAW = (Step("gravity", {"tau": "g"}), Step(shared), Step(floating_feedback))
 KEEPS = ("kp", "kd", "share", "q_ref", "v_ref")
-PULL = ("rates", "pull", "borne", "weigh", "load")  # after the law, before the losses
+PULL = ("rates", "pull", "wrench_torques", "weigh", "load")  # after the law, before the losses
 
 
 def handled(
@@ -58,8 +58,8 @@ def handled(
             f"numbers of {system.name} are inputs, and a closed chain in a live page keeps its own"
         )
         raise StateError(cause, "write a page of one whose arms are baked: light.baked(parameters)")
-    if len(system.joints) > UNROLLED:
-        cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLLED}"
+    if len(system.joints) > UNROLL_LIMIT:
+        cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLL_LIMIT}"
         raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")
     closed = isinstance(system, System)
     springs = read_springs(Plant(system), True)
@@ -67,16 +67,16 @@ def handled(
     recipe = RolloutOptions(
         method,
         law,
-        timed=False,
+        time_varying=False,
         hold=False,
-        keeps=KEEPS if closed else (*KEEPS, "motors"),
+        law_numbers=KEEPS if closed else (*KEEPS, "motors"),
         losses=("damping",),
         implicit=True,
         stops=stops,
         closure=system.key if closed else "",
         project=closed,
-        springs=tuple(springs.acting),
-        firm=bool(springs.acting),
+        springs=tuple(springs.active),
+        implicit_springs=bool(springs.active),
     )
     return InteractiveProgram(system, recipe, springs)
 
@@ -93,7 +93,7 @@ class InteractiveProgram(RolloutProgram):
         return tuple(body.name for body in self.robot.bodies)
 
     @cached_property
-    def blocks(self) -> Named:
+    def blocks(self) -> NamedBlocks:
         m, robot, n = self.manifold, self.robot, len(self.robot.bodies)
         known = super().blocks
         bodies = {
@@ -117,16 +117,19 @@ class InteractiveProgram(RolloutProgram):
                 {},
             ),
             "brace": (trace("brace", sizes, self._braced), {}),
-            "sprung": (trace("sprung", {}, lambda: self.springs.acting), self._own),
+            "sprung": (trace("sprung", {}, lambda: self.springs.active), self._own),
             "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._aimed), {}),
-            "poses": (step_blocks.catalogued(robot, "link_poses"), {}),
+            "poses": (step_blocks.quantity_block(robot, "link_poses"), {}),
             "rates": (
-                step_blocks.catalogued(robot, "frame_velocities", self.frames),
+                step_blocks.quantity_block(robot, "frame_velocities", self.frames),
                 {"V": "rates"},
             ),
             "pull": (trace("pull", bodies, partial(pulled, n)), {"V": "rates"}),
-            "borne": (step_blocks.catalogued(robot, "borne", self.frames), {"tau": "pulled"}),
-            "weigh": (step_blocks.catalogued(robot, "gravity"), {"tau": "g"}),
+            "wrench_torques": (
+                step_blocks.quantity_block(robot, "wrench_torques", self.frames),
+                {"tau": "pulled"},
+            ),
+            "weigh": (step_blocks.quantity_block(robot, "gravity"), {"tau": "g"}),
             "load": (
                 trace("load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, loaded),
                 {},
@@ -134,8 +137,11 @@ class InteractiveProgram(RolloutProgram):
             "total": (known["total"][0], {"tau": "load"} | self._own),
             "stiffen": (known["stiffen"][0], self._own),
             "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, driving), {}),
-            "kinetic": (step_blocks.catalogued(robot, "kinetic_energy"), {"E": "kinetic"}),
-            "potential": (step_blocks.catalogued(robot, "potential_energy"), {"E": "potential"}),
+            "kinetic": (step_blocks.quantity_block(robot, "kinetic_energy"), {"E": "kinetic"}),
+            "potential": (
+                step_blocks.quantity_block(robot, "potential_energy"),
+                {"E": "potential"},
+            ),
             "energies": (
                 trace(
                     "energies",
@@ -150,11 +156,11 @@ class InteractiveProgram(RolloutProgram):
             known["laden"] = trace("laden", {"own": n, "unit": n, "burden": 1}, laden), {}
         if isinstance(self.system, System) and self.system.contacts:
             known["acting"] = (
-                step_blocks.total(m, ("damping",), False, self.plan.springs),
+                step_blocks.force_block(m, ("damping",), False, self.options.springs),
                 {"tau": "load"} | self._own,
             )
             known["forces"] = (
-                only(self.system.redundant_dynamics_function, "forces"),
+                select_outputs(self.system.redundant_dynamics_function, "forces"),
                 {"tau": "force"},
             )
         return known
@@ -162,13 +168,17 @@ class InteractiveProgram(RolloutProgram):
     @property
     def _own(self) -> dict[str, str]:
         """Where the numbers of the springs stand: `stiffness` is the hand's."""
-        return {name: f"joint.{name}" for name in self.plan.springs}
+        return {name: f"joint.{name}" for name in self.options.springs}
 
     def _braced(self, h: Any, damping: Any, mobility: Any) -> Values:
-        stiff = {"stiff": is_stiff(self.plan.method, h, damping, mobility)}
+        stiff = {"implicit_losses": is_stiff_loss(self.options.method, h, damping, mobility)}
         return stiff | (
-            {"firm": is_firm(self.plan.method, h, self.springs.steepest, mobility)}
-            if self.plan.firm
+            {
+                "implicit_springs": is_stiff_spring(
+                    self.options.method, h, self.springs.max_slope, mobility
+                )
+            }
+            if self.options.implicit_springs
             else {}
         )
 
@@ -195,7 +205,7 @@ class InteractiveProgram(RolloutProgram):
     @property
     def look(self) -> tuple[str, ...]:
         """What a picture of the state needs: torques, poses, energies, contact forces."""
-        law = [f"law{i}.0" for i in range(len(self.plan.law.steps))]
+        law = [f"law{i}.0" for i in range(len(self.options.law.steps))]
         forces = [name for name in ("acting", "forces") if "forces" in self.blocks]
         return (*law, "poses", *PULL, *forces, "motor", "kinetic", "potential", "energies")
 
@@ -207,16 +217,18 @@ class InteractiveProgram(RolloutProgram):
     def entries(self) -> dict[str, tuple[str, ...]]:
         """What a page calls, by name: blocks in order."""
         set_up = ("aimed", *(["laden"] if "laden" in self.blocks else []))
-        springs = ["sprung"] if self.plan.springs else []
+        springs = ["sprung"] if self.options.springs else []
         called = {"begin": ("start", *springs, *set_up), "aim": set_up, "look": self.look}
-        free = tuple(name for name in self.order if name != STOPS.name)
+        free = tuple(name for name in self.order if name != STOP_LOOP.name)
         return (
-            called | {"step": free} | ({} if self.plan.stops is None else {"blocked": self.order})
+            called
+            | {"step": free}
+            | ({} if self.options.stops is None else {"blocked": self.order})
         )
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:
-        return () if self.plan.stops is None else (STOPS,)
+        return () if self.options.stops is None else (STOP_LOOP,)
 
 
 def pulled(

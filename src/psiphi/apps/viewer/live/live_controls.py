@@ -16,7 +16,7 @@ from psiphi.apps.viewer.live.interactive_step import InteractiveProgram
 from psiphi.apps.viewer.svg_plots import joint_names
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape_evaluation import evaluate
-from psiphi.model.body_matrices import stacked
+from psiphi.model.body_matrices import stack_scalars
 from psiphi.model.model import WORLD
 from psiphi.robot.robot import Robot
 from psiphi.simulation.forces.damping_and_friction import mobility
@@ -116,4 +116,4 @@ def _values(code: Any, *arrays: np.ndarray) -> np.ndarray:
     nodes = [node for _, _, node in sorted(code.stores)]
     found = evaluate(code.tape, nodes, lambda place, i: arrays[int(place)][..., i])
     lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    return stacked(found, lead)
+    return stack_scalars(found, lead)

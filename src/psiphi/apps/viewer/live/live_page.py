@@ -16,7 +16,7 @@ import numpy as np
 from psiphi._util.errors import StateError
 from psiphi._util.escape import html, script_json
 from psiphi._util.text import shown
-from psiphi._util.validate import beneath, one_of
+from psiphi._util.validate import one_of, robot_of
 from psiphi.apps.viewer import html_page
 from psiphi.apps.viewer.live.interactive_step import InteractiveProgram, handled
 from psiphi.apps.viewer.live.live_controls import STRETCH, numbers, sliders
@@ -32,12 +32,12 @@ from psiphi.apps.viewer.svg_picture import picture
 from psiphi.apps.viewer.svg_plots import COLORS, joint_names, sampled
 from psiphi.backends.wasm.wasm_module import blocks_binary
 from psiphi.model.model import WORLD
-from psiphi.robot.mechanisms.solve.redundant_constraints import STRAIN
+from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.linearization.step_function import checked
+from psiphi.simulation.linearization.step_function import check_method
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.start_checks import check_closed, initial_state, step_size
 
@@ -90,7 +90,7 @@ class LivePage:
 
     @property
     def robot(self) -> Robot:
-        return beneath(self.system)
+        return robot_of(self.system)
 
     @cached_property
     def machine(self) -> InteractiveProgram:
@@ -161,15 +161,15 @@ def living(
         q, v = (thing.q0 if q is None else q), (thing.v0 if v is None else v)
     system = getattr(thing, "system", thing)
     plant = Plant(system)
-    if not isinstance(plant.given, Robot | System) or not plant.given.joints:
+    if not isinstance(plant.system, Robot | System) or not plant.system.joints:
         raise StateError(
             f"{shown(thing)} cannot run in a page",
             "give a robot that moves, a closed chain or a scene",
         )
-    if plant.is_plain and plant.robot.freed is not None:
+    if plant.is_robot and plant.robot.freed is not None:
         plant = Plant(plant.robot.baked())  # with the parameters of its `at`
     if q is None:
-        own = closed_configuration(plant.given, plant.robot)
+        own = closed_configuration(plant.system, plant.robot)
         q = resting(plant.robot) if own is None else own
     start = initial_state(plant, q, v)
     if start[0].ndim > 1:
@@ -184,11 +184,11 @@ def living(
             f"dt is {h:g}, expected {FINEST:g} to {COARSEST:g} in a live page",
             "leave it out for 1e-3",
         )
-    if payload is not None and isinstance(plant.given, System):
+    if payload is not None and isinstance(plant.system, System):
         raise StateError("payload came, and a closed chain keeps its masses", "leave it out")
     carries = "" if payload is None else plant.robot.frame(payload).name
     begins = beginning(plant, limits, start[0])
-    return LivePage(plant.given, *start, h, checked(method, "a live page"), carries, begins)
+    return LivePage(plant.system, *start, h, check_method(method, "a live page"), carries, begins)
 
 
 def of(thing: Any, **options: Any) -> str:
@@ -238,7 +238,7 @@ def data(alive: LivePage, shown: Scene) -> dict:
         "code": base64.b64encode(
             blocks_binary(frame, machine.entries, repeats=machine.repeats)
         ).decode(),
-        "ends": None if machine.plan.stops is None else alive.limits == "block",
+        "ends": None if machine.options.stops is None else alive.limits == "block",
         "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
         "h": alive.h,
         "start": {"q": alive.q0.tolist(), "v": alive.v0.tolist()},
@@ -250,7 +250,7 @@ def data(alive: LivePage, shown: Scene) -> dict:
         "torques": [[name, i] for name, i in joint_names(robot, "v") if alive.motors[i]][:SEVERAL],
         "colors": list(COLORS),
         "contacts": _contacts(alive) if "forces" in frame.sizes else [],
-        "strain": STRAIN,
+        "strain": ILL_CONDITIONED,
         "pull": mass * 10.0 / (STRETCH * shown.extent[1]),
         "up": shown.upright.tolist(),
         **numbers(robot, machine, alive.motors, alive.q0, alive.h, shown.pieces),

@@ -16,7 +16,7 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.escape import html, line
 from psiphi._util.text import shown
-from psiphi._util.validate import flag, real, whole
+from psiphi._util.validate import flag, real_array, whole_number
 from psiphi.apps.viewer.geometry.link_poses import link_poses
 from psiphi.apps.viewer.live import server_security, viser_scene
 from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
@@ -51,7 +51,7 @@ def view(thing: Any, *, port: int = 8080, sliders: bool | None = None, **options
 
 def read_port(port: Any) -> int:
     """A number that a port can have."""
-    if not 0 < (port := whole("port", port)) <= PORTS:
+    if not 0 < (port := whole_number("port", port)) <= PORTS:
         raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
     return port
 
@@ -202,7 +202,7 @@ class Viewer:
 
     def seek(self, t: float) -> None:
         """Show the motion at a time."""
-        times, wanted = self.scene.t, real("t", t, (), "give a time in seconds")
+        times, wanted = self.scene.t, real_array("t", t, (), "give a time in seconds")
         if wanted.ndim or np.isnan(wanted):
             raise StateError(
                 f"t is {shown(t)}, expected one time",
@@ -218,7 +218,7 @@ class Viewer:
     def pose(self, q: Numbers) -> None:
         """Show a configuration (nq,)."""
         nq = self.scene.model.nq
-        wanted = real("q", q, (nq,), f"give nq = {nq} numbers")
+        wanted = real_array("q", q, (nq,), f"give nq = {nq} numbers")
         if wanted.ndim != 1 or not np.isfinite(wanted).all():
             raise StateError(
                 f"q is {shown(q)}, expected nq = {nq} finite numbers", "give one configuration"

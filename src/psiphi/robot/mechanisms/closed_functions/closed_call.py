@@ -64,7 +64,7 @@ class ClosedCall(HasDerivatives["ClosedCall"]):
         raise NotImplementedError
 
     def run_on_gpu(self, values: Sequence[Any]) -> Any:
-        """The results for GPU arrays, if there is a kernel; NaN where the host needs a fallback."""
+        """The results for GPU arrays, if there is a kernel; NaN where the CPU needs a fallback."""
         argument_checks.require_numpy(self.name, *values)
 
     def evaluate_host(self, values: Sequence[Any]) -> Sequence[np.ndarray]:

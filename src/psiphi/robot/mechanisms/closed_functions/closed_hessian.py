@@ -191,7 +191,7 @@ class TapeDerivative(TracedCall):
         if self.system.has_redundant_rows:
             raise StateError(
                 f"{self.name}: rows of the constraints of {self.system.name} are redundant, which "
-                "is solved on the host only",
+                "is solved on the CPU only",
                 "use NumPy arrays; the GPU computes accelerations only",
             )
 

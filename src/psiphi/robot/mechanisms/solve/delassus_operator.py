@@ -246,7 +246,7 @@ class DelassusOperator:
 
     def row_scales(self, X: Scalars) -> list:
         """For each row the trace of X of its frames: the size of the row whatever its direction.
-        A diagonal entry of Omega that is tiny beside it is rounding."""
+        A diagonal entry of Omega that is tiny relative to it is rounding."""
         width = 6 * len(self.closure.frames)
         traces = [
             sum((X["X"][i * width + i] for i in range(6 * f, 6 * f + 6)), 0.0)
@@ -300,7 +300,8 @@ def omega_solver(omega: list[list], row_scales: list, redundant: bool = False) -
     """A solver of Omega lambda = right.
 
     Its ill-conditioning is sum (Omega_jj / d_j)^2 over the pivots d; it also grows where a pivot
-    is rounding beside `row_scales`. With `redundant`, redundant and negligible rows are skipped.
+    is rounding relative to `row_scales`. With `redundant`, redundant and negligible rows are
+    skipped.
     """
     if redundant:
         rounding = [semidefinite_solve.ROW_ROUNDING * x for x in row_scales]

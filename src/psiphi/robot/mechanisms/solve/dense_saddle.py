@@ -96,7 +96,7 @@ def normalize_rows(Jc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def negligible_rows(Jc: np.ndarray) -> np.ndarray:
-    """Rows (..., m) that contain rounding only, beside the largest row or beside 1 m."""
+    """Rows (..., m) that contain rounding only, relative to the largest row or to 1 m."""
     size = np.linalg.norm(Jc, axis=-1)
     return size <= np.maximum(
         RELATIVE_ROW_ROUNDING * size.max(axis=-1, keepdims=True, initial=0.0), ROW_ROUNDING

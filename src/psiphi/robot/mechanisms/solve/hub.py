@@ -161,11 +161,11 @@ def is_thin(body: Body) -> bool:
 
 def _moving_coordinates(closure: Closure, out: frozenset[int], rows: set[int]) -> set[int]:
     """The coordinates that move the bodies of `rows`, without those of the bodies `out`."""
-    model, moved = closure.model, set()
+    model, bodies = closure.model, set()
     for c, own in zip(closure.constraints, closure.slices, strict=False):
         if own.start in rows:
-            moved |= {model.frame(name).body for name in (c.first, c.second)} - {WORLD}
-    path = {step for k in moved for step in path_to_body(model.parent, k)} - out
+            bodies |= {model.frame(name).body for name in (c.first, c.second)} - {WORLD}
+    path = {step for k in bodies for step in path_to_body(model.parent, k)} - out
     all_clusters = () if model.embedding is None else model.embedding.clusters
     path = path.union(*(cluster.bodies for cluster in all_clusters if path & set(cluster.bodies)))
     found = {i for k in path for i in model.joints[k].coordinates}

@@ -23,7 +23,7 @@ from psiphi.robot.mechanisms.solve.redundant_constraints import (
 
 PIVOT_TOLERANCE = 1e-10  # relative to the compliance of the row, group and hub together
 RESIDUAL_TOLERANCE = 1e-11  # relative to the right side; above it the solve by Omega takes over
-NEGLIGIBLE = 1e-16  # relative to the hub; a row with less compliance is moved by nothing
+NEGLIGIBLE = 1e-16  # compliance, relative to that of the hub, of a row that nothing can move
 INERTIA_FRACTION = 1e-3  # of the mass of a thin hub: the reference inertia its contacts add
 SAFETY_FACTOR = 1e4  # on the squared pivot ratios of P, which inherit the errors of the S_i
 
@@ -44,8 +44,8 @@ class GroupBlock:
     hub_motions: list
 
     def row_scales(self, mass: LDLFactors) -> list:
-        """The scale of each row, group and hub together; a row that is tiny beside it is rounding
-        (`semidefinite_solve.py`)."""
+        """The scale of each row, group and hub together; a row that is tiny relative to it is
+        rounding (`semidefinite_solve.py`)."""
         return [
             sum((_row_compliance(mass, row) for row in rows), own)
             for own, rows in zip(self.group_scales, self.hub_motions, strict=True)
@@ -70,7 +70,7 @@ class Group:
     rounding: list
 
     def ill_conditioning(self) -> Any:
-        """Sum of squared pivot ratios, beside the diagonal and beside the scales of the rows."""
+        """Sum of squared pivot ratios, relative to the diagonal and to the scales of the rows."""
         return small_matrices.ill_conditioning(
             self.block.S,
             self.e_inv,

@@ -3,7 +3,7 @@
 If the mass matrix is positive definite and the constraints can be satisfied, the accelerations are
 unique. The forces need not be: multipliers in null(Omega) have no effect (Jc* lambda = 0). This
 file returns the multipliers of least norm. If the right side is not in the range of Omega, no
-acceleration satisfies the constraints. If some bodies are very light beside others, Omega has the
+acceleration satisfies the constraints. If some bodies are much lighter than others, Omega has the
 right rank but too few digits. `LeastNormSolution.is_unsolved` marks both cases;
 `dense_saddle.solve_gauss` decides them.
 """
@@ -76,12 +76,12 @@ def least_norm(
     d = np.sqrt(np.maximum(np.diagonal(Omega, axis1=-2, axis2=-1), 0.0))
     d = np.where(d > 0.0, d, 1.0)
     w, Q = np.linalg.eigh(Omega / d[..., :, None] / d[..., None, :])
-    kept = w > RANK_TOLERANCE * np.maximum(w[..., -1:], 0.0)
-    inverse = np.where(kept, 1.0 / np.where(kept, w, 1.0), 0.0)
+    nonzero = w > RANK_TOLERANCE * np.maximum(w[..., -1:], 0.0)
+    inverse = np.where(nonzero, 1.0 / np.where(nonzero, w, 1.0), 0.0)
     basic = np.einsum("...ij,...j,...kj,...k->...i", Q, inverse, Q, right / d) / d
-    null = np.where(kept[..., None, :], 0.0, Q) / d[..., None]  # columns of null(Omega)
+    null = np.where(nonzero[..., None, :], 0.0, Q) / d[..., None]  # columns of null(Omega)
     gram = np.einsum("...ki,...kj->...ij", null, null)
-    gram = gram + np.where(kept[..., None], np.eye(w.shape[-1]), 0.0)
+    gram = gram + np.where(nonzero[..., None], np.eye(w.shape[-1]), 0.0)
     shares = np.linalg.solve(gram, np.einsum("...ki,...k->...i", null, basic)[..., None])[..., 0]
     multipliers = basic - np.einsum("...ij,...j->...i", null, shares)
     residual = right - np.einsum("...ij,...j->...i", Omega, multipliers)
@@ -91,7 +91,7 @@ def least_norm(
     residual = np.where(negligible, looser, 1.0) * residual
     return LeastNormSolution(
         np.where(finite[..., None], multipliers, np.nan),
-        kept.sum(axis=-1),
+        nonzero.sum(axis=-1),
         np.where(finite[..., None], residual, 0.0),
         scale,
     )

@@ -5,8 +5,8 @@ The other rows solve the system if the right side is consistent. The ill-conditi
 is sum (A_jj / d_j)^2 over the pivots used, plus UNSOLVABLE for each inconsistent row.
 
 A negligible row contains rounding only (the row normal to the plane of a planar mechanism). Its
-pivot is not small beside its own diagonal entry, so pivots below `rounding` are skipped too; such
-a row may have a residual of NEGLIGIBLE_ROW_TOLERANCE.
+pivot is not small relative to its own diagonal entry, so pivots below `rounding` are skipped too;
+such a row may have a residual of NEGLIGIBLE_ROW_TOLERANCE.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def test_control_c_between_the_pieces_of_a_compiled_rollout(monkeypatch):
         if t > 0.0205:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("psiphi.simulation.simulate.simulation_problem.EACH", 0.0)
+    monkeypatch.setattr("psiphi.simulation.simulate.simulation_problem.REPORT_INTERVAL", 0.0)
     with pytest.raises(KeyboardInterrupt) as caught:
         pp.simulate(puma(), np.zeros((3, 6)), duration=1.0, compiled=True, progress=progress)
     assert caught.value.trajectory.q.shape == (3, 22, 6)
@@ -186,7 +186,7 @@ def test_a_controller_that_fails_at_once_says_why(method):
 
 @pytest.mark.parametrize("run", RUNS, ids=IDS)
 def test_progress_is_reported(run, monkeypatch):
-    monkeypatch.setattr("psiphi.simulation.simulate.simulation_problem.EACH", 0.0)
+    monkeypatch.setattr("psiphi.simulation.simulate.simulation_problem.REPORT_INTERVAL", 0.0)
     seen = []
     pp.simulate(
         puma(),

@@ -11,7 +11,7 @@ import pytest
 import psiphi as pp
 from psiphi._util.errors import Error, StateError
 from psiphi.simulation.trajectory.trajectory import Event
-from psiphi.simulation.trajectory.trajectory_tables import TABLED
+from psiphi.simulation.trajectory.trajectory_tables import SAMPLE_AXES
 from tests.simulation.simulate.motions import juggler, pendulum, puma, state
 
 
@@ -31,7 +31,7 @@ def batch():
 def same(one, other):
     assert one.events == other.events or str(one.events) == str(other.events)
     assert one.info == other.info
-    for name in ("t", *TABLED):
+    for name in ("t", *SAMPLE_AXES):
         x, y = getattr(one, name), getattr(other, name)
         assert (x is None) == (y is None), name
         if x is not None:
@@ -218,7 +218,7 @@ def test_a_table_is_read_by_its_header_where_nothing_stands_beside_it(motion, ba
         one.save(tmp_path / f"{k}.csv")
         (tmp_path / f"{k}.csv.json").unlink()
         back = pp.Trajectory.load(tmp_path / f"{k}.csv")
-        for name in ("t", *TABLED):
+        for name in ("t", *SAMPLE_AXES):
             if (x := getattr(one, name)) is not None:
                 np.testing.assert_array_equal(x, getattr(back, name), strict=True)
         assert back.info == {key: one.info[key] for key in ("q", "v")} and not back.events

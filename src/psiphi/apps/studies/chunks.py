@@ -15,7 +15,7 @@ from psiphi.backends.cuda import cuda_driver
 from psiphi.backends.cuda.dlpack import DeviceArray
 from psiphi.model.components import joint_of_entry
 from psiphi.simulation.rollout.rollout import rollout
-from psiphi.simulation.simulate.events import sane
+from psiphi.simulation.simulate.events import is_finite_state
 
 FAR = 9000.0  # rad: up to 10 000 the bits of cards are the host's
 MEMORY = 1 << 22  # numbers of states that are looked at together
@@ -41,7 +41,7 @@ class Chunk:
         starts = self.starter.starts(numbers)
         q, v = self._rolled(starts, asked.every or asked.steps, numbers)
         rows = self._rows(q, v)
-        lost = np.flatnonzero(~sane(q[:, -1], v[:, -1]) | (starts.fault > 0))
+        lost = np.flatnonzero(~is_finite_state(q[:, -1], v[:, -1]) | (starts.fault > 0))
         if len(lost):  # again, every step: when was it?
             again = self._watched(numbers[lost])
             for name in ("cause", "joint", "time", "final_q", "final_v"):
@@ -62,7 +62,7 @@ class Chunk:
         starts = self.starter.starts(numbers)
         q, v = self._rolled(starts, 1, numbers)
         with np.errstate(invalid="ignore"):
-            faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~sane(q, v), np.abs(v))]
+            faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~is_finite_state(q, v), np.abs(v))]
             if asked.fail_limits:
                 lower, upper = asked.robot.lower, asked.robot.upper
                 outside = (q < lower) | (q > upper)

@@ -21,7 +21,7 @@ from psiphi.apps.studies.zarr_store import StudyStore
 from psiphi.simulation.simulate.simulate import simulate
 from psiphi.simulation.simulation_errors import MotionWarning
 from psiphi.simulation.trajectory.trajectory import Trajectory
-from psiphi.simulation.trajectory.trajectory_tables import coordinates
+from psiphi.simulation.trajectory.trajectory_tables import coordinate_names
 
 
 class States(NamedTuple):
@@ -198,7 +198,7 @@ class Study:
         >>> study.labels()
         {'q': ['shoulder', 'elbow'], 'v': ['shoulder', 'elbow']}
         """
-        return coordinates(self.asked.robot)
+        return coordinate_names(self.asked.robot)
 
     def _numbers(self, given: Any) -> np.ndarray:
         each = given if is_list(given) else [given]

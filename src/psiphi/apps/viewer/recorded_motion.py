@@ -9,15 +9,15 @@ import numpy as np
 
 from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import real_array
-from psiphi.apps.viewer.geometry.link_poses import link_poses, track
-from psiphi.apps.viewer.svg_plots import Plot, joint_names, sampled
+from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions
+from psiphi.apps.viewer.svg_plots import Plot, coordinate_labels, sample_indices
 from psiphi.model.model import Frame, Model
-from psiphi.simulation.trajectory.trajectory_summary import facts
+from psiphi.simulation.trajectory.trajectory_summary import summary_rows
 
-GUESSES = 8  # random starts from which a closed chain is assembled
-SEVERAL = 12  # most curves of a plot
-RATE = 30.0  # configurations a second, where no times are given
-SECONDS = 1.6  # of a swing
+START_GUESSES = 8  # random starts from which a closed chain is assembled
+MAX_CURVES = 12  # most curves of a plot
+CONFIGURATION_RATE = 30.0  # configurations a second, where no times are given
+SWING_DURATION = 1.6  # of a swing
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +47,10 @@ class RecordedMotion:
         return RecordedMotion(self.t[keep], self.q[keep], arrows, plots, self.facts)
 
 
-def of_configurations(model: Model, q=None, t=None) -> RecordedMotion:
+def motion_from_configurations(model: Model, q=None, t=None) -> RecordedMotion:
     """A motion of given configurations, or a tour through the joints."""
     if q is None:
-        t, q = tour(model)
+        t, q = joint_tour(model)
     q = real_array("q", q, (), "give one configuration, or one a time")
     if q.ndim not in (1, 2) or q.shape[-1] != model.nq:
         raise StateError(
@@ -59,7 +59,7 @@ def of_configurations(model: Model, q=None, t=None) -> RecordedMotion:
         )
     q = np.atleast_2d(q)
     t = (
-        np.arange(len(q)) / RATE
+        np.arange(len(q)) / CONFIGURATION_RATE
         if t is None
         else real_array("t", t, (), "give one time for each configuration")
     )
@@ -70,27 +70,27 @@ def of_configurations(model: Model, q=None, t=None) -> RecordedMotion:
         )
     if not (np.diff(t) > 0.0).all() or not np.isfinite(t).all():
         raise StateError("the times t do not increase", "sort them, and q with them")
-    plots = (_coordinates("joint coordinates", "rad, m", model, "q", q),) if len(q) > 1 else ()
-    return _finite(RecordedMotion(t, q, None, plots))
+    plots = (_coordinate_plot("joint coordinates", "rad, m", model, "q", q),) if len(q) > 1 else ()
+    return _finite_part(RecordedMotion(t, q, None, plots))
 
 
-def of_trajectory(trajectory, model: Model, element: int = 0) -> RecordedMotion:
+def motion_from_trajectory(trajectory, model: Model, element: int = 0) -> RecordedMotion:
     """A simulated motion: of a batch, one element."""
-    q, t = _one(trajectory.q, element, 2), np.asarray(trajectory.t, dtype=float)
+    q, t = batch_element(trajectory.q, element, 2), np.asarray(trajectory.t, dtype=float)
     if q.shape[-1] != model.nq:
         cause = (
             f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
         )
         raise StateError(cause, "load it with the system that was simulated")
-    plots = _plots(trajectory, model, element)
-    return _finite(
+    plots = _trajectory_plots(trajectory, model, element)
+    return _finite_part(
         RecordedMotion(
-            t, q, _arrows(trajectory, model, q, element), tuple(plots), tuple(facts(trajectory))
+            t, q, _force_arrows(trajectory, model, q, element), tuple(plots), tuple(summary_rows(trajectory))
         )
     )
 
 
-def _finite(motion: RecordedMotion) -> RecordedMotion:
+def _finite_part(motion: RecordedMotion) -> RecordedMotion:
     good = np.isfinite(motion.q).all(axis=1)
     if not good.any():
         raise StateError(
@@ -99,21 +99,21 @@ def _finite(motion: RecordedMotion) -> RecordedMotion:
     return motion if good.all() else motion[good]
 
 
-def tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def joint_tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Every degree of freedom swings once, one after the other, within its limits."""
-    home = resting(model)
-    n = int(SECONDS * RATE)
+    home = rest_configuration(model)
+    n = int(SWING_DURATION * CONFIGURATION_RATE)
     swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
     for joint in [j for j in model.joints if j.kind != "free"][:40] or list(model.joints)[:1]:
         for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
             v = np.zeros((n, model.nv))
-            v[:, i] = swing * _swing(joint, slides, home)
-            qs.append(model.integrate(home, v) if model.embedding is None else _led(model, home, v))
+            v[:, i] = swing * _swing_amplitude(joint, slides, home)
+            qs.append(model.integrate(home, v) if model.embedding is None else _integrate_closed(model, home, v))
     q = np.concatenate([*qs, home[None]]) if qs else home[None]
-    return np.arange(len(q)) / RATE, q
+    return np.arange(len(q)) / CONFIGURATION_RATE, q
 
 
-def _led(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _integrate_closed(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Step by step, a third as far: embedded loops are closed from one step to the next."""
     q = [home]
     for step in np.diff(v, axis=0) / 3.0:
@@ -121,7 +121,7 @@ def _led(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.stack(q)
 
 
-def _swing(joint, slides: bool, home: np.ndarray) -> float:
+def _swing_amplitude(joint, slides: bool, home: np.ndarray) -> float:
     """How far a joint may go to both sides."""
     wide = 0.15 if slides else 0.8
     if joint.row.nq != 1:
@@ -130,7 +130,7 @@ def _swing(joint, slides: bool, home: np.ndarray) -> float:
     return float(max(0.0, min(wide, joint.upper[0] - here, here - joint.lower[0])))
 
 
-def resting(model: Model) -> np.ndarray:
+def rest_configuration(model: Model) -> np.ndarray:
     """The neutral configuration; joints that stand at or beyond a limit there are moved to the middle of their range."""
     q = model.neutral()
     for joint in model.joints if model.embedding is None else ():
@@ -148,7 +148,7 @@ def closed_configuration(system: Any, model: Model) -> np.ndarray | None:
     if assemble is None:
         return None
     reason: Error | None = None
-    for guess in (resting(model), *model.random(seed=0, size=GUESSES)):
+    for guess in (rest_configuration(model), *model.random(seed=0, size=START_GUESSES)):
         try:
             return assemble(guess)
         except Error as error:
@@ -159,7 +159,7 @@ def closed_configuration(system: Any, model: Model) -> np.ndarray | None:
     ) from reason
 
 
-def _one(values, element: int, dims: int) -> np.ndarray:
+def batch_element(values, element: int, dims: int) -> np.ndarray:
     """One element of a batch: the leading axes in a row, one of them picked."""
     values = np.asarray(values, dtype=float)
     if values.ndim <= dims:
@@ -176,10 +176,10 @@ def _one(values, element: int, dims: int) -> np.ndarray:
     return flat[element]
 
 
-def _plots(trajectory, model: Model, element: int) -> list[Plot]:
+def _trajectory_plots(trajectory, model: Model, element: int) -> list[Plot]:
     def own(name: str, dims: int) -> np.ndarray | None:
         values = getattr(trajectory, name, None)
-        return None if values is None or not np.size(values) else _one(values, element, dims)
+        return None if values is None or not np.size(values) else batch_element(values, element, dims)
 
     energy, q, v, tau = own("energy", 1), own("q", 2), own("v", 2), own("tau", 2)
     forces, residual = own("forces", 3), own("residual", 2)
@@ -187,11 +187,11 @@ def _plots(trajectory, model: Model, element: int) -> list[Plot]:
     if energy is not None:
         plots.append(Plot("energy", "J", ("kinetic + potential",), energy[None]))
     if q is not None:
-        plots.append(_coordinates("joint coordinates", "rad, m", model, "q", q))
+        plots.append(_coordinate_plot("joint coordinates", "rad, m", model, "q", q))
     if v is not None and v.shape[-1] == model.nv:
-        plots.append(_coordinates("joint velocities", "rad/s, m/s", model, "v", v))
+        plots.append(_coordinate_plot("joint velocities", "rad/s, m/s", model, "v", v))
     if tau is not None and tau.shape[-1] == model.nv and np.any(tau):
-        plots.append(_coordinates("joint torques", "Nm, N", model, "v", tau))
+        plots.append(_coordinate_plot("joint torques", "Nm, N", model, "v", tau))
     if forces is not None:
         size = np.linalg.norm(forces[..., 3:], axis=-1).T
         plots.append(
@@ -210,13 +210,13 @@ def _plots(trajectory, model: Model, element: int) -> list[Plot]:
     return plots
 
 
-def _coordinates(title: str, unit: str, model: Model, which: str, values: np.ndarray) -> Plot:
+def _coordinate_plot(title: str, unit: str, model: Model, which: str, values: np.ndarray) -> Plot:
     """Curves of the coordinates that move; of very many, some."""
-    chosen, finite = joint_names(model, which), values[np.isfinite(values).all(axis=1)]
+    chosen, finite = coordinate_labels(model, which), values[np.isfinite(values).all(axis=1)]
     moving = [
         (name, i) for name, i in chosen if len(finite) and np.ptp(finite[:, i]) > 1e-9
     ] or list(chosen)
-    moving = [moving[k] for k in sampled(len(moving), SEVERAL)] if moving else []
+    moving = [moving[k] for k in sample_indices(len(moving), MAX_CURVES)] if moving else []
     return Plot(title, unit, tuple(name for name, _ in moving), values[:, [i for _, i in moving]].T)
 
 
@@ -232,16 +232,16 @@ def _contact_names(system, count: int) -> list[str]:
     )
 
 
-def _arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arrows | None:
+def _force_arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arrows | None:
     forces = getattr(trajectory, "forces", None)
     if forces is None or not np.size(forces):
         return None
-    force = _one(forces, element, 3)[..., 3:]
+    force = batch_element(forces, element, 3)[..., 3:]
     frames = [contact_frame(model, contact) for contact in contacts(trajectory.system)]
     if len(frames) != force.shape[1] or any(frame is None for frame in frames):
         return None
     R, p = link_poses(model, q)
-    at = [track(R, p, frame) for frame in frames if frame is not None]
+    at = [origin_positions(R, p, frame) for frame in frames if frame is not None]
     return Arrows(
         tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(at, axis=1), force
     )

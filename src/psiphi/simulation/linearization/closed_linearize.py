@@ -74,7 +74,7 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
         raise StateError(
             f"{NAME}: steps of closed chains are linearised on the host", "give arrays of the host"
         )
-    state = _state(system, q, v, tau)
+    state = _read_arguments(system, q, v, tau)
     lead, columns = tuple(state[0].shape[:-1]), 2 * nv + state[2].shape[-1]
     m, wide = TangentManifold(system.robot), system.with_sample_axis()
     eye = broadcast(identity(state[0], columns), (*lead, columns, columns))
@@ -93,10 +93,10 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
         Argument(name, x.shape[-1:]) for name, x in zip(("q", "v", "tau"), state, strict=True)
     )
     step = RolloutFunction(run, inputs, None, (system.nq, nv), 2)
-    end, _ = _called(step, given)
+    end, _ = _call(step, given)
     dq, dv = (
         x[..., -1, :].swapaxes(-1, -2)
-        for x in _called(step.pushforward("q", "v", "tau"), [*given, *changes])
+        for x in _call(step.pushforward("q", "v", "tau"), [*given, *changes])
     )
     if not lead and not is_foreign(dv) and np.isnan(dv).any():
         cause = f"{NAME}: this step has no derivative: constraints that follow from others on it do not stay so beside it"
@@ -105,7 +105,7 @@ def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) 
     return grown[..., : 2 * nv], grown[..., 2 * nv :]
 
 
-def _state(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
+def _read_arguments(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
     """All of one batch, in their library; torques of all coordinates, or of the motors alone."""
     if any(map(is_foreign, (q, v, tau))):
         few = np.shape(tau)[-1:] == (system.na,)
@@ -124,5 +124,5 @@ def _state(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
     return [np.broadcast_to(x, (*lead, x.shape[-1])) for x in own]
 
 
-def _called(function: Any, values: Sequence[Any]) -> Any:
+def _call(function: Any, values: Sequence[Any]) -> Any:
     return dispatch(function, values) if any(map(is_foreign, values)) else function(*values)

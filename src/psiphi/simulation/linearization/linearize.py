@@ -46,12 +46,12 @@ from psiphi.simulation.integration.integrators import step_sequence
 from psiphi.simulation.linearization import linearize_function
 from psiphi.simulation.linearization.linearize_function import call_traced, is_traced_array
 from psiphi.simulation.linearization.step_function import (
-    SINGLE,
+    FLOAT32,
     check_batch,
     check_method,
+    one_dt,
     read_dt,
     read_state,
-    seconds,
 )
 
 Pair = tuple[Any, Any]
@@ -79,7 +79,7 @@ def linearize(
     """
     method = check_method(method, NAME)
     if not any(map(is_foreign, (q, v, tau, dt, *robot.parameter_arguments))):
-        return _on_the_host(robot, q, v, tau, dt, method)
+        return _on_host(robot, q, v, tau, dt, method)
     for like in (
         () if is_foreign(q) else filter(is_foreign, robot.parameter_arguments)
     ):  # parameters bring the rest into their library
@@ -90,10 +90,10 @@ def linearize(
     (q, v, tau), h = read_foreign(
         (robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot.parameter_arguments
     )
-    return _split(robot, _grown(robot, q, v, tau, h, method, robot.parameter_arguments))
+    return _split(robot, _state_matrices(robot, q, v, tau, h, method, robot.parameter_arguments))
 
 
-def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> Pair:
+def _on_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> Pair:
     """Of NumPy's arrays, and what reads as such; float32 where all are, by way of float64."""
     name, more = NAME if dt is None else f"{NAME} {method}", robot.parameter_arguments
     one = isinstance(dt, float) and 0.0 < dt < math.inf  # an array asks for a batch
@@ -107,16 +107,18 @@ def _on_the_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> 
     h = None if dt is None else read_dt(dt, NAME)
     lead, kind = (
         check_batch(NAME, given, h, more),
-        SINGLE if all(x.dtype == SINGLE for x in given) else np.dtype(float),
+        FLOAT32 if all(x.dtype == FLOAT32 for x in given) else np.dtype(float),
     )
     q, v, tau = state = [
         np.broadcast_to(x.astype(float, copy=False), (*lead, x.shape[-1])) for x in given
     ]
     robot.check_quaternions(NAME, q)
     h = h if h is None else h[..., None]
-    own = linearize_function.function(robot, name, "" if dt is None else method, _grown)
+    own = linearize_function.linearize_function(
+        robot, name, "" if dt is None else method, _state_matrices
+    )
     if own is None:
-        A, B = _split(robot, _grown(robot, q, v, tau, h, method, more))
+        A, B = _split(robot, _state_matrices(robot, q, v, tau, h, method, more))
     else:
         arrays = [*state, *more, *(() if h is None else (h,))]
         with np.errstate(all="ignore"):
@@ -136,7 +138,7 @@ def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
     state = state if is_foreign(by_q) else system.state_arrays(q=q, v=v)
     q, v = (broadcast(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
     join = array_module(by_q).concatenate
-    A = join([_moved(system.robot, q, v), join([by_q, by_v], -1)], -2)
+    A = join([_tangent_dynamics(system.robot, q, v), join([by_q, by_v], -1)], -2)
     return A, join([full(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
 
 
@@ -167,7 +169,7 @@ def read_foreign(
             )
     named = zip((*(arg.name for arg in used), PARAMETERS), (*given, *more), strict=False)
     lead = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
-    h = None if dt is None else given[3] if len(given) > 3 else seconds(dt, NAME)
+    h = None if dt is None else given[3] if len(given) > 3 else one_dt(dt, NAME)
     return [broadcast(x, (*lead, x.shape[-1])) for x in given[:3]], h
 
 
@@ -175,38 +177,40 @@ def _split(robot: Any, grown: Any) -> Pair:
     return grown[..., : 2 * robot.nv], grown[..., 2 * robot.nv :]
 
 
-def _grown(robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]) -> Any:
+def _state_matrices(
+    robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]
+) -> Any:
     """[A B]; `more` are the free numbers of a robot that has some."""
     return (
-        _at_once(robot, q, v, tau, more)
+        _continuous(robot, q, v, tau, more)
         if h is None
-        else _after_step(robot, q, v, tau, h, method, more)
+        else _discrete(robot, q, v, tau, h, method, more)
     )
 
 
-def _slopes(robot: Any, *values: Any) -> Any:
+def _acceleration_jacobian(robot: Any, *values: Any) -> Any:
     """[a_q a_v a_tau]."""
     by = robot.function("forward_dynamics").jacobian("q", "v", "tau")
     found = call_traced(by, values) if is_traced_array(values[0]) else by(*values)
     return array_module(found[0]).concatenate([*found], -1)
 
 
-def _at_once(robot: Any, q: Any, v: Any, tau: Any, more: Sequence[Any]) -> Any:
+def _continuous(robot: Any, q: Any, v: Any, tau: Any, more: Sequence[Any]) -> Any:
     join, lead, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    top = join([_moved(robot, q, v), full(q, (*lead, nv, nv), 0.0)], -1)
-    return join([top, _slopes(robot, q, v, tau, *more)], -2)
+    top = join([_tangent_dynamics(robot, q, v), full(q, (*lead, nv, nv), 0.0)], -1)
+    return join([top, _acceleration_jacobian(robot, q, v, tau, *more)], -2)
 
 
-def _moved(robot: Any, q: Any, v: Any) -> Any:
+def _tangent_dynamics(robot: Any, q: Any, v: Any) -> Any:
     """[-ad_v I]: δ' of x = (δ, δv)."""
     join, lead, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
     rows = [full(q, (*lead, 0, nv), 0.0)]  # of a robot that does not move there are none
-    for mine, own, number in TangentManifold(robot).parts:
+    for mine, own, number in TangentManifold(robot).slices:
         n = own.stop - own.start
         if number is None:
             rows.append(full(q, (*lead, n, nv), 0.0))
             continue
-        turned = _sloped(robot, number, "bracket", q[..., mine], v[..., own])
+        turned = _joint_law(robot, number, "bracket", q[..., mine], v[..., own])
         rows.append(
             join(
                 [
@@ -220,7 +224,7 @@ def _moved(robot: Any, q: Any, v: Any) -> Any:
     return join([join(rows, -2), broadcast(identity(q, nv), (*lead, nv, nv))], -1)
 
 
-def _after_step(
+def _discrete(
     robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]
 ) -> Any:
     nv, lead, join = robot.nv, tuple(q.shape[:-1]), array_module(q).concatenate
@@ -235,13 +239,13 @@ def _after_step(
             continue
         at["u"] = at["v"]
         if isinstance(item, int):
-            at["a"] = _accelerated(
+            at["a"] = _stage_acceleration(
                 robot, m, at["q"], at["v"], TangentArray(tau, eye[..., 2 * nv :, :]), more
             )
     return join([m.tangent(at["q"]), at["v"].change], -2)
 
 
-def _accelerated(
+def _stage_acceleration(
     robot: Any,
     m: TangentManifold,
     q: TangentArray,
@@ -251,14 +255,14 @@ def _accelerated(
 ) -> TangentArray:
     """a of one stage. Loops that are embedded are open there, by as much as the stage is off: a depends on all numbers of q."""
     values = q.value, v.value, tau.value, *more
-    a = _run(robot.function("forward_dynamics"), values)
-    if not m.m.cluster_joints:
+    a = _call(robot.function("forward_dynamics"), values)
+    if not m.manifold.cluster_joints:
         here = array_module(a).concatenate([m.tangent(q), v.change, tau.change], -2)
-        return TangentArray(a, _slopes(robot, *values) @ here)
+        return TangentArray(a, _acceleration_jacobian(robot, *values) @ here)
     columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
     lead = tuple(columns[0].shape[:-1])  # one more batch axis, of the changes
     given = [broadcast(x[..., None, :], (*lead, x.shape[-1])) for x in values]
-    along = _run(
+    along = _call(
         robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns]
     )
     return TangentArray(a, along.swapaxes(-1, -2))
@@ -299,16 +303,16 @@ class TangentManifold:
     """The configuration manifold of a robot, for arrays that carry their change."""
 
     def __init__(self, robot: Any):
-        self.robot, self.m = robot, robot.manifold
+        self.robot, self.manifold = robot, robot.manifold
 
     @cached_property
-    def parts(self) -> list[JointSlice]:
+    def slices(self) -> list[JointSlice]:
         """All of q and v, in order."""
         found = [
             JointSlice(joint.q_slice, joint.v_slice, number)
-            for number, joint in enumerate(self.m.curved)
+            for number, joint in enumerate(self.manifold.curved)
         ]
-        for i, k in zip(*(x.tolist() for x in self.m.flat), strict=True):
+        for i, k in zip(*(x.tolist() for x in self.manifold.flat), strict=True):
             last = found[-1] if found else JointSlice(slice(0, 0), slice(0, 0), 0)
             if last.number is None and (last.q.stop, last.v.stop) == (i, k):
                 found[-1] = JointSlice(slice(last.q.start, i + 1), slice(last.v.start, k + 1), None)
@@ -317,63 +321,65 @@ class TangentManifold:
         return sorted(found, key=lambda part: part.v.start)
 
     def rate(self, q: TangentArray, v: TangentArray) -> TangentArray:
-        return v if self.m.is_flat else self._by_part("rate", q, v)
+        return v if self.manifold.is_flat else self._by_part("rate", q, v)
 
     def exp(self, q: TangentArray, v: TangentArray) -> TangentArray:
-        return q + v if self.m.is_flat else self._by_part("exp", q, v)
+        return q + v if self.manifold.is_flat else self._by_part("exp", q, v)
 
     def unit(self, q: TangentArray) -> TangentArray:
-        return q if self.m.is_flat else self._by_part("unit", q)
+        return q if self.manifold.is_flat else self._by_part("unit", q)
 
     def tangent(self, q: TangentArray) -> Any:
         """T⁺ dq: the change as a tangent vector."""
-        if self.m.is_flat:
+        if self.manifold.is_flat:
             return q.change
         rows = []
-        for mine, _, number in self.parts:
+        for mine, _, number in self.slices:
             change = q.change[..., mine, :]
             rows.append(
                 change
                 if number is None
-                else _sloped(self.robot, number, "tangent", q.value[..., mine]) @ change
+                else _joint_law(self.robot, number, "tangent", q.value[..., mine]) @ change
             )
         return array_module(q.value).concatenate(rows, -2)
 
     def _by_part(self, law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
         values, changes = [], []
-        for mine, own, number in self.parts:
+        for mine, own, number in self.slices:
             given = [TangentArray(q.value[..., mine], q.change[..., mine, :])]
             given += [] if v is None else [TangentArray(v.value[..., own], v.change[..., own, :])]
-            moved = _flat(law, *given) if number is None else self._bent(law, number, given)
+            moved = (
+                _flat_law(law, *given) if number is None else self._curved_law(law, number, given)
+            )
             values.append(moved.value)
             changes.append(moved.change)
         join = array_module(q.value).concatenate
         return TangentArray(join(values, -1), join(changes, -2))
 
-    def _bent(self, law: str, number: int, given: list[TangentArray]) -> TangentArray:
-        if law == "unit" and self.m.curved[number].row.unit is list:
+    def _curved_law(self, law: str, number: int, given: list[TangentArray]) -> TangentArray:
+        if law == "unit" and self.manifold.curved[number].row.unit is list:
             return given[0]
-        value, *by = _sloped(self.robot, number, law, *(x.value for x in given))
+        value, *by = _joint_law(self.robot, number, law, *(x.value for x in given))
         change = by[0] @ given[0].change
         for slope, x in zip(by[1:], given[1:], strict=True):
             change = change + slope @ x.change
         return TangentArray(value, change)
 
 
-def _flat(law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
+def _flat_law(law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
     """The laws where q is a vector."""
     return q if v is None else v if law == "rate" else q + v
 
 
-def _sloped(robot: Any, number: int, law: str, *arrays: Any) -> Any:
+def _joint_law(robot: Any, number: int, law: str, *arrays: Any) -> Any:
     """The law of a curved joint and its slopes, at the joint's own numbers."""
-    return _run(joint_law_derivatives.joint_law_function(robot, number, law), arrays)
+    return _call(joint_law_derivatives.joint_law_function(robot, number, law), arrays)
 
 
 # -- arrays of any library -----------------------------------------------------------------------------------------------------
 
 
-def _run(function: DifferentiableFunction, arrays: Sequence[Any]) -> Any:
+def _call(function: DifferentiableFunction, arrays: Sequence[Any]) -> Any:
     if is_traced_array(arrays[0]):
         return call_traced(function, arrays)
     return (

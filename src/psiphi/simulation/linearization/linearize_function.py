@@ -26,7 +26,7 @@ from psiphi.functions.differentiable_function import (
 from psiphi.model.model import Model
 from psiphi.simulation.integration.integrators import METHODS
 
-Growth = Callable[..., Any]  # [A B] from (robot, q, v, tau, h, method, parameters)
+StateMatrices = Callable[..., Any]  # [A B] from (robot, q, v, tau, h, method, parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class LinearSystem(Traceable):
 
     robot: Any
     method: str
-    grown: Growth
+    matrices: StateMatrices
 
     @property
     def model(self) -> Model:
@@ -62,7 +62,7 @@ class LinearSystem(Traceable):
         )
         h = np.array(more.pop(), object) if self.method else None
         parameters = [np.array(x, object) for x in more]
-        grown = self.grown(
+        grown = self.matrices(
             self.robot, *(np.array(x, object) for x in (q, v, tau)), h, self.method, parameters
         )
         pair = grown[:, : 2 * n], grown[:, 2 * n :]
@@ -74,19 +74,26 @@ class LinearSystem(Traceable):
         return StraightCode(Program("linearize", inputs, outputs, ()), tape, tuple(stores))
 
 
-def function(robot: Any, name: str, method: str, grown: Growth) -> DifferentiableFunction | None:
+def linearize_function(
+    robot: Any, name: str, method: str, grown: StateMatrices
+) -> DifferentiableFunction | None:
     """The compiled pair; None where it would be long, or a robot is large, and of steps of embedded loops, which leave these
     open."""
     if (
         not robot.nv
         or is_large(robot.model)
-        or (method and (robot.manifold.cluster_joints or _length(robot.nv, method) > MAX_HESSIAN))
+        or (
+            method
+            and (
+                robot.manifold.cluster_joints or _operation_estimate(robot.nv, method) > MAX_HESSIAN
+            )
+        )
     ):
         return None
     return traced_function(robot.function_cache, name, partial(LinearSystem, robot, method, grown))
 
 
-def _length(n: int, method: str) -> int:
+def _operation_estimate(n: int, method: str) -> int:
     """About how many operations the stages behind the first one take: slopes of accelerations, and products with them. The
     slopes of the first are compiled anyway."""
     stages = sum(isinstance(item, int) for item in METHODS[method])

@@ -41,7 +41,7 @@ from psiphi.simulation.control.control_law import Law
 from psiphi.simulation.integration.integrators import METHODS
 
 Pair = tuple[np.ndarray, np.ndarray]
-DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +86,9 @@ class Stepper:
         self.model, self.method, self.nq, self.nv = robot.model, method, robot.nq, robot.nv
         self.dt, self.h = 0.0, np.zeros(1)
         self.like = np.zeros(self.nq + self.nv)
-        self.quick: Any = None  # after the first call
-        self.more, self.functions = robot.parameter_arguments, robot.function_cache
-        self.turns = tuple(
+        self.fast_call: Any = None  # after the first call
+        self.parameters, self.functions = robot.parameter_arguments, robot.function_cache
+        self.quaternion_ends = tuple(
             robot.quaternions
         )  # where their last numbers stand: of one that is 0 all four are looked at
 
@@ -105,31 +105,31 @@ class Stepper:
             and dt == self.dt
             and type(q) is np.ndarray
             and q.ndim == 1
-            and q.dtype is DOUBLE
-            and not (self.turns and self._may_be_zero(q))
+            and q.dtype is FLOAT64
+            and not (self.quaternion_ends and self._may_be_zero(q))
         ):
-            x = self.quick(q, v, tau, self.h, *self.more, self.like)
-            if type(x) is np.ndarray and x.ndim == 1 and x.dtype is DOUBLE:
+            x = self.fast_call(q, v, tau, self.h, *self.parameters, self.like)
+            if type(x) is np.ndarray and x.ndim == 1 and x.dtype is FLOAT64:
                 return x[: self.nq], x[self.nq :]
-        return self.careful(q, v, tau, dt)
+        return self.call_checked(q, v, tau, dt)
 
     def _may_be_zero(self, q: np.ndarray) -> bool:
         """Whether some quaternion may be zero, which has no direction."""
-        return any(-TINY < q[last] < TINY for last in self.turns)
+        return any(-TINY < q[last] < TINY for last in self.quaternion_ends)
 
-    def careful(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
+    def call_checked(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
         """Anything that reads as arrays; float32 out where q, v and tau all are."""
-        if any(map(is_foreign, (q, v, tau, dt, *self.more))):
+        if any(map(is_foreign, (q, v, tau, dt, *self.parameters))):
             return self._foreign(q, v, tau, dt)
         if any(map(is_lazy, (q, v, tau))):
-            x = self.function.run((q, v, tau, read_dt(dt)[..., None], *self.more, self.like))
+            x = self.function.run((q, v, tau, read_dt(dt)[..., None], *self.parameters, self.like))
             return x[..., : self.nq], x[..., self.nq :]
         q, v, tau = read_state("step", self.model, q, v, tau)
-        kind = SINGLE if q.dtype == v.dtype == tau.dtype == SINGLE else DOUBLE
+        kind = FLOAT32 if q.dtype == v.dtype == tau.dtype == FLOAT32 else FLOAT64
         self.model.check_quaternions("step", q)
         h = read_dt(dt)
-        check_batch("step", [q, v, tau], h, self.more)
-        more = (x.astype(kind, copy=False) for x in self.more)
+        check_batch("step", [q, v, tau], h, self.parameters)
+        more = (x.astype(kind, copy=False) for x in self.parameters)
         given = (
             *(x.astype(kind, copy=False) for x in (q, v, tau)),
             h[..., None].astype(kind),
@@ -138,24 +138,24 @@ class Stepper:
         )
         with np.errstate(all="ignore"):
             x = self.function.run(given)
-        if not h.ndim and self.quick is None:
-            self.quick = self.function.scalar_call()
+        if not h.ndim and self.fast_call is None:
+            self.fast_call = self.function.scalar_call()
         if not h.ndim:
             self.dt, self.h = float(h), h.reshape(1).copy()
         return x[..., : self.nq], x[..., self.nq :]
 
     def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
         """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
-        like = widest_array(q, v, tau, dt, *self.more)
+        like = widest_array(q, v, tau, dt, *self.parameters)
         if is_foreign(dt) and on_gpu(like):  # whose name in the kernel is another
             inputs = [
                 replace(arg, name="dt" if arg.name == "h" else arg.name)
                 for arg in self.function.inputs[:4]
             ]
             dtype_and_device("step", inputs, (q, v, tau, dt))
-        h = as_row(dt) if is_foreign(dt) else full_like(like, 1, seconds(dt))
+        h = as_row(dt) if is_foreign(dt) else full_like(like, 1, one_dt(dt))
         x = dispatch(
-            self.function, (q, v, tau, h, *self.more, full_like(like, self.nq + self.nv, 0.0))
+            self.function, (q, v, tau, h, *self.parameters, full_like(like, self.nq + self.nv, 0.0))
         )
         return x[..., : self.nq], x[..., self.nq :]
 
@@ -183,7 +183,7 @@ def step(
         if isinstance(error, Error):
             raise
     steppers = known.setdefault("_steppers", Steppers(robot))
-    return steppers[check_method(method)].careful(q, v, tau, dt)
+    return steppers[check_method(method)].call_checked(q, v, tau, dt)
 
 
 class Steppers(dict):
@@ -202,12 +202,12 @@ def check_method(method: Any, of: str = "step") -> str:
     return one_of(f"{of}: method", method, METHODS)
 
 
-def seconds(dt: Any, of: str = "step") -> float:
+def one_dt(dt: Any, of: str = "step") -> float:
     """One dt beside arrays of another library."""
     return scalar_dt(of, read_dt(dt, of))
 
 
-seconds._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
+one_dt._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
 
 
 def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray]:
@@ -220,7 +220,7 @@ def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray
                 f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front"
             )
         check_column_order(model, f"{of}: {name}", given, "q" if name == "q" else "v")
-        arrays.append(array if array.dtype == SINGLE else array.astype(float, copy=False))
+        arrays.append(array if array.dtype == FLOAT32 else array.astype(float, copy=False))
     return arrays
 
 

@@ -26,17 +26,17 @@ class AdaptiveRun(RecordedRun):
 
     def __init__(self, task: SimulationProblem, rtol: Any, atol: Any):
         super().__init__(task)
-        self.make = getattr(
+        self.solver_class = getattr(
             import_optional("scipy.integrate", f'method="{task.method}"', "psiphi[sim]"),
             task.method,
         )
-        self.wild = np.zeros(
+        self.diverging = np.zeros(
             task.batch, dtype=bool
         )  # elements whose slope, when last asked, was not finite
         self.rtol, self.atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
 
     @property
-    def _pieces(self) -> bool:
+    def _has_jumps(self) -> bool:
         """Whether the torque or the state jumps from one dt to the next."""
         table = self.field.torque.table
         return (
@@ -46,13 +46,13 @@ class AdaptiveRun(RecordedRun):
         )
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
-        self.watch.start(0.0, q, v)
+        self.monitor.start(0.0, q, v)
         self._sample(0, q, v)
         if not q.size:
             for step in range(1, self.steps + 1):
-                self._seen(step, q, v)
+                self._check_sample(step, q, v)
             return
-        if not self._pieces:
+        if not self._has_jumps:
             self._solve(0, self.steps, q, v)
             return
         for step in range(self.steps):
@@ -74,7 +74,7 @@ class AdaptiveRun(RecordedRun):
         while solver is not None and solver.status == "running":
             failed = self._step(solver)
             if failed:  # where it was not for NaN, there is nothing to go on with
-                self._stop_wild(solver.t, failed, solver.y)
+                self._stop_diverging(solver.t, failed, solver.y)
                 solver = self._solver(solver.t, solver.y, stop * self.dt)
                 continue
             between = solver.dense_output()
@@ -84,19 +84,21 @@ class AdaptiveRun(RecordedRun):
                 q, v = self._state(solver.y if t >= solver.t else between(t))
                 if self.plant.project is not None:
                     q, v = self.plant.project(q, v)
-                if not self._seen(step, q, v):
+                if not self._check_sample(step, q, v):
                     return None
-        return None if self.watch.over else (q, v)
+        return None if self.monitor.all_stopped else (q, v)
 
     def _solver(self, t: float, y: np.ndarray, end: float) -> Any:
         """An integrator from (t, y), once what has no finite slope there is stopped; None when nothing runs."""
         with np.errstate(all="ignore"):
-            self._slope(t, y)
-            if self.wild.any():
-                self._stop_wild(t, "", y)
-            if self.watch.over:
+            self._derivative(t, y)
+            if self.diverging.any():
+                self._stop_diverging(t, "", y)
+            if self.monitor.all_stopped:
                 return None
-            return self.make(self._slope, t, y, end, rtol=max(self.rtol, 2.3e-14), atol=self.atol)
+            return self.solver_class(
+                self._derivative, t, y, end, rtol=max(self.rtol, 2.3e-14), atol=self.atol
+            )
 
     def _step(self, solver: Any) -> str:
         """One step; why it failed, or nothing."""
@@ -107,30 +109,30 @@ class AdaptiveRun(RecordedRun):
             ValueError,
             np.linalg.LinAlgError,
         ) as error:  # implicit methods refuse to factorise NaN
-            if isinstance(error, Error) or not self.wild.any():
+            if isinstance(error, Error) or not self.diverging.any():
                 raise
             message, solver.status = str(error), "failed"
         return (message or "no step succeeded") if solver.status == "failed" else ""
 
-    def _stop_wild(self, t: float, why: str, y: np.ndarray) -> None:
+    def _stop_diverging(self, t: float, why: str, y: np.ndarray) -> None:
         """Elements whose slope is not finite have diverged, and stand still from here on: no step can lead further."""
-        if not self.wild.any():
+        if not self.diverging.any():
             raise Error(
                 f"{self.method} gave up at t = {t:g} s: {why.rstrip('.')}", "loosen rtol and atol"
             )
-        self.watch.diverge(self.wild, t, self._split(y)[1])
+        self.monitor.diverge(self.diverging, t, self._split(y)[1])
 
-    def _slope(self, t: float, y: np.ndarray) -> np.ndarray:
+    def _derivative(self, t: float, y: np.ndarray) -> np.ndarray:
         q, v = self._split(y)
         u, a = self.field(t, q, v)
-        rate, alive = self.plant.manifold.rate(q, u), self.watch.alive
+        rate, alive = self.plant.manifold.rate(q, u), self.monitor.alive
         if not alive.all():  # what has stopped stands still
             rate, a = np.where(alive[..., None], rate, 0.0), np.where(alive[..., None], a, 0.0)
-        self.wild = np.asarray(~(np.isfinite(rate).all(axis=-1) & np.isfinite(a).all(axis=-1)))
+        self.diverging = np.asarray(~(np.isfinite(rate).all(axis=-1) & np.isfinite(a).all(axis=-1)))
         return np.concatenate([rate.reshape(-1), a.reshape(-1)])
 
     def _split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        batch = self.watch.alive.shape
+        batch = self.monitor.alive.shape
         size = int(np.prod(batch)) * self.plant.nq
         return y[:size].reshape(*batch, self.plant.nq), y[size:].reshape(*batch, self.plant.nv)
 
@@ -138,10 +140,10 @@ class AdaptiveRun(RecordedRun):
         q, v = self._split(y)
         return self.plant.manifold.unit(q.copy()), v.copy()
 
-    def _seen(self, step: int, q: np.ndarray, v: np.ndarray) -> bool:
+    def _check_sample(self, step: int, q: np.ndarray, v: np.ndarray) -> bool:
         """Watch, sample, report; False when nothing runs any more."""
-        t, was = step * self.dt, self.watch.alive.copy()
-        stopped = self.watch.check(t - self.dt, t, q, v)
+        t, was = step * self.dt, self.monitor.alive.copy()
+        stopped = self.monitor.check(t - self.dt, t, q, v)
         finite = np.isfinite(q).all(axis=-1) & np.isfinite(v).all(axis=-1)
         keep = stopped or step % self.every == 0 or step == self.steps
         if (
@@ -149,7 +151,7 @@ class AdaptiveRun(RecordedRun):
         ):  # a torque that is held is asked at every step
             self._sample(step, q, v, was & finite, keep)
         self.progress(t, q, v, now=step == self.steps)
-        return not self.watch.over
+        return not self.monitor.all_stopped
 
     def _sample(
         self,
@@ -164,9 +166,9 @@ class AdaptiveRun(RecordedRun):
             return
         with np.errstate(all="ignore"):
             f.start_step(step, t, q, v)
-        keep = self.watch.check_contacts(t, q, f.forces) or keep
+        keep = self.monitor.check_contacts(t, q, f.forces) or keep
         if keep:
-            alive = np.ones_like(self.watch.alive) if shown is None else shown
+            alive = np.ones_like(self.monitor.alive) if shown is None else shown
             self.sample(t, q, v, alive)
 
 

@@ -16,26 +16,26 @@ class FixedStepRun(RecordedRun):
 
     def __init__(self, task: SimulationProblem):
         super().__init__(task)
-        self.after: tuple[Callable, ...] = (
+        self.corrections: tuple[Callable, ...] = (
             (JointStops(task.plant),) if task.limits == "block" else ()
         )
         if task.plant.project is not None:
-            self.after += (task.plant.project,)
+            self.corrections += (task.plant.project,)
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
-        watch = self.watch
+        watch = self.monitor
         first = self.field.start_step(0, 0.0, q, v)
         watch.start(0.0, q, v)
         watch.check_contacts(0.0, q, self.field.forces)
         self.sample(0.0, q, v, np.ones_like(watch.alive))
         for step in range(self.steps):
-            if watch.over:
+            if watch.all_stopped:
                 break
             was, t, end = watch.alive.copy(), step * self.dt, (step + 1) * self.dt
             q1, v1 = self._step(t, q, v, first)
             stopped = watch.check(t, end, q1, v1)
-            q, v, shown = self._keep(q, v, q1, v1, was)
-            if not shown.any() and watch.over:
+            q, v, shown = self._merge(q, v, q1, v1, was)
+            if not shown.any() and watch.all_stopped:
                 break
             first = self.field.start_step(step + 1, end, q, v)
             stopped = watch.check_contacts(end, q, self.field.forces) or stopped
@@ -47,13 +47,13 @@ class FixedStepRun(RecordedRun):
     def _step(self, t: float, q: np.ndarray, v: np.ndarray, first) -> tuple[np.ndarray, np.ndarray]:
         with np.errstate(all="ignore"):
             q, v = advance(self.method, self.plant.manifold, self.field, t, q, v, self.dt, first)
-            for change in self.after:
+            for change in self.corrections:
                 q, v = change(q, v)
         return q, v
 
-    def _keep(self, q, v, q1, v1, was: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _merge(self, q, v, q1, v1, was: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The new state where it is sound and was running, the old one elsewhere; and where it is to be shown."""
-        shown = self.watch.shown(was, q1, v1)
+        shown = self.monitor.is_sampled(was, q1, v1)
         if shown.all():
             return q1, v1, shown
         return np.where(shown[..., None], q1, q), np.where(shown[..., None], v1, v), shown

@@ -16,15 +16,21 @@ from psiphi.functions.arrays.array_dispatch import is_differentiated
 from psiphi.simulation.compiled_rollout.python_fallback import SOLVE_FAILED, ConstraintSolveFailed
 from psiphi.simulation.contact.contact_events import ContactSystem, read_contacts
 from psiphi.simulation.control.joint_controllers import PD
-from psiphi.simulation.control.law_trace import lawful
-from psiphi.simulation.control.marked_law import is_pure, unmarked
+from psiphi.simulation.control.law_trace import as_law
+from psiphi.simulation.control.marked_law import is_pure, unwrap_law
 from psiphi.simulation.control.torque_input import read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.integration.integrators import METHODS
 from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.simulate import adaptive_step, compiled_steps
-from psiphi.simulation.simulate.events import DIVERGED, LIMITS, STOP, read_functions, read_stop
+from psiphi.simulation.simulate.events import (
+    DEFAULT_STOP,
+    DIVERGED,
+    LIMITS,
+    read_functions,
+    read_stop,
+)
 from psiphi.simulation.simulate.fixed_step import FixedStepRun
 from psiphi.simulation.simulate.progress_bar import ProgressBar
 from psiphi.simulation.simulate.simulation_problem import SimulationProblem
@@ -39,7 +45,7 @@ from psiphi.simulation.start_checks import (
 )
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
-TOLERANCE = 1e-9  # of steps that SciPy chooses
+DEFAULT_TOLERANCE = 1e-9  # of steps that SciPy chooses
 
 
 def simulate(
@@ -63,7 +69,7 @@ def simulate(
     limits: str = "ignore",
     contacts: str = "hold",
     events: Any = (),
-    stop: Any = STOP,
+    stop: Any = DEFAULT_STOP,
     projection: bool | None = None,
     rtol: float | None = None,
     atol: float | None = None,
@@ -115,35 +121,35 @@ def simulate(
     kernel = None if compiled is None else flag("compiled", compiled)
     bar = ProgressBar(steps * dt, always=True)
     functions = read_functions(events)
-    pure, tau = is_pure(tau), unmarked(tau)
-    tau, field = _acting(
+    pure, tau = is_pure(tau), unwrap_law(tau)
+    tau, field = _state_derivative(
         start, tau, kernel, effort, hold, damping, friction, friction_speed, springs
     )
     stops = read_stop(stop, limits, functions)
     with bar:
-        report = _report(progress, bar)
+        report = _progress_callback(progress, bar)
         task = SimulationProblem(
             plant, field, q.shape[:-1], dt, steps, every, method, limits, functions, stops, report
         )
         law = tau
         if kernel is None and callable(tau) and method in METHODS:
-            law, why = compiled_steps.own_law(task, tau, pure)
+            law, why = compiled_steps.compiled_law(task, tau, pure)
             task = replace(task, why=why)
         motion = _run(
-            task, q, v, law, kernel, *(TOLERANCE if x is None else x for x in (rtol, atol))
+            task, q, v, law, kernel, *(DEFAULT_TOLERANCE if x is None else x for x in (rtol, atol))
         )
-    _warn(plant, motion, dt, method, isinstance(tau, PD))
+    _warn_of_motion(plant, motion, dt, method, isinstance(tau, PD))
     return motion if touching is system else replace(motion, system=system)
 
 
-def _acting(
+def _state_derivative(
     start: Start, tau: Any, kernel: bool | None, effort: Any, hold: Any, *lost: Any
 ) -> tuple[Any, StateDerivative]:
     """The torque, traced where a kernel is insisted on, and the right side of the equations of motion: with what is `lost` on
     the way, to damping, friction and springs, implicitly where that is stiff."""
     plant, cut = start.plant, read_effort(start.plant, effort)
-    tau = lawful(plant.system, tau, start.q.ndim > 1) if kernel else tau
-    torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).cut(cut)
+    tau = as_law(plant.system, tau, start.q.ndim > 1) if kernel else tau
+    torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).limit(cut)
     losses = read_losses(plant, *lost)
     plant.springs = losses.springs
     if start.method in METHODS:
@@ -174,7 +180,7 @@ def check_options(plant: Plant, method: str, projection: Any, rtol: Any, atol: A
         )
 
 
-def _report(progress: Any, bar: ProgressBar) -> Callable | None:
+def _progress_callback(progress: Any, bar: ProgressBar) -> Callable | None:
     """What is called now and then: nothing, a bar, or a function of the user's."""
     if progress is None or callable(progress):
         return progress
@@ -184,10 +190,10 @@ def _report(progress: Any, bar: ProgressBar) -> Callable | None:
     return bar if progress else None
 
 
-GENTLE = "gains that fit what each joint moves: a number a joint, or pp.ComputedTorque, which multiplies them by the mass matrix"
+SUITABLE_GAINS = "gains that fit what each joint moves: a number a joint, or pp.ComputedTorque, which multiplies them by the mass matrix"
 
 
-def _warn(plant: Plant, motion: Trajectory, dt: float, method: str, gains: bool) -> None:
+def _warn_of_motion(plant: Plant, motion: Trajectory, dt: float, method: str, gains: bool) -> None:
     """Say that a motion diverged, or passed a dead point: where, since when, and what would help."""
     warn_of_dead_points(plant, motion.q, motion.t)
     wild = [event for event in motion.events if event.name == DIVERGED]
@@ -204,7 +210,7 @@ def _warn(plant: Plant, motion: Trajectory, dt: float, method: str, gains: bool)
     )
     warnings.warn(
         f"the motion diverged at t = {first.t:.6g} s{of}{many}: its numbers from there on are no motion. "
-        f"What helps: {smaller}, or {others}" + (f", or {GENTLE}" if gains else ""),
+        f"What helps: {smaller}, or {others}" + (f", or {SUITABLE_GAINS}" if gains else ""),
         MotionWarning,
         stacklevel=3,
     )
@@ -260,7 +266,7 @@ def _run(
     atol: float,
 ) -> Trajectory:
     """By adaptive steps, by a compiled kernel, or step by step in Python."""
-    kernel = compiled_steps.wanted(task, tau, compiled)
+    kernel = compiled_steps.use_kernel(task, tau, compiled)
     if task.method not in METHODS:
         return adaptive_step.AdaptiveRun(task, rtol, atol).run(q, v)
     if kernel:

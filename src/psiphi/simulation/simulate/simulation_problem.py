@@ -21,7 +21,7 @@ from psiphi.simulation.simulation_errors import Interrupted, SimulationError
 from psiphi.simulation.trajectory.recorder import Recorder
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
-EACH = 0.1  # seconds of real time between two reports of progress
+REPORT_INTERVAL = 0.1  # seconds of real time between two reports of progress
 
 
 @dataclass
@@ -29,11 +29,13 @@ class Progress:
     """Calls `report(t, q, v)` now and then."""
 
     report: Callable | None
-    last: float = field(default_factory=time.perf_counter)
+    last_report: float = field(default_factory=time.perf_counter)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, now: bool = False) -> None:
-        if self.report is not None and (now or time.perf_counter() - self.last > EACH):
-            self.last = time.perf_counter()
+        if self.report is not None and (
+            now or time.perf_counter() - self.last_report > REPORT_INTERVAL
+        ):
+            self.last_report = time.perf_counter()
             self.report(t, q, v)
 
 
@@ -52,9 +54,9 @@ class SimulationProblem:
     events: dict[str, Callable]
     stop: set[str]
     progress: Callable | None = None
-    why: str = ""  # its steps run in Python, where a kernel might have run others
+    why_in_python: str = ""  # its steps run in Python, where a kernel might have run others
 
-    def obstacle(self, tau: Any) -> str:
+    def why_not_compiled(self, tau: Any) -> str:
         """Why no kernel runs it; empty where one does."""
         return why_not_compiled(self.plant.system, tau, self.method, self.limits == "block")
 
@@ -68,8 +70,8 @@ class SimulationProblem:
             "held": field.hold or table is not None,
             "losses": lossy,
         }
-        known |= {"in Python": self.why} if self.why else {}
-        known |= {"left out": left} if (left := _left_out(self.plant, field.losses)) else {}
+        known |= {"in Python": self.why_in_python} if self.why_in_python else {}
+        known |= {"left out": left} if (left := _inactive_parts(self.plant, field.losses)) else {}
         if self.plant.unactuated_joints:
             slices = {
                 name: self.plant.robot.joint(name).v_slice for name in self.plant.unactuated_joints
@@ -85,7 +87,7 @@ class SimulationProblem:
         return known
 
 
-def _left_out(plant: Plant, losses: DampingAndFriction) -> list[str]:
+def _inactive_parts(plant: Plant, losses: DampingAndFriction) -> list[str]:
     """What the robot's description has and this motion does not, each with the word that lets it act."""
     robot, acting = plant.robot, {*losses.active, *losses.springs.active, *losses.from_model}
     ties = robot.loops or robot.gears or robot.mimics
@@ -105,7 +107,7 @@ class SimulationRun:
         self.task, self.plant, self.field, self.batch = task, task.plant, task.field, task.batch
         self.dt, self.steps, self.every, self.method = task.dt, task.steps, task.every, task.method
         self.progress = Progress(task.progress)
-        self.watch = EventMonitor(task.plant, task.batch, task.limits, task.events, task.stop)
+        self.monitor = EventMonitor(task.plant, task.batch, task.limits, task.events, task.stop)
 
     def run(self, q: np.ndarray, v: np.ndarray) -> Trajectory:
         """The motion; whatever happens, nothing computed is lost: an error or Control-C carries what there is."""
@@ -122,7 +124,7 @@ class SimulationRun:
             so_far = self.motion()
             if isinstance(error, Error) and not len(so_far):
                 raise
-            raise _failure(error, so_far) from error
+            raise _simulation_error(error, so_far) from error
         return self.motion()
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
@@ -132,7 +134,7 @@ class SimulationRun:
         raise NotImplementedError
 
 
-def _failure(error: Exception, so_far: Trajectory) -> SimulationError:
+def _simulation_error(error: Exception, so_far: Trajectory) -> SimulationError:
     """What went wrong, when, and where the motion until then is."""
     when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
     kept = (
@@ -151,12 +153,12 @@ class RecordedRun(SimulationRun):
 
     def __init__(self, task: SimulationProblem):
         super().__init__(task)
-        self.record = Recorder(task.plant, task.batch, task.steps // task.every + 2, task.info)
+        self.recorder = Recorder(task.plant, task.batch, task.steps // task.every + 2, task.info)
 
     def motion(self) -> Trajectory:
-        return self.record.trajectory(self.watch.events)
+        return self.recorder.trajectory(self.monitor.events)
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray, shown: np.ndarray) -> None:
         """What the field knows of this state, where `shown`."""
         f = self.field
-        self.record.add(shown, t=t, q=q, v=v, a=f.a, tau=f.tau, forces=f.forces)
+        self.recorder.add(shown, t=t, q=q, v=v, a=f.a, tau=f.tau, forces=f.forces)

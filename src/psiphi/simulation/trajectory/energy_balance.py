@@ -32,11 +32,11 @@ def work(motion: Any) -> np.ndarray | None:
         motion.tau is None
         or not len(motion)
         or motion.tau.shape != motion.v.shape
-        or _other_velocities(motion.system)
+        or _has_other_velocities(motion.system)
     ):
         return None
     tau, v, h = motion.tau, motion.v, np.diff(motion.t)
-    if motion.info.get("held") and _every_step(motion, h):
+    if motion.info.get("held") and _samples_are_steps(motion, h):
         power = 0.5 * np.einsum("...i,...i->...", tau[..., :-1, :], v[..., 1:, :] + v[..., :-1, :])
     else:
         each = np.einsum("...i,...i->...", tau, v)
@@ -44,12 +44,14 @@ def work(motion: Any) -> np.ndarray | None:
     return np.concatenate([np.zeros((*motion.batch, 1)), np.cumsum(h * power, axis=-1)], axis=-1)
 
 
-def rows(motion: Any) -> list[tuple[str, str]]:
+def balance_rows(motion: Any) -> list[tuple[str, str]]:
     """The summary's lines about energy: a drift where it should be zero, else what drove and what braked the motion."""
     if motion.energy is None or not np.isfinite(motion.energy).any():
         return []
     mean = "mean energy" if motion.batch else "energy"
-    out = [(mean, f"{np.nanmean(motion.energy[..., 0]):.6g} J to {_last(motion.energy):.6g} J")]
+    out = [
+        (mean, f"{np.nanmean(motion.energy[..., 0]):.6g} J to {_last_finite(motion.energy):.6g} J")
+    ]
     driven = motion.tau is None or bool(np.any(np.nan_to_num(motion.tau)))
     lossy = bool(motion.info.get("losses"))
     if not driven and not lossy:
@@ -67,12 +69,15 @@ def rows(motion: Any) -> list[tuple[str, str]]:
         )
         out.append((f"{mean}work of torques", f"{put:.4g} J in, {taken:.4g} J out"))
     if lossy:
-        return [*out, (f"{mean}loss", f"{0.0 - _last(gap):.4g} J, by friction, damping or stops")]
+        return [
+            *out,
+            (f"{mean}loss", f"{0.0 - _last_finite(gap):.4g} J, by friction, damping or stops"),
+        ]
     most = np.nan_to_num(np.abs(gap)).max(initial=0.0)
     return [*out, ("energy balance", f"energy less work is off by {most:.2g} J at most")]
 
 
-def _other_velocities(system: Any) -> bool:
+def _has_other_velocities(system: Any) -> bool:
     return (
         system is not None
         and robot_of(system) is not system
@@ -80,13 +85,13 @@ def _other_velocities(system: Any) -> bool:
     )
 
 
-def _every_step(motion: Any, h: np.ndarray) -> bool:
+def _samples_are_steps(motion: Any, h: np.ndarray) -> bool:
     """Whether the samples are the steps, so that tau is constant between two of them."""
     dt = motion.info.get("dt")
     return dt is not None and bool(np.allclose(h, dt, rtol=1e-6))
 
 
-def _last(x: np.ndarray) -> float:
+def _last_finite(x: np.ndarray) -> float:
     """The last number there is, mean over the batch: a motion that stopped has NaN from then on."""
     each = [row[np.isfinite(row)] for row in x.reshape(-1, x.shape[-1])]
     return (

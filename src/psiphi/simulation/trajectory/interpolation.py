@@ -10,7 +10,7 @@ from psiphi._util.errors import StateError
 from psiphi.simulation.plant import Plant, joint_velocity
 
 
-def between(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
+def interpolate(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
     """q, v, a, tau, forces, energy, residual at `times`, which lie behind the samples k.
 
     With z = (t - t_k) / h, d = difference(q_k, q_k+1) and x the cubic with x(0) = 0, x(1) = d, x'(0) = h v_k, and x'(1) what

@@ -34,7 +34,7 @@ class Recorder:
             elif value is not None:
                 row = np.asarray(value)
                 mask = alive.reshape(alive.shape + (1,) * (row.ndim - alive.ndim))
-                self.rows[name][self._at(self.count)] = (
+                self.rows[name][self._index(self.count)] = (
                     row if alive.all() else np.where(mask, row, np.nan)
                 )
         self.count += 1
@@ -42,12 +42,12 @@ class Recorder:
     def trajectory(self, events: list[Event]) -> Trajectory:
         """What there is, with energies and residuals."""
         rows = {
-            name: x[: self.count] if name == "t" else x[self._at(slice(self.count))]
+            name: x[: self.count] if name == "t" else x[self._index(slice(self.count))]
             for name, x in self.rows.items()
         }
-        return finish(self.system, rows, events, self.info)
+        return make_trajectory(self.system, rows, events, self.info)
 
-    def _at(self, where: Any) -> tuple:
+    def _index(self, where: Any) -> tuple:
         return (*(slice(None),) * len(self.batch), where)
 
     def _grow(self) -> None:
@@ -56,15 +56,15 @@ class Recorder:
             self.rows[name] = np.concatenate([x, np.empty_like(x)], axis=axis)
 
 
-def finish(
+def make_trajectory(
     system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]
 ) -> Trajectory:
     """A trajectory of these rows; energies and residuals are computed for all samples at once."""
     q, v, sampled = rows["q"], rows["v"], system.with_sample_axis()
     with np.errstate(all="ignore"):
         energy, residual = (
-            quietly(lambda: sampled.energy(q, v)),
-            quietly(lambda: sampled.residual(q, v)),
+            none_on_error(lambda: sampled.energy(q, v)),
+            none_on_error(lambda: sampled.residual(q, v)),
         )
     events = sorted(events, key=lambda event: event.t)
     return Trajectory(
@@ -77,7 +77,7 @@ def finish(
     )
 
 
-def quietly(compute: Callable[[], Any]) -> Any:
+def none_on_error(compute: Callable[[], Any]) -> Any:
     """The extras must not cost the motion: None where they fail."""
     try:
         return compute()

@@ -24,7 +24,7 @@ from psiphi.simulation.trajectory import (
     trajectory_tables,
 )
 from psiphi.simulation.trajectory import trajectory_summary as summary
-from psiphi.simulation.trajectory.trajectory_tables import TABLED
+from psiphi.simulation.trajectory.trajectory_tables import SAMPLE_AXES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,16 +93,18 @@ class Trajectory:
 
     def __post_init__(self):
         """Arrays that fit together, and the joints' names; a motion that does not fit its system is refused."""
-        fit = trajectory_checks.arrays({name: getattr(self, name) for name in ("t", *TABLED)})
+        fit = trajectory_checks.check_arrays(
+            {name: getattr(self, name) for name in ("t", *SAMPLE_AXES)}
+        )
         trajectory_checks.check_orders(
             self.system, {name: getattr(self, name) for name in ("q", "v", "a", "tau")}
         )
         nq, nv = (fit[name].shape[-1] for name in "qv")  # type: ignore[union-attr]
-        named = trajectory_checks.known(self.info, self.system, nq, nv)
+        named = trajectory_checks.complete_info(self.info, self.system, nq, nv)
         for name, value in {
             **fit,
             "info": named,
-            "events": trajectory_checks.happened(self.events, Event),
+            "events": trajectory_checks.check_events(self.events, Event),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -125,7 +127,9 @@ class Trajectory:
     def __getitem__(self, index: int | slice) -> Any:
         """`[k]` is one Sample, `[a:b]` a Trajectory of these samples."""
         if isinstance(index, slice):
-            return self._each(lambda x, axis: x[(slice(None),) * axis + (index,)], t=self.t[index])
+            return self._with_time_axis(
+                lambda x, axis: x[(slice(None),) * axis + (index,)], t=self.t[index]
+            )
         try:
             k = range(len(self))[index]
         except (TypeError, IndexError):
@@ -191,7 +195,7 @@ class Trajectory:
             only: list[Any] = [None if x is None else np.take(x, k, axis) for x in self._arrays()]
             return Sample(when, *only)
         k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self) - 2)
-        return Sample(when, *interpolation.between(self, times, k))
+        return Sample(when, *interpolation.interpolate(self, times, k))
 
     def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, np.ndarray]:
         """Gradients of the weighted sum of all samples, by the beginning and by what drove the motion, as `pp.rollout` has
@@ -254,7 +258,7 @@ class Trajectory:
 
     def summary(self) -> str:
         """What happened, as a table of text."""
-        return summary.text(self)
+        return summary.summary_text(self)
 
     def plot(
         self,
@@ -293,7 +297,7 @@ class Trajectory:
         """
         arrays, events, info = trajectory_files.load(path, max_bytes)
         if system is not None:
-            arrays, info = trajectory_checks.by_joints(arrays, info, system)
+            arrays, info = trajectory_checks.in_joint_order(arrays, info, system)
         return cls(**arrays, events=tuple(map(_event, events)), system=system, info=info)
 
     def to_pandas(self) -> Any:
@@ -319,9 +323,11 @@ class Trajectory:
         return (slice(None),) * len(self.batch)
 
     def _arrays(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in TABLED)
+        return tuple(getattr(self, name) for name in SAMPLE_AXES)
 
-    def _each(self, change: Callable[[np.ndarray, int], np.ndarray], t: np.ndarray) -> Trajectory:
+    def _with_time_axis(
+        self, change: Callable[[np.ndarray, int], np.ndarray], t: np.ndarray
+    ) -> Trajectory:
         """All arrays changed along the time axis."""
         return replace(self, t=t, **self._changed(change))
 
@@ -329,7 +335,7 @@ class Trajectory:
         axis = len(self.batch)
         return {
             name: None if x is None else change(x, axis)
-            for name, x in zip(TABLED, self._arrays(), strict=True)
+            for name, x in zip(SAMPLE_AXES, self._arrays(), strict=True)
         }
 
     def __repr__(self) -> str:

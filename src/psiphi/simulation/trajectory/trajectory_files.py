@@ -27,12 +27,12 @@ from psiphi._util.text import shown
 from psiphi._util.validate import whole_number
 from psiphi.simulation.trajectory import trajectory_tables
 
-ARRAYS = ("t", *trajectory_tables.TABLED)
+ARRAYS = ("t", *trajectory_tables.SAMPLE_AXES)
 FORMAT = 1
 MAX_BYTES = 4 << 30  # of numbers that a file may become; an option of `Trajectory.load`
-HEAD = 64 << 20  # bytes of events and names
-PER_LETTER = 4  # bytes that one letter of a table becomes at most: "0," is a number
-DAMAGED = (
+MAX_HEADER_BYTES = 64 << 20  # bytes of events and names
+BYTES_PER_CHARACTER = 4  # bytes that one letter of a table becomes at most: "0," is a number
+READ_ERRORS = (
     KeyError,
     TypeError,
     ValueError,
@@ -41,13 +41,13 @@ DAMAGED = (
     RecursionError,
     NotImplementedError,
 )
-DAMAGED = (*DAMAGED, zipfile.BadZipFile, zlib.error, csv.Error)
+READ_ERRORS = (*READ_ERRORS, zipfile.BadZipFile, zlib.error, csv.Error)
 LoadedFile = tuple[dict[str, np.ndarray], list, dict[str, Any]]
 
 
 def save(motion: Any, path: str | os.PathLike[str]) -> None:
     """Write to temporary names, then rename: a killed writer leaves no half file."""
-    target = a_path(path)
+    target = read_path(path)
     writer = {".npz": _write_npz, ".csv": _write_csv}.get(target.suffix.lower())
     if writer is None:
         raise Error(
@@ -62,14 +62,14 @@ def sidecar(table: Path) -> Path:
     return table.with_name(f"{table.name}.json")
 
 
-def a_path(given: Any) -> Path:
+def read_path(given: Any) -> Path:
     """The path of a file to read or write."""
     return Path(validate.path("the file", given, "a path", 'give a name like "motion.npz"'))
 
 
 def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile:
     """(arrays, events, info) of a saved trajectory."""
-    source, most = a_path(path), whole_number("max_bytes", max_bytes)
+    source, most = read_path(path), whole_number("max_bytes", max_bytes)
     reader = {".npz": _read_npz, ".csv": _read_csv}.get(source.suffix.lower())
     if reader is None:
         raise Error(f"{shown(source.name)} is no saved trajectory", "its name ends in .npz or .csv")
@@ -77,26 +77,26 @@ def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile
         if not source.exists():
             raise Error(f"there is no file {str(source)!r}", "check the path")
         arrays, events, info = reader(source, most)
-        return _checked(arrays), events, info
+        return _check_shapes(arrays), events, info
     except OSError as error:
         raise Error(
             f"cannot read {str(source)!r}: {error.strerror or error}",
             "check the file and its permissions",
         ) from error
-    except DAMAGED as error:
+    except READ_ERRORS as error:
         if isinstance(error, Error):
             raise
         cause = f"{str(source)!r} is no trajectory of psiphi, or a damaged one ({type(error).__name__}: {error})"
         raise Error(cause, "save it again with Trajectory.save") from error
 
 
-def _within(size: int, most: int, source: Path) -> None:
+def _check_size(size: int, most: int, source: Path) -> None:
     if size > most:
         cause = f"{shown(source.name)} may become {size} bytes, and at most {most} are read"
         raise Error(cause, f"load it with max_bytes={size}, if the memory holds that much")
 
 
-def _head(motion: Any) -> dict[str, Any]:
+def _header(motion: Any) -> dict[str, Any]:
     events = [
         [e.name, e.t, e.what, list(e.where), None if math.isnan(e.value) else e.value, e.stopped]
         for e in motion.events
@@ -112,14 +112,14 @@ def _json(head: dict[str, Any]) -> str:
         raise StateError(f"the motion's info cannot be written: {error}", remedy) from error
 
 
-def _open_head(text: str) -> dict[str, Any]:
+def _parse_header(text: str) -> dict[str, Any]:
     head = json.loads(text)
     if head["format"] != FORMAT:
         raise ValueError(f"format {head['format']}, and this psiphi reads {FORMAT}")
     return head
 
 
-def _checked(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _check_shapes(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     lead = arrays["q"].shape[:-1]
     if arrays["t"].ndim != 1 or lead[-1:] != arrays["t"].shape:
         raise ValueError(f"t has shape {arrays['t'].shape}, q {arrays['q'].shape}")
@@ -134,7 +134,7 @@ def _checked(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _write_npz(motion: Any, path: Path, _: Path) -> None:
     arrays = {name: x for name in ARRAYS if (x := getattr(motion, name)) is not None}
-    head = np.array(_json(_head(motion)))
+    head = np.array(_json(_header(motion)))
     with open(path, "wb") as file:
         np.savez(file, head=head, **arrays)
 
@@ -144,9 +144,9 @@ def _read_npz(path: Path, most: int) -> LoadedFile:
     with zipfile.ZipFile(path) as box:
         members = {info.filename.removesuffix(".npy"): info for info in box.infolist()}
         own = [name for name in members if name in ARRAYS]
-        _within(sum(members[name].file_size for name in own), most, path)
-        _within(members["head"].file_size, 4 * HEAD, path)
-        head = _open_head(str(_member(box, members["head"])))
+        _check_size(sum(members[name].file_size for name in own), most, path)
+        _check_size(members["head"].file_size, 4 * MAX_HEADER_BYTES, path)
+        head = _parse_header(str(_member(box, members["head"])))
         return {name: _member(box, members[name]) for name in own}, head["events"], head["info"]
 
 
@@ -180,10 +180,10 @@ def _write_csv(motion: Any, path: Path, beside: Path) -> None:
         ):
             for t, values in zip(motion.t.tolist(), block.tolist(), strict=True):
                 rows.writerow(([element] if motion.batch else []) + [repr(x) for x in (t, *values)])
-    head = _head(motion) | {
+    head = _header(motion) | {
         "batch": list(motion.batch),
         "samples": len(motion),
-        "shapes": trajectory_tables.shapes(motion),
+        "shapes": trajectory_tables.sample_shapes(motion),
     }
     if not math.prod(motion.batch):  # no rows of the table hold the times
         head["t"] = motion.t.tolist()
@@ -202,12 +202,12 @@ def _crc(path: Path) -> int:
 
 
 def _read_csv(path: Path, most: int) -> LoadedFile:
-    _within(PER_LETTER * path.stat().st_size, most, path)
+    _check_size(BYTES_PER_CHARACTER * path.stat().st_size, most, path)
     crc, rest = _crc(path), sidecar(path)
     head: dict[str, Any] = {}
     if rest.exists():
-        _within(rest.stat().st_size, HEAD, rest)
-        head = _open_head(rest.read_text(encoding="utf-8"))
+        _check_size(rest.stat().st_size, MAX_HEADER_BYTES, rest)
+        head = _parse_header(rest.read_text(encoding="utf-8"))
         if head["crc32"] != crc:
             cause = f"{shown(path.name)} is not the table that {shown(rest.name)} was written beside: it was changed, or cut"
             raise Error(
@@ -225,17 +225,17 @@ def _read_csv(path: Path, most: int) -> LoadedFile:
         raise ValueError(
             f"{len(names)} names ({shown(names[:3])}) above {numbers.shape[1]} columns; expected t, q:..., v:..."
         )
-    return _beside(numbers, head) if head else _by_header(names, numbers)
+    return _by_sidecar(numbers, head) if head else _by_header(names, numbers)
 
 
-def _beside(numbers: np.ndarray, head: dict[str, Any]) -> LoadedFile:
+def _by_sidecar(numbers: np.ndarray, head: dict[str, Any]) -> LoadedFile:
     """The table of a motion, by what stands beside it."""
     batch = tuple(int(n) for n in head["batch"])
     numbers = numbers[:, 1:] if batch else numbers
     table = numbers.reshape(*batch, head["samples"], numbers.shape[1])
     t = np.array(head["t"], dtype=float) if "t" in head else numbers[: head["samples"], 0].copy()
     return (
-        {"t": t} | trajectory_tables.split(table[..., 1:], head["shapes"]),
+        {"t": t} | trajectory_tables.split_table(table[..., 1:], head["shapes"]),
         head["events"],
         head["info"],
     )
@@ -267,7 +267,7 @@ def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:
     arrays = {
         name: numbers[:, own].reshape(*lead, *sample.get(name, (len(own),)))
         for name, own in columns.items()
-        if name in trajectory_tables.TABLED
+        if name in trajectory_tables.SAMPLE_AXES
     }
     t = numbers[:, columns["t"][0]].reshape(lead)
     if "element" in columns and (t != t[:1]).any():

@@ -21,29 +21,35 @@ LIMITS = {
     "v": ("velocity",),
     "tau": ("effort",),
 }  # of a joint; those with one bound are +-
-MOTIONS, EVENTS = 8, 20  # shown at most
-LINE, LEAST = 0.15, 2.2  # inches: a line of the legend, the height of a pair of axes
-PER_COLUMN = 24  # names below each other before another column begins
+MAX_MOTIONS, MAX_EVENTS = 8, 20  # shown at most
+LEGEND_LINE_HEIGHT, MIN_AXES_HEIGHT = (
+    0.15,
+    2.2,
+)  # inches: a line of the legend, the height of a pair of axes
+LEGEND_COLUMN_LINES = 24  # names below each other before another column begins
 
 
 def plot(
     motion: Any, what: Any, path: str | os.PathLike[str] | None, joints: Any, limits: Any
 ) -> Any:
     """The figure; a batch shows at most eight motions."""
-    known = trajectory_tables.shapes(motion)
-    drawn = _wanted(what, known)
+    known = trajectory_tables.sample_shapes(motion)
+    drawn = _quantities(what, known)
     flag("limits", limits, "limits=True draws the joints' limits")
-    labels = {name: trajectory_tables.labels(motion.info, name, known[name]) for name in drawn}
-    picked = {name: _picked(name, labels[name], joints) for name in drawn}
+    labels = {
+        name: trajectory_tables.column_names(motion.info, name, known[name]) for name in drawn
+    }
+    picked = {name: _columns(name, labels[name], joints) for name in drawn}
     lines = {name: _limits(motion, name, picked[name]) for name in drawn} if limits else {}
     if limits and not any(lines.values()):
         raise StateError(
             f"none of these joints has a limit in {', '.join(drawn)}", "leave limits= out"
         )
     longest = max(len(own) for own in picked.values())
-    height = max(LEAST, 0.3 + LINE * min(longest, PER_COLUMN))
+    height = max(MIN_AXES_HEIGHT, 0.3 + LEGEND_LINE_HEIGHT * min(longest, LEGEND_COLUMN_LINES))
     figure = empty_figure(
-        8.0 + 1.6 * math.ceil(longest / PER_COLUMN) * (longest > 1), 0.6 + height * len(drawn)
+        8.0 + 1.6 * math.ceil(longest / LEGEND_COLUMN_LINES) * (longest > 1),
+        0.6 + height * len(drawn),
     )
     for axes, name in zip(
         np.atleast_1d(figure.subplots(len(drawn), 1, sharex=True)), drawn, strict=True
@@ -60,7 +66,7 @@ def plot(
     return save_figure(figure, path)
 
 
-def _wanted(what: Any, known: dict[str, list[int]]) -> list[str]:
+def _quantities(what: Any, known: dict[str, list[int]]) -> list[str]:
     """The quantities that are asked for and there."""
     if not isinstance(what, str) and not (
         isinstance(what, list | tuple) and all(isinstance(name, str) for name in what)
@@ -68,7 +74,7 @@ def _wanted(what: Any, known: dict[str, list[int]]) -> list[str]:
         raise StateError(f"cannot plot {shown(what)}", 'give names, "q tau energy" for instance')
     what = what if isinstance(what, str) else " ".join(what)
     wanted = what.replace(",", " ").split()
-    unknown = [name for name in wanted if name not in trajectory_tables.TABLED]
+    unknown = [name for name in wanted if name not in trajectory_tables.SAMPLE_AXES]
     if unknown or not wanted:
         raise StateError(
             f"cannot plot {what!r}", nearest(unknown[0] if unknown else what, list(known))
@@ -81,7 +87,7 @@ def _wanted(what: Any, known: dict[str, list[int]]) -> list[str]:
     return drawn
 
 
-def _picked(name: str, labels: Sequence[str], joints: Any) -> list[int]:
+def _columns(name: str, labels: Sequence[str], joints: Any) -> list[int]:
     """The columns of the joints whose names match; a joint of several coordinates answers to its own name, too."""
     if joints is None or name not in ("q", "v", "a", "tau"):
         return list(range(len(labels)))
@@ -152,7 +158,7 @@ def _color(k: int, count: int) -> Any:
 def _draw(axes: Any, motion: Any, name: str, labels: list[str], columns: list[int]) -> None:
     lines = getattr(motion, name).reshape(math.prod(motion.batch), len(motion), len(labels))
     curves = []
-    for element, line in enumerate(lines[:MOTIONS]):
+    for element, line in enumerate(lines[:MAX_MOTIONS]):
         for k, column in enumerate(columns):
             style = {
                 "color": _color(k, len(columns)),
@@ -166,7 +172,7 @@ def _draw(axes: Any, motion: Any, name: str, labels: list[str], columns: list[in
                 **style,
             )
             curves += [curve] if element == 0 else []
-    for event in motion.events[:EVENTS]:
+    for event in motion.events[:MAX_EVENTS]:
         axes.axvline(event.t, color="0.6", linestyle=":", linewidth=0.8)
     axes.set_ylabel(
         f"{name} [{trajectory_tables.UNITS[name]}]" if name in trajectory_tables.UNITS else name
@@ -182,7 +188,7 @@ def _draw(axes: Any, motion: Any, name: str, labels: list[str], columns: list[in
             curves,
             placeholders,
             fontsize="x-small",
-            ncols=math.ceil(len(names) / PER_COLUMN),
+            ncols=math.ceil(len(names) / LEGEND_COLUMN_LINES),
             **beside,
         )
         literal_text(legend.get_texts(), names)

@@ -9,17 +9,17 @@ import numpy as np
 from psiphi._util.text import first_names
 from psiphi.simulation.trajectory import energy_balance
 
-ROUNDING = 1e-6  # how far a joint that stands at its limit may be beyond it
+LIMIT_TOLERANCE = 1e-6  # how far a joint that stands at its limit may be beyond it
 
 
-def text(motion: Any) -> str:
+def summary_text(motion: Any) -> str:
     """One line a fact."""
-    rows = facts(motion)
+    rows = summary_rows(motion)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 
 
-def facts(motion: Any) -> list[tuple[str, str]]:
+def summary_rows(motion: Any) -> list[tuple[str, str]]:
     """(name, value) of everything worth a line."""
     rows = [("system", _name(motion)), ("time", _time(motion))]
     if why := motion.info.get("in Python"):
@@ -34,7 +34,7 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     fastest = int(np.argmax(speeds)) if speeds.size else 0
     if speeds.size:
         rows.append(("largest speed", f"{speeds[fastest]:.4g} at {_coordinate(motion, fastest)}"))
-    if beyond := _beyond(motion):
+    if beyond := _outside_limits(motion):
         rows.append(("beyond limits", first_names(beyond)))
     if motion.tau is not None and motion.tau.size:
         torques = _by_coordinate(np.abs(motion.tau))
@@ -45,8 +45,8 @@ def facts(motion: Any) -> list[tuple[str, str]]:
                 f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0",
             )
         )
-        rows += [_undriven(motion)] if motion.info.get("passive") else []
-    rows += energy_balance.rows(motion)
+        rows += [_unactuated_torques(motion)] if motion.info.get("passive") else []
+    rows += energy_balance.balance_rows(motion)
     if "implicit" in motion.info:
         rows.append(("implicit", _implicit(**motion.info["implicit"])))
     if motion.residual is not None:
@@ -62,18 +62,18 @@ def facts(motion: Any) -> list[tuple[str, str]]:
     return [*rows, *_events(motion)]
 
 
-def _beyond(motion: Any) -> list[str]:
+def _outside_limits(motion: Any) -> list[str]:
     """Coordinates that were outside the limits of their joints, which do not act unless that is asked for."""
     if not hasattr(motion.robot, "lower"):  # the robot is not known
         return []
     q, names = motion.q.reshape(-1, motion.q.shape[-1]), motion.info["q"]
-    outside = ((q < motion.robot.lower - ROUNDING) | (q > motion.robot.upper + ROUNDING)).any(
-        axis=0
-    )
+    outside = (
+        (q < motion.robot.lower - LIMIT_TOLERANCE) | (q > motion.robot.upper + LIMIT_TOLERANCE)
+    ).any(axis=0)
     return [name for name, out in zip(names, outside, strict=True) if out]
 
 
-def _undriven(motion: Any) -> tuple[str, str]:
+def _unactuated_torques(motion: Any) -> tuple[str, str]:
     """What coordinates without a motor were given."""
     tau = np.abs(np.nan_to_num(motion.tau))
     largest = {

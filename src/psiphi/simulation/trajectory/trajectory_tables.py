@@ -18,7 +18,7 @@ UNITS = {
     "energy": "J",
     "residual": "m, rad",
 }
-TABLED = {
+SAMPLE_AXES = {
     "q": 1,
     "v": 1,
     "a": 1,
@@ -27,19 +27,21 @@ TABLED = {
     "energy": 0,
     "residual": 1,
 }  # what is sampled: axes of one sample
-PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
+WRENCH_PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
 
 
-def coordinates(robot: Any) -> dict[str, list[str]]:
+def coordinate_names(robot: Any) -> dict[str, list[str]]:
     """Names of the entries of q and of v: the joint's own, numbered where it has several."""
     return {of: entry_names(getattr(robot, "joints", ()), of) for of in ("q", "v")}
 
 
-def shapes(motion: Any) -> dict[str, list[int]]:
+def sample_shapes(motion: Any) -> dict[str, list[int]]:
     """The shape of one sample of each array there is."""
     lead = motion.q.ndim - 1
     return {
-        name: list(x.shape[lead:]) for name in TABLED if (x := getattr(motion, name)) is not None
+        name: list(x.shape[lead:])
+        for name in SAMPLE_AXES
+        if (x := getattr(motion, name)) is not None
     }
 
 
@@ -47,27 +49,27 @@ def table(motion: Any) -> tuple[list[str], np.ndarray]:
     """The columns' names, and the numbers (..., n, columns)."""
     names: list[str] = []
     blocks = []
-    for name, shape in shapes(motion).items():
+    for name, shape in sample_shapes(motion).items():
         x = getattr(motion, name)
         blocks.append(x.reshape(*motion.q.shape[:-1], math.prod(shape)))
-        names += labels(motion.info, name, shape)
+        names += column_names(motion.info, name, shape)
     return names, np.concatenate(blocks, axis=-1)
 
 
-def labels(info: dict[str, Any], name: str, shape: list[int]) -> list[str]:
+def column_names(info: dict[str, Any], name: str, shape: list[int]) -> list[str]:
     """The names of one array's columns."""
     if not shape:
         return [name]
     if name == "residual" and shape == [2]:
         return ["residual:position", "residual:velocity"]
     if name == "forces" and len(shape) == 2 and shape[1] == 6:
-        contacts = _known(info.get("contacts", ()), shape[0])
-        return [f"forces:{contact}.{part}" for contact in contacts for part in PARTS]
+        contacts = _names_or_numbers(info.get("contacts", ()), shape[0])
+        return [f"forces:{contact}.{part}" for contact in contacts for part in WRENCH_PARTS]
     given = info.get("q" if name == "q" else "v", ())
-    return [f"{name}:{label}" for label in _known(given, math.prod(shape))]
+    return [f"{name}:{label}" for label in _names_or_numbers(given, math.prod(shape))]
 
 
-def split(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndarray]:
+def split_table(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndarray]:
     """The arrays of a table, by the shape of one sample of each."""
     arrays, start = {}, 0
     for name, shape in sizes.items():
@@ -79,7 +81,7 @@ def split(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndar
     return arrays
 
 
-def _known(given: Any, size: int) -> list[str]:
+def _names_or_numbers(given: Any, size: int) -> list[str]:
     return list(given) if len(given) == size else [str(i) for i in range(size)]
 
 
@@ -103,14 +105,14 @@ def to_xarray(motion: Any) -> Any:
     axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
     axes |= {"residual": ["error"], "forces": ["contact", "part"]}
     data = {}
-    for name in shapes(motion):
+    for name in sample_shapes(motion):
         data[name] = (lead + axes[name], getattr(motion, name), {"units": UNITS.get(name, "")})
     coordinates: dict[str, Any] = {"t": motion.t}
     for key in ("q", "v"):
         if len(motion.info.get(key, ())) == getattr(motion, key).shape[-1]:
             coordinates[f"{key}_index"] = motion.info[key]
     if "forces" in data:
-        coordinates["part"] = list(PARTS)
+        coordinates["part"] = list(WRENCH_PARTS)
     return xarray.Dataset(
         data, coords=coordinates, attrs={"events": [str(event) for event in motion.events]}
     )

@@ -5,7 +5,7 @@ import pytest
 
 import psiphi as pp
 from psiphi._util.errors import StateError
-from psiphi.simulation.control.task_forces import pulls
+from psiphi.simulation.control.task_forces import limited_feedback
 from tests.model.spatial import on_arrays as quat
 from tests.simulation.simulate.motions import juggler, puma, state, ur5
 
@@ -180,7 +180,7 @@ def test_a_half_turn_is_the_shortest_way():
         turn = quat.exp(w)
         turned = pose.copy()
         turned[:3, :3] = np.stack([quat.rotate(turn, e) for e in np.eye(3)], axis=-1) @ pose[:3, :3]
-        found = pulls(6, pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
+        found = limited_feedback(6, pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
         np.testing.assert_allclose(found, [*w, 0, 0, 0], atol=1e-8)
 
 

@@ -113,7 +113,7 @@ def test_blows_keep_coulombs_law_momentum_and_never_give_energy():
             coulomb_friction.ContactRow((3 * i, 3 * i + 1, 3 * i + 2), float(mu[i]))
             for i in range(contacts)
         ]
-        lam = coulomb_friction.law(Omega, J @ v, [3 * contacts], touches)
+        lam = coulomb_friction.coulomb_forces(Omega, J @ v, [3 * contacts], touches)
         if lam is None:
             refused += 1
             continue

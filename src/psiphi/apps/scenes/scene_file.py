@@ -15,19 +15,19 @@ from psiphi._util.text import nearest, shown
 from psiphi._util.validate import path
 from psiphi.apps.scenes.scene_controllers import CONTROLLERS, controller
 from psiphi.apps.scenes.scene_robots import PlacedRobot, pose, read_placed
-from psiphi.apps.scenes.toml_table import Table, read
+from psiphi.apps.scenes.toml_table import Table, read_toml
 from psiphi.apps.viewer import html
 from psiphi.model.loops.closure_types import CONTACTS, LOOPS
 from psiphi.model.model import Body, Pose
 from psiphi.model.spatial.rotations import quaternions
 from psiphi.robot.mechanisms.grasp_and_connect import Contact, Loop, connect, grasp
 from psiphi.robot.robot import Robot
-from psiphi.simulation.contact.contact_events import WORDS
+from psiphi.simulation.contact.contact_events import CONTACT_MODES
 from psiphi.simulation.simulate.simulate import read_start, simulate
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 DATA = files("psiphi.apps.scenes") / "data"
-CHECKED = (
+CHECKED_OPTIONS = (
     "q0",
     "v0",
     "duration",
@@ -48,11 +48,11 @@ class SceneSetup:
     v0: np.ndarray
     tau: Any = None
     options: dict[str, Any] = field(default_factory=dict)
-    said: dict[str, Any] = field(default_factory=dict)  # the keys of its file
+    file_values: dict[str, Any] = field(default_factory=dict)  # the keys of its file
 
     def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
-        return simulate(self.system, **self._with(options))
+        return simulate(self.system, **self._simulate_options(options))
 
     def html(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write a live page: the scene's system runs in it from the scene's start, and can be pulled (`pp.viewer.html`)."""
@@ -60,10 +60,10 @@ class SceneSetup:
 
     def check(self, **options: Any) -> None:
         """Refuse a start, a duration or steps that `run` would refuse; nothing is computed."""
-        own = self._with(options)
-        read_start(self.system, **{name: own[name] for name in CHECKED if name in own})
+        own = self._simulate_options(options)
+        read_start(self.system, **{name: own[name] for name in CHECKED_OPTIONS if name in own})
 
-    def _with(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _simulate_options(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"q0": self.q0, "v0": self.v0, "tau": self.tau, **self.options, **options}
 
 
@@ -87,24 +87,26 @@ def load(source: str | os.PathLike[str]) -> SceneSetup:
         source = Path(str(DATA / f"{text}.toml"))
     elif os.path.basename(text) == text and not text.endswith(".toml") and not os.path.exists(text):
         raise ModelError(f"no bundled scene {text!r}, and no such file", nearest(text, names()))
-    top = read(source)
+    top = read_toml(source)
     title = top.text("title", Path(text).stem)
     robots = [
         read_placed(name, row, Path(source).parent) for name, row in top.table("robots").items()
     ]
     if not robots:
         top.fail("robots", "is empty", 'add [robots.arm] with robot = "ur5"')
-    motors = {key: own for key in ("actuated", "passive") if (own := _names(top, key)) is not None}
+    motors = {
+        key: own for key in ("actuated", "passive") if (own := _joint_names(top, key)) is not None
+    }
     system, q0, v0 = _system(top, title, robots, motors)
     plain = motors if isinstance(system, Robot) else {}  # a closed chain has them itself
     tau = _controller(top, system, q0, plain)
-    options = _options(top)
-    _refuse_limp(top, options["springs"])
-    top.done()
+    options = _simulation_options(top)
+    _check_springs_act(top, options["springs"])
+    top.reject_unknown()
     return SceneSetup(title, system, q0, v0, tau, options | plain, top.values)
 
 
-def _names(top: Table, key: str) -> list[str] | None:
+def _joint_names(top: Table, key: str) -> list[str] | None:
     """Names of joints."""
     value = top.get(key, None)
     if value is not None and (
@@ -114,7 +116,7 @@ def _names(top: Table, key: str) -> list[str] | None:
     return value
 
 
-def _refuse_limp(top: Table, act: bool) -> None:
+def _check_springs_act(top: Table, act: bool) -> None:
     """Springs that are given and do not act."""
     for row in (row for _, row in top.table("robots").items()):
         for key in () if act else ("springs", "elastic"):
@@ -126,7 +128,7 @@ def _refuse_limp(top: Table, act: bool) -> None:
                 )
 
 
-def _options(top: Table) -> dict[str, Any]:
+def _simulation_options(top: Table) -> dict[str, Any]:
     out: dict[str, Any] = {
         "duration": top.number("duration", 5.0, 0.0),
         "dt": top.number("dt", 1e-3, 0.0),
@@ -134,7 +136,7 @@ def _options(top: Table) -> dict[str, Any]:
     out["method"] = top.text("method", "rk4")
     out["limits"] = top.text("limits", "ignore")
     if "contacts" in top:
-        out["contacts"] = top.text("contacts", "hold", WORDS)
+        out["contacts"] = top.text("contacts", "hold", CONTACT_MODES)
     every = top.number("every", 1.0, 0.0)
     if every % 1.0:
         top.fail("every", f"is {every:g}, expected a whole number", "1 keeps all steps")
@@ -151,11 +153,11 @@ def _system(
     if grasps and loops:
         top.fail("loops", "stands beside grasps", "write one scene for each")
     if grasps:
-        return _held(top, title, robots, grasps, motors)
+        return _grasped_system(top, title, robots, grasps, motors)
     if "object" in top:
         top.fail("object", "is there, but nothing holds it", "add [[grasps]] with robot and frame")
     if loops:
-        return _closed(title, robots, loops, motors)
+        return _loop_system(title, robots, loops, motors)
     if len(robots) > 1:
         top.fail(
             "robots",
@@ -172,12 +174,12 @@ def _system(
     return only.robot, only.q, only.v
 
 
-def _held(
+def _grasped_system(
     top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table], motors: dict
 ) -> tuple:
     row = top.table("object")
-    body, where = _body(row), pose(row)
-    row.done()
+    body, where = _object_body(row), pose(row)
+    row.reject_unknown()
     by_name = {robot.name: robot for robot in robots}
     frames: dict[str, list[str]] = {robot.name: [] for robot in robots}
     at: dict[tuple[str, str], Pose] = {}
@@ -196,7 +198,7 @@ def _held(
         at[name, frame] = pose(grip) if "at" in grip or "rpy" in grip else where.inv @ there
         contacts[name, frame] = _contact(grip)
         frames[name].append(frame)
-        grip.done()
+        grip.reject_unknown()
     idle = [name for name, own in frames.items() if not own]
     if idle:
         top.fail(
@@ -220,7 +222,7 @@ def _held(
     return cell, *cell.project(q, v)
 
 
-def _body(row: Table) -> Body:
+def _object_body(row: Table) -> Body:
     mass, name = row.number("mass", above=0.0), row.text("name", "box")
     if "sphere" in row:
         return Body.sphere(mass, row.number("sphere", above=0.0), name)
@@ -245,7 +247,7 @@ def _contact(grip: Table) -> Contact:
     return Contact(kind, axis, normal, friction, torsion, grip.number("restitution", 0.0))
 
 
-def _closed(
+def _loop_system(
     title: str, robots: list[PlacedRobot], loops: list[Table], motors: dict
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     wanted = []
@@ -261,7 +263,7 @@ def _closed(
                 kind, first, second, axis, axis2, **more, restitution=row.number("restitution", 0.0)
             )
         )
-        row.done()
+        row.reject_unknown()
     alone = len(robots) == 1
     system = connect(
         robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots},
@@ -275,16 +277,18 @@ def _closed(
             joint if alone else f"{p.name}/{joint}" for p in robots for joint in getattr(p, which)
         )
 
-    held = named("given")
+    held = named("given_joints")
     q = system.assemble(
         np.concatenate([p.q for p in robots]), hold=held if len(held) < len(system.joints) else ()
     )
     return system, *system.project(
-        q, _closing(system, q, np.concatenate([p.v for p in robots]), named("driven"))
+        q, _closed_velocity(system, q, np.concatenate([p.v for p in robots]), named("driven_joints"))
     )
 
 
-def _closing(system: Any, q: np.ndarray, v: np.ndarray, driven: tuple[str, ...]) -> np.ndarray:
+def _closed_velocity(
+    system: Any, q: np.ndarray, v: np.ndarray, driven: tuple[str, ...]
+) -> np.ndarray:
     """Velocities that keep the loops closed while the driven joints have theirs: the others, least, from Jc v = 0."""
     own = np.array([i for name in driven for i in system.robot.joint(name).coordinates], dtype=int)
     rest = np.setdiff1d(np.arange(system.nv), own)
@@ -299,5 +303,5 @@ def _controller(top: Table, system: Any, q0: np.ndarray, motors: dict) -> Any:
     row = top.table("controller")
     kind = row.text("kind", among=tuple(CONTROLLERS))
     law = controller(kind, row, system, q0, motors)
-    row.done()
+    row.reject_unknown()
     return law

@@ -115,7 +115,7 @@ class FallbackRunner(Runner):
         controller.robot = plant.system
 
         def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-            followed = controller.reference(t) if self.rollout_input.law.followed else ()
+            followed = controller.reference(t) if self.rollout_input.law.reference_places else ()
             return controller.torque(q, v, *(self._rows(elements, x, 1) for x in followed))
 
         return law

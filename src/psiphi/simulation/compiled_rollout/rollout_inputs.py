@@ -13,8 +13,8 @@ from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, law_place
-from psiphi.simulation.control.control_law import Controller, Law, is_lawful
-from psiphi.simulation.control.torque_input import TorqueInput, within
+from psiphi.simulation.control.control_law import Controller, Law, is_law_controller
+from psiphi.simulation.control.torque_input import TorqueInput, limit_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import METHODS
@@ -36,7 +36,7 @@ def why_not_compiled(system: object, tau: object, method: str, has_stops: bool =
         return f'limits="block" needs the inverse mass matrix, which is compiled for {bodies}'
     if not callable(tau):
         return ""
-    if not isinstance(tau, Controller) or not is_lawful(tau):
+    if not isinstance(tau, Controller) or not is_law_controller(tau):
         return f"the torque is {name_of(tau)}, a Python function"
     return "" if tau.robot == system else "the controller is made for another system"
 
@@ -105,9 +105,9 @@ class RolloutInput:
         if self.controller is None:
             constant = {} if self.time_varying else {"tau": self._table[..., 0, :]}
             return self.force_values | constant
-        no_reference = self.time_varying or not self.law.followed
+        no_reference = self.time_varying or not self.law.reference_places
         fixed = () if no_reference else self.controller.reference(0.0)
-        own = self.controller.numbers | dict(zip(self.law.followed, fixed, strict=False))
+        own = self.controller.numbers | dict(zip(self.law.reference_places, fixed, strict=False))
         return self.force_values | {law_place(name): x for name, x in own.items()}
 
     @property
@@ -132,7 +132,7 @@ class RolloutInput:
         return {
             law_place(name, j): rows[i][..., np.searchsorted(times, stage), :]
             for j, stage in enumerate(stages)
-            for i, name in enumerate(options.law.followed)
+            for i, name in enumerate(options.law.reference_places)
         }
 
     def references(self, times: np.ndarray) -> Values:
@@ -140,7 +140,7 @@ class RolloutInput:
         assert self.controller is not None
         along = getattr(self.controller.reference, "along", None)
         if along is not None and (found := along(times)) is not None:
-            return found[: len(self.law.followed)]
+            return found[: len(self.law.reference_places)]
         # copies: a reference may return the same array at each call
         values = [tuple(map(np.array, self.controller.reference(float(t)))) for t in times]
         self._check_repeatable(float(times[0]), values[0])
@@ -188,11 +188,11 @@ class RolloutInput:
             steps = np.minimum(np.rint(t / dt).astype(int), rows - 1)
             return np.broadcast_to(self._table[..., steps, :], shape)
         state = samples_first(q), samples_first(v)
-        if not self.law.followed:
+        if not self.law.reference_places:
             tau = self.controller(0.0, *state)
         elif self.time_varying:
             tau = self.controller.torque(*state, *map(samples_first, self.references(t)))
         else:
             tau = self.controller.torque(*state, *self.controller.reference(0.0))
         tau = np.moveaxis(tau, 0, -2)
-        return tau if self.effort is None else within(tau, self.effort)
+        return tau if self.effort is None else limit_torque(tau, self.effort)

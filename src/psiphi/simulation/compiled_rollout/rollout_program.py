@@ -23,7 +23,7 @@ from psiphi.model.manifold import Manifold
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout import constraint_blocks, step_blocks
-from psiphi.simulation.control.control_law import Law, Step, named
+from psiphi.simulation.control.control_law import Law, Step, frame_names
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import step_rules, step_sequence
 
@@ -64,8 +64,11 @@ class RolloutOptions:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
         rest += [self.springs, self.implicit_springs] if self.springs else []
-        steps = [[step.name, step.at, step.frame, step.sizes, step.only] for step in self.law.steps]
-        law = [steps, self.law.followed, self.law.key, self.law_numbers]
+        steps = [
+            [step.name, step.places, step.frame, step.sizes, step.condition]
+            for step in self.law.steps
+        ]
+        law = [steps, self.law.reference_places, self.law.key, self.law_numbers]
         options = [self.method, law, self.time_varying, self.hold, self.losses, self.implicit]
         return [*options, self.effort, stops, *rest]
 
@@ -91,7 +94,7 @@ class RolloutOptions:
             *["implicit_springs"] * self.implicit_springs,
             *[PARAMETERS] * self.has_parameters,
         )
-        constant_reference = () if self.time_varying else self.law.followed
+        constant_reference = () if self.time_varying else self.law.reference_places
         return ("q", "v", "h", *forces, *map(law_place, (*self.law_numbers, *constant_reference)))
 
     @property
@@ -114,7 +117,9 @@ class RolloutOptions:
         """The places that are packed for each step: the reference, by name and half step."""
         if not self.time_varying:
             return ()
-        return tuple(law_place(x, j) for j in range(self.half_steps) for x in self.law.followed)
+        return tuple(
+            law_place(x, j) for j in range(self.half_steps) for x in self.law.reference_places
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +142,7 @@ class RolloutProgram:
         """The traced code of the rules that users wrote, for the cache key: a name does not
         identify them."""
         rules = [
-            step_blocks.rule_block(self.manifold, step.what, step.sizes)  # type: ignore[arg-type]
+            step_blocks.rule_block(self.manifold, step.operation, step.sizes)  # type: ignore[arg-type]
             for step in self.options.law.steps
             if step.is_foreign
         ]
@@ -191,7 +196,7 @@ class RolloutProgram:
                 blocks[f"law{i}.{j}"] = (
                     code,
                     {
-                        argument: law_place(name, j if name in options.law.followed else 0)
+                        argument: law_place(name, j if name in options.law.reference_places else 0)
                         for argument, name in names.items()
                     },
                 )
@@ -199,9 +204,9 @@ class RolloutProgram:
 
     def _law_step(self, step: Step) -> tuple[Code, dict[str, str]]:
         """The code of one step of the law, and {its argument or result: name in the law}."""
-        names = step.at
-        if not isinstance(step.what, str):
-            make = partial(step_blocks.rule_block, rule=step.what, sizes=step.sizes)
+        names = step.places
+        if not isinstance(step.operation, str):
+            make = partial(step_blocks.rule_block, rule=step.operation, sizes=step.sizes)
             # rules of users may couple the joints
             couples = step.sizes or step.is_foreign
             code = make(self.manifold) if couples else self._per_joint(make)
@@ -209,12 +214,12 @@ class RolloutProgram:
             function = {
                 "gravity": "static_torque_function",
                 "inverse_dynamics": "inverse_dynamics_function",
-                "carrying": "object_torque_function",
-            }[step.what]
+                "object_torque": "object_torque_function",
+            }[step.operation]
             code = getattr(self.system, function).source.code
             names = {"u" if name == "a" else name: own for name, own in names.items()}
         else:
-            code = step_blocks.quantity_block(self.robot, step.what, named(step.frame))
+            code = step_blocks.quantity_block(self.robot, step.operation, frame_names(step.frame))
         arguments = (*code.program.inputs, *code.program.outputs)
         return code, {arg.name: names.get(arg.name, arg.name) for arg in arguments}
 
@@ -264,7 +269,9 @@ class RolloutProgram:
         """The loop over steps that the back ends emit."""
         options = self.options
         repeats = (constraint_blocks.STOP_LOOP,) if options.stops is not None else ()
-        only = {f"law{i}": step.only for i, step in enumerate(options.law.steps) if step.only}
+        only = {
+            f"law{i}": step.condition for i, step in enumerate(options.law.steps) if step.condition
+        }
         conditions = {
             name: law_place(only[name.split(".")[0]])
             for name in self.blocks

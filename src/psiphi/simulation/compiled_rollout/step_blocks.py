@@ -19,7 +19,7 @@ from psiphi.compiler.tape.array_trace import trace_rule
 from psiphi.model.manifold import Manifold
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import LawRule, Values, rule_places
-from psiphi.simulation.control.torque_input import within
+from psiphi.simulation.control.torque_input import limit_torque
 from psiphi.simulation.forces.damping_and_friction import net_torque_with_loops
 from psiphi.simulation.forces.embedded_loop_forces import LOOP_SWITCHES
 from psiphi.simulation.integration.integrators import GAMMA, implicit_force, implicit_terms
@@ -47,7 +47,7 @@ def start_block(m: Manifold) -> StraightCode:
 def effort_block(m: Manifold) -> StraightCode:
     """The torque within the effort limits."""
     sizes = place_sizes(m, ("tau", "effort"))
-    return trace("limit_effort", sizes, lambda tau, effort: {"tau": within(tau, effort)})
+    return trace("limit_effort", sizes, lambda tau, effort: {"tau": limit_torque(tau, effort)})
 
 
 def force_block(

@@ -28,7 +28,7 @@ from psiphi.simulation.contact.contact_rows import Contacts
 from psiphi.simulation.contact.coulomb_friction import ContactRow
 from psiphi.simulation.simulate.events import BOUNCES, HOLDS, LOST, MADE, SLIDES, ContactChange
 
-WORDS = ("hold", "open")
+CONTACT_MODES = ("hold", "open")
 TOUCH = 1e-9  # m, m/s: nearer and slower than this is touching
 PULL = 1e-9  # of the largest force or impulse: less is rounding
 MEETINGS = 8  # events within one step, of different times
@@ -38,7 +38,9 @@ TURNS = 6  # of Newton's method
 
 def read_contacts(system: Any, contacts: Any) -> Any:
     """The system itself, or with contacts that open."""
-    return system if one_of("contacts", contacts, WORDS) == "hold" else ContactSystem(system)
+    return (
+        system if one_of("contacts", contacts, CONTACT_MODES) == "hold" else ContactSystem(system)
+    )
 
 
 class ContactSystem:
@@ -158,11 +160,13 @@ class ContactSystem:
         while True:
             Omega, c = self.rows.terms(q, v, tau)[1:]
             touches = self._as_they_go(q, v)
-            trial = coulomb_friction.with_modes(Omega, c, self.rows.held, list(touches.values()))
+            trial = coulomb_friction.forces_in_modes(
+                Omega, c, self.rows.held, list(touches.values())
+            )
             if trial is not None and self._is_lawful(trial, touches):
                 lam = trial
                 break
-            lam = coulomb_friction.law(
+            lam = coulomb_friction.coulomb_forces(
                 Omega, c, self.rows.held, list(touches.values()), self._guess(len(c))
             )
             if lam is None:
@@ -251,10 +255,10 @@ class ContactSystem:
             for i in sorted({*self.closed, *new})
         }
         Omega, c = self.rows.omega(q), self.rows.rates(q, v)
-        up, sprung = restitution.rebounds(self.rows, q, v, self._tau, new, self.dt), c.copy()
+        up, sprung = restitution.rebound_speeds(self.rows, q, v, self._tau, new, self.dt), c.copy()
         for i, speed in up.items():
             sprung[touches[i].rows[0]] -= speed
-        lam = coulomb_friction.law(Omega, sprung, self.rows.held, list(touches.values()))
+        lam = coulomb_friction.coulomb_forces(Omega, sprung, self.rows.held, list(touches.values()))
         if lam is None:
             raise StateError(
                 "no impulses obey Coulomb's law where contacts are made",
@@ -305,7 +309,7 @@ class ContactSystem:
     ) -> np.ndarray:
         """a, contacts going on as they do."""
         free, Omega, c = self.rows.terms(q, v, tau)
-        lam = coulomb_friction.with_modes(Omega, c, self.rows.held, list(touches.values()))
+        lam = coulomb_friction.forces_in_modes(Omega, c, self.rows.held, list(touches.values()))
         if lam is None:
             raise StateError(
                 "no acceleration keeps what contacts and loops hold",
@@ -344,7 +348,9 @@ class ContactSystem:
     def _undone(self, q: np.ndarray, c: np.ndarray, rows: list[int]) -> np.ndarray:
         """-M^-1 Jc* Omega^+ c, of some rows."""
         lam = np.zeros(len(c))
-        found = coulomb_friction.solve(self.rows.omega(q)[np.ix_(rows, rows)], -c[rows])
+        found = coulomb_friction.least_norm_solution(
+            self.rows.omega(q)[np.ix_(rows, rows)], -c[rows]
+        )
         if found is None:
             raise StateError(
                 "nothing closes what contacts and loops hold", "a smaller step, or another posture"

@@ -39,7 +39,7 @@ class ContactRow:
     slides: np.ndarray | None = None
 
 
-def solve(
+def least_norm_solution(
     Omega: np.ndarray, right: np.ndarray, scale: np.ndarray | None = None
 ) -> np.ndarray | None:
     """Omega x = right with the least x, Omega not symmetric where contacts slide; None where nothing solves it."""
@@ -52,7 +52,7 @@ def solve(
     return d * x if np.abs(left).max() <= GOOD * (np.abs(d * right).max() + 1e-12) else None
 
 
-def with_modes(
+def forces_in_modes(
     Omega: np.ndarray, c: np.ndarray, held: Sequence[int], touches: Sequence[ContactRow]
 ) -> np.ndarray | None:
     """lambda of rows that are all held, and of contacts that hold or slide as they do: linear; it may pull, or leave cones."""
@@ -62,11 +62,11 @@ def with_modes(
     for t in touches:
         if t.slides is not None:
             spread[list(t.rows[1:]), rows.index(t.rows[0])] = -t.mu * t.slides
-    found = solve((Omega @ spread)[rows], -c[rows], np.diag(Omega)[rows])
+    found = least_norm_solution((Omega @ spread)[rows], -c[rows], np.diag(Omega)[rows])
     return None if found is None else spread @ found
 
 
-def law(
+def coulomb_forces(
     Omega: np.ndarray,
     c: np.ndarray,
     held: Sequence[int],
@@ -79,7 +79,8 @@ def law(
     alone = np.zeros(len(held))
     if held:
         columns = [
-            solve(Omega[np.ix_(held, held)], x) for x in (*Omega[np.ix_(held, own)].T, c[held])
+            least_norm_solution(Omega[np.ix_(held, held)], x)
+            for x in (*Omega[np.ix_(held, own)].T, c[held])
         ]
         if any(x is None for x in columns):
             return None

@@ -15,7 +15,7 @@ from psiphi._util.errors import StateError
 GAINED = 1e-9  # of the energy of the blow: more is no rounding
 
 
-def rebounds(
+def rebound_speeds(
     rows: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, new: list[int], dt: float
 ) -> dict[int, float]:
     """The speeds (m/s) with which those of the contacts `new` leave that bounce."""

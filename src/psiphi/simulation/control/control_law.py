@@ -1,60 +1,65 @@
-"""A law of control as data: steps over named places, each a rule on arrays or a quantity of the system's.
+"""Control laws as data: a law is a sequence of steps that read and write named values ("places").
 
-    Step(rule)                         rule(m, <places>) -> {place: value}, m the configuration manifold
-    Step("inverse_dynamics", ...)      a quantity: its arguments and its result are places
+    Step(rule)                     rule(m, <places>) -> {place: value}, m is the configuration manifold
+    Step("inverse_dynamics", ...)  a quantity of the system; its arguments and its result are places
 
-`Controller` runs the steps on arrays; a kernel traces the same rules and takes the same quantities' code
-(`simulation/compiled_rollout/rollout_program.py`). In a closed chain g and M u + C v + g are what its own inverse dynamics asks of the motors.
+`Controller` runs the steps on arrays. Kernels trace the same rules and use the code of the same
+quantities (`simulation/compiled_rollout/rollout_program.py`). For a closed chain, gravity and
+inverse dynamics are the torques that its motors must apply.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
 from psiphi._util.text import shown
 from psiphi._util.validate import batch_axes, is_foreign, is_lazy, read_array, robot_of
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model import motors
+from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.robot.mechanisms.dynamics import load_distribution, object_dynamics
 from psiphi.robot.mechanisms.system import System
-from psiphi.simulation.plant import Plant, parameters_of
+from psiphi.robot.robot import Robot
+from psiphi.simulation.plant import Plant, SimulatedSystem, parameters_of
 
 Values = dict[str, Any]  # by place
 LawRule = Callable[..., Values]  # rule(m, <places>)
 Frames = str | tuple[str, ...]
+JointNames: TypeAlias = str | Iterable[str] | None
 
 
 @cache
 def rule_places(rule: LawRule) -> tuple[str, ...]:
-    """The places a rule reads: the names of its parameters, or those it says itself."""
+    """The places that a rule reads: its attribute `places`, or the names of its parameters."""
     return getattr(rule, "places", None) or tuple(signature(rule).parameters)[1:]
 
 
 class LawQuery(NamedTuple):
-    """What a law may ask of a system: its arguments, its result (flat), and how it is asked on arrays."""
+    """A quantity that laws may use: its arguments, its result (flat), and its value on arrays."""
 
-    given: tuple[str, ...]
+    arguments: tuple[str, ...]
     result: str
-    ask: Callable[..., Any]
+    evaluate: Callable[..., Any]  # (system, frame, *arguments)
 
 
-def named(frame: Frames) -> tuple[str, ...]:
-    """The names of frames: none, one or several."""
+def frame_names(frame: Frames) -> tuple[str, ...]:
+    """The names of no, one or several frames."""
     return (frame,) if frame and isinstance(frame, str) else tuple(frame)
 
 
-def holding(system: Any, frame: Frames, q: np.ndarray) -> np.ndarray:
-    """g(q): of a robot, or of the motors of a closed chain."""
+def gravity_torque(system: Robot | System, frame: Frames, q: np.ndarray) -> np.ndarray:
+    """g(q) of a robot; of a closed chain, the motor torques that hold it at rest."""
     if isinstance(system, System):
         return load_distribution.static_torques(system, q)
     rest = np.zeros(system.nv)
@@ -63,53 +68,62 @@ def holding(system: Any, frame: Frames, q: np.ndarray) -> np.ndarray:
     )
 
 
-def driving(
-    system: Any,
+def inverse_dynamics(
+    system: Robot | System,
     frame: Frames,
     q: np.ndarray,
     v: np.ndarray,
     a: np.ndarray,
     f_ext: np.ndarray | None = None,
 ) -> np.ndarray:
-    """M a + C v + g, less what wrenches on the frames do; of a closed chain by the nearest a that keeps the constraints."""
+    """M a + C v + g - J* f_ext. A closed chain uses the acceleration nearest to a that satisfies
+    its constraints."""
     if isinstance(system, System):
         return load_distribution.nearest_inverse_dynamics(system, q, v, a)
     if not frame or f_ext is None:
         return system.inverse_dynamics(q, v, a)
-    return system.inverse_dynamics(
-        q, v, a, f_ext={name: f_ext[..., 6 * i : 6 * i + 6] for i, name in enumerate(named(frame))}
-    )
+    names = enumerate(frame_names(frame))
+    wrenches = {name: f_ext[..., 6 * i : 6 * i + 6] for i, name in names}
+    return system.inverse_dynamics(q, v, a, f_ext=wrenches)
 
 
-def gripped(
-    system: Any, frame: Frames, q: np.ndarray, v: np.ndarray, tau: np.ndarray, added: np.ndarray
+def added_inertia_dynamics(
+    system: SimulatedSystem,
+    frame: Frames,
+    q: np.ndarray,
+    v: np.ndarray,
+    tau: np.ndarray,
+    added: np.ndarray,
 ) -> np.ndarray:
-    """(M + X)^-1 (tau - C v - g)."""
+    """(M + X)^-1 (tau - C v - g), X diagonal."""
     return Plant(system).acceleration(q, v, tau, added)
 
 
-def _part(robot: Any, name: str, *given: np.ndarray) -> np.ndarray:
-    """A quantity of the catalogue's own."""
-    return robot.call_quantity(
-        name, dict(zip(QUANTITIES[name].given, given, strict=True)), None, None, False
-    )
+def _catalogue_quantity(robot: Robot, name: str, *arguments: np.ndarray) -> np.ndarray:
+    """An internal quantity of the catalogue."""
+    state = dict(zip(QUANTITIES[name].arguments, arguments, strict=True))
+    return robot.call_quantity(name, state, None, None, False)
 
 
 QUANTITIES = {
-    "gravity": LawQuery(("q",), "tau", holding),
-    "inverse_dynamics": LawQuery(("q", "v", "a"), "tau", driving),
+    "gravity": LawQuery(("q",), "tau", gravity_torque),
+    "inverse_dynamics": LawQuery(("q", "v", "a"), "tau", inverse_dynamics),
     "bias": LawQuery(("q", "v"), "tau", lambda s, frame, q, v: s.bias(q, v)),
     "mass_half_product": LawQuery(
-        ("q", "x"), "y", lambda s, frame, *given: _part(s, "mass_half_product", *given)
+        ("q", "x"),
+        "y",
+        lambda s, frame, *arguments: _catalogue_quantity(s, "mass_half_product", *arguments),
     ),
     "mass_half_rate_solve": LawQuery(
-        ("q", "v", "x", "y"), "a", lambda s, frame, *given: _part(s, "mass_half_rate_solve", *given)
+        ("q", "v", "x", "y"),
+        "a",
+        lambda s, frame, *arguments: _catalogue_quantity(s, "mass_half_rate_solve", *arguments),
     ),
-    "added_inertia_dynamics": LawQuery(("q", "v", "tau", "added"), "a", gripped),
-    "carrying": LawQuery(
+    "added_inertia_dynamics": LawQuery(("q", "v", "tau", "added"), "a", added_inertia_dynamics),
+    "object_torque": LawQuery(
         ("q", "v", "u", "w", "wanted", "weights"),
         "tau",
-        lambda s, frame, *given: object_dynamics.object_torques(s, *given),
+        lambda s, frame, *arguments: object_dynamics.object_torques(s, *arguments),
     ),
     "frame_pose": LawQuery(("q",), "T", lambda s, frame, q: s.frame_pose(q, frame)),
     "frame_velocity": LawQuery(
@@ -126,182 +140,188 @@ QUANTITIES = {
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a law: a rule, or a quantity by its name in the catalogue, of a frame where it has one."""
+    """One step of a law: a rule, or the name of a quantity, of one or several frames if it has any.
 
-    what: LawRule | str
-    at: dict[str, str] = field(
-        default_factory=dict
-    )  # {argument or result of a quantity: place}, others keep their names
-    frame: Frames = ""  # or several
-    sizes: dict[str, int] = field(
-        default_factory=dict
-    )  # of a rule's places, where these are not the robot's coordinates
-    only: str = (
-        ""  # it is needed only where this place is not 0; elsewhere it leaves everything as it is
-    )
+    `places` maps arguments and results of a quantity to places; those not listed are stored under
+    their own names. `sizes` are the sizes of a rule's places, unless these are coordinates of the
+    robot. The step is skipped, and changes nothing, where the place `condition` is 0.
+    """
+
+    operation: LawRule | str
+    places: dict[str, str] = field(default_factory=dict)
+    frame: Frames = ""
+    sizes: dict[str, int] = field(default_factory=dict)
+    condition: str = ""
 
     @property
     def name(self) -> str:
-        return (
-            self.what
-            if isinstance(self.what, str)
-            else getattr(self.what, "__name__", type(self.what).__name__)
-        )
+        """The name of the quantity or of the rule."""
+        if isinstance(self.operation, str):
+            return self.operation
+        return getattr(self.operation, "__name__", type(self.operation).__name__)
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is a rule of somebody else's."""
-        return not isinstance(self.what, str) and self.what.__module__.partition(".")[0] != "psiphi"
-
-    def __call__(self, system: Any, values: Values) -> Values:
-        """What it adds to the places, on arrays."""
-        if self.only and not values[self.only].any():
-            return {}
-        if not isinstance(self.what, str):
-            return self.what(
-                manifold(system), **{name: values[name] for name in rule_places(self.what)}
-            )
-        given, result, ask = QUANTITIES[self.what]
-        names = [self.at.get(name, name) for name in given] + ["f_ext"] * (
-            self.what == "inverse_dynamics" and bool(self.frame)
+        """Whether the step is a rule that is not part of psiphi."""
+        return (
+            not isinstance(self.operation, str)
+            and self.operation.__module__.partition(".")[0] != "psiphi"
         )
-        answer = np.asarray(ask(system, self.frame, *(values[name] for name in names)))
+
+    def __call__(self, system: Robot | System, values: Values) -> Values:
+        """The places that the step writes, on arrays."""
+        if self.condition and not values[self.condition].any():
+            return {}
+        if not isinstance(self.operation, str):
+            places = {name: values[name] for name in rule_places(self.operation)}
+            return self.operation(manifold_of(system), **places)
+        arguments, result, evaluate = QUANTITIES[self.operation]
+        names = [self.places.get(name, name) for name in arguments]
+        if self.operation == "inverse_dynamics" and self.frame:
+            names.append("f_ext")
+        value = np.asarray(evaluate(system, self.frame, *(values[name] for name in names)))
         lead = max((values[name].ndim - 1 for name in names), default=0)
-        return {
-            self.at.get(result, result): answer.reshape(
-                *answer.shape[:lead], math.prod(answer.shape[lead:])
-            )
-        }
+        flat = value.reshape(*value.shape[:lead], math.prod(value.shape[lead:]))
+        return {self.places.get(result, result): flat}
 
 
 @dataclass(frozen=True)
 class Law:
-    """What drives a system: steps, the last of which answers tau; none where tau itself is given."""
+    """The steps of a law; the last one writes tau. Without steps, the reference is tau itself."""
 
     steps: tuple[Step, ...] = ()
-    followed: tuple[str, ...] = (
-        "tau",
-    )  # what may change in time, in the order of the controller's reference
-    key: tuple = ()  # what its rules depend on, besides their names
+    reference_places: tuple[str, ...] = ("tau",)  # the arrays that the reference returns, in order
+    key: tuple = ()  # what the rules depend on, besides their names
 
     @property
     def reads_parameters(self) -> bool:
         """Whether a rule reads the parameters of the robot."""
         return any(
-            PARAMETERS in rule_places(step.what)
+            PARAMETERS in rule_places(step.operation)
             for step in self.steps
-            if not isinstance(step.what, str)
+            if not isinstance(step.operation, str)
         )
 
     def is_timed(self, step: Step) -> bool:
-        """Whether a step reads what changes in time."""
-        return not isinstance(step.what, str) and not set(rule_places(step.what)).isdisjoint(
-            self.followed
-        )
+        """Whether a step reads the reference, which may change with time."""
+        if isinstance(step.operation, str):
+            return False
+        return not set(rule_places(step.operation)).isdisjoint(self.reference_places)
 
 
 @with_late_methods
 class Controller:
-    """A callable (t, q, v) -> tau (..., nv) over any batch axes: a law, the numbers it keeps, and the reference it follows.
-    Arrays of torch and JAX in, the same out, with derivatives (`simulation/compiled_rollout/law_function.py`)."""
+    """A callable (t, q, v) -> tau (..., nv) over any batch axes: a law, its numbers, its reference.
+
+    Arrays of torch and JAX are accepted; the result is then of the same library, with derivatives
+    (`simulation/compiled_rollout/law_function.py`).
+    """
 
     law: Law
-    reference: Any = None  # of t: what `law.followed` names
+    # t -> the arrays that `law.reference_places` names
+    reference: Callable[[float], tuple[np.ndarray, ...]] | None = None
     numbers: dict[str, np.ndarray] = {}  # noqa: RUF012
 
-    def __init__(self, system: Any, actuated: Any = None, passive: Any = None):
-        """`actuated` names the joints it drives, or `passive` those it does not; where neither is given, the free ones."""
+    def __init__(
+        self,
+        system: SimulatedSystem | Model,
+        actuated: JointNames = None,
+        passive: JointNames = None,
+    ):
+        """`actuated` names the joints with motors, or `passive` those without. If neither is given,
+        free joints and joints built with `motor=False` have none."""
         self.robot = Plant(system).system
-        self.motors = _motors(self.robot, actuated, passive)
+        self.motors = _motor_mask(self.robot, actuated, passive)
 
     @property
     def drives_all(self) -> bool:
         """Whether every coordinate has a motor."""
         return bool(self.motors.all())
 
-    def _check_motors(self, instead: str) -> None:
-        """Refuse a robot some of whose joints have none, where the law asks torques of all."""
+    def check_motors(self, remedy: str) -> None:
+        """Raise an error unless every coordinate has a motor."""
         if not self.drives_all:
-            cause = f"{type(self).__name__} of {self.robot.name}: the law asks torques of every joint, and some have no motor"
-            raise StateError(cause, f"say passive=() where all have one, or {instead}")
+            raise StateError(
+                f"{type(self).__name__} of {self.robot.name}: the law needs a motor at every "
+                "joint, and some have no motor",
+                f"give passive=() if all joints have motors, or {remedy}",
+            )
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.torque(q, v, *(() if self.reference is None else self.reference(t)))
 
     if TYPE_CHECKING:  # implemented in a later package
 
-        def _compiled_torque(self, values: dict[str, Any]) -> Any: ...
+        def _compiled_torque(self, values: Values) -> Any: ...
 
-    def torque(self, q: np.ndarray, v: np.ndarray, *followed: np.ndarray) -> np.ndarray:
-        """tau at a state, where the reference is as `followed` says."""
-        own = (
-            {PARAMETERS: parameters_of(robot_of(self.robot))[0]}
-            if self.law.reads_parameters
-            else {}
+    def torque(self, q: np.ndarray, v: np.ndarray, *reference: np.ndarray) -> np.ndarray:
+        """tau at a state, for these values of the reference."""
+        reads_parameters = self.law.reads_parameters
+        parameters = (
+            {PARAMETERS: parameters_of(robot_of(self.robot))[0]} if reads_parameters else {}
         )
         values = {
             "q": q,
             "v": v,
-            **own,
+            **parameters,
             **self.numbers,
-            **dict(zip(self.law.followed, followed, strict=False)),
+            **dict(zip(self.law.reference_places, reference, strict=False)),
         }
         if any(map(is_foreign, (*values.values(), *parameters_of(self.robot)))):
             return self._compiled_torque(values)
-        values |= self._checked(q, v, followed)
+        values |= self._checked_state(q, v, reference)
         with np.errstate(all="ignore"):
             for step in self.law.steps:
                 values |= step(self.robot, values)
         return values["tau"]
 
-    def _checked(self, q: Any, v: Any, followed: tuple[Any, ...]) -> Values:
-        """The state as arrays that fit together and to what is followed: rules would stretch one number over all joints."""
+    def _checked_state(self, q: AnyArray, v: AnyArray, reference: tuple[AnyArray, ...]) -> Values:
+        """The state as arrays whose batch axes fit each other and the reference. Without this
+        check, rules would broadcast one number over all joints."""
         state = {
-            "q": _numbers(self, "q", q, self.robot.nq),
-            "v": _numbers(self, "v", v, self.robot.nv),
+            "q": self._read_coordinates("q", q, self.robot.nq),
+            "v": self._read_coordinates("v", v, self.robot.nv),
         }
-        known = state | dict(zip(self.law.followed, followed, strict=False))
+        known = state | dict(zip(self.law.reference_places, reference, strict=False))
         batch_axes(type(self).__name__, {name: np.shape(x)[:-1] for name, x in known.items()})
         return state
 
+    def _read_coordinates(self, name: str, value: AnyArray, size: int) -> AnyArray:
+        """q or v (..., size) as floats; lazy arrays and tape expressions are returned unchanged."""
+        keeps_type = is_lazy(value) or (isinstance(value, np.ndarray) and value.dtype == object)
+        if keeps_type and value.shape[-1:] == (size,):
+            return value
+        array, fault = read_array(value, (size,))
+        if fault:
+            raise StateError(
+                f"{type(self).__name__}: {name} {fault}",
+                f"give {size} numbers, with batch axes in front",
+            )
+        return array if array.dtype.kind == "f" else array.astype(float)
 
-def _numbers(law: Controller, name: str, given: Any, size: int) -> np.ndarray:
-    """q or v (..., size), of numbers; lazy ones, and tape expressions where a law is traced, as they are."""
-    as_it_is = is_lazy(given) or (isinstance(given, np.ndarray) and given.dtype == object)
-    array, fault = (
-        (given, "") if as_it_is and given.shape[-1:] == (size,) else read_array(given, (size,))
-    )
-    if fault:
-        raise StateError(
-            f"{type(law).__name__}: {name} {fault}",
-            f"give {size} numbers, with batch axes in front",
-        )
-    return array if as_it_is or array.dtype.kind == "f" else array.astype(float)
 
-
-def is_lawful(tau: Any) -> bool:
-    """Whether a torque is a controller that answers by its law, not by Python of its own."""
+def is_law_controller(tau: object) -> bool:
+    """Whether a torque is a controller that its law defines: no subclass overrides the call."""
     return isinstance(tau, Controller) and all(
         getattr(type(tau), x) is getattr(Controller, x) for x in ("__call__", "torque")
     )
 
 
-def _motors(system: Any, actuated: Any, passive: Any) -> np.ndarray:
+def _motor_mask(system: Any, actuated: JointNames, passive: JointNames) -> np.ndarray:
     """(nv,): 1 where there is a motor, else 0."""
     if isinstance(system, Model):
+        unactuated = motors.unactuated_joints(system, actuated, passive)
         mask = np.ones(system.nv)
-        mask[
-            motors.velocity_indices(system, motors.unactuated_joints(system, actuated, passive))
-        ] = 0.0
+        mask[motors.velocity_indices(system, unactuated)] = 0.0
         return mask
     if actuated is not None or passive is not None:
-        cause = f"the motors of {shown(system)} are its own"
-        raise StateError(cause, "pp.connect and pp.grasp take actuated= and passive=")
+        cause = f"actuated or passive is given, but the motors of {shown(system)} are fixed"
+        raise StateError(cause, "give actuated= or passive= to pp.connect or pp.grasp")
     mask = np.zeros(system.nv)
     mask[np.asarray(getattr(system, "actuated", np.arange(system.nv)))] = 1.0
     return mask
 
 
-def manifold(system: Any) -> Any:
-    """Where a system's configurations move."""
+def manifold_of(system: object) -> Manifold:
+    """The configuration manifold of a system."""
     return robot_of(system).manifold

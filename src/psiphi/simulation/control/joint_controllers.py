@@ -26,7 +26,7 @@ class Reference:
         self.robot, self.given = robot, given
         self.constant: Any = None if callable(given) else tuple(map(frozen, self._read(given)))
         if self.constant is None:
-            self._read(asked("reference", given))
+            self._read(value_at_start("reference", given))
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.constant if self.constant is not None else self._read(self.given(t))
@@ -53,7 +53,7 @@ class Reference:
         return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
 
 
-def asked(what: str, given: Any) -> Any:
+def value_at_start(what: str, given: Any) -> Any:
     """What a function of time answers at its begin: one that fails there is no reference."""
     try:
         return given(0.0)
@@ -64,7 +64,7 @@ def asked(what: str, given: Any) -> Any:
         raise StateError(cause, "give numbers, or a function of t") from error
 
 
-def gains(robot: Any, name: str, value: Any) -> np.ndarray:
+def read_gains(robot: Any, name: str, value: Any) -> np.ndarray:
     """One gain, or one a velocity coordinate: finite and not negative."""
     return coefficients(name, value, robot.nv)
 
@@ -87,33 +87,35 @@ def feedback(m, q, v, kp, kd, q_ref, v_ref) -> Values:
     return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v)}
 
 
-def floating_feedback(m, q, v, kp, kd, q_ref, v_ref, g) -> Values:
+def feedback_with_gravity(m, q, v, kp, kd, q_ref, v_ref, g) -> Values:
     return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v) + g}
 
 
-def driven(m, tau, motors) -> Values:
+def mask_torque(m, tau, motors) -> Values:
     return {"tau": motors * tau}
 
 
-def wanted_acceleration(m, q, v, kp, kd, q_ref, v_ref, a_ref) -> Values:
+def desired_acceleration(m, q, v, kp, kd, q_ref, v_ref, a_ref) -> Values:
     return {"u": kp * m.log(q, q_ref) + kd * (v_ref - v) + a_ref}
 
 
-def prescribed(m, u, motors) -> Values:
+def prescribe_acceleration(m, u, motors) -> Values:
     """Joints that accelerate as u says, whatever it takes: the limit of ever larger rotors X under the torques X u."""
     return {"grip": GRIP * motors, "pull": GRIP * motors * u}
 
 
-def masked(controller: Controller) -> tuple[Step, ...]:
+def mask_steps(controller: Controller) -> tuple[Step, ...]:
     """The last step where some coordinate has no motor; closed chains see to that themselves."""
     return (
-        (Step(driven),) if isinstance(controller.robot, Robot) and not controller.drives_all else ()
+        (Step(mask_torque),)
+        if isinstance(controller.robot, Robot) and not controller.drives_all
+        else ()
     )
 
 
-def mask(controller: Controller) -> dict[str, np.ndarray]:
+def mask_numbers(controller: Controller) -> dict[str, np.ndarray]:
     """The number that step reads."""
-    return {"motors": controller.motors} if masked(controller) else {}
+    return {"motors": controller.motors} if mask_steps(controller) else {}
 
 
 class GravityCompensation(Controller):
@@ -128,7 +130,7 @@ class GravityCompensation(Controller):
 
     def __init__(self, robot: Any, *, actuated: Any = None, passive: Any = None):
         super().__init__(robot, actuated, passive)
-        self.law, self.numbers = Law((Step("gravity"), *masked(self)), ()), mask(self)
+        self.law, self.numbers = Law((Step("gravity"), *mask_steps(self)), ()), mask_numbers(self)
 
 
 class PD(Controller):
@@ -148,17 +150,17 @@ class PD(Controller):
         super().__init__(robot, actuated, passive)
         floats = flag("gravity", gravity)
         steps = (
-            (Step("gravity", {"tau": "g"}), Step(floating_feedback))
+            (Step("gravity", {"tau": "g"}), Step(feedback_with_gravity))
             if floats
             else (Step(feedback),)
         )
         motors = (
             {} if self.drives_all else {"motors": self.motors}
         )  # of closed chains too: gains are of every coordinate
-        steps += (Step(driven),) if motors else ()
+        steps += (Step(mask_torque),) if motors else ()
         self.law, self.reference = Law(steps, ("q_ref", "v_ref")), Reference(self.robot, reference)
         self.numbers = {
-            name: gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))
+            name: read_gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))
         } | motors
 
 
@@ -189,15 +191,19 @@ class ComputedTorque(Controller):
         passive: Any = None,
     ):
         super().__init__(robot, actuated, passive)
-        steps = [Step(wanted_acceleration), Step("inverse_dynamics", {"a": "u"}), *masked(self)]
-        if masked(self):
+        steps = [
+            Step(desired_acceleration),
+            Step("inverse_dynamics", {"a": "u"}),
+            *mask_steps(self),
+        ]
+        if mask_steps(self):
             steps[1:1] = [
-                Step(prescribed),
+                Step(prescribe_acceleration),
                 Step("added_inertia_dynamics", {"tau": "pull", "added": "grip", "a": "u"}),
             ]
         self.law = Law(tuple(steps), ("q_ref", "v_ref", "a_ref"))
         self.reference = Reference(self.robot, reference)
         self.numbers = {
-            "kp": gains(self.robot, "kp", kp),
-            "kd": gains(self.robot, "kd", kd),
-        } | mask(self)
+            "kp": read_gains(self.robot, "kp", kp),
+            "kd": read_gains(self.robot, "kd", kd),
+        } | mask_numbers(self)

@@ -27,7 +27,7 @@ from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi.simulation.control.control_law import Controller, Law, Step, Values, is_lawful
+from psiphi.simulation.control.control_law import Controller, Law, Step, Values, is_law_controller
 from psiphi.simulation.plant import Plant, parameters_of
 
 TRIES = 2  # random places and speeds at which the tape is run beside the function
@@ -205,10 +205,10 @@ def _name(function: Any) -> str:
     return f"the torque {name_of(function)}"
 
 
-def lawful(system: Any, tau: Any, batch: bool) -> Any:
+def as_law(system: Any, tau: Any, batch: bool) -> Any:
     """A user's own function as a law that compiles, everything else as it is; an error where it leaves no tape, or drives a
     `batch` of motions and does not mean the same for all of them at once."""
-    if not callable(tau) or is_lawful(tau) or not isinstance(system, Robot | System):
+    if not callable(tau) or is_law_controller(tau) or not isinstance(system, Robot | System):
         return tau
     law = TracedLaw(system, tau)
     law.needs_kernel = batch and not _check_batch(Plant(system), tau, law.rule)

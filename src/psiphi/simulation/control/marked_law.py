@@ -15,7 +15,7 @@ from typing import Any, TypeVar, overload
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import name_of, shown
-from psiphi.simulation.control.control_law import is_lawful
+from psiphi.simulation.control.control_law import is_law_controller
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -92,10 +92,14 @@ def law(function: Callable[..., Any] | None = None) -> Any:
         raise StateError(cause, "mark its __call__ method, or an object of the class")
     if not callable(function):
         raise StateError(f"pp.law came with {shown(function)}", "give a function tau(t, q, v)")
-    return function if is_lawful(function) or isinstance(function, PureLaw) else PureLaw(function)
+    return (
+        function
+        if is_law_controller(function) or isinstance(function, PureLaw)
+        else PureLaw(function)
+    )
 
 
-def unmarked(tau: Any) -> Any:
+def unwrap_law(tau: Any) -> Any:
     """A torque without its mark."""
     return tau.__wrapped__ if isinstance(tau, PureLaw) else tau
 

@@ -16,7 +16,7 @@ from psiphi.model.spatial.screws import Turn, add, cross, dot, subtract
 from psiphi.robot.mechanisms.dynamics.object_dynamics import HAND, GraspMap, grasp_map
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values
-from psiphi.simulation.control.joint_controllers import asked, gains, read_posture
+from psiphi.simulation.control.joint_controllers import read_gains, read_posture, value_at_start
 from psiphi.simulation.control.task_space_controller import check_target
 
 SMALLEST = 1e-12  # of the largest, and in kg or kg m^2: an inertia below this is none
@@ -87,15 +87,15 @@ class ObjectControl(Controller):
         self.numbers = {
             **numbers,
             "posture": read_posture(system, posture),
-            "posture_kp": gains(system, "posture_kp", posture_kp),
-            "posture_kd": gains(system, "posture_kd", posture_kd),
+            "posture_kp": read_gains(system, "posture_kp", posture_kp),
+            "posture_kd": read_gains(system, "posture_kd", posture_kd),
             "weights": _weights(holding, share).reshape(-1),
         }
         self.reference = ObjectReference(
             holding, target, measured, forces, _inward(holding, squeeze)
         )
         count = 6 * len(system.contacts)
-        steps = Step(wish, sizes=wish.sizes(system.nq, system.nv, count)), Step("carrying")
+        steps = Step(wish, sizes=wish.sizes(system.nq, system.nv, count)), Step("object_torque")
         self.law = Law(steps, ("x_ref", "V_ref", "A_ref", "f_ref", "wanted_ref"), astuple(wish))
 
 
@@ -196,7 +196,7 @@ class ObjectReference:
         )
         named = zip(("target", "measured wrench", "forces"), self.given, strict=True)
         first = self._read(
-            *(asked(name, given) if callable(given) else given for name, given in named)
+            *(value_at_start(name, given) if callable(given) else given for name, given in named)
         )
         self.constant = None if any(map(callable, self.given)) else tuple(map(frozen, first))
 

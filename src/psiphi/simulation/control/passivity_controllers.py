@@ -19,7 +19,7 @@ from psiphi._util.errors import StateError
 from psiphi._util.validate import check_robot
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values
-from psiphi.simulation.control.joint_controllers import Reference, gains
+from psiphi.simulation.control.joint_controllers import Reference, read_gains
 
 
 class ReferenceVelocityLaw(Controller):
@@ -43,10 +43,10 @@ class ReferenceVelocityLaw(Controller):
                 'give its arm: base="fixed", or robot.lock(...); pp.ComputedTorque takes every joint',
             )
         super().__init__(robot, actuated, passive)
-        self._check_motors("use pp.ComputedTorque")
+        self.check_motors("use pp.ComputedTorque")
         self.law = Law((Step(wanted_motion), *steps), ("q_ref", "v_ref", "a_ref"))
         self.reference = Reference(self.robot, reference)
-        self.numbers = {gain: gains(self.robot, gain, x) for gain, x in numbers.items()}
+        self.numbers = {gain: read_gains(self.robot, gain, x) for gain, x in numbers.items()}
 
 
 class Lyapunov(ReferenceVelocityLaw):

@@ -47,7 +47,7 @@ class TaskForces:
         return tuple(self.sizes)
 
     @property
-    def followed(self) -> tuple[str, ...]:
+    def reference_places(self) -> tuple[str, ...]:
         """Where the tasks' references stand, in their order."""
         return tuple(f"{name}_{i}" for i in range(len(self.tasks)) for name in ("x_ref", "r_ref"))
 
@@ -64,7 +64,7 @@ class TaskForces:
         return {
             **seen,
             "X": 36 * self.frames**2,
-            **dict(zip(self.followed, asked, strict=True)),
+            **dict(zip(self.reference_places, asked, strict=True)),
             "gains": 4,
             **known,
         }
@@ -129,7 +129,7 @@ class TaskForces:
         keep = [
             k
             for i in range(self.frames)
-            for k in felt([X[(6 * i + r) * (width + 1)] for r in range(6)])
+            for k in significant_rows([X[(6 * i + r) * (width + 1)] for r in range(6)])
         ]
         places = [range(6 * frame + 6 - rows, 6 * frame + 6) for frame, rows in self.tasks]
 
@@ -145,14 +145,14 @@ class TaskForces:
         (frame, rows), gains = self.tasks[i], at["gains"]
         twist, drift = (at[f"{name}_{frame}"][6 - rows :] for name in ("twist", "drift"))
         rates = zip(at[f"r_ref_{i}"], twist, drift, strict=True)
-        pulled = pulls(rows, at[f"T_{frame}"], at[f"x_ref_{i}"], gains)
+        pulled = limited_feedback(rows, at[f"T_{frame}"], at[f"x_ref_{i}"], gains)
         return [
             pull + gains[1] * (wanted - now) - drifting
             for pull, (wanted, now, drifting) in zip(pulled, rates, strict=True)
         ]
 
 
-def pulls(rows: int, T: list, x_ref: list, gains: list) -> list:
+def limited_feedback(rows: int, T: list, x_ref: list, gains: list) -> list:
     """kp e, angular and linear parts cut to what kd balances at the speed; the turn of a pose as a rotation vector."""
     (R, p), (kp, _, pull, _) = _split(T), gains
     if rows == 3:
@@ -177,7 +177,7 @@ def _split(T: list) -> tuple[list, list]:
     return [T[4 * r : 4 * r + 3] for r in range(3)], [T[4 * r + 3] for r in range(3)]
 
 
-def felt(diagonal: list) -> list:
+def significant_rows(diagonal: list) -> list:
     """1 for the rows of X that are more than rounding, 0 for others: of levers below LEVER, or above 1 / LEVER.
 
     >>> [float(x) for x in felt([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])]

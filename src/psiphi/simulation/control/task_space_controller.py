@@ -21,7 +21,7 @@ from psiphi._util.validate import (
 from psiphi.model.spatial.pseudo_inverse import INVERSE_POLICIES
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, Law, Step, Values
-from psiphi.simulation.control.joint_controllers import asked, gains, read_posture
+from psiphi.simulation.control.joint_controllers import read_gains, read_posture, value_at_start
 from psiphi.simulation.control.task_forces import TaskForces
 from psiphi.simulation.control.torque_input import UNBOUND
 
@@ -63,7 +63,7 @@ class OperationalSpace(Controller):
     ):
         check_robot("OperationalSpace", robot, Robot)
         super().__init__(robot, actuated, passive)
-        self._check_motors('load the robot with base="fixed"')
+        self.check_motors('load the robot with base="fixed"')
         names, aims = _tasks(robot, frame, target)
         kp, kd, speed = (
             nonnegative_number("kp", kp),
@@ -78,8 +78,8 @@ class OperationalSpace(Controller):
         )
         self.numbers = {
             "posture": read_posture(robot, posture),
-            "posture_kp": gains(robot, "posture_kp", posture_kp),
-            "posture_kd": gains(robot, "posture_kd", posture_kd),
+            "posture_kp": read_gains(robot, "posture_kp", posture_kp),
+            "posture_kd": read_gains(robot, "posture_kd", posture_kd),
             "gains": np.array(
                 [kp, kd, kd * speed or UNBOUND, own]
             ),  # |kp e| is bound by kd speed, where there is one
@@ -91,7 +91,7 @@ class OperationalSpace(Controller):
             policy,
         )
         self.law, self.reference = (
-            Law(_steps(frames, task), task.followed, (frames, task.tasks, policy)),
+            Law(_steps(frames, task), task.reference_places, (frames, task.tasks, policy)),
             TaskReferences(aims),
         )
 
@@ -110,7 +110,7 @@ def _steps(frames: tuple[str, ...], task: TaskForces) -> tuple[Step, ...]:
     forces = (Step(task, sizes=task.sizes),)
     if task.policy in INVERSE_POLICIES:  # eigenvalues where they are needed
         quick, rare = replace(task, quick=True), replace(task, after=True)
-        forces = Step(quick, sizes=quick.sizes), Step(rare, sizes=rare.sizes, only="lost")
+        forces = Step(quick, sizes=quick.sizes), Step(rare, sizes=rare.sizes, condition="lost")
     forces = Step("operational_compliance", frame=frames), *forces
     return Step(posture_acceleration), *seen, *forces, Step("inverse_dynamics", {"a": "u"}, frames)
 
@@ -140,7 +140,7 @@ class TaskReference:
     def __init__(self, given: Any):
         self.given = given
         self.constant: Any = None if callable(given) else tuple(map(frozen, self._read(given)))
-        first = self.constant or self._read(asked("target", given))
+        first = self.constant or self._read(value_at_start("target", given))
         self.size = first[1].shape[-1]
 
     def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray]:

@@ -43,13 +43,13 @@ class TorqueInput:
                 (*self.batch, self.plant.nv),
             )
         assert self.function is not None
-        return self.checked(self.function(t, shielded(q), shielded(v)), self.batch)
+        return self.checked(self.function(t, read_only(q), read_only(v)), self.batch)
 
-    def cut(self, effort: np.ndarray | None) -> TorqueInput:
+    def limit(self, effort: np.ndarray | None) -> TorqueInput:
         """Tables within the effort limits; what functions answer is cut when they are asked."""
         if effort is None or self.table is None:
             return self
-        return replace(self, table=within(self.table, effort))
+        return replace(self, table=limit_torque(self.table, effort))
 
     def checked(self, answer: Any, lead: Batch) -> np.ndarray:
         """What a function answered, as tau (*lead, nv)."""
@@ -92,11 +92,11 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> TorqueInpu
             cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone"
         )
     return TorqueInput(
-        system, batch, array if by_step(array.shape, batch, steps) else array[..., None, :]
+        system, batch, array if is_per_step(array.shape, batch, steps) else array[..., None, :]
     )
 
 
-def by_step(shape: Batch, batch: Batch, steps: int) -> bool:
+def is_per_step(shape: Batch, batch: Batch, steps: int) -> bool:
     """Whether torques of this shape are a row a step (or one for all), not one a motion; a StateError where they are neither,
     or may be both."""
     of_steps, of_motions, nv = (
@@ -132,14 +132,14 @@ def _broadcasts(lead: Batch, batch: Batch) -> bool:
         return False
 
 
-def shielded(x: np.ndarray) -> np.ndarray:
+def read_only(x: np.ndarray) -> np.ndarray:
     """The array as others may see it: they cannot change the state."""
     view = x.view()
     view.flags.writeable = False
     return view
 
 
-def within(tau: Any, effort: Any) -> Any:
+def limit_torque(tau: Any, effort: Any) -> Any:
     """tau between -effort and effort, on arrays of numbers or of tape expressions."""
     return minimum(maximum(tau, -effort), effort)
 

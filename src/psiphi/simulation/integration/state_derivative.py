@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psiphi.simulation.control.torque_input import TorqueInput, within
+from psiphi.simulation.control.torque_input import TorqueInput, limit_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction, net_torque_with_loops
 from psiphi.simulation.plant import Plant
 
@@ -59,7 +59,7 @@ class StateDerivative:
     def torque_at(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The applied torque, limited to the efforts if these act."""
         tau = self.torque(self.step, t, q, v)
-        return tau if self.effort is None else within(tau, self.effort)
+        return tau if self.effort is None else limit_torque(tau, self.effort)
 
     def net_torque(
         self, tau: np.ndarray, q: np.ndarray, u: np.ndarray, samples: bool = False

@@ -32,10 +32,10 @@ from psiphi.simulation.compiled_rollout.python_fallback import (
 )
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput, why_not_compiled
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions
-from psiphi.simulation.control.control_law import Controller, is_lawful
-from psiphi.simulation.control.law_trace import lawful
-from psiphi.simulation.control.marked_law import unmarked
-from psiphi.simulation.control.torque_input import by_step, fits_steps, read_effort, read_torque
+from psiphi.simulation.control.control_law import Controller, is_law_controller
+from psiphi.simulation.control.law_trace import as_law
+from psiphi.simulation.control.marked_law import unwrap_law
+from psiphi.simulation.control.torque_input import is_per_step, fits_steps, read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.linearization.step_function import check_method
@@ -105,7 +105,7 @@ def rollout(
         passive,
         limits,
     )
-    plant, tau = Plant(robot), unmarked(tau)
+    plant, tau = Plant(robot), unwrap_law(tau)
     plant.set_motors(actuated, passive)
     if any(map(is_lazy, (q0, v0, tau))):
         starts, rows = (
@@ -156,7 +156,7 @@ class RolloutArguments(NamedTuple):
     ) -> RolloutInput:
         """What drives it, with its losses; refused where no kernel does."""
         cut = read_effort(plant, self.effort)
-        torque = read_torque(tau, plant, batch, steps).cut(cut)
+        torque = read_torque(tau, plant, batch, steps).limit(cut)
         losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
         if (
             not isinstance(self.method, str) or self.method not in adaptive_step.METHODS
@@ -252,7 +252,7 @@ def _in_their_library(
 def _law_of(state: dict[str, Any]) -> Any:
     """The controller of a robot whose parameters are a tensor: made with these, so that motions change with them by both."""
     law = state["tau"]
-    if PARAMETERS not in state or not is_lawful(law):
+    if PARAMETERS not in state or not is_law_controller(law):
         return None
     if not any(x is state[PARAMETERS] for x in parameters_of(robot_of(law.robot))):
         cause = f"rollout: the controller is made for another robot than the one with parameters of {array_library(state[PARAMETERS])}"
@@ -326,8 +326,8 @@ def _planned(
             "cut it before",
         )
     steps, every, dt = whole_number("steps", how.steps), step_stride(how.every), step_size(how.dt)
-    own: Any = None if is_there else lawful(plant.system, tau, len(batch) > 0)
-    if is_there and by_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
+    own: Any = None if is_there else as_law(plant.system, tau, len(batch) > 0)
+    if is_there and is_per_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
         own = np.zeros((steps, plant.nv))
     drive = how.drive(plant, own, batch, steps, dt)
     plan = drive.options(

@@ -14,7 +14,7 @@ from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import dispatch, full_like
 from psiphi.functions.arrays.dask_arrays import map_blocks
 from psiphi.functions.arrays.function_registry import register
-from psiphi.simulation.control.torque_input import by_step
+from psiphi.simulation.control.torque_input import is_per_step
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.rollout_result import RolloutResult
 from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import Batch, RolloutDerivative
@@ -49,7 +49,7 @@ def rollout_of_arrays(
             {arg.name: tuple(np.shape(x)[:-1]) for arg, x in zip(inputs, values, strict=True)},
         )
         inputs.insert(
-            2, Argument("tau", shape[-2:] if shape and by_step(shape, lead, steps) else shape[-1:])
+            2, Argument("tau", shape[-2:] if shape and is_per_step(shape, lead, steps) else shape[-1:])
         )
         values.insert(2, tau)
     return dispatch(
@@ -190,7 +190,7 @@ def lazy_rollout(
             "rollout", {name: x.shape[:-1] for name, x in cut.items() if name != "tau"}
         )
         known = all(n == n for n in (*batch, *shape))  # a block of unknown length is NaN long
-        core = 1 + (by_step(shape, batch, steps) if known else len(shape) > len(batch) + 1)
+        core = 1 + (is_per_step(shape, batch, steps) if known else len(shape) > len(batch) + 1)
         motors = plant.nv - len(plant.unactuated_indices)
         sizes["tau"] = *shape[-core:-1], motors if shape[-1] == motors else plant.nv
     inputs = [Argument(name, sizes[name]) for name in cut]

@@ -33,23 +33,29 @@ from psiphi.simulation.compiled_rollout.constraint_blocks import STOP_LOOP, sele
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.control.control_law import Law, Step, Values
-from psiphi.simulation.control.joint_controllers import driven, floating_feedback
+from psiphi.simulation.control.joint_controllers import feedback_with_gravity, mask_torque
 from psiphi.simulation.forces.damping_and_friction import is_stiff_loss
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.forces.joint_springs import JointSprings, is_stiff_spring, read_springs
 from psiphi.simulation.plant import Plant
 
 
-def shared(m, g, share) -> Values:
+def scaled_gravity(m, g, share) -> Values:
     return {"g": share * g}
 
 
-LAW = (Step("gravity", {"tau": "g"}), Step(shared), Step(floating_feedback))
-KEEPS = ("kp", "kd", "share", "q_ref", "v_ref")
-PULL = ("rates", "pull", "wrench_torques", "weigh", "load")  # after the law, before the losses
+LAW = (Step("gravity", {"tau": "g"}), Step(scaled_gravity), Step(feedback_with_gravity))
+LAW_NUMBERS = ("kp", "kd", "share", "q_ref", "v_ref")
+HAND_BLOCKS = (
+    "rates",
+    "pull",
+    "wrench_torques",
+    "weigh",
+    "load",
+)  # after the law, before the losses
 
 
-def handled(
+def interactive_program(
     system: Robot | System, method: str, stops: JointStops | None = None
 ) -> InteractiveProgram:
     """The blocks of such a step; with `stops` also of one that ends in them (`limits="block"`)."""
@@ -63,13 +69,13 @@ def handled(
         raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")
     closed = isinstance(system, System)
     springs = read_springs(Plant(system), True)
-    law = Law(LAW if closed else (*LAW, Step(driven)), ())
+    law = Law(LAW if closed else (*LAW, Step(mask_torque)), ())
     recipe = RolloutOptions(
         method,
         law,
         time_varying=False,
         hold=False,
-        law_numbers=KEEPS if closed else (*KEEPS, "motors"),
+        law_numbers=LAW_NUMBERS if closed else (*LAW_NUMBERS, "motors"),
         losses=("damping",),
         implicit=True,
         stops=stops,
@@ -116,27 +122,29 @@ class InteractiveProgram(RolloutProgram):
                 ),
                 {},
             ),
-            "brace": (trace("brace", sizes, self._braced), {}),
-            "sprung": (trace("sprung", {}, lambda: self.springs.active), self._own),
-            "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._aimed), {}),
+            "brace": (trace("brace", sizes, self._implicit_masks), {}),
+            "sprung": (trace("sprung", {}, lambda: self.springs.active), self._spring_inputs),
+            "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._reference), {}),
             "poses": (step_blocks.quantity_block(robot, "link_poses"), {}),
             "rates": (
                 step_blocks.quantity_block(robot, "frame_velocities", self.frames),
                 {"V": "rates"},
             ),
-            "pull": (trace("pull", bodies, partial(pulled, n)), {"V": "rates"}),
+            "pull": (trace("pull", bodies, partial(hand_wrenches, n)), {"V": "rates"}),
             "wrench_torques": (
                 step_blocks.quantity_block(robot, "wrench_torques", self.frames),
                 {"tau": "pulled"},
             ),
             "weigh": (step_blocks.quantity_block(robot, "gravity"), {"tau": "g"}),
             "load": (
-                trace("load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, loaded),
+                trace(
+                    "load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, applied_torque
+                ),
                 {},
             ),
-            "total": (known["total"][0], {"tau": "load"} | self._own),
-            "stiffen": (known["stiffen"][0], self._own),
-            "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, driving), {}),
+            "total": (known["total"][0], {"tau": "load"} | self._spring_inputs),
+            "stiffen": (known["stiffen"][0], self._spring_inputs),
+            "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, motor_torque), {}),
             "kinetic": (step_blocks.quantity_block(robot, "kinetic_energy"), {"E": "kinetic"}),
             "potential": (
                 step_blocks.quantity_block(robot, "potential_energy"),
@@ -153,11 +161,14 @@ class InteractiveProgram(RolloutProgram):
         }
         if robot.freed is not None:
             n = robot.freed.size
-            known["laden"] = trace("laden", {"own": n, "unit": n, "burden": 1}, laden), {}
+            known["laden"] = (
+                trace("laden", {"own": n, "unit": n, "burden": 1}, loaded_parameters),
+                {},
+            )
         if isinstance(self.system, System) and self.system.contacts:
             known["acting"] = (
                 step_blocks.force_block(m, ("damping",), False, self.options.springs),
-                {"tau": "load"} | self._own,
+                {"tau": "load"} | self._spring_inputs,
             )
             known["forces"] = (
                 select_outputs(self.system.redundant_dynamics_function, "forces"),
@@ -166,11 +177,11 @@ class InteractiveProgram(RolloutProgram):
         return known
 
     @property
-    def _own(self) -> dict[str, str]:
+    def _spring_inputs(self) -> dict[str, str]:
         """Where the numbers of the springs stand: `stiffness` is the hand's."""
         return {name: f"joint.{name}" for name in self.options.springs}
 
-    def _braced(self, h: Any, damping: Any, mobility: Any) -> Values:
+    def _implicit_masks(self, h: Any, damping: Any, mobility: Any) -> Values:
         stiff = {"implicit_losses": is_stiff_loss(self.options.method, h, damping, mobility)}
         return stiff | (
             {
@@ -190,7 +201,7 @@ class InteractiveProgram(RolloutProgram):
             "potential_energy": lifted,
         }
 
-    def _aimed(self, home: Any, aim: Any) -> Values:
+    def _reference(self, home: Any, aim: Any) -> Values:
         m = self.manifold
         return {"law.q_ref": m.unit(m.exp(home, aim))}
 
@@ -200,14 +211,14 @@ class InteractiveProgram(RolloutProgram):
 
     def _evaluation(self, j: int, first: bool) -> list[str]:
         *law, total, dynamics = super()._evaluation(j, first)
-        return [*law, "poses", *PULL, total, dynamics]
+        return [*law, "poses", *HAND_BLOCKS, total, dynamics]
 
     @property
-    def look(self) -> tuple[str, ...]:
+    def picture_blocks(self) -> tuple[str, ...]:
         """What a picture of the state needs: torques, poses, energies, contact forces."""
         law = [f"law{i}.0" for i in range(len(self.options.law.steps))]
         forces = [name for name in ("acting", "forces") if "forces" in self.blocks]
-        return (*law, "poses", *PULL, *forces, "motor", "kinetic", "potential", "energies")
+        return (*law, "poses", *HAND_BLOCKS, *forces, "motor", "kinetic", "potential", "energies")
 
     @cached_property
     def frame(self) -> BlockFrame:
@@ -218,7 +229,7 @@ class InteractiveProgram(RolloutProgram):
         """What a page calls, by name: blocks in order."""
         set_up = ("aimed", *(["laden"] if "laden" in self.blocks else []))
         springs = ["sprung"] if self.options.springs else []
-        called = {"begin": ("start", *springs, *set_up), "aim": set_up, "look": self.look}
+        called = {"begin": ("start", *springs, *set_up), "aim": set_up, "look": self.picture_blocks}
         free = tuple(name for name in self.order if name != STOP_LOOP.name)
         return (
             called
@@ -231,7 +242,7 @@ class InteractiveProgram(RolloutProgram):
         return () if self.options.stops is None else (STOP_LOOP,)
 
 
-def pulled(
+def hand_wrenches(
     n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any
 ) -> Values:
     """The wrenches [x F; F] on all links: of those that are held (1, others 0)."""
@@ -245,14 +256,14 @@ def pulled(
     return {"f_ext": np.concatenate(wrenches), "point": point, "pull": force}
 
 
-def loaded(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:
+def applied_torque(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:
     return {"load": tau + (1.0 - weight) * g + pulled}
 
 
-def driving(tau: Any, brake: Any, v: Any) -> Values:
+def motor_torque(tau: Any, brake: Any, v: Any) -> Values:
     return {"torque": tau - brake * v}
 
 
-def laden(own: Any, unit: Any, burden: Any) -> Values:
+def loaded_parameters(own: Any, unit: Any, burden: Any) -> Values:
     """Mass and moments are sums over what there is: linear in the mass of a load whose shape stays."""
     return {PARAMETERS: own + burden * unit}

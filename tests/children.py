@@ -42,7 +42,8 @@ def python(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def child(*words: str, **changes: str) -> Iterator[subprocess.Popen[str]]:
-    """The same, still running: killed at the limit, which ends its pipes, too, and in any case in the end."""
+    """The same, still running: killed at the limit, which ends its pipes, too, and in any case in
+    the end."""
     with started((sys.executable, *words), environment(**changes), subprocess.PIPE) as process:
         yield process
 

@@ -1,4 +1,5 @@
-"""What every test shares: a kernel cache of the run's own, reproducible randomness, Hypothesis profiles."""
+"""What every test shares: a kernel cache of the run's own, reproducible randomness, Hypothesis
+profiles."""
 
 import os
 import shutil
@@ -25,8 +26,8 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and share kernels. What one
-    pass of the compiler hands to the next is checked."""
+    """One empty cache a run, readable by its owner only; the workers of pytest-xdist inherit it and
+    share kernels. What one pass of the compiler hands to the next is checked."""
     passes.VERIFY_PASSES = True
     if os.environ.get(
         "PSIPHI_TESTS_AVX2"
@@ -54,7 +55,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives the same bits."""
+    """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives
+    the same bits."""
     jit.OPT_LEVEL = 2 if CODE & set(item.path.parts) else 0
 
 

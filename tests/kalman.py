@@ -1,6 +1,7 @@
-"""Textbook filters to hold psiphi's against, in plain NumPy: nothing here knows of operators, sweeps or gains with one letter.
+"""Textbook filters to hold psiphi's against, in plain NumPy: nothing here knows of operators,
+sweeps or gains with one letter.
 
-filter_tree(...)     the Kalman filter from the leaves to the roots (Joseph form), known log-linear terms eta included
+filter_tree(...)     the Kalman filter from leaves to roots (Joseph form), with log-linear terms eta
 smooth_tree(...)     the Rauch-Tung-Striebel smoother back to the leaves; it uses no co-states
 """
 
@@ -15,7 +16,8 @@ from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage
 
 @dataclass
 class Node:
-    """A node of a linear Gaussian tree: x = sum phi x(child) + w, w ~ N(xi, M), y = H x + n, density times exp(eta . x)."""
+    """A node of a linear Gaussian tree: x = sum phi x(child) + w, w ~ N(xi, M), y = H x + n,
+    density times exp(eta . x)."""
 
     parent: int
     phi: np.ndarray
@@ -60,7 +62,8 @@ def filter_tree(nodes: list[Node]) -> list[Filtered]:
 
 
 def smooth_tree(nodes: list[Node]) -> list[Filtered]:
-    """Rauch-Tung-Striebel: each child corrected by what its parent learnt since it heard from the child."""
+    """Rauch-Tung-Striebel: each child corrected by what its parent learnt since it heard from the
+    child."""
     found = filter_tree(nodes)
     for node, own in zip(nodes, found, strict=True):
         own.smoothed, own.smoothed_cov = own.posterior, own.posterior_cov
@@ -77,7 +80,8 @@ def smooth_tree(nodes: list[Node]) -> list[Filtered]:
 
 
 def of_robot(robot, q, v, tau) -> list[Node]:
-    """A robot at one state, from the dense operators: eta and xi of S2 (body derivatives, gravity among the forces)."""
+    """A robot at one state, from the dense operators: eta and xi of S2 (body derivatives, gravity
+    among the forces)."""
     s = robot.operators
     E, H, M = s.E_phi.dense(q), s.H.dense(q), s.M.dense(q)
     eta, xi = (x.dense(q, v).reshape(-1, 6) for x in (s.a_local, s.b_local))

@@ -19,7 +19,8 @@ def blocks(page: Path) -> list[tuple[int, str]]:
 
 
 def run_examples(page: Path) -> int:
-    """Run the `>>>` examples of a page from top to bottom, in one namespace; returns how many there were."""
+    """Run the `>>>` examples of a page from top to bottom, in one namespace; returns how many there
+    were."""
     examples = []
     for line, code in blocks(page):
         found = doctest.DocTestParser().get_examples(code, page.name)

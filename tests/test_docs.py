@@ -1,4 +1,5 @@
-"""The pages of docs/: every example runs, every link leads somewhere, and no error class is left out."""
+"""The pages of docs/: every example runs, every link leads somewhere, and no error class is left
+out."""
 
 from __future__ import annotations
 

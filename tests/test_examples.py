@@ -1,4 +1,5 @@
-"""The examples run, shortened where they say so (`NAME = value  # tests: value`), and the notebooks are the scripts."""
+"""The examples run, shortened where they say so (`NAME = value  # tests: value`), and the notebooks
+are the scripts."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def test_the_notebook_is_the_script_with_what_it_shows(script):
 
 
 def test_outputs_are_those_of_the_cells(tmp_path):
-    """The printed numbers that a notebook keeps are what its cell prints: a small script, run anew."""
+    """The printed numbers that a notebook keeps are what its cell prints: a small script, run
+    anew."""
     script = tmp_path / "small_matrices.py"
     script.write_text(
         "# %% [markdown]\n# # Small\n\n# %%\nx = 2\nprint(x + 1)\n\n# %%\nx * 21\n",

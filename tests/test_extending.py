@@ -1,7 +1,9 @@
-"""docs/extending.md is done as it says: each recipe, on a copy of the sources, with the page's own words and nothing else.
+"""docs/extending.md is done as it says: each recipe, on a copy of the sources, with the page's own
+words and nothing else.
 
-A block of the page that begins with `# src/psiphi/FILE.py: in TABLE` is a row of that table, one that begins with
-`# src/psiphi/FILE.py` alone is a new file; the block after them, `# then`, uses it end to end in a fresh process.
+A block of the page that begins with `# src/psiphi/FILE.py: in TABLE` is a row of that table, one
+that begins with `# src/psiphi/FILE.py` alone is a new file; the block after them, `# then`, uses it
+end to end in a fresh process.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def test_the_page_has_a_recipe_for_each():
 
 
 def test_a_recipe_is_one_row():
-    """One place in one file; a target, which is a language, is a file and its row; a controller is the user's own."""
+    """One place in one file; a target, which is a language, is a file and its row; a controller is
+    the user's own."""
     for recipe in recipes():
         rows = [table for _, table, _ in recipe.added if table]
         assert len(rows) <= 1 and len(recipe.added) - len(rows) <= (recipe.title == "A target"), (

@@ -1,4 +1,5 @@
-"""Windows and macOS, pretended: what those systems lack is taken away, and the branches for them run. Not run there itself."""
+"""Windows and macOS, pretended: what those systems lack is taken away, and the branches for them
+run. Not run there itself."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from tests.children import python
 
 TESTS = Path(__file__).parents[1]
 LACKS = {  # what `os` does not have there
-    "win32": "fork forkpty register_at_fork sched_getaffinity getuid geteuid getgid getegid O_NOFOLLOW O_NONBLOCK "
+    "win32": "fork forkpty register_at_fork sched_getaffinity getuid geteuid getgid getegid "
+    "O_NOFOLLOW O_NONBLOCK "
     "O_CLOEXEC WNOHANG killpg getpgid setsid chown fchmod statvfs uname",
     "darwin": "sched_getaffinity",
 }
@@ -32,7 +34,7 @@ for name in {lacks!r}.split():
     if hasattr(os, name):
         delattr(os, name)
 sys.platform = {system!r}
-"""
+"""  # noqa: E501
 ROAD = """
 import psiphi as pp
 robot = pp.load("ur5")
@@ -51,7 +53,8 @@ print(cache.info()["entries"], cache.info()["directory"])
 
 @pytest.mark.parametrize("system", LACKS)
 def test_the_whole_road_without_what_that_system_lacks(system, tmp_path):
-    """Loads, compiles, caches, simulates, writes and reads; a second process takes its kernels from the cache."""
+    """Loads, compiles, caches, simulates, writes and reads; a second process takes its kernels from
+    the cache."""
     script = PRETEND.format(folder=str(tmp_path), lacks=LACKS[system], system=system) + ROAD
     store = tmp_path / "kernels"
     first, second = (python("-c", script, PSIPHI_CACHE=str(store)) for _ in range(2))
@@ -66,17 +69,21 @@ def test_the_whole_road_without_what_that_system_lacks(system, tmp_path):
 @pytest.mark.parametrize("system", LACKS)
 def test_the_command_line(system, tmp_path):
     script = PRETEND.format(folder=str(tmp_path), lacks=LACKS[system], system=system)
-    script += "from psiphi.apps.cli.main import main\nsys.exit(main(['simulate', 'acrobot', '--duration', '0.05']))\n"
+    script += (
+        "from psiphi.apps.cli.main import main\nsys.exit(main(['simulate', 'acrobot', "
+        "'--duration', '0.05']))\n"
+    )
     done = python("-c", script)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "acrobot.npz").is_file() and (tmp_path / "acrobot.html").is_file()
 
 
-# -- the cache ----------------------------------------------------------------------------------------------------------------
+# -- the cache -------------------------------------------------------------------------------------
 
 
 def test_where_the_cache_is_on_windows(monkeypatch):
-    """os.path of Windows: a profile in USERPROFILE is a home, and its drive makes the path absolute."""
+    """os.path of Windows: a profile in USERPROFILE is a home, and its drive makes the path
+    absolute."""
     monkeypatch.setenv("USERPROFILE", r"C:\Users\ada")
     home = ntpath.expanduser("~/.cache")
     assert ntpath.normpath(
@@ -108,7 +115,7 @@ def test_a_cache_without_hard_links_is_left_aside(monkeypatch, tmp_path):
     assert kernel_cache.fetch(kernel_cache.key("x")) is None
 
 
-# -- processors ---------------------------------------------------------------------------------------------------------------
+# -- processors ------------------------------------------------------------------------------------
 
 AVX2 = """
 import sys
@@ -127,14 +134,15 @@ found = [robot.forward_dynamics(q, q, q), robot.mass_matrix(q), motion.q, robot.
 np.savez({path!r}, *found)
 text = robot.function("forward_dynamics").ir("d")
 print(host.host_lanes("double"), host.host_lanes("float"), "<4 x double>" in text, "<8 x double>" in text)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.skipif(
     "+avx2" not in jit.host().features.split(","), reason="this processor has no AVX2"
 )
 def test_four_doubles_a_register(tmp_path):
-    """Code for AVX2 alone runs, and agrees with what this processor does best. `PSIPHI_TESTS_AVX2=1 make test`: all tests."""
+    """Code for AVX2 alone runs, and agrees with what this processor does best. `PSIPHI_TESTS_AVX2=1
+    make test`: all tests."""
     files = [tmp_path / "own.npz", tmp_path / "avx2.npz"]
     for forced, path in enumerate(files):
         done = python(
@@ -149,12 +157,13 @@ def test_four_doubles_a_register(tmp_path):
             )
 
 
-# -- ctypes -------------------------------------------------------------------------------------------------------------------
+# -- ctypes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("library", ["ucrtbase", "libSystem.B.dylib"])
 def test_externals_come_from_the_systems_own_library(monkeypatch, library):
-    """ctypes.CDLL(None) is a TypeError on Windows; sin and cos are then taken from the C library of the system."""
+    """ctypes.CDLL(None) is a TypeError on Windows; sin and cos are then taken from the C library of
+    the system."""
     real = ctypes.CDLL("libm.so.6")
 
     def opened(path):
@@ -176,14 +185,15 @@ def test_externals_come_from_the_systems_own_library(monkeypatch, library):
         jit._missing_externals.cache_clear()
 
 
-# -- paths --------------------------------------------------------------------------------------------------------------------
+# -- paths -----------------------------------------------------------------------------------------
 
 HOME = r"C:\ws\arm\urdf"
 
 
 @pytest.fixture
 def windows(monkeypatch):
-    """os.path of Windows in the two files that look for meshes, with links that lead nowhere else."""
+    """os.path of Windows in the two files that look for meshes, with links that lead nowhere
+    else."""
     path = SimpleNamespace(
         **{name: getattr(ntpath, name) for name in dir(ntpath) if not name.startswith("__")}
     )
@@ -232,7 +242,8 @@ def test_a_mesh_elsewhere_on_windows_is_refused(windows, name, why):
 
 
 def test_a_package_on_another_drive(windows):
-    """relpath and commonpath refuse two drives with a ValueError: here it means outside, not a crash."""
+    """relpath and commonpath refuse two drives with a ValueError: here it means outside, not a
+    crash."""
     roots = mesh_paths.AllowedFolders(HOME + r"\arm.urdf", packages={"other": r"D:\other"})
     assert roots.resolve("package://other/hand.stl") == r"D:\other\hand.stl"
     with pytest.raises(mesh_paths.PathOutsideError, match="an absolute path"):

@@ -1,4 +1,5 @@
-"""Five people's first afternoon, each written from the docs alone: no dead end, and every number is checked."""
+"""Five people's first afternoon, each written from the docs alone: no dead end, and every number is
+checked."""
 
 import warnings
 
@@ -9,7 +10,8 @@ import psiphi as pp
 
 
 def test_a_control_engineer_with_talos(tmp_path):
-    """A payload in the left hand: does the arm carry it, how does the robot hold, what do the motors give?"""
+    """A payload in the left hand: does the arm carry it, how does the robot hold, what do the
+    motors give?"""
     pandas = pytest.importorskip("pandas")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pp.ModelWarning)
@@ -46,7 +48,8 @@ def test_a_control_engineer_with_talos(tmp_path):
 
 
 def test_a_researcher_of_predictive_control():
-    """Swing an arm to a goal: steps, their Jacobians, a Gauss-Newton pass, and the gradient of a rollout beside differences."""
+    """Swing an arm to a goal: steps, their Jacobians, a Gauss-Newton pass, and the gradient of a
+    rollout beside differences."""
     arm, n, dt = pp.load("pelican"), 40, 5e-3
     start, goal, tau = np.zeros(2), np.array([0.3, -0.2]), np.zeros((40, 2))
 
@@ -79,7 +82,8 @@ def test_a_researcher_of_predictive_control():
 
 
 def test_a_user_who_learns():
-    """Thousands of randomised robots in float32, steps in a loop, and a batch that knows which element went wrong."""
+    """Thousands of randomised robots in float32, steps in a loop, and a batch that knows which
+    element went wrong."""
     robot = pp.load("ur5")
     light = robot.free("inertia", links="wrist_*")
     parameters = light.randomised(256, spread=0.2, seed=0)
@@ -146,7 +150,8 @@ def test_an_engineer_of_spacecraft():
 
 
 def test_somebody_whose_drone_stands_on_the_ground(tmp_path):
-    """A file without joints, bolted down: nothing moves, all functions say so, or nothing; base="free" is what was meant."""
+    """A file without joints, bolted down: nothing moves, all functions say so, or nothing;
+    base="free" is what was meant."""
     text = """<robot name="drone"><link name="body"><inertial><mass value="1"/>
       <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
     still, none = pp.load(text), np.zeros((3, 0))
@@ -168,8 +173,8 @@ def test_somebody_whose_drone_stands_on_the_ground(tmp_path):
 
 
 def test_somebody_whose_log_is_sorted_by_name(tmp_path):
-    """Columns in alphabetical order, as logs have them: numbers of other joints, refused wherever they come in; a file of a
-    motion is read by its names."""
+    """Columns in alphabetical order, as logs have them: numbers of other joints, refused wherever
+    they come in; a file of a motion is read by its names."""
     pandas = pytest.importorskip("pandas")
     robot = pp.load("ur5")
     q = pandas.DataFrame(robot.random(seed=0, size=40), columns=list(robot.coordinate_names))
@@ -281,7 +286,8 @@ def test_what_newcomers_give():
 
 
 def test_what_newcomers_forget():
-    """A joint that was not written, limits in degrees, loops of a file that nobody closed: not refused, and not silent."""
+    """A joint that was not written, limits in degrees, loops of a file that nobody closed: not
+    refused, and not silent."""
     b = pp.Builder("arm")
     b.body("upper", mass=1.0, com=(0, 0, 0.1))
     b.body("lower", mass=1.0, com=(0, 0, 0.1))

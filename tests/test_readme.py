@@ -1,4 +1,5 @@
-"""The README is true: its example runs and says the shapes it says, its commands and names exist."""
+"""The README is true: its example runs and says the shapes it says, its commands and names
+exist."""
 
 from __future__ import annotations
 

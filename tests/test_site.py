@@ -1,4 +1,5 @@
-"""The docs site: pages made from the code are up to date, named files exist, every page is in the menu, and it builds."""
+"""The docs site: pages made from the code are up to date, named files exist, every page is in the
+menu, and it builds."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def made() -> dict[str, str]:
 
 
 def same(a: str, b: str) -> bool:
-    """Equal but for the last digit of a picture's coordinates, which may round otherwise elsewhere."""
+    """Equal but for the last digit of a picture's coordinates, which may round otherwise
+    elsewhere."""
     if a == b or not a.startswith("<svg"):
         return a == b
     (x, words), (y, others) = (
@@ -146,7 +148,8 @@ def test_the_front_page_has_pictures(site):
 
 
 def test_robots_run_in_the_pages_of_the_site(site):
-    """One live page for each bundled robot and scene, made by the hook; what pages show of them is there."""
+    """One live page for each bundled robot and scene, made by the hook; what pages show of them is
+    there."""
     there = {path.stem: path for path in (site / "live").glob("*.html")}
     assert set(there) == {*pp.robots.bundled(), *pp.scenes.names()}
     assert all(path.stat().st_size < 1_500_000 for path in site.rglob("*.html"))
@@ -171,7 +174,8 @@ EMBEDDED = {
 
 
 def test_robots_are_pulled_inside_the_pages(site):
-    """From file://, by the mouse: the last body (the box, of two arms), in one of the pages that have some."""
+    """From file://, by the mouse: the last body (the box, of two arms), in one of the pages that
+    have some."""
     with browser(1100, 620) as opened:
         opened.goto((site / "closed.html").as_uri())
         for frame in opened.locator("iframe.live").all():

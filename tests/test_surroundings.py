@@ -1,4 +1,5 @@
-"""The suite passes on other people's machines: text has an encoding, waits have a limit, and tools/surroundings.py works."""
+"""The suite passes on other people's machines: text has an encoding, waits have a limit, and
+tools/surroundings.py works."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
-"""The whole road on one page: a two-link arm, from the text of its URDF and an equation to a number.
+"""The whole road on one page: a two-link arm, from the text of its URDF and an equation to a
+number.
 
     URDF text -> Model                                      what the robot is
     equation  -> operators -> resolved -> rewritten         what is asked, in the algebra
-              -> sweeps -> framed -> a tape                 what is to be done, body by body and then number by number
+              -> sweeps -> framed -> a tape                 body by body, then number by number
               -> C, LLVM IR -> machine code -> gufunc       what runs
 
-Every language on the way has an interpreter, so every stage is checked against the one before it; the first against the
-equations of a textbook. The passes are those of `psiphi.compiler.passes`, in their order. Read from top to bottom.
+Every language on the way has an interpreter, so every stage is checked against the one before it;
+the first against the equations of a textbook. The passes are those of `psiphi.compiler.passes`, in
+their order. Read from top to bottom.
 """
 
 import numpy as np
@@ -115,7 +117,8 @@ def test_2_the_model_becomes_operators():
 
 
 def test_3_write(equation):
-    """What is asked has its arguments before anything is rewritten, and a meaning: dense matrices."""
+    """What is asked has its arguments before anything is rewritten, and a meaning: dense
+    matrices."""
     inputs, outputs = equation.arguments()
     assert [arg.name for arg in inputs] == ["q", "v", "tau"] and [arg.name for arg in outputs] == [
         "a"
@@ -127,13 +130,14 @@ def test_4_resolve(equation):
     """The inverse of the mass matrix is known: (I - HψK)* D⁻¹ (I - HψK), multiplied out."""
     (line,) = inverses(equation)
     assert (
-        line
-        == "(H φ M φ* H*)⁻¹ = D⁻¹ - D⁻¹ H ψ K - K* ψ* H* D⁻¹ + K* ψ* H* D⁻¹ H ψ K    [S3 Lemma 3 (13)]"
+        line == "(H φ M φ* H*)⁻¹ = D⁻¹ - D⁻¹ H ψ K - K* ψ* H* D⁻¹ + K* ψ* H* D⁻¹ H ψ K    [S3 "
+        "Lemma 3 (13)]"
     )
 
 
 def test_5_rewrite(equation):
-    """Three forms of one value; rules that a paper names turn φ into ψ until no φ is left but in the body forces."""
+    """Three forms of one value; rules that a paper names turn φ into ψ until no φ is left but in
+    the body forces."""
     forms, too_large = passes.rewrite(equation)
     assert [form.name for form in forms] == [WHOLE, WRITTEN, REWRITTEN] and too_large is None
     whole, written, rewritten = (show_poly(form.polys["a"]) for form in forms)
@@ -168,14 +172,16 @@ def test_6_lower(equation):
 
 
 def test_7_frame(tree):
-    """z along the joints, x along the links: the placement of the elbow is one shift, and costs four operations a vector."""
+    """z along the joints, x along the links: the placement of the elbow is one shift, and costs
+    four operations a vector."""
     assert tree.gauge[0].rotation[:, 2].tolist() == [0, 1, 0], (
         "z of the working axes is the joint's axis y"
     )
     assert tree.links[1].axes == ("x",) and tree.links[1].fixed == [1.0, 0.0, 1.0], (
         "no turn, one metre along x"
     )
-    # The joint does not feel a thin rod on its axis: mass moves inward, from the lower arm to the upper and to the ground.
+    # The joint does not feel a thin rod on its axis: mass moves inward, from the lower arm to the
+    # upper and to the ground.
     assert [link.mass for link in tree.links] == [0.0, 0.0]
     assert tree.links[0].pseudo[0][0] + tree.links[0].pseudo[1][1] == pytest.approx(
         0.2 + 3 * 0.4**2 + 2 * 1.0**2
@@ -191,7 +197,8 @@ def test_8_the_sweeps_mean_the_equation(equation, tree):
 
 
 def test_9_trace(straight):
-    """The same program on symbols leaves the few operations this robot needs, and they mean the same."""
+    """The same program on symbols leaves the few operations this robot needs, and they mean the
+    same."""
     outputs = [node for _, _, node in straight.stores]
     a = evaluate(straight.tape, outputs, lambda argument, i: (Q, V, TAU)[int(argument)][i])
     np.testing.assert_allclose(a, A, rtol=1e-13)
@@ -230,7 +237,8 @@ def test_10_choose(equation, straight):
 
 
 def test_11_emit(straight):
-    """The tape as text: C for others, LLVM IR for us. Angles first, then one straight piece of code."""
+    """The tape as text: C for others, LLVM IR for us. Angles first, then one straight piece of
+    code."""
     c = TARGETS["c"].emit(straight, "d", "arm")
     assert "void arm(const double *q, const double *v, const double *tau, double *a)" in c
     assert "const double t6 = cos(q[0]);" in c and c.count(" / ") == 1
@@ -245,7 +253,8 @@ def test_11_emit(straight):
 
 
 def test_12_load(straight):
-    """The loop's address in a gufunc: one state, many, any batch axes; equal bits wherever a state stands."""
+    """The loop's address in a gufunc: one state, many, any batch axes; equal bits wherever a state
+    stands."""
     ir = gufunc_module(straight_kernel(straight), "loop", "double", lanes=4)
     library = jit.load_object(jit.compile_ir(ir), ["loop"])
     function = gufunc(

@@ -1,4 +1,5 @@
-"""What a type checker sees of psiphi: every public name is typed, and a user's script in strict mode has no error."""
+"""What a type checker sees of psiphi: every public name is typed, and a user's script in strict
+mode has no error."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ b.body("rod", mass=1.0, com=(0, 0, -0.5))
 b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0))
 pp.viewer.html(b.build(), "m.html", q=[0.3])
 print(pp.robots.names(), pp.scenes.load("two_arms").run(duration=0.1).drift, a @ tau, L @ D, J @ v, T[:3, 3], mine.work)
-"""
+"""  # noqa: E501
 WRONG = {  # what must be an error, and where
     'robot.gravity("hello")': "reportArgumentType",
     "robot.jacobian(q, 3)": "reportArgumentType",

@@ -34,7 +34,8 @@ TYPES = "for types alone"
 
 
 class Import(NamedTuple):
-    """One imported module, by its absolute name; `lazy` inside a function, or where only a type checker looks."""
+    """One imported module, by its absolute name; `lazy` inside a function, or where only a type
+    checker looks."""
 
     name: str
     line: int
@@ -78,7 +79,8 @@ def imports(source: str, package: list[str]) -> Iterator[Import]:
 
 
 def names(node: ast.AST, package: list[str]) -> list[str]:
-    """`from psiphi.model import urdf` -> psiphi.model.urdf; `from . import x` is resolved against `package`."""
+    """`from psiphi.model import urdf` -> psiphi.model.urdf; `from . import x` is resolved against
+    `package`."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
@@ -202,7 +204,8 @@ def test_imports_follow_the_order(file):
 
 
 def test_no_module_is_imported_by_its_name_in_a_string():
-    """`import_optional("psiphi....")` would hide an import from the order; methods of later wings are rows of `_LATE_METHODS`."""
+    """`import_optional("psiphi....")` would hide an import from the order; methods of later wings
+    are rows of `_LATE_METHODS`."""
     hidden = [
         label(file)
         for file in files()
@@ -212,7 +215,8 @@ def test_no_module_is_imported_by_its_name_in_a_string():
 
 
 def test_methods_of_later_packages_are_declared():
-    """Each row of the table names a class that declares the method, with the signature of the function."""
+    """Each row of the table names a class that declares the method, with the signature of the
+    function."""
     for owner, methods in psiphi._LATE_METHODS.items():
         (tree, node), *more = [
             (tree, node)

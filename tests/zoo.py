@@ -1,7 +1,7 @@
 """Robots to test on, as lists: one new row here is tested everywhere.
 
-ZOO                every joint kind alone, arms, trees, forests, free bases, rotors, a massless link: (name, thunk)
-random_tree(...)   a tree of random shape; random_state(...) a state of it; trees() both as hypothesis strategies
+ZOO                (name, thunk): each joint kind, arms, trees, forests, free bases, rotors, ...
+random_tree(...)   a random tree; random_state(...) a state; trees() hypothesis strategies of both
 example_robots()   the URDF files of the example-robot-data package, if it is installed
 """
 
@@ -40,7 +40,8 @@ def random_axis(rng: np.random.Generator) -> np.ndarray:
 
 
 def random_inertia(rng: np.random.Generator, mass: float) -> np.ndarray:
-    """tr(S) I - S with S positive definite: the inertia of some real body, about its centre of mass."""
+    """tr(S) I - S with S positive definite: the inertia of some real body, about its centre of
+    mass."""
     B = rng.uniform(-0.2, 0.2, (3, 3)) + 0.1 * np.eye(3)
     S = mass * B @ B.T
     return np.trace(S) * np.eye(3) - S
@@ -59,7 +60,8 @@ def random_joint(
     child: str,
     armature: bool = False,
 ) -> None:
-    """A joint of the given kind with random pose, axes, pitch and, if asked for, one rotor inertia a coordinate."""
+    """A joint of the given kind with random pose, axes, pitch and, if asked for, one rotor inertia
+    a coordinate."""
     axis, axis2 = random_axis(rng), random_axis(rng)
     while (
         abs(axis @ axis2) > 0.9
@@ -91,8 +93,8 @@ def random_tree(
 ) -> Model:
     """n bodies on joints drawn from `kinds`, with frames "tool" and "elbow".
 
-    `branching` is the chance that a body hangs on any earlier body rather than on the last one; in a forest it may also
-    hang on the world.
+    `branching` is the chance that a body hangs on any earlier body rather than on the last one; in
+    a forest it may also hang on the world.
     """
     rng = np.random.default_rng(rng)
     builder, names = Builder(f"tree_{n}"), [f"b{k}" for k in range(n)]
@@ -169,7 +171,8 @@ def massless_gimbal() -> Model:
 
 
 def welded_arm() -> Model:
-    """An arm on a fixed base, with fixed joints in the middle and at the tip: their links are merged, their frames stay."""
+    """An arm on a fixed base, with fixed joints in the middle and at the tip: their links are
+    merged, their frames stay."""
     rng, builder, names = (
         np.random.default_rng(12),
         Builder("welded_arm"),

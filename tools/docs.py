@@ -26,7 +26,6 @@ from psiphi._util.internal_names import is_internal, public_names
 from psiphi.algebra.expressions.letters import display_name
 from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, CATALOGUE, METHODS, Quantity
 from psiphi.robot.frame_methods import FrameMethods
-from psiphi.robot.identification.regressor_methods import RegressorMethods
 from psiphi.robot.quantity_methods import QuantityMethods
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +67,7 @@ def functions() -> str:
     robot = pp.load("ur5")
     lines += [f"| {' | '.join(cell(x) for x in row)} |" for row in _catalogue(robot, CATALOGUE)]
     lines += ["", "Functions of functions:", "", "| | |", "|---|---|"]
-    mine = (*vars(pp.Robot), *vars(FrameMethods), *vars(QuantityMethods), *vars(RegressorMethods))
+    mine = (*vars(pp.Robot), *vars(FrameMethods), *vars(QuantityMethods))
     rest = [name for name in mine if not name.startswith("_") and name not in (*CATALOGUE, "of")]
     rest = public_names(pp.Robot, rest)
     lines += [

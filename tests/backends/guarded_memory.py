@@ -1,4 +1,5 @@
-"""Memory with a wall: arrays that end, or begin, at a page nobody may touch, and actions that may die of it."""
+"""Memory with a wall: arrays that end, or begin, at a page nobody may touch, and actions that may
+die of it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ POSIX = hasattr(os, "fork") and not sys.platform.startswith("win")
 
 
 def array(values: np.ndarray, wall: str) -> np.ndarray:
-    """A C-ordered copy of the values, its last byte before the wall ("after") or its first one behind it ("before")."""
+    """A C-ordered copy of the values, its last byte before the wall ("after") or its first one
+    behind it ("before")."""
     libc = ctypes.CDLL(None, use_errno=True)
     pages = 2 + -(-values.nbytes // PAGE)
     memory = mmap.mmap(-1, pages * PAGE)
@@ -34,7 +36,8 @@ def array(values: np.ndarray, wall: str) -> np.ndarray:
 
 
 def outcome(action: Callable[[], None]) -> int:
-    """The exit code of the action in a process of its own: 0, 1 for an exception, -11 for a fall over the wall."""
+    """The exit code of the action in a process of its own: 0, 1 for an exception, -11 for a fall
+    over the wall."""
     child = os.fork()
     if child == 0:
         faulthandler.disable()

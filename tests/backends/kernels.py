@@ -1,4 +1,5 @@
-"""Kernels straight from tapes and programs, called through NumPy or, past NumPy, by their address."""
+"""Kernels straight from tapes and programs, called through NumPy or, past NumPy, by their
+address."""
 
 from __future__ import annotations
 
@@ -142,7 +143,8 @@ def little(inputs: Sequence[tuple[int, ...]], make, name: str = "little") -> Str
 
 
 def call(address: int, arrays: Sequence[np.ndarray]) -> None:
-    """The loop on arrays (n, *core), inputs then outputs, wherever they lie: no copy, no alignment, no check by NumPy."""
+    """The loop on arrays (n, *core), inputs then outputs, wherever they lie: no copy, no alignment,
+    no check by NumPy."""
     n = {a.shape[0] for a in arrays}
     assert len(n) == 1
     pointers = (ctypes.c_void_p * len(arrays))(*(a.__array_interface__["data"][0] for a in arrays))
@@ -166,7 +168,8 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def most_alive(lines: list[str]) -> int:
-    """How many registers of numbers are alive at once; pairs of sine and cosine, addresses and strides are none."""
+    """How many registers of numbers are alive at once; pairs of sine and cosine, addresses and
+    strides are none."""
     last = {name: i for i, line in enumerate(lines) for name in re.findall(r"%t\d+", line)}
     alive, most = set(), 0
     for i, line in enumerate(lines):

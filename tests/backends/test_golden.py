@@ -1,8 +1,9 @@
-"""The text of the two targets, to the letter, for forward dynamics of the two-link arm of `test_tiny.py`.
+"""The text of the two targets, to the letter, for forward dynamics of the two-link arm of
+`test_tiny.py`.
 
-What is written here is what a reader of the emitters should expect; a change of theirs shows as a difference of the files in
-`golden/`. Lanes, registers and fused multiply-adds are fixed, so that the text does not depend on this machine. To write them
-anew:
+What is written here is what a reader of the emitters should expect; a change of theirs shows as a
+difference of the files in `golden/`. Lanes, registers and fused multiply-adds are fixed, so that
+the text does not depend on this machine. To write them anew:
 
     python tools/golden.py
 """

@@ -1,4 +1,5 @@
-"""The disk cache under faults: whatever happens to its files, a payload comes back whole or not at all."""
+"""The disk cache under faults: whatever happens to its files, a payload comes back whole or not at
+all."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def caught(action):
     return result, [str(w.message) for w in log]
 
 
-# -- the ordinary day ---------------------------------------------------------------------------------------------------------
+# -- the ordinary day ------------------------------------------------------------------------------
 
 
 def test_what_is_stored_is_fetched(home):
@@ -139,7 +140,7 @@ def test_a_wrong_limit_is_announced(home, monkeypatch):
     assert info["limit"] == 512_000_000 and "PSIPHI_CACHE_MB" in messages[0]
 
 
-# -- bad entries: refused, deleted, announced once, built again ---------------------------------------------------------------
+# -- bad entries: refused, deleted, announced once, built again ------------------------------------
 
 
 def truncate(path):
@@ -225,8 +226,20 @@ def fifo(path):
     os.mkfifo(path)
 
 
-BAD = [truncate, empty, only_a_header, longer, flip_payload, flip_digest, flip_seal, flip_magic, renamed, plain_object_code,
-       planted, from_another_home]  # fmt: skip
+BAD = [
+    truncate,
+    empty,
+    only_a_header,
+    longer,
+    flip_payload,
+    flip_digest,
+    flip_seal,
+    flip_magic,
+    renamed,
+    plain_object_code,
+    planted,
+    from_another_home,
+]
 BAD_POSIX = [symlink, dangling_symlink, writable_by_all, readable_by_group, fifo]
 
 
@@ -285,7 +298,7 @@ def test_a_bad_secret_is_replaced_and_its_entries_are_not_trusted(entry, damage)
     assert kernel_cache.fetch(KEY) == PAYLOAD
 
 
-# -- a disk that refuses ------------------------------------------------------------------------------------------------------
+# -- a disk that refuses ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
@@ -316,13 +329,16 @@ def test_no_place_for_a_directory(tmp_path, monkeypatch):
     assert caught(lambda: kernel_cache.fetch_or_build(KEY, lambda: PAYLOAD)) == (PAYLOAD, [])
 
 
-# -- other processes ----------------------------------------------------------------------------------------------------------
+# -- other processes -------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not POSIX, reason="kill -9")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_killed_writers_leave_no_bad_entry(home):
-    writer = "data = sys.argv[1].encode() * 400_000\nprint(flush=True)\nwhile True: cache.store(cache.key('x'), data)"
+    writer = (
+        "data = sys.argv[1].encode() * 400_000\nprint(flush=True)\nwhile True: "
+        "cache.store(cache.key('x'), data)"
+    )
     for i in range(50):
         letter, delay = chr(97 + i % 26), 0.0005 * i
         if i % 10:

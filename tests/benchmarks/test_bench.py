@@ -1,4 +1,5 @@
-"""The benchmark itself: rows are data, a table that can be read, JSON that can be read back, peers only when needed."""
+"""The benchmark itself: rows are data, a table that can be read, JSON that can be read back, peers
+only when needed."""
 
 import json
 import os
@@ -139,7 +140,8 @@ def test_the_run_writes_what_it_prints(tmp_path, capsys):
 
 
 def test_the_kept_results_are_whole():
-    """benchmarks/: the table in the README is that of the JSON, and every row of the benchmark is there."""
+    """benchmarks/: the table in the README is that of the JSON, and every row of the benchmark is
+    there."""
     facts, readme = (
         json.loads((KEPT / "results.json").read_text(encoding="utf-8")),
         (KEPT / "README.md").read_text(encoding="utf-8"),
@@ -156,7 +158,10 @@ def test_bench_does_not_import_the_peers():
 
 
 def test_every_function_of_the_issue_is_compared():
-    wanted = "forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse mass_matrix_factors bias gravity frame_pose"
+    wanted = (
+        "forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse "
+        "mass_matrix_factors bias gravity frame_pose"
+    )
     wanted += " frame_velocity jacobian energy center_of_mass"
     assert {row.name for row in FUNCTIONS} == set(wanted.split()) <= set(CATALOGUE)
 
@@ -200,7 +205,8 @@ def test_a_first_call_and_a_second():
 
 @pytest.mark.parametrize("peer", [Pin, Mj])
 def test_wrenches_in_frame_axes(peer, rng):
-    """The peers turn them as psiphi documents: a wrench along the frame's axes is its world self, turned back."""
+    """The peers turn them as psiphi documents: a wrench along the frame's axes is its world self,
+    turned back."""
     robot = pp.robots.chain(4)
     other, q, wrench = peer(robot), rng.standard_normal((3, 4)), rng.standard_normal((3, 6))
     R = robot.frame_pose(q, "tool")[:, :3, :3]

@@ -1,4 +1,5 @@
-"""Exact operation counts: formulas of general arms against the literature, and golden numbers of the bundled ones."""
+"""Exact operation counts: formulas of general arms against the literature, and golden numbers of
+the bundled ones."""
 
 import pytest
 
@@ -60,7 +61,8 @@ def test_inverse_dynamics_of_a_general_arm(seed):
 
 @pytest.mark.parametrize("n", [6, 80], ids=["lines", "loops"])
 def test_what_nobody_reads_is_not_made(n):
-    """The centre of mass is read off the inertia of the whole, whose second moments then are no code."""
+    """The centre of mass is read off the inertia of the whole, whose second moments then are no
+    code."""
     whole, center = (flops(name, n, 0) for name in ("locked_inertia", "center_of_mass"))
     assert center < 26 * n < 60 * n < whole
 
@@ -79,7 +81,8 @@ def test_below_every_row_of_table_3(row):
 
 
 def test_table_3_as_printed():
-    """The transcription gives the printed totals (Walker and Orin 4's are misprints of the source)."""
+    """The transcription gives the printed totals (Walker and Orin 4's are misprints of the
+    source)."""
     counts = {row.method: row.count for row in published_counts.FORWARD}
     for method, totals in published_counts.PRINTED.items():
         assert tuple(counts[method](n) for n in (6, 12)) == totals, method
@@ -98,7 +101,8 @@ DIAGONALISED = {  # (normalised?, case): what issue and theory ask for at most, 
 
 @pytest.mark.parametrize(("normalised", "case"), DIAGONALISED)
 def test_diagonalised_dynamics(normalised, case):
-    """(q, nu, tau) -> (v, nu'), exactly; the table by recursion adds up to what `robot.flops` says."""
+    """(q, nu, tau) -> (v, nu'), exactly; the table by recursion adds up to what `robot.flops`
+    says."""
     target, exact = DIAGONALISED[normalised, case]
     name = f"{'diagonalised' if normalised else 'unnormalised'}_motion"
     assert counted.flops(name, case) == exact
@@ -170,6 +174,7 @@ def test_golden_counts(robot, function):
 
 
 def test_loops_count_what_straight_code_counts():
-    """A long chain runs in loops; a link of it costs what it costs in a short one, plus what its neighbours' zeros saved."""
+    """A long chain runs in loops; a link of it costs what it costs in a short one, plus what its
+    neighbours' zeros saved."""
     long, short = flops("forward_dynamics", 200, 0) / 200, 379
     assert short <= long < 1.5 * short

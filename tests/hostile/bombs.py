@@ -14,7 +14,7 @@ def dae(scene: str, points: str = POINTS, corners: str = CORNERS, more: str = ""
 <source id="s"><float_array id="f">{points}</float_array></source>
 <vertices id="v"><input semantic="POSITION" source="#s"/></vertices>
 <triangles><input semantic="VERTEX" source="#v" offset="0"/><p>{corners}</p></triangles></mesh></geometry></library_geometries>
-{more}<library_visual_scenes><visual_scene>{scene}</visual_scene></library_visual_scenes></COLLADA>""".encode()
+{more}<library_visual_scenes><visual_scene>{scene}</visual_scene></library_visual_scenes></COLLADA>""".encode()  # noqa: E501
 
 
 INSTANCE = '<node><instance_geometry url="#g"/></node>'
@@ -55,16 +55,16 @@ MESHES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a doctype in another encoding": (
         ".dae",
         lambda: (
-            '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE a [<!ENTITY b "x">]><COLLADA>&b;</COLLADA>'.encode(
-                "utf-16"
-            )
+            '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE a [<!ENTITY b '
+            '"x">]><COLLADA>&b;</COLLADA>'.encode("utf-16")
         ),
     ),
     "colours to look for": (
         ".dae",
         lambda: dae(
             (
-                '<node><instance_geometry url="#g"><instance_material symbol="" target="#m"/></instance_geometry></node>'
+                '<node><instance_geometry url="#g"><instance_material symbol="" '
+                'target="#m"/></instance_geometry></node>'
             )
             * 1900,
             more='<material id="m"><instance_effect url="#e"/></material><effect id="e">'
@@ -97,24 +97,62 @@ def links(count: int) -> str:
 
 
 URDFS: dict[str, Callable[[], bytes]] = {
-    "elements without end": lambda: b"<robot name='r'><link name='a'>" + b"<a/>" * 5_000_000 + b"</link></robot>",
-    "as many elements as may be": lambda: b"<robot name='r'><link name='a'/><gazebo>" + b"<a/>" * 3_900_000 + b"</gazebo></robot>",
-    "attributes without end": lambda: b"<robot name='r'><link name='a' " + b" ".join(b"x%d=''" % i for i in range(2_000_000)) + b"/></robot>",
-    "one long attribute": lambda: b"<robot name='" + b"x" * 60_000_000 + b"'><link name='a'/></robot>",
-    "many long names": lambda: b"<robot name='r'>" + b"".join(b"<link name='%s%d'/>" % (b"x" * 10_000, i) for i in range(3000)) + b"</robot>",
-    "deep elements": lambda: b"<robot name='r'>" + b"<a>" * 1_000_000 + b"</a>" * 1_000_000 + b"</robot>",
+    "elements without end": lambda: (
+        b"<robot name='r'><link name='a'>" + b"<a/>" * 5_000_000 + b"</link></robot>"
+    ),
+    "as many elements as may be": lambda: (
+        b"<robot name='r'><link name='a'/><gazebo>" + b"<a/>" * 3_900_000 + b"</gazebo></robot>"
+    ),
+    "attributes without end": lambda: (
+        b"<robot name='r'><link name='a' "
+        + b" ".join(b"x%d=''" % i for i in range(2_000_000))
+        + b"/></robot>"
+    ),
+    "one long attribute": lambda: (
+        b"<robot name='" + b"x" * 60_000_000 + b"'><link name='a'/></robot>"
+    ),
+    "many long names": lambda: (
+        b"<robot name='r'>"
+        + b"".join(b"<link name='%s%d'/>" % (b"x" * 10_000, i) for i in range(3000))
+        + b"</robot>"
+    ),
+    "deep elements": lambda: (
+        b"<robot name='r'>" + b"<a>" * 1_000_000 + b"</a>" * 1_000_000 + b"</robot>"
+    ),
     "roots without end": lambda: b"<robot name='r'>" + links(300_000).encode() + b"</robot>",
-    "text without end": lambda: b"<robot name='r'><link name='a'>" + b"x " * 25_000_000 + b"</link></robot>",
-    "a number of a million digits": lambda: b"<robot name='r'><link name='a'><inertial><mass value='" + b"1" * 1_000_000 + b"'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='1'/></inertial></link></robot>",
-    "comments without end": lambda: b"<robot name='r'><link name='a'/>" + b"<!---->" * 8_000_000 + b"</robot>",
+    "text without end": lambda: (
+        b"<robot name='r'><link name='a'>" + b"x " * 25_000_000 + b"</link></robot>"
+    ),
+    "a number of a million digits": lambda: (
+        b"<robot name='r'><link name='a'><inertial><mass value='"
+        + b"1" * 1_000_000
+        + b"'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' "
+        b"izz='1'/></inertial></link></robot>"
+    ),
+    "comments without end": lambda: (
+        b"<robot name='r'><link name='a'/>" + b"<!---->" * 8_000_000 + b"</robot>"
+    ),
     "mimics in a row": lambda: _mimics(20_000),
-    "shapes without end": lambda: b"<robot name='r'><link name='a'>" + b"<visual><geometry><sphere radius='1'/></geometry></visual>" * 200_000 + b"</link></robot>",
-    "materials without end": lambda: b"<robot name='r'>" + b"".join(b"<material name='m%d'><color rgba='1 1 1 1'/></material>" % i for i in range(200_000)) + b"<link name='a'/></robot>",
-}  # fmt: skip
+    "shapes without end": lambda: (
+        b"<robot name='r'><link name='a'>"
+        + b"<visual><geometry><sphere radius='1'/></geometry></visual>" * 200_000
+        + b"</link></robot>"
+    ),
+    "materials without end": lambda: (
+        b"<robot name='r'>"
+        + b"".join(
+            b"<material name='m%d'><color rgba='1 1 1 1'/></material>" % i for i in range(200_000)
+        )
+        + b"<link name='a'/></robot>"
+    ),
+}
 
 
 def _mimics(count: int) -> bytes:
-    inertial = "<inertial><mass value='1'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='1'/></inertial>"
+    inertial = (
+        "<inertial><mass value='1'/><inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' "
+        "izz='1'/></inertial>"
+    )
     bodies = "".join(f"<link name='l{i}'>{inertial}</link>" for i in range(count + 1))
     joints = "".join(
         f"<joint name='j{i}' type='continuous'><parent link='l{i}'/><child link='l{i + 1}'/>"

@@ -1,4 +1,5 @@
-"""A call in a box: a forked process with so much memory and so many seconds, and what became of it."""
+"""A call in a box: a forked process with so much memory and so many seconds, and what became of
+it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MEGA = 1 << 20
 
 
 class Outcome(NamedTuple):
-    """`end`: "answered", "refused" (a psiphi.Error), "escaped" (any other exception), "killed" (a signal) or "late"."""
+    """`end`: "answered", "refused" (a psiphi.Error), "escaped" (any other exception), "killed" (a
+    signal) or "late"."""
 
     end: str
     words: str
@@ -31,7 +33,8 @@ class Outcome(NamedTuple):
 
 
 def boxed(call: Callable[[], Any], seconds: float = 10.0, megabytes: float = 1000.0) -> Outcome:
-    """Run `call` in a fork of this process; `megabytes` is what it may have beyond what this process has now."""
+    """Run `call` in a fork of this process; `megabytes` is what it may have beyond what this
+    process has now."""
     reading, writing = os.pipe()
     start = time.monotonic()
     child = os.fork()

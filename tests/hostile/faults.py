@@ -1,7 +1,7 @@
 """Things that go wrong around a program: writers that are killed, forks, threads. Each from a seed.
 
-An attack returns how many cases it tried when all went well, and raises AssertionError where something was lost, wrong or hung.
-What happens to kernels on disk is in `kernel_faults.py`.
+An attack returns how many cases it tried when all went well, and raises AssertionError where
+something was lost, wrong or hung. What happens to kernels on disk is in `kernel_faults.py`.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def killed_page(seed: int) -> int:
     rng = random.Random(seed)
     with folder() as here:
         path, scene = here / "page.html", viewer.scene(pp.load("acrobot"), q=np.zeros(2))
-        viewer.html_page.write(scene, path)
+        viewer.html_page.write_page(scene, path)
         whole = path.read_bytes()
         for _ in range(ROUND):
-            child = fork(lambda: [viewer.html_page.write(scene, path) for _ in range(1000)])
+            child = fork(lambda: [viewer.html_page.write_page(scene, path) for _ in range(1000)])
             time.sleep(rng.random() * 0.05)
             kill(child)
             assert path.read_bytes() == whole, "half a page"
@@ -127,7 +127,8 @@ def killed_page(seed: int) -> int:
 
 
 def page_on_a_full_disk(seed: int) -> int:
-    """A disk that takes so many bytes and no more: a page is refused in words, and nothing is left of it."""
+    """A disk that takes so many bytes and no more: a page is refused in words, and nothing is left
+    of it."""
     rng = random.Random(seed)
     with folder() as here:
         robot, page = pp.load("acrobot"), here / "page.html"

@@ -1,4 +1,5 @@
-"""Robots far beyond what anybody builds: each answers, or says what it would need; memory grows as the robot does.
+"""Robots far beyond what anybody builds: each answers, or says what it would need; memory grows as
+the robot does.
 
     python tests/hostile/giants.py [star ...]
 
@@ -51,7 +52,8 @@ def binary(n: int) -> pp.Robot:
 
 
 def round_trip(robot: pp.Robot) -> float:
-    """Forward dynamics of what inverse dynamics says: how far from where it began, relative to the largest."""
+    """Forward dynamics of what inverse dynamics says: how far from where it began, relative to the
+    largest."""
     rng = np.random.default_rng(0)
     q, v, a = 0.1 * rng.standard_normal((3, robot.nv))
     tau = robot.inverse_dynamics(q, v, a)
@@ -62,7 +64,8 @@ def round_trip(robot: pp.Robot) -> float:
 
 
 def contacts(n: int) -> float:
-    """Double pendulums side by side, the tip of each pinned to the world: what the pins give, the equations say."""
+    """Double pendulums side by side, the tip of each pinned to the world: what the pins give, the
+    equations say."""
     b = pp.Builder("comb")
     for k in range(n):
         for j, (below, step) in enumerate(((None, 0.0), (f"a{k}", 0.5))):

@@ -1,8 +1,10 @@
-"""What happens to kernels on disk: killed writers, disks that are full, read-only or emptied, many that start at once.
+"""What happens to kernels on disk: killed writers, disks that are full, read-only or emptied, many
+that start at once.
 
-Whatever it is, a process answers, and with the bits of a process that has no cache. Each attack from a seed, as in `faults.py`;
-every twentieth seed is a robot, the others are kernels of a few hundred operations, which compile in milliseconds. Entries that
-must not be believed are in `planted.py`.
+Whatever it is, a process answers, and with the bits of a process that has no cache. Each attack
+from a seed, as in `faults.py`; every twentieth seed is a robot, the others are kernels of a few
+hundred operations, which compile in milliseconds. Entries that must not be believed are in
+`planted.py`.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def sound(asked: Asked, expected: bytes) -> None:
     assert told(lambda: _without_compiler(asked)) == expected, "the kernel was not kept"
 
 
-# -- killed -------------------------------------------------------------------------------------------------------------------
+# -- killed ----------------------------------------------------------------------------------------
 
 
 def killed_compiler(seed: int) -> int:
@@ -103,7 +105,8 @@ def killed_compiler(seed: int) -> int:
 
 
 def killed_writer(seed: int) -> int:
-    """kill -9 while entries are written, one over the other: what is there is whole, and debris is swept."""
+    """kill -9 while entries are written, one over the other: what is there is whole, and debris is
+    swept."""
     rng = random.Random(seed)
     with folder() as here:
         key, texts = (
@@ -123,7 +126,7 @@ def killed_writer(seed: int) -> int:
     return faults.ROUND
 
 
-# -- disks --------------------------------------------------------------------------------------------------------------------
+# -- disks -----------------------------------------------------------------------------------------
 
 
 @once
@@ -144,7 +147,8 @@ def _mount(where: str, options: str, flags: int = 0) -> None:
 
 
 def full_disk(seed: int) -> int:
-    """A disk of so many bytes, or one that refuses at some moment: kernels run without the cache."""
+    """A disk of so many bytes, or one that refuses at some moment: kernels run without the
+    cache."""
     rng = random.Random(seed)
     with folder() as here:
         asked, expected = known(rng, seed)
@@ -188,7 +192,8 @@ def _refuse(amount: int) -> None:
 
 
 def read_only(seed: int) -> int:
-    """A cache that cannot be written, empty or with another's entries: mounted read-only, or by its mode and another user."""
+    """A cache that cannot be written, empty or with another's entries: mounted read-only, or by its
+    mode and another user."""
     rng = random.Random(seed)
     with folder() as here:
         (asked, expected), path = known(rng, seed), here / "cache"
@@ -234,7 +239,8 @@ def _unwritable(here: Path) -> None:
 
 
 def deleted(seed: int) -> int:
-    """The cache is deleted, again and again, while a process compiles, stores and fetches: it answers, and so does the next."""
+    """The cache is deleted, again and again, while a process compiles, stores and fetches: it
+    answers, and so does the next."""
     rng = random.Random(seed)
     with folder() as here:
         asked, expected = known(rng, seed)
@@ -256,7 +262,8 @@ def _equal(found: bytes, expected: bytes) -> None:
 
 
 def cold_starts(seed: int) -> int:
-    """32 processes begin at once on an empty cache: the same bits, one secret, one entry, that serves the next."""
+    """32 processes begin at once on an empty cache: the same bits, one secret, one entry, that
+    serves the next."""
     with folder() as here:
         asked, expected = known(random.Random(seed), seed)
         children = [fork(lambda: _equal(asked(), expected)) for _ in range(STARTS)]

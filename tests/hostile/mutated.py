@@ -1,4 +1,5 @@
-"""Mutated files of eight robots: bytes, numbers, attributes, elements, and the tree itself; each from a seed."""
+"""Mutated files of eight robots: bytes, numbers, attributes, elements, and the tree itself; each
+from a seed."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def texts() -> list[str]:
 
 
 def structure(text: str, rng: random.Random) -> bytes:
-    """The tree of elements: moved, nested, doubled, dropped, exchanged, reconnected, renamed; one to three times."""
+    """The tree of elements: moved, nested, doubled, dropped, exchanged, reconnected, renamed; one
+    to three times."""
     root = ElementTree.fromstring(text)
     for _ in range(rng.randint(1, 3)):
         rng.choice(MOVES)(root, rng)

@@ -27,19 +27,19 @@ NAMES = {
     "the script's end": f"</script><script>window.{MARK} = 1</script>",
     "a script comment": f"<!--<script>{MARK}",
     "an image that fails": f"<img src=x onerror=window.{MARK}=1>",
-    "out of an attribute": f"\" onload=\"window.{MARK}=1\" x='",
+    "out of an attribute": f'" onload="window.{MARK}=1" x=\'',
     "an entity": f"&lt;script&gt;{MARK}&#10;",
     "a template": "{{title}} {0} %s ${x}",
     "a markdown picture": f"![p](http://127.0.0.1:9/{MARK}.png)",
     "a markdown link": f"[{MARK}](javascript:alert(1)) <http://127.0.0.1:9/>",
     "an mdx expression": f"{{window.{MARK} = 1}}",
-    "a formula": f"=HYPERLINK(\"http://127.0.0.1:9/{MARK}\")",
+    "a formula": f'=HYPERLINK("http://127.0.0.1:9/{MARK}")',
     "a formula after a comma": f"a,=cmd|' /C {MARK}'!A0",
     "more formulas": f"+1+1 {MARK}",
     "a formula by at": "@SUM(1)",
     "a formula after a tab": "\t=1+1",
     "a minus": "-2+3",
-    "quotes and commas": "a\",\"b\n\",",
+    "quotes and commas": 'a","b\n",',
     "the terminal's title": f"\x1b]0;{MARK}\x07",
     "a cleared screen": "\x1b[2J\x1b[H",
     "eight-bit commands": "\x9b31m\x90q\x9d0;x\x9c",
@@ -54,12 +54,13 @@ NAMES = {
     "long": "long " * 2000,
     "a path": "../../../../etc/passwd",
     "a format": "%n%n%n%s",
-    "toml": f"\"\"\"\n[{MARK}]\nx = 1",
-}  # fmt: skip
+    "toml": f'"""\n[{MARK}]\nx = 1',
+}
 
 
 def robot(name: str) -> pp.Robot:
-    """A pendulum on a slide whose robot, links, joints and frames all bear the name, as far as names may be alike."""
+    """A pendulum on a slide whose robot, links, joints and frames all bear the name, as far as
+    names may be alike."""
     builder = pp.Builder(name)
     for k, part in enumerate(("", "'", "\u00a0")):
         builder.body(f"{name}{part}", 1.0 + k, com=(0.1, 0, 0.2), inertia=np.eye(3))
@@ -78,8 +79,12 @@ def urdf(name: str) -> str | None:
         quoteattr(name + tail, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
         for tail in ("", "'", " hinge")
     ]
-    inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    inertial = (
+        '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" '
+        'izz="1"/></inertial>'
+    )
     return (
         f"<robot name={quoted[0]}><link name={quoted[0]}/><link name={quoted[1]}>{inertial}</link>"
-        f'<joint name={quoted[2]} type="continuous"><parent link={quoted[0]}/><child link={quoted[1]}/></joint></robot>'
+        f'<joint name={quoted[2]} type="continuous"><parent link={quoted[0]}/><child '
+        f"link={quoted[1]}/></joint></robot>"
     )

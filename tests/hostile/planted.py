@@ -1,4 +1,5 @@
-"""Kernels on disk that must not be believed: damaged, planted, another user's. Each attack from a seed, as in `faults.py`."""
+"""Kernels on disk that must not be believed: damaged, planted, another user's. Each attack from a
+seed, as in `faults.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.hostile.kernel_faults import NOBODY, Asked, entries, known, some, sou
 
 
 def _reply(asked: Asked, seed: int) -> bytes:
-    """The answer of a new process for a robot, which keeps its functions; a polynomial is fetched and loaded every time."""
+    """The answer of a new process for a robot, which keeps its functions; a polynomial is fetched
+    and loaded every time."""
     return told(asked) if seed % 20 == 0 else asked()
 
 
@@ -51,7 +53,8 @@ def _damage(path: Path, rng: random.Random) -> None:
 
 
 def planted(seed: int) -> int:
-    """Another's code in the place of an entry, or something that is no file: never loaded, never waited for."""
+    """Another's code in the place of an entry, or something that is no file: never loaded, never
+    waited for."""
     rng = random.Random(seed)
     with folder() as here:
         (asked, expected), code = known(rng, seed), _strange(here, rng, seed)
@@ -112,8 +115,8 @@ _PLANTS: list[Callable[[Path, bytes], object]] = [
 
 
 def foreign(seed: int) -> int:
-    """An entry that would be believed but for its owner: another user's file, secret or directory. Without the right to give
-    files away, the process takes itself for another user instead."""
+    """An entry that would be believed but for its owner: another user's file, secret or directory.
+    Without the right to give files away, the process takes itself for another user instead."""
     rng = random.Random(seed)
     with folder() as here:
         (asked, expected), code = known(rng, seed), _strange(here, rng, seed)

@@ -1,4 +1,5 @@
-"""Every public door, listed by looking, and the calls of those that `junk.py` does not write out one by one."""
+"""Every public door, listed by looking, and the calls of those that `junk.py` does not write out
+one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from psiphi._util.internal_names import is_internal
 from tests.functions.call_cases import gymnast
 from tests.hostile.junk import Call, _hinged, _study
 
-# Classes whose objects psiphi makes and hands over: their fields are not a user's to fill. Their methods are tried.
+# Classes whose objects psiphi makes and hands over: their fields are not a user's to fill. Their
+# methods are tried.
 MADE = {
     "Expression": "robot.operators and pp.vector",
     "FreeRobot": "robot.free",
@@ -35,7 +37,9 @@ MADE = {
 }
 ELSEWHERE = {
     **{
-        f"{law}.torque": "the law itself, on numbers and on the compiler's tapes; law(t, q, v) reads what it is given"
+        f"{law}.torque": "the law itself, on numbers and on the compiler's tapes; "
+        "law(t, q, v) reads what "
+        "it is given"
         for law in (
             "ComputedTorque",
             "Decoupled",
@@ -109,7 +113,8 @@ def untried(calls: list[Call]) -> list[str]:
 
 
 def _names(call: Call) -> set[str]:
-    """The doors that a call is one of: by its own name, or by the method that it is (of Robot, and so of FreeRobot)."""
+    """The doors that a call is one of: by its own name, or by the method that it is (of Robot, and
+    so of FreeRobot)."""
     word = call.name.split(" ")[0].removesuffix("()").removeprefix("pp.").removeprefix("robot.")
     names = {word, f"Robot.{word}", f"FreeRobot.{word.removeprefix('Robot.')}"}
     if inspect.ismethod(call.call) and not inspect.isclass(call.call.__self__):
@@ -120,7 +125,8 @@ def _names(call: Call) -> set[str]:
 
 
 def more(folder: Path) -> list[Call]:
-    """A call of each function of the catalogue, of a robot and of one whose masses are free, and of what else there is."""
+    """A call of each function of the catalogue, of a robot and of one whose masses are free, and of
+    what else there is."""
     robot = pp.Robot.of(gymnast())
     free = pp.load("acrobot").free("mass")
     return [
@@ -161,20 +167,47 @@ def _records(robot: pp.Robot) -> list[Call]:
     """What a user writes down: it is read where it is used."""
     row = {name: p.default for name, p in inspect.signature(pp.DH).parameters.items()}
     return [
-        Call("DH", lambda **o: pp.from_dh([pp.DH(**o)]), row | {"mass": 1.0, "com": (0.5, 0, 0), "inertia": np.eye(3)}),
-        Call("Body", lambda **o: robot.attach(pp.Body(**o), "tool"), {
-            "name": "load", "mass": 1.0, "com": np.zeros(3), "inertia": np.eye(3), "solid": None,
-        }),
-        Call("Pose", lambda **o: robot.with_frame("spot", "tool", pp.Pose(**o)), {
-            "rotation": np.eye(3), "translation": np.zeros(3),
-        }),
+        Call(
+            "DH",
+            lambda **o: pp.from_dh([pp.DH(**o)]),
+            row | {"mass": 1.0, "com": (0.5, 0, 0), "inertia": np.eye(3)},
+        ),
+        Call(
+            "Body",
+            lambda **o: robot.attach(pp.Body(**o), "tool"),
+            {
+                "name": "load",
+                "mass": 1.0,
+                "com": np.zeros(3),
+                "inertia": np.eye(3),
+                "solid": None,
+            },
+        ),
+        Call(
+            "Pose",
+            lambda **o: robot.with_frame("spot", "tool", pp.Pose(**o)),
+            {
+                "rotation": np.eye(3),
+                "translation": np.zeros(3),
+            },
+        ),
         Call("Frame", lambda **o: pp.Frame(**o), {"name": "grip", "body": 0, "pose": None}),
         Call("Builder.note", pp.Builder("x").note, {"text": "x", "element": "robot", "line": 1}),
-        Call("Builder.posture", lambda **o: _hinged().posture(**o), {"name": "up", "q": {"j": 1.0}}),
-        Call("robots.chain", lambda **o: robots.chain(**o), {"n": 2, "planar": False, "seed": 0, "equal": False}),
-        Call("robots.random_tree", robots.random_tree, {"n": 2, "seed": 0, "kinds": None, "branching": 0.3, "base": "fixed"}),
+        Call(
+            "Builder.posture", lambda **o: _hinged().posture(**o), {"name": "up", "q": {"j": 1.0}}
+        ),
+        Call(
+            "robots.chain",
+            lambda **o: robots.chain(**o),
+            {"n": 2, "planar": False, "seed": 0, "equal": False},
+        ),
+        Call(
+            "robots.random_tree",
+            robots.random_tree,
+            {"n": 2, "seed": 0, "kinds": None, "branching": 0.3, "base": "fixed"},
+        ),
         Call("robots.source", robots.source, {"name": "ur5"}),
-    ]  # fmt: skip
+    ]
 
 
 def _rest(robot: pp.Robot, folder: Path) -> list[Call]:
@@ -184,37 +217,94 @@ def _rest(robot: pp.Robot, folder: Path) -> list[Call]:
     flat, still = np.zeros(2), {"dtype": None, "check": False}
     few = pp.load("acrobot")
     return [
-        Call("load more", lambda **o: pp.load("acrobot", **o), {"lock": None, "frames": None, "srdf": None, "embed": False}),
+        Call(
+            "load more",
+            lambda **o: pp.load("acrobot", **o),
+            {"lock": None, "frames": None, "srdf": None, "embed": False},
+        ),
         Call("Builder more", pp.Builder, {"name": "x", "file": None, "forest": True}),
-        Call("Builder.body more", lambda **o: pp.Builder("x").body("a", 1.0, **o), {"rotation": None, "line": 1}),
-        Call("Builder.frame more", lambda **o: _hinged().frame("f", "a", **o), {"rotation": None, "line": 1}),
-        Call("Builder.joint more", lambda **o: _loose().joint("j", "revolute", "world", "a", **o), {
-            "rotation": None, "axis2": None, "pitch": 0.0, "mimic": None, "line": 1,
-        }),
+        Call(
+            "Builder.body more",
+            lambda **o: pp.Builder("x").body("a", 1.0, **o),
+            {"rotation": None, "line": 1},
+        ),
+        Call(
+            "Builder.frame more",
+            lambda **o: _hinged().frame("f", "a", **o),
+            {"rotation": None, "line": 1},
+        ),
+        Call(
+            "Builder.joint more",
+            lambda **o: _loose().joint("j", "revolute", "world", "a", **o),
+            {
+                "rotation": None,
+                "axis2": None,
+                "pitch": 0.0,
+                "mimic": None,
+                "line": 1,
+            },
+        ),
         Call("Builder.build more", lambda **o: _hinged().build(**o), {"order": "given"}),
         Call("Expression.plot more", s.mass.plot, {"q": q, "v": v, "ax": None}),
-        Call("OperationalSpace more", lambda **o: pp.OperationalSpace(few, "tool", np.zeros(3), **o)(0.0, flat, flat), {
-            "actuated": None, "passive": None,
-        }),
-        Call("Robot.excitation more", robot.excitation, {"q": np.tile(q, (2, 1)), "v": 0 * v, "a": 0 * v, "more": ()}),
-        Call("Robot.forward_dynamics_details more", robot.forward_dynamics_details, {
-            "q": q, "v": v, "tau": v, "axes": "world", **still,
-        }),
-        Call("Robot.regressor_blocks", robot.regressor_blocks, {"q": q, "v": v, "a": v, "out": None, **still}),
-        Call("Robot.regressor more", robot.regressor, {"q": q, "v": v, "a": v, "more": (), "out": None, **still}),
-        Call("Robot.with_inertia more", robot.with_inertia, {
-            "link": robot.bodies[-1].name, "body": pp.Body.box(1.0, (1, 1, 1)),
-        }),
+        Call(
+            "OperationalSpace more",
+            lambda **o: pp.OperationalSpace(few, "tool", np.zeros(3), **o)(0.0, flat, flat),
+            {
+                "actuated": None,
+                "passive": None,
+            },
+        ),
+        Call(
+            "Robot.excitation more",
+            robot.excitation,
+            {"q": np.tile(q, (2, 1)), "v": 0 * v, "a": 0 * v, "more": ()},
+        ),
+        Call(
+            "Robot.forward_dynamics_details more",
+            robot.forward_dynamics_details,
+            {
+                "q": q,
+                "v": v,
+                "tau": v,
+                "axes": "world",
+                **still,
+            },
+        ),
+        Call(
+            "Robot.regressor_blocks",
+            robot.regressor_blocks,
+            {"q": q, "v": v, "a": v, "out": None, **still},
+        ),
+        Call(
+            "Robot.regressor more",
+            robot.regressor,
+            {"q": q, "v": v, "a": v, "more": (), "out": None, **still},
+        ),
+        Call(
+            "Robot.with_inertia more",
+            robot.with_inertia,
+            {
+                "link": robot.bodies[-1].name,
+                "body": pp.Body.box(1.0, (1, 1, 1)),
+            },
+        ),
         Call("System.random more", scenes.load("four_bar").system.random, {"seed": 0}),
         Call("function more", pp.function, {"expression": s.mass, "budget": 1.0}),
         Call("interop.Layout.from_tau more", pin.from_tau, {"tau": flat, "q": np.zeros(4)}),
         Call("interop.Layout.from_v more", pin.from_v, {"v": flat, "q": np.zeros(4)}),
         Call("interop.Layout.to_tau more", pin.to_tau, {"tau": flat, "q": flat}),
         Call("interop.Layout.to_a more", pin.to_a, {"a": flat, "q": flat, "v": flat}),
-        Call("study more", lambda **o: pp.study(few, motions=1, duration=2e-3, vary={"q": {"uniform": [0, 1]}}, **o), {
-            "out": None, "progress": False,
-        }),
-    ]  # fmt: skip
+        Call(
+            "study more",
+            lambda **o: pp.study(
+                few, motions=1, duration=2e-3, vary={"q": {"uniform": [0, 1]}}, **o
+            ),
+            {
+                "out": None,
+                "progress": False,
+            },
+        ),
+    ]
 
 
 def _loose() -> pp.Builder:
@@ -239,15 +329,40 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
     return [
         *_layouts(),
         Call("FreeRobot.mass_log_det", light.mass_log_det, {"q": [0, 0], **own}),
-        Call("FreeRobot.regressor", light.regressor, {"q": [0, 0], "v": [0, 0], "a": [0, 0], **own}),
-        Call("FreeRobot.regressor_blocks", light.regressor_blocks, {"q": [0, 0], "v": [0, 0], "a": [0, 0], **own}),
-        Call("FreeRobot.operational_space_inertia", light.operational_space_inertia, {"q": [0, 0], "frames": "tool", **own}),
-        Call("FreeRobot.operational_space_bias", light.operational_space_bias, {
-            "q": [0, 0], "v": [0, 0], "frames": "tool", **own,
-        }),
-        Call("FreeRobot.forward_dynamics_details", light.forward_dynamics_details, {
-            "q": np.zeros(2), "v": np.zeros(2), "tau": np.zeros(2), "method": "FD2", "parameters": light.parameters(),
-        }),
+        Call(
+            "FreeRobot.regressor", light.regressor, {"q": [0, 0], "v": [0, 0], "a": [0, 0], **own}
+        ),
+        Call(
+            "FreeRobot.regressor_blocks",
+            light.regressor_blocks,
+            {"q": [0, 0], "v": [0, 0], "a": [0, 0], **own},
+        ),
+        Call(
+            "FreeRobot.operational_space_inertia",
+            light.operational_space_inertia,
+            {"q": [0, 0], "frames": "tool", **own},
+        ),
+        Call(
+            "FreeRobot.operational_space_bias",
+            light.operational_space_bias,
+            {
+                "q": [0, 0],
+                "v": [0, 0],
+                "frames": "tool",
+                **own,
+            },
+        ),
+        Call(
+            "FreeRobot.forward_dynamics_details",
+            light.forward_dynamics_details,
+            {
+                "q": np.zeros(2),
+                "v": np.zeros(2),
+                "tau": np.zeros(2),
+                "method": "FD2",
+                "parameters": light.parameters(),
+            },
+        ),
         Call("FreeRobot.of", pp.FreeRobot.of, {"model": light, "shapes": None}),
         Call("scenes.SceneSetup.run", case.run, {"duration": 2e-3, "dt": 1e-3, "tau": None}),
         Call("scenes.SceneSetup.check", case.check, {"duration": 2e-3, "dt": 1e-3}),
@@ -263,11 +378,25 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("Study.report", study.report, {"path": folder / "s.html", "worst": 1}),
         Call("System.at", loose.at, {"parameters": light.parameters()}),
         Call("System.difference", system.difference, {"q0": case.q0, "q1": case.q0}),
-        Call("System.forward_dynamics_details", system.forward_dynamics_details, {
-            "q": case.q0, "v": case.v0, "tau": case.v0, "f_ext": None, "axes": "world", "method": None, "check": False,
-        }),
+        Call(
+            "System.forward_dynamics_details",
+            system.forward_dynamics_details,
+            {
+                "q": case.q0,
+                "v": case.v0,
+                "tau": case.v0,
+                "f_ext": None,
+                "axes": "world",
+                "method": None,
+                "check": False,
+            },
+        ),
         Call("System.frame", system.frame, {"name": next(iter(system.frames))}),
-        Call("System.frame_pose", system.frame_pose, {"q": case.q0, "frame": next(iter(system.frames)), "out": None}),
+        Call(
+            "System.frame_pose",
+            system.frame_pose,
+            {"q": case.q0, "frame": next(iter(system.frames)), "out": None},
+        ),
         Call("System.joint", system.joint, {"name": system.robot.joint_names[0]}),
         Call("System.normalize", system.normalize, {"q": case.q0}),
         Call("System.random", system.random, {"rng": 0, "size": ()}),
@@ -276,7 +405,7 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         Call("TimedPath.along", path.along, {"times": np.zeros(2)}),
         Call("Trajectory.element", lambda where: batch.element(where), {"where": 0}),
         Call("Trajectory.html", motion.html, {"path": folder / "m.html", "title": None}),
-    ]  # fmt: skip
+    ]
 
 
 def _layouts() -> list[Call]:
@@ -326,16 +455,42 @@ def _estimation() -> list[Call]:
     tree = estimation.LinearTree([estimation.Stage(**stage)])
     return [
         Call("estimation.Stage", lambda **o: estimation.LinearTree([estimation.Stage(**o)]), stage),
-        Call("estimation.LinearTree", estimation.LinearTree, {"stages": [estimation.Stage(**stage)]}),
+        Call(
+            "estimation.LinearTree", estimation.LinearTree, {"stages": [estimation.Stage(**stage)]}
+        ),
         Call("estimation.LinearTree.seen", tree.seen, {"mask": [[True]]}),
-        Call("estimation.TwoPort", lambda **o: estimation.TwoPort(**o), {"psi": np.eye(2), "Q": np.eye(2), "Om": np.eye(2)}),
+        Call(
+            "estimation.TwoPort",
+            lambda **o: estimation.TwoPort(**o),
+            {"psi": np.eye(2), "Q": np.eye(2), "Om": np.eye(2)},
+        ),
         Call("estimation.LinearTree.slices", tree.slices, {"k": 0}),
-        Call("estimation.RobotFilterModel.outputs", estimation.of(arm, arm.neutral()).outputs, {"tau": np.zeros(2)}),
+        Call(
+            "estimation.RobotFilterModel.outputs",
+            estimation.of(arm, arm.neutral()).outputs,
+            {"tau": np.zeros(2)},
+        ),
         Call("estimation.Smoother", estimation.Smoother, {"model": tree, "compiled": False}),
-        Call("estimation.of", estimation.of, {
-            "robot": arm, "q": arm.neutral(), "v": None, "f_ext": None, "axes": "world", "compiled": False,
-        }),
-        Call("estimation.sequence", estimation.sequence, {
-            "transitions": [np.eye(2)], "covariances": [np.eye(2)] * 2, "outputs": [np.ones((1, 2))] * 2, "noise": None,
-        }),
-    ]  # fmt: skip
+        Call(
+            "estimation.of",
+            estimation.of,
+            {
+                "robot": arm,
+                "q": arm.neutral(),
+                "v": None,
+                "f_ext": None,
+                "axes": "world",
+                "compiled": False,
+            },
+        ),
+        Call(
+            "estimation.sequence",
+            estimation.sequence,
+            {
+                "transitions": [np.eye(2)],
+                "covariances": [np.eye(2)] * 2,
+                "outputs": [np.ones((1, 2))] * 2,
+                "noise": None,
+            },
+        ),
+    ]

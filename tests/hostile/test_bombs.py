@@ -1,4 +1,5 @@
-"""Small files that a careless reader makes much of: refused or read within seconds and a few hundred megabytes."""
+"""Small files that a careless reader makes much of: refused or read within seconds and a few
+hundred megabytes."""
 
 import os
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from psiphi import scenes
 from psiphi.apps.viewer.geometry import urdf_visuals
 from psiphi.apps.viewer.geometry.mesh_files import read_mesh
-from psiphi.apps.viewer.html_page import data
+from psiphi.apps.viewer.html_page import page_data
 from psiphi.apps.viewer.scene import scene
 from psiphi.robot.load import load
 from tests.hostile import bombs
@@ -50,7 +51,8 @@ def test_scenes(name, tmp_path):
 
 
 def test_instances_share_their_mesh(tmp_path):
-    """The same file on fifty links is read once, drawn from one mesh, and stands in the page once."""
+    """The same file on fifty links is read once, drawn from one mesh, and stands in the page
+    once."""
     (tmp_path / "part.dae").write_bytes(bombs.dae(bombs.INSTANCE * 3))
     visual = '<visual><geometry><mesh filename="part.dae"/></geometry></visual>'
     links = "".join(f'<link name="l{i}">{visual}</link>' for i in range(50))
@@ -62,9 +64,9 @@ def test_instances_share_their_mesh(tmp_path):
         f'<robot name="r">{links}{joints}</robot>', encoding="utf-8"
     )
     robot = load(tmp_path / "robot.urdf")
-    pieces, _, notes = urdf_visuals.dressed(robot)
+    pieces, _, notes = urdf_visuals.link_visuals(robot)
     assert len(pieces) == 50 and len({id(piece.mesh) for piece in pieces}) == 1 and not notes
-    shown = data(scene(robot))
+    shown = page_data(scene(robot))
     assert (
         len(shown["meshes"]) == 1
         and [piece["mesh"] for piece in shown["pieces"] if "mesh" in piece] == [0] * 50
@@ -72,7 +74,7 @@ def test_instances_share_their_mesh(tmp_path):
 
 
 def test_a_scene_of_too_many_triangles_says_what_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(urdf_visuals, "TRIANGLES", 1500)
+    monkeypatch.setattr(urdf_visuals, "MAX_TRIANGLES", 1500)
     for i in range(4):
         (tmp_path / f"p{i}.dae").write_bytes(bombs.dae(bombs.INSTANCE))
     visuals = "".join(
@@ -81,5 +83,5 @@ def test_a_scene_of_too_many_triangles_says_what_is_left_out(tmp_path, monkeypat
     (tmp_path / "robot.urdf").write_text(
         f'<robot name="r"><link name="a">{visuals}</link></robot>', encoding="utf-8"
     )
-    pieces, _, notes = urdf_visuals.dressed(load(tmp_path / "robot.urdf"))
+    pieces, _, notes = urdf_visuals.link_visuals(load(tmp_path / "robot.urdf"))
     assert len(pieces) == 2 and "more than 1500 triangles" in notes[0]

@@ -1,4 +1,5 @@
-"""A few of each fault in the ordinary suite; `make torture ARGS='--times 1000'` tries a thousand."""
+"""A few of each fault in the ordinary suite; `make torture ARGS='--times 1000'` tries a
+thousand."""
 
 import os
 

@@ -1,4 +1,5 @@
-"""A fork at any moment of another thread's first call: the child answers, with the same bits, and does not wait for ever."""
+"""A fork at any moment of another thread's first call: the child answers, with the same bits, and
+does not wait for ever."""
 
 import os
 import signal
@@ -37,7 +38,8 @@ def answers(robot: pp.Robot) -> bytes:
 
 
 def fork_while(busy, ask, pauses) -> list[int | None]:
-    """Start `busy` in a thread, fork after each pause, let the child `ask`; the children's statuses."""
+    """Start `busy` in a thread, fork after each pause, let the child `ask`; the children's
+    statuses."""
     worker = threading.Thread(target=busy)
     worker.start()
     ends = []
@@ -83,7 +85,8 @@ def test_a_fork_while_another_thread_rewrites_and_another_function_is_asked_for(
 
 
 def test_every_lock_is_remade():
-    """Each lock that a thread may hold at a fork is free in the child: loops of gufuncs, the pool, cached properties."""
+    """Each lock that a thread may hold at a fork is free in the child: loops of gufuncs, the pool,
+    cached properties."""
     robot = pp.load("acrobot")
     loops = robot.function("gravity").ufunc.__dict__["_psiphi"].loops
     held, go = threading.Event(), threading.Event()

@@ -1,4 +1,5 @@
-"""Robots a thousand times smaller than those of `giants.py`; and what does not fit is refused before it starts."""
+"""Robots a thousand times smaller than those of `giants.py`; and what does not fit is refused
+before it starts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Every junk value at every parameter of every public call: an answer, or a psiphi.Error in words; nothing else escapes."""
+"""Every junk value at every parameter of every public call: an answer, or a psiphi.Error in words;
+nothing else escapes."""
 
 import shutil
 import tempfile
@@ -45,7 +46,8 @@ def test_nothing_but_an_error_in_words_escapes(call: Call):
 
 
 def test_no_door_is_left_out():
-    """Every parameter of every public name and method: a new one needs a row in the tables, or a reason."""
+    """Every parameter of every public name and method: a new one needs a row in the tables, or a
+    reason."""
     known = {name for name, _ in doors()}
     assert not untried(CALLS)
     assert known > {

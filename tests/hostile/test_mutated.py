@@ -1,4 +1,5 @@
-"""A few hundred mutants of eight robots in the ordinary suite; `make torture` tries as many as there is time for."""
+"""A few hundred mutants of eight robots in the ordinary suite; `make torture` tries as many as
+there is time for."""
 
 import signal
 

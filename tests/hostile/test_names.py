@@ -1,4 +1,5 @@
-"""The same hostile names in every language that names reach: C, LLVM, pages, tables, terminals, the live viewer."""
+"""The same hostile names in every language that names reach: C, LLVM, pages, tables, terminals, the
+live viewer."""
 
 import argparse
 import csv
@@ -18,7 +19,7 @@ import pytest
 import psiphi as pp
 from psiphi import viewer
 from psiphi._util import escape
-from psiphi.apps.cli.commands.emit import arguments, asked, code
+from psiphi.apps.cli.commands.emit import arguments, code, requested_function
 from psiphi.apps.cli.main import main
 from psiphi.apps.viewer.html_page import page
 from psiphi.backends.c.c_source import c_source
@@ -41,14 +42,15 @@ def emitted(thing: pp.Robot, name: str) -> str:
     parser = argparse.ArgumentParser()
     arguments(parser)
     words = parser.parse_args(["a robot", "gravity", f"--name={name}"])
-    return code(thing, asked(thing, words), words)
+    return code(thing, requested_function(thing, words), words)
 
 
 @pytest.mark.parametrize(
     "flags", [["-std=c99"], ["-std=gnu11", "-trigraphs"]], ids=["c99", "gnu11"]
 )
 def test_c_is_what_it_was(flags, tmp_path):
-    """All of them in one file, compiled without a warning and loaded: nothing runs, and every function is right."""
+    """All of them in one file, compiled without a warning and loaded: nothing runs, and every
+    function is right."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler (cc) on this machine")
@@ -253,7 +255,8 @@ def test_the_live_viewer_in_a_browser_runs_and_fetches_nothing():
 
 
 def test_live_pages_run_and_fetch_nothing(tmp_path):
-    """A robot whose links and joints have the names that mean something in a page, a loop and a title likewise: all text."""
+    """A robot whose links and joints have the names that mean something in a page, a loop and a
+    title likewise: all text."""
     names = [name for name in NAMES.values() if re.search("[<&>]", name) and "#include" not in name]
     assert len(names) > 5
     b = pp.Builder(names[0])

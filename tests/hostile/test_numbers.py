@@ -1,4 +1,5 @@
-"""Huge, tiny and impossible numbers: an answer, NaN in that batch element alone with a warning, or a refusal in words."""
+"""Huge, tiny and impossible numbers: an answer, NaN in that batch element alone with a warning, or
+a refusal in words."""
 
 import warnings
 from functools import cache

@@ -1,4 +1,5 @@
-"""The live viewer among strangers: foreign pages, rebound names, long paths, junk; nothing gets in, nothing is printed."""
+"""The live viewer among strangers: foreign pages, rebound names, long paths, junk; nothing gets in,
+nothing is printed."""
 
 import asyncio
 import contextlib

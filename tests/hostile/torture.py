@@ -1,12 +1,13 @@
-"""`make torture`: the hostile room for hours. Each kind of attack runs in boxes of its own until its share of the time is up.
+"""`make torture`: the hostile room for hours. Each kind of attack runs in boxes of its own until
+its share of the time is up.
 
 What an attack needs is imported where it begins: a small process forks faster.
 
     python tests/hostile/torture.py --minutes 60 [--only mutated] [--seed 0]
-    python tests/hostile/torture.py --times 1000 [--only damaged]      each fault so often, and a row for each
+    python tests/hostile/torture.py --times 1000 [--only damaged]   each fault so often
 
-It prints a line for each failure (with the seed that repeats it) and a table for docs/reliability.md; it ends with 1 if
-anything failed.
+It prints a line for each failure (with the seed that repeats it) and a table for
+docs/reliability.md; it ends with 1 if anything failed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""from_dh: frames against the products of elementary matrices, dynamics against Pinocchio, and words for broken rows."""
+"""from_dh: frames against the products of elementary matrices, dynamics against Pinocchio, and
+words for broken rows."""
 
 from math import inf, nan, pi
 

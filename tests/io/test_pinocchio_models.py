@@ -1,4 +1,5 @@
-"""pp.from_pinocchio beside Pinocchio: random trees of every kind it shares with psiphi, and its own sample models."""
+"""pp.from_pinocchio beside Pinocchio: random trees of every kind it shares with psiphi, and its own
+sample models."""
 
 from __future__ import annotations
 

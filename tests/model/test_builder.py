@@ -37,7 +37,8 @@ def test_parents_come_first():
 
 
 def test_welding_is_exact(rng):
-    """A body cut into welded parts has the mass properties of the whole: kinetic energy and gravity are the same."""
+    """A body cut into welded parts has the mass properties of the whole: kinetic energy and gravity
+    are the same."""
     whole, cut = Builder("whole"), Builder("cut")
     points = rng.standard_normal((6, 3))
     com = points.mean(0)

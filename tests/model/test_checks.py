@@ -1,4 +1,5 @@
-"""The policy of model_checks.py: projections, tolerances, and D(k) > 0 decided as a dense mass matrix decides it."""
+"""The policy of model_checks.py: projections, tolerances, and D(k) > 0 decided as a dense mass
+matrix decides it."""
 
 import time
 from dataclasses import replace
@@ -71,7 +72,8 @@ def test_a_negative_inertia_may_hide_in_a_weld():
 
 
 def test_massless_is_legal_when_D_stays_positive():
-    """A massless universal cross (two hinges at right angles), or any massless body with armature."""
+    """A massless universal cross (two hinges at right angles), or any massless body with
+    armature."""
     for armature, axis, fine in [
         (None, (1, 0, 0), True),
         (None, (0, 0, 1), False),
@@ -118,7 +120,8 @@ def test_point_masses(kind, options, fine):
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5))
 def test_movable_is_what_the_mass_matrix_says(seed, n):
-    """Random trees with massless bodies, rods and point masses: refused exactly when the dense mass matrix is singular."""
+    """Random trees with massless bodies, rods and point masses: refused exactly when the dense mass
+    matrix is singular."""
     rng = np.random.default_rng(seed)
     b = Builder("random")
     for k in range(n):

@@ -91,7 +91,8 @@ def test_an_elastic_joint_is_two():
 
 
 def test_its_frequency():
-    """omega^2 = k (1/J + 1/(mu^2 I_r)): theory [3.sea1]. Both ends free, the total momentum stays."""
+    """omega^2 = k (1/J + 1/(mu^2 I_r)): theory [3.sea1]. Both ends free, the total momentum
+    stays."""
     robot, (J, R) = elastic(), (0.05 + 2.0 * 0.3**2, RATIO**2 * ROTOR)
     w = np.sqrt(STIFFNESS * (1.0 / J + 1.0 / R))
     motion = pp.simulate(robot, [0.0, 0.01], duration=2.0, dt=5e-4, springs=True)
@@ -108,12 +109,13 @@ MJ = """<mujoco><option timestep="5e-4" integrator="RK4" gravity="0 0 -9.81"/><w
   <body name="rod"><joint name="link" axis="0 1 0"/><inertial pos="0.3 0 0" mass="2" diaginertia="0.001 0.05 0.05"/></body>
   <body name="rotor"><joint name="motor" axis="0 1 0"/><inertial pos="0 0 0" mass="0.1" diaginertia="2e-5 2e-5 2e-5"/></body>
   </worldbody><tendon><fixed name="spring" stiffness="80" damping="0.3" springlength="0">
-  <joint joint="link" coef="1"/><joint joint="motor" coef="-0.02"/></fixed></tendon></mujoco>"""
+  <joint joint="link" coef="1"/><joint joint="motor" coef="-0.02"/></fixed></tendon></mujoco>"""  # noqa: E501
 
 
 def test_beside_mujoco_with_a_rotor_and_a_tendon():
-    """There rotor and link both hang on the world, and a tendon of length theta - theta_m / mu is the spring: half a second
-    under gravity and a motor's torque, at the rotor there, and mu times it at the joint here."""
+    """There rotor and link both hang on the world, and a tendon of length theta - theta_m / mu is
+    the spring: half a second under gravity and a motor's torque, at the rotor there, and mu times
+    it at the joint here."""
     peer = mujoco.MjModel.from_xml_string(MJ)
     data, torque = mujoco.MjData(peer), 0.2
     data.qpos[:] = 0.4, 0.3 * RATIO
@@ -130,7 +132,8 @@ def test_beside_mujoco_with_a_rotor_and_a_tendon():
 
 
 def test_an_elastic_arm_holds_its_load():
-    """The motor side is held by a PD law, the deflection settles where the spring carries the load: k delta = -g(q)."""
+    """The motor side is held by a PD law, the deflection settles where the spring carries the load:
+    k delta = -g(q)."""
     robot = pp.load("ur5").with_elastic("*_joint", 3e3, rotor=1e-4, ratio=100.0, damping=30.0)
     q = robot.neutral()
     law = pp.PD(robot, q, 2e3, 200.0, gravity=True)

@@ -11,7 +11,8 @@ ROBOTS = ("every_kind", "floating", "tree")
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_rates_are_those_of_motions(name):
-    """rate is the derivative of integrate; velocity undoes it, whatever else changes a quaternion's length."""
+    """rate is the derivative of integrate; velocity undoes it, whatever else changes a quaternion's
+    length."""
     robot = dict(zoo.ZOO)[name]()
     rng = np.random.default_rng(0)
     q, v, step = robot.random(seed=1, size=4), rng.normal(size=(4, robot.nv)), 1e-6

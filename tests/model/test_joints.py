@@ -24,11 +24,13 @@ def angle(p, q):
 
 
 def half(c, s):
-    """The point of half the angle of a point on the circle, (sin, cos): (s, 1 + c) is on its ray."""
+    """The point of half the angle of a point on the circle, (sin, cos): (s, 1 + c) is on its
+    ray."""
     return [s, 1.0 + c]
 
 
-WHEEL = JointKind(  # a hinge whose q is the point (cos, sin) on the circle: curved, and in no table but this row
+# a hinge with q = (cos, sin): a curved configuration space that is in no table but here
+WHEEL = JointKind(
     2,
     1,
     lambda q, j: [Screw("z", (q[0], q[1]), 0.0)],

@@ -1,4 +1,5 @@
-"""The model as a value, and its configuration space: places, moves, names, and what its calls refuse."""
+"""The model as a value, and its configuration space: places, moves, names, and what its calls
+refuse."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def at_rest(model: Model) -> np.ndarray:
     return np.zeros(model.nv)
 
 
-# -- poses --------------------------------------------------------------------------------------------------------------------
+# -- poses -----------------------------------------------------------------------------------------
 
 
 def test_poses_compose(rng):
@@ -35,12 +36,13 @@ def test_poses_compose(rng):
     np.testing.assert_allclose((IDENTITY @ A).matrix, A.matrix)
 
 
-# -- the configuration space --------------------------------------------------------------------------------------------------
+# -- the configuration space -----------------------------------------------------------------------
 
 
 @given(trees(), SEEDS)
 def test_integrate_moves_along_v(model, seed):
-    """No time, no way; out and back is home; half and half is the whole; a batch is its elements."""
+    """No time, no way; out and back is home; half and half is the whole; a batch is its
+    elements."""
     rng = np.random.default_rng(seed)
     q, v = model.random(rng, 3), 0.3 * rng.standard_normal((3, model.nv))
     near = {"rtol": 0, "atol": 1e-12}
@@ -171,7 +173,7 @@ def test_other_arguments_of_moves():
     ).shape == (0, model.nq)
 
 
-# -- names --------------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------
 
 
 def test_names_are_found_or_the_nearest_told():
@@ -201,7 +203,7 @@ def test_a_wrong_name_among_many_is_told_at_once():
         model.frame("fraem_77")
 
 
-# -- a model is a value -------------------------------------------------------------------------------------------------------
+# -- a model is a value ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "make"), ZOO, ids=[name for name, _ in ZOO])

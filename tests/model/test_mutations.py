@@ -1,4 +1,5 @@
-"""Mutated files: whatever one flip, cut or swap makes of a URDF, it loads into a finite model or ends in a psiphi error."""
+"""Mutated files: whatever one flip, cut or swap makes of a URDF, it loads into a finite model or
+ends in a psiphi error."""
 
 import os
 import random

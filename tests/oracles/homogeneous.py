@@ -1,15 +1,20 @@
-"""A third opinion that can take complex steps: dynamics in 4x4 matrices, after Uicker (1965) and Kahn (1969).
+"""A third opinion that can take complex steps: dynamics in 4x4 matrices, after Uicker (1965) and
+Kahn (1969).
 
-A body is its second moments J = ∫ r r* dm of points r = (x, y, z, 1), a 4x4 matrix; T(k) takes its points to the world. With
-T_i the change of T along the tangent vector e_i and T'' the acceleration along the motion, the power of all points is
+A body is its second moments J = ∫ r r* dm of points r = (x, y, z, 1), a 4x4 matrix; T(k) takes its
+points to the world. With T_i the change of T along the tangent vector e_i and T'' the acceleration
+along the motion, the power of all points is
 
-    M_ij  = sum_k tr T_i J T_j* + rotors         tau_i = sum_k tr T_i J (T'' - [0 | g])* + rotor a_i - wrenches
-    C(y)z = sum_k tr T_i J (T_yz)*               T_yz: first along z, then the base point moves along y
+    M_ij  = sum_k tr T_i J T_j* + rotors
+    tau_i = sum_k tr T_i J (T'' - [0 | g])* + rotor a_i - wrenches
+    C(y)z = sum_k tr T_i J (T_yz)*
+    T_yz: first along z, then the base point moves along y
 
-No spatial vectors, no frames but the links as they were built (welded ones too), no sweeps: nothing is shared with psiphi but
-the numbers of the model. Everything is analytic in the tangent vector x that q is moved by and in v, a, tau and f_ext
-(transposes, never adjoints; no norm, no branch), so Im f(x + i 1e-30 d) / 1e-30 is the derivative along d, to the last digit.
-Arrays have any leading axes.
+No spatial vectors, no frames but the links as they were built (welded ones too), no sweeps: nothing
+is shared with psiphi but the numbers of the model. Everything is analytic in the tangent vector x
+that q is moved by and in v, a, tau and f_ext (transposes, never adjoints; no norm, no branch), so
+Im f(x + i 1e-30 d) / 1e-30 is the derivative along d, to the last digit. Arrays have any leading
+axes.
 """
 
 from __future__ import annotations
@@ -186,7 +191,8 @@ class Placed:
 
 
 class Homogeneous:
-    """A robot at the configuration q; its functions take x first, the tangent vector that q is moved by."""
+    """A robot at the configuration q; its functions take x first, the tangent vector that q is
+    moved by."""
 
     def __init__(self, model: Model, q):
         assert model.description is not None
@@ -230,7 +236,7 @@ class Homogeneous:
             found += [link] if above in found else []
         return found
 
-    # -- where things are, and how they move ------------------------------------------------------------------------------
+    # -- where things are, and how they move -------------------------------------------------------
 
     def along(self, x, y=None, z=None) -> Placed:
         none = np.zeros(self.model.nv)
@@ -250,7 +256,8 @@ class Homogeneous:
         return _t(_velocity(self.columns(x).frame(frame), axes))
 
     def frame_acceleration(self, x, v, a, frame, axes="world"):
-        """d/dt of the frame's velocity: of R' R* and p', and of R* times them in the frame's own axes."""
+        """d/dt of the frame's velocity: of R' R* and p', and of R* times them in the frame's own
+        axes."""
         jet, more = self.along(x, v, v).frame(frame), self.along(x, a).frame(frame)
         T2 = jet.yz + more.y
         R, R1, R2 = (X[..., :3, :3] for X in (jet.at, jet.y, T2))
@@ -282,7 +289,7 @@ class Homogeneous:
         total = self.along(x).sum(lambda T, J: (T.at @ J)[..., :, 3])
         return total[..., :3] / total[..., 3:]
 
-    # -- energy and momentum -----------------------------------------------------------------------------------------------
+    # -- energy and momentum -----------------------------------------------------------------------
 
     def kinetic_energy(self, x, v):
         moving = self.along(x, v).sum(lambda T, J: np.einsum("...ij,jk,...ik->...", T.y, J, T.y))
@@ -309,7 +316,7 @@ class Homogeneous:
         n, p = h[..., :3], h[..., 3:]
         return np.concatenate([n - _cross(self.center_of_mass(x), p), p], axis=-1)
 
-    # -- dynamics ----------------------------------------------------------------------------------------------------------
+    # -- dynamics ----------------------------------------------------------------------------------
 
     def mass_matrix(self, x):
         bodies = self.columns(x).sum(lambda T, J: np.einsum("...iab,bc,...jac->...ij", T.y, J, T.y))
@@ -322,7 +329,8 @@ class Homogeneous:
         return _times(self.mass_matrix(x), a)
 
     def mass_matrix_factors(self, x):
-        """M = L D L*, block by block from the last joint: L upper triangular with identities, D a block a joint."""
+        """M = L D L*, block by block from the last joint: L upper triangular with identities, D a
+        block a joint."""
         M = self.mass_matrix(x)
         L, D = np.zeros_like(M) + np.eye(self.model.nv), np.zeros_like(M)
         for joint in reversed(self.model.joints):
@@ -403,7 +411,8 @@ class Homogeneous:
         return J @ np.linalg.solve(self.mass_matrix(x), _t(J))
 
     def operational_space_inertia(self, x, frame, axes="world"):
-        """Its inverse; of least norm where fewer coordinates than six carry the frame, J of their number as its rank."""
+        """Its inverse; of least norm where fewer coordinates than six carry the frame, J of their
+        number as its rank."""
         carriers = self._carriers(self.frames[frame][0])
         if len(carriers) >= 6:
             return np.linalg.inv(self.operational_compliance(x, frame, axes))

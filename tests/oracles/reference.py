@@ -1,7 +1,9 @@
-"""A second opinion in plain NumPy: rigid-body dynamics of any tree and any joint kind, one state at a time.
+"""A second opinion in plain NumPy: rigid-body dynamics of any tree and any joint kind, one state at
+a time.
 
-Written straight from docs/mathematics.md section 3, derivatives in body axes, in the link frames as the `Model` gives them:
-no canonical axes, no operators, no sharing with psiphi's compiled road. Spatial vectors are angular first.
+Written straight from docs/mathematics.md section 3, derivatives in body axes, in the link frames as
+the `Model` gives them: no canonical axes, no operators, no sharing with psiphi's compiled road.
+Spatial vectors are angular first.
 
     V(k)     = phi* V(p) + H* v
     alpha(k) = phi* alpha(p) + H* a + V x (H* v) + Hdot v,     alpha(base) = [0; -g]
@@ -43,7 +45,8 @@ def quaternion_rotation(q) -> np.ndarray:
 
 
 def plane_axes(joint: Joint) -> np.ndarray:
-    """Columns x, y, z of a planar joint in the joint frame: z is the normal `axis`, x is `axis2`, both the model's data."""
+    """Columns x, y, z of a planar joint in the joint frame: z is the normal `axis`, x is `axis2`,
+    both the model's data."""
     return np.column_stack([joint.axis2, np.cross(joint.axis, joint.axis2), joint.axis])
 
 
@@ -108,7 +111,8 @@ _MOTIONS = {
 
 
 def phi(pose: Pose) -> np.ndarray:
-    """phi(outer, inner) in body axes: forces inner -> outer; its transpose carries motions outer -> inner."""
+    """phi(outer, inner) in body axes: forces inner -> outer; its transpose carries motions outer ->
+    inner."""
     R, zero = pose.rotation, np.zeros((3, 3))
     return np.block([[R, skew(pose.translation) @ R], [zero, R]])
 

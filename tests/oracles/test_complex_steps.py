@@ -1,6 +1,8 @@
-"""Derivatives of every function on trees of every joint kind, beside complex steps of dense equations (`homogeneous.py`).
+"""Derivatives of every function on trees of every joint kind, beside complex steps of dense
+equations (`homogeneous.py`).
 
-Every way to a derivative is run, the one that is taken and those that cost more; the code is read, not compiled.
+Every way to a derivative is run, the one that is taken and those that cost more; the code is read,
+not compiled.
 """
 
 from functools import cached_property, partial
@@ -34,7 +36,8 @@ def close(got, want, tolerance, what):
 
 
 class Case:
-    """One function of a robot at a random state: what psiphi says, and what the dense equations say."""
+    """One function of a robot at a random state: what psiphi says, and what the dense equations
+    say."""
 
     def __init__(self, model, name, seed=0, frames=(), axes="world"):
         self.model, self.name, self.axes = model, name, axes
@@ -86,7 +89,8 @@ class Case:
         return sum(np.tensordot(w, x, np.ndim(w)) for w, x in pairs)
 
     def bent(self):
-        """The change of that gradient along `changes`: the configuration moves first, then all is asked there."""
+        """The change of that gradient along `changes`: the configuration moves first, then all is
+        asked there."""
         total, h = 0.0, 5e-3
         for k, factor in POINTS:
             for sign in (1.0, -1.0):
@@ -156,7 +160,8 @@ def test_every_function_of_trees(name):
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_dynamics_of_every_kind(kind):
-    """Between hinges, with rotors; wrenches on two links, in world axes and in their own: first and second derivatives."""
+    """Between hinges, with rotors; wrenches on two links, in world axes and in their own: first and
+    second derivatives."""
     model = zoo.chain(kind, ["revolute", kind, "revolute"], seed=sum(map(ord, kind)), armature=True)
     for name, axes in zip(LOADED, ("frame", "world"), strict=True):
         case = Case(model, name, 1, ("tool", "elbow"), axes)

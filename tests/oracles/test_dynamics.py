@@ -1,4 +1,5 @@
-"""Random trees with every joint kind, and the zoo: every function against Pinocchio and against plain NumPy, 1e-10."""
+"""Random trees with every joint kind, and the zoo: every function against Pinocchio and against
+plain NumPy, 1e-10."""
 
 import numpy as np
 import pytest

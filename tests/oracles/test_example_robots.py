@@ -1,7 +1,9 @@
-"""Every robot of example-robot-data, fixed and free, every function, 100 random states: within 1e-10 of Pinocchio.
+"""Every robot of example-robot-data, fixed and free, every function, 100 random states: within
+1e-10 of Pinocchio.
 
-All functions of all robots run through the interpreter of the sweeps, which is what the compiled code means; forward and
-inverse dynamics of all robots, and all functions of a handful, run compiled. (`psiphi bench` compiles nearly everything.)
+All functions of all robots run through the interpreter of the sweeps, which is what the compiled
+code means; forward and inverse dynamics of all robots, and all functions of a handful, run
+compiled. (`psiphi bench` compiles nearly everything.)
 """
 
 import numpy as np
@@ -91,7 +93,8 @@ def test_every_function_compiled(name, base):
 
 @ONCE
 def test_factors_have_their_form(file, base, robot):
-    """L is unit triangular along the tree, D a block a joint: with L D L* = M there is only one such pair."""
+    """L is unit triangular along the tree, D a block a joint: with L D L* = M there is only one
+    such pair."""
     L, D = interpreted(robot, "mass_matrix_factors", states(robot, 2)["q"])
     joint_of = np.repeat(np.arange(len(robot.joints)), [joint.row.nv for joint in robot.joints])
     same = joint_of[:, None] == joint_of
@@ -107,7 +110,8 @@ def test_factors_have_their_form(file, base, robot):
 
 @pytest.mark.parametrize(("name", "base"), SLOPED)
 def test_derivatives_of_dynamics(name, base):
-    """d FD/d(q, v, tau) and d ID/d(q, v, a) of a few; `psiphi bench --only agreement-slopes` has all of up to 64 bodies."""
+    """d FD/d(q, v, tau) and d ID/d(q, v, a) of a few; `psiphi bench --only agreement-slopes` has
+    all of up to 64 bodies."""
     file = example_robots.urdf(name)
     robot = pp.load(file, base=base)
     for error in deviations(robot, Pin.from_urdf(file, base, robot), 3):
@@ -116,7 +120,8 @@ def test_derivatives_of_dynamics(name, base):
 
 @pytest.mark.parametrize("base", ["fixed", "free"])
 def test_ill_conditioned_states_are_hard_for_everyone(base):
-    """Where iCub needs the allowance, two algorithms of Pinocchio's own differ by more than 1e-10, too."""
+    """Where iCub needs the allowance, two algorithms of Pinocchio's own differ by more than 1e-10,
+    too."""
     file = example_robots.urdf("icub")
     robot = pp.load(file, base=base)
     peer, state = Pin.from_urdf(file, base, robot), states(robot, 100)

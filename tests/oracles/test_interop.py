@@ -1,4 +1,5 @@
-"""Conversions to the peers' conventions: round trips, what must not change, the peers' own numbers against the reference."""
+"""Conversions to the peers' conventions: round trips, what must not change, the peers' own numbers
+against the reference."""
 
 # pyright: reportAttributeAccessIssue=false
 # (both peers are compiled modules without stubs)
@@ -54,7 +55,8 @@ def test_round_trips(make, peer, rng):
 
 @EACH
 def test_what_must_not_change(make, peer, rng):
-    """Power, kinetic energy, the equation of motion and frame velocities are the same in either convention."""
+    """Power, kinetic energy, the equation of motion and frame velocities are the same in either
+    convention."""
     model = make()
     L = peer(model)
     q, v, a, bias = zoo.random_state(model, rng)
@@ -152,7 +154,8 @@ def two_arms(names: list[str]):
 
 @pytest.mark.parametrize("wrap", [Pin, Mj])
 def test_joints_are_matched_by_name(wrap):
-    """The peer has the arms the other way round; its model, or the list of its joint names, sets things right."""
+    """The peer has the arms the other way round; its model, or the list of its joint names, sets
+    things right."""
     model, other = two_arms(["a", "b"]), two_arms(["b", "a"])
     peer = wrap(model)
     peer.peer = {Pin: pinocchio_model, Mj: mujoco_model}[wrap](other)
@@ -183,7 +186,8 @@ def test_an_unnamed_free_joint_of_mujoco():
 
 
 def test_a_continuous_joint_kept_as_one_angle():
-    """Pinocchio may hold an unlimited joint as a plain revolute one, and a limited one as (cos, sin)."""
+    """Pinocchio may hold an unlimited joint as a plain revolute one, and a limited one as (cos,
+    sin)."""
     model, peer = zoo.chain("wheels", ["continuous", "revolute"], 1), pin.Model()
     peer.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), "joint_b0")
     peer.addJoint(1, pin.JointModelRUBX(), pin.SE3.Identity(), "joint_b1")
@@ -191,7 +195,8 @@ def test_a_continuous_joint_kept_as_one_angle():
 
 
 def test_pinocchio_and_mujoco_layouts_in_numbers():
-    """One floating body, a quarter turn about z, moving along its own x: the table of the docs, spelt out."""
+    """One floating body, a quarter turn about z, moving along its own x: the table of the docs,
+    spelt out."""
     builder = Builder("puck")
     builder.body("puck", mass=1.0, inertia=np.eye(3))
     builder.joint("float", "free", "world", "puck")
@@ -236,7 +241,8 @@ ROBOTS = [
 @pytest.mark.parametrize("base", ["fixed", "free"])
 @pytest.mark.parametrize("path", ROBOTS, ids=lambda path: path.stem)
 def test_pinocchio_reads_the_same_robot(path, base):
-    """Both libraries read the file themselves: order of joints, merged links, free base and frames included."""
+    """Both libraries read the file themselves: order of joints, merged links, free base and frames
+    included."""
     peer = Pin.from_urdf(path, base)
     model = peer.model
     q, v, a, _ = zoo.random_state(model, 1)

@@ -1,4 +1,5 @@
-"""Momentum beside Pinocchio's: computeCentroidalMomentum and computeCentroidalMap, on random trees and example-robot-data."""
+"""Momentum beside Pinocchio's: computeCentroidalMomentum and computeCentroidalMap, on random trees
+and example-robot-data."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""MuJoCo: robots of example-robot-data and random trees of every joint kind it has, every function, 1e-8."""
+"""MuJoCo: robots of example-robot-data and random trees of every joint kind it has, every function,
+1e-8."""
 
 import numpy as np
 import pytest

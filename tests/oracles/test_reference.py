@@ -1,4 +1,5 @@
-"""The second opinion itself: against Pinocchio on every joint kind, and against laws that need no peer."""
+"""The second opinion itself: against Pinocchio on every joint kind, and against laws that need no
+peer."""
 
 import numpy as np
 import pytest
@@ -90,7 +91,8 @@ def test_random_trees_with_rotors_agree_with_mujoco(model):
 
 @ROBOTS
 def test_power_is_the_rate_of_energy(make):
-    """d/dt E = tau . v along the motion, with rotors and gravity: inverse dynamics and energy know nothing of each other."""
+    """d/dt E = tau . v along the motion, with rotors and gravity: inverse dynamics and energy know
+    nothing of each other."""
     model = make()
     q, v, _, tau = zoo.random_state(model, 1)
     a = reference.forward_dynamics(model, q, v, tau)
@@ -107,7 +109,8 @@ def test_power_is_the_rate_of_energy(make):
 
 @ROBOTS
 def test_velocity_is_the_rate_of_integrate(make):
-    """Joint velocities mean what `integrate` does: the reference's frame velocity by differences of its frame poses."""
+    """Joint velocities mean what `integrate` does: the reference's frame velocity by differences of
+    its frame poses."""
     model = make()
     q, v, *_ = zoo.random_state(model, 2)
     ahead, behind = (

@@ -1,4 +1,5 @@
-"""The bundled robots against what was published about them; chains and trees: deterministic, possible, quick."""
+"""The bundled robots against what was published about them; chains and trees: deterministic,
+possible, quick."""
 
 import gc
 import time
@@ -15,18 +16,44 @@ from tests.oracles import reference
 
 INCH = 0.0254
 
-# Armstrong, Khatib & Burdick (1986), appendix: inertial (kg m^2) and gravitational (N m) constants as printed. I1 and I3
-# are left out: Tables 4 to 6 of the same paper give 1.55 and 1.60 for them (printed: 1.43 and 1.38).
+# Armstrong, Khatib & Burdick (1986), appendix: inertial (kg m^2) and gravitational (N m) constants
+# as printed. I1 and I3
+# are left out: Tables 4 to 6 of the same paper give 1.55 and 1.60 for them (printed: 1.43 and
+# 1.38).
 PRINTED = dict(
-    I2=1.75, I4=0.690, I5=0.372, I6=0.333, I7=0.298, I8=-0.134, I9=2.38e-2, I10=-2.13e-2, I11=-1.42e-2, I12=-1.10e-2,
-    I13=-3.79e-3, I14=1.64e-3, I15=1.25e-3, I16=1.24e-3, I17=6.42e-4, I18=4.31e-4, I19=3.00e-4, I20=-2.02e-4, I21=-1.00e-4,
-    I22=-5.80e-5, I23=4.00e-5, g1=-37.2, g2=-8.44, g3=1.02, g4=0.249, g5=-2.82e-2,
-)  # fmt: skip
+    I2=1.75,
+    I4=0.690,
+    I5=0.372,
+    I6=0.333,
+    I7=0.298,
+    I8=-0.134,
+    I9=2.38e-2,
+    I10=-2.13e-2,
+    I11=-1.42e-2,
+    I12=-1.10e-2,
+    I13=-3.79e-3,
+    I14=1.64e-3,
+    I15=1.25e-3,
+    I16=1.24e-3,
+    I17=6.42e-4,
+    I18=4.31e-4,
+    I19=3.00e-4,
+    I20=-2.02e-4,
+    I21=-1.00e-4,
+    I22=-5.80e-5,
+    I23=4.00e-5,
+    g1=-37.2,
+    g2=-8.44,
+    g3=1.02,
+    g4=0.249,
+    g5=-2.82e-2,
+)
 MOTORS = (1.14, 4.71, 0.827, 0.200, 0.179, 0.193)
 
 
 def puma_terms(q) -> tuple[dict, dict]:
-    """What multiplies each constant in the entries of the paper's kinetic energy matrix and gravity vector."""
+    """What multiplies each constant in the entries of the paper's kinetic energy matrix and gravity
+    vector."""
     (_, C2, C3, C4, C5, _), (_, S2, S3, S4, S5, _) = np.cos(q), np.sin(q)
     C23, S23 = np.cos(q[1] + q[2]), np.sin(q[1] + q[2])
     reach = S23 * C5 + C23 * C4 * S5
@@ -143,7 +170,8 @@ def test_stanford_arm_s_moments_about_its_link_frames_are_paul_s():
 
 
 def second_moments(model: Model) -> np.ndarray:
-    """S = tr(I)/2 - I of every body: positive definite exactly when some full body has this inertia."""
+    """S = tr(I)/2 - I of every body: positive definite exactly when some full body has this
+    inertia."""
     I = np.array([body.inertia for body in model.bodies])
     return np.trace(I, axis1=1, axis2=2)[:, None, None] / 2 * np.eye(3) - I
 

@@ -186,7 +186,8 @@ def test_steps_rollouts_and_simulations_take_them():
 
 
 def test_random_numbers_of_points():
-    """A mass without extent, at its link's origin or off it: there is nothing to shear, and its mass and its place differ."""
+    """A mass without extent, at its link's origin or off it: there is nothing to shear, and its
+    mass and its place differ."""
     for com in ((0.0, 0.0, 0.0), (0.3, 0.0, 0.0)):
         b = pp.Builder("point")
         b.body("cabin", mass=2.0, com=com)
@@ -455,7 +456,8 @@ def test_parameters_are_given_by_name_to_expressions_and_compiled_functions():
 
 
 def test_closed_chains_take_a_set_of_parameters_for_each_element():
-    """Beside a chain rebuilt with one of the sets: redundant rows (a flat linkage by hinges), forces, derivatives, motions."""
+    """Beside a chain rebuilt with one of the sets: redundant rows (a flat linkage by hinges),
+    forces, derivatives, motions."""
     b = pp.Builder("linkage")
     for k, (name, x) in enumerate((("crank", 0.3), ("coupler", 0.9), ("rocker", 0.7))):
         b.body(
@@ -561,7 +563,8 @@ def test_the_estimation_takes_what_at_put_in():
 
 
 def test_what_a_joint_feels_by_the_links_parameters():
-    """S1 section 7: D(k), and its derivatives by masses and inertias, against differences of the robot made anew."""
+    """S1 section 7: D(k), and its derivatives by masses and inertias, against differences of the
+    robot made anew."""
     arm = pp.load("pelican")
     light, q = arm.free("mass"), np.array([0.4, -0.9])
     D = pp.function(light.operators.D @ pp.vector("x"))
@@ -582,7 +585,8 @@ def test_what_a_joint_feels_by_the_links_parameters():
 
 
 def test_one_state_and_one_set_after_the_first_are_the_same_bits():
-    """Control loops: no NumPy between, every set of numbers its own, and mistakes have their words as before."""
+    """Control loops: no NumPy between, every set of numbers its own, and mistakes have their words
+    as before."""
     robot = pp.load("pelican").with_base("free")
     light = robot.free("mass")
     q, (v, tau), sets = (

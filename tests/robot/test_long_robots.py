@@ -1,4 +1,5 @@
-"""What is long: products of forty factors and sums of five hundred terms are derived in seconds, and right."""
+"""What is long: products of forty factors and sums of five hundred terms are derived in seconds,
+and right."""
 
 import numpy as np
 import pytest
@@ -43,7 +44,8 @@ def test_many_factors_as_a_matrix_and_as_a_row():
 
 
 def test_many_factors_among_others():
-    """Sums of long products, multiples of them, letters that do not go through joints, words of more than 200 letters."""
+    """Sums of long products, multiples of them, letters that do not go through joints, words of
+    more than 200 letters."""
     q, x, y = ARM.random(seed=2), np.ones(6), np.arange(6.0)
     M, D = ARM.mass_matrix(q), s.D.dense(q)
     J = ARM.jacobian(q, "tool")
@@ -85,7 +87,8 @@ def test_five_hundred_terms():
 
 
 def work(e) -> float:
-    """Units of rewriting that it takes to derive an expression, counted, not timed (`algebra/rewriting/work_budget.py`)."""
+    """Units of rewriting that it takes to derive an expression, counted, not timed
+    (`algebra/rewriting/work_budget.py`)."""
     with limit_work(DEFAULT_SECONDS):
         normalizer(e).derivation(e)
         purse = current_budget.get()
@@ -94,7 +97,8 @@ def work(e) -> float:
 
 
 def test_work_grows_no_faster_than_its_square():
-    """Sums told term by term: twice the terms take at most four times the work, and five hundred stay within the budget."""
+    """Sums told term by term: twice the terms take at most four times the work, and five hundred
+    stay within the budget."""
     names = [f"x{i}" for i in range(500)]
     sums = [
         sum((s.mass.inv @ pp.vector(x) for x in names[1:n]), s.mass.inv @ pp.vector(names[0]))

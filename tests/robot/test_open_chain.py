@@ -1,4 +1,5 @@
-"""The open chain beyond the spine: Coriolis matrix, link accelerations, joint forces, frame accelerations, log det."""
+"""The open chain beyond the spine: Coriolis matrix, link accelerations, joint forces, frame
+accelerations, log det."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""robot.regressor and robot.base_parameters, beside Pinocchio's computeJointTorqueRegressor and its numerical rank."""
+"""robot.regressor and robot.base_parameters, beside Pinocchio's computeJointTorqueRegressor and its
+numerical rank."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ def test_base_parameters_carry_the_torques(name):
 
 
 def test_the_puma_has_36_base_parameters():
-    """As Mayeda, Yoshida and Osuka (1990) count them: 7 n less what parallel axes and gravity along the first hide."""
+    """As Mayeda, Yoshida and Osuka (1990) count them: 7 n less what parallel axes and gravity along
+    the first hide."""
     assert pp.load("puma560").base_parameters().rank == 36
 
 

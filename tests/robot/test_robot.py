@@ -1,4 +1,5 @@
-"""The robot at the door: every function on every size of robot, the same bits whoever calls, when and in what company."""
+"""The robot at the door: every function on every size of robot, the same bits whoever calls, when
+and in what company."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def fresh(seed: int = 0) -> pp.Robot:
     )
 
 
-# -- robots of every size -----------------------------------------------------------------------------------------------------
+# -- robots of every size --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
@@ -89,7 +90,8 @@ def test_one_body(kind):
 
 @pytest.mark.parametrize("door", MATRICES, ids=knock_name)
 def test_columns_are_the_matrix(door):
-    """The road of large robots, taken by a small one: dense answers, with out=, dtype=, check= and batches."""
+    """The road of large robots, taken by a small one: dense answers, with out=, dtype=, check= and
+    batches."""
     robot = gymnast()
     for batch in ((), (5,), (2, 0), (2, 3)):
         q = robot.random(1, batch)
@@ -153,7 +155,7 @@ def test_a_large_robot():
         robot.forward_dynamics(q[0], 0 * e, tau, check=True)
 
 
-# -- the same bits ------------------------------------------------------------------------------------------------------------
+# -- the same bits ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
@@ -233,7 +235,7 @@ def _fd(given: dict) -> tuple:
     return given["q"], given["v"], given["tau"]
 
 
-# -- a robot is a value -------------------------------------------------------------------------------------------------------
+# -- a robot is a value ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -318,7 +320,7 @@ def test_only_models_become_robots():
             pp.Robot.of(other)
 
 
-# -- what there is ------------------------------------------------------------------------------------------------------------
+# -- what there is ---------------------------------------------------------------------------------
 
 
 def test_every_function_is_a_gufunc_with_an_equation():

@@ -1,4 +1,5 @@
-"""Every function of a robot has every derivative: beside complex steps of its tape, and compiled, in batches of either kind."""
+"""Every function of a robot has every derivative: beside complex steps of its tape, and compiled,
+in batches of either kind."""
 
 import numpy as np
 import pytest
@@ -95,7 +96,8 @@ def test_every_derivative_beside_complex_steps(name):
 
 @pytest.mark.parametrize("name", ["mass_matrix", "link_poses"])
 def test_compiled_in_batches_of_either_kind(name):
-    """Results with axes of their own among them: an element of a batch is what it is alone; single precision is near."""
+    """Results with axes of their own among them: an element of a batch is what it is alone; single
+    precision is near."""
     f, rng = of_robot(ROBOT, name), np.random.default_rng(1)
     values = [rng.standard_normal((5, *arg.shape)) for arg in f.inputs]
     for kind in ("jacobian", "vjp"):
@@ -114,7 +116,8 @@ def test_compiled_in_batches_of_either_kind(name):
 
 
 def test_the_inertia_of_frames_is_the_robots_own():
-    """Of full rank it is what `robot.operational_space_inertia` gives by any policy; NaN where that has less."""
+    """Of full rank it is what `robot.operational_space_inertia` gives by any policy; NaN where that
+    has less."""
     for name, frame in (("ur5", "tool0"), ("pelican", "tool")):
         robot = pp.load(name)
         f, q = robot.function("operational_space_inertia", (frame,)), robot.random(seed=1, size=4)

@@ -1,7 +1,9 @@
-"""Random claims about operators: true ones, made by applying identities, and false ones, bent out of true ones.
+"""Random claims about operators: true ones, made by applying identities, and false ones, bent out
+of true ones.
 
-A claim is two recipes of one robot. Whether it is true is for the oracle to say, at random states: a true claim must be proved
-or left open, a false one refuted or left open, whatever psiphi's rules are.
+A claim is two recipes of one robot. Whether it is true is for the oracle to say, at random states:
+a true claim must be proved or left open, a false one refuted or left open, whatever psiphi's rules
+are.
 """
 
 from __future__ import annotations
@@ -67,17 +69,19 @@ class Claim(NamedTuple):
                 "import sys; sys.path[:0] = ['.', 'src']",
                 "import psiphi as pp",
                 "from tests.soundness.robots import build",
-                f"s = build({[tuple(j) for j in self.robot.joints]!r}, seed={self.robot.seed}).operators",
+                f"s = build({[tuple(j) for j in self.robot.joints]!r}, "
+                f"seed={self.robot.seed}).operators",
                 f"print(pp.prove({text(self.lhs)},\n               {text(self.rhs)}))",
             ]
         )
 
 
-# -- whether it is true ----------------------------------------------------------------------------------------------------
+# -- whether it is true ----------------------------------------------------------------------------
 
 
 def truth(claim: Claim, states: int = STATES) -> bool | None:
-    """By numbers: True (equal at every state), False (they differ), None (no value anywhere, or too blurred to say)."""
+    """By numbers: True (equal at every state), False (they differ), None (no value anywhere, or too
+    blurred to say)."""
     robot = robots.build(*claim.robot)
     q, v = robots.state(robot, claim.robot.seed, states)
     rng, equal = np.random.default_rng([claim.robot.seed, 17]), 0
@@ -118,7 +122,8 @@ def _two_meanings(claim: Claim) -> bool:
 
 
 def _given(robot, claim: Claim, rng) -> dict[str, np.ndarray]:
-    """Random numbers for vectors and symbols, as psiphi's `random_values` would; frame vectors belong to one frame here."""
+    """Random numbers for vectors and symbols, as psiphi's `random_values` would; frame vectors
+    belong to one frame here."""
     out = {}
     length = {"joint": robot.nv, "frame": 6}
     for node in sorted(
@@ -130,7 +135,7 @@ def _given(robot, claim: Claim, rng) -> dict[str, np.ndarray]:
     return out
 
 
-# -- the facts -------------------------------------------------------------------------------------------------------------
+# -- the facts -------------------------------------------------------------------------------------
 
 
 def stated() -> Iterator[tuple[Expression, Expression]]:
@@ -145,7 +150,7 @@ def facts(spec: Spec) -> tuple[tuple[Node, Node], ...]:
     return tuple(pair for pair in found if truth(Claim(spec, *pair), 1))
 
 
-# -- true claims -----------------------------------------------------------------------------------------------------------
+# -- true claims -----------------------------------------------------------------------------------
 
 
 def some_robots(pick: Pick, count: int) -> list[Spec]:
@@ -281,7 +286,7 @@ def _inside(node: Node, change) -> Iterator[Node]:
                 yield Node(node.op, (*node.args[:i], y, *node.args[i + 1 :]))
 
 
-# -- false ones ------------------------------------------------------------------------------------------------------------
+# -- false ones ------------------------------------------------------------------------------------
 
 SWAPS = [
     ("phi", "psi"),
@@ -341,11 +346,12 @@ def _bent(node: Node) -> Iterator[Node]:
     yield from _inside(node, _bent)
 
 
-# -- the verdict -----------------------------------------------------------------------------------------------------------
+# -- the verdict -----------------------------------------------------------------------------------
 
 
 def judge(claim: Claim) -> Outcome:
-    """Held against the oracle: "proved", "open", "refuted", "refused" where that is right; what went wrong otherwise."""
+    """Held against the oracle: "proved", "open", "refuted", "refused" where that is right; what
+    went wrong otherwise."""
     ambiguous = _two_meanings(claim)
     real = None if ambiguous else truth(claim)
     if real is None and not ambiguous and not _singular(claim):

@@ -1,8 +1,9 @@
-"""The derivatives of one expression on one robot: of its compiled function, and of the expression itself, by each argument.
+"""The derivatives of one expression on one robot: of its compiled function, and of the expression
+itself, by each argument.
 
-jvp is held against differences of sixth order of the function (which `examine.py` holds against the oracle), as close as two
-steps of them agree; vjp and jacobian against jvp, and `pp.derivative`, compiled and dense, against jacobian. Refusals in words
-are allowed.
+jvp is held against differences of sixth order of the function (which `examine.py` holds against the
+oracle), as close as two steps of them agree; vjp and jacobian against jvp, and `pp.derivative`,
+compiled and dense, against jacobian. Refusals in words are allowed.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def _by(
     if not np.abs(found - truth).max(initial=0.0) <= AGREE * blur + CLOSE * scale:
         return Outcome(
             "wrong",
-            f"jvp by {name}: off by {np.abs(found - truth).max():.3g} (tolerance {AGREE * blur:.1g})",
+            f"jvp by {name}: off by {np.abs(found - truth).max():.3g} (tolerance "
+            f"{AGREE * blur:.1g})",
         )
     w = rng.standard_normal(value.shape)
     slope = np.asarray(f.vjp(name)(*at, w)[-1])

@@ -1,13 +1,15 @@
 """One expression on one robot: written, compiled, run, and held against `.dense` and the oracle.
 
-Allowed: right; evaluated densely (`f.dense`) and right; refused in words (a psiphi.Error) when written or when the function is
-made; NaN, or a SingularError, where something under .inv is singular. Anything else is a failure. A state alone gives the same
-bits as the same state in a batch.
+Allowed: right; evaluated densely (`f.dense`) and right; refused in words (a psiphi.Error) when
+written or when the function is made; NaN, or a SingularError, where something under .inv is
+singular. Anything else is a failure. A state alone gives the same bits as the same state in a
+batch.
 
-How close is close enough: the oracle's value is computed three times, twice with every number and every operation blurred by
-1e-11. The answers must lie within 30 times the spread of the three (and 1e-11 of the largest entry). So what a nearly singular
-inverse or a difference of equals may lose is allowed for, and nothing else. Where 30 spreads are more than 1e-3 of the value,
-there is nothing to hold it against: "blurred".
+How close is close enough: the oracle's value is computed three times, twice with every number and
+every operation blurred by 1e-11. The answers must lie within 30 times the spread of the three (and
+1e-11 of the largest entry). So what a nearly singular inverse or a difference of equals may lose is
+allowed for, and nothing else. Where 30 spreads are more than 1e-3 of the value, there is nothing to
+hold it against: "blurred".
 """
 
 from __future__ import annotations
@@ -150,7 +152,8 @@ class Patience(BaseException):
 
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """Raises `Patience` after so many seconds of processor time: a busy machine is no fault of the case."""
+    """Raises `Patience` after so many seconds of processor time: a busy machine is no fault of the
+    case."""
 
     def stop(*_):
         raise Patience
@@ -295,7 +298,8 @@ def _compare(what: str, got: np.ndarray, want: list, shape: tuple[int, ...]) -> 
         elif not error <= tolerance:
             return Outcome(
                 "wrong",
-                f"{what}: off by {error:.3g} (tolerance {tolerance:.1g}, largest entry {scale:.3g})",
+                f"{what}: off by {error:.3g} (tolerance {tolerance:.1g}, largest entry "
+                f"{scale:.3g})",
             )
         else:
             kinds.append("right")

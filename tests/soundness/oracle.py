@@ -1,15 +1,17 @@
-"""What a recipe is worth: NumPy from first principles, one state at a time. Shares no code with psiphi.
+"""What a recipe is worth: NumPy from first principles, one state at a time. Shares no code with
+psiphi.
 
 It reads the raw data of a model (bodies, joints, frames, gravity) and nothing else of the library:
 
-    X(k)           [[R, p~ R], [0, R]] of link k's pose in the world: forces from link k to the world's origin
-    φ(i, j)        X(i)⁻¹ X(j), for i on the path from j to the base: from the poses directly, no (I - ℰ_φ) is inverted
-    P(k)           r(k) - F (mass of the joints beyond k)⁻¹ F*: the composite body, less what gives way; no Riccati recursion
+    X(k)           [[R, p~ R], [0, R]] of link k's pose: forces from link k to the world's origin
+    φ(i, j)        X(i)⁻¹ X(j), for i on the path from j to the base, without inverting (I - ℰ_φ)
+    P(k)           r(k) - F (mass of the joints beyond k)⁻¹ F*, without a Riccati recursion
     ψ(i, j)        the product of φ(p, k) τ̄(k) along the path
     rates          complex steps: every letter is an analytic function of q, and q(t) = q + i h q̇
 
-An oracle can be blurred: every number it reads and every operation it does is off by about BLUR, at random. The spread of a
-few blurred values says how much an inverse of a nearly singular matrix, or a difference of equal numbers, may lose.
+An oracle can be blurred: every number it reads and every operation it does is off by about BLUR, at
+random. The spread of a few blurred values says how much an inverse of a nearly singular matrix, or
+a difference of equal numbers, may lose.
 """
 
 from __future__ import annotations
@@ -125,7 +127,7 @@ class Value:
         return Value(np.where(where, self.m, 0.0), self.blur)
 
 
-# -- one joint, from its data ----------------------------------------------------------------------------------------------
+# -- one joint, from its data ----------------------------------------------------------------------
 
 
 def skew(x) -> np.ndarray:
@@ -175,7 +177,8 @@ def displacement(joint, q) -> tuple[np.ndarray, np.ndarray]:
 
 
 def joint_map(joint, q) -> np.ndarray:
-    """H* (6, nv): the link's velocity in the joint, in link axes, for unit rates. Theory section 1."""
+    """H* (6, nv): the link's velocity in the joint, in link axes, for unit rates. Theory section
+    1."""
     n, O = np.asarray(joint.axis), np.zeros(3)
     turn, slide = np.concatenate([n, O]), np.concatenate([O, n])
     eye = np.eye(6)
@@ -231,14 +234,15 @@ def cholesky(D: np.ndarray) -> np.ndarray:
     return L
 
 
-# -- the letters -----------------------------------------------------------------------------------------------------------
+# -- the letters -----------------------------------------------------------------------------------
 
 
 @dataclass
 class Oracle:
     """The letters of a model at a state. `given` holds vectors and symbols by name.
 
-    `moving` is the same robot a complex step later; `conditions` collects those of what stood under .inv.
+    `moving` is the same robot a complex step later; `conditions` collects those of what stood under
+    .inv.
     """
 
     model: Any
@@ -399,7 +403,7 @@ class Oracle:
     def where_blocks(self) -> np.ndarray:
         return self._blocks("link")
 
-    # -- recipes -----------------------------------------------------------------------------------------------------------
+    # -- recipes -----------------------------------------------------------------------------------
 
     def value(self, node: Node) -> Value | float:
         """Its matrix; a number stands for that multiple of an identity whose size is open."""
@@ -444,7 +448,8 @@ class Oracle:
             map(is_identity, node.args)
         ):  # each in axes of its own
             return OPERATIONS[node.op](self, *(self._dot(x, frame) for x in node.args))
-        # inertial: the derivative of components in world axes, turned back into those of links and frames
+        # inertial: the derivative of components in world axes, turned back into those of links and
+        # frames
         axes = own_axes(node)
         rows, cols = (
             names or kind in (*DUAL, "link")
@@ -480,7 +485,8 @@ def dual(space: str) -> str:
 
 
 def kinds_of(node: Node) -> tuple[str, str]:
-    """(rows, cols): "joint", "force", "motion", "frame1", ..., "one"; "link": of unknown side, "": open."""
+    """(rows, cols): "joint", "force", "motion", "frame1", ..., "one"; "link": of unknown side, "":
+    open."""
     op, args = node
     if op == "letter":
         return LETTER_SPACES.get(args[0], ("", ""))
@@ -573,7 +579,8 @@ def _to_parent(o: Oracle, k: int) -> np.ndarray:
 
 
 def _articulated(o: Oracle) -> Value:
-    """P(k) = r(k) - F A⁻¹ F*, with A the mass matrix (rotors included) of the joints beyond k, k held."""
+    """P(k) = r(k) - F A⁻¹ F*, with A the mass matrix (rotors included) of the joints beyond k, k
+    held."""
     r = [
         o.exactly(np.sum([_seen(o, i, j) for j in [i, *o.beyond(i)]], axis=0))
         for i in range(o.count)
@@ -680,7 +687,8 @@ def _gyro(o: Oracle) -> Value:
 
 
 def _Pi(o: Oracle) -> Value:
-    """Π(k) = Σ ψ(k, p(m)) Y(m) ψ*(k, p(m)) over m beyond k, Y(m) = φ(p, m) P⁺ (Ω_δ* - Ḣ* G*) φ*(p, m): S1 (48)."""
+    """Π(k) = Σ ψ(k, p(m)) Y(m) ψ*(k, p(m)) over m beyond k, Y(m) = φ(p, m) P⁺ (Ω_δ* - Ḣ* G*) φ*(p,
+    m): S1 (48)."""
     felt = (
         o["E_phi"] @ o["P_plus"] @ (o["Omega_d"].T - o["H_dot"].T @ o["G"].T) @ o["E_phi"].T
     )  # a parent's children summed
@@ -699,7 +707,8 @@ def _U_ring(o: Oracle) -> Value:
 
 
 def _momentum(o: Oracle, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """In world axes: linear momentum, angular momentum about the link's origin, and that origin's velocity."""
+    """In world axes: linear momentum, angular momentum about the link's origin, and that origin's
+    velocity."""
     R, V, body = o.poses[k][0], o.V[k], o.model.bodies[k]
     w, v, c = R @ V[:3], R @ V[3:], R @ body.com
     linear = body.mass * (v + np.cross(w, c))
@@ -716,7 +725,8 @@ def _forces(o: Oracle) -> list[np.ndarray]:
 
 
 def _accelerations(o: Oracle, inertial: bool) -> list[np.ndarray]:
-    """d/dt V at constant joint rates: of components in world axes, seen in link axes (inertial), or in link axes."""
+    """d/dt V at constant joint rates: of components in world axes, seen in link axes (inertial), or
+    in link axes."""
     out = []
     for (R, _), (R1, _), V in zip(o.poses, o.moving.poses, o.moving.V, strict=True):
         parts = [R.T @ (R1 @ x).imag for x in (V[:3], V[3:])] if inertial else [V.imag]

@@ -1,7 +1,9 @@
-"""What a user writes, as plain data: a tree of letters, products, sums, .T, .inv, .dot(), and the Python that writes it.
+"""What a user writes, as plain data: a tree of letters, products, sums, .T, .inv, .dot(), and the
+Python that writes it.
 
-A recipe is no psiphi expression. `text` is the source a user would type, `read` is its inverse (it reads what
-`repr(expression)` prints, too), and the oracle gives a recipe its value without asking psiphi.
+A recipe is no psiphi expression. `text` is the source a user would type, `read` is its inverse (it
+reads what `repr(expression)` prints, too), and the oracle gives a recipe its value without asking
+psiphi.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Small robots from a few words, so that a failing one can be written down: kinds, parents, which joints have rotors.
+"""Small robots from a few words, so that a failing one can be written down: kinds, parents, which
+joints have rotors.
 
-Each has frames "tool" (on its last body), "elbow" (on the middle one), "mark" (on the world) and "world".
+Each has frames "tool" (on its last body), "elbow" (on the middle one), "mark" (on the world) and
+"world".
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The long run: so many random expressions on random robots, each compiled, run and held against `.dense` and the oracle.
+"""The long run: so many random expressions on random robots, each compiled, run and held against
+`.dense` and the oracle.
 
     python tests/soundness/run.py --count 20000 --seed 1 --jobs 1
     python tests/soundness/run.py --claims --count 5000
     python tests/soundness/run.py --slopes --count 5000
 
-prints how many were right, dense, refused and why, the slowest ones, and each kind of failure once, made small and written as
-Python that shows it. Exit status 1 when anything failed.
+prints how many were right, dense, refused and why, the slowest ones, and each kind of failure once,
+made small and written as Python that shows it. Exit status 1 when anything failed.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ def report(args: argparse.Namespace) -> int:
             failures.setdefault(family(outcome), []).append(i)
             if len(failures[family(outcome)]) == 1:
                 print(
-                    f"{sum(kinds.values()):6} {family(outcome)}: case {i}: {shown(draw(args.seed, i, args.claims))}",
+                    f"{sum(kinds.values()):6} {family(outcome)}: case {i}: "
+                    f"{shown(draw(args.seed, i, args.claims))}",
                     flush=True,
                 )
         if sum(kinds.values()) % 500 == 0:

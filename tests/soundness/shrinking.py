@@ -1,4 +1,5 @@
-"""A failing case made small: fewer nodes, then fewer bodies, as long as it fails in the same way."""
+"""A failing case made small: fewer nodes, then fewer bodies, as long as it fails in the same
+way."""
 
 from __future__ import annotations
 

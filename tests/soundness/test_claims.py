@@ -1,4 +1,5 @@
-"""200 random claims: the true ones are proved or left open, never refuted; the false ones are never proved."""
+"""200 random claims: the true ones are proved or left open, never refuted; the false ones are never
+proved."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""300 random expressions on random robots: each right, dense and right, or refused in words. See `examine.py` for how close.
-And derivatives of some."""
+"""300 random expressions on random robots: each right, dense and right, or refused in words. See
+`examine.py` for how close. And derivatives of some."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The 34 printed forms that are wrong (docs/mathematics.md section 13): each refuted, or refused when written.
+"""The 34 printed forms that are wrong (docs/mathematics.md section 13): each refuted, or refused
+when written.
 
-Next to each stands the corrected form, which must hold. What cannot be said in the language is listed with the reason.
+Next to each stands the corrected form, which must hold. What cannot be said in the language is
+listed with the reason.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ tau, x, x_dot, f, v = (
 
 
 def moved(s: Operators, own: float) -> Expression:
-    """a by differentiating V = E* V + H* v as the links turn, `own` times the part of the joint's own axis; and gravity."""
+    """a by differentiating V = E* V + H* v as the links turn, `own` times the part of the joint's
+    own axis; and gravity."""
     return (s.E_phi.dot("inertial").T @ s.phi.T @ s.H.T + own * s.H.dot("inertial").T) @ v - (
         s.I - s.E_phi
     ).T @ s.g
@@ -92,7 +95,8 @@ def shaken(s: Operators, rate: Expression) -> Sides:
 
 
 def skewed(s: Operators, upper: float, lower: float) -> Sides:
-    """S1 (48) for ξ: D ξ' + C with C = c ξ + H ψ b, c(k, i) = H ψ(k, i) Π H* for k beyond i, minus its transpose before."""
+    """S1 (48) for ξ: D ξ' + C with C = c ξ + H ψ b, c(k, i) = H ψ(k, i) Π H* for k beyond i, minus
+    its transpose before."""
     c = s.H @ far(s.psi, s) @ s.Pi @ s.H.T
     whole = s.H @ s.psi @ (s.lambda_dot @ s.H.T - s.Omega_d @ s.P @ s.psi.T @ s.H.T)
     return whole, upper * c + lower * c.T + s.H @ s.Pi @ s.H.T
@@ -278,13 +282,15 @@ MISPRINTS = [
 ]
 
 UNSAID = {
-    "1.21": "S2 (4.4): m w x (w x p) missing in the force of b; no letter takes a spatial vector's force apart",
+    "1.21": "S2 (4.4): m w x (w x p) missing in the force of b; no letter takes a spatial "
+    "vector's force apart",
     "1.22": "S1: m p x v for m w x v in the force of b; the same",
     "1.28": "S0 (b.3): π and Λ turn quaternion rates into spins; rates of q are no letters",
     "6.4d": "S4 (6.4): a loop that begins at k = 2; single bodies are no letters",
     "10.29x": "S2 (10.29): D(k) for D(i) under a sum over i; single blocks are no letters",
     "10.27x": "S2 (10.27): the upper limit of a sum; single blocks are no letters",
-    "b.11": "S4 (b.11): the object's A and M(C), and the contact's H(0), are no operators of a robot (psiphi.grasp has them)",
+    "b.11": "S4 (b.11): the object's A and M(C), and the contact's H(0), are no operators of "
+    "a robot (psiphi.grasp has them)",
     "T2.b": "S1 Table 2: an operation count",
     "T2.f": "S1 Table 2: an operation count",
     "T3.3x": "S1 Table 3: an operation count",

@@ -1,4 +1,5 @@
-"""The oracle against itself: its tables against derivatives, its letters against the laws that define them."""
+"""The oracle against itself: its tables against derivatives, its letters against the laws that
+define them."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def test_the_riccati_equation_and_the_recursions(oracle):
 
 
 def test_newton_euler_in_both_conventions(oracle):
-    """M φ* a + b is the same force in either; dM/dt - 2 C is skew, and C v is the bias without gravity."""
+    """M φ* a + b is the same force in either; dM/dt - 2 C is skew, and C v is the bias without
+    gravity."""
     o = oracle
     H, phi, M, g = (o[x].m for x in ("H", "phi", "M", "g"))
     bias = [

@@ -1,4 +1,5 @@
-"""Every letter and its adjoint, applied to a vector: compiled to sweeps, and right. A step that is lost or bent shows here."""
+"""Every letter and its adjoint, applied to a vector: compiled to sweeps, and right. A step that is
+lost or bent shows here."""
 
 from __future__ import annotations
 

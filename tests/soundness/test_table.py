@@ -1,4 +1,5 @@
-"""What once went wrong in expressions that users wrote: each row of the list of defects is a test, and stays one."""
+"""What once went wrong in expressions that users wrote: each row of the list of defects is a test,
+and stays one."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ BUDGET = 5.0
 
 
 def right(e, robot=UR5, swept: bool = False, rtol: float = 1e-9) -> None:
-    """Compiled, batched, dense and the oracle agree; `swept`: and it became sweeps. `e` is an expression, or its source."""
+    """Compiled, batched, dense and the oracle agree; `swept`: and it became sweeps. `e` is an
+    expression, or its source."""
     node = read(e if isinstance(e, str) else repr(e))
     e = eval(e, {"s": robot.operators, "pp": pp}) if isinstance(e, str) else e
     f = pp.function(e)
@@ -316,7 +318,8 @@ def test_singular_in_every_posture_is_refused(seed):
 
 
 def test_singular_postures_are_nan_in_a_batch():
-    """A six-joint arm stretched out: that element is NaN, its neighbours are not; `.dense` says so by name."""
+    """A six-joint arm stretched out: that element is NaN, its neighbours are not; `.dense` says so
+    by name."""
     arm = pp.load("ur5")
     o = arm.operators
     J = o.J("tool")
@@ -336,7 +339,8 @@ ARM, PAIR = (
 
 @pytest.mark.parametrize("joints", [ARM, PAIR], ids=["arm", "pair"])
 def test_the_kalman_form_is_that_of_the_paper(joints):
-    """S2 (8.2)-(8.8), with a and b of either convention: e⁻ = T - H z⁻, e⁺ = D⁻¹ e⁻, moving and with gravity."""
+    """S2 (8.2)-(8.8), with a and b of either convention: e⁻ = T - H z⁻, e⁺ = D⁻¹ e⁻, moving and
+    with gravity."""
     robot = build(joints, seed=5)
     at, rates = robot.random(seed=2), np.random.default_rng(2).standard_normal(robot.nv)
     torque = np.random.default_rng(3).standard_normal(robot.nv)

@@ -1,7 +1,9 @@
-"""Random legal expressions, as users write them: built towards a goal (rows, cols), so that nearly all of them fit.
+"""Random legal expressions, as users write them: built towards a goal (rows, cols), so that nearly
+all of them fit.
 
-Spaces are "joint", "force" and "motion" (the two sides of link space), "frame1", "frame2", ... and "one". `pick(sequence)`
-makes every choice, whoever stands behind it: hypothesis, or a random generator.
+Spaces are "joint", "force" and "motion" (the two sides of link space), "frame1", "frame2", ... and
+"one". `pick(sequence)` makes every choice, whoever stands behind it: hypothesis, or a random
+generator.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ class Writer:
         """One of the options, by weight."""
         return self.pick([x for weight, x in options for _ in range(weight)])
 
-    # -- leaves ------------------------------------------------------------------------------------------------------------
+    # -- leaves ------------------------------------------------------------------------------------
 
     def frames(self, kind: str, count: int) -> Node:
         names = [
@@ -182,7 +184,7 @@ class Writer:
             out += [x.T for x in self.at_frames(cols, dual(rows))]
         return out
 
-    # -- what users write --------------------------------------------------------------------------------------------------
+    # -- what users write --------------------------------------------------------------------------
 
     def phrase(self, rows: str, cols: str) -> Node | None:
         """A phrase of the trade with these spaces, or None."""
@@ -273,7 +275,7 @@ class Writer:
             )
         return self.pick(options)() if options else None
 
-    # -- everything --------------------------------------------------------------------------------------------------------
+    # -- everything --------------------------------------------------------------------------------
 
     def write(self, rows: str, cols: str, depth: int) -> Node:
         """An expression from `cols` to `rows`, at most `depth` deep."""

@@ -1,7 +1,8 @@
 """The laws of mechanics, one row each: `name: (robot, state) -> left side, right side`.
 
-A robot is anything with psiphi's functions, a state one random q, v, a, tau and a wrench f. Rates are central differences
-along the motion. The equations are those of docs/mathematics.md sections 1 to 8.
+A robot is anything with psiphi's functions, a state one random q, v, a, tau and a wrench f. Rates
+are central differences along the motion. The equations are those of docs/mathematics.md sections 1
+to 8.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def spin(r: Any, s: SimpleNamespace) -> np.ndarray:
     return np.array([W[2, 1], W[0, 2], W[1, 0]])
 
 
-# -- one robot, one state -----------------------------------------------------------------------------------------------------
+# -- one robot, one state --------------------------------------------------------------------------
 
 LAWS: dict[str, Law] = {
     # dynamics and its inverse
@@ -332,7 +333,8 @@ def _rotation_sides(T) -> tuple:
 
 
 def of_single_bodies(robot: Any, s: Any) -> list[Callable[[], Any]]:
-    """Calls at doors that know single rigid bodies alone: robots of which others stand together or bend are told so there."""
+    """Calls at doors that know single rigid bodies alone: robots of which others stand together or
+    bend are told so there."""
     return [
         lambda: pp.interop.pinocchio(robot),
         lambda: pp.interop.mujoco(robot),

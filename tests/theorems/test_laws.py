@@ -1,4 +1,5 @@
-"""Every law, on every robot of the zoo (the smaller ones compiled), and on random trees as the interpreter understands them."""
+"""Every law, on every robot of the zoo (the smaller ones compiled), and on random trees as the
+interpreter understands them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Results of the papers that other tests do not name, each as its equation with numbers; docs/papers.md points here."""
+"""Results of the papers that other tests do not name, each as its equation with numbers;
+docs/papers.md points here."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def test_composite_bodies(arm, rng):
 
 
 def test_torques_term_by_term(arm, rng):
-    """S1 (39): what each joint and each link adds to each torque, by name; the terms add up to inverse dynamics."""
+    """S1 (39): what each joint and each link adds to each torque, by name; the terms add up to
+    inverse dynamics."""
     s, q, (v, a) = arm.operators, arm.random(rng), rng.standard_normal((2, arm.nv))
     by_joint, by_acceleration = s.mass.blocks(q), (s.H @ s.phi @ s.M @ s.phi.T).blocks(q)
     by_force, bias_a, bias_b = (s.H @ s.phi).blocks(q), s.a.blocks(q, v), s.b.blocks(q, v)
@@ -68,7 +70,8 @@ def test_torques_term_by_term(arm, rng):
 
 
 def test_closed_form_of_the_inverse(arm, rng):
-    """S2 (10.1)-(10.3): M^-1(k, k) = c_k = D^-1 + G* Lam G, M^-1(k, j) = d_k psi(k, p(j)) K_j with d_k = G* Lam - c_k H."""
+    """S2 (10.1)-(10.3): M^-1(k, k) = c_k = D^-1 + G* Lam G, M^-1(k, j) = d_k psi(k, p(j)) K_j with
+    d_k = G* Lam - c_k H."""
     q = arm.random(rng)
     H, psi, D, G, K, E, Om = dense(arm, q, "H", "psi", "D", "G", "K", "E_phi", "Om")
     Lam = E.T @ Om @ E  # LamP(k) = phi*(p, k) Om(p) phi(p, k)
@@ -79,7 +82,8 @@ def test_closed_form_of_the_inverse(arm, rng):
 
 
 def test_tip_inertia_by_the_outward_recursion(arm, rng):
-    """S3 (20), S4 (6.8)-(6.10): Om(k) = psi*(p, k) Om(p) psi(p, k) + H* D^-1 H, J M^-1 J* = phi*(1, 0) Om(1) phi(1, 0)."""
+    """S3 (20), S4 (6.8)-(6.10): Om(k) = psi*(p, k) Om(p) psi(p, k) + H* D^-1 H, J M^-1 J* = phi*(1,
+    0) Om(1) phi(1, 0)."""
     q = arm.random(rng)
     H, D, E = dense(arm, q, "H", "D", "E_psi")
     Om = np.zeros((6 * arm.nv,) * 2)
@@ -90,7 +94,8 @@ def test_tip_inertia_by_the_outward_recursion(arm, rng):
 
 
 def test_tip_force_correction(arm, rng):
-    """S3 (18): a force f by the tip on its surroundings changes accelerations by -W* D^-1 H psi B f."""
+    """S3 (18): a force f by the tip on its surroundings changes accelerations by -W* D^-1 H psi B
+    f."""
     s, q, v = arm.operators, arm.random(rng), rng.standard_normal(arm.nv)
     f, tau = rng.standard_normal(6), rng.standard_normal(arm.nv)
     W = s.I - s.H @ s.psi @ s.K
@@ -100,7 +105,8 @@ def test_tip_force_correction(arm, rng):
 
 
 def test_two_arms_joined_at_their_tips(rng):
-    """S3 (26): f(0) = (Om_1(0) + Om_2(0))^-1 (alpha_2f(0) - alpha_1f(0)), then each arm's tip-force correction."""
+    """S3 (26): f(0) = (Om_1(0) + Om_2(0))^-1 (alpha_2f(0) - alpha_1f(0)), then each arm's tip-force
+    correction."""
     arm = pp.load("puma560")
     q1 = np.array([0.2, -0.8, 0.5, 0.3, 0.7, -0.2])
     hand = arm.frame_pose(q1, "tool")
@@ -123,7 +129,8 @@ def test_two_arms_joined_at_their_tips(rng):
 
 
 def test_mobile_base(rng):
-    """S0 appendix B (b.1)-(b.8): dq/dt = Lambda(q) w, pi Lambda = 1 with pi = 4 Lambda*, and an arm on a free base."""
+    """S0 appendix B (b.1)-(b.8): dq/dt = Lambda(q) w, pi Lambda = 1 with pi = 4 Lambda*, and an arm
+    on a free base."""
     robot = pp.load("ur5", base="free")
     q, v = robot.random(rng), rng.standard_normal(robot.nv)
     h = 1e-6
@@ -146,7 +153,8 @@ def test_mobile_base(rng):
     "letter", ["E_phi", "phi", "M", "P", "D", "G", "tau_bar", "E_psi", "psi", "mass", "mass_half"]
 )
 def test_rates_of_operators(arm, letter, rng):
-    """S1 Table 1, (13)-(21), (29), (30): d/dt in the links' axes, beside differences along the motion."""
+    """S1 Table 1, (13)-(21), (29), (30): d/dt in the links' axes, beside differences along the
+    motion."""
     q, v, h = arm.random(rng), rng.standard_normal(arm.nv), 1e-5
     operator = getattr(arm.operators, letter)
     ahead, behind = (operator.dense(arm.integrate(q, v, step)) for step in (h, -h))
@@ -156,7 +164,8 @@ def test_rates_of_operators(arm, letter, rng):
 
 @pytest.mark.parametrize("normalised", [True, False])
 def test_diagonalised_equations(arm, normalised, rng):
-    """S1 (40)-(46): nu' + C(q, nu) = eps, D xi' + C(q, xi) = kappa; the accelerations are those of the standard equations."""
+    """S1 (40)-(46): nu' + C(q, nu) = eps, D xi' + C(q, xi) = kappa; the accelerations are those of
+    the standard equations."""
     form = arm.diagonalised if normalised else arm.diagonalised.unnormalised
     q, v, tau = arm.random(rng), *rng.standard_normal((2, arm.nv))
     nu = form.velocities(q, v)
@@ -181,7 +190,7 @@ def test_coriolis_forces_in_nu_do_no_work(rng):
     assert np.allclose(c @ nu + rest, C, atol=1e-10)
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------------------
 
 
 def rows() -> list[list[str]]:

@@ -1,4 +1,5 @@
-"""The same mechanism, told in another way or changed in a known way: what must stay, and what must follow."""
+"""The same mechanism, told in another way or changed in a known way: what must stay, and what must
+follow."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def same_dynamics(here: Model, there: Model, seed: int) -> None:
     close(a.frame_velocity(s.q, s.v, "tool"), b.frame_velocity(q, v, "tool"))
 
 
-# -- told in another way ------------------------------------------------------------------------------------------------------
+# -- told in another way ---------------------------------------------------------------------------
 
 
 @given(SEEDS, st.integers(1, 7))
@@ -84,7 +85,8 @@ def test_the_order_of_the_telling_does_not_matter(seed, n):
 
 @given(SEEDS, st.integers(1, 5))
 def test_a_weld_in_the_way_does_not_matter(seed, n):
-    """Every link hangs welded on a massless stub, its own frame anywhere: the mechanism is the same."""
+    """Every link hangs welded on a massless stub, its own frame anywhere: the mechanism is the
+    same."""
     rng = np.random.default_rng(seed)
     b = recipe(rng, n)
     plain, welded = b.build(), Builder("tree")
@@ -128,7 +130,8 @@ def test_a_weld_in_the_way_does_not_matter(seed, n):
 
 @given(trees(), SEEDS)
 def test_the_world_s_axes_do_not_matter(model, seed):
-    """Turn and shift everything, gravity too: joints feel nothing; potential energy shifts by m g.d."""
+    """Turn and shift everything, gravity too: joints feel nothing; potential energy shifts by m
+    g.d."""
     rng = np.random.default_rng(seed)
     turn = Pose(random_rotation(rng), rng.standard_normal(3))
     roots = [replace(j, pose=turn @ j.pose) if j.parent == WORLD else j for j in model.joints]
@@ -150,7 +153,8 @@ def test_the_world_s_axes_do_not_matter(model, seed):
 
 @given(SEEDS, st.integers(1, 6))
 def test_a_floating_base_may_stand_anywhere(seed, n):
-    """Gravity is the same everywhere: moving the free base changes no acceleration, no torque, no mass matrix."""
+    """Gravity is the same everywhere: moving the free base changes no acceleration, no torque, no
+    mass matrix."""
     rng = np.random.default_rng(seed)
     model = Interpreted.of(recipe(rng, n, root="free").build())
     s = state(model, seed)
@@ -163,7 +167,8 @@ def test_a_floating_base_may_stand_anywhere(seed, n):
 
 @given(SEEDS, st.integers(2, 6))
 def test_any_end_of_a_floating_chain_may_be_its_base(seed, n):
-    """Re-rooted at its tip: the same energy and centre of mass, and torques between the links move the joints the same."""
+    """Re-rooted at its tip: the same energy and centre of mass, and torques between the links move
+    the joints the same."""
     rng = np.random.default_rng(seed)
     b, names = Builder("chain"), [f"b{k}" for k in range(n)]
     for k, name in enumerate(names):
@@ -186,7 +191,8 @@ def test_any_end_of_a_floating_chain_may_be_its_base(seed, n):
 
 
 def rerooted(chain: Model) -> Model:
-    """A floating chain of simple joints, told from its tip: joint k turns about -axis, where its outer link was."""
+    """A floating chain of simple joints, told from its tip: joint k turns about -axis, where its
+    outer link was."""
     b, inverse = Builder("rerooted"), Pose(np.eye(3), np.zeros(3))
     for k in reversed(range(len(chain.bodies))):
         body, joint = chain.bodies[k], chain.joints[k]
@@ -203,7 +209,8 @@ def rerooted(chain: Model) -> Model:
 
 
 def quaternion(R: np.ndarray) -> np.ndarray:
-    """x, y, z, w of a rotation: the eigenvector of Bar-Itzhack's matrix to its largest eigenvalue."""
+    """x, y, z, w of a rotation: the eigenvector of Bar-Itzhack's matrix to its largest
+    eigenvalue."""
     (a, b, c), (d, e, f), (g, h, i) = R
     K = np.array(
         [
@@ -216,7 +223,7 @@ def quaternion(R: np.ndarray) -> np.ndarray:
     return np.linalg.eigh(K.T)[1][:, -1]
 
 
-# -- a joint is a chain of simpler ones ---------------------------------------------------------------------------------------
+# -- a joint is a chain of simpler ones ------------------------------------------------------------
 
 
 def chained(joint, body, steps: list[tuple[str, np.ndarray]]) -> Model:
@@ -275,7 +282,8 @@ def alone(kind: str, rng: np.random.Generator) -> Interpreted:
 @pytest.mark.parametrize("kind", STEPS)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_joint_is_a_chain_of_simple_ones(kind, seed):
-    """H* v = J(chain) qdot, so v = T qdot; hence T* M T, T* gravity and T* (bias + M dT/dt qdot) are the chain's."""
+    """H* v = J(chain) qdot, so v = T qdot; hence T* M T, T* gravity and T* (bias + M dT/dt qdot)
+    are the chain's."""
     rng = np.random.default_rng([seed, sum(map(ord, kind))])
     one, (steps, configuration) = alone(kind, rng), STEPS[kind]
     chain = Interpreted.of(chained(one.joints[0], one.bodies[0], steps(one.joints[0])))
@@ -311,7 +319,7 @@ def test_a_screw_turns_and_slides_by_its_pitch(seed):
     close(screw.bias(q, v)[0], S @ chain.bias(S * q, S * v), 1e-10)
 
 
-# -- changed in a known way ---------------------------------------------------------------------------------------------------
+# -- changed in a known way ------------------------------------------------------------------------
 
 
 def with_bodies(model: Model, **factors: float) -> Model:
@@ -345,7 +353,8 @@ def test_heavier_bodies_need_more_torque(model, seed, factor):
     trees(kinds=["revolute", "universal", "spherical"], armature=False), SEEDS, st.floats(0.1, 10.0)
 )
 def test_larger_robots_turn_like_small_ones_in_stronger_gravity(model, seed, factor):
-    """All lengths and g times s, joints that only turn: torques times s^2, accelerations the same. (Units.)"""
+    """All lengths and g times s, joints that only turn: torques times s^2, accelerations the same.
+    (Units.)"""
     joints = tuple(
         replace(j, pose=Pose(j.pose.rotation, factor * j.pose.translation)) for j in model.joints
     )
@@ -417,11 +426,12 @@ def test_a_locked_joint_is_a_weld(seed, n):
     close(locked.inverse_dynamics(q, v, a), free.inverse_dynamics(s.q, s.v, s.a)[order])
 
 
-# -- conserved ----------------------------------------------------------------------------------------------------------------
+# -- conserved -------------------------------------------------------------------------------------
 
 
 def momentum(model: Interpreted, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """[angular about the world's origin; linear] of a tree on a free base, in world axes: the base's rows of M v."""
+    """[angular about the world's origin; linear] of a tree on a free base, in world axes: the
+    base's rows of M v."""
     h, T = (model.mass_matrix(q) @ v)[:6], model.frame_pose(q, model.joints[0].name)
     h = both(T[:3, :3]) @ h
     return np.concatenate([h[:3] + np.cross(T[:3, 3], h[3:]), h[3:]])
@@ -429,7 +439,8 @@ def momentum(model: Interpreted, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 @given(SEEDS, st.integers(1, 6))
 def test_momentum_changes_by_gravity_alone(seed, n):
-    """Torques between the links change neither linear nor angular momentum; gravity pulls at the centre of mass."""
+    """Torques between the links change neither linear nor angular momentum; gravity pulls at the
+    centre of mass."""
     rng = np.random.default_rng(seed)
     model = Interpreted.of(recipe(rng, n, root="free").build())
     s, h = state(model, seed), 2e-5
@@ -453,10 +464,12 @@ def test_linear_momentum_is_mass_times_the_velocity_of_the_centre(seed, n):
 
 
 def rk4(model, q, v, h):
-    """One Runge-Kutta step on the configuration manifold: stages are velocities seen from the step's start."""
+    """One Runge-Kutta step on the configuration manifold: stages are velocities seen from the
+    step's start."""
 
     def slope(u, v):
-        """The rate of u = difference(q, .) along v, by the chart's own differences, and the acceleration."""
+        """The rate of u = difference(q, .) along v, by the chart's own differences, and the
+        acceleration."""
         here = model.integrate(q, u)
         eps = 1e-5
         du = (
@@ -476,7 +489,8 @@ def rk4(model, q, v, h):
 
 @pytest.mark.parametrize("kind", JOINTS)
 def test_energy_is_conserved(kind):
-    """A chain of two joints of a kind swings freely for a while: total energy stays, however it is exchanged."""
+    """A chain of two joints of a kind swings freely for a while: total energy stays, however it is
+    exchanged."""
     rng = np.random.default_rng(sum(map(ord, kind)))
     b = Builder(kind)
     for k in range(2):
@@ -493,6 +507,7 @@ def test_energy_is_conserved(kind):
 
 
 def test_axes_are_drawn_from_everywhere():
-    """The strategies do reach skew axes: a law that holds on coordinate axes alone would not pass."""
+    """The strategies do reach skew axes: a law that holds on coordinate axes alone would not
+    pass."""
     rng = np.random.default_rng(0)
     assert any((np.abs(random_axis(rng)) > 0.1).all() for _ in range(20))

@@ -1,4 +1,5 @@
-"""Letters and words of a robot whose joints are not single: what embedded loops and links that bend are held to alike."""
+"""Letters and words of a robot whose joints are not single: what embedded loops and links that bend
+are held to alike."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def swept(robot: Any, expression: Any, given: Mapping[str, np.ndarray]) -> np.nd
     )[0]
 
 
-DIFFERENTIATED = {  # of every kind of letter: what is turned, what velocities make, the second derivative of H, an inverse
+# letters of every kind
+DIFFERENTIATED = {
     "M v": lambda s: s.mass @ s.vector("v"),
     "J v": lambda s: s.J("tool", "elbow") @ s.vector("v"),
     "C v": lambda s: s.coriolis @ s.vector("v"),
@@ -67,8 +69,9 @@ DIFFERENTIATED = {  # of every kind of letter: what is turned, what velocities m
 def derivative_is_a_slope(
     robot: Any, s: Any, word: str, within: float, *, dense: bool = True
 ) -> None:
-    """pp.derivative(e, "q"), by sweeps, by those of its transpose and as a matrix, is the slope of e itself along every free
-    velocity; the other road to e is its matrix, or where there is none its own sweeps."""
+    """pp.derivative(e, "q"), by sweeps, by those of its transpose and as a matrix, is the slope of
+    e itself along every free velocity; the other road to e is its matrix, or where there is none
+    its own sweeps."""
     e = DIFFERENTIATED[word](Operators(robot.model))
     d = derivative(e, "q")
 

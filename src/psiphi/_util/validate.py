@@ -9,6 +9,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
@@ -365,3 +366,22 @@ def frozen(values: ArrayLike, shape: tuple[int, ...] | None = None) -> np.ndarra
 def robot_of(system: object) -> Any:
     """The robot of a `System` or of any object with a `robot`; a robot itself is returned."""
     return getattr(system, "robot", system)
+
+
+def matching_names(what: str, patterns: object, known: Iterable[str], on: str) -> list[str]:
+    """The known names that match one of the patterns (names or globs), in the order of `known`.
+
+    A pattern without a match is an error; `what` and `on` are used in its message.
+
+    >>> matching_names("joints", ["b*", "a"], ["a", "b1", "b2", "c"], "robot")
+    ['a', 'b1', 'b2']
+    """
+    known, found = list(known), set()
+    for pattern in as_names(what, patterns):
+        matches = {name for name in known if fnmatchcase(name, pattern)}
+        if pattern in known:  # a name may contain characters of patterns
+            matches = {pattern}
+        if not matches:
+            raise StateError(f"{on} has no {what} {shown(pattern)}", nearest(pattern, known))
+        found |= matches
+    return [name for name in known if name in found]

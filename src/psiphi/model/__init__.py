@@ -2,8 +2,8 @@
 
 In: links and joints. Out: an immutable `Model`. Read `model.py` first.
 
-    model.py             `Model` and `Body`
-    components.py        The other parts of a model: poses, joints, frames
+    model.py             `Model`
+    components.py        The parts of a model: poses, bodies, joints, frames
     joint_types.py       The joint table
     manifold.py          The configuration manifold of a robot
     builder/             `Builder`: from calls to records, a tree, checks and a `Model`

@@ -1,20 +1,24 @@
-"""The parts of a model besides bodies: poses, joints, frames. Plain immutable data."""
+"""The parts of a model: poses, bodies, joints, frames. Plain immutable data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from psiphi._util.validate import frozen
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import ModelError
+from psiphi._util.text import shown
+from psiphi._util.validate import frozen, real_array
 from psiphi.model.builder.nonlinear_springs import Spring
 from psiphi.model.joint_types import JointKind
 from psiphi.model.mode_shapes import ModeShape, row_of
 from psiphi.model.spatial.rotations import product
 
+C = TypeVar("C", bound=Any)
 WORLD = -1  # the parent index of a body whose parent is the world
 
 
@@ -42,21 +46,141 @@ class Pose(NamedTuple):
 IDENTITY = Pose()
 
 
-class Immutable:
-    """Immutable data: a copy is the object itself, and unpickled arrays are read-only again."""
+def immutable(cls: C) -> C:
+    """Class decorator for immutable data: a copy is the object itself, and arrays stay read-only
+    when it is unpickled."""
+    cls.__copy__ = lambda self: self
+    cls.__deepcopy__ = lambda self, memo: self
+    if "__setstate__" not in vars(cls):
+        cls.__setstate__ = restore
+    return cls
 
-    def __copy__(self) -> Self:
-        return self
 
-    def __deepcopy__(self, memo: dict) -> Self:
-        return self
+def restore(instance: object, state: dict) -> None:
+    """Set the attributes of an unpickled object, with read-only arrays."""
+    for value in state.values():
+        for array in value if isinstance(value, Pose) else (value,):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+    vars(instance).update(state)
 
-    def __setstate__(self, state: dict) -> None:
-        for value in state.values():
-            for array in value if isinstance(value, Pose) else (value,):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
-        self.__dict__.update(state)
+
+def nonnegative_values(what: str, values: Numbers, count: int) -> np.ndarray:
+    """`count` finite numbers of at least 0, as an array (count,)."""
+    array = real_array(
+        what, values, (count,), f"give {'a number' if count == 1 else f'{count} numbers'}"
+    )
+    if array.shape != (count,) or not ((array >= 0.0) & (array < 1e50)).all():
+        expected = "a finite number" if count == 1 else f"{count} finite numbers"
+        actual = shown(values[0] if count == 1 and isinstance(values, list) else values)
+        raise ModelError(f"{what} is {actual}, expected {expected} of at least 0", "correct it")
+    return array
+
+
+class Solid(NamedTuple):
+    """A homogeneous shape, centred at the centre of mass.
+
+    `kind` is "box" with size (x, y, z), "sphere" with (radius,), "cylinder" or "capsule" with
+    (radius, length) along z.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+
+
+@immutable
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body: mass, centre of mass in the link frame, inertia about it in link axes."""
+
+    name: str = "object"
+    mass: float = 0.0
+    com: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, 0.0)))
+    inertia: np.ndarray = field(default_factory=lambda: frozen(np.zeros((3, 3))))
+    solid: Solid | None = None  # the shape, if the body was made by one of the methods below
+
+    @classmethod
+    def box(
+        cls, mass: float, size: Numbers, name: str = "box", com: Numbers = (0.0, 0.0, 0.0)
+    ) -> Body:
+        """A homogeneous box with edges `size` (x, y, z): m / 12 (y^2 + z^2, ..).
+
+        >>> Body.box(12.0, (1, 2, 3)).inertia.diagonal().tolist()
+        [13.0, 10.0, 5.0]
+        """
+        edges = nonnegative_values("size", size, 3)
+        x, y, z = edges**2
+        solid = Solid("box", tuple(edges.tolist()))
+        return cls._of(solid, name, mass, com, (y + z) / 12.0, (x + z) / 12.0, (x + y) / 12.0)
+
+    @classmethod
+    def sphere(
+        cls, mass: float, radius: float, name: str = "sphere", com: Numbers = (0.0, 0.0, 0.0)
+    ) -> Body:
+        """A homogeneous ball: 2/5 m r^2."""
+        (r,) = nonnegative_values("radius", [radius], 1)
+        return cls._of(Solid("sphere", (float(r),)), name, mass, com, *(0.4 * r * r,) * 3)
+
+    @classmethod
+    def cylinder(
+        cls,
+        mass: float,
+        radius: float,
+        length: float,
+        name: str = "cylinder",
+        com: Numbers = (0.0, 0.0, 0.0),
+    ) -> Body:
+        """A homogeneous cylinder along z: m (3 r^2 + l^2) / 12 across, m r^2 / 2 along."""
+        (r,), (l,) = (
+            nonnegative_values("radius", [radius], 1),
+            nonnegative_values("length", [length], 1),
+        )
+        across = (3.0 * r * r + l * l) / 12.0
+        return cls._of(
+            Solid("cylinder", (float(r), float(l))), name, mass, com, across, across, 0.5 * r * r
+        )
+
+    @classmethod
+    def capsule(
+        cls,
+        mass: float,
+        radius: float,
+        length: float,
+        name: str = "capsule",
+        com: Numbers = (0.0, 0.0, 0.0),
+    ) -> Body:
+        """A homogeneous cylinder along z with a hemisphere at each end; `length` is the cylinder's.
+
+        >>> ball, capsule = Body.sphere(2.0, 0.1), Body.capsule(2.0, 0.1, 0.0)
+        >>> bool(np.allclose(ball.inertia, capsule.inertia))
+        True
+        """
+        (r,), (l,) = (
+            nonnegative_values("radius", [radius], 1),
+            nonnegative_values("length", [length], 1),
+        )
+        total = l + 4.0 / 3.0 * r  # volume / (pi r^2)
+        share = l / total if total else 0.0  # the cylinder's share of the mass
+        along = share * r * r / 2.0 + (1.0 - share) * 0.4 * r * r
+        across = share * (3.0 * r * r + l * l) / 12.0 + (1.0 - share) * (
+            0.4 * r * r + l * l / 4.0 + 0.375 * l * r
+        )
+        return cls._of(
+            Solid("capsule", (float(r), float(l))), name, mass, com, across, across, along
+        )
+
+    @classmethod
+    def _of(cls, solid: Solid, name: str, mass: float, com: Numbers, *moments: float) -> Body:
+        """A body with principal moments `moments` per unit mass."""
+        if not isinstance(name, str):
+            raise ModelError(f"the body's name is {shown(name)}, expected text", "give it a name")
+        (m,), c = (
+            nonnegative_values("mass", [mass], 1),
+            real_array("com", com, (3,), "give three numbers"),
+        )
+        if c.shape != (3,) or not np.isfinite(c).all():
+            raise ModelError(f"com is {shown(com)}, expected three finite numbers", "give x, y, z")
+        return cls(name, float(m), frozen(c), frozen(np.diag(moments) * m), solid)
 
 
 class Mimic(NamedTuple):
@@ -67,8 +191,9 @@ class Mimic(NamedTuple):
     offset: float
 
 
+@immutable
 @dataclass(frozen=True, eq=False)
-class Joint(Immutable):
+class Joint:
     """The joint that carries body `index`.
 
     `pose` is the joint frame in the parent's link frame; `axis` is in the joint frame. `lower` and
@@ -215,8 +340,9 @@ def snap(c: float, s: float) -> tuple[float, float]:
     return c, s
 
 
+@immutable
 @dataclass(frozen=True, eq=False)
-class Frame(Immutable):
+class Frame:
     """A named frame on body `body` (WORLD for the world); `pose` is in that body's link frame."""
 
     name: str

@@ -7,19 +7,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psiphi._util.array_types import Numbers
-from psiphi._util.errors import ModelError, StateError
+from psiphi._util.array_types import Array, Numbers
+from psiphi._util.errors import StateError
 from psiphi._util.text import count_of, nearest, shown
-from psiphi._util.validate import batch_axes, frozen, generator, real_array, whole_number
-from psiphi.model.components import IDENTITY, WORLD, Frame, Immutable, Joint, Mimic, Pose
+from psiphi._util.validate import (
+    batch_axes,
+    frozen,
+    generator,
+    matching_names,
+    one_of,
+    real_array,
+    whole_number,
+)
+from psiphi.model.components import (
+    IDENTITY,
+    WORLD,
+    Body,
+    Frame,
+    Joint,
+    Mimic,
+    Pose,
+    coordinate_range,
+    entry_names,
+    immutable,
+    restore,
+)
 from psiphi.model.loops.cluster_joints import closed_configurations, joints_with_clusters
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import unactuated_joints, velocity_indices
@@ -43,126 +63,13 @@ MAPPINGS = ("frames", "postures")
 TINY = 1e-160  # its square underflows to 0
 
 
-def nonnegative_values(what: str, values: Numbers, count: int) -> np.ndarray:
-    """`count` finite numbers of at least 0, as an array (count,)."""
-    array = real_array(
-        what, values, (count,), f"give {'a number' if count == 1 else f'{count} numbers'}"
-    )
-    if array.shape != (count,) or not ((array >= 0.0) & (array < 1e50)).all():
-        expected = "a finite number" if count == 1 else f"{count} finite numbers"
-        actual = shown(values[0] if count == 1 and isinstance(values, list) else values)
-        raise ModelError(f"{what} is {actual}, expected {expected} of at least 0", "correct it")
-    return array
-
-
-class Solid(NamedTuple):
-    """A homogeneous shape, centred at the centre of mass.
-
-    `kind` is "box" with size (x, y, z), "sphere" with (radius,), "cylinder" or "capsule" with
-    (radius, length) along z.
-    """
-
-    kind: str
-    size: tuple[float, ...]
-
-
+@immutable
 @dataclass(frozen=True, eq=False)
-class Body(Immutable):
-    """A rigid body: mass, centre of mass in the link frame, inertia about it in link axes."""
-
-    name: str = "object"
-    mass: float = 0.0
-    com: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, 0.0)))
-    inertia: np.ndarray = field(default_factory=lambda: frozen(np.zeros((3, 3))))
-    solid: Solid | None = None  # the shape, if the body was made by one of the methods below
-
-    @classmethod
-    def box(
-        cls, mass: float, size: Numbers, name: str = "box", com: Numbers = (0.0, 0.0, 0.0)
-    ) -> Body:
-        """A homogeneous box with edges `size` (x, y, z): m / 12 (y^2 + z^2, ..).
-
-        >>> Body.box(12.0, (1, 2, 3)).inertia.diagonal().tolist()
-        [13.0, 10.0, 5.0]
-        """
-        edges = nonnegative_values("size", size, 3)
-        x, y, z = edges**2
-        solid = Solid("box", tuple(edges.tolist()))
-        return cls._of(solid, name, mass, com, (y + z) / 12.0, (x + z) / 12.0, (x + y) / 12.0)
-
-    @classmethod
-    def sphere(
-        cls, mass: float, radius: float, name: str = "sphere", com: Numbers = (0.0, 0.0, 0.0)
-    ) -> Body:
-        """A homogeneous ball: 2/5 m r^2."""
-        (r,) = nonnegative_values("radius", [radius], 1)
-        return cls._of(Solid("sphere", (float(r),)), name, mass, com, *(0.4 * r * r,) * 3)
-
-    @classmethod
-    def cylinder(
-        cls,
-        mass: float,
-        radius: float,
-        length: float,
-        name: str = "cylinder",
-        com: Numbers = (0.0, 0.0, 0.0),
-    ) -> Body:
-        """A homogeneous cylinder along z: m (3 r^2 + l^2) / 12 across, m r^2 / 2 along."""
-        (r,), (l,) = (
-            nonnegative_values("radius", [radius], 1),
-            nonnegative_values("length", [length], 1),
-        )
-        across = (3.0 * r * r + l * l) / 12.0
-        return cls._of(
-            Solid("cylinder", (float(r), float(l))), name, mass, com, across, across, 0.5 * r * r
-        )
-
-    @classmethod
-    def capsule(
-        cls,
-        mass: float,
-        radius: float,
-        length: float,
-        name: str = "capsule",
-        com: Numbers = (0.0, 0.0, 0.0),
-    ) -> Body:
-        """A homogeneous cylinder along z with a hemisphere at each end; `length` is the cylinder's.
-
-        >>> ball, capsule = Body.sphere(2.0, 0.1), Body.capsule(2.0, 0.1, 0.0)
-        >>> bool(np.allclose(ball.inertia, capsule.inertia))
-        True
-        """
-        (r,), (l,) = (
-            nonnegative_values("radius", [radius], 1),
-            nonnegative_values("length", [length], 1),
-        )
-        total = l + 4.0 / 3.0 * r  # volume / (pi r^2)
-        share = l / total if total else 0.0  # the cylinder's share of the mass
-        along = share * r * r / 2.0 + (1.0 - share) * 0.4 * r * r
-        across = share * (3.0 * r * r + l * l) / 12.0 + (1.0 - share) * (
-            0.4 * r * r + l * l / 4.0 + 0.375 * l * r
-        )
-        return cls._of(
-            Solid("capsule", (float(r), float(l))), name, mass, com, across, across, along
-        )
-
-    @classmethod
-    def _of(cls, solid: Solid, name: str, mass: float, com: Numbers, *moments: float) -> Body:
-        """A body with principal moments `moments` per unit mass."""
-        if not isinstance(name, str):
-            raise ModelError(f"the body's name is {shown(name)}, expected text", "give it a name")
-        (m,), c = (
-            nonnegative_values("mass", [mass], 1),
-            real_array("com", com, (3,), "give three numbers"),
-        )
-        if c.shape != (3,) or not np.isfinite(c).all():
-            raise ModelError(f"com is {shown(com)}, expected three finite numbers", "give x, y, z")
-        return cls(name, float(m), frozen(c), frozen(np.diag(moments) * m), solid)
-
-
-@dataclass(frozen=True, eq=False)
-class Model(Immutable):
+class Model:
     """A tree or forest of bodies. Joint k carries body k, and parents come before children.
+
+    Vectors of the joints' data (`lower`, `effort`, `damping`, ...) are in the order of q or v;
+    missing limits are infinite, other missing data are zero.
 
     >>> from psiphi.model.builder.builder import Builder
     >>> b = Builder("pendulum")
@@ -195,9 +102,10 @@ class Model(Immutable):
 
     def __setstate__(self, state: dict) -> None:
         postures = {name: frozen(q) for name, q in state["postures"].items()}
-        super().__setstate__(
+        restore(
+            self,
             state
-            | {"frames": MappingProxyType(state["frames"]), "postures": MappingProxyType(postures)}
+            | {"frames": MappingProxyType(state["frames"]), "postures": MappingProxyType(postures)},
         )
 
     @cached_property
@@ -282,6 +190,99 @@ class Model(Immutable):
     def actuated(self) -> np.ndarray:
         """The indices in v of joints with motors: not free joints, nor joints with motor=False."""
         return np.setdiff1d(np.arange(self.nv), velocity_indices(self, unactuated_joints(self)))
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """The names of the moving joints, base to tip."""
+        return tuple(joint.name for joint in self.joints if joint.shared is None)
+
+    @cached_property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the entries of q: the joint's name, with a number if it has several entries."""
+        return tuple(entry_names(self.joints, "q"))
+
+    @cached_property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Names of the entries of v, a and tau, as `coordinate_names`."""
+        return tuple(entry_names(self.joints, "v"))
+
+    @cached_property
+    def lower(self) -> Array:
+        """Lower limits of q (nq,); -inf for none."""
+        return self._each("lower")
+
+    @cached_property
+    def upper(self) -> Array:
+        """Upper limits of q (nq,); inf for none."""
+        return self._each("upper")
+
+    @cached_property
+    def velocity(self) -> Array:
+        """Velocity limits (nv,); inf for none."""
+        return self._each("velocity")
+
+    @property
+    def velocity_limit(self) -> Array:
+        """Velocity limits (nv,), the same as `velocity`."""
+        return self.velocity
+
+    @cached_property
+    def effort(self) -> Array:
+        """Torque and force limits (nv,); inf for none."""
+        return self._each("effort")
+
+    @cached_property
+    def damping(self) -> Array:
+        """Viscous damping (nv,). It acts if a call asks for it: `damping=True`."""
+        return self._each("damping")
+
+    @cached_property
+    def friction(self) -> Array:
+        """Dry friction (nv,). It acts if a call asks for it: `friction=True`."""
+        return self._each("friction")
+
+    @cached_property
+    def armature(self) -> Array:
+        """Rotor inertia (nv,). It always acts."""
+        return self._each("armature")
+
+    @cached_property
+    def stiffness(self) -> Array:
+        """Stiffness of the joints' springs (nv,); the slope at rest for a table.
+
+        Springs act if a call asks for them: `springs=True`.
+        """
+        return self._each("stiffness")
+
+    @cached_property
+    def rest(self) -> Array:
+        """Rest positions of the joints' springs (nv,)."""
+        return self._each("rest")
+
+    def select(
+        self, joints: str | Iterable[str], of: str = "v"
+    ) -> np.ndarray[Any, np.dtype[np.intp]]:
+        """The indices of joints in v, or in q with `of="q"`, in the robot's order.
+
+        `joints` are names, or patterns like "arm_*".
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("g1")
+        >>> robot.select("left_knee_*"), robot.select("left_knee_*", of="q")
+        (array([9]), array([10]))
+        >>> robot.effort[robot.select("left_hip_*")]
+        array([ 88., 139.,  88.])
+        """
+        one_of("of", of, "qv", 'give of="q" for configurations')
+        chosen = matching_names("joints", joints, self.joint_names, self.name)
+        ranges = [coordinate_range(joint, of) for joint in self.joints if joint.name in set(chosen)]
+        return np.array([i for entries in ranges for i in entries], dtype=np.intp)
+
+    def _each(self, field: str) -> Array:
+        """A field of all joints, concatenated."""
+        return frozen(
+            np.concatenate([np.zeros(0), *(getattr(joint, field) for joint in self.joints)])
+        )
 
     def neutral(self) -> np.ndarray:
         """The configuration with every joint at zero; embedded loops as they were closed."""

@@ -1,10 +1,14 @@
-"""Functions of configurations for arrays of any library: integrate, difference, rate, ..."""
+"""Methods of `Robot` for configurations, for arrays of any library: integrate, difference, rate, ...
+
+They are compiled, except for NumPy arrays if q is a vector space or the robot is large. `robot.py`
+lists them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +23,11 @@ from psiphi.functions.arrays.array_dispatch import (
     scalar_dt,
     widest_array,
 )
-from psiphi.functions.differentiable_function import DifferentiableFunction
-from psiphi.robot import coordinate_functions
-from psiphi.robot.quantity_methods import QuantityMethods
+from psiphi.model.model import Model
+from psiphi.robot.coordinate_functions import coordinate_function
+
+if TYPE_CHECKING:
+    from psiphi.robot.robot import Robot
 
 _ndarray = np.ndarray
 
@@ -35,87 +41,81 @@ def _duration(dt: Numbers) -> float:
 _duration._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-class CoordinateMethods(QuantityMethods):
-    """The methods of `Robot` for configurations.
+@cached_property
+def fast_calls(robot: Robot) -> dict[str, Callable[..., Any]]:
+    """(Internal use only) Functions of one state without NumPy's overhead, by name.
 
-    They are compiled, except for NumPy arrays if q is a vector space or the robot is large.
+    The first call of each law adds its row. They return None for other arguments.
     """
+    return {}
 
-    @cached_property
-    def fast_calls(self) -> dict[str, Callable[..., Any]]:
-        """(Internal use only) Functions of one state without NumPy's overhead, by name.
 
-        The first call of each law adds its row. They return None for other arguments.
-        """
-        return {}
+def integrate(robot: Robot, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> Array:
+    """q moved along the constant velocity v for the time dt, on the configuration manifold.
 
-    def integrate(self, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> Array:
-        """q moved along the constant velocity v for the time dt, on the configuration manifold.
-
-        dt is a number, or one per batch element. With arrays of another library, dt is a number or
-        an array () or (..., 1) of that library.
-        """
-        if type(q) is _ndarray and type(dt) is float:
-            x = self.fast_calls.get("integrate", scalar_fast_path.no_fast_path)(
-                q, v, np.array((dt,))
-            )
-            if x is not None:
-                return x
-        if not (is_foreign(q) or is_foreign(v) or is_foreign(dt)):
-            return super().integrate(q, v, dt)
-        h = as_row(dt) if is_foreign(dt) else full_like(widest_array(q, v), 1, _duration(dt))
-        return dispatch(self._law_function("integrate"), (q, v, h))
-
-    def difference(self, q0: Numbers, q1: Numbers) -> Array:
-        """The velocity v with integrate(q0, v) = q1."""
-        return self._call_law("difference", super().difference, q0, q1)
-
-    def rate(self, q: Numbers, v: Numbers) -> Array:
-        """dq/dt = Omega(q) v, S0 (b.5). -> (..., nq)
-
-        Equal to v except for quaternions and planar joints.
-        """
-        return self._call_law("rate", super().rate, q, v)
-
-    def velocity_of(self, q: Numbers, q_dot: Numbers) -> Array:
-        """v of dq/dt, S0 (b.3): the inverse of `rate`. -> (..., nv)
-
-        The part of q_dot that changes the length of a quaternion is ignored.
-        """
-        return self._call_law("velocity_of", super().velocity_of, q, q_dot)
-
-    def normalize(self, q: Numbers) -> Array:
-        """q with its quaternions scaled to unit length."""
-        return self._call_law("normalize", super().normalize, q)
-
-    def _call_law(self, law: str, numpy_law: Callable[..., Array], *values: Numbers) -> Any:
-        """Call a law: by the fast path, as compiled code for foreign arrays, or as `numpy_law`."""
-        x = self.fast_calls.get(law, scalar_fast_path.no_fast_path)(*values)
+    dt is a number, or one per batch element. With arrays of another library, dt is a number or
+    an array () or (..., 1) of that library.
+    """
+    if type(q) is _ndarray and type(dt) is float:
+        x = robot.fast_calls.get("integrate", scalar_fast_path.no_fast_path)(q, v, np.array((dt,)))
         if x is not None:
             return x
-        if any(map(is_foreign, values)):
-            return dispatch(self._law_function(law), values)
-        return numpy_law(*values)
+    if not (is_foreign(q) or is_foreign(v) or is_foreign(dt)):
+        return Model.integrate(robot, q, v, dt)
+    h = as_row(dt) if is_foreign(dt) else full_like(widest_array(q, v), 1, _duration(dt))
+    return dispatch(coordinate_function(robot, "integrate"), (q, v, h))
 
-    def _apply_law(
-        self, name: str, law: Callable[..., np.ndarray], *arrays: np.ndarray
-    ) -> np.ndarray:
-        """A law for checked NumPy arrays: compiled, unless q is a vector space."""
-        if self.manifold.is_flat:
-            self.fast_calls[name] = scalar_fast_path.vector_call(
-                [x.shape[-1:] for x in arrays], law
-            )
-        if self.manifold.is_flat or is_large(self):
-            return law(*arrays)
-        function = self._law_function(name)
-        result = function.run(arrays)
-        scalar_fast_path.install_fast_path(function, arrays)
-        self.fast_calls[name] = (
-            scalar_fast_path.checked_call(self.model, function.fast_path, 1)
-            if name == "difference"
-            else function.fast_path
-        )
-        return result
 
-    def _law_function(self, law: str) -> DifferentiableFunction:
-        return coordinate_functions.coordinate_function(self, law)
+def difference(robot: Robot, q0: Numbers, q1: Numbers) -> Array:
+    """The velocity v with integrate(q0, v) = q1."""
+    return _call_law(robot, "difference", Model.difference, q0, q1)
+
+
+def rate(robot: Robot, q: Numbers, v: Numbers) -> Array:
+    """dq/dt = Omega(q) v, S0 (b.5). -> (..., nq)
+
+    Equal to v except for quaternions and planar joints.
+    """
+    return _call_law(robot, "rate", Model.rate, q, v)
+
+
+def velocity_of(robot: Robot, q: Numbers, q_dot: Numbers) -> Array:
+    """v of dq/dt, S0 (b.3): the inverse of `rate`. -> (..., nv)
+
+    The part of q_dot that changes the length of a quaternion is ignored.
+    """
+    return _call_law(robot, "velocity_of", Model.velocity_of, q, q_dot)
+
+
+def normalize(robot: Robot, q: Numbers) -> Array:
+    """q with its quaternions scaled to unit length."""
+    return _call_law(robot, "normalize", Model.normalize, q)
+
+
+def _call_law(robot: Robot, law: str, numpy_law: Callable[..., Array], *values: Numbers) -> Any:
+    """Call a law: by the fast path, as compiled code for foreign arrays, or as `numpy_law`."""
+    x = robot.fast_calls.get(law, scalar_fast_path.no_fast_path)(*values)
+    if x is not None:
+        return x
+    if any(map(is_foreign, values)):
+        return dispatch(coordinate_function(robot, law), values)
+    return numpy_law(robot, *values)
+
+
+def apply_law(
+    robot: Robot, name: str, law: Callable[..., np.ndarray], *arrays: np.ndarray
+) -> np.ndarray:
+    """A law for checked NumPy arrays: compiled, unless q is a vector space."""
+    if robot.manifold.is_flat:
+        robot.fast_calls[name] = scalar_fast_path.vector_call([x.shape[-1:] for x in arrays], law)
+    if robot.manifold.is_flat or is_large(robot):
+        return law(*arrays)
+    function = coordinate_function(robot, name)
+    result = function.run(arrays)
+    scalar_fast_path.install_fast_path(function, arrays)
+    robot.fast_calls[name] = (
+        scalar_fast_path.checked_call(robot.model, function.fast_path, 1)
+        if name == "difference"
+        else function.fast_path
+    )
+    return result

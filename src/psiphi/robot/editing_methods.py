@@ -13,7 +13,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
-from psiphi._util.validate import is_list
+from psiphi._util.validate import is_list, matching_names
 from psiphi.io import save as saving
 from psiphi.io.urdf.srdf import read_postures
 from psiphi.model.builder import builder_values
@@ -22,8 +22,6 @@ from psiphi.model.builder.description import spanning_tree
 from psiphi.model.builder.nonlinear_springs import Spring
 from psiphi.model.editing import attachment, flexible_replacement, joint_lock, replacement
 from psiphi.model.editing import subtree as cutting
-from psiphi.model.editing.joint_vectors import JointVectors
-from psiphi.model.editing.name_patterns import matching_names
 from psiphi.model.editing.reconstruction import ALONE, AttachedPart, rebuild_robot, world_frame
 from psiphi.model.flexible.flexible_link import BendingBody
 from psiphi.model.loops.contacts_and_loops import Loop
@@ -38,7 +36,7 @@ Position: TypeAlias = str | Mapping[str, Numbers] | Numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EditingMethods(JointVectors):
+class EditingMethods(Model):
     """A model with shapes, loops and gears, and the methods that change it."""
 
     # drawn by viewers, on the frames of the links; from the URDF file or the bundled table

@@ -16,10 +16,10 @@ from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import array_module, full_like
 from psiphi.robot import operational_inertia
 from psiphi.robot.catalogue.frame_inertia import moving_coordinates
-from psiphi.robot.coordinate_methods import CoordinateMethods
+from psiphi.robot.quantity_methods import QuantityMethods
 
 
-class FrameMethods(CoordinateMethods):
+class FrameMethods(QuantityMethods):
     """The methods of `Robot` for frames and momenta."""
 
     forward_dynamics: Callable[..., Array]

@@ -17,11 +17,18 @@ from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.memory_layout import frozen_copy
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import as_list, flag, is_foreign, is_lazy, is_list, read_array
+from psiphi._util.validate import (
+    as_list,
+    flag,
+    is_foreign,
+    is_lazy,
+    is_list,
+    matching_names,
+    read_array,
+)
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions import argument_checks, scalar_fast_path
-from psiphi.model.editing.name_patterns import matching_names
 from psiphi.model.model import Model
 from psiphi.model.parameters import inertial_parameters
 from psiphi.model.parameters.free_parameters import (

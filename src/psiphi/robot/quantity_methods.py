@@ -24,7 +24,7 @@ from psiphi.model.state_checks import check_states
 from psiphi.robot import matrix_by_columns
 from psiphi.robot.catalogue import quantity_request
 from psiphi.robot.catalogue.quantities import INTERNAL_QUANTITIES, METHODS, quantity_function
-from psiphi.robot.identification.regressor_methods import RegressorMethods
+from psiphi.robot.editing_methods import EditingMethods
 
 _ndarray = np.ndarray
 
@@ -40,7 +40,7 @@ def _tape_values(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> tuple
     return placed if fits else ()
 
 
-class QuantityMethods(RegressorMethods):
+class QuantityMethods(EditingMethods):
     """The functions of the catalogue by name.
 
     `call_quantity` calls one, `call_with_wrenches` one that takes wrenches, `_call_matrix` one that

@@ -25,9 +25,11 @@ from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions.arrays.array_dispatch import array_module
 from psiphi.functions.differentiable_function import DifferentiableFunction
+from psiphi.robot import coordinate_methods as coordinates
 from psiphi.robot.catalogue.quantities import BY_METHOD, METHODS
 from psiphi.robot.diagonal_dynamics import Diagonalised
 from psiphi.robot.frame_methods import FrameMethods
+from psiphi.robot.identification import regressor_methods as regressors
 
 if TYPE_CHECKING:
     from psiphi.robot.free_robot import FreeRobot
@@ -72,6 +74,26 @@ class Robot(FrameMethods):
         ) -> Path: ...
 
         def _repr_html_(self) -> str: ...
+
+    # configurations: coordinate_methods.py
+    integrate = coordinates.integrate
+    difference = coordinates.difference
+    rate = coordinates.rate
+    velocity_of = coordinates.velocity_of
+    normalize = coordinates.normalize
+    _apply_law = coordinates.apply_law
+    fast_calls = coordinates.fast_calls
+
+    # identification/regressor_methods.py
+    regressor = regressors.regressor
+    regressor_blocks = regressors.regressor_blocks
+    regressor_places = regressors.regressor_places
+    wrench_regressor = regressors.wrench_regressor
+    energy_regressor = regressors.energy_regressor
+    excitation = regressors.excitation
+    inertial_parameters = regressors.inertial_parameters
+    base_parameters = regressors.base_parameters
+    with_free_inertia = regressors.with_free_inertia
 
     @cached_property
     def function_cache(self) -> dict[tuple, DifferentiableFunction]:

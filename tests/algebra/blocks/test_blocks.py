@@ -1,4 +1,5 @@
-"""Statements about blocks, φ(k,j) and sums along the path: proved by induction, and what is false is not."""
+"""Statements about blocks, φ(k,j) and sums along the path: proved by induction, and what is false
+is not."""
 
 import re
 
@@ -29,10 +30,18 @@ T_2 = (phi[k, i + 1] @ psi[i + 1, j] - phi[k, i] @ psi[i, j]).over(i, j, k)
 STATEMENTS = {
     "S0 (a.19), (a.20)": (T_1, phi[k, j] - psi[k, j], k > j),
     "S0 (a.21)": (T_1, (psi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j, k), k > j),
-    "S0 (a.18) by blocks": (phi[k, j] - psi[k, j], (psi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j, k), k >= j),
+    "S0 (a.18) by blocks": (
+        phi[k, j] - psi[k, j],
+        (psi[k, i + 1] @ L[i] @ H[i] @ phi[i, j]).over(i, j, k),
+        k >= j,
+    ),
     "S0 (a.29), (a.30)": (T_2, psi[k, j] - phi[k, j], k > j),
     "S0 (a.31)": (T_2, -(phi[k, i + 1] @ L[i] @ H[i] @ psi[i, j]).over(i, j, k), k > j),
-    "S0 (a.18), the block of the operators": ((psi @ S @ L @ H @ phi)[k, j], (phi - psi)[k, j], k > j),
+    "S0 (a.18), the block of the operators": (
+        (psi @ S @ L @ H @ phi)[k, j],
+        (phi - psi)[k, j],
+        k > j,
+    ),
     "S0 (a.6)": (s.Phi[k, j], phi[k, j + 1], k > j),
     "φ(k,j) = φ(k,m) φ(m,j)": (phi[k, j], phi[k, m] @ phi[m, j], (k >= m, m >= j)),
     "S2 (10.13)": (psi[k, j], psi[k, m] @ psi[m, j], (k > m, m > j)),
@@ -40,27 +49,45 @@ STATEMENTS = {
     "S2 (10.29)": (Om[k + 1], (psi[i, k + 1].T @ felt @ psi[i, k + 1]).over(i, k + 1), ()),
     "S2 (10.31)": (Om[k], s.tau_bar[k].T @ inner @ s.tau_bar[k] + H[k].T @ D.inv[k] @ H[k], ()),
     "S3 (20) by blocks": ((psi.T @ H.T @ D.inv @ H @ psi)[k, j], Om[k] @ psi[k, j], k >= j),
-    "S3 (20) on other branches": ((psi.T @ H.T @ D.inv @ H @ psi)[k, j], psi[a, k].T @ Om[a] @ psi[a, j], k.meets(j, a)),
+    "S3 (20) on other branches": (
+        (psi.T @ H.T @ D.inv @ H @ psi)[k, j],
+        psi[a, k].T @ Om[a] @ psi[a, j],
+        k.meets(j, a),
+    ),
     "S2 (10.3), (k,k) of the inverse": (s.mass.inv[k], c, ()),
     "S2 (10.2), (k,j)": (s.mass.inv[k, j], d @ psi[k, j + 1] @ L[j], k > j),
     "S2 (10.2), (j,k)": (s.mass.inv[j, k], L[j].T @ psi[k, j + 1].T @ d.T, k > j),
-    "the inverse on other branches": (s.mass.inv[k, j], L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j + 1] @ L[j], k.meets(j, a)),
+    "the inverse on other branches": (
+        s.mass.inv[k, j],
+        L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j + 1] @ L[j],
+        k.meets(j, a),
+    ),
     "S2 (10.2), bias forces of k": (by_force[k], d, ()),
     "S2 (10.2), bias forces outboard": (by_force[k, j], d @ psi[k, j], k > j),
     "S2 (10.2), bias forces inboard": (by_force[j, k], inward @ Om[k], k > j),
-    "bias forces on other branches": (by_force[k, j], L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j], k.meets(j, a)),
+    "bias forces on other branches": (
+        by_force[k, j],
+        L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j],
+        k.meets(j, a),
+    ),
     "S2 (10.2), bias accelerations of k": (by_acceleration[k], G[k].T @ inner @ moved - G[k].T, ()),
     "S2 (10.2), bias accelerations outboard": (
-        by_acceleration[k, j], d @ psi[k, j + 1] @ s.Delta_phi[j] @ s.tau_bar[j] @ s.P[j], k > j
+        by_acceleration[k, j],
+        d @ psi[k, j + 1] @ s.Delta_phi[j] @ s.tau_bar[j] @ s.P[j],
+        k > j,
     ),
     "S2 (10.2), bias accelerations inboard": (
-        by_acceleration[j, k], inward @ s.tau_bar[k].T @ inner @ moved - inward @ s.tau_bar[k].T, k > j
+        by_acceleration[j, k],
+        inward @ s.tau_bar[k].T @ inner @ moved - inward @ s.tau_bar[k].T,
+        k > j,
     ),
     "bias accelerations on other branches": (
-        by_acceleration[k, j], L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j] @ s.P[j], k.meets(j, a)
+        by_acceleration[k, j],
+        L[k].T @ psi[a, k + 1].T @ Om[a] @ psi[a, j] @ s.P[j],
+        k.meets(j, a),
     ),
     "the whitening filter": (W[k, j], -H[k] @ psi[k, j + 1] @ L[j], k > j),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", STATEMENTS)

@@ -1,4 +1,5 @@
-"""Derivatives of expressions are expressions: beside central differences of the dense matrices, on trees of every joint."""
+"""Derivatives of expressions are expressions: beside central differences of the dense matrices, on
+trees of every joint."""
 
 import numpy as np
 import pytest
@@ -123,7 +124,8 @@ def test_along_a_vector_operators_too():
 
 
 def test_derivatives_are_differentiable_once_more():
-    """The gradient of the energy, and of it: the second derivative along a change, differences of the first."""
+    """The gradient of the energy, and of it: the second derivative along a change, differences of
+    the first."""
     for tree in ("planar", "screws"):
         robot = ROBOTS[tree]
         s, v, w = robot.operators, pp.vector("v"), pp.vector("w")

@@ -1,4 +1,5 @@
-"""Every letter of the table has its matrix, its rate and its step, or there is a reason; a new one is a row and three lines."""
+"""Every letter of the table has its matrix, its rate and its step, or there is a reason; a new one
+is a row and three lines."""
 
 import shutil
 
@@ -44,7 +45,8 @@ def test_every_letter_has_a_rate_or_is_made_of_velocities(x):
 
 @EACH
 def test_every_letter_has_a_step_or_is_rewritten_away(x):
-    """What stands between two bodies' axes has none; alone it is evaluated densely, in a product it is rewritten."""
+    """What stands between two bodies' axes has none; alone it is evaluated densely, in a product it
+    is rewritten."""
     for side in (x, x.T):
         steps = set(SWEEP_LETTERS) | {"I", "U"}
         away = all(y in steps for word in rules(True).reduce({(side,): 1}) for y in word)
@@ -61,12 +63,13 @@ def test_steps_and_matrices_are_of_letters():
     )
 
 
-# -- docs/extending.md: a letter is one row, its matrix, its step and its rate ------------------------------------------------
+# -- docs/extending.md: a letter is one row, its matrix, its step and its rate ---------------------
 
 RECIPE = {
     "algebra/expressions/letters.py": (
         "ROWS = (\n",
-        '    _row("Y", LINK, LINK, "Y", "Y", MEMORYLESS, MOTION, FORCE, "compliance of each joint", True, depends_on=P_),\n',
+        '    _row("Y", LINK, LINK, "Y", "Y", MEMORYLESS, MOTION, FORCE, "compliance of '
+        'each joint", True, depends_on=P_),\n',
     ),
     "algebra/dense/dense_letters.py": (
         "BUILD = {\n",
@@ -74,11 +77,13 @@ RECIPE = {
     ),
     "algebra/derivatives/time_derivative.py": (
         "RATES: dict[str, Rate] = {\n",
-        '    "Y": Rate(H_dot.T @ D.inv @ H + H.T @ D.inv @ H_dot - H.T @ D.inv @ D_DOT @ D.inv @ H, "d/dt H* D⁻¹ H"),\n',
+        '    "Y": Rate(H_dot.T @ D.inv @ H + H.T @ D.inv @ H_dot - H.T @ D.inv @ D_DOT @ '
+        'D.inv @ H, "d/dt H* D⁻¹ H"),\n',
     ),
     "compiler/recursions/body_step.py": (
         "LOCAL: dict[str, Callable] = {\n",
-        '    "Y": lambda s, x: adjoint_map(s.H, s.record["gain"].solve(small_matrices.apply(s.H, x))),\n',
+        '    "Y": lambda s, x: adjoint_map(s.H, '
+        's.record["gain"].solve(small_matrices.apply(s.H, x))),\n',
     ),
     "algebra/rewriting/identities.py": (
         "IDENTITIES: tuple[Identity, ...] = (\n",
@@ -110,7 +115,8 @@ print("a letter")
 
 
 def test_the_recipe_for_a_letter(tmp_path):
-    """On a copy of the sources: the row, its matrix, its rate, its step, and what it is by definition; nothing else."""
+    """On a copy of the sources: the row, its matrix, its rate, its step, and what it is by
+    definition; nothing else."""
     shutil.copytree(
         SRC / "psiphi", tmp_path / "psiphi", ignore=shutil.ignore_patterns("__pycache__")
     )

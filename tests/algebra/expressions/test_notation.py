@@ -4,7 +4,8 @@ import psiphi as pp
 
 
 def test_one_letter_has_one_meaning_in_one_print():
-    """Joint accelerations are called a at the door, and so is the bias acceleration in the papers: v̇ in print, and a."""
+    """Joint accelerations are called a at the door, and so is the bias acceleration in the papers:
+    v̇ in print, and a."""
     arm = pp.robots.puma560()
     s, x = arm.operators, pp.vector
     assert (

@@ -1,4 +1,5 @@
-"""What expressions mean: dense matrices against an independent opinion, structure against the pattern of nonzeros."""
+"""What expressions mean: dense matrices against an independent opinion, structure against the
+pattern of nonzeros."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Every identity of the papers: proved from the axioms, and true in numbers; every misprint refuted by a counter-example."""
+"""Every identity of the papers: proved from the axioms, and true in numbers; every misprint refuted
+by a counter-example."""
 
 import math
 
@@ -85,7 +86,8 @@ def test_words_are_proved_for_any_robot():
 
 
 def test_normal_forms_are_shared():
-    """Equal expressions have one normal form, whatever side of the identity they came from: by the rules of both."""
+    """Equal expressions have one normal form, whatever side of the identity they came from: by the
+    rules of both."""
     for row in identities(PLAIN):
         both = rules_for(PLAIN.model, row.lhs.letters | row.rhs.letters, proving=True)
         assert normal_form(row.lhs, both)[0] == normal_form(row.rhs, both)[0], label(row)

@@ -217,7 +217,8 @@ def test_an_inverse_is_known_by_its_own_row(name):
 
 
 def test_what_holds_where_every_joint_has_one_coordinate():
-    """D is diagonal there: of what moves, its root and its rate are their own adjoints. A free base has neither."""
+    """D is diagonal there: of what moves, its root and its rate are their own adjoints. A free base
+    has neither."""
     arm, body = pp.load("panda").operators, pp.load("g1").operators
     claims = lambda s: [(s.D_half.T @ s.D_rate, s.D_half @ s.D_rate), (s.D_rate.T, s.D_rate)]  # noqa: E731
     assert all(pp.prove(*claim).proved for claim in claims(arm))
@@ -270,7 +271,8 @@ MOVES = {  # a product as the papers write it: what it is, and where that is wri
 
 @pytest.mark.parametrize("name", MOVES)
 def test_a_move_is_made_in_one_step(name):
-    """Where the papers go from product to product, so does the derivation, and says where it is written."""
+    """Where the papers go from product to product, so does the derivation, and says where it is
+    written."""
     s = pp.load("panda").operators
     write, answer, source = MOVES[name]
     e = write(s) @ s.D if answer(s) == s.I else write(s)

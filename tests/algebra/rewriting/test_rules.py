@@ -82,7 +82,8 @@ def _inside(part, word):
 
 @each_system
 def test_every_rule_follows_from_axioms(system):
-    """The proof of a rule, expanded down to the axioms, adds up to the rule: plain polynomial arithmetic."""
+    """The proof of a rule, expanded down to the axioms, adds up to the rule: plain polynomial
+    arithmetic."""
     known: dict = {}
 
     def proved(rule):
@@ -178,7 +179,8 @@ def test_lemmas_name_rules():
 
 
 def test_no_row_stands_twice():
-    """An equation with several uses is one row; a name and a statement may have their own words for it."""
+    """An equation with several uses is one row; a name and a statement may have their own words for
+    it."""
     seen = [(*sorted((repr(x.lhs), repr(x.rhs))), x.source) for x in IDENTITIES]
     assert len(set(seen)) == len(seen)
 

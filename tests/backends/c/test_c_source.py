@@ -114,7 +114,8 @@ def test_compiled_it_computes_the_function(case_, tmp_path):
 
 
 def test_a_large_robot_is_loops_not_lines(monkeypatch):
-    """The text grows with the kinds of links, not with their number; what fits no loop is refused."""
+    """The text grows with the kinds of links, not with their number; what fits no loop is
+    refused."""
     small, large = (
         pp.Robot.of(zoo.chain("c", ["revolute", "prismatic"] * n, seed=1)) for n in (40, 80)
     )

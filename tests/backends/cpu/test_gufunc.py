@@ -90,7 +90,7 @@ def quiet(call, *args):
         return call(*args)
 
 
-# -- a gufunc like any other --------------------------------------------------------------------------------------------------
+# -- a gufunc like any other -----------------------------------------------------------------------
 
 
 def test_it_is_a_ufunc(double):
@@ -193,7 +193,7 @@ def test_empty_operands():
         gufunc("f", "(3)->(0)", {"d": 1}, b"", 1, 1)
 
 
-# -- loops compiled at first use ----------------------------------------------------------------------------------------------
+# -- loops compiled at first use -------------------------------------------------------------------
 
 
 def test_each_dtype_is_compiled_at_its_first_use():
@@ -308,7 +308,7 @@ def test_only_our_ufuncs_have_pending_errors():
         pending_error(np.sin)
 
 
-# -- lives --------------------------------------------------------------------------------------------------------------------
+# -- lives -----------------------------------------------------------------------------------------
 
 
 def test_memory_and_code_live_as_long_as_the_ufunc():

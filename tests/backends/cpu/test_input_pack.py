@@ -1,4 +1,5 @@
-"""Between NumPy's arrays and the lanes: any strides, any size, nothing read or written beside the elements."""
+"""Between NumPy's arrays and the lanes: any strides, any size, nothing read or written beside the
+elements."""
 
 import ctypes
 import signal
@@ -86,8 +87,15 @@ def spaced(x, slices):
 
 
 LAYOUTS = [
-    contiguous, rows_apart, rows_reversed, fortran, columns_apart, columns_reversed, everything_reversed, unaligned
-]  # fmt: skip
+    contiguous,
+    rows_apart,
+    rows_reversed,
+    fortran,
+    columns_apart,
+    columns_reversed,
+    everything_reversed,
+    unaligned,
+]
 
 
 def whole(view: np.ndarray) -> np.ndarray:
@@ -103,7 +111,8 @@ def numbers(rng, n: int, shape, char: str) -> np.ndarray:
 
 @pytest.mark.parametrize(("char", "lanes"), WIDTHS)
 def test_any_layout_goes_in_and_out(char, lanes, rng):
-    """Each layout of the inputs, and each of the outputs, for every remainder of the batch size and of the core size."""
+    """Each layout of the inputs, and each of the outputs, for every remainder of the batch size and
+    of the core size."""
     for shapes in SHAPES:
         address = copier(shapes, lanes, char)
         for n in (1, lanes, 2 * lanes + 1):
@@ -165,13 +174,14 @@ def test_an_empty_batch_touches_nothing():
         )
 
 
-# -- past the caches ----------------------------------------------------------------------------------------------------------
+# -- past the caches -------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not has_wide_shuffles(), reason="needs AVX-512")
 @pytest.mark.parametrize(("char", "lanes"), [("d", 8), ("f", 16)])
 def test_large_outputs_go_past_the_caches_with_the_same_bits(char, lanes, rng, monkeypatch):
-    """Wherever lines of memory begin, whatever is left of the last one; nothing beside the outputs."""
+    """Wherever lines of memory begin, whatever is left of the last one; nothing beside the
+    outputs."""
     monkeypatch.setattr(gufunc_kernel, "STREAM_BYTES", 0)
     for cells in (3 * lanes - 1, 3 * lanes, 3 * lanes + 1, 5 * lanes - 3):
         code = little([(cells,)], lambda x: [[y + y for y in x], [y * 0.5 for y in x[:5]]])
@@ -216,7 +226,7 @@ def test_zeros_of_large_outputs_stand_where_they_belong(char, lanes, rng, monkey
         assert same_bits(out, expected), which
 
 
-# -- walls --------------------------------------------------------------------------------------------------------------------
+# -- walls -----------------------------------------------------------------------------------------
 
 
 @WALLS
@@ -274,12 +284,13 @@ def test_dynamics_stay_inside_their_arrays(rolls):
     assert guarded_memory.outcome(walk) == 0
 
 
-# -- through NumPy ------------------------------------------------------------------------------------------------------------
+# -- through NumPy ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_numpy_hands_over_any_array(lanes):
-    """Strided, reversed, transposed, Fortran-ordered, unaligned, byte-swapped, broadcast: the same bits."""
+    """Strided, reversed, transposed, Fortran-ordered, unaligned, byte-swapped, broadcast: the same
+    bits."""
     function, arrays = known("small", "forward_dynamics", lanes), batch("small", 24)
     truth = function(*arrays)
     for layout in LAYOUTS:

@@ -1,4 +1,5 @@
-"""Rolled kernels: loops over classes of links give what straight code gives, on every kind of tree."""
+"""Rolled kernels: loops over classes of links give what straight code gives, on every kind of
+tree."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""The quick door: the same bits as the gufunc for plain vectors, the gufunc itself for everything else, no leaks."""
+"""The quick door: the same bits as the gufunc for plain vectors, the gufunc itself for everything
+else, no leaks."""
 
 import gc
 import sys
@@ -47,7 +48,8 @@ def test_the_bits_are_the_gufuncs(arm, name):
 
 @pytest.mark.parametrize("by", [("q",), ("q", "v", "tau")])
 def test_matrices_and_tuples_of_them(arm, by):
-    """One matrix or several: the gufunc's bits, new arrays every time, and nothing that leaks; by a function's own call too."""
+    """One matrix or several: the gufunc's bits, new arrays every time, and nothing that leaks; by a
+    function's own call too."""
     f = arm.function("forward_dynamics").jacobian(*by)
     arrays, step = state(5), f.scalar_call()
     assert type(step).__name__ == "builtin_function_or_method"
@@ -90,7 +92,8 @@ def test_a_number(arm, name):
 
 
 def test_matrices_in():
-    """Wrenches, (frames, 6): plain, transposed, strided ones at once; what does not fit goes the slow way, or is refused."""
+    """Wrenches, (frames, 6): plain, transposed, strided ones at once; what does not fit goes the
+    slow way, or is refused."""
     robot = pp.load("panda")
     frames = ["panda_link3", "panda_link7"]
     f = robot.function("inverse_dynamics", tuple(frames))

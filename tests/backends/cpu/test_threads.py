@@ -1,4 +1,5 @@
-"""Big batches on several threads give the same bits as one call, whatever the shapes, types and outputs."""
+"""Big batches on several threads give the same bits as one call, whatever the shapes, types and
+outputs."""
 
 from __future__ import annotations
 
@@ -129,7 +130,7 @@ def three_threads():
     set_threads(None)
 
 
-# -- the same bits ------------------------------------------------------------------------------------------------------------
+# -- the same bits ---------------------------------------------------------------------------------
 
 SHAPES = [
     (1000,),
@@ -199,7 +200,7 @@ def test_slices_begin_at_multiples_of_rows(two):
     assert sum(count % threads.ROW_MULTIPLE != 0 for count in rows) <= 1
 
 
-# -- outputs ------------------------------------------------------------------------------------------------------------------
+# -- outputs ---------------------------------------------------------------------------------------
 
 
 def test_given_outputs(two, logistic):
@@ -260,7 +261,7 @@ def test_errors_are_numpys_own(logistic, two):
         run(two, (np.ones((5, 3)), np.ones((6, 2)), 1.0), flops=BIG)
 
 
-# -- other people's arrays ----------------------------------------------------------------------------------------------------
+# -- other people's arrays -------------------------------------------------------------------------
 
 
 def test_foreign_arrays_decide_for_themselves(logistic):
@@ -281,7 +282,7 @@ def test_foreign_arrays_decide_for_themselves(logistic):
     assert type(run(logistic, (masked,), flops=BIG)) is type(logistic(masked))
 
 
-# -- threads ------------------------------------------------------------------------------------------------------------------
+# -- threads ---------------------------------------------------------------------------------------
 
 
 def test_slices_run_at_the_same_time():

@@ -1,4 +1,5 @@
-"""Kernels of graphics cards on this processor: the same IR in another shell, a thread for every lane of a warp or a team."""
+"""Kernels of graphics cards on this processor: the same IR in another shell, a thread for every
+lane of a warp or a team."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ PATIENCE = 60.0  # seconds a lane waits for the others
 
 
 class Emulated:
-    """kernel(parameters, warp, lane, role, stage, sync): parameters as cuLaunchKernel takes them, pointers to the values. All
-    who do the same states wait at one barrier."""
+    """kernel(parameters, warp, lane, role, stage, sync): parameters as cuLaunchKernel takes them,
+    pointers to the values. All who do the same states wait at one barrier."""
 
     sync = sync_all = "call void %sync()"
     processors = (
@@ -42,7 +43,8 @@ class Emulated:
         lines = "\n  ".join([*start, *body])
         return (
             f"; side by side {block.team_size} stage {block.stage_bytes}\n"
-            f"define void @{NAME}(ptr %parameters, i64 %warp, i32 %lane, i32 %role, ptr %stage, ptr %sync) nounwind {{\n"
+            f"define void @{NAME}(ptr %parameters, i64 %warp, i32 %lane, i32 %role, ptr "
+            f"%stage, ptr %sync) nounwind {{\n"
             f"entry:\n  {lines}\n  ret void\n}}\n"
         )
 
@@ -70,7 +72,8 @@ class Emulation:
         return int(self.library.address(NAME))
 
     def launch(self, parameters: ctypes.Array | int, groups: int) -> None:
-        """All groups of 32 states, one after the other; the lanes of all warps that do them side by side."""
+        """All groups of 32 states, one after the other; the lanes of all warps that do them side by
+        side."""
         memory = np.full(max(1, self.stage_bytes), 0xFF, np.uint8)  # NaN, where nothing was written
         barrier = threading.Barrier(WARP * self.team, timeout=PATIENCE)
         errors: list[BaseException] = []

@@ -1,5 +1,6 @@
-"""A stand-in for a machine with graphics cards: arrays that say they are on one, and a driver that runs kernels on this
-processor (`emulated_gpu.py`), parameter by parameter as the real one takes them."""
+"""A stand-in for a machine with graphics cards: arrays that say they are on one, and a driver that
+runs kernels on this processor (`emulated_gpu.py`), parameter by parameter as the real one takes
+them."""
 
 from __future__ import annotations
 

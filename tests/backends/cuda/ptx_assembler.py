@@ -1,4 +1,5 @@
-"""NVIDIA's assembler from the wheel nvidia-nvjitlink: PTX as machine code of a card that is not here, registers, spills.
+"""NVIDIA's assembler from the wheel nvidia-nvjitlink: PTX as machine code of a card that is not
+here, registers, spills.
 
 python tests/backends/cuda/ptx_assembler.py     writes golden/registers.json
 """
@@ -84,7 +85,8 @@ def label(robot: str, base: str, function: str, char: str) -> str:
 
 
 def measured(robot: str, base: str, function: str, char: str) -> dict[str, list[int]]:
-    """{architecture: [registers, bytes that a thread writes to memory of its own]}: those we park, and those spilled."""
+    """{architecture: [registers, bytes that a thread writes to memory of its own]}: those we park,
+    and those spilled."""
     text = CUDA.emit(pp.load(robot, base=base).function(function).source.code, char)
     table = {}
     for architecture in ARCHITECTURES:

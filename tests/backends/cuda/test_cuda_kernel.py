@@ -1,4 +1,5 @@
-"""Kernels of graphics cards: the same bits as the host's, run lane by lane on this processor; and PTX that assembles."""
+"""Kernels of graphics cards: the same bits as the host's, run lane by lane on this processor; and
+PTX that assembles."""
 
 import json
 import re
@@ -51,7 +52,8 @@ def test_the_same_bits_as_the_host(model, char):
     [(1, 9, "11"), (8, 16, "00"), (2, 12, "10"), (6, 38, "11"), (4, 7, "01")],
 )
 def test_rows_of_every_width_and_batches_of_every_size(n, few, many, dense, rng):
-    """Two inputs and two results; rows that stand as in their array, and others, a number farther apart."""
+    """Two inputs and two results; rows that stand as in their array, and others, a number farther
+    apart."""
 
     def mixed(x, y):
         return [[a + y[0] for a in x], [b * x[0] for b in y]]
@@ -124,7 +126,8 @@ def test_memory_is_asked_for_before_its_turn(rng):
 
 
 def test_rows_are_staged_while_they_fit():
-    """A result of a thousand numbers is kept; the square through which it goes takes its place among the staged rows."""
+    """A result of a thousand numbers is kept; the square through which it goes takes its place
+    among the staged rows."""
     rows = Argument("q", (36,)), Argument("a", (35,)), Argument("M", (35, 35))
     staging = SharedRows.of(rows[:1], rows[1:], Width("double", 1))
     assert [row.offset is None for row in (*staging.outputs, *staging.inputs)] == [
@@ -154,7 +157,8 @@ def test_results_too_wide_to_be_staged(wide, char, n, rng, monkeypatch):
 
 @pytest.mark.parametrize("registers", [3, 10, 25])
 def test_more_numbers_than_registers(registers, monkeypatch):
-    """However few are held, the bits are the same; and no more than that are: counted at every line."""
+    """However few are held, the bits are the same; and no more than that are: counted at every
+    line."""
     code, given = lowered("arm", "forward_dynamics"), batch("arm", 33, "d")
     for table in (cuda_kernel.CAPACITY, cuda_kernel.SPILL_CAPACITY):
         monkeypatch.setitem(table, "double", registers)
@@ -187,8 +191,9 @@ def test_where_registers_suffice_nothing_is_parked():
 
 @pytest.mark.parametrize(("char", "largest"), [("d", 1.7e308), ("f", 3e38)])
 def test_huge_angles_without_a_library(char, largest, rng):
-    """Right also at the number that is nearest to a multiple of pi/2, and where numbers end; tame angles beside them keep their
-    bits. Angles of inputs are turned back first: two ulp of one. Angles that follow from others: two ulp of each."""
+    """Right also at the number that is nearest to a multiple of pi/2, and where numbers end; tame
+    angles beside them keep their bits. Angles of inputs are turned back first: two ulp of one.
+    Angles that follow from others: two ulp of each."""
     x = 10.0 ** rng.uniform(4, np.log10(largest), 200) * rng.choice([-1.0, 1.0], 200)
     hard = [6381956970095103.0 * 2.0**797] if char == "d" else [16367173.0 * 2.0**72]
     x = np.array([*x, *hard, 1e22, 1e4 + 1, -largest]).astype(char)
@@ -218,7 +223,8 @@ def test_huge_angles_without_a_library(char, largest, rng):
 
 @pytest.mark.parametrize("char", "df")
 def test_every_operation_is_rounded_once(char):
-    """.rn everywhere: no approximate division or root, nothing flushed to zero, no fusing but ours."""
+    """.rn everywhere: no approximate division or root, nothing flushed to zero, no fusing but
+    ours."""
     text = CUDA.emit(lowered("arm", "forward_dynamics"), char)
     numbers = re.findall(
         rf"^\s+((?:add|sub|mul|div|fma|sqrt|rcp)\.[\w.]*f{8 * np.dtype(char).itemsize})\b",
@@ -255,7 +261,8 @@ def test_without_the_target(monkeypatch):
 
 @pytest.mark.skipif(not ptx_assembler.found(), reason="needs nvidia-nvjitlink")
 def test_registers_and_spills_are_those_of_the_table():
-    """PTX assembled for four generations of cards; `python tests/backends/cuda/ptx_assembler.py` writes the table anew."""
+    """PTX assembled for four generations of cards; `python tests/backends/cuda/ptx_assembler.py`
+    writes the table anew."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     assert kept["nvjitlink"] and set(kept["kernels"]) == {
         ptx_assembler.label(*case) for case in ptx_assembler.CASES

@@ -1,4 +1,5 @@
-"""Arrays on a graphics card: every function answers there, with the host's bits, or says in words what is wrong.
+"""Arrays on a graphics card: every function answers there, with the host's bits, or says in words
+what is wrong.
 
 The card is a stand-in (`notebook_cards.py`) whose arrays refuse to be read on the host.
 """
@@ -130,7 +131,8 @@ def test_steps(method, cards):
 
 
 def test_rollouts_in_one_launch(cards):
-    """Bits of the host: nothing drives it, numbers, controllers with references of all kinds, losses, limits of effort."""
+    """Bits of the host: nothing drives it, numbers, controllers with references of all kinds,
+    losses, limits of effort."""
     robot = pp.robots.puma560()
     given = arguments(robot, (N,))
     q, v, tau = given["q"], given["v"], given["tau"]
@@ -258,7 +260,8 @@ def test_where_there_is_no_room_the_array_is_named(cards, monkeypatch):
     monkeypatch.setattr(Standin, "empty", full)
     with pytest.raises(
         StateError,
-        match=r"gravity: the result \w+: \(3, 2\) numbers of float64 need 4.8e-08 GB.*smaller batch",
+        match=r"gravity: the result \w+: \(3, 2\) numbers of float64 need 4.8e-08 GB.*smaller "
+        r"batch",
     ):
         pp.load("pelican").gravity(q)
     with pytest.raises(StateError, match=r"rollout: samples of 2 numbers: \(3, 5, 2\) numbers"):
@@ -282,7 +285,8 @@ def test_a_stream_of_another_card(cards, monkeypatch):
 
 
 def test_arrays_that_would_let_themselves_be_read(cards):
-    """JAX's turn into NumPy's without a word: one state of them stays on the card, too, and is not mixed with the host's."""
+    """JAX's turn into NumPy's without a word: one state of them stays on the card, too, and is not
+    mixed with the host's."""
 
     class Readable(CardArray):
         def __array__(self, dtype=None, copy=None):
@@ -322,7 +326,7 @@ def test_info_tells_what_is_there(cards, capsys):
             and lines[1] == "driver    CUDA 13.0"
         )
         assert (
-            lines[2] == "card 0    Stand-in: compute capability 9.0, 16 GiB, 4 multiprocessors"
+            lines[2] == "GPU 0     Stand-in: compute capability 9.0, 16 GiB, 4 multiprocessors"
             and len(lines) == 4
         )
 
@@ -367,7 +371,8 @@ def test_words_of_the_driver():
 
 
 def test_few_states_are_shared_by_teams(cards):
-    """A robot with limbs: up to as many warps as the card has multiprocessors, several do a state; the bits are the same."""
+    """A robot with limbs: up to as many warps as the card has multiprocessors, several do a state;
+    the bits are the same."""
     robot, arm = pp.load("anymal_c"), pp.load("pelican")
     cards.small_batch = 2
     for launched, n in (
@@ -382,7 +387,7 @@ def test_few_states_are_shared_by_teams(cards):
     assert [row[0] for row in cards.log].count("load") == 3  # an arm has no limbs, and one kernel
 
 
-# -- closed chains ------------------------------------------------------------------------------------------------------------
+# -- closed chains ---------------------------------------------------------------------------------
 
 
 def pinned() -> pp.System:
@@ -412,7 +417,8 @@ def test_closed_chains_and_their_derivatives(cards):
 
 
 def test_where_the_host_looks_again_a_card_has_nan(cards):
-    """Stretched out at full length there is no answer; rows that follow from others leave accelerations alone."""
+    """Stretched out at full length there is no answer; rows that follow from others leave
+    accelerations alone."""
     chain = pinned()
     q = np.array([[0.3, 0.0], [0.5, 1.0]])
     stretched = pp.connect(pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.52)])

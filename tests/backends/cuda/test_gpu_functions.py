@@ -1,6 +1,6 @@
-"""Every function of a robot, of its diagonalised form and of a closed chain that takes a state, on a graphics card: found by
-their signatures, so that a new one is tried as soon as it is there. Each answers as on the host; closed chains refuse what is
-not in a table, in words."""
+"""Every function of a robot, of its diagonalised form and of a closed chain that takes a state, on
+a graphics card: found by their signatures, so that a new one is tried as soon as it is there. Each
+answers as on the host; closed chains refuse what is not in a table, in words."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def test_the_list_is_long():
 
 @pytest.mark.parametrize("char", "df")
 def test_what_torques_tell(char, cards):
-    """Columns of rotors and friction; the force of every link; how well motions tell numbers apart, and where not."""
+    """Columns of rotors and friction; the force of every link; how well motions tell numbers apart,
+    and where not."""
     robot, rng = pp.load("acrobot"), np.random.default_rng(0)
     q, v, a = rng.standard_normal((3, 40, 2)).astype(char)
     at = [*map(CardArray, (q, v, a))]
@@ -217,7 +218,8 @@ def test_closed_chains(cards):
 
 @pytest.mark.parametrize("char", "df")
 def test_linearize_by_every_method(char, cards):
-    """At once and over a step, one dt and one a state; one row for all; nothing comes to the host."""
+    """At once and over a step, one dt and one a state; one row for all; nothing comes to the
+    host."""
     robot, state = spun(), given()
     q, v, tau = (state[x].astype(char) for x in ("q", "v", "tau"))
     every = np.full((N, 1), 1e-2) + 1e-3 * np.arange(N)[:, None]
@@ -250,7 +252,8 @@ def test_linearize_by_every_method(char, cards):
 
 
 def test_a_state_that_is_none_stays_alone(cards):
-    """NaN, or a quaternion of zeros, in one lane of a warp; any card; rows that do not follow each other; huge angles; none."""
+    """NaN, or a quaternion of zeros, in one lane of a warp; any card; rows that do not follow each
+    other; huge angles; none."""
     robot, state = spun(), given()
     q, v, tau = (state[x] for x in ("q", "v", "tau"))
     for lost in (np.nan, 0.0):
@@ -300,7 +303,8 @@ def test_linearize_says_what_does_not_fit(cards):
 
 
 def test_torques_of_closed_chains(cards):
-    """A joint without a motor: torques and their gradients; motions that leave the constraints are NaN."""
+    """A joint without a motor: torques and their gradients; motions that leave the constraints are
+    NaN."""
     arm, rng = pp.load("pelican"), np.random.default_rng(0)
     loop = [pp.Loop("distance", "tool", "world", length=0.3)]
     cell = pp.connect(arm, loop, passive=[arm.joint_names[1]])

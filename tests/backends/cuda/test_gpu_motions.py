@@ -1,6 +1,8 @@
-"""Whole motions on a graphics card: joints that end at their limits, closed chains, and the derivatives of all of them.
+"""Whole motions on a graphics card: joints that end at their limits, closed chains, and the
+derivatives of all of them.
 
-The card is a stand-in (`notebook_cards.py`); the truth is the host's kernel, which other tests hold against physics and differences.
+The card is a stand-in (`notebook_cards.py`); the truth is the host's kernel, which other tests hold
+against physics and differences.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def agree(found: Any, host: Any) -> None:
 
 
 def pendulum() -> pp.Robot:
-    """Two links with limits that both reach within some steps; the second hits back on the first."""
+    """Two links with limits that both reach within some steps; the second hits back on the
+    first."""
     b = pp.Builder("pendulum between stops")
     for i, under in enumerate(("world", "upper")):
         name = ("upper", "lower")[i]
@@ -81,11 +84,12 @@ def begun(chain: System) -> tuple[np.ndarray, np.ndarray]:
     return q, chain.project(q, np.ones_like(q))[1]
 
 
-# -- limits -------------------------------------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
 def test_joints_end_at_their_limits(cards):
-    """Bits of the host, where some motions of a warp hit a stop and others do not; no joint leaves its range."""
+    """Bits of the host, where some motions of a warp hit a stop and others do not; no joint leaves
+    its range."""
     robot, rng = pendulum(), np.random.default_rng(1)
     q, v = (
         rng.uniform(-0.3, 0.2, (35, 2)),
@@ -108,11 +112,12 @@ def test_joints_end_at_their_limits(cards):
         found.vjp(found.q)
 
 
-# -- closed chains ------------------------------------------------------------------------------------------------------------
+# -- closed chains ---------------------------------------------------------------------------------
 
 
 def test_closed_chains_move(cards):
-    """Bits of the host, driven by torques, and by controllers that hold the chain; the loop stays closed in float32."""
+    """Bits of the host, driven by torques, and by controllers that hold the chain; the loop stays
+    closed in float32."""
     chain = pinned()
     q, v = begun(chain)
     tau = np.random.default_rng(2).standard_normal((N, 2))
@@ -127,7 +132,8 @@ def test_closed_chains_move(cards):
 
 
 def test_what_only_the_host_can_solve_is_nan(cards, monkeypatch):
-    """A start off the constraints, whose neighbours in the warp move on; and from where constraints are strained too much."""
+    """A start off the constraints, whose neighbours in the warp move on; and from where constraints
+    are strained too much."""
     chain = pinned()
     q, v = begun(chain)
     q[1] += 0.01
@@ -145,7 +151,7 @@ def test_what_only_the_host_can_solve_is_nan(cards, monkeypatch):
     assert np.array_equal(found[:, 0], q) and np.isnan(found[:, 1:]).all()
 
 
-# -- derivatives --------------------------------------------------------------------------------------------------------------
+# -- derivatives -----------------------------------------------------------------------------------
 
 
 def gradients(
@@ -191,7 +197,8 @@ def gradients(
 
 
 def test_gradients_by_the_beginning_and_by_torques(cards, monkeypatch):
-    """Tangent ones of a ball; torques of every step; samples of every step, and of some, with checkpoints between them."""
+    """Tangent ones of a ball; torques of every step; samples of every step, and of some, with
+    checkpoints between them."""
     robot, rng = spun(), np.random.default_rng(4)
     q, v = robot.random(rng, N), rng.standard_normal((N, 4))
     table, one = rng.standard_normal((N, 12, 4)), rng.standard_normal(4)
@@ -263,8 +270,8 @@ class TorchHere(TorchArrays):
 
 
 def test_autograd_by_the_numbers_of_a_quaternion(cards, monkeypatch):
-    """Motions begin at q / |q|: along q itself nothing changes, forwards and backwards, once and twice. Beside the host's, of a
-    quaternion that torch has divided."""
+    """Motions begin at q / |q|: along q itself nothing changes, forwards and backwards, once and
+    twice. Beside the host's, of a quaternion that torch has divided."""
     torch = pytest.importorskip("torch")
     robot, rng = spun(), np.random.default_rng(6)
     q, v, tau, x, y = (torch.from_numpy(rng.standard_normal((N, n))) for n in (5, 4, 4, 5, 4))
@@ -298,7 +305,8 @@ def test_autograd_by_the_numbers_of_a_quaternion(cards, monkeypatch):
 
 
 def test_autograd_of_torch(cards, monkeypatch):
-    """loss.backward() through a motion on the card: by the beginning, and by a torque that motions share."""
+    """loss.backward() through a motion on the card: by the beginning, and by a torque that motions
+    share."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: True))
     monkeypatch.setitem(device_arrays.BY_MODULE, "torch", TorchHere())

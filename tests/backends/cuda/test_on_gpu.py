@@ -1,7 +1,8 @@
 """psiphi on a real graphics card, beside its own kernels on the host: `make test-gpu`.
 
-Every bundled robot, every function, both number types; torch, CuPy and JAX, whichever is installed. Skipped where there is no
-card. Without pytest: PYTHONPATH=src:tests python tests/backends/cuda/test_on_gpu.py
+Every bundled robot, every function, both number types; torch, CuPy and JAX, whichever is installed.
+Skipped where there is no card. Without pytest: PYTHONPATH=src:tests python
+tests/backends/cuda/test_on_gpu.py
 """
 
 from __future__ import annotations
@@ -180,7 +181,8 @@ def check_linearize(char: str) -> None:
 
 
 def check_ended() -> None:
-    """Functions that end in the library's own algebra, and configurations moved, compared and scaled."""
+    """Functions that end in the library's own algebra, and configurations moved, compared and
+    scaled."""
     robot = pp.load("panda", base="free")
     given = state(robot, "d", 200)
     q, v = given["q"], given["v"]
@@ -240,7 +242,8 @@ def check_closed_motion(name: str) -> None:
 
 
 def check_motion_gradients() -> None:
-    """vjp, jvp and hvp of motions, samples of every step and of some; a flying base among the joints."""
+    """vjp, jvp and hvp of motions, samples of every step and of some; a flying base among the
+    joints."""
     for name, base in (("ur5", "fixed"), ("pelican", "free")):
         robot, rng = pp.load(name, base=base), np.random.default_rng(0)
         q, v, tau = (
@@ -337,7 +340,8 @@ def check_graph() -> None:
 
 
 def check_jit(char: str) -> None:
-    """JAX compiles a call into its own programs: values, gradients, batches, loops; nothing waits."""
+    """JAX compiles a call into its own programs: values, gradients, batches, loops; nothing
+    waits."""
     import jax
 
     library, robot = Jax(), pp.load("panda")
@@ -374,7 +378,8 @@ def check_jit(char: str) -> None:
 
 
 def check_jit_motion() -> None:
-    """Whole motions within JAX's programs, and their gradients, within them and outside; samples of every step and of some."""
+    """Whole motions within JAX's programs, and their gradients, within them and outside; samples of
+    every step and of some."""
     import jax
 
     library, robot, rng = Jax(), pp.load("ur5"), np.random.default_rng(0)

@@ -1,4 +1,5 @@
-"""Several warps for one state, a limb each: the bits of one thread, on trees with limbs; and who does what."""
+"""Several warps for one state, a limb each: the bits of one thread, on trees with limbs; and who
+does what."""
 
 import pytest
 
@@ -53,8 +54,8 @@ def test_the_bits_of_one_thread(model, quantity, char, teams):
 
 @pytest.mark.parametrize("quantity", ["forward_dynamics", "inverse_dynamics", "bias"])
 def test_who_does_what(quantity):
-    """Every number is made by one role, or by all who need it from the trunk alone; what comes from another was made in an
-    earlier phase; one does the trunk."""
+    """Every number is made by one role, or by all who need it from the trunk alone; what comes from
+    another was made in an earlier phase; one does the trunk."""
     code = lowered("limbs", quantity)
     found, rest = shared(code), cuda_kernel._CutTape.of(code).rest
     assert found is not None and len(found.tasks) == 4
@@ -94,14 +95,16 @@ def test_limbs_meet_in_a_trunk():
 
 
 def test_no_team_where_it_does_not_help():
-    """An arm; a robot of which one thread holds nearly all; matrices whose columns know all limbs."""
+    """An arm; a robot of which one thread holds nearly all; matrices whose columns know all
+    limbs."""
     assert shared(lowered("arm", "forward_dynamics")) is None
     assert CudaGrid.of(CUDA.emit(lowered("limbs", "forward_dynamics"), "f")).states > 32
     assert shared(lowered("limbs", "mass_matrix_inverse")) is None
 
 
 def test_a_team_of_a_humanoid():
-    """The forward dynamics of G1 in float64: the work of four warps is even, and little of it is done twice."""
+    """The forward dynamics of G1 in float64: the work of four warps is even, and little of it is
+    done twice."""
     code = pp.load("g1", base="free").function("forward_dynamics").source.code
     found, nodes = shared(code), cuda_kernel._CutTape.of(code).rest.nodes
     assert found is not None and found.cells <= 130

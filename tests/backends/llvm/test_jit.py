@@ -1,4 +1,5 @@
-"""IR text becomes object code, object code becomes callable addresses, in this process and in the next."""
+"""IR text becomes object code, object code becomes callable addresses, in this process and in the
+next."""
 
 from __future__ import annotations
 
@@ -142,7 +143,7 @@ def test_megabytes_of_code_load():
     )
 
 
-# -- errors are psiphi's own, never an abort ----------------------------------------------------------------------------------
+# -- errors are psiphi's own, never an abort -------------------------------------------------------
 
 
 def test_a_parse_error_shows_the_line():
@@ -164,7 +165,8 @@ def test_broken_text_is_refused(text):
 def test_a_value_used_before_it_exists_is_refused():
     with pytest.raises(Error, match="dominate"):
         jit.compile_ir(
-            "define double @f(double %x) {\n %a = fadd double %b, %x\n %b = fadd double %x, %x\n ret double %a\n}"
+            "define double @f(double %x) {\n %a = fadd double %b, %x\n %b = fadd double %x, "
+            "%x\n ret double %a\n}"
         )
 
 
@@ -189,7 +191,7 @@ def test_a_missing_name_is_refused():
         jit.load_object(jit.compile_ir(SQUARE), ["square"]).address("cube")
 
 
-# -- lives: code, threads, processes ------------------------------------------------------------------------------------------
+# -- lives: code, threads, processes ---------------------------------------------------------------
 
 
 def test_an_address_keeps_its_code_alive():
@@ -238,8 +240,8 @@ print(sizes[-1] - sizes[1], sum(what() is not None for what in gone))
     reason="this system does not say how much memory a process has",
 )
 def test_what_is_dropped_is_gone():
-    """LLVM keeps 10 kB of each library that a linker has dropped: 8 MB after these, and none since linkers go, too.
-    (2000 robots and 500 functions: docs/reliability.md.)"""
+    """LLVM keeps 10 kB of each library that a linker has dropped: 8 MB after these, and none since
+    linkers go, too. (2000 robots and 500 functions: docs/reliability.md.)"""
     done = python("-c", MEMORY, PSIPHI_CACHE="off")
     assert done.returncode == 0, done.stderr
     grown, alive = map(int, done.stdout.split())
@@ -260,7 +262,10 @@ def test_threads_compile_together():
 
     def work(k):
         for i in range(5):
-            text = f"define double @f(double %x) {{\n  %y = fadd double %x, {k}{i}.0\n  ret double %y\n}}"
+            text = (
+                f"define double @f(double %x) {{\n  %y = fadd double %x, {k}{i}.0\n  ret double "
+                f"%y\n}}"
+            )
             results[k, i] = load(text, "f")(0.5)
 
     in_threads(partial(work, k) for k in range(1, 9))

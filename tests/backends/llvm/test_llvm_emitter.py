@@ -1,4 +1,5 @@
-"""Emitted code against the tape's interpreter: each operation, each form of FMA, and equal bits at every width."""
+"""Emitted code against the tape's interpreter: each operation, each form of FMA, and equal bits at
+every width."""
 
 from fractions import Fraction
 
@@ -103,7 +104,8 @@ def test_operations_that_do_not_fold_answer_as_ieee():
 
 
 def test_results_that_are_inputs_or_constants():
-    """Outputs no operation makes: a copy, a constant, a negated input, an angle's own sine, the same value twice."""
+    """Outputs no operation makes: a copy, a constant, a negated input, an angle's own sine, the
+    same value twice."""
     code = little([(2,)], lambda x: [[x[1], 3.5, -x[0], x[0].sin(), x[1], 0.0]])
     with_batch = ufunc(code, 4)(np.tile([0.5, 2.0], (6, 1)))
     assert (
@@ -140,7 +142,7 @@ def test_widths_have_llvm_names():
     assert Width("float", 8).integer == "<8 x i32>" and Width("double", 1).integer == "i64"
 
 
-# -- one answer ---------------------------------------------------------------------------------------------------------------
+# -- one answer ------------------------------------------------------------------------------------
 
 
 def sizes(lanes: int) -> list[int]:

@@ -1,4 +1,5 @@
-"""Registers by hand on processors: whatever is held where, the bits are the same, and no more is held than was said."""
+"""Registers by hand on processors: whatever is held where, the bits are the same, and no more is
+held than was said."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def test_bits_do_not_depend_on_registers(model, quantity, char, lanes, registers
 @pytest.mark.parametrize("registers", NUMBERS)
 @pytest.mark.parametrize("quantity", ["forward_dynamics", "inverse_dynamics"])
 def test_loops_over_links(quantity, registers):
-    """Their steps write to where their neighbours read: results go out at the end of a step, and LLVM keeps them."""
+    """Their steps write to where their neighbours read: results go out at the end of a step, and
+    LLVM keeps them."""
     code, given = lowered("limbs", quantity, rolls=True), batch("limbs", 9, "d")
     assert same_bits(ufunc(code, 4, registers=registers)(*given), ufunc(code, 4)(*given))
 
@@ -56,7 +58,8 @@ def test_without_fused_sums(fma):
 
 @pytest.mark.parametrize("registers", [4, 10, 25])
 def test_no_more_are_held_than_said(registers):
-    """Counted at every line of every piece; each number is written once, and no parking place beyond the last is touched."""
+    """Counted at every line of every piece; each number is written once, and no parking place
+    beyond the last is touched."""
     for segment in split_segments(lowered("limbs", "forward_dynamics")).segments:
         parking = FrameSpills(segment, Width("double", 8, registers))
         lines = parking.body()
@@ -69,7 +72,8 @@ def test_no_more_are_held_than_said(registers):
 
 
 def test_a_result_that_stands_in_the_frame_is_not_parked():
-    """It is read where it was stored: of ten numbers that are stored and wanted again, none is written twice."""
+    """It is read where it was stored: of ten numbers that are stored and wanted again, none is
+    written twice."""
     code = little([(10,)], lambda x: [[a * a for a in x], [sum((a * a for a in x), 0.0) * x[3]]])
     (segment,) = [s for s in split_segments(code).segments if s.nodes]
     parking = FrameSpills(segment, Width("double", 8, 3))
@@ -149,7 +153,8 @@ def test_pointers_go_where_most_is_read():
 
 
 def test_pieces_of_long_frames_are_passed_pointers():
-    """Only those of registers as wide as a line of memory: there an instruction names a place near a pointer in one byte."""
+    """Only those of registers as wide as a line of memory: there an instruction names a place near
+    a pointer in one byte."""
     pieces = split_segments(lowered("limbs", "mass_matrix"), 300)
     for lanes, near in ((8, True), (4, False)):
         text = "".join(

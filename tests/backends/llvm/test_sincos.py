@@ -127,7 +127,8 @@ def test_right_beyond_the_limit(char, rng):
 
 @pytest.mark.parametrize(("char", "lanes"), WIDTHS)
 def test_every_width_gives_the_same_bits(char, lanes, rng):
-    """Huge, tiny, special and ordinary angles mixed: no lane sees its neighbours, no size of batch matters."""
+    """Huge, tiny, special and ordinary angles mixed: no lane sees its neighbours, no size of batch
+    matters."""
     x = np.concatenate(
         [
             rng.uniform(-20, 20, 200),

@@ -22,7 +22,7 @@ ASK = """async ([text, name, given]) => {
   const f = await module[name].load();
   const answer = f.call(...given);
   return Object.keys(module[name].outputs).length > 1 ? Object.values(answer).map((x) => Array.from(x)) : [Array.from(answer)];
-}"""
+}"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""Derivatives of dynamics by composites: the same numbers as those of the tape, on every joint, for fewer operations."""
+"""Derivatives of dynamics by composites: the same numbers as those of the tape, on every joint, for
+fewer operations."""
 
 import numpy as np
 import pytest
@@ -126,7 +127,8 @@ def test_the_way_that_costs_less_is_taken():
 
 
 def test_a_steady_drift_of_a_free_base_moves_no_joint():
-    """Galileo: by the base's linear velocity only its own acceleration changes, -w x, and no operation is spent on the rest."""
+    """Galileo: by the base's linear velocity only its own acceleration changes, -w x, and no
+    operation is spent on the rest."""
     robot = pp.Robot.of(TREES["floating"])
     slopes = robot.function("forward_dynamics").jacobian("v").source.code
     lines = {

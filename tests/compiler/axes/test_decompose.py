@@ -111,7 +111,8 @@ def test_right_angles_are_exact():
 
 @pytest.mark.parametrize("kind", zoo.KINDS)
 def test_canonical_axes(kind, rng):
-    """z along the first axis before the motion, along the last one after it; the twist leads from one to the other."""
+    """z along the first axis before the motion, along the last one after it; the twist leads from
+    one to the other."""
     model = zoo.chain(kind, [kind] * 3, seed=5)
     for joint in model.joints:
         axes = canonical_axes(joint)
@@ -181,7 +182,8 @@ def test_nearly_parallel_axes_keep_plain_shifts(angle):
 
 
 def test_a_serial_revolute_arm_costs_two_screws_a_link(rng):
-    """The first Z goes to the parent's axes, the last into the joint's own coordinate: X(alpha, a) alone remains."""
+    """The first Z goes to the parent's axes, the last into the joint's own coordinate: X(alpha, a)
+    alone remains."""
     for _ in range(10):
         pose = Pose(zoo.random_rotation(rng), rng.uniform(-1, 1, 3))
         if math.hypot(*pose.rotation[:2, 2]) > PARALLEL_SINE:

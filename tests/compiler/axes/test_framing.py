@@ -88,11 +88,12 @@ def check_dynamics(model, tree, tolerance: float = 1e-12) -> None:
         )
 
 
-# -- the axes -----------------------------------------------------------------------------------------------------------------
+# -- the axes --------------------------------------------------------------------------------------
 
 
 def check_axes(model) -> None:
-    """parent's axes -> child's axes along the link's screws = the same through the public link frames, at any q."""
+    """parent's axes -> child's axes along the link's screws = the same through the public link
+    frames, at any q."""
     tree = frame_tree(model)
     q = model.random(seed=2)
     for link, joint in zip(tree.links, model.joints, strict=True):
@@ -161,7 +162,7 @@ def test_numbers_go_out_and_come_back():
         assert np.array_equal(doubled.pseudo, np.transpose(doubled.pseudo))
 
 
-# -- dynamics do not see them -------------------------------------------------------------------------------------------------
+# -- dynamics do not see them ----------------------------------------------------------------------
 
 
 @ROBOTS
@@ -209,7 +210,8 @@ def test_denavit_hartenberg_is_only_a_saving(make, monkeypatch):
 
 
 def test_axes_and_rods_save_operations(monkeypatch):
-    """426N - 576 flops of forward dynamics, 174N - 134 of inverse: general serial arm of revolute joints."""
+    """426N - 576 flops of forward dynamics, 174N - 134 of inverse: general serial arm of revolute
+    joints."""
     from psiphi.robot.bundled_robots import chain
 
     for n in (6, 9):
@@ -226,7 +228,7 @@ def test_axes_and_rods_save_operations(monkeypatch):
         )
 
 
-# -- rods ---------------------------------------------------------------------------------------------------------------------
+# -- rods ------------------------------------------------------------------------------------------
 
 BLIND = {
     "revolute": 7,
@@ -241,7 +243,8 @@ BLIND = {
 
 @pytest.mark.parametrize("kind", BLIND)
 def test_a_joint_keeps_what_it_feels(kind):
-    """Of mass, first and second moment (10 numbers) a joint's body keeps those that its joint can feel."""
+    """Of mass, first and second moment (10 numbers) a joint's body keeps those that its joint can
+    feel."""
     link = frame_tree(zoo.chain(kind, [kind], seed=7)).links[0]
     numbers = [link.mass, *link.moment, *(link.pseudo[r][c] for r in range(3) for c in range(r, 3))]
     assert sum(x != 0.0 for x in numbers) == BLIND[kind]

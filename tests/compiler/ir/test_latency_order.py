@@ -1,4 +1,5 @@
-"""Neighbours change places: every number after what it reads, none far from its place, and a processor waits less."""
+"""Neighbours change places: every number after what it reads, none far from its place, and a
+processor waits less."""
 
 import pytest
 

@@ -100,7 +100,8 @@ def test_no_dead_code_is_emitted(straight):
 
 
 def test_a_number_has_one_place():
-    """Zeros, halves of symmetric matrices, inputs: a result that is there already is not stored again."""
+    """Zeros, halves of symmetric matrices, inputs: a result that is there already is not stored
+    again."""
     code = little([(2,)], lambda x: [[x[0] * x[1], 0.0 * x[0], x[1], x[0] * x[1], 0.0 * x[1]]])
     ((product, zero, given, again, nought),) = split_segments(code, shared=True).places
     assert product == again and zero == nought and given == 1 and len({product, zero, given}) == 3
@@ -120,7 +121,8 @@ def test_what_is_stored_at_once_is_not_read_afterwards():
 
 
 def test_fewer_numbers_wait_in_the_order_of_columns():
-    """Derivatives of a chain: column by column; whichever way, every node once, after what it reads."""
+    """Derivatives of a chain: column by column; whichever way, every node once, after what it
+    reads."""
     robot = pp.robots.puma560()
     code = robot.function("forward_dynamics").jacobian("q", "v").code
     traced = [

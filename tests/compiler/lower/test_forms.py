@@ -1,4 +1,5 @@
-"""Every form of an equation, lowered to sweeps, has the value of its dense definition: on the zoo, for every letter."""
+"""Every form of an equation, lowered to sweeps, has the value of its dense definition: on the zoo,
+for every letter."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Sweeps that end in a sum: numbers x* A y, rows x* A, and values over frames of several bodies, beside what they mean."""
+"""Sweeps that end in a sum: numbers x* A y, rows x* A, and values over frames of several bodies,
+beside what they mean."""
 
 import numpy as np
 import pytest
@@ -113,7 +114,8 @@ def test_sums_at_the_world_are_sweeps_and_right(case, place, robot):
 
 
 def test_where_a_frame_is_costs_no_more_than_its_pose():
-    """ℰ₀ φ B is [R, p~R; 0, R]: its own 27 operations are p~R, and in world axes nothing is left but p."""
+    """ℰ₀ φ B is [R, p~R; 0, R]: its own 27 operations are p~R, and in world axes nothing is left
+    but p."""
     for robot in (pp.robots.puma560(), pp.robots.ur5(), pp.robots.panda()):
         s, pose = robot.operators, robot.flops("frame_pose", frames=("tool",))
         moved = pp.function(s.E_0 @ s.phi @ s.B("tool", axes="frame"))
@@ -123,7 +125,8 @@ def test_where_a_frame_is_costs_no_more_than_its_pose():
 
 
 def test_the_force_on_the_ground_is_the_rate_of_momentum():
-    """d/dt ℰ₀ φ M φ* H* v along forward dynamics: the weight at the centre of mass, and what the ground gives."""
+    """d/dt ℰ₀ φ M φ* H* v along forward dynamics: the weight at the centre of mass, and what the
+    ground gives."""
     robot = pp.Robot.of(zoo.random_tree(5, 5))
     s, (q, rates, _, tau) = robot.operators, zoo.random_state(robot, 1)
     h = s.E_0 @ s.phi @ s.M @ s.phi.T @ s.H.T @ v
@@ -139,7 +142,8 @@ def test_the_force_on_the_ground_is_the_rate_of_momentum():
 
 
 def test_accelerations_of_frames_are_derived():
-    """(J v)' is rewritten to B* φ* (H* v' + a_local) + Ḃ* φ* H* v, and that is one step of Newton and Euler at a body."""
+    """(J v)' is rewritten to B* φ* (H* v' + a_local) + Ḃ* φ* H* v, and that is one step of Newton
+    and Euler at a body."""
     robot = pp.robots.puma560()
     J = robot.operators.J("tool")
     derived = [pp.function(e).flops for e in ((J @ v).dot(), J @ x + J.dot() @ v)]
@@ -171,7 +175,8 @@ def test_accelerations_of_frames_are_right(robot, factor):
 
 
 def test_inertial_derivatives_of_frames_in_their_own_axes():
-    """J a + DJ/Dt v is the acceleration of the frame as its own axes see it; less B* g the world falls, as for body forces."""
+    """J a + DJ/Dt v is the acceleration of the frame as its own axes see it; less B* g the world
+    falls, as for body forces."""
     robot = pp.Robot.of(zoo.random_tree(5, 5))
     s, (q, rates, a, _) = robot.operators, zoo.random_state(robot, 1)
     J, B = s.J("tool", axes="frame"), s.B("tool", axes="frame")

@@ -1,4 +1,5 @@
-"""Lowered programs run in plain Python: what `trace_tape` and `trace_loops` return, without an emitter."""
+"""Lowered programs run in plain Python: what `trace_tape` and `trace_loops` return, without an
+emitter."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ LOADED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_forces")
 
 
 def requests() -> list[tuple[str, tuple[str, ...], str]]:
-    """(name, frames, axes): every quantity of the catalogue, on the frames it needs or may have, in both axes."""
+    """(name, frames, axes): every quantity of the catalogue, on the frames it needs or may have, in
+    both axes."""
     found = []
     for name in CATALOGUE:
         sets = [("tool",)] if name in ON_A_FRAME else [()]
@@ -101,7 +103,8 @@ def run_staged(staged: StagedCode, *arrays) -> tuple[np.ndarray, ...]:
 
 
 class _Machine:
-    """Memory of a rolled program: the arguments' frame, a record and an inbox a body (and one of each for the world)."""
+    """Memory of a rolled program: the arguments' frame, a record and an inbox a body (and one of
+    each for the world)."""
 
     def __init__(self, rolled: LinkLoops, inputs: list[np.ndarray]):
         self.rolled, self.program = rolled, rolled.program

@@ -65,7 +65,7 @@ def test_interpret_broadcasts():
     )
 
 
-# -- how large robots stay small ----------------------------------------------------------------------------------------------
+# -- how large robots stay small -------------------------------------------------------------------
 
 
 def rolled(model, name: str):

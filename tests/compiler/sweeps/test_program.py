@@ -1,4 +1,5 @@
-"""The language of sweeps, on toy programs whose answers are plain sums over ancestors and descendants."""
+"""The language of sweeps, on toy programs whose answers are plain sums over ancestors and
+descendants."""
 
 import numpy as np
 import pytest
@@ -234,7 +235,8 @@ def test_merge(a, b, total):
 
 
 def test_what_is_read_off_results_runs_in_loops_unless_joints_write_them():
-    """A pose, of the entries that one body writes, is a loop; of joints' own parts a step does not know the places."""
+    """A pose, of the entries that one body writes, is a loop; of joints' own parts a step does not
+    know the places."""
     chain = pp.robots.chain(80)
     q = chain.random(seed=0, size=2)
     pose, gravity = (

@@ -80,7 +80,8 @@ def staged(*stages, size=3):
 
 
 def test_stages_hand_on_what_they_make():
-    """Sweeps and rules by turns; inputs and results under other names, and inputs of a stage's own."""
+    """Sweeps and rules by turns; inputs and results under other names, and inputs of a stage's
+    own."""
     each = Sweep(
         TIP_TO_BASE,
         lambda body: body.write_joint("z", [body.joint_input("q")[0] * body.inputs["c"][0]]),

@@ -1,4 +1,5 @@
-"""Random expressions for hypothesis: the same little program runs on tape handles and on numbers."""
+"""Random expressions for hypothesis: the same little program runs on tape handles and on
+numbers."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ POINTS = st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=LEAVES, max_
 
 
 def run(tape: Tape, program, point, space: str = "x") -> tuple[list, list, int]:
-    """The program on handles and on numbers: (handles, numbers, operations done). Steps out of range are left out."""
+    """The program on handles and on numbers: (handles, numbers, operations done). Steps out of
+    range are left out."""
     handles: list = [tape.leaf(space, i) for i in range(LEAVES)] + list(CONSTANTS)
     numbers: list = [np.float64(x) for x in point] + list(CONSTANTS)
     done = 0

@@ -25,7 +25,8 @@ def test_tape_means_what_python_means(program, point):
 
 
 def test_numbers_with_a_rate_stand_on_either_side():
-    """An expression and one with a rate: sums, products and quotients of them, whichever stands first."""
+    """An expression and one with a rate: sums, products and quotients of them, whichever stands
+    first."""
     tape = Tape()
     x, y, dy = (tape.leaf("x", i) for i in range(3))
     moving, known = Dual(y, dy), Dual(0.7, 0.3)

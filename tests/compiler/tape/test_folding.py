@@ -1,4 +1,5 @@
-"""What the tape folds, shares and counts: one line a rule, each rule checked as an equality of handles and by its value."""
+"""What the tape folds, shares and counts: one line a rule, each rule checked as an equality of
+handles and by its value."""
 
 from operator import neg
 

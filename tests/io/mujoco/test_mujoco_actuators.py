@@ -1,4 +1,5 @@
-"""What MJCF says of motors, flags and keyframes: rotors are those of mj_forward, what has no counterpart is listed."""
+"""What MJCF says of motors, flags and keyframes: rotors are those of mj_forward, what has no
+counterpart is listed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ SCENE = """<mujoco><option gravity="0 1 -9">{flags}</option><worldbody>
     <body name="b" pos="0.4 0 0">
       <joint name="turn" axis="0 1 0.2" damping="0.5" armature="0.1" frictionloss="0.2" range="-60 60"/>
       <joint name="slide" type="slide" axis="1 0 0" stiffness="3" {slide}/><geom name="g2" size="0.1 0.2 0.3" type="box"/>
-    </body></body></worldbody>{more}</mujoco>"""
+    </body></body></worldbody>{more}</mujoco>"""  # noqa: E501
 
 
 def read(more="", flags="", slide=""):
@@ -81,7 +82,8 @@ def test_rotors_elsewhere_are_listed():
 
 
 def test_efforts_behind_actuators_of_several_controls():
-    """An orientation servo has three controls and outputs, a PID servo two controls: the rows of others are further down."""
+    """An orientation servo has three controls and outputs, a PID servo two controls: the rows of
+    others are further down."""
     own = (
         'motor joint="turn" gear="4" ctrlrange="-2 2"',
         'motor jointinparent="slide" gear="-3" forcerange="-5 5"',

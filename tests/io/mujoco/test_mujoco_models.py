@@ -1,4 +1,5 @@
-"""MJCF beside MuJoCo itself: forward dynamics, frames, closed loops, what is listed, and back into a file."""
+"""MJCF beside MuJoCo itself: forward dynamics, frames, closed loops, what is listed, and back into
+a file."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def closed(name: str):
 
 @pytest.mark.parametrize("name", ["four_bar", "welded", "coupled"])
 def test_loops_are_those_of_mujoco(name):
-    """M a + bias + J* f = tau, J a = -dJ/dt v with MuJoCo's M, bias and J; the last by differences of its J along v."""
+    """M a + bias + J* f = tau, J a = -dJ/dt v with MuJoCo's M, bias and J; the last by differences
+    of its J along v."""
     peer, robot, system = closed(name)
     layout = pp.interop.mujoco(robot, peer)
     q = system.assemble(robot.postures["qpos0"])
@@ -167,7 +169,8 @@ def test_loops_are_those_of_mujoco(name):
 
 
 def _free_rate(layout, robot, q, v):
-    """d/dt of MuJoCo's velocity while ours stays: what differences of J v along v hold besides dJ/dt v."""
+    """d/dt of MuJoCo's velocity while ours stays: what differences of J v along v hold besides
+    dJ/dt v."""
     return layout.to_a(np.zeros(robot.nv), q, v)
 
 
@@ -176,7 +179,8 @@ def test_what_has_no_counterpart_is_listed():
         robot = pp.from_mujoco(ODD)
     report = "\n".join(robot.report)
     for words in (
-        "armature of the translations of a free joint: left out; that of its rotations is used ('fly')",
+        "armature of the translations of a free joint: left out; that of its rotations "
+        "is used ('fly')",
         "springs of ball and free joints (stiffness): left out ('ball')",
         "tendons, with their springs, dampers and armature: left out ('string')",
         "fluid forces",
@@ -282,7 +286,8 @@ def moved(kind, **words):
 
 
 def test_numbers_along_axes_that_turn(tmp_path, rng):
-    """What MJCF can say of them is what MuJoCo does: one damping for all slides, and rotors and friction of the turns."""
+    """What MJCF can say of them is what MuJoCo does: one damping for all slides, and rotors and
+    friction of the turns."""
     cases = {
         "planar": dict(damping=(0.5, 0.3, 0.3), armature=(0.2, 0, 0), friction=(0.1, 0, 0)),
         "free": dict(damping=0.3),
@@ -303,7 +308,10 @@ def test_numbers_along_axes_that_turn(tmp_path, rng):
 
 def test_friction_of_what_flies_is_of_its_turns():
     """Along its slides MuJoCo has it in the world's axes, psiphi in the body's."""
-    box = '<body><joint name="fly" type="free" frictionloss="0.2"/><geom size="0.1 0.2 0.3" type="box"/></body>'
+    box = (
+        '<body><joint name="fly" type="free" frictionloss="0.2"/><geom size="0.1 0.2 '
+        '0.3" type="box"/></body>'
+    )
     with pytest.warns(pp.ModelWarning, match="frictionloss of the translations of a free joint"):
         robot = pp.load(f"<mujoco><worldbody>{box}</worldbody></mujoco>")
     assert robot.friction.tolist() == [0.2, 0.2, 0.2, 0.0, 0.0, 0.0]
@@ -405,11 +413,12 @@ CAM = """<mujoco><option timestep="1e-4" integrator="RK4"/><worldbody>
   <body><joint name="shaft" axis="0 1 0" ref="10"/><geom type="capsule" size="0.02" fromto="0 0 0 0.2 0 0.05"/></body>
   <body pos="0 1 0"><joint name="lifter" type="slide" axis="0 0 1"/><geom size="0.05"/></body></worldbody>
   <equality><joint name="cam" joint1="lifter" joint2="shaft" polycoef="0.02 0.1 0.2 -0.05 0" solref="0.0005 1"/></equality>
-</mujoco>"""
+</mujoco>"""  # noqa: E501
 
 
 def test_a_coupling_by_a_polynomial_is_a_gear(tmp_path):
-    """robot.gears has it, pp.embed(robot) makes it act, as MuJoCo's soft equality does; it is written and read again."""
+    """robot.gears has it, pp.embed(robot) makes it act, as MuJoCo's soft equality does; it is
+    written and read again."""
     robot = pp.load(CAM)
     (cam,) = robot.gears
     robot.save(tmp_path / "cam.xml")
@@ -441,11 +450,12 @@ def test_a_coupling_by_a_polynomial_is_a_gear(tmp_path):
 
 
 def test_what_has_a_name_keeps_it_beside_what_has_none():
-    """Bodies, joints and sites without a name are numbered; none of them takes the name of another."""
+    """Bodies, joints and sites without a name are numbered; none of them takes the name of
+    another."""
     rod = '<geom type="capsule" size="0.02" fromto="0 0 0 {} 0 -1"/>'
     scene = f"""<mujoco><worldbody><body pos="1 0 0"><joint axis="0 1 0"/>{rod.format(0)}<site pos="0 0 1"/></body>
       <body name="body1" pos="2 0 0"><joint name="joint0" axis="0 1 0"/>{rod.format(1)}<site name="site0" pos="0 0 2"/></body>
-      </worldbody></mujoco>"""
+      </worldbody></mujoco>"""  # noqa: E501
     robot = pp.load(scene)
     assert (
         robot.joint_names == ("joint0_", "joint0")

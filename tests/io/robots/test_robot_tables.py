@@ -1,4 +1,5 @@
-"""The bundled robots: what they promise to have, their sources, their shapes, and the same robots in other hands."""
+"""The bundled robots: what they promise to have, their sources, their shapes, and the same robots
+in other hands."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ SAME = {
 
 
 def pole_sums(robot: Model) -> np.ndarray:
-    """S = tr(I)/2 - I of every body with mass: positive semidefinite exactly when some body has this inertia."""
+    """S = tr(I)/2 - I of every body with mass: positive semidefinite exactly when some body has
+    this inertia."""
     I = np.array([body.inertia for body in robot.bodies])
     return np.trace(I, axis1=1, axis2=2)[:, None, None] / 2 * np.eye(3) - I
 
@@ -139,7 +141,7 @@ def test_impossible_wishes_are_refused_in_words(wish, words):
         wish()
 
 
-# -- against others -------------------------------------------------------------------------------------------------------
+# -- against others --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])
@@ -194,7 +196,8 @@ def test_cartpole_has_the_paper_s_equations(rng):
 
 
 def test_acrobot_has_the_paper_s_inertias():
-    """Spong (1995): d11 = m1 lc1^2 + m2 (l1^2 + lc2^2 + 2 l1 lc2 cos q2) + I1 + I2, d22 = m2 lc2^2 + I2."""
+    """Spong (1995): d11 = m1 lc1^2 + m2 (l1^2 + lc2^2 + 2 l1 lc2 cos q2) + I1 + I2, d22 = m2 lc2^2
+    + I2."""
     M = robots.acrobot().mass_matrix(np.zeros(2))
     assert np.allclose(M, [[0.25 + 4 + 0.083 + 0.33, 2 + 0.33], [2 + 0.33, 1 + 0.33]])
 

@@ -3,7 +3,10 @@
 from tests.io.urdf.faulty_urdf import ROBOT
 
 BOMB = '<!DOCTYPE r [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]><robot name="&b;"/>'
-EXTERNAL = '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/hostname">]><robot name="r"><link name="&x;"/></robot>'
+EXTERNAL = (
+    '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/hostname">]><robot name="r"><link '
+    'name="&x;"/></robot>'
+)
 QUADRATIC = f'<!DOCTYPE r [<!ENTITY a "{"x" * 50000}">]><robot name="r">{"&a;" * 5000}</robot>'
 
 # (name, the whole file, words that the message has)

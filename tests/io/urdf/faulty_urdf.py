@@ -1,6 +1,9 @@
 """A corpus of faulty URDF: a sound robot, and what to write in place of a piece of it."""
 
-HEAVY = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+HEAVY = (
+    '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" '
+    'izz="1"/></inertial>'
+)
 
 ROBOT = f"""<?xml version="1.0"?>
 <robot name="sound">
@@ -39,7 +42,7 @@ ROBOT = f"""<?xml version="1.0"?>
   </joint>
   <joint name="weld" type="fixed"><parent link="finger"/><child link="tool"/></joint>
 </robot>
-"""
+"""  # noqa: E501
 
 
 def apply(old: str, new: str) -> str:
@@ -108,11 +111,20 @@ def link(name: str, inside: str = HEAVY) -> str:
 
 
 def joint(name: str, parent: str, child: str, kind: str = "continuous", inside: str = "") -> str:
-    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>{inside}</joint>'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child '
+        f'link="{child}"/>{inside}</joint>'
+    )
 
 
-POINT = '<inertial><origin xyz="1 0 0"/><mass value="1"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
-NOTHING = '<inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
+POINT = (
+    '<inertial><origin xyz="1 0 0"/><mass value="1"/><inertia ixx="0" ixy="0" '
+    'ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
+)
+NOTHING = (
+    '<inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" '
+    'izz="0"/></inertial>'
+)
 
 # (name, what to replace, by what, words that the message has; "D:" marks a SingularError)
 FAULTY: list[tuple[str, str, str, str]] = [

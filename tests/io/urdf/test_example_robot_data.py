@@ -1,4 +1,5 @@
-"""The 77 URDF files of example-robot-data: each agrees with Pinocchio, or is refused where Pinocchio has no answer."""
+"""The 77 URDF files of example-robot-data: each agrees with Pinocchio, or is refused where
+Pinocchio has no answer."""
 
 from pathlib import Path
 

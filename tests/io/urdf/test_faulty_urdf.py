@@ -1,4 +1,5 @@
-"""Faulty descriptions: each ends in an error that names file, line, element and remedy, or in a line of the report."""
+"""Faulty descriptions: each ends in an error that names file, line, element and remedy, or in a
+line of the report."""
 
 import time
 
@@ -111,10 +112,12 @@ def test_caps(tmp_path):
 
 
 def test_free_base_without_inertia():
-    """A massless root that carries an arm cannot float: the arm's free joint makes D of the root joint singular."""
+    """A massless root that carries an arm cannot float: the arm's free joint makes D of the root
+    joint singular."""
     text = apply('<link name="base"/>', '<link name="base"/><link name="stand"/>').replace(
         "</robot>",
-        '<joint name="mount" type="fixed"><parent link="stand"/><child link="base"/></joint></robot>',
+        '<joint name="mount" type="fixed"><parent link="stand"/><child '
+        'link="base"/></joint></robot>',
     )
     assert load_urdf(text).nv == 3
     refused(text, "<text>", "root_joint", SingularError, base="free")

@@ -162,7 +162,10 @@ def test_a_mesh_whose_name_the_locale_lacks(tmp_path):
     (tmp_path / "bras" / os.fsdecode("é.stl".encode())).touch()
     (tmp_path / "robot.urdf").write_text(meshed("bras/é.stl"), encoding="utf-8")
     code = "import os, sys\nfrom psiphi.io.urdf.urdf import load_shapes\n"
-    code += "print([os.path.isfile(shape.path) for shape in load_shapes(sys.argv[1]) if shape.filename])"
+    code += (
+        "print([os.path.isfile(shape.path) for shape in load_shapes(sys.argv[1]) if "
+        "shape.filename])"
+    )
     done = python("-c", code, str(tmp_path / "robot.urdf"), LC_ALL="C", PYTHONUTF8="0")
     assert (done.stdout, done.stderr) == ("[True]\n", "")
 
@@ -199,7 +202,10 @@ def test_a_link_called_world():
 
 def chain_text(n: int, wide: bool = False) -> str:
     pieces = ['<robot name="chain">', *(link(f"l{k}") for k in range(n + 1))]
-    inside = '<origin xyz="0 0 1" rpy="0.1 0 0"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'
+    inside = (
+        '<origin xyz="0 0 1" rpy="0.1 0 0"/><axis xyz="0 1 0"/><limit lower="-1" '
+        'upper="1" effort="1" velocity="1"/>'
+    )
     pieces += [
         joint(f"j{k}", "l0" if wide else f"l{k}", f"l{k + 1}", "revolute", inside) for k in range(n)
     ]

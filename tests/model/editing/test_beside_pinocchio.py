@@ -1,4 +1,5 @@
-"""Fifty random edits of ten robots beside Pinocchio's own: buildReducedModel, appendModel, addFrame, appendBodyToJoint."""
+"""Fifty random edits of ten robots beside Pinocchio's own: buildReducedModel, appendModel,
+addFrame, appendBodyToJoint."""
 
 from __future__ import annotations
 

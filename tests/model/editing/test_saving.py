@@ -1,4 +1,5 @@
-"""robot.save("x.urdf"), read again: the same robot to rounding, in the same order; and read by Pinocchio."""
+"""robot.save("x.urdf"), read again: the same robot to rounding, in the same order; and read by
+Pinocchio."""
 
 from __future__ import annotations
 
@@ -252,7 +253,8 @@ def test_what_was_joined_from_several_goes_into_mjcf(tmp_path):
 
 
 def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
-    """MuJoCo's q is the pose in the world: postures are turned, and who gives q of his own is warned. URDF keeps the zero."""
+    """MuJoCo's q is the pose in the world: postures are turned, and who gives q of his own is
+    warned. URDF keeps the zero."""
     b = pp.Builder("flyer")
     b.body("bus", mass=2.0, com=(0.1, 0, 0), inertia=(0.1, 0, 0, 0.2, 0, 0.25))
     b.joint("fly", "free", "world", "bus", xyz=(1, 2, 3), rpy=(0.3, -0.2, 0.5))
@@ -272,7 +274,8 @@ def test_a_free_joint_whose_zero_is_elsewhere_is_told(tmp_path):
 
 @pytest.mark.parametrize("end", ["urdf", "xml"])
 def test_loops_of_one_name_are_told_apart(tmp_path, end):
-    """Two of one linkage on a bench, a loop that is given twice, and one that ends where another does."""
+    """Two of one linkage on a bench, a loop that is given twice, and one that ends where another
+    does."""
     b = pp.Builder("linkage")
     for name, parent, x in (
         ("crank", "world", 0.0),

@@ -1,4 +1,5 @@
-"""The verbs that change a robot: each gives a new one, names what is missing, and keeps frames, shapes and postures."""
+"""The verbs that change a robot: each gives a new one, names what is missing, and keeps frames,
+shapes and postures."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ def forest() -> pp.Robot:
 
 
 def test_joints_keep_their_order_where_a_base_moves_flies_or_is_written(tmp_path):
-    """What is added carries a root: it stands where that root stood, so that q and v mean what they meant."""
+    """What is added carries a root: it stands where that root stood, so that q and v mean what they
+    meant."""
     robot = forest()
     assert robot.joint_names == ("j1", "j3", "j2")
     robot.save(tmp_path / "forest.urdf")
@@ -251,13 +253,17 @@ def test_builder_goes_on_from_a_robot():
 
 def test_what_cannot_be_moved_may_be_locked_as_it_is_read():
     """A finger without mass: refused, unless it is fixed before anybody asks it to move."""
-    inertial = '<inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    inertial = (
+        '<inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" '
+        'ixz="0" iyz="0"/></inertial>'
+    )
     hinges = (
-        '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><axis xyz="0 0 1"/>'
+        '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/><axis '
+        'xyz="0 0 1"/>'
         '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
     )
     text = f"""<robot name="r"><link name="base"/><link name="hand">{inertial}</link><link name="finger"/>
-        {hinges.format("wrist", "base", "hand")}{hinges.format("grip", "hand", "finger")}</robot>"""
+        {hinges.format("wrist", "base", "hand")}{hinges.format("grip", "hand", "finger")}</robot>"""  # noqa: E501
     with pytest.raises(pp.SingularError, match=r"'grip'.*no force.*lock=joint"):
         pp.load(text)
     with pytest.raises(pp.SingularError, match="'grip'"):

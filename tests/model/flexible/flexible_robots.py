@@ -62,7 +62,8 @@ def lump(seed: int, mass: float) -> tuple[dict[str, Any], Node]:
 
 
 def tree(quadratic: bool = False) -> tuple[pp.Robot, list[Part]]:
-    """A hub with a flexible link on it; on one node of that a slide, on the other a hinge with a second flexible link."""
+    """A hub with a flexible link on it; on one node of that a slide, on the other a hinge with a
+    second flexible link."""
     long, nodes = random_body(1, 2, 4, quadratic=quadratic, rotary=True)
     short, others = random_body(2, 2, 3, quadratic=False, rotary=False)
     many, points = random_body(
@@ -96,7 +97,8 @@ def tree(quadratic: bool = False) -> tuple[pp.Robot, list[Part]]:
 
 @cache
 def arm() -> pp.Robot:
-    """A body of two masses that bends in two ways and draws in as it does, and a hand at its tip."""
+    """A body of two masses that bends in two ways and draws in as it does, and a hand at its
+    tip."""
     b = pp.Builder("flexible arm")
     b.body("boom", mass=1.0, inertia=0.01 * np.eye(3))
     b.joint("shoulder", "revolute", "world", "boom", axis=(0.1, 1, 0), xyz=(0, 0, 1))

@@ -1,6 +1,8 @@
-"""Flexible trees by Lagrange's equations, from positions alone: complex steps for rates, central differences for the rest.
+"""Flexible trees by Lagrange's equations, from positions alone: complex steps for rates, central
+differences for the rest.
 
-Shares nothing with psiphi but the definition of a place on a bent body: ρ = r + U η + ½ η* Q η, R the Cayley map of Θ η.
+Shares nothing with psiphi but the definition of a place on a bent body: ρ = r + U η + ½ η* Q η, R
+the Cayley map of Θ η.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ class Node:
 
 @dataclass
 class Part:
-    """A body on node `on` of part `parent` (None: the world): a joint, then nodes that move by `modes` coordinates."""
+    """A body on node `on` of part `parent` (None: the world): a joint, then nodes that move by
+    `modes` coordinates."""
 
     parent: int | None
     on: int

@@ -1,4 +1,5 @@
-"""A two-link flexible arm (as Book's, 1984) beside MuJoCo's chain of many rigid segments with springs between them."""
+"""A two-link flexible arm (as Book's, 1984) beside MuJoCo's chain of many rigid segments with
+springs between them."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def slim(length: float) -> str:
 
 
 def segments() -> str:
-    """Each link as PIECES elements with a spring EI / d in the middle of each: half a piece, whole ones, half a piece."""
+    """Each link as PIECES elements with a spring EI / d in the middle of each: half a piece, whole
+    ones, half a piece."""
     text, ends = "", 0
     for link, L in zip(("upper", "lower"), LENGTHS, strict=True):
         d = L / PIECES
@@ -54,16 +56,28 @@ def segments() -> str:
         )
         damping = 0.0 if link == "upper" else 0.2
         at = "0" if link == "upper" else f"{LENGTHS[0] / PIECES / 2}"
-        text += f'<body pos="{at} 0 0"><joint name="{link}" axis="0 1 0" damping="{damping}"/><inertial pos="0 0 0" {hub}/>'
+        text += (
+            f'<body pos="{at} 0 0"><joint name="{link}" axis="0 1 0" '
+            f'damping="{damping}"/><inertial pos="0 0 0" {hub}/>'
+        )
         text += f'<body><inertial pos="{d / 4} 0 0" {slim(d / 2)}/></body>'
         for k in range(PIECES):
             long, x = d if k < PIECES - 1 else d / 2, d / 2 if k == 0 else d
-            text += f'<body pos="{x} 0 0"><joint axis="0 1 0" stiffness="{EI / d}"/><inertial pos="{long / 2} 0 0" {slim(long)}/>'
+            text += (
+                f'<body pos="{x} 0 0"><joint axis="0 1 0" stiffness="{EI / d}"/><inertial '
+                f'pos="{long / 2} 0 0" {slim(long)}/>'
+            )
         ends += PIECES + 1
-    load = f'<body pos="{LENGTHS[1] / PIECES / 2} 0 0"><inertial pos="0 0 0" mass="{PAYLOAD}" diaginertia="1e-4 1e-4 1e-4"/>'
+    load = (
+        f'<body pos="{LENGTHS[1] / PIECES / 2} 0 0"><inertial pos="0 0 0" '
+        f'mass="{PAYLOAD}" diaginertia="1e-4 1e-4 1e-4"/>'
+    )
     text += load + '<site name="tip"/></body>' + "</body>" * ends
     options = '<option timestep="1e-4" integrator="RK4"/><compiler boundmass="0" boundinertia="0"/>'
-    return f'<mujoco>{options}<worldbody>{text}</worldbody><actuator><motor joint="upper"/></actuator></mujoco>'
+    return (
+        f"<mujoco>{options}<worldbody>{text}</worldbody><actuator><motor "
+        f'joint="upper"/></actuator></mujoco>'
+    )
 
 
 def test_tip_and_joints_move_as_those_of_many_segments():

@@ -1,4 +1,5 @@
-"""Links that bend, beside Lagrange's equations of the same shapes, beam theory, and the laws of mechanics."""
+"""Links that bend, beside Lagrange's equations of the same shapes, beam theory, and the laws of
+mechanics."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def frequencies(robot: pp.Robot) -> np.ndarray:
     return np.sqrt(np.maximum(np.linalg.eigvalsh(X), 0.0))
 
 
-# -- the equations of motion ------------------------------------------------------------------------------------------------
+# -- the equations of motion -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("quadratic", [False, True])
@@ -147,7 +148,8 @@ def test_identities_are_proved_and_have_these_numbers():
 
 
 def test_every_equation_of_the_book_has_these_numbers():
-    """Of all robots, or of those without rotors; what speaks of chains and of single bodies has no numbers here."""
+    """Of all robots, or of those without rotors; what speaks of chains and of single bodies has no
+    numbers here."""
     model, rng = arm().model, np.random.default_rng(2)
     q, tried = arm().random(seed=3), 0
     for row in IDENTITIES:
@@ -207,7 +209,7 @@ def test_compiled_as_interpreted_and_differentiated():
         )
 
 
-# -- beams --------------------------------------------------------------------------------------------------------------------
+# -- beams -----------------------------------------------------------------------------------------
 
 
 def test_frequencies_of_euler_and_bernoulli():
@@ -253,7 +255,8 @@ def test_twist_and_stretch():
 
 
 def test_a_beam_that_is_spun_gets_stiffer_where_that_is_asked_for():
-    """First flap frequency at 12 sqrt(EI / rho A L^4): 13.17 (Wright et al. 1982); linear shapes say 3.52."""
+    """First flap frequency at 12 sqrt(EI / rho A L^4): 13.17 (Wright et al. 1982); linear shapes
+    say 3.52."""
     spun = {}
     for stiffening in (False, True):
         beam = pp.Beam(1.0, **UNIT, planes="z", modes=5, tip="free", stiffening=stiffening)
@@ -283,7 +286,7 @@ def test_sagging_under_its_own_weight_and_a_load():
     assert np.isclose(-robot.frame_pose(q, "boom_tip")[2, 3], wanted, rtol=1e-3)
 
 
-# -- motions ------------------------------------------------------------------------------------------------------------------
+# -- motions ---------------------------------------------------------------------------------------
 
 
 def test_motions_keep_their_energy_and_damping_is_the_ratio_said():
@@ -330,7 +333,7 @@ def test_a_limp_beam_is_spoken_of():
         pp.simulate(robot, robot.neutral(), duration=0.01)
 
 
-# -- doors --------------------------------------------------------------------------------------------------------------------
+# -- doors -----------------------------------------------------------------------------------------
 
 
 def test_a_link_becomes_flexible_and_what_it_carries_hangs_on_its_tip():
@@ -385,7 +388,8 @@ def test_edits_of_flexible_robots():
 
 @pytest.mark.parametrize("word", ["C v", "J v"])
 def test_derivatives_of_expressions(word):
-    """By the rules of single rigid bodies: of a beam that draws in as it bends, and of a load on its tip."""
+    """By the rules of single rigid bodies: of a beam that draws in as it bends, and of a load on
+    its tip."""
     b = clamped(pp.Beam(1.0, **UNIT, planes="z", modes=1))
     b.body("load", mass=0.5, com=(0.1, 0, 0.1), inertia=0.01 * np.eye(3))
     b.joint("wrist", "revolute", "boom_tip", "load", axis=(0.3, 1, 0))
@@ -396,7 +400,8 @@ def test_derivatives_of_expressions(word):
 
 
 def test_smoothers_and_reaching_of_links_that_bend():
-    """Modes are states of a filter as joints are; inverse kinematics moves joints with motors, links bent as they are."""
+    """Modes are states of a filter as joints are; inverse kinematics moves joints with motors,
+    links bent as they are."""
     robot = arm()
     s = state(robot, 5)
     found = pp.estimation.of(robot, s.q, s.v)(s.tau)

@@ -13,7 +13,8 @@ L, W, H, E, DENSITY = 1.2, 0.04, 0.01, 70e9, 2700.0
 
 
 def beam_elements(count: int = 24) -> dict:
-    """A beam along x of elements by Euler and Bernoulli, six rows a node, mass lumped at the nodes."""
+    """A beam along x of elements by Euler and Bernoulli, six rows a node, mass lumped at the
+    nodes."""
     l, A, Iy, Iz, J = L / count, W * H, W * H**3 / 12, H * W**3 / 12, 0.3 * W * H**3
     K = np.zeros((6 * count + 6, 6 * count + 6))
     for k in range(count):

@@ -1,4 +1,5 @@
-"""Choices without branches, the arctangent, rotations and spectra of any scalar: against NumPy, on numbers and on a tape."""
+"""Choices without branches, the arctangent, rotations and spectra of any scalar: against NumPy, on
+numbers and on a tape."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""What is answered where X has no inverse: with eigenvalues, and without them where none is small."""
+"""What is answered where X has no inverse: with eigenvalues, and without them where none is
+small."""
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ def compliance(rng, n, smallest):
 @pytest.mark.parametrize("policy", INVERSE_POLICIES)
 @pytest.mark.parametrize("n", [3, 6])
 def test_without_eigenvalues_the_same_answer(policy, n):
-    """Where it says that it is sure it says what the policy says; it is sure well above the bound, and not below."""
+    """Where it says that it is sure it says what the policy says; it is sure well above the bound,
+    and not below."""
     rng, seen = np.random.default_rng(0), set()
     for smallest in 10.0 ** np.linspace(-14, 0, 57):
         X, b = compliance(rng, n, smallest), rng.normal(size=n)

@@ -1,5 +1,6 @@
-"""Second derivatives of rotations and displacements, backwards and then forwards, beside differences of gradients: of no
-turn at all, of one that is rounding, of small ones and of large ones."""
+"""Second derivatives of rotations and displacements, backwards and then forwards, beside
+differences of gradients: of no turn at all, of one that is rounding, of small ones and of large
+ones."""
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ RULES = {
 
 
 class Bent:
-    """A rule of six numbers on a tape: the gradient of its weighted sum, and what that changes by along some way."""
+    """A rule of six numbers on a tape: the gradient of its weighted sum, and what that changes by
+    along some way."""
 
     def __init__(self, rule, weights, way):
         tape = Tape()

@@ -221,7 +221,8 @@ def test_a_quaternion_of_any_length_turns_rigidly(size, rng):
 
 
 def cost(path, what: str) -> int:
-    """Flops of a path on a general articulated inertia or spatial vector, sines and cosines given."""
+    """Flops of a path on a general articulated inertia or spatial vector, sines and cosines
+    given."""
     tape = Tape()
     x = [tape.leaf("x", i) for i in range(36)]
     if what == "inertia":
@@ -265,6 +266,7 @@ COSTS = {
 
 @pytest.mark.parametrize("name", COSTS)
 def test_cost_of_an_axial_screw(name):
-    """The counts by which `framing` chooses axes: an axial screw is cheap, and zeros and ones in it are free."""
+    """The counts by which `framing` chooses axes: an axial screw is cheap, and zeros and ones in it
+    are free."""
     path, costs = COSTS[name]
     assert {what: cost(path, what) for what in costs} == costs

@@ -1,4 +1,5 @@
-"""S1's recursions (corrected: docs/mathematics.md section 10) on dense blocks: an oracle for joints of one coordinate."""
+"""S1's recursions (corrected: docs/mathematics.md section 10) on dense blocks: an oracle for joints
+of one coordinate."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def cross_force(V):
 
 
 def recurse(model: Model, q, v) -> Recursed:
-    """nu, xi, C(theta, nu), C(theta, xi) with gravity in b, and the skew matrix, body by body, tip to base."""
+    """nu, xi, C(theta, nu), C(theta, xi) with gravity in b, and the skew matrix, body by body, tip
+    to base."""
     assert all(joint.row.nv == 1 for joint in model.joints)
     s, N = Operators(model), len(model.bodies)
     dense = {x: getattr(s, x).dense(q) for x in ("Delta_psi", "P", "D", "G", "H", "M", "psi")}
@@ -56,7 +58,8 @@ def recurse(model: Model, q, v) -> Recursed:
 
 
 def _skew(model: Model, dense, Omega, H, D) -> np.ndarray:
-    """(48): c_ki = D_k^-1/2 sum over m beyond i of H_k psi(k, m) P(m) Omega_d*(m) psi*(i, m) H_i* D_i^-1/2, k inward of i."""
+    """(48): c_ki = D_k^-1/2 sum over m beyond i of H_k psi(k, m) P(m) Omega_d*(m) psi*(i, m) H_i*
+    D_i^-1/2, k inward of i."""
     N, out = len(H), np.zeros((len(H), len(H)))
     block = lambda x, k, m: dense[x][6 * k : 6 * k + 6, 6 * m : 6 * m + 6]  # noqa: E731
     for i in range(N):

@@ -1,4 +1,5 @@
-"""Derivatives to the last digit: the sweeps run on complex numbers, d/dt f = Im f(q + i h q') / h, with nothing subtracted."""
+"""Derivatives to the last digit: the sweeps run on complex numbers, d/dt f = Im f(q + i h q') / h,
+with nothing subtracted."""
 
 from __future__ import annotations
 

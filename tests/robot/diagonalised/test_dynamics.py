@@ -1,4 +1,5 @@
-"""Robots in nu and xi: agreement with the standard form, with S1's recursions and with Pinocchio; skewness; energy; frames."""
+"""Robots in nu and xi: agreement with the standard form, with S1's recursions and with Pinocchio;
+skewness; energy; frames."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def close(got, want, message="", tolerance=1e-10):
 
 
 def agrees(robot, seed):
-    """Accelerations recovered from nu' are those of the standard form; every map has its undoing."""
+    """Accelerations recovered from nu' are those of the standard form; every map has its
+    undoing."""
     q, v, _, tau = random_state(robot, seed)
     wrench = {"tool": np.random.default_rng(seed).standard_normal(6)}
     for f_ext in (None, wrench):
@@ -99,7 +101,8 @@ def test_skew(name):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_kozlowskis_recursions(seed):
-    """S1's own recursions, on trees of joints of one coordinate, gravity included; and (48) entry by entry."""
+    """S1's own recursions, on trees of joints of one coordinate, gravity included; and (48) entry
+    by entry."""
     model = random_tree(seed, 6, kinds=ONE, branching=0.5 * (seed % 2), forest=seed == 3)
     robot, (q, v, *_) = Interpreted.of(model), random_state(model, seed)
     want, (d, x) = recurse(model, q, v), forms(robot)
@@ -111,7 +114,8 @@ def test_kozlowskis_recursions(seed):
 
 
 def test_the_papers_equation_compiles():
-    """(40): C = D^-1/2 H psi (E_psi lam - lam E_psi* - X + X* + 2 V x* M) V / 2, as an expression of v."""
+    """(40): C = D^-1/2 H psi (E_psi lam - lam E_psi* - X + X* + 2 V x* M) V / 2, as an expression
+    of v."""
     robot = pp.Robot.of(random_tree(5, 5, kinds=ONE, branching=0.4))
     s, v = robot.operators, pp.vector("v")
     V, X = s.phi.T @ s.H.T @ v, s.Omega_d @ s.P
@@ -132,7 +136,8 @@ def test_the_papers_equation_compiles():
 
 
 def test_pinocchio_on_a_tree():
-    """nu = U* v with mass = U U*, U upper triangular, from Pinocchio's mass matrix; nu' from its accelerations."""
+    """nu = U* v with mass = U U*, U upper triangular, from Pinocchio's mass matrix; nu' from its
+    accelerations."""
     model = random_tree(8, 6, kinds=("revolute", "prismatic"), branching=0.4)
     robot, peer, (q, v, _, tau) = Interpreted.of(model), Pin(model), random_state(model, 2)
     d, h = robot.diagonalised, 2e-4
@@ -150,7 +155,8 @@ def test_pinocchio_on_a_tree():
 
 @pytest.mark.parametrize("name", ("screwless_tree", "floating", "mixed_rotors"))
 def test_mujoco(name):
-    """Accelerations recovered from nu' and xi' beside mj_forward's, kinetic energies too: rotors, wrenches, free bases."""
+    """Accelerations recovered from nu' and xi' beside mj_forward's, kinetic energies too: rotors,
+    wrenches, free bases."""
     arm = lambda: chain(name, ["universal", "prismatic", "revolute"], seed=3, armature=True)  # noqa: E731
     model = {**dict(ZOO), "mixed_rotors": arm}[name]()
     robot, peer, (q, v, _, tau) = Interpreted.of(model), Mj(model), random_state(model, 4)
@@ -194,7 +200,8 @@ def test_axes_of_wrenches():
 
 
 def test_the_robots_other_verbs():
-    """What the robot answers of v and dv/dt is answered of nu and nu'; what speaks of places is the robot's."""
+    """What the robot answers of v and dv/dt is answered of nu and nu'; what speaks of places is the
+    robot's."""
     robot = Interpreted.of(random_tree(4, 5))
     q, v, a, tau = random_state(robot, 6)
     a = robot.forward_dynamics(q, v, tau)

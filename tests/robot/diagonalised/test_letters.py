@@ -53,7 +53,8 @@ def test_sweeps_have_the_dense_value(letter, robot):
 
 
 def test_the_new_form_of_coriolis_forces():
-    """C = W couple + H psi U° xi, without gravity, is S1's form of it (docs/mathematics.md section 11)."""
+    """C = W couple + H psi U° xi, without gravity, is S1's form of it (docs/mathematics.md section
+    11)."""
     for name, make in ZOO:
         model = make()
         s, (q, v, *_) = Operators(model), random_state(model, 6)

@@ -1,4 +1,5 @@
-"""Simulation in (q, nu): the same motion as in (q, v), energy kept to the same order, and exactly where it is rescaled."""
+"""Simulation in (q, nu): the same motion as in (q, v), energy kept to the same order, and exactly
+where it is rescaled."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def both(robot, d, q, v, **how):
 
 @pytest.mark.parametrize("which", (0, 1))
 def test_the_same_motion(which):
-    """A PUMA 560 that falls for half a second: (q, v), (q, nu) and (q, xi) end at the same place."""
+    """A PUMA 560 that falls for half a second: (q, v), (q, nu) and (q, xi) end at the same
+    place."""
     robot = pp.robots.puma560()
     d = forms(robot)[which]
     standard, ours = both(robot, d, *START, duration=0.5, dt=1e-3)
@@ -43,7 +45,8 @@ def test_a_tree_with_quaternions():
 
 
 def test_energy_behaves_alike():
-    """Runge-Kutta of order four in either coordinates: halving the step leaves a sixteenth of the error, and less."""
+    """Runge-Kutta of order four in either coordinates: halving the step leaves a sixteenth of the
+    error, and less."""
     robot = pp.robots.puma560()
     drift = []
     for dt in (0.02, 0.01):
@@ -55,7 +58,8 @@ def test_energy_behaves_alike():
 
 
 def test_energy_can_be_kept_exactly():
-    """In nu the energy shell is a sphere: one scaling a step keeps it to rounding, and the motion's order with it."""
+    """In nu the energy shell is a sphere: one scaling a step keeps it to rounding, and the motion's
+    order with it."""
     robot = pp.robots.puma560()
     d, (q, v) = robot.diagonalised, START
     nu, dt = d.velocities(q, v), 0.01

@@ -1,4 +1,5 @@
-"""Derivatives are proved, not only measured: differentiating an axiom gives a theorem of the rules for motion."""
+"""Derivatives are proved, not only measured: differentiating an axiom gives a theorem of the rules
+for motion."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def test_proofs_on_a_robot():
 
 
 def test_table_1_is_proved():
-    """S1's rows and (13), (18), (29), (30) as printed (docs/mathematics.md section 10), for joints of one coordinate."""
+    """S1's rows and (13), (18), (29), (30) as printed (docs/mathematics.md section 10), for joints
+    of one coordinate."""
     s = Operators(random_tree(2, 4, kinds=("revolute", "prismatic"), armature=False))
     X, lam, I = s.Omega_d @ s.P, s.lambda_dot, s.I
     H_P = s.H.T @ s.D_half.inv.T
@@ -75,7 +77,8 @@ def test_table_1_is_proved():
 
 
 def test_what_velocities_make_of_frames():
-    """(J v)' = B* φ* (H* v' + a_local) + Ḃ* φ* H* v: along the joint's own motion nothing turns, V_d × V_d = 0."""
+    """(J v)' = B* φ* (H* v' + a_local) + Ḃ* φ* H* v: along the joint's own motion nothing turns,
+    V_d × V_d = 0."""
     s, v, v_dot = Operators(random_tree(2, 4, armature=True)), pp.vector("v"), pp.vector("v_dot")
     J, B = s.J("tool"), s.B("tool")
     assert pp.prove(s.Omega_d.T @ s.H.T @ v, 0)

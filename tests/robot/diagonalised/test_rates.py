@@ -1,4 +1,5 @@
-"""Time derivatives of operators: every row of the table against differences, local and inertial, every joint kind and tree."""
+"""Time derivatives of operators: every row of the table against differences, local and inertial,
+every joint kind and tree."""
 
 from __future__ import annotations
 
@@ -170,7 +171,8 @@ def test_frames_that_move():
 
 @pytest.mark.parametrize("name", ("every_kind", "rotors", "forest"))
 def test_inertial_derivatives_run_as_sweeps(name):
-    """omega~ is one matrix for forces and motions, at the links' own origins: sweeps, which move these, must know."""
+    """omega~ is one matrix for forces and motions, at the links' own origins: sweeps, which move
+    these, must know."""
     model = dict(ZOO)[name]()
     s, (q, v, x, _) = Operators(model), random_state(model, 8)
     V = s.phi.T @ s.H.T @ pp.vector("x")
@@ -188,7 +190,8 @@ def test_inertial_derivatives_run_as_sweeps(name):
 
 
 def test_velocities_are_asked_for():
-    """No letter made of velocities is taken at rest unasked: not dense, not compiled, not in tests of adjoints and proofs."""
+    """No letter made of velocities is taken at rest unasked: not dense, not compiled, not in tests
+    of adjoints and proofs."""
     robot = pp.robots.puma560()
     s, (q, v, *_) = robot.operators, random_state(robot, 5)
     x = np.linspace(-1.0, 1.0, 36)

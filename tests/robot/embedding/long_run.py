@@ -39,7 +39,8 @@ def main() -> None:
     each = {seed: worst(seed) for seed in range(given.seed, given.seed + given.count)}
     seed = max(each, key=lambda x: each[x])
     print(
-        f"{len(each)} mechanisms; worst {each[seed]:.2g} (seed {seed}); {sum(x > 1e-10 for x in each.values())} above 1e-10"
+        f"{len(each)} mechanisms; worst {each[seed]:.2g} (seed {seed}); "
+        f"{sum(x > 1e-10 for x in each.values())} above 1e-10"
     )
 
 

@@ -1,7 +1,9 @@
-"""Mechanisms with loops and gears, and what their dynamics are by Lagrange's multipliers on the spanning tree.
+"""Mechanisms with loops and gears, and what their dynamics are by Lagrange's multipliers on the
+spanning tree.
 
-A mechanism is (robot, loops, options of `pp.embed`). The oracle knows the constraints by what they say, in world axes, and the
-spanning tree by psiphi's functions of open trees, which other tests hold beside Pinocchio.
+A mechanism is (robot, loops, options of `pp.embed`). The oracle knows the constraints by what they
+say, in world axes, and the spanning tree by psiphi's functions of open trees, which other tests
+hold beside Pinocchio.
 """
 
 from __future__ import annotations
@@ -155,7 +157,8 @@ def train() -> Mechanism:
 
 
 def rssr() -> Mechanism:
-    """Crank and rocker that do not lie in a plane, and a rod with a ball at either end, which is free to spin."""
+    """Crank and rocker that do not lie in a plane, and a rod with a ball at either end, which is
+    free to spin."""
     b = builder(
         "RSSR",
         RNG(6),
@@ -169,7 +172,8 @@ def rssr() -> Mechanism:
 
 
 def nested() -> Mechanism:
-    """A four-bar whose coupler carries a geared pair, and a rod of fixed length between two fingers there."""
+    """A four-bar whose coupler carries a geared pair, and a rod of fixed length between two fingers
+    there."""
     robot, loops, options = fourbar()
     b = pp.Builder(robot)
     rng = RNG(7)
@@ -217,8 +221,8 @@ def rotors() -> Mechanism:
 
 
 def cassie() -> Mechanism:
-    """A leg of Cassie's kind on a flying hip: a rod from thigh to heel, which springs, ties knee to tarsus; a second one, on a
-    crank at the tarsus, turns the foot."""
+    """A leg of Cassie's kind on a flying hip: a rod from thigh to heel, which springs, ties knee to
+    tarsus; a second one, on a crank at the tarsus, turns the foot."""
     b = builder(
         "leg",
         RNG(11),
@@ -276,7 +280,8 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
 
 
 def random_mechanism(seed: int) -> Mechanism:
-    """A random tree with a random loop or two that leave something to move, closed at a random configuration."""
+    """A random tree with a random loop or two that leave something to move, closed at a random
+    configuration."""
     for attempt in range(100):
         robot, loops, options = _drawn(100 * seed + attempt)
         try:
@@ -316,7 +321,7 @@ def _drawn(seed: int) -> Mechanism:
     return b.build(), loops, dict(at=q)
 
 
-# -- the oracle ---------------------------------------------------------------------------------------------------------------
+# -- the oracle ------------------------------------------------------------------------------------
 
 
 class Spanning:
@@ -336,7 +341,8 @@ class Spanning:
         return out
 
     def rates(self, v: np.ndarray) -> np.ndarray:
-        """What all joints do: v at the free ones, and what keeps the loops closed, Y v = 0, at the others."""
+        """What all joints do: v at the free ones, and what keeps the loops closed, Y v = 0, at the
+        others."""
         self.v, out = np.zeros(self.tree.nv), np.zeros(self.tree.nv)
         free = [self.tree.joint(name).v_slice.start + kept for name, _, kept in self.coordinates()]
         out[free] = [v[own] for _, own, _ in self.coordinates()]

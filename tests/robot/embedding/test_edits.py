@@ -1,4 +1,5 @@
-"""Verbs of robots with embedded loops: changing and embedding commute, and what a locked joint holds stands still."""
+"""Verbs of robots with embedded loops: changing and embedding commute, and what a locked joint
+holds stands still."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ FOURBAR = {
 
 
 def alike(one: pp.Robot, two: pp.Robot, seed: int = 0) -> None:
-    """The same accelerations at a state, joints by their names; which coordinates are free need not be the same."""
+    """The same accelerations at a state, joints by their names; which coordinates are free need not
+    be the same."""
     one, two = Interpreted.of(one), Interpreted.of(two)
     assert sorted(one.joint_names) == sorted(two.joint_names) and sorted(one.frames) == sorted(
         two.frames
@@ -70,7 +72,8 @@ def test_changing_and_embedding_commute(verb):
 
 
 def test_what_a_locked_joint_holds_stands_still():
-    """All of a four-bar, by any of its joints; of a differential the motor, whose place is a number in both gears."""
+    """All of a four-bar, by any of its joints; of a differential the motor, whose place is a number
+    in both gears."""
     tree, made = mechanism("fourbar")
     robot = made(tree)
     whole = robot.integrate(robot.neutral(), np.array([0.0, 0.2, 0.0]))
@@ -126,7 +129,8 @@ def test_rotors_and_postures_come_along():
 
 @pytest.mark.parametrize(("name", "ending"), [("fourbar", "urdf"), ("train", "xml")])
 def test_saved_loops_come_back(name, ending, tmp_path):
-    """As data of the tree it was: embedded again it is the same mechanism, and saved again the same file."""
+    """As data of the tree it was: embedded again it is the same mechanism, and saved again the same
+    file."""
     tree, loops, options = MECHANISMS[name]()
     robot = pp.embed(tree, loops, **options)
     for file in (tmp_path / f"one.{ending}", tmp_path / f"two.{ending}"):
@@ -236,7 +240,8 @@ def test_what_cannot_be_free_in_an_embedded_loop_is_refused():
 
 
 def test_inertias_of_embedded_loops_are_identified():
-    """Postures that tell the parameters are closed ones; rotors of all joints act, as the robot has them."""
+    """Postures that tell the parameters are closed ones; rotors of all joints act, as the robot has
+    them."""
     robot, rng = spun("fourbar"), np.random.default_rng(0)
     q = robot.random(rng, (300,))
     v, a = rng.standard_normal((2, 300, robot.nv))

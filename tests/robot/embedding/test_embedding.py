@@ -1,4 +1,5 @@
-"""Loops as joints: beside Lagrange's multipliers, the laws of mechanics, and every letter of the algebra on clusters."""
+"""Loops as joints: beside Lagrange's multipliers, the laws of mechanics, and every letter of the
+algebra on clusters."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from tests.theorems.words import (
     turns_as_its_rates_say,
 )
 
-OF_TREES = {  # what says where zeros are in a tree of single bodies, and the oracle that knows no other
+# identities that hold in trees of single bodies only
+OF_TREES = {
     "M couples only joints on one path",
     "L is sparse as the tree",
     "D is block diagonal",
@@ -127,7 +129,8 @@ def test_derivatives_of_expressions_are_along_the_loop(name, word):
 
 @pytest.mark.parametrize("name", ["rssr", "fourbar", "ankle"])
 def test_gradients_of_numbers_along_the_loop(name):
-    """x* C x: its gradient is a row, and runs by transposes; directions of a body that turns freely do not commute."""
+    """x* C x: its gradient is a row, and runs by transposes; directions of a body that turns freely
+    do not commute."""
     _, _, robot = embedded(name)
     at, o = state(robot, 5), Operators(robot.model)
     e = o.vector("x").T @ o.coriolis @ o.vector("x")
@@ -140,7 +143,8 @@ def test_gradients_of_numbers_along_the_loop(name):
 
 
 def test_derivatives_of_expressions_beside_multipliers():
-    """d/dq of M^-1 (tau - C), an expression, beside differences of what Lagrange's multipliers give on the spanning tree."""
+    """d/dq of M^-1 (tau - C), an expression, beside differences of what Lagrange's multipliers give
+    on the spanning tree."""
     tree, loops, robot = embedded("fourbar")
     robot, tree = Interpreted.of(robot), Interpreted.of(tree)
     s, o = state(robot, 4), Operators(robot.model)
@@ -261,7 +265,8 @@ def test_smoothers_know_clusters(name):
 
 
 def test_reaching_keeps_loops_closed_and_within_limits():
-    """Of places that can be reached all are; where the limits of a joint that follows forbid it, none is called converged."""
+    """Of places that can be reached all are; where the limits of a joint that follows forbid it,
+    none is called converged."""
     tree, loops, options = MECHANISMS["fourbar"]()
     tree = tree.subtree("base").without("hand").with_frame("pen", "coupler", (0.1, 0, 0.3))
     options = dict(free="to crank", at=np.array(options["at"])[[1, 2, 4]])
@@ -308,7 +313,8 @@ def test_open_loops_have_no_numbers():
 
 
 def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
-    """A piston at its dead point does not drive its crank: as closed systems are, that element alone is NaN."""
+    """A piston at its dead point does not drive its crank: as closed systems are, that element
+    alone is NaN."""
     robot = slider_crank("to piston")
     q = np.stack([[0.0, 0.0, 0.7], robot.neutral()])
     with np.errstate(all="ignore"):
@@ -321,7 +327,8 @@ def test_singular_loops_are_nan_in_a_batch_and_named_when_checked():
 
 
 def test_motions_that_pass_a_dead_point_say_so():
-    """A piston that drives its crank through it; the crank as the free coordinate has no such points, and keeps the energy."""
+    """A piston that drives its crank through it; the crank as the free coordinate has no such
+    points, and keeps the energy."""
     piston, crank = slider_crank("to piston"), slider_crank("to crank")
     q, said = piston.neutral(), "passes a dead point of to crank and to rod and to piston at t = 0"
     with pytest.warns(pp.MotionWarning, match=rf"{said}.* s, where.*free=, or pp.connect"):
@@ -373,15 +380,21 @@ def test_velocities_of_rates(name):
 
 
 def test_mimic_joints_act():
-    body = '<inertial><mass value="{}"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>'
-    slide = '<parent link="palm"/><child link="{}"/><axis xyz="0 1 0"/><limit lower="0" upper="1" effort="10" velocity="1"/>'
+    body = (
+        '<inertial><mass value="{}"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" '
+        'ixz="0" iyz="0"/></inertial>'
+    )
+    slide = (
+        '<parent link="palm"/><child link="{}"/><axis xyz="0 1 0"/><limit lower="0" '
+        'upper="1" effort="10" velocity="1"/>'
+    )
     text = f"""<robot name="gripper">
       <link name="palm"/>
       <link name="left">{body.format(0.2)}</link>
       <link name="right">{body.format(0.3)}</link>
       <joint name="l" type="prismatic">{slide.format("left")}</joint>
       <joint name="r" type="prismatic">{slide.format("right")}<mimic joint="l" multiplier="-2" offset="0.01"/></joint>
-    </robot>"""
+    </robot>"""  # noqa: E501
     robot = pp.embed(pp.load(text))
     assert (robot.nq, robot.nv, len(robot.effort)) == (2, 1, 1)
     np.testing.assert_allclose(robot.neutral(), [0.0, 0.01])
@@ -456,19 +469,22 @@ def test_a_humanoid_with_parallel_ankles_costs_half_of_the_closed_system():
     )
 
 
-BODY = '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>'
+BODY = (
+    '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" '
+    'ixz="0" iyz="0"/></inertial>'
+)
 BARS = f"""
   <link name="base"/> <link name="a">{BODY}</link> <link name="b">{BODY}</link> <link name="c">{BODY}</link>
   <joint name="1" type="continuous" independent="true"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
   <joint name="2" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0.1 0 0"/><axis xyz="0 0 1"/></joint>
-  <joint name="3" type="continuous"><parent link="base"/><child link="c"/><origin xyz="0.25 0 0"/><axis xyz="0 0 1"/></joint>"""
+  <joint name="3" type="continuous"><parent link="base"/><child link="c"/><origin xyz="0.25 0 0"/><axis xyz="0 0 1"/></joint>"""  # noqa: E501
 PLUS = {
     "loop": """<loop name="l" type="continuous"><predecessor link="c"><origin xyz="0.2 0 0"/></predecessor>
-        <successor link="b"><origin xyz="0.3 0 0"/></successor><axis xyz="0 0 1"/></loop>""",
+        <successor link="b"><origin xyz="0.3 0 0"/></successor><axis xyz="0 0 1"/></loop>""",  # noqa: E501
     "constraint": """<constraint name="l" type="position"><predecessor link="c"><origin xyz="0.2 0 0"/></predecessor>
-        <successor link="b"><origin xyz="0.3 0 0"/></successor></constraint>""",
+        <successor link="b"><origin xyz="0.3 0 0"/></successor></constraint>""",  # noqa: E501
     "loop_constraint": """<loop_constraint name="l"><parent link="c"/><parent_origin xyz="0.2 0 0"/><child link="b"/>
-        <child_origin xyz="0.3 0 0"/></loop_constraint>""",
+        <child_origin xyz="0.3 0 0"/></loop_constraint>""",  # noqa: E501
 }
 
 
@@ -488,8 +504,10 @@ def test_loops_of_urdf_plus(word):
 @pytest.mark.parametrize(
     "text",
     [
-        '<coupling name="g"><predecessor link="a"/><successor link="c"/><ratio value="-6"/></coupling>',
-        '<joint_constraint name="g"><parent link="a"/><child link="c"/><gear_ratio value="-6"/></joint_constraint>',
+        '<coupling name="g"><predecessor link="a"/><successor link="c"/><ratio '
+        'value="-6"/></coupling>',
+        '<joint_constraint name="g"><parent link="a"/><child link="c"/><gear_ratio '
+        'value="-6"/></joint_constraint>',
     ],
 )
 def test_couplings_of_urdf_plus(text):
@@ -514,7 +532,8 @@ def test_couplings_of_urdf_plus(text):
             "no <ratio>",
         ),
         (
-            '<coupling name="g"><predecessor link="base"/><successor link="c"/><ratio value="1"/></coupling>',
+            '<coupling name="g"><predecessor link="base"/><successor link="c"/><ratio '
+            'value="1"/></coupling>',
             "no joint has the child",
         ),
         ('<loop name="l" type="fixed"><predecessor link="x"/><successor link="b"/></loop>', "x"),
@@ -526,7 +545,8 @@ def test_faults_of_urdf_plus(text, words):
 
 
 def test_rotors_are_armature_and_what_it_leaves_out():
-    """M - M_armature = sum ratio I_r (e_k h* J_w + transpose), J_w of the link that carries the rotor."""
+    """M - M_armature = sum ratio I_r (e_k h* J_w + transpose), J_w of the link that carries the
+    rotor."""
     arm, I, ratio = pp.robots.puma560(), 2e-4, 40.0
     names = arm.joint_names
     robot = pp.embed(arm, rotors=[pp.Rotor(name, inertia=I, ratio=ratio) for name in names])

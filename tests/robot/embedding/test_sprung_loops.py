@@ -1,5 +1,5 @@
-"""Damping, friction and springs of joints that move together: beside the same loops closed by multipliers, where each joint has
-its own."""
+"""Damping, friction and springs of joints that move together: beside the same loops closed by
+multipliers, where each joint has its own."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,8 @@ def test_an_embedded_loop_moves_as_one_of_multipliers(joints, acts):
 
 
 def test_stiff_damping_of_a_joint_that_follows_is_implicit():
-    """A damper a thousand times too stiff for the step: the loop creeps, beside the same damper at the free joint alone."""
+    """A damper a thousand times too stiff for the step: the loop creeps, beside the same damper at
+    the free joint alone."""
     robot, q, *_ = both(b={"damping": 50.0})
     motion = pp.simulate(robot, q, duration=0.2, dt=1e-2, damping=True, compiled=False)
     assert motion.info["implicit"]["joints"] == ["a"] and not motion.events

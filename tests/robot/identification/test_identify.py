@@ -116,7 +116,8 @@ def test_wrenches_tell_what_torques_do_not():
 
 
 def test_the_noise_of_few_samples_is_no_smaller():
-    """Rows that tell most of the parameters have fewer samples left for their noise: it is not taken for less than it is."""
+    """Rows that tell most of the parameters have fewer samples left for their noise: it is not
+    taken for less than it is."""
     robot = pp.load("ur5")
     light = robot.free("inertia")
     true = light.randomised(seed=1, spread=0.2)
@@ -174,7 +175,8 @@ def test_the_nearest_bodies_are_bodies():
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-3])
 @pytest.mark.parametrize("name", ["panda", "ur5", "puma560"])
 def test_sure_data_are_believed(name, noise):
-    """Simulated torques without noise, or nearly: the bodies found are those that moved, to what the noise leaves."""
+    """Simulated torques without noise, or nearly: the bodies found are those that moved, to what
+    the noise leaves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pp.ModelWarning)
         robot = possible(pp.load(name))

@@ -1,4 +1,5 @@
-"""Closed chains against what psiphi did not compute: the dense system (2.11) of S4 in world axes, and Pinocchio."""
+"""Closed chains against what psiphi did not compute: the dense system (2.11) of S4 in world axes,
+and Pinocchio."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def test_the_papers_algorithms_agree(method, arms):
 
 @pytest.mark.parametrize("kind", CONTACTS)
 def test_acceleration_keeps_the_constraint_velocity(kind):
-    """d/dt (Jc v) = 0 along the motion, by central differences of the residual: the law the rows were made for."""
+    """d/dt (Jc v) = 0 along the motion, by central differences of the residual: the law the rows
+    were made for."""
     closed = pair(kind, "rigid", seed=7)
     cell, q, v = closed.system, closed.q, closed.v
     a, h = cell.forward_dynamics(q, v, closed.tau), 1e-5
@@ -68,7 +70,8 @@ def test_two_arms_agree_with_pinocchio(algorithm, kinds):
 
 @pytest.mark.parametrize("algorithm", ["constraintDynamics", "lcaba"])
 def test_a_four_bar_agrees_with_pinocchio(algorithm):
-    """A ball closes the planar loop: one of its three rows is redundant, the accelerations are unique all the same."""
+    """A ball closes the planar loop: one of its three rows is redundant, the accelerations are
+    unique all the same."""
     system = uncompiled(four_bar("ball"))
     rng = np.random.default_rng(5)
     q = system.assemble([0.9, -0.4, 1.9], hold=["motor"])

@@ -1,4 +1,5 @@
-"""Closed chains of robots whose loops are embedded, or whose links bend: beside the dense system of all their parts."""
+"""Closed chains of robots whose loops are embedded, or whose links bend: beside the dense system of
+all their parts."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def test_embedded_robots_in_a_loop_are_their_spanning_trees_in_all_of_them(name)
 
 
 def test_gradients_by_the_numbers_of_q_are_those_along_velocities():
-    """Of two cranks that turn one foot the rates are not at right angles: dq/dt = T v, and a tangent gradient is T* of one."""
+    """Of two cranks that turn one foot the rates are not at right angles: dq/dt = T v, and a
+    tangent gradient is T* of one."""
     tree, loops, options = mechanisms.ankle()
     robot = pp.embed(tree, loops, **options)
     q, (x, tau, w) = robot.neutral(), np.random.default_rng(3).normal(size=(3, robot.nv))

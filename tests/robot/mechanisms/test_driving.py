@@ -1,4 +1,5 @@
-"""Control of closed chains as programs, and solves that leave out what follows: against the same in NumPy."""
+"""Control of closed chains as programs, and solves that leave out what follows: against the same in
+NumPy."""
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from psiphi_bench import closed_cells
 
 @pytest.mark.parametrize("rank", range(1, 6))
 def test_loose_solves(rank, rng):
-    """Whatever the rank: A x = b wherever b can be met, and a large ill_conditioning where it cannot."""
+    """Whatever the rank: A x = b wherever b can be met, and a large ill_conditioning where it
+    cannot."""
     B = rng.standard_normal((5, rank))
     A, b = B @ B.T, B @ rng.standard_normal(rank)
     x, ill_conditioning = semidefinite_solve.solve(A.tolist(), b.tolist())
@@ -32,8 +34,8 @@ def test_a_small_pivot_is_a_strain():
 @pytest.mark.parametrize("arms", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_torques_are_those_of_inverse_dynamics(arms, seed):
-    """holding: at rest; driving: of what the torques M u + C v + g would do, where no contact feels it moving as it must; both
-    shared by least forces."""
+    """holding: at rest; driving: of what the torques M u + C v + g would do, where no contact feels
+    it moving as it must; both shared by least forces."""
     closed = closed_cells.random_cell(10 * seed + arms, arms)
     cell, q, v, u, rest = closed.system, closed.q, closed.v, closed.tau, np.zeros(closed.system.nv)
     accelerated = cell.forward_dynamics(
@@ -60,7 +62,8 @@ def test_torques_are_those_of_inverse_dynamics(arms, seed):
 
 
 def test_redundant_rows_do_not_matter():
-    """A planar four-bar held by a hinge: three rows of five follow. The motion is that of the least-norm forces."""
+    """A planar four-bar held by a hinge: three rows of five follow. The motion is that of the
+    least-norm forces."""
     cell, tau = closed_cells.four_bar(), np.array([2.0, 0.0, 0.0])
     q = cell.assemble([0.5, 0.3, 1.0])
     q, v = cell.project(q, np.array([1.0, 0.0, 0.0]))

@@ -1,4 +1,5 @@
-"""Closed chains where it gets hard: many loops at once, singular masses, NaN, rough guesses, and words for what is wrong."""
+"""Closed chains where it gets hard: many loops at once, singular masses, NaN, rough guesses, and
+words for what is wrong."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ MANY = {
 
 @pytest.mark.parametrize("name", MANY)
 def test_several_loops_agree_with_world_axes(name):
-    """Trees with rotors, one on a flying base; loops that share frames, that are redundant, that hold to the world."""
+    """Trees with rotors, one on a flying base; loops that share frames, that are redundant, that
+    hold to the world."""
     trees = {
         "a": pp.robots.random_tree(8, 5, ("revolute", "spherical"), 0.0, "free"),
         "b": pp.robots.random_tree(6, 9, "revolute", 0.0),
@@ -142,7 +144,8 @@ def test_every_method_knows_joints_that_follow(method, loops):
 
 
 def test_mujoco_agrees_at_rest():
-    """connect, weld and joint equalities, armature; its constraints give way by a ten-thousandth, and so do its answers."""
+    """connect, weld and joint equalities, armature; its constraints give way by a ten-thousandth,
+    and so do its answers."""
     mujoco = pytest.importorskip("mujoco")
     stiff = 'solref="1e-4 1" solimp="0.9999 0.9999 0.001"'
     xml = f"""<mujoco><option><flag contact="disable"/></option><worldbody>
@@ -153,7 +156,7 @@ def test_mujoco_agrees_at_rest():
     <body name="c" pos=".9 0 .2"><joint name="jc" axis="0 1 0"/><inertial pos=".1 0 .1" mass=".7" diaginertia=".01 .02 .03"/>
     </body><body name="o" pos=".4 .3 .2"><freejoint/><inertial pos=".01 .02 .03" mass="2" diaginertia=".05 .06 .07"/></body>
     </worldbody><equality><connect body1="b" body2="c" anchor=".4 0 0" {stiff}/><weld body1="o" body2="a" {stiff}/>
-    <joint joint1="jd" joint2="ja" polycoef="0 -1.5 0 0 0" {stiff}/></equality></mujoco>"""
+    <joint joint1="jd" joint2="ja" polycoef="0 -1.5 0 0 0" {stiff}/></equality></mujoco>"""  # noqa: E501
     model = mujoco.MjModel.from_xml_string(xml)
     model.opt.tolerance, model.opt.iterations = 0.0, 500
     data = mujoco.MjData(model)
@@ -199,7 +202,8 @@ def test_mujoco_agrees_at_rest():
 
 
 def point_mass(tip) -> pp.System:
-    """A point mass on a universal joint, on its first axis: the mass matrix is diag(0, 1). A rod holds it to a pin."""
+    """A point mass on a universal joint, on its first axis: the mass matrix is diag(0, 1). A rod
+    holds it to a pin."""
     b = pp.Builder("mass", gravity=(0, -9.81, 0))
     b.body("point", mass=1.0, com=(1.0, 0, 0), inertia=np.zeros((3, 3)))
     b.joint("gimbal", "universal", "world", "point", axis=(1, 0, 0), axis2=(0, 0, 1))
@@ -211,7 +215,8 @@ def point_mass(tip) -> pp.System:
 
 @pytest.mark.parametrize("method", [None, "KKT"])
 def test_constraints_may_hold_what_has_no_inertia(method):
-    """M is singular, and yet the rod makes the acceleration unique; the free fall of the point decides it."""
+    """M is singular, and yet the rod makes the acceleration unique; the free fall of the point
+    decides it."""
     system, rest = point_mass((0.5, 0.3, 0.0)), np.zeros(2)
     found = system.forward_dynamics_details(rest, rest, rest, method=method)
     a, Jc = found["a"], system.constraint_jacobian(rest)[0]
@@ -234,7 +239,8 @@ def test_an_acceleration_that_is_not_unique_names_joint_and_direction():
 
 
 def test_a_batch_without_any_answer_is_nan():
-    """One state raises; a batch does not, however many of its elements are lost, unless check says so."""
+    """One state raises; a batch does not, however many of its elements are lost, unless check says
+    so."""
     system, v = uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0))), np.array([1.0, -2.0])
     assert np.isnan(system.forward_dynamics(np.zeros((2, 2)), v, np.zeros(2))).all()
     with pytest.raises(pp.SingularError, match=r"of tip to pin, .*batch element 0"):
@@ -272,7 +278,8 @@ def test_projection_does_not_depend_on_neighbours(both):
 
 @pytest.mark.parametrize("mass", [1e-2, 1e-4, 1e-6, 1e-8])
 def test_a_feather_between_heavy_arms(pumas, mass):
-    """Omega loses the digits of the arms beside a light object; accelerations, projection and inertia keep theirs."""
+    """Omega loses the digits of the arms beside a light object; accelerations, projection and
+    inertia keep theirs."""
     cell = uncompiled(facing_pumas(mass=mass, width=0.02))
     rng = np.random.default_rng(0)
     q, v = cell.project(at_work(pumas), rng.standard_normal(cell.nv))
@@ -340,7 +347,8 @@ def test_wrenches_from_outside_in_inverse_dynamics(both):
 
 
 def test_a_flying_base_without_thrusters():
-    """Torques for the motion that some torques made, none at the base; a motion that needs thrust is refused."""
+    """Torques for the motion that some torques made, none at the base; a motion that needs thrust
+    is refused."""
     rng = np.random.default_rng(8)
     flyer = pp.robots.random_tree(8, 3, "revolute", 0.0, base="free")
     passive = f"{flyer.name}/{flyer.joints[0].name}"
@@ -398,7 +406,8 @@ def falling(cell, q: np.ndarray, v: np.ndarray, a: np.ndarray, h: float = 1e-4) 
 
 
 def test_a_controller_of_a_flying_cell():
-    """Computed torque asks nothing of the base: joints accelerate as if it had thrusters, and it moves as momentum asks."""
+    """Computed torque asks nothing of the base: joints accelerate as if it had thrusters, and it
+    moves as momentum asks."""
     rng = np.random.default_rng(5)
     flyer = pp.robots.random_tree(8, 3, "revolute", 0.0, base="free")
     cell = uncompiled(

@@ -1,4 +1,5 @@
-"""Arms around an object: forces, torques, sharing, inertia at the object, friction, and the words for what is wrong."""
+"""Arms around an object: forces, torques, sharing, inertia at the object, friction, and the words
+for what is wrong."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def test_contact_forces_move_the_object(arms):
 
 @pytest.mark.parametrize("kind", CONTACTS)
 def test_contacts_do_no_work(kind):
-    """The power of all joint torques and weights is the rate of energy: contacts take and give nothing."""
+    """The power of all joint torques and weights is the rate of energy: contacts take and give
+    nothing."""
     closed = pair(kind, "point", seed=11)
     cell, q, v = closed.system, closed.q, closed.v
     a, h = cell.forward_dynamics(q, v, closed.tau), 1e-5
@@ -94,7 +96,8 @@ def test_inverse_dynamics_undoes_forward_dynamics(both):
 
 
 def test_an_object_is_driven_and_the_arms_follow(both):
-    """complete: the object accelerates as wished, the constraints hold, and inverse dynamics finds the torques."""
+    """complete: the object accelerates as wished, the constraints hold, and inverse dynamics finds
+    the torques."""
     cell, q, v = both.system, both.q, both.v
     wish = np.zeros(cell.nv)
     wish[-6:] = [0.1, -0.2, 0.3, 1.0, -1.0, 0.5]
@@ -113,7 +116,8 @@ def test_an_object_is_driven_and_the_arms_follow(both):
 
 
 def test_squeezing_moves_nothing(both):
-    """Internal forces: other torques and contact forces, the same motion; split_forces finds them again."""
+    """Internal forces: other torques and contact forces, the same motion; split_forces finds them
+    again."""
     cell, q, v = both.system, both.q, both.v
     a = cell.forward_dynamics(q, v, np.r_[both.tau[:-6], np.zeros(6)])
     plain, f0 = cell.inverse_dynamics(q, v, a, forces=True)
@@ -128,7 +132,8 @@ def test_squeezing_moves_nothing(both):
 
 
 def test_load_is_shared_by_weight(both):
-    """The force of an arm with share 1e6 carries nearly all; equal shares of one wrench are least in norm."""
+    """The force of an arm with share 1e6 carries nearly all; equal shares of one wrench are least
+    in norm."""
     cell, q, v = both.system, both.q, both.v
     a = cell.forward_dynamics(q, v, np.r_[both.tau[:-6], np.zeros(6)])
     _, f = cell.inverse_dynamics(q, v, a, share=[1e6, 1.0], forces=True)
@@ -142,7 +147,8 @@ def test_load_is_shared_by_weight(both):
 
 
 def test_effective_inertia_is_felt_at_the_object(both):
-    """S4: M(C) + sum A_i* Lambda_i A_i with Lambda_i = (J_i M_i^-1 J_i*)^-1 for rigid grasps; and a push is answered by it."""
+    """S4: M(C) + sum A_i* Lambda_i A_i with Lambda_i = (J_i M_i^-1 J_i*)^-1 for rigid grasps; and a
+    push is answered by it."""
     cell, q = both.system, both.q
     inertia, expected = cell.effective_inertia(q), inertia_at_object(cell, q)
     assert np.abs(inertia - expected).max() < 1e-9 * np.abs(expected).max()
@@ -219,7 +225,8 @@ def test_nan_stays_in_its_element(both):
 
 
 def test_parallel_arms_at_a_singularity():
-    """Both wrists straight: no joint moves either hand along one direction, the squeeze in it is free. Accelerations stand."""
+    """Both wrists straight: no joint moves either hand along one direction, the squeeze in it is
+    free. Accelerations stand."""
     straight = puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0])
     cell = straight.system
     details = cell.forward_dynamics_details(straight.q, straight.v, np.ones(12))
@@ -243,7 +250,8 @@ def test_parallel_arms_at_a_singularity():
 
 
 def test_friction_is_watched():
-    """A ball between two fingers: the ratio |f_t| / (mu f_n), infinite when a finger would have to pull."""
+    """A ball between two fingers: the ratio |f_t| / (mu f_n), infinite when a finger would have to
+    pull."""
     rng = np.random.default_rng(2)
     fingers = [Interpreted.of(pp.robots.random_tree(6, seed, "revolute", 0.0)) for seed in (1, 2)]
     qs = [finger.random(rng) for finger in fingers]
@@ -307,7 +315,8 @@ def test_contact_rates_and_accelerations(kind):
 
 
 def test_a_batch_of_regular_and_singular_elements():
-    """Each element by itself: the straight wrists get least-norm forces and a flag, the bent ones are unique."""
+    """Each element by itself: the straight wrists get least-norm forces and a flag, the bent ones
+    are unique."""
     bent, straight = (
         puma_pair([0.0, -0.8, 0.6, 0.0, 0.4, 0.0]),
         puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0]),
@@ -343,7 +352,8 @@ def test_cost_is_linear_in_links_and_at_most_cubic_in_arms():
 
 
 def test_compiled_is_interpreted(both):
-    """The gufunc gives what the program means; the default is the cheapest of the compiler's forms, and explains itself."""
+    """The gufunc gives what the program means; the default is the cheapest of the compiler's forms,
+    and explains itself."""
     c = both.system.closure
     compiled = System(
         pp.Robot.of(both.system.robot),
@@ -440,7 +450,8 @@ def test_bad_calls_are_refused_in_words(both, call, words):
 
 
 def test_a_contact_that_slides():
-    """One row: it pushes along its normal and does nothing else; where friction=0 says it is one-sided, pulling is told."""
+    """One row: it pushes along its normal and does nothing else; where friction=0 says it is
+    one-sided, pulling is told."""
     cell = uncompiled(facing_pumas(["rigid", Contact("sliding", normal=(-1, 0, 0), friction=0.0)]))
     assert cell.nc == 7
     q = at_work(cell)

@@ -1,4 +1,5 @@
-"""Many arms without Omega: the hub eliminated last, against the dense system, Pinocchio, and Omega itself."""
+"""Many arms without Omega: the hub eliminated last, against the dense system, Pinocchio, and Omega
+itself."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def test_arms_of_few_joints(joints, kinds, low):
 
 
 def test_forces_that_are_not_unique_are_of_least_norm():
-    """Straight wrists of two PUMAs: accelerations as the dense system says, forces flagged, and none smaller does it."""
+    """Straight wrists of two PUMAs: accelerations as the dense system says, forces flagged, and
+    none smaller does it."""
     straight = puma_pair([0.0, -0.8, 0.6, 0.0, 0.0, 0.0], wrap=around)
     cell, q, rest, tau = straight.system, straight.q, straight.v, np.linspace(-2.0, 3.0, 12)
     found = cell.forward_dynamics_details(q, rest, tau)
@@ -376,7 +378,8 @@ def test_the_inertia_at_the_object_is_a_sum_in_compiled_code():
 
 
 def test_counts_grow_with_the_arms():
-    """At most 2.1 times a doubling, and the form with fewer operations runs: `benchmarks/arms.py` counts to 64."""
+    """At most 2.1 times a doubling, and the form with fewer operations runs: `benchmarks/arms.py`
+    counts to 64."""
     systems = {n: cell_of(n) for n in (2, 4, 8, 16)}
     flops = [system.chosen_method().flops[HUB] for system in systems.values()]
     assert all(more < 2.1 * less for less, more in pairwise(flops))
@@ -391,7 +394,8 @@ def test_counts_grow_with_the_arms():
 
 
 def test_control_grows_with_the_arms():
-    """Torques to hold, to drive and to carry: at most 2.1 times a doubling, and around the hub those of Omega."""
+    """Torques to hold, to drive and to carry: at most 2.1 times a doubling, and around the hub
+    those of Omega."""
     systems = [cell_of(n) for n in (4, 8)]
     carried = [
         object_dynamics.object_inverse_dynamics(s.algebra, object_dynamics.grasp_map(s)).flops
@@ -445,7 +449,8 @@ def flat_arm(joints: int, mass: float, name: str) -> pp.Robot:
 def flat_door(
     joints: tuple[int, ...], kinds: list, masses: tuple[float, float], seed: int
 ) -> Closed:
-    """Flat arms at a door whose hinge is across their plane, turned at random: most rows of a rigid grasp are none."""
+    """Flat arms at a door whose hinge is across their plane, turned at random: most rows of a rigid
+    grasp are none."""
     rng = np.random.default_rng(seed)
     R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     place = lambda xyz: np.block([[R * np.linalg.det(R), (R @ xyz)[:, None]], [np.zeros(3), 1.0]])  # noqa: E731
@@ -480,7 +485,8 @@ FLAT = [
 @pytest.mark.parametrize("kinds", FLAT, ids=["rigid", "line and soft", "point and line"])
 @pytest.mark.parametrize("joints", [(3, 3), (7, 2)], ids=str)
 def test_rows_that_neither_the_arms_nor_the_hub_move_carry_nothing(joints, kinds, masses):
-    """Beside the dense system by least squares; the ill_conditioning tells where digits are lost."""
+    """Beside the dense system by least squares; the ill_conditioning tells where digits are
+    lost."""
     closed = flat_door(joints, kinds, masses, sum(joints))
     cell = closed.system
     mass, J, torque, right = dense_saddle.dense_terms(

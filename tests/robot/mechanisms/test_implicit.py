@@ -1,4 +1,5 @@
-"""Derivatives of closed chains, against differences of the dense system (2.11), of other solvers, and along the constraints."""
+"""Derivatives of closed chains, against differences of the dense system (2.11), of other solvers,
+and along the constraints."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ BOTH = ("forward_dynamics", "contact_forces")
 
 
 def kept(closed: Closed, seed: int = 0) -> tuple[list[Closed], tuple[np.ndarray, ...]]:
-    """States on the constraints along a curve through this one, at 1, -1, 2 and -2 steps, and its velocity (dq, dv, dtau)."""
+    """States on the constraints along a curve through this one, at 1, -1, 2 and -2 steps, and its
+    velocity (dq, dv, dtau)."""
     s, h, rng = closed.system, 3e-5, np.random.default_rng(seed)
     _, w, Vt = np.linalg.svd(s.constraint_jacobian(closed.q))
     free = Vt[(w > 1e-9).sum() :]
@@ -69,7 +71,8 @@ def agree(
 
 @pytest.mark.parametrize("kinds", [("line", "soft"), ("point", "rigid")])
 def test_derivatives_are_those_of_the_dense_system(kinds):
-    """Every kind of contact, revolute and curved joints: forces and accelerations of S4's appendix, in world axes."""
+    """Every kind of contact, revolute and curved joints: forces and accelerations of S4's appendix,
+    in world axes."""
     arms = [
         pp.robots.random_tree(6, 7, ("revolute",), 0.0),
         pp.robots.random_tree(4, 8, ("revolute", "universal", "spherical"), 0.0),
@@ -107,7 +110,8 @@ def test_derivatives_of_other_loops_in_every_direction(kind):
 
 @cache
 def three_legs() -> Closed:
-    """A plate on three equal legs: eight of fifteen rows count, but all of them once a leg is another's no more."""
+    """A plate on three equal legs: eight of fifteen rows count, but all of them once a leg is
+    another's no more."""
     b = pp.Builder("three legs", gravity=(0, -9.81, 0))
     b.body("plate", mass=2.0, com=(0.5, 0.1, 0.05), inertia=np.diag([0.1, 0.2, 0.3]))
     for i in range(3):
@@ -133,7 +137,8 @@ def bar() -> Closed:
 
 @pytest.mark.parametrize("make", [bar, three_legs])
 def test_redundant_constraints(make):
-    """Accelerations, and forces of least norm: values by eigenvalues, derivatives by the theorem."""
+    """Accelerations, and forces of least norm: values by eigenvalues, derivatives by the
+    theorem."""
     closed = make()
     assert not closed.system.forward_dynamics_details(closed.q, closed.v, closed.tau)["unique"]
     states, change = kept(closed)
@@ -151,7 +156,8 @@ def test_a_change_that_leaves_redundant_constraints_is_refused():
 
 
 def _bar_slope() -> np.ndarray:
-    """A plane loop's rows are redundant off the constraints too: its function can be followed there."""
+    """A plane loop's rows are redundant off the constraints too: its function can be followed
+    there."""
     closed, h = bar(), 1e-4
     f = closed.system.function("forward_dynamics")
     return _slope(
@@ -160,7 +166,8 @@ def _bar_slope() -> np.ndarray:
 
 
 def test_where_the_rank_changes_nothing_is_derived():
-    """An arm stretched to its pin: alone it is an error, in a batch that element is NaN; by torques it has a derivative."""
+    """An arm stretched to its pin: alone it is an error, in a batch that element is NaN; by torques
+    it has a derivative."""
     system = uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0)))
     rest, f = np.zeros(2), system.function("forward_dynamics")
     for derivative, more in (
@@ -237,7 +244,8 @@ def test_wrenches_motors_and_free_numbers():
 
 @pytest.mark.parametrize("name", BOTH)
 def test_second_derivatives_are_those_of_the_gradients(name):
-    """A ball and hinges, a wrench, a joint without motor: the Hessian, and derivatives of derivatives, against differences."""
+    """A ball and hinges, a wrench, a joint without motor: the Hessian, and derivatives of
+    derivatives, against differences."""
     b = pp.Builder("hung")
     for i, kind in enumerate(("spherical", "revolute", "revolute")):
         b.body(f"b{i}", mass=1.0 + i, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
@@ -309,8 +317,8 @@ def test_second_derivatives_are_those_of_the_gradients(name):
     [("forward_dynamics", False), ("forward_dynamics", True), ("contact_forces", True)],
 )
 def test_second_derivatives_where_rows_follow_in_every_posture(name, motors):
-    """A plane loop of hinges, on and off its constraints: accelerations are those of the rows that are left, forces those of
-    least norm."""
+    """A plane loop of hinges, on and off its constraints: accelerations are those of the rows that
+    are left, forces those of least norm."""
     closed, rng, names = bar(), np.random.default_rng(6), ("q", "v", "tau", "f_ext")
     f, load = closed.system.function(name, ("rocker end",)), rng.standard_normal((1, 6))
     tau = closed.tau[closed.system.actuated] if motors else closed.tau
@@ -336,8 +344,8 @@ def test_second_derivatives_where_rows_follow_in_every_posture(name, motors):
 
 @pytest.mark.parametrize("name", BOTH)
 def test_second_derivatives_along_the_constraints(name):
-    """Three equal legs: rows follow as the mechanism is closed. Along a curve on the constraints, of velocity x, the second
-    derivative of w . a is x* H x + g . x'."""
+    """Three equal legs: rows follow as the mechanism is closed. Along a curve on the constraints,
+    of velocity x, the second derivative of w . a is x* H x + g . x'."""
     closed, rng, h = three_legs(), np.random.default_rng(3), 4e-3
     s, f, state = closed.system, closed.system.function(name), (closed.q, closed.v, closed.tau)
     _, w, Vt = np.linalg.svd(s.constraint_jacobian(closed.q))
@@ -406,7 +414,8 @@ def test_linearisation_of_a_closed_chain():
 
 @pytest.mark.parametrize("method", ["euler", "lie"])
 def test_linearisation_of_a_step(method):
-    """x after a step of a closed chain, beside steps from states that keep the constraints; batches, motors alone, tensors."""
+    """x after a step of a closed chain, beside steps from states that keep the constraints;
+    batches, motors alone, tensors."""
     closed = bar()
     system, dt = closed.system, 1e-2
     A, B = system.linearize(closed.q, closed.v, closed.tau, dt, method)
@@ -485,7 +494,8 @@ def test_words_about_what_cannot_be_had():
 
 
 def test_parameters_one_set_an_element_in_every_derivative():
-    """A system made for other parameters has functions of its own; second derivatives take the sets along."""
+    """A system made for other parameters has functions of its own; second derivatives take the sets
+    along."""
     light = pp.load("pelican").free("mass")
     chain = pp.connect(light, [pp.Loop("distance", "tool", "world", length=0.3)])
     sets = light.parameters() * np.array([[1.0, 1.0], [1.2, 0.9], [0.7, 1.5], [1.1, 2.0]])
@@ -523,7 +533,8 @@ def _stacked(each):
 
 @pytest.mark.parametrize("kind", ["hinge", "distance"])
 def test_derivatives_by_parameters(kind):
-    """Masses of a four-bar: by differences, each element of a batch with its own; a hinge has three rows too many."""
+    """Masses of a four-bar: by differences, each element of a batch with its own; a hinge has three
+    rows too many."""
     light = four_bar().robot.free("mass")
     more = {"axis": (0, 0, 1)} if kind == "hinge" else {"length": 0.3}
     system, p = (
@@ -579,7 +590,8 @@ def test_parameters_that_have_no_derivative():
 
 
 def test_inverse_dynamics_has_derivatives():
-    """Beside differences of the method along the constraints, rows to spare and all; second ones of the gradient."""
+    """Beside differences of the method along the constraints, rows to spare and all; second ones of
+    the gradient."""
     closed = bar()
     s, (q, v), rng = four_bar(), (closed.q, closed.v), np.random.default_rng(0)
     a, w = s.complete(q, v, rng.standard_normal(3)), rng.standard_normal(3)

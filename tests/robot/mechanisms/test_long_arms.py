@@ -1,4 +1,5 @@
-"""Closed chains of long arms: their stages are loops over the links, with straight lines between them."""
+"""Closed chains of long arms: their stages are loops over the links, with straight lines between
+them."""
 
 import numpy as np
 import pytest
@@ -112,7 +113,8 @@ def size(code: StraightCode | LinkLoops) -> list:
 
 
 def test_code_of_longer_arms_is_no_longer(small_is_large):
-    """Classes of links and lines between loops are as many, and each further link costs the same."""
+    """Classes of links and lines between loops are as many, and each further link costs the
+    same."""
     made = [staged(system_stages.dynamics(ring(n).algebra, "free")) for n in (7, 8, 9)]
     sizes = [
         [size(code) for _, code, _ in x.blocks[:-1]] for x in made

@@ -1,4 +1,5 @@
-"""Loops of every kind against differences of their own errors: e(q) is written apart from its rows and their bias."""
+"""Loops of every kind against differences of their own errors: e(q) is written apart from its rows
+and their bias."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def test_rows_are_the_derivative_of_the_errors(kind, one_tree):
 @pytest.mark.parametrize("one_tree", [True, False], ids=["one tree", "two trees"])
 @pytest.mark.parametrize("kind", LOOPS)
 def test_accelerations_keep_the_loop_and_obey_gauss(kind, one_tree):
-    """c' = 0 along the motion, and M a = tau - bias + Jc* lambda: Gauss' principle of least constraint."""
+    """c' = 0 along the motion, and M a = tau - bias + Jc* lambda: Gauss' principle of least
+    constraint."""
     closed = loop_system(kind, 4, one_tree)
     system, q, v, h = closed.system, closed.q, closed.v, 1e-4
     found = system.forward_dynamics_details(q, v, closed.tau)
@@ -112,7 +114,8 @@ def test_every_kind_is_tested():
 
 
 def test_a_loop_to_the_world():
-    """A pendulum of two links whose tip is pinned to a point of the world stays a triangle: it cannot move in plane."""
+    """A pendulum of two links whose tip is pinned to a point of the world stays a triangle: it
+    cannot move in plane."""
     system = uncompiled(pinned_arm())
     q = system.assemble([0.5, 1.0])
     assert np.allclose(system.frame_pose(q, "tip")[:3, 3], (1.2, 0.4, 0.0), atol=1e-10)
@@ -123,7 +126,8 @@ def test_a_loop_to_the_world():
 
 @pytest.mark.parametrize("kind", ["ball", "hinge"])
 def test_a_planar_loop_with_redundant_rows_moves_as_it_must(kind):
-    """The crank of a four-bar in space: one or three rows too many, accelerations all the same; forces of least norm."""
+    """The crank of a four-bar in space: one or three rows too many, accelerations all the same;
+    forces of least norm."""
     system = uncompiled(four_bar(kind))
     q = system.assemble([0.9, -0.4, 1.9], hold=["motor"])
     q, v = system.project(q, np.array([1.0, 0.0, 0.0]))
@@ -139,7 +143,8 @@ def test_a_planar_loop_with_redundant_rows_moves_as_it_must(kind):
 
 
 def test_four_bar_in_one_coordinate():
-    """The reduced equation of motion: v = S(q) q1', so that q1'' (S* M S) = S* (tau - bias - M S' q1')."""
+    """The reduced equation of motion: v = S(q) q1', so that q1'' (S* M S) = S* (tau - bias - M S'
+    q1')."""
     system = uncompiled(four_bar("hinge"))
     q = system.assemble([0.9, -0.4, 1.9], hold=["motor"])
 
@@ -158,7 +163,8 @@ def test_four_bar_in_one_coordinate():
 
 
 def test_no_acceleration_at_all_is_an_error_that_names_the_direction():
-    """An arm stretched to its pin, yet turning: nothing can give its tip the inward acceleration. One element of a batch."""
+    """An arm stretched to its pin, yet turning: nothing can give its tip the inward acceleration.
+    One element of a batch."""
     system = uncompiled(pinned_arm(pin=(2.0, 0.0, 0.0)))
     q, v = np.zeros(2), np.array([1.0, -2.0])
     assert np.abs(system.constraint_residual(q, v)).max() < 1e-12
@@ -217,7 +223,8 @@ def test_what_cannot_close_says_what_stays_open():
     system = uncompiled(pinned_arm(pin=(3.0, 0.0, 0.0)))
     with pytest.raises(
         StateError,
-        match=r"loops do not close: loop 1 \(ball\) of tip to pin, sliding along .* stays open by 1",
+        match=r"loops do not close: loop 1 \(ball\) of tip to pin, sliding along .* stays open "
+        r"by 1",
     ):
         system.assemble([0.1, 0.2])
 
@@ -245,8 +252,9 @@ def test_bad_loops_are_refused_in_words(loop, words):
 
 @pytest.mark.parametrize("turned", [False, True], ids=["along the axes", "turned"])
 def test_rows_that_are_nothing_but_rounding_carry_nothing(turned, rng):
-    """A plane four-bar on a turning base, closed by a hinge: three of its five rows are zero, or what rounding leaves of zero.
-    Two are felt; forces are those of least norm, and the same as of the dense system."""
+    """A plane four-bar on a turning base, closed by a hinge: three of its five rows are zero, or
+    what rounding leaves of zero. Two are felt; forces are those of least norm, and the same as of
+    the dense system."""
     rpy = tuple(rng.uniform(-1.0, 1.0, 3)) if turned else (0.0, 0.0, 0.0)
     b = Builder("bar on a base")
     for name in ("base", "crank", "coupler", "rocker"):

@@ -43,7 +43,8 @@ def test_inverse_dynamics_holds_the_box(cell, start):
 
 
 def test_a_four_bar_turns_over_with_redundant_rows():
-    """A hinge closes the plane loop three times too often; a driven crank turns all the same, forces of least norm."""
+    """A hinge closes the plane loop three times too often; a driven crank turns all the same,
+    forces of least norm."""
     bar = four_bar("hinge")
     q = bar.assemble([0.9, -0.4, 1.9], hold=["motor"])
     motion = pp.simulate(bar, q, tau=[3.0, 0.0, 0.0], duration=0.6, dt=2e-3)

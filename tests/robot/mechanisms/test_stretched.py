@@ -1,5 +1,6 @@
-"""All rows of a mechanism may be nothing but rounding: an arm stretched out, on the end of its rope. They hold nothing there;
-where the motion pulls on the rope all the same, no acceleration satisfies it, and the error says so."""
+"""All rows of a mechanism may be nothing but rounding: an arm stretched out, on the end of its
+rope. They hold nothing there; where the motion pulls on the rope all the same, no acceleration
+satisfies it, and the error says so."""
 
 import numpy as np
 import pytest

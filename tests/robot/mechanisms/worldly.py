@@ -1,6 +1,8 @@
-"""Constraints once more, in world axes and with rows to spare: twice differentiated by hand, nothing of psiphi.
+"""Constraints once more, in world axes and with rows to spare: twice differentiated by hand,
+nothing of psiphi.
 
-A frame moves as (R, p, w, v, w', v'), all in world axes; u'' of a direction u on it is w' x u + w x (w x u).
+A frame moves as (R, p, w, v, w', v'), all in world axes; u'' of a direction u on it is w' x u + w x
+(w x u).
 """
 
 from __future__ import annotations

@@ -9,5 +9,4 @@ In: a `Model` and names of joints, links or frames. Out: a `Model`. Read `recons
     subtree.py               Keep or remove subtrees
     attachment.py            Attach a body or another robot
     flexible_replacement.py  Replace a rigid link by a flexible body
-    joint_vectors.py         Data of all joints as vectors
 """

@@ -12,9 +12,10 @@ from psiphi._util.text import listed, shown
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.description import spanning_tree
 from psiphi.model.builder.pose_values import placement, read_pose
+from psiphi.model.components import Solid
 from psiphi.model.editing.name_patterns import frame_place, unused_name, used_names
 from psiphi.model.editing.reconstruction import AttachedPart, world_frame
-from psiphi.model.model import Body, Mimic, Model, Pose, Solid
+from psiphi.model.model import Body, Mimic, Model, Pose
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement, compose
 

@@ -11,12 +11,11 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import real_array
+from psiphi._util.validate import matching_names, real_array
 from psiphi.model.body_matrices import joint_motion
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.pose_values import placement
 from psiphi.model.builder.records import JointRecord
-from psiphi.model.editing.name_patterns import matching_names
 from psiphi.model.loops.cluster_joints import closed_configurations, cluster_joint
 from psiphi.model.model import IDENTITY, Joint, Model, Pose
 from psiphi.model.spatial.scalar_arrays import entries

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from fnmatch import fnmatchcase
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
-from psiphi._util.validate import as_names
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import JointRecord
 from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement
@@ -19,25 +17,6 @@ def known_link(builder: Builder, link: object) -> str:
         remedy = nearest(link, builder.links) if isinstance(link, str) else "give its name"
         raise StateError(f"no link {shown(link)} on {builder.name}", remedy)
     return link
-
-
-def matching_names(what: str, patterns: object, known: Iterable[str], on: str) -> list[str]:
-    """The known names that match one of the patterns (names or globs), in the order of `known`.
-
-    A pattern without a match is an error; `what` and `on` are used in its message.
-
-    >>> matching_names("joints", ["b*", "a"], ["a", "b1", "b2", "c"], "robot")
-    ['a', 'b1', 'b2']
-    """
-    known, found = list(known), set()
-    for pattern in as_names(what, patterns):
-        matches = {name for name in known if fnmatchcase(name, pattern)}
-        if pattern in known:  # a name may contain characters of patterns
-            matches = {pattern}
-        if not matches:
-            raise StateError(f"{on} has no {what} {shown(pattern)}", nearest(pattern, known))
-        found |= matches
-    return [name for name in known if name in found]
 
 
 def frame_place(builder: Builder, frame: object, on: str) -> tuple[str, Placement]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
+from psiphi._util.validate import matching_names
 from psiphi.model.builder.builder import Builder
-from psiphi.model.editing.name_patterns import frame_place, matching_names
+from psiphi.model.editing.name_patterns import frame_place
 
 
 def subtree(builder: Builder, root: str) -> None:

@@ -22,12 +22,11 @@ from psiphi._util.validate import as_list, frozen
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.functions.arrays.array_dispatch import array_module, convert_like
 from psiphi.model.components import entry_names
-from psiphi.model.editing.joint_vectors import JointVectors
 from psiphi.model.model import Model
 from psiphi.model.parameters.free_parameters import INERTIA, standard_parameters
 
 if TYPE_CHECKING:
-    from psiphi.robot.identification.regressor_methods import RegressorMethods
+    from psiphi.robot.robot import Robot
 
 JOINT_PARAMETERS = ("armature", "damping", "friction")
 # relative to the longest column: a smaller remainder means that a column depends on the others
@@ -132,9 +131,7 @@ def _format_factor(value: float) -> str:
     return "" if number == "1" else f"{number} "
 
 
-def base_parameters(
-    robot: RegressorMethods, more: str | Sequence[str] = (), seed: int = 0
-) -> BaseParameters:
+def base_parameters(robot: Robot, more: str | Sequence[str] = (), seed: int = 0) -> BaseParameters:
     """The base parameters, from Y at random motions; nothing is compiled."""
     if robot.freed is not None:
         raise StateError(
@@ -154,7 +151,7 @@ def base_parameters(
     return base_from_rows(names, Y, all_parameters(robot, groups))
 
 
-def all_parameters(robot: JointVectors, groups: tuple[str, ...]) -> np.ndarray:
+def all_parameters(robot: Model, groups: tuple[str, ...]) -> np.ndarray:
     """The parameters of the bodies, then those of the joints named in `groups`."""
     return np.concatenate([model_parameters(robot), *(getattr(robot, group) for group in groups)])
 

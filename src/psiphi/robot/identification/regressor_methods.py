@@ -1,8 +1,9 @@
-"""Regressors of a robot: torques, wrenches and energy as linear functions of its parameters."""
+"""Methods of `Robot` for regressors: torques, wrenches and energy as linear functions of its
+parameters. `robot.py` lists them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -21,196 +22,196 @@ from psiphi.functions.arrays.array_dispatch import array_module, full_like
 from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
 from psiphi.model.model import Model
 from psiphi.robot.catalogue.torque_regressor import block_places
-from psiphi.robot.editing_methods import EditingMethods
 from psiphi.robot.identification import base_parameters as base
 
 if TYPE_CHECKING:
     from psiphi.robot.free_robot import FreeRobot
+    from psiphi.robot.robot import Robot
 
 
-class RegressorMethods(EditingMethods):
-    """The methods of `Robot` for regressors and base parameters."""
+def regressor(
+    robot: Robot,
+    q: Numbers,
+    v: Numbers,
+    a: Numbers,
+    *,
+    more: str | Sequence[str] = (),
+    out: Out = None,
+    dtype: DType = None,
+    check: bool = False,
+) -> Array:
+    """Y with tau = Y pi + rotors a, pi the `inertial_parameters`. -> (..., nv, 10 bodies)
 
-    call_quantity: Callable[..., Any]
-    function: Callable[..., DifferentiableFunction]
-    function_cache: dict[tuple, DifferentiableFunction]
-    if TYPE_CHECKING:
+    pi = [m, m c, Ixx Ixy Ixz Iyy Iyz Izz] per body, about the origin of its link in link axes.
+    `more` adds nv columns each for "armature" (a on the diagonal), "damping" (v) and "friction"
+    (sign v).
 
-        def free(self, *words: str) -> FreeRobot: ...
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.load("ur5")
+    >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
+    >>> Y, tau = robot.regressor(q, v, a), robot.inverse_dynamics(q, v, a)
+    >>> Y.shape, bool(np.allclose(Y @ robot.inertial_parameters, tau))
+    ((6, 60), True)
+    """
+    groups = base.check_groups(more)
+    if groups and out is not None:
+        raise StateError("regressor: out and more are both given", "leave one of them out")
+    Y = robot.call_quantity("regressor", dict(q=q, v=v, a=a), out, dtype, check)
+    if not groups:
+        return Y
+    arrays: Any = (v, a) if is_foreign(Y) else (np.asarray(x, dtype=Y.dtype) for x in (v, a))
+    m, shape = array_module(Y), (*Y.shape[:-1], robot.nv)
+    columns = (m.broadcast_to(x, shape) for x in base.diagonal_columns(groups, *arrays))
+    return m.concatenate([Y, *columns], -1)
 
-    def regressor(
-        self,
-        q: Numbers,
-        v: Numbers,
-        a: Numbers,
-        *,
-        more: str | Sequence[str] = (),
-        out: Out = None,
-        dtype: DType = None,
-        check: bool = False,
-    ) -> Array:
-        """Y with tau = Y pi + rotors a, pi the `inertial_parameters`. -> (..., nv, 10 bodies)
 
-        pi = [m, m c, Ixx Ixy Ixz Iyy Iyz Izz] per body, about the origin of its link in link axes.
-        `more` adds nv columns each for "armature" (a on the diagonal), "damping" (v) and "friction"
-        (sign v).
+def regressor_blocks(
+    robot: Robot,
+    q: Numbers,
+    v: Numbers,
+    a: Numbers,
+    *,
+    out: Out = None,
+    dtype: DType = None,
+    check: bool = False,
+) -> Array:
+    """The blocks of `regressor` that can be nonzero, at `regressor_places`. -> (..., blocks, 10)
 
-        >>> import numpy as np, psiphi as pp
-        >>> robot = pp.load("ur5")
-        >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
-        >>> Y, tau = robot.regressor(q, v, a), robot.inverse_dynamics(q, v, a)
-        >>> Y.shape, bool(np.allclose(Y @ robot.inertial_parameters, tau))
-        ((6, 60), True)
-        """
-        groups = base.check_groups(more)
-        if groups and out is not None:
-            raise StateError("regressor: out and more are both given", "leave one of them out")
-        Y = self.call_quantity("regressor", dict(q=q, v=v, a=a), out, dtype, check)
-        if not groups:
-            return Y
-        arrays: Any = (v, a) if is_foreign(Y) else (np.asarray(x, dtype=Y.dtype) for x in (v, a))
-        m, shape = array_module(Y), (*Y.shape[:-1], self.nv)
-        columns = (m.broadcast_to(x, shape) for x in base.diagonal_columns(groups, *arrays))
-        return m.concatenate([Y, *columns], -1)
+    A block has ten columns, for a coordinate and a body that it moves. For a robot with limbs
+    most of Y is zero, two thirds for the G1.
 
-    def regressor_blocks(
-        self,
-        q: Numbers,
-        v: Numbers,
-        a: Numbers,
-        *,
-        out: Out = None,
-        dtype: DType = None,
-        check: bool = False,
-    ) -> Array:
-        """The blocks of `regressor` that can be nonzero, at `regressor_places`. -> (..., blocks, 10)
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.load("ur5")
+    >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
+    >>> blocks, (rows, bodies) = robot.regressor_blocks(q, v, a), robot.regressor_places.T
+    >>> Y = np.zeros((6, 6, 10))
+    >>> Y[rows, bodies] = blocks
+    >>> blocks.shape, bool(np.array_equal(Y.reshape(6, 60), robot.regressor(q, v, a)))
+    ((21, 10), True)
+    """
+    return robot.call_quantity("regressor_blocks", dict(q=q, v=v, a=a), out, dtype, check)
 
-        A block has ten columns, for a coordinate and a body that it moves. For a robot with limbs
-        most of Y is zero, two thirds for the G1.
 
-        >>> import numpy as np, psiphi as pp
-        >>> robot = pp.load("ur5")
-        >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
-        >>> blocks, (rows, bodies) = robot.regressor_blocks(q, v, a), robot.regressor_places.T
-        >>> Y = np.zeros((6, 6, 10))
-        >>> Y[rows, bodies] = blocks
-        >>> blocks.shape, bool(np.array_equal(Y.reshape(6, 60), robot.regressor(q, v, a)))
-        ((21, 10), True)
-        """
-        return self.call_quantity("regressor_blocks", dict(q=q, v=v, a=a), out, dtype, check)
+@cached_property
+def regressor_places(robot: Robot) -> np.ndarray:
+    """(coordinate, body) of each block of `regressor_blocks`, (blocks, 2)."""
+    places = np.array(block_places(robot), dtype=int).reshape(-1, 2)
+    places.flags.writeable = False
+    return places
 
-    @cached_property
-    def regressor_places(self) -> np.ndarray:
-        """(coordinate, body) of each block of `regressor_blocks`, (blocks, 2)."""
-        places = np.array(block_places(self), dtype=int).reshape(-1, 2)
-        places.flags.writeable = False
-        return places
 
-    def wrench_regressor(self, q: Numbers, v: Numbers, a: Numbers, link: str) -> Array:
-        """W with W pi = the force through the joint that carries `link`. -> (..., 6, 10 bodies)
+def wrench_regressor(robot: Robot, q: Numbers, v: Numbers, a: Numbers, link: str) -> Array:
+    """W with W pi = the force through the joint that carries `link`. -> (..., 6, 10 bodies)
 
-        The force is that of `joint_forces`: [moment; force] at the link's origin in link axes.
+    The force is that of `joint_forces`: [moment; force] at the link's origin in link axes.
 
-        >>> import numpy as np, psiphi as pp
-        >>> robot = pp.load("ur5")
-        >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
-        >>> W = robot.wrench_regressor(q, v, a, "wrist_1_link")
-        >>> bool(np.allclose(W @ robot.inertial_parameters, robot.joint_forces(q, v, a)[3]))
-        True
-        """
-        known = [body.name for body in self.bodies]
-        if not isinstance(link, str) or link not in known:
-            raise StateError(
-                f"wrench_regressor: {shown(link)} is not a moving link", nearest(link, known)
-            )
-        number = known.index(link)
-        foreign: list[Any] = [x for x in (q, v, a) if is_foreign(x)]
-        if not foreign:
-            return self._by_parameter("joint_forces", dict(q=q, v=v, a=a))[..., number, :, :]
-        robot = self._with_free_inertia
-        zeros = full_like(foreign[0], len(robot.parameter_names), 0.0)
-        return link_force_function(robot, link, number).jacobian("parameters")(q, v, a, zeros)
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.load("ur5")
+    >>> q, v, a = robot.random(seed=0), np.ones(6), np.ones(6)
+    >>> W = robot.wrench_regressor(q, v, a, "wrist_1_link")
+    >>> bool(np.allclose(W @ robot.inertial_parameters, robot.joint_forces(q, v, a)[3]))
+    True
+    """
+    known = [body.name for body in robot.bodies]
+    if not isinstance(link, str) or link not in known:
+        raise StateError(
+            f"wrench_regressor: {shown(link)} is not a moving link", nearest(link, known)
+        )
+    number = known.index(link)
+    foreign: list[Any] = [x for x in (q, v, a) if is_foreign(x)]
+    if not foreign:
+        return _by_parameter(robot, "joint_forces", dict(q=q, v=v, a=a))[..., number, :, :]
+    with_inertia = robot.with_free_inertia
+    zeros = full_like(foreign[0], len(with_inertia.parameter_names), 0.0)
+    return link_force_function(with_inertia, link, number).jacobian("parameters")(q, v, a, zeros)
 
-    def energy_regressor(self, q: Numbers, v: Numbers) -> Array:
-        """e with e . pi = kinetic plus potential energy, without rotors. -> (..., 10 bodies)
 
-        >>> import numpy as np, psiphi as pp
-        >>> robot = pp.load("ur5")
-        >>> q, v = robot.random(seed=0), np.ones(6)
-        >>> e, pi = robot.energy_regressor(q, v), robot.inertial_parameters
-        >>> bool(np.isclose(e @ pi, robot.energy(q, v)))
-        True
-        """
-        return self._by_parameter("energy", dict(q=q, v=v))
+def energy_regressor(robot: Robot, q: Numbers, v: Numbers) -> Array:
+    """e with e . pi = kinetic plus potential energy, without rotors. -> (..., 10 bodies)
 
-    def excitation(
-        self, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()
-    ) -> float:
-        """The condition number of the base parameters' columns of Y, scaled to length one.
+    >>> import numpy as np, psiphi as pp
+    >>> robot = pp.load("ur5")
+    >>> q, v = robot.random(seed=0), np.ones(6)
+    >>> e, pi = robot.energy_regressor(q, v), robot.inertial_parameters
+    >>> bool(np.isclose(e @ pi, robot.energy(q, v)))
+    True
+    """
+    return _by_parameter(robot, "energy", dict(q=q, v=v))
 
-        It measures how well motions (..., n) determine the base parameters: 1 is best, above a few
-        hundred noise dominates, infinite means that a combination is not determined. For arrays of
-        another library the result is an array of that library.
 
-        >>> import numpy as np, psiphi as pp
-        >>> robot, rng = pp.load("acrobot"), np.random.default_rng(0)
-        >>> q, v, a = rng.standard_normal((3, 100, 2))
-        >>> at_rest = robot.excitation(q, 0 * v, 0 * a)  # does not determine inertia
-        >>> round(robot.excitation(q, v, a), 1), at_rest
-        (2.0, inf)
-        """
-        known = self.base_parameters(more=more)
-        Y = self.regressor(q, v, a, more=more)[..., known.columns].reshape((-1, known.rank))
-        if Y.shape[0] < known.rank:
-            return full_like(Y, 1, np.inf)[0] if is_foreign(Y) else np.inf
-        m, size = array_module(Y), (Y * Y).sum(0) ** 0.5
-        # without finite numbers, or with a column of zeros, the result is infinite
-        regular = m.isfinite(Y).all() & (size > 0.0).all()
-        scaled = m.where(regular, Y / m.where(size > 0.0, size, 1.0), 0.0)
-        w = m.linalg.svd(m.linalg.qr(scaled)[1])[1]
-        condition = m.where(w[-1] > 0.0, w[0] / m.where(w[-1] > 0.0, w[-1], 1.0), np.inf)
-        return condition if is_foreign(Y) else float(condition)
+def excitation(
+    robot, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()
+) -> float:
+    """The condition number of the base parameters' columns of Y, scaled to length one.
 
-    def _by_parameter(self, name: str, state: dict[str, Any]) -> Array:
-        """A quantity that is linear in pi, for each unit vector pi: a new last axis (10 bodies,)."""
-        robot = self._with_free_inertia
-        function, count = robot.function(name), len(robot.parameter_names)
-        inputs, outputs = function.source.inputs[:-1], function.source.outputs
-        foreign = [x for x in state.values() if is_foreign(x)]
-        if foreign and not outputs[0].shape:  # it is linear: its Jacobian, in one kernel
-            zeros = full_like(foreign[0], count, 0.0)
-            return function.jacobian("parameters")(*state.values(), zeros)
-        arrays = argument_checks.plain_arrays(self, name, inputs, state.values())
-        rows: dict[str, Any] = {
-            arg.name: np.asarray(x)[..., None, :] for arg, x in zip(inputs, arrays, strict=True)
-        }
-        argument_checks.check_quaternions(robot.model, name, rows["q"][..., 0, :])
-        units, zeros = rows | {"parameters": np.eye(count)}, rows | {"parameters": np.zeros(count)}
-        # subtract the share of the rotors, which have inertia of their own
-        values = robot.call_quantity(name, units, None, None, False)
-        values = values - robot.call_quantity(name, zeros, None, None, False)
-        return np.moveaxis(values, -1 - len(outputs[0].shape), -1)
+    It measures how well motions (..., n) determine the base parameters: 1 is best, above a few
+    hundred noise dominates, infinite means that a combination is not determined. For arrays of
+    another library the result is an array of that library.
 
-    @cached_property
-    def _with_free_inertia(self) -> FreeRobot:
-        return self.free("inertia")
+    >>> import numpy as np, psiphi as pp
+    >>> robot, rng = pp.load("acrobot"), np.random.default_rng(0)
+    >>> q, v, a = rng.standard_normal((3, 100, 2))
+    >>> at_rest = robot.excitation(q, 0 * v, 0 * a)  # does not determine inertia
+    >>> round(robot.excitation(q, v, a), 1), at_rest
+    (2.0, inf)
+    """
+    known = robot.base_parameters(more=more)
+    Y = robot.regressor(q, v, a, more=more)[..., known.columns].reshape((-1, known.rank))
+    if Y.shape[0] < known.rank:
+        return full_like(Y, 1, np.inf)[0] if is_foreign(Y) else np.inf
+    m, size = array_module(Y), (Y * Y).sum(0) ** 0.5
+    # without finite numbers, or with a column of zeros, the result is infinite
+    regular = m.isfinite(Y).all() & (size > 0.0).all()
+    scaled = m.where(regular, Y / m.where(size > 0.0, size, 1.0), 0.0)
+    w = m.linalg.svd(m.linalg.qr(scaled)[1])[1]
+    condition = m.where(w[-1] > 0.0, w[0] / m.where(w[-1] > 0.0, w[-1], 1.0), np.inf)
+    return condition if is_foreign(Y) else float(condition)
 
-    @cached_property
-    def inertial_parameters(self) -> Array:
-        """pi of `regressor`, (10 bodies,): mass, first moment and inertia of every body."""
-        return base.model_parameters(self)
 
-    def base_parameters(self, *, more: str | Sequence[str] = ()) -> base.BaseParameters:
-        """The combinations of `inertial_parameters` that torques depend on, with names.
+def _by_parameter(robot: Robot, name: str, state: dict[str, Any]) -> Array:
+    """A quantity that is linear in pi, for each unit vector pi: a new last axis (10 bodies,)."""
+    with_inertia = robot.with_free_inertia
+    function, count = with_inertia.function(name), len(with_inertia.parameter_names)
+    inputs, outputs = function.source.inputs[:-1], function.source.outputs
+    foreign = [x for x in state.values() if is_foreign(x)]
+    if foreign and not outputs[0].shape:  # it is linear: its Jacobian, in one kernel
+        zeros = full_like(foreign[0], count, 0.0)
+        return function.jacobian("parameters")(*state.values(), zeros)
+    arrays = argument_checks.plain_arrays(robot, name, inputs, state.values())
+    rows: dict[str, Any] = {
+        arg.name: np.asarray(x)[..., None, :] for arg, x in zip(inputs, arrays, strict=True)
+    }
+    argument_checks.check_quaternions(with_inertia.model, name, rows["q"][..., 0, :])
+    units, zeros = rows | {"parameters": np.eye(count)}, rows | {"parameters": np.zeros(count)}
+    # subtract the share of the rotors, which have inertia of their own
+    values = with_inertia.call_quantity(name, units, None, None, False)
+    values = values - with_inertia.call_quantity(name, zeros, None, None, False)
+    return np.moveaxis(values, -1 - len(outputs[0].shape), -1)
 
-        `more` is that of `regressor`.
 
-        >>> import psiphi as pp
-        >>> base = pp.load("acrobot").base_parameters()
-        >>> base.rank, base.combinations[1]
-        (6, 'upper.mz - lower.m')
-        """
-        return base.base_parameters(self, more)
+@cached_property
+def with_free_inertia(robot: Robot) -> FreeRobot:
+    """(Internal use only) The robot with free masses, first moments and inertias."""
+    return robot.free("inertia")
+
+
+@cached_property
+def inertial_parameters(robot: Robot) -> Array:
+    """pi of `regressor`, (10 bodies,): mass, first moment and inertia of every body."""
+    return base.model_parameters(robot)
+
+
+def base_parameters(robot: Robot, *, more: str | Sequence[str] = ()) -> base.BaseParameters:
+    """The combinations of `inertial_parameters` that torques depend on, with names.
+
+    `more` is that of `regressor`.
+
+    >>> import psiphi as pp
+    >>> base = pp.load("acrobot").base_parameters()
+    >>> base.rank, base.combinations[1]
+    (6, 'upper.mz - lower.m')
+    """
+    return base.base_parameters(robot, more)
 
 
 @dataclass(frozen=True, eq=False)

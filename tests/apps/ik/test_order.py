@@ -17,7 +17,7 @@ def panda() -> Robot:
 
 
 def left_over(robot: Robot, q: np.ndarray, first: np.ndarray, slope: np.ndarray) -> float:
-    """What of a slope is neither felt by the rows `first` nor by limits: 0 at the least that these allow."""
+    """Norm of a gradient outside the rows `first` and the limits: 0 at a constrained minimum."""
     low, high = q < robot.lower + 1e-7, q > robot.upper - 1e-7
     rows = [*first, *np.eye(len(q))[low], *np.eye(len(q))[high]]
     return float(
@@ -27,7 +27,7 @@ def left_over(robot: Robot, q: np.ndarray, first: np.ndarray, slope: np.ndarray)
     )
 
 
-def test_what_is_more_important_is_met_and_the_rest_as_far_as_it_may_be(panda, rng):
+def test_the_first_target_is_met_and_the_second_minimized(panda, rng):
     q = rng.uniform(panda.lower, panda.upper, (2, 24, 9))
     tip, elbow = (
         panda.frame_pose(x, name)[:, :3, 3] for x, name in zip(q, (TIP, ELBOW), strict=True)
@@ -44,7 +44,7 @@ def test_what_is_more_important_is_met_and_the_rest_as_far_as_it_may_be(panda, r
     np.testing.assert_allclose(missed, found.errors[f"{ELBOW} m"], atol=1e-9)
     conflict = ~found.converged
     assert conflict.sum() > 5 and (even.errors[f"{TIP} m"][conflict] > 1e-4).any(), (
-        "without order both give way"
+        "without order neither is met"
     )
     turned = pp.reach(panda, wanted, near=q[0], order=[ELBOW, TIP])
     assert (
@@ -57,12 +57,12 @@ def test_what_is_more_important_is_met_and_the_rest_as_far_as_it_may_be(panda, r
         J, slope = (panda.jacobian(found.q[k], name)[3:] for name in (TIP, ELBOW))
         rest.append(left_over(panda, found.q[k], J, slope.T @ (elbow[k] - now[ELBOW][k])))
     assert np.median(rest) < 1e-4 and max(rest) < 0.02, (
-        "nothing that the first leaves free would help the second"
+        "no motion in the null space of the first would help the second"
     )
 
 
 def test_many_starts_of_the_whole_order(panda, rng):
-    """No level is worse than from one start, the second is better where that had been a local minimum."""
+    """No level is worse than from one start; the second is better than a local minimum."""
     q = rng.uniform(panda.lower, panda.upper, (2, 60, 9))
     wanted = {
         name: panda.frame_pose(x, name)[:, :3, 3] for x, name in zip(q, (TIP, ELBOW), strict=True)
@@ -109,7 +109,7 @@ def test_a_hand_before_the_centre_of_mass(rng):
     assert (found.errors["center_of_mass m"] <= before + 1e-9).all()
 
 
-def test_what_can_all_be_met_has_no_order(panda, rng):
+def test_order_does_not_matter_if_all_can_be_met(panda, rng):
     q = rng.uniform(panda.lower, panda.upper, (20, 9))
     wanted = {TIP: panda.frame_pose(q, TIP)[:, :3, 3], ELBOW: panda.frame_pose(q, ELBOW)[:, :3, 3]}
     one, other = (
@@ -121,7 +121,7 @@ def test_what_can_all_be_met_has_no_order(panda, rng):
 
 
 def test_loops_close(rng):
-    """Without targets it is `assemble`; with them, loops come first."""
+    """Without targets this is `assemble`; with targets, loops come first."""
     four_bar = pp.scenes.load("four_bar").system
     guess = four_bar.robot.random(rng, size=20)
     closed = pp.reach(four_bar, near=guess, limits=False, starts=16, tolerance=1e-11)
@@ -139,7 +139,7 @@ def test_loops_close(rng):
 
 
 def test_loops_close_within_limits(panda, rng):
-    """A hand tied to a point of the world: joints stay within their limits, and what cannot be closed is the nearest."""
+    """A hand fixed to a point: limits hold, and an open loop is as small as possible."""
     q = rng.uniform(panda.lower, panda.upper, (10, 9))
     place = panda.frame_pose(q[0], TIP)[:3, 3]
     found = pp.reach(
@@ -158,7 +158,7 @@ def test_loops_close_within_limits(panda, rng):
 
 
 def test_loops_of_a_large_system_close():
-    """Too many bodies to be written out for targets, and closed as `assemble` does."""
+    """Too many bodies for targets; without targets, closed as by `assemble`."""
     chain = pp.robots.chain(70)
     q = 0.1 * np.random.default_rng(1).standard_normal(chain.nq)
     place = chain.frame_pose(q, "tool")[:3, 3]
@@ -169,7 +169,7 @@ def test_loops_of_a_large_system_close():
         pp.reach(tied, {"tool": place})
 
 
-def test_two_arms_carry_a_box_to_where_it_is_wanted():
+def test_two_arms_carry_a_box_to_a_target():
     puma, facing = pp.load("puma560"), np.diag([-1.0, -1.0, 1.0, 1.0])
     facing[0, 3] = 1.2
     arms, box = (
@@ -192,11 +192,15 @@ def test_two_arms_carry_a_box_to_where_it_is_wanted():
 
 
 def test_joints_that_follow():
-    mass = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    mass = f'<inertial><mass value="1"/>{inertia}</inertial>'
     limit = '<limit lower="0" upper="0.1" effort="1" velocity="1"/>'
-    text = f"""<robot name="gripper"><link name="base"/><link name="l">{mass}</link><link name="r">{mass}</link>
-      <joint name="left" type="prismatic"><parent link="base"/><child link="l"/><axis xyz="0 1 0"/>{limit}</joint>
-      <joint name="right" type="prismatic"><parent link="base"/><child link="r"/><axis xyz="0 -1 0"/>{limit}
+    text = f"""<robot name="gripper"><link name="base"/>
+      <link name="l">{mass}</link><link name="r">{mass}</link>
+      <joint name="left" type="prismatic"><parent link="base"/><child link="l"/>
+        <axis xyz="0 1 0"/>{limit}</joint>
+      <joint name="right" type="prismatic"><parent link="base"/><child link="r"/>
+        <axis xyz="0 -1 0"/>{limit}
         <mimic joint="left" multiplier="0.5" offset="0.01"/></joint></robot>"""
     system = pp.connect(pp.load(text), mimic=True)
     found = pp.reach(system, {"l": (0.0, 0.06, 0.0)})
@@ -205,8 +209,8 @@ def test_joints_that_follow():
 
 
 REFUSED = {
-    "no target": lambda robot: pp.reach(robot, {TIP: (0.5, 0.0, 0.5)}, order=["nonsense"]),
-    "a name twice": lambda robot: pp.reach(robot, {TIP: (0.5, 0.0, 0.5)}, order=[TIP, TIP]),
+    "not a target": lambda robot: pp.reach(robot, {TIP: (0.5, 0.0, 0.5)}, order=["nonsense"]),
+    "each name once": lambda robot: pp.reach(robot, {TIP: (0.5, 0.0, 0.5)}, order=[TIP, TIP]),
     "order": lambda robot: pp.reach(robot, {TIP: (0.5, 0.0, 0.5)}, order=3),
 }
 

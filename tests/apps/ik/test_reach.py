@@ -1,4 +1,4 @@
-"""`pp.reach`: every solution looked at by Pinocchio, limits, nearest places in closed form, all solutions of an arm."""
+"""`pp.reach`: solutions checked by Pinocchio, limits, nearest points, all solutions of an arm."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def within(robot: Robot, q: np.ndarray) -> bool:
 
 
 def missed(peer: Pin, q: np.ndarray, frame: str, wanted: np.ndarray) -> float:
-    """What Pinocchio says of the frame: the largest of rotations and positions."""
+    """The largest error of the frame in rotation or position, by Pinocchio."""
     T = peer.frame_pose(q, frame)
     turn = 2.0 * np.arcsin(
         np.linalg.norm(T[..., :3, :3] - wanted[..., :3, :3], axis=(-2, -1)) / np.sqrt(8.0)
@@ -106,13 +106,13 @@ def test_points_and_directions(panda, rng):
     assert np.abs(now[:, :3, 0] - T[:, :3, 0]).max() > 0.1, "the turn about the axis is free"
     start = aim[0]
     turned = pp.reach(panda, directions={TIP: ((0, 0, 1), -T[0, :3, 2])}, near=start, limits=False)
-    assert turned.converged, "the opposite direction, from which no way is the shortest"
+    assert turned.converged, "the opposite direction: no rotation is the shortest"
     only = pp.reach(panda, {TIP: T}, weights={TIP: (1.0, 0.0)})
     np.testing.assert_allclose(panda.frame_pose(only.q, TIP)[:, :3, :3], T[:, :3, :3], atol=2e-6)
     assert set(only.errors) == {f"{TIP} rad"}
 
 
-def test_out_of_reach_is_said_and_the_nearest_found():
+def test_out_of_reach_finds_the_nearest_and_is_not_converged():
     arm = pp.from_dh([pp.DH(a=a, mass=1.0, inertia=0.1 * np.eye(3)) for a in (0.0, 1.0)])
     arm = arm.with_frame("tip", "link2", pp.Pose(np.eye(3), np.array([0.7, 0.0, 0.0])))
     points = np.array([[3.0, 1.0, 0.0], [0.0, -2.0, 0.5], [0.1, 0.1, 0.0]])
@@ -120,7 +120,7 @@ def test_out_of_reach_is_said_and_the_nearest_found():
     across = np.linalg.norm(points[:, :2], axis=1)
     outside = np.where(across > 1.7, across - 1.7, np.where(across < 0.3, 0.3 - across, 0.0))
     np.testing.assert_allclose(found.error, np.hypot(outside, points[:, 2]), rtol=1e-6)
-    assert not found.converged.any() and "not reached" in repr(pp.reach(arm, {"tip": points[0]}))
+    assert not found.converged.any() and "not converged" in repr(pp.reach(arm, {"tip": points[0]}))
     places = arm.frame_pose(found.q, "tip")[:, :3, 3]
     np.testing.assert_allclose(np.linalg.norm(places - points, axis=1), found.error, rtol=1e-9)
     near = pp.reach(arm, {"tip": points[:1]}, near=[0.1, 0.2])
@@ -141,7 +141,7 @@ def test_weights_decide_between_targets_that_exclude_each_other():
         assert not found.converged
 
 
-def test_limits_hold_or_do_not(panda):
+def test_limits_on_and_off(panda):
     high = np.array(panda.upper)
     high[0] += 0.5
     wanted = panda.frame_pose(high, TIP)
@@ -162,7 +162,7 @@ def test_a_limit_on_one_side():
 
 
 def lifted(kind: str = "revolute", **limits: Any) -> pp.Robot:
-    """A slide whose limits do not hold zero, on a joint of some kind."""
+    """A prismatic joint whose limits exclude zero, on a joint of some kind."""
     b = pp.Builder("lifted")
     b.body("turret", mass=1.0, inertia=np.eye(3))
     b.joint("turn", kind, parent="world", child="turret", axis=(0, 0, 1), **limits)
@@ -174,7 +174,7 @@ def lifted(kind: str = "revolute", **limits: Any) -> pp.Robot:
     return b.build()
 
 
-def test_joints_that_no_target_feels_keep_their_limits():
+def test_joints_that_no_target_depends_on_keep_their_limits():
     robot = lifted()
     T = robot.frame_pose([0.3, 0.7], "tip")
     for near, lift in ((None, 0.5), ([0.0, 0.6], 0.6), ([0.0, 5.0], 1.0)):
@@ -186,16 +186,16 @@ def test_joints_that_no_target_feels_keep_their_limits():
                 pp.reach(robot, near=near, **wanted).q, [0.3, lift], atol=1e-6
             )
     still = pp.reach(robot, {"tip": T}, weights={"tip": (1, 0)}, moving=["turn"], near=[0.0, 5.0])
-    assert still.q[1] == 5.0, "what may not move stays where near has it"
+    assert still.q[1] == 5.0, "a joint that may not move stays at near"
 
 
-def test_limits_of_joints_whose_q_is_no_vector_are_refused():
+def test_limits_of_planar_joints_are_refused():
     robot = lifted("planar", lower=(-0.1, -0.1, -np.inf), upper=(0.1, 0.1, np.inf))
-    with pytest.raises(pp.StateError, match="limits of the planar joint 'turn' are not kept"):
+    with pytest.raises(pp.StateError, match="limits of the planar joint 'turn' cannot be enforced"):
         pp.reach(robot, {"tip": (1.0, 0.5, 0.7)})
     assert pp.reach(robot, {"tip": (1.0, 0.5, 0.7)}, limits=False).converged
     assert pp.reach(robot, {"tip": (0.2, 0.0, 0.7)}, moving=["lift"]).converged
-    with pytest.raises(pp.StateError, match="does not hold turn, a planar joint"):
+    with pytest.raises(pp.StateError, match="does not support turn, a planar joint"):
         pp.simulate(robot, [0.0, 0.0, 0.0, 0.6], duration=0.01, limits="block")
 
 
@@ -226,7 +226,7 @@ def test_a_posture_is_held_where_the_target_leaves_freedom(panda, rng):
     assert (away[1] <= np.linalg.norm(aim - middle, axis=-1) + 1e-6).mean() > 0.8 and away[
         1
     ].mean() < away[0].mean()
-    # at the nearest solution the way to the posture has no part in the null space of J
+    # at the nearest solution the difference to the posture has no part in the null space of J
     at_a_limit = (np.minimum(held.q - panda.lower, panda.upper - held.q)[:, :7] < 1e-6).any(axis=1)
     for q in held.q[~at_a_limit][:5]:
         J = panda.jacobian(q, TIP)[:, :7]
@@ -235,10 +235,10 @@ def test_a_posture_is_held_where_the_target_leaves_freedom(panda, rng):
 
 
 REFUSED = [
-    ({"targets": {}}, "nothing is wanted"),
+    ({"targets": {}}, "there is no target"),
     ({"targets": {"hand": np.eye(4)}}, "hand"),
     ({"targets": {"tool": np.zeros((3, 4))}}, r"expected \(\.\.\., 4, 4\) or \(\.\.\., 3\)"),
-    ({"targets": {"tool": 2 * np.eye(4)}}, "is no pose"),
+    ({"targets": {"tool": 2 * np.eye(4)}}, "is not a pose"),
     ({"targets": {"tool": [0, 0, np.nan]}}, "not finite"),
     ({"targets": {"tool": np.zeros((2, 3))}, "near": np.zeros((3, 6))}, "batch axes do not fit"),
     ({"targets": {"tool": np.zeros(3)}, "weights": {"tol": 1.0}}, "did you mean 'tool'"),
@@ -249,7 +249,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("given", "words"), REFUSED, ids=[words for _, words in REFUSED])
-def test_what_is_refused(given, words):
+def test_bad_arguments(given, words):
     with pytest.raises(pp.Error, match=words):
         pp.reach(pp.load("puma560"), **given)
 

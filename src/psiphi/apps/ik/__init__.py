@@ -2,12 +2,12 @@
 
 In: a robot and targets of its frames. Out: configurations. Read `reach.py` first.
 
-    ik_request.py       What `pp.reach` was given, read
-    ik_solver.py        Problems and starts, until all is solved or tried
-    ik_tasks.py         What is wanted of a robot, as residuals and their Jacobians on any scalars
-    newton_loop.py      Many steps of a descent in one compiled loop
-    newton_step.py      One damped Newton step towards all tasks, on any scalars
-    reach.py            `pp.reach`
-    start_seeds.py      Where to start
-    task_priorities.py  Tasks in their order
+    reach.py            `pp.reach` and its result
+    ik_request.py       checks the arguments of `pp.reach` and turns them into tasks with goals
+    ik_tasks.py         task types: residuals and their Jacobians, on any scalars
+    task_priorities.py  solves tasks in order of importance
+    ik_solver.py        tries starts until every problem is solved or no start is left
+    start_seeds.py      table of starting configurations
+    newton_step.py      one damped Newton step towards all tasks, on any scalars
+    newton_loop.py      many Newton steps in one compiled loop
 """

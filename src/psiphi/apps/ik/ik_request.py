@@ -1,18 +1,19 @@
-"""What `pp.reach` was given, read: tasks, their goals, weights, and which joints may move."""
+"""Arguments of `pp.reach`, checked: tasks with goals and weights, and the joints that may move."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import as_list, check_robot, finite_array, read_array, real_array
-from psiphi.apps.ik.ik_tasks import SLIDE, TURN, Task
+from psiphi.apps.ik.ik_tasks import METRE, RADIAN, Task
 from psiphi.compiler.passes import UNROLL_LIMIT, is_large
 from psiphi.model.builder.pose_values import read_pose
 from psiphi.model.loops.cluster_joints import COMPOUND
@@ -23,23 +24,26 @@ from psiphi.robot.robot import Robot
 from psiphi.simulation.control.task_space_controller import are_rotations
 
 MASS = "center_of_mass"
-FAR = 1e9  # m: nothing is wanted beyond
+FAR = 1e9  # m: the largest coordinate of a target
 _finite = partial(finite_array, most=FAR)
-ORDER = 'give names of targets, the most important first: order=["tool", "center_of_mass"]'
-FORM = "give a pose (4, 4) or a point (3,), with any batch axes in front"
+ORDER_REMEDY = 'give names of targets, the most important first: order=["tool", "center_of_mass"]'
+TARGET_REMEDY = "give a pose (4, 4) or a point (3,), with any batch axes in front"
 Goal = tuple[Task, np.ndarray]
+Weights: TypeAlias = dict[str, tuple[float, float]]  # of rotation and position, by frame
+Targets: TypeAlias = Mapping[str, Numbers | Pose | Sequence[Pose]]
+Directions: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
 
-def robot_of(given: Any) -> Robot:
-    """A robot with joints."""
-    check_robot("reach", given, Robot)
-    if not given.joints:
-        raise StateError(f"reach: {given.name} has no joints", "give a robot that moves")
-    return given
+def check_joints(robot: object) -> Robot:
+    """`robot`, checked to be a robot with joints."""
+    robot = check_robot("reach", robot, Robot)
+    if not robot.joints:
+        raise StateError(f"reach: {robot.name} has no joints", "give a robot that moves")
+    return robot
 
 
 def check_size(robot: Robot) -> None:
-    """Small enough to be written out."""
+    """Raise for a robot whose code is too long to be unrolled."""
     if is_large(robot):
         cause = (
             f"reach: {robot.name} has {len(robot.bodies)} bodies, expected at most {UNROLL_LIMIT}"
@@ -47,207 +51,197 @@ def check_size(robot: Robot) -> None:
         raise StateError(cause, "take a part of it: robot.subtree(...)")
 
 
-def ties(system: System) -> list[Goal]:
-    """The loops of a closed system: that nothing is open."""
-    robot, out = system.robot, []
+def loop_tasks(system: System) -> list[Goal]:
+    """The tasks that close the loops of a system."""
+    robot, tasks = system.robot, []
     for c in system.closure.constraints:
-        size = max(size_of(robot, name) for name in (c.first, c.second))
-        tie = (c.kind, c.first, c.second, tuple(c.shape.axis), tuple(c.shape.axis2), c.shape.length)
-        out.append(
-            Task("loop", c.name, (), float(TURN in c.units), (SLIDE in c.units) * size**-2, tie)
-        )
+        size = max(length_scale(robot, name) for name in (c.first, c.second))
+        constants = (tuple(c.shape.axis), tuple(c.shape.axis2), c.shape.length)
+        weights = float(RADIAN in c.units), (METRE in c.units) * size**-2
+        tasks.append(Task("loop", c.name, (), *weights, (c.kind, c.first, c.second, *constants)))
     for f in system.closure.mimics:
         slides = robot.joint(f.joint).row.slides[0]
-        out.append(
-            Task(
-                "follow",
-                f.name,
-                (),
-                float(not slides),
-                float(slides),
-                (f.joint, f.leader, f.multiplier, f.offset),
-            )
-        )
-    return [(task, np.zeros(1)) for task in out if task.units]
+        follower = (f.joint, f.leader, f.multiplier, f.offset)
+        tasks.append(Task("follow", f.name, (), float(not slides), float(slides), follower))
+    return [(task, np.zeros(1)) for task in tasks if task.units]
 
 
-def ordered(asked: list[Goal], order: Any, tied: list[Goal]) -> list[Goal]:
-    """The tasks with their levels: loops first, then what `order` does not name, then what it names, one after the other."""
-    names = [] if order is None else as_list("order", order, ORDER)
-    known = {task.frame or MASS for task, _ in asked}
+def with_levels(goals: list[Goal], order: Sequence[str] | None, loops: list[Goal]) -> list[Goal]:
+    """The tasks with their levels: loops, then targets that `order` omits, then those it names."""
+    names = [] if order is None else as_list("order", order, ORDER_REMEDY)
+    known = {task.frame or MASS for task, _ in goals}
     for name in names:
         if not isinstance(name, str) or name not in known:
             raise StateError(
-                f"order: {shown(name)} is no target",
-                nearest(name, sorted(known)) if isinstance(name, str) else ORDER,
+                f"order: {shown(name)} is not a target",
+                nearest(name, sorted(known)) if isinstance(name, str) else ORDER_REMEDY,
             )
     if len(set(names)) < len(names):
-        raise StateError(f"order is {shown(order)}: a name twice", ORDER)
-    found = [
-        (
-            replace(
-                task,
-                level=bool(tied)
-                + (names.index(x) + 1 if (x := task.frame or MASS) in names else 0),
-            ),
-            goal,
-        )
-        for task, goal in asked
+        raise StateError(f"order is {shown(order)}, expected each name once", ORDER_REMEDY)
+
+    def level(task: Task) -> int:
+        name = task.frame or MASS
+        return bool(loops) + (names.index(name) + 1 if name in names else 0)
+
+    ranked = [(replace(task, level=level(task)), goal) for task, goal in goals]
+    levels = sorted({task.level for task, _ in (*loops, *ranked)})
+    return [
+        (replace(task, level=levels.index(task.level)), goal) for task, goal in (*loops, *ranked)
     ]
-    levels = sorted({task.level for task, _ in (*tied, *found)})
-    return [(replace(task, level=levels.index(task.level)), goal) for task, goal in (*tied, *found)]
 
 
-def goals(
+def read_goals(
     robot: Robot,
-    targets: Any,
-    directions: Any,
-    center_of_mass: Any,
-    weights: Any,
-    needed: bool = True,
+    targets: Targets | None,
+    directions: Directions | None,
+    center_of_mass: Numbers | None,
+    weights: Mapping[str, Numbers] | None,
+    required: bool = True,
 ) -> list[Goal]:
-    """Every task with its goal (..., size)."""
-    weigh = _weights(weights)
-    out = [_placed(robot, frame, value, weigh) for frame, value in _pairs("targets", targets)]
-    out += [
-        _directed(robot, frame, value, weigh) for frame, value in _pairs("directions", directions)
+    """Every task with its goal (..., size); if `required`, at least one."""
+    by_frame = _read_weights(weights)
+    goals = [_pose_goal(robot, frame, x, by_frame) for frame, x in _items("targets", targets)]
+    goals += [
+        _direction_goal(robot, frame, x, by_frame) for frame, x in _items("directions", directions)
     ]
     if center_of_mass is not None:
         robot.require_mass("reach", "leave center_of_mass out")
-        place = _finite("center_of_mass", center_of_mass, (3,), "give a point (3,)")
-        out.append((Task("mass", "", (), *weigh.get(MASS, (1.0, size_of(robot) ** -2))), place))
-    known = {task.frame or MASS for task, _ in out}
-    for name in weigh:
+        point = _finite("center_of_mass", center_of_mass, (3,), "give a point (3,)")
+        weight = by_frame.get(MASS, (1.0, length_scale(robot) ** -2))
+        goals.append((Task("mass", "", (), *weight), point))
+    known = {task.frame or MASS for task, _ in goals}
+    for name in by_frame:
         if name not in known:
-            raise StateError(f"weights: {shown(name)} is no target", nearest(name, sorted(known)))
-    out = [(task, goal) for task, goal in out if task.units]
-    if not out and needed:
+            cause = f"weights: {shown(name)} is not a target"
+            raise StateError(cause, nearest(name, sorted(known)))
+    goals = [(task, goal) for task, goal in goals if task.units]
+    if not goals and required:
         raise StateError(
-            "reach: nothing is wanted", 'give {"frame": pose}, directions=, or center_of_mass='
+            "reach: there is no target", 'give {"frame": pose}, directions=, or center_of_mass='
         )
-    return out
+    return goals
 
 
 @lru_cache(maxsize=256)
-def size_of(robot: Robot, frame: str = "") -> float:
-    """How far a frame (or the centre of mass) gets, in m, two digits: a turn by 1 rad weighs as much as moving that far."""
+def length_scale(robot: Robot, frame: str = "") -> float:
+    """RMS distance in m, two digits, of a frame (or the centre of mass) from its mean position.
+
+    By default a rotation of 1 rad weighs as much as a motion by this length.
+    """
     q = robot.random(seed=0, size=256)
-    places = robot.frame_pose(q, frame)[:, :3, 3] if frame else robot.center_of_mass(q)
-    spread = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=-1).mean()))
+    points = robot.frame_pose(q, frame)[:, :3, 3] if frame else robot.center_of_mass(q)
+    spread = float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=-1).mean()))
     return float(f"{spread:.1e}") if spread > 1e-9 else 1.0
 
 
-def _placed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
+def _pose_goal(robot: Robot, frame: str, value: object, weights: Weights) -> Goal:
+    """The task of a frame that is to reach a pose or a point."""
     name = robot.frame(frame).name
     what = f"the target of {shown(name)}"
     if isinstance(value, Pose):
         value = read_pose(what, value).matrix
     array, fault = read_array(value, None)
     if fault:
-        raise StateError(f"{what} {fault}", FORM)
-    weights = weigh.get(name, (1.0, size_of(robot, name) ** -2))
+        raise StateError(f"{what} {fault}", TARGET_REMEDY)
+    weight = weights.get(name, (1.0, length_scale(robot, name) ** -2))
     if array.shape[-2:] == (4, 4):
-        T = _finite(what, array, (4, 4), FORM)
+        T = _finite(what, array, (4, 4), TARGET_REMEDY)
         if (
             not are_rotations(T[..., :3, :3])
             or not (np.abs(T[..., 3, :] - [0.0, 0.0, 0.0, 1.0]) < 1e-9).all()
         ):
             raise StateError(
-                f"{what} is no pose: a rotation and 0 0 0 1 below",
-                "give one like robot.frame_pose(q, frame)",
+                f"{what} is not a pose, expected a rotation, a position and a last row 0 0 0 1",
+                "give a pose like robot.frame_pose(q, frame)",
             )
-        return Task("pose", name, (), *weights), T[..., :3, :].reshape(*T.shape[:-2], 12)
+        return Task("pose", name, (), *weight), T[..., :3, :].reshape(*T.shape[:-2], 12)
     if array.shape[-1:] == (3,):
-        return Task("point", name, (), *weights), _finite(what, array, (3,), FORM)
-    raise StateError(f"{what} has shape {array.shape}, expected (..., 4, 4) or (..., 3)", FORM)
+        return Task("point", name, (), *weight), _finite(what, array, (3,), TARGET_REMEDY)
+    cause = f"{what} has shape {array.shape}, expected (..., 4, 4) or (..., 3)"
+    raise StateError(cause, TARGET_REMEDY)
 
 
-def _directed(robot: Robot, frame: Any, value: Any, weigh: dict) -> Goal:
+def _direction_goal(robot: Robot, frame: str, value: object, weights: Weights) -> Goal:
+    """The task of a frame whose axis is to point in a direction."""
     name = robot.frame(frame).name
-    what, form = (
-        f"the direction of {shown(name)}",
-        "give (axis in the frame, direction in the world)",
-    )
-    pair = as_list(what, value, form)
+    what = f"the direction of {shown(name)}"
+    remedy = "give (axis in the frame, direction in the world)"
+    pair = as_list(what, value, remedy)
     if len(pair) != 2:
-        raise StateError(f"{what} is {shown(value)}, expected two vectors", form)
-    axis, to = _finite(what, pair[0], (3,), form), _finite(what, pair[1], (3,), form)
-    lengths = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (axis, to)]
+        raise StateError(f"{what} is {shown(value)}, expected two vectors", remedy)
+    axis, direction = (_finite(what, x, (3,), remedy) for x in pair)
+    lengths = [np.linalg.norm(x, axis=-1, keepdims=True) for x in (axis, direction)]
     if axis.ndim != 1 or not all(((x > 1e-12) & (x < 1e150)).all() for x in lengths):
-        raise StateError(
-            f"{what} is {shown(value)}, expected one axis, and no vector of length 0", form
-        )
+        cause = f"{what} is {shown(value)}, expected one axis, and no vector of length 0"
+        raise StateError(cause, remedy)
     unit = tuple((axis / lengths[0]).tolist())
-    return Task("direction", name, unit, weigh.get(name, (1.0, 1.0))[0]), to / lengths[1]
+    return Task("direction", name, unit, weights.get(name, (1.0, 1.0))[0]), direction / lengths[1]
 
 
-def _weights(given: Any) -> dict[str, tuple[float, float]]:
-    form = 'give {"frame": weight} or {"frame": (of the rotation, of the position)}'
-    out = {}
-    for name, value in _pairs("weights", given):
-        pair = real_array(f"the weight of {shown(name)}", value, (), form)
+def _read_weights(weights: Mapping[str, Numbers] | None) -> Weights:
+    remedy = 'give {"frame": weight} or {"frame": (rotation weight, position weight)}'
+    by_frame = {}
+    for name, value in _items("weights", weights):
+        what = f"the weight of {shown(name)}"
+        pair = real_array(what, value, (), remedy)
         if pair.shape not in ((), (2,)) or not ((pair >= 0.0) & (pair < 1e12)).all():
-            raise StateError(
-                f"the weight of {shown(name)} is {shown(value)}, expected numbers of at least 0",
-                form,
-            )
-        turn, slide = np.broadcast_to(pair, (2,)).tolist()
-        out[name] = turn, slide
-    return out
+            raise StateError(f"{what} is {shown(value)}, expected numbers of at least 0", remedy)
+        rotation, position = np.broadcast_to(pair, (2,)).tolist()
+        by_frame[name] = rotation, position
+    return by_frame
 
 
-def _pairs(name: str, given: Any) -> list[tuple[Any, Any]]:
-    if given is None:
+def _items(name: str, value: object) -> list[tuple[str, object]]:
+    """The items of a dict; none for None."""
+    if value is None:
         return []
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         raise StateError(
-            f"{name} is {shown(given)}, expected a dict by frames", f'give {name}={{"frame": ...}}'
+            f"{name} is {shown(value)}, expected a dict by frames", f'give {name}={{"frame": ...}}'
         )
-    return list(given.items())
+    return list(value.items())
 
 
-def moving_joints(robot: Robot, moving: Any) -> np.ndarray:
-    """(nv,): whether a coordinate may move; shapes of links that bend do, where they are named."""
-    out = np.ones(robot.nv, dtype=bool)
+def moving_joints(robot: Robot, moving: str | Sequence[str] | None) -> np.ndarray:
+    """(nv,): whether a coordinate may move; modes of flexible links only if `moving` names them."""
+    mask = np.ones(robot.nv, dtype=bool)
     for joint in robot.joints:
-        out[joint.v_slice] = joint.modes is None
+        mask[joint.v_slice] = joint.modes is None
     if moving is not None:
-        out[:] = False
-        out[robot.select(moving)] = True
-    return out
+        mask[:] = False
+        mask[robot.select(moving)] = True
+    return mask
 
 
 def check_limits(robot: Robot, moving: np.ndarray) -> None:
-    """Refuse limits that no step keeps: of the places of a joint whose rates are not those of its q, planar or free."""
-    ends = np.isfinite(robot.lower) | np.isfinite(robot.upper)
+    """Raise for limits that cannot be enforced: of planar and free joints, where q' is not v."""
+    limited = np.isfinite(robot.lower) | np.isfinite(robot.upper)
     for joint in robot.manifold.curved:
-        if joint.kind != COMPOUND and ends[joint.q_slice].any() and moving[joint.v_slice].any():
+        if joint.kind != COMPOUND and limited[joint.q_slice].any() and moving[joint.v_slice].any():
             raise StateError(
-                f"reach: limits of the {joint.kind} joint {joint.name!r} are not kept",
-                "give limits=False, leave it out of moving=, or make it of slides and hinges",
+                f"reach: limits of the {joint.kind} joint {joint.name!r} cannot be enforced",
+                "give limits=False, leave it out of moving=, or build it from prismatic and "
+                "revolute joints",
             )
 
 
-def configuration(robot: Robot, name: str, given: Any) -> np.ndarray:
+def configuration(robot: Robot, name: str, value: Numbers) -> np.ndarray:
     """Finite configurations (..., nq), quaternions of unit length."""
-    q = _finite(name, given, (robot.nq,), f"give {robot.nq} numbers, with any batch axes in front")
-    q = robot.normalize(q)
+    remedy = f"give {robot.nq} numbers, with any batch axes in front"
+    q = robot.normalize(_finite(name, value, (robot.nq,), remedy))
     check_loops(robot, f"reach: {name}", q)
     return q
 
 
-def slides(robot: Robot) -> np.ndarray:
+def translational(robot: Robot) -> np.ndarray:
     """(nv,): whether a coordinate is a length."""
-    inside = {
-        k: cluster
-        for cluster in (robot.embedding.clusters if robot.embedding else ())
-        for k in cluster.bodies
-    }
-    out: list[bool] = []
+    clusters = robot.embedding.clusters if robot.embedding else ()
+    cluster_of = {k: cluster for cluster in clusters for k in cluster.bodies}
+    mask: list[bool] = []
     for joint in robot.joints:
-        own, cluster = list(joint.row.slides), inside.get(joint.index)
+        slides, cluster = list(joint.row.slides), cluster_of.get(joint.index)
         if cluster is not None and not cluster.modes:
             start = sum(robot.joints[k].row.nv for k in cluster.bodies if k < joint.index)
-            own = [x for c, x in enumerate(own, start) if c in cluster.free]
-        out += own[: joint.v_slice.stop - joint.v_slice.start]
-    return np.array(out, dtype=bool)
+            slides = [x for c, x in enumerate(slides, start) if c in cluster.free]
+        mask += slides[: joint.v_slice.stop - joint.v_slice.start]
+    return np.array(mask, dtype=bool)

@@ -1,7 +1,8 @@
-"""Problems and starts, until all is solved or tried.
+"""Problems of inverse kinematics and their solver, which tries starts until all are solved.
 
-A start runs some steps, is dropped where it is solved or comes no nearer, and the next shelf of the library is asked for what
-is left. What remains unsolved goes on, warily, from the best place it has seen: the nearest there is, or nearly.
+A start runs a few steps at a time and ends when it is solved or makes too little progress. The next
+start takes the problems that are left. Problems without a solution then continue from their best
+configuration with monotone steps, which end close to the nearest configuration.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -22,97 +22,99 @@ from psiphi.compiler.tape.tape import Tape
 from psiphi.model.loops.cluster_joints import COMPOUND
 from psiphi.robot.robot import Robot
 
-CHUNK = 2048  # problems at a time: their numbers stay in the cache
-STAGES = (7, 3, 4, 6, 10, 10)  # steps until it is looked which problems are solved
-PROMISING = 0.02  # E after the first stage, so that a start goes on
-GAIN = 0.2  # of E that a stage may leave, so that a start goes on
-PATIENT = 0.9  # the same of the start that was asked for
-LAST = (30, 20)  # steps of a wary round, rounds
-SETTLING = (25, 12)  # steps, rounds of the way to the posture
-ENDLESS = 1e30  # stands for no limit: nothing times it is no number
-APART = 1e-3  # rad or m: distinct solutions are
+CHUNK = 2048  # problems at a time: their arrays fit in the cache
+STAGES = (7, 3, 4, 6, 10, 10)  # steps of a start between two checks
+PROMISING = 0.02  # a start continues if E is below this after the first stage,
+GAIN = 0.2  # and if each later stage reduces E to this share
+PATIENT_GAIN = 0.9  # the same for the start at `near`
+REFINE = (30, 20)  # steps of a monotone round, rounds
+POSTURE_ROUNDS = (25, 12)  # steps of a round towards the posture, rounds
+NO_LIMIT = 1e30  # stands for infinity: 0 times infinity is NaN
+DISTINCT = 1e-3  # rad or m: least distance of two distinct solutions
 
 
 class IKProblem:
-    """Tasks of one robot, ready to be solved for any goals."""
+    """Tasks of one robot, compiled for any goals."""
 
     def __init__(
-        self, robot: Robot, tasks: tuple[Task, ...], limits: bool, moving: bytes, pulled: bool
+        self,
+        robot: Robot,
+        tasks: tuple[Task, ...],
+        limits: bool,
+        moving: bytes,
+        has_posture: bool,
     ):
         self.robot = robot
-        free, slides = np.frombuffer(moving, dtype=bool), ik_request.slides(robot)
-        feeling = _felt(robot, tasks)
-        felt = feeling & free
-        length = max(
-            (ik_request.size_of(robot, name) for task in tasks for name in task.frames), default=1.0
-        )
-        ease = np.where(felt | (free & pulled), np.where(slides, length**2, 1.0), 0.0)
+        free, slides = np.frombuffer(moving, dtype=bool), ik_request.translational(robot)
+        relevant = _task_coordinates(robot, tasks)
+        used = relevant & free
+        frames = [name for task in tasks for name in task.frames]
+        length = max((ik_request.length_scale(robot, name) for name in frames), default=1.0)
+        mobility = np.where(used | (free & has_posture), np.where(slides, length**2, 1.0), 0.0)
         flat = zip(*(x.tolist() for x in robot.manifold.flat), strict=True)
-        ends = (
-            [(i, k, float(robot.lower[i]), float(robot.upper[i])) for i, k in flat]
-            if limits
-            else []
-        )
-        ends = [end for end in ends if np.isfinite(end[2:]).any() and free[end[1]]]
-        self.within = tuple(
-            (i, k, max(lower, -ENDLESS), min(upper, ENDLESS)) for i, k, lower, upper in ends
-        )
-        self.bounds = tuple(
-            end for end in self.within if ease[end[1]] > 0.0
-        )  # of those that are moved
-        units = [
-            j
-            for j in robot.units
-            if felt[j.v_slice].any() and (j.kind != COMPOUND or free[j.v_slice].all())
+        ends = [
+            (i, k, float(robot.lower[i]), float(robot.upper[i]))
+            for i, k in (flat if limits else ())
         ]
-        self.where = np.array(
-            [i for j in units for i in range(j.q_slice.start, j.q_slice.stop)], int
+        self.limits = tuple(
+            (i, k, max(lower, -NO_LIMIT), min(upper, NO_LIMIT))
+            for i, k, lower, upper in ends
+            if np.isfinite([lower, upper]).any() and free[k]
         )
-        moved = [
+        bounds = tuple(end for end in self.limits if mobility[end[1]] > 0.0)
+        seeded = [
+            joint
+            for joint in robot.units
+            if used[joint.v_slice].any() and (joint.kind != COMPOUND or free[joint.v_slice].all())
+        ]
+        index = [i for joint in seeded for i in range(joint.q_slice.start, joint.q_slice.stop)]
+        self.seed_index = np.array(index, int)
+        loops = tuple(
             k
-            for k, j in enumerate(robot.units)
-            if j.kind == COMPOUND and (ease[j.v_slice] > 0.0).any()
-        ]
-        self.tasks = (
-            (*tasks, Task("kept", "embedded loops", tie=(limits, tuple(moved)))) if moved else tasks
+            for k, joint in enumerate(robot.units)
+            if joint.kind == COMPOUND and (mobility[joint.v_slice] > 0.0).any()
         )
-        self.pursuit = CompiledNewtonLoop(
-            NewtonStep(robot, self.tasks, tuple(ease.tolist()), self.bounds, pulled)
-        )
-        self.library = SeedTable(
-            robot, tasks, self.where, self.inside(robot.neutral()), bool(free[feeling].all())
-        )
+        embedded = Task("embedded", "embedded loops", constraint=(limits, loops))
+        self.tasks = (*tasks, embedded) if loops else tasks
+        step = NewtonStep(robot, self.tasks, tuple(mobility.tolist()), bounds, has_posture)
+        self.newton_loop = CompiledNewtonLoop(step)
+        base = self.clip_to_limits(robot.neutral())
+        ranked = bool(free[relevant].all())
+        self.seed_table = SeedTable(robot, tasks, self.seed_index, base, ranked)
 
-    def inside(self, q: np.ndarray) -> np.ndarray:
-        """q with its coordinates within their limits: those that may move, whether a task feels them or not."""
+    def clip_to_limits(self, q: np.ndarray) -> np.ndarray:
+        """q with all coordinates that may move within their limits."""
         q = np.array(q)
-        for i, _, lower, upper in self.within:
+        for i, _, lower, upper in self.limits:
             q[..., i] = np.clip(q[..., i], lower, upper)
         return q
 
     def starts(self, base: np.ndarray, goal: np.ndarray, number: int) -> np.ndarray:
-        """(B, nq)."""
+        """(B, nq): start `number` of each problem."""
         q = np.array(base)
-        if len(self.where):
-            q[:, self.where] = self.library.start(goal, number)[:, self.where]
+        if len(self.seed_index):
+            q[:, self.seed_index] = self.seed_table.start(goal, number)[:, self.seed_index]
         return q
 
 
 @lru_cache(maxsize=32)
-def problem(*what: Any) -> IKProblem:
-    return IKProblem(*what)
+def cached_problem(
+    robot: Robot, tasks: tuple[Task, ...], limits: bool, moving: bytes, has_posture: bool
+) -> IKProblem:
+    """The problem of these tasks; `moving` is the mask of the coordinates (nv,) as bytes."""
+    return IKProblem(robot, tasks, limits, moving, has_posture)
 
 
-def _felt(robot: Robot, tasks: tuple[Task, ...]) -> np.ndarray:
-    """(nv,): which coordinates the tasks feel, in whatever configuration: columns of J that are not written as zeros."""
+def _task_coordinates(robot: Robot, tasks: tuple[Task, ...]) -> np.ndarray:
+    """(nv,): whether any task depends on a coordinate: its column of J is not structurally zero."""
     tape = Tape()
     q = np.array([tape.leaf("q", i) for i in range(robot.nq)], dtype=object)
     goals = [[tape.leaf("goal", i) for i in range(task.size)] for task in tasks]
     J = [
         row
         for task, goal in zip(tasks, goals, strict=True)
-        for part in task.parts(robot, q, goal)
-        for row in part.J
+        for residual in task.residuals(robot, q, goal)
+        for row in residual.J
     ]
     return np.array(
         [any(not isinstance(row[k], float) or row[k] != 0.0 for row in J) for k in range(robot.nv)]
@@ -120,7 +122,7 @@ def _felt(robot: Robot, tasks: tuple[Task, ...]) -> np.ndarray:
 
 
 class IKSolver:
-    """Some problems under way: the best of each so far."""
+    """A batch of problems, with the best configuration of each so far."""
 
     def __init__(
         self,
@@ -131,137 +133,149 @@ class IKSolver:
         tolerance: float,
     ):
         self.problem, self.goal, self.base, self.posture = problem, goal, base, posture
-        self.tolerance, self.enough = tolerance, tolerance**2
+        self.tolerance, self.squared_tolerance = tolerance, tolerance**2
         count = len(goal)
-        self.q, self.energy, self.tries = (
-            np.array(base),
-            np.full(count, np.inf),
-            np.zeros(count, dtype=int),
-        )
-        self.miss = np.full((count, problem.pursuit.descent.parts), np.inf)
+        self.q, self.energy = np.array(base), np.full(count, np.inf)
+        self.tries = np.zeros(count, dtype=int)
+        self.squared_errors = np.full((count, problem.newton_loop.step.residual_count), np.inf)
 
     @property
     def solved(self) -> np.ndarray:
-        return self._met(self.miss)
+        """(B,): whether every residual is within the tolerance."""
+        return self._within_tolerance(self.squared_errors)
 
-    def _met(self, miss: np.ndarray) -> np.ndarray:
-        met = miss[:, 0] <= self.enough if miss.shape[1] else np.ones(len(miss), dtype=bool)
-        for column in miss.T[1:]:
-            met &= column <= self.enough
-        return met
+    def _within_tolerance(self, squared_errors: np.ndarray) -> np.ndarray:
+        if not squared_errors.shape[1]:
+            return np.ones(len(squared_errors), dtype=bool)
+        within = squared_errors[:, 0] <= self.squared_tolerance
+        for column in squared_errors.T[1:]:
+            within &= column <= self.squared_tolerance
+        return within
 
     def run(
-        self, which: np.ndarray, q: np.ndarray, steps: int, wary: bool = False, held: Any = 0.0
-    ) -> tuple:
+        self,
+        which: np.ndarray,
+        q: np.ndarray,
+        steps: int,
+        monotone: bool = False,
+        extra_damping: np.ndarray | float = 0.0,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Steps of the problems `which` from q; see `CompiledNewtonLoop.run`."""
         posture = None if self.posture is None else self.posture[which]
-        return self.problem.pursuit.run(q, self.goal[which], steps, wary, posture, held)
+        loop = self.problem.newton_loop
+        return loop.run(q, self.goal[which], steps, monotone, posture, extra_damping)
 
     def start(
-        self, which: np.ndarray, number: int, near: bool
+        self, which: np.ndarray, number: int, from_base: bool
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Start `number` of these problems, CHUNK at a time; yields what was solved: which, and their q."""
-        near = near and number == 0
+        """Run start `number` of these problems, CHUNK at a time; yields solved ones and their q.
+
+        If `from_base`, start 0 is the base configuration.
+        """
+        from_base = from_base and number == 0
         for k in range(0, len(which), CHUNK):
-            some = which[k : k + CHUNK]
-            q = (
-                self.base[some]
-                if near
-                else self.problem.starts(self.base[some], self.goal[some], number)
-            )
-            yield from self._descend(some, q, near)
+            chunk = which[k : k + CHUNK]
+            q = self.base[chunk]
+            if not from_base:
+                q = self.problem.starts(q, self.goal[chunk], number)
+            yield from self._descend(chunk, q, from_base)
 
     def _descend(
         self, which: np.ndarray, q: np.ndarray, patient: bool
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """From q (len(which), nq), as long as it gets better."""
+        """Run stages from q (len(which), nq) as long as E decreases enough."""
         self.tries[which] += 1
         before = np.full(len(which), np.inf if patient else PROMISING / GAIN)
         for steps in STAGES:
-            taken, ahead, energy, miss = self.run(which, q, steps)
-            done = self._met(miss)
-            going = ~done & (energy < (PATIENT if patient else GAIN) * before)
-            self._keep(which, taken, energy, miss, ~going)
+            accepted, following, energy, squared_errors = self.run(which, q, steps)
+            done = self._within_tolerance(squared_errors)
+            active = ~done & (energy < (PATIENT_GAIN if patient else GAIN) * before)
+            self._record(which, accepted, energy, squared_errors, ~active)
             if done.any():
-                yield which[done], taken[done]
-            if not going.any():
+                yield which[done], accepted[done]
+            if not active.any():
                 return
-            which, q, before = which[going], ahead[going], energy[going]
-        self._keep(which, taken[going], energy[going], miss[going])
+            which, q, before = which[active], following[active], energy[active]
+        self._record(which, accepted[active], energy[active], squared_errors[active])
 
-    def _keep(
+    def _record(
         self,
         which: np.ndarray,
         q: np.ndarray,
         energy: np.ndarray,
-        miss: np.ndarray,
-        where: Any = True,
+        squared_errors: np.ndarray,
+        mask: np.ndarray | bool = True,
     ) -> None:
-        """Those that are the best so far; the first solution stays."""
-        better = (
-            where & (self._met(miss) | (energy < self.energy[which])) & ~self._met(self.miss[which])
-        )
-        at = which[better]
-        self.q[at], self.energy[at], self.miss[at] = q[better], energy[better], miss[better]
+        """Keep configurations that are the best so far; the first solution of a problem stays."""
+        better = self._within_tolerance(squared_errors) | (energy < self.energy[which])
+        better = mask & better & ~self._within_tolerance(self.squared_errors[which])
+        self._set(which[better], q[better], energy[better], squared_errors[better])
 
-    def first(self, starts: int, near: bool) -> None:
-        """One solution each."""
-        self.first_of(np.arange(len(self.goal)), starts, near)
+    def _set(
+        self, which: np.ndarray, q: np.ndarray, energy: np.ndarray, squared_errors: np.ndarray
+    ) -> None:
+        self.q[which], self.energy[which], self.squared_errors[which] = q, energy, squared_errors
 
-    def first_of(self, left: np.ndarray, starts: int, near: bool) -> None:
-        """One solution of each of these."""
+    def solve(self, starts: int, from_base: bool) -> None:
+        """Find one solution of each problem."""
+        self.solve_some(np.arange(len(self.goal)), starts, from_base)
+
+    def solve_some(self, left: np.ndarray, starts: int, from_base: bool) -> None:
+        """Find one solution of each of these problems."""
         for number in range(starts):
-            deque(self.start(left, number, near), maxlen=0)
+            deque(self.start(left, number, from_base), maxlen=0)
             left = left[~self.solved[left]]
             if not len(left):
                 return
-        self.nearest(left)
+        self.refine(left)
 
-    def nearest(self, left: np.ndarray) -> None:
-        """The best that was seen, made as good as it gets."""
-        steps, rounds = LAST
+    def refine(self, left: np.ndarray) -> None:
+        """Improve the best configuration of these problems by monotone steps."""
+        steps, rounds = REFINE
         for _ in range(rounds):
             before = self.energy[left]
-            q, _, energy, miss = self.run(left, self.q[left], steps, wary=True)
-            self._keep(left, q, energy, miss)
+            q, _, energy, squared_errors = self.run(left, self.q[left], steps, monotone=True)
+            self._record(left, q, energy, squared_errors)
             left = left[(self.energy[left] < before * (1.0 - 1e-9)) & ~self.solved[left]]
             if not len(left):
                 return
 
-    def settle(self) -> None:
-        """Solutions as near to the posture as the steps find them."""
-        m, (steps, rounds) = self.problem.robot.manifold, SETTLING
-        left = np.flatnonzero(self.solved)
+    def approach_posture(self) -> None:
+        """Move solutions as close to the posture as further steps bring them."""
         if self.posture is None:
             return
+        m, (steps, rounds) = self.problem.robot.manifold, POSTURE_ROUNDS
+        left = np.flatnonzero(self.solved)
         for _ in range(rounds):
-            q, _, energy, miss = self.run(left, self.q[left], steps)
+            q, _, energy, squared_errors = self.run(left, self.q[left], steps)
             old, new = (
                 np.linalg.norm(m.log(x, self.posture[left]), axis=-1) for x in (self.q[left], q)
             )
-            nearer = self._met(miss) & (new < old)
-            at = left[nearer]
-            self.q[at], self.energy[at], self.miss[at] = q[nearer], energy[nearer], miss[nearer]
-            left = at[new[nearer] < old[nearer] * (1.0 - 1e-7) - 1e-12]
+            nearer = self._within_tolerance(squared_errors) & (new < old)
+            left = left[nearer]
+            self._set(left, q[nearer], energy[nearer], squared_errors[nearer])
+            left = left[new[nearer] < old[nearer] * (1.0 - 1e-7) - 1e-12]
             if not len(left):
                 return
 
-    def every(self, starts: int, near: bool) -> list[np.ndarray]:
-        """All distinct solutions that `starts` starts find, a list of them for each problem."""
+    def find_all(self, starts: int, from_base: bool) -> list[np.ndarray]:
+        """All distinct solutions that `starts` starts find, (solutions, nq) for each problem."""
         found: list[list[np.ndarray]] = [[] for _ in self.goal]
-        each = np.arange(len(self.goal))
+        problems = np.arange(len(self.goal))
         for number in range(starts):
-            for which, solutions in self.start(each, number, near):
+            for which, solutions in self.start(problems, number, from_base):
                 for k, solution in zip(which.tolist(), solutions, strict=True):
-                    self._add(found[k], solution)
-        self.nearest(each[~self.solved])
-        return [np.array(some).reshape(-1, self.problem.robot.nq) for some in found]
+                    self._add_distinct(found[k], solution)
+        self.refine(problems[~self.solved])
+        return [np.array(solutions).reshape(-1, self.problem.robot.nq) for solutions in found]
 
-    def _add(self, known: list[np.ndarray], q: np.ndarray) -> None:
+    def _add_distinct(self, known: list[np.ndarray], q: np.ndarray) -> None:
+        """Append q unless it is close to a known solution, angles modulo 2 pi."""
         robot = self.problem.robot
-        turns = ~ik_request.slides(robot)
+        angles = ~ik_request.translational(robot)
         if known:
-            apart = robot.manifold.log(np.array(known), np.broadcast_to(q, (len(known), robot.nq)))
-            apart[:, turns] = np.abs((apart[:, turns] + np.pi) % (2.0 * np.pi) - np.pi)
-            if (np.abs(apart).max(axis=1) < APART).any():
+            gap = robot.manifold.log(np.array(known), np.broadcast_to(q, (len(known), robot.nq)))
+            gap[:, angles] = np.abs((gap[:, angles] + np.pi) % (2.0 * np.pi) - np.pi)
+            if (np.abs(gap).max(axis=1) < DISTINCT).any():
                 return
         known.append(q)

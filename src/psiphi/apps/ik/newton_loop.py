@@ -1,4 +1,4 @@
-"""Many steps of a descent in one compiled loop: a problem a lane, big batches on all threads."""
+"""Many Newton steps in one compiled loop: one problem per SIMD lane, large batches on threads."""
 
 from __future__ import annotations
 
@@ -15,35 +15,38 @@ from psiphi.compiler.ir.loop_nodes import Rollout
 from psiphi.simulation.compiled_rollout.rollout_runner import StepLoop
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 
-SAMPLE = ("B", "Q", "E", "miss")
+RESULTS = ("B", "Q", "E", "squared_errors")
 
 
 class CompiledNewtonLoop:
-    """A descent, compiled."""
+    """A Newton step, compiled with the loop around it."""
 
-    def __init__(self, descent: NewtonStep):
-        self.descent = descent
+    def __init__(self, step: NewtonStep):
+        self.step = step
 
     @cached_property
     def loop(self) -> StepLoop:
-        d = self.descent
-        what = json.dumps(
-            [[vars(task) for task in d.tasks], d.ease, d.bounds, d.pulled, HOST.key("d")]
+        s = self.step
+        content = json.dumps(
+            [[vars(task) for task in s.tasks], s.mobility, s.bounds, s.has_posture, HOST.key("d")]
         )
-        key = kernel_cache.kernel_key(d.robot.digest, "reach", what)
-        return StepLoop(kernel_cache.fetch_or_build(key, self._built))
+        key = kernel_cache.kernel_key(s.robot.digest, "reach", content)
+        return StepLoop(kernel_cache.fetch_or_build(key, self._build))
 
     @property
-    def _given(self) -> tuple[str, ...]:
-        return ("q", "goal", "wary", *["posture"] * self.descent.pulled)
+    def _inputs(self) -> tuple[str, ...]:
+        return ("q", "goal", "caution", *["posture"] * self.step.has_posture)
 
-    def _built(self) -> bytes:
-        d = self.descent
-        start, look = trace("start", {"q": d.robot.nq}, d.begin), trace("look", d.sizes, d.look)
-        move = trace("move", {"B": d.robot.nq, "D": d.robot.nv}, d.move)
-        frame = BlockFrame({"start": (start, {}), "look": (look, {}), "move": (move, {})})
-        count = look.count + move.count
-        rollout = Rollout(frame, ("look", "move"), self._given, (), SAMPLE)
+    def _build(self) -> bytes:
+        s = self.step
+        begin = trace("start", {"q": s.robot.nq}, s.begin)
+        evaluate = trace("evaluate", s.sizes, s.evaluate)
+        advance = trace("advance", {"B": s.robot.nq, "D": s.robot.nv}, s.advance)
+        frame = BlockFrame(
+            {"start": (begin, {}), "evaluate": (evaluate, {}), "advance": (advance, {})}
+        )
+        count = evaluate.count + advance.count
+        rollout = Rollout(frame, ("evaluate", "advance"), self._inputs, (), RESULTS)
         return HOST.build(HOST.emit(rollout), {"flops": count.flops + 40 * count.trig})
 
     def run(
@@ -51,20 +54,19 @@ class CompiledNewtonLoop:
         q: np.ndarray,
         goal: np.ndarray,
         steps: int,
-        wary: bool = False,
+        monotone: bool = False,
         posture: np.ndarray | None = None,
-        held: np.ndarray | float = 0.0,
-    ) -> tuple:
-        """From q (B, nq), `steps` evaluations: the last q that was taken, where the next step leads, E (B,) of the first of
-        these and the square of what each part of a task misses there (B, parts)."""
-        count, sizes = len(q), self.descent.sizes
-        given = [
-            q,
-            goal,
-            np.stack([np.full(count, float(wary)), np.broadcast_to(held, count)], axis=-1),
-            *([] if posture is None else [posture]),
-        ]
-        out = [np.empty((count, sizes[name])) for name in SAMPLE]
-        self.loop.run([x[:, None, :] for x in (*given, *out)], steps, steps)
-        taken, ahead, energy, miss = out
-        return taken, ahead, energy[:, 0], miss
+        extra_damping: np.ndarray | float = 0.0,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """`steps` evaluations from q (B, nq).
+
+        Returns the last accepted q, the q of the next step, E (B,) at the accepted q, and the
+        squared error of each residual there (B, residuals).
+        """
+        count, sizes = len(q), self.step.sizes
+        caution = [np.full(count, float(monotone)), np.broadcast_to(extra_damping, count)]
+        inputs = [q, goal, np.stack(caution, axis=-1), *([] if posture is None else [posture])]
+        results = [np.empty((count, sizes[name])) for name in RESULTS]
+        self.loop.run([x[:, None, :] for x in (*inputs, *results)], steps, steps)
+        accepted, following, energy, squared_errors = results
+        return accepted, following, energy[:, 0], squared_errors

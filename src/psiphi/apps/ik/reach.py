@@ -1,36 +1,40 @@
-"""`pp.reach`: the door, and what it answers."""
+"""`pp.reach` and its result."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, flag, positive_number, whole_number
 from psiphi.apps.ik import ik_request
-from psiphi.apps.ik.ik_solver import IKSolver, problem
-from psiphi.apps.ik.ik_tasks import SLIDE, TURN
-from psiphi.apps.ik.task_priorities import in_order
+from psiphi.apps.ik.ik_request import Directions, Goal, Targets
+from psiphi.apps.ik.ik_solver import IKSolver, cached_problem
+from psiphi.apps.ik.ik_tasks import METRE, RADIAN
+from psiphi.apps.ik.task_priorities import solve_by_priority
 from psiphi.robot.free_robot import check_single_robot
 from psiphi.robot.mechanisms.loop_closure import close_loops
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 
-MOST = 10_000  # starts
+MAX_STARTS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class IKResult:
-    """Configurations, and how well they do.
+    """Configurations and their errors.
 
-    q           (..., nq): the solution, or where there is none the nearest that was found
-    converged   (...): whether every target is met to `tolerance`
-    error       (...): the largest of what is missed, in rad and m
-    errors      {what: (...)}: what each part of each target misses, as "tool rad", "tool m", "center_of_mass m"
-    tries       (...): starts that were needed
-    solutions   with `distinct=True` all that were found, (..., k, nq), k of the problem with most; NaN where there are fewer
+    q           (..., nq): the solution, or the nearest configuration found
+    converged   (...): whether every target is met within `tolerance`
+    error       (...): the largest error, in rad or m
+    errors      {name: (...)}: the error of each target and unit, such as "tool rad", "tool m",
+                "center_of_mass m"
+    tries       (...): number of starts used
+    solutions   with `distinct=True`, all solutions found (..., k, nq); k is the largest number of
+                any problem, missing ones are NaN
     """
 
     q: np.ndarray
@@ -43,194 +47,195 @@ class IKResult:
     def __repr__(self) -> str:
         count, solved = self.converged.size, int(np.count_nonzero(self.converged))
         if not self.converged.ndim:
-            return f"IKResult({'converged' if solved else 'not reached, the nearest'}, error {float(self.error):.2g})"
-        return f"IKResult({solved} of {count} converged, largest error {float(self.error.max(initial=0.0)):.2g})"
+            state = "converged" if solved else "not converged"
+            return f"IKResult({state}, error {float(self.error):.2g})"
+        largest = float(self.error.max(initial=0.0))
+        return f"IKResult({solved} of {count} converged, largest error {largest:.2g})"
 
 
 def reach(
     robot: Robot | System,
-    targets: Any = None,
-    near: Any = None,
+    targets: Targets | None = None,
+    near: Numbers | None = None,
     *,
-    directions: Any = None,
-    center_of_mass: Any = None,
-    posture: Any = None,
-    weights: Any = None,
-    order: Any = None,
+    directions: Directions | None = None,
+    center_of_mass: Numbers | None = None,
+    posture: Numbers | None = None,
+    weights: Mapping[str, Numbers] | None = None,
+    order: Sequence[str] | None = None,
     limits: bool = True,
-    moving: Any = None,
+    moving: str | Sequence[str] | None = None,
     tolerance: float = 1e-6,
     starts: int = 32,
     distinct: bool = False,
 ) -> IKResult:
-    """q with T_frame(q) = T_wanted of every frame: min_q sum w |e(q)|^2, e = [log(R_d R*); p_d - p], within the joint limits.
+    """Inverse kinematics: min_q sum w |e(q)|^2, e = [log(R_d R*); p_d - p], within joint limits.
 
-    `targets`     {frame: pose (..., 4, 4) or point (..., 3)}, any batch axes: one problem for each element
-    `near`        (..., nq): where to start; joints that no target feels stay there (or at `robot.neutral()`), or where their
-                  limits begin
-    `directions`  {frame: (axis in the frame, direction (..., 3) in the world)}: that axis should look that way
+    `targets`     {frame: pose (..., 4, 4) or point (..., 3)}; each batch element is a problem
+    `near`        (..., nq): the first start, `robot.neutral()` by default. Joints that no target
+                  depends on stay there, or move to the nearest limit
+    `directions`  {frame: (axis in the frame, direction (..., 3) in the world)}: the axis is to
+                  point in the direction
     `center_of_mass`  (..., 3)
-    `posture`     (..., nq): of all solutions one near to this
-    `weights`     {frame or "center_of_mass": w or (w of the rotation, w of the position)}, in 1/rad^2 and 1/m^2: what counts
-                  where not all can be met; 0 leaves a part out. By default 1 rad weighs as much as the frame's own reach
-    `order`       names of targets, "center_of_mass" among them, the most important first: what a later one wants is done as
-                  far as those before it do not feel it. What it does not name comes before them, the posture always last
-    `limits`      whether joints stay within their limits; `moving` names those that may move at all
-    `tolerance`   rad and m; `starts` how many are tried; `distinct=True` collects all solutions that they find
+    `posture`     (..., nq): among all solutions, prefer one near to this
+    `weights`     {frame or "center_of_mass": w or (rotation w, position w)}, in 1/rad^2 and 1/m^2:
+                  which targets prevail if not all can be met; 0 ignores a part. By default 1 rad
+                  weighs as much as the RMS distance that the frame can move
+    `order`       names of targets, "center_of_mass" among them, the most important first. A target
+                  acts only in the freedom that those before it leave. Targets not named come
+                  first, the posture comes last
+    `limits`      whether joints stay within their limits
+    `moving`      names of the joints that may move; all by default
+    `tolerance`   in rad and m
+    `starts`      largest number of starts per problem
+    `distinct`    True collects all solutions that the starts find
 
-    Of a closed system (`pp.connect`, `pp.grasp`) loops are closed before anything else; without targets that is all, and
-    what `System.assemble` does.
+    In a closed system (`pp.connect`, `pp.grasp`) loops are closed before all targets. Without
+    targets this is `System.assemble`.
 
-    Damped Newton steps, compiled whole, a problem a SIMD lane. Where a target cannot be met, q is the nearest that was found
-    (a local minimum from the best start) and `converged` is False.
+    The algorithm is damped Newton steps, compiled as one loop, one problem per SIMD lane. If a
+    target cannot be met, q is the nearest configuration found (a local minimum from the best start)
+    and `converged` is False.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> wanted = robot.frame_pose([0.1, -0.8, 0.6, 0.2, 0.5, 0.3], "tool")
-    >>> found = pp.reach(robot, {"tool": wanted}, near=np.zeros(6))
-    >>> found, bool(np.abs(robot.frame_pose(found.q, "tool") - wanted).max() < 1e-6)  # doctest: +ELLIPSIS
-    (IKResult(converged, error ...), True)
+    >>> T = robot.frame_pose([0.1, -0.8, 0.6, 0.2, 0.5, 0.3], "tool")
+    >>> found = pp.reach(robot, {"tool": T}, near=np.zeros(6))
+    >>> found  # doctest: +ELLIPSIS
+    IKResult(converged, error ...)
+    >>> bool(np.abs(robot.frame_pose(found.q, "tool") - T).max() < 1e-6)
+    True
     """
     limits, distinct = flag("limits", limits), flag("distinct", distinct)
     system = robot if isinstance(robot, System) else None
-    robot = ik_request.robot_of(system.robot if system else robot)
+    robot = ik_request.check_joints(system.robot if system else robot)
     if system is None:
         check_single_robot("reach", robot)
-    wanted = ik_request.goals(
+    goals = ik_request.read_goals(
         robot, targets, directions, center_of_mass, weights, not (system and system.nc)
     )
-    alone = system is not None and not wanted and posture is None and not distinct
-    asked = ik_request.ordered(
-        wanted, order, ik_request.ties(system) if system and not alone else []
-    )
-    given = {
+    loops_only = system is not None and not goals and posture is None and not distinct
+    loops = ik_request.loop_tasks(system) if system and not loops_only else []
+    ranked = ik_request.with_levels(goals, order, loops)
+    configurations = {
         name: ik_request.configuration(robot, name, x)
         for name, x in (("near", near), ("posture", posture))
         if x is not None
     }
     starts = whole_number("starts", starts)
-    if not 1 <= starts <= MOST:
-        raise StateError(f"starts is {starts}, expected 1 to {MOST}", "32 is the default")
-    tolerance = positive_number(
-        "tolerance", tolerance, "give rad and m, 1e-6 for instance", most=1.0
-    )
-    wishes = {f"{task.kind} of {task.frame or ik_request.MASS}": goal for task, goal in asked}
-    lead = batch_axes("reach", {name: x.shape[:-1] for name, x in (wishes | given).items()})
+    if not 1 <= starts <= MAX_STARTS:
+        raise StateError(f"starts is {starts}, expected 1 to {MAX_STARTS}", "32 is the default")
+    remedy = "give rad and m, 1e-6 for instance"
+    tolerance = positive_number("tolerance", tolerance, remedy, most=1.0)
+    arrays = {f"{task.kind} of {task.frame or ik_request.MASS}": goal for task, goal in ranked}
+    arrays |= configurations
+    batch = batch_axes("reach", {name: x.shape[:-1] for name, x in arrays.items()})
     free = ik_request.moving_joints(robot, moving)
     if limits:
         ik_request.check_limits(robot, free)
-    if system and alone:
-        return loops_alone(
-            system, given.get("near", robot.neutral()), free, tolerance, limits, starts
-        )
+    if system and loops_only:
+        start = configurations.get("near", robot.neutral())
+        return _close_loops_only(system, start, free, tolerance, limits, starts)
     ik_request.check_size(robot)
-    *levels, hunt = _hunts(robot, asked, given, lead, limits, free, tolerance, ranked=not distinct)
-    solutions = hunt.every(starts, bool(given)) if distinct else None
+    *levels, solver = _make_solvers(
+        robot, ranked, configurations, batch, limits, free, tolerance, by_level=not distinct
+    )
+    from_base = bool(configurations)
+    solutions = solver.find_all(starts, from_base) if distinct else None
     if levels:
-        hunt = in_order([*levels, hunt], starts, bool(given))
+        solver = solve_by_priority([*levels, solver], starts, from_base)
     elif not distinct:
-        hunt.first(starts, bool(given))
-    hunt.settle()
-    return _answer(hunt, lead, solutions)
+        solver.solve(starts, from_base)
+    solver.approach_posture()
+    return _result(solver, batch, solutions)
 
 
-def _hunts(
+def _make_solvers(
     robot: Robot,
-    asked: list[Any],
-    given: dict[str, np.ndarray],
-    lead: tuple[int, ...],
+    goals: list[Goal],
+    configurations: dict[str, np.ndarray],
+    batch: tuple[int, ...],
     limits: bool,
     free: np.ndarray,
     tolerance: float,
-    ranked: bool,
+    by_level: bool,
 ) -> list[IKSolver]:
-    """The problems (..., n) in a row: all of them at once, and before that, where they are `ranked`, level by level."""
+    """The solver of all tasks at once, last; if `by_level`, solvers of the first levels before."""
 
     def flat(x: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(
-            np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]), dtype=float
-        )
+        rows = np.broadcast_to(x, (*batch, x.shape[-1])).reshape(-1, x.shape[-1])
+        return np.ascontiguousarray(rows, dtype=float)
 
-    def hunt(some: list[Any], pull: np.ndarray | None = None) -> IKSolver:
-        solver = problem(
-            robot, tuple(task for task, _ in some), limits, free.tobytes(), pull is not None
-        )
-        return IKSolver(
-            solver,
-            np.concatenate([flat(x) for _, x in some], axis=-1),
-            np.array(base),
-            pull,
-            tolerance,
-        )
+    def solver_of(some: list[Goal], posture: np.ndarray | None = None) -> IKSolver:
+        tasks = tuple(task for task, _ in some)
+        problem = cached_problem(robot, tasks, limits, free.tobytes(), posture is not None)
+        goal = np.concatenate([flat(x) for _, x in some], axis=-1)
+        return IKSolver(problem, goal, np.array(base), posture, tolerance)
 
-    at_once = [(replace(task, level=0), x) for task, x in asked]
-    pull = flat(given["posture"]) if "posture" in given else None
-    solver = problem(
-        robot, tuple(task for task, _ in at_once), limits, free.tobytes(), pull is not None
-    )
-    base = flat(solver.inside(given.get("near", given.get("posture", robot.neutral()))))
-    last = max(task.level for task, _ in asked) if ranked else 0
-    levels = (
-        [hunt([(task, x) for task, x in asked if task.level <= level]) for level in range(1 + last)]
-        if last
-        else []
-    )
-    return [*levels, hunt(at_once, pull)]
+    equal = [(replace(task, level=0), x) for task, x in goals]
+    posture = flat(configurations["posture"]) if "posture" in configurations else None
+    tasks = tuple(task for task, _ in equal)
+    problem = cached_problem(robot, tasks, limits, free.tobytes(), posture is not None)
+    start = configurations.get("near", configurations.get("posture", robot.neutral()))
+    base = flat(problem.clip_to_limits(start))
+    last = max(task.level for task, _ in goals) if by_level else 0
+    levels = [
+        solver_of([(task, x) for task, x in goals if task.level <= level])
+        for level in (range(1 + last) if last else ())
+    ]
+    return [*levels, solver_of(equal, posture)]
 
 
-def _answer(hunt: IKSolver, lead: tuple[int, ...], solutions: list[np.ndarray] | None) -> IKResult:
-    tasks, nq = hunt.problem.tasks, hunt.problem.robot.nq
+def _result(
+    solver: IKSolver, batch: tuple[int, ...], solutions: list[np.ndarray] | None
+) -> IKResult:
+    tasks, nq = solver.problem.tasks, solver.problem.robot.nq
     names = [f"{task.frame or ik_request.MASS} {unit}" for task in tasks for unit in task.units]
-    miss = np.sqrt(hunt.miss).reshape(*lead, len(names))
-    errors = {name: miss[..., i] for i, name in enumerate(names)}
-    every = None
+    each = np.sqrt(solver.squared_errors).reshape(*batch, len(names))
+    errors = {name: each[..., i] for i, name in enumerate(names)}
+    padded = None
     if solutions is not None:
-        every = np.full((len(solutions), max(map(len, solutions), default=0), nq), np.nan)
-        for row, some in zip(every, solutions, strict=True):
-            row[: len(some)] = some
-        every = every.reshape(*lead, *every.shape[1:])
-    q, solved, tries = (
-        hunt.q.reshape(*lead, nq),
-        hunt.solved.reshape(lead),
-        hunt.tries.reshape(lead),
-    )
-    return IKResult(q, solved, miss.max(axis=-1), errors, tries, every)
+        padded = np.full((len(solutions), max(map(len, solutions), default=0), nq), np.nan)
+        for row, found in zip(padded, solutions, strict=True):
+            row[: len(found)] = found
+        padded = padded.reshape(*batch, *padded.shape[1:])
+    q, converged = solver.q.reshape(*batch, nq), solver.solved.reshape(batch)
+    tries = solver.tries.reshape(batch)
+    return IKResult(q, converged, each.max(axis=-1), errors, tries, padded)
 
 
-def loops_alone(
+def _close_loops_only(
     system: System,
     near: np.ndarray,
-    moving: np.ndarray,
+    free: np.ndarray,
     tolerance: float,
     limits: bool,
     starts: int,
 ) -> IKResult:
-    """From near (..., nq); `moving` (nv,) says which coordinates may."""
-    lead = system.batch_axes(near.shape[:-1])
-    one, guess = (
-        system.at_elements(lead, np.ones(lead, dtype=bool)),
-        np.broadcast_to(near, (*lead, system.nq)).reshape(-1, system.nq),
-    )
-    q, e, tries = close_loops(one, guess, moving.astype(float), tolerance, limits, starts)
+    """Close the loops from `near` (..., nq); `free` (nv,) is the mask of coordinates that move."""
+    batch = system.batch_axes(near.shape[:-1])
+    flat = system.at_elements(batch, np.ones(batch, dtype=bool))
+    guess = np.broadcast_to(near, (*batch, system.nq)).reshape(-1, system.nq)
+    q, e, tries = close_loops(flat, guess, free.astype(float), tolerance, limits, starts)
     errors = {
-        name: np.linalg.norm(e[:, rows], axis=-1).reshape(lead)[()]
-        for name, rows in _parts(system).items()
+        name: np.linalg.norm(e[:, rows], axis=-1).reshape(batch)[()]
+        for name, rows in _constraint_rows(system).items()
     }
     error = np.max([*errors.values()], axis=0)
-    return IKResult(
-        q.reshape(*lead, system.nq), error <= tolerance, error, errors, tries.reshape(lead)
-    )
+    q = q.reshape(*batch, system.nq)
+    return IKResult(q, error <= tolerance, error, errors, tries.reshape(batch))
 
 
-def _parts(system: System) -> dict[str, list[int]]:
-    """The rows of every constraint, turns and places by themselves: {"contact 1 rad": rows}."""
-    closure, out = system.closure, {}
-    joints = [(SLIDE if system.joint(f.joint).row.slides[0] else TURN,) for f in closure.mimics]
+def _constraint_rows(system: System) -> dict[str, list[int]]:
+    """The rows of every constraint by unit: {"contact 1 rad": rows}."""
+    closure, found = system.closure, {}
+    joints = [(METRE if system.joint(f.joint).row.slides[0] else RADIAN,) for f in closure.mimics]
     units = [*(c.units for c in closure.constraints), *joints]
-    for tie, own, each in zip(
-        (*closure.constraints, *closure.mimics), closure.slices, units, strict=True
-    ):
-        for unit in (TURN, SLIDE):
-            rows = [i for i, x in zip(range(own.start, own.stop), each, strict=True) if x == unit]
-            out |= {f"{tie.name} {unit}": rows} if rows else {}
-    return out
+    constraints = (*closure.constraints, *closure.mimics)
+    for constraint, rows, row_units in zip(constraints, closure.slices, units, strict=True):
+        for unit in (RADIAN, METRE):
+            index = [
+                i for i, x in zip(range(rows.start, rows.stop), row_units, strict=True) if x == unit
+            ]
+            found |= {f"{constraint.name} {unit}": index} if index else {}
+    return found

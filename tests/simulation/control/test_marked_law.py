@@ -221,7 +221,7 @@ def test_a_marked_law_pickles_where_the_law_does(name):
 
 @pytest.mark.parametrize("given", [3.0, "hold", START, Damper])
 def test_only_functions_are_marked(given):
-    with pytest.raises(pp.StateError, match=r"pp\.law came with"):
+    with pytest.raises(pp.StateError, match=r"pp\.law of"):
         pp.law(given)
 
 
@@ -246,12 +246,12 @@ REFUSED = {
     "branches": (lambda: by_number, "by_number cannot be traced: TypeError: '>' not supported"),
     "other functions": (lambda: lambda t, q, v: np.clip(-v, -1.0, 1.0), "cannot be traced"),
     "mathematics of numbers": (lambda: lambda t, q, v: np.full(2, math.sin(t)), "cannot be traced"),
-    "a table": (lambda: lambda t, q, v: -{0.0: 2.0}.get(t, 1.0) * v, "looked up"),
-    "a memory": (counting, "count leaves another tape each time: it remembers something"),
-    "random numbers": (lambda: lambda t, q, v: -v * np.random.random(), "another tape"),
+    "a table": (lambda: lambda t, q, v: -{0.0: 2.0}.get(t, 1.0) * v, "is hashed"),
+    "a memory": (counting, "count has another trace each time: it has internal state"),
+    "random numbers": (lambda: lambda t, q, v: -v * np.random.random(), "another trace"),
     "a kind of number": (lambda: lambda t, q, v: -v if type(t) is float else v, "its trace differ"),
     "an error": (lambda: lambda t, q, v: ROBOT.no_such * v, "traced: AttributeError.*no_such"),
-    "another shape": (lambda: lambda t, q, v: np.zeros(3), r"answers shape \(3,\)"),
+    "another shape": (lambda: lambda t, q, v: np.zeros(3), r"returns shape \(3,\)"),
 }
 
 

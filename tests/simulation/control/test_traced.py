@@ -110,8 +110,8 @@ def branching(t, q, v):
         (lambda t, q, v: np.zeros(6) if not v.any() else -v, "branch|cannot be traced|differ"),
         (lambda t, q, v: np.zeros((2, 6)), "shape"),
         (lambda t, q, v: None, "shape|numbers"),
-        (Remembers(), "remembers"),
-        (Counts(), "remembers"),
+        (Remembers(), "internal state"),
+        (Counts(), "internal state"),
     ],
 )
 def test_what_leaves_no_tape_says_why(tau, why):

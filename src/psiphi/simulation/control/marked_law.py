@@ -21,7 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class PureLaw:
-    """A function tau(t, q, v) that is marked as pure. It is called as the function is."""
+    """A function tau(t, q, v) that is marked as pure. It is called like the function."""
 
     __wrapped__: Callable[..., Any]
 
@@ -31,8 +31,8 @@ class PureLaw:
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self.__wrapped__(*args, **options)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> PureLaw:
-        """A method that is marked in its class is a marked bound method of each object."""
+    def __get__(self, instance: object, owner: type | None = None) -> PureLaw:
+        """A method that its class marks is bound to an object as a marked method."""
         bind = getattr(type(self.__wrapped__), "__get__", None)
         bound = bind(self.__wrapped__, instance, owner) if bind else None
         if not isinstance(bound, MethodType) or bound is self.__wrapped__:
@@ -40,21 +40,18 @@ class PureLaw:
         return PureLaw(bound)
 
     def __reduce__(self) -> Any:
-        """By name, as functions are pickled, if the name leads here; else the function with its mark."""
-        name = getattr(self, "__qualname__", "")
-        found = reduce(_attribute, name.split("."), sys.modules.get(self.__module__))
+        """Pickle by name, as for functions, if the name refers to this object; else pickle the
+        function and mark it again."""
+        name, module = getattr(self, "__qualname__", ""), sys.modules.get(self.__module__)
+        found = reduce(lambda value, part: getattr(value, part, None), name.split("."), module)
         return name if found is self else (law, (self.__wrapped__,))
 
     def __repr__(self) -> str:
         try:
-            given = str(inspect.signature(self.__wrapped__))
-        except (TypeError, ValueError):  # some compiled functions have none
-            given = "(...)"
-        return f"<pp.law {name_of(self.__wrapped__)}{given}>"
-
-
-def _attribute(of: Any, name: str) -> Any:
-    return getattr(of, name, None)
+            arguments = str(inspect.signature(self.__wrapped__))
+        except (TypeError, ValueError):  # some compiled functions have no signature
+            arguments = "(...)"
+        return f"<pp.law {name_of(self.__wrapped__)}{arguments}>"
 
 
 @overload
@@ -88,10 +85,10 @@ def law(function: Callable[..., Any] | None = None) -> Any:
     if function is None:
         return law
     if inspect.isclass(function):
-        cause = f"pp.law came with the class {function.__name__}"
+        cause = f"pp.law of the class {function.__name__}"
         raise StateError(cause, "mark its __call__ method, or an object of the class")
     if not callable(function):
-        raise StateError(f"pp.law came with {shown(function)}", "give a function tau(t, q, v)")
+        raise StateError(f"pp.law of {shown(function)}", "give a function tau(t, q, v)")
     return (
         function
         if is_law_controller(function) or isinstance(function, PureLaw)
@@ -100,12 +97,12 @@ def law(function: Callable[..., Any] | None = None) -> Any:
 
 
 def unwrap_law(tau: Any) -> Any:
-    """A torque without its mark."""
+    """The function of a marked law; any other torque is returned unchanged."""
     return tau.__wrapped__ if isinstance(tau, PureLaw) else tau
 
 
-def is_pure(tau: Any) -> bool:
-    """Whether a torque is marked: itself, the `__call__` of its class, or the function in a partial."""
+def is_pure(tau: object) -> bool:
+    """Whether a torque is marked, or the `__call__` of its class, or the function of a partial."""
     if isinstance(tau, partial):
         return is_pure(tau.func)
     call = inspect.getattr_static(type(tau), "__call__", None)

@@ -1,11 +1,12 @@
-"""What drives a system: nothing, numbers, or a function; and how much its motors can do.
+"""The torque that drives a system, and the effort limits of its motors.
 
 Torques are given as
 
     tau = None                 no torque
     tau (..., nv)              constant
     tau (..., steps, nv)       constant within each step
-    tau(t, q, v)               a function or a controller, asked at every stage; `hold=True`: once a step
+    tau(t, q, v)               a function or a controller, called at every stage; with `hold=True`
+                               once per step
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyScalar, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import coefficients, finite_array, read_array
 from psiphi.model.model import Model
@@ -23,12 +25,12 @@ from psiphi.model.spatial.branch_free import maximum, minimum
 from psiphi.simulation.plant import Plant
 
 Batch = tuple[int, ...]
-UNBOUND = 1e300  # stands for no bound: 0 times it is 0
+UNBOUND = 1e300  # stands for no bound: unlike infinity, 0 times it is 0
 
 
 @dataclass(frozen=True)
 class TorqueInput:
-    """Torques by step (arrays) or by state (a function); exactly one of the two is there."""
+    """A table of torques by step, or a function of the state; the other one is None."""
 
     plant: Plant
     batch: Batch
@@ -38,90 +40,87 @@ class TorqueInput:
     def __call__(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """tau (*batch, nv) within `step`."""
         if self.table is not None:
-            return np.broadcast_to(
-                self.table[..., min(step, self.table.shape[-2] - 1), :],
-                (*self.batch, self.plant.nv),
-            )
+            row = self.table[..., min(step, self.table.shape[-2] - 1), :]
+            return np.broadcast_to(row, (*self.batch, self.plant.nv))
         assert self.function is not None
-        return self.checked(self.function(t, read_only(q), read_only(v)), self.batch)
+        return self.check_result(self.function(t, read_only(q), read_only(v)), self.batch)
 
     def limit(self, effort: np.ndarray | None) -> TorqueInput:
-        """Tables within the effort limits; what functions answer is cut when they are asked."""
+        """The same input with its table within the effort limits; results of functions are limited
+        at each call."""
         if effort is None or self.table is None:
             return self
         return replace(self, table=limit_torque(self.table, effort))
 
-    def checked(self, answer: Any, lead: Batch) -> np.ndarray:
-        """What a function answered, as tau (*lead, nv)."""
+    def check_result(self, result: object, lead: Batch) -> np.ndarray:
+        """The result of the function as tau (*lead, nv)."""
         nv = self.plant.nv
-        tau, fault = read_array(answer, None)
+        tau, fault = read_array(result, None)
         if not fault:
-            filled = self.plant.expand_law_torque(tau.astype(float, copy=False))
-            if filled.shape[-1:] == (nv,) and _broadcasts(filled.shape[:-1], lead):
-                return np.broadcast_to(filled, (*lead, nv))
+            full = self.plant.expand_law_torque(tau.astype(float, copy=False))
+            if full.shape[-1:] == (nv,) and _broadcasts(full.shape[:-1], lead):
+                return np.broadcast_to(full, (*lead, nv))
             fault = f"has shape {tau.shape}, expected {(*lead, nv)}"
-        remedy = f"return nv = {nv} numbers, with the batch axes of q in front; passive= names joints without a motor"
-        raise StateError(f"tau(t, q, v) {fault}", remedy)
+        raise StateError(
+            f"tau(t, q, v) {fault}",
+            f"return nv = {nv} numbers, with the batch axes of q in front; "
+            "passive= names joints without a motor",
+        )
 
 
 def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> TorqueInput:
-    """The torque as the user gave it, checked."""
+    """The torque in one of its four forms, checked."""
     nv = system.nv
     if tau is None:
         return TorqueInput(system, batch, np.zeros((1, nv)))
     if callable(tau):
-        own = getattr(tau, "robot", None)
-        if isinstance(own, Model) and (own.nq, own.nv) != (system.robot.nq, system.robot.nv):
-            cause = f"the controller is made for {own.name} (nq={own.nq}, nv={own.nv}), not for {system.name}"
+        robot = getattr(tau, "robot", None)
+        if isinstance(robot, Model) and (robot.nq, robot.nv) != (system.robot.nq, system.robot.nv):
             raise StateError(
-                cause, f"make it with the robot that is simulated (nq={system.nq}, nv={nv})"
+                f"the controller is made for {robot.name} (nq={robot.nq}, nv={robot.nv}), "
+                f"not for {system.name}",
+                f"make it with the robot that is simulated (nq={system.nq}, nv={nv})",
             )
         return TorqueInput(system, batch, function=tau)
     array, fault = read_array(tau, None)
     full = tau if fault or not array.ndim else system.expand_torque(array.astype(float))
-    array = finite_array(
-        "tau",
-        full,
-        (nv,),
-        f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)",
-    )
-    undriven = system.unactuated_indices if system.motors_given else []
-    if len(undriven) and array[..., undriven].any():
+    remedy = f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)"
+    array = finite_array("tau", full, (nv,), remedy)
+    unactuated = system.unactuated_indices if system.motors_given else []
+    if len(unactuated) and array[..., unactuated].any():
         cause = f"tau acts on {', '.join(system.unactuated_joints)}, which have no motor"
         raise StateError(
-            cause, f"give 0 there, or {nv - len(undriven)} numbers for the motors alone"
+            cause, f"give 0 there, or {nv - len(unactuated)} numbers for the motors alone"
         )
-    return TorqueInput(
-        system, batch, array if is_per_step(array.shape, batch, steps) else array[..., None, :]
-    )
+    table = array if is_per_step(array.shape, batch, steps) else array[..., None, :]
+    return TorqueInput(system, batch, table)
 
 
 def is_per_step(shape: Batch, batch: Batch, steps: int) -> bool:
-    """Whether torques of this shape are a row a step (or one for all), not one a motion; a StateError where they are neither,
-    or may be both."""
-    of_steps, of_motions, nv = (
-        fits_steps(shape, batch, steps),
-        _broadcasts(shape[:-1], batch),
-        shape[-1],
-    )
-    if of_steps and of_motions and len(shape) > 1 and shape[-2] != 1:
-        cause = f"tau of shape {shape} may be one row a step or one a batch element: there are {steps} of both"
+    """Whether torques of this shape have one row per step (or one for all), not one per motion.
+
+    It is an error if they have neither, or if they may have either.
+    """
+    per_step, per_motion = fits_steps(shape, batch, steps), _broadcasts(shape[:-1], batch)
+    nv = shape[-1]
+    if per_step and per_motion and len(shape) > 1 and shape[-2] != 1:
         raise StateError(
-            cause,
+            f"tau of shape {shape} may be one row a step or one a batch element: "
+            f"there are {steps} of both",
             "give (..., 1, nv) for constant torques or (1, steps, nv) for the same steps everywhere",
         )
-    if not (of_steps or of_motions):
-        want = f"(nv,) = {(nv,)}, {(steps, nv)} for {steps} steps" + (
-            f", or one of these behind {batch}" if batch else ""
-        )
+    if not (per_step or per_motion):
+        expected = f"(nv,) = {(nv,)}, {(steps, nv)} for {steps} steps"
+        expected += f", or one of these behind {batch}" if batch else ""
         raise StateError(
-            f"tau has shape {shape}, expected {want}", "one row a step of dt, or one for all steps"
+            f"tau has shape {shape}, expected {expected}",
+            "give one row per step of dt, or one for all steps",
         )
-    return of_steps
+    return per_step
 
 
 def fits_steps(shape: Batch, batch: Batch, steps: int) -> bool:
-    """Whether an array of this shape is a row a step, or one for all steps."""
+    """Whether an array of this shape can have one row per step, or one for all steps."""
     return len(shape) > 1 and shape[-2] in (1, steps) and _broadcasts(shape[:-2], batch)
 
 
@@ -133,20 +132,20 @@ def _broadcasts(lead: Batch, batch: Batch) -> bool:
 
 
 def read_only(x: np.ndarray) -> np.ndarray:
-    """The array as others may see it: they cannot change the state."""
+    """A view that user-defined functions cannot write to."""
     view = x.view()
     view.flags.writeable = False
     return view
 
 
-def limit_torque(tau: Any, effort: Any) -> Any:
+def limit_torque(tau: AnyScalar, effort: AnyScalar) -> Any:
     """tau between -effort and effort, on arrays of numbers or of tape expressions."""
     return minimum(maximum(tau, -effort), effort)
 
 
-def read_effort(system: Plant, given: Any) -> np.ndarray | None:
-    """Torques are cut to +- this; None: they are not. Joints that are said to have no motor have no effort."""
-    limits = _effort(system, given)
+def read_effort(system: Plant, option: bool | Numbers) -> np.ndarray | None:
+    """The effort limits (nv,), or None without limits; 0 for joints named as having no motor."""
+    limits = _effort(system, option)
     if not system.motors_given or not len(system.unactuated_indices):
         return limits
     limits = np.full(system.nv, UNBOUND) if limits is None else limits.copy()
@@ -154,11 +153,12 @@ def read_effort(system: Plant, given: Any) -> np.ndarray | None:
     return limits
 
 
-def _effort(system: Plant, given: Any) -> np.ndarray | None:
-    chosen = isinstance(given, bool | np.bool_)
-    if chosen and not given:
+def _effort(system: Plant, option: bool | Numbers) -> np.ndarray | None:
+    """True means the model's limits, False none, else the numbers."""
+    is_flag = isinstance(option, bool | np.bool_)
+    if is_flag and not option:
         return None
-    limits = system.robot.effort if chosen else coefficients("effort", given, system.nv, np.inf)
+    limits = system.robot.effort if is_flag else coefficients("effort", option, system.nv, np.inf)
     if limits.shape != (system.nv,):
         raise StateError(
             "effort=True: the system's velocities are not the joints'", "give effort as an array"

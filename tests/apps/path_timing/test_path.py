@@ -1,4 +1,4 @@
-"""`pp.path`: closed forms of one mass, SciPy's splines, limits looked at by Pinocchio, references of controllers."""
+"""`pp.path`: closed forms of one mass, SciPy's splines, limits checked by Pinocchio, control."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def postures(panda) -> np.ndarray:
 
 
 def test_one_mass_up_and_down():
-    """Full force up, full force down: h (1/a + 1/b) v^2 / 2 = height, with a = F/m - g and b = F/m + g."""
+    """Full force up, then down: (1/a + 1/b) v^2 / 2 = height, a = F/m - g, b = F/m + g."""
     m, g, F, height = 2.0, 9.81, 50.0, 3.0
     a, b = F / m - g, F / m + g
     way = pp.path(lift(m, g), [[0.0], [height]], torque=F, speed=np.inf, points=1000)
@@ -45,8 +45,8 @@ def test_one_mass_up_and_down():
 
 @pytest.mark.parametrize("acceleration", [1e2, 1e3, 1e4])
 @pytest.mark.parametrize("through", [(0.0, 1.0, 0.0), (0.0, 1.0, 0.2, 0.9), (0.0, 1.0, 0.999)])
-def test_speeds_are_kept_where_a_curve_turns_back(through, acceleration):
-    """Between two points, where ds/dt may be large because q' is nearly zero; and the speed is used all the same."""
+def test_speed_limits_hold_where_a_curve_reverses(through, acceleration):
+    """Between two points, where ds/dt may be large because q' is nearly zero; the limit binds."""
     way = pp.path(
         lift(), np.array(through)[:, None], speed=1.0, acceleration=acceleration, torque=np.inf
     )
@@ -57,7 +57,7 @@ def test_speeds_are_kept_where_a_curve_turns_back(through, acceleration):
 
 
 def test_minimum_jerk_of_two_postures():
-    """q = L (10 x^3 - 15 x^4 + 6 x^5): the largest speed is 15/8 L/T, the largest acceleration 10/sqrt(3) L/T^2."""
+    """q = L (10 x^3 - 15 x^4 + 6 x^5): max speed 15/8 L/T, max acceleration 10/sqrt(3) L/T^2."""
     by_speed = pp.path(
         lift(),
         [[0.0], [3.0]],
@@ -84,7 +84,7 @@ def test_minimum_jerk_of_two_postures():
     )
 
 
-def test_curves_are_scipys(rng):
+def test_splines_are_those_of_scipy(rng):
     knots, points = np.array([0.0, 0.2, 0.5, 0.6, 1.0]), rng.standard_normal((5, 3))
     s, still = np.linspace(0.0, 1.0, 60), [(1, np.zeros(3)), (2, np.zeros(3))]
     peers = (
@@ -123,7 +123,7 @@ def test_limits_hold_and_bind(panda, postures, kind):
         assert np.abs(ends[1]).max() < 1e-6
 
 
-def test_torques_bind_where_they_are_small(panda, postures):
+def test_small_torque_limits_bind(panda, postures):
     weak = 0.6 * panda.effort
     free, bound = (
         pp.path(panda, postures[0] * 0.5, speed=np.inf, acceleration=40.0, torque=x)
@@ -135,7 +135,7 @@ def test_torques_bind_where_they_are_small(panda, postures):
 
 
 def test_a_planners_path(panda, rng):
-    """Hundreds of postures, not quite on a smooth curve: limits hold between all of them; thousands take no dense matrix."""
+    """Limits hold between hundreds of noisy postures; thousands need no dense matrix."""
     middle, half = 0.5 * (panda.lower + panda.upper), 0.3 * (panda.upper - panda.lower)
     x = np.linspace(0.0, 1.0, 300)[:, None]
     plan = middle + half * np.sin(
@@ -160,7 +160,7 @@ def test_a_planners_path(panda, rng):
 
 
 def test_through_poses(panda, postures):
-    """A tool along a line and back, and two lines at once: by Pinocchio's kinematics, and no joint turns over on the way."""
+    """A tool along one line or two in a batch, by Pinocchio; the arm does not change branches."""
     tool, home = "panda_hand_tcp", np.array([0.0, -0.8, 0.0, -2.3, 0.0, 1.6, 0.8])
     peer, far = Pin(panda), np.array([[0.0, 0.2, 0.0], [0.1, 0.0, 0.15]])
     poses = np.broadcast_to(panda.frame_pose(home, tool), (2, 5, 4, 4)).copy()
@@ -178,7 +178,7 @@ def test_through_poses(panda, postures):
     )
     poses[1, 3, :3, 3] += 3.0
     for given, words in (
-        ({tool: poses}, r"pose 3 of 5 in batch element 1 is not reached"),
+        ({tool: poses}, r"pose 3 of 5 in batch element 1 cannot be reached"),
         ({tool: poses[0, 0]}, "shape"),
         ({tool: poses[0, :3], "panda_link4": poses[0, :2, :3, 3]}, "2, 3 poses"),
         ({}, "no poses"),
@@ -225,18 +225,18 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("given", "words"), REFUSED, ids=[words for _, words in REFUSED])
-def test_what_is_refused(given, words):
+def test_bad_arguments(given, words):
     with pytest.raises(pp.Error, match=words):
         pp.path(lift(), **({"postures": [[0.0], [1.0]], "torque": 50.0} | given))
 
 
-def test_limits_of_zero_are_the_files():
-    """Many URDF files say effort="0" velocity="0" where nobody knows."""
+def test_limits_of_zero_in_the_model_are_refused():
+    """Many URDF files say effort="0" velocity="0" for unknown limits."""
     b = pp.Builder("pendulum")
     b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0, 0, 0.1, 0, 0.1))
     b.joint("hinge", "revolute", "world", "rod", axis=(0, 1, 0), velocity=0.0)
     with pytest.raises(
-        pp.Error, match=r"pendulum itself limits the speed of 'hinge' to 0.*give speed="
+        pp.Error, match=r"model pendulum limits the speed of 'hinge' to 0.*give speed="
     ):
         pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0)
     assert pp.path(b.build(), [[0.0], [1.0]], acceleration=1.0, speed=np.inf).duration > 0.0
@@ -249,8 +249,8 @@ def test_a_quaternion_of_zeros_is_refused():
 
 
 @pytest.mark.parametrize("kind", ["fastest", "smooth"])
-def test_joints_whose_q_is_no_vector(kind, rng):
-    """Balls, planes and free bodies: q of unit length passes the postures, v and a are its derivatives, torques hold."""
+def test_spherical_planar_and_free_joints(kind, rng):
+    """Spherical, planar, free: q passes the postures, v and a are its derivatives, torques hold."""
     robot = pp.Robot.of(zoo.chain("mixed", ["spherical", "revolute", "planar", "free"], seed=5))
     through = robot.integrate(robot.random(seed=2), 0.4 * rng.standard_normal((4, robot.nv)))
     through[1, robot.joints[0].q_slice] *= -1.0  # the same rotation
@@ -276,7 +276,7 @@ def test_joints_whose_q_is_no_vector(kind, rng):
         and (np.abs(tau) <= 400.0 * 1.02).all()
     )
     reached = max((np.abs(tau) / own).max(), (np.abs(v) / 3.0).max(), (np.abs(a) / 20.0).max())
-    assert reached > 0.98, "as fast as the limits let it be"
+    assert reached > 0.98, "as fast as the limits allow"
     near = way(np.linspace(0.0, way.duration, 4000))[0]
     for posture in through:
         far = np.abs(robot.difference(near, np.broadcast_to(posture, near.shape))).max(axis=-1)
@@ -284,8 +284,8 @@ def test_joints_whose_q_is_no_vector(kind, rng):
     assert np.abs(robot.difference(way(way.duration)[0], through[-1])).max() < 1e-9
 
 
-def test_one_turn_of_a_ball_is_a_hinges(rng):
-    """A ball that turns about one axis runs as the spline of half angles does, in closed form: tan is what is linear."""
+def test_one_rotation_of_a_spherical_joint(rng):
+    """A spherical joint that turns about one axis, in closed form: tan of the half angle."""
     b = pp.Builder("top", gravity=(0, 0, 0))
     b.body("top", mass=1.0, inertia=np.eye(3))
     b.joint("ball", "spherical", parent="world", child="top")
@@ -315,8 +315,8 @@ def test_a_turn_too_far_is_refused():
         check_turns(robot, curve, np.linspace(0.0, 1.0, 50))
 
 
-def test_a_batch_of_robots_has_no_one_path():
-    """As many sets of parameters as a path has points: each point would be another robot's."""
+def test_a_batch_of_robots_is_refused():
+    """As many parameter sets as a path has points: each point would use other parameters."""
     light = pp.load("ur5").free("inertia", links="wrist_3_link")
     postures = [[0, -1, 1, 0, 1, 0], [1, -1.5, 1, 0, 1, 0]]
     assert pp.path(light.at(light.parameters()), postures, acceleration=10.0).s.shape == (201,)

@@ -1,12 +1,12 @@
-"""Paths in time: `pp.path`.
+"""Timed paths through postures or poses: `pp.path`.
 
 In: postures or poses, and limits. Out: a `TimedPath`. Read `path.py` first.
 
-    path.py                `pp.path`
-    path_limits.py         What limits say of the motion along a curve q(s)
-    pose_waypoints.py      Poses instead of postures
-    quaternion_splines.py  Curves of joints whose q is no vector
-    splines.py             Curves through points
-    time_optimal.py        The least time along a curve within its bounds (Pham and Pham 2018)
-    timed_path.py          A curve with its times
+    path.py                `pp.path`: checks the arguments, then curve, bounds and timing
+    pose_waypoints.py      postures from poses of frames, by inverse kinematics
+    splines.py             cubic and quintic splines
+    quaternion_splines.py  splines of spherical, planar and free joints
+    path_limits.py         limits of speed, acceleration and torque along a curve q(s)
+    time_optimal.py        the least time along a curve within its bounds (Pham and Pham 2018)
+    timed_path.py          `TimedPath`: a curve and its timing, as a function of time
 """

@@ -1,8 +1,10 @@
-"""What limits say of the motion along a curve q(s).
+"""Limits of speed, acceleration and torque as bounds on the motion along a curve q(s).
 
-    v = q' s.      a = q' u + q'' x      tau = (M q') u + (M q'' + C(q, q') q') x + g,      x = s.^2,  u = s..
+    v = q' s.      a = q' u + q'' x      tau = (M q') u + (M q'' + C(q, q') q') x + g
+    x = s.^2,  u = s..
 
-Torques are linear in (u, x) (Bobrow, Dubowsky, Gibson 1985); three calls of inverse dynamics for all points give the factors.
+Torques are linear in (u, x) (Bobrow, Dubowsky, Gibson 1985). Three calls of inverse dynamics for
+all points give the coefficients.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from psiphi.robot.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Of every coordinate (nv,); inf where there is none."""
+    """Limits of every coordinate (nv,); inf where there is none."""
 
     speed: np.ndarray
     acceleration: np.ndarray
@@ -29,47 +31,54 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """At points s (..., N) of curves: x <= cap, and |alpha u + beta x + gamma| <= 1 in every row (..., N, rows). `pace` and
-    `bend` (..., N, nv) are q' and q'' in units of the speeds' limits: pace^2 x <= 1 is the cap, and more (`time_optimal.py`)."""
+    """Bounds at points s (..., N): x <= cap, and |alpha u + beta x + gamma| <= 1 in every row.
+
+    alpha, beta, gamma are (..., N, rows). `speed` and `curvature` (..., N, nv) are q' and q'' in
+    units of the speed limits: cap is the largest x with speed^2 x <= 1.
+    """
 
     s: np.ndarray
     cap: np.ndarray
-    pace: np.ndarray
-    bend: np.ndarray
+    speed: np.ndarray
+    curvature: np.ndarray
     alpha: np.ndarray
     beta: np.ndarray
     gamma: np.ndarray
 
 
 def bounds(robot: Robot, curve: Spline | QuaternionSpline, s: np.ndarray, limits: Limits) -> Bounds:
-    """The rows of a robot's limits at points of a curve; a curve on which it cannot stand still is refused."""
+    """The bounds of a robot's limits at points of a curve.
+
+    Raises if the robot cannot stand still somewhere on the curve.
+    """
     q, first, second = curve(s)
-    parts = []  # where a limit is infinite, a row of zeros
+    parts = []  # rows of infinite limits are zero
     if np.isfinite(limits.acceleration).any():
         parts.append(((first, second, None), 1.0 / limits.acceleration))
     if np.isfinite(limits.torque).any():
-        rest, still = np.zeros(robot.nv), robot.gravity(q)
-        _standing(robot, still, limits.torque)
-        push, turn = (
-            robot.inverse_dynamics(q, rest, first) - still,
-            robot.inverse_dynamics(q, first, second) - still,
-        )
-        parts.append(((push, turn, still), 1.0 / limits.torque))
+        zero, gravity = np.zeros(robot.nv), robot.gravity(q)
+        _check_static_torque(robot, gravity, limits.torque)
+        of_u = robot.inverse_dynamics(q, zero, first) - gravity
+        of_x = robot.inverse_dynamics(q, first, second) - gravity
+        parts.append(((of_u, of_x, gravity), 1.0 / limits.torque))
     table = np.zeros((3, *s.shape, len(parts), robot.nv))
-    for k, (rows, share) in enumerate(parts):
+    for k, (rows, scale) in enumerate(parts):
         for out, row in zip(table[..., k, :], rows, strict=True):
             if row is not None:
-                np.multiply(row, share, out=out)
-    pace, bend = first / limits.speed, second / limits.speed
+                np.multiply(row, scale, out=out)
+    speed, curvature = first / limits.speed, second / limits.speed
     with np.errstate(divide="ignore"):
-        cap = 1.0 / np.square(pace).max(axis=-1)
-    return Bounds(s, cap, pace, bend, *table.reshape(3, *s.shape, -1))
+        cap = 1.0 / np.square(speed).max(axis=-1)
+    return Bounds(s, cap, speed, curvature, *table.reshape(3, *s.shape, -1))
 
 
-def _standing(robot: Robot, still: np.ndarray, torque: np.ndarray) -> None:
-    share = np.abs(still) / torque
+def _check_static_torque(robot: Robot, gravity: np.ndarray, torque: np.ndarray) -> None:
+    share = np.abs(gravity) / torque
     if share.size and not share.max() < 1.0:
         k = int(np.unravel_index(np.argmax(share), share.shape)[-1])
         joint = joint_of_entry(robot.joints, k)
-        cause = f"path: on the way joint {joint.name!r} needs {share.max() * torque[k]:.3g} of {torque[k]:.3g} N m to stand still"
-        raise StateError(cause, "give torque= more, or other postures")
+        raise StateError(
+            f"path: joint {joint.name!r} needs {share.max() * torque[k]:.3g} of {torque[k]:.3g} "
+            "N m to stand still on the path",
+            "give a larger torque=, or other postures",
+        )

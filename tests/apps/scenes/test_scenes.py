@@ -71,7 +71,7 @@ def test_the_box_goes_where_the_path_says():
 
 def test_a_reference_is_its_own_derivative():
     case = scenes.load("two_arms")
-    target, h = case.tau.reference.given[0], 1e-5
+    target, h = case.tau.reference.sources[0], 1e-5
     assert type(case.tau) is pp.ObjectControl
     for t in (0.4, 2.2, 3.9):
         (T0, V0, _), (_, V1, A1), (T2, V2, _) = (target(t + d) for d in (-h, 0.0, h))
@@ -199,7 +199,10 @@ def test_the_four_bar_turns():
             TWO + BOX + GRASPS + 'contact = "glue"\n',
             ["grasps[1].contact", "rigid, point, line, soft"],
         ),
-        (TWO + BOX + GRASPS + '[[loops]]\nkind = "weld"\n', ["loops: stands beside grasps"]),
+        (
+            TWO + BOX + GRASPS + '[[loops]]\nkind = "weld"\n',
+            ["loops: cannot be combined with grasps"],
+        ),
         (ONE + '[controller]\nkind = "carry"\n', ["controller.kind: carry needs an object"]),
         (
             ONE + '[controller]\nkind = "magic"\n',

@@ -265,7 +265,7 @@ def test_what_operational_space_refuses():
         np.diag([1.0, 1.0, -1.0, 1.0]),
         lambda t: np.zeros((5, 4, 4)),
     ):
-        with pytest.raises(StateError, match="the target is no pose"):
+        with pytest.raises(StateError, match="the target is not a pose"):
             pp.OperationalSpace(robot, "tool", pose)
     with pytest.raises(StateError, match="posture holds numbers that are not finite"):
         pp.OperationalSpace(robot, "tool", np.ones(3), posture=np.full(6, np.nan))

@@ -85,7 +85,7 @@ def test_a_compiled_rollout_says_the_same(law):
 
 @pytest.mark.parametrize("law", [pp.Lyapunov, pp.Decoupled])
 def test_what_they_cannot_drive_is_refused(law):
-    with pytest.raises(pp.StateError, match="q is no vector"):
+    with pytest.raises(pp.StateError, match="a q that is not a vector"):
         law(pp.load("free_flyer"), pp.load("free_flyer").neutral())
     with pytest.raises(pp.StateError, match="every joint"):
         law(ARM, np.zeros(6), passive=[ARM.joint_names[2]])

@@ -239,7 +239,7 @@ def test_what_cannot_be_done_is_said():
     table = pp.Loop("sliding", "box/box", "world", axis=(0, 0, 1))
     flying = pp.grasp([(flyer, None, "tool")], pp.Body.box(1.0, (1, 1, 1)), [None], loops=[table])
     with pytest.raises(
-        pp.StateError, match="joints without motors that nothing but box/box loads, beside loops"
+        pp.StateError, match="joints without motors that only box/box loads, together with"
     ):
         pp.ObjectControl(flying, here)
 

@@ -218,8 +218,7 @@ class Controller:
     """
 
     law: Law
-    # t -> the arrays that `law.reference_places` names
-    reference: Callable[[float], tuple[np.ndarray, ...]] | None = None
+    reference: Any = None  # t -> the arrays that `law.reference_places` names; None: no reference
     numbers: dict[str, np.ndarray] = {}  # noqa: RUF012
 
     def __init__(

@@ -1,86 +1,97 @@
-"""Built-in controllers, each its equation: steps of a law (`control_law.py`), which arrays and kernels share.
+"""Controllers of joints: steps of a law (`control_law.py`), which run on arrays and in kernels.
 
-A reference is a constant (nq,), or a function of time that answers q, (q, v) or (q, v, a). Coordinates without a motor get no
-torque: floating bases, unless `actuated` or `passive` says otherwise, and those of a closed chain that it names.
+A reference is a constant (nq,), or a function of time that returns q, (q, v) or (q, v, a).
+Coordinates without a motor get no torque. These are floating bases, unless `actuated` or `passive`
+says otherwise, and the passive joints of a closed chain.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import coefficients, finite_array, flag, frozen, robot_of
+from psiphi.model.model import Model
 from psiphi.model.state_checks import check_quaternions
+from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi.simulation.control.control_law import Controller, Law, Step, Values
+from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
+from psiphi.simulation.plant import SimulatedSystem
 
-GRIP = 1e30  # beside it every inertia is below rounding
+RIGID_INERTIA = 1e30  # an added inertia beside which all others are below rounding
+
+# numbers, several arrays (such as q, v, a), or a function of time that returns either
+Source: TypeAlias = Numbers | tuple[Numbers, ...] | Callable[[float], Any]
 
 
 class Reference:
-    """Where a robot should be: q_ref(t), v_ref(t), a_ref(t)."""
+    """The reference motion of a robot: t -> (q_ref, v_ref, a_ref)."""
 
-    def __init__(self, robot: Any, given: Any):
-        self.robot, self.given = robot, given
-        self.constant: Any = None if callable(given) else tuple(map(frozen, self._read(given)))
-        if self.constant is None:
-            self._read(value_at_start("reference", given))
+    def __init__(self, robot: Robot | System, source: Source):
+        self.robot, self.source = robot, source
+        self.constant: tuple[np.ndarray, ...] | None = None
+        if callable(source):
+            self._read(initial_value("reference", source))
+        else:
+            self.constant = tuple(map(frozen, self._read(source)))
 
-    def __call__(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.constant if self.constant is not None else self._read(self.given(t))
+    def __call__(self, t: float) -> tuple[np.ndarray, ...]:
+        if self.constant is not None:
+            return self.constant
+        assert callable(self.source)
+        return self._read(self.source(t))
 
     def along(self, times: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """The same at many times at once, (..., times, n) each, where what was given can: a `TimedPath`."""
-        ask = getattr(self.given, "along", None)
-        return None if self.constant is not None or ask is None else self._read(ask(times))
+        """The reference at many times at once, (..., times, n) each, if the source supports that
+        (`TimedPath`)."""
+        evaluate = getattr(self.source, "along", None)
+        return (
+            None if self.constant is not None or evaluate is None else self._read(evaluate(times))
+        )
 
-    def _read(self, answer: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _read(self, value: object) -> tuple[np.ndarray, ...]:
         robot = self.robot
-        parts = answer if isinstance(answer, tuple) else (answer,)
+        parts = value if isinstance(value, tuple) else (value,)
         if not 1 <= len(parts) <= 3:
             raise StateError(
                 f"the reference gave {len(parts)} arrays, expected q, (q, v) or (q, v, a)",
-                "give up to three",
+                "give one to three",
             )
         sizes = (("q", robot.nq), ("v", robot.nv), ("a", robot.nv))
-        read = [
-            finite_array(f"reference {n}", x, (k,), f"give {k} numbers")
-            for (n, k), x in zip(sizes, parts, strict=False)
+        arrays = [
+            finite_array(f"reference {name}", x, (size,), f"give {size} numbers")
+            for (name, size), x in zip(sizes, parts, strict=False)
         ]
-        check_quaternions(robot, "reference q", read[0])
-        return (*read, *(np.zeros(robot.nv) for _ in range(3 - len(read))))  # type: ignore[return-value]
+        check_quaternions(robot_of(robot), "reference q", arrays[0])
+        return (*arrays, *(np.zeros(robot.nv) for _ in range(3 - len(arrays))))
 
 
-def value_at_start(what: str, given: Any) -> Any:
-    """What a function of time answers at its begin: one that fails there is no reference."""
+def initial_value(name: str, function: Callable[[float], Any]) -> Any:
+    """The value of a function of time at t = 0; an error names the function if it fails."""
     try:
-        return given(0.0)
+        return function(0.0)
     except Exception as error:
         if isinstance(error, Error):
             raise
-        cause = f"the {what} failed at t = 0: {type(error).__name__}: {error}"
+        cause = f"the {name} failed at t = 0: {type(error).__name__}: {error}"
         raise StateError(cause, "give numbers, or a function of t") from error
 
 
-def read_gains(robot: Any, name: str, value: Any) -> np.ndarray:
-    """One gain, or one a velocity coordinate: finite and not negative."""
+def read_gains(robot: Robot | System, name: str, value: Numbers) -> np.ndarray:
+    """Gains (nv,) from one number or nv of them, finite and not negative."""
     return coefficients(name, value, robot.nv)
 
 
-def read_posture(system: Any, given: Any) -> np.ndarray:
-    """A configuration that is kept where a task leaves freedom; the neutral one where none is given."""
-    kept = frozen(
-        finite_array(
-            "posture",
-            system.neutral() if given is None else given,
-            (system.nq,),
-            f"give {system.nq} numbers",
-        )
-    )
-    check_quaternions(robot_of(system), "posture", kept)
-    return kept
+def read_posture(system: Robot | System, value: Numbers | None) -> np.ndarray:
+    """A posture (nq,); the neutral configuration if none is given."""
+    q = system.neutral() if value is None else value
+    posture = frozen(finite_array("posture", q, (system.nq,), f"give {system.nq} numbers"))
+    check_quaternions(robot_of(system), "posture", posture)
+    return posture
 
 
 def feedback(m, q, v, kp, kd, q_ref, v_ref) -> Values:
@@ -92,6 +103,7 @@ def feedback_with_gravity(m, q, v, kp, kd, q_ref, v_ref, g) -> Values:
 
 
 def mask_torque(m, tau, motors) -> Values:
+    """tau = 0 at coordinates without a motor."""
     return {"tau": motors * tau}
 
 
@@ -100,76 +112,83 @@ def desired_acceleration(m, q, v, kp, kd, q_ref, v_ref, a_ref) -> Values:
 
 
 def prescribe_acceleration(m, u, motors) -> Values:
-    """Joints that accelerate as u says, whatever it takes: the limit of ever larger rotors X under the torques X u."""
-    return {"grip": GRIP * motors, "pull": GRIP * motors * u}
+    """An added inertia X, and the torques X u. As X grows, the acceleration of joints with motors
+    tends to u; the others move freely."""
+    return {"rigid_inertia": RIGID_INERTIA * motors, "rigid_torque": RIGID_INERTIA * motors * u}
 
 
 def mask_steps(controller: Controller) -> tuple[Step, ...]:
-    """The last step where some coordinate has no motor; closed chains see to that themselves."""
-    return (
-        (Step(mask_torque),)
-        if isinstance(controller.robot, Robot) and not controller.drives_all
-        else ()
-    )
+    """`mask_torque` as the last step, if some coordinates of a robot have no motor. Inverse
+    dynamics of closed chains uses the motors only."""
+    masked = isinstance(controller.robot, Robot) and not controller.drives_all
+    return (Step(mask_torque),) if masked else ()
 
 
 def mask_numbers(controller: Controller) -> dict[str, np.ndarray]:
-    """The number that step reads."""
+    """The number that `mask_steps` reads."""
     return {"motors": controller.motors} if mask_steps(controller) else {}
 
 
 class GravityCompensation(Controller):
-    """tau = g(q): the robot floats. A floating base has no motor, and falls.
+    """tau = g(q): the robot does not fall. Coordinates without a motor (a floating base) do.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
-    >>> motion = pp.simulate(robot, robot.random(seed=0), tau=GravityCompensation(robot), duration=0.1)
+    >>> control = GravityCompensation(robot)
+    >>> motion = pp.simulate(robot, robot.random(seed=0), tau=control, duration=0.1)
     >>> float(abs(motion.v).max()) < 1e-9
     True
     """
 
-    def __init__(self, robot: Any, *, actuated: Any = None, passive: Any = None):
+    def __init__(
+        self,
+        robot: SimulatedSystem | Model,
+        *,
+        actuated: JointNames = None,
+        passive: JointNames = None,
+    ):
         super().__init__(robot, actuated, passive)
         self.law, self.numbers = Law((Step("gravity"), *mask_steps(self)), ()), mask_numbers(self)
 
 
 class PD(Controller):
-    """tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)], the first difference on the configuration manifold."""
+    """tau = kp (q_ref - q) + kd (v_ref - v) [+ g(q)].
+
+    The first difference is taken on the configuration manifold.
+    """
 
     def __init__(
         self,
-        robot: Any,
-        reference: Any,
-        kp: Any,
-        kd: Any,
+        robot: SimulatedSystem | Model,
+        reference: Source,
+        kp: Numbers,
+        kd: Numbers,
         gravity: bool = False,
         *,
-        actuated: Any = None,
-        passive: Any = None,
+        actuated: JointNames = None,
+        passive: JointNames = None,
     ):
         super().__init__(robot, actuated, passive)
-        floats = flag("gravity", gravity)
-        steps = (
-            (Step("gravity", {"tau": "g"}), Step(feedback_with_gravity))
-            if floats
-            else (Step(feedback),)
-        )
-        motors = (
-            {} if self.drives_all else {"motors": self.motors}
-        )  # of closed chains too: gains are of every coordinate
+        steps = (Step(feedback),)
+        if flag("gravity", gravity):
+            steps = (Step("gravity", {"tau": "g"}), Step(feedback_with_gravity))
+        # closed chains need the mask too: gains apply to every coordinate
+        motors = {} if self.drives_all else {"motors": self.motors}
         steps += (Step(mask_torque),) if motors else ()
         self.law, self.reference = Law(steps, ("q_ref", "v_ref")), Reference(self.robot, reference)
         self.numbers = {
-            name: read_gains(self.robot, name, x) for name, x in (("kp", kp), ("kd", kd))
+            "kp": read_gains(self.robot, "kp", kp),
+            "kd": read_gains(self.robot, "kd", kd),
         } | motors
 
 
 class ComputedTorque(Controller):
-    """tau = M u + C v + g,  u = a_ref + kp (q_ref - q) + kd (v_ref - v): the error obeys e'' + kd e' + kp e = 0.
+    """tau = M u + C v + g,  u = a_ref + kp (q_ref - q) + kd (v_ref - v).
 
-    Coordinates without a motor (a floating base) accelerate as they must, with tau = 0, and the error of the others obeys
-    that equation: tau = M a + C v + g, a = u at the motors. In a closed chain u is the acceleration nearest to that which
-    keeps the constraints, by the mass matrix: what the torques M u + C v + g would do to it.
+    The error obeys e'' + kd e' + kp e = 0. If some coordinates have no motor (a floating base),
+    tau = M a + C v + g with tau = 0 at these coordinates and a = u at the others, whose error obeys
+    that equation. A closed chain uses the acceleration nearest to u, by the mass matrix, that
+    satisfies the constraints: the one that the torques M u + C v + g would cause.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -182,25 +201,20 @@ class ComputedTorque(Controller):
 
     def __init__(
         self,
-        robot: Any,
-        reference: Any,
-        kp: Any = 100.0,
-        kd: Any = 20.0,
+        robot: SimulatedSystem | Model,
+        reference: Source,
+        kp: Numbers = 100.0,
+        kd: Numbers = 20.0,
         *,
-        actuated: Any = None,
-        passive: Any = None,
+        actuated: JointNames = None,
+        passive: JointNames = None,
     ):
         super().__init__(robot, actuated, passive)
-        steps = [
-            Step(desired_acceleration),
-            Step("inverse_dynamics", {"a": "u"}),
-            *mask_steps(self),
-        ]
-        if mask_steps(self):
-            steps[1:1] = [
-                Step(prescribe_acceleration),
-                Step("added_inertia_dynamics", {"tau": "pull", "added": "grip", "a": "u"}),
-            ]
+        mask = mask_steps(self)
+        steps = [Step(desired_acceleration), Step("inverse_dynamics", {"a": "u"}), *mask]
+        if mask:
+            places = {"tau": "rigid_torque", "added": "rigid_inertia", "a": "u"}
+            steps[1:1] = [Step(prescribe_acceleration), Step("added_inertia_dynamics", places)]
         self.law = Law(tuple(steps), ("q_ref", "v_ref", "a_ref"))
         self.reference = Reference(self.robot, reference)
         self.numbers = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.branch_free import choose, less
 from psiphi.model.spatial.pseudo_inverse import solve, solve_if_definite
 from psiphi.model.spatial.rotations import logarithm, quaternion
@@ -20,27 +21,31 @@ from psiphi.model.spatial.small_matrices import (
 )
 from psiphi.simulation.control.control_law import Values
 
-LEVER = 1e-8  # m: a point nearer to all axes does not move
+NEGLIGIBLE_LEVER = 1e-8  # m: a point nearer to all axes does not move
 
 
 @dataclass(frozen=True)
 class TaskForces:
-    """f_ext = -sum N_i F_i of tasks i in order of priority, by the block factors L D L* of X = J M^-1 J*:
+    """f_ext = -sum N_i F_i of tasks i in order of priority, by the block factors L D L* of
+    X = J M^-1 J*:
 
-        N_i = E_i - sum_(k<i) N_k S_k^+ c_ki        c_ki = N_k* X E_i        S_i = X_ii - sum_(k<i) c_ki* S_k^+ c_ki
+        N_i = E_i - sum_(k<i) N_k S_k^+ c_ki        c_ki = N_k* X E_i
+        S_i = X_ii - sum_(k<i) c_ki* S_k^+ c_ki
         F_i = S_i^+ (b_i - sum_(k<i) c_ki* F_k)      b_i = x''_ref - x''
 
-    X N_i is zero in the rows of all tasks before i: what a task does they do not feel. x'' is what u makes (`drift`); a task
-    has the last 3 or 6 rows of its frame, and S^+ is that of the policy.
+    X N_i is zero in the rows of all tasks before i: task i does not disturb them. x'' is the
+    acceleration that u causes (`drift`). A task has the last 3 or 6 rows of its frame, and S^+ is
+    that of the policy.
 
-    `quick`: without eigenvalues, and `lost` is 1 where that does not do; `after` it, all of it where something is lost.
+    `definite_only`: no eigenvalues are computed, and the place `indefinite` is 1 if they are
+    needed. `fallback` follows it: the full computation replaces the result where `indefinite` is 1.
     """
 
-    tasks: tuple[tuple[int, int], ...]  # (the number of its frame, rows)
+    tasks: tuple[tuple[int, int], ...]  # (index of the frame, number of rows)
     frames: int
     policy: str
-    quick: bool = False
-    after: bool = False
+    definite_only: bool = False
+    fallback: bool = False
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -48,74 +53,76 @@ class TaskForces:
 
     @property
     def reference_places(self) -> tuple[str, ...]:
-        """Where the tasks' references stand, in their order."""
+        """The places of the references of the tasks, in order."""
         return tuple(f"{name}_{i}" for i in range(len(self.tasks)) for name in ("x_ref", "r_ref"))
 
     @property
     def sizes(self) -> dict[str, int]:
-        """`gains`: kp, kd, the largest pull, and the policy's number."""
-        seen = {
+        """The sizes of the places; `gains` are kp, kd, the largest kp |e|, and the number of the
+        policy."""
+        frame_sizes = {
             f"{name}_{i}": n
             for i in range(self.frames)
             for name, n in (("T", 16), ("twist", 6), ("drift", 6))
         }
-        asked = [n for _, rows in self.tasks for n in (16 if rows == 6 else 3, rows)]
-        known = {"lost": 1, "f_ext": 6 * self.frames} if self.after else {}
+        reference_sizes = [n for _, rows in self.tasks for n in (16 if rows == 6 else 3, rows)]
+        first_results = {"indefinite": 1, "f_ext": 6 * self.frames} if self.fallback else {}
         return {
-            **seen,
+            **frame_sizes,
             "X": 36 * self.frames**2,
-            **dict(zip(self.reference_places, asked, strict=True)),
+            **dict(zip(self.reference_places, reference_sizes, strict=True)),
             "gains": 4,
-            **known,
+            **first_results,
         }
 
-    def __call__(self, m, **given) -> Values:
-        at = {name: entries(x) for name, x in given.items()}
-        number, X = at["gains"][3], self._compliance(at["X"])
-        sure: Any = 1.0
+    def __call__(self, m: Manifold, **values: Any) -> Values:
+        at = {name: entries(x) for name, x in values.items()}
+        number, X = at["gains"][3], self._compliance_blocks(at["X"])
+        definite: Any = 1.0
 
-        def answer(S: list, b: list, whole: list | None) -> list:
-            nonlocal sure
-            if not self.quick:
+        def solve_task(S: list, b: list, whole: list | None) -> list:
+            nonlocal definite
+            if not self.definite_only:
                 return solve(self.policy, S, b, number, whole)
-            x, own = solve_if_definite(self.policy, S, b, number, whole)
-            sure = sure * own
+            x, is_definite = solve_if_definite(self.policy, S, b, number, whole)
+            definite = definite * is_definite
             return x
 
-        made: list[
-            tuple[dict[int, list], list, list | None, list]
-        ] = []  # by task: N_i by blocks, S_i, X_ii, F_i
+        # of each task: N_i by blocks, S_i, X_ii (None for the first), F_i
+        solved: list[tuple[dict[int, list], list, list | None, list]] = []
         for i, (_, rows) in enumerate(self.tasks):
-            b, S = self._missing(i, at), X[i][i]
+            b, S = self._acceleration_error(i, at), X[i][i]
             N: dict[int, list] = {
                 i: [[1.0 if r == c else 0.0 for c in range(rows)] for r in range(rows)]
             }
-            for Nk, Sk, Xk, Fk in made:
+            for Nk, Sk, Xk, Fk in solved:
                 c = reduce(
                     add_matrices, [product(transpose(block), X[j][i]) for j, block in Nk.items()]
                 )
-                back = transpose([answer(Sk, column, Xk) for column in transpose(c)])
+                Sc = transpose([solve_task(Sk, column, Xk) for column in transpose(c)])
                 S = mirror_upper_half(
-                    [subtract(x, y) for x, y in zip(S, product(transpose(c), back), strict=True)]
+                    [subtract(x, y) for x, y in zip(S, product(transpose(c), Sc), strict=True)]
                 )
                 b = subtract(b, apply(transpose(c), Fk))
                 for j, block in Nk.items():
-                    taken = [[-x for x in row] for row in product(block, back)]
-                    N[j] = add_matrices(N[j], taken) if j in N else taken
-            F = answer(S, b, X[i][i] if made else None)
-            made.append((N, S, X[i][i] if made else None, F))
-        wrenches = self._wrenches(made)
-        if self.quick:
-            return {"f_ext": stack_entries(wrenches), "lost": stack_entries([1.0 - sure])}
-        if self.after:
+                    change = [[-x for x in row] for row in product(block, Sc)]
+                    N[j] = add_matrices(N[j], change) if j in N else change
+            whole = X[i][i] if solved else None
+            solved.append((N, S, whole, solve_task(S, b, whole)))
+        wrenches = self._wrenches([(N, F) for N, _, _, F in solved])
+        if self.definite_only:
+            return {"f_ext": stack_entries(wrenches), "indefinite": stack_entries([1.0 - definite])}
+        if self.fallback:
+            indefinite = at["indefinite"][0]
             wrenches = [
-                choose(at["lost"][0], x, y) for x, y in zip(wrenches, at["f_ext"], strict=True)
+                choose(indefinite, x, y) for x, y in zip(wrenches, at["f_ext"], strict=True)
             ]
         return {"f_ext": stack_entries(wrenches)}
 
-    def _wrenches(self, made: list) -> list:
+    def _wrenches(self, solved: list[tuple[dict[int, list], list]]) -> list:
+        """-sum N_i F_i as one wrench for each frame, flat."""
         out: list = [0.0] * (6 * self.frames)
-        for N, _, _, F in made:
+        for N, F in solved:
             for j, block in N.items():
                 frame, rows = self.tasks[j]
                 for r, x in enumerate(apply(block, F)):
@@ -123,65 +130,69 @@ class TaskForces:
                     out[k] = out[k] - x
         return out
 
-    def _compliance(self, X: list) -> list:
-        """X by blocks of tasks; rows that are no more than rounding are zero."""
+    def _compliance_blocks(self, X: list) -> list:
+        """X by blocks of tasks; rows below rounding are zero."""
         width = 6 * self.frames
         keep = [
-            k
+            factor
             for i in range(self.frames)
-            for k in significant_rows([X[(6 * i + r) * (width + 1)] for r in range(6)])
+            for factor in significant_rows([X[(6 * i + r) * (width + 1)] for r in range(6)])
         ]
-        places = [range(6 * frame + 6 - rows, 6 * frame + 6) for frame, rows in self.tasks]
+        rows_of_tasks = [range(6 * frame + 6 - rows, 6 * frame + 6) for frame, rows in self.tasks]
 
-        def entry(r: int, c: int):
+        def entry(r: int, c: int) -> Any:
             return keep[r] * keep[c] * X[width * min(r, c) + max(r, c)]
 
         return [
-            [[[entry(r, c) for c in right] for r in left] for right in places] for left in places
+            [[[entry(r, c) for c in right] for r in left] for right in rows_of_tasks]
+            for left in rows_of_tasks
         ]
 
-    def _missing(self, i: int, at: dict[str, list]) -> list:
+    def _acceleration_error(self, i: int, at: dict[str, list]) -> list:
         """x''_ref - x'' of task i: kp e + kd (x'_ref - x') - x''."""
         (frame, rows), gains = self.tasks[i], at["gains"]
         twist, drift = (at[f"{name}_{frame}"][6 - rows :] for name in ("twist", "drift"))
         rates = zip(at[f"r_ref_{i}"], twist, drift, strict=True)
-        pulled = limited_feedback(rows, at[f"T_{frame}"], at[f"x_ref_{i}"], gains)
+        feedback = limited_feedback(rows, at[f"T_{frame}"], at[f"x_ref_{i}"], gains)
         return [
-            pull + gains[1] * (wanted - now) - drifting
-            for pull, (wanted, now, drifting) in zip(pulled, rates, strict=True)
+            kp_e + gains[1] * (rate_ref - rate) - a
+            for kp_e, (rate_ref, rate, a) in zip(feedback, rates, strict=True)
         ]
 
 
 def limited_feedback(rows: int, T: list, x_ref: list, gains: list) -> list:
-    """kp e, angular and linear parts cut to what kd balances at the speed; the turn of a pose as a rotation vector."""
-    (R, p), (kp, _, pull, _) = _split(T), gains
+    """kp e, its angular and linear parts limited to the length `gains[2]`; the error of a pose
+    begins with a rotation vector."""
+    (R, p), (kp, _, limit, _) = _split_pose(T), gains
     if rows == 3:
         error = subtract(x_ref, p)
     else:
-        wanted, place = _split(x_ref)
-        error = logarithm(quaternion(product(wanted, transpose(R))))[0] + subtract(place, p)
+        R_ref, p_ref = _split_pose(x_ref)
+        error = logarithm(quaternion(product(R_ref, transpose(R))))[0] + subtract(p_ref, p)
     out = []
     for k in range(0, rows, 3):
         part = [kp * e for e in error[k : k + 3]]
         square = dot(part, part)
-        far = less(pull * pull, square)
-        share = choose(
-            far, pull / square_root(choose(far, square, 1.0)), 1.0
-        )  # at the target a length has no derivative
-        out += [share * x for x in part]
+        beyond = less(limit * limit, square)
+        # the inner `choose` avoids the root of 0, which has no derivative
+        factor = choose(beyond, limit / square_root(choose(beyond, square, 1.0)), 1.0)
+        out += [factor * x for x in part]
     return out
 
 
-def _split(T: list) -> tuple[list, list]:
-    """Rotation and position of a pose, given row by row."""
+def _split_pose(T: list) -> tuple[list, list]:
+    """The rotation and position of a pose that is given row by row."""
     return [T[4 * r : 4 * r + 3] for r in range(3)], [T[4 * r + 3] for r in range(3)]
 
 
 def significant_rows(diagonal: list) -> list:
-    """1 for the rows of X that are more than rounding, 0 for others: of levers below LEVER, or above 1 / LEVER.
+    """1 for rows of X above rounding, else 0: rows of which the lever between the angular and the
+    linear part is at least NEGLIGIBLE_LEVER and at most its reciprocal.
 
-    >>> [float(x) for x in felt([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])]
+    >>> [float(x) for x in significant_rows([1.0, 1.0, 1.0, 1e-34, 0.0, 1e-33])]
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
-    turn, slide = (a + b + c for a, b, c in (diagonal[:3], diagonal[3:]))
-    return [less(LEVER**2 * slide, turn)] * 3 + [less(LEVER**2 * turn, slide)] * 3
+    angular, linear = (a + b + c for a, b, c in (diagonal[:3], diagonal[3:]))
+    return [less(NEGLIGIBLE_LEVER**2 * linear, angular)] * 3 + [
+        less(NEGLIGIBLE_LEVER**2 * angular, linear)
+    ] * 3

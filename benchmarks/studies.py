@@ -68,7 +68,7 @@ def main(motions: int = 1_000_000, kills: int = 20) -> None:
             np.array_equal(getattr(again.final, x), getattr(plain.final, x)) for x in ("q", "v")
         )
         print(
-            f"killed {kills} times, with {done} of {again.asked.chunks} chunks done: {'same bits' if same else 'OTHER BITS'}"
+            f"killed {kills} times, with {done} of {again.config.chunks} chunks done: {'same bits' if same else 'OTHER BITS'}"
         )
 
 

@@ -1,13 +1,13 @@
-"""Uses of the library.
+"""Applications built on the library.
 
-In: robots, files, words. Out: motions, pages, text. Read `demo.py` first.
+In: robots, files, command-line arguments. Out: motions, pages, text. Read `demo.py` first.
 
-    cli/          The command line
-    demo.py       `psiphi demo`
-    estimation/   The estimation side of the algebra
+    demo.py       `psiphi demo`: simulates a scene and writes a page
     ik/           Inverse kinematics
-    path_timing/  Paths in time
-    scenes/       Scenes
-    studies/      Many motions with numbers of their own
-    viewer/       Robots and motions to look at
+    path_timing/  Time-optimal motion along a path
+    estimation/   Kalman filters and smoothers on the tree
+    scenes/       Scene files: robots, objects, constraints, controllers
+    studies/      Monte-Carlo studies: many motions with varied parameters
+    viewer/       HTML pages, plots and the live viewer
+    cli/          The command line
 """

@@ -136,7 +136,7 @@ def test_a_wrong_line_gets_a_sentence_and_a_hint(argv, sentence, hint, capsys):
 def test_unknown_robot_gets_the_nearest_names(door, capsys):
     assert refused(capsys, "info", "pandaa") == (
         "psiphi: no robot is called 'pandaa'",
-        "hint: Did you mean 'panda'? Or give a path to a URDF file",
+        "hint: Did you mean 'panda'? Or pass the path of a URDF file",
     )
 
 
@@ -165,9 +165,9 @@ def test_a_broken_file_keeps_its_own_words(door, capsys):
         (
             MemoryError("Unable to allocate 44.7 GiB"),
             2,
-            "psiphi: the memory does not suffice: Unable to allocate 44.7 GiB\n",
+            "psiphi: out of memory: Unable to allocate 44.7 GiB\n",
         ),
-        (MemoryError(), 2, "psiphi: the memory does not suffice\nhint: "),
+        (MemoryError(), 2, "psiphi: out of memory\nhint: "),
         (
             ModuleNotFoundError("No module", name="llvmlite"),
             2,
@@ -189,7 +189,7 @@ def test_a_bug_is_not_hidden(monkeypatch, capsys):
     monkeypatch.setitem(cli.COMMANDS, "demo", Command(lambda args: 1 // 0, "raises"))
     sentence, hint = refused(capsys, "demo")
     assert (
-        sentence.startswith("psiphi: a mistake of psiphi's own: ZeroDivisionError")
+        sentence.startswith("psiphi: internal error in psiphi: ZeroDivisionError")
         and "report" in hint
     )
     monkeypatch.setenv("PSIPHI_TRACEBACK", "1")
@@ -422,7 +422,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "ur5", "--duration", "-1"], "duration is -1.0", "seconds"),
         (["simulate", "ur5", "--batch", "5"], "--batch 5 needs --random", "--random"),
         (["simulate", "ur5", "-o", "x.txt"], "ends in '.txt'", "endings"),
-        (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "make it first"),
+        (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "create it first"),
         (["simulate", "ur5", "--q0", "nan,0,0,0,0,0"], "q0", ""),
         (
             ["simulate", "ur5", "--dt", "0.3", "--duration", "1"],
@@ -431,7 +431,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         ),
         (["simulate", "ur5", "--every", "0"], "every is 0", "1 keeps"),
         (["simulate", "ur5", "--duration", "1e12"], "of memory", "shorter duration"),
-        (["simulate", "ur5", "--method", "RK45", "--limits", "block"], "no place in RK45", "rk4"),
+        (["simulate", "ur5", "--method", "RK45", "--limits", "block"], "does not work with RK45", "rk4"),
         (["simulate", "ur5", "-o", "x.npz", "--method", "rk5"], "method is 'rk5'", "rk4"),
         (["simulate", "four_bar", "--q0", "1,1,1"], "not on the constraints", "assemble"),
         (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
@@ -440,7 +440,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (
             ["study", "status", "falls.toml", "--worst", "2"],
             "--worst is for psiphi study report",
-            "leave it out of status",
+            "omit it for status",
         ),
         (["view", "motion.npz"], "there is no file 'motion.npz'", "check the path"),
         (["view", "ur55"], "no robot is called 'ur55'", "ur5"),
@@ -678,8 +678,8 @@ def test_the_demo_needs_no_optional_package(tmp_path):
         ("simulate ur5 --seed -1 --random", "--seed is -1"),
         ("simulate ur5 --kp -1 --controller pd", "--kp is -1"),
         ("simulate ur5 --kd nan --controller pd", "--kd is nan"),
-        ("simulate ur5 --kp 5", "--kp is of a controller"),
-        ("simulate two_arms --kd 5 --controller hold", "--kd is of a controller"),
+        ("simulate ur5 --kp 5", "--kp needs a controller"),
+        ("simulate two_arms --kd 5 --controller hold", "--kd needs a controller"),
         ("simulate ur5 --no-files -o x.npz", "contradict"),
         ("simulate ur5 --duration 1e12", "of memory"),
         ("simulate ur5 -o no/such.npz", "no folder"),
@@ -707,7 +707,7 @@ def test_a_package_that_is_missing_names_its_extra(monkeypatch, capsys):
     monkeypatch.setitem(cli.COMMANDS, "demo", Command(run, "raises"))
     assert refused(capsys, "demo") == (
         "psiphi: this needs viser, which is not installed",
-        "hint: pip install 'psiphi[viewer]' brings it",
+        "hint: pip install 'psiphi[viewer]'",
     )
 
 

@@ -205,7 +205,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "q has batch axes .4, 1., the call has .4, 2.": lambda: bias(
             CardArray(q[:, None]), CardArray(np.zeros((4, 2, 11)))
         ),
-        "check=True looks at numbers": lambda: bias(CardArray(q), CardArray(v), check=True),
+        "check=True works on NumPy arrays": lambda: bias(CardArray(q), CardArray(v), check=True),
         "dtype is float32, and the arrays are float64": lambda: bias(
             CardArray(q), CardArray(v), dtype=np.float32
         ),
@@ -227,7 +227,7 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         ),
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
-        "out= is not for graphics cards": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
+        "out= is not implemented on the GPU": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
         "where it is not cut": lambda: pp.rollout(
             robot, CardArray(q), tau=CardArray(v), effort=True
         ),

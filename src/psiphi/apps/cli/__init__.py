@@ -1,12 +1,12 @@
 """The command line.
 
-In: words. Out: text, files and an exit code. Read `command_table.py` first.
+In: arguments. Out: text, files and an exit code. Read `command_table.py` first.
 
     command_table.py      The table of commands
+    main.py               Entry point: argument parser, error messages, exit codes
     commands/             The commands, one file each
-    expression_parser.py  `psiphi derive`
-    main.py               The door
-    model_advice.py       What would be slow, wrong or surprising about a robot
-    robot_argument.py     Robots and scenes by the words a user types
-    terminal_text.py      Words on the terminal
+    robot_argument.py     Loads the robot or scene that an argument names
+    expression_parser.py  Parses operator expressions for `psiphi derive`
+    model_advice.py       What may be slow, wrong or surprising about a robot
+    terminal_text.py      Escaping, wrapping and suggestions for terminal output
 """

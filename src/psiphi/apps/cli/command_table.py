@@ -10,22 +10,23 @@ from psiphi.apps.cli.commands import bench, count, demo, derive, emit, info, sim
 
 EXAMPLES = """\
 examples:
-  psiphi demo                            two arms carry a box: a simulation and a page to look at
-  psiphi view panda                      a robot in the browser
+  psiphi demo                            two arms carry a box: a simulation and a page
+  psiphi view panda                      show a robot in the browser
   psiphi info puma560                    a robot's tree, coordinates, checks and operation counts
-  psiphi simulate ur5 --controller hold  five seconds of motion: a summary, the numbers, a page with the animation
+  psiphi simulate ur5 --controller hold  five seconds of motion: summary, data, animation
   psiphi simulate two_arms               a bundled scene; scenes are small TOML files
-  psiphi study run falls.toml            thousands or millions of motions, with numbers of their own
-  psiphi derive "J @ mass.inv @ J.T"     an equation, its proof and its O(N) loops
+  psiphi study run falls.toml            thousands or millions of motions with varied parameters
+  psiphi derive "J @ mass.inv @ J.T"     an expression, its derivation and its O(N) loops
   psiphi emit ur5 forward_dynamics       straight-line C of a robot's dynamics
   psiphi bench --quick                   a short comparison with other libraries on this machine
 
-A robot is a bundled name (puma560, ur5, panda, ...) or a URDF file. `psiphi COMMAND --help` explains a command.
+A robot is a bundled name (puma560, ur5, panda, ...) or a URDF file.
+`psiphi COMMAND --help` explains a command.
 """
 
 
 class Command(NamedTuple):
-    """One row: what runs, what it is for, its arguments, its examples."""
+    """One row: function, one-line help, arguments, examples."""
 
     run: Callable[[argparse.Namespace], int]
     help: str
@@ -36,49 +37,52 @@ class Command(NamedTuple):
 COMMANDS = {
     "demo": Command(
         demo.run,
-        "two arms carry a box: simulated, summed up, and written as a page",
+        "simulate two arms that carry a box and write a page",
         demo.arguments,
         demo.EXAMPLES,
     ),
     "view": Command(
-        view.run, "look at a robot or a scene in the browser", view.arguments, view.EXAMPLES
+        view.run, "show a robot or a scene in the browser", view.arguments, view.EXAMPLES
     ),
     "info": Command(
         info.run,
-        "what a robot is: tree, coordinates, checks, operation counts",
+        "print a robot: tree, coordinates, checks, operation counts",
         info.arguments,
         info.EXAMPLES,
     ),
     "simulate": Command(
         simulate.run,
-        "move a robot or a scene in time, and keep the result",
+        "simulate a robot or a scene and save the result",
         simulate.arguments,
         simulate.EXAMPLES,
     ),
     "study": Command(
         study.run,
-        "many motions with numbers of their own, kept and summed up",
+        "run many motions with varied parameters and summarize them",
         study.arguments,
         study.EXAMPLES,
     ),
     "derive": Command(
         derive.run,
-        "an operator expression, proved and turned into loops",
+        "derive the O(N) loops of an operator expression, or prove an equation",
         derive.arguments,
         derive.EXAMPLES,
     ),
     "count": Command(
         count.run,
-        "operation counts, beside those of the literature",
+        "count operations and compare with the literature",
         count.arguments,
         count.EXAMPLES,
     ),
     "emit": Command(
-        emit.run, "the code of a robot's function, as C or LLVM IR", emit.arguments, emit.EXAMPLES
+        emit.run,
+        "generate the code of a robot's function, as C or LLVM IR",
+        emit.arguments,
+        emit.EXAMPLES,
     ),
     "bench": Command(
         bench.run,
-        "time psiphi beside other libraries on this machine",
+        "compare run times with other libraries on this machine",
         bench.arguments,
         bench.EXAMPLES,
     ),

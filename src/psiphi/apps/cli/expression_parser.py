@@ -1,7 +1,7 @@
-"""`psiphi derive`: an operator expression, typed as text, derived step by step down to its loops.
+"""`psiphi derive`: parse an operator expression and derive its loops.
 
-The text is read as arithmetic on the robot's operators, and nothing else: names, calls of J, B and
-derivative, @ + - * / and .T .inv.
+The text is arithmetic on the robot's operators: names, calls of J, B, vector and derivative,
+@ + - * / and .T .inv. Nothing else is evaluated.
 """
 
 from __future__ import annotations
@@ -18,47 +18,54 @@ from psiphi.algebra.rewriting.proof import prove
 from psiphi.functions.expression_function import ExpressionFunction, function
 from psiphi.robot.robot import Robot
 
-FORM = 'write it as in "J @ mass.inv @ J.T"; of two sides that are equal, as in "psi == phi - psi @ K @ H @ phi"'
+HINT = (
+    'write an expression such as "J @ mass.inv @ J.T", '
+    'or an equation such as "psi == phi - psi @ K @ H @ phi"'
+)
 
 
 def derive(robot: Robot, text: str) -> ExpressionFunction:
-    """The function of an expression such as "J @ mass.inv @ J.T": J alone means the Jacobian of the last frame.
+    """The compiled function of an expression such as "J @ mass.inv @ J.T".
+
+    J and B without a frame are those of "tool", or of the last frame.
 
     >>> import psiphi as pp
     >>> derive(pp.robots.puma560(), "J @ mass.inv @ J.T").sweeps
     3
     """
-    return function(_typed(robot, text))
+    return function(_parse(robot, text))
 
 
-def claimed(robot: Robot, text: str) -> Derivation:
-    """The proof of a claim such as "mass == H @ phi @ M @ phi.T @ H.T + rotor", or a counter-example.
+def prove_equation(robot: Robot, text: str) -> Derivation:
+    """A proof of "mass == H @ phi @ M @ phi.T @ H.T + rotor", or a counter-example.
 
     >>> import psiphi as pp
-    >>> bool(claimed(pp.robots.puma560(), "(I + H @ phi @ K).inv == I - H @ psi @ K"))
+    >>> bool(prove_equation(pp.robots.puma560(), "(I + H @ phi @ K).inv == I - H @ psi @ K"))
     True
     """
     left, _, right = text.partition("==")
-    return prove(_typed(robot, left), _typed(robot, right))
+    return prove(_parse(robot, left), _parse(robot, right))
 
 
-def _typed(robot: Robot, text: str) -> Expression:
+def _parse(robot: Robot, text: str) -> Expression:
     try:
-        value = _TypedReader(robot, text).read(ast.parse(text.strip(), mode="eval").body)
+        value = _ExpressionReader(robot, text).read(ast.parse(text.strip(), mode="eval").body)
     except SyntaxError as error:
-        raise StateError(f"{text!r} is not an expression: {error.msg}", FORM) from error
+        raise StateError(f"{text!r} is not an expression: {error.msg}", HINT) from error
     except RecursionError as error:
         raise StateError(
-            f"an expression of {len(text)} letters is nested too deeply", "write it shorter"
+            f"an expression of {len(text)} characters is nested too deeply", "shorten it"
         ) from error
     if not isinstance(value, Expression):
-        raise StateError(f"{text!r} is a number", "name an operator")
+        raise StateError(f"{text!r} is a number", "use an operator: H, phi, M, J, ...")
     if value.model is None:
-        raise StateError(f"{text!r} names no operator of the robot", "use H, phi, M, mass, J, ...")
+        raise StateError(f"{text!r} has no operator of the robot", "use H, phi, M, mass, J, ...")
     return value
 
 
-class _TypedReader:
+class _ExpressionReader:
+    """Evaluates the syntax tree of an expression on the operators of one robot."""
+
     def __init__(self, robot: Robot, text: str):
         self.robot, self.text, self.s = robot, text, robot.operators
 
@@ -88,15 +95,16 @@ class _TypedReader:
                 return self._binary(node)
             except (TypeError, ZeroDivisionError) as error:
                 raise StateError(
-                    f"{self._part(node)!r} has no value", "divide by numbers other than zero only"
+                    f"{self._source_of(node)!r} has no value", "divide by nonzero numbers only"
                 ) from error
         if isinstance(node, ast.Call):
             return self._call(node)
         raise StateError(
-            f"{self._part(node)!r} is not part of the algebra", "use names, @ + - * /, .T and .inv"
+            f"{self._source_of(node)!r} is not part of the algebra",
+            "use names, @ + - * /, .T and .inv",
         )
 
-    def _part(self, node: ast.AST) -> str:
+    def _source_of(self, node: ast.AST) -> str:
         return ast.get_source_segment(self.text.strip(), node) or self.text  # type: ignore[arg-type]
 
     def _binary(self, node: ast.BinOp) -> Any:
@@ -111,44 +119,48 @@ class _TypedReader:
 
     def _name(self, name: str) -> Any:
         if name == "J":
-            return self.s.J(self._tool())
+            return self.s.J(self._default_frame())
         if name == "B":
-            return self.s.B(self._tool())
+            return self.s.B(self._default_frame())
         if name in ("tau", "v", "qdd", "x"):
             return vector(name)
         known = [*self.s.names, "mass", "mass_half", "J", "B"]
         if name in known:
             return getattr(self.s, name)
-        raise StateError(f"no operator {name!r}", nearest(name, [*known, "tau", "v", "qdd", "x"]))
+        raise StateError(
+            f"there is no operator {name!r}", nearest(name, [*known, "tau", "v", "qdd", "x"])
+        )
 
     def _call(self, node: ast.Call) -> Any:
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if name == "derivative" and node.args:
             return self._derivative(node)
-        words = [
+        names = [
             arg.value
             for arg in node.args
             if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
         ]
-        if name not in ("J", "B", "vector") or len(words) != len(node.args) or node.keywords:
-            known = "use J('frame'), B('frame'), vector('name') or derivative(x, 'q')"
-            raise StateError(f"{name}(...) is not part of the algebra", known)
-        return vector(*words) if name == "vector" else getattr(self.s, name)(*words)
+        if name not in ("J", "B", "vector") or len(names) != len(node.args) or node.keywords:
+            remedy = "use J('frame'), B('frame'), vector('name') or derivative(x, 'q')"
+            raise StateError(f"{name}(...) is not part of the algebra", remedy)
+        return vector(*names) if name == "vector" else getattr(self.s, name)(*names)
 
     def _derivative(self, node: ast.Call) -> Any:
         """derivative(e, 'q'), derivative(e, 'v', along='x')."""
-        words = {f"{i}": arg for i, arg in enumerate(node.args[1:])} | {
-            f"{word.arg}": word.value for word in node.keywords
+        arguments = {f"{i}": arg for i, arg in enumerate(node.args[1:])} | {
+            f"{keyword.arg}": keyword.value for keyword in node.keywords
         }
-        given = {name: arg.value for name, arg in words.items() if isinstance(arg, ast.Constant)}
-        if set(given) != set(words) or not set(given) <= {"0", "1", "by", "along"}:
+        values = {
+            name: arg.value for name, arg in arguments.items() if isinstance(arg, ast.Constant)
+        }
+        if set(values) != set(arguments) or not set(values) <= {"0", "1", "by", "along"}:
             raise StateError(
-                f"{self._part(node)!r} is no derivative",
+                f"{self._source_of(node)!r} is not a valid derivative",
                 "write derivative(mass @ v, 'q'), or with along='x'",
             )
-        by, along = given.get("0", given.get("by")), given.get("1", given.get("along"))
+        by, along = values.get("0", values.get("by")), values.get("1", values.get("along"))
         return derivative(self.read(node.args[0]), by, along)  # type: ignore[arg-type]
 
-    def _tool(self) -> str:
-        """The frame meant when none is named: "tool", or the last one of the robot."""
+    def _default_frame(self) -> str:
+        """ "tool" if the robot has such a frame, else its last frame."""
         return "tool" if "tool" in self.robot.frames else list(self.robot.frames)[-1]

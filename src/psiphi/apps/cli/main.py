@@ -1,4 +1,4 @@
-"""The door: the parser out of the table of commands, errors as a sentence and a hint, exit codes."""
+"""The entry point: argument parser, error messages with a hint, exit codes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from psiphi._util import extras
 from psiphi._util.errors import Error
 from psiphi.apps.cli.command_table import COMMANDS, EXAMPLES
-from psiphi.apps.cli.terminal_text import Plain, nearest, sentence
+from psiphi.apps.cli.terminal_text import EscapedStream, nearest, sentence
 
-# package -> the extra of psiphi that brings it; none: psiphi itself does
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+# package -> the extra of psiphi that installs it; "": psiphi itself
 EXTRAS = {
     "viser": "[viewer]",
     "scipy": "[sim]",
@@ -28,29 +31,29 @@ EXTRAS = {
     "numpy": "",
     "llvmlite": "",
 }
-TRACE = "PSIPHI_TRACEBACK"  # set: mistakes of psiphi's own show where they happened
+TRACE = "PSIPHI_TRACEBACK"  # if set, internal errors show their traceback
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaints are a sentence and a hint."""
+    """An ArgumentParser whose errors are a cause and a remedy."""
 
     def error(self, message: str) -> NoReturn:
-        raise Error(message, f"{self.prog} --help shows what is possible")
+        raise Error(message, f"{self.prog} --help lists the options")
 
-    def print_help(self, file=None) -> None:
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         super().print_help(file)
-        sys.stdout.flush()  # so that a reader who has left is noticed here, not when the interpreter closes
+        sys.stdout.flush()  # raises BrokenPipeError here, not at interpreter exit
 
 
 def parser() -> Parser:
-    """The whole command line, from the rows of `COMMANDS`."""
+    """The parser of the whole command line, from the rows of `COMMANDS`."""
     top = _parser(
         Parser,
         prog="psiphi",
-        description="Dynamics of robots, written as algebra and compiled.",
+        description="Robot dynamics, written as operator algebra and compiled.",
         epilog=EXAMPLES,
     )
-    top.add_argument("--version", action="store_true", help="print the version and leave")
+    top.add_argument("--version", action="store_true", help="print the version and exit")
     rows = top.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", parser_class=Parser
     )
@@ -62,7 +65,7 @@ def parser() -> Parser:
     return top
 
 
-def _parser(make: Callable, *args, **options) -> Parser:
+def _parser(make: Callable[..., Parser], *args: str, **options: Any) -> Parser:
     return make(
         *args, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options
     )
@@ -73,10 +76,10 @@ def version() -> str:
     return extras.installed_version("psiphi", "(not installed)")
 
 
-def joined(argv: list[str]) -> list[str]:
-    """Options with their negative numbers: argparse takes the list -1,0 for an option, and --q0=-1,0 for what it is.
+def join_negative_values(argv: list[str]) -> list[str]:
+    """Arguments with `--q0 -1,0` written as `--q0=-1,0`, since argparse takes -1,0 for an option.
 
-    >>> joined(["simulate", "acrobot", "--q0", "-1,0", "--random"])
+    >>> join_negative_values(["simulate", "acrobot", "--q0", "-1,0", "--random"])
     ['simulate', 'acrobot', '--q0=-1,0', '--random']
     """
     out: list[str] = []
@@ -89,17 +92,17 @@ def joined(argv: list[str]) -> list[str]:
 
 
 def dispatch(argv: list[str]) -> int:
-    """Parse and run; errors pass through."""
+    """Parse the arguments and run the command. Errors are not caught."""
     word = next((word for word in argv if not word.startswith("-")), "demo")
     if word not in COMMANDS:
         raise Error(
             f"no command is called {word!r}",
-            f"{nearest(word, COMMANDS)} psiphi --help explains them",
+            f"{nearest(word, COMMANDS)} psiphi --help lists all commands",
         )
     top = parser()
-    args, rest = top.parse_known_args(joined(argv))
+    args, rest = top.parse_known_args(join_negative_values(argv))
     if rest:
-        _unknown(top, args.command, rest)
+        _reject(top, args.command, rest)
     if args.version:
         print("psiphi", version())
     elif args.command is None:
@@ -109,22 +112,25 @@ def dispatch(argv: list[str]) -> int:
     return 0
 
 
-def _unknown(top: Parser, command: str | None, rest: list[str]) -> NoReturn:
-    """Words that a command does not know: of an option, the nearest one is named."""
+def _reject(top: Parser, command: str | None, rest: list[str]) -> NoReturn:
+    """Raise an Error for unknown arguments; suggest the nearest option."""
     (rows,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
-    own = top if command is None else rows.choices[command]
+    parser = top if command is None else rows.choices[command]
     options = [
-        word for action in own._actions for word in action.option_strings if word.startswith("--")
+        word
+        for action in parser._actions
+        for word in action.option_strings
+        if word.startswith("--")
     ]
     word = next((word for word in rest if word.startswith("-")), rest[0])
     raise Error(
         f"unrecognized arguments: {' '.join(rest)}",
-        f"{_option(word, options)}{own.prog} --help shows what is possible",
+        f"{_suggest_option(word, options)}{parser.prog} --help lists the options",
     )
 
 
-def _option(word: str, options: list[str]) -> str:
-    """The option that was meant: the one that is misspelt, else the nearest ones."""
+def _suggest_option(word: str, options: list[str]) -> str:
+    """The option that `word` misspells, else the nearest ones; "" if `word` is not an option."""
     from psiphi._util.text import misspelled
 
     if not word.startswith("-"):
@@ -135,44 +141,42 @@ def _option(word: str, options: list[str]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code; a refusal is a sentence and a hint, never a traceback."""
+    """Run one command and return its exit code.
+
+    Errors are printed as a cause and a hint, never as a traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # a name the terminal cannot show is no reason to stop
-    plain = (
-        redirect_stdout(Plain(sys.stdout)),
-        redirect_stderr(Plain(sys.stderr)),
-    )  # nor is one that would command it obeyed
-    with plain[0], plain[1], warnings.catch_warnings():
-        warnings.showwarning = _warn
-        return _answer(argv)
+            # a name that the terminal cannot encode must not end the program
+            stream.reconfigure(errors="backslashreplace")
+    out, err = EscapedStream(sys.stdout), EscapedStream(sys.stderr)
+    with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+        warnings.showwarning = _print_warning
+        return _exit_code(argv)
 
 
-def _warn(message: Warning | str, *_: object) -> None:
-    """A warning as a sentence."""
+def _print_warning(message: Warning | str, *_: object) -> None:
+    """Print a warning on one line, without the source line."""
     print(f"psiphi: {message}", file=sys.stderr)
 
 
-def _answer(argv: list[str] | None) -> int:
+def _exit_code(argv: list[str] | None) -> int:
     try:
         code = dispatch(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
         return code
     except Error as error:
-        return _refuse(sentence(error), error.remedy)
+        return _fail(sentence(error), error.remedy)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # what is still buffered goes nowhere
+        # discard what is still buffered
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        return _refuse(str(error), "check the path and its permissions")
+        return _fail(str(error), "check the path and its permissions")
     except MemoryError as error:
-        return _refuse(
-            f"the memory does not suffice: {error}".rstrip(": "),
-            "ask for fewer motions, samples or bodies at once",
+        return _fail(
+            f"out of memory: {error}".rstrip(": "),
+            "use fewer motions, samples or bodies at once",
         )
     except KeyboardInterrupt:
         print(file=sys.stderr)
@@ -184,21 +188,22 @@ def _answer(argv: list[str] | None) -> int:
             and not error.name.startswith("psiphi")
         ):
             extra = EXTRAS.get(error.name.partition(".")[0], "[bench]")
-            return _refuse(
+            return _fail(
                 f"this needs {error.name}, which is not installed",
-                f"pip install 'psiphi{extra}' brings it",
+                f"pip install 'psiphi{extra}'",
             )
         if os.environ.get(TRACE):
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        return _refuse(
-            f"a mistake of psiphi's own: {what}",
-            f"please report it, with what {TRACE}=1 in the environment shows",
+        return _fail(
+            f"internal error in psiphi: {what}",
+            f"please report it, with the traceback that {TRACE}=1 in the environment shows",
         )
 
 
-def _refuse(sentence: str, hint: str) -> int:
-    print(f"psiphi: {sentence}", file=sys.stderr)
+def _fail(cause: str, hint: str) -> int:
+    """Print an error and return its exit code."""
+    print(f"psiphi: {cause}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
     return 2

@@ -1,85 +1,97 @@
-"""What would be slow, wrong or surprising about a robot: each line a fact and what follows from it."""
+"""What may be slow, wrong or surprising about a robot: one line per fact and its consequence."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from psiphi._util.text import first_names
 
-WRITTEN_OUT = 64  # bodies up to which a robot's code is straight-line
-STIFF = 1e6  # ratio of the largest to the smallest mass or inertia a joint feels
+if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumPy
+    from psiphi.robot.robot import Robot
+
+STRAIGHT_LINE_LIMIT = 64  # bodies up to which a robot's code is straight-line
+MASS_RATIO = 1e6  # of the largest to the smallest mass of a body
 
 
-def advice(robot) -> list[str]:
+def advice(robot: Robot) -> list[str]:
     """One line for each thing to know before computing with this robot."""
-    out = [*_size(robot), *_masses(robot), *_limits(robot), *_kept(robot), *_looks(robot)]
+    out = [*_size(robot), *_masses(robot), *_limits(robot), *_joint_data(robot), *_shapes(robot)]
     if any(joint.kind in ("free", "spherical") for joint in robot.joints):
         out.append(
-            f"q has quaternions (x, y, z, w): nq = {robot.nq}, nv = {robot.nv}; use robot.integrate and robot.difference"
+            f"q has quaternions (x, y, z, w): nq = {robot.nq}, nv = {robot.nv}; "
+            "use robot.integrate and robot.difference"
         )
     return out
 
 
-def _size(robot) -> list[str]:
+def _size(robot: Robot) -> list[str]:
     n = len(robot.bodies)
-    if n > WRITTEN_OUT:
+    if n > STRAIGHT_LINE_LIMIT:
         return [
-            f"{n} bodies: functions run as loops over classes of links, and full matrices take nv = {robot.nv} sweeps each"
+            f"{n} bodies: functions run as loops over classes of links, "
+            f"and each full matrix takes nv = {robot.nv} sweeps"
         ]
     return [
-        f"{n} bodies: the first call of a function compiles for some seconds; later processes take it from the cache"
+        f"{n} bodies: the first call of a function compiles for some seconds; "
+        "later processes load it from the cache"
     ] * (n > 25)
 
 
-def _masses(robot) -> list[str]:
+def _masses(robot: Robot) -> list[str]:
     out = []
     light = [body.name for body in robot.bodies if body.mass == 0.0]
     if light:
-        out.append(f"without mass: {first_names(light)}; fine as long as what they carry has some")
+        out.append(f"without mass: {first_names(light)}; valid if the bodies they carry have mass")
     heavy = [body.mass for body in robot.bodies if body.mass > 0.0]
-    if heavy and max(heavy) / min(heavy) > STIFF:
+    if heavy and max(heavy) / min(heavy) > MASS_RATIO:
         out.append(
-            f"masses from {min(heavy):.2g} to {max(heavy):.2g} kg: expect lost digits and small time steps"
+            f"masses from {min(heavy):.2g} to {max(heavy):.2g} kg: "
+            "expect loss of precision and small time steps"
         )
     return out
 
 
-def _limits(robot) -> list[str]:
+def _limits(robot: Robot) -> list[str]:
     out = []
-    beyond = [
+    outside = [
         j.name for j in robot.joints if len(j.lower) == 1 and not j.lower[0] <= 0.0 <= j.upper[0]
     ]
-    if beyond:
-        out.append(f"q = 0 is outside the limits of {first_names(beyond)}")
-    backward = [
+    if outside:
+        out.append(f"q = 0 is outside the limits of {first_names(outside)}")
+    reversed_limits = [
         j.name
         for j in robot.joints
         if any(low > high for low, high in zip(j.lower, j.upper, strict=True))
     ]
-    if backward:
-        out.append(f"lower limit above the upper one: {first_names(backward)}")
+    if reversed_limits:
+        out.append(f"lower limit above the upper limit: {first_names(reversed_limits)}")
     return out
 
 
-def _kept(robot) -> list[str]:
-    """What the description has and the plain functions leave out."""
+def _joint_data(robot: Robot) -> list[str]:
+    """Data of joints that apply only on request, and rotor inertia, which always applies."""
     out = []
     mimic = [joint.name for joint in robot.joints if getattr(joint, "mimic", None) is not None]
     if mimic:
         out.append(
-            f"mimic joints move freely unless pp.connect(robot, mimic=True) couples them: {first_names(mimic)}"
+            "mimic joints move freely unless pp.connect(robot, mimic=True) couples them: "
+            f"{first_names(mimic)}"
         )
-    for acts, words in (
+    for option, fields in (
         ("damping", ["damping"]),
         ("friction", ["friction"]),
         ("springs", ["stiffness", "spring"]),
     ):
-        own = [
+        names = [
             joint.name
             for joint in robot.joints
-            if any(_there(getattr(joint, word, ())) for word in words)
+            if any(_is_set(getattr(joint, field, ())) for field in fields)
         ]
-        if own:
+        if names:
             out.append(
-                f"{acts} act{'' if acts == 'springs' else 's'} only in simulate with {acts}=True (--{acts}): {first_names(own)}"
+                f"{option} act{'' if option == 'springs' else 's'} only in simulate with "
+                f"{option}=True (--{option}): {first_names(names)}"
             )
     rotors = [joint.name for joint in robot.joints if any(getattr(joint, "armature", ()))]
     if rotors:
@@ -87,18 +99,19 @@ def _kept(robot) -> list[str]:
     return out
 
 
-def _there(numbers) -> bool:
-    """Whether any is not zero; of a spring that is not linear, whether there is one."""
-    return numbers is not None and any(map(bool, numbers))
+def _is_set(values: Iterable[object] | None) -> bool:
+    """Whether any value is nonzero, or any nonlinear spring is defined."""
+    return values is not None and any(map(bool, values))
 
 
-def _looks(robot) -> list[str]:
-    from psiphi.apps.viewer.geometry.urdf_visuals import absent
+def _shapes(robot: Robot) -> list[str]:
+    from psiphi.apps.viewer.geometry.urdf_visuals import missing_meshes
 
     shapes = getattr(robot, "shapes", ())
-    gone = absent(shapes)
-    if gone:
+    missing = missing_meshes(shapes)
+    if missing:
         return [
-            f"viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: {first_names(gone)}"
+            "viewers draw simple shapes for mesh files that are missing or not STL, OBJ, COLLADA: "
+            f"{first_names(missing)}"
         ]
-    return [] if shapes else ["no shapes: viewers draw it from its kinematics"]
+    return [] if shapes else ["no shapes: viewers draw a stick figure"]

@@ -1,40 +1,46 @@
-"""Robots and scenes by the words a user types."""
+"""The robot or scene that a command-line argument names."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from psiphi._util.errors import Error, ModelError
 from psiphi.apps.cli.terminal_text import nearest
+
+if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumPy
+    from psiphi.apps.scenes.scene_file import SceneSetup
+    from psiphi.robot.robot import Robot
 
 ROBOT = "the name of a bundled robot, or a path to a URDF file"
 
 
 def robot_argument(parser: argparse.ArgumentParser) -> None:
-    """ROBOT, --base and --flexible."""
+    """Add ROBOT, --base and --flexible to the parser."""
     parser.add_argument("robot", metavar="ROBOT", help=ROBOT)
     base_argument(parser)
 
 
 def base_argument(parser: argparse.ArgumentParser) -> None:
+    """Add --base and --flexible to the parser."""
     parser.add_argument(
         "--base",
         choices=("fixed", "free"),
-        help="bolted down or floating (default: as the robot comes)",
+        help="fixed or floating base (default: as in the file)",
     )
     parser.add_argument(
         "--flexible",
         metavar="LINK=FILE",
         action="append",
         default=[],
-        help="a link that bends, by modal data (.npz or .json); may be repeated",
+        help="a flexible link with its modal data (.npz or .json); may be repeated",
     )
 
 
-def _bent(robot, flexible: list[str]):
-    """The robot with links that bend, each as LINK=FILE."""
+def _with_flexible_links(robot: Robot, flexible: Sequence[str]) -> Robot:
+    """The robot with flexible links, each as LINK=FILE."""
     import psiphi
 
     for word in flexible:
@@ -42,18 +48,18 @@ def _bent(robot, flexible: list[str]):
         if not file:
             raise Error(
                 f"--flexible is {word!r}, expected LINK=FILE",
-                "as in --flexible forearm_link=forearm.npz",
+                "write --flexible forearm_link=forearm.npz",
             )
         robot = robot.with_flexible(link, psiphi.FlexibleBody.load(file))
     return robot
 
 
-def load(robot: str, base: str | None = None, flexible: Sequence[str] = ()):
-    """The robot of that name or file; an unknown name is answered with the nearest ones."""
+def load(robot: str, base: str | None = None, flexible: Sequence[str] = ()) -> Robot:
+    """The robot of a name or file. An error about an unknown name suggests the nearest ones."""
     import psiphi
 
     if flexible:
-        return _bent(load(robot, base), list(flexible))
+        return _with_flexible_links(load(robot, base), flexible)
     try:
         return psiphi.load(robot, base=base)
     except (Error, OSError) as error:
@@ -67,11 +73,12 @@ def load(robot: str, base: str | None = None, flexible: Sequence[str] = ()):
             raise
         raise ModelError(
             f"no robot is called {robot!r}",
-            f"{nearest(robot, names)} Or give a path to a URDF file",
+            f"{nearest(robot, names)} Or pass the path of a URDF file",
         ) from error
 
 
 def is_path(text: str) -> bool:
+    """Whether the text is a file, a path with a folder, or ends like a robot or scene file."""
     return (
         os.path.exists(text)
         or os.path.basename(text) != text
@@ -80,7 +87,7 @@ def is_path(text: str) -> bool:
 
 
 def is_scene(text: str) -> bool:
-    """A .toml file, or the name of a bundled scene."""
+    """Whether the text is a .toml file or the name of a bundled scene."""
     if text.lower().endswith(".toml"):
         return True
     from psiphi import scenes
@@ -88,18 +95,20 @@ def is_scene(text: str) -> bool:
     return text in scenes.names()
 
 
-def load_case(target: str, base: str | None = None, flexible: Sequence[str] = ()):
-    """The scene of that name or file, or a scene of the one robot that the words mean."""
+def load_scene(target: str, base: str | None = None, flexible: Sequence[str] = ()) -> SceneSetup:
+    """The scene of a name or file, or a scene with one robot at rest."""
     from psiphi import robots, scenes
-    from psiphi.apps.viewer.recorded_motion import resting
+    from psiphi.apps.viewer.recorded_motion import rest_configuration
 
     if is_scene(target):
         if base is not None:
-            raise Error("--base is for robots, not for scenes", "write base = ... into the scene")
+            raise Error(
+                "--base is for robots, not for scenes", "write base = ... into the scene file"
+            )
         if flexible:
             raise Error(
                 "--flexible is for robots, not for scenes",
-                "write [[robots.NAME.flexible]] into the scene",
+                "write [[robots.NAME.flexible]] into the scene file",
             )
         return scenes.load(target)
     try:
@@ -108,8 +117,8 @@ def load_case(target: str, base: str | None = None, flexible: Sequence[str] = ()
         if is_path(target):
             raise
         known = [*robots.names(), *scenes.names()]
-        hint = f"{nearest(target, known)} Or give a path to a URDF or scene file"
+        hint = f"{nearest(target, known)} Or pass the path of a URDF or scene file"
         raise ModelError(f"no robot or scene is called {target!r}", hint) from error
     import numpy as np
 
-    return scenes.SceneSetup(robot.name, robot, resting(robot), np.zeros(robot.nv))
+    return scenes.SceneSetup(robot.name, robot, rest_configuration(robot), np.zeros(robot.nv))

@@ -1,18 +1,18 @@
-"""Words on the terminal."""
+"""Text for the terminal: escaping, suggestions, wrapping."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TextIO
 
 from psiphi._util.errors import Error
 from psiphi._util.escape import terminal
 
 
-class Plain:
-    """A stream whose text only ever is text: a name cannot move the cursor, colour, or name the window."""
+class EscapedStream:
+    """A text stream that escapes control characters, so that a name cannot command the terminal."""
 
-    def __init__(self, stream: Any):
+    def __init__(self, stream: TextIO):
         self.unescaped = stream
 
     def write(self, text: str) -> int:
@@ -27,7 +27,7 @@ class Plain:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """What was probably meant.
+    """A suggestion for an unknown word: close names, or all known names.
 
     >>> nearest("pand", ["panda", "ur5"])
     "Did you mean 'panda'?"
@@ -44,7 +44,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def wrapped(title: str, text: str) -> Iterator[str]:
-    """A title, and text in lines under it."""
+    """A title, then the text below it in lines of 100 columns."""
     from textwrap import wrap
 
     yield title
@@ -58,5 +58,5 @@ def wrapped(title: str, text: str) -> Iterator[str]:
 
 
 def sentence(error: Error) -> str:
-    """What an error says, on one line and without its remedy."""
+    """The cause of an error on one line, without its remedy."""
     return " ".join(str(error).removesuffix(f". Remedy: {error.remedy}").split())

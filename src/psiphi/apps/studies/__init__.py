@@ -1,17 +1,16 @@
-"""Many motions with numbers of their own: `pp.study`.
+"""Monte-Carlo studies: many motions with varied parameters, `pp.study`.
 
-In: a table of what varies. Out: a `Study`, on disk. Read `study.py` first.
+In: a TOML file or keyword arguments. Out: a `Study`, stored on disk. Read `study.py` first.
 
-    chunks.py               The motions of one chunk, computed
-    distributions.py        How a number varies from motion to motion
-    motion_inputs.py        From the numbers of motions to what `pp.rollout` takes
-    parameter_variation.py  What varies from motion to motion
-    philox.py               Random numbers by their place
-    study.py                The door
-    study_config.py         What is asked of a study, read from TOML or from the same keys in
-                            Python
-    study_report.py         A study's report
-    study_result.py         What `pp.study` gives
-    workers.py              Who computes the chunks
-    zarr_store.py           A study's folder
+    study.py                `pp.study`: runs or resumes a study
+    study_config.py         The configuration, read from TOML or from the same keys in Python
+    parameter_variation.py  Which parameters vary: the table [vary]
+    distributions.py        How a parameter varies: uniform, normal, choice, grid
+    philox.py               Counter-based random numbers
+    motion_inputs.py        From motion numbers to the arguments of `pp.rollout`
+    chunks.py               Computes the motions of one chunk
+    workers.py              Runs the chunks in this process or on a Dask cluster
+    zarr_store.py           The folder of a study: Zarr arrays and markers
+    study_result.py         `Study`: final states, samples, failures, single motions
+    study_report.py         The HTML report of a study
 """

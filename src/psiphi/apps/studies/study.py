@@ -1,103 +1,109 @@
-"""The door: `pp.study("study.toml")`, or `pp.study(robot, motions=..., vary={...})`."""
+"""`pp.study("study.toml")`, or `pp.study(robot, motions=..., vary={...})`."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.validate import flag
 from psiphi.apps.studies.chunks import Chunk
-from psiphi.apps.studies.study_config import StudyConfig, read_study
-from psiphi.apps.studies.study_result import Study, a_folder
-from psiphi.apps.studies.workers import computed
+from psiphi.apps.studies.study_config import StudyConfig, StudySource, read_study
+from psiphi.apps.studies.study_result import Study, folder_path
+from psiphi.apps.studies.workers import compute_chunks
 from psiphi.apps.studies.zarr_store import StudyStore
 from psiphi.backends.cuda import cuda_driver
 from psiphi.simulation.simulate.progress_bar import ProgressBar
 
 
 def study(
-    source: Any,
-    out: Any = None,
+    source: StudySource,
+    out: str | os.PathLike[str] | None = None,
     *,
-    scheduler: Any = None,
-    cards: Any = False,
-    progress: Any = False,
-    **keys: Any,
+    scheduler: object = None,
+    cards: bool = False,
+    progress: bool = False,
+    **keys: object,
 ) -> Study:
-    """Many motions of one system, each with numbers of its own: run, or gone on with where it was, and kept in `out`.
+    """Run or resume a study: many motions of one system with varied parameters, stored in `out`.
 
-    `source` is a TOML file, a dict of its keys, or a robot or system, with the keys as arguments (docs/studies.md lists them).
-    `out` is a folder ("NAME.study" of "NAME.toml"; a temporary one where there is no file). It runs on all threads of this
-    process, or on the Dask cluster whose address or Client `scheduler` is; with `cards` on graphics cards, those of this
-    machine, or of the workers that have one.
+    `source` is a TOML file, a dict of its keys, or a robot or system; keyword arguments are further
+    keys (docs/studies.md lists them). `out` is a folder; the default is "NAME.study" for
+    "NAME.toml", and a temporary folder if `source` is not a file. The study runs on all threads of
+    this process, or on the Dask cluster `scheduler`, an address or a Client. With `cards=True` it
+    runs on the GPUs of this machine or of the workers.
 
     >>> import psiphi as pp
-    >>> masses = {"uniform": [0.8, 1.2], "relative": True}
-    >>> found = pp.study(pp.load("acrobot"), motions=100, seed=1, duration=0.1, vary={"mass": masses})
-    >>> found.final.q.shape, found.quantiles([0.5]).q.shape, found.failures
+    >>> mass = {"uniform": [0.8, 1.2], "relative": True}
+    >>> robot = pp.load("acrobot")
+    >>> study = pp.study(robot, motions=100, seed=1, duration=0.1, vary={"mass": mass})
+    >>> study.final.q.shape, study.quantiles([0.5]).q.shape, study.failures
     ((100, 2), (1, 2), [])
-    >>> bool((found.motion(7).final.q == found.final.q[7]).all())
+    >>> bool((study.motion(7).final.q == study.final.q[7]).all())
     True
     """
-    asked = read_study(source, keys)
-    shown, own, cards = flag("progress", progress), None, flag("cards", cards)
-    if out is None and not isinstance(source, str | os.PathLike):
-        own = tempfile.TemporaryDirectory(prefix="psiphi-study-", ignore_cleanup_errors=True)
-        out = own.name
-    kept = StudyStore(default_folder(source) if out is None else a_folder(out), asked)
-    run(asked, kept, scheduler, shown, cards)
-    return Study(asked, kept, own)
+    config = read_study(source, keys)
+    progress, use_gpus, temporary = flag("progress", progress), flag("cards", cards), None
+    if out is not None:
+        folder = folder_path(out)
+    elif isinstance(source, str | os.PathLike):
+        folder = default_folder(source)
+    else:
+        temporary = tempfile.TemporaryDirectory(prefix="psiphi-study-", ignore_cleanup_errors=True)
+        folder = Path(temporary.name)
+    store = StudyStore(folder, config)
+    run(config, store, scheduler, progress, use_gpus)
+    return Study(config, store, temporary)
 
 
-def default_folder(source: Any) -> Path:
-    """Of "falls.toml" the folder "falls.study", where one works."""
+def default_folder(source: str | os.PathLike[str]) -> Path:
+    """The folder "falls.study" in the current directory, for the file "falls.toml"."""
     return Path(f"{Path(os.fsdecode(source)).stem}.study")
 
 
 def run(
-    asked: StudyConfig,
-    kept: StudyStore,
-    scheduler: Any = None,
+    config: StudyConfig,
+    store: StudyStore,
+    scheduler: object = None,
     progress: bool = False,
-    cards: bool = False,
+    use_gpus: bool = False,
 ) -> None:
-    """All chunks that are not there yet."""
-    chunk, done = Chunk(asked, cards), set(kept.done)
-    if cards and scheduler is None and not cuda_driver.driver().count:
+    """Compute and store all chunks that are not done."""
+    chunk, done = Chunk(config, use_gpus), set(store.done)
+    if use_gpus and scheduler is None and not cuda_driver.driver().count:
         raise StateError(
-            "cards is True, and the driver sees no graphics card",
-            "leave it out; psiphi info --gpu tells more",
+            "cards is True, but the driver finds no GPU",
+            "omit cards; psiphi info --gpu prints details",
         )
-    if len(done) < asked.chunks:
-        chunk.run(
-            np.arange(1)
-        )  # what cannot run is said before anything is made; the kernels are in the cache
-    kept.begin()
-    if len(done) == asked.chunks:
+    if len(done) < config.chunks:
+        chunk.run(np.arange(1))  # compiles the kernels; raises errors before anything is written
+    store.open_or_create()
+    if len(done) == config.chunks:
         return
-    wanted = (number for number in range(asked.chunks) if number not in done)
-    before = count = kept.motions
-    with CountingBar(asked.motions, before, always=progress) as bar:
-        for number, rows in computed(chunk, wanted, scheduler):
-            kept.write(number, rows)
-            count += len(asked.numbers(number))
+    missing = (number for number in range(config.chunks) if number not in done)
+    before = count = store.motions
+    unused = np.empty(0)  # q and v, which this bar does not show
+    with CountingBar(config.motions, before, always=progress) as bar:
+        for number, rows in compute_chunks(chunk, missing, scheduler):
+            store.write(number, rows)
+            count += len(config.numbers(number))
             if progress:
-                bar(count, None, None)
+                bar(count, unused, unused)
 
 
 class CountingBar(ProgressBar):
-    """How many motions are done, how fast, and how long it takes still."""
+    """A progress bar with the number of motions, the rate and the remaining time."""
 
     def __init__(self, motions: int, before: int, always: bool = False):
         super().__init__(motions, always=always)
         self.before = before
 
-    def _line(self, part: float, t: float, v: Any) -> str:
+    def _line(self, part: float, t: float, v: object) -> str:
         rate = self._rate(t - self.before)
         left = (self.duration - t) / rate if rate else 0.0
-        return f"{self._drawn(part)}  {t:.0f} motions  {rate:.3g} a second  {int(left) // 60}:{int(left) % 60:02d} left"
+        minutes, seconds = divmod(int(left), 60)
+        counts = f"{t:.0f} motions  {rate:.3g} per second"
+        return f"{self._bar(part)}  {counts}  {minutes}:{seconds:02d} left"

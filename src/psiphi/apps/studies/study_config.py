@@ -1,13 +1,15 @@
-"""What is asked of a study, read from TOML or from the same keys in Python: what moves, how, what varies, what is kept.
+"""The configuration of a study, read from TOML or from the same keys in Python.
 
 robot = "ur5"               or scene = "four_bar"
-motions, seed, chunk        how many; their random numbers; how many are computed, written and lost at once
-duration, dt, method, hold, damping, friction, springs, effort, limits, actuated, passive       as in `pp.rollout`
-[start] q, v                where motions begin, all coordinates or { joint = value }
-[controller] kind, kp, kd, gravity        none, hold, pd, computed
+motions, seed, chunk        number of motions; random seed; motions computed and written at once
+duration, dt, method, hold, damping, friction, springs, effort, limits, actuated, passive
+                            as in `pp.rollout`
+[start] q, v                initial state: all coordinates, or { joint = value }
+[controller] kind, kp, kd, gravity
+                            none, hold, pd, computed
 [vary]                      see `parameter_variation.py`
-[keep] every, quantiles     samples every so many steps (0: none); the quantiles a report shows
-[fail] limits, speed        what counts as a failure, besides divergence: looked at after every step
+[keep] every, quantiles     steps between stored samples (0: none); quantiles of the report
+[fail] limits, speed        failures besides divergence, checked after every step
 """
 
 from __future__ import annotations
@@ -19,26 +21,33 @@ import os
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import robot_of
-from psiphi.apps.scenes.scene_controllers import GAINED, GAINS, LAWS
+from psiphi.apps.scenes.scene_controllers import (
+    DEFAULT_GAINS,
+    LAWS_WITH_GAINS,
+    PATH_FREE_LAWS,
+    TorqueLaw,
+)
 from psiphi.apps.scenes.scene_file import load as load_scene
-from psiphi.apps.scenes.scene_robots import coordinates, robot_from_table
-from psiphi.apps.scenes.toml_table import Table, read
+from psiphi.apps.scenes.scene_robots import joint_coordinates, robot_from_table
+from psiphi.apps.scenes.toml_table import Table, read_toml
 from psiphi.apps.studies.parameter_variation import Variation, read_variations
-from psiphi.apps.viewer.recorded_motion import resting
+from psiphi.apps.viewer.recorded_motion import rest_configuration
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.start_checks import step_count, step_size
 
-CHUNK = 8192  # motions: about a second of one core
-ROWS = 32  # chunks hold a multiple of so many
-ROLLED = (
+StudySource: TypeAlias = str | os.PathLike[str] | Mapping[str, object] | Robot | System
+
+CHUNK = 8192  # motions; about one second on one core
+CHUNK_MULTIPLE = 32  # the default chunk is a multiple of this
+ROLLOUT_OPTIONS = (
     "method",
     "hold",
     "damping",
@@ -49,29 +58,29 @@ ROLLED = (
     "actuated",
     "passive",
 )
-LARGEST = 10**12  # motions
-DEEPEST = 8  # levels of tables and lists
+MAX_MOTIONS = 10**12  # motions
+MAX_DEPTH = 8  # levels of nested tables and lists
 
 
 @dataclass(frozen=True)
 class StudyLaw:
-    """The controller of a study: as a scene's, its gains in 1/s^2 and 1/s."""
+    """The controller of a study, as in scenes; gains in 1/s^2 and 1/s."""
 
     kind: str = "none"
-    kp: float = GAINS["kp"]
-    kd: float = GAINS["kd"]
+    kp: float = DEFAULT_GAINS["kp"]
+    kd: float = DEFAULT_GAINS["kd"]
     gravity: bool = True
 
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """A study, as it was asked for; `spec` says all of it in JSON."""
+    """The configuration of a study. `spec` is all of it as JSON values."""
 
     title: str
-    system: Any
+    system: Robot | System
     q0: np.ndarray
     v0: np.ndarray
-    tau: Any  # of a scene
+    tau: TorqueLaw | None  # of a scene
     law: StudyLaw
     motions: int
     seed: int
@@ -96,80 +105,96 @@ class StudyConfig:
 
     @property
     def samples(self) -> int:
-        """How many states of each motion are kept, with the first; 0 when none."""
+        """Stored states per motion, including the first; 0 if samples are not stored."""
         return 1 + self.steps // self.every if self.every else 0
 
     def numbers(self, chunk: int) -> np.ndarray:
-        """The motions of a chunk."""
+        """The motion numbers of a chunk."""
         return np.arange(chunk * self.chunk, min(self.motions, (chunk + 1) * self.chunk))
 
 
-def read_study(source: Any, changes: Mapping[str, Any]) -> StudyConfig:
-    """The study of a TOML file, of the same keys in a dict, or of a robot or system with the keys in `changes`."""
+def read_study(source: StudySource, changes: Mapping[str, object]) -> StudyConfig:
+    """Read a TOML file, a dict of its keys, or a robot or system; `changes` are further keys."""
     folder = Path()
     if isinstance(source, Robot | System):
-        top = Table("pp.study", "", _plain("the study", {"robot": source, **changes}))
+        top = Table("pp.study", "", _toml_values("the study", {"robot": source, **changes}))
     elif isinstance(source, Mapping):
-        top = Table("pp.study", "", _plain("the study", {**source, **changes}))
+        top = Table("pp.study", "", _toml_values("the study", {**source, **changes}))
     elif isinstance(source, str | os.PathLike):
-        top, folder = read(source, "study"), Path(os.fsdecode(source)).parent
-        top.values.update(_plain("the study", dict(changes)))
+        top, folder = read_toml(source, "study"), Path(os.fsdecode(source)).parent
+        top.values.update(_toml_values("the study", dict(changes)))
     else:
-        cause = (
-            f"the study is {shown(source)}, expected a TOML file, a dict of its keys, or a robot"
-        )
         raise StateError(
-            cause,
+            f"the study is {shown(source)}, expected a TOML file, a dict of its keys, or a robot",
             'pp.study("study.toml"), or pp.study(robot, motions=1000, duration=1.0, vary={...})',
         )
-    asked = _asked(top, folder)
-    top.done()
-    return asked
+    config = _read_config(top, folder)
+    top.reject_unknown()
+    return config
 
 
-def _plain(name: str, value: Any, depth: int = 0) -> Any:
-    """Python's values as TOML's: arrays become lists."""
-    if depth > DEEPEST:
+def _toml_values(name: str, value: Any, depth: int = 0) -> Any:
+    """Python values as TOML values: arrays become lists."""
+    if depth > MAX_DEPTH:
         raise StateError(
-            f"{name} holds lists or tables that lie too deep in each other",
-            "a study has two or three levels",
+            f"{name} has too deeply nested lists or tables",
+            "use at most three levels",
         )
     if isinstance(value, Mapping):
-        if strange := [key for key in value if not isinstance(key, str)]:
+        if invalid := [key for key in value if not isinstance(key, str)]:
             raise StateError(
-                f"{name} has the key {shown(strange[0])}, expected text",
-                "name it as in docs/studies.md",
+                f"{name} has the key {shown(invalid[0])}, expected text",
+                "docs/studies.md lists the keys",
             )
-        return {key: _plain(key, x, depth + 1) for key, x in value.items()}
+        return {key: _toml_values(key, x, depth + 1) for key, x in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    return [_plain(name, x, depth + 1) for x in value] if isinstance(value, list | tuple) else value
+    return (
+        [_toml_values(name, x, depth + 1) for x in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
-def _asked(top: Table, folder: Path) -> StudyConfig:
-    system, q0, v0, tau, given, scene = _moved(top, folder)
+def _read_config(top: Table, folder: Path) -> StudyConfig:
+    system, q0, v0, tau, defaults, scene = _read_system(top, folder)
     robot = robot_of(system)
-    motions, seed = _whole(top, "motions", 1, LARGEST), _whole(top, "seed", 0, (1 << 64) - 1, 0)
-    chunk = _whole(top, "chunk", 1, LARGEST, min(CHUNK, ROWS * math.ceil(motions / ROWS / 8)))
-    dt = step_size(top.number("dt", given.get("dt", 1e-3), 0.0))
-    duration = top.number("duration", given.get("duration", 1.0), 0.0)
+    motions, seed = (
+        _integer(top, "motions", 1, MAX_MOTIONS),
+        _integer(top, "seed", 0, (1 << 64) - 1, 0),
+    )
+    chunk = _integer(
+        top,
+        "chunk",
+        1,
+        MAX_MOTIONS,
+        min(CHUNK, CHUNK_MULTIPLE * math.ceil(motions / CHUNK_MULTIPLE / 8)),
+    )
+    dt = step_size(top.number("dt", defaults.get("dt", 1e-3), 0.0))
+    duration = top.number("duration", defaults.get("duration", 1.0), 0.0)
     try:
         steps = step_count(duration, dt)
     except Error as error:
         top.fail("duration", error.cause, error.remedy)
     if not steps:
-        top.fail("duration", f"{duration:g} is no step of {dt:g}", "give a longer one")
-    options = {key: top.get(key, given.get(key)) for key in ROLLED if key in top or key in given}
+        top.fail(
+            "duration", f"{duration:g} is shorter than one step of {dt:g}", "use a longer duration"
+        )
+    options = {
+        key: top.get(key, defaults.get(key))
+        for key in ROLLOUT_OPTIONS
+        if key in top or key in defaults
+    }
     law = _law(top, "scene" in top)
     at_start = {"q": q0, "v": v0, "kp": law.kp, "kd": law.kd}
     variations = read_variations(top.table("vary", {}), system, law.kind, options, at_start)
     keep, fail = top.table("keep", {}), top.table("fail", {})
-    every = _whole(keep, "every", 0, steps, 0)
+    every = _integer(keep, "every", 0, steps, 0)
     if every and steps % every:
         keep.fail(
             "every",
-            f"is {every}, and {steps} steps are no multiple of it",
-            f"give a divisor of {steps}",
+            f"is {every}, and {steps} steps are not a multiple of it",
+            f"use a divisor of {steps}",
         )
     levels = keep.numbers("quantiles", None, [0.05, 0.25, 0.5, 0.75, 0.95])
     if not levels or not all(0.0 <= x <= 1.0 for x in levels):
@@ -179,82 +204,102 @@ def _asked(top: Table, folder: Path) -> StudyConfig:
             "write quantiles = [0.05, 0.5, 0.95]",
         )
     limits, speed = fail.flag("limits", False), fail.number("speed", math.inf, 0.0)
-    keep.done()
-    fail.done()
+    keep.reject_unknown()
+    fail.reject_unknown()
     title = top.text("title", robot.name)
     numbers = {"motions": motions, "seed": seed, "chunk": chunk, "dt": dt, "steps": steps}
-    told = {"scene": scene, "vary": [astuple(x) for x in variations]}
-    spec = _spec(top, system, q0, v0, told | numbers)
+    resolved = {"scene": scene, "vary": [astuple(x) for x in variations]}
+    spec = _spec(top, system, q0, v0, resolved | numbers)
     return StudyConfig(
-        title, system, q0, v0, tau, law, motions, seed, chunk, steps, dt, options, variations, every, tuple(sorted(levels)),
-        limits, speed, spec,
-    )  # fmt: skip
+        title=title,
+        system=system,
+        q0=q0,
+        v0=v0,
+        tau=tau,
+        law=law,
+        motions=motions,
+        seed=seed,
+        chunk=chunk,
+        steps=steps,
+        dt=dt,
+        options=options,
+        variations=variations,
+        every=every,
+        quantiles=tuple(sorted(levels)),
+        fail_limits=limits,
+        fail_speed=speed,
+        spec=spec,
+    )
 
 
-def _moved(
+def _read_system(
     top: Table, folder: Path
-) -> tuple[Any, np.ndarray, np.ndarray, Any, dict[str, Any], dict[str, Any]]:
-    """What moves, from where, what drives it and how, where a scene says so; and all that the scene says."""
+) -> tuple[
+    Robot | System, np.ndarray, np.ndarray, TorqueLaw | None, dict[str, Any], dict[str, Any]
+]:
+    """(system, q0, v0, tau, rollout options, scene values); a robot has none of the last three."""
     if "scene" in top and "robot" in top:
-        top.fail("scene", "stands beside robot", "name one of them")
+        top.fail("scene", "contradicts robot", "use one of them")
     if "scene" in top:
         name = top.text("scene")
-        case = load_scene(folder / name if name.endswith(".toml") else name)
-        options = {key: x for key, x in case.options.items() if key != "every"}
+        setup = load_scene(folder / name if name.endswith(".toml") else name)
+        options = {key: x for key, x in setup.options.items() if key != "every"}
         if options.pop("contacts", "hold") != "hold":
             top.fail(
                 "scene",
-                "its contacts open, and rollouts hold them",
-                'write contacts = "hold" into it',
+                "its contacts can open, but rollouts keep contacts closed",
+                'write contacts = "hold" into the scene file',
             )
         row = top.table("start", {})
         if row.values:
-            top.fail("start", "stands beside a scene, which has its own", "write it into the scene")
+            top.fail("start", "a scene has its own start", "write it into the scene file")
         return (
-            case.system,
-            case.q0,
-            case.v0,
-            case.tau,
+            setup.system,
+            setup.q0,
+            setup.v0,
+            setup.tau,
             options,
-            {key: x for key, x in case.said.items() if key != "title"},
+            {key: x for key, x in setup.file_values.items() if key != "title"},
         )
-    given = top.get("robot")
-    system = given if isinstance(given, Robot | System) else robot_from_table(top, folder)
+    robot_value = top.get("robot")
+    system = (
+        robot_value if isinstance(robot_value, Robot | System) else robot_from_table(top, folder)
+    )
     robot = robot_of(system)
     if robot.freed is not None:
         top.fail(
             "robot",
-            f"numbers of {robot.name} are free already",
-            "give the robot itself, and name what varies in [vary]",
+            f"parameters of {robot.name} are free already",
+            "pass the original robot, and list the parameters in [vary]",
         )
     row = top.table("start", {})
     start = (
-        resting(robot)
+        rest_configuration(robot)
         if "q" in row or not isinstance(system, System)
-        else system.assemble(resting(robot))
+        else system.assemble(rest_configuration(robot))
     )
-    q, _ = coordinates(row, "q", robot, start)
-    v, _ = coordinates(row, "v", robot, np.zeros(robot.nv))
-    row.done()
+    q, _ = joint_coordinates(row, "q", robot, start)
+    v, _ = joint_coordinates(row, "v", robot, np.zeros(robot.nv))
+    row.reject_unknown()
     return system, q, v, None, {}, {}
 
 
-def _law(top: Table, of_scene: bool) -> StudyLaw:
+def _law(top: Table, has_scene: bool) -> StudyLaw:
     if "controller" not in top:
         return StudyLaw()
     row = top.table("controller")
-    if of_scene:
-        top.fail(
-            "controller", "stands beside a scene, which has its own", "write it into the scene"
-        )
-    kind = row.text("kind", among=LAWS)
-    own: dict[str, Any] = (
-        {name: _gain(row, name, usual) for name, usual in GAINS.items()} if kind in GAINED else {}
+    if has_scene:
+        top.fail("controller", "a scene has its own controller", "write it into the scene file")
+    kind = row.text("kind", among=PATH_FREE_LAWS)
+    options: dict[str, Any] = (
+        {name: _gain(row, name, usual) for name, usual in DEFAULT_GAINS.items()}
+        if kind in LAWS_WITH_GAINS
+        else {}
     )
     if kind == "pd":
-        own["gravity"] = row.flag("gravity", True)
-    row.done()
-    return StudyLaw(kind, **own)
+        options["gravity"] = row.flag("gravity", True)
+    row.reject_unknown()
+    return StudyLaw(kind, **options)
 
 
 def _gain(row: Table, name: str, usual: float) -> float:
@@ -264,29 +309,34 @@ def _gain(row: Table, name: str, usual: float) -> float:
     return value
 
 
-def _whole(table: Table, key: str, least: int, most: int, *default: int) -> int:
+def _integer(table: Table, key: str, least: int, most: int, *default: int) -> int:
     value = table.get(key, *default)
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 1e6
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         table.fail(
             key,
-            f"is {shown(value)}, expected a whole number from {least} to {most}",
+            f"is {shown(value)}, expected an integer from {least} to {most}",
             f"write {key} = {least}",
         )
     return value
 
 
 def _spec(
-    top: Table, system: Any, q0: np.ndarray, v0: np.ndarray, read: dict[str, Any]
+    top: Table, system: Robot | System, q0: np.ndarray, v0: np.ndarray, read: dict[str, Any]
 ) -> dict[str, Any]:
-    """All of it as JSON: what two studies differ in is found by comparing. What was `read` of keys stands for them: what varies
-    in its order, since grids go by that; a scene as its file says it, with its controller."""
+    """The configuration as JSON values, so that two studies can be compared.
+
+    `read` holds resolved values that replace those of the keys: the variations in order, since
+    grids depend on it, and the values of the scene file.
+    """
     robot = robot_of(system)
-    own = {
-        key: x for key, x in top.values.items() if key in top.asked and key not in ("title", "base")
+    values = {
+        key: x
+        for key, x in top.values.items()
+        if key in top.known_keys and key not in ("title", "base")
     }
-    known = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]
-    digest = hashlib.sha256(json.dumps(known).encode()).hexdigest()
-    spec = {**own, "robot": robot.name, "robot and start": digest, **read}
+    identity = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    spec = {**values, "robot": robot.name, "robot and start": digest, **read}
     return json.loads(json.dumps(spec, sort_keys=True, default=shown))

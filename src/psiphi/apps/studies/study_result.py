@@ -1,15 +1,18 @@
-"""What `pp.study` gives: final states, samples, failures, quantiles, and every motion again by its number."""
+"""The result of `pp.study`: final states, samples, failures, quantiles, single motions."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
 from psiphi._util.text import count_of, shown
@@ -25,7 +28,7 @@ from psiphi.simulation.trajectory.trajectory_tables import coordinate_names
 
 
 class States(NamedTuple):
-    """q (..., nq), v (..., nv); t, where there are several of a motion."""
+    """q (..., nq), v (..., nv), and the times t of samples."""
 
     q: np.ndarray
     v: np.ndarray
@@ -33,7 +36,7 @@ class States(NamedTuple):
 
 
 class StudyFailure(NamedTuple):
-    """A motion that failed: its number, why, of which joint, and when."""
+    """A failed motion: its number, the cause, the joint and the time."""
 
     motion: int
     cause: str
@@ -43,44 +46,50 @@ class StudyFailure(NamedTuple):
 
 @with_late_methods
 class Study:
-    """A finished study, in its folder."""
+    """A finished study and its folder."""
 
-    def __init__(self, asked: StudyConfig, kept: StudyStore, own_folder: Any = None):
-        self.asked, self.kept, self._folder = asked, kept, own_folder
+    def __init__(
+        self,
+        config: StudyConfig,
+        store: StudyStore,
+        temporary: TemporaryDirectory[str] | None = None,
+    ):
+        self.config, self.store = config, store
+        self._temporary = temporary  # deleted with this object
 
     @property
     def title(self) -> str:
-        return self.asked.title
+        return self.config.title
 
     @property
     def folder(self) -> Path:
-        """Where it is kept."""
-        return self.kept.folder
+        """The folder of the results."""
+        return self.store.folder
 
     @property
     def motions(self) -> int:
-        """How many motions it has."""
-        return self.asked.motions
+        """The number of motions."""
+        return self.config.motions
 
     @property
     def final(self) -> States:
-        """q (motions, nq), v (motions, nv) at the end; NaN where a motion diverged."""
-        return States(self.kept.read("final_q"), self.kept.read("final_v"))
+        """Final q (motions, nq) and v (motions, nv); NaN for motions that diverged."""
+        return States(self.store.read("final_q"), self.store.read("final_v"))
 
     @property
     def samples(self) -> States:
-        """q (motions, samples, nq), v, and their times t, where `keep` asked for them: arrays of Zarr, read where sliced."""
-        if not self.asked.every:
-            raise StateError("this study kept no samples", "ask for them: [keep] every = 10")
-        self.kept.check_finished()
-        t = self.asked.every * self.asked.dt * np.arange(self.asked.samples)
-        return States(self.kept.group["q"], self.kept.group["v"], t)
+        """q (motions, samples, nq), v and times t, if `keep` is set: Zarr arrays, read lazily."""
+        if not self.config.every:
+            raise StateError("this study stored no samples", "set [keep] every = 10")
+        self.store.check_finished()
+        t = self.config.every * self.config.dt * np.arange(self.config.samples)
+        return States(self.store.group["q"], self.store.group["v"], t)
 
     @property
     def failures(self) -> list[StudyFailure]:
-        """The motions that failed, in order."""
-        cause, joint, time = (self.kept.read(name) for name in ("cause", "joint", "time"))
-        names = [j.name for j in self.asked.robot.joints]
+        """The failed motions, by number."""
+        cause, joint, time = (self.store.read(name) for name in ("cause", "joint", "time"))
+        names = [j.name for j in self.config.robot.joints]
         each = np.flatnonzero(cause)
         return [
             StudyFailure(
@@ -89,62 +98,69 @@ class Study:
             for i in each
         ]
 
-    def quantiles(self, levels: Any = None) -> States:
-        """Of the final states that there are: q (levels, nq), v (levels, nv); the study's own levels when none are given.
+    def quantiles(self, levels: Numbers | None = None) -> States:
+        """Quantiles of the finite final states: q (levels, nq), v (levels, nv).
+
+        The default levels are those of the study.
 
         >>> import psiphi as pp
-        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> vary = {"v": {"uniform": [0.0, 1.0]}}
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary=vary)
         >>> study.quantiles([0.25, 0.75]).v.shape
         (2, 2)
         """
-        wanted, fault = read_array(self.asked.quantiles if levels is None else levels, None)
-        if fault or wanted.ndim > 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+        values, fault = read_array(self.config.quantiles if levels is None else levels, None)
+        if fault or values.ndim > 1 or not ((values >= 0.0) & (values <= 1.0)).all():
             raise StateError(
-                f"levels is {shown(levels)}, expected numbers from 0 to 1", "give [0.05, 0.5, 0.95]"
+                f"levels is {shown(levels)}, expected numbers from 0 to 1", "pass [0.05, 0.5, 0.95]"
             )
         final = self.final
         alive = np.isfinite(final.q).all(axis=-1)
         if not alive.any():
-            raise StateError("no motion has a final state: all diverged", "look at .failures")
-        return States(*(np.quantile(x[alive], wanted, axis=0) for x in (final.q, final.v)))
+            raise StateError("no motion has a final state: all diverged", "see study.failures")
+        return States(*(np.quantile(x[alive], values, axis=0) for x in (final.q, final.v)))
 
-    def drawn(self, numbers: Any) -> dict[str, np.ndarray]:
-        """What varied, as it was drawn for these motions: by "word:name:coordinate".
+    def drawn(self, numbers: int | Iterable[int]) -> dict[str, np.ndarray]:
+        """The samples of the varied parameters for these motions, by "word:name:coordinate".
 
         >>> import psiphi as pp
-        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> vary = {"v": {"uniform": [0.0, 1.0]}}
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary=vary)
         >>> list(study.drawn(range(4)))
         ['v:shoulder:0', 'v:elbow:0']
         """
-        return InputSampler(self.asked).drawn(self._numbers(numbers))
+        return InputSampler(self.config).drawn(self._numbers(numbers))
 
     def motion(self, i: int, quiet: bool = False) -> Trajectory:
-        """Motion i again, alone: the same numbers to the last bit, with every step; `quiet`: no warning where it diverges.
+        """Simulate motion i again, with every step. The final state is bitwise equal.
+
+        `quiet` suppresses the warning if it diverges.
 
         >>> import psiphi as pp
-        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> vary = {"v": {"uniform": [0.0, 1.0]}}
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary=vary)
         >>> motion = study.motion(3)
         >>> len(motion), bool((motion.final.q == study.final.q[3]).all())
         (11, True)
         """
-        asked = self.asked
-        starts = InputSampler(asked).alone(int(self._numbers([i])[0]))
-        if starts.fault:
+        config = self.config
+        inputs = InputSampler(config).single(int(self._numbers([i])[0]))
+        if inputs.fault:
             raise StateError(
-                f"motion {i} has {CAUSES[int(starts.fault)]}", "look at study.drawn([i])"
+                f"motion {i} cannot start: {CAUSES[int(inputs.fault)]}", "see study.drawn([i])"
             )
-        time = {"duration": asked.steps * asked.dt, "dt": asked.dt}
+        time = {"duration": config.steps * config.dt, "dt": config.dt}
         with warnings.catch_warnings():
             if flag("quiet", quiet):
                 warnings.simplefilter("ignore", MotionWarning)
             return simulate(
-                starts.system,
-                starts.q,
-                starts.v,
-                starts.tau,
+                inputs.system,
+                inputs.q,
+                inputs.v,
+                inputs.tau,
                 compiled=True,
                 **time,
-                **asked.options,
+                **config.options,
             )
 
     if TYPE_CHECKING:  # implemented in a later module
@@ -152,23 +168,27 @@ class Study:
         def report(self, path: str | os.PathLike[str], worst: int = 5) -> Path: ...
 
     def summary(self) -> str:
-        """How many motions there are, and how they ended, in a sentence.
+        """The number of motions and of failures by cause, on one line.
 
         >>> import psiphi as pp
-        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> vary = {"v": {"uniform": [0.0, 1.0]}}
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary=vary)
         >>> study.summary()
         'acrobot: 4 motions; none failed'
         """
         failed = self.failures
-        many = Counter(failure.cause for failure in failed)
-        told = ", ".join(f"{n} {cause}" for cause, n in many.most_common()) or "none failed"
-        return f"{self.title}: {count_of(self.motions, 'motion')}; {told}"
+        counts = Counter(failure.cause for failure in failed)
+        failures = ", ".join(f"{n} {cause}" for cause, n in counts.most_common()) or "none failed"
+        return f"{self.title}: {count_of(self.motions, 'motion')}; {failures}"
 
     def worst(self, count: int = 5) -> list[int]:
-        """Motions to look at: failures first, by time, then those whose end lies farthest out, in quartile distances.
+        """The motions to inspect: failures by time, then the outliers among the final states.
+
+        Distances from the median are measured in interquartile ranges.
 
         >>> import psiphi as pp
-        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> vary = {"v": {"uniform": [0.0, 1.0]}}
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary=vary)
         >>> len(study.worst(2))
         2
         """
@@ -176,9 +196,9 @@ class Study:
         early = [
             failure.motion for failure in sorted(failed, key=lambda x: (x.time, x.motion))[:count]
         ]
-        return [*early, *self._outer(count - len(early), {failure.motion for failure in failed})]
+        return [*early, *self._outliers(count - len(early), {failure.motion for failure in failed})]
 
-    def _outer(self, count: int, without: set[int]) -> list[int]:
+    def _outliers(self, count: int, without: set[int]) -> list[int]:
         final = self.final
         x = np.concatenate([final.q, final.v], axis=-1)
         alive = np.asarray(np.isfinite(x).all(axis=-1))
@@ -194,34 +214,38 @@ class Study:
         """The names of the coordinates of q and v.
 
         >>> import psiphi as pp
-        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary={"v": {"uniform": [0.0, 1.0]}})
+        >>> vary = {"v": {"uniform": [0.0, 1.0]}}
+        >>> study = pp.study(pp.load("acrobot"), motions=4, duration=0.01, vary=vary)
         >>> study.labels()
         {'q': ['shoulder', 'elbow'], 'v': ['shoulder', 'elbow']}
         """
-        return coordinate_names(self.asked.robot)
+        return coordinate_names(self.config.robot)
 
-    def _numbers(self, given: Any) -> np.ndarray:
-        each = given if is_list(given) else [given]
-        numbers = np.array([whole_number("a motion's number", i) for i in each], dtype=object)
-        if any(i >= self.asked.motions for i in numbers):
+    def _numbers(self, value: int | Iterable[int]) -> np.ndarray:
+        """Checked motion numbers."""
+        values = value if is_list(value) else [value]
+        numbers = np.array([whole_number("a motion's number", i) for i in values], dtype=object)
+        if any(i >= self.config.motions for i in numbers):
             raise StateError(
-                f"motion {max(numbers)} of {self.asked.motions}", "they are numbered from 0"
+                f"motion {max(numbers)} of {self.config.motions}", "numbers begin with 0"
             )
         return numbers.astype(np.int64)
 
     def __repr__(self) -> str:
-        return f"<Study {self.title!r}: {self.asked.motions} motions in {os.fspath(self.folder)!r}>"
+        return (
+            f"<Study {self.title!r}: {self.config.motions} motions in {os.fspath(self.folder)!r}>"
+        )
 
     def __len__(self) -> int:
-        return self.asked.motions
+        return self.config.motions
 
 
-def a_folder(out: Any) -> Path:
-    """The folder of a study."""
-    text = path_text("out", out, "a folder", 'give out="name.study"')
+def folder_path(out: str | os.PathLike[str]) -> Path:
+    """The argument `out` as a path. Raises a StateError if it is not a valid folder name."""
+    text = path_text("out", out, "a folder", 'pass out="name.study"')
     try:
         if text and b"\0" not in os.fsencode(text):
             return Path(text)
-    except UnicodeEncodeError:  # half a character
+    except UnicodeEncodeError:  # a lone surrogate
         pass
-    raise StateError(f"out is {shown(out)}, expected a folder", 'give out="name.study"')
+    raise StateError(f"out is {shown(out)}, expected a folder", 'pass out="name.study"')

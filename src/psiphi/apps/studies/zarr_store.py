@@ -1,10 +1,11 @@
-"""A study's folder: results in Zarr, chunk by chunk, and what is done.
+"""The folder of a study: results in Zarr, written chunk by chunk, and markers of finished chunks.
 
-    study.json      what was asked, and by which psiphi: another study does not go on here
-    data.zarr       final_q, final_v, cause, joint, time, and q, v of samples: a row a motion, chunks as they were computed
-    done/000017     chunk 17 is written: its marker comes into being at once, after its numbers
+    study.json      the configuration and the version of psiphi; another study is rejected
+    data.zarr       final_q, final_v, cause, joint, time, and samples q, v: one row per motion
+    done/000017     chunk 17 is complete; the marker is created atomically after its data
 
-Whatever moment a process is killed at, a chunk has its marker, and is whole, or is computed again.
+If the process is killed at any time, a chunk either has its marker and is complete, or is computed
+again.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ from psiphi.backends import kernel_cache
 
 SPEC, DATA, DONE = "study.json", "data.zarr", "done"
 EXTRA = "psiphi[cluster]"
-UNWRITTEN = {
+FILL_VALUES = {
     "f8": np.nan,
     "u1": 255,
     "i4": -2,
-}  # what Zarr answers where a file is gone: no number of a motion
-AGAIN = "remove the folder, and run the study again"
+}  # what Zarr returns for a missing file; no motion has these values
+RERUN = "delete the folder and run the study again"
 
 
 class StudyStore:
-    """What is in a study's folder."""
+    """The folder of a study."""
 
-    def __init__(self, folder: Path, asked: StudyConfig):
-        self.folder, self.asked = folder, asked
+    def __init__(self, folder: Path, config: StudyConfig):
+        self.folder, self.config = folder, config
         self.group: Any = None
 
     @property
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
-        """The rows of a motion, by name: shape and type."""
-        robot, rows = self.asked.robot, self.asked.samples
+        """Shape and type of one motion's row in each array, by name."""
+        robot, rows = self.config.robot, self.config.samples
         sizes: dict[str, tuple[tuple[int, ...], str]] = {
             "final_q": ((robot.nq,), "f8"),
             "final_v": ((robot.nv,), "f8"),
@@ -54,120 +55,134 @@ class StudyStore:
             {"q": ((rows, robot.nq), "f8"), "v": ((rows, robot.nv), "f8")} if rows else {}
         )
 
-    def begin(self) -> None:
-        """Make the folder, or look whether it is this study's."""
+    def open_or_create(self) -> None:
+        """Create the folder, or check that it belongs to this study."""
         zarr = import_optional("zarr", "a study", EXTRA)
-        mine, file = self._spec(), self.folder / SPEC
-        with self._told("cannot keep a study in", "give another folder"):
+        spec, file = self._spec(), self.folder / SPEC
+        with self._reporting("cannot store a study in", "use another folder"):
             (self.folder / DONE).mkdir(parents=True, exist_ok=True)
             if file.exists():
-                self._check_same(json.loads(file.read_text(encoding="utf-8")), mine)
+                self._check_same(json.loads(file.read_text(encoding="utf-8")), spec)
             else:
                 if any((self.folder / DONE).iterdir()):
-                    raise Error(f"{self.folder} has results and no {SPEC}", "give another folder")
-                put(file, json.dumps(mine, indent=1).encode())
+                    raise Error(f"{self.folder} has results but no {SPEC}", "use another folder")
+                write_atomic(file, json.dumps(spec, indent=1).encode())
             self.group = zarr.open_group(str(self.folder / DATA), mode="a")
             for name, (shape, kind) in self.arrays.items():
                 if name not in self.group:
                     if self.done:
                         raise Error(
-                            f"{self.folder} has marks of chunks that are done, and no {DATA}/{name}",
-                            AGAIN,
+                            f"{self.folder} has markers of finished chunks but no {DATA}/{name}",
+                            RERUN,
                         )
-                    whole, blocks = (self.asked.motions, *shape), (self.asked.chunk, *shape)
-                    more = {"compressors": None, "fill_value": UNWRITTEN[kind]}
-                    self.group.create_array(name, shape=whole, chunks=blocks, dtype=kind, **more)
+                    self.group.create_array(
+                        name,
+                        shape=(self.config.motions, *shape),
+                        chunks=(self.config.chunk, *shape),
+                        dtype=kind,
+                        compressors=None,
+                        fill_value=FILL_VALUES[kind],
+                    )
 
     def open(self) -> None:
-        """Look at what is there; nothing is made."""
+        """Open an existing folder for reading."""
         zarr, file = import_optional("zarr", "a study", EXTRA), self.folder / SPEC
         if not file.is_file():
             raise Error(
-                f"there is no study in {shown(str(self.folder))}", "psiphi study run FILE makes one"
+                f"there is no study in {shown(str(self.folder))}",
+                "create one: psiphi study run FILE",
             )
-        with self._told("cannot read", "run the study again, in another folder"):
-            self._check_same(json.loads(file.read_text(encoding="utf-8")), self._spec(), code=False)
+        with self._reporting("cannot read", "run the study again in another folder"):
+            self._check_same(
+                json.loads(file.read_text(encoding="utf-8")), self._spec(), check_code=False
+            )
             self.group = zarr.open_group(str(self.folder / DATA), mode="r")
 
     @contextmanager
-    def _told(self, what: str, remedy: str) -> Iterator[None]:
-        """What the system, or what stands there, says against it, in words."""
+    def _reporting(self, what: str, remedy: str) -> Iterator[None]:
+        """Raise operating system errors and invalid JSON as an Error."""
         try:
             yield
         except (OSError, json.JSONDecodeError) as error:
-            why = getattr(error, "strerror", None) or f"{SPEC} is broken: {error}"
-            raise Error(f"{what} {shown(str(self.folder))}: {why}", remedy) from error
+            reason = getattr(error, "strerror", None) or f"{SPEC} is invalid: {error}"
+            raise Error(f"{what} {shown(str(self.folder))}: {reason}", remedy) from error
 
     def write(self, chunk: int, rows: dict[str, np.ndarray]) -> None:
-        """A chunk's numbers, then its marker."""
-        start = chunk * self.asked.chunk
+        """Write the rows of a chunk, then its marker."""
+        start = chunk * self.config.chunk
         for name in self.arrays:
             self.group[name][start : start + len(rows[name])] = rows[name]
-        put(self.folder / DONE / f"{chunk:06d}", b"")
+        write_atomic(self.folder / DONE / f"{chunk:06d}", b"")
 
     @property
     def done(self) -> list[int]:
-        """The chunks that are whole."""
+        """The complete chunks."""
         try:
             names = [entry.name for entry in os.scandir(self.folder / DONE)]
-        except OSError:  # nothing there, or nothing that can be read: `begin` finds the words
+        except OSError:  # missing or unreadable: `open_or_create` raises the error
             return []
         return sorted(
-            int(name) for name in names if name.isdecimal() and int(name) < self.asked.chunks
+            int(name) for name in names if name.isdecimal() and int(name) < self.config.chunks
         )
 
     @property
     def motions(self) -> int:
-        """How many motions are done."""
-        return sum(len(self.asked.numbers(chunk)) for chunk in self.done)
+        """The number of finished motions."""
+        return sum(len(self.config.numbers(chunk)) for chunk in self.done)
 
     def read(self, name: str) -> np.ndarray:
-        """All rows of one name: of a study that is finished, and whose numbers are still there."""
+        """The array of one name. The study must be finished and its files complete."""
         self.check_finished()
         rows, cause = (np.asarray(self.group[x][:]) for x in (name, "cause"))
-        lost = cause == UNWRITTEN["u1"]
+        lost = cause == FILL_VALUES["u1"]
         if name in ("final_q", "final_v"):
             lost |= np.isnan(rows).any(axis=-1) & (cause == 0)
         if lost.any():
-            many, first = count_of(int(lost.sum()), "motion"), int(lost.argmax())
-            raise Error(f"{self.folder}: the numbers of {many} are gone, {first} the first", AGAIN)
+            count, first = count_of(int(lost.sum()), "motion"), int(lost.argmax())
+            cause = f"{self.folder}: the data of {count} are missing, beginning with motion {first}"
+            raise Error(cause, RERUN)
         return rows
 
     def check_finished(self) -> None:
-        if len(self.done) < self.asked.chunks:
-            cause = f"{self.motions} of {self.asked.motions} motions are done"
+        """Raise a StateError if chunks are missing."""
+        if len(self.done) < self.config.chunks:
+            cause = f"{self.motions} of {self.config.motions} motions are done"
             raise StateError(
-                f"the study is not finished: {cause}", "run it again: it goes on where it was"
+                f"the study is not finished: {cause}", "run it again; it resumes where it stopped"
             )
 
     def _spec(self) -> dict[str, Any]:
         return {
-            "asked": self.asked.spec,
+            "asked": self.config.spec,
             "psiphi": installed_version("psiphi", "0"),
             "code": code_key(),
         }
 
-    def _check_same(self, theirs: Any, mine: dict[str, Any], code: bool = True) -> None:
-        old = theirs.get("asked", {}) if isinstance(theirs, dict) else {}
-        for key in sorted({*old, *mine["asked"]}):
-            if old.get(key) != mine["asked"].get(key):
+    def _check_same(self, stored: Any, spec: dict[str, Any], check_code: bool = True) -> None:
+        """Raise an Error if the stored configuration, or the version of psiphi, differs."""
+        old = stored.get("asked", {}) if isinstance(stored, dict) else {}
+        for key in sorted({*old, *spec["asked"]}):
+            if old.get(key) != spec["asked"].get(key):
                 cause = f"{self.folder} holds another study: {key} is {shown(old.get(key))} there"
                 raise Error(
-                    f"{cause}, and {shown(mine['asked'].get(key))} here",
-                    "give another folder, or remove that one",
+                    f"{cause}, {shown(spec['asked'].get(key))} here",
+                    "use another folder, or delete that one",
                 )
-        if code and theirs.get("code") != mine["code"]:
-            cause = f"{self.folder} was begun by another psiphi ({theirs.get('psiphi')}), whose last bits may differ"
-            raise Error(cause, "finish it with that one, or give another folder")
+        if check_code and stored.get("code") != spec["code"]:
+            cause = (
+                f"{self.folder} was started with another version of psiphi "
+                f"({stored.get('psiphi')}), so results may differ in the last bits"
+            )
+            raise Error(cause, "finish it with that version, or use another folder")
 
 
 def code_key() -> str:
-    """What the last bits of a motion depend on, besides the processor."""
+    """A hash of everything but the CPU that the last bits of a motion depend on."""
     return kernel_cache.kernel_key()[:16]
 
 
-def put(file: Path, data: bytes) -> None:
-    """A file that is there whole, or not at all."""
+def write_atomic(file: Path, data: bytes) -> None:
+    """Write a file atomically: it is complete or absent."""
     new = file.with_name(f"{file.name}.{os.getpid()}.new")
     with open(new, "wb") as stream:
         stream.write(data)

@@ -1,14 +1,14 @@
 """The commands, one file each.
 
-In: parsed options. Out: an exit code. Read `demo.py` first.
+In: parsed arguments. Out: an exit code. Read `demo.py` first.
 
-    bench.py     `psiphi bench`
-    count.py     `psiphi count`
-    demo.py      `psiphi demo`
-    derive.py    `psiphi derive`
-    emit.py      `psiphi emit`
-    info.py      `psiphi info`
-    simulate.py  `psiphi simulate`
+    demo.py      `psiphi demo`: a simulation and a page
+    view.py      `psiphi view`: a robot, scene or motion in the browser
+    info.py      `psiphi info`: tree, coordinates, checks, operation counts
+    simulate.py  `psiphi simulate`: a motion and its files
     study.py     `psiphi study run | status | report`
-    view.py      `psiphi view`
+    derive.py    `psiphi derive`: an operator expression as loops, or a proof
+    count.py     `psiphi count`: operation counts
+    emit.py      `psiphi emit`: C, CasADi, WebAssembly, LLVM IR, PTX
+    bench.py     `psiphi bench`: run times of psiphi and other libraries
 """

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import ModuleType
 
 from psiphi._util.errors import Error
-from psiphi.apps.cli.commands.simulate import writable
+from psiphi.apps.cli.commands.simulate import check_writable
 
 EXAMPLES = """\
 examples:
   psiphi bench --quick                   under a minute
-  psiphi bench --json results.json       all rows, kept as JSON, too
+  psiphi bench --json results.json       all rows, also written as JSON
 
-The peers (Pinocchio, MuJoCo) come with: pip install 'psiphi[bench]'
+The other libraries (Pinocchio, MuJoCo) come with: pip install 'psiphi[bench]'
 """
 
 
@@ -27,14 +27,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--only",
         metavar="NAME",
         action="append",
-        help="only this row; an unknown NAME lists them all",
+        help="run only this row; an unknown NAME lists all rows",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the results there, too")
-    parser.add_argument("--table", metavar="FILE", help="and as a table into this Markdown file")
+    parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
+    parser.add_argument(
+        "--table", metavar="FILE", help="also write a table into this Markdown file"
+    )
 
 
 def benchmark_module(name: str) -> ModuleType:
-    """A module of `benchmarks/psiphi_bench`, which is in the source tree but not in the wheel."""
+    """A module of `benchmarks/psiphi_bench`, which is in the source tree and not in the wheel."""
     try:
         return importlib.import_module(f"psiphi_bench.{name}")
     except ModuleNotFoundError as error:
@@ -45,10 +47,10 @@ def benchmark_module(name: str) -> ModuleType:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Time psiphi beside its peers."""
+    """Measure psiphi and the other libraries."""
     bench = benchmark_module("run")
     bench.chosen(args.only)
     for path in (args.json, args.table):
         if path is not None:
-            writable(Path(path))
+            check_writable(Path(path))
     return bench.run(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from psiphi._util.errors import Error
 from psiphi._util.text import columns
@@ -11,17 +12,22 @@ from psiphi.apps.cli.commands.bench import benchmark_module
 from psiphi.apps.cli.robot_argument import ROBOT, base_argument, load
 from psiphi.apps.cli.terminal_text import nearest, sentence
 
+if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumPy
+    from psiphi.robot.robot import Robot
+
 EXAMPLES = """\
 examples:
-  psiphi count                                        general arms of N links: psiphi beside the published tables
-  psiphi count --table 3                              forward dynamics alone, against the literature
-  psiphi count ur5                                    every function of the catalogue that needs no frame
-  psiphi count ur5 forward_dynamics mass_matrix       these
-  psiphi count ur5 diagonalised_motion                one step in the velocities nu (unnormalised_motion: in xi)
-  psiphi count panda jacobian --frame panda_hand      of a frame
+  psiphi count                                    arms of N links: psiphi and published counts
+  psiphi count --table 3                          forward dynamics only
+  psiphi count ur5                                all functions that need no frame
+  psiphi count ur5 forward_dynamics mass_matrix   these two functions
+  psiphi count ur5 diagonalised_motion            one step in the velocities nu
+  psiphi count ur5 unnormalised_motion            one step in the velocities xi
+  psiphi count panda jacobian --frame panda_hand  a function of a frame
 
-Counts are exact: of the straight-line code that runs, after every zero and one of this robot has been used. flops are
-multiplications, additions, divisions and roots; sines and cosines stand apart, as in the literature.
+Counts are exact: they are those of the straight-line code that runs, after all zeros and ones of
+this robot have been folded. flops are multiplications, additions, divisions and square roots;
+sines and cosines are counted separately, as in the literature.
 """
 COLUMNS = ("mul", "add", "div", "sqrt", "trig")
 
@@ -31,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "robot",
         metavar="ROBOT",
         nargs="?",
-        help=f"{ROBOT} (default: general arms, beside the literature)",
+        help=f"{ROBOT} (default: general arms, compared with the literature)",
     )
     base_argument(parser)
     parser.add_argument(
@@ -44,39 +50,38 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "functions",
         metavar="FUNCTION",
         nargs="*",
-        help="functions of the robot (default: all without frames)",
+        help="functions of the robot (default: all that need no frame)",
     )
     parser.add_argument(
-        "--frame", action="append", default=[], help="for functions of frames; may be repeated"
+        "--frame", action="append", default=[], help="frame of the function; may be repeated"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a row of counts for each function, or the tables of the literature with psiphi beside them."""
+    """Print a row of counts for each function, or the published tables with psiphi's counts."""
     if args.robot is None:
         if args.frame or args.base:
             raise Error(
-                "--frame and --base belong to a robot, and none is given",
+                "--frame and --base need a ROBOT",
                 "psiphi count ROBOT --frame NAME",
             )
-
         print(benchmark_module("counts.count_tables_text").report(args.table, args.case))
         return 0
     if args.table or args.case:
         raise Error(
-            "--table and --case are of the general arms, and a robot is given",
-            f"leave them out, or {args.robot} out",
+            "--table and --case are for the general arms, not for a ROBOT",
+            f"omit them, or omit {args.robot}",
         )
     robot = load(args.robot, args.base, args.flexible)
-    found = list(rows(robot, args.functions, tuple(args.frame)))
+    table = list(rows(robot, args.functions, tuple(args.frame)))
     print(f"{robot.name}: {robot.body_count} bodies, nv={robot.nv}")
-    for line in columns([("function", "flops", *COLUMNS), *found]):
+    for line in columns([("function", "flops", *COLUMNS), *table]):
         print(line)
     return 0
 
 
-def rows(robot, names: list[str], frames: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """One row a function; those that cannot be had say why, if they were asked for."""
+def rows(robot: Robot, names: list[str], frames: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """One row per function. Without `names`, functions that need a frame are skipped."""
     from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, CATALOGUE
 
     for name in names or CATALOGUE:

@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         default="psiphi-demo.html",
-        help="the page (default: %(default)s)",
+        help="the page to write (default: %(default)s)",
     )
     parser.add_argument(
         "--duration", type=float, metavar="S", help="seconds to simulate (default: 6)"
@@ -27,15 +27,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """The first minute with psiphi."""
+    """Simulate the demo scene and write its page."""
     from pathlib import Path
 
     from psiphi import scenes
     from psiphi.apps import demo
-    from psiphi.apps.cli.commands.simulate import writable
+    from psiphi.apps.cli.commands.simulate import check_writable
     from psiphi.simulation.simulate.progress_bar import ProgressBar
 
     if args.duration is not None:
         scenes.load(demo.SCENE).check(duration=args.duration)
-    writable(Path(args.output))
+    check_writable(Path(args.output))
     return demo.main(args.output, args.duration, ProgressBar)

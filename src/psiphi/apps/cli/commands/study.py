@@ -8,13 +8,16 @@ ACTIONS = ("run", "status", "report")
 
 EXAMPLES = """\
 examples:
-  psiphi study run falls.toml                                all motions, on all cores, into falls.study
-  psiphi study run falls.toml --scheduler tcp://head:8786    the same on a Dask cluster
-  psiphi study status falls.toml                             how many are done
-  psiphi study report falls.toml -o falls.html               distributions, quantiles, the worst motions, failures by cause
+  psiphi study run falls.toml                   all motions, on all cores, into falls.study
+  psiphi study run falls.toml --scheduler tcp://head:8786
+                                                the same on a Dask cluster
+  psiphi study status falls.toml                number of finished motions
+  psiphi study report falls.toml -o falls.html  distributions, quantiles, failures by cause, and
+                                                the worst motions
 
-A study is a small TOML file: robot or scene, motions, seed, duration, dt, [start], [controller], [vary], [keep], [fail];
-docs/studies.md lists its keys. A run that was killed goes on where it was; no motion is lost, and none computed twice.
+A study is a small TOML file: robot or scene, motions, seed, duration, dt, [start], [controller],
+[vary], [keep], [fail]; docs/studies.md lists its keys. A run that was killed resumes where it
+stopped; no finished motion is lost or computed again.
 """
 
 
@@ -22,32 +25,33 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "action",
         metavar="run|status|report",
-        help="run it (or go on), ask how far it is, or write its page",
+        help="run or resume it, print its progress, or write its page",
     )
     parser.add_argument("file", metavar="FILE", help="the study, a TOML file")
-    parser.add_argument(
-        "--out", metavar="DIR", help="the folder it is kept in (default: NAME.study)"
-    )
+    parser.add_argument("--out", metavar="DIR", help="folder of the results (default: NAME.study)")
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="run: of a Dask cluster (default: the cores of this machine)",
+        help="run: address of a Dask cluster (default: the cores of this machine)",
     )
     parser.add_argument(
         "--cards",
         action="store_true",
-        help="run: on graphics cards, of this machine or of the workers",
+        help="run: on the GPUs of this machine or of the workers",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="report: the page (default: NAME.html)"
+        "-o", "--output", metavar="FILE", help="report: the page to write (default: NAME.html)"
     )
     parser.add_argument(
-        "--worst", type=int, metavar="N", help="report: how many motions have a page (default: 5)"
+        "--worst",
+        type=int,
+        metavar="N",
+        help="report: number of motions with their own page (default: 5)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """One of the three."""
+    """Run a study, print its progress, or write its report."""
     from pathlib import Path
 
     from psiphi._util.errors import Error
@@ -60,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.action not in ACTIONS:
         raise Error(
-            f"a study is not {args.action!r}",
+            f"there is no action {args.action!r}",
             f"{nearest(args.action, ACTIONS)} psiphi study run {args.file}",
         )
     for name, action in (
@@ -70,21 +74,23 @@ def run(args: argparse.Namespace) -> int:
         ("worst", "report"),
     ):
         if getattr(args, name) not in (None, False) and args.action != action:
-            raise Error(f"--{name} is for psiphi study {action}", f"leave it out of {args.action}")
-    asked = read_study(args.file, {})
-    kept = StudyStore(Path(args.out) if args.out else default_folder(args.file), asked)
+            raise Error(f"--{name} is for psiphi study {action}", f"omit it for {args.action}")
+    config = read_study(args.file, {})
+    store = StudyStore(Path(args.out) if args.out else default_folder(args.file), config)
     if args.action == "run":
-        run_study(asked, kept, args.scheduler, True, args.cards)
-        print(Study(asked, kept).summary())
-        print(f"kept in {kept.folder}")
+        run_study(config, store, args.scheduler, True, args.cards)
+        print(Study(config, store).summary())
+        print(f"results in {store.folder}")
         return 0
-    kept.open()
+    store.open()
     if args.action == "status":
-        part = 100.0 * kept.motions / asked.motions
+        percent = 100.0 * store.motions / config.motions
         print(
-            f"{asked.title}: {kept.motions} of {asked.motions} motions are done ({part:.1f} %), in {kept.folder}"
+            f"{config.title}: {store.motions} of {config.motions} motions are done "
+            f"({percent:.1f} %), in {store.folder}"
         )
         return 0
     path = args.output or f"{Path(args.file).stem}.html"
-    print(f"wrote {Study(asked, kept).report(path, worst=5 if args.worst is None else args.worst)}")
+    worst = 5 if args.worst is None else args.worst
+    print(f"wrote {Study(config, store).report(path, worst=worst)}")
     return 0

@@ -6,21 +6,29 @@ import argparse
 import importlib.util
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from psiphi.apps.cli.commands.simulate import writable
-from psiphi.apps.cli.robot_argument import base_argument, is_scene, load, load_case
+from psiphi.apps.cli.commands.simulate import check_writable
+from psiphi.apps.cli.robot_argument import base_argument, is_scene, load, load_scene
+
+if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumPy
+    from psiphi.apps.scenes.scene_file import SceneSetup
+    from psiphi.robot.robot import Robot
+    from psiphi.simulation.trajectory.trajectory import Trajectory
 
 EXAMPLES = """\
 examples:
   psiphi view panda                    live in the browser, with a slider for every joint
-  psiphi view panda --html panda.html  one file that opens in any browser; needs nothing else
-  psiphi view panda --live panda.html  one file in which the robot runs: pull it with the mouse, steer its motors
-  psiphi view arm.urdf --no-meshes     drawn from its kinematics and simple shapes
+  psiphi view panda --html panda.html  one self-contained file that opens in any browser
+  psiphi view panda --live panda.html  one file that simulates the robot: pull it with the mouse,
+                                       set its motors
+  psiphi view arm.urdf --no-meshes     kinematics and simple shapes only
   psiphi view two_arms                 a scene: simulated, then replayed
-  psiphi view ur5.npz                  a motion that `psiphi simulate` has kept (--robot FILE where it is not a bundled robot)
+  psiphi view ur5.npz                  a motion written by `psiphi simulate` (with --robot FILE if
+                                       the robot is not bundled)
 
-The live viewer comes with `pip install 'psiphi[viewer]'` and listens on this machine only (127.0.0.1); Ctrl-C ends it. Without
-it a page is written instead.
+The live viewer comes with `pip install 'psiphi[viewer]'` and listens on this machine only
+(127.0.0.1); Ctrl-C ends it. Without it, psiphi writes a page instead.
 """
 
 
@@ -31,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a robot, a scene, or an .npz or .csv file of a motion",
     )
     parser.add_argument(
-        "--robot", help="the robot or scene of a kept motion, where it is not a bundled robot"
+        "--robot", help="robot or scene of a saved motion, if it is not a bundled robot"
     )
     base_argument(parser)
     kinds = parser.add_mutually_exclusive_group()
@@ -41,89 +49,88 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument(
         "--live",
         metavar="FILE",
-        help="write one page in which the robot or the scene's system runs",
+        help="write one page that simulates the robot or scene",
     )
-    parser.add_argument("--no-meshes", action="store_true", help="leave mesh files alone")
+    parser.add_argument("--no-meshes", action="store_true", help="do not read mesh files")
     parser.add_argument(
         "--port",
         type=int,
         default=8080,
         help="port of the live viewer (default: %(default)s, or the next free)",
     )
-    parser.add_argument("--open", action="store_true", help="open the browser, too")
+    parser.add_argument("--open", action="store_true", help="also open the browser")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show it live, or write a page."""
+    """Show the target live, or write a page."""
     from psiphi import viewer
     from psiphi.apps.viewer.live.viser_viewer import read_port
 
-    port, thing = read_port(args.port), _read(args)
+    port, target = read_port(args.port), _load_target(args)
     if args.live is not None:
-        writable(Path(args.live))
-        return _wrote(
-            viewer.html(thing, args.live, live=True, meshes=not args.no_meshes), args.open
+        check_writable(Path(args.live))
+        return _report_page(
+            viewer.html(target, args.live, live=True, meshes=not args.no_meshes), args.open
         )
     live = args.html is None and importlib.util.find_spec("viser") is not None
     page = Path(f"{Path(args.target).stem}.html" if args.html is None else args.html)
     if not live:
-        writable(page)
-    thing, options = _moved(thing), {"meshes": not args.no_meshes}
+        check_writable(page)
+    target, options = _simulated(target), {"meshes": not args.no_meshes}
     if live:
-        shown = viewer.view(thing, port=port, **options)
-        print(f"{shown.url} shows it; Ctrl-C ends", flush=True)
+        shown = viewer.view(target, port=port, **options)
+        print(f"open {shown.url}; press Ctrl-C to stop", flush=True)
         if args.open:
             _open(shown.url)
         shown.wait()
         return 0
     if args.html is None:
         print(
-            "the live viewer is not installed (pip install 'psiphi[viewer]'); a page does as well",
+            "the live viewer is not installed (pip install 'psiphi[viewer]'); writing a page instead",
             file=sys.stderr,
         )
-    return _wrote(viewer.html(thing, page, **options), args.open)
+    return _report_page(viewer.html(target, page, **options), args.open)
 
 
-def _wrote(path: Path, shown: bool) -> int:
+def _report_page(path: Path, open_browser: bool) -> int:
     print(f"wrote {path}: open it in any browser")
-    if shown:
+    if open_browser:
         _open(path.resolve().as_uri())
     return 0
 
 
-def _read(args: argparse.Namespace):
-    """A robot, a scene, or a kept motion."""
+def _load_target(args: argparse.Namespace) -> Robot | SceneSetup | Trajectory:
+    """A robot, a scene, or a saved motion."""
     if args.target.lower().endswith((".npz", ".csv")):
-        return _kept(args)
-    own = args.target, args.base, args.flexible
-    return load_case(*own) if is_scene(args.target) else load(*own)
+        return _load_motion(args)
+    arguments = args.target, args.base, args.flexible
+    return load_scene(*arguments) if is_scene(args.target) else load(*arguments)
 
 
-def _moved(thing):
-    """A scene is simulated."""
-
+def _simulated(target: Robot | SceneSetup | Trajectory) -> Robot | Trajectory:
+    """The motion of a scene; robots and motions are returned unchanged."""
     from psiphi.apps.scenes.scene_file import SceneSetup
     from psiphi.simulation.simulate.progress_bar import ProgressBar
 
-    if not isinstance(thing, SceneSetup):
-        return thing
-    with ProgressBar(thing.options["duration"]) as bar:
-        return thing.run(progress=bar)
+    if not isinstance(target, SceneSetup):
+        return target
+    with ProgressBar(target.options["duration"]) as bar:
+        return target.run(progress=bar)
 
 
-def _kept(args: argparse.Namespace):
+def _load_motion(args: argparse.Namespace) -> Trajectory:
     from psiphi import robots
     from psiphi._util.errors import Error
     from psiphi.simulation.trajectory.trajectory import Trajectory
 
     name = args.robot
     if name is None:
-        own = Trajectory.load(args.target).info.get("system", "")
-        if own not in robots.bundled():
-            cause = f"{args.target} holds the motion of {own or 'a robot'!r}, not the robot itself"
-            raise Error(cause, "add --robot NAME, the robot or scene it was simulated with")
-        name = own
-    return Trajectory.load(args.target, system=load_case(name, args.base, args.flexible).system)
+        name = Trajectory.load(args.target).info.get("system", "")
+        if name not in robots.bundled():
+            system = repr(name or "a robot")
+            cause = f"{args.target} holds the motion of {system}, not the robot itself"
+            raise Error(cause, "add --robot NAME, the robot or scene of the simulation")
+    return Trajectory.load(args.target, system=load_scene(name, args.base, args.flexible).system)
 
 
 def _open(address: str) -> None:

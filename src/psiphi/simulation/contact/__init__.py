@@ -1,9 +1,10 @@
 """Coulomb friction, contacts that open and slide, restitution.
 
-In: a closed chain with contacts. Out: which contacts act, and their forces. Read `contact_events.py` first.
+In: a closed chain with contacts. Out: the contacts that act, and their forces. Read
+`contact_events.py` first.
 
-    contact_events.py    Contacts that open, close, slide and hold while a motion goes on
-    contact_rows.py      The rows of contacts that may open
+    contact_events.py    contacts that open, close, slide and stick during a motion
+    contact_rows.py      normal and tangent rows of contacts that may open
     coulomb_friction.py  Coulomb's law at many contacts at once
-    restitution.py       How fast a point leaves the plane it strikes
+    restitution.py       Newton's law of restitution
 """

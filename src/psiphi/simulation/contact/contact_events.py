@@ -1,16 +1,21 @@
-"""Contacts that open, close, slide and hold while a motion goes on: one motion, in steps of Python.
+"""Contacts that open, close, slide and stick during a motion: a single motion, in steps of Python.
 
-A contact with `friction` is open, holds, or slides on its plane. All of them, with whatever else is held, meet in one Omega:
+A contact with `friction` is open, sticks, or slides on its plane. All contacts, together with all
+other constraints, share one Omega:
 
-    c' = Omega lambda + (Jc a_f + bias)      accelerations        c+ = Omega lambda + Jc v      a blow, dv = M^-1 Jc* lambda
+    accelerations    c' = Omega lambda + (Jc a_f + bias)
+    impacts          c+ = Omega lambda + Jc v,    dv = M^-1 Jc* lambda
 
-and Coulomb's law says which forces there are (`simulation/contact/coulomb_friction.py`). At the begin of a step it decides what every contact does
-in it. After the step a point that has come through its plane, or one whose sliding has turned back, is gone back to: there
-the velocities jump by the blow (which may push others off), or the point holds, and the rest of the step is gone anew.
+Coulomb's law determines the forces (`simulation/contact/coulomb_friction.py`). At the start of a
+step it decides the mode of every contact in that step. After the step, if a point has passed
+through its plane or the sliding of a contact has reversed, the state is integrated back to that
+event. There an impact changes the velocities (and may open other contacts), or the point sticks;
+then the rest of the step is repeated.
 
-A contact holds as its own kind (rigid, line, soft, point) until it first slides or opens; from then on it is a point on the
-plane of its second frame. What ends within a step ends there, to second order in it; what begins, begins with a step. Blows
-bounce where a contact has restitution (`restitution.py`). Stiff losses are taken explicitly here, and diverge.
+A contact holds as its own kind (rigid, line, soft, point) until it first slides or opens; from then
+on it is a point on the plane of its second frame. Modes end within a step, to second order in its
+length; they start with a step. Contacts with restitution bounce (`restitution.py`). Stiff losses
+are explicit here, and diverge.
 """
 
 from __future__ import annotations
@@ -28,332 +33,336 @@ from psiphi.simulation.contact.contact_rows import Contacts
 from psiphi.simulation.contact.coulomb_friction import ContactRow
 from psiphi.simulation.simulate.events import BOUNCES, HOLDS, LOST, MADE, SLIDES, ContactChange
 
-CONTACT_MODES = ("hold", "open")
-TOUCH = 1e-9  # m, m/s: nearer and slower than this is touching
-PULL = 1e-9  # of the largest force or impulse: less is rounding
-MEETINGS = 8  # events within one step, of different times
-NEAR = 1e-13
-TURNS = 6  # of Newton's method
+CONTACT_MODES = ("hold", "open")  # the values of the option `contacts`
+TOUCH_TOLERANCE = 1e-9  # m, m/s: a contact closer and slower than this touches
+FORCE_TOLERANCE = 1e-9  # of the largest force, impulse or speed
+MAX_EVENTS = 8  # in one step, at different times
+CLOSURE_TOLERANCE = 1e-13
+NEWTON_STEPS = 6
 
 
-def read_contacts(system: Any, contacts: Any) -> Any:
-    """The system itself, or with contacts that open."""
-    return (
-        system if one_of("contacts", contacts, CONTACT_MODES) == "hold" else ContactSystem(system)
-    )
+def read_contacts(system: object, contacts: object) -> Any:
+    """The system itself, or a `ContactSystem` for contacts="open"."""
+    mode = one_of("contacts", contacts, CONTACT_MODES)
+    return system if mode == "hold" else ContactSystem(system)
 
 
 class ContactSystem:
-    """A closed system whose contacts are as a motion has left them: what `Plant` asks for."""
+    """A closed chain with contacts in the modes that a motion has left them in, for `Plant`.
 
-    def __init__(self, system: Any):
+    `closed` has the contacts that touch: the direction (2,) in which each slides, or None if it
+    sticks.
+    """
+
+    def __init__(self, system: object):
         if not isinstance(system, System):
             raise StateError(
-                f'contacts="open" came for {shown(system)}', "only closed systems have contacts"
+                f'contacts="open" is given for {shown(system)}', "only closed systems have contacts"
             )
         self.whole, self.robot, self.contacts = system, system.robot, system.contacts
-        self.nq, self.nv, self.name, self.passive = (
-            system.nq,
-            system.nv,
-            system.name,
-            system.passive,
-        )
-        self.actuated, self.object, self.dt = system.actuated, system.object, np.inf
+        self.nq, self.nv, self.name = system.nq, system.nv, system.name
+        self.passive, self.actuated, self.object = system.passive, system.actuated, system.object
+        self.dt = np.inf
         self.rows = Contacts(system)
-        self.closed: dict[
-            int, np.ndarray | None
-        ] = {}  # those that touch: how they slide, or None where they hold
-        self._begun = False
+        self.closed: dict[int, np.ndarray | None] = {}
+        self._started = False
         self._changes: list[ContactChange] = []
-        self._tau = np.zeros(system.nv)  # what acts in this step
-        self._speeds: dict[int, float] = {}  # of sliding, at its begin
-        self._last: dict[int, np.ndarray] = {}  # forces at its begin: where the next search starts
+        # of this step: the torque, and the sliding speeds and contact forces at its start
+        self._tau = np.zeros(system.nv)
+        self._slide_speeds: dict[int, float] = {}
+        self._forces: dict[int, np.ndarray] = {}
 
-    # -- what a plant answers --------------------------------------------------------------------------------------------------
+    # -- methods that `Plant` calls ----------------------------------------------------------------
 
     def forward_dynamics(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, forces: bool = False
     ) -> Any:
-        """a; with `forces`, as at the begin of a step, Coulomb's law is asked what contacts do."""
+        """a in the present modes. With `forces`, at the start of a step: a and the contact forces,
+        with the modes by Coulomb's law."""
         self._tau = tau
-        if not self._begun:
-            self._begin(q, v)
+        if not self._started:
+            self._start(q, v)
         if not forces:
-            return self._motion(q, v, tau, self._as_they_go(q, v))
-        lam = self._decide(q, v, tau)
-        return self.rows.terms(q, v, tau)[0] + self.rows.pushed(q, lam), self.rows.wrenches(q, lam)
+            return self._acceleration(q, v, tau, self._active_contacts(q, v))
+        lam = self._update_modes(q, v, tau)
+        a = self.rows.terms(q, v, tau)[0] + self.rows.response(q, lam)
+        return a, self.rows.wrenches(q, lam)
 
     def project(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The state after a step, with what happened in it."""
-        left = self.dt
-        for _ in range(MEETINGS):
-            since, new, stopped = self._met(q, v, left)
-            if not new and not stopped:
+        """The state after a step, with the events in that step."""
+        remaining = self.dt
+        for _ in range(MAX_EVENTS):
+            ago, made, stopped = self._first_event(q, v, remaining)
+            if not made and not stopped:
                 break
-            q, v = self._put(*self._drift(q, v, -since))
+            q, v = self._project_state(*self._integrate(q, v, -ago))
             for i in stopped:
                 self.closed[i] = None
-                self._changes.append(
-                    ContactChange(
-                        HOLDS,
-                        self.contacts[i].name,
-                        float(np.hypot(*self._last.get(i, np.zeros(3))[1:])),
-                        since,
-                    )
-                )
-            v = self._blow(q, v, new, since) if new else v
-            q, v = self._put(q, v)
-            self._decide(q, v, self._tau, since)
-            q, v, left = *self._drift(q, v, since), since
-        return self._put(q, v)
+                friction = float(np.hypot(*self._forces.get(i, np.zeros(3))[1:]))
+                self._report(i, HOLDS, friction, ago)
+            v = self._impact(q, v, made, ago) if made else v
+            q, v = self._project_state(q, v)
+            self._update_modes(q, v, self._tau, ago)
+            q, v, remaining = *self._integrate(q, v, ago), ago
+        return self._project_state(q, v)
 
     def constraint_residual(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(..., 2, m); of a contact that may open only what is behind its plane, and goes on."""
+        """(..., 2, m); of contacts that may open, only the penetration and its rate."""
         out = np.array(self.whole.constraint_residual(q, v))
-        for i, own in enumerate(self.whole.closure.slices[: len(self.contacts)]):
-            if i in self.rows.sides:
-                turn = self.rows.into(i, self.contacts[i])[:1]
-                gap, rate = (out[..., k, own] @ turn[0] for k in (0, 1))
-                out[..., :, own] = 0.0
-                out[..., 0, own.start] = np.minimum(gap, 0.0)
-                out[..., 1, own.start] = np.where(gap <= TOUCH, np.minimum(rate, 0.0), 0.0)
+        for i, rows in enumerate(self.whole.closure.slices[: len(self.contacts)]):
+            if i in self.rows.frictions:
+                normal = self.rows.rotation(i, self.contacts[i])[0]
+                gap, rate = (out[..., k, rows] @ normal for k in (0, 1))
+                out[..., :, rows] = 0.0
+                out[..., 0, rows.start] = np.minimum(gap, 0.0)
+                touching_rate = np.where(gap <= TOUCH_TOLERANCE, np.minimum(rate, 0.0), 0.0)
+                out[..., 1, rows.start] = touching_rate
         return out
 
     def contact_ratio(self, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
-        """What leaves its cone here slides: no contact uses more than all of it."""
+        """At most 1: a contact that would exceed its friction slides."""
         return np.minimum(self.whole.contact_ratio(q, forces), 1.0)
 
     def energy(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.whole.energy(q, v)
 
     def changes(self) -> list[ContactChange]:
-        """What has happened since this was asked."""
+        """The changes since the last call."""
         out, self._changes = self._changes, []
         return out
 
-    # -- what contacts do ------------------------------------------------------------------------------------------------------
+    # -- modes of contacts -------------------------------------------------------------------------
 
-    def _begin(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Those that touch and do not leave are closed; they hold where they do not slide."""
+    def _report(self, i: int, event: str, value: float, ago: float) -> None:
+        self._changes.append(ContactChange(event, self.contacts[i].name, value, ago))
+
+    def _start(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Close the contacts that touch and do not separate; they stick unless they slide."""
         if np.ndim(q) != 1:
             raise StateError(
-                f'contacts="open" came for motions of shape {np.shape(q)[:-1]}',
+                f'contacts="open" is given for motions of shape {np.shape(q)[:-1]}',
                 "simulate one motion at a time",
             )
-        self.rows.begin(q)
-        gaps, rates = self.rows.opened(q, v)
-        for i in self.rows.sides:
-            if gaps[i][0] <= TOUCH and rates[i][0] <= TOUCH:
+        self.rows.start(q)
+        gaps, rates = self.rows.gaps_and_rates(q, v)
+        for i in self.rows.frictions:
+            if gaps[i][0] <= TOUCH_TOLERANCE and rates[i][0] <= TOUCH_TOLERANCE:
                 slip = rates[i][1:]
-                sliding = len(slip) and np.hypot(*slip) > TOUCH
-                self.closed[i] = slip / np.hypot(*slip) if sliding else None
-                if sliding:
+                slides = len(slip) and np.hypot(*slip) > TOUCH_TOLERANCE
+                self.closed[i] = slip / np.hypot(*slip) if slides else None
+                if slides:
                     self.rows.release(i)
             else:
                 self.rows.release(i)
-        self._begun = True
+        self._started = True
 
-    def _decide(
+    def _update_modes(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, ago: float = 0.0
     ) -> np.ndarray:
-        """lambda of this state by Coulomb's law, and what contacts do from here on."""
+        """lambda of this state by Coulomb's law; sets the modes of the contacts."""
         while True:
             Omega, c = self.rows.terms(q, v, tau)[1:]
-            touches = self._as_they_go(q, v)
-            trial = coulomb_friction.forces_in_modes(
-                Omega, c, self.rows.held, list(touches.values())
-            )
-            if trial is not None and self._is_lawful(trial, touches):
+            contacts, bilateral = self._active_contacts(q, v), self.rows.bilateral_rows
+            active = list(contacts.values())
+            trial = coulomb_friction.forces_in_modes(Omega, c, bilateral, active)
+            if trial is not None and self._satisfies_coulomb(trial, contacts):
                 lam = trial
                 break
-            lam = coulomb_friction.coulomb_forces(
-                Omega, c, self.rows.held, list(touches.values()), self._guess(len(c))
-            )
+            guess = self._guess(len(c))
+            lam = coulomb_friction.coulomb_forces(Omega, c, bilateral, active, guess)
             if lam is None:
                 raise StateError(
-                    "no contact forces obey Coulomb's law in this state",
-                    "such friction jams: less of it, or another posture",
+                    "no contact forces satisfy Coulomb's law in this state: friction jams",
+                    "give less friction, or start from another posture",
                 )
-            if not self._change(lam, Omega @ lam + c, touches, trial, ago):
+            if not self._change_modes(lam, Omega @ lam + c, contacts, trial, ago):
                 break
-        _, rates = self.rows.opened(q, v)
-        self._last = {i: lam[list(self.rows.own(i))] for i in self.closed}
-        self._speeds = {
-            i: float(rates[i][1:] @ way) for i, way in self.closed.items() if way is not None
+        _, rates = self.rows.gaps_and_rates(q, v)
+        self._forces = {i: lam[list(self.rows.rows_of(i))] for i in self.closed}
+        self._slide_speeds = {
+            i: float(rates[i][1:] @ direction)
+            for i, direction in self.closed.items()
+            if direction is not None
         }
         return lam
 
-    def _is_lawful(self, lam: np.ndarray, touches: dict[int, ContactRow]) -> bool:
-        """Whether contacts that go on as they do neither pull nor leave their cones."""
-        size = PULL * (1.0 + np.abs(lam).max(initial=0.0))
-        for i, t in touches.items():
-            push, *side = lam[list(t.rows)]
-            if push < -size or (
-                side and t.slides is None and np.hypot(*side) > t.mu * max(push, 0.0) + size
-            ):
+    def _satisfies_coulomb(self, lam: np.ndarray, contacts: dict[int, ContactRow]) -> bool:
+        """Whether no contact pulls or leaves its friction cone."""
+        size = FORCE_TOLERANCE * (1.0 + np.abs(lam).max(initial=0.0))
+        for i, t in contacts.items():
+            push, *friction = lam[list(t.rows)]
+            if push < -size:
                 return False
-            if self.rows.twist(i, lam) > size:
+            limit = t.mu * max(push, 0.0) + size
+            if friction and not t.slides and np.hypot(*friction) > limit:
+                return False
+            if self.rows.torsion_excess(i, lam) > size:
                 return False
         return True
 
-    def _change(
-        self, lam: np.ndarray, x: np.ndarray, touches: dict[int, ContactRow], trial: Any, ago: float
+    def _change_modes(
+        self,
+        lam: np.ndarray,
+        x: np.ndarray,
+        contacts: dict[int, ContactRow],
+        trial: np.ndarray | None,
+        ago: float,
     ) -> bool:
-        """What Coulomb's law says they do; whether that changes the rows, so that it must be asked again."""
-        size, fast = (
-            PULL * (1.0 + np.abs(lam).max(initial=0.0)),
-            PULL * (1.0 + np.abs(x).max(initial=0.0)),
-        )
+        """Set the modes by the solution of Coulomb's law; x are the accelerations of the rows.
+        Returns whether the rows have changed, so that the law must be solved again."""
+        small_force = FORCE_TOLERANCE * (1.0 + np.abs(lam).max(initial=0.0))
+        small_rate = FORCE_TOLERANCE * (1.0 + np.abs(x).max(initial=0.0))
         again = False
-        for i, t in touches.items():
+        for i, t in contacts.items():
             n, side = t.rows[0], list(t.rows[1:])
-            name = self.contacts[i].name
-            if lam[n] <= size and x[n] > fast:
+            if lam[n] <= small_force and x[n] > small_rate:
                 del self.closed[i]
                 again |= self.rows.release(i)
-                self._changes.append(
-                    ContactChange(
-                        LOST, name, min(float(trial[n]), 0.0) if trial is not None else 0.0, ago
-                    )
-                )
-            elif side and t.slides is None and np.hypot(*x[side]) > fast:
+                self._report(i, LOST, min(float(trial[n]), 0.0) if trial is not None else 0.0, ago)
+            elif side and not t.slides and np.hypot(*x[side]) > small_rate:
                 self.closed[i] = x[side] / np.hypot(*x[side])
                 again |= self.rows.release(i)
-                self._changes.append(ContactChange(SLIDES, name, float(np.hypot(*lam[side])), ago))
-            elif self.rows.twist(i, lam) > size:
+                self._report(i, SLIDES, float(np.hypot(*lam[side])), ago)
+            elif self.rows.torsion_excess(i, lam) > small_force:
                 again |= self.rows.release(i)
-                self._changes.append(ContactChange(SLIDES, name, float(np.hypot(*lam[side])), ago))
+                self._report(i, SLIDES, float(np.hypot(*lam[side])), ago)
         return again
 
-    def _met(self, q: np.ndarray, v: np.ndarray, left: float) -> tuple[float, list[int], list[int]]:
-        """What happened first in the time that is left: how long ago, who came through, and whose sliding turned back."""
-        gaps, rates = self.rows.opened(q, v)
+    def _first_event(
+        self, q: np.ndarray, v: np.ndarray, remaining: float
+    ) -> tuple[float, list[int], list[int]]:
+        """The first event in the `remaining` time: how long ago it was, the contacts that are made
+        in it, and those whose sliding reverses."""
+        gaps, rates = self.rows.gaps_and_rates(q, v)
         times: dict[int, float] = {}
-        for i in self.rows.sides:
+        for i in self.rows.frictions:
             if i not in self.closed and gaps[i][0] < 0.0 and rates[i][0] < 0.0:
-                times[i] = min(gaps[i][0] / rates[i][0], left)
-        for i, speed in self._speeds.items():
-            now = float(rates[i][1:] @ self.closed[i]) if self.closed.get(i) is not None else 1.0
+                times[i] = min(gaps[i][0] / rates[i][0], remaining)
+        for i, speed in self._slide_speeds.items():
+            direction = self.closed.get(i)
+            now = float(rates[i][1:] @ direction) if direction is not None else 1.0
             if now <= 0.0 < speed:
-                times[i] = min(left * -now / (speed - now), left)
-            elif now < -TOUCH:  # it began to slide with this step, and turned
+                times[i] = min(remaining * -now / (speed - now), remaining)
+            elif now < -TOUCH_TOLERANCE:  # it started to slide with this step, and reversed
                 times[i] = 0.0
         if not times:
             return 0.0, [], []
-        since = max(times.values())
-        first = [i for i, t in times.items() if t >= since * (1.0 - 1e-9)]
-        return (
-            since,
-            [i for i in first if i not in self.closed],
-            [i for i in first if i in self.closed],
-        )
+        ago = max(times.values())
+        first = [i for i, t in times.items() if t >= ago * (1.0 - 1e-9)]
+        made = [i for i in first if i not in self.closed]
+        return ago, made, [i for i in first if i in self.closed]
 
-    def _blow(self, q: np.ndarray, v: np.ndarray, new: list[int], ago: float) -> np.ndarray:
-        """v after contacts are made: c+ = Omega lambda + Jc v by Coulomb's law; those that it pushes off open."""
-        touches = {
-            i: ContactRow(self.rows.own(i), self.rows.sides[i].mu)
+    def _impact(self, q: np.ndarray, v: np.ndarray, new: list[int], ago: float) -> np.ndarray:
+        """v after the contacts `new` are made: c+ = Omega lambda + Jc v by Coulomb's law. Contacts
+        that the impact separates open."""
+        contacts = {
+            i: ContactRow(self.rows.rows_of(i), self.rows.frictions[i].mu)
             for i in sorted({*self.closed, *new})
         }
-        Omega, c = self.rows.omega(q), self.rows.rates(q, v)
-        up, sprung = restitution.rebound_speeds(self.rows, q, v, self._tau, new, self.dt), c.copy()
-        for i, speed in up.items():
-            sprung[touches[i].rows[0]] -= speed
-        lam = coulomb_friction.coulomb_forces(Omega, sprung, self.rows.held, list(touches.values()))
+        Omega, c = self.rows.omega(q), self.rows.velocity_errors(q, v)
+        rebounds = restitution.rebound_speeds(self.rows, q, v, self._tau, new, self.dt)
+        shifted = c.copy()
+        for i, speed in rebounds.items():
+            shifted[contacts[i].rows[0]] -= speed
+        bilateral = self.rows.bilateral_rows
+        lam = coulomb_friction.coulomb_forces(Omega, shifted, bilateral, list(contacts.values()))
         if lam is None:
             raise StateError(
-                "no impulses obey Coulomb's law where contacts are made",
-                "such friction jams: less of it",
+                "no impulses satisfy Coulomb's law where contacts are made: friction jams",
+                "give less friction",
             )
         x = Omega @ lam + c
-        if up:
+        if rebounds:
             restitution.check_energy(c, x, lam)
-        fast = PULL * (1.0 + np.abs(c).max())
-        for i, t in touches.items():
-            side, name = list(t.rows[1:]), self.contacts[i].name
-            if x[t.rows[0]] > fast:
+        small_rate = FORCE_TOLERANCE * (1.0 + np.abs(c).max())
+        for i, t in contacts.items():
+            push, side = float(lam[t.rows[0]]), list(t.rows[1:])
+            if x[t.rows[0]] > small_rate:
                 if self.closed.pop(i, new) is not new:
-                    self._changes.append(ContactChange(LOST, name, 0.0, ago))
-                elif i in up:
-                    self._changes.append(ContactChange(BOUNCES, name, float(lam[t.rows[0]]), ago))
+                    self._report(i, LOST, 0.0, ago)
+                elif i in rebounds:
+                    self._report(i, BOUNCES, push, ago)
                 self.rows.release(i)
                 continue
-            slip, was = float(np.hypot(*x[side])) if side else 0.0, self.closed.get(i)
-            self.closed[i] = x[side] / slip if slip > fast else None
+            slip, direction = float(np.hypot(*x[side])) if side else 0.0, self.closed.get(i)
+            self.closed[i] = x[side] / slip if slip > small_rate else None
             if i in new:
-                self._changes.append(ContactChange(MADE, name, float(lam[t.rows[0]]), ago))
-            elif (slip > fast) != (was is not None):
+                self._report(i, MADE, push, ago)
+            elif (slip > small_rate) != (direction is not None):
                 self.rows.release(i)
-                self._changes.append(
-                    ContactChange(
-                        SLIDES if slip > fast else HOLDS, name, float(np.hypot(*lam[side])), ago
-                    )
-                )
-        return v + self.rows.pushed(q, lam)
+                friction = float(np.hypot(*lam[side]))
+                self._report(i, SLIDES if slip > small_rate else HOLDS, friction, ago)
+        return v + self.rows.response(q, lam)
 
-    # -- inside ----------------------------------------------------------------------------------------------------------------
+    # -- integration and projection ----------------------------------------------------------------
 
-    def _as_they_go(self, q: np.ndarray, v: np.ndarray) -> dict[int, ContactRow]:
-        """The contacts that are closed; what slides goes on along its way, which is that of the step's begin once it turns."""
+    def _active_contacts(self, q: np.ndarray, v: np.ndarray) -> dict[int, ContactRow]:
+        """The closed contacts. Sliding ones have their present direction, or that of the start of
+        the step once they have reversed."""
         out, rates = {}, None
-        for i, way in sorted(self.closed.items()):
-            if way is not None:
-                rates = rates or self.rows.opened(q, v)[1]
+        for i, direction in sorted(self.closed.items()):
+            if direction is not None:
+                rates = rates or self.rows.gaps_and_rates(q, v)[1]
                 slip = rates[i][1:]
-                length = float(np.hypot(*slip))
-                way = slip / length if length > TOUCH and float(slip @ way) > 0.0 else way
-            out[i] = ContactRow(self.rows.own(i), self.rows.sides[i].mu, way)
+                speed = float(np.hypot(*slip))
+                if speed > TOUCH_TOLERANCE and float(slip @ direction) > 0.0:
+                    direction = slip / speed
+            out[i] = ContactRow(self.rows.rows_of(i), self.rows.frictions[i].mu, direction)
         return out
 
-    def _motion(
-        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, touches: dict[int, ContactRow]
+    def _acceleration(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, contacts: dict[int, ContactRow]
     ) -> np.ndarray:
-        """a, contacts going on as they do."""
-        free, Omega, c = self.rows.terms(q, v, tau)
-        lam = coulomb_friction.forces_in_modes(Omega, c, self.rows.held, list(touches.values()))
+        """a with the contacts in their present modes."""
+        a_free, Omega, c = self.rows.terms(q, v, tau)
+        active = list(contacts.values())
+        lam = coulomb_friction.forces_in_modes(Omega, c, self.rows.bilateral_rows, active)
         if lam is None:
             raise StateError(
-                "no acceleration keeps what contacts and loops hold",
-                "start elsewhere, or free that direction",
+                "no acceleration satisfies the constraints of contacts and loops",
+                "start from another configuration, or free that direction",
             )
-        return free + self.rows.pushed(q, lam)
+        return a_free + self.rows.response(q, lam)
 
     def _guess(self, count: int) -> np.ndarray:
+        """The forces of the start of the step, as a first guess."""
         out = np.zeros(count)
-        for i, own in self._last.items():
+        for i, forces in self._forces.items():
             if i in self.closed:
-                out[list(self.rows.own(i))] = own
+                out[list(self.rows.rows_of(i))] = forces
         return out
 
-    def _drift(self, q: np.ndarray, v: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-        """A part of a step, with the accelerations of its begin: to second order."""
-        a = self._motion(q, v, self._tau, self._as_they_go(q, v))
+    def _integrate(self, q: np.ndarray, v: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+        """A part of a step, of second order."""
+        a = self._acceleration(q, v, self._tau, self._active_contacts(q, v))
         return self.robot.integrate(q, v + 0.5 * h * a, h), v + h * a
 
-    def _put(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Back onto all that is held: the least change, by the mass matrix. Points that rest on planes rest where they are."""
-        kept = [*self.rows.held, *(self.rows.own(i)[0] for i in self.closed)]
-        across = {i: self.rows.own(i)[1:] for i, way in self.closed.items() if way is None}
-        placed = [*kept, *(r for i, own in across.items() if i in self.rows.grips for r in own)]
-        if not placed:
+    def _project_state(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The state projected onto the constraints: the least change, by the mass matrix. Sticking
+        points on planes keep their position."""
+        rows = self.rows
+        common = [*rows.bilateral_rows, *(rows.rows_of(i)[0] for i in self.closed)]
+        tangents = {i: rows.rows_of(i)[1:] for i, way in self.closed.items() if way is None}
+        of_positions = [*common, *(r for i in tangents if i in rows.gripping for r in tangents[i])]
+        of_velocities = [*common, *(r for some in tangents.values() for r in some)]
+        if not of_positions:
             return q, v
-        for _ in range(TURNS):
-            e = self.rows.errors(q, v)
-            if np.abs(e[placed]).max() < NEAR:
+        for _ in range(NEWTON_STEPS):
+            e = rows.position_errors(q, v)
+            if np.abs(e[of_positions]).max() < CLOSURE_TOLERANCE:
                 break
-            q = self.robot.integrate(q, self._undone(q, e, placed), 1.0)
-        return q, v + self._undone(
-            q, self.rows.rates(q, v), [*kept, *(r for own in across.values() for r in own)]
-        )
+            q = self.robot.integrate(q, self._correction(q, e, of_positions), 1.0)
+        return q, v + self._correction(q, rows.velocity_errors(q, v), of_velocities)
 
-    def _undone(self, q: np.ndarray, c: np.ndarray, rows: list[int]) -> np.ndarray:
+    def _correction(self, q: np.ndarray, c: np.ndarray, rows: list[int]) -> np.ndarray:
         """-M^-1 Jc* Omega^+ c, of some rows."""
         lam = np.zeros(len(c))
-        found = coulomb_friction.least_norm_solution(
-            self.rows.omega(q)[np.ix_(rows, rows)], -c[rows]
-        )
+        Omega = self.rows.omega(q)[np.ix_(rows, rows)]
+        found = coulomb_friction.least_norm_solution(Omega, -c[rows])
         if found is None:
             raise StateError(
-                "nothing closes what contacts and loops hold", "a smaller step, or another posture"
+                "the constraints of contacts and loops cannot be closed",
+                "give a smaller dt, or another posture",
             )
         lam[rows] = found
-        return self.rows.pushed(q, lam)
+        return self.rows.response(q, lam)

@@ -1,18 +1,21 @@
-"""Coulomb's law at many contacts at once: which of them push, hold and slide, and with what forces.
+"""Coulomb friction at many contacts at once: which contacts push, stick and slide, and their forces.
 
-Of the compliance Omega and what the rows would do by themselves, c (accelerations, or velocities before a blow), with x what
-they do in the end:
+With the compliance Omega, c what the rows would do without forces (accelerations, or velocities
+before an impact), and x what they do with the forces lambda:
 
     x = Omega lambda + c
     bilateral rows          x = 0
-    0 <= lambda_n  and  x_n >= 0, one of them zero              a contact pushes, or opens
-    |lambda_t| <= mu lambda_n, and x_t = 0 where it is less     it holds sideways
-    lambda_t = -mu lambda_n s                                   or it slides along s: as it did, or as x_t begins to
+    normals                 0 <= lambda_n  _|_  x_n >= 0        a contact pushes, or opens
+    sticking contacts       |lambda_t| <= mu lambda_n and x_t = 0
+    sliding contacts        lambda_t = -mu lambda_n s, where s is the direction in which the contact
+                            slides already, or in which x_t starts to slide
 
-Bilateral rows are eliminated. With mu |x_t| added to x_n (de Saxce) what holds is a convex problem; that, and the friction of
-what slides, are found anew until they stay (Cadoux). The work of such forces, lambda* x, is never positive.
+Bilateral rows are eliminated. With mu |x_t| added to x_n (de Saxce), sticking is a convex problem;
+this term and the friction of sliding contacts are updated until they converge (Cadoux). The work
+lambda* x of such forces is never positive.
 
-On arrays, a state at a time: how many rounds it takes is known when they are over, and a tape has no such loops.
+The functions take arrays of one state: the number of iterations depends on the values, and a tape
+has no such loops.
 """
 
 from __future__ import annotations
@@ -23,166 +26,190 @@ from functools import cached_property
 
 import numpy as np
 
-RANK = 1e-11  # of the largest eigenvalue, rows scaled to one: less follows from other rows
-ROUNDS, HASTE, STEPS = 200, 20, 5000
-SETTLED = 1e-10  # of the largest speed: a round that changes less is the last
-EXACT = 1e-12  # of the largest force: steps that change less are the last
-GOOD = 1e-6  # of what rows would do by themselves: rows left open by more are not solved
+# Relative to the largest eigenvalue, with rows scaled to one: rows below are redundant.
+RANK_TOLERANCE = 1e-11
+MAX_ROUNDS, UNDAMPED_ROUNDS, MAX_STEPS = 200, 20, 5000
+ROUND_TOLERANCE = 1e-10  # of the largest speed: the change in the last round
+STEP_TOLERANCE = 1e-12  # of the largest force: the change in the last step
+RESIDUAL_TOLERANCE = 1e-6  # of the right-hand side
 
 
 @dataclass(frozen=True)
 class ContactRow:
-    """One contact: its rows (the normal, then two across, or none), mu, and along which way it slides (2,), or None."""
+    """One contact: its rows (the normal, then two tangents or none), mu, and the direction (2,) in
+    which it slides, or None."""
 
     rows: tuple[int, ...]
     mu: float
-    slides: np.ndarray | None = None
+    slide_direction: np.ndarray | None = None
+
+    @property
+    def slides(self) -> bool:
+        return self.slide_direction is not None
 
 
 def least_norm_solution(
     Omega: np.ndarray, right: np.ndarray, scale: np.ndarray | None = None
 ) -> np.ndarray | None:
-    """Omega x = right with the least x, Omega not symmetric where contacts slide; None where nothing solves it."""
+    """The least x with Omega x = right, or None if there is no solution. Omega is not symmetric if
+    contacts slide."""
     if not len(right):
         return right
     d = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(Omega)) if scale is None else scale, 1e-300))
     scaled = d[:, None] * Omega * d
-    x = np.linalg.lstsq(scaled, d * right, rcond=RANK)[0]
-    left = scaled @ x - d * right
-    return d * x if np.abs(left).max() <= GOOD * (np.abs(d * right).max() + 1e-12) else None
+    x = np.linalg.lstsq(scaled, d * right, rcond=RANK_TOLERANCE)[0]
+    residual = scaled @ x - d * right
+    limit = RESIDUAL_TOLERANCE * (np.abs(d * right).max() + 1e-12)
+    return d * x if np.abs(residual).max() <= limit else None
 
 
 def forces_in_modes(
-    Omega: np.ndarray, c: np.ndarray, held: Sequence[int], touches: Sequence[ContactRow]
+    Omega: np.ndarray, c: np.ndarray, bilateral: Sequence[int], contacts: Sequence[ContactRow]
 ) -> np.ndarray | None:
-    """lambda of rows that are all held, and of contacts that hold or slide as they do: linear; it may pull, or leave cones."""
-    rows = [*held, *(r for t in touches for r in (t.rows if t.slides is None else t.rows[:1]))]
-    spread = np.zeros((len(c), len(rows)))
-    spread[rows, np.arange(len(rows))] = 1.0
-    for t in touches:
-        if t.slides is not None:
-            spread[list(t.rows[1:]), rows.index(t.rows[0])] = -t.mu * t.slides
-    found = least_norm_solution((Omega @ spread)[rows], -c[rows], np.diag(Omega)[rows])
-    return None if found is None else spread @ found
+    """lambda if every contact continues to stick or to slide: a linear problem. The forces may
+    pull, or leave their friction cones."""
+    rows = [*bilateral, *(r for t in contacts for r in (t.rows[:1] if t.slides else t.rows))]
+    expand = np.zeros((len(c), len(rows)))
+    expand[rows, np.arange(len(rows))] = 1.0
+    for t in contacts:
+        if t.slide_direction is not None:
+            expand[list(t.rows[1:]), rows.index(t.rows[0])] = -t.mu * t.slide_direction
+    reduced = least_norm_solution((Omega @ expand)[rows], -c[rows], np.diag(Omega)[rows])
+    return None if reduced is None else expand @ reduced
 
 
 def coulomb_forces(
     Omega: np.ndarray,
     c: np.ndarray,
-    held: Sequence[int],
-    touches: Sequence[ContactRow],
+    bilateral: Sequence[int],
+    contacts: Sequence[ContactRow],
     guess: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """lambda by Coulomb's law; None where none is found (some friction has no answer at all: Painleve)."""
-    own, held = [r for t in touches for r in t.rows], list(held)
-    back = np.zeros((len(held), len(own)))
-    alone = np.zeros(len(held))
-    if held:
-        columns = [
-            least_norm_solution(Omega[np.ix_(held, held)], x)
-            for x in (*Omega[np.ix_(held, own)].T, c[held])
-        ]
+    """lambda by Coulomb's law, or None if none is found (with some friction there is no solution:
+    Painleve)."""
+    unilateral, bilateral = [r for t in contacts for r in t.rows], list(bilateral)
+    response = np.zeros((len(bilateral), len(unilateral)))
+    constant = np.zeros(len(bilateral))
+    if bilateral:
+        right_sides = (*Omega[np.ix_(bilateral, unilateral)].T, c[bilateral])
+        A = Omega[np.ix_(bilateral, bilateral)]
+        columns = [least_norm_solution(A, x) for x in right_sides]
         if any(x is None for x in columns):
             return None
-        *each, alone = (np.asarray(x) for x in columns)
-        back = np.array(each).T.reshape(len(held), len(own))
-    W = Omega[np.ix_(own, own)] - Omega[np.ix_(own, held)] @ back
-    b = c[own] - Omega[np.ix_(own, held)] @ alone
-    place = {r: i for i, r in enumerate(own)}
-    cones = _Cones([ContactRow(tuple(place[r] for r in t.rows), t.mu, t.slides) for t in touches])
-    found = _settled(W, b, cones, np.zeros(len(own)) if guess is None else np.array(guess[own]))
-    if found is None:
+        *each, constant = (np.asarray(x) for x in columns)
+        response = np.array(each).T.reshape(len(bilateral), len(unilateral))
+    coupling = Omega[np.ix_(unilateral, bilateral)]
+    W = Omega[np.ix_(unilateral, unilateral)] - coupling @ response
+    b = c[unilateral] - coupling @ constant
+    place = {r: i for i, r in enumerate(unilateral)}
+    cones = _Cones(
+        [ContactRow(tuple(place[r] for r in t.rows), t.mu, t.slide_direction) for t in contacts]
+    )
+    start = np.zeros(len(unilateral)) if guess is None else np.array(guess[unilateral])
+    forces = _solve_in_cones(W, b, cones, start)
+    if forces is None:
         return None
     out = np.zeros(len(c))
-    out[own] = found
-    out[held] = -(alone + back @ found)
+    out[unilateral] = forces
+    out[bilateral] = -(constant + response @ forces)
     return out
 
 
 @dataclass(frozen=True)
 class _Cones:
-    """The rows of contacts that hold (normals, and pairs across), of those without friction, and of those that slide."""
+    """The friction cones of contacts, sorted by mode."""
 
-    touches: Sequence[ContactRow]
+    contacts: Sequence[ContactRow]
 
     @cached_property
-    def holding(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        own = [t for t in self.touches if len(t.rows) > 1 and t.slides is None]
-        sides = np.array([t.rows[1:] for t in own], dtype=int).reshape(-1, 2)
-        return np.array([t.rows[0] for t in own], dtype=int), sides, np.array([t.mu for t in own])
+    def sticking(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The normals (n,), tangents (n, 2) and mu (n,) of contacts that stick."""
+        contacts = [t for t in self.contacts if len(t.rows) > 1 and not t.slides]
+        tangents = np.array([t.rows[1:] for t in contacts], dtype=int).reshape(-1, 2)
+        normals = np.array([t.rows[0] for t in contacts], dtype=int)
+        return normals, tangents, np.array([t.mu for t in contacts])
 
     @cached_property
     def sliding(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        own = [t for t in self.touches if t.slides is not None]
-        ways = np.array([-t.mu * t.slides for t in own if t.slides is not None]).reshape(-1, 2)
-        sides = np.array([t.rows[1:] for t in own], dtype=int).reshape(-1, 2)
-        return np.array([t.rows[0] for t in own], dtype=int), sides, ways
+        """The normals (n,), tangents (n, 2) and -mu s (n, 2) of contacts that slide."""
+        pairs = [(t, t.slide_direction) for t in self.contacts if t.slide_direction is not None]
+        ratios = np.array([-t.mu * direction for t, direction in pairs]).reshape(-1, 2)
+        tangents = np.array([t.rows[1:] for t, _ in pairs], dtype=int).reshape(-1, 2)
+        return np.array([t.rows[0] for t, _ in pairs], dtype=int), tangents, ratios
 
     @cached_property
     def pushing(self) -> np.ndarray:
-        """Normals of those that only push, sliding ones among them."""
+        """The normals of contacts that are frictionless or slide."""
         return np.array(
-            [t.rows[0] for t in self.touches if len(t.rows) == 1 or t.slides is not None], dtype=int
+            [t.rows[0] for t in self.contacts if len(t.rows) == 1 or t.slides], dtype=int
         )
 
-    def nearest(self, x: np.ndarray) -> np.ndarray:
-        """The forces in their cones nearest to x; those across what slides are given, and stay."""
+    def project(self, x: np.ndarray) -> np.ndarray:
+        """The forces in the cones nearest to x; tangential forces of sliding contacts are left
+        unchanged."""
         y = x.copy()
         y[self.pushing] = np.maximum(x[self.pushing], 0.0)
-        n, side, mu = self.holding
+        n, side, mu = self.sticking
         if len(n):
             push, across = x[n], np.hypot(x[side[:, 0]], x[side[:, 1]])
-            on = np.maximum(push + mu * across, 0.0) / (1.0 + mu * mu)  # on the cone's surface
+            on_surface = np.maximum(push + mu * across, 0.0) / (1.0 + mu * mu)
             inside = across <= mu * push
-            y[n] = np.where(inside, push, on)
-            share = np.where(inside, 1.0, mu * on / np.where(across > 0.0, across, 1.0))
-            y[side] = x[side] * share[:, None]
+            y[n] = np.where(inside, push, on_surface)
+            ratio = mu * on_surface / np.where(across > 0.0, across, 1.0)
+            y[side] = x[side] * np.where(inside, 1.0, ratio)[:, None]
         return y
 
 
-def _settled(W: np.ndarray, b: np.ndarray, cones: _Cones, x: np.ndarray) -> np.ndarray | None:
-    """W x + b by Coulomb's law: with mu |u_t| added to what the normals do, it is the best point of a convex problem."""
-    n, side, mu = cones.holding
-    slid, along, ways = cones.sliding
-    d = np.ones(len(b))  # one scale a contact: cones stay cones
-    for t in cones.touches:
+def _solve_in_cones(
+    W: np.ndarray, b: np.ndarray, cones: _Cones, x: np.ndarray
+) -> np.ndarray | None:
+    """The forces x that satisfy Coulomb's law with u = W x + b: fixed-point iteration over the
+    shift mu |u_t| of the normals and over the friction of sliding contacts."""
+    n, side, mu = cones.sticking
+    sliding_n, sliding_side, ratios = cones.sliding
+    d = np.ones(len(b))  # one scale for each contact, so that cones remain cones
+    for t in cones.contacts:
         d[list(t.rows)] = 1.0 / np.sqrt(max(float(np.trace(W[np.ix_(t.rows, t.rows)])), 1e-300))
     W, b, x = d[:, None] * W * d, d * b, x / d
-    given = along.reshape(-1)
+    fixed = sliding_side.reshape(-1)
     free = np.ones(len(b))
-    free[given] = 0.0
+    free[fixed] = 0.0
     step = 1.0 / max(float(np.linalg.eigvalsh(W * np.outer(free, free))[-1]), 1e-300)
     shift, size = np.zeros(len(n)), 1.0 + np.abs(b).max(initial=0.0)
-    for k in range(ROUNDS):
-        x[given] = (ways * x[slid][:, None]).reshape(-1)
+    for k in range(MAX_ROUNDS):
+        x[fixed] = (ratios * x[sliding_n][:, None]).reshape(-1)
         c = b.copy()
         c[n] += shift
-        x = _descended(W, c, cones, x, step, free)
+        x = _minimize_in_cones(W, c, cones, x, step, free)
         u = W @ x + b
-        now = mu * np.hypot(u[side[:, 0]], u[side[:, 1]])
-        rubbing = (ways * x[slid][:, None]).reshape(-1)
+        new_shift = mu * np.hypot(u[side[:, 0]], u[side[:, 1]])
+        friction = (ratios * x[sliding_n][:, None]).reshape(-1)
         change = max(
-            np.abs(now - shift).max(initial=0.0), np.abs(x[given] - rubbing).max(initial=0.0)
+            np.abs(new_shift - shift).max(initial=0.0),
+            np.abs(x[fixed] - friction).max(initial=0.0),
         )
-        shift = now if k < HASTE else (now + shift) / 2.0
+        shift = new_shift if k < UNDAMPED_ROUNDS else (new_shift + shift) / 2.0
         if not np.isfinite(change):
             return None
-        if change <= SETTLED * size:
+        if change <= ROUND_TOLERANCE * size:
             return d * x
     return None
 
 
-def _descended(
+def _minimize_in_cones(
     W: np.ndarray, c: np.ndarray, cones: _Cones, x: np.ndarray, step: float, free: np.ndarray
 ) -> np.ndarray:
-    """min x* W x / 2 + c* x in the cones: downhill with a memory of the way (Nesterov), which is forgotten where it climbs."""
-    y, memory = x, 1.0
-    for _ in range(STEPS):
-        new = cones.nearest(y - step * free * (W @ y + c))
-        memory = 1.0 if (y - new) @ (new - x) > 0.0 else memory
-        longer = (1.0 + np.sqrt(1.0 + 4.0 * memory * memory)) / 2.0
-        moved = new - x
-        y, x, memory = new + (memory - 1.0) / longer * moved, new, longer
-        if np.abs(moved).max(initial=0.0) <= EXACT * (np.abs(x).max(initial=0.0) + 1e-300):
+    """min x* W x / 2 + c* x over the cones, by projected gradients with Nesterov momentum, which
+    restarts where it leads uphill."""
+    y, momentum = x, 1.0
+    for _ in range(MAX_STEPS):
+        new = cones.project(y - step * free * (W @ y + c))
+        momentum = 1.0 if (y - new) @ (new - x) > 0.0 else momentum
+        next_momentum = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
+        change = new - x
+        y, x, momentum = new + (momentum - 1.0) / next_momentum * change, new, next_momentum
+        if np.abs(change).max(initial=0.0) <= STEP_TOLERANCE * (
+            np.abs(x).max(initial=0.0) + 1e-300
+        ):
             break
     return x

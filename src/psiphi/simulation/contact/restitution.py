@@ -1,43 +1,43 @@
-"""How fast a point leaves the plane it strikes: Newton's law, c⁺ = -e c⁻ along the normal, with the contact's restitution e.
+"""Newton's law of restitution: c+ = -e c- along the normal of a contact that is made.
 
-Together with Coulomb's law this may give energy, where much friction turns a blow that is far from the centre of mass: such
-blows are refused. A bounce that gravity, or whatever presses, would end within two steps is none: there the contact is made.
+Together with Coulomb's law it may increase the energy, if large friction deflects an impact far
+from the centre of mass; such impacts raise an error. If the force that presses on the contact
+(gravity, for example) would end the bounce within two steps, there is no bounce: the contact is
+made.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from psiphi._util.errors import StateError
+from psiphi.simulation.contact.contact_rows import Contacts
 
-GAINED = 1e-9  # of the energy of the blow: more is no rounding
+ENERGY_TOLERANCE = 1e-9  # of the energy of the impact
 
 
 def rebound_speeds(
-    rows: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, new: list[int], dt: float
+    rows: Contacts, q: np.ndarray, v: np.ndarray, tau: np.ndarray, new: list[int], dt: float
 ) -> dict[int, float]:
-    """The speeds (m/s) with which those of the contacts `new` leave that bounce."""
-    if not any(rows.sides[i].restitution for i in new):
+    """{contact: speed (m/s) after the impact} of those of the contacts `new` that bounce."""
+    if not any(rows.frictions[i].restitution for i in new):
         return {}
-    pressed, rates, found = rows.terms(q, v, tau)[2], rows.rates(q, v), {}
+    accelerations, rates, found = rows.terms(q, v, tau)[2], rows.velocity_errors(q, v), {}
     for i in new:
-        normal = rows.own(i)[0]
-        speed = -rows.sides[i].restitution * float(rates[normal])
-        if speed > max(-float(pressed[normal]), 0.0) * dt:
+        normal = rows.rows_of(i)[0]
+        speed = -rows.frictions[i].restitution * float(rates[normal])
+        if speed > max(-float(accelerations[normal]), 0.0) * dt:
             found[i] = speed
     return found
 
 
 def check_energy(before: np.ndarray, after: np.ndarray, impulses: np.ndarray) -> None:
-    """Refuse a blow that gives energy: λ* (c⁻ + c⁺) / 2."""
-    gained, size = (
-        float(impulses @ (before + after)) / 2.0,
-        float(np.abs(impulses) @ (np.abs(before) + np.abs(after))),
-    )
-    if gained > GAINED * size:
+    """Raise an error if an impact increases the energy: lambda* (c- + c+) / 2."""
+    gained = float(impulses @ (before + after)) / 2.0
+    size = float(np.abs(impulses) @ (np.abs(before) + np.abs(after)))
+    if gained > ENERGY_TOLERANCE * size:
         raise StateError(
-            f"Newton's law of restitution would give {gained:.3g} J where contacts are made, with this friction",
-            "less friction or restitution there",
+            f"Newton's law of restitution would add {gained:.3g} J where contacts are made, with "
+            "this friction",
+            "give less friction or restitution there",
         )

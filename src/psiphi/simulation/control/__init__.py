@@ -1,15 +1,15 @@
-"""Laws of control.
+"""Controllers and control laws.
 
-In: a robot or closed chain, gains and references. Out: torques at a time and a state. Read `control_law.py` first.
+In: a robot or closed chain, gains and references. Out: torques at a time and a state. Read
+`control_law.py` first.
 
-    control_law.py            A law of control as data
-    joint_controllers.py      Built-in controllers, each its equation
-    law_trace.py              A user's own law of control, traced
-    marked_law.py             `pp.law`: a function that is pure, and may be compiled
-    object_controller.py      Control of an object that several arms hold
-    passivity_controllers.py  Laws made from the energy of the error, not from cancelling the
-                              dynamics (Wen and Bayard 1988
-    task_forces.py            The forces of tasks, in order of priority
-    task_space_controller.py  Control of frames
-    torque_input.py           What drives a system
+    control_law.py            a control law as data: steps over named values
+    joint_controllers.py      gravity compensation, PD, computed torque
+    passivity_controllers.py  laws that shape the energy of the error (Wen and Bayard 1988)
+    task_space_controller.py  operational-space control of frames
+    task_forces.py            the forces of several tasks in order of priority
+    object_controller.py      motion, impedance and contact forces of an object that arms hold
+    marked_law.py             `pp.law`: marks a user-defined law as pure, so that it may be compiled
+    law_trace.py              the trace of a user-defined law
+    torque_input.py           torques as arrays or functions, and effort limits
 """

@@ -25,10 +25,10 @@ def pages(names: Iterable[str] | None = None) -> dict[str, str]:
 
 def page(name: str) -> str:
     if name in pp.scenes.names():
-        return live_page.of(pp.scenes.load(name))
+        return live_page.live_html(pp.scenes.load(name))
     robot = pp.load(name)
     load = "tool" if "tool" in robot.frames and robot.joints[0].kind != "free" else None
-    return live_page.of(
+    return live_page.live_html(
         robot, q=posture(robot), title=pp.robots.source(name)["title"], payload=load
     )
 

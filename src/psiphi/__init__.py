@@ -78,7 +78,7 @@ _LATE_METHODS = {  # class: its methods that a later package implements, as "mod
     "Expression": {"dot": "algebra.derivatives.time_derivative:time_derivative"},
     "Forest": {
         "html": "apps.viewer:html",
-        "_repr_html_": "apps.viewer.notebook_cards:robot",
+        "_repr_html_": "apps.viewer.notebook_cards:robot_card",
     },
     "Controller": {"_compiled_torque": "simulation.compiled_rollout.law_function:torque"},
     "Robot": {
@@ -86,14 +86,14 @@ _LATE_METHODS = {  # class: its methods that a later package implements, as "mod
         "step": "simulation.linearization.step_function:step",
         "linearize": "simulation.linearization.linearize:linearize",
         "html": "apps.viewer:html",
-        "_repr_html_": "apps.viewer.notebook_cards:robot",
+        "_repr_html_": "apps.viewer.notebook_cards:robot_card",
     },
     "Study": {"report": "apps.studies.study_report:report"},
     "System": {"linearize": "simulation.linearization.closed_linearize:linearize"},
     "Trajectory": {
         "html": "apps.viewer:html",
         "view": "apps.viewer.live.viser_viewer:view",
-        "_repr_html_": "apps.viewer.notebook_cards:trajectory",
+        "_repr_html_": "apps.viewer.notebook_cards:trajectory_card",
     },
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names} | _MODULES

@@ -5,15 +5,15 @@ import pytest
 
 import psiphi as pp
 from psiphi.apps.viewer import scene
-from psiphi.apps.viewer.geometry.solids import triangles
-from psiphi.apps.viewer.geometry.stick_figure import drawn, inertia_box, roots
+from psiphi.apps.viewer.geometry.solids import surface_mesh
+from psiphi.apps.viewer.geometry.stick_figure import inertia_box, stick_figure_solids, tree_numbers
 from psiphi.model.model import WORLD, Body
 from tests.apps.viewer.robots import volume
 
 
 def test_every_body_is_drawn():
     robot = pp.robots.random_tree(12, seed=2)
-    assert {piece.body for piece in drawn(robot)} >= set(range(12))
+    assert {piece.body for piece in stick_figure_solids(robot)} >= set(range(12))
 
 
 @pytest.mark.parametrize("name", ["puma560", "ur5", "panda", "g1"])
@@ -23,7 +23,7 @@ def test_rods_lead_to_the_next_joints(name):
         if joint.parent != WORLD and np.linalg.norm(joint.pose.translation) > 0.05:
             ends = [
                 _ends(piece)
-                for piece in drawn(robot)
+                for piece in stick_figure_solids(robot)
                 if piece.body == joint.parent and piece.kind == "capsule"
             ]
             near = min(
@@ -57,7 +57,7 @@ def test_each_tree_of_a_forest_has_its_number():
     b.body("c", mass=1.0, com=(0.1, 0, 0))
     b.joint("jc", "revolute", parent="a", child="c", xyz=(0.3, 0, 0))
     robot = b.build()
-    tree = dict(zip([body.name for body in robot.bodies], roots(robot), strict=True))
+    tree = dict(zip([body.name for body in robot.bodies], tree_numbers(robot), strict=True))
     assert tree["a"] == tree["c"] != tree["b"]
 
 
@@ -84,4 +84,4 @@ def test_solids_are_closed_and_face_outward(kind):
         "cylinder": lambda: np.pi * r**2 * rest[0],
         "capsule": lambda: np.pi * r**2 * rest[0] + 4 / 3 * np.pi * r**3,
     }[kind]()
-    assert abs(volume(triangles(piece)) / exact - 1.0) < 0.03
+    assert abs(volume(surface_mesh(piece)) / exact - 1.0) < 0.03

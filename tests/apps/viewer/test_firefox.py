@@ -26,7 +26,7 @@ def fox():
 def test_a_second_in_the_page_is_a_second_of_the_library(fox, tmp_path, name):
     """A Panda falls onto its stops; a four-bar swings, its loop closed."""
     thing = pp.scenes.load(name) if name in pp.scenes.names() else pp.load(name)
-    alive = live_page.living(thing)
+    alive = live_page.read_live_page(thing)
     v0 = alive.v0 if name == "four_bar" else 0.1 * np.ones_like(alive.v0)
     options = {} if name == "four_bar" else {"v": v0}
     fox.open(

@@ -8,9 +8,9 @@ import pytest
 
 import psiphi as pp
 from psiphi.apps.viewer import scene
-from psiphi.apps.viewer.geometry.link_poses import turned_from
-from psiphi.apps.viewer.geometry.solids import triangles
-from psiphi.apps.viewer.html_page import data, page
+from psiphi.apps.viewer.geometry.link_poses import rotation_to_z
+from psiphi.apps.viewer.geometry.solids import surface_mesh
+from psiphi.apps.viewer.html_page import page, page_data
 from psiphi.apps.viewer.svg_picture import picture
 
 AXES = [(0, 0, -9.81), (0, -9.81, 0), (9.81, 0, 0), (0, 0, 9.81), (1.0, 2.0, -3.0)]
@@ -21,12 +21,12 @@ Q = [0.3, 0.2, 0.0, -1.5, 0.0, 1.6, 0.0, 0.02, 0.02]
 def test_the_pages_z_is_up(gravity):
     shown = scene(pp.load("panda", gravity=gravity), q=Q)
     up = -np.array(gravity) / np.linalg.norm(gravity)
-    np.testing.assert_allclose(shown.upright @ up, [0, 0, 1], atol=1e-12)
-    np.testing.assert_allclose(shown.upright @ shown.upright.T, np.eye(3), atol=1e-12)
-    assert np.linalg.det(shown.upright) > 0
-    out = data(shown)
+    np.testing.assert_allclose(shown.view_rotation @ up, [0, 0, 1], atol=1e-12)
+    np.testing.assert_allclose(shown.view_rotation @ shown.view_rotation.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(shown.view_rotation) > 0
+    out = page_data(shown)
     places = np.array(out["poses"]).reshape(-1, 7)[:, :3]
-    np.testing.assert_allclose(places, shown.position[0] @ shown.upright.T, atol=1e-5)
+    np.testing.assert_allclose(places, shown.position[0] @ shown.view_rotation.T, atol=1e-5)
     fixed = [piece for piece in out["pieces"] if piece["body"] < 0]
     assert fixed, "the panda's foot stands in the world, and turns with it"
     heights = shown.position[0] @ up
@@ -36,8 +36,8 @@ def test_the_pages_z_is_up(gravity):
 
 
 def test_the_usual_gravity_turns_nothing():
-    assert (turned_from([0, 0, 1.0]) == np.eye(3)).all() and (
-        turned_from([0, 0, -2.0]) == np.diag([1, -1, -1])
+    assert (rotation_to_z([0, 0, 1.0]) == np.eye(3)).all() and (
+        rotation_to_z([0, 0, -2.0]) == np.diag([1, -1, -1])
     ).all()
 
 
@@ -51,7 +51,7 @@ def test_a_column_stands_on_the_turned_floor():
         "along -y, which is up"
     )
     ends = [
-        triangles(piece).vertices @ piece.pose.rotation.T + piece.pose.translation
+        surface_mesh(piece).vertices @ piece.pose.rotation.T + piece.pose.translation
         for piece in columns
     ]
     heights = np.concatenate(ends) @ shown.up

@@ -9,7 +9,7 @@ import psiphi as pp
 from psiphi._util.errors import ModelError
 from psiphi.apps.viewer import scene
 from psiphi.apps.viewer.geometry.mesh_files import read_mesh
-from psiphi.apps.viewer.geometry.triangles import Mesh, joined, reduced
+from psiphi.apps.viewer.geometry.triangles import Mesh, merge_vertices, simplified
 from psiphi.model.builder.builder import Builder
 from tests.apps.viewer.robots import volume
 
@@ -135,11 +135,11 @@ def test_reduction_keeps_the_shape():
         [ball[:, :-1], ball[:, 1:], rolled[:, :-1], rolled[:, :-1], ball[:, 1:], rolled[:, 1:]],
         axis=2,
     )
-    mesh = joined(quads.reshape(-1, 3))
-    small = reduced(mesh, 1500)
+    mesh = merge_vertices(quads.reshape(-1, 3))
+    small = simplified(mesh, 1500)
     assert 300 < len(small.faces) <= 1500 < len(mesh.faces)
     assert abs(volume(small) / volume(mesh) - 1) < 0.05
-    assert reduced(small, 10_000) is small
+    assert simplified(small, 10_000) is small
 
 
 def test_a_urdf_with_a_mesh_is_dressed_in_it(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import psiphi as pp
 from psiphi import scenes, viewer
 from psiphi._util.errors import StateError
-from psiphi.apps.viewer.html_page import data, page
+from psiphi.apps.viewer.html_page import page, page_data
 from psiphi.model.builder.builder import Builder
 from psiphi.simulation.simulate.simulate import simulate
 from tests.apps.viewer.robots import swing
@@ -63,8 +63,8 @@ def test_plots_and_facts_are_plain_text(motion):
 
 def test_a_still_robot_and_a_tour():
     robot = pp.load("ur5")
-    assert len(data(viewer.scene(robot, q=np.zeros(6)))["t"]) == 1
-    d = data(viewer.scene(robot))
+    assert len(page_data(viewer.scene(robot, q=np.zeros(6)))["t"]) == 1
+    d = page_data(viewer.scene(robot))
     moved = np.ptp(np.array(d["poses"]).reshape(len(d["t"]), 6, 7), axis=0).max(axis=-1)
     assert (moved > 0.05).all(), "every joint swings"
 
@@ -81,7 +81,7 @@ def test_names_cannot_break_out_of_the_page():
 def test_forces_stand_at_their_contacts():
     case = scenes.load("two_arms")
     motion = case.run(duration=0.02)
-    d = data(viewer.scene(motion))
+    d = page_data(viewer.scene(motion))
     cell, arrows = case.system, d["arrows"]
     assert len(arrows["names"]) == 2
     for i, contact in enumerate(cell.contacts):
@@ -113,7 +113,7 @@ def test_a_closed_chain_alone_is_assembled():
 def test_a_batch_shows_one_element():
     robot = pp.load("acrobot")
     motion = simulate(robot, robot.random(seed=0, size=3), duration=0.1)
-    a, b = (data(viewer.scene(motion, element=k))["poses"] for k in (0, 2))
+    a, b = (page_data(viewer.scene(motion, element=k))["poses"] for k in (0, 2))
     assert a != b
     with pytest.raises(StateError, match="the batch has 3"):
         viewer.scene(motion, element=3)
@@ -123,7 +123,7 @@ def test_a_motion_that_diverged_shows_what_is_finite():
     robot = pp.load("acrobot")
     q = np.zeros((4, 2))
     q[2:] = np.nan
-    assert len(data(viewer.scene(robot, q=q))["t"]) == 2
+    assert len(page_data(viewer.scene(robot, q=q))["t"]) == 2
     with pytest.raises(StateError, match="no finite configuration"):
         viewer.scene(robot, q=np.full((2, 2), np.nan))
 

@@ -14,9 +14,9 @@ from psiphi.apps.viewer.svg_plots import (
     TOP,
     WIDTH,
     Plot,
-    labels,
     linear_scale,
     log_scale,
+    tick_labels,
 )
 
 t = np.linspace(0.0, 2.0, 50)
@@ -74,5 +74,5 @@ def test_ticks_can_be_told_apart():
         [-3.0, 3.0],
         [100_000.0, 100_003.0],
     ):
-        words = labels(linear_scale(np.array(y))[2])
+        words = tick_labels(linear_scale(np.array(y))[2])
         assert len(set(words)) == len(words) and max(map(len, words)) <= 9, words

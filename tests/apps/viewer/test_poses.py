@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.apps.viewer.geometry.link_poses import link_poses, turned_to
+from psiphi.apps.viewer.geometry.link_poses import link_poses, rotation_with_z_along
 from psiphi.model.spatial.rotations import quaternions
 
 
@@ -71,6 +71,6 @@ def test_quaternions_are_of_the_rotation(rng):
 
 @pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -2), (1, 2, 3), (1, 0, 0)])
 def test_turned_to_an_axis(axis):
-    R = turned_to(axis)
+    R = rotation_with_z_along(axis)
     assert np.allclose(R @ R.T, np.eye(3)) and np.isclose(np.linalg.det(R), 1.0)
     assert np.allclose(R[:, 2], np.array(axis) / np.linalg.norm(axis))

@@ -98,7 +98,7 @@ def test_a_slider_of_a_closed_chain_keeps_the_loop_closed(viser):
     with viewer.view(case.system, q=case.q0, port=free_port()) as shown:
         asked = []
         shown.pose = asked.append
-        shown._turn(case.q0, 0, 0.3, "motor")
+        shown._on_joint_slider(case.q0, 0, 0.3, "motor")
         (q,) = asked
         assert (
             q[0] == pytest.approx(case.q0[0] + 0.3)

@@ -477,7 +477,7 @@ rpy = [0.0, 1.5707963, 0.0]
     for old, new, words in (
         (f'"{link}"', '"elbov"', "no link"),
         ('"aluminium"', '"cheese"', "cheese"),
-        ("modes = 1", 'modes = 1\nfile = "beam.npz"', "stands beside file"),
+        ("modes = 1", 'modes = 1\nfile = "beam.npz"', "cannot be combined with file"),
         ("length = 0.8", "", "length.*is missing"),
         ("modes = 1", "mode = 1", "no such key"),
     ):

@@ -1,16 +1,18 @@
 """Controllers a scene can name, for robots and for closed chains.
 
-    hold       the torques that keep the start: g(q), or what holds the closed chain still, or the joints of a robot that falls
-    pd         diag M(q0) (kp (q0 - q) - kd v) + g(q): gains in 1/s^2 and 1/s fit heavy and light joints alike
+    hold       gravity compensation g(q), or the static torques of a closed chain; if some joints
+               have no motor, zero acceleration of the joints that have one
+    pd         diag M(q0) (kp (q0 - q) - kd v) + g(q); kp in 1/s^2 and kd in 1/s fit heavy and
+               light joints
     computed   M (kp (q0 - q) - kd v) + C v + g
     carry      the held object follows a path: `pp.ObjectControl`
 
-All are `pp` controllers, and so compile; the first three are of robots and closed chains alike.
+All are `pp` controllers, so they compile. The first three work for robots and closed chains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,27 +22,32 @@ from psiphi._util.validate import robot_of
 from psiphi.apps.scenes.toml_table import Table
 from psiphi.model.spatial.rotations import conjugate, exponential, logarithm, multiply
 from psiphi.model.spatial.screws import Turn
+from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.joint_controllers import PD, ComputedTorque, GravityCompensation
 from psiphi.simulation.control.object_controller import ObjectControl
 
 TorqueLaw = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
-LAWS = ("none", "hold", "pd", "computed")  # those that need no path
-CONTROLLERS = (*LAWS, "carry")
-GAINED, GAINS = ("pd", "computed"), {"kp": 100.0, "kd": 20.0}  # laws with gains, in 1/s^2 and 1/s
+PathStop = tuple[float, Sequence[float], Sequence[float]]  # time, move, turn
+PATH_FREE_LAWS = ("none", "hold", "pd", "computed")  # laws that need no path
+CONTROLLERS = (*PATH_FREE_LAWS, "carry")
+LAWS_WITH_GAINS, DEFAULT_GAINS = (
+    ("pd", "computed"),
+    {"kp": 100.0, "kd": 20.0},
+)  # laws with gains, in 1/s^2 and 1/s
 
 
 def controller(
-    kind: str, row: Table, system: Any, q0: np.ndarray, motors: dict[str, Any]
+    kind: str, row: Table, system: Robot | System, q0: np.ndarray, motors: dict[str, Any]
 ) -> TorqueLaw | None:
-    """The control law of a [controller] table; `motors`: actuated or passive joints of a robot."""
+    """The control law of a [controller] table. `motors` names actuated or passive joints."""
     if kind == "none":
         return None
     if kind == "carry":
-        return _carry(row, system, q0)
+        return _carrying_law(row, system, q0)
     gains = (
-        {name: row.number(name, usual, 0.0) for name, usual in GAINS.items()}
-        if kind in GAINED
+        {name: row.number(name, default, 0.0) for name, default in DEFAULT_GAINS.items()}
+        if kind in LAWS_WITH_GAINS
         else {}
     )
     return law(kind, system, q0, **gains, **motors)
@@ -48,24 +55,24 @@ def controller(
 
 def law(
     kind: str,
-    system: Any,
+    system: Robot | System,
     q0: np.ndarray,
-    kp: float = GAINS["kp"],
-    kd: float = GAINS["kd"],
-    **motors: Any,
+    kp: float = DEFAULT_GAINS["kp"],
+    kd: float = DEFAULT_GAINS["kd"],
+    **motors: Any,  # actuated= or passive=
 ) -> TorqueLaw | None:
     """A law that needs no path: "none", "hold", "pd" or "computed"."""
     if kind == "none":
         return None
     return {
-        "hold": lambda: _hold(system, q0, motors),
-        "pd": lambda: PD(system, q0, *_scaled(system, q0, kp, kd), gravity=True, **motors),
+        "hold": lambda: _holding_law(system, q0, motors),
+        "pd": lambda: PD(system, q0, *_scaled_gains(system, q0, kp, kd), gravity=True, **motors),
         "computed": lambda: ComputedTorque(system, q0, kp, kd, **motors),
     }[kind]()
 
 
-def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw:
-    """g(q); where some joints have no motor, what keeps the others from accelerating while these fall."""
+def _holding_law(system: Robot | System, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw:
+    """g(q). If a robot has joints without motor, zero acceleration of the other joints."""
     still = GravityCompensation(system, **motors)
     return (
         still
@@ -74,33 +81,30 @@ def _hold(system: Any, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw:
     )
 
 
-def _scaled(robot: Any, q0: np.ndarray, kp: float, kd: float) -> tuple[np.ndarray, np.ndarray]:
-    """Gains times the diagonal of the mass matrix at the (first) start."""
-    robot = robot_of(robot)
+def _scaled_gains(
+    system: Robot | System, q0: np.ndarray, kp: float, kd: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gains times the diagonal of the mass matrix at the start, or at the first of a batch."""
+    robot = robot_of(system)
     inertia = np.diagonal(robot.mass_matrix(np.asarray(q0, dtype=float).reshape(-1, robot.nq)[0]))
     return kp * inertia, kd * inertia
 
 
-def _carry(row: Table, system: Any, q0: np.ndarray) -> ObjectControl:
-    if not getattr(system, "object", ""):
+def _carrying_law(row: Table, system: Robot | System, q0: np.ndarray) -> ObjectControl:
+    if not isinstance(system, System) or not system.object:
         row.fail(
             "kind",
             "carry needs an object that is held",
             "add [object] and [[grasps]], or name another controller",
         )
-    path = []
+    path: list[PathStop] = []
     for stop in row.tables("path"):
-        path.append(
-            (
-                stop.number("t", above=0.0),
-                stop.numbers("move", 3, [0.0] * 3),
-                stop.numbers("turn", 3, [0.0] * 3),
-            )
-        )
-        stop.done()
+        t = stop.number("t", above=0.0)
+        path.append((t, *(stop.numbers(key, 3, [0.0] * 3) for key in ("move", "turn"))))
+        stop.reject_unknown()
     if any(b[0] <= a[0] for a, b in pairwise(path)):
-        row.fail("path", "its times do not grow", "order the stops by t")
-    gains = (row.number(name, usual, 0.0) for name, usual in GAINS.items())
+        row.fail("path", "its times do not increase", "order the stops by t")
+    gains = (row.number(name, default, 0.0) for name, default in DEFAULT_GAINS.items())
     target = ReferenceMotion(system.frame_pose(q0, system.object), path)
     return ObjectControl(
         system, target, *gains, squeeze=row.number("squeeze", 0.0, -1e-300), posture_kd=4.0
@@ -108,13 +112,15 @@ def _carry(row: Table, system: Any, q0: np.ndarray) -> ObjectControl:
 
 
 class ReferenceMotion:
-    """The pose, velocity and acceleration of an object on its way, by time: a target of `ObjectControl`.
+    """Pose, velocity and acceleration of an object over time: a target of `ObjectControl`.
 
-    `path` is a list of (time, move, turn): displacement in world axes and rotation vector, in its own axes, from the start.
-    Between two stops the motion is s = 10 x^3 - 15 x^4 + 6 x^5 of the way: at rest at both, of least jerk (Flash, Hogan 1985).
+    `path` lists (time, move, turn): displacement in world axes and rotation vector in the object's
+    axes, both from the start. Between two stops the object has moved by the fraction
+    s(x) = 10 x^3 - 15 x^4 + 6 x^5 of the way, with x in [0, 1]: the minimum-jerk profile between
+    two states of rest (Flash and Hogan 1985).
     """
 
-    def __init__(self, start: np.ndarray, path):
+    def __init__(self, start: np.ndarray, path: Sequence[PathStop]):
         self.start = start
         self.stops = [
             (0.0, np.zeros(3), np.zeros(3)),
@@ -133,9 +139,8 @@ class ReferenceMotion:
             60 * x * (1 - x) * (1 - 2 * x) / span**2,
         )
         first, last = (exponential(list(stop[2])) for stop in (begin, end))
-        turn = np.array(
-            logarithm(multiply(conjugate(first), last))[0]
-        )  # about an axis that stays, seen from the body
+        # rotation vector from one stop to the next, about an axis that is fixed in the body
+        turn = np.array(logarithm(multiply(conjugate(first), last))[0])
         turned = np.array(Turn.from_quaternion(multiply(first, exponential(list(s * turn)))).R)
         way = np.concatenate([self.start[:3, :3] @ turned @ turn, end[1] - begin[1]])
         pose = self.start.copy()

@@ -1,8 +1,9 @@
-"""From a scene file to a system that can be simulated: robots, the object they hold, loops, the start, the controller."""
+"""Read a scene file into a `SceneSetup`: robots, held object, loops, start, controller, options."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import path
-from psiphi.apps.scenes.scene_controllers import CONTROLLERS, controller
+from psiphi.apps.scenes.scene_controllers import CONTROLLERS, TorqueLaw, controller
 from psiphi.apps.scenes.scene_robots import PlacedRobot, pose, read_placed
 from psiphi.apps.scenes.toml_table import Table, read_toml
 from psiphi.apps.viewer import html
@@ -21,47 +22,42 @@ from psiphi.model.loops.closure_types import CONTACTS, LOOPS
 from psiphi.model.model import Body, Pose
 from psiphi.model.spatial.rotations import quaternions
 from psiphi.robot.mechanisms.grasp_and_connect import Contact, Loop, connect, grasp
+from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.contact.contact_events import CONTACT_MODES
 from psiphi.simulation.simulate.simulate import read_start, simulate
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
 DATA = files("psiphi.apps.scenes") / "data"
-CHECKED_OPTIONS = (
-    "q0",
-    "v0",
-    "duration",
-    "dt",
-    "method",
-    "every",
-    "limits",
-)  # options that `simulate` reads before all else
+# options that `read_start` checks before anything is computed
+CHECKED_OPTIONS = ("q0", "v0", "duration", "dt", "method", "every", "limits")
 
 
 @dataclass(frozen=True, eq=False)
 class SceneSetup:
-    """A scene, built: `run()` simulates it, other `simulate` options may be given or overridden."""
+    """A scene, ready to run: `run()` simulates it. Options of `simulate` override the file's."""
 
     title: str
-    system: Any
+    system: Any  # Robot or System
     q0: np.ndarray
     v0: np.ndarray
-    tau: Any = None
+    tau: TorqueLaw | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    file_values: dict[str, Any] = field(default_factory=dict)  # the keys of its file
+    file_values: dict[str, Any] = field(default_factory=dict)  # the keys of the file
 
     def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
         return simulate(self.system, **self._simulate_options(options))
 
     def html(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write a live page: the scene's system runs in it from the scene's start, and can be pulled (`pp.viewer.html`)."""
+        """Write a live page (`pp.viewer.html`) that runs the system from the scene's start."""
         return html(self, path, live=True, **options)
 
     def check(self, **options: Any) -> None:
-        """Refuse a start, a duration or steps that `run` would refuse; nothing is computed."""
-        own = self._simulate_options(options)
-        read_start(self.system, **{name: own[name] for name in CHECKED_OPTIONS if name in own})
+        """Raise for a start, duration or step that `run` would reject, without simulating."""
+        merged = self._simulate_options(options)
+        checked = {name: merged[name] for name in CHECKED_OPTIONS if name in merged}
+        read_start(self.system, **checked)
 
     def _simulate_options(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"q0": self.q0, "v0": self.v0, "tau": self.tau, **self.options, **options}
@@ -79,7 +75,7 @@ def names() -> list[str]:
 
 
 def load(source: str | os.PathLike[str]) -> SceneSetup:
-    """The scene of a file, or the bundled one of that name."""
+    """Load the scene of a file, or the bundled scene of that name."""
     source = text = path(
         "the scene", source, "a name or a path", f"there are {', '.join(names())}", ModelError
     )
@@ -94,20 +90,19 @@ def load(source: str | os.PathLike[str]) -> SceneSetup:
     ]
     if not robots:
         top.fail("robots", "is empty", 'add [robots.arm] with robot = "ur5"')
-    motors = {
-        key: own for key in ("actuated", "passive") if (own := _joint_names(top, key)) is not None
-    }
+    given = {key: _joint_names(top, key) for key in ("actuated", "passive")}
+    motors = {key: joints for key, joints in given.items() if joints is not None}
     system, q0, v0 = _system(top, title, robots, motors)
-    plain = motors if isinstance(system, Robot) else {}  # a closed chain has them itself
-    tau = _controller(top, system, q0, plain)
+    robot_motors = motors if isinstance(system, Robot) else {}  # a closed chain stores its own
+    tau = _controller(top, system, q0, robot_motors)
     options = _simulation_options(top)
     _check_springs_act(top, options["springs"])
     top.reject_unknown()
-    return SceneSetup(title, system, q0, v0, tau, options | plain, top.values)
+    return SceneSetup(title, system, q0, v0, tau, options | robot_motors, top.values)
 
 
 def _joint_names(top: Table, key: str) -> list[str] | None:
-    """Names of joints."""
+    """A list of joint names, or None."""
     value = top.get(key, None)
     if value is not None and (
         not isinstance(value, list) or not all(isinstance(name, str) for name in value)
@@ -117,13 +112,13 @@ def _joint_names(top: Table, key: str) -> list[str] | None:
 
 
 def _check_springs_act(top: Table, act: bool) -> None:
-    """Springs that are given and do not act."""
+    """Raise if the file defines springs and does not set springs = true."""
     for row in (row for _, row in top.table("robots").items()):
         for key in () if act else ("springs", "elastic"):
             if key in row:
                 row.fail(
                     key,
-                    "are there, and springs do not act",
+                    "are defined, but springs do not act",
                     "write springs = true at the top of the file",
                 )
 
@@ -139,7 +134,7 @@ def _simulation_options(top: Table) -> dict[str, Any]:
         out["contacts"] = top.text("contacts", "hold", CONTACT_MODES)
     every = top.number("every", 1.0, 0.0)
     if every % 1.0:
-        top.fail("every", f"is {every:g}, expected a whole number", "1 keeps all steps")
+        top.fail("every", f"is {every:g}, expected a whole number", "1 stores all steps")
     out["every"] = int(every)
     for key in ("damping", "friction", "springs", "hold"):
         out[key] = top.flag(key, False)
@@ -147,15 +142,16 @@ def _simulation_options(top: Table) -> dict[str, Any]:
 
 
 def _system(
-    top: Table, title: str, robots: list[PlacedRobot], motors: dict
-) -> tuple[Any, np.ndarray, np.ndarray]:
+    top: Table, title: str, robots: list[PlacedRobot], motors: dict[str, Any]
+) -> tuple[Robot | System, np.ndarray, np.ndarray]:
+    """The system with q and v at the start."""
     grasps, loops = top.tables("grasps"), top.tables("loops")
     if grasps and loops:
-        top.fail("loops", "stands beside grasps", "write one scene for each")
+        top.fail("loops", "cannot be combined with grasps", "write one scene for each")
     if grasps:
         return _grasped_system(top, title, robots, grasps, motors)
     if "object" in top:
-        top.fail("object", "is there, but nothing holds it", "add [[grasps]] with robot and frame")
+        top.fail("object", "is given, but nothing holds it", "add [[grasps]] with robot and frame")
     if loops:
         return _loop_system(title, robots, loops, motors)
     if len(robots) > 1:
@@ -164,42 +160,47 @@ def _system(
             f"there are {len(robots)}, and nothing joins them",
             "add [[grasps]] and [object], or [[loops]]",
         )
-    only = robots[0]
-    if np.any(only.base.translation) or not np.allclose(only.base.rotation, np.eye(3)):
+    placed = robots[0]
+    if np.any(placed.base.translation) or not np.allclose(placed.base.rotation, np.eye(3)):
         top.fail(
-            f"robots.{only.name}",
-            "a single robot stands at the world's origin",
+            f"robots.{placed.name}",
+            "the base of a single robot is at the world's origin",
             "leave out at and rpy",
         )
-    return only.robot, only.q, only.v
+    return placed.robot, placed.q, placed.v
 
 
 def _grasped_system(
-    top: Table, title: str, robots: list[PlacedRobot], grasps: list[Table], motors: dict
-) -> tuple:
+    top: Table,
+    title: str,
+    robots: list[PlacedRobot],
+    grasps: list[Table],
+    motors: dict[str, Any],
+) -> tuple[System, np.ndarray, np.ndarray]:
+    """Arms that hold an object, with q and v at the start."""
     row = top.table("object")
     body, where = _object_body(row), pose(row)
     row.reject_unknown()
     by_name = {robot.name: robot for robot in robots}
     frames: dict[str, list[str]] = {robot.name: [] for robot in robots}
-    at: dict[tuple[str, str], Pose] = {}
+    points: dict[tuple[str, str], Pose] = {}  # of the grasps, in the frame of the object
     contacts: dict[tuple[str, str], Contact] = {}
     for grip in grasps:
         name = grip.text("robot", among=tuple(by_name))
         arm = by_name[name]
         frame = grip.text("frame", among=tuple(arm.robot.frames))
-        if (name, frame) in at:
+        if (name, frame) in points:
             grip.fail(
                 "frame",
-                f"is {frame!r}, by which {name!r} holds the object already",
-                "name a hand once",
+                f"is {frame!r}, and {name!r} already holds the object with it",
+                "use a frame in one grasp only",
             )
-        there = arm.frame_pose(frame)
-        at[name, frame] = pose(grip) if "at" in grip or "rpy" in grip else where.inv @ there
+        hand = arm.frame_pose(frame)
+        points[name, frame] = pose(grip) if "at" in grip or "rpy" in grip else where.inv @ hand
         contacts[name, frame] = _contact(grip)
         frames[name].append(frame)
         grip.reject_unknown()
-    idle = [name for name, own in frames.items() if not own]
+    idle = [name for name, grasping in frames.items() if not grasping]
     if idle:
         top.fail(
             "grasps", f"robot {idle[0]!r} holds nothing", "add a grasp for it, or leave it out"
@@ -209,7 +210,7 @@ def _grasped_system(
     cell = grasp(
         arms,
         body,
-        [at[hand] for hand in hands],
+        [points[hand] for hand in hands],
         [contacts[hand] for hand in hands],
         name=title,
         **motors,
@@ -223,6 +224,7 @@ def _grasped_system(
 
 
 def _object_body(row: Table) -> Body:
+    """The body of a table [object]: a sphere, cylinder, capsule or box."""
     mass, name = row.number("mass", above=0.0), row.text("name", "box")
     if "sphere" in row:
         return Body.sphere(mass, row.number("sphere", above=0.0), name)
@@ -248,56 +250,56 @@ def _contact(grip: Table) -> Contact:
 
 
 def _loop_system(
-    title: str, robots: list[PlacedRobot], loops: list[Table], motors: dict
-) -> tuple[Any, np.ndarray, np.ndarray]:
-    wanted = []
+    title: str, robots: list[PlacedRobot], loops: list[Table], motors: dict[str, Any]
+) -> tuple[System, np.ndarray, np.ndarray]:
+    """Robots with loops, with q and v at the start."""
+    closures = []
     for row in loops:
         kind, first, second = row.text("kind", among=LOOPS), row.text("first"), row.text("second")
         axis, axis2 = (row.numbers(key, 3, None) for key in ("axis", "axis2"))
-        friction = row.number("friction", None, -1e-300)
-        more = dict(
-            length=row.number("length", None, 0.0), name=row.text("name", ""), friction=friction
-        )
-        wanted.append(
-            Loop(
-                kind, first, second, axis, axis2, **more, restitution=row.number("restitution", 0.0)
-            )
-        )
+        options = {
+            "friction": row.number("friction", None, -1e-300),
+            "length": row.number("length", None, 0.0),
+            "name": row.text("name", ""),
+            "restitution": row.number("restitution", 0.0),
+        }
+        closures.append(Loop(kind, first, second, axis, axis2, **options))
         row.reject_unknown()
     alone = len(robots) == 1
     system = connect(
         robots[0].robot if alone else {p.name: (p.robot, p.base) for p in robots},
-        wanted,
+        closures,
         name=title,
         **motors,
     )
 
-    def named(which: str) -> tuple[str, ...]:
-        return tuple(
-            joint if alone else f"{p.name}/{joint}" for p in robots for joint in getattr(p, which)
-        )
+    def in_system(robot: PlacedRobot, joints: tuple[str, ...]) -> list[str]:
+        return [joint if alone else f"{robot.name}/{joint}" for joint in joints]
 
-    held = named("given_joints")
+    hold = [joint for p in robots for joint in in_system(p, p.given_joints)]
+    driven = [joint for p in robots for joint in in_system(p, p.driven_joints)]
     q = system.assemble(
-        np.concatenate([p.q for p in robots]), hold=held if len(held) < len(system.joints) else ()
+        np.concatenate([p.q for p in robots]), hold=hold if len(hold) < len(system.joints) else ()
     )
-    return system, *system.project(
-        q, _closed_velocity(system, q, np.concatenate([p.v for p in robots]), named("driven_joints"))
-    )
+    v = _closed_velocity(system, q, np.concatenate([p.v for p in robots]), driven)
+    return system, *system.project(q, v)
 
 
 def _closed_velocity(
-    system: Any, q: np.ndarray, v: np.ndarray, driven: tuple[str, ...]
+    system: System, q: np.ndarray, v: np.ndarray, driven: Sequence[str]
 ) -> np.ndarray:
-    """Velocities that keep the loops closed while the driven joints have theirs: the others, least, from Jc v = 0."""
-    own = np.array([i for name in driven for i in system.robot.joint(name).coordinates], dtype=int)
-    rest = np.setdiff1d(np.arange(system.nv), own)
+    """v with Jc v = 0. Driven joints keep their values; the others have the least norm."""
+    indices = [i for joint in driven for i in system.robot.joint(joint).coordinates]
+    fixed = np.array(indices, dtype=int)
+    rest = np.setdiff1d(np.arange(system.nv), fixed)
     Jc, out = system.constraint_jacobian(q), v.copy()
-    out[rest] = -np.linalg.pinv(Jc[:, rest], rcond=1e-9) @ Jc[:, own] @ v[own]
+    out[rest] = -np.linalg.pinv(Jc[:, rest], rcond=1e-9) @ Jc[:, fixed] @ v[fixed]
     return out
 
 
-def _controller(top: Table, system: Any, q0: np.ndarray, motors: dict) -> Any:
+def _controller(
+    top: Table, system: Robot | System, q0: np.ndarray, motors: dict[str, Any]
+) -> TorqueLaw | None:
     if "controller" not in top:
         return None
     row = top.table("controller")

@@ -1,4 +1,4 @@
-"""The robots of a scene, each with its base and its start."""
+"""The robots of a scene, each with its base, start, springs and flexible links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from psiphi._util.errors import Error
 from psiphi._util.text import nearest
 from psiphi.apps.scenes.toml_table import Table
-from psiphi.apps.viewer.recorded_motion import resting
+from psiphi.apps.viewer.recorded_motion import rest_configuration
 from psiphi.model.flexible.beam import Beam
 from psiphi.model.flexible.flexible_body import FlexibleBody
 from psiphi.model.model import Joint, Pose
@@ -22,37 +22,38 @@ from psiphi.robot.robot import Robot
 
 @dataclass(frozen=True)
 class PlacedRobot:
-    """A robot of the scene: where its base stands, and how its joints stand and move at the start."""
+    """A robot of the scene: the pose of its base, and its q and v at the start."""
 
     name: str
     robot: Robot
     base: Pose
     q: np.ndarray
     v: np.ndarray
-    given: tuple[str, ...]  # joints whose place was given
-    driven: tuple[str, ...]  # joints whose velocity was given
+    given_joints: tuple[str, ...]  # joints whose q is in the file
+    driven_joints: tuple[str, ...]  # joints whose v is in the file
 
     def frame_pose(self, frame: str) -> Pose:
-        """A frame of the robot at the start, in the world."""
+        """The pose of a frame at the start, in the world."""
         T = self.robot.frame_pose(self.q, frame)
         return self.base @ Pose(T[:3, :3], T[:3, 3])
 
     def renamed(self) -> Robot:
-        """The robot under its name in the scene: the system's names are "left/tool"."""
+        """The robot with its name in the scene, from which the system makes names as "left/tool"."""
         return replace(self.robot, name=self.name)
 
 
 def read_placed(name: str, row: Table, folder: Path) -> PlacedRobot:
-    """A table [robots.NAME]."""
-    robot = _bent(row, _sprung(row, robot_from_table(row, folder)), folder)
+    """The robot of a table [robots.NAME]."""
+    robot = _with_flexible_links(row, _with_springs(row, robot_from_table(row, folder)), folder)
     base = pose(row)
-    q, given = coordinates(row, "q", robot, resting(robot))
-    v, driven = coordinates(row, "v", robot, np.zeros(robot.nv))
-    row.done()
+    q, given = joint_coordinates(row, "q", robot, rest_configuration(robot))
+    v, driven = joint_coordinates(row, "v", robot, np.zeros(robot.nv))
+    row.reject_unknown()
     return PlacedRobot(name, robot, base, q, v, given, driven)
 
 
 def robot_from_table(row: Table, folder: Path) -> Robot:
+    """The robot of the keys `robot` and `base`. Paths are relative to the scene's folder."""
     source = row.text("robot")
     beside = folder / source
     base = row.text("base", None, ("fixed", "free"))
@@ -62,32 +63,38 @@ def robot_from_table(row: Table, folder: Path) -> Robot:
         )
     except (Error, OSError) as error:
         remedy = (
-            getattr(error, "remedy", "") or "name a bundled robot, or a URDF file beside the scene"
+            getattr(error, "remedy", "")
+            or "name a bundled robot, or a URDF file in the scene's folder"
         )
         row.fail("robot", f"is {source!r}: {getattr(error, 'cause', error)}", remedy)
 
 
-def _sprung(row: Table, robot: Robot) -> Robot:
-    """[[robots.NAME.springs]] and [[robots.NAME.elastic]]: the words of `robot.with_spring` and `robot.with_elastic`."""
-    verbs = {
+def _with_springs(row: Table, robot: Robot) -> Robot:
+    """Add [[robots.NAME.springs]] and [[robots.NAME.elastic]].
+
+    Their keys are arguments of `robot.with_spring` and `robot.with_elastic`.
+    """
+    methods = {
         "springs": (Robot.with_spring, ("joints", "stiffness", "rest", "spring")),
         "elastic": (
             Robot.with_elastic,
             ("joints", "stiffness", "rotor", "ratio", "damping", "spring"),
         ),
     }
-    for key, (verb, words) in verbs.items():
+    for key, (method, names) in methods.items():
         for table in row.tables(key):
-            given = {word: table.get(word) for word in words if word == "joints" or word in table}
-            table.done()
+            arguments = {
+                name: table.get(name) for name in names if name == "joints" or name in table
+            }
+            table.reject_unknown()
             try:
-                robot = verb(robot, **given)
+                robot = method(robot, **arguments)
             except Error as error:
                 table.fail("joints", error.cause, error.remedy)
     return robot
 
 
-BEAM = (
+BEAM_KEYS = (
     "length",
     "section",
     "material",
@@ -101,29 +108,28 @@ BEAM = (
 )
 
 
-def _bent(row: Table, robot: Robot, folder: Path) -> Robot:
-    """[[robots.NAME.flexible]]: the words of `robot.with_flexible`, and those of a `pp.Beam`, or the `file` of modal data."""
+def _with_flexible_links(row: Table, robot: Robot, folder: Path) -> Robot:
+    """Add [[robots.NAME.flexible]].
+
+    Its keys are arguments of `robot.with_flexible`, and those of `pp.Beam` or a `file` of modal
+    data.
+    """
     for table in row.tables("flexible"):
-        link, own = (
-            table.text("link"),
-            {word: table.get(word) for word in ("xyz", "rpy", "keep", "hang") if word in table},
-        )
-        file, beam = (
-            table.text("file", None),
-            {word: table.get(word) for word in BEAM if word in table},
-        )
-        table.done()
+        link = table.text("link")
+        options = {key: table.get(key) for key in ("xyz", "rpy", "keep", "hang") if key in table}
+        file = table.text("file", None)
+        beam = {key: table.get(key) for key in BEAM_KEYS if key in table}
+        table.reject_unknown()
         if file is not None and beam:
             table.fail(
-                next(iter(beam)), "stands beside file", "give modal data, or the measures of a beam"
+                next(iter(beam)), "cannot be combined with file", "give file, or the data of a beam"
             )
         if file is None:
-            for word in BEAM[:3]:
-                table.get(word)
+            for key in BEAM_KEYS[:3]:
+                table.get(key)
         try:
-            robot = robot.with_flexible(
-                link, Beam(**beam) if file is None else FlexibleBody.load(folder / file), **own
-            )
+            body = Beam(**beam) if file is None else FlexibleBody.load(folder / file)
+            robot = robot.with_flexible(link, body, **options)
         except (Error, OSError) as error:
             table.fail(
                 "link" if file is None else "file",
@@ -133,10 +139,14 @@ def _bent(row: Table, robot: Robot, folder: Path) -> Robot:
     return robot
 
 
-def coordinates(
+def joint_coordinates(
     row: Table, key: str, robot: Robot, start: np.ndarray
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """A list of all coordinates, or a table { joint = value }."""
+    """q or v of a robot: a list of all coordinates, or a table { joint = value }.
+
+    Returns the coordinates and the names of the joints whose values are given; all others are
+    those of `start`.
+    """
     value = row.get(key, None)
     if value is None:
         return start, ()
@@ -145,9 +155,9 @@ def coordinates(
     out, table = start.copy(), row.table(key)
     for name in value:
         joint = _joint(table, robot, name)
-        own = joint.q_slice if key == "q" else joint.v_slice
-        size = own.stop - own.start
-        out[own] = [table.number(name)] if size == 1 else table.numbers(name, size)
+        place = joint.q_slice if key == "q" else joint.v_slice
+        size = place.stop - place.start
+        out[place] = [table.number(name)] if size == 1 else table.numbers(name, size)
     return out, tuple(value)
 
 
@@ -163,7 +173,7 @@ def _joint(table: Table, robot: Robot, name: str) -> Joint:
 
 
 def pose(row: Table) -> Pose:
-    """`at` is x y z, `rpy` roll, pitch and yaw in radians: R = Rz(yaw) Ry(pitch) Rx(roll)."""
-    place = np.array(row.numbers("at", 3, [0.0, 0.0, 0.0]))
+    """The pose of `at` = x y z and `rpy` = roll pitch yaw in radians: R = Rz(y) Ry(p) Rx(r)."""
+    position = np.array(row.numbers("at", 3, [0.0, 0.0, 0.0]))
     roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
-    return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), place)
+    return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), position)

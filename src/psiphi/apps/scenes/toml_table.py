@@ -1,4 +1,4 @@
-"""TOML tables that are read key by key: every error names the file, the key, what came and what to do."""
+"""TOML tables, read key by key. Every error names the file, the key, the value and a remedy."""
 
 from __future__ import annotations
 
@@ -6,38 +6,37 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
 
-NEEDED: Any = object()  # stands for: there is no default
+REQUIRED: Any = object()  # marks a key without a default
 MAX_BYTES = 1 << 20
-DEEP = re.compile(
-    r"(?:\.[^.,\n=\[\]{}#]{0,60}){64}"
-)  # a key of so many parts: tomllib takes their square
+# a dotted key of 64 or more parts; the time of tomllib is quadratic in the number of parts
+DEEP_KEY = re.compile(r"(?:\.[^.,\n=\[\]{}#]{0,60}){64}")
 
 
 class Table:
-    """A table of a TOML file; `done()` refuses keys that nobody asked for."""
+    """A table of a TOML file. `reject_unknown()` raises for keys that no method has read."""
 
     def __init__(self, file: str, path: str, values: dict[str, Any]):
         self.file, self.path, self.values = file, path, values
-        self.asked: list[str] = []
+        self.known_keys: list[str] = []
 
     def fail(self, key: str, cause: str, remedy: str) -> NoReturn:
         element = ".".join(part for part in (self.path, key) if part)
         raise ModelError(cause, remedy, file=self.file, element=element or None)
 
     def __contains__(self, key: str) -> bool:
-        self.asked.append(key)
+        self.known_keys.append(key)
         return key in self.values
 
-    def get(self, key: str, default: Any = NEEDED) -> Any:
-        """The raw value."""
-        self.asked.append(key)
-        if key not in self.values and default is NEEDED:
+    def get(self, key: str, default: object = REQUIRED) -> Any:
+        """The value as TOML has it. Without a default, a missing key is an error."""
+        self.known_keys.append(key)
+        if key not in self.values and default is REQUIRED:
             self.fail(
                 key,
                 "is missing",
@@ -45,7 +44,8 @@ class Table:
             )
         return self.values.get(key, default)
 
-    def text(self, key: str, default: Any = NEEDED, among: tuple[str, ...] = ()) -> Any:
+    def text(self, key: str, default: str | None = REQUIRED, among: Sequence[str] = ()) -> Any:
+        """A string; one of `among` if there are any."""
         value = self.get(key, default)
         if value is default:
             return value
@@ -57,7 +57,8 @@ class Table:
             )
         return value
 
-    def number(self, key: str, default: Any = NEEDED, above: float = -math.inf) -> Any:
+    def number(self, key: str, default: float | None = REQUIRED, above: float = -math.inf) -> Any:
+        """A finite number greater than `above`."""
         value = self.get(key, default)
         if value is default:
             return value
@@ -75,8 +76,8 @@ class Table:
             self.fail(key, f"is {value}, expected more than {above:g}", "give a larger number")
         return float(value)
 
-    def numbers(self, key: str, size: int | None, default: Any = NEEDED) -> Any:
-        """A list of `size` numbers (any when None)."""
+    def numbers(self, key: str, size: int | None, default: list[float] | None = REQUIRED) -> Any:
+        """A list of `size` finite numbers; of any length if `size` is None."""
         value = self.get(key, default)
         if value is default:
             return value
@@ -102,16 +103,15 @@ class Table:
             self.fail(key, f"is {shown(value)}, expected true or false", f"write {key} = true")
         return value
 
-    def table(self, key: str, default: Any = NEEDED) -> Table:
+    def table(self, key: str, default: dict[str, object] | None = REQUIRED) -> Table:
+        """The table [key]."""
         value = self.get(key, default)
         if not isinstance(value, dict):
-            self.fail(
-                key, f"is {shown(value)}, expected a table", f"write [{key}] and its keys below"
-            )
+            self.fail(key, f"is {shown(value)}, expected a table", f"write [{key}], then its keys")
         return Table(self.file, f"{self.path}.{key}" if self.path else key, value)
 
     def tables(self, key: str) -> list[Table]:
-        """[[key]], any number of times."""
+        """The tables [[key]], possibly none."""
         value = self.get(key, [])
         if not isinstance(value, list) or not all(isinstance(x, dict) for x in value):
             self.fail(
@@ -123,20 +123,21 @@ class Table:
         return [Table(self.file, f"{inside}[{i}]", x) for i, x in enumerate(value)]
 
     def items(self) -> Iterator[tuple[str, Table]]:
-        """Every key as a table."""
+        """All keys, each with its table."""
         for key in self.values:
             yield key, self.table(key)
 
-    def done(self) -> None:
-        """Refuse what was not asked for: mostly a misspelt key."""
+    def reject_unknown(self) -> None:
+        """Raise for a key that has not been read; usually it is misspelled."""
         for key in self.values:
-            if key not in self.asked:
-                known = sorted(set(self.asked))
-                self.fail(key, f"no such key; there are {', '.join(known)}", nearest(key, known))
+            if key not in self.known_keys:
+                known = sorted(set(self.known_keys))
+                cause = f"no such key; there are {', '.join(known)}"
+                self.fail(key, cause, nearest(key, known))
 
 
-def read(path: str | os.PathLike[str], what: str = "scene") -> Table:
-    """The whole file; `what` it should be, in words."""
+def read_toml(path: str | os.PathLike[str], what: str = "scene") -> Table:
+    """The top table of a file. Errors call the file a `what` file."""
     file = os.fspath(path)
     try:
         with open(file, "rb") as stream:
@@ -147,7 +148,7 @@ def read(path: str | os.PathLike[str], what: str = "scene") -> Table:
         ) from None
     except FileNotFoundError:
         raise ModelError(f"there is no such {what} file", "check the path", file=file) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL, or half a character
+    except (OSError, ValueError) as error:  # ValueError: a path with NUL or a lone surrogate
         why = getattr(error, "strerror", None) or str(error)
         raise ModelError(
             f"cannot be read: {why}", "check the path and its permissions", file=shown(file)[1:-1]
@@ -160,20 +161,20 @@ def read(path: str | os.PathLike[str], what: str = "scene") -> Table:
         )
     try:
         text = data.decode("utf-8")
-        if DEEP.search(text):
+        if DEEP_KEY.search(text):
             raise RecursionError
         return Table(file, "", tomllib.loads(text))
     except UnicodeDecodeError:
-        raise ModelError("the file is no UTF-8 text", f"is it a {what}?", file=file) from None
+        raise ModelError("the file is not UTF-8 text", f"is it a {what}?", file=file) from None
     except RecursionError:
         raise ModelError(
-            "its tables or lists lie too deep in each other",
-            f"a {what} has two or three levels",
+            "its tables or lists are nested too deeply",
+            f"use two or three levels in a {what}",
             file=file,
         ) from None
-    except ValueError as error:  # TOML's own, or a number of thousands of digits
+    except ValueError as error:  # invalid TOML, or a number with thousands of digits
         raise ModelError(
             f"it is not TOML: {error}",
-            "see toml.io for its few rules; text needs quotes",
+            "see toml.io for the syntax; text needs quotes",
             file=file,
         ) from error

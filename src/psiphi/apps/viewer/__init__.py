@@ -26,7 +26,7 @@ from psiphi.apps.viewer.live import live_page
 from psiphi.apps.viewer.live.viser_viewer import Viewer, view
 from psiphi.apps.viewer.scene import Scene, scene
 
-RECORDED, RUNNING = (
+RECORDED_OPTIONS, LIVE_OPTIONS = (
     ("t", "element", "frames"),
     ("v", "dt", "method", "payload", "limits"),
 )  # options of one kind of page alone
@@ -47,12 +47,12 @@ def html(thing: Any, path: str | os.PathLike[str], live: bool = False, **options
     True
     """
     runs = flag("live", live)
-    other = [name for name in options if name in (RECORDED if runs else RUNNING)]
+    other = [name for name in options if name in (RECORDED_OPTIONS if runs else LIVE_OPTIONS)]
     if other:
         cause = f"{', '.join(other)} came, and the page shows a {'robot that runs' if runs else 'motion that was computed'}"
         raise StateError(
             cause, f"leave {'it' if len(other) == 1 else 'them'} out, or write live={not runs}"
         )
-    return html_page.write(
-        live_page.of(thing, **options) if runs else scene(thing, **options), path
+    return html_page.write_page(
+        live_page.live_html(thing, **options) if runs else scene(thing, **options), path
     )

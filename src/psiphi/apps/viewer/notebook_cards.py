@@ -35,15 +35,26 @@ def robot_card(thing: Any) -> str:
     words.append(f"{sum(body.mass for body in model.bodies):.4g} kg")
     rows = [("joint", "kind", "q", "range", "speed", "effort")]
     rows += [
-        (j.name, j.kind, _index_range(j), _limit_text(j), _finite_numbers(j.velocity), _finite_numbers(j.effort))
+        (
+            j.name,
+            j.kind,
+            _index_range(j),
+            _limit_text(j),
+            _finite_numbers(j.velocity),
+            _finite_numbers(j.effort),
+        )
         for j in model.joints[:MAX_JOINTS]
     ]
     more = (
-        f"<p>and {len(model.joints) - MAX_JOINTS} more joints</p>" if len(model.joints) > MAX_JOINTS else ""
+        f"<p>and {len(model.joints) - MAX_JOINTS} more joints</p>"
+        if len(model.joints) > MAX_JOINTS
+        else ""
     )
     notes = "".join(f"<p>{html(line)}</p>" for line in model.report[:5])
     head = f"<b>{html(getattr(thing, 'name', '') or model.name)}</b>: {html(', '.join(words))}"
-    return _picture_and_text(_robot_picture(thing, model), f"<p>{head}</p>{_table(rows)}{more}{notes}")
+    return _picture_and_text(
+        _robot_picture(thing, model), f"<p>{head}</p>{_table(rows)}{more}{notes}"
+    )
 
 
 def trajectory_card(motion: Any) -> str:

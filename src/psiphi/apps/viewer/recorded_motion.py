@@ -25,7 +25,7 @@ class Arrows:
     """Forces in world axes at moving points: `at` and `force` (times, arrows, 3), in metres and newtons."""
 
     names: tuple[str, ...]
-    at: np.ndarray
+    point: np.ndarray
     force: np.ndarray
 
 
@@ -41,7 +41,7 @@ class RecordedMotion:
 
     def __getitem__(self, keep) -> RecordedMotion:
         arrows = self.arrows and Arrows(
-            self.arrows.names, self.arrows.at[keep], self.arrows.force[keep]
+            self.arrows.names, self.arrows.point[keep], self.arrows.force[keep]
         )
         plots = tuple(Plot(p.title, p.unit, p.names, p.values[:, keep], p.log) for p in self.plots)
         return RecordedMotion(self.t[keep], self.q[keep], arrows, plots, self.facts)
@@ -85,7 +85,11 @@ def motion_from_trajectory(trajectory, model: Model, element: int = 0) -> Record
     plots = _trajectory_plots(trajectory, model, element)
     return _finite_part(
         RecordedMotion(
-            t, q, _force_arrows(trajectory, model, q, element), tuple(plots), tuple(summary_rows(trajectory))
+            t,
+            q,
+            _force_arrows(trajectory, model, q, element),
+            tuple(plots),
+            tuple(summary_rows(trajectory)),
         )
     )
 
@@ -108,7 +112,11 @@ def joint_tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
         for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
             v = np.zeros((n, model.nv))
             v[:, i] = swing * _swing_amplitude(joint, slides, home)
-            qs.append(model.integrate(home, v) if model.embedding is None else _integrate_closed(model, home, v))
+            qs.append(
+                model.integrate(home, v)
+                if model.embedding is None
+                else _integrate_closed(model, home, v)
+            )
     q = np.concatenate([*qs, home[None]]) if qs else home[None]
     return np.arange(len(q)) / CONFIGURATION_RATE, q
 
@@ -179,7 +187,9 @@ def batch_element(values, element: int, dims: int) -> np.ndarray:
 def _trajectory_plots(trajectory, model: Model, element: int) -> list[Plot]:
     def own(name: str, dims: int) -> np.ndarray | None:
         values = getattr(trajectory, name, None)
-        return None if values is None or not np.size(values) else batch_element(values, element, dims)
+        return (
+            None if values is None or not np.size(values) else batch_element(values, element, dims)
+        )
 
     energy, q, v, tau = own("energy", 1), own("q", 2), own("v", 2), own("tau", 2)
     forces, residual = own("forces", 3), own("residual", 2)

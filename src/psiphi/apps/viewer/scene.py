@@ -14,23 +14,23 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import count_of, shown
 from psiphi._util.validate import flag, robot_of, whole_number
-from psiphi.apps.viewer.geometry.link_poses import link_poses, track, turned_from
+from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions, rotation_to_z
 from psiphi.apps.viewer.geometry.solids import DrawnSolid
 from psiphi.apps.viewer.geometry.stick_figure import pedestals
-from psiphi.apps.viewer.geometry.urdf_visuals import dressed
+from psiphi.apps.viewer.geometry.urdf_visuals import link_visuals
 from psiphi.apps.viewer.recorded_motion import (
     RecordedMotion,
     closed_configuration,
-    of_configurations,
-    of_trajectory,
+    motion_from_configurations,
+    motion_from_trajectory,
 )
-from psiphi.apps.viewer.svg_plots import sampled
+from psiphi.apps.viewer.svg_plots import sample_indices
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
 
-FRAMES = 900  # most pictures of an animation
-RATE = 60.0  # and at most so many a second
-POSES = 14_000  # poses of bodies, in all pictures together
+MAX_FRAMES = 900  # most pictures of an animation
+FRAME_RATE = 60.0  # and at most so many a second
+MAX_POSES = 14_000  # poses of bodies, in all pictures together
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,9 @@ class Scene:
         return upward(self.model)
 
     @property
-    def upright(self) -> np.ndarray:
+    def view_rotation(self) -> np.ndarray:
         """(3, 3): from the world's axes to those of a picture, whose z is up."""
-        return turned_from(self.up)
+        return rotation_to_z(self.up)
 
     @property
     def t(self) -> np.ndarray:
@@ -72,7 +72,7 @@ class Scene:
         points = [self.track(piece) for piece in self.pieces]
         if not points:
             return np.zeros(3), 1.0
-        reach = [piece.reach for piece in self.pieces]
+        reach = [piece.bounding_radius for piece in self.pieces]
         low = np.min([x.min(axis=0) - r for x, r in zip(points, reach, strict=True)], axis=0)
         high = np.max([x.max(axis=0) + r for x, r in zip(points, reach, strict=True)], axis=0)
         center = (low + high) / 2
@@ -86,7 +86,7 @@ class Scene:
         """Where a piece's origin is at each time, (times, 3)."""
         if not isinstance(piece, DrawnSolid):
             raise StateError(f"{shown(piece)} is no piece of the scene", "give one of scene.pieces")
-        return track(self.rotation, self.position, piece)
+        return origin_positions(self.rotation, self.position, piece)
 
 
 def scene(
@@ -98,7 +98,7 @@ def scene(
     meshes: bool = True,
     title: str | None = None,
     element: int = 0,
-    frames: int = FRAMES,
+    frames: int = MAX_FRAMES,
 ) -> Scene:
     """The scene of a robot, a closed chain or a trajectory.
 
@@ -116,24 +116,32 @@ def scene(
     if is_trajectory(thing):
         system = thing.system
         model = model_of(system)
-        motion = of_trajectory(thing, model, element)
+        motion = motion_from_trajectory(thing, model, element)
     else:
         system, model = thing, model_of(thing)
-        motion = of_configurations(
+        motion = motion_from_configurations(
             model, closed_configuration(system, model) if q is None else q, t
         )
     frames = whole_number("frames", frames)
     span = float(motion.t[-1] - motion.t[0])
-    most = min(frames, span * RATE + 1, max(POSES / max(1, len(model.bodies)), 24))
-    motion = motion[sampled(len(motion.t), max(2, int(most)))]
+    most = min(frames, span * FRAME_RATE + 1, max(MAX_POSES / max(1, len(model.bodies)), 24))
+    motion = motion[sample_indices(len(motion.t), max(2, int(most)))]
     R, p = link_poses(model, motion.q)
-    pieces, bare, notes = dressed(model, shapes, meshes)
-    ground = _ground(model, R, p, pieces)
+    pieces, bare, notes = link_visuals(model, shapes, meshes)
+    ground = _ground_height(model, R, p, pieces)
     if ground is not None:
         pieces += pedestals(model, ground, bare, upward(model))
     name = title or str(getattr(system, "name", "") or model.name)
     return Scene(
-        name, model, motion, R, p, tuple(pieces), ground, tuple(notes), _freedom(system, model)
+        name,
+        model,
+        motion,
+        R,
+        p,
+        tuple(pieces),
+        ground,
+        tuple(notes),
+        _mobility_text(system, model),
     )
 
 
@@ -156,7 +164,7 @@ def model_of(thing) -> Model:
     )
 
 
-def _freedom(system, model: Model) -> str:
+def _mobility_text(system, model: Model) -> str:
     rows = getattr(system, "nc", None)
     if rows is None:
         return count_of(model.nv, "degree of freedom", "degrees of freedom")
@@ -169,13 +177,18 @@ def upward(model: Model) -> np.ndarray:
     return -np.asarray(model.gravity_vector) / size if size else np.array([0.0, 0.0, 1.0])
 
 
-def _ground(model: Model, R: np.ndarray, p: np.ndarray, pieces: list[DrawnSolid]) -> float | None:
+def _ground_height(
+    model: Model, R: np.ndarray, p: np.ndarray, pieces: list[DrawnSolid]
+) -> float | None:
     """The floor's height: 0 where nothing reaches below it, else under everything; none where nothing weighs."""
     if not np.any(model.gravity_vector) or not pieces:
         return None
     moving = (piece for piece in pieces if piece.body != WORLD)
     low = min(
-        (float((track(R, p, piece) @ upward(model)).min()) - piece.reach for piece in moving),
+        (
+            float((origin_positions(R, p, piece) @ upward(model)).min()) - piece.bounding_radius
+            for piece in moving
+        ),
         default=0.0,
     )
     return 0.0 if low > -0.05 else low

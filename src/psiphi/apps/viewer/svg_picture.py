@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.apps.viewer.geometry.solids import DrawnSolid, triangles
+from psiphi.apps.viewer.geometry.solids import DrawnSolid, surface_mesh
 from psiphi.apps.viewer.scene import Scene
 from psiphi.model.model import WORLD
 
@@ -14,7 +14,7 @@ VIEW = np.array(
     [[-0.58, 0.81, 0.0], [-0.27, -0.19, 0.94], [0.77, 0.55, 0.33]]
 )  # rows: right, up, towards the eye
 LIGHT = np.array([0.4, 0.2, 0.9])
-POINTS = 400  # of an outline at most: a picture is small
+MAX_POINTS = 400  # of an outline at most: a picture is small
 
 
 def picture(scene: Scene, at: int = -1, size: int = 220) -> str:
@@ -25,7 +25,7 @@ def picture(scene: Scene, at: int = -1, size: int = 220) -> str:
     >>> picture(scene(pp.load("ur5"), q=[0, -1, 1, 0, 0, 0])).startswith("<svg")
     True
     """
-    parts = [_part(scene, piece, at) for piece in scene.pieces]
+    parts = [_projected(scene, piece, at) for piece in scene.pieces]
     every = np.concatenate([points for _, points, _, _ in parts]) if parts else np.zeros((1, 2))
     low, span = every.min(axis=0), float(np.ptp(every, axis=0).max()) or 1.0
     middle = (every.max(axis=0) + low) / 2
@@ -42,7 +42,7 @@ def picture(scene: Scene, at: int = -1, size: int = 220) -> str:
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def _part(scene: Scene, piece: DrawnSolid, at: int) -> tuple[float, np.ndarray, float, str]:
+def _projected(scene: Scene, piece: DrawnSolid, at: int) -> tuple[float, np.ndarray, float, str]:
     """(how near, outline in the picture, how bright, colour)."""
     R, p = (
         (np.eye(3), np.zeros(3))
@@ -50,15 +50,17 @@ def _part(scene: Scene, piece: DrawnSolid, at: int) -> tuple[float, np.ndarray, 
         else (scene.rotation[at, piece.body], scene.position[at, piece.body])
     )
     R, p = R @ piece.pose.rotation, R @ piece.pose.translation + p
-    surface = triangles(piece).vertices
-    surface = surface[:: 1 + len(surface) // POINTS] if piece.kind == "mesh" else surface
-    view = VIEW @ scene.upright
+    surface = surface_mesh(piece).vertices
+    surface = surface[:: 1 + len(surface) // MAX_POINTS] if piece.kind == "mesh" else surface
+    view = VIEW @ scene.view_rotation
     seen = np.round((surface @ R.T + p) @ view.T, 6)  # the same picture whatever the last bits
-    shade = 0.72 + 0.28 * abs(float(scene.upright @ R[:, 2] @ LIGHT)) / float(np.linalg.norm(LIGHT))
-    return round(float(seen[:, 2].mean()), 5), hull(seen[:, :2]), shade, piece.color
+    shade = 0.72 + 0.28 * abs(float(scene.view_rotation @ R[:, 2] @ LIGHT)) / float(
+        np.linalg.norm(LIGHT)
+    )
+    return round(float(seen[:, 2].mean()), 5), convex_hull(seen[:, :2]), shade, piece.color
 
 
-def hull(points: np.ndarray) -> np.ndarray:
+def convex_hull(points: np.ndarray) -> np.ndarray:
     """The convex hull of points in the plane (Andrew's chains)."""
     order = sorted(set(map(tuple, points.tolist())))
     if len(order) < 3:
@@ -67,7 +69,7 @@ def hull(points: np.ndarray) -> np.ndarray:
     def half(row: Any) -> list:
         out: list = []
         for p in row:
-            while len(out) > 1 and _turn(out[-2], out[-1], p) <= 1e-12:
+            while len(out) > 1 and _orientation(out[-2], out[-1], p) <= 1e-12:
                 out.pop()
             out.append(p)
         return out[:-1]
@@ -75,5 +77,5 @@ def hull(points: np.ndarray) -> np.ndarray:
     return np.array(half(order) + half(order[::-1]))
 
 
-def _turn(a: Any, b: Any, c: Any) -> float:
+def _orientation(a: Any, b: Any, c: Any) -> float:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

@@ -25,7 +25,7 @@ COLORS = (
 )
 WIDTH, HEIGHT = 460.0, 150.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 8.0, 8.0, 20.0
-FLAT = 1e-5  # the least change that shows, of the value itself
+FLAT_RANGE = 1e-5  # the least change that shows, of the value itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Plot:
 
     def svg(self, t) -> str:
         """The plot as one <svg>; `class="cursor"` marks the line that a page may move along."""
-        t, y = np.asarray(t, dtype=float), self.heights
+        t, y = np.asarray(t, dtype=float), self.plotted_values
         low, high, ticks = log_scale(y) if self.log else linear_scale(y)
         parts = [*_grid(low, high, ticks, self.log), *_time_axis(t)]
         parts += [_curve(t, row, low, high, COLORS[i % len(COLORS)]) for i, row in enumerate(y)]
@@ -54,7 +54,7 @@ class Plot:
         return f'{head} xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
 
     @property
-    def heights(self) -> np.ndarray:
+    def plotted_values(self) -> np.ndarray:
         """What is drawn, (series, times): of a logarithmic plot logarithms, no number where there is none."""
         y = np.atleast_2d(np.asarray(self.values, dtype=float))
         if not self.log:
@@ -70,7 +70,7 @@ def linear_scale(y: np.ndarray) -> tuple[float, float, np.ndarray]:
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
     low, high = _range(y)
-    if high - low < FLAT * max(abs(low), abs(high), 1e-300):
+    if high - low < FLAT_RANGE * max(abs(low), abs(high), 1e-300):
         pad = 0.5 * abs(low) or 1.0
         low, high = low - pad, high + pad
     low, high = low - 0.04 * (high - low), high + 0.04 * (high - low)
@@ -105,14 +105,14 @@ def _y(value, low: float, high: float):
 
 def _grid(low: float, high: float, ticks: np.ndarray, log: bool) -> Iterator[str]:
     for tick, text in zip(
-        ticks, [f"1e{tick:.0f}" for tick in ticks] if log else labels(ticks), strict=True
+        ticks, [f"1e{tick:.0f}" for tick in ticks] if log else tick_labels(ticks), strict=True
     ):
         y = _y(tick, low, high)
         yield f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 3.5:.1f}" text-anchor="end">{text}</text>'
 
 
-def labels(ticks: np.ndarray) -> list[str]:
+def tick_labels(ticks: np.ndarray) -> list[str]:
     """Numbers in words, with as many digits as tell them apart.
 
     >>> labels(np.array([6.8221, 6.8222, 6.8223]))
@@ -127,7 +127,7 @@ def labels(ticks: np.ndarray) -> list[str]:
 def _time_axis(t: np.ndarray) -> Iterator[str]:
     first, last = float(t[0]), float(t[-1])
     ticks = linear_scale(np.array([first, last]))[2]
-    for tick, text in zip(ticks, labels(ticks), strict=True):
+    for tick, text in zip(ticks, tick_labels(ticks), strict=True):
         if first - 1e-9 <= tick <= last + 1e-9:
             x = _x(tick, first, last)
             yield f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 5:g}" text-anchor="middle">{text}</text>'
@@ -146,7 +146,7 @@ def _curve(t: np.ndarray, y: np.ndarray, low: float, high: float, color: str) ->
     return f'<path class="curve" d="{"".join(path)}" stroke="{color}"/>'
 
 
-def sampled(count: int, most: int) -> np.ndarray:
+def sample_indices(count: int, most: int) -> np.ndarray:
     """At most `most` indices out of `count`, evenly, the first and the last among them.
 
     >>> sampled(5, 3).tolist()
@@ -155,7 +155,7 @@ def sampled(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def joint_names(model, coordinates: str) -> Sequence[tuple[str, int]]:
+def coordinate_labels(model, coordinates: str) -> Sequence[tuple[str, int]]:
     """(name, index) of what is worth a curve: quaternions are left out, several coordinates of a joint are numbered."""
     out = []
     for joint in model.joints:

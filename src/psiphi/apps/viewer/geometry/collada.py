@@ -12,18 +12,18 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from psiphi.apps.viewer.geometry.solids import hex_color
-from psiphi.apps.viewer.geometry.triangles import Mesh, joined, within_budget
+from psiphi.apps.viewer.geometry.triangles import Mesh, check_triangle_count, merge_vertices
 from psiphi.model.spatial.rotations import rotation_about
 
 MAX_NODES, MAX_ELEMENTS, MAX_DEPTH = 10_000, 500_000, 512
-AT_ONCE = 1 << 20  # letters that are turned into numbers together
+BLOCK_CHARACTERS = 1 << 20  # letters that are turned into numbers together
 MeshPart = tuple[np.ndarray, np.ndarray]  # vertices, faces
 
 
 def read_dae(data: bytes) -> list[tuple[Mesh, str | None]]:
     """The whole visual scene, in metres, z up: a mesh for each colour, None where it has none (or a picture)."""
     try:
-        parser = ElementTree.XMLParser(target=_Counted())
+        parser = ElementTree.XMLParser(target=_LimitedTreeBuilder())
         parser.feed(data)
         root = parser.close()
     except ElementTree.ParseError as error:
@@ -31,10 +31,10 @@ def read_dae(data: bytes) -> list[tuple[Mesh, str | None]]:
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]  # without the namespace
     scene = root.find(".//visual_scene")
-    return [] if scene is None else _Scene(root).parts(scene, _whole(root))
+    return [] if scene is None else _VisualScene(root).meshes(scene, _unit_transform(root))
 
 
-class _Counted(ElementTree.TreeBuilder):
+class _LimitedTreeBuilder(ElementTree.TreeBuilder):
     """A tree of so many elements, so deep, without a DOCTYPE (in any encoding)."""
 
     count = depth = 0
@@ -55,7 +55,7 @@ class _Counted(ElementTree.TreeBuilder):
         raise ValueError("it declares a DOCTYPE, which is not read")
 
 
-def _whole(root: Element) -> np.ndarray:
+def _unit_transform(root: Element) -> np.ndarray:
     """From the file's units and axes to metres and z up."""
     unit, up = root.find("asset/unit"), root.find("asset/up_axis")
     whole = np.eye(4)
@@ -65,24 +65,24 @@ def _whole(root: Element) -> np.ndarray:
     return whole
 
 
-class _Scene:
+class _VisualScene:
     """One walk over the nodes; geometries and colours are kept, so that each is read once."""
 
     def __init__(self, root: Element):
         self.ids = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
-        self.groups: dict[str, list[tuple[Mesh, str]]] = {}
+        self.geometries: dict[str, list[tuple[Mesh, str]]] = {}
         self.colors: dict[str, str | None] = {}
         self.triangles = 0
 
-    def parts(self, root: Element, whole: np.ndarray) -> list[tuple[Mesh, str | None]]:
+    def meshes(self, root: Element, whole: np.ndarray) -> list[tuple[Mesh, str | None]]:
         """What stands under a node, carried to the scene."""
         placed: dict[str | None, list[MeshPart]] = {}
         stack, seen = [(root, whole)], 0
         while stack:
             node, T = stack.pop()
             for child in node:
-                if child.tag in DAE_MOVES:
-                    T = T @ DAE_MOVES[child.tag](_numbers(child))
+                if child.tag in NODE_TRANSFORMS:
+                    T = T @ NODE_TRANSFORMS[child.tag](_numbers(child))
             for child in node:
                 seen += child.tag in ("node", "instance_node", "instance_geometry")
                 if seen > MAX_NODES:
@@ -94,20 +94,22 @@ class _Scene:
                 elif child.tag == "instance_node":
                     stack.append((self.ids[child.attrib["url"].lstrip("#")], T))
                 elif child.tag == "instance_geometry":
-                    self._place(child, T, placed)
-        return [(_together(parts), color) for color, parts in placed.items()]
+                    self._add_instance(child, T, placed)
+        return [(_concatenated(parts), color) for color, parts in placed.items()]
 
-    def _place(
+    def _add_instance(
         self, instance: Element, T: np.ndarray, placed: dict[str | None, list[MeshPart]]
     ) -> None:
         url = instance.attrib["url"].lstrip("#")
-        if url not in self.groups:
+        if url not in self.geometries:
             mesh = self.ids[url].find("mesh")
-            self.groups[url] = (
-                [] if mesh is None else [(joined(x), s) for x, s in _dae_corners(mesh, self.ids)]
+            self.geometries[url] = (
+                []
+                if mesh is None
+                else [(merge_vertices(x), s) for x, s in _triangle_corners(mesh, self.ids)]
             )
-        for mesh, symbol in self.groups[url]:
-            self.triangles = within_budget(self.triangles + len(mesh.faces))
+        for mesh, symbol in self.geometries[url]:
+            self.triangles = check_triangle_count(self.triangles + len(mesh.faces))
             part = mesh.vertices @ T[:3, :3].T + T[:3, 3], mesh.faces
             placed.setdefault(self._color(instance, symbol), []).append(part)
 
@@ -130,14 +132,14 @@ class _Scene:
         return hex_color(rgb) if len(rgb) == 3 else None
 
 
-def _together(parts: list[MeshPart]) -> Mesh:
+def _concatenated(parts: list[MeshPart]) -> Mesh:
     """One mesh of several."""
     starts = np.cumsum([0] + [len(vertices) for vertices, _ in parts])
     faces = [faces + start for (_, faces), start in zip(parts, starts, strict=False)]
     return Mesh(np.concatenate([vertices for vertices, _ in parts]), np.concatenate(faces))
 
 
-def _dae_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.ndarray, str]]:
+def _triangle_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.ndarray, str]]:
     """Corners of loose triangles, with the symbol of their material."""
     out = []
     for group in mesh:
@@ -158,8 +160,8 @@ def _dae_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.ndarra
             sizes = _numbers(counts).astype(int) if counts is not None else None
             if group.tag == "polygons":
                 sizes = np.array([len(corner)])
-            chosen = corner if sizes is None else _fans(corner, sizes)
-            within_budget(len(chosen) // 3)
+            chosen = corner if sizes is None else _fan_corners(corner, sizes)
+            check_triangle_count(len(chosen) // 3)
             if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(points):
                 raise ValueError(f"a triangle names vertex {chosen.max()} of {len(points)}")
             out.append((points[chosen], group.attrib.get("material", "")))
@@ -170,17 +172,17 @@ def _numbers(element: Element | None) -> np.ndarray:
     text = (element.text or "") if element is not None else ""
     blocks, start = [], 0
     while start < len(text):  # a list of words takes many times the room of their numbers
-        gap = SPACE.search(text, start + AT_ONCE)
+        gap = WHITESPACE.search(text, start + BLOCK_CHARACTERS)
         end = len(text) if gap is None else gap.start()
         blocks.append(np.array(text[start:end].split(), dtype=float))
         start = end + 1
     return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-SPACE = re.compile(r"\s")
+WHITESPACE = re.compile(r"\s")
 
 
-def _fans(corner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _fan_corners(corner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Polygons as fans of triangles."""
     if (sizes < 0).any() or sizes.sum() > len(corner):
         raise ValueError(f"its polygons have {sizes.sum()} corners, and {len(corner)} are given")
@@ -197,15 +199,15 @@ def _rotation(v: np.ndarray) -> np.ndarray:
     return T
 
 
-def _shift(v: np.ndarray) -> np.ndarray:
+def _translation(v: np.ndarray) -> np.ndarray:
     T = np.eye(4)
     T[:3, 3] = v
     return T
 
 
-DAE_MOVES = {
+NODE_TRANSFORMS = {
     "matrix": lambda v: v.reshape(4, 4),
-    "translate": _shift,
+    "translate": _translation,
     "rotate": _rotation,
     "scale": lambda v: np.diag([*v, 1.0]),
 }

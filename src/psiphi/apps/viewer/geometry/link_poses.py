@@ -38,20 +38,20 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     return R, p
 
 
-def track(R: np.ndarray, p: np.ndarray, on: Any) -> np.ndarray:
+def origin_positions(R: np.ndarray, p: np.ndarray, on: Any) -> np.ndarray:
     """Where the origin of what is fixed `on` a body, a frame or a piece, is at each time, (times, 3)."""
     if on.body == WORLD:
         return np.broadcast_to(on.pose.translation, (len(p), 3))
     return p[:, on.body] + R[:, on.body] @ on.pose.translation
 
 
-def turned_to(axis) -> np.ndarray:
+def rotation_with_z_along(axis) -> np.ndarray:
     """A rotation whose z is along `axis`."""
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     return np.column_stack([*perpendicular_axes(z), z])
 
 
-def turned_from(axis) -> np.ndarray:
+def rotation_to_z(axis) -> np.ndarray:
     """The shortest rotation that brings `axis` to z: exactly the identity where it is z.
 
     >>> turned_from([1.0, 0.0, 0.0]).tolist()

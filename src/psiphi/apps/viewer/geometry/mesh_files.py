@@ -16,13 +16,18 @@ import numpy as np
 from psiphi._util.errors import ModelError
 from psiphi._util.text import shown
 from psiphi.apps.viewer.geometry.collada import read_dae
-from psiphi.apps.viewer.geometry.triangles import MAX_TRIANGLES, Mesh, joined, within_budget
+from psiphi.apps.viewer.geometry.triangles import (
+    MAX_TRIANGLES,
+    Mesh,
+    check_triangle_count,
+    merge_vertices,
+)
 
 MAX_BYTES, MAX_TEXT = 128 * 2**20, 64 * 2**20
 MAX_LINES = 8_000_000
-AT_ONCE = 100_000  # vertices of a text file that are turned into numbers together
+BLOCK_VERTICES = 100_000  # vertices of a text file that are turned into numbers together
 VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)")
-BROKEN = (
+READ_ERRORS = (
     ValueError,
     LookupError,
     OverflowError,
@@ -55,7 +60,7 @@ def read_mesh(path: str) -> list[tuple[Mesh, str | None]]:
             )
         with np.errstate(all="ignore"):
             parts = READERS[ending](data)
-    except BROKEN as error:
+    except READ_ERRORS as error:
         if isinstance(error, ModelError):
             raise
         words = str(error) or type(error).__name__
@@ -64,7 +69,7 @@ def read_mesh(path: str) -> list[tuple[Mesh, str | None]]:
             "convert it anew, or view without meshes",
             file=path,
         ) from error
-    if not parts or not all(_whole(mesh) for mesh, _ in parts):
+    if not parts or not all(_is_valid(mesh) for mesh, _ in parts):
         raise ModelError(
             "the mesh has no triangles, or broken ones",
             "convert it anew, or view without meshes",
@@ -77,7 +82,7 @@ def _is_binary(ending: str, data: bytes) -> bool:
     return ending == ".stl" and len(data) == 84 + 50 * int.from_bytes(data[80:84], "little")
 
 
-def _whole(mesh: Mesh) -> bool:
+def _is_valid(mesh: Mesh) -> bool:
     faces = mesh.faces
     return bool(
         len(faces)
@@ -87,21 +92,21 @@ def _whole(mesh: Mesh) -> bool:
     )
 
 
-def _stl(data: bytes) -> Mesh:
+def _read_stl(data: bytes) -> Mesh:
     if _is_binary(".stl", data):
-        count = within_budget(int.from_bytes(data[80:84], "little"))
+        count = check_triangle_count(int.from_bytes(data[80:84], "little"))
         rows = np.frombuffer(
             data, dtype=np.dtype([("floats", "<f4", 12), ("spare", "<u2")]), offset=84, count=count
         )
-        return joined(rows["floats"][:, 3:].reshape(-1, 3))
+        return merge_vertices(rows["floats"][:, 3:].reshape(-1, 3))
     found, blocks = VERTEX.finditer(data), []
-    while rows := [match.groups() for match in islice(found, AT_ONCE)]:
+    while rows := [match.groups() for match in islice(found, BLOCK_VERTICES)]:
         blocks.append(np.array(rows).astype(float))
-        within_budget(sum(map(len, blocks)) // 3)
-    return joined(np.concatenate(blocks) if blocks else np.empty((0, 3)))
+        check_triangle_count(sum(map(len, blocks)) // 3)
+    return merge_vertices(np.concatenate(blocks) if blocks else np.empty((0, 3)))
 
 
-def _obj(data: bytes) -> Mesh:
+def _read_obj(data: bytes) -> Mesh:
     vertices, faces = array("d"), array("q")
     for number, line in enumerate(_lines(data)):
         if line[:2] in (b"v ", b"v\t"):
@@ -110,8 +115,10 @@ def _obj(data: bytes) -> Mesh:
                 raise ValueError(f"it has more than {MAX_TRIANGLES} vertices")
         elif line[:2] in (b"f ", b"f\t"):
             corners = line.split()[1:]
-            within_budget(len(faces) // 3 + max(0, len(corners) - 2))
-            faces.extend(_fan([_corner(word, len(vertices) // 3) for word in corners]))
+            check_triangle_count(len(faces) // 3 + max(0, len(corners) - 2))
+            faces.extend(
+                _fan_triangles([_vertex_index(word, len(vertices) // 3) for word in corners])
+            )
         if number > MAX_LINES:
             raise ValueError(f"it has more than {MAX_LINES} lines")
     return Mesh(np.array(vertices).reshape(-1, 3), np.array(faces).reshape(-1, 3))
@@ -126,23 +133,23 @@ def _lines(data: bytes):
         start = end + 1
 
 
-def _corner(word: bytes, count: int) -> int:
+def _vertex_index(word: bytes, count: int) -> int:
     """The vertex of 3/1/2: counted from 1, or from the end where it is negative."""
     i = int(word.split(b"/", 1)[0])
     return i - 1 if i > 0 else count + i
 
 
-def _fan(corner: list[int]) -> list[int]:
+def _fan_triangles(corner: list[int]) -> list[int]:
     return [i for b, c in pairwise(corner[1:]) for i in (corner[0], b, c)]
 
 
 READERS = {
-    ".stl": lambda data: [(_stl(data), None)],
-    ".obj": lambda data: [(_obj(data), None)],
+    ".stl": lambda data: [(_read_stl(data), None)],
+    ".obj": lambda data: [(_read_obj(data), None)],
     ".dae": read_dae,
 }
 
 
-def readable(path: str) -> bool:
+def is_readable_mesh(path: str) -> bool:
     """Whether there is such a file, of a kind that can be read."""
     return os.path.splitext(path)[1].lower() in READERS and os.path.isfile(path)

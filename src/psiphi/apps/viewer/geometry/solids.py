@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.apps.viewer.geometry.link_poses import turned_to
+from psiphi.apps.viewer.geometry.link_poses import rotation_with_z_along
 from psiphi.apps.viewer.geometry.triangles import Mesh
 from psiphi.model.model import Pose
 
-AROUND = 32  # corners of what is round
-JOINT = "#3a4150"
-OBJECT = "#d6a15f"
-RAIL = "#aab2bf"
+ROUND_SEGMENTS = 32  # corners of what is round
+JOINT_COLOR = "#3a4150"
+OBJECT_COLOR = "#d6a15f"
+RAIL_COLOR = "#aab2bf"
 PALETTE = (
     "#e8743b",
     "#3f7cac",
@@ -39,7 +39,7 @@ class DrawnSolid:
     mesh: Mesh | None = None
 
     @property
-    def reach(self) -> float:
+    def bounding_radius(self) -> float:
         """The radius of a ball about the piece's origin that holds it."""
         if self.kind == "box":
             return float(np.linalg.norm(self.size) / 2)
@@ -73,12 +73,14 @@ def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -
 
 def sphere(body: int, radius: float, center, color: str) -> DrawnSolid:
     """A ball."""
-    return DrawnSolid(body, "sphere", (float(radius),), at(center), color)
+    return DrawnSolid(body, "sphere", (float(radius),), pose_at(center), color)
 
 
 def cylinder(body: int, radius: float, length: float, center, axis, color: str) -> DrawnSolid:
     """A cylinder about an axis."""
-    return DrawnSolid(body, "cylinder", (float(radius), float(length)), at(center, axis), color)
+    return DrawnSolid(
+        body, "cylinder", (float(radius), float(length)), pose_at(center, axis), color
+    )
 
 
 def capsule(body: int, radius: float, start, end, color: str) -> DrawnSolid:
@@ -88,17 +90,17 @@ def capsule(body: int, radius: float, start, end, color: str) -> DrawnSolid:
         body,
         "capsule",
         (float(radius), float(np.linalg.norm(end - start))),
-        at((start + end) / 2, end - start),
+        pose_at((start + end) / 2, end - start),
         color,
     )
 
 
-def at(center, axis=(0.0, 0.0, 1.0)) -> Pose:
+def pose_at(center, axis=(0.0, 0.0, 1.0)) -> Pose:
     """A pose at a point, its z along the axis."""
-    return Pose(turned_to(axis), np.asarray(center, dtype=float))
+    return Pose(rotation_with_z_along(axis), np.asarray(center, dtype=float))
 
 
-def triangles(piece: DrawnSolid) -> Mesh:
+def surface_mesh(piece: DrawnSolid) -> Mesh:
     """The surface of a piece, in its own axes.
 
     >>> from psiphi.apps.viewer.geometry.solids import sphere
@@ -109,32 +111,34 @@ def triangles(piece: DrawnSolid) -> Mesh:
     if piece.mesh is not None:
         return piece.mesh
     if piece.kind == "box":
-        return _box(np.asarray(piece.size))
+        return _box_mesh(np.asarray(piece.size))
     quarter = np.linspace(0.0, np.pi / 2, 9)
     if piece.kind == "cylinder":
         r, h = piece.size[0], piece.size[1] / 2
-        return _revolved([(0.0, h), (r, h), (r, -h), (0.0, -h)])
+        return _surface_of_revolution([(0.0, h), (r, h), (r, -h), (0.0, -h)])
     r, h = piece.size[0], piece.size[1] / 2 if piece.kind == "capsule" else 0.0
     top = [(r * np.sin(a), h + r * np.cos(a)) for a in quarter]
-    return _revolved(top + [(x, -z) for x, z in reversed(top)])
+    return _surface_of_revolution(top + [(x, -z) for x, z in reversed(top)])
 
 
-def _revolved(profile: list[tuple[float, float]]) -> Mesh:
+def _surface_of_revolution(profile: list[tuple[float, float]]) -> Mesh:
     """A profile (radius, z), from top to bottom, turned about z."""
-    angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
+    angle = 2.0 * np.pi * np.arange(ROUND_SEGMENTS) / ROUND_SEGMENTS
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    vertices = np.concatenate([np.column_stack([r * ring, np.full(AROUND, z)]) for r, z in profile])
-    k = np.arange(AROUND)
-    after = (k + 1) % AROUND
+    vertices = np.concatenate(
+        [np.column_stack([r * ring, np.full(ROUND_SEGMENTS, z)]) for r, z in profile]
+    )
+    k = np.arange(ROUND_SEGMENTS)
+    after = (k + 1) % ROUND_SEGMENTS
     faces = []
     for j in range(len(profile) - 1):
-        a, b = j * AROUND + k, (j + 1) * AROUND + k
-        c, d = j * AROUND + after, (j + 1) * AROUND + after
+        a, b = j * ROUND_SEGMENTS + k, (j + 1) * ROUND_SEGMENTS + k
+        c, d = j * ROUND_SEGMENTS + after, (j + 1) * ROUND_SEGMENTS + after
         faces += [np.column_stack([a, b, c]), np.column_stack([c, b, d])]
     return Mesh(vertices, np.concatenate(faces))
 
 
-def _box(size: np.ndarray) -> Mesh:
+def _box_mesh(size: np.ndarray) -> Mesh:
     corners = (
         np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * size
     )

@@ -11,42 +11,42 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from psiphi.apps.viewer.geometry.link_poses import turned_to
+from psiphi.apps.viewer.geometry.link_poses import rotation_with_z_along
 from psiphi.apps.viewer.geometry.solids import (
-    JOINT,
-    OBJECT,
+    JOINT_COLOR,
+    OBJECT_COLOR,
     PALETTE,
-    RAIL,
+    RAIL_COLOR,
     DrawnSolid,
-    at,
     box,
     capsule,
     cylinder,
+    pose_at,
     sphere,
 )
 from psiphi.model.components import children_of
 from psiphi.model.model import WORLD, Body, Joint, Model, Pose
 
-THICK = 0.13  # a rod's radius over the typical link length
+ROD_RADIUS = 0.13  # a rod's radius over the typical link length
 
 
-def drawn(model: Model) -> list[DrawnSolid]:
+def stick_figure_solids(model: Model) -> list[DrawnSolid]:
     """The pieces of a whole model."""
     children = children_of(model.parent)
-    scale, tree, depth = typical_length(model), roots(model), _depths(model)
+    scale, tree, depth = typical_length(model), tree_numbers(model), _depths(model)
     deepest = max(depth, default=0) or 1
     out: list[DrawnSolid] = []
     for k in range(len(model.bodies)):
         color = PALETTE[tree[k] % len(PALETTE)]
-        radius = THICK * scale * (1.0 - 0.45 * depth[k] / deepest)
+        radius = ROD_RADIUS * scale * (1.0 - 0.45 * depth[k] / deepest)
         if model.joints[k].kind == "free" and not children[k]:
-            out += flying(model, k, scale)
+            out += free_body_solids(model, k, scale)
         elif model.joints[k].modes is not None:
-            out += _bent(model, k, 0.5 * radius, color)
-            out += _link(model, k, children[k], radius, color) if children[k] else []
+            out += _flexible_rods(model, k, 0.5 * radius, color)
+            out += _link_rods(model, k, children[k], radius, color) if children[k] else []
         else:
-            out += _joint(model, k, radius)
-            out += _link(model, k, children[k], radius, color)
+            out += _joint_solids(model, k, radius)
+            out += _link_rods(model, k, children[k], radius, color)
     return out
 
 
@@ -62,31 +62,29 @@ def typical_length(model: Model) -> float:
         for frame in model.frames.values()
         if frame.body != WORLD
     ]
-    steps += [
-        max(np.linalg.norm(j.pose.translation) for j in run) for run in _bodies_that_bend(model)
-    ]
+    steps += [max(np.linalg.norm(j.pose.translation) for j in run) for run in _flexible_runs(model)]
     steps = [s for s in steps if s > 1e-3] or [
         2 * np.linalg.norm(b.com) for b in model.bodies if np.any(b.com)
     ]
     return float(np.median(steps)) if steps else 0.3
 
 
-def _bodies_that_bend(model: Model) -> list[list[Joint]]:
+def _flexible_runs(model: Model) -> list[list[Joint]]:
     clusters = () if model.embedding is None else model.embedding.clusters
     return [[model.joints[k] for k in cluster.bodies] for cluster in clusters if cluster.modes]
 
 
-def bending(model: Model) -> set[int]:
+def flexible_bodies(model: Model) -> set[int]:
     """The bodies that are places on one that bends, and are seen."""
     return {
         j.index
-        for run in _bodies_that_bend(model)
+        for run in _flexible_runs(model)
         for j in run
         if j.modes is not None and j.modes.is_drawn
     }
 
 
-def roots(model: Model) -> list[int]:
+def tree_numbers(model: Model) -> list[int]:
     """For each body, the number of the tree it stands in."""
     out: list[int] = []
     for joint in model.joints:
@@ -94,14 +92,14 @@ def roots(model: Model) -> list[int]:
     return out
 
 
-def flying(model: Model, k: int, scale: float) -> list[DrawnSolid]:
+def free_body_solids(model: Model, k: int, scale: float) -> list[DrawnSolid]:
     """A body alone: the solid it was made as, else the uniform box of its mass and inertia, or a ball where no box has them."""
     if (solid := model.bodies[k].solid) is not None:
-        return [DrawnSolid(k, solid.kind, solid.size, at(model.bodies[k].com), OBJECT)]
+        return [DrawnSolid(k, solid.kind, solid.size, pose_at(model.bodies[k].com), OBJECT_COLOR)]
     found = inertia_box(model.bodies[k])
     if found is None:
-        return [sphere(k, 0.3 * scale, model.bodies[k].com, OBJECT)]
-    return [box(k, found[0], found[1], OBJECT)]
+        return [sphere(k, 0.3 * scale, model.bodies[k].com, OBJECT_COLOR)]
+    return [box(k, found[0], found[1], OBJECT_COLOR)]
 
 
 def inertia_box(body: Body) -> tuple[np.ndarray, Pose] | None:
@@ -124,27 +122,32 @@ def _depths(model: Model) -> list[int]:
     return out
 
 
-def _joint(model: Model, k: int, r: float) -> Iterator[DrawnSolid]:
+def _joint_solids(model: Model, k: int, r: float) -> Iterator[DrawnSolid]:
     joint, here = model.joints[k], np.zeros(3)
     if joint.kind in ("revolute", "continuous", "helical"):
-        yield cylinder(k, 1.3 * r, 2.9 * r, here, joint.axis, JOINT)
+        yield cylinder(k, 1.3 * r, 2.9 * r, here, joint.axis, JOINT_COLOR)
     elif joint.kind == "cylindrical":
-        yield cylinder(k, 1.15 * r, 4.5 * r, here, joint.axis, JOINT)
+        yield cylinder(k, 1.15 * r, 4.5 * r, here, joint.axis, JOINT_COLOR)
     elif joint.kind == "prismatic":
-        yield box(k, (2.3 * r, 2.3 * r, 3.6 * r), Pose(turned_to(joint.axis), here), JOINT)
+        yield box(
+            k,
+            (2.3 * r, 2.3 * r, 3.6 * r),
+            Pose(rotation_with_z_along(joint.axis), here),
+            JOINT_COLOR,
+        )
         yield _rail(joint, r)
     elif joint.kind == "universal":
-        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis, JOINT)
-        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis2, JOINT)
+        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis, JOINT_COLOR)
+        yield cylinder(k, 0.9 * r, 3.2 * r, here, joint.axis2, JOINT_COLOR)
     elif joint.kind == "planar":
-        yield cylinder(k, 1.8 * r, 0.9 * r, here, joint.axis, JOINT)
+        yield cylinder(k, 1.8 * r, 0.9 * r, here, joint.axis, JOINT_COLOR)
     else:
-        yield sphere(k, 1.5 * r, here, JOINT)
+        yield sphere(k, 1.5 * r, here, JOINT_COLOR)
 
 
-def _bent(model: Model, k: int, r: float, color: str) -> Iterator[DrawnSolid]:
+def _flexible_rods(model: Model, k: int, r: float, color: str) -> Iterator[DrawnSolid]:
     """A place on a body that bends, drawn half way to its neighbours: the first to the root, the last to the first node."""
-    run = next(run for run in _bodies_that_bend(model) if k in {joint.index for joint in run})
+    run = next(run for run in _flexible_runs(model) if k in {joint.index for joint in run})
     line = [joint for joint in run if joint.modes is not None and joint.modes.is_drawn]
     if k not in {joint.index for joint in line}:
         return
@@ -164,25 +167,27 @@ def _rail(joint: Joint, r: float) -> DrawnSolid:
     low, high = max(float(joint.lower[0]), -40 * r), min(float(joint.upper[0]), 40 * r)
     direction = joint.pose.rotation @ joint.axis
     start, end = (joint.pose.translation + x * direction for x in (min(low, 0.0), max(high, 0.0)))
-    return capsule(joint.parent, 0.5 * r, start, end, RAIL)
+    return capsule(joint.parent, 0.5 * r, start, end, RAIL_COLOR)
 
 
-def _link(model: Model, k: int, children: list[int], r: float, color: str) -> Iterator[DrawnSolid]:
+def _link_rods(
+    model: Model, k: int, children: list[int], r: float, color: str
+) -> Iterator[DrawnSolid]:
     joint, body = model.joints[k], model.bodies[k]
-    for end in _ends(model, k, children, r):
+    for end in _link_ends(model, k, children, r):
         turn = (end @ joint.axis) * joint.axis if joint.row.axes else np.zeros(3)
         if np.linalg.norm(turn) < 0.4 * r or np.linalg.norm(end - turn) < 0.4 * r:
             yield capsule(k, r, np.zeros(3), end, color)
         else:
             yield capsule(k, r, np.zeros(3), turn, color)
             yield capsule(k, r, turn, end, color)
-    if not children and not _ends(model, k, children, r):
+    if not children and not _link_ends(model, k, children, r):
         found = inertia_box(body)
         if found is not None and found[0].max() > 0.5 * r:
             yield box(k, np.clip(found[0], 0.5 * r, 8 * r), found[1], color)
 
 
-def _ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarray]:
+def _link_ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarray]:
     """Where the link leads: to its children's joints, else to its frames, else through its centre of mass."""
     ends = [model.joints[c].pose.translation for c in children if model.joints[c].modes is None]
     if not any(np.linalg.norm(end) > 0.5 * r for end in ends):
@@ -198,7 +203,7 @@ def _ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarra
 
 def pedestals(model: Model, ground: float, trees: set[int], up: np.ndarray) -> Iterator[DrawnSolid]:
     """Columns from the ground up to the first joints of these trees of the forest."""
-    r, tree = THICK * typical_length(model), roots(model)
+    r, tree = ROD_RADIUS * typical_length(model), tree_numbers(model)
     for joint in model.joints:
         if (
             joint.parent == WORLD
@@ -208,6 +213,6 @@ def pedestals(model: Model, ground: float, trees: set[int], up: np.ndarray) -> I
             top = np.asarray(joint.pose.translation)
             height = float(top @ up) - ground
             if height > 0.3 * r:
-                yield cylinder(WORLD, 1.5 * r, height, top - height / 2 * up, up, JOINT)
+                yield cylinder(WORLD, 1.5 * r, height, top - height / 2 * up, up, JOINT_COLOR)
             plate = max(0.35 * r, 1e-3)
-            yield cylinder(WORLD, 2.8 * r, plate, top - (height - plate / 2) * up, up, JOINT)
+            yield cylinder(WORLD, 2.8 * r, plate, top - (height - plate / 2) * up, up, JOINT_COLOR)

@@ -28,19 +28,19 @@ class Mesh:
         )
 
 
-def within_budget(triangles: int) -> int:
+def check_triangle_count(triangles: int) -> int:
     """The number, unless a file would become more than it may."""
     if triangles > MAX_TRIANGLES:
         raise ValueError(f"it would become {triangles} triangles, more than {MAX_TRIANGLES}")
     return triangles
 
 
-def joined(corners: np.ndarray) -> Mesh:
+def merge_vertices(corners: np.ndarray) -> Mesh:
     """Corners (3n, 3) of loose triangles; equal corners become one vertex."""
     corners = np.ascontiguousarray(corners, dtype=float) + 0.0  # one zero
     bits = corners.view(np.uint64).reshape(-1, 3)
-    mixed = (bits * SALTS) ^ ((bits * SALTS) >> np.uint64(29))
-    _, first, where = np.unique(mixed @ SALTS, return_index=True, return_inverse=True)
+    mixed = (bits * HASH_FACTORS) ^ ((bits * HASH_FACTORS) >> np.uint64(29))
+    _, first, where = np.unique(mixed @ HASH_FACTORS, return_index=True, return_inverse=True)
     if not np.array_equal(
         corners[first][where], corners
     ):  # two corners of one number, or no numbers at all
@@ -48,10 +48,12 @@ def joined(corners: np.ndarray) -> Mesh:
     return Mesh(corners[first], where.reshape(-1, 3))
 
 
-SALTS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
+HASH_FACTORS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64
+)
 
 
-def reduced(mesh: Mesh, faces: int) -> Mesh:
+def simplified(mesh: Mesh, faces: int) -> Mesh:
     """At most about `faces` triangles: vertices in one cell of a grid become their mean (Rossignac and Borrel 1993)."""
     if len(mesh.faces) <= faces:
         return mesh
@@ -68,14 +70,16 @@ def reduced(mesh: Mesh, faces: int) -> Mesh:
             & (small[:, 1] != small[:, 2])
             & (small[:, 2] != small[:, 0])
         )
-        small = np.unique(np.take_along_axis(small[keep], _rolled(small[keep]), axis=1), axis=0)
+        small = np.unique(
+            np.take_along_axis(small[keep], _least_vertex_first(small[keep]), axis=1), axis=0
+        )
         if len(small) <= faces or cells < 2.0:
             means = [np.bincount(where, mesh.vertices[:, i]) / count for i in range(3)]
             return Mesh(np.stack(means, axis=1), small)
         cells *= max(0.5, min(0.93, np.sqrt(faces / len(small))))
 
 
-def _rolled(faces: np.ndarray) -> np.ndarray:
+def _least_vertex_first(faces: np.ndarray) -> np.ndarray:
     """Column order that puts each face's least vertex first: the same triangle is the same row."""
     first = faces.argmin(axis=1)
     return (first[:, None] + np.arange(3)) % 3

@@ -13,7 +13,7 @@ import numpy as np
 
 from psiphi.apps.viewer.geometry.solids import DrawnSolid
 from psiphi.apps.viewer.live.interactive_step import InteractiveProgram
-from psiphi.apps.viewer.svg_plots import joint_names
+from psiphi.apps.viewer.svg_plots import coordinate_labels
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.body_matrices import stack_scalars
@@ -22,23 +22,23 @@ from psiphi.robot.robot import Robot
 from psiphi.simulation.forces.damping_and_friction import mobility
 
 KP, KD = 100.0, 20.0  # 1/s^2 and 1/s, of the diagonal of M: as the "pd" of a scene
-MOST = {"kp": 400.0, "kd": 60.0}
-CALM = 1.0  # h sqrt(k mobility) of the motors' springs at most
-QUICK = 0.3  # and of the hand's
-SEEN = 6  # configurations at which mobilities are looked at
-STRETCH = 0.15  # of the robot's size: so far the hand's spring must stretch to carry all of it
-TURN, SLIDE = np.pi, 0.5  # how far a slider goes where a joint has no limits
+MAX_GAINS = {"kp": 400.0, "kd": 60.0}
+MOTOR_STEP_LIMIT = 1.0  # h sqrt(k mobility) of the motors' springs at most
+HAND_STEP_LIMIT = 0.3  # and of the hand's
+SAMPLES = 6  # configurations at which mobilities are looked at
+HAND_STRETCH = 0.15  # of the robot's size: so far the hand's spring must stretch to carry all of it
+TURN_RANGE, SLIDE_RANGE = np.pi, 0.5  # how far a slider goes where a joint has no limits
 
 
-def sliders(robot: Robot, motors: np.ndarray, q0: np.ndarray) -> list[dict]:
+def joint_sliders(robot: Robot, motors: np.ndarray, q0: np.ndarray) -> list[dict]:
     """A row for each coordinate with a motor: of a joint with one coordinate q itself, of others a displacement."""
     rows = []
-    words = {i: name for name, i in joint_names(robot, "v")}
+    words = {i: name for name, i in coordinate_labels(robot, "v")}
     for joint in robot.joints:
         for i, slides in zip(joint.coordinates, joint.row.slides, strict=False):
             if not motors[i]:
                 continue
-            wide, own = SLIDE if slides else TURN, joint.row.nq == 1
+            wide, own = SLIDE_RANGE if slides else TURN_RANGE, joint.row.nq == 1
             here = float(q0[joint.q_slice.start]) if own else 0.0
             low, high = (
                 (float(joint.lower[0]), float(joint.upper[0])) if own else (-wide / 2, wide / 2)
@@ -58,7 +58,7 @@ def sliders(robot: Robot, motors: np.ndarray, q0: np.ndarray) -> list[dict]:
     return rows
 
 
-def numbers(
+def control_bounds(
     robot: Robot,
     machine: InteractiveProgram,
     motors: np.ndarray,
@@ -67,7 +67,7 @@ def numbers(
     pieces: tuple[DrawnSolid, ...],
 ) -> dict:
     """Inertias and bounds of the robot as it starts: what gains and springs are made from, in the page."""
-    q = np.concatenate([q0[None], robot.random(0, SEEN - 1)])
+    q = np.concatenate([q0[None], robot.random(0, SAMPLES - 1)])
     mass = robot.mass_matrix(q)
     inertia = np.diagonal(mass[0]).copy()
     free = np.linalg.inv(mass)
@@ -75,14 +75,17 @@ def numbers(
     return {
         "inertia": inertia.tolist(),
         "mobility": mobility(robot).tolist(),
-        "kd": [KD, MOST["kd"]],
-        "kp": [min(KP, (CALM / h) ** 2 / quick), min(MOST["kp"], (CALM / h) ** 2 / quick)],
-        "light": (1.0 / _mobile(machine, q, free, pieces)).tolist(),
-        "quick": QUICK / h,
+        "kd": [KD, MAX_GAINS["kd"]],
+        "kp": [
+            min(KP, (MOTOR_STEP_LIMIT / h) ** 2 / quick),
+            min(MAX_GAINS["kp"], (MOTOR_STEP_LIMIT / h) ** 2 / quick),
+        ],
+        "light": (1.0 / _point_mobility(machine, q, free, pieces)).tolist(),
+        "quick": HAND_STEP_LIMIT / h,
     }
 
 
-def _mobile(
+def _point_mobility(
     machine: InteractiveProgram, q: np.ndarray, free: np.ndarray, pieces: tuple[DrawnSolid, ...]
 ) -> np.ndarray:
     """(bodies,): the largest mobility of a point on each, 1/kg."""
@@ -90,7 +93,7 @@ def _mobile(
     n, nv = len(robot.bodies), robot.nv
     code = machine.blocks["rates"][0]
     assert isinstance(code, StraightCode)
-    J = _values(
+    J = _evaluate_code(
         code, q[:, None, :], np.broadcast_to(np.eye(nv), (len(q), nv, nv))
     )  # V of unit velocities, (..., nv, 6 n)
     J = np.moveaxis(J.reshape(len(q), nv, n, 6), 1, -1)  # (..., n, 6, nv)
@@ -100,7 +103,8 @@ def _mobile(
     for piece in pieces:
         if piece.body != WORLD:
             far[piece.body] = max(
-                far[piece.body], float(np.linalg.norm(piece.pose.translation)) + piece.reach
+                far[piece.body],
+                float(np.linalg.norm(piece.pose.translation)) + piece.bounding_radius,
             )
     for k in range(n):
         turning = np.linalg.eigvalsh(X[:, k, :3, :3])[:, -1].max()
@@ -111,7 +115,7 @@ def _mobile(
     return most
 
 
-def _values(code: Any, *arrays: np.ndarray) -> np.ndarray:
+def _evaluate_code(code: Any, *arrays: np.ndarray) -> np.ndarray:
     """The first result of straight-line code on arrays (..., n), flat."""
     nodes = [node for _, _, node in sorted(code.stores)]
     found = evaluate(code.tape, nodes, lambda place, i: arrays[int(place)][..., i])

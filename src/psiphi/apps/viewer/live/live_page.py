@@ -18,18 +18,18 @@ from psiphi._util.escape import html, script_json
 from psiphi._util.text import shown
 from psiphi._util.validate import one_of, robot_of
 from psiphi.apps.viewer import html_page
-from psiphi.apps.viewer.live.interactive_step import InteractiveProgram, handled
-from psiphi.apps.viewer.live.live_controls import STRETCH, numbers, sliders
+from psiphi.apps.viewer.live.interactive_step import InteractiveProgram, interactive_program
+from psiphi.apps.viewer.live.live_controls import HAND_STRETCH, control_bounds, joint_sliders
 from psiphi.apps.viewer.recorded_motion import (
-    SEVERAL,
+    MAX_CURVES,
     closed_configuration,
     contact_frame,
     contacts,
-    resting,
+    rest_configuration,
 )
 from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
 from psiphi.apps.viewer.svg_picture import picture
-from psiphi.apps.viewer.svg_plots import COLORS, joint_names, sampled
+from psiphi.apps.viewer.svg_plots import COLORS, coordinate_labels, sample_indices
 from psiphi.backends.wasm.wasm_module import blocks_binary
 from psiphi.model.model import WORLD
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
@@ -41,12 +41,12 @@ from psiphi.simulation.linearization.step_function import check_method
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.start_checks import check_closed, initial_state, step_size
 
-FINEST, COARSEST = 1e-6, 0.05  # seconds: steps that a page can take in real time, or nearly
-LOAD = 0.3  # of its own mass: the heaviest load
-ROOM = 1.3  # how much farther than its first posture a robot reaches
+MIN_STEP, MAX_STEP = 1e-6, 0.05  # seconds: steps that a page can take in real time, or nearly
+MAX_LOAD = 0.3  # of its own mass: the heaviest load
+VIEW_MARGIN = 1.3  # how much farther than its first posture a robot reaches
 LIMITS = ("ignore", "block")
-OWN = ("q", "v", "dt", "method", "payload", "limits")  # options of a page that lives
-INPUTS = (
+LIVE_OPTIONS = ("q", "v", "dt", "method", "payload", "limits")  # options of a page that lives
+STEP_INPUTS = (
     "q",
     "v",
     "h",
@@ -59,8 +59,8 @@ INPUTS = (
     "losses",
     "mobility",
 )
-HAND = ("own", "unit", "burden", "weight", "held", "grip", "hand", "stiffness", "slowing")
-ANSWERS = (
+HAND_INPUTS = ("own", "unit", "burden", "weight", "held", "grip", "hand", "stiffness", "slowing")
+OUTPUTS = (
     "Q",
     "V",
     "S",
@@ -93,21 +93,21 @@ class LivePage:
         return robot_of(self.system)
 
     @cached_property
-    def machine(self) -> InteractiveProgram:
-        system = self.system if self.free is None else self.free
-        return handled(system, self.method, stops(Plant(system)))
+    def program(self) -> InteractiveProgram:
+        system = self.system if self.free_robot is None else self.free_robot
+        return interactive_program(system, self.method, joint_stops(Plant(system)))
 
     @cached_property
-    def free(self) -> Any:
+    def free_robot(self) -> Any:
         """The robot with the parameters of the link that carries a load as inputs; None where none does."""
         return (
-            self.robot.free("inertia", links=self.robot.bodies[self.spot.body].name)
+            self.robot.free("inertia", links=self.robot.bodies[self.payload_frame.body].name)
             if self.payload
             else None
         )
 
     @property
-    def spot(self) -> Any:
+    def payload_frame(self) -> Any:
         """Where the load is."""
         frame = self.robot.frame(self.payload)
         if frame.body == WORLD:
@@ -123,7 +123,7 @@ class LivePage:
         return Controller(self.system).motors
 
 
-def stops(plant: Plant) -> JointStops | None:
+def joint_stops(plant: Plant) -> JointStops | None:
     """Where its joints end; None where none does, or where they cannot be held there (closed chains)."""
     try:
         return JointStops(plant) or None
@@ -131,20 +131,20 @@ def stops(plant: Plant) -> JointStops | None:
         return None
 
 
-def beginning(plant: Plant, limits: Any, q0: np.ndarray) -> str:
+def initial_limits(plant: Plant, limits: Any, q0: np.ndarray) -> str:
     """Whether joints end at their limits when the page opens: unless told, where they have some and start within."""
     if limits is not None:
         one_of("limits", limits, LIMITS, "a live page has a switch for it")
     if limits == "block":
         JointStops(plant)  # says why not
-    ends = stops(plant)
+    ends = joint_stops(plant)
     inside = ends is not None and bool(
         ((ends.lower <= q0[ends.q]) & (q0[ends.q] <= ends.upper)).all()
     )
     return limits or ("block" if inside else "ignore")
 
 
-def living(
+def read_live_page(
     thing: Any,
     q: Any = None,
     v: Any = None,
@@ -170,7 +170,7 @@ def living(
         plant = Plant(plant.robot.baked())  # with the parameters of its `at`
     if q is None:
         own = closed_configuration(plant.system, plant.robot)
-        q = resting(plant.robot) if own is None else own
+        q = rest_configuration(plant.robot) if own is None else own
     start = initial_state(plant, q, v)
     if start[0].ndim > 1:
         raise StateError(
@@ -179,57 +179,59 @@ def living(
         )
     check_closed(plant, *start)
     h = step_size(dt)
-    if not FINEST <= h <= COARSEST:
+    if not MIN_STEP <= h <= MAX_STEP:
         raise StateError(
-            f"dt is {h:g}, expected {FINEST:g} to {COARSEST:g} in a live page",
+            f"dt is {h:g}, expected {MIN_STEP:g} to {MAX_STEP:g} in a live page",
             "leave it out for 1e-3",
         )
     if payload is not None and isinstance(plant.system, System):
         raise StateError("payload came, and a closed chain keeps its masses", "leave it out")
     carries = "" if payload is None else plant.robot.frame(payload).name
-    begins = beginning(plant, limits, start[0])
+    begins = initial_limits(plant, limits, start[0])
     return LivePage(plant.system, *start, h, check_method(method, "a live page"), carries, begins)
 
 
-def of(thing: Any, **options: Any) -> str:
-    """The text of a live page; options are those of `living` and of `scene`."""
-    alive = living(thing, **{name: options.pop(name) for name in OWN if name in options})
+def live_html(thing: Any, **options: Any) -> str:
+    """The text of a live page; options are those of `read_live_page` and of `scene`."""
+    alive = read_live_page(
+        thing, **{name: options.pop(name) for name in LIVE_OPTIONS if name in options}
+    )
     title = options.pop("title", None)
     title = getattr(thing, "title", None) if title is None else title
-    return text(alive, scene(alive.system, q=alive.q0, title=title, **options))
+    return page_text(alive, scene(alive.system, q=alive.q0, title=title, **options))
 
 
-def text(alive: LivePage, shown: Scene) -> str:
+def page_text(alive: LivePage, shown: Scene) -> str:
     """The page of a scene that lives."""
     center, radius = shown.extent
-    return html_page.filled(
+    return html_page.fill_template(
         "live.html",
         {
             "title": html(shown.title),
             "words": html(
-                f"{html_page.words(shown)} · {alive.method}, {1.0 / alive.h:.4g} steps a second"
+                f"{html_page.scene_summary(shown)} · {alive.method}, {1.0 / alive.h:.4g} steps a second"
             ),
-            "style": html_page.file("page.css") + html_page.file("live.css"),
+            "style": html_page.page_file("page.css") + html_page.page_file("live.css"),
             "still": picture(shown, size=480),
             "notes": "\n".join(f'<p class="note">{html(note)}</p>' for note in shown.notes[:20]),
             "data": script_json(
                 html_page.solid_data(shown)
-                | {"radius": round(ROOM * radius, 5), "live": data(alive, shown)}
+                | {"radius": round(VIEW_MARGIN * radius, 5), "live": live_data(alive, shown)}
             ),
             "script": "\n".join(
-                html_page.file(name)
-                for name in (*html_page.SHARED, "grip.js", "traces.js", "live.js")
+                html_page.page_file(name)
+                for name in (*html_page.SHARED_SCRIPTS, "grip.js", "traces.js", "live.js")
             ),
         },
     )
 
 
-def data(alive: LivePage, shown: Scene) -> dict:
+def live_data(alive: LivePage, shown: Scene) -> dict:
     """What the page's program needs to know of the robot, its code among it."""
-    machine, robot, frame = alive.machine, alive.robot, alive.machine.frame
-    known = [name for name in (*INPUTS, *HAND, *ANSWERS) if name in frame.sizes]
-    curves = joint_names(robot, "q")
-    curves = [curves[k] for k in sampled(len(curves), SEVERAL)] if curves else []
+    machine, robot, frame = alive.program, alive.robot, alive.program.frame
+    known = [name for name in (*STEP_INPUTS, *HAND_INPUTS, *OUTPUTS) if name in frame.sizes]
+    curves = coordinate_labels(robot, "q")
+    curves = [curves[k] for k in sample_indices(len(curves), MAX_CURVES)] if curves else []
     floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(
         alive.system, System
     )
@@ -245,28 +247,35 @@ def data(alive: LivePage, shown: Scene) -> dict:
         "motors": alive.motors.tolist(),
         "gravity": float(np.linalg.norm(robot.gravity_vector)),
         "floats": floats,
-        "joints": sliders(robot, alive.motors, alive.q0),
+        "joints": joint_sliders(robot, alive.motors, alive.q0),
         "curves": [[name, i] for name, i in curves],
-        "torques": [[name, i] for name, i in joint_names(robot, "v") if alive.motors[i]][:SEVERAL],
+        "torques": [[name, i] for name, i in coordinate_labels(robot, "v") if alive.motors[i]][
+            :MAX_CURVES
+        ],
         "colors": list(COLORS),
-        "contacts": _contacts(alive) if "forces" in frame.sizes else [],
+        "contacts": _contact_data(alive) if "forces" in frame.sizes else [],
         "strain": ILL_CONDITIONED,
-        "pull": mass * 10.0 / (STRETCH * shown.extent[1]),
-        "up": shown.upright.tolist(),
-        **numbers(robot, machine, alive.motors, alive.q0, alive.h, shown.pieces),
-        **({} if alive.free is None else {"load": _load(alive, mass)}),
+        "pull": mass * 10.0 / (HAND_STRETCH * shown.extent[1]),
+        "up": shown.view_rotation.tolist(),
+        **control_bounds(robot, machine, alive.motors, alive.q0, alive.h, shown.pieces),
+        **({} if alive.free_robot is None else {"load": _payload_data(alive, mass)}),
     }
 
 
-def _load(alive: LivePage, mass: float) -> dict:
+def _payload_data(alive: LivePage, mass: float) -> dict:
     """The free parameters: those at the start, what a kilogram on the frame adds, and where it hangs."""
-    own = alive.free.parameters()
-    unit = alive.free.payload(alive.payload, 1.0) - alive.free.payload(alive.payload, 0.0)
-    place = {"body": alive.spot.body, "at": np.asarray(alive.spot.pose.translation).tolist()}
-    return {"own": own.tolist(), "unit": unit.tolist(), "most": LOAD * mass, **place}
+    own = alive.free_robot.parameters()
+    unit = alive.free_robot.payload(alive.payload, 1.0) - alive.free_robot.payload(
+        alive.payload, 0.0
+    )
+    place = {
+        "body": alive.payload_frame.body,
+        "at": np.asarray(alive.payload_frame.pose.translation).tolist(),
+    }
+    return {"own": own.tolist(), "unit": unit.tolist(), "most": MAX_LOAD * mass, **place}
 
 
-def _contacts(alive: LivePage) -> list[dict]:
+def _contact_data(alive: LivePage) -> list[dict]:
     """Where contact forces act: a point of a body."""
     out = []
     for i, contact in enumerate(contacts(alive.system)):

@@ -18,15 +18,15 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
-HERE = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
-LONGEST = 1000  # letters of a path
+LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
+MAX_PATH_LENGTH = 1000  # letters of a path
 LOG = logging.getLogger("psiphi.viewer")
 LOG.addHandler(logging.NullHandler())
 LOG.propagate = False  # strangers do not write on the user's terminal
 
 
 @contextmanager
-def guarded() -> Iterator[list[bool]]:
+def restrict_servers() -> Iterator[list[bool]]:
     """While this lasts, a viser server that starts gets the gate; the list that is given is empty until one has."""
     module, seen = sys.modules["websockets.asyncio.server"], []
     plain = module.serve
@@ -36,9 +36,9 @@ def guarded() -> Iterator[list[bool]]:
     ) -> Any:
         seen.append(True)
         return plain(
-            _talk(handler),
+            _checked_connection(handler),
             *args,
-            **{**options, "process_request": _ask(process_request), "logger": LOG},
+            **{**options, "process_request": _checked_request(process_request), "logger": LOG},
         )
 
     module.serve = serve  # type: ignore[attr-defined]
@@ -56,16 +56,16 @@ def refusal(path: str, host: str | None, origin: str | None, socket: bool) -> HT
     >>> refusal("/", "127.0.0.1:8080", "http://evil.example", socket=True).phrase
     'Forbidden'
     """
-    if host is None or not HERE.fullmatch(host):
+    if host is None or not LOCAL_HOST.fullmatch(host):
         return HTTPStatus.FORBIDDEN
     if origin is not None and origin.lower() != f"http://{host.lower()}":
         return HTTPStatus.FORBIDDEN
     if socket and origin is None:
         return HTTPStatus.FORBIDDEN
-    return HTTPStatus.NOT_FOUND if len(path) > LONGEST or "%00" in path else None
+    return HTTPStatus.NOT_FOUND if len(path) > MAX_PATH_LENGTH or "%00" in path else None
 
 
-def _ask(answer: Callable | None) -> Callable:
+def _checked_request(answer: Callable | None) -> Callable:
     """viser's answer to a request, where one is due."""
 
     def asked(connection: Any, request: Any) -> Any:
@@ -88,7 +88,7 @@ def _ask(answer: Callable | None) -> Callable:
     return asked
 
 
-def _talk(handler: Callable) -> Callable:
+def _checked_connection(handler: Callable) -> Callable:
     """viser's handler of a connection; what a stranger breaks stays in the log."""
 
     async def talked(connection: Any) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.escape import line
-from psiphi.apps.viewer.geometry.solids import triangles
+from psiphi.apps.viewer.geometry.solids import surface_mesh
 from psiphi.apps.viewer.scene import Scene
 from psiphi.apps.viewer.svg_plots import COLORS, Plot
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.rotations import quaternions
 
 
-def bodies(server: Any, scene: Scene) -> list[Any]:
+def add_bodies(server: Any, scene: Scene) -> list[Any]:
     """A handle for each body, its pieces fixed to it; the ground."""
     world = server.scene
     up = scene.up
@@ -23,7 +23,7 @@ def bodies(server: Any, scene: Scene) -> list[Any]:
         center, radius = scene.extent
         place = {
             "position": center + (scene.ground - center @ up) * up,
-            "wxyz": wxyz(scene.upright.T),
+            "wxyz": wxyz(scene.view_rotation.T),
         }
         world.add_grid(
             "/ground", 12 * radius, 12 * radius, cell_size=0.1, section_size=1.0, **place
@@ -32,9 +32,9 @@ def bodies(server: Any, scene: Scene) -> list[Any]:
         world.add_frame(f"/robot/{k}", show_axes=False) for k in range(len(scene.model.bodies))
     ]
     for i, piece in enumerate(scene.pieces):
-        mesh = triangles(piece)
+        mesh = surface_mesh(piece)
         world.add_mesh_simple(
-            f"{_owner(piece.body)}/piece{i}",
+            f"{_parent_path(piece.body)}/piece{i}",
             mesh.vertices.astype(np.float32),
             mesh.faces.astype(np.uint32),
             color=tuple(int(piece.color[j : j + 2], 16) for j in (1, 3, 5)),
@@ -46,19 +46,19 @@ def bodies(server: Any, scene: Scene) -> list[Any]:
     return handles
 
 
-def frames(server: Any, scene: Scene) -> list[Any]:
+def add_frames(server: Any, scene: Scene) -> list[Any]:
     """A handle for each named frame, not shown yet."""
     size = 0.1 * scene.extent[1]
     options = {"axes_length": size, "axes_radius": 0.05 * size, "visible": False}
     out = []
     for frame in scene.frames:
-        name = f"{_owner(frame.body)}/frame {line(frame.name).replace('/', ':')}"
+        name = f"{_parent_path(frame.body)}/frame {line(frame.name).replace('/', ':')}"
         place = {"wxyz": wxyz(frame.pose.rotation), "position": np.asarray(frame.pose.translation)}
         out.append(server.scene.add_frame(name, **place, **options))
     return out
 
 
-def plot(server: Any, scene: Scene, plot: Plot) -> None:
+def add_plot(server: Any, scene: Scene, plot: Plot) -> None:
     """Curves over time in the panel."""
     from viser import uplot
 
@@ -69,13 +69,16 @@ def plot(server: Any, scene: Scene, plot: Plot) -> None:
     ]
     unit = f"log10, {plot.unit}" if plot.log else plot.unit
     plain = {"x": uplot.Scale(time=False)}  # seconds, not dates
-    data = (np.asarray(scene.t, dtype=float), *(np.ascontiguousarray(row) for row in plot.heights))
+    data = (
+        np.asarray(scene.t, dtype=float),
+        *(np.ascontiguousarray(row) for row in plot.plotted_values),
+    )
     server.gui.add_uplot(
         data, tuple(series), title=line(f"{plot.title} [{unit}]"), aspect=2.0, scales=plain
     )
 
 
-def _owner(body: int) -> str:
+def _parent_path(body: int) -> str:
     return "/fixed" if body == WORLD else f"/robot/{body}"
 
 

@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 PORTS = 65_535
 RATE = 40.0  # pictures a second
 RED = (212, 50, 44)
-WORDS = '<div style="padding: 0 0.75em; font-size: 0.85em; overflow-wrap: anywhere">{}</div>'
+PANEL_TEXT = '<div style="padding: 0 0.75em; font-size: 0.85em; overflow-wrap: anywhere">{}</div>'
 
 
 def view(thing: Any, *, port: int = 8080, sliders: bool | None = None, **options: Any) -> Viewer:
@@ -63,8 +63,8 @@ def _server(port: int, label: str) -> Any:
     except ImportError as error:
         remedy = "pip install 'psiphi[viewer]', or write a page with psiphi.viewer.html (psiphi view --html)"
         raise Error("the live viewer needs viser, which is not installed", remedy) from error
-    with contextlib.redirect_stdout(io.StringIO()), server_security.guarded() as seen:
-        server = viser.ViserServer(host=HOST, port=_free(port), label=label, verbose=False)
+    with contextlib.redirect_stdout(io.StringIO()), server_security.restrict_servers() as seen:
+        server = viser.ViserServer(host=HOST, port=_free_port(port), label=label, verbose=False)
         if not seen:
             server.stop()
     if not seen:
@@ -73,7 +73,7 @@ def _server(port: int, label: str) -> Any:
     return server
 
 
-def _free(port: int) -> int:
+def _free_port(port: int) -> int:
     """The first port from this one on that can be listened on: viser's own thread would die where there is none."""
     for candidate in range(port, PORTS + 1):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -100,11 +100,11 @@ class Viewer:
         self.server = _server(port, line(f"psiphi: {scene.title}"))
         self.now, self.playing, self._closed = float(scene.t[0]), False, threading.Event()
         self._bodies, self._frames = (
-            viser_scene.bodies(self.server, scene),
-            viser_scene.frames(self.server, scene),
+            viser_scene.add_bodies(self.server, scene),
+            viser_scene.add_frames(self.server, scene),
         )
         self._controls(sliders)
-        self._look()
+        self._set_camera()
         self.seek(self.now)
         if len(scene.t) > 1 and not sliders:
             threading.Thread(target=self._run, name="psiphi viewer", daemon=True).start()
@@ -113,19 +113,19 @@ class Viewer:
     def url(self) -> str:
         return f"http://{HOST}:{self.server.get_port()}"
 
-    def _look(self) -> None:
+    def _set_camera(self) -> None:
         center, radius = self.scene.extent
         camera = self.server.initial_camera
         camera.look_at = tuple(map(float, center))
         camera.position = tuple(
-            map(float, center + radius * np.array([1.0, -1.4, 0.65]) @ self.scene.upright)
+            map(float, center + radius * np.array([1.0, -1.4, 0.65]) @ self.scene.view_rotation)
         )
 
     # -- the panel ---------------------------------------------------------------------------------------------------------
 
     def _controls(self, sliders: bool) -> None:
         gui, motion = self.server.gui, self.scene.motion
-        gui.add_html(WORDS.format(f"<b>{html(self.scene.title)}</b>"))
+        gui.add_html(PANEL_TEXT.format(f"<b>{html(self.scene.title)}</b>"))
         self.time = self.button = None
         if sliders:
             self._joint_sliders()
@@ -136,7 +136,7 @@ class Viewer:
             self.time = gui.add_slider(
                 "time [s]", first, last, max((last - first) / 1000, 1e-6), first
             )
-            self.time.on_update(lambda event: self._slid(event))
+            self.time.on_update(lambda event: self._on_time_slider(event))
             self.speed = gui.add_slider("speed", 0.1, 4.0, 0.1, 1.0)
         frames = gui.add_checkbox("frames", False)
         frames.on_update(lambda _: self._show_frames(frames.value))
@@ -145,11 +145,11 @@ class Viewer:
             self.forces.on_update(lambda _: self.seek(self.now))
         if not sliders:
             for plot in motion.plots:
-                viser_scene.plot(self.server, scene=self.scene, plot=plot)
+                viser_scene.add_plot(self.server, scene=self.scene, plot=plot)
         for note in self.scene.notes[:5]:
-            gui.add_html(WORDS.format(html(note)))
+            gui.add_html(PANEL_TEXT.format(html(note)))
 
-    def _slid(self, event: Any) -> None:
+    def _on_time_slider(self, event: Any) -> None:
         if event.client is not None:  # a person, not the clock
             self.pause()
             with contextlib.suppress(Error):
@@ -182,12 +182,12 @@ class Viewer:
                         line(label), low, high, (high - low) / 400, here
                     )
                     slider.on_update(
-                        lambda event, i=i, j=joint.name, x=here: self._turn(
+                        lambda event, i=i, j=joint.name, x=here: self._on_joint_slider(
                             home, i, float(event.target.value) - x, j
                         )
                     )
 
-    def _turn(self, home: np.ndarray, i: int, value: float, joint: str) -> None:
+    def _on_joint_slider(self, home: np.ndarray, i: int, value: float, joint: str) -> None:
         """One coordinate moves; in a closed chain the others follow, and where they cannot, nothing moves."""
         self._moved[i] = value
         with contextlib.suppress(Error):
@@ -238,7 +238,7 @@ class Viewer:
         largest = float(np.nanmax(np.linalg.norm(arrows.force, axis=-1), initial=0.0)) or 1.0
         size = self.scene.extent[1]
         at, reach = (
-            np.nan_to_num(arrows.at[k]),
+            np.nan_to_num(arrows.point[k]),
             np.nan_to_num(arrows.force[k]) * (0.55 * size / largest),
         )
         points = np.stack([at, at + reach], axis=1).astype(np.float32)

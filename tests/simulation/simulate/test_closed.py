@@ -287,5 +287,5 @@ def test_a_system_without_a_robot():
         nq = nv = 1
         forward_dynamics = None
 
-    with pytest.raises(StateError, match="no robot underneath"):
+    with pytest.raises(StateError, match="has no robot"):
         pp.simulate(Odd(), [0.0], duration=0.1)

@@ -234,14 +234,15 @@ def test_an_inelastic_impact_takes_the_least_energy_it_can():
     ("options", "why"),
     [
         (dict(limits="bounce"), "limits is 'bounce'"),
-        (dict(events={"limit": lambda t, q, v: 1.0}), "name of its own"),
-        (dict(events={"mine": 3}), "expected a function"),
+        (dict(events={"limit": lambda t, q, v: 1.0}), "name of a built-in event"),
+        (dict(events={"mine": 3}), "not a function"),
         (dict(events=lambda t, q, v: np.zeros(3)), "shape"),
         (
             dict(stop="mine"),
-            "there are contact bounces, contact holds, contact lost, contact made, contact slides, diverged, grasp lost, limit",
+            "known events are contact bounces, contact holds, contact lost, contact made, "
+            "contact slides, diverged, grasp lost, limit",
         ),
-        (dict(limits="block", method="RK45"), "no place in RK45"),
+        (dict(limits="block", method="RK45"), "does not work with RK45"),
     ],
 )
 def test_what_is_refused(options, why):

@@ -155,10 +155,10 @@ def test_large_robots_run_in_python():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (dict(rtol=1e-6), "rtol came, and rk4 takes steps of dt"),
-        (dict(method="euler", atol=1e-6), "atol came, and euler takes steps"),
-        (dict(projection=True), "projection came, and puma560 has no constraints"),
-        (dict(friction_speed=0.1), "friction_speed came, and there is no friction"),
+        (dict(rtol=1e-6), "rtol is given, but rk4 takes fixed steps of dt"),
+        (dict(method="euler", atol=1e-6), "atol is given, but euler takes fixed steps"),
+        (dict(projection=True), "projection is given, but puma560 has no constraints"),
+        (dict(friction_speed=0.1), "friction_speed is given, but there is no friction"),
         (dict(progress="yes"), "progress is 'yes', expected True or a function"),
     ],
 )
@@ -203,12 +203,12 @@ def test_a_run_that_will_not_fit_says_so_before_it_starts(monkeypatch):
     q = np.zeros((100, 6))
     with pytest.raises(
         pp.StateError,
-        match=r"would take 27.3 MB of memory for 1002 samples of 100 motions, and 1 MB",
+        match=r"1002 samples of 100 motions need 27.3 MB of memory, and 1 MB",
     ) as caught:
         pp.simulate(puma(), q)
     every = int(caught.value.remedy.split("every=")[1].split(",")[0])
     pp.simulate(puma(), q, every=every)
-    with pytest.raises(pp.StateError, match=r"would take 9.62 MB"):
+    with pytest.raises(pp.StateError, match=r"need 9.62 MB"):
         pp.rollout(puma(), q)
     out = np.empty((100, 1001, 6)), np.empty((100, 1001, 6))
     assert pp.rollout(puma(), q, out=out)[0] is out[0]
@@ -237,7 +237,7 @@ def test_a_limited_process_says_so_too():
         text=True,
         timeout=120,
     )
-    assert "StateError: this would take 11.1 GB of memory" in run.stderr and "every=" in run.stderr
+    assert "need 11.1 GB of memory" in run.stderr and "every=" in run.stderr
 
 
 def test_progress(capsys):

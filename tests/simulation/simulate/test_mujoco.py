@@ -6,17 +6,17 @@ import pytest
 
 import psiphi as pp
 from psiphi_bench import example_robots
-from psiphi_bench.rows_of.motions import MUJOCO_ROBOTS, beside_mujoco
+from psiphi_bench.rows_of.motions import MUJOCO_ROBOTS, difference_from_mujoco
 
 
 @pytest.mark.parametrize(("name", "base"), MUJOCO_ROBOTS)
 def test_same_motion_as_mujoco(name, base):
-    assert beside_mujoco(name, base) < 1e-6
+    assert difference_from_mujoco(name, base) < 1e-6
 
 
 def test_euler_is_mujocos_euler():
     """Semi-implicit: velocities first."""
-    assert beside_mujoco("UR5", "fixed", "euler", mujoco.mjtIntegrator.mjINT_EULER) < 1e-9
+    assert difference_from_mujoco("UR5", "fixed", "euler", mujoco.mjtIntegrator.mjINT_EULER) < 1e-9
 
 
 def test_the_comparison_notices():

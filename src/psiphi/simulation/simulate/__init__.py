@@ -2,12 +2,11 @@
 
 In: a robot, a state, a controller. Out: a `Trajectory`. Read `simulate.py` first.
 
-    adaptive_step.py       Steps of SciPy's choosing, for a tolerance
-    compiled_steps.py      Simulations by compiled rollouts
-    events.py              What is watched for, after every step
-    fixed_step.py          The loop over steps, in Python
-    progress_bar.py        How far a simulation is, on stderr
-    simulate.py            The door
-    simulation_problem.py  One simulation as it was asked for, and what every way of running it
-                           shares
+    simulate.py            `pp.simulate`: reads the arguments and chooses how to run
+    simulation_problem.py  what to simulate, and the base classes of the runs
+    fixed_step.py          fixed steps in Python
+    adaptive_step.py       steps that SciPy chooses for a tolerance
+    compiled_steps.py      many steps as one compiled kernel
+    events.py              divergence, limits, lost grasps and user-defined events
+    progress_bar.py        a progress bar on stderr
 """

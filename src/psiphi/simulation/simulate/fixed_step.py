@@ -1,4 +1,4 @@
-"""The loop over steps, in Python: any system, any torque, everything watched."""
+"""Fixed steps in Python, for any system and any torque, with checks after every step."""
 
 from __future__ import annotations
 
@@ -12,48 +12,54 @@ from psiphi.simulation.simulate.simulation_problem import RecordedRun, Simulatio
 
 
 class FixedStepRun(RecordedRun):
-    """One simulation by fixed steps. `after` changes (q, v) after each step: stops, projection."""
+    """Fixed steps. `corrections` change (q, v) after each step: joint stops, projection."""
 
-    def __init__(self, task: SimulationProblem):
-        super().__init__(task)
-        self.corrections: tuple[Callable, ...] = (
-            (JointStops(task.plant),) if task.limits == "block" else ()
-        )
-        if task.plant.project is not None:
-            self.corrections += (task.plant.project,)
+    def __init__(self, problem: SimulationProblem):
+        super().__init__(problem)
+        self.corrections: tuple[Callable, ...] = ()
+        if problem.limits == "block":
+            self.corrections += (JointStops(problem.plant),)
+        if problem.plant.project is not None:
+            self.corrections += (problem.plant.project,)
 
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
-        watch = self.monitor
+        monitor = self.monitor
         first = self.field.start_step(0, 0.0, q, v)
-        watch.start(0.0, q, v)
-        watch.check_contacts(0.0, q, self.field.forces)
-        self.sample(0.0, q, v, np.ones_like(watch.alive))
+        monitor.start(0.0, q, v)
+        monitor.check_contacts(0.0, q, self.field.forces)
+        self.sample(0.0, q, v, np.ones_like(monitor.alive))
         for step in range(self.steps):
-            if watch.all_stopped:
+            if monitor.all_stopped:
                 break
-            was, t, end = watch.alive.copy(), step * self.dt, (step + 1) * self.dt
+            was_alive, t, end = monitor.alive.copy(), step * self.dt, (step + 1) * self.dt
             q1, v1 = self._step(t, q, v, first)
-            stopped = watch.check(t, end, q1, v1)
-            q, v, shown = self._merge(q, v, q1, v1, was)
-            if not shown.any() and watch.all_stopped:
+            stopped = monitor.check(t, end, q1, v1)
+            q, v, sampled = self._merge(q, v, q1, v1, was_alive)
+            if not sampled.any() and monitor.all_stopped:
                 break
             first = self.field.start_step(step + 1, end, q, v)
-            stopped = watch.check_contacts(end, q, self.field.forces) or stopped
+            stopped = monitor.check_contacts(end, q, self.field.forces) or stopped
             if (step + 1) % self.every == 0 or stopped or step + 1 == self.steps:
-                self.sample(end, q, v, shown)
+                self.sample(end, q, v, sampled)
             self.progress(end, q, v)
         self.progress(self.steps * self.dt, q, v, now=True)
 
-    def _step(self, t: float, q: np.ndarray, v: np.ndarray, first) -> tuple[np.ndarray, np.ndarray]:
+    def _step(
+        self, t: float, q: np.ndarray, v: np.ndarray, first: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The state after one step; `first` is the state derivative at its start."""
         with np.errstate(all="ignore"):
             q, v = advance(self.method, self.plant.manifold, self.field, t, q, v, self.dt, first)
-            for change in self.corrections:
-                q, v = change(q, v)
+            for correct in self.corrections:
+                q, v = correct(q, v)
         return q, v
 
-    def _merge(self, q, v, q1, v1, was: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The new state where it is sound and was running, the old one elsewhere; and where it is to be shown."""
-        shown = self.monitor.is_sampled(was, q1, v1)
-        if shown.all():
-            return q1, v1, shown
-        return np.where(shown[..., None], q1, q), np.where(shown[..., None], v1, v), shown
+    def _merge(
+        self, q: np.ndarray, v: np.ndarray, q1: np.ndarray, v1: np.ndarray, was_alive: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(q1, v1) where they are a sample of the motion, else (q, v); and where they are."""
+        sampled = self.monitor.is_sampled(was_alive, q1, v1)
+        if sampled.all():
+            return q1, v1, sampled
+        mask = sampled[..., None]
+        return np.where(mask, q1, q), np.where(mask, v1, v), sampled

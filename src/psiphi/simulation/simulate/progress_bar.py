@@ -1,33 +1,36 @@
-"""How far a simulation is, on stderr: a bar where a person is watching, a line now and then in a log."""
+"""A progress bar on stderr: redrawn in a terminal, a line now and then in a log."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from typing import Any, Self
+from typing import Self, TextIO
 
-BAR_WIDTH = 16  # of the bar alone; with its numbers it fits into 79 columns
-LOG_LINES = 10  # lines in a log
+import numpy as np
+
+BAR_WIDTH = 16  # with its numbers the bar fits into 79 columns
+LOG_LINES = 10
 
 
 class ProgressBar:
-    """`ProgressBar(duration)` is what `simulate` calls now and then: time, speed, the largest |v|.
+    """Shows the time, the speed and the largest |v| of a simulation when it is called.
 
-    A terminal or a notebook gets a bar, which is gone when all is done; another stream nothing, or with `always` ten lines.
+    A terminal or a notebook gets a bar, which is erased at the end. Other streams get ten lines if
+    `always` is True, else nothing.
     """
 
-    def __init__(self, duration: float, stream: Any = None, always: bool = False):
+    def __init__(self, duration: float, stream: TextIO | None = None, always: bool = False):
         self.duration = duration
         self.stream = getattr(sys.stderr, "unescaped", sys.stderr) if stream is None else stream
         self.is_interactive = in_notebook() or bool(getattr(self.stream, "isatty", lambda: False)())
         self.enabled = self.stream is not None and (always or self.is_interactive)
         self.start = time.perf_counter()
-        self.columns = shutil.get_terminal_size().columns - 1  # a longer line would wrap, and stay
+        self.columns = shutil.get_terminal_size().columns - 1  # a longer line would wrap
         self.bar_drawn = False
-        self.lines_written = 0  # of PARTS
+        self.lines_written = 0
 
-    def __call__(self, t: float, q, v) -> None:
+    def __call__(self, t: float, q: np.ndarray | None, v: np.ndarray | None) -> None:
         if not self.enabled:
             return
         part = min(1.0, t / self.duration) if self.duration else 1.0
@@ -39,13 +42,14 @@ class ProgressBar:
             self.stream.write(self._line(part, t, v) + "\n")
         self.stream.flush()
 
-    def _line(self, part: float, t: float, v) -> str:
-        speed = self._rate(t)
-        fastest = max((abs(float(x)) for x in v.reshape(-1)[:4096] if x == x), default=0.0)
-        return f"{self._bar(part)}  t = {t:.2f} s  {speed:.2g} x real time  largest speed {fastest:.3g}"
+    def _line(self, part: float, t: float, v: np.ndarray | None) -> str:
+        rate, speeds = self._rate(t), () if v is None else v.reshape(-1)[:4096]
+        fastest = max((abs(float(x)) for x in speeds if x == x), default=0.0)
+        numbers = f"{rate:.2g} x real time  largest speed {fastest:.3g}"
+        return f"{self._bar(part)}  t = {t:.2f} s  {numbers}"
 
     def _rate(self, amount: float) -> float:
-        """So much a second, since it began."""
+        """`amount` per second since the start."""
         return amount / max(time.perf_counter() - self.start, 1e-9)
 
     def _bar(self, part: float) -> str:
@@ -62,6 +66,6 @@ class ProgressBar:
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this: it shows what is written to stderr, and obeys a carriage return."""
+    """Whether a Jupyter kernel runs this code: it shows stderr and obeys a carriage return."""
     shell = sys.modules.get("IPython")
     return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None

@@ -1,4 +1,4 @@
-"""One simulation as it was asked for, and what every way of running it shares."""
+"""`SimulationProblem`, what to simulate; and the base classes of the runs that do it."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ REPORT_INTERVAL = 0.1  # seconds of real time between two reports of progress
 
 @dataclass
 class Progress:
-    """Calls `report(t, q, v)` now and then."""
+    """Calls `report(t, q, v)` at most once in REPORT_INTERVAL, or `now`."""
 
     report: Callable | None
     last_report: float = field(default_factory=time.perf_counter)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, now: bool = False) -> None:
-        if self.report is not None and (
-            now or time.perf_counter() - self.last_report > REPORT_INTERVAL
-        ):
+        if self.report is None:
+            return
+        if now or time.perf_counter() - self.last_report > REPORT_INTERVAL:
             self.last_report = time.perf_counter()
             self.report(t, q, v)
 
 
 @dataclass(frozen=True)
 class SimulationProblem:
-    """The system, what drives it, the steps, and what is watched for."""
+    """The system, its forces, the steps, the events, and where progress is reported."""
 
     plant: Plant
     field: StateDerivative
@@ -54,63 +54,64 @@ class SimulationProblem:
     events: dict[str, Callable]
     stop: set[str]
     progress: Callable | None = None
-    why_in_python: str = ""  # its steps run in Python, where a kernel might have run others
+    why_in_python: str = ""  # why the steps run in Python although a kernel could be faster
 
-    def why_not_compiled(self, tau: Any) -> str:
-        """Why no kernel runs it; empty where one does."""
+    def why_not_compiled(self, tau: object) -> str:
+        """Why there is no kernel for this problem; "" if there is one."""
         return why_not_compiled(self.plant.system, tau, self.method, self.limits == "block")
 
     @property
     def info(self) -> dict[str, Any]:
-        field, table = self.field, self.field.torque.table
-        lossy = not field.losses.is_empty or self.limits == "block"
-        known = {
+        """The `info` of the trajectory: the method, the step, and which forces act."""
+        plant, field, table = self.plant, self.field, self.field.torque.table
+        losses = field.losses
+        info: dict[str, Any] = {
             "method": self.method,
             "dt": self.dt,
             "held": field.hold or table is not None,
-            "losses": lossy,
+            "losses": not losses.is_empty or self.limits == "block",
         }
-        known |= {"in Python": self.why_in_python} if self.why_in_python else {}
-        known |= {"left out": left} if (left := _inactive_parts(self.plant, field.losses)) else {}
-        if self.plant.unactuated_joints:
-            slices = {
-                name: self.plant.robot.joint(name).v_slice for name in self.plant.unactuated_joints
-            }
-            known["passive"] = {name: [own.start, own.stop] for name, own in slices.items()}
-        if field.losses.implicit:
-            springs = field.losses.springs.implicit_joints(self.plant.robot)
-            known["implicit"] = {
-                "joints": field.losses.implicit_joints(self.plant.robot),
-                "order": ORDER[self.method],
-            }
-            known["implicit"] |= {"springs": springs} if springs else {}
-        return known
+        info |= {"in Python": self.why_in_python} if self.why_in_python else {}
+        info |= {"left out": parts} if (parts := _inactive_parts(plant, losses)) else {}
+        if plant.unactuated_joints:
+            slices = {name: plant.robot.joint(name).v_slice for name in plant.unactuated_joints}
+            info["passive"] = {name: [rows.start, rows.stop] for name, rows in slices.items()}
+        if losses.implicit:
+            springs = losses.springs.implicit_joints(plant.robot)
+            joints = losses.implicit_joints(plant.robot)
+            info["implicit"] = {"joints": joints, "order": ORDER[self.method]}
+            info["implicit"] |= {"springs": springs} if springs else {}
+        return info
 
 
 def _inactive_parts(plant: Plant, losses: DampingAndFriction) -> list[str]:
-    """What the robot's description has and this motion does not, each with the word that lets it act."""
-    robot, acting = plant.robot, {*losses.active, *losses.springs.active, *losses.from_model}
-    ties = robot.loops or robot.gears or robot.mimics
-    left = (
-        ["loops and couplings (pp.connect(robot, mimic=True))"] if plant.is_robot and ties else []
-    )
-    own = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
-    there = {name for name in own.values() for joint in robot.joints if getattr(joint, name).any()}
-    idle = [word for word, name in own.items() if name in there and name not in acting]
-    return [*left, *(f"{word} ({word}=True)" for word in idle)]
+    """What the model has but this motion ignores, each with the option that includes it."""
+    robot, active = plant.robot, {*losses.active, *losses.springs.active, *losses.from_model}
+    couplings = robot.loops or robot.gears or robot.mimics
+    parts = ["loops and couplings (pp.connect(robot, mimic=True))"]
+    parts = parts if plant.is_robot and couplings else []
+    options = {"damping": "damping", "friction": "friction", "springs": "stiffness"}
+    for option, name in options.items():
+        in_model = any(getattr(joint, name).any() for joint in robot.joints)
+        if in_model and name not in active:
+            parts.append(f"{option} ({option}=True)")
+    return parts
 
 
 class SimulationRun:
-    """A task under way: `_run` does it, `motion` is what there is so far."""
+    """A run of a problem: `_run` computes it, `motion` returns what has been computed so far."""
 
-    def __init__(self, task: SimulationProblem):
-        self.task, self.plant, self.field, self.batch = task, task.plant, task.field, task.batch
-        self.dt, self.steps, self.every, self.method = task.dt, task.steps, task.every, task.method
-        self.progress = Progress(task.progress)
-        self.monitor = EventMonitor(task.plant, task.batch, task.limits, task.events, task.stop)
+    def __init__(self, problem: SimulationProblem):
+        self.problem, self.plant, self.field = problem, problem.plant, problem.field
+        self.batch, self.dt, self.steps = problem.batch, problem.dt, problem.steps
+        self.every, self.method = problem.every, problem.method
+        self.progress = Progress(problem.progress)
+        self.monitor = EventMonitor(
+            problem.plant, problem.batch, problem.limits, problem.events, problem.stop
+        )
 
     def run(self, q: np.ndarray, v: np.ndarray) -> Trajectory:
-        """The motion; whatever happens, nothing computed is lost: an error or Control-C carries what there is."""
+        """The motion from (q, v). An error or Control-C carries the motion computed so far."""
         try:
             self._run(q, v)
         except ConstraintSolveFailed:
@@ -135,30 +136,31 @@ class SimulationRun:
 
 
 def _simulation_error(error: Exception, so_far: Trajectory) -> SimulationError:
-    """What went wrong, when, and where the motion until then is."""
+    """The error that `run` raises: the cause, the time, and the motion until then."""
     when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
-    kept = (
+    hint = (
         "error.trajectory has the motion until then"
         if len(so_far)
         else "tau and events are functions of (t, q, v)"
     )
-    own = isinstance(error, Error)
-    what = error.cause if own else f"{type(error).__name__}: {error}"
-    remedy = f"{error.remedy}; {kept}" if own and error.remedy else kept
-    return SimulationError(f"the simulation failed {when}: {what}", remedy, trajectory=so_far)
+    is_own = isinstance(error, Error)
+    cause = error.cause if is_own else f"{type(error).__name__}: {error}"
+    remedy = f"{error.remedy}; {hint}" if is_own and error.remedy else hint
+    return SimulationError(f"the simulation failed {when}: {cause}", remedy, trajectory=so_far)
 
 
 class RecordedRun(SimulationRun):
     """A run that records sample by sample."""
 
-    def __init__(self, task: SimulationProblem):
-        super().__init__(task)
-        self.recorder = Recorder(task.plant, task.batch, task.steps // task.every + 2, task.info)
+    def __init__(self, problem: SimulationProblem):
+        super().__init__(problem)
+        samples = problem.steps // problem.every + 2
+        self.recorder = Recorder(problem.plant, problem.batch, samples, problem.info)
 
     def motion(self) -> Trajectory:
         return self.recorder.trajectory(self.monitor.events)
 
-    def sample(self, t: float, q: np.ndarray, v: np.ndarray, shown: np.ndarray) -> None:
-        """What the field knows of this state, where `shown`."""
+    def sample(self, t: float, q: np.ndarray, v: np.ndarray, sampled: np.ndarray) -> None:
+        """Record this state, with a, tau and forces of `field`; NaN in elements not `sampled`."""
         f = self.field
-        self.recorder.add(shown, t=t, q=q, v=v, a=f.a, tau=f.tau, forces=f.forces)
+        self.recorder.add(sampled, t=t, q=q, v=v, a=f.a, tau=f.tau, forces=f.forces)

@@ -1,4 +1,4 @@
-"""What a simulation leaves: the motion, what drove it, and what went wrong."""
+"""`Trajectory`: a recorded motion with its torques, forces, energies and events."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, overload
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.late_methods import with_late_methods
 from psiphi._util.validate import real_array, robot_of
+from psiphi.model.model import Model
 from psiphi.model.state_checks import batch_element
-from psiphi.simulation.plant import Plant
+from psiphi.simulation.plant import Plant, SimulatedSystem
 from psiphi.simulation.trajectory import (
     energy_balance,
     interpolation,
     trajectory_checks,
     trajectory_files,
     trajectory_plots,
+    trajectory_summary,
     trajectory_tables,
 )
-from psiphi.simulation.trajectory import trajectory_summary as summary
 from psiphi.simulation.trajectory.trajectory_tables import SAMPLE_AXES
 
 if TYPE_CHECKING:
@@ -31,9 +33,12 @@ if TYPE_CHECKING:
 
 
 class Event(NamedTuple):
-    """Something that happened: `name` ("limit", "grasp lost", "contact made" and what else contacts do, "diverged", or the name
-    of a function given to simulate), of `what` (a joint, a contact), at time `t`, in batch element `where`, with `value`;
-    whether it `stopped` that element."""
+    """An event of a motion.
+
+    `name` is "limit", "grasp lost", "diverged", "contact made" or another change of a contact, or
+    the name of a function given to `simulate`. `what` is the joint or contact, `t` the time,
+    `where` the batch element; `stopped` says whether the event stopped that element.
+    """
 
     name: str
     t: float
@@ -51,7 +56,7 @@ class Event(NamedTuple):
 class Sample(NamedTuple):
     """One instant of a trajectory."""
 
-    t: Any
+    t: float | np.ndarray
     q: np.ndarray
     v: np.ndarray
     a: np.ndarray | None = None
@@ -61,21 +66,33 @@ class Sample(NamedTuple):
     residual: np.ndarray | None = None
 
 
+class MotionDerivatives(Protocol):
+    """The derivatives of a motion that a compiled kernel computed: a `RolloutResult`."""
+
+    def vjp(self, q_weight: Any, v_weight: Any, /) -> dict[str, np.ndarray]: ...
+    def jvp(self, q: Any, v: Any, /, **others: Any) -> tuple[np.ndarray, np.ndarray]: ...
+    def hvp(
+        self, q_weight: Any, v_weight: Any, q: Any, v: Any, /, **others: Any
+    ) -> dict[str, np.ndarray]: ...
+
+
 @with_late_methods
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """n samples of a motion; a batch of motions has its axes in front, as everywhere.
+    """n samples of a motion, or of a batch of motions.
 
-    t (n,), q (..., n, nq), v, a, tau (..., n, nv), energy (..., n), forces (..., n, contacts, 6), residual (..., n, 2):
-    the constraints' largest position and velocity error. After an element of a batch has stopped its numbers are NaN.
-    With `system=`, the robot or closed chain that moved, its columns bear the joints' names.
+    t (n,), q (..., n, nq), v, a, tau (..., n, nv), energy (..., n), forces (..., n, contacts, 6),
+    residual (..., n, 2): the largest position and velocity error of the constraints. After an
+    element of a batch has stopped, its numbers are NaN. With `system=`, the robot or closed chain
+    that moved, columns have the names of the joints.
 
     >>> import psiphi as pp
     >>> motion = pp.simulate(pp.robots.puma560(), [0.0] * 6, duration=0.1)
     >>> len(motion), motion.q.shape, motion.final.t
     (101, (101, 6), 0.1)
-    >>> mine = pp.Trajectory([0.0, 0.1], [[0.0] * 6, [0.1] * 6], [[1.0] * 6] * 2, system=pp.load("ur5"))
-    >>> mine.info["q"][:2]
+    >>> q, v = [[0.0] * 6, [0.1] * 6], [[1.0] * 6] * 2
+    >>> own = pp.Trajectory([0.0, 0.1], q, v, system=pp.load("ur5"))
+    >>> own.info["q"][:2]
     ['shoulder_pan_joint', 'shoulder_lift_joint']
     """
 
@@ -89,23 +106,19 @@ class Trajectory:
     residual: np.ndarray | None = None
     events: tuple[Event, ...] = ()
     system: Any = None
-    info: dict[str, Any] = field(default_factory=dict)  # method, dt, names: plain values
+    info: dict[str, Any] = field(default_factory=dict)  # method, dt, names: JSON values
 
     def __post_init__(self):
-        """Arrays that fit together, and the joints' names; a motion that does not fit its system is refused."""
-        fit = trajectory_checks.check_arrays(
-            {name: getattr(self, name) for name in ("t", *SAMPLE_AXES)}
-        )
+        """Check the arrays against each other and the system, and add the names of the joints."""
+        values = {name: getattr(self, name) for name in ("t", *SAMPLE_AXES)}
+        arrays = trajectory_checks.check_arrays(values)
         trajectory_checks.check_orders(
             self.system, {name: getattr(self, name) for name in ("q", "v", "a", "tau")}
         )
-        nq, nv = (fit[name].shape[-1] for name in "qv")  # type: ignore[union-attr]
-        named = trajectory_checks.complete_info(self.info, self.system, nq, nv)
-        for name, value in {
-            **fit,
-            "info": named,
-            "events": trajectory_checks.check_events(self.events, Event),
-        }.items():
+        nq, nv = (arrays[name].shape[-1] for name in "qv")  # type: ignore[union-attr]
+        info = trajectory_checks.complete_info(self.info, self.system, nq, nv)
+        events = trajectory_checks.check_events(self.events, Event)
+        for name, value in {**arrays, "info": info, "events": events}.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -115,7 +128,7 @@ class Trajectory:
 
     @property
     def robot(self) -> Any:
-        """The robot whose q this is; None when the system is not known."""
+        """The robot that q belongs to; None if the system is unknown."""
         return robot_of(self.system)
 
     def __len__(self) -> int:
@@ -124,8 +137,12 @@ class Trajectory:
     def __iter__(self) -> Iterator[Sample]:
         return (self[k] for k in range(len(self)))
 
-    def __getitem__(self, index: int | slice) -> Any:
-        """`[k]` is one Sample, `[a:b]` a Trajectory of these samples."""
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trajectory: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Sample | Trajectory:
+        """`[k]` is a Sample, `[a:b]` a Trajectory of these samples."""
         if isinstance(index, slice):
             return self._with_time_axis(
                 lambda x, axis: x[(slice(None),) * axis + (index,)], t=self.t[index]
@@ -136,24 +153,26 @@ class Trajectory:
             raise StateError(
                 f"sample {index!r} of {len(self)}", "give a whole number or a slice"
             ) from None
-        arrays: list[Any] = [None if x is None else x[(*self._lead, k)] for x in self._arrays()]
+        lead = (slice(None),) * len(self.batch)
+        arrays: list[Any] = [None if x is None else x[(*lead, k)] for x in self._arrays()]
         return Sample(float(self.t[k]), *arrays)
 
     def element(self, *where: int) -> Trajectory:
         """One motion of a batch: `motion.element(3)`."""
         try:
-            own = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
+            place = tuple(range(n)[i] for i, n in zip(where, self.batch, strict=True))
         except (TypeError, ValueError, IndexError):
             raise StateError(
-                f"element {where} of a batch of shape {self.batch}", "give one index a batch axis"
+                f"element {where} of a batch of shape {self.batch}", "give one index per batch axis"
             ) from None
         events = tuple(
-            event._replace(where=()) for event in self.events if event.where in (own, ())
+            event._replace(where=()) for event in self.events if event.where in (place, ())
         )
-        system = None if self.system is None else Plant(self.system).element(self.batch, own)
-        one = replace(self, **self._changed(lambda x, axis: x[own]), events=events, system=system)
-        alive = np.isfinite(one.q).all(axis=-1)
-        return one if alive.all() else one[: int(np.argmin(alive))]
+        system = None if self.system is None else Plant(self.system).element(self.batch, place)
+        arrays = self._changed(lambda x, axis: x[place])
+        motion = replace(self, **arrays, events=events, system=system)
+        alive = np.isfinite(motion.q).all(axis=-1)
+        return motion if alive.all() else motion[: int(np.argmin(alive))]
 
     @property
     def final(self) -> Sample:
@@ -162,19 +181,25 @@ class Trajectory:
 
     @property
     def drift(self) -> np.ndarray:
-        """max |E(t) - E(0)| / largest kinetic energy, of each motion (...): an error where nothing drives or brakes it."""
+        """max |E(t) - E(0)| / largest kinetic energy of each motion, (...).
+
+        This is the integration error if no torques and no losses act.
+        """
         return energy_balance.drift(self)
 
     @property
     def work(self) -> np.ndarray | None:
-        """The work of the torques since the start, (..., n), J: E(t) - E(0) where nothing is lost. None where tau has none."""
+        """The work of the torques since the start, (..., n), in J; E(t) - E(0) without losses.
+
+        None if tau is not known or does not belong to v.
+        """
         return energy_balance.work(self)
 
-    def at(self, t: Any) -> Sample:
+    def at(self, t: Numbers) -> Sample:
         """The motion at a time, or at times (m,), between the samples.
 
-        q runs on the manifold along the cubic in tangent coordinates that meets q and v at both neighbours; v is the cubic
-        of v and a, everything else is linear.
+        q moves on the manifold along the cubic in tangent coordinates that matches q and v of both
+        neighbours; v is the cubic that matches v and a; other quantities are linear.
         """
         times = real_array("t", t, (), "give a time or times")
         if (
@@ -184,10 +209,9 @@ class Trajectory:
             or (times > self.t[-1]).any()
             or np.isnan(times).any()
         ):
-            span = f"{self.t[0]:g} to {self.t[-1]:g} s" if len(self) else "nothing"
+            span = f"covers {self.t[0]:g} to {self.t[-1]:g} s" if len(self) else "has no samples"
             raise StateError(
-                f"t is {t!r}, and the trajectory covers {span}",
-                "give a time, or a row of times, within it",
+                f"t is {t!r}, but the trajectory {span}", "give a time, or times (m,), within it"
             )
         when = times if times.ndim else float(times)
         if len(self) == 1:
@@ -197,38 +221,45 @@ class Trajectory:
         k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self) - 2)
         return Sample(when, *interpolation.interpolate(self, times, k))
 
-    def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, np.ndarray]:
-        """Gradients of the weighted sum of all samples, by the beginning and by what drove the motion, as `pp.rollout` has
-        them: of motions whose steps a compiled kernel took.
+    def vjp(
+        self, q_weight: Numbers | None = None, v_weight: Numbers | None = None
+    ) -> dict[str, np.ndarray]:
+        """Gradients of the weighted sum of all samples with respect to the initial state and the
+        torque or the controller's numbers, as `vjp` of `pp.rollout`. Needs a compiled motion.
 
         >>> import numpy as np, psiphi as pp
-        >>> motion = pp.simulate(pp.robots.puma560(), np.zeros(6), tau=np.ones((50, 6)), duration=0.05, compiled=True)
+        >>> robot, tau = pp.robots.puma560(), np.ones((50, 6))
+        >>> motion = pp.simulate(robot, np.zeros(6), tau=tau, duration=0.05, compiled=True)
         >>> last = np.zeros_like(motion.q)
-        >>> last[-1, 0] = 1.0  # where the first joint ends
+        >>> last[-1, 0] = 1.0  # the last position of the first joint
         >>> motion.vjp(last)["tau"].shape
         (50, 6)
         """
-        return self._derived().vjp(q_weight, v_weight)
+        return self._motion_derivatives().vjp(q_weight, v_weight)
 
-    def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent vector) and of what drove the motion.
+    def jvp(
+        self, q: Numbers | None = None, v: Numbers | None = None, **others: Numbers
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(dq, dv), shaped as q and v, for changes of the initial state (q: a tangent vector) and
+        of the torque or the controller's numbers.
 
         >>> import numpy as np, psiphi as pp
         >>> motion = pp.simulate(pp.robots.puma560(), np.zeros(6), duration=0.05, compiled=True)
         >>> motion.jvp(q=np.ones(6))[0].shape
         (51, 6)
         """
-        return self._derived().jvp(q, v, **others)
+        return self._motion_derivatives().jvp(q, v, **others)
 
     def hvp(
         self,
-        q_weight: Any = None,
-        v_weight: Any = None,
-        q: Any = None,
-        v: Any = None,
-        **others: Any,
+        q_weight: Numbers | None = None,
+        v_weight: Numbers | None = None,
+        q: Numbers | None = None,
+        v: Numbers | None = None,
+        **others: Numbers,
     ) -> dict[str, np.ndarray]:
-        """What those gradients change by, for changes as `jvp` takes them: second derivatives times a vector.
+        """The change of the gradients of `vjp` for changes as in `jvp`: second derivatives times a
+        vector.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("pelican")
@@ -236,29 +267,25 @@ class Trajectory:
         >>> motion.hvp(np.ones_like(motion.q), q=np.ones(2))["v"].shape
         (2,)
         """
-        return self._derived().hvp(q_weight, v_weight, q, v, **others)
+        return self._motion_derivatives().hvp(q_weight, v_weight, q, v, **others)
 
-    def _derived(self) -> Any:
-        found = vars(self).get("_rolled")
+    def _motion_derivatives(self) -> MotionDerivatives:
+        found = vars(self).get("_derivatives")
         if found is None:
-            cause = "this motion has no derivatives: they are there where a compiled kernel took every step, and none stopped it"
             raise StateError(
-                cause,
-                "pp.simulate(..., compiled=True), with steps that are a multiple of every=; or pp.rollout",
+                "this motion has no derivatives: they need a compiled kernel for every step, and "
+                "no event that stops the motion",
+                "use pp.simulate(..., compiled=True) with a number of steps that is a multiple of "
+                "every=, or pp.rollout",
             )
         return found
 
-    def _with_derivatives(self, rolled: Any) -> Trajectory:
-        """This motion, with what knows its derivatives: they are not written into files, nor sent to other processes."""
-        object.__setattr__(self, "_rolled", rolled)
-        return self
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: x for name, x in vars(self).items() if name != "_rolled"}
+        return {name: x for name, x in vars(self).items() if name != "_derivatives"}
 
     def summary(self) -> str:
-        """What happened, as a table of text."""
-        return summary.summary_text(self)
+        """The main facts of the motion, as a table of text."""
+        return trajectory_summary.summary_text(self)
 
     def plot(
         self,
@@ -268,18 +295,19 @@ class Trajectory:
         joints: str | Sequence[str] | None = None,
         limits: bool = False,
     ) -> Figure:
-        """A matplotlib figure of the named quantities over time; `path` also writes it to a file.
+        """A matplotlib figure of the named quantities over time; also written to `path` if given.
 
-        `joints` picks by name, "arm_left_*" for instance, or several of these; `limits=True` adds the joints' ranges (q), their
-        largest speeds (v) and efforts (tau) as dashed lines.
+        `joints` selects joints by name, "arm_left_*" for instance, or several names; `limits=True`
+        adds the joints' ranges (q), largest speeds (v) and efforts (tau) as dashed lines.
         """
         return trajectory_plots.plot(self, what, path, joints, limits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all numbers, exactly: .npz (NumPy) holds everything, .csv is a plain table.
+        """Write all numbers exactly: .npz (NumPy) has everything, .csv is a plain table.
 
-        A table begins with the names of its columns, "t", "q:elbow_joint", ...; the motions of a batch follow each other,
-        numbered by "element". What no table holds (events, the shape of a batch) stands in name.csv.json beside it.
+        A table begins with the names of its columns, "t", "q:elbow_joint", ...; the motions of a
+        batch follow each other, numbered by "element". The file name.csv.json beside it has what a
+        table cannot hold: events, the shape of a batch.
         """
         trajectory_files.save(self, path)
 
@@ -287,13 +315,14 @@ class Trajectory:
     def load(
         cls,
         path: str | os.PathLike[str],
-        system: Any = None,
+        system: Model | SimulatedSystem | None = None,
         *,
         max_bytes: int = trajectory_files.MAX_BYTES,
     ) -> Trajectory:
-        """What `save` wrote, or any table with columns t, q:..., v:... in .csv; more than `max_bytes` of numbers are refused.
+        """Read what `save` wrote, or a .csv table with columns t, q:..., v:...
 
-        The file does not hold the system: give it again for `.at`, `.view` and `.html`.
+        More than `max_bytes` of numbers are an error. The file does not contain the system: give it
+        for `.at`, `.view` and `.html`.
         """
         arrays, events, info = trajectory_files.load(path, max_bytes)
         if system is not None:
@@ -301,7 +330,7 @@ class Trajectory:
         return cls(**arrays, events=tuple(map(_event, events)), system=system, info=info)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame: a row a sample, indexed by time (and batch), a column a number."""
+        """A pandas DataFrame with one row per sample, indexed by time (and batch)."""
         return trajectory_tables.to_pandas(self)
 
     def to_xarray(self) -> Any:
@@ -318,17 +347,13 @@ class Trajectory:
 
         def _repr_html_(self) -> str: ...
 
-    @property
-    def _lead(self) -> tuple[slice, ...]:
-        return (slice(None),) * len(self.batch)
-
     def _arrays(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in SAMPLE_AXES)
 
     def _with_time_axis(
         self, change: Callable[[np.ndarray, int], np.ndarray], t: np.ndarray
     ) -> Trajectory:
-        """All arrays changed along the time axis."""
+        """The trajectory with new times; `change` is called with each array and its time axis."""
         return replace(self, t=t, **self._changed(change))
 
     def _changed(self, change: Callable[[np.ndarray, int], np.ndarray]) -> dict[str, Any]:
@@ -342,6 +367,12 @@ class Trajectory:
         batch = f", batch {self.batch}" if self.batch else ""
         span = f"{self.t[0]:g} to {self.t[-1]:g} s, " if len(self) else ""
         return f"<Trajectory: {span}{len(self)} samples{batch}, {len(self.events)} events>"
+
+
+def attach_derivatives(motion: Trajectory, derivatives: MotionDerivatives) -> Trajectory:
+    """The motion, with its derivatives, which are neither saved nor pickled."""
+    object.__setattr__(motion, "_derivatives", derivatives)
+    return motion
 
 
 def _event(row: list) -> Event:

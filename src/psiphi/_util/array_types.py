@@ -20,9 +20,8 @@ Numbers: TypeAlias = (
     Number | Sequence[Number] | Sequence[Sequence[Number]] | Sequence[Sequence[Sequence[Number]]]
 )
 Array: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"  # float64; float32 for float32
-Out: TypeAlias = (
-    "np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any]] | None"  # arrays for the results
-)
+# arrays for the results; None: the result gets a new array
+Out: TypeAlias = "np.ndarray[Any, Any] | Sequence[np.ndarray[Any, Any] | None] | None"
 DType: TypeAlias = "DTypeLike | None"  # float64, float32, or None: that of the arguments
 Wrenches: TypeAlias = Mapping[str, Numbers]  # frame name -> wrench
 

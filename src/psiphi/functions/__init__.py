@@ -1,17 +1,17 @@
-"""The callable: arguments, call path, derivatives.
+"""Compiled functions: argument checks, calls and derivatives.
 
-In: a `Model`, an equation, arrays. Out: arrays, or an error that says what is wrong. Read `compiled_function.py` first.
+In: a `Model`, an equation, arrays. Out: arrays, or an error that says what is wrong. Read
+`compiled_function.py` first.
 
-    argument_checks.py          What the doors do with arguments that do not fit
-    arrays/                     Arrays of other libraries
-    build.py                    From code to a library that runs on a target, through the cache
     compiled_function.py        One quantity of one model as a NumPy function
-    differentiable_function.py  A compiled function that can be called by itself, and has
-                                derivatives
-    evaluation_plans.py         How an expression is evaluated
-    export/                     A compiled function in other libraries' own operations
-    expression_function.py      `pp.function`
-    factor_plans.py             What is too long to be one piece of code, part by part
+    build.py                    Compile a request for a target, or load it from the cache
+    differentiable_function.py  A compiled function with argument checks and derivatives
+    expression_function.py      `pp.function`: an operator expression as a function
+    evaluation_plans.py         Methods to evaluate an expression; the first that applies is chosen
+    factor_plans.py             Long expressions: factor by factor, or term by term
+    argument_checks.py          Checks of arguments before a call, and their error messages
+    value_checks.py             `check=True`: checks of values after a call
     scalar_fast_path.py         Calls for one state without NumPy's overhead
-    value_checks.py             `check=True`
+    arrays/                     Arrays of torch, JAX and Dask
+    export/                     Functions in the operations of SymPy, CasADi, JAX and torch
 """

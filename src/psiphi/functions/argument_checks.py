@@ -230,9 +230,12 @@ def stack_wrenches(f_ext: Mapping) -> Any:
     return np.stack(np.broadcast_arrays(*wrenches.values()), axis=-2)
 
 
-def _read_wrench(frame: object, value: Any) -> Any:
+def _read_wrench(frame: object, value: object) -> Any:
     """The wrench [moment; force] (..., 6) on one frame."""
-    array, fault = (value, "") if is_foreign(value) or is_lazy(value) else read_array(value, (6,))
+    array: Any = value
+    fault = ""
+    if not is_foreign(value) and not is_lazy(value):
+        array, fault = read_array(value, (6,))
     if not fault and tuple(array.shape[-1:]) != (6,):  # fewer numbers would broadcast
         fault = f"has shape {tuple(array.shape)}, expected (..., 6)"
     kind = str(array.dtype).removeprefix("torch.") if array_library(array) else "float64"
@@ -319,7 +322,8 @@ def check_out(
             raise StateError(
                 f"{name}: out {fault}", f"give np.empty({(*batch, *arg.shape)}), or leave it out"
             )
-    if any(_overlap(a, b) for a, b in combinations(arrays, 2) if a is not None and b is not None):
+    targets = [array for array in arrays if isinstance(array, np.ndarray)]
+    if any(_overlap(a, b) for a, b in combinations(targets, 2)):
         raise StateError(
             f"{name}: two arrays of out share memory",
             "give each result its own array, or leave it out",
@@ -334,7 +338,7 @@ def are_plain_outputs(out: Out) -> bool:
     return plain and not any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))
 
 
-def _overlap(a: Any, b: Any) -> bool:
+def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
     try:
         return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:  # unusual strides

@@ -217,7 +217,7 @@ class Function:
         """Compile now."""
         self.source.compile(char)
 
-    def run(self, values: Sequence[Any], out: Any = None, dtype: DType = None) -> Any:
+    def run(self, values: Sequence[Any], out: Out = None, dtype: DType = None) -> Any:
         """The results for arrays. `out`: an array, or a tuple of arrays and None.
 
         Compiles before NumPy is called, so that errors are not wrapped.
@@ -299,8 +299,8 @@ class Function:
         source, arrays = self.source, out if isinstance(out, tuple) else (out,)
         if any(array is not None for array in arrays):
             raise StateError(
-                f"{source.quantity.name}: out= takes numbers now, and an argument is a Dask array",
-                "leave out= out",
+                f"{source.quantity.name}: out= needs results now, and an argument is a Dask array",
+                "omit out=",
             )
         return map_blocks(
             source.quantity.name, self.run_block, source.inputs, source.outputs, values, dtype

@@ -136,8 +136,8 @@ class DifferentiableFunction(HasDerivatives["DifferentiableFunction"], Exportabl
     """A function of arrays (..., *shape); batch axes broadcast. Changes of q are tangent vectors,
     like v."""
 
-    # for plain vectors of one state, once such a call was made; None falls through
-    fast_path: Any = staticmethod(scalar_fast_path.no_fast_path)
+    # for plain vectors of one state; installed by the first such call; None falls through
+    fast_path: scalar_fast_path.FastPath = staticmethod(scalar_fast_path.no_fast_path)
 
     def __call__(
         self,
@@ -151,7 +151,7 @@ class DifferentiableFunction(HasDerivatives["DifferentiableFunction"], Exportabl
         result = self.fast_path(*values) if out is None and dtype is None else None
         return self._checked_call(*values, out=out, dtype=dtype) if result is None else result
 
-    def _checked_call(self, *values: Any, out: Any = None, dtype: DType = None) -> Any:
+    def _checked_call(self, *values: Any, out: Out = None, dtype: DType = None) -> Any:
         """The general path: arguments are checked and converted to arrays."""
         source, name = self.source, self.source.quantity.name
         check_count(name, values, (arg.name for arg in source.inputs))
@@ -280,7 +280,7 @@ class DerivativeByColumns(DifferentiableFunction):
     def scalar_call(self, fallback: Callable | None = None) -> Any:
         return fallback
 
-    def run(self, values: Sequence[Any], out: Any = None, dtype: DType = None) -> Any:
+    def run(self, values: Sequence[Any], out: Out = None, dtype: DType = None) -> Any:
         if not is_large(self.source.model) and any(
             type(value) is not np.ndarray for value in values
         ):
@@ -289,7 +289,10 @@ class DerivativeByColumns(DifferentiableFunction):
         if any(map(is_lazy, values)):
             refuse_lazy(self.name, "matrices of large robots are computed by columns", *values)
         arrays = [np.asarray(value) for value in values]
-        targets = out if isinstance(out, tuple) else (out,) * len(self.outputs)
+        targets = cast(
+            "tuple[np.ndarray | None, ...]",
+            out if isinstance(out, tuple) else (out,) * len(self.outputs),
+        )
         kind = np.dtype(dtype or np.result_type(np.float32, *(x.dtype for x in arrays)))
         columns = []
         for product in self._column_functions():

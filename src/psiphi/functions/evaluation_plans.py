@@ -131,7 +131,7 @@ def _sweep_plan(expression: Expression, function: Function, equation: Equation) 
         raise StateError(
             f"{expression} cannot run in loops over the tree, and {equation.model.name} has "
             f"{bodies} bodies",
-            "make functions of its parts, each of one frame and of joint vectors, and combine their "
+            "make functions of its parts, each with one frame and joint vectors, and combine their "
             "results",
         )
     return Sweeps(function, equation)
@@ -162,7 +162,7 @@ class Sweeps:
 
 
 class ByColumns(Sweeps):
-    """A matrix X as the function X x of a vector, applied to a batch of the identity's columns x."""
+    """A matrix X, computed as the product X x with the columns x of the identity, as one batch."""
 
     def __init__(self, expression: Expression, equation: Equation):
         space, frames = expression.cols.name, expression.cols.frames

@@ -26,7 +26,7 @@ class CheckedRobot(Protocol):
     @property
     def freed(self) -> FreeParameters | None: ...
 
-    units: Any
+    units: Any  # cached properties of a `Robot`
     nv: Any
 
     def function(self, name: str) -> Any: ...
@@ -57,7 +57,8 @@ def check_results(
             robot, arguments[0], *([arguments[-1]] if robot.freed is not None else [])
         ) or _overflow(source.inputs, arguments)
         raise SingularError(
-            f"{name} is {np.asarray(array)[place]}{batch_element(which)} of a finite state: {cause}",
+            f"{name} is {np.asarray(array)[place]}{batch_element(which)} of a finite state: "
+            f"{cause}",
             remedy,
         )
 
@@ -82,8 +83,8 @@ def _singular_joint(
             X = np.array(joint.kinematics.X(entries(q[joint.q_slice])), dtype=float)
         if not np.isfinite(X).all():
             return (
-                f"the loop of {joint.name} is singular there: its free coordinates do not determine "
-                "the others",
+                f"the loop of {joint.name} is singular there: its free coordinates do not "
+                "determine the others",
                 "leave this configuration, or pp.embed the loop with other joints free=",
             )
     x = np.zeros(
@@ -101,9 +102,9 @@ def _singular_joint(
         smallest = np.linalg.eigvalsh(D)[0]
         if smallest <= 0.0:
             return (
-                f"nothing resists joint {joint.name!r} there, its articulated inertia D is "
+                f"joint {joint.name!r} has no inertia there: its articulated inertia D is "
                 f"{smallest:.3g}",
-                "leave this configuration, give mass to the links beyond the joint, or armature to "
+                "leave this configuration, or add mass to the links beyond the joint, or armature to "
                 "the joint",
             )
     return None

@@ -208,7 +208,7 @@ class QuantityMethods(EditingMethods):
                 break
         argument_checks.check_quaternions(self.model, name, values[0])
         if check is not False and flag("check", check):
-            refuse_lazy(name, "check=True looks at numbers", *values)
+            refuse_lazy(name, "check=True works on NumPy arrays", *values)
             values = argument_checks.plain_arrays(self, name, function.source.inputs, values)
             check_states(self, name, function.source.inputs, values, frames)
             with np.errstate(all="ignore"):

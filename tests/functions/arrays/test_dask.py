@@ -157,10 +157,10 @@ def test_what_does_not_fit_is_said_before_anything_runs(robot):
             r"q has shape \(64, 1\), expected \(..., 2\)",
         ),
         (lambda: robot.forward_dynamics(q, v[:7], tau), "batch axes do not fit together"),
-        (lambda: robot.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
+        (lambda: robot.forward_dynamics(q, v, tau, check=True), "check=True works on NumPy arrays"),
         (lambda: robot.gravity(q, out=np.empty((64, 2))), "out"),
         (lambda: robot.gravity(q.astype(complex)), "dtype complex128"),
-        (lambda: pp.rollout(robot, q, steps=2, out=(q, q)), "out= takes numbers now"),
+        (lambda: pp.rollout(robot, q, steps=2, out=(q, q)), "out= needs results now"),
         (lambda: robot.step(q, v, tau[:, :1], 1e-3), r"tau has shape \(64, 1\)"),
     ]
     for call, words in refused:

@@ -411,7 +411,7 @@ def test_forward_mode():
     with torch.autograd.forward_ad.dual_level():
         carried = torch.autograd.forward_ad.make_dual(x, w)
         for call, words in (
-            (lambda: pp.rollout(ARM, carried, steps=3, limits="block"), "stops joints at once"),
+            (lambda: pp.rollout(ARM, carried, steps=3, limits="block"), "changes velocities abruptly"),
             (lambda: pp.simulate(ARM, carried, duration=0.1), "is of forward mode"),
             (lambda: ARM.forward_dynamics([carried[0], 0.0], w, w), "is of forward mode"),
         ):
@@ -435,7 +435,7 @@ def test_what_does_not_fit_is_named():
             "batch axes do not fit together",
         ),
         (lambda: ARM.forward_dynamics(q, v, "x"), "tau is 'x'"),
-        (lambda: ARM.forward_dynamics(q, v, tau, check=True), "check=True looks at numbers"),
+        (lambda: ARM.forward_dynamics(q, v, tau, check=True), "check=True works on NumPy arrays"),
         (lambda: ARM.forward_dynamics(q, v, tau, out=tau), "out= is for NumPy"),
         (lambda: ARM.operational_space_inertia(q, TOOL), "eigenvectors have no gradients"),
         (lambda: pp.simulate(ARM, q, duration=0.1), "requires grad"),
@@ -741,7 +741,7 @@ def test_motions_have_gradients_by_parameters(batch):
     (slope,) = torch.autograd.grad(run(p, start)[0].sum(), p)
     np.testing.assert_allclose(slope, motion.vjp(np.ones_like(motion.q))["parameters"], rtol=1e-12)
     for call, words in (
-        (lambda: pp.rollout(light.at(p), start, steps=3, limits="block"), "stops joints at once"),
+        (lambda: pp.rollout(light.at(p), start, steps=3, limits="block"), "changes velocities abruptly"),
         (lambda: run(p[..., :3], start), r"parameters has shape .*3.*, expected \(..., 4\)"),
         (
             lambda: pp.simulate(light.at(p), start, duration=0.1),
@@ -800,7 +800,7 @@ def test_controllers_called_by_hand():
         ),
         (
             lambda: pp.GravityCompensation(chain)(0.0, q, q),
-            "GravityCompensation asks a closed chain for torques by NumPy's",
+            "GravityCompensation of a closed chain takes NumPy arrays",
         ),
     ):
         with pytest.raises(pp.Error, match=words):

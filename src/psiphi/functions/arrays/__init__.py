@@ -1,12 +1,13 @@
 """Arrays of other libraries: torch, JAX and Dask.
 
-In: a compiled function, arrays of a library. Out: arrays of that library, with its derivatives. Read `array_dispatch.py` first.
+In: a compiled function, arrays of a library. Out: arrays of that library, with its derivatives.
+Read `array_dispatch.py` first.
 
-    array_dispatch.py     The one door for arrays that are not NumPy's
+    array_dispatch.py     The entry point for arrays that are not NumPy's
+    function_registry.py  Functions by number, their protocols, rules that torch and JAX share
+    torch_operators.py    Functions as torch operators, with autograd, fake and vmap rules
+    jax_primitives.py     Functions as JAX primitives
+    xla_cpu.py            The machine code that XLA calls on the CPU
+    xla_cuda.py           The machine code that XLA calls on the GPU
     dask_arrays.py        Dask arrays
-    function_registry.py  Functions by number
-    jax_primitives.py     Functions as primitives of JAX
-    torch_operators.py    Functions as operators of torch, with autograd, fake and vmap rules
-    xla_cpu.py            A function as XLA calls it
-    xla_cuda.py           A function as XLA calls it on a graphics card
 """

@@ -1,6 +1,6 @@
 """The entry point for arrays that are not NumPy's: those of torch and JAX, and all on the GPU.
 
-The arrays decide where a function runs: on the CPU or the GPU on which they are.
+A function runs where its input arrays are: on the CPU or on the GPU.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def dispatch(
     if check is not False:
         where = "on the GPU" if any(gpu) else f"of {library}"
         raise StateError(
-            f"{name}: check=True looks at numbers, and these are {where}",
-            "check NumPy arrays on the CPU",
+            f"{name}: check=True works on NumPy arrays, and these arrays are {where}",
+            "leave check= out, or convert the arrays to NumPy",
         )
     if library == "torch" and out is None and dtype is None and (all(gpu) or not any(gpu)):
         return _import_library("torch") and _calls["torch"](function, values)
@@ -59,7 +59,7 @@ def dispatch(
         option = "out" if out is not None else "dtype"
         raise StateError(
             f"{name}: {option}= is for NumPy arrays, and these are of {library}",
-            f"leave it out; {library} converts",
+            f"leave it out, and convert the results with {library}",
         )
     return _import_library("jax") and _calls["jax"](function, values)
 
@@ -104,9 +104,10 @@ def convert_like(like: AnyArray, array: np.ndarray) -> Any:
     return (BY_MODULE[name] if name else library_of("like", like)).put(like, array.astype(kind))
 
 
-def widest_array(*values: Any) -> Any:
-    """The foreign array with the widest dtype, which is that of the results."""
-    found, *others = [x for x in values if is_foreign(x)]
+def widest_array(*values: object) -> Any:
+    """The foreign array with the widest dtype; the results have that dtype."""
+    arrays: list[Any] = [x for x in values if is_foreign(x)]
+    found, *others = arrays
     for x in others:  # torch.compile does not support `max` with a key
         found = x if x.dtype.itemsize > found.dtype.itemsize else found
     return found
@@ -121,15 +122,15 @@ def scalar_dt(name: str, array: np.ndarray) -> float:
 
 
 def as_row(dt: Any) -> Any:
-    """A foreign dt as an array (..., 1), which functions expect."""
+    """A foreign dt as an array (..., 1), as functions expect it."""
     return dt if dt.ndim else dt.reshape(1)
 
 
-def contiguous(x: Any) -> Any:
+def contiguous(x: AnyArray) -> Any:
     """The array with contiguous memory, as GPU kernels need it; arrays of JAX always have."""
     name = array_library(x)
     if name == "torch":
-        return x.contiguous()
+        return cast("Any", x).contiguous()
     return x if name == "jax" or not on_gpu(x) else array_module(x).ascontiguousarray(x)
 
 
@@ -158,7 +159,7 @@ def is_differentiated(x: object) -> bool:
 
 
 def read_numbers(name: str, arg: Argument, value: object) -> np.ndarray:
-    """An argument of the function `name`, which is not foreign, as a NumPy array of real numbers."""
+    """An argument of the function `name` that is not foreign, as a NumPy array of real numbers."""
     array, fault = read_array(value, arg.shape)
     if fault:
         expected = ", ".join(["...", *map(str, arg.shape)])
@@ -180,7 +181,7 @@ def _common_library(values: Sequence[object]) -> str:
     libraries = {array_library(value) for value in values} - {""}
     if len(libraries) > 1:
         raise StateError(
-            f"arrays of {' and '.join(sorted(libraries))} came in one call",
+            f"one call got arrays of {' and '.join(sorted(libraries))}",
             "give arrays of one library",
         )
     return libraries.pop() if libraries else ""

@@ -1,7 +1,8 @@
-"""Dask arrays: a call on them is a plan of calls on their blocks, made when somebody computes it, here or on a cluster.
+"""Dask arrays: a call on them returns Dask arrays, and runs block by block when they are computed.
 
-Blocks are cut along batch axes alone; an argument whose own axes are cut is put together first. Nothing is imported: who holds
-such an array has imported Dask. What travels to a worker is the function, some kB, and it finds its machine code in the cache.
+Blocks are cut along batch axes only; an argument whose core axes are cut is rechunked first.
+Nothing is imported: the caller has a Dask array, so Dask is loaded. A worker receives the function,
+a few kB, and finds its machine code in the cache.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray, DType
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, check_array, is_lazy
 from psiphi.compiler.sweeps.sweep_program import Argument
@@ -19,8 +21,8 @@ from psiphi.compiler.sweeps.sweep_program import Argument
 Arguments = Sequence[Argument]
 
 
-def refuse_lazy(name: str, what: str, *values: Any) -> None:
-    """Refuse Dask arrays where numbers are needed now."""
+def refuse_lazy(name: str, what: str, *values: object) -> None:
+    """Refuse Dask arrays where numbers are needed now; `what` is the reason."""
     if any(map(is_lazy, values)):
         raise StateError(
             f"{name}: {what}, and an argument is a Dask array",
@@ -34,13 +36,13 @@ def map_blocks(
     inputs: Arguments,
     outputs: Arguments,
     values: Sequence[Any],
-    dtype: Any,
+    dtype: DType,
 ) -> Any:
-    """The results of `call(*arrays)` as Dask arrays; `inputs` and `outputs` say which axes are its own."""
+    """The results of `call(*arrays)` as Dask arrays. `inputs` and `outputs` define core axes."""
     da = sys.modules["dask.array"]
-    whole = [_in_one_piece(name, arg, value) for arg, value in zip(inputs, values, strict=True)]
-    _check_batches(name, inputs, whole)
-    whole = _align_chunks(inputs, whole)
+    arrays = [_with_whole_core(name, arg, value) for arg, value in zip(inputs, values, strict=True)]
+    _check_batches(name, inputs, arrays)
+    arrays = _align_chunks(inputs, arrays)
     letters = [
         ",".join(f"{arg.name}{i}_{j}" for j in range(len(arg.shape)))
         for i, arg in enumerate((*inputs, *outputs))
@@ -49,7 +51,7 @@ def map_blocks(
     kind = (
         np.dtype(dtype)
         if dtype is not None
-        else np.result_type(np.float32, *(x.dtype for x in whole))
+        else np.result_type(np.float32, *(x.dtype for x in arrays))
     )
     sizes = {
         f"{arg.name}{i}_{j}": n
@@ -59,47 +61,49 @@ def map_blocks(
     signature = ",".join(core[: len(inputs)]) + "->" + ",".join(core[len(inputs) :])
     many = len(outputs) > 1
     new = {key: sizes[key] for key in ",".join(letters[len(inputs) :]).split(",") if key}
-    meta = tuple(np.empty((0,) * _result_ndim(whole, inputs, arg), kind) for arg in outputs)
+    meta = tuple(np.empty((0,) * _result_ndim(arrays, inputs, arg), kind) for arg in outputs)
     run = BlockwiseCall(call, None if dtype is None else np.dtype(dtype).char)
-    return da.apply_gufunc(run, signature, *whole, output_sizes=new, meta=meta if many else meta[0])
+    return da.apply_gufunc(
+        run, signature, *arrays, output_sizes=new, meta=meta if many else meta[0]
+    )
 
 
 class BlockwiseCall:
-    """A call on plain arrays, as a worker runs it: what it needs is in the call alone."""
+    """A call on the NumPy arrays of one block; a worker needs nothing else."""
 
     def __init__(self, call: Callable, dtype: str | None):
         self.call, self.dtype = call, dtype
 
-    def __call__(self, *arrays: np.ndarray) -> Any:
-        given = [np.asarray(x) for x in arrays]
+    def __call__(self, *blocks: Any) -> Any:
+        arrays = [np.asarray(x) for x in blocks]
         return (
-            self.call(*given)
+            self.call(*arrays)
             if self.dtype is None
-            else self.call(*given, dtype=np.dtype(self.dtype))
+            else self.call(*arrays, dtype=np.dtype(self.dtype))
         )
 
 
 def stack_lazy(arrays: Sequence[Any]) -> Any:
-    """Arrays (..., 6), broadcast, as one (..., len, 6)."""
+    """Arrays (..., 6), broadcast, as one Dask array (..., len, 6)."""
     da = sys.modules["dask.array"]
     return da.stack(da.broadcast_arrays(*map(da.asarray, arrays)), axis=-2)
 
 
-def _in_one_piece(name: str, arg: Argument, value: Any) -> Any:
-    """The argument with its own axes in one piece; its shape and type are checked now, its numbers later."""
+def _with_whole_core(name: str, arg: Argument, value: AnyArray) -> Any:
+    """The argument with each core axis in one chunk. Its shape and dtype are checked now, its
+    numbers when they are computed."""
     da = sys.modules["dask.array"]
-    if not is_lazy(value):
-        value = np.asarray(value)
-    readable = value.dtype.kind in "iub" or (value.dtype.kind == "f" and value.dtype.itemsize <= 8)
-    check_array(name, arg, value.shape, "float64" if readable else str(value.dtype))
-    lead = value.ndim - len(arg.shape)
-    if not is_lazy(value):
-        return da.from_array(value, chunks=-1) if lead else value
-    return value.rechunk(dict.fromkeys(range(lead, value.ndim), -1)) if arg.shape else value
+    array: Any = value if is_lazy(value) else np.asarray(value)
+    readable = array.dtype.kind in "iub" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8)
+    check_array(name, arg, array.shape, "float64" if readable else str(array.dtype))
+    lead = array.ndim - len(arg.shape)
+    if not is_lazy(array):
+        return da.from_array(array, chunks=-1) if lead else array
+    return array.rechunk(dict.fromkeys(range(lead, array.ndim), -1)) if arg.shape else array
 
 
 def _align_chunks(inputs: Arguments, values: Sequence[Any]) -> list[Any]:
-    """The arguments, cut at the same places along batch axes that they share; axes are told apart from the right."""
+    """The arguments with equal chunks along shared batch axes, which are counted from the right."""
     pairs: list[Any] = []
     for number, (arg, x) in enumerate(zip(inputs, values, strict=True)):
         lead = x.ndim - len(arg.shape)
@@ -109,21 +113,18 @@ def _align_chunks(inputs: Arguments, values: Sequence[Any]) -> list[Any]:
             else []
         )
     _, arrays = sys.modules["dask.array"].core.unify_chunks(*pairs)
-    cut = iter(arrays)
-    return [next(cut) if is_lazy(x) else x for x in values]
+    aligned = iter(arrays)
+    return [next(aligned) if is_lazy(x) else x for x in values]
 
 
 def _result_ndim(values: Sequence[Any], inputs: Arguments, out: Argument) -> int:
-    return max(x.ndim - len(arg.shape) for arg, x in zip(inputs, values, strict=True)) + len(
-        out.shape
-    )
+    batch = max(x.ndim - len(arg.shape) for arg, x in zip(inputs, values, strict=True))
+    return batch + len(out.shape)
 
 
 def _check_batches(name: str, inputs: Arguments, values: Sequence[Any]) -> None:
     leads = {
         arg.name: x.shape[: x.ndim - len(arg.shape)] for arg, x in zip(inputs, values, strict=True)
     }
-    if all(
-        n == n for lead in leads.values() for n in lead
-    ):  # a block of unknown length is NaN long
+    if all(n == n for lead in leads.values() for n in lead):  # an unknown length is NaN
         batch_axes(name, leads)

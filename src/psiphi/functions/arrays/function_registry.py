@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
+from psiphi._util.array_types import AnyArray, DType, Out
 from psiphi._util.errors import StateError
 from psiphi.compiler.sweeps.sweep_program import Argument
 
@@ -36,12 +37,14 @@ class ArrayFunction(Protocol):
 class RunnableFunction(ArrayFunction, Protocol):
     """A function of arrays of any library, without checks."""
 
-    def run(self, values: Any, out: Any = None, dtype: Any = None) -> Any: ...
+    def run(self, values: Sequence[Any], out: Out = None, dtype: DType = None) -> Any: ...
 
 
-class DifferentiableArrayFunction(ArrayFunction, Protocol):
+class DifferentiableArrayFunction(RunnableFunction, Protocol):
     """A function that torch and JAX can differentiate, any number of times."""
 
+    def __call__(self, *values: Any) -> Any: ...
+    def run_on_gpu(self, values: Sequence[Any]) -> Any: ...
     def pushforward(self, *names: str) -> DifferentiableArrayFunction: ...
     def pullback(self, *names: str) -> DifferentiableArrayFunction: ...
 
@@ -64,13 +67,14 @@ def function_of(number: int) -> Any:
         ) from None
 
 
-def sum_repeated(gradient: Any, shape: Sequence[int]) -> Any:
+def sum_repeated(gradient: AnyArray, shape: Sequence[int]) -> Any:
     """The gradient with respect to an array of this shape, which was broadcast: summed over the
     broadcast axes."""
-    lead = tuple(range(gradient.ndim - len(shape)))
-    gradient = gradient.sum(lead) if lead else gradient  # torch sums over all axes for ()
-    repeated = tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1)
-    return gradient.sum(repeated, keepdims=True) if repeated else gradient
+    total: Any = gradient
+    lead = tuple(range(total.ndim - len(shape)))
+    total = total.sum(lead) if lead else total  # torch sums over all axes for ()
+    repeated = tuple(i for i, n in enumerate(shape) if n == 1 and total.shape[i] != 1)
+    return total.sum(repeated, keepdims=True) if repeated else total
 
 
 def add_batch_axis(

@@ -1,11 +1,12 @@
-"""A function as XLA calls it: machine code that reads XLA's call frame, made by LLVM; no compiler, no Python in a call.
+"""The machine code that XLA calls on the CPU. It reads XLA's call frame; no Python runs in a call.
 
     XLA_FFI_Error* handler(XLA_FFI_CallFrame*)
 
-One handler serves all functions. It gathers the addresses of the buffers, takes the address `block` from the attributes of the
-call, and goes on with both: here, block is the address of three others, of a gufunc's loop, of its dims and of its steps, and
-the loop is called; on graphics cards a kernel is sent (`xla_cuda.py`). Offsets are those of the C API of XLA's FFI, version 0
-(jaxlib's include/xla/ffi/api/c_api.h).
+One handler serves all functions; LLVM compiles it. It gathers the addresses of the buffers, reads
+the address `block` from the attributes of the call, and passes both on. On the CPU, a block is the
+addresses of a gufunc's loop, its dims and its steps, and the handler calls the loop; on the GPU it
+launches a kernel (`xla_cuda.py`). Offsets are those of the C API of XLA's FFI, version 0 (jaxlib's
+include/xla/ffi/api/c_api.h).
 """
 
 from __future__ import annotations
@@ -19,31 +20,40 @@ import numpy as np
 
 from psiphi.backends.cuda.dlpack import SIZE, capsule
 from psiphi.backends.llvm import jit
+from psiphi.functions.compiled_function import Function
 
 TARGET = "psiphi_call"
-_pinned: list[
-    Any
-] = []  # what compiled programs of JAX point to: they do not say when they are gone
+# memory to which compiled programs of JAX point; it is never freed
+_pinned: list[Any] = []
 
 
-def load_fields(where: str, **fields: tuple[str, int]) -> str:
-    """What stands there, by name: its type, and behind how many bytes."""
+def load_fields(struct: str, **fields: tuple[str, int]) -> str:
+    """LLVM code that loads fields of a struct by name: {name: (type, offset in bytes)}."""
     return "\n".join(
-        f"  %{name}.p = getelementptr i8, ptr %{where}, i64 {at}\n  %{name} = load {kind}, ptr %{name}.p"
-        for name, (kind, at) in fields.items()
+        f"  %{name}.p = getelementptr i8, ptr %{struct}, i64 {offset}\n"
+        f"  %{name} = load {kind}, ptr %{name}.p"
+        for name, (kind, offset) in fields.items()
     )
 
+
+FRAME_FIELDS = {
+    "n.args": ("i64", 56),
+    "args": ("ptr", 72),
+    "n.rets": ("i64", 96),
+    "rets": ("ptr", 112),
+    "attrs": ("ptr", 160),
+}
 
 GATHER = f"""
 define ptr @handler(ptr %frame) nounwind {{
 {load_fields("frame", extension=("ptr", 8))}
-  %none = icmp eq ptr %extension, null
-  br i1 %none, label %call, label %ask
-ask:
+  %no.extension = icmp eq ptr %extension, null
+  br i1 %no.extension, label %call, label %check.type
+check.type:
 {load_fields("extension", type=("i32", 8))}
   %is.metadata = icmp eq i32 %type, 1
-  br i1 %is.metadata, label %tell, label %call
-tell:                                             ; which version of the API this is
+  br i1 %is.metadata, label %version, label %call
+version:                                          ; store the version of the API
 {load_fields("extension", metadata=("ptr", 24))}
   %major = getelementptr i8, ptr %metadata, i64 24
   store i32 0, ptr %major
@@ -53,20 +63,20 @@ tell:                                             ; which version of the API thi
   store i32 0, ptr %traits
   ret ptr null
 call:
-{load_fields("frame", taken=("i64", 56), args=("ptr", 72), given=("i64", 96), rets=("ptr", 112), attrs=("ptr", 160))}
+{load_fields("frame", **FRAME_FIELDS)}
   %scalar = load ptr, ptr %attrs
 {load_fields("scalar", value=("ptr", 8))}
   %block = load ptr, ptr %value
-  %all = add i64 %taken, %given
-  %pointers = alloca ptr, i64 %all
+  %n.buffers = add i64 %n.args, %n.rets
+  %pointers = alloca ptr, i64 %n.buffers
   br label %test
 test:
   %i = phi i64 [ 0, %call ], [ %i.next, %body ]
-  %more = icmp slt i64 %i, %all
+  %more = icmp slt i64 %i, %n.buffers
   br i1 %more, label %body, label %run
 body:
-  %is.arg = icmp slt i64 %i, %taken
-  %j = sub i64 %i, %taken
+  %is.arg = icmp slt i64 %i, %n.args
+  %j = sub i64 %i, %n.args
   %arg.at = getelementptr ptr, ptr %args, i64 %i
   %ret.at = getelementptr ptr, ptr %rets, i64 %j
   %at = select i1 %is.arg, ptr %arg.at, ptr %ret.at
@@ -97,29 +107,33 @@ define void @probe(ptr %args, ptr %dims, ptr %steps, ptr %data) nounwind {{
 
 
 @lru_cache(maxsize=1)
-def _library() -> Any:
+def library() -> jit.Library:
+    """The compiled handler."""
     return jit.load_object(jit.compile_ir(GATHER + LOOP + PROBE), ["handler", "probe"])
 
 
 def handler() -> Any:
-    """The handler of this processor, for `jax.ffi.register_ffi_target`."""
-    return capsule(_library().address("handler"))
+    """The handler on the CPU, for `jax.ffi.register_ffi_target`."""
+    return capsule(library().address("handler"))
 
 
 def probe() -> int:
-    """The address of a call that copies one float: whether the handler reads this version of the frame."""
-    return pin_words([_library().address("probe"), 0, 0])
+    """The address of a block that copies one float: a test whether the handler can read the call
+    frame of this version of XLA."""
+    return pin_words([library().address("probe"), 0, 0])
 
 
-def pin_words(words: Sequence[int], *alive: Any) -> int:
-    """The address of these words, which stay where they are, and keep what they point to."""
-    made = np.array(words, dtype=np.int64)
-    _pinned.append((made, alive))
-    return made.ctypes.data
+def pin_words(words: Sequence[int], *owners: object) -> int:
+    """The address of a copy of these words. It is never freed; nor are the `owners` of the memory
+    to which the words point."""
+    pinned = np.array(words, dtype=np.int64)
+    _pinned.append((pinned, owners))
+    return pinned.ctypes.data
 
 
-def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) -> int:
-    """The address of what the handler needs for n elements; an argument with one row has it for all of them."""
+def block(function: Function, char: str, leads: Sequence[tuple[int, ...]], n: int) -> int:
+    """The address of the block of a call with n states. `leads` are the batch shapes of the
+    arguments; an argument with one row is shared by all states."""
     loop = function.source.compile(char)
     args = [*function.inputs, *function.outputs]
     shared = [math.prod(lead) == 1 for lead in leads] + [False] * len(function.outputs)
@@ -127,6 +141,6 @@ def block(function: Any, char: str, leads: Sequence[tuple[int, ...]], n: int) ->
     inner = [
         SIZE[char] * math.prod(arg.shape[i + 1 :]) for arg in args for i in range(len(arg.shape))
     ]
-    return pin_words(
+    return pin_words(  # dims are n only: the loop has its core dims
         [loop, pin_words([n]), pin_words([*outer, *inner])], function.source.libraries[char]
-    )  # the loop knows its core dims
+    )

@@ -1,7 +1,8 @@
-"""A function in another library's own operations, `to_jax` and `to_torch`: the tape on its arrays, number by number.
+"""A function in the operations of JAX or torch, `to_jax` and `to_torch`: its tape is run on their
+arrays, operation by operation.
 
-Slower than the compiled code, which takes arrays of both (`docs/arrays.md`), and for where that does not reach: `jax.jit` on
-cards, forward mode and higher derivatives of either library, export of a traced graph.
+This is slower than the compiled code, which takes arrays of both (`docs/arrays.md`), and serves
+where that is not available, e.g. to export a traced graph.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from psiphi._util.array_types import AnyScalar
 from psiphi._util.errors import StateError
 from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
@@ -20,9 +22,9 @@ from psiphi.functions.export.sympy_export import require_straight_code
 
 
 def to_jax(function: Function) -> Callable:
-    """f(q, ...) on jax.numpy arrays with any batch axes in front; one result, or a tuple of them."""
+    """f(q, ...) on JAX arrays with leading batch axes; one result, or a tuple of results."""
     jnp = import_optional("jax.numpy", "to_jax", "psiphi[jax]")
-    meaning = OP_FUNCTIONS | {
+    operations = OP_FUNCTIONS | {
         Op.SIN: jnp.sin,
         Op.COS: jnp.cos,
         Op.SQRT: jnp.sqrt,
@@ -31,7 +33,7 @@ def to_jax(function: Function) -> Callable:
     return _array_function(
         function,
         "JAX",
-        meaning,
+        operations,
         jnp.asarray,
         lambda x, shape, like: jnp.broadcast_to(x, shape),
         jnp.stack,
@@ -39,17 +41,18 @@ def to_jax(function: Function) -> Callable:
 
 
 def to_torch(function: Function) -> Callable:
-    """f(q, ...) on torch tensors with any batch axes in front; one result, or a tuple of them."""
+    """f(q, ...) on torch tensors with leading batch axes; one result, or a tuple of results."""
     torch = import_optional("torch", "to_torch", "psiphi[torch]")
 
-    def on(rule: Callable) -> Callable:
+    def on_scalars(operation: Callable) -> Callable:
+        """The operation for tensors and floats."""
         return lambda x: (
-            rule(x)
+            operation(x)
             if isinstance(x, torch.Tensor)
-            else float(rule(torch.tensor(x, dtype=torch.float64)))
+            else float(operation(torch.tensor(x, dtype=torch.float64)))
         )
 
-    def wide(x: Any, shape: tuple[int, ...], like: Any) -> Any:
+    def broadcast(x: AnyScalar, shape: tuple[int, ...], like: Any) -> Any:
         return torch.broadcast_to(
             x
             if isinstance(x, torch.Tensor)
@@ -58,56 +61,71 @@ def to_torch(function: Function) -> Callable:
         )
 
     less = {Op.LESS: lambda a, b: (a < b) * 1.0}
-    meaning = (
+    operations = (
         OP_FUNCTIONS
         | less
-        | {Op.SIN: on(torch.sin), Op.COS: on(torch.cos), Op.SQRT: on(torch.sqrt)}
+        | {
+            Op.SIN: on_scalars(torch.sin),
+            Op.COS: on_scalars(torch.cos),
+            Op.SQRT: on_scalars(torch.sqrt),
+        }
     )
     return _array_function(
         function,
         "torch",
-        meaning,
+        operations,
         torch.as_tensor,
-        wide,
+        broadcast,
         lambda parts, axis: torch.stack(parts, dim=axis),
     )
 
 
 def _array_function(
-    function: Function, name: str, meaning: dict, read: Callable, wide: Callable, stack: Callable
+    function: Function,
+    library: str,
+    operations: dict,
+    read: Callable,
+    broadcast: Callable,
+    stack: Callable,
 ) -> Callable:
-    code = require_straight_code(function, name)
+    """f(q, ...) in the operations of a library. `read` converts an argument to its array,
+    `broadcast(x, shape, like)` a number, `stack(parts, axis)` joins arrays."""
+    code = require_straight_code(function, library)
     inputs, outputs = code.program.inputs, code.program.outputs
 
-    def bridged(*arrays: Any) -> Any:
-        check_count(bridged.__name__, arrays, (arg.name for arg in inputs))
-        given, leads = [], {}
+    def exported(*arrays: Any) -> Any:
+        check_count(exported.__name__, arrays, (arg.name for arg in inputs))
+        values, leads = [], {}
         for arg, array in zip(inputs, arrays, strict=True):
             try:
                 x = read(array)
                 lead = tuple(x.shape[: x.ndim - len(arg.shape)])
                 if tuple(x.shape[len(lead) :]) != tuple(arg.shape):
+                    expected = f"({', '.join(['...', *map(str, arg.shape)])})"
                     raise StateError(
-                        f"{arg.name} has shape {tuple(x.shape)}",
-                        f"give (..., {', '.join(map(str, arg.shape))})",
+                        f"{arg.name} has shape {tuple(x.shape)}, expected {expected}",
+                        f"give {arg.name} {expected}",
                     )
-                given.append(x.reshape((*lead, arg.size)))
+                values.append(x.reshape((*lead, arg.size)))
             except (TypeError, ValueError, RuntimeError) as error:
                 if isinstance(error, StateError):
                     raise
                 raise StateError(
-                    f"{arg.name} is {shown(array)}, no array for {name}", "give numbers"
+                    f"{arg.name} is {shown(array)}, which {library} cannot read as an array",
+                    "give an array of real numbers",
                 ) from error
             leads[arg.name] = lead
-        lead = batch_axes(bridged.__name__, leads)
+        lead = batch_axes(exported.__name__, leads)
         rows = code.by_output(
-            evaluate(code.tape, code.output_nodes, lambda i, k: given[int(i)][..., k], meaning)
+            evaluate(code.tape, code.output_nodes, lambda i, k: values[int(i)][..., k], operations)
         )
         results = [
-            stack([wide(x, lead, given[0]) for x in own], axis=-1).reshape((*lead, *arg.shape))
-            for arg, own in zip(outputs, rows, strict=True)
+            stack([broadcast(x, lead, values[0]) for x in row], axis=-1).reshape(
+                (*lead, *arg.shape)
+            )
+            for arg, row in zip(outputs, rows, strict=True)
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
-    bridged.__name__ = function.source.quantity.name
-    return bridged
+    exported.__name__ = function.source.quantity.name
+    return exported

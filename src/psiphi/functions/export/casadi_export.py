@@ -1,4 +1,5 @@
-"""A function as a `casadi.Function`: the tape on CasADi's SX scalars. CasADi then knows its derivatives, exactly."""
+"""A function as a `casadi.Function`: its tape is run on CasADi's SX scalars, so that CasADi can
+differentiate it."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from psiphi.functions.export.sympy_export import matrix_shape, require_straight_
 
 
 def to_casadi(function: Function) -> Any:
-    """casadi.Function(q, ...) -> results; vectors are columns, arguments and results have psiphi's names."""
+    """casadi.Function(q, ...) -> results. Vectors are columns; arguments and results keep the names
+    that they have in psiphi."""
     casadi = import_optional("casadi", "to_casadi", "psiphi[casadi]")
     code = require_straight_code(function, "CasADi")
     inputs, outputs = code.program.inputs, code.program.outputs
-    given = [casadi.SX.sym(arg.name, *matrix_shape(arg)) for arg in inputs]
-    flat = [casadi.vec(x.T) for x in given]  # row by row
-    meaning = OP_FUNCTIONS | {
+    symbols = [casadi.SX.sym(arg.name, *matrix_shape(arg)) for arg in inputs]
+    flat = [casadi.vec(x.T) for x in symbols]  # row by row
+    operations = OP_FUNCTIONS | {
         Op.SIN: casadi.sin,
         Op.COS: casadi.cos,
         Op.SQRT: casadi.sqrt,
@@ -27,13 +29,13 @@ def to_casadi(function: Function) -> Any:
         Op.CONST: casadi.SX,
     }
     values = code.by_output(
-        evaluate(code.tape, code.output_nodes, lambda i, k: flat[int(i)][k], meaning)
+        evaluate(code.tape, code.output_nodes, lambda i, k: flat[int(i)][k], operations)
     )
     results = []
-    for arg, own in zip(outputs, values, strict=True):
+    for arg, numbers in zip(outputs, values, strict=True):
         rows, columns = matrix_shape(arg)
-        results.append(casadi.reshape(casadi.vertcat(*own), columns, rows).T)
-    taken = {arg.name for arg in inputs}
-    names = [f"{arg.name}_out" if arg.name in taken else arg.name for arg in outputs]
-    word = re.sub(r"\W+", "_", function.source.quantity.name, flags=re.ASCII).strip("_")
-    return casadi.Function(f"psiphi_{word}", given, results, [arg.name for arg in inputs], names)
+        results.append(casadi.reshape(casadi.vertcat(*numbers), columns, rows).T)
+    input_names = [arg.name for arg in inputs]
+    names = [f"{arg.name}_out" if arg.name in input_names else arg.name for arg in outputs]
+    identifier = re.sub(r"\W+", "_", function.source.quantity.name, flags=re.ASCII).strip("_")
+    return casadi.Function(f"psiphi_{identifier}", symbols, results, input_names, names)

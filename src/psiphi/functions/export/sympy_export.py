@@ -1,4 +1,4 @@
-"""A function as SymPy expressions: shared parts once, as the code computes them, or written out."""
+"""A function as SymPy expressions: with shared parts, as the code computes them, or written out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,14 +25,22 @@ from psiphi.functions.export.textbook_form import textbook
 MAX_DENOMINATOR = 64  # denominators of numbers that are written as fractions
 
 
+class SymPyExpression(Protocol):
+    """The part of `sympy.Expr` that is used here."""
+
+    is_Atom: bool
+
+    def __neg__(self) -> SymPyExpression: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Symbolic:
     """Results as SymPy matrices.
 
     inputs       {argument: column of symbols}: q1, q2, ...
-    shared       [(x0, expression), ...]: parts that several others need, in order, as `sympy.cse` gives them
+    shared       [(x0, expression), ...]: parts that are used several times, as from `sympy.cse`
     results      {result: Matrix} of inputs and shared parts
-    parameters   {symbol: number}: m1, l1, ..., where they were asked for
+    parameters   {symbol: number}: m1, l1, ..., if the parameters are symbols
     matrix       the first result written out; `M[0, 0]` is one of its entries
     """
 
@@ -43,21 +52,24 @@ class Symbolic:
 
     @cached_property
     def written_out(self) -> dict[str, Any]:
-        """Every result without shared parts: exponentially long for long chains; see `textbook` for short ones."""
-        known: dict[Any, Any] = {}
+        """The results without shared parts. They are exponentially long for long chains; for short
+        ones, see `textbook`."""
+        values: dict[Any, Any] = {}
         for symbol, value in self.shared:
-            known[symbol] = value.xreplace(known)
-        return {name: value.xreplace(known) for name, value in self.results.items()}
+            values[symbol] = value.xreplace(values)
+        return {name: value.xreplace(values) for name, value in self.results.items()}
 
     @property
     def matrix(self) -> Any:
+        """The first result, written out."""
         return next(iter(self.written_out.values()))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice | tuple[int | slice, ...]) -> Any:
         return self.matrix[index]
 
     def textbook(self) -> Any:
-        """The first result with products of sines and cosines as sums, multiplied out: cos(q2 + q3), not c2 c3 - s2 s3."""
+        """The first result with products of sines and cosines as sums, multiplied out:
+        cos(q2 + q3) instead of c2 c3 - s2 s3."""
         return self.matrix.applyfunc(textbook)
 
     def latex(self) -> str:
@@ -81,23 +93,25 @@ class Symbolic:
 
 
 def symbolic(function: Function, parameters: bool = False) -> Symbolic:
-    """The function's code on SymPy's symbols; with `parameters` masses, centres, inertias and lengths are symbols, too."""
+    """The function's code on SymPy's symbols. With `parameters`, masses, centers of mass, inertias
+    and lengths are symbols, too."""
     sympy = import_optional("sympy", "symbolic", "psiphi[symbolic]")
-    code, values = (
+    code, parameter_values = (
         (require_straight_code(function, "SymPy"), {})
         if not parameters
         else trace_with_names(function)
     )
     inputs = code.program.inputs
-    symbols = {name: sympy.Symbol(name, real=True) for name in values}
-    given = [
+    symbols = {name: sympy.Symbol(name, real=True) for name in parameter_values}
+    arguments = [
         [sympy.Symbol(f"{arg.name}{k + 1}", real=True) for k in range(arg.size)] for arg in inputs
     ]
     nodes = code.output_nodes
     uses = _uses(code, nodes)
     shared: list[tuple[Any, Any]] = []
 
-    def kept(node: int, value: Any) -> Any:
+    def share(node: int, value: SymPyExpression) -> SymPyExpression:
+        """A new symbol for a value that is used several times."""
         if (
             uses[node] < 2
             or code.tape.nodes[node][0] in (Op.CONST, Op.SIN, Op.COS)
@@ -108,44 +122,45 @@ def symbolic(function: Function, parameters: bool = False) -> Symbolic:
         shared.append((sympy.Symbol(f"x{len(shared)}", real=True), value))
         return shared[-1][0]
 
-    def leaf(space: str, index: Any) -> Any:
-        return symbols[index] if space == PARAMETER else given[int(space)][index]
+    def leaf(space: str, index: int) -> Any:  # the index of a parameter is its name
+        return symbols[str(index)] if space == PARAMETER else arguments[int(space)][index]
 
-    meaning = OP_FUNCTIONS | {
+    operations = OP_FUNCTIONS | {
         Op.CONST: lambda x: exact_constant(sympy, x),
         Op.SIN: sympy.sin,
         Op.COS: sympy.cos,
         Op.SQRT: sympy.sqrt,
         Op.LESS: lambda a, b: sympy.Piecewise((1, a < b), (0, True)),
     }
-    found = code.by_output(evaluate(code.tape, nodes, leaf, meaning, kept))
+    values = code.by_output(evaluate(code.tape, nodes, leaf, operations, share))
     results = {
-        arg.name: sympy.Matrix(*matrix_shape(arg), own)
-        for arg, own in zip(code.program.outputs, found, strict=True)
+        arg.name: sympy.Matrix(*matrix_shape(arg), entries)
+        for arg, entries in zip(code.program.outputs, values, strict=True)
     }
     columns = {
-        arg.name: sympy.Matrix(arg.size, 1, own) for arg, own in zip(inputs, given, strict=True)
+        arg.name: sympy.Matrix(arg.size, 1, entries)
+        for arg, entries in zip(inputs, arguments, strict=True)
     }
     return Symbolic(
         code.program.name,
         columns,
         shared,
         results,
-        {symbols[name]: x for name, x in values.items()},
+        {symbols[name]: x for name, x in parameter_values.items()},
     )
 
 
-def exact_constant(sympy: Any, x: float) -> Any:
-    """A constant: a fraction where it plainly is one.
+def exact_constant(sympy: ModuleType, x: float) -> Any:
+    """A constant: a fraction if x is one exactly, with a small power of two as its denominator.
 
     >>> import sympy
-    >>> number(sympy, 0.5), number(sympy, -3.0), number(sympy, 0.1)
+    >>> exact_constant(sympy, 0.5), exact_constant(sympy, -3.0), exact_constant(sympy, 0.1)
     (1/2, -3, 0.1)
     """
-    plain = Fraction(x).limit_denominator(MAX_DENOMINATOR) if math.isfinite(x) else Fraction(0)
+    near = Fraction(x).limit_denominator(MAX_DENOMINATOR) if math.isfinite(x) else Fraction(0)
     return (
-        sympy.Rational(plain.numerator, plain.denominator)
-        if float(plain) == x and _is_dyadic(plain)
+        sympy.Rational(near.numerator, near.denominator)
+        if float(near) == x and _is_dyadic(near)
         else sympy.Float(x)
     )
 
@@ -155,12 +170,13 @@ def _is_dyadic(x: Fraction) -> bool:
 
 
 def require_straight_code(function: Function, where: str) -> StraightCode:
-    """The function's one tape, or an error."""
-    code = function.source.code
+    """The function's straight-line code, or an error for a large robot."""
+    code, model = function.source.code, function.source.model
     if not isinstance(code, StraightCode):
-        cause = f"{function.source.model.name} has {len(function.source.model.bodies)} bodies, and its code runs in loops"
         raise StateError(
-            cause, f"{where} gets robots of up to 64 bodies; take a part: robot.subtree(...)"
+            f"{model.name} has {len(model.bodies)} bodies, so that its code has loops, and {where} "
+            "needs code without loops",
+            "export a robot of at most 64 bodies, such as robot.subtree(...)",
         )
     return code
 
@@ -172,7 +188,7 @@ def matrix_shape(arg: Argument) -> tuple[int, int]:
 
 
 def _uses(code: StraightCode, nodes: list[int]) -> Counter:
-    """How often each node is read."""
+    """The number of uses of each node."""
     uses: Counter = Counter(nodes)
     for node in code.tape.live(nodes):
         op, a, b = code.tape.nodes[node]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 from psiphi._util.extras import import_optional
 
 
-def textbook(expression: Any) -> Any:
-    """Products of sines and cosines as sums, multiplied out: a normal form of polynomials in sines and cosines, so that what is
-    the same looks the same. A fraction is cancelled instead, with squares of sines as 1 - cos^2.
+class Power(Protocol):
+    """A SymPy expression base^exp, or (`is_Pow` is False) another expression."""
+
+    is_Pow: bool
+    base: Any
+    exp: Any
+
+
+def textbook(expression: object) -> Any:
+    """Products of sines and cosines as sums, multiplied out: a normal form of polynomials in sines
+    and cosines, so that equal expressions look equal. Fractions are cancelled instead, with squares
+    of sines as 1 - cos^2.
 
     >>> import sympy
     >>> a, b = sympy.symbols("a b")
@@ -21,18 +31,20 @@ def textbook(expression: Any) -> Any:
     cos(a) + 1
     """
     sympy = import_optional("sympy", "symbolic", "psiphi[symbolic]")
-    above, below = sympy.fraction(sympy.together(expression))
-    if not below.is_number:
-        return sympy.cancel(_cosines(sympy, above) / _cosines(sympy, below))
+    numerator, denominator = sympy.fraction(sympy.together(expression))
+    if not denominator.is_number:
+        return sympy.cancel(
+            _without_sine_squares(sympy, numerator) / _without_sine_squares(sympy, denominator)
+        )
     from sympy.simplify.fu import TR8
 
-    return sympy.expand(TR8(sympy.expand(above))) / below
+    return sympy.expand(TR8(sympy.expand(numerator))) / denominator
 
 
-def _cosines(sympy: Any, expression: Any) -> Any:
-    """Multiplied out, without squares of sines."""
+def _without_sine_squares(sympy: ModuleType, expression: object) -> Any:
+    """The expression multiplied out, with sin^2 replaced by 1 - cos^2."""
 
-    def square(power: Any) -> bool:
+    def is_sine_power(power: Power) -> bool:
         return (
             power.is_Pow
             and isinstance(power.base, sympy.sin)
@@ -40,9 +52,9 @@ def _cosines(sympy: Any, expression: Any) -> Any:
             and power.exp > 1
         )
 
-    def cosines(power: Any) -> Any:
+    def with_cosines(power: Power) -> Any:
         return (1 - sympy.cos(power.base.args[0]) ** 2) ** (power.exp // 2) * power.base ** (
             power.exp % 2
         )
 
-    return sympy.expand(sympy.expand(expression).replace(square, cosines))
+    return sympy.expand(sympy.expand(expression).replace(is_sine_power, with_cosines))

@@ -23,7 +23,8 @@ def body(points: dict, plane, mass=2.0, inertia=(0.1, 0.1, 0.1), friction=0.0) -
 
 
 def test_a_ball_lands_on_a_slope_and_slides():
-    """It falls, loses what it had across the plane by the impulse m v_n, and slides on with g along the plane."""
+    """The point falls, loses its normal velocity by the impulse m v_n, and slides on with g along
+    the plane."""
     cell = body({"tip": (0, 0, 0)}, NORMAL)
     q = np.array([*(0.4 * NORMAL), 0, 0, 0, 1.0])
     v0 = np.array([0, 0, 0, 0.3, 0.5, 0.0])
@@ -47,7 +48,7 @@ def test_a_ball_lands_on_a_slope_and_slides():
 
 
 def test_a_contact_that_would_pull_is_lost():
-    """A block at rest is lifted by twice its weight times t: it leaves at half a second, and flies."""
+    """A block at rest is lifted by twice its weight times t: it leaves the ground at 0.5 s."""
     cell = body({"tip": (0, 0, 0)}, (0, 0, 1))
     q = np.array([0, 0, 0, 0, 0, 0, 1.0])
 
@@ -71,7 +72,8 @@ def test_a_contact_that_would_pull_is_lost():
 
 
 def test_a_rod_falls_on_its_end():
-    """J = v / (1/m + x^2 / I) at the end that hits first, x its distance along the table; it comes to rest, no further."""
+    """J = v / (1/m + x^2 / I) at the end that hits first, x its distance along the table; that end
+    comes to rest."""
     m, half, tilt = 2.0, 0.5, 0.4
     I = m * (2 * half) ** 2 / 12
     cell = body({"left": (-half, 0, 0), "right": (half, 0, 0)}, (0, 0, 1), m, (1e-3, I, I))

@@ -96,7 +96,7 @@ def test_operational_space_reaches_a_point_and_a_pose():
 
 
 def test_a_posture_is_a_configuration():
-    """A quaternion of another length, or of none, has no say: it is refused, as that of a reference is."""
+    """A posture with a quaternion that is not of unit length is an error, as for a reference."""
     b = pp.Builder("ball")
     b.body("top", 1.0, com=(0, 0, 0.2), inertia=np.diag([0.1, 0.2, 0.15]))
     b.joint("ball", "spherical", "world", "top")
@@ -180,7 +180,9 @@ def test_a_half_turn_is_the_shortest_way():
         turn = quat.exp(w)
         turned = pose.copy()
         turned[:3, :3] = np.stack([quat.rotate(turn, e) for e in np.eye(3)], axis=-1) @ pose[:3, :3]
-        found = limited_feedback(6, pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03])
+        found = limited_feedback(
+            6, pose.ravel().tolist(), turned.ravel().tolist(), [1.0, 0.0, 1e300, 0.03]
+        )
         np.testing.assert_allclose(found, [*w, 0, 0, 0], atol=1e-8)
 
 
@@ -240,7 +242,8 @@ def test_a_state_that_does_not_fit_is_refused(law):
 
 
 def test_tasks_in_order_of_priority():
-    """Dense algebra beside it: the first task gets all it asks for, the second what is left, by the mass matrix."""
+    """Against dense algebra: the first task is exact, the second as far as the first permits, by
+    the mass matrix."""
     robot = pp.load("panda")
     q, v = state(robot, 5, ())
     first, second = robot.frame_pose(q, "tool"), robot.frame_pose(q, robot.bodies[3].name)

@@ -1,4 +1,4 @@
-"""Laws from the energy of the error: Wen and Bayard's, and the one decoupled in nu; compiled in rollouts."""
+"""Laws based on the energy of the error: Lyapunov and Decoupled, on arrays and in rollouts."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,8 @@ def errors(q, v, t, pull):
 
 @pytest.mark.parametrize(("kp", "pull"), [(200.0, 0.0), (0.0, 5.0), (150.0, 4.0)])
 def test_the_law_is_its_equation(kp, pull):
-    """With C by Christoffel's symbols, (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, from differences of M."""
+    """Against C by Christoffel symbols, (dM_ij/dq_k + dM_ik/dq_j - dM_kj/dq_i) / 2, from
+    differences of M."""
     q, v, t, kd = ARM.random(seed=1), np.linspace(-1.0, 2.0, 6), 0.3, np.arange(10.0, 16.0)
     e, s, v_r, a_r = errors(q, v, t, pull)
     step = 1e-5

@@ -1,4 +1,4 @@
-"""Control of a held object: what is wanted of its motion and of its contacts is what the closed system does."""
+"""Control of a held object: the closed system has the desired motion and contact forces."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,8 @@ def motion(cell, q, v, a) -> tuple[np.ndarray, ...]:
 
 
 def load(cell, q, v, a, push) -> np.ndarray:
-    """Newton and Euler: the wrench [moment; force] all contacts together give the object, world axes, about its origin."""
+    """By Newton and Euler: the sum of all contact wrenches [moment; force] on the object, in world
+    axes, about its origin."""
     body, (T, V, A) = cell.bodies[-1], motion(cell, q, v, a)
     R, w, dw = T[:3, :3], V[:3], A[:3]
     c, I = R @ body.com, R @ body.inertia @ R.T
@@ -36,7 +37,7 @@ def load(cell, q, v, a, push) -> np.ndarray:
 
 
 def transfers(cell, q) -> list[np.ndarray]:
-    """A_i: the motion of the object at its origin -> that of the contact point; A_i* takes wrenches back."""
+    """A_i: the motion of the object at its origin -> that of the contact point."""
     origin = cell.frame_pose(q, cell.object)[:3, 3]
     arms = [cell.frame_pose(q, contact.first)[:3, 3] - origin for contact in cell.contacts]
     return [np.block([[np.eye(3), np.zeros((3, 3))], [-skew(l), np.eye(3)]]) for l in arms]
@@ -58,7 +59,8 @@ def given(cell, q) -> list[np.ndarray]:
 
 @pytest.mark.parametrize(("seed", "arms"), [(1, 2), (12, 2), (3, 3), (20, 3), (7, 2)])
 def test_motion_and_forces_are_as_wanted(seed, arms):
-    """Every kind of contact: the acceleration is the law's; forces balance it, and are nearest to the wanted ones by W^-1."""
+    """Contacts of all kinds: the acceleration is that of the law; the forces balance it and are the
+    nearest to the desired ones by W^-1."""
     closed, rng = closed_cells.random_cell(seed, arms), np.random.default_rng(seed)
     cell, q, v = closed.system, closed.q, closed.v
     T, V, _ = motion(cell, q, v, v)
@@ -115,7 +117,8 @@ def test_motion_and_forces_are_as_wanted(seed, arms):
 
 
 def test_arms_keep_their_posture_where_the_object_leaves_them_free():
-    """a_m is the nearest to the posture's wish, by the mass matrix: M (a - u) does no work along null(Jm)."""
+    """a_m is the nearest to the acceleration u of the posture, by the mass matrix: M (a - u) does
+    no work along null(Jm)."""
     closed = closed_cells.random_cell(12, 2)
     cell, q, v = closed.system, closed.q, closed.v
     goal = cell.robot.integrate(q, 0.2 * np.random.default_rng(1).standard_normal(cell.nv))
@@ -135,10 +138,11 @@ def test_arms_keep_their_posture_where_the_object_leaves_them_free():
 
 
 def test_impedance():
-    """M_d (A - A_ref) + B E' + K E = f, f measured; with f unknown the same, M_d what object and arms weigh together."""
+    """M_d (A - A_ref) + B E' + K E = f with f measured. With f unknown, the same with the inertia
+    M_d of object and arms together."""
     rng = np.random.default_rng(4)
     arms = [pp.robots.random_tree(7, int(rng.integers(1 << 30)), "revolute", 0.0) for _ in range(2)]
-    closed = closed_cells.held(arms, ("rigid", "rigid"), rng)
+    closed = closed_cells.grasping_cell(arms, ("rigid", "rigid"), rng)
     cell, q, v = closed.system, closed.q, closed.v
     there = cell.frame_pose(
         cell.robot.integrate(q, 0.1 * rng.standard_normal(cell.nv)), cell.object
@@ -164,7 +168,7 @@ def test_impedance():
 
 
 def test_a_motion_obeys_its_equation_compiled_and_in_python():
-    """e'' + kd e' + kp e = 0 along a path, in one kernel, in steps of Python, and in a batch of rollouts."""
+    """e'' + kd e' + kp e = 0 along a path, in a kernel, in Python, and in batched rollouts."""
     puma = pp.load("puma560")
     bent = np.array([0.1, -0.8, 0.6, 0.2, 0.5, 0.0])
     cell = pp.grasp([(puma, None, "tool")], pp.Body.box(2.0, (0.2, 0.1, 0.1)), [(-0.1, 0, 0)])
@@ -204,9 +208,10 @@ def test_a_motion_obeys_its_equation_compiled_and_in_python():
 
 
 def test_what_cannot_be_done_is_said():
-    """Two points do not turn an object about the line through them; a robot alone, a cell without an object hold none."""
+    """Two points cannot turn an object about the line through them; a robot, or a cell without an
+    object, has nothing to control."""
     cell = closed_cells.facing_pumas(["point", "point"])
-    q, rest = closed_cells.at_work(cell), np.zeros(cell.nv)
+    q, rest = closed_cells.elbows_up(cell), np.zeros(cell.nv)
     here = cell.frame_pose(q, cell.object)
     spin = np.array([1.0, 0, 0, 0, 0, 0])
     still = pp.ObjectControl(cell, here)
@@ -245,7 +250,7 @@ def test_what_cannot_be_done_is_said():
 
 
 def polisher() -> tuple[pp.System, np.ndarray]:
-    """A PUMA holds a tool whose tip slides on a tilted plane; the tool's origin is its tip."""
+    """A PUMA holds a tool whose tip slides on a tilted plane; the origin of the tool is its tip."""
     puma = pp.load("puma560")
     bent = np.array([0.1, -0.8, 0.6, 0.2, 0.5, 0.0])
     grip = np.eye(4)
@@ -262,7 +267,8 @@ def polisher() -> tuple[pp.System, np.ndarray]:
 
 
 def test_force_and_motion_on_a_surface():
-    """The tip moves along the plane as wanted and presses with 7 N, moving: A is the wish, projected by the inertia P_obj."""
+    """The tip moves along the plane and presses with 7 N: A is the desired acceleration, projected
+    by the inertia P_obj."""
     cell, q = polisher()
     cell = uncompiled(cell)
     assert cell.nc == 7 and np.abs(cell.constraint_residual(q)).max() < 1e-9
@@ -285,7 +291,8 @@ def test_force_and_motion_on_a_surface():
 
 
 def test_polishing():
-    """Along a line on the plane, compiled: it presses as told all the way, and stays on the plane and near its line."""
+    """Along a line on the plane, compiled: the force is the desired one at all times, and the tip
+    stays on the plane and near the line."""
     cell, q = polisher()
     start = cell.frame_pose(q, cell.object)
     way = np.array([0.0, 0.8, 0.6])
@@ -307,7 +314,8 @@ def test_polishing():
 
 
 def test_a_cell_that_flies():
-    """A base without thrusters: the object moves as wanted, both hands hold it as wanted, and the base moves as it must."""
+    """A floating base without thrusters: the object and the forces of both hands are as desired,
+    and the base moves by conservation of momentum."""
     tree, rng = pp.robots.random_tree(16, 5, "revolute", 0.6, base="free"), np.random.default_rng(8)
     hands = tuple(body.name for k, body in enumerate(tree.bodies) if k not in tree.parent)[:2]
     q = tree.random(rng)

@@ -1,4 +1,4 @@
-"""A law of one's own: written once as rules, it drives steps in Python and compiles."""
+"""User-defined laws: rules that run in steps of Python and in kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def held(m, q, v, most_of, g):
 
 
 class Two(Controller):
-    """Two frames, a rule that looks at all joints, and names that a step has uses of its own for."""
+    """Two frames, a rule that couples all joints, and place names that integrators use as well."""
 
     def __init__(self, robot, *frames):
         super().__init__(robot)

@@ -1,4 +1,4 @@
-"""What has no motor gets no torque: floating bases, unless told; joints named passive; and it is said."""
+"""Joints without motors get no torque: floating bases by default, and joints named passive."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_told_to_it_hovers():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_computed_torque_of_a_robot_whose_base_is_free(compiled):
-    """The joints follow exactly, e'' + kd e' + kp e = 0, and the base does what momentum asks of it."""
+    """The joints obey e'' + kd e' + kp e = 0, and the base conserves momentum."""
     robot = space_robot()
     q, v = state(robot, 3, speed=0.2)
     goal = robot.integrate(q, np.concatenate([np.zeros(6), 0.3 * np.ones(robot.nv - 6)]))

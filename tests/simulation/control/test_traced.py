@@ -1,4 +1,4 @@
-"""A user's own law of control, as a tape: what can be traced runs compiled to the same numbers, what cannot says why."""
+"""Traces of user-defined laws: compiled, they give the same numbers, or an error says why not."""
 
 import math
 
@@ -69,7 +69,7 @@ def test_other_numbers_are_another_kernel():
 
 
 class Remembers:
-    """An integrator of its own: what it answers depends on what it was asked before."""
+    """An integrator: the result depends on previous calls."""
 
     def __init__(self):
         self.total = 0.0
@@ -80,7 +80,7 @@ class Remembers:
 
 
 class Counts:
-    """Numbers change by themselves."""
+    """The result depends on the number of calls."""
 
     def __init__(self):
         self.calls = 0
@@ -123,7 +123,7 @@ def test_what_leaves_no_tape_says_why(tau, why):
 
 
 def test_a_law_that_means_something_else_for_a_batch():
-    """v[0] is the first coordinate of one motion, and the first of several motions: for these it is refused."""
+    """v[0] is the first coordinate of a single motion, but the first motion of a batch."""
     robot = pp.robots.puma560()
     q, rng = robot.neutral(), np.random.default_rng(0)
     first, careful = lambda t, q, v: -v[0] * np.ones(6), lambda t, q, v: -v[..., :1] * np.ones(6)
@@ -171,7 +171,7 @@ def test_laws_that_do_not_look_at_the_state(tau):
 
 
 def test_torques_of_the_motors_alone():
-    """A floating base has no motor: its six zeros need not be written."""
+    """A floating base has no motor: its six zeros may be left out."""
     robot = pp.load("free_flyer")
     motors = robot.nv - 6
     q, v = robot.neutral(), np.zeros(robot.nv)

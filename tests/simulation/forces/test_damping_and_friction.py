@@ -1,4 +1,4 @@
-"""Contacts that hold, slide, open and close under Coulomb's law, beside mechanics in closed form and MuJoCo."""
+"""Contacts that stick, slide, open and close, against mechanics in closed form and MuJoCo."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_a_block_slides_up_a_slope_stops_and_holds_or_slides_back(mu, v0):
 
 
 def test_a_high_block_that_is_stopped_tips_over_its_edge():
-    """Thrown along rough ground a high block does not slide to rest: its trailing corners leave the ground."""
+    """A high block thrown along rough ground does not slide to rest: its rear corners lift off."""
     cell, q = block(0.9, 0.0, (0.1, 0.1, 0.4)), np.array([0, 0, 0.2, 0, 0, 0, 1.0])
     motion = pp.simulate(cell, q, [0, 0, 0, 1.0, 0, 0], duration=0.05, dt=1e-3, contacts="open")
     assert {event.what for event in motion.events if event.name == "contact lost"} == {
@@ -77,7 +77,8 @@ def rod(mu: float, tilt: float, drop: float = 0.2):
 
 @pytest.mark.parametrize("mu", [0.2, 2.0])
 def test_a_rod_falls_on_rough_ground(mu):
-    """Its end is stopped by (Jx, Jz): as far as friction allows sideways, too; momentum, spin and energy say so."""
+    """The impulse (Jx, Jz) stops the end of the rod, sideways as far as friction allows; momentum,
+    angular momentum and energy agree."""
     tilt, m, I = 0.8, 2.0, 2.0 / 12
     cell, q = rod(mu, tilt)
     motion = pp.simulate(cell, q, duration=0.21, dt=1e-3, contacts="open")
@@ -97,7 +98,8 @@ def test_a_rod_falls_on_rough_ground(mu):
 
 
 def test_blows_keep_coulombs_law_momentum_and_never_give_energy():
-    """Random compliances and speeds: c+ = Omega lambda + c, cones, complementarity, and less energy after than before."""
+    """Random compliances and speeds: c+ = Omega lambda + c, friction cones, complementarity, and no
+    gain of energy."""
     rng = np.random.default_rng(4)
     refused = 0
     for _ in range(30):
@@ -133,7 +135,8 @@ def test_blows_keep_coulombs_law_momentum_and_never_give_energy():
 
 
 def test_fingers_that_squeeze_too_little_let_a_box_slip():
-    """Two slides press a box with N: it holds while 2 mu N >= m g, and falls with g - 2 mu N / m where they press less."""
+    """Two slides press a box with N: it sticks while 2 mu N >= m g, and otherwise falls with
+    g - 2 mu N / m."""
     b = pp.Builder("finger")
     b.body("tip", mass=0.5, inertia=np.diag([1e-3, 1e-3, 1e-3]))
     b.joint("press", "prismatic", "world", "tip", axis=(1, 0, 0))
@@ -168,9 +171,10 @@ def test_a_box_that_is_thrown_stops_where_mujoco_stops_it():
     """mu = 0.4 from 1 m/s: v^2 / 2 mu g; MuJoCo's softer contacts agree to a percent."""
     mujoco = pytest.importorskip("mujoco")
     peer = mujoco.MjModel.from_xml_string(
-        """<mujoco><option cone="elliptic" impratio="100" timestep="0.0005"/><worldbody><geom type="plane" size="5 5 1"
-        friction="0.4 0 0"/><body pos="0 0 0.05"><freejoint/><geom type="box" size="0.1 0.05 0.05" mass="2" condim="3"
-        friction="0.4 0 0" solref="0.002 1"/></body></worldbody></mujoco>"""
+        """<mujoco><option cone="elliptic" impratio="100" timestep="0.0005"/>
+        <worldbody><geom type="plane" size="5 5 1" friction="0.4 0 0"/>
+        <body pos="0 0 0.05"><freejoint/><geom type="box" size="0.1 0.05 0.05" mass="2"
+        condim="3" friction="0.4 0 0" solref="0.002 1"/></body></worldbody></mujoco>"""
     )
     data = mujoco.MjData(peer)
     data.qvel[0] = 1.0

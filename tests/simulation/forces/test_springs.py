@@ -1,4 +1,4 @@
-"""Springs of joints: their law, their energy, and steps that take them implicitly: D + gamma h B + gamma^2 h^2 S."""
+"""Joint springs: their law, their energy, and implicit steps with D + gamma h B + gamma^2 h^2 S."""
 
 import mujoco
 import numpy as np
@@ -43,7 +43,8 @@ def all_firm(monkeypatch):
 @pytest.mark.parametrize("w", [0.2, 0.7, 2.0, 6.0, 1e4])
 @pytest.mark.parametrize("method", list(METHODS))
 def test_a_wheel_that_swings(method, w, all_firm):
-    """h omega = w: no step adds energy, whatever w is; the midpoint rule keeps all of it, and turns by 2 atan(w / 2) a step."""
+    """h omega = w: no step adds energy at any w; the midpoint rule preserves it, with the phase
+    2 atan(w / 2) per step."""
     h, n = 1e-3, 50
     k = 0.01 * (w / h) ** 2
     motion = pp.simulate(
@@ -66,7 +67,7 @@ def test_a_wheel_that_swings(method, w, all_firm):
 @pytest.mark.parametrize("method", list(METHODS))
 @pytest.mark.parametrize("damping", [0.0, 0.5])
 def test_order(robot, method, damping, all_firm):
-    """Implicit springs, with a polynomial whose slope changes within the step, and losses beside them."""
+    """Implicit springs, with losses and a polynomial whose slope changes within the step."""
     robot, steps = sprung(robot(), {"polynomial": [0.2, 0.5]}, 0.02), (40, 80, 160)
     q, v = state(robot, 3)
     options = dict(duration=0.1, method=method, springs=True, damping=damping)
@@ -157,7 +158,8 @@ def test_the_law_of_a_table():
 
 
 def test_a_smooth_table_is_the_natural_cubic_spline():
-    """SciPy's, straight beyond its ends; its energy is the integral, and steps across its points keep their order."""
+    """Against SciPy, linear beyond the ends; the energy is the integral, and steps across knots
+    keep their order."""
     interpolate = pytest.importorskip("scipy.interpolate")
     points = dict(deflection=[-0.4, -0.1, 0.05, 0.3, 0.5], torque=[-9.0, -1.0, 0.5, 6.0, 7.0])
     robot = wheel(spring={**points, "smooth": True}, rest=0.3)
@@ -204,13 +206,17 @@ def test_a_table_beside_steps_of_scipys_choosing():
 
 
 MJ = """<mujoco><option timestep="1e-3" integrator="{integrator}"/><worldbody>
-  <body name="a" pos="0 0 1"><joint name="x" type="slide" axis="1 0 0" stiffness="300" springref="0.1" damping="{b}"/>
+  <body name="a" pos="0 0 1"><joint name="x" type="slide" axis="1 0 0" stiffness="300"
+      springref="0.1" damping="{b}"/>
     <geom type="box" size="0.1 0.1 0.1" contype="0" conaffinity="0"/>
-    <body name="b" pos="0 0 -0.1"><joint name="h" axis="0 1 0" stiffness="{k}" springref="40" ref="10" damping="{b}"/>
-      <geom type="capsule" size="0.03" fromto="0 0 0 0.1 0 -0.5" contype="0" conaffinity="0"/></body></body>
+    <body name="b" pos="0 0 -0.1"><joint name="h" axis="0 1 0" stiffness="{k}"
+      springref="40" ref="10" damping="{b}"/>
+      <geom type="capsule" size="0.03" fromto="0 0 0 0.1 0 -0.5" contype="0"
+        conaffinity="0"/></body></body>
   <body name="c" pos="1 0 1"><freejoint name="fly"/><geom size="0.1" contype="0" conaffinity="0"/>
     <body name="d"><joint name="w" axis="0 0 1" stiffness="1.5"/>
-    <geom type="capsule" size="0.03" fromto="0 0 0 0.3 0 -0.2" contype="0" conaffinity="0"/></body></body>
+    <geom type="capsule" size="0.03" fromto="0 0 0 0.3 0 -0.2" contype="0"
+      conaffinity="0"/></body></body>
   </worldbody></mujoco>"""
 
 
@@ -219,7 +225,8 @@ MJ = """<mujoco><option timestep="1e-3" integrator="{integrator}"/><worldbody>
 )
 @pytest.mark.parametrize("k", ["30", "30 10 200"])
 def test_beside_mujoco(integrator, method, k):
-    """Its own integrators, a second: joint springs, linear and (from MuJoCo 4 on) polynomial, with dampers."""
+    """MuJoCo's own integrators, for one second: springs with dampers, linear and (from MuJoCo 4 on)
+    polynomial."""
     if " " in k and int(mujoco.__version__.split(".")[0]) < 4:
         pytest.skip("MuJoCo 3 has linear springs")
     text = MJ.format(integrator=integrator, k=k, b="0" if method == "rk4" else "0.4")
@@ -270,7 +277,8 @@ def test_what_is_firm_is_said():
 
 @pytest.mark.parametrize("method", ["implicit", "midpoint"])
 def test_a_stiff_pendulum_beside_its_limit(method):
-    """A spring of 1e6 N m/rad holds the rod: h omega is about 1.4e3 at dt = 1 ms, and nothing blows up."""
+    """A spring of 1e6 N m/rad holds the rod: h omega is about 1.4e3 at dt = 1 ms, and steps are
+    stable."""
     motion = pp.simulate(pendulum(), [0.0], [0.1], duration=0.1, method=method, springs=1e9)
     assert not motion.events and np.abs(motion.q).max() < 1e-5
     if method == "midpoint":
@@ -316,7 +324,7 @@ def test_springs_of_your_own_are_for_hinges():
 
 
 def test_springs_of_an_embedded_robot_are_its_own():
-    """One at a joint of a gear train pulls by what the train does to it: k ratio^2 at the free joint."""
+    """A spring at a joint of a gear train has the stiffness k ratio^2 at the free joint."""
     robot, gears, options = train()
     plain = pp.embed(robot, gears, **options)
     pp.simulate(plain, plain.neutral(), duration=0.002, springs=True)

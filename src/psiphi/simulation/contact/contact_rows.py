@@ -1,4 +1,5 @@
-"""The rows of contacts that may open: the normal, then two tangents, in newtons and metres a second.
+"""The rows of contacts that may open: the normal, then two tangents, in newtons and metres per
+second.
 
 A contact holds as its own kind (it *grips*) until it is released; then it is a point on the plane
 of its second frame. The constraint rows of a system are rotated so that the normal of each contact,

@@ -1,4 +1,4 @@
-"""Coulomb friction at many contacts at once: which contacts push, stick and slide, and their forces.
+"""Coulomb friction at many contacts at once: which contacts push, stick or slide, and the forces.
 
 With the compliance Omega, c what the rows would do without forces (accelerations, or velocities
 before an impact), and x what they do with the forces lambda:

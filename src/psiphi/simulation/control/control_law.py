@@ -1,6 +1,6 @@
 """Control laws as data: a law is a sequence of steps that read and write named values ("places").
 
-    Step(rule)                     rule(m, <places>) -> {place: value}, m is the configuration manifold
+    Step(rule)                     rule(m, <places>) -> {place: value}, m the configuration manifold
     Step("inverse_dynamics", ...)  a quantity of the system; its arguments and its result are places
 
 `Controller` runs the steps on arrays. Kernels trace the same rules and use the code of the same
@@ -11,7 +11,7 @@ inverse dynamics are the torques that its motors must apply.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from inspect import signature
@@ -251,7 +251,7 @@ class Controller:
 
     if TYPE_CHECKING:  # implemented in a later package
 
-        def _compiled_torque(self, values: Values) -> Any: ...
+        def _compiled_torque(self, values: Mapping[str, AnyArray]) -> Any: ...
 
     def torque(self, q: np.ndarray, v: np.ndarray, *reference: np.ndarray) -> np.ndarray:
         """tau at a state, for these values of the reference."""

@@ -107,7 +107,8 @@ def is_per_step(shape: Batch, batch: Batch, steps: int) -> bool:
         raise StateError(
             f"tau of shape {shape} may be one row a step or one a batch element: "
             f"there are {steps} of both",
-            "give (..., 1, nv) for constant torques or (1, steps, nv) for the same steps everywhere",
+            "give (..., 1, nv) for constant torques, "
+            "or (1, steps, nv) for the same table in every motion",
         )
     if not (per_step or per_motion):
         expected = f"(nv,) = {(nv,)}, {(steps, nv)} for {steps} steps"

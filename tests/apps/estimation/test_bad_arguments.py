@@ -1,4 +1,4 @@
-"""Junk at every parameter of psiphi.estimation: a psiphi.Error, or an answer where the value means something."""
+"""Bad values of every parameter of psiphi.estimation: a psiphi.Error, or a result if valid."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ CALLS = {
     "tau": lambda x: BRIDGE(x),
     "tau as data": lambda x: BRIDGE.outputs(x),
 }
-MEANT = {  # junk elsewhere, here it means something
+MEANT = {  # bad elsewhere, valid here
     ("stages", "empty"),
     ("stages", "empty array"),
     ("noise", "None"),

@@ -1,4 +1,4 @@
-"""The smoother as machine code: the same program as the interpreter runs, for every model of a shape, in batches."""
+"""The compiled smoother is the interpreted one, for every model of a shape, in batches."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def near(one, other, names, rtol=1e-11):
 
 
 def walk(rng, count, lead=(), n=2, m=1):
-    """A time series with numbers of its own at every instant."""
+    """A time series with different numbers at every instant."""
     F, Q, H = (
         rng.normal(size=(count - 1, *lead, n, n)),
         spd(rng, n),
@@ -49,7 +49,7 @@ def walk(rng, count, lead=(), n=2, m=1):
 
 @pytest.mark.parametrize("seed", [1, 4])
 def test_code_says_what_the_interpreter_says(seed):
-    """A random tree: stages of several sizes, some of which measure nothing; data in batches."""
+    """A random tree: stages of several sizes, some without measurements; data in batches."""
     rng = np.random.default_rng(seed)
     tree = random_model(rng, 6)
     one, other = Smoother(tree), Smoother(tree, compiled=False)
@@ -60,7 +60,7 @@ def test_code_says_what_the_interpreter_says(seed):
 
 
 def test_a_batch_of_models_is_each_of_them():
-    """Time-varying systems, another at every element: a filter linearised along seven motions."""
+    """Time-varying systems, one per element: a filter linearised along seven motions."""
     rng = np.random.default_rng(0)
     many = walk(rng, 6, (7,))
     smoother, y = Smoother(many), rng.normal(size=(6, 7, 1))
@@ -81,7 +81,7 @@ def test_a_batch_of_models_is_each_of_them():
 
 
 def test_a_tree_that_changes_with_time():
-    """Two series meet and go on as one; sizes and numbers differ at every instant, records have their own and miss some."""
+    """Two series become one; sizes and numbers vary in time, measurements are missing."""
     rng = np.random.default_rng(3)
     parents, sizes = (
         [-1, 0, 1, 2, 3, 4, 2, 6, 7],
@@ -116,7 +116,7 @@ def test_a_tree_that_changes_with_time():
 
 
 def test_what_was_not_seen_changes_its_own_record_alone():
-    """Each record misses other measurements: the dense answer from what is left of it."""
+    """Each record misses other measurements: the dense answer from the others."""
     rng = np.random.default_rng(2)
     model, (records, count) = walk(rng, 8, m=2), (20, 8)
     y = rng.normal(size=(count, records, 2))
@@ -144,7 +144,7 @@ def test_what_was_not_seen_changes_its_own_record_alone():
 
 
 def test_nothing_seen_and_seen_twice():
-    """Without any measurement states are as they were; masks upon masks are both."""
+    """Without measurements states are as predicted; two masks combine."""
     rng = np.random.default_rng(3)
     model = walk(rng, 3)
     blind = Smoother(model.seen([[False]] * 3))
@@ -174,7 +174,7 @@ def test_what_is_refused_in_a_batch_is_named():
     one, none = np.eye(1), np.zeros((1, 1))
     still = sequence([one], [one, np.stack([one, none, one])], [one, one])
     with pytest.raises(
-        pp.SingularError, match=r"stage 0: output 0 of batch element \[1\] is known beforehand"
+        pp.SingularError, match=r"stage 0: output 0 of batch element \[1\] is determined"
     ):
         Smoother(still)
     with pytest.raises(pp.StateError, match=r"batch axes do not fit.*the model \(3,\)"):
@@ -188,11 +188,11 @@ def test_what_is_refused_in_a_batch_is_named():
 
 
 def test_a_long_series_has_the_code_of_a_short_one():
-    """First, middle and last instants: a few classes of stages a sweep at most, however many there are."""
+    """First, middle and last instants: few classes of stages per sweep, for any length."""
     long = walk(np.random.default_rng(1), 300)
     for name in ("covariances", "smoother"):
         loops = compiled(long.shape, name).code
-        assert max(len(sweep.classes) for sweep in loops.stages) <= 4
+        assert max(len(sweep.classes) for sweep in loops.sweeps) <= 4
     again = walk(np.random.default_rng(2), 300)
     assert compiled(again.shape, "smoother") is compiled(long.shape, "smoother"), "numbers are data"
 
@@ -207,7 +207,7 @@ def test_a_robot_compiled():
 
 
 def test_the_filters_own_quantities():
-    """Covariances of co-states and multipliers, and how multipliers follow inputs: against dense algebra, S2 (10.3)."""
+    """Covariances and slopes of co-states and multipliers against dense algebra, S2 (10.3)."""
     rng = np.random.default_rng(7)
     tree = random_model(rng, 6)
     phi, C, H, R = dense(tree)
@@ -236,7 +236,7 @@ def test_the_filters_own_quantities():
 
 
 def test_a_robot_at_many_states():
-    """A batch of states is a batch of models: c are the diagonal blocks of M^-1, Lam- those of Omega."""
+    """A batch of states is a batch of models: c and Lam- are diagonal blocks of M^-1 and Omega."""
     robot, rng = pp.load("pelican"), np.random.default_rng(8)
     q, v, tau = (
         robot.random(seed=1, size=4),

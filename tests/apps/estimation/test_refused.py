@@ -1,4 +1,4 @@
-"""Outputs without noise that follow from one another are refused, always; all others are answered, right."""
+"""Dependent outputs without noise are always refused; estimates of all others are accurate."""
 
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from tests.kalman import dense, random_model, spd
 
 
 def turn(rng, n):
-    """A transition that keeps lengths."""
+    """An orthogonal transition."""
     return np.linalg.qr(rng.normal(size=(n, n)))[0]
 
 
@@ -33,14 +33,14 @@ def twice_in_one_stage(rng):
 
 
 def twice_in_a_row(rng):
-    """What a stage measured, its parent measures again: nothing happened between."""
+    """A stage and its parent measure the same state, without noise between."""
     n = int(rng.integers(1, 5))
     F, h = turn(rng, n), rng.normal(size=(1, n))
     return [Stage(-1, None, np.zeros((n, n)), h), Stage(0, F, spd(rng, n), h @ F)], 0, 0
 
 
 def known_state(rng):
-    """A constant of n numbers and one output an instant: from the n-th on, all is known."""
+    """A constant of n numbers and one output per instant: known from the n-th on."""
     n, count = int(rng.integers(1, 4)), 8
     stages = [Stage(-1, None, np.zeros((n, n)), rng.normal(size=(1, n)))]
     stages += [
@@ -55,7 +55,7 @@ def known_state(rng):
 
 
 def sum_of_children(rng):
-    """Each child measures its share of what the parent then measures."""
+    """Each child measures its part of the sum that the parent measures."""
     n, count = int(rng.integers(2, 5)), int(rng.integers(1, 4))
     h, steps = rng.normal(size=(1, n)), [rng.normal(size=(n, n)) for _ in range(count)]
     return (
@@ -81,7 +81,7 @@ FAMILIES = [
 
 
 def in_other_units(rng, stages):
-    """The same model with every state and output in units of its own, nine orders of magnitude apart."""
+    """The same model in other units of states and outputs, nine orders of magnitude apart."""
     units = [10.0 ** rng.integers(-4, 6, len(s.covariance)) for s in stages]
     out = []
     for k, s in enumerate(stages):
@@ -103,18 +103,18 @@ def test_what_follows_without_noise_is_refused(family, scaled):
         stages, k, i = family(rng)
         stages = in_other_units(rng, stages) if scaled else stages
         with pytest.raises(
-            pp.SingularError, match=rf"stage {k}: output {i} is known beforehand.*give it noise"
+            pp.SingularError, match=rf"stage {k}: output {i} is determined.*give it noise"
         ):
             Smoother(LinearTree(stages), compiled=False)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_with_noise_it_is_answered(family):
-    """The same models, the output that follows with noise: the dense answer, consistent data or not."""
+    """The same models with noise: the dense answer, consistent data or not."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         stages, k, _ = family(rng)
-        for j in range(k + 1):  # those inboard follow, too
+        for j in range(k + 1):  # the stages inboard are determined, too
             s = stages[j]
             stages[j] = Stage(
                 s.parent,
@@ -140,7 +140,7 @@ def test_what_does_not_follow_is_never_refused():
 
 
 def test_nearly_the_same_output_twice():
-    """Between the two, right: ten digits of a variance may cancel; with thirteen gone the model is refused."""
+    """Accurate if ten digits of a variance cancel, refused if thirteen do."""
 
     def twice(gap):
         return LinearTree([Stage(-1, None, np.eye(2), np.array([[1.0, 0.5], [1.0, 0.5 + gap]]))])
@@ -152,7 +152,7 @@ def test_nearly_the_same_output_twice():
 
 
 def test_a_vague_beginning_costs_no_digits():
-    """Variance 1e8 before, 1e-4 after every measurement: exact rationals say how good the covariances are."""
+    """Variance 1e8 before, 1e-4 after every measurement: compared with exact rationals."""
     count, start, noise, walk = 20, Fraction(10**8), Fraction(1, 10**4), Fraction(1, 10**6)
     prior, after = start, []
     for _ in range(count):
@@ -191,7 +191,7 @@ def _by_least_squares(data, walk, noise):
 
 
 def contradicted():
-    """A state known to 1e-13 by stage 2, measured again by stage 1 at five orders of magnitude away."""
+    """A state known to 1e-13 by stage 2, measured by stage 1 five orders of magnitude away."""
     walk = np.array([[10.0, -8.0, -9.0], [-8.0, 8.0, 6.0], [-9.0, 6.0, 9.0]]) * 1e8
     rows = [
         [1.00003734, 1.00288467, -0.99962714],
@@ -212,7 +212,7 @@ def contradicted():
 
 
 def test_data_that_contradict_the_model_are_refused():
-    """A difference of 1e11 standard deviations: co-states of 1e11 would cancel, and the smoothed state be rounding."""
+    """A difference of 1e11 standard deviations: co-states of 1e11 cancel to rounding."""
     smoother, rng = Smoother(LinearTree(contradicted())), np.random.default_rng(0)
     wild = [rng.normal(size=1), rng.normal(size=3), []]
     with pytest.raises(

@@ -54,7 +54,10 @@ def test_the_smoother_is_the_kalman_form(name):
 
 @pytest.mark.parametrize("name", ["rotors", "forest", "floating", "every_kind"])
 def test_the_covariances_are_the_robots(name):
-    """The measurements' covariance is the mass matrix; P - P Om P that of the forces (docs/mathematics.md section 12)."""
+    """The covariance of the measurements is the mass matrix, P - P Om P that of the forces.
+
+    docs/mathematics.md section 12.
+    """
     robot = robot_of(name)
     q, v, _, _ = zoo.random_state(robot, np.random.default_rng(1))
     bridge, s = estimation.of(robot, q, v), robot.operators

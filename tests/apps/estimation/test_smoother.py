@@ -20,7 +20,7 @@ def outboard(tree, k, itself):
 
 
 def places(tree, stages, what):
-    """Where the stages' outputs "v" or states "x" stand among all."""
+    """Indices of the stages' outputs "v" or states "x" among all."""
     count = np.arange(tree.nx if what == "x" else tree.nv)
     return np.concatenate([count[:0], *(count[tree.slices(j)[what]] for j in stages)]).astype(int)
 
@@ -39,7 +39,7 @@ def test_smoothing_is_conditioning(seed, noisy):
     found = smoother(np.split(y, np.cumsum(tree.widths)[:-1]), xi, eta)
 
     def given(stages):
-        """Mean and covariance of all states, given the outputs of some stages and the factors exp(eta . x) there."""
+        """Mean and covariance of all states, given outputs and factors exp(eta . x) of stages."""
         rows, tilt = places(tree, stages, "v"), places(tree, stages, "x")
         mean = phi @ np.concatenate(xi) + C[:, tilt] @ np.concatenate(eta)[tilt]
         S = H[rows] @ C @ H[rows].T + R[np.ix_(rows, rows)]
@@ -97,7 +97,7 @@ def test_multipliers_and_costates_are_what_they_say(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_coinputs_are_inputs_in_disguise(seed):
-    """Smoothed states and multipliers are those of inputs xi + M phi* eta; co-states then lack phi* eta."""
+    """The same as inputs xi + M phi* eta, but for co-states, which differ by phi* eta."""
     rng = np.random.default_rng(seed)
     tree = random_model(rng, 6)
     phi, C, _, _ = dense(tree)
@@ -119,7 +119,7 @@ def test_coinputs_are_inputs_in_disguise(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_textbook_says_the_same(seed):
-    """A Kalman filter and a Rauch-Tung-Striebel smoother in plain NumPy, which knows neither co-states nor sweeps."""
+    """A Kalman filter and a Rauch-Tung-Striebel smoother in NumPy, without co-states."""
     rng = np.random.default_rng(200 + seed)
     tree = random_model(rng, int(rng.integers(1, 10)))
     (xi, eta), y = (
@@ -146,7 +146,7 @@ def test_the_textbook_says_the_same(seed):
 
 
 def test_an_instant_without_a_measurement():
-    """Outputs of shape (0, n): the same as an output that only noise tells of."""
+    """Outputs of shape (0, n): the same as an output with very large noise."""
     rng = np.random.default_rng(3)
     F, Q, H, R = rng.normal(size=(2, 2)), spd(rng, 2), rng.normal(size=(1, 2)), np.array([0.3])
     none, y = np.zeros((0, 2)), rng.normal(size=(5, 4, 1))
@@ -232,13 +232,13 @@ def test_data_of_the_wrong_shape_are_refused():
         smoother([np.zeros(1), np.zeros(2)])
     with pytest.raises(pp.StateError, match="batch axes"):
         smoother([np.zeros((2, 1)), np.zeros((3, 1))])
-    with pytest.raises(pp.StateError, match=r"finite.*not measured: model.seen"):
+    with pytest.raises(pp.StateError, match=r"finite.*model.seen\(mask\) for missing"):
         smoother([np.zeros(1), np.array([np.nan])])
 
 
 @pytest.mark.parametrize("vague", [1e4, 1e8, 1e12])
 def test_what_a_vague_beginning_leaves_unknown(vague):
-    """Smoothed covariances beside the inverse of the whole information matrix, which knows no filter."""
+    """Smoothed covariances against the inverse of the whole information matrix."""
     count, step, Q, R = 30, np.array([[1.0, 0.1], [0.0, 1.0]]), 0.01 * np.eye(2), 0.5
     first = [vague * np.eye(2), *[Q] * (count - 1)]
     smoother = Smoother(
@@ -259,7 +259,7 @@ def test_what_a_vague_beginning_leaves_unknown(vague):
 
 
 def test_siblings_tell_of_each_other():
-    """Two vague states whose sum is measured well: one is known as well as the other was beforehand."""
+    """Two states with an accurate sum: the diffuse one gets the variance of the other."""
     vague, known = (
         Stage(0, np.eye(1), [[1e10]], np.zeros((0, 1))),
         Stage(0, np.eye(1), [[0.3]], np.zeros((0, 1))),

@@ -1,4 +1,4 @@
-"""Sub-chains as two-ports: what they are on a robot, in any order, in depth log N, with a load."""
+"""Two-ports of a robot's sub-chains: their meaning, associativity, depth log N, loads."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def arm(request) -> pp.Robot:
 
 
 def test_they_are_the_robots_own(arm):
-    """M + Q is the articulated inertia of the link that carries them, psi transmits, Om is the compliance of the tip."""
+    """M + Q is the articulated inertia of the carrying link, Om the compliance of the tip."""
     s, q = arm.operators, arm.random(seed=0, size=3)
     ports, n = two_ports(arm, q), len(arm.bodies)
     P, M, Om, psi = (x.dense(q) for x in (s.P, s.M, s.Om, s.psi))
@@ -44,12 +44,12 @@ def test_they_are_the_robots_own(arm):
 
 def test_joining_is_associative(arm):
     a, b, c = (two_ports(arm, arm.random(seed=1))[i] for i in range(3))
-    for one, other in zip(a.on(b).on(c)._all, a.on(b.on(c))._all, strict=True):
+    for one, other in zip(a.on(b).on(c).matrices, a.on(b.on(c)).matrices, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10 * max(1.0, np.abs(other).max()))
 
 
 def test_a_load_is_one_small_step(arm):
-    """The base feels a heavier tip as the robot with that tip does."""
+    """The base inertia with a load is that of the robot with the load attached."""
     q, tip = arm.random(seed=2), arm.bodies[-1].name
     heavy = arm.attach(pp.Body.box(3.0, (0.2, 0.3, 0.4), name="load"), tip)
     heavy = (
@@ -66,7 +66,7 @@ def test_a_load_is_one_small_step(arm):
 
 
 def test_a_chain_in_depth_log_n(monkeypatch):
-    """A thousand links are ten joins, whatever their angles; equal ones are ten without an array of them."""
+    """A thousand links take ten joins, for any angles; equal links need no array of them."""
     count, on = [], TwoPort.on
     monkeypatch.setattr(TwoPort, "on", lambda self, inner: (count.append(1), on(self, inner))[1])
     chain = pp.robots.chain(1000)

@@ -1,17 +1,17 @@
-"""The estimation side of the algebra: the same sweeps as a Kalman filter and Bryson-Frazier smoother.
+"""Kalman filters and Bryson-Frazier smoothers by the sweeps of forward dynamics.
 
-In: a linear Gaussian chain or tree, or a robot at a state. Out: predicted, filtered and smoothed states with their
-covariances. Read `linear_gaussian_tree.py` first.
+In: a linear Gaussian chain or tree, or a robot at a state. Out: predicted, filtered and smoothed
+states with their covariances. Read `linear_gaussian_tree.py` first.
 
-    linear_gaussian_tree.py  what a model is
+    linear_gaussian_tree.py  the model: stages of a tree, checked
     smoother_equations.py    the operator expressions, which are those of forward dynamics
-    filter_covariances.py    what is known before there are data, and which models are refused
-    smoother_covariances.py  what is left unknown after the data
-    smoother.py              `Smoother`, which runs it all
-    robot_as_filter.py       a robot as an estimation problem
-    stage_links.py           what the sweeps see of a tree
-    stage_compilation.py     the sweeps as compiled code
-    two_port.py              sub-chains as they are seen from their ends
+    filter_covariances.py    covariances and gains, and the check for dependent outputs
+    smoother_covariances.py  the smoothed covariances
+    smoother.py              `Smoother`: covariances of a model, estimates from data
+    robot_as_filter.py       a robot at a state as an estimation problem
+    stage_links.py           stages as the links of a tree, for the sweeps
+    stage_compilation.py     the sweeps, compiled or interpreted
+    two_port.py              sub-chains of a robot as two-ports
 """
 
 from typing import Any

@@ -1,12 +1,14 @@
-"""What a model says before there are data: covariances and gains, one sweep inward, one outward, on any scalars.
+"""Covariances and gains of a model, which do not depend on data: two sweeps, on any scalars.
 
-    P-(k) = M + sum phi P+ phi*,   D = H P- H* + R,   G = P- H* D^-1,   P+ = (I - G H) P- (I - G H)* + G R G*     inward
-    Lam+(k) = phi* Lam-(p) phi,    Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H                                   outward
+    P-(k) = M + sum phi P+ phi*,   D = H P- H* + R,   G = P- H* D^-1,
+    P+ = (I - G H) P- (I - G H)* + G R G*                                            inward
+    Lam+(k) = phi* Lam-(p) phi,    Lam- = (I - G H)* Lam+ (I - G H) + H* D^-1 H      outward
 
-An output that follows from others without noise has no innovation: D is singular, and what floating point finds there is
-rounding. So rounding is carried along: U(k) bounds what it has put into P-(k), in units of one rounding, and travels inward as
-the error of an estimate does. Output i of a stage, less its best guess from the outputs before it, has the variance d; where d
-is not above SMALLEST times what it was computed from, the model is refused and stage and output are named.
+An output that is determined by others without noise has no innovation: D is singular, and its
+computed value is rounding. So U(k) bounds the rounding error of P-(k), in units of one rounding,
+and is propagated inward like the covariance of an error. Output i of a stage, minus its best
+prediction from the outputs before it, has the variance d. If d is not above SMALLEST times the
+terms it was computed from, the model is refused with an error that names stage and output.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psiphi._util.array_types import AnyScalar
 from psiphi._util.errors import SingularError
 from psiphi.apps.estimation.stage_links import Symmetric, TreeShape, cut
 from psiphi.compiler.recursions.body_step import compute_gain
@@ -32,180 +35,186 @@ from psiphi.model.spatial.screws import dot, square_root, subtract
 from psiphi.model.spatial.small_matrices import flatten
 
 EPSILON = float(np.finfo(float).eps)
-SMALLEST = 1e-12  # of what an innovation's variance was computed from: below it, fewer than four digits are left
+SMALLEST = 1e-12  # least variance of an innovation, relative to its terms: four digits are left
 
 
 def covariance_program(shape: TreeShape) -> Program:
-    """Numbers of a model in, gains and covariances out."""
-    inputs = Argument("q", (shape.total("q"),), "q"), Argument("own", (shape.total("own"),), "own")
-    outputs = (
-        Argument("gains", (shape.total("gains"),), "gains"),
-        Argument("more", (shape.total("more"),), "more"),
-    )
-    sweeps = Sweep(TIP_TO_BASE, condition), Sweep(BASE_TO_TIP, smooth)
+    """The program from the numbers of a model to its gains and covariances."""
+
+    def argument(name: str, place: str) -> Argument:
+        return Argument(name, (shape.total(place),), place)
+
+    inputs = argument("q", "q"), argument("covariances", "covariances")
+    outputs = argument("gains", "gains"), argument("statistics", "statistics")
+    sweeps = Sweep(TIP_TO_BASE, filter_step), Sweep(BASE_TO_TIP, costate_step)
     return Program("covariances", inputs, outputs, sweeps)
 
 
-def condition(body: BodyView) -> None:
-    """Tip to base: the Riccati equation in Joseph's form, and the bound on its rounding."""
+def filter_step(body: BodyView) -> None:
+    """Tip to base: the Riccati equation in Joseph's form, and the bound of its rounding error."""
     n, m, H = body.link.size, body.link.width, body.H
-    own, R = cut(body.input_slice("own", "own"), n * n, m)
-    M = Symmetric.read(n, own)
+    M_rows, R = cut(body.input_slice("covariances", "covariances"), n * n, m)
+    M = Symmetric.from_rows(n, M_rows)
     P, U = M, Symmetric([[0.0] * n for _ in range(n)])
-    if (below := body.children.get("P")) is not None:
-        P, U = P + below, body.children["U"]
+    if (P_children := body.children.get("P")) is not None:
+        P, U = P + P_children, body.children["U"]
     U = U.plus_diagonal([n * (x + y) for x, y in zip(M.diagonal, P.diagonal, strict=True)])
-    known, _ = compute_gain(P, H, R)  # type: ignore[arg-type]
-    L, d_inv = known.factors
-    T = [
-        subtract(_unit(n, r), small_matrices.apply(small_matrices.transpose(H), known.G[r]))
-        for r in range(n)
-    ]
-    noise = Symmetric.of(
-        n, lambda r, c: dot(known.G[r], [x * y for x, y in zip(R, known.G[c], strict=True)])
+    gain, _ = compute_gain(P, H, R)  # type: ignore[arg-type]
+    L, d_inv = gain.factors
+    GH = [small_matrices.apply(small_matrices.transpose(H), row) for row in gain.G]
+    T = [subtract(_unit(n, r), GH[r]) for r in range(n)]
+    GRG = Symmetric.of(
+        n, lambda r, c: dot(gain.G[r], [x * y for x, y in zip(R, gain.G[c], strict=True)])
     )
-    P_plus = P.seen_by(T) + noise
-    # rounding in T itself counts twice
-    spread, roots = _spread(P), [square_root(x) for x in R]
-    G = [list(map(_size, row)) for row in known.G]
-    felt = small_matrices.apply([list(map(_size, row)) for row in H], spread)
-    moved = [dot(list(map(_size, T[r])), spread) + dot(G[r], roots) for r in range(n)]
-    inner = [spread[r] + dot(G[r], felt) for r in range(n)]
-    U_plus = U.seen_by(T).plus_diagonal(
-        [n * (x * x + EPSILON * (y * y)) for x, y in zip(moved, inner, strict=True)]
+    P_plus = P.congruence(T) + GRG
+    # rounding errors of T itself count twice
+    deviation, roots = _deviations(P), [square_root(x) for x in R]
+    G_abs, H_abs, T_abs = (_absolute(A) for A in (gain.G, H, T))
+    of_outputs = small_matrices.apply(H_abs, deviation)
+    of_update = [dot(T_abs[r], deviation) + dot(G_abs[r], roots) for r in range(n)]
+    of_T = [deviation[r] + dot(G_abs[r], of_outputs) for r in range(n)]
+    U_plus = U.congruence(T).plus_diagonal(
+        [n * (x * x + EPSILON * (y * y)) for x, y in zip(of_update, of_T, strict=True)]
     )
-    body.store(P=P, T=T, gain=known)
-    body.write_part("gains", "gains", [*flatten(known.G), *flatten(L), *d_inv, *P_plus.flat])
-    body.store(innovations=_innovations(H, known.D, L, d_inv, U))
+    body.store(P=P, T=T, gain=gain)
+    body.write_part("gains", "gains", [*flatten(gain.G), *flatten(L), *d_inv, *P_plus.flat])
+    body.store(innovations=_innovations(H, gain.D, L, d_inv, U))
     if body.link.above:
         phi = body.path[0].phi
-        spread = _spread(P_plus)
-        along = [dot(list(map(_size, row)), spread) for row in phi]
+        deviation = _deviations(P_plus)
+        of_parent = [dot(row, deviation) for row in _absolute(phi)]
         body.send(
-            P=P_plus.seen_by(phi),
-            U=U_plus.seen_by(phi).plus_diagonal([len(phi) * x * x for x in along]),
+            P=P_plus.congruence(phi),
+            U=U_plus.congruence(phi).plus_diagonal([len(phi) * x * x for x in of_parent]),
         )
 
 
-def smooth(body: BodyView) -> None:
-    """Base to tip: the co-state's covariance on both sides of the outputs. The smoothed state's: `smoother_covariances.py`."""
-    n, m, kept = body.link.size, body.link.width, body.record
-    inside = Symmetric([[0.0] * n for _ in range(n)])
+def costate_step(body: BodyView) -> None:
+    """Base to tip: the covariances Lam+ and Lam- of the co-states, and c of the multipliers.
+
+    `smoother_covariances.py` computes those of the smoothed states.
+    """
+    n, m, record = body.link.size, body.link.width, body.record
+    Lam_plus = Symmetric([[0.0] * n for _ in range(n)])
     if body.link.above:
-        inside = body.parent["Lam"].seen_by(small_matrices.transpose(body.path[0].phi))
-    H, T, known = body.H, kept["T"], kept["gain"]
-    weighted = small_matrices.transpose(
-        [known.solve([row[c] for row in H]) for c in range(n)]
-    )  # D^-1 H
-    measured = Symmetric.of(
-        n, lambda r, c: dot([row[r] for row in H], [row[c] for row in weighted])
+        Lam_plus = body.parent["Lam"].congruence(small_matrices.transpose(body.path[0].phi))
+    H, T, gain = body.H, record["T"], record["gain"]
+    DH = small_matrices.transpose([gain.solve([row[c] for row in H]) for c in range(n)])  # D^-1 H
+    HDH = Symmetric.of(n, lambda r, c: dot([row[r] for row in H], [row[c] for row in DH]))
+    D_inv = [gain.solve(_unit(m, i)) for i in range(m)]
+    c = Lam_plus.congruence(small_matrices.transpose(gain.G)) + Symmetric.of(
+        m, lambda r, c: D_inv[c][r]
     )
-    columns = [known.solve(_unit(m, i)) for i in range(m)]
-    weights = inside.seen_by(small_matrices.transpose(known.G)) + Symmetric.of(
-        m, lambda r, c: columns[c][r]
-    )
-    body.store(Lam=inside.seen_by(small_matrices.transpose(T)) + measured)
-    D, (variances, origins) = known.D, kept["innovations"]
-    body.write_part(
-        "more",
-        "more",
-        [*kept["P"].flat, *inside.flat, *flatten(D), *weights.flat, *variances, *origins],
-    )
+    body.store(Lam=Lam_plus.congruence(small_matrices.transpose(T)) + HDH)
+    variances, scales = record["innovations"]
+    P, D = record["P"].flat, flatten(gain.D)
+    values = [*P, *Lam_plus.flat, *D, *c.flat, *variances, *scales]
+    body.write_part("statistics", "statistics", values)
 
 
-def _innovations(H, D, L, d_inv, U) -> tuple[list, list]:
-    """Each output less its best guess from those before it: the variance, and what that was computed from."""
-    variances, origins = [], []
+def _innovations(H: list, D: list, L: list, d_inv: list, U: Symmetric) -> tuple[list, list]:
+    """For each output, minus its best prediction from those before it: its variance, its scale.
+
+    The scale is the magnitude of the terms from which the variance was computed.
+    """
+    variances, scales = [], []
     for i in range(len(H)):
-        rest = small_matrices.backward(
+        L_inv_row = small_matrices.backward(
             [row[: i + 1] for row in L[: i + 1]], _unit(i + 1, i)
         )  # row i of L^-1
-        h = [dot(rest, [row[c] for row in H[: i + 1]]) for c in range(len(H[0]))]
-        scatter = dot(list(map(_size, rest)), [square_root(_size(D[j][j])) for j in range(i + 1)])
+        h = [dot(L_inv_row, [row[c] for row in H[: i + 1]]) for c in range(len(H[0]))]
+        roots = [square_root(_magnitude(D[j][j])) for j in range(i + 1)]
+        deviation = dot(list(map(_magnitude, L_inv_row)), roots)
         variances.append(1.0 / d_inv[i])
-        origins.append(dot(h, U @ h) + scatter * scatter)
-    return variances, origins
+        scales.append(dot(h, U @ h) + deviation * deviation)
+    return variances, scales
 
 
 def _unit(n: int, i: int) -> list:
     return [1.0 if j == i else 0.0 for j in range(n)]
 
 
-def _size(x):
+def _magnitude(x: AnyScalar) -> AnyScalar:
     return maximum(x, -x)
 
 
-def _spread(P: Symmetric) -> list:
+def _absolute(A: list) -> list:
+    """|A|, entry by entry."""
+    return [list(map(_magnitude, row)) for row in A]
+
+
+def _deviations(P: Symmetric) -> list:
+    """Standard deviations."""
     return [square_root(maximum(x, 0.0)) for x in P.diagonal]
 
 
 @dataclass(frozen=True)
 class StageCovariance:
-    """What is known of a stage without data; arrays have the model's batch axes in front."""
+    """Covariances and gain of a stage; arrays have the batch axes of the model in front."""
 
     P_minus: np.ndarray
     P_plus: np.ndarray
     D: np.ndarray
     G: np.ndarray
-    inside: np.ndarray  # Lam+, the covariance of the co-states on the inner side
-    weights: np.ndarray  # c = D^-1 + G* Lam+ G: the covariance of the multipliers, S2 (10.3)
-    variances: np.ndarray  # of the outputs, each less its best guess from those before it
-    origins: np.ndarray  # what these were computed from
+    Lam_plus: np.ndarray  # covariance of the co-states on the inner side
+    c: np.ndarray  # D^-1 + G* Lam+ G: covariance of the multipliers, S2 (10.3)
+    variances: np.ndarray  # of the outputs, minus their best prediction from those before them
+    scales: np.ndarray  # magnitude of the terms from which `variances` were computed
 
 
-def read_known(shape: TreeShape, gains: np.ndarray, more: np.ndarray) -> list[StageCovariance]:
-    """What the program has found, by stages; or a SingularError that names the output without an innovation."""
+def read_covariances(
+    shape: TreeShape, gains: np.ndarray, statistics: np.ndarray
+) -> list[StageCovariance]:
+    """The outputs of the program by stage; a SingularError names an output without innovation."""
     found = []
-    for link, first, second in zip(
-        shape.links, shape.parts(gains, "gains"), shape.parts(more, "more"), strict=True
-    ):
+    parts = shape.parts(gains, "gains"), shape.parts(statistics, "statistics")
+    for link, of_gains, of_statistics in zip(shape.links, *parts, strict=True):
         n, m = link.size, link.width
-        G, _, _, P_plus = cut(first, n * m, m * m, m, n * n)
-        P, Lam, D, C, variances, origins = cut(second, n * n, n * n, m * m, m * m, m, m)
-        P, P_plus, Lam = (_matrix(x, n) for x in (P, P_plus, Lam))
-        found.append(
-            StageCovariance(
-                P, P_plus, _matrix(D, m), _matrix(G, m), Lam, _matrix(C, m), variances, origins
-            )
-        )
-    for k in reversed(
-        range(len(found))
-    ):  # tips first: what is inboard of a singular stage is no news
-        _check(k, found[k])
+        G, _, _, P_plus = cut(of_gains, n * m, m * m, m, n * n)
+        P, Lam, D, c, variances, scales = cut(of_statistics, n * n, n * n, m * m, m * m, m, m)
+        P, P_plus, Lam = (_as_matrix(x, n) for x in (P, P_plus, Lam))
+        D, G, c = (_as_matrix(x, m) for x in (D, G, c))
+        found.append(StageCovariance(P, P_plus, D, G, Lam, c, variances, scales))
+    # tips first: a singular stage spoils all stages inboard of it
+    for k in reversed(range(len(found))):
+        _check_innovations(k, found[k])
     return found
 
 
-def _matrix(x: np.ndarray, columns: int) -> np.ndarray:
+def _as_matrix(x: np.ndarray, columns: int) -> np.ndarray:
     return x.reshape(*x.shape[:-1], x.shape[-1] // columns, columns)
 
 
-def _check(k: int, known: StageCovariance) -> None:
-    """Each output against those before it: what its innovation is, and what it was computed from."""
-    lead = known.variances.shape[:-1]
-    wild = ~np.isfinite(known.P_minus).all((-1, -2))
-    if wild.any():
-        where = element_of(lead, int(np.argmax(wild)))
+def _check_innovations(k: int, stage: StageCovariance) -> None:
+    """Raise for an output that is determined by the outputs before it."""
+    batch = stage.variances.shape[:-1]
+    overflow = ~np.isfinite(stage.P_minus).all((-1, -2))
+    if overflow.any():
+        where = element_text(batch, int(np.argmax(overflow)))
         raise SingularError(
             f"its covariance{where} overflows",
             "scale the states, or the transitions",
             element=f"stage {k}",
         )
-    bad = ~(known.variances > SMALLEST * known.origins)
+    bad = ~(stage.variances > SMALLEST * stage.scales)
     if bad.any():
-        at = int(np.argmax(bad.any(-1)))
-        d, origin, wrong = (
-            x.reshape(-1, x.shape[-1])[at] for x in (known.variances, known.origins, bad)
+        index = int(np.argmax(bad.any(-1)))
+        variance, scale, wrong = (
+            x.reshape(-1, x.shape[-1])[index] for x in (stage.variances, stage.scales, bad)
         )
         i = int(np.argmax(wrong))
-        others = " and its stage's outputs before it" if i else ""
+        others = " and the outputs of its stage before it" if i else ""
         raise SingularError(
-            f"output {i}{element_of(lead, at)} is known beforehand, from the stages outboard{others}: its innovation has the "
-            f"variance {d[i]:.3g}, not above {SMALLEST:g} of the {origin[i]:.3g} it was computed from",
-            "give it noise, or leave it out: outputs without noise must not follow from one another",
+            f"output {i}{element_text(batch, index)} is determined by the stages outboard{others}: "
+            f"its innovation has the variance {variance[i]:.3g}, not above {SMALLEST:g} of the "
+            f"{scale[i]:.3g} it was computed from",
+            "give it noise, or leave it out: outputs without noise must be independent",
             element=f"stage {k}",
         )
 
 
-def element_of(lead: tuple[int, ...], at: int) -> str:
-    """Which element of a batch, in words; nothing where there is no batch."""
-    return f" of batch element {[int(i) for i in np.unravel_index(at, lead)]}" if lead else ""
+def element_text(batch: tuple[int, ...], index: int) -> str:
+    """The index of a batch element, for an error message; empty without batch axes."""
+    if not batch:
+        return ""
+    return f" of batch element {[int(i) for i in np.unravel_index(index, batch)]}"

@@ -1,18 +1,21 @@
-"""Filter and smoother as operator expressions, lowered to sweeps like any other:
+"""Filter and smoother as operator expressions, lowered to sweeps like any other.
 
-    z- = psi (K y + E_phi P+ eta + xi)      predicted states: E(x_k | outputs of all stages strictly outboard)
-    e- = y - H z-                           innovations, white, covariance D;   e+ = D^-1 e-  residuals
-    z+ = z- + G e- + P+ eta                 filtered states: the stage's own outputs among them
+    z- = psi (K y + E_phi P+ eta + xi)      predicted states: E(x_k | outputs of stages outboard)
+    e- = y - H z-                           innovations, white, covariance D
+    e+ = D^-1 e-                            residuals
+    z+ = z- + G e- + P+ eta                 filtered states, which include the stage's own outputs
     lambda- = psi* (H* e+ + tau_bar* eta)   co-states;   lambda+ = E_phi* lambda-
     x = z+ + P+ lambda+                     smoothed states: E(x_k | all outputs)
-    u = e+ - G* (lambda+ + eta)             Cov(y)^-1 (y - E y); the joint accelerations of a robot
+    u = e+ - G* (lambda+ + eta)             Cov(y)^-1 (y - E y); joint accelerations of a robot
 
-They are the words of forward dynamics by `method="kalman"` (`psiphi.compiler.lower` makes both programs). P does not depend on the
-data: gains and P+ come from `filter_covariances.py`, and what runs is one inward and one outward recursion.
+They are the words of forward dynamics with `method="kalman"`; `psiphi.compiler.lower` makes both
+programs. P does not depend on the data: gains and P+ come from `filter_covariances.py`, and data
+need one inward and one outward recursion.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -27,7 +30,7 @@ from psiphi.robot.catalogue.quantities import kalman_smoother
 
 @lru_cache(maxsize=1)
 def smoother_equations() -> dict[str, tuple[Expression, str]]:
-    """The fields of an `Estimate`: their expressions, and whether they are forces, motions or of the outputs."""
+    """The expressions of the fields of an `Estimate`, and their spaces: force, motion or joint."""
     s, y, xi, eta = Operators(), vector("tau"), vector("xi", "link"), vector("eta", "link")
     found = kalman_smoother(s, y, xi, eta)
     inboard, residuals = found["lambda_plus"], found["residuals"]
@@ -44,40 +47,33 @@ def smoother_equations() -> dict[str, tuple[Expression, str]]:
 
 
 def smoother_program(shape: TreeShape) -> Program:
-    """The sweeps of the equations; gains that are known stand in place of the recursion that would find them anew."""
-    lowered = Lowered(
-        [Result(name, e.poly(), space) for name, (e, space) in smoother_equations().items()]
-    )
+    """The sweeps of the equations, with the gains as an input instead of their recursion."""
+    equations = smoother_equations().items()
+    lowered = Lowered([Result(name, e.poly(), space) for name, (e, space) in equations])
     lowered.schedule = replace(lowered.schedule, articulate=None)
-    inputs = [
-        _argument(shape, name, place)
-        for name, place in (("q", "q"), ("gains", "gains"), ("tau", "v"))
-    ]
-    inputs += [_argument(shape, name, "x") for name in ("xi", "eta")]
-    outputs = [
-        _argument(shape, name, "v" if space == "joint" else "x")
-        for name, (_, space) in smoother_equations().items()
-    ]
-    program = lowered.program("smoother", shape, tuple(inputs), tuple(outputs))
+    places = {"q": "q", "gains": "gains", "tau": "v", "xi": "x", "eta": "x"}
+    inputs = tuple(_argument(shape, name, place) for name, place in places.items())
+    outputs = tuple(
+        _argument(shape, name, "v" if space == "joint" else "x") for name, (_, space) in equations
+    )
+    program = lowered.program("smoother", shape, inputs, outputs)
     sweeps = tuple(Sweep(sweep.direction, _with_gains(sweep.step)) for sweep in program.sweeps)
-    return replace(program, sweeps=sweeps, can_loop=True)  # stages have no axes but their own
+    return replace(program, sweeps=sweeps, can_loop=True)  # stages have no working axes
 
 
 def _argument(shape: TreeShape, name: str, place: str) -> Argument:
     return Argument(name, (shape.total(place),), place)
 
 
-def _with_gains(step):
-    def gained(body: BodyView) -> None:
+def _with_gains(step: Callable[[BodyView], None]) -> Callable[[BodyView], None]:
+    """The step after P+ and the gain of the stage have been read from the input `gains`."""
+
+    def step_with_gains(body: BodyView) -> None:
         n, m = body.link.size, body.link.width
         G, L, d_inv, P_plus = cut(body.input_slice("gains", "gains"), n * m, m * m, m, n * n)
-        known = Gain(
-            [],
-            ([L[i * m : i * m + m] for i in range(m)], d_inv),
-            [G[r * m : r * m + m] for r in range(n)],
-            (),
-        )
-        body.store(P_plus=Symmetric.read(n, P_plus), gain=known)
+        factors = [L[i * m : i * m + m] for i in range(m)], d_inv
+        gain = Gain([], factors, [G[r * m : r * m + m] for r in range(n)], ())
+        body.store(P_plus=Symmetric.from_rows(n, P_plus), gain=gain)
         step(body)
 
-    return gained
+    return step_with_gains

@@ -1,7 +1,8 @@
-"""The programs of a shape, ready to run: compiled as loops over the stages, or interpreted.
+"""The programs of a tree shape, compiled as loops over the stages, or interpreted.
 
-Code knows the shape of a tree and none of its numbers: it is made once, kept in the cache, and serves every model of that
-shape. Stages that look alike share their code, so that a series of a thousand instants compiles like one of three.
+Code depends on the shape of a tree, not on its numbers. It is compiled once, stored in the cache,
+and serves every model of that shape. Similar stages share their code, so a series of a thousand
+instants compiles as fast as one of three.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PROGRAMS: dict[str, Callable[[TreeShape], Program]] = {
 
 @dataclass(frozen=True)
 class StageLoops(Traceable):
-    """A program of a shape, as the compiler takes it."""
+    """A program of a tree shape, as a request to the compiler."""
 
     model: Any  # a TreeShape, which has the attributes of a model that the compiler reads
     name: str
@@ -50,15 +51,15 @@ class StageLoops(Traceable):
 
 @lru_cache(maxsize=64)
 def compiled(shape: TreeShape, name: str) -> Function:
-    """One of the programs as a gufunc over batches of models and data."""
+    """The program as a gufunc over batches of models and data."""
     return Function(QuantityRequest(name), StageLoops(shape, name))
 
 
-def run(shape: TreeShape, name: str, in_code: bool, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The outputs of a program, compiled or interpreted."""
-    with np.errstate(all="ignore"):  # what overflows is refused by whoever asked
-        return (
-            compiled(shape, name).run(arrays)
-            if in_code
-            else interpret(PROGRAMS[name](shape), shape, *arrays)
-        )
+def run(
+    shape: TreeShape, name: str, use_compiled: bool, *arrays: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The outputs of the program, compiled or interpreted."""
+    with np.errstate(all="ignore"):  # the callers check for overflows
+        if use_compiled:
+            return compiled(shape, name).run(arrays)
+        return interpret(PROGRAMS[name](shape), shape, *arrays)

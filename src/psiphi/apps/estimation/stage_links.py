@@ -1,26 +1,31 @@
-"""Stages as the sweeps see them: links of any size, whose numbers are data.
+"""Stages as the links of a tree, for the sweeps: of any size, with matrices that are inputs.
 
-What `q` is to a joint, the numbers of its model are to a stage: `path(q)` is the transition phi, `H(q)` the outputs. So code is
-made for the shape of a tree (who is whose parent, how many states and outputs each has), and every model of that shape, one or
-many at once, runs through it. A stage that measures nothing measures zero with noise 1: no gain comes of it, and every stage
-has a map.
+The input `q` of a joint has its counterpart in the matrices of a stage: `path(q)` is the transition
+phi, `H(q)` the outputs. Code therefore depends only on the shape of a tree (parents, numbers of
+states and outputs), and serves all models of that shape, in batches. A stage without measurements
+measures zero with noise 1, which has no effect; so every stage has an output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
+import numpy as np
+
+from psiphi._util.array_types import AnyScalar
 from psiphi.model.spatial.screws import dot
 from psiphi.model.spatial.small_matrices import apply, transpose
+
+Row = TypeVar("Row", list, np.ndarray)
 
 
 @dataclass(frozen=True)
 class Symmetric:
-    """A symmetric matrix of any size, with the manners of a spatial inertia."""
+    """A symmetric matrix of any size, with the interface of a spatial inertia."""
 
     rows: list
 
@@ -29,13 +34,13 @@ class Symmetric:
         return len(self.rows)
 
     @staticmethod
-    def from_entries(entry) -> Symmetric:
+    def from_entries(entry: Mapping[tuple[int, int], AnyScalar]) -> Symmetric:
         n = 1 + max(r for r, _ in entry)
         return Symmetric([[entry[r, c] for c in range(n)] for r in range(n)])
 
     @staticmethod
-    def of(n: int, entry) -> Symmetric:
-        """Each entry (r, c) with r <= c, once."""
+    def of(n: int, entry: Callable[[int, int], AnyScalar]) -> Symmetric:
+        """The matrix with entries (r, c); each with r <= c is computed once."""
         rows: list = [[None] * n for _ in range(n)]
         for r in range(n):
             for c in range(r, n):
@@ -43,8 +48,8 @@ class Symmetric:
         return Symmetric(rows)
 
     @staticmethod
-    def read(n: int, numbers) -> Symmetric:
-        """From n x n numbers by rows."""
+    def from_rows(n: int, numbers: list) -> Symmetric:
+        """The matrix of n x n numbers, by rows."""
         return Symmetric.of(n, lambda r, c: numbers[r * n + c])
 
     @property
@@ -55,10 +60,10 @@ class Symmetric:
     def flat(self) -> list:
         return [x for row in self.rows for x in row]
 
-    def entry(self, r: int, c: int):
+    def entry(self, r: int, c: int) -> AnyScalar:
         return self.rows[r][c]
 
-    def plus_diagonal(self, d) -> Symmetric:
+    def plus_diagonal(self, d: list) -> Symmetric:
         return Symmetric.of(
             self.size, lambda r, c: self.rows[r][c] + d[r] if r == c else self.rows[r][c]
         )
@@ -66,13 +71,13 @@ class Symmetric:
     def __add__(self, other: Symmetric) -> Symmetric:
         return Symmetric.of(self.size, lambda r, c: self.rows[r][c] + other.rows[r][c])
 
-    def __matmul__(self, x) -> list:
+    def __matmul__(self, x: list) -> list:
         return [dot(row, x) for row in self.rows]
 
-    def seen_by(self, T) -> Symmetric:
+    def congruence(self, T: list) -> Symmetric:
         """T P T*."""
-        right = [self @ row for row in T]  # P T*, by columns
-        return Symmetric.of(len(T), lambda r, c: dot(T[r], right[c]))
+        PT = [self @ row for row in T]  # P T*, by columns
+        return Symmetric.of(len(T), lambda r, c: dot(T[r], PT[c]))
 
 
 @dataclass(frozen=True)
@@ -81,29 +86,29 @@ class Transition:
 
     phi: list
 
-    def force(self, f) -> list:
+    def force(self, f: list) -> list:
         return apply(self.phi, f)
 
-    def motion(self, V) -> list:
+    def motion(self, V: list) -> list:
         return apply(transpose(self.phi), V)
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The way from a root to nowhere: nothing gets there, nothing comes back."""
+    """The displacement of a root, which has no parent: no force arrives, motion is zero."""
 
     size: int
 
-    def force(self, f) -> list:
+    def force(self, f: list) -> list:
         return []
 
-    def motion(self, V) -> list:
+    def motion(self, V: list) -> list:
         return [0.0] * self.size
 
 
 @dataclass(frozen=True)
 class StageLink:
-    """One stage: `size` states, `width` outputs (one at least), `above` states of its parent, 0 at a root."""
+    """A stage: `size` states, `width` outputs (at least one), `above` states of its parent or 0."""
 
     size: int
     width: int
@@ -112,45 +117,42 @@ class StageLink:
 
     @property
     def kind(self) -> tuple[int, int, int]:
-        """What its code depends on."""
+        """All that its code depends on."""
         return self.size, self.width, self.above
 
     def numbers(self) -> list:
-        """None that is known before there are data."""
+        """Constants of the link: none, all numbers are inputs."""
         return []
 
     def with_numbers(self, numbers: list) -> StageLink:
         return self
 
-    def path(self, q) -> list:
+    def path(self, q: list) -> list:
         n = self.size
-        return [
-            Transition([list(q[r * n : r * n + n]) for r in range(self.above)])
-            if self.above
-            else Ground(n)
-        ]
+        if not self.above:
+            return [Ground(n)]
+        return [Transition([list(q[r * n : r * n + n]) for r in range(self.above)])]
 
-    def H(self, q) -> list:
+    def H(self, q: list) -> list:
         n, start = self.size, self.size * self.above
         return [list(q[start + i * n : start + i * n + n]) for i in range(self.width)]
 
 
-PLACES = {  # what belongs to a stage of n states and m outputs below p states, and how many numbers that is
+# the numbers of a stage with n states and m outputs, whose parent has p states
+PLACES: dict[str, Callable[[int, int, int], int]] = {
     "q": lambda n, m, p: n * p + m * n,  # phi, H
     "v": lambda n, m, p: m,
     "x": lambda n, m, p: n,
-    "own": lambda n, m, p: n * n + m,  # M, R
-    "gains": lambda n, m, p: n * m + m * m + m + n * n,  # G, L and 1/d of D = L d L*, P+
-    "more": lambda n, m, p: (
-        2 * n * n + 2 * m * m + 2 * m
-    ),  # P-, Lam+, D, C, variances of innovations, their origins
+    "covariances": lambda n, m, p: n * n + m,  # M, R
+    "gains": lambda n, m, p: n * m + m * m + m + n * n,  # G; L, 1/d of D = L d L*; P+
+    # P-, Lam+, D, c, variances of the innovations, their scales
+    "statistics": lambda n, m, p: 2 * n * n + 2 * m * m + 2 * m,
 }
 
 
 @dataclass(frozen=True)
 class TreeShape:
-    """A tree with what `psiphi.compiler.sweeps` asks of any tree: links, parents, where each one's numbers are. It stands where models
-    of robots do when code is made of it."""
+    """Parents and sizes of a tree, with the interface that sweeps and compiler read of a model."""
 
     parent: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -181,15 +183,15 @@ class TreeShape:
 
     @cached_property
     def ends(self) -> dict[str, list[int]]:
-        """For each place, where the stages' parts begin; the last number is their sum."""
-        found = {}
+        """For each place, where the part of each stage begins, and the total."""
+        ends = {}
         for place, count in PLACES.items():
             total, starts = 0, [0]
             for link in self.links:
                 total += count(*link.kind)
                 starts.append(total)
-            found[place] = starts
-        return found
+            ends[place] = starts
+        return ends
 
     def total(self, place: str) -> int:
         return self.ends[place][-1]
@@ -201,17 +203,15 @@ class TreeShape:
     def slices(self, k: int) -> dict[str, slice]:
         return {place: slice(starts[k], starts[k + 1]) for place, starts in self.ends.items()}
 
-    def parts(self, array: Any, place: str) -> list:
-        """The stages' parts of an array (..., total)."""
-        starts = self.ends[place]
-        return [array[..., a:b] for a, b in pairwise(starts)]
+    def parts(self, array: np.ndarray, place: str) -> list[np.ndarray]:
+        """An array (..., total), cut by stage."""
+        return [array[..., a:b] for a, b in pairwise(self.ends[place])]
 
 
-def cut(numbers: Any, *counts: int) -> Iterator[Any]:
-    """Consecutive pieces of a list, or of an array's last axis, of these lengths."""
-    at = 0
+def cut(numbers: Row, *counts: int) -> Iterator[Row]:
+    """Consecutive pieces of a list, or of the last axis of an array, with these lengths."""
+    start = 0
     for count in counts:
-        yield (
-            numbers[at : at + count] if isinstance(numbers, list) else numbers[..., at : at + count]
-        )
-        at += count
+        end = start + count
+        yield numbers[start:end] if isinstance(numbers, list) else numbers[..., start:end]
+        start = end

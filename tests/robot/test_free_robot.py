@@ -445,7 +445,7 @@ def test_parameters_are_given_by_name_to_expressions_and_compiled_functions():
     w = np.ones(6)
     close(F.vjp("q")(*at.values(), w, parameters=p), F.vjp("q")(*at.values(), p, w), 0.0)
     for call, words in (
-        (lambda: f(at["q"], at["tau"], p, parameters=p), "parameters are given twice"),
+        (lambda: f(at["q"], at["tau"], p, parameters=p), "parameters are passed twice"),
         (lambda: f(at["q"], parameters=p), "expected .q, tau, parameters."),
         (lambda: pp.function(robot.operators.mass)(at["q"], parameters=p), "no free parameters"),
         (lambda: robot.function("gravity")(at["q"], parameters=p), "no free parameters"),

@@ -73,7 +73,7 @@ def check_expression(value: object) -> Expression:
     if value.model is None:
         raise StateError(f"{value} belongs to no robot", "write it with s = robot.operators")
     if ANY in (value.rows, value.cols):
-        raise StateError(f"{value} has no space of its own", "multiply it with an operator first")
+        raise StateError(f"the space of {value} is not known", "multiply it by an operator first")
     return value
 
 
@@ -113,13 +113,13 @@ def insert_parameters(
     names = [arg.name for arg in inputs]
     if PARAMETERS not in names:
         raise StateError(
-            f"{name}: parameters= is given, but the robot has no free parameters",
+            f"{name}: parameters= is passed, but the robot has no free parameters",
             'leave it out, or free some: robot.free("mass")',
         )
     if len(values) >= len(names):
         raise StateError(
-            f"{name}: parameters are given twice",
-            f"give ({', '.join(names)}) in this order, or parameters= by name",
+            f"{name}: parameters are passed twice",
+            f"pass ({', '.join(names)}) in this order, or parameters= by name",
         )
     place = names.index(PARAMETERS)
     return (*values[:place], parameters, *values[place:])

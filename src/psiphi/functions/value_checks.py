@@ -104,8 +104,8 @@ def _singular_joint(
             return (
                 f"joint {joint.name!r} has no inertia there: its articulated inertia D is "
                 f"{smallest:.3g}",
-                "leave this configuration, or add mass to the links beyond the joint, or armature to "
-                "the joint",
+                "leave this configuration, or add mass to the links beyond the joint, or armature "
+                "to the joint",
             )
     return None
 

@@ -131,18 +131,14 @@ def _read(
         return getattr(bundled_robots, text)(base=base, **options)
     for option in options:
         if option not in OPTIONS:
-            words = ("base", "lock", "frames", "srdf", "embed", *OPTIONS)
-            close = close_names(option, words)
-            remedy = nearest(option, words) if close else f"its options are {', '.join(words)}"
+            known = ("base", "lock", "frames", "srdf", "embed", *OPTIONS)
+            close = close_names(option, known)
+            remedy = nearest(option, known) if close else f"its options are {', '.join(known)}"
             raise ModelError(f"pp.load has no option {shown(option)}", remedy)
     if text.startswith(PACKAGE):
         source = _package_file(text, options.get("packages"))
-    looks_like_a_name = not any(sign in text for sign in ("<", "/", "\\"))
-    if (
-        looks_like_a_name
-        and not os.path.exists(text)
-        and ("." not in text or text in descriptions())
-    ):
+    is_name = not any(character in text for character in ("<", "/", "\\"))
+    if is_name and not os.path.exists(text) and ("." not in text or text in descriptions()):
         source = _description_file(text)
     if is_mjcf(source):
         return _load_mjcf(source, base, options)

@@ -16,8 +16,7 @@ from psiphi._util.free_memory import free_memory
 from psiphi._util.validate import flag, is_lazy
 from psiphi.backends.c.c_columns import Columns
 from psiphi.compiler.sweeps.sweep_program import Program
-from psiphi.functions import argument_checks
-from psiphi.functions import value_checks as checked
+from psiphi.functions import argument_checks, value_checks
 from psiphi.functions.arrays.dask_arrays import map_blocks, refuse_lazy
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.model.state_checks import check_states
@@ -30,7 +29,7 @@ UNCHECKED_BYTES = 100_000_000  # smaller results are not compared with the free 
 
 
 def compute_matrix(
-    robot: QuantityMethods, name: str, q: Any, out: Out, dtype: DType, check: bool
+    robot: QuantityMethods, name: str, q: object, out: Out, dtype: DType, check: bool
 ) -> Any:
     """The matrix `name` of a large robot at q."""
     argument_checks.require_numpy(name, q)
@@ -39,15 +38,15 @@ def compute_matrix(
         if out is not None or check is not False:
             refuse_lazy(name, "out= and check= need NumPy arrays", q)
         return map_blocks(name, getattr(robot, name), source.inputs, source.outputs, (q,), dtype)
-    q = np.asarray(*argument_checks.plain_arrays(robot, name, source.inputs, (q,)))
+    array = np.asarray(*argument_checks.plain_arrays(robot, name, source.inputs, (q,)))
     argument_checks.check_dtype(name, dtype)
-    results = argument_checks.check_out(name, source.outputs, out, q.shape[:-1])
+    results = argument_checks.check_out(name, source.outputs, out, array.shape[:-1])
     if not flag("check", check):
-        return _matrix_from_columns(robot, name, q, results, dtype)
-    check_states(robot, name, source.inputs, (q,))
+        return _matrix_from_columns(robot, name, array, results, dtype)
+    check_states(robot, name, source.inputs, (array,))
     with np.errstate(all="ignore"):
-        result = _matrix_from_columns(robot, name, q, results, dtype)
-    checked.check_results(robot, name, source, (q,), result)
+        result = _matrix_from_columns(robot, name, array, results, dtype)
+    value_checks.check_results(robot, name, source, (array,), result)
     return result
 
 

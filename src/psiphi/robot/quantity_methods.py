@@ -124,7 +124,7 @@ class QuantityMethods(EditingMethods):
         return self.function(name, frames, axes).to_torch()
 
     def flops(self, name: str, **options: Any) -> int:
-        """Exact operation count (mul, add, div, sqrt) of one evaluation; sin and cos do not count."""
+        """Exact count of operations (mul, add, div, sqrt; not sin and cos) of one evaluation."""
         return self.function(name, **options).flops
 
     def require_mass(self, name: str, remedy: str) -> None:

@@ -138,7 +138,8 @@ class Robot(FrameMethods):
 
         >>> import psiphi as pp
         >>> robot = pp.robots.puma560()
-        >>> robot.forward_dynamics(robot.neutral(), [0] * 6, robot.gravity(robot.neutral())).round(9) + 0.0
+        >>> q = robot.neutral()
+        >>> robot.forward_dynamics(q, [0] * 6, robot.gravity(q)).round(9) + 0.0
         array([0., 0., 0., 0., 0., 0.])
         """
         if (

@@ -1,6 +1,6 @@
-"""C99, CasADi's and acados' C, and object code for other machines.
+"""C99, C for CasADi and acados, and object code for other machines.
 
-In: code. Out: text, libraries. Read `c_source.py` first.
+In: a tape, or loops over links. Out: C text, object code. Read `c_source.py` first.
 
     c_source.py      C99 of a function
     c_lines.py       lines of C from the nodes of a tape

@@ -35,10 +35,10 @@ def plain_module(
     for i, (_, places) in enumerate(arguments):
         is_input = i < len(kernel.inputs)
         for j, place in enumerate(places):
-            lines.append(f"%own{i}.{j} = getelementptr {w.fp}, ptr %a{i}, i64 {j}")
+            lines.append(f"%arg{i}.{j} = getelementptr {w.fp}, ptr %a{i}, i64 {j}")
             lines.append(f"%at{i}.{j} = getelementptr {w.fp}, ptr %frame, i64 {place}")
             source, target = (
-                (f"%own{i}.{j}", f"%at{i}.{j}") if is_input else (f"%at{i}.{j}", f"%own{i}.{j}")
+                (f"%arg{i}.{j}", f"%at{i}.{j}") if is_input else (f"%at{i}.{j}", f"%arg{i}.{j}")
             )
             lines.append(f"%x{i}.{j} = load {w.fp}, ptr {source}")
             lines.append(f"store {w.fp} %x{i}.{j}, ptr {target}")
@@ -91,6 +91,6 @@ done:
 
 def _nan(t: IRBuilder) -> tuple[str, str]:
     """(NaN, NaN)."""
-    nothing = t.op("fsub", "%x", "%x")
-    none = t.op("fdiv", nothing, nothing)
-    return none, none
+    zero = t.op("fsub", "%x", "%x")
+    nan = t.op("fdiv", zero, zero)
+    return nan, nan

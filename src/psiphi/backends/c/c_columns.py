@@ -28,8 +28,8 @@ class Columns:
     @property
     def vector(self) -> Argument:
         """The argument of the operator that is a column of the identity."""
-        taken = {arg.name for arg in self.program.inputs}
-        (vector,) = (arg for arg in self.operator.program.inputs if arg.name not in taken)
+        others = {arg.name for arg in self.program.inputs}
+        (vector,) = (arg for arg in self.operator.program.inputs if arg.name not in others)
         return vector
 
     @property
@@ -38,7 +38,7 @@ class Columns:
 
 
 class ColumnsCode:
-    """The text, and the size of its frame."""
+    """The C of such a function, and the size of its frame."""
 
     def __init__(self, columns: Columns):
         self.columns, self.code = columns, LoopedCode(columns.operator)
@@ -87,10 +87,10 @@ class ColumnsCode:
         yield from _loop(vector.size, [f"t0[i] = 0.0{dialect.suffix};"])
         yield f"    for (int n = 0; n < {vector.size}; ++n) {{"
         yield f"        t0[n] = 1.0{dialect.suffix};"
-        words = [copies[arg.name] for arg in operator.inputs] + [
+        names = [copies[arg.name] for arg in operator.inputs] + [
             f"t{i + 1}" for i in range(len(operator.outputs))
         ]
-        yield f"        {name}_column({', '.join(words)});"
+        yield f"        {name}_column({', '.join(names)});"
         yield f"        t0[n] = 0.0{dialect.suffix};"
         for i, (matrix, arg) in enumerate(zip(program.outputs, operator.outputs, strict=True)):
             yield from _loop(

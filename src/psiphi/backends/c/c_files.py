@@ -66,7 +66,7 @@ def c_files(
     arguments = c_parameters(code, name, char, tables)
     argument_list = ", ".join(arguments)
     batch_arguments = ", ".join(
-        ["size_t n", *(word.replace("*", "*restrict ") for word in arguments)]
+        ["size_t n", *(parameter.replace("*", "*restrict ") for parameter in arguments)]
     )
     guard = f"PSIPHI_{name.upper()}_H"
     header = [
@@ -128,11 +128,11 @@ def _with_constants(
     yield ""
     yield f"void {name}({argument_list})"
     yield "{"
-    words = [
+    values = [
         f"{name}_{arg.name}" if arg.name in tables else arg.name
         for arg in (*code.program.inputs, *code.program.outputs)
     ]
-    yield f"    {name}_of({', '.join(words)});"
+    yield f"    {name}_of({', '.join(values)});"
     yield "}"
 
 
@@ -189,9 +189,9 @@ def _own_trig(name: str, char: str) -> Iterator[str]:
     yield ""
 
 
-def _polynomial(words: str) -> str:
-    """The polynomial in z by Horner's rule."""
-    text, *rest = words.split()
+def _polynomial(coefficients: str) -> str:
+    """The polynomial in z by Horner's rule, highest power first."""
+    text, *rest = coefficients.split()
     for c in rest:
         text = f"(({text} * z) + {c})" if not c.startswith("-") else f"(({text} * z) - {c[1:]})"
     return text

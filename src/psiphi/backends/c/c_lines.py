@@ -27,7 +27,7 @@ class Dialect(NamedTuple):
         """`trig` names functions to use instead of libm's sin and cos."""
         real, suffix = REAL[char]
         return Dialect(
-            real, suffix, {op: f"{word}{suffix}" for op, word in FUNCTIONS.items()} | (trig or {})
+            real, suffix, {op: f"{name}{suffix}" for op, name in FUNCTIONS.items()} | (trig or {})
         )
 
     def constant(self, x: float) -> str:

@@ -101,10 +101,10 @@ class LoopedCode:
     def helpers(self, name: str, dialect: Dialect) -> Lines:
         """Tables, then a function for each class and each sweep."""
         tables, n = LoopTables(self.loops, "d" if dialect.real == "double" else "f"), self.bodies
-        words = ["parent", "first", *(f"of_{place}" for place in joint_parts(self.loops))]
-        for i, word in enumerate(words):
+        columns = ["parent", "first", *(f"of_{place}" for place in joint_parts(self.loops))]
+        for i, column in enumerate(columns):
             yield from _table(
-                f"{name}_{word}", "int", map(str, tables.integers[n * i : n * (i + 1)].tolist())
+                f"{name}_{column}", "int", map(str, tables.integers[n * i : n * (i + 1)].tolist())
             )
         numbers = map(dialect.constant, tables.params.tolist() or [0.0])
         yield from _table(f"{name}_numbers", dialect.real, numbers)
@@ -122,13 +122,13 @@ class LoopedCode:
     def _loop(self, name: str, s: int, dialect: Dialect) -> Lines:
         """One sweep: calls the function of each body's class with pointers to its operands."""
         sweep = self.loops.sweeps[s]
-        is_written = {base: written for c in sweep.classes for base, written in _bases(c).items()}
-        written = {base for c in sweep.classes for base, own in _bases(c).items() if own}
+        bases = dict.fromkeys(base for c in sweep.classes for base in _bases(c))
+        written = {base for c in sweep.classes for base, writes in _bases(c).items() if writes}
         yield f"for (int i = 0; i < {len(sweep.order)}; ++i) {{"
         yield f"    const int k = {name}_order{s}[i];"
-        if is_written.keys() & {"parent", "up"}:
+        if bases.keys() & {"parent", "up"}:
             yield f"    const int p = {name}_parent[k];"
-        for base in is_written:
+        for base in bases:
             if base != "frame":
                 constant = "" if base in written else "const "
                 yield f"    {constant}{dialect.real} *const {base} = {self._address(name, base)};"

@@ -68,12 +68,12 @@ def casadi_source(
     code: Code, jacobians: Code | None, name: str, about: str = "", optimiser: str = "casadi"
 ) -> str:
     """The text of the file; `jacobians`: code of d result / d argument for all pairs, or None."""
-    own = check_code(code)
-    inputs, outputs = own.program.inputs, own.program.outputs
+    checked = check_code(code)
+    inputs, outputs = checked.program.inputs, checked.program.outputs
     lines = [
-        *comment(own, about),
+        *comment(checked, about),
         HEAD.format(integer=INTEGER_TYPES[optimiser]),
-        *c_function(own, f"{name}_run", static=True),
+        *c_function(checked, f"{name}_run", static=True),
         "",
     ]
     lines += _function(
@@ -140,7 +140,7 @@ def _function(
             "in",
             inputs,
             [(arg.size, 1) if arg in function_inputs else _shape(arg) for arg in inputs],
-        ),  # a Jacobian has the results as inputs, too
+        ),  # the results are inputs of a Jacobian, too
         ("out", results, [shape for _, shape in blocks]),
     ):
         yield f"PSIPHI_EXPORT casadi_int {name}_n_{side}(void) {{ return {len(group)}; }}"

@@ -58,32 +58,30 @@ def object_code(code: Code, name: str, machine: str, char: str = "d") -> bytes:
     assert isinstance(straight, StraightCode)
     if machine not in MACHINES:
         raise StateError(f"unknown machine {shown(machine)}", nearest(machine, MACHINES))
-    machine_facts = MACHINES[machine]
+    spec = MACHINES[machine]
     text, binding = (
-        plain_module(
-            straight, name, char, machine_facts.wide, machine_facts.abi, machine_facts.size
-        ),
+        plain_module(straight, name, char, spec.wide, spec.abi, spec.size),
         jit.bindings(),
     )
     with jit.LOCK:
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()
-        target = binding.Target.from_triple(machine_facts.triple)
+        target = binding.Target.from_triple(spec.triple)
         options = {
-            "cpu": machine_facts.cpu,
-            "features": machine_facts.features,
+            "cpu": spec.cpu,
+            "features": spec.features,
             "opt": 2,
             "reloc": "pic",
             "codemodel": "default",
         }
-        if machine_facts.abi:
-            options["abiname"] = machine_facts.abi
+        if spec.abi:
+            options["abiname"] = spec.abi
         target_machine = target.create_target_machine(**options)
         context = binding.create_context()
         module = jit.parse(binding, text, context)
         try:
             module.triple, module.data_layout = (
-                machine_facts.triple,
+                spec.triple,
                 str(target_machine.target_data),
             )
             return target_machine.emit_object(module)
@@ -95,10 +93,10 @@ def object_code(code: Code, name: str, machine: str, char: str = "d") -> bytes:
 def static_library(name: str, code: bytes) -> bytes:
     """An archive of one object, with the symbol index of System V, which linkers read."""
     names = [name, f"{name}_batch"]
-    words = "".join(f"{word}\0" for word in names).encode()
-    words += b"\0" * (len(words) % 2)
-    start = len(MAGIC) + HEADER_BYTES + 4 * (1 + len(names)) + len(words)
-    index = struct.pack(f">{1 + len(names)}I", len(names), *[start] * len(names)) + words
+    strings = "".join(f"{symbol}\0" for symbol in names).encode()
+    strings += b"\0" * (len(strings) % 2)
+    start = len(MAGIC) + HEADER_BYTES + 4 * (1 + len(names)) + len(strings)
+    index = struct.pack(f">{1 + len(names)}I", len(names), *[start] * len(names)) + strings
     return (
         MAGIC
         + _member_header("/", len(index))

@@ -59,13 +59,13 @@ class LoadedKernel:
 class Driver:
     """The driver's functions that psiphi calls."""
 
-    def __init__(self, library: Any):
+    def __init__(self, library: ctypes.CDLL):
         self.library = library
         self.call("cuInit", 0)
         self.contexts: dict[int, Any] = {}
         self.sizes: dict[int, int] = {}
 
-    def call(self, name: str, *arguments: Any) -> None:
+    def call(self, name: str, *arguments: object) -> None:
         """Call a function of the driver; an error code becomes a DriverError."""
         status = getattr(self.library, name)(*arguments)
         if status:
@@ -92,7 +92,7 @@ class Driver:
     def count(self) -> int:
         return self._number("cuDeviceGetCount")
 
-    def _number(self, name: str, *arguments: Any) -> int:
+    def _number(self, name: str, *arguments: object) -> int:
         number = ctypes.c_int()
         self.call(name, ctypes.byref(number), *arguments)
         return number.value
@@ -188,7 +188,7 @@ class Driver:
         kernel: LoadedKernel,
         blocks: int,
         threads: int,
-        parameters: Any,
+        parameters: ctypes.Array,
         stream: int,
         number: int,
     ) -> None:

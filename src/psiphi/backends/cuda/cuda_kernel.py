@@ -52,7 +52,7 @@ from psiphi.compiler.tape.tape import Tape
 
 NAME = "psiphi_kernel"
 CAPACITY = {"double": 120, "float": 240}  # numbers that fit into a thread's 255 registers
-# numbers to keep in registers if they do not fit; the assembler needs some for its own schedule
+# numbers in registers if not all fit; the assembler needs some registers for its own schedule
 SPILL_CAPACITY = {"double": 100, "float": 230}
 TEAM_BLOCKS = 3  # per multiprocessor: while one waits for its trunk, the others run
 TEAM_CAPACITY = {"double": 74, "float": 150}  # the same for a thread of a team
@@ -138,9 +138,9 @@ class _Kernel:
     ):
         self.tape, self.w, self.wrapper, self.team = tape, w, wrapper, team
         cells = team.cells * LANES * w.bytes if team else 0
-        stage_room = min(STAGE_BYTES, SHARED_BYTES - cells)
+        stage_capacity = min(STAGE_BYTES, SHARED_BYTES - cells)
         self.staging = SharedRows.of(
-            code.program.inputs, code.program.outputs, w, stage_room, team is not None
+            code.program.inputs, code.program.outputs, w, stage_capacity, team is not None
         )
         self.parts: list[tuple[_AngleEmitter, SpillEmitter]] = []
         for task in team.tasks if team else (None,):
@@ -261,10 +261,10 @@ class _AngleEmitter(Emitter):
         w = self.width
         angles, beyond = [self.value(store.node) for store in self.segment.stores], "false"
         for x in angles:
-            one, both = self.new_register(), self.new_register()
-            self.lines.append(f"{one} = call i1 @psiphi.beyond.{w.suffix}({w.type} {x})")
-            self.lines.append(f"{both} = or i1 {beyond}, {one}")
-            beyond = both
+            is_large, any_large = self.new_register(), self.new_register()
+            self.lines.append(f"{is_large} = call i1 @psiphi.beyond.{w.suffix}({w.type} {x})")
+            self.lines.append(f"{any_large} = or i1 {beyond}, {is_large}")
+            beyond = any_large
         if not angles:
             return self.lines
         reduced, m = [self.new_register() for _ in angles], self.mark

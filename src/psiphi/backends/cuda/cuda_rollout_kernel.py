@@ -6,8 +6,8 @@
 the order of the `Rollout`, as on the CPU: those read once, those read every step (one row per
 step), then the samples (one row per sample; row 0 is the start if `samples_start`). All blocks of a
 step are one tape (`tape_fusion.py`); what the next step reads of this step is carried by the loop.
-Blocks that not every step needs (`Repeat`) are tapes of their own, which a thread runs as often as
-it needs to; the parts of a step then pass numbers on in local memory, in cells.
+Blocks that not every step needs (`Repeat`) are separate tapes, which a thread runs as often as it
+needs to; the parts of a step then exchange numbers in local memory, in cells.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from psiphi.compiler.ir.tape_fusion import TapeFusion
 from psiphi.compiler.tape.ops import Op
 
 Cell = tuple[str, int]  # (name of a place in the frame, index of one of its numbers)
-CELLS = "cells"  # the pointer to the numbers that parts of a step pass on
+CELLS = "cells"  # the pointer to the numbers that parts of a step exchange
 
 
 @dataclass(frozen=True)

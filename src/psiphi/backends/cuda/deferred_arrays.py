@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from psiphi.backends.cuda.device_arrays import ArrayView
 from psiphi.backends.cuda.dlpack import CUDA
 
+Index: TypeAlias = int | slice | EllipsisType | None
 SPAN = 1 << 44  # bytes: more than any array has
 
 
@@ -35,7 +37,7 @@ class DeferredExpression:
     def __init__(self, of: Callable[[Sequence[Any]], Any]):
         self.of = of
 
-    def __getitem__(self, key: Any) -> DeferredExpression:
+    def __getitem__(self, key: Index | tuple[Index, ...]) -> DeferredExpression:
         return DeferredExpression(lambda arrays: self.of(arrays)[key])
 
     def __add__(self, other: DeferredExpression) -> DeferredExpression:
@@ -57,13 +59,8 @@ class DeferredArray(DeferredExpression):
         is_output: bool,
     ):
         super().__init__(lambda arrays: arrays[self.index])
-        self.record, self.shape, self.char, self.numbers, self.is_output = (
-            record,
-            tuple(shape),
-            char,
-            numbers,
-            is_output,
-        )
+        self.record, self.shape, self.char = record, tuple(shape), char
+        self.numbers, self.is_output = numbers, is_output
         self.index = len(record.arrays)
         record.arrays.append(self)
 

@@ -199,8 +199,8 @@ class JaxArrays:
         return sys.modules["jax"].numpy.from_dlpack(made)
 
 
-def _gpu_number(x: Any) -> int:
-    return x.__dlpack_device__()[1]
+def _gpu_number(x: JaxArray) -> int:
+    return x.__dlpack_device__()[1]  # type: ignore[attr-defined]
 
 
 class PlainDeviceArrays:
@@ -244,9 +244,9 @@ BY_MODULE: dict[str, ArrayLibrary[Any]] = {
 
 def library_of(name: str, x: object) -> ArrayLibrary[Any]:
     """The library of a GPU array; `name` describes the array in the error."""
-    own = getattr(x, "gpu_library", None)  # of a deferred array
-    if own is not None:
-        return own
+    deferred = getattr(x, "gpu_library", None)
+    if deferred is not None:
+        return deferred
     modules = (kind.__module__.partition(".")[0] for kind in type(x).__mro__)
     found = next((BY_MODULE[module] for module in modules if module in BY_MODULE), None)
     if found is None:

@@ -174,18 +174,18 @@ def dtype_and_device(name: str, inputs: Arguments, values: Sequence[AnyArray]) -
 
 
 def common_dtype_and_device(
-    name: str, inputs: Arguments, views: list[ArrayView], dtype: Any
+    name: str, inputs: Arguments, views: list[ArrayView], dtype: DType
 ) -> tuple[str, int]:
     """The dtype and the GPU, which all arguments must have in common."""
     first = views[0]
     for arg, view in zip(inputs, views, strict=True):
         if view.char != first.char:
-            own, other = NAMES[view.char], NAMES[first.char]
-            cause = f"{name}: {arg.name} is {own}, and {inputs[0].name} is {other}"
+            kind, other = NAMES[view.char], NAMES[first.char]
+            cause = f"{name}: {arg.name} is {kind}, and {inputs[0].name} is {other}"
             raise StateError(cause, "pass one dtype: GPU arrays are not converted automatically")
         if view.device != first.device:
-            own, other = f"GPU {view.device}", f"GPU {first.device}"
-            cause = f"{name}: {arg.name} is on {own}, and {inputs[0].name} is on {other}"
+            gpu, other = f"GPU {view.device}", f"GPU {first.device}"
+            cause = f"{name}: {arg.name} is on {gpu}, and {inputs[0].name} is on {other}"
             raise StateError(cause, "move them to one GPU")
     if dtype is not None and np.dtype(dtype).char != first.char:
         cause = f"{name}: dtype is {np.dtype(dtype)}, and the arrays are {NAMES[first.char]}"
@@ -227,18 +227,18 @@ def _check_no_overlap(
     bytes_per_number: int,
 ) -> None:
     """Reject results that overlap arguments: threads write results while others read arguments."""
-    taken = [
+    occupied = [
         (arg.name, view.pointer, math.prod(view.shape) * SIZE[view.char])
         for arg, view in zip(inputs, views, strict=True)
     ]
     for arg, start in zip(outputs, pointers, strict=True):
-        for other, begin, size in taken:
+        for other, begin, size in occupied:
             if start < begin + size and begin < start + arg.size * bytes_per_number:
                 raise StateError(
                     f"{name}: out shares memory with {other}",
                     "pass a separate array, or omit out=",
                 )
-        taken.append(("another result", start, arg.size * bytes_per_number))
+        occupied.append(("another result", start, arg.size * bytes_per_number))
 
 
 def _result_arrays(

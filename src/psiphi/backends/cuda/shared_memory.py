@@ -162,7 +162,7 @@ class SharedRows:
 
 
 def state_indices() -> list[str]:
-    """The first state of this warp, how many follow it, and the state of this thread."""
+    """The first state of this warp, how many states follow it, and this thread's state."""
     return [
         "%last = sub i64 %n, 1",
         f"%begin = mul i64 %warp, {WARP}",
@@ -243,7 +243,7 @@ def copy_rows(
             contiguous = f"{name}.all{i}"
     run_moves, row_moves = [], []
     for row in rows:
-        mine, line = f"{row.name}.far.{first}", f"{row.name}.line.{first}"
+        thread_row, line = f"{row.name}.far.{first}", f"{row.name}.line.{first}"
         begin = _offset_pointer(line, f"{row.name}.array", "%first", str(row.arg.size * w.bytes))
         unit, move = (
             (VECTOR_BYTES // w.bytes, _vector_move) if row.is_dense(w) else (1, _number_move)
@@ -251,9 +251,12 @@ def copy_rows(
         run_moves.append(
             (begin, [move(row, w, k, line) for k in range(first, -(-row.arg.size // unit), step)])
         )
-        begin = _offset_pointer(mine, f"{row.name}.array", "%state", _state_stride(row, w))
+        begin = _offset_pointer(thread_row, f"{row.name}.array", "%state", _state_stride(row, w))
         row_moves.append(
-            (begin, [_own_row_move(row, w, k, mine) for k in range(first, row.arg.size, step)])
+            (
+                begin,
+                [_thread_row_move(row, w, k, thread_row) for k in range(first, row.arg.size, step)],
+            )
         )
     return [
         *lines,
@@ -355,10 +358,10 @@ def _number_move(row: ArrayRow, w: Width, k: int, line: str) -> CellMove:
     return replace(at, lines=[*index, *at.lines])
 
 
-def _own_row_move(row: ArrayRow, w: Width, k: int, mine: str) -> CellMove:
+def _thread_row_move(row: ArrayRow, w: Width, k: int, base: str) -> CellMove:
     """Number k of this thread's row."""
     n = row.name
-    lines = [f"%{n}.own{k} = getelementptr i8, ptr %{mine}, i64 {k * w.bytes}"]
+    lines = [f"%{n}.own{k} = getelementptr i8, ptr %{base}, i64 {k * w.bytes}"]
     lines += [f"%{n}.cell{k} = getelementptr i8, ptr %{n}, i64 {k * w.bytes}"]
     return CellMove(lines, f"%{n}.own{k}", f"%{n}.cell{k}", w.fp, w.bytes)
 

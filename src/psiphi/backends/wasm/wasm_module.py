@@ -85,13 +85,9 @@ NUMBER_TYPES = {
 }
 LOCAL_TYPES = {"d": b"\x7c", "f": b"\x7d"}  # the types of locals
 GET, SET, TEE, CALL, ADDRESS, END = b"\x20", b"\x21", b"\x22", b"\x10", b"\x41\x00", b"\x0b"
-IF, LOOP, BR_IF, I32_AND = (
-    b"\x04\x40",
-    b"\x03\x40",
-    b"\x0d\x00",
-    b"\x71",
-)  # of no result; again if the last word was 1; and
-SINE, COSINE, FIRST_FUNCTION = 0, 1, 2  # functions: two are imported, ours follow
+# blocks without a result; BR_IF repeats the loop if the top of the stack is 1
+IF, LOOP, BR_IF, I32_AND = b"\x04\x40", b"\x03\x40", b"\x0d\x00", b"\x71"
+SINE, COSINE, FIRST_FUNCTION = 0, 1, 2  # function numbers: two imports, then the module's own
 
 
 class WebAssembly:
@@ -149,10 +145,10 @@ def javascript(code: StraightCode, name: str, about: str = "", char: str = "d") 
         f"{count.mul} *, {count.add} + or -, {count.div} /, {count.sqrt} sqrt, "
         f"{count.trig} sin or cos"
     )
-    maths = "{ sin: Math.sin, cos: Math.cos }"
+    imports = "{ sin: Math.sin, cos: Math.cos }"
     return f"""\
 /* {c_comment(about or code.program.name)}
- * {counts}. SI units; matrices row by row.
+ * {counts}. SI units; matrices are row-major.
  */
 const binary = "{b64encode(binary(pieces, char)).decode()}";
 
@@ -162,7 +158,7 @@ export class {name} {{
 
   static async load() {{
     const code = Uint8Array.from(atob(binary), (c) => c.charCodeAt(0));
-    const {{ instance }} = await WebAssembly.instantiate(code, {{ m: {maths} }});
+    const {{ instance }} = await WebAssembly.instantiate(code, {{ m: {imports} }});
     return new {name}(instance.exports);
   }}
 
@@ -172,11 +168,11 @@ export class {name} {{
   }}
 
   /* {parameters} */
-  call(...given) {{
+  call(...args) {{
     Object.keys(this.constructor.inputs).forEach((key, i) => {{
-      const [got, want] = [given[i]?.length, this[key].length];
+      const [got, want] = [args[i]?.length, this[key].length];
       if (got !== want) throw new RangeError(`${{key}} has ${{got}} numbers, expected ${{want}}`);
-      this[key].set(given[i]);
+      this[key].set(args[i]);
     }});
     this.run();
     return {result};
@@ -186,10 +182,11 @@ export class {name} {{
 
 
 def _distinct_outputs(inputs: Iterable[Argument], outputs: Iterable[Argument]) -> list[Argument]:
-    """The outputs, renamed where an input has the same name."""
-    taken = {arg.name for arg in inputs}
+    """The outputs, renamed if an input has the same name."""
+    input_names = {arg.name for arg in inputs}
     return [
-        Argument(f"{arg.name}_out" if arg.name in taken else arg.name, arg.shape) for arg in outputs
+        Argument(f"{arg.name}_out" if arg.name in input_names else arg.name, arg.shape)
+        for arg in outputs
     ]
 
 
@@ -228,7 +225,7 @@ def blocks_binary(
         if not isinstance(block, PlacedBlock):
             raise StateError(
                 f"{name} runs in loops over links, which WebAssembly does not support",
-                "use a robot of up to 64 bodies",
+                "use a robot of at most 64 bodies",
             )
         parts = _block_functions(block.segments, block, char)
         bodies += [
@@ -299,7 +296,7 @@ def _repeat_function(
     const, less, add = (
         bytes([x]) for x in (number.const, number.codes[Op.LESS], number.codes[Op.ADD])
     )
-    one, zero, most = (const + struct.pack(number.form, float(x)) for x in (1, 0, repeat.limit))
+    one, zero, limit = (const + struct.pack(number.form, float(x)) for x in (1, 0, repeat.limit))
     call = {name: CALL + leb128(index_of[name]) for name in repeat.blocks}
     when, done = (
         ADDRESS + number.load + leb128(number.size * frame.places[x])
@@ -313,7 +310,7 @@ def _repeat_function(
         + one
         + less
         + increment
-        + most
+        + limit
         + less
         + I32_AND
         + BR_IF

@@ -125,9 +125,8 @@ class Identification:
         for i in order[:ROWS]:
             more = " + ..." if np.count_nonzero(base.matrix[i]) > 1 else ""
             name = f"{self.names[base.columns[i]]}{more}"[:35]
-            lines.append(
-                f"{name:35} {self.values[i]:12.4g} {self.deviations[i]:12.2g} {base.values[i]:12.4g}"
-            )
+            value, deviation = self.values[i], self.deviations[i]
+            lines.append(f"{name:35} {value:12.4g} {deviation:12.2g} {base.values[i]:12.4g}")
         if base.rank > ROWS:
             lines.append(f"... and {base.rank - ROWS} that are more certain")
         lines += [
@@ -138,7 +137,7 @@ class Identification:
         return "\n".join(lines)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """A matplotlib figure of measured, predicted and residual rows, saved to `path` if given."""
+        """A matplotlib figure of measured, predicted and residual rows; saved to `path`, if any."""
         rows = len(self.data.rows)
         figure = empty_figure(8.0, 1.4 * rows + 1.0)
         axes = figure.subplots(rows, 1, sharex=True, squeeze=False)

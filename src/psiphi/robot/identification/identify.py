@@ -40,7 +40,7 @@ LEAST_NOISE = 1e-12  # relative to the rms of the largest row: smaller noise is 
 
 @dataclass(frozen=True)
 class Fit:
-    """A least-squares solution x with information R* R, its deviations, and leverage of each row."""
+    """A least-squares solution x with information R* R, its deviations, and each row's leverage."""
 
     x: np.ndarray
     deviations: np.ndarray

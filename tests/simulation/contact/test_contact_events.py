@@ -1,4 +1,4 @@
-"""Contacts that are made and lost while a motion goes on, beside mechanics in closed form."""
+"""Contacts that are made and lost during a motion, against mechanics in closed form."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ NORMAL, ALONG = np.array([0.6, 0.0, 0.8]), np.array([0.8, 0.0, -0.6])
 
 
 def body(points: dict, plane, mass=2.0, inertia=(0.1, 0.1, 0.1), friction=0.0) -> pp.System:
-    """A free body whose points stay on one side of a plane through the world's origin."""
+    """A free body whose points stay on one side of a plane through the origin of the world."""
     b = pp.Builder("body")
     b.body("block", mass=mass, inertia=np.diag(inertia))
     b.joint("free", "free", "world", "block")

@@ -1,4 +1,4 @@
-"""The built-in controllers: each does what its equation says, alone and in batches."""
+"""The built-in controllers obey their equations, for single states and batches."""
 
 import numpy as np
 import pytest
@@ -110,7 +110,7 @@ def test_a_posture_is_a_configuration():
 
 
 def test_the_task_is_decoupled_from_the_posture():
-    """Along a task the frame's error obeys e'' + kd e' + kp e = 0 whatever the posture does."""
+    """The error of the frame obeys e'' + kd e' + kp e = 0 whatever the posture does."""
     robot = ur5()
     q = BENT
     start = robot.frame_pose(q, "tool0")
@@ -172,7 +172,7 @@ def test_controllers_take_batches():
 
 
 def test_a_half_turn_is_the_shortest_way():
-    """The turn of the pose's error is a rotation vector, for any angle."""
+    """The rotation error of a pose is a rotation vector, at any angle."""
     robot = ur5()
     pose = robot.frame_pose(state(robot, 4)[0], "tool0")
     for w in np.random.default_rng(0).standard_normal((20, 3)) * 2:
@@ -223,7 +223,7 @@ LAWS = {
 
 @pytest.mark.parametrize("law", LAWS)
 def test_a_state_that_does_not_fit_is_refused(law):
-    """One number would stretch over all joints; and lists are read as everywhere."""
+    """One number is not broadcast over all joints; lists are accepted."""
     robot = pp.robots.puma560()
     control, q, v = LAWS[law](robot), np.full(6, 0.3), np.ones(6)
     np.testing.assert_array_equal(control(0.0, q.tolist(), [1] * 6), control(0.0, q, v))

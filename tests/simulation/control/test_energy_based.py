@@ -10,7 +10,7 @@ RATE, AMPLITUDE = 2.0, np.array([0.6, 0.4, 0.5, 0.8, 0.7, 1.0])
 
 
 def swing(t):
-    """q, v, a of the motion wanted."""
+    """q, v, a of the reference."""
     return (
         AMPLITUDE * np.sin(RATE * t),
         RATE * AMPLITUDE * np.cos(RATE * t),
@@ -68,7 +68,7 @@ def test_each_velocity_error_fades_by_itself():
 
 @pytest.mark.parametrize("law", [pp.Lyapunov, pp.Decoupled])
 def test_a_compiled_rollout_says_the_same(law):
-    """One robot, laws in batches of states, in a kernel and step by step."""
+    """Batches of states, in a kernel and in steps of Python."""
     robot = pp.load("pelican")
     still = np.array([0.7, -0.4])
     control = law(robot, still)

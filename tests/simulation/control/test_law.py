@@ -13,7 +13,7 @@ from tests.simulation.simulate.motions import juggler, puma, state
 
 
 class Own(Controller):
-    """One rule, and gravity before it."""
+    """Gravity, then one rule."""
 
     def __init__(self, robot, rule, **numbers):
         super().__init__(robot)
@@ -76,7 +76,7 @@ def test_a_law_of_ones_own_compiles(robot):
 
 
 def test_two_laws_of_one_name_are_two_kernels():
-    """What a rule says is part of a kernel's key: its name may be anybody's."""
+    """The trace of a rule is part of the kernel's key: names of users' rules are not unique."""
 
     def law(sign):
         def rule(m, q, v, g):

@@ -81,7 +81,7 @@ HOLD = pp.PD(ROBOT, np.zeros(2), 3.0, 1.0)
 
 
 class Mine(pp.PD):
-    """A controller with Python of its own."""
+    """A controller that overrides the call."""
 
     def __call__(self, t, q, v):
         return super().__call__(t, q, v) - 0.1 * v

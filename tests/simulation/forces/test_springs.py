@@ -27,7 +27,7 @@ def wheel(**words) -> pp.Robot:
 
 
 def sprung(robot: pp.Robot, spring=None, scale: float = 1.0) -> pp.Robot:
-    """With springs at its hinges, the last one not linear."""
+    """A chain with springs at its hinges, the last one nonlinear."""
     names = [joint.name for joint in robot.joints if joint.row.nv == 1]
     for name, k in zip(names, np.resize(HINGES, len(names)), strict=True):
         robot = robot.with_spring(name, scale * k, rest=0.2)
@@ -36,7 +36,7 @@ def sprung(robot: pp.Robot, spring=None, scale: float = 1.0) -> pp.Robot:
 
 @pytest.fixture
 def all_firm(monkeypatch):
-    """Every spring counts as firm."""
+    """Every spring is implicit."""
     monkeypatch.setattr(joint_springs, "MAX_EXPLICIT_SPRING", -1.0)
 
 

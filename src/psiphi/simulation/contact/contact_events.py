@@ -342,7 +342,8 @@ class ContactSystem:
         points on planes keep their position."""
         rows = self.rows
         common = [*rows.bilateral_rows, *(rows.rows_of(i)[0] for i in self.closed)]
-        tangents = {i: rows.rows_of(i)[1:] for i, way in self.closed.items() if way is None}
+        sticking = [i for i, direction in self.closed.items() if direction is None]
+        tangents = {i: rows.rows_of(i)[1:] for i in sticking}
         of_positions = [*common, *(r for i in tangents if i in rows.gripping for r in tangents[i])]
         of_velocities = [*common, *(r for some in tangents.values() for r in some)]
         if not of_positions:

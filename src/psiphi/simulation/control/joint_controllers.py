@@ -15,6 +15,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import coefficients, finite_array, flag, frozen, robot_of
+from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
 from psiphi.model.state_checks import check_quaternions
 from psiphi.robot.mechanisms.system import System
@@ -94,24 +95,24 @@ def read_posture(system: Robot | System, value: Numbers | None) -> np.ndarray:
     return posture
 
 
-def feedback(m, q, v, kp, kd, q_ref, v_ref) -> Values:
+def feedback(m: Manifold, q, v, kp, kd, q_ref, v_ref) -> Values:
     return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v)}
 
 
-def feedback_with_gravity(m, q, v, kp, kd, q_ref, v_ref, g) -> Values:
+def feedback_with_gravity(m: Manifold, q, v, kp, kd, q_ref, v_ref, g) -> Values:
     return {"tau": kp * m.log(q, q_ref) + kd * (v_ref - v) + g}
 
 
-def mask_torque(m, tau, motors) -> Values:
+def mask_torque(m: Manifold, tau, motors) -> Values:
     """tau = 0 at coordinates without a motor."""
     return {"tau": motors * tau}
 
 
-def desired_acceleration(m, q, v, kp, kd, q_ref, v_ref, a_ref) -> Values:
+def desired_acceleration(m: Manifold, q, v, kp, kd, q_ref, v_ref, a_ref) -> Values:
     return {"u": kp * m.log(q, q_ref) + kd * (v_ref - v) + a_ref}
 
 
-def prescribe_acceleration(m, u, motors) -> Values:
+def prescribe_acceleration(m: Manifold, u, motors) -> Values:
     """An added inertia X, and the torques X u. As X grows, the acceleration of joints with motors
     tends to u; the others move freely."""
     return {"rigid_inertia": RIGID_INERTIA * motors, "rigid_torque": RIGID_INERTIA * motors * u}

@@ -10,6 +10,7 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import finite_array, frozen, real_array
+from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.rotations import conjugate, logarithm, multiply, quaternions
 from psiphi.model.spatial.scalar_arrays import entries, stack_entries
 from psiphi.model.spatial.screws import Turn, add, cross, dot, subtract
@@ -143,7 +144,7 @@ class ObjectCommand:
 
     def __call__(
         self,
-        m,
+        m: Manifold,
         q,
         v,
         posture,

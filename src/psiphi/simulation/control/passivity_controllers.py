@@ -18,6 +18,7 @@ from __future__ import annotations
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import check_robot
+from psiphi.model.manifold import Manifold
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
 from psiphi.simulation.control.joint_controllers import Reference, Source, read_gains
@@ -119,26 +120,26 @@ class Decoupled(ReferenceVelocityLaw):
         super().__init__(robot, reference, steps, {"k": k, "pull": pull}, actuated, passive)
 
 
-def reference_velocity(m, q, v, pull, q_ref, v_ref, a_ref) -> Values:
+def reference_velocity(m: Manifold, q, v, pull, q_ref, v_ref, a_ref) -> Values:
     e = m.log(q, q_ref)
     return {"e": e, "v_r": v_ref + pull * e, "a_r": a_ref + pull * (v_ref - v)}
 
 
-def mean_and_half_difference(m, v, v_r) -> Values:
+def mean_and_half_difference(m: Manifold, v, v_r) -> Values:
     return {"mean": 0.5 * (v + v_r), "half": 0.5 * (v - v_r)}
 
 
-def lyapunov_torque(m, tau_mean, tau_half, g, e, v, v_r, kp, kd) -> Values:
+def lyapunov_torque(m: Manifold, tau_mean, tau_half, g, e, v, v_r, kp, kd) -> Values:
     return {"tau": tau_mean - tau_half + g + kp * e + kd * (v_r - v)}
 
 
-def velocity_error(m, v, v_r) -> Values:
+def velocity_error(m: Manifold, v, v_r) -> Values:
     return {"x": v_r - v}
 
 
-def decay_rate(m, s, k) -> Values:
+def decay_rate(m: Manifold, s, k) -> Values:
     return {"y": k * s}
 
 
-def decoupled_acceleration(m, a_r, correction) -> Values:
+def decoupled_acceleration(m: Manifold, a_r, correction) -> Values:
     return {"u": a_r + correction}

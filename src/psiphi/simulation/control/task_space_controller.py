@@ -18,6 +18,7 @@ from psiphi._util.validate import (
     one_of,
     real_array,
 )
+from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.pseudo_inverse import INVERSE_POLICIES
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
@@ -141,7 +142,7 @@ def _read_tasks(
     return [robot.frame(name).name for name in names], [TaskReference(x) for x in targets]
 
 
-def posture_acceleration(m, q, v, posture, posture_kp, posture_kd) -> Values:
+def posture_acceleration(m: Manifold, q, v, posture, posture_kp, posture_kd) -> Values:
     """u, of which the tasks leave N* M u = M u - J* Lambda J u."""
     return {"u": posture_kp * m.log(q, posture) - posture_kd * v}
 

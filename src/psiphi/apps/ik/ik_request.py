@@ -30,8 +30,6 @@ ORDER_REMEDY = 'give names of targets, the most important first: order=["tool", 
 TARGET_REMEDY = "give a pose (4, 4) or a point (3,), with any batch axes in front"
 Goal = tuple[Task, np.ndarray]
 Weights: TypeAlias = dict[str, tuple[float, float]]  # of rotation and position, by frame
-Targets: TypeAlias = Mapping[str, Numbers | Pose | Sequence[Pose]]
-Directions: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
 
 def check_joints(robot: object) -> Robot:
@@ -92,8 +90,8 @@ def with_levels(goals: list[Goal], order: Sequence[str] | None, loops: list[Goal
 
 def read_goals(
     robot: Robot,
-    targets: Targets | None,
-    directions: Directions | None,
+    targets: Mapping[str, Numbers | Pose] | None,
+    directions: Mapping[str, tuple[Numbers, Numbers]] | None,
     center_of_mass: Numbers | None,
     weights: Mapping[str, Numbers] | None,
     required: bool = True,

@@ -11,10 +11,11 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, flag, positive_number, whole_number
 from psiphi.apps.ik import ik_request
-from psiphi.apps.ik.ik_request import Directions, Goal, Targets
+from psiphi.apps.ik.ik_request import Goal
 from psiphi.apps.ik.ik_solver import IKSolver, cached_problem
 from psiphi.apps.ik.ik_tasks import METRE, RADIAN
 from psiphi.apps.ik.task_priorities import solve_by_priority
+from psiphi.model.model import Pose
 from psiphi.robot.free_robot import check_single_robot
 from psiphi.robot.mechanisms.loop_closure import close_loops
 from psiphi.robot.mechanisms.system import System
@@ -55,10 +56,10 @@ class IKResult:
 
 def reach(
     robot: Robot | System,
-    targets: Targets | None = None,
+    targets: Mapping[str, Numbers | Pose] | None = None,
     near: Numbers | None = None,
     *,
-    directions: Directions | None = None,
+    directions: Mapping[str, tuple[Numbers, Numbers]] | None = None,
     center_of_mass: Numbers | None = None,
     posture: Numbers | None = None,
     weights: Mapping[str, Numbers] | None = None,

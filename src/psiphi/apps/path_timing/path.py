@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import listed
 from psiphi._util.validate import broadcast_row, check_robot, one_of, real_array, whole_number
-from psiphi.apps.ik.ik_request import Targets
 from psiphi.apps.path_timing.path_limits import Bounds, Limits, bounds
 from psiphi.apps.path_timing.pose_waypoints import postures_from_poses
 from psiphi.apps.path_timing.quaternion_splines import QuaternionSpline, check_turns, nearest_signs
 from psiphi.apps.path_timing.splines import cubic, quintic
 from psiphi.apps.path_timing.time_optimal import fastest
 from psiphi.apps.path_timing.timed_path import TimedPath
+from psiphi.model.model import Pose
 from psiphi.robot.free_robot import check_single_robot
 from psiphi.robot.robot import Robot
 
@@ -28,7 +28,7 @@ LEAST_STEPS = 4  # between two postures
 
 def path(
     robot: Robot,
-    postures: Numbers | Targets,
+    postures: Numbers | Mapping[str, Numbers | Sequence[Pose]],
     *,
     kind: str = "fastest",
     speed: Numbers | None = None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import read_array
-from psiphi.apps.ik.ik_request import Targets
 from psiphi.apps.ik.reach import reach
 from psiphi.model.model import Pose
 from psiphi.model.state_checks import batch_element
@@ -17,7 +18,9 @@ from psiphi.robot.robot import Robot
 REMEDY = 'give {"frame": poses (..., K, 4, 4) or points (..., K, 3)}, K of at least 2'
 
 
-def postures_from_poses(robot: Robot, targets: Targets, near: Numbers | None) -> np.ndarray:
+def postures_from_poses(
+    robot: Robot, targets: Mapping[str, Numbers | Sequence[Pose]], near: Numbers | None
+) -> np.ndarray:
     """(..., K, nq): the first near to `near`, each other near to the one before.
 
     So the arm does not change branches between two poses.

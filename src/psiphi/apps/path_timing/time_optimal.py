@@ -41,10 +41,10 @@ END = ("alpha_next", "beta_next", "gamma_next")  # rows at its end
 SLACK = 1e-6  # relative violation of a bound from which a path is infeasible
 SPEEDING = 1.02  # largest square of speed / limit between two points
 FEW, MANY = np.array([0.3, 0.6, 0.85]), np.arange(1, 16) / 16.0  # fractions of a step to check
-Row = tuple[AnyScalar, AnyScalar, AnyScalar]
+BoundRow = tuple[AnyScalar, AnyScalar, AnyScalar]
 
 
-def _rows(ds: np.ndarray, rows: dict[str, np.ndarray]) -> list[Row]:
+def _rows(ds: np.ndarray, rows: dict[str, np.ndarray]) -> list[BoundRow]:
     """alpha, beta, gamma of the rows at both ends of a step, in terms of x at its begin.
 
     x at the end is x + 2 ds u.
@@ -55,7 +55,7 @@ def _rows(ds: np.ndarray, rows: dict[str, np.ndarray]) -> list[Row]:
     return begin + [(a + 2.0 * ds[0] * b, b, c) for a, b, c in end]
 
 
-def _lines(ds: np.ndarray, rows: dict[str, np.ndarray]) -> list[Row]:
+def _lines(ds: np.ndarray, rows: dict[str, np.ndarray]) -> list[BoundRow]:
     """(low, high, slope) of every row: low - slope x <= u <= high - slope x."""
     lines = []
     for a, b, c in _rows(ds, rows):

@@ -1,4 +1,5 @@
-"""The robot's functions as a table, and robots to knock with: one new row is tried with every bad argument."""
+"""The robot's functions as a table, and the robots to test them on: each new row is called with
+every bad argument."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import psiphi as pp
 
 
 class Door(NamedTuple):
-    """One function of a robot: its array arguments, whether it asks for a frame, axes or wrenches, its core shapes."""
+    """One function of a robot: its array arguments, whether it takes a frame, axes or wrenches, its
+    core shapes."""
 
     name: str
     arrays: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""Every function of a robot, knocked at with everything but what it wants: a right answer, or words. Nothing else."""
+"""Every function of a robot, called with bad arguments of all kinds: it gives a right answer or a
+clear error."""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ from tests.functions.call_cases import (
 )
 
 NUMPY_SPEAKING = re.compile(
-    r"ufunc|operand|broadcast|core dimension|signature|casting|inhomogeneous|setting an array|could not convert|ambiguous"
-    r"|unhashable|must be|not understood|Cannot interpret|NoneType|truth value|out of bounds|tuple index"
+    r"ufunc|operand|broadcast|core dimension|signature|casting|inhomogeneous|setting an array"
+    r"|could not convert|ambiguous|unhashable|must be|not understood|Cannot interpret|NoneType"
+    r"|truth value|out of bounds|tuple index"
 )
 
 
@@ -42,7 +44,7 @@ def refused(call, *words: str, kind: type[pp.Error] = pp.StateError) -> pp.Error
     return error
 
 
-# -- array arguments: refused -------------------------------------------------------------------------------------------------
+# -- array arguments: refused ----------------------------------------------------------------------
 
 
 class Sulking:
@@ -127,11 +129,11 @@ def test_batches_that_do_not_fit(door):
     refused(lambda: door(robot, given), door.name, "q (3,)", "(2,)", "equal")
 
 
-# -- array arguments: understood ----------------------------------------------------------------------------------------------
+# -- array arguments: understood -------------------------------------------------------------------
 
 
 class Table:
-    """As pandas' and xarray's are: an array by __array__, and ufuncs of its own that know nothing of core axes."""
+    """Like tables of pandas and xarray: `__array__`, and ufuncs that do not support core axes."""
 
     ndim = 1
 
@@ -232,7 +234,8 @@ def test_a_matrix_is_a_batch_of_rows():
 
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
 def test_small_and_whole_numbers(door):
-    """Half precision, bytes and bools are exact in double; double, single and half agree as far as they can."""
+    """Half precision, bytes and bools are exact in double; double, single and half agree to their
+    precision."""
     robot, given = gymnast(), arguments(gymnast())
     whole = {name: np.sign(x) for name, x in given.items()} | {"q": robot.neutral()}
     expected = door(robot, whole)
@@ -255,13 +258,14 @@ def test_arrays_that_speak_for_themselves(door):
     assert_same(tuple(x.values for x in lazy), door(robot, given))
 
 
-# -- odd numbers --------------------------------------------------------------------------------------------------------------
+# -- odd numbers -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("door", "argument"), KNOCKS, ids=knock_name)
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
 def test_a_bad_number_stays_in_its_batch_element(door, argument, odd):
-    """NaN and Inf reach their own batch element only; the others are equal to the last bit. `check` names the joint."""
+    """NaN and Inf affect their own batch element only; the others are equal to the last bit.
+    `check` names the joint."""
     robot, given = gymnast(), arguments(gymnast(), (19,))
     expected = parts(door(robot, given))
     bad = given[argument].copy()
@@ -287,7 +291,8 @@ def test_a_bad_number_stays_in_its_batch_element(door, argument, odd):
 
 @pytest.mark.parametrize("door", DOORS, ids=knock_name)
 def test_quaternions(door):
-    """Any length but none at all means the rotation it points to; `check` insists on 1, to rounding."""
+    """A quaternion of any length but zero is the rotation it points to; `check` requires length 1,
+    up to rounding."""
     robot, given = gymnast(), arguments(gymnast(), (5,))
     expected = door(robot, given)
 
@@ -363,7 +368,8 @@ def test_an_angle_of_any_size_is_an_angle():
 
 
 def test_a_configuration_that_nothing_resists_is_named():
-    """Two collinear hinges with a massless link between them: D is zero at the inner one, and that one is named."""
+    """Two collinear hinges with a massless link between them: D is zero at the inner one, which the
+    error names."""
     b = pp.Builder("gimbal")
     for name, mass in (("ring", 0.0), ("fork", 0.0), ("head", 1.0)):
         b.body(name, mass, inertia=mass * np.eye(3))
@@ -388,7 +394,7 @@ def test_a_configuration_that_nothing_resists_is_named():
             assert np.isfinite(call(q[0])).all()
 
 
-# -- options ------------------------------------------------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------
 
 
 BAD_DTYPES = [

@@ -76,7 +76,8 @@ def moved(robot, function, values, changes, h):
 
 
 def run(function, *values):
-    """The function's tape as it is, on numbers: what the compiled code means, without compiling it."""
+    """The function's tape, evaluated on numbers: what the compiled code computes, without
+    compiling."""
     return on_tape(function.source.code, function.source.outputs, *values)
 
 
@@ -132,7 +133,8 @@ CONSTANT = ("revolute", "spherical", "prismatic", "planar", "helical")
     [("world", "free", CONSTANT), ("frame", "free", CONSTANT), ("world", "fixed", ("universal",))],
 )
 def test_wrenches_ride_on_the_composites(axes, base, kinds):
-    """Every way to a derivative gives the same, the sweeps cost less than the tape; a wrench on the ground does nothing."""
+    """All methods give the same derivative, and the sweeps cost less than the tape; a wrench on the
+    ground has no effect."""
     robot = Robot.of(pp.robots.random_tree(4 if kinds is CONSTANT else 3, 1, kinds, 0.4, base))
     rng, on = np.random.default_rng(0), (robot.bodies[-1].name, robot.bodies[1].name, "world")
     for name in ("forward_dynamics", "inverse_dynamics"):
@@ -292,8 +294,8 @@ def changes(f, robot, given, by, d, h=1e-3):
 @pytest.mark.parametrize("name", ["dq", "dv", "out_weight", "ddq", "u", "v"])
 @pytest.mark.parametrize("dynamics", [inverse_dynamics, forward_dynamics])
 def test_vectors_may_be_called_as_changes_and_weights_are(name, dynamics):
-    """Sweeps of their own know the change of q as dq: a vector of that name is no change. And v is the velocity wherever it
-    stands, where a torque or an acceleration would, too."""
+    """Sweeps call the change of q dq: a user's vector of that name is not this change. And v is the
+    velocity everywhere, also in the place of a torque or an acceleration."""
     robot, rng = pp.robots.puma560(), np.random.default_rng(0)
     f = pp.function(dynamics(robot.model, pp.vector(name)))
     given, d, w = [rng.standard_normal(arg.shape) for arg in f.inputs], *rng.standard_normal((2, 6))
@@ -360,7 +362,8 @@ def test_large_robots_without_loops_are_written_out():
 
 
 def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
-    """Where written out they would be too long: the same numbers, in batches, of tensors, into arrays that are given."""
+    """Derivatives that are too long to be written out: the same numbers, in batches, for tensors,
+    and with out=."""
     light = pp.load("pelican").free("mass", "com")
     f, rng = light.function("forward_dynamics"), np.random.default_rng(0)
     given = *rng.standard_normal((3, 2, 2)), light.parameters(), rng.standard_normal((2, 2))
@@ -381,7 +384,8 @@ def test_hessians_by_many_parameters_are_made_of_columns(monkeypatch):
 
 
 def test_large_robots_have_them_in_loops():
-    """Forward and inverse dynamics of more than 64 bodies, a tree with rotors: beside differences, and each other."""
+    """Forward and inverse dynamics of more than 64 bodies, a tree with rotors: compared with
+    differences, and with each other."""
     rng = np.random.default_rng(4)
     robot = Robot.of(zoo.random_tree(5, 66, ["revolute"], 0.03, armature=True))
     assert len(robot.bodies) > 64
@@ -415,7 +419,8 @@ def test_large_robots_have_them_in_loops():
 
 
 def test_gradients_grow_as_the_chain():
-    """Value and gradient of forward dynamics: so many flops a link, and as much code for a thousand as for a hundred."""
+    """Value and gradient of forward dynamics: a fixed number of flops per link, and as much code
+    for a thousand links as for a hundred."""
     counts, texts = zip(*(_gradient_of_chain(n) for n in (100, 200, 1000)), strict=True)
     assert (counts[2] - counts[1]) / 800 == pytest.approx((counts[1] - counts[0]) / 100, rel=0.01)
     assert texts[2] < 1.2 * texts[0]
@@ -427,7 +432,8 @@ def _gradient_of_chain(n):
 
 
 def test_value_and_gradient_cost_a_few_values():
-    """Reverse mode on the tape: less than three times the value, whatever the number of arguments."""
+    """Reverse mode on the tape: less than three times the cost of the value, for any number of
+    arguments."""
     for name in ("ur5", "panda"):
         robot = pp.load(name)
         f = robot.function("forward_dynamics")

@@ -1,4 +1,5 @@
-"""pp.function: compiled, counted, explained; the papers' algorithms; what cannot be swept is dense and says so."""
+"""pp.function: compiled, counted, explained; the papers' algorithms; without sweeps it is dense and
+says so."""
 
 import re
 from functools import lru_cache
@@ -72,7 +73,8 @@ def test_sweeps_are_those_of_the_papers(arm):
 
 
 def test_one_letter_has_one_meaning_in_one_print(arm):
-    """No answer, and nothing that a loop makes, has the letter of something else that the equation reads."""
+    """No output, and no variable of a loop, has the name of something else that the equation
+    reads."""
     own = {"D", "P", "V", "Ω", "a_local", "b_local"}  # made by loops, and the equations' own
     for name in (*METHODS, *CATALOGUE):
         try:
@@ -103,7 +105,8 @@ def of_the_zoo(name):
 
 @pytest.mark.parametrize("name", [name for name, _ in zoo.ZOO])
 def test_kalman_is_the_textbook_filter_and_smoother(name):
-    """z±, e⁻, P±, G of S2 Result 8.1 against a Kalman filter, x = z + P λ against Rauch-Tung-Striebel: no co-states there."""
+    """z±, e⁻, P±, G of S2 Result 8.1 against a Kalman filter, x = z + P λ against Rauch-Tung-
+    Striebel, which has no co-states."""
     robot = of_the_zoo(name)
     q, v, _, tau = zoo.random_state(robot, np.random.default_rng(3))
     found = robot.forward_dynamics_details(q, v, tau, "kalman")
@@ -119,7 +122,8 @@ def test_kalman_is_the_textbook_filter_and_smoother(name):
 
 @pytest.mark.parametrize("name", [name for name, _ in zoo.ZOO])
 def test_kalman_returns_what_s2_defines(name):
-    """S2 (8.1)-(8.13), equation by equation, among the results themselves; the mechanics by Newton and Euler."""
+    """S2 (8.1)-(8.13), equation by equation, among the results; the mechanics by Newton and
+    Euler."""
     robot = of_the_zoo(name)
     q, v, _, tau = zoo.random_state(robot, np.random.default_rng(4))
     f, s = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.operators
@@ -157,7 +161,8 @@ def test_kalman_returns_what_s2_defines(name):
 
 
 def test_the_biases_of_the_kalman_form_are_those_of_s2():
-    """S2 (5.6): η = [ω⁺ × h; v⁺ × h] u̇; (4.4) put right: ξ = [ω × I ω + m p × (ω × v); m ω × (v + ω × p)] less the weight."""
+    """S2 (5.6): η = [ω⁺ × h; v⁺ × h] u̇; (4.4) corrected: ξ = [ω × I ω + m p × (ω × v); m ω × (v +
+    ω × p)] less the weight."""
     robot = of_the_zoo("serial_arm")
     q, v, _, tau = zoo.random_state(robot, np.random.default_rng(5))
     f, s = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.operators
@@ -204,7 +209,8 @@ def test_kalman_with_wrenches_batches_and_float32(arm):
 
 
 def test_the_papers_algorithms_tell_of_large_robots_too():
-    """Beyond the size that is written out: no kernel of a hundred thousand lines, the same numbers."""
+    """Larger than what is written out: no kernel of a hundred thousand lines, but the same
+    numbers."""
     robot = pp.robots.chain(80)
     q, v, tau = np.random.default_rng(6).normal(size=(3, 80))
     f, a = robot.forward_dynamics_details(q, v, tau, "kalman"), robot.forward_dynamics(q, v, tau)
@@ -247,7 +253,8 @@ def test_inverses_no_identity_resolves_are_inverted_by_numbers(arm):
 
 
 def test_matrices_of_links_and_rows_of_vectors_are_those_of_the_dense_operators():
-    """In link space entries are in link axes, which no sweep keeps: single letters of the papers, too, are what they say."""
+    """In link space, entries are in link axes, which sweeps do not use: single letters of the
+    papers have their own values."""
     robot = pp.robots.puma560()
     s, v, q, speed = robot.operators, pp.vector("v"), robot.random(seed=6, size=3), np.arange(6.0)
     tool = s.B("tool")

@@ -1,4 +1,5 @@
-"""One state at a time, as control loops ask: after the first call a function goes at once, and answers as before."""
+"""One state at a time, as in control loops: after the first call the fast path is used, with the
+same results and errors."""
 
 from functools import lru_cache
 
@@ -178,7 +179,8 @@ DTS += [-1.0, np.array([-1.0]), np.array([np.nan]), np.inf]
 
 @pytest.mark.parametrize("method", ["step", "linearize"])
 def test_any_dt_is_taken_after_a_first_call_as_at_first(method):
-    """One number goes at once; an array asks for a batch, and what is no time is none whatever came before."""
+    """A scalar dt uses the fast path; an array is a batch, and an invalid dt is an error, whatever
+    the earlier calls were."""
     known = pp.load("pelican")
 
     def answer(robot, dt):
@@ -197,7 +199,8 @@ def test_any_dt_is_taken_after_a_first_call_as_at_first(method):
 
 @pytest.mark.parametrize("policy", ["pseudo", "exact", "damped"])
 def test_inertias_at_singular_postures_beside_regular_ones(policy):
-    """Each element by itself: by code where there is an inverse, by eigenvalues elsewhere; digits of float32 are no measure."""
+    """Each element by itself: compiled code if there is an inverse, eigenvalues otherwise; float32
+    rounding is no measure."""
     robot = pp.load("ur5")
     q = robot.random(seed=1, size=40)
     q[::3, 4] = 0.0

@@ -1,4 +1,5 @@
-"""Dask arrays in, lazy Dask arrays out; what travels to a worker is small, and gives the same bits in another process."""
+"""Dask arrays in, lazy Dask arrays out; pickles are small, and give the same bits in another
+process."""
 
 import pickle
 
@@ -66,7 +67,7 @@ def test_dask_arrays_in_lazy_ones_out_with_the_same_bits(robot, call):
 @pytest.mark.parametrize("shape", [(2,), (4, 2), (1, 4, 2), (6, 2), (6, 1, 2), (6, 4, 2)])
 @pytest.mark.parametrize("steps", [4, 2])
 def test_torques_of_a_rollout_mean_the_same_in_blocks(robot, shape, steps):
-    """Numbers or lazy; a block of as many motions as there are steps takes neither for the other."""
+    """NumPy or lazy arrays; a block with as many motions as steps is not mistaken for either."""
     rng = np.random.default_rng(0)
     q, tau = (
         rng.standard_normal((6, 2)),
@@ -80,7 +81,8 @@ def test_torques_of_a_rollout_mean_the_same_in_blocks(robot, shape, steps):
 
 
 def test_a_block_is_given_nothing_that_belongs_to_other_motions(robot):
-    """What fits a block of two, and not the six motions there are, is refused as it is of numbers; before anything runs."""
+    """Arguments that fit a block of two, but not the batch of six, are refused as for NumPy arrays,
+    before anything runs."""
     q = np.zeros((6, 2))
     lazy, light = da.from_array(q, chunks=(2, 2)), robot.free("mass")
     masses = np.tile(light.parameters(), (2, 1))

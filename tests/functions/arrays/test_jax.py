@@ -1,4 +1,5 @@
-"""Arrays of JAX on the host: values, jit, grad, vmap, derivatives of any order; what does not fit is named."""
+"""JAX arrays on the CPU: values, jit, grad, vmap, derivatives of any order; errors name the
+argument."""
 
 import numpy as np
 import pytest
@@ -244,7 +245,8 @@ def test_numbers_beside_arrays_that_are_traced():
 
 
 def test_numbers_beside_arrays_may_change_before_the_gradient_is_taken():
-    """JAX keeps NumPy's memory itself where that begins at a line of it: what came is what the gradient is of."""
+    """JAX shares NumPy memory that is aligned to a cache line: gradients use the values of the
+    call."""
     _, _, tau = arrays(2, 2, 2, batch=())
     system = uncompiled(pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)]))
     for call in (f, system.forward_dynamics, lambda *x: pp.rollout(ARM, *x, dt=0.1, steps=2)[1]):
@@ -257,7 +259,8 @@ def test_numbers_beside_arrays_may_change_before_the_gradient_is_taken():
 
 
 def test_closed_chains():
-    """Called back from within jit; forward and reverse mode, twice; a row for all of them is summed."""
+    """Callbacks from jit; forward and reverse mode, twice; the gradient of a shared row is
+    summed."""
     system = uncompiled(pp.connect(ARM, [pp.Loop("distance", "tool", "world", length=0.3)]))
     q, v, tau = arrays(2, 2, 2)
     g = system.function("contact_forces")

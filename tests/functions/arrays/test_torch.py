@@ -1,4 +1,5 @@
-"""Tensors of torch on the host: values, gradients of every order, torch.compile and torch.func; what does not fit is named."""
+"""torch tensors on the CPU: values, gradients of every order, torch.compile and torch.func; errors
+name the argument."""
 
 import copy
 import gc
@@ -81,7 +82,8 @@ def rod():
 
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_beside_tensors_may_change_before_the_gradient_is_taken(name):
-    """NumPy's arrays are not torch's to watch: what came is what the gradient is of. They may lie in any way."""
+    """Gradients use the values of the call, even if the NumPy arrays change later. Any strides are
+    allowed."""
     q, v, tau = (x.detach() for x in tensors(2, 2, 2, batch=()))
     tau.requires_grad_()
     weights = torch.tensor([1.0, 2.0], dtype=torch.float64)
@@ -148,7 +150,8 @@ def test_graphs_of_torch_jit_have_the_operator():
 
 
 def test_a_dt_of_any_kind():
-    """One number of NumPy's or of torch's, after calls by the same number, too; beside two types it is one of the wider."""
+    """One number of NumPy or torch, also after calls with the same number; with two dtypes, the
+    wider one is used."""
     q, v, _ = (x.detach() for x in tensors(2, 2, 2))
     one = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
     for move in (
@@ -189,7 +192,7 @@ def test_gradients_of_first_and_second_order():
 
 
 def test_weights_that_are_stacked():
-    """`is_grads_batched`, and what stands on it: all rows of a Jacobian at once, of motions and closed chains too."""
+    """`is_grads_batched`: all rows of a Jacobian at once, also of rollouts and closed chains."""
     q, v, tau = tensors(2, 2, 2)
     assert check(ARM.forward_dynamics, (q, v, tau), check_batched_grad=True, check_forward_ad=True)
     assert check_twice(ARM.forward_dynamics, (q, v, tau), check_batched_grad=True)
@@ -295,7 +298,7 @@ def test_torch_compile_takes_it_whole():
 
 
 def test_torch_compile_takes_one_function_after_another():
-    """Graphs know functions by number: of another function it is another graph, also behind one door."""
+    """A compiled graph is specific to one function, also if two functions share one call site."""
     (q,) = tensors(2)
     whole = {"fullgraph": True, "backend": "aot_eager"}
     either = torch.compile(lambda f, q: f(q), **whole)
@@ -339,7 +342,8 @@ def _carried(f):
 
 
 def test_derivatives_within_torch_compile():
-    """Operators have no rule for forward mode, and torch took their changes for zero: they run between two graphs."""
+    """Operators have no rule for forward mode (torch would use zero tangents): they run between two
+    graphs."""
     f, func, q = ARM.function("energy"), torch.func, tensors(2)[0].detach()
     f(q, q)
     for slope in (
@@ -377,7 +381,8 @@ def test_torch_func():
 
 
 def test_forward_mode():
-    """Tensors that carry changes: values and gradients carry them on, in any order; what cannot says so."""
+    """Forward mode: values and gradients have tangents, of any order; otherwise there is an
+    error."""
     q, v, tau = tensors(2, 2, 2)
     asked = lambda *x: ARM.forward_dynamics(*x)  # noqa: E731
     assert torch.autograd.gradcheck(
@@ -411,7 +416,10 @@ def test_forward_mode():
     with torch.autograd.forward_ad.dual_level():
         carried = torch.autograd.forward_ad.make_dual(x, w)
         for call, words in (
-            (lambda: pp.rollout(ARM, carried, steps=3, limits="block"), "changes velocities abruptly"),
+            (
+                lambda: pp.rollout(ARM, carried, steps=3, limits="block"),
+                "changes velocities abruptly",
+            ),
             (lambda: pp.simulate(ARM, carried, duration=0.1), "is of forward mode"),
             (lambda: ARM.forward_dynamics([carried[0], 0.0], w, w), "is of forward mode"),
         ):
@@ -464,7 +472,8 @@ def test_a_graph_keeps_its_function():
 
 
 def hung():
-    """A body on a ball joint, another hinged to it that is tied to the world by a rod; the hinge has no motor."""
+    """A body on a ball joint, and another hinged to it, which a rod connects to the world; the
+    hinge has no motor."""
     b = pp.Builder("hung")
     for i, kind in enumerate(("spherical", "revolute")):
         b.body(f"b{i}", mass=1.0 + i, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.2]))
@@ -480,7 +489,8 @@ def hung():
 
 
 def test_closed_chains():
-    """Accelerations and forces, wrenches, torques of motors; quaternions by their numbers; twice where nothing is redundant."""
+    """Accelerations, forces, wrenches and motor torques; quaternions by their numbers; second
+    derivatives if no constraint is redundant."""
     system = hung()
     q, v, tau, w = tensors(5, 4, 3, 6)  # three motors
     loaded = lambda *x: system.forward_dynamics(*x[:3], forces=True, f_ext={"b1": x[3]})[1]  # noqa: E731
@@ -533,7 +543,8 @@ def test_rollouts(shape):
 @pytest.mark.parametrize("begin", [(2,), (1, 2), (3, 2)])
 @pytest.mark.parametrize("steps", [3, 4])
 def test_torques_of_a_rollout_are_read_as_numpys(shape, begin, steps):
-    """Rows of steps or of motions, by the axes of q and v together; where they may be both they are refused."""
+    """Rows per step or per motion, decided by the batch axes of q and v; ambiguous shapes are
+    refused."""
     rng = np.random.default_rng(0)
     given = [rng.standard_normal(x) for x in (begin, (3, 2), shape)]
     try:
@@ -649,7 +660,7 @@ def test_second_derivatives_of_rollouts():
 
 @pytest.mark.parametrize("robot", [ball(), slider_crank("to crank")], ids=["ball", "embedded"])
 def test_motions_of_bent_coordinates_carry_changes(robot):
-    """Quaternions, loops: forward mode beside motion.jvp, and twice beside gradients of gradients."""
+    """Quaternions, loops: forward mode equals motion.jvp, and twice, gradients of gradients."""
     rng, rest = np.random.default_rng(0), torch.zeros(robot.nv, dtype=torch.float64)
     q, v, way = robot.random(rng), *rng.standard_normal((2, robot.nv))
 
@@ -701,7 +712,8 @@ def brick():
 
 
 def test_flying_bases_that_do_not_turn():
-    """Where the angle of a step is zero, or nearly: in float32 too, and twice differentiated, beside larger differences."""
+    """A step whose rotation angle is (almost) zero: also in float32, and second derivatives,
+    compared with finite differences."""
     robot, func = brick(), torch.func
     q, still = torch.tensor(robot.random(seed=1)), torch.zeros(6, dtype=torch.float64)
     moved = lambda v: robot.integrate(q, v).sum()  # noqa: E731
@@ -727,7 +739,8 @@ def test_flying_bases_that_do_not_turn():
 
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_motions_have_gradients_by_parameters(batch):
-    """One set for all motions, or one each; of losses too, and twice; beside motion.vjp; what cannot be says so."""
+    """One set of parameters for all motions, or one per motion; also of losses, and second
+    derivatives; compared with motion.vjp; other cases are errors."""
     light, start = ARM.free("mass", "damping"), np.array([0.3, 0.2])
     p = torch.tensor(
         np.broadcast_to(light.parameters() + 0.1, (*batch, 4)) * np.linspace(0.9, 1.1, 4),
@@ -741,7 +754,10 @@ def test_motions_have_gradients_by_parameters(batch):
     (slope,) = torch.autograd.grad(run(p, start)[0].sum(), p)
     np.testing.assert_allclose(slope, motion.vjp(np.ones_like(motion.q))["parameters"], rtol=1e-12)
     for call, words in (
-        (lambda: pp.rollout(light.at(p), start, steps=3, limits="block"), "changes velocities abruptly"),
+        (
+            lambda: pp.rollout(light.at(p), start, steps=3, limits="block"),
+            "changes velocities abruptly",
+        ),
         (lambda: run(p[..., :3], start), r"parameters has shape .*3.*, expected \(..., 4\)"),
         (
             lambda: pp.simulate(light.at(p), start, duration=0.1),
@@ -760,7 +776,8 @@ def test_copies_have_numbers_of_their_own():
 
 
 def laws():
-    """Controllers of arms, of a ball, of a robot with free masses; one asks for what a joint without motor does."""
+    """Controllers of arms, of a ball, of a robot with free masses; one needs a torque at a joint
+    without motor."""
     socket, light = ball(), ARM.free("mass")
     light = light.at(2.0 * light.parameters())
     yield ARM, pp.PD(ARM, lambda t: np.array([t, 0.2]), kp=3.0, kd=[0.5, 0.2], gravity=True)
@@ -772,7 +789,8 @@ def laws():
 
 
 def test_controllers_called_by_hand():
-    """The law's own steps, with derivatives by the state; what is no argument of theirs may be of any library."""
+    """The steps of a law, with derivatives by the state; other values may be arrays of any
+    library."""
     for robot, law in laws():
         rng = np.random.default_rng(0)
         q, v = robot.random(rng, 2), rng.standard_normal((2, robot.nv))
@@ -808,7 +826,8 @@ def test_controllers_called_by_hand():
 
 
 def polar():
-    """A hand of 1 kg on a slide that turns: 1.5 kg outwards and, 1 m out, 1.5 kg around; nothing lifts it."""
+    """A hand of 1 kg on a slide that turns: 1.5 kg outwards and, 1 m out, 1.5 kg tangentially;
+    nothing lifts it."""
     b = pp.Builder("polar", gravity=(0, 0, 0))
     b.body("arm", mass=1.0, inertia=np.diag([0.5, 0.5, 0.5]))
     b.joint("turn", "revolute", "world", "arm")
@@ -826,7 +845,8 @@ def _slope(f, x, h=1e-4):
 
 
 def test_laws_of_task_space_where_compliances_are_equal():
-    """Their derivatives, of first and second order, beside differences of NumPy's eigenvectors; float32 has them, too."""
+    """First and second derivatives, compared with differences of NumPy's eigenvectors; also in
+    float32."""
     law = pp.OperationalSpace(polar(), "hand", np.array([0.5, 0.9, 0.3]), kp=10.0, kd=3.0)
     q, rate = np.array([0.7, 1.0]), torch.tensor([0.2, -0.1], dtype=torch.float64)
 
@@ -851,7 +871,8 @@ def test_laws_of_task_space_where_compliances_are_equal():
 
 
 def test_laws_of_task_space_at_their_target():
-    """A length of zero has no derivative, its square has; stretched arms move some rows not at all, in float32 too."""
+    """The norm of zero has no derivative, its square has; stretched arms have rows without motion,
+    also in float32."""
     robot = pp.load("pelican")
     law, q, rest = (
         pp.OperationalSpace(robot, "tool", robot.frame_pose([0.0, 0.0], "tool")[:3, 3]),
@@ -866,7 +887,7 @@ def test_laws_of_task_space_at_their_target():
 
 
 def test_descriptions_lose_no_gradient():
-    """What a robot is built from are floats: a tensor that wants a gradient is not taken for its number."""
+    """Robots are built from floats: a tensor that requires a gradient is refused."""
     x, three, eye = (
         torch.tensor(y, dtype=torch.float64, requires_grad=True)
         for y in (1.0, [0.0, 0.0, -1.0], np.eye(3))

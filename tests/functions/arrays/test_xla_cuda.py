@@ -1,6 +1,7 @@
-"""JAX's jit on a graphics card, without one: what XLA is handed, and what its handler does with a call frame of XLA's.
+"""JAX's jit on the GPU, tested without a GPU: what XLA receives, and what the handler does with
+XLA's call frame.
 
-The card is a stand-in that runs kernels here; the frame is laid out as jaxlib's c_api.h says.
+The GPU is a stand-in that runs kernels on the CPU; the frame has the layout of jaxlib's c_api.h.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ jax_primitives = pytest.importorskip("psiphi.functions.arrays.jax_primitives")
 
 __all__ = ["cards"]  # a fixture
 N = 35
-STREAM = 7001  # of the second card
+STREAM = 7001  # of the second GPU
 I32, WORD = ctypes.c_uint, ctypes.c_void_p
 
 
@@ -104,7 +105,7 @@ def called(
 
 
 def lowered(f, *arrays) -> int:
-    """The address that XLA's program for a card has of what the handler needs."""
+    """The address of the block in XLA's program for the GPU."""
     text = jax.jit(f).trace(*arrays).lower(lowering_platforms=("cuda",)).as_text()
     assert f"@{xla_cuda.TARGET}(" in text and "callback" not in text
     return int(re.search(r"block = (-?\d+) : i64", text)[1])
@@ -157,11 +158,12 @@ def test_what_the_driver_refuses_is_an_error_of_xlas(cards):
         assert (
             "refused to launch a kernel" in called(block, [q], [out], stream=0)
             and len(machine.log) == 3
-        )  # of no card
+        )  # of no GPU
 
 
 def sent(f, *arrays: np.ndarray) -> list[np.ndarray]:
-    """The results of a function within jit on a card: of every call of XLA's that its program has, in order."""
+    """The results of a function inside jit on the GPU: of each XLA call of its program, in
+    order."""
 
     def door(target, shapes):
         def call(*values, block, key):
@@ -183,7 +185,7 @@ def sent(f, *arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def evaluated(traced, arrays) -> list:
-    """A program of JAX, operation by operation; ours as it is on a card."""
+    """Evaluate a JAX program operation by operation; psiphi's as on the GPU."""
     known = dict(zip(traced.jaxpr.constvars, traced.consts, strict=True))
     known |= dict(zip(traced.jaxpr.invars, map(jnp.asarray, arrays), strict=True))
 
@@ -211,7 +213,8 @@ def near(x: np.ndarray, y: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("char", "df")
 def test_whole_motions(cards, char):
-    """One launch; gains and dt are constants of the program; torques of every step are an argument."""
+    """One launch; gains and dt are constants of the program; torques of each step are an
+    argument."""
     robot, rng = pp.load("pelican"), np.random.default_rng(2)
     machine = XlaCards(cards)
     q, v = (rng.standard_normal((3, 2)).astype(char) for _ in range(2))
@@ -232,8 +235,8 @@ def test_whole_motions(cards, char):
 
 @pytest.mark.parametrize("char", "df")
 def test_gradients_of_whole_motions(cards, char):
-    """One call of XLA's for all of it: the motion, its steps between samples once more, and backwards; by the beginning, by
-    torques that motions share, of a ball by its four numbers."""
+    """One XLA call for the motion, its steps between samples again, and the backward sweep;
+    gradients by the initial state, by shared torques, and of a ball joint by its four numbers."""
     robot, rng = gymnast(), np.random.default_rng(3)
     machine = XlaCards(cards)
     q, v, tau = (
@@ -262,8 +265,9 @@ def test_gradients_of_whole_motions(cards, char):
 
 
 def test_gradients_of_many_weights_and_of_none(cards):
-    """jacrev: many weights of one motion; a batch of zero; the start alone; second ones; torques of one row for all steps;
-    forward mode, alone and over reverse mode; by the numbers of a quaternion."""
+    """jacrev: many weights of one motion; an empty batch; the initial state only; second
+    derivatives; one row of torques for all steps; forward mode, also over reverse mode; the
+    numbers of a quaternion."""
     robot, turner = pp.load("pelican"), gymnast().with_gravity((0, 0, -1.0))  # a kernel of its own
     XlaCards(cards)
     with jax.enable_x64(True):

@@ -1,4 +1,5 @@
-"""Functions in JAX's and torch's own operations: the same numbers, traced, in forward mode, twice differentiated."""
+"""Functions in the operations of JAX and torch: the same numbers, traced, in forward mode, with
+second derivatives."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Functions as SymPy and CasADi expressions: beside the compiled code, beside textbooks, beside SymPy's own Lagrange."""
+"""Functions as SymPy and CasADi expressions, compared with the compiled code, with textbooks, and
+with Lagrange's equations."""
 
 import sys
 
@@ -131,7 +132,8 @@ def test_two_links_as_in_the_textbook():
 
 
 def test_three_links_beside_lagrange():
-    """The kinetic energy, written with positions and differentiated by SymPy: the same matrix, and a longer one."""
+    """The kinetic energy, written with positions and differentiated by SymPy: the same matrix, but
+    longer."""
     arm, q, v = planar(3), sympy.symbols("q1:4", real=True), sympy.symbols("v1:4", real=True)
     lengths = (*sympy.symbols("l1 l2", real=True), 0)
     T, x, y = 0, sympy.Integer(0), sympy.Integer(0)

@@ -27,7 +27,7 @@ def wheel(**words) -> pp.Robot:
 
 
 def sprung(robot: pp.Robot, spring=None, scale: float = 1.0) -> pp.Robot:
-    """A chain with springs at its hinges, the last one nonlinear."""
+    """The robot with springs at its hinges; `spring` is that of the last one."""
     names = [joint.name for joint in robot.joints if joint.row.nv == 1]
     for name, k in zip(names, np.resize(HINGES, len(names)), strict=True):
         robot = robot.with_spring(name, scale * k, rest=0.2)

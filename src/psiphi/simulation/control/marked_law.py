@@ -1,7 +1,7 @@
 """The decorator `pp.law`: it marks a function tau(t, q, v) as pure, so that psiphi may compile it.
 
-psiphi cannot tell whether a Python function has a memory. The user says that it has none, as with
-`jax.jit`.
+psiphi cannot tell whether a Python function has internal state. The user says that it has none, as
+with `jax.jit`.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class ObjectControl(Controller):
         self.reference = ObjectReference(target, measured, forces, squeeze_forces)
         sizes = command.sizes(system.nq, system.nv, 6 * len(system.contacts))
         steps = Step(command, sizes=sizes), Step("object_torque")
-        places = ("x_ref", "V_ref", "A_ref", "f_ref", "wanted_ref")
+        places = ("x_ref", "V_ref", "A_ref", "f_ref", "forces_ref")
         self.law = Law(steps, places, astuple(command))
 
 
@@ -132,7 +132,7 @@ class ObjectCommand:
             "posture": nq,
             "posture_kp": nv,
             "posture_kd": nv,
-            "wanted_ref": forces,
+            "forces_ref": forces,
             "x_ref": 7,
             "V_ref": 6,
             "A_ref": 6,
@@ -154,7 +154,7 @@ class ObjectCommand:
         V_ref,
         A_ref,
         f_ref,
-        wanted_ref,
+        forces_ref,
         inverse_inertia,
         damping,
         stiffness,
@@ -189,7 +189,7 @@ class ObjectCommand:
         return {
             "u": stack_entries(accelerations),
             "w": stack_entries(R.unrotate(w[:3]) + R.unrotate(w[3:])),
-            "wanted": wanted_ref,
+            "wanted": forces_ref,
         }
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers, Wrenches
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, check_robot, finite_array
-from psiphi.algebra.dense.dense_joints import Unit
+from psiphi.algebra.dense.dense_joints import Unit, units
 from psiphi.algebra.dense.dense_letter_rates import motion_cross, t
 from psiphi.algebra.dense.dense_letters import DenseLetters
 from psiphi.algebra.expressions.letters import GRAVITY, frame_letter
@@ -110,7 +110,7 @@ def of(
     gravity, wrenches = letters[GRAVITY], _link_wrenches(letters, f_ext, axes)
     stages, inputs, coinputs, V = [], [], [], []
     # base to tip: V = phi* V(p) + H* v
-    for joint, unit in zip(robot.units, letters.units, strict=True):
+    for joint, unit in zip(robot.units, units(letters), strict=True):
         rates = letters.v[..., unit.v_slice, None]
         V_joint, at_root = unit.S @ rates, unit.parent == WORLD
         V.append(V_joint if at_root else t(unit.phi) @ V[unit.parent] + V_joint)

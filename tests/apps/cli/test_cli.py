@@ -742,9 +742,9 @@ def test_a_floating_base_is_driven_by_nothing(capsys):
         "--no-files",
     ]
     assert cli.main(run) == 0
-    assert "root_joint: given nothing" in capsys.readouterr().out
+    assert "root_joint: no torque" in capsys.readouterr().out
     assert cli.main([*run, "--passive", "waist_yaw_joint"]) == 0
-    assert "waist_yaw_joint: given nothing" in capsys.readouterr().out
+    assert "waist_yaw_joint: no torque" in capsys.readouterr().out
     assert cli.main([*run, "--actuated", "waist_yaw"]) == 2
     assert "did you mean" in capsys.readouterr().err
     assert cli.main(["simulate", "four_bar", "--passive", "x", "--no-files"]) == 2

@@ -27,7 +27,7 @@ def test_a_floating_base_falls():
         motion = simulate(robot, q, v, law, duration=0.1, every=10)
         assert (
             motion.tau[:, :6] == 0.0
-        ).all() and "no motor         root_joint: given nothing" in motion.summary()
+        ).all() and "no motor         root_joint: no torque" in motion.summary()
         fall = robot.center_of_mass(motion.q) - robot.center_of_mass(q)
         np.testing.assert_allclose(fall[:, 2], -0.5 * 9.81 * motion.t**2, atol=1e-9)
         np.testing.assert_allclose(fall[:, :2], 0.0, atol=1e-9)
@@ -42,7 +42,7 @@ def test_told_to_it_hovers():
     ):
         motion = simulate(robot, q, tau=law, duration=0.1)
         assert np.abs(motion.v).max() < 1e-12
-    assert "root_joint was given up to 327" in motion.summary()
+    assert "root_joint: torque up to 327" in motion.summary()
 
 
 @pytest.mark.parametrize("compiled", [True, False])

@@ -144,7 +144,7 @@ class EventMonitor:
         return bool((was_alive & ~self.alive).any())
 
     def _check_limits(self, before: float, t: float, q: np.ndarray, running: np.ndarray) -> None:
-        """Record coordinates that crossed their limits; `value` is the coordinate after the step."""
+        """Record the coordinates that crossed their limits; `value` is that after the step."""
         if not self.checks_limits:
             return
         outside, robot = self._outside_limits(q), self.system.robot

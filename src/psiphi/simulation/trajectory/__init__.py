@@ -2,13 +2,13 @@
 
 In: samples of a motion. Out: a `Trajectory`. Read `trajectory.py` first.
 
-    energy_balance.py      Where a trajectory's energy comes from and goes
-    interpolation.py       A trajectory between its samples
-    recorder.py            Samples as they come, and the trajectory they make
-    trajectory.py          What a simulation leaves
-    trajectory_checks.py   What a trajectory is given
-    trajectory_files.py    Trajectories on disk
-    trajectory_plots.py    A motion as curves over time
-    trajectory_summary.py  A trajectory in words
-    trajectory_tables.py   A trajectory as one table
+    trajectory.py          `Trajectory`, `Sample`, `Event`
+    trajectory_checks.py   checks of the arrays and names of a trajectory
+    recorder.py            collects samples during a run and makes the trajectory
+    interpolation.py       states between the samples
+    energy_balance.py      energy drift and the work of the torques
+    trajectory_summary.py  a trajectory as a small table of text
+    trajectory_tables.py   a trajectory as one table, also for pandas and xarray
+    trajectory_files.py    .npz and .csv files
+    trajectory_plots.py    curves over time with matplotlib
 """

@@ -1,33 +1,39 @@
-"""Where a trajectory's energy comes from and goes: E(t) - E(0) = work of the torques - losses."""
+"""The energy balance of a trajectory: E(t) - E(0) = work of the torques - losses."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psiphi._util.validate import robot_of
 from psiphi.simulation.plant import Plant, joint_velocity
 
+if TYPE_CHECKING:
+    from psiphi.simulation.trajectory.trajectory import Trajectory
 
-def drift(motion: Any) -> np.ndarray:
-    """max |E(t) - E(0)| / max kinetic energy, of each motion; NaN where energies are not known."""
+
+def drift(motion: Trajectory) -> np.ndarray:
+    """max |E(t) - E(0)| / max kinetic energy of each motion; NaN without energies."""
     if motion.energy is None or not len(motion):
         return np.full(motion.batch, np.nan)
     change = _largest(motion.energy - motion.energy[..., :1])
     system = None if motion.system is None else Plant(motion.system).with_sample_axis().system
-    kinetic = getattr(robot_of(system), "kinetic_energy", None)
+    kinetic_energy = getattr(robot_of(system), "kinetic_energy", None)
     scale = _largest(
         motion.energy
-        if kinetic is None
-        else kinetic(motion.q, joint_velocity(system, motion.q, motion.v))
+        if kinetic_energy is None
+        else kinetic_energy(motion.q, joint_velocity(system, motion.q, motion.v))
     )
     return np.divide(change, scale, out=np.where(change > 0.0, np.inf, 0.0), where=scale > 0.0)
 
 
-def work(motion: Any) -> np.ndarray | None:
-    """W(t) = sum over the steps of h tau . v, v the mean of both ends; tau that of the beginning where it is held within a
-    step, else the mean of tau . v. None where tau does not belong to v (other velocities than the joints')."""
+def work(motion: Trajectory) -> np.ndarray | None:
+    """W(t) = sum over the steps of h tau . v, with the mean v of both ends.
+
+    tau is that of the start of the step if it is held within a step; else the mean of tau . v is
+    used. None if tau does not belong to v, because v is not the joint velocity.
+    """
     if (
         motion.tau is None
         or not len(motion)
@@ -44,40 +50,39 @@ def work(motion: Any) -> np.ndarray | None:
     return np.concatenate([np.zeros((*motion.batch, 1)), np.cumsum(h * power, axis=-1)], axis=-1)
 
 
-def balance_rows(motion: Any) -> list[tuple[str, str]]:
-    """The summary's lines about energy: a drift where it should be zero, else what drove and what braked the motion."""
+def balance_rows(motion: Trajectory) -> list[tuple[str, str]]:
+    """The lines of the summary about energy: the drift if it should be zero, else the work of the
+    torques and the losses."""
     if motion.energy is None or not np.isfinite(motion.energy).any():
         return []
     mean = "mean energy" if motion.batch else "energy"
-    out = [
-        (mean, f"{np.nanmean(motion.energy[..., 0]):.6g} J to {_last_finite(motion.energy):.6g} J")
-    ]
-    driven = motion.tau is None or bool(np.any(np.nan_to_num(motion.tau)))
-    lossy = bool(motion.info.get("losses"))
-    if not driven and not lossy:
+    first, last = np.nanmean(motion.energy[..., 0]), _last_finite(motion.energy)
+    rows = [(mean, f"{first:.6g} J to {last:.6g} J")]
+    is_driven = motion.tau is None or bool(np.any(np.nan_to_num(motion.tau)))
+    has_losses = bool(motion.info.get("losses"))
+    if not is_driven and not has_losses:
         worst = float(np.max(drift(motion), initial=0.0))
-        return [*out, ("energy drift", f"{worst:.3g} of the largest kinetic energy")]
+        return [*rows, ("energy drift", f"{worst:.3g} of the largest kinetic energy")]
     done = work(motion)
     if done is None:
-        return out
+        return rows
     gap = motion.energy - motion.energy[..., :1] - done
     mean = "mean " if motion.batch else ""
-    if driven:
+    if is_driven:
         steps = np.nan_to_num(np.diff(done, axis=-1)).reshape(-1, len(motion) - 1)
-        put, taken = (
+        work_in, work_out = (
             float(x.sum(axis=-1).mean()) for x in (np.maximum(steps, 0.0), np.maximum(-steps, 0.0))
         )
-        out.append((f"{mean}work of torques", f"{put:.4g} J in, {taken:.4g} J out"))
-    if lossy:
-        return [
-            *out,
-            (f"{mean}loss", f"{0.0 - _last_finite(gap):.4g} J, by friction, damping or stops"),
-        ]
-    most = np.nan_to_num(np.abs(gap)).max(initial=0.0)
-    return [*out, ("energy balance", f"energy less work is off by {most:.2g} J at most")]
+        rows.append((f"{mean}work of torques", f"{work_in:.4g} J in, {work_out:.4g} J out"))
+    if has_losses:
+        loss = f"{0.0 - _last_finite(gap):.4g} J, by friction, damping or stops"
+        return [*rows, (f"{mean}loss", loss)]
+    worst = np.nan_to_num(np.abs(gap)).max(initial=0.0)
+    return [*rows, ("energy balance", f"energy less work is off by {worst:.2g} J at most")]
 
 
-def _has_other_velocities(system: Any) -> bool:
+def _has_other_velocities(system: object) -> bool:
+    """Whether v of a system is not the joint velocity of its robot."""
     return (
         system is not None
         and robot_of(system) is not system
@@ -85,20 +90,18 @@ def _has_other_velocities(system: Any) -> bool:
     )
 
 
-def _samples_are_steps(motion: Any, h: np.ndarray) -> bool:
-    """Whether the samples are the steps, so that tau is constant between two of them."""
+def _samples_are_steps(motion: Trajectory, h: np.ndarray) -> bool:
+    """Whether every step has a sample, so that tau is constant between two of them."""
     dt = motion.info.get("dt")
     return dt is not None and bool(np.allclose(h, dt, rtol=1e-6))
 
 
 def _last_finite(x: np.ndarray) -> float:
-    """The last number there is, mean over the batch: a motion that stopped has NaN from then on."""
-    each = [row[np.isfinite(row)] for row in x.reshape(-1, x.shape[-1])]
-    return (
-        float(np.mean([row[-1] for row in each if row.size]))
-        if any(row.size for row in each)
-        else np.nan
-    )
+    """The last finite number of each row, mean over the rows: a motion that stopped ends in NaN."""
+    last = [
+        row[np.isfinite(row)][-1] for row in x.reshape(-1, x.shape[-1]) if np.isfinite(row).any()
+    ]
+    return float(np.mean(last)) if last else np.nan
 
 
 def _largest(x: np.ndarray) -> np.ndarray:

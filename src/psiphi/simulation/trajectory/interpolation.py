@@ -1,25 +1,32 @@
-"""A trajectory between its samples: q on the manifold, along the cubic that meets q and v at both neighbours."""
+"""States of a trajectory between its samples: cubic interpolation on the manifold."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from psiphi._util.array_types import AnyScalar
 from psiphi._util.errors import StateError
 from psiphi.simulation.plant import Plant, joint_velocity
 
+if TYPE_CHECKING:
+    from psiphi.simulation.trajectory.trajectory import Trajectory
 
-def interpolate(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
-    """q, v, a, tau, forces, energy, residual at `times`, which lie behind the samples k.
+S = TypeVar("S", bound=AnyScalar)
 
-    With z = (t - t_k) / h, d = difference(q_k, q_k+1) and x the cubic with x(0) = 0, x(1) = d, x'(0) = h v_k, and x'(1) what
-    h v_k+1 is in these coordinates (on balls not the same):  q = integrate(q_k, x(z)). Of two samples at one time the later.
+
+def interpolate(motion: Trajectory, times: np.ndarray, k: np.ndarray) -> list[Any]:
+    """q, v, a, tau, forces, energy and residual at `times`, each between samples k and k + 1.
+
+    With z = (t - t_k) / h and d = difference(q_k, q_k+1), q = integrate(q_k, x(z)), where x is the
+    cubic with x(0) = 0, x(1) = d, x'(0) = h v_k and x'(1) = h v_k+1 in tangent coordinates at q_k.
+    If two samples have the same time, the later one is used.
     """
     robot = motion.robot
     if robot is None:
         raise StateError(
-            "this trajectory does not know its system",
+            "the system of this trajectory is not known",
             "load it with Trajectory.load(path, system=robot)",
         )
     h = motion.t[k + 1] - motion.t[k]
@@ -38,23 +45,19 @@ def interpolate(motion: Any, times: np.ndarray, k: np.ndarray) -> list[Any]:
     system = Plant(motion.system).with_sample_axis().system if times.ndim else motion.system
     u0, u1 = joint_velocity(system, q0, v0), joint_velocity(system, q1, v1)
     step, h, s = robot.difference(q0, q1), h[..., None], z[..., None]
-    q = robot.integrate(
-        q0, cubic(np.zeros_like(step), step, h * u0, h * robot.manifold.log_rate(q0, q1, u1), s)
-    )
+    end_slope = h * robot.manifold.log_rate(q0, q1, u1)
+    q = robot.integrate(q0, cubic(np.zeros_like(step), step, h * u0, end_slope, s))
     if motion.a is None:
         v = linear(motion.v)
     else:
         a0, a1 = ends(motion.a)
         v = cubic(v0, v1, h * a0, h * a1, s)
-    return [
-        q,
-        v,
-        *(linear(x) for x in (motion.a, motion.tau, motion.forces, motion.energy, motion.residual)),
-    ]
+    others = motion.a, motion.tau, motion.forces, motion.energy, motion.residual
+    return [q, v, *map(linear, others)]
 
 
-def cubic(x0: Any, x1: Any, d0: Any, d1: Any, z: Any) -> Any:
-    """The cubic with these values and slopes at z = 0 and z = 1.
+def cubic(x0: S, x1: S, d0: S, d1: S, z: S) -> Any:
+    """The cubic in z with values x0, x1 and slopes d0, d1 at z = 0 and z = 1.
 
     >>> cubic(1.0, 0.0, 0.0, 0.0, 0.5)
     0.5

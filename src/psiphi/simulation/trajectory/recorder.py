@@ -1,4 +1,4 @@
-"""Samples as they come, and the trajectory they make."""
+"""Collects the samples of a run, and makes a trajectory of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psiphi.simulation.trajectory.trajectory import Event, Trajectory
 
 
 class Recorder:
-    """Rows along the time axis, grown by doubling."""
+    """Arrays of samples along the time axis; their capacity doubles when they are full."""
 
     def __init__(self, system: Plant, batch: tuple[int, ...], samples: int, info: dict[str, Any]):
         self.system, self.batch, self.count, self.info = system, batch, 0, info
@@ -24,8 +24,8 @@ class Recorder:
         if system.contacts:
             self.rows["forces"] = np.empty((*batch, samples, len(system.contacts), 6))
 
-    def add(self, alive: np.ndarray, **values: Any) -> None:
-        """One sample; what has stopped gets NaN."""
+    def add(self, alive: np.ndarray, **values: np.ndarray | float | None) -> None:
+        """Add one sample; NaN in elements that are not `alive`."""
         if self.count == len(self.rows["t"]):
             self._grow()
         for name, value in values.items():
@@ -34,20 +34,19 @@ class Recorder:
             elif value is not None:
                 row = np.asarray(value)
                 mask = alive.reshape(alive.shape + (1,) * (row.ndim - alive.ndim))
-                self.rows[name][self._index(self.count)] = (
-                    row if alive.all() else np.where(mask, row, np.nan)
-                )
+                row = row if alive.all() else np.where(mask, row, np.nan)
+                self.rows[name][self._index(self.count)] = row
         self.count += 1
 
     def trajectory(self, events: list[Event]) -> Trajectory:
-        """What there is, with energies and residuals."""
+        """The trajectory of the samples so far."""
         rows = {
             name: x[: self.count] if name == "t" else x[self._index(slice(self.count))]
             for name, x in self.rows.items()
         }
         return make_trajectory(self.system, rows, events, self.info)
 
-    def _index(self, where: Any) -> tuple:
+    def _index(self, where: int | slice) -> tuple:
         return (*(slice(None),) * len(self.batch), where)
 
     def _grow(self) -> None:
@@ -59,13 +58,11 @@ class Recorder:
 def make_trajectory(
     system: Plant, rows: dict[str, np.ndarray], events: list[Event], info: dict[str, Any]
 ) -> Trajectory:
-    """A trajectory of these rows; energies and residuals are computed for all samples at once."""
+    """A trajectory of these arrays, with energies and residuals of all samples."""
     q, v, sampled = rows["q"], rows["v"], system.with_sample_axis()
     with np.errstate(all="ignore"):
-        energy, residual = (
-            none_on_error(lambda: sampled.energy(q, v)),
-            none_on_error(lambda: sampled.residual(q, v)),
-        )
+        energy = none_on_error(lambda: sampled.energy(q, v))
+        residual = none_on_error(lambda: sampled.residual(q, v))
     events = sorted(events, key=lambda event: event.t)
     return Trajectory(
         **rows,
@@ -77,8 +74,8 @@ def make_trajectory(
     )
 
 
-def none_on_error(compute: Callable[[], Any]) -> Any:
-    """The extras must not cost the motion: None where they fail."""
+def none_on_error(compute: Callable[[], np.ndarray | None]) -> np.ndarray | None:
+    """The result, or None if it fails: a failing energy must not lose the motion."""
     try:
         return compute()
     except Exception:

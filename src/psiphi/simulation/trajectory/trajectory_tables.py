@@ -1,14 +1,18 @@
-"""A trajectory as one table: a named column a number; and as the tables of pandas and xarray."""
+"""A trajectory as one table with named columns, and as tables of pandas and xarray."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psiphi._util.extras import import_optional
 from psiphi.model.components import entry_names
+
+if TYPE_CHECKING:
+    from psiphi.simulation.trajectory.trajectory import Trajectory
 
 UNITS = {
     "q": "rad, m",
@@ -18,7 +22,7 @@ UNITS = {
     "energy": "J",
     "residual": "m, rad",
 }
-SAMPLE_AXES = {
+SAMPLE_AXES = {  # arrays of a trajectory, and the number of axes of one sample
     "q": 1,
     "v": 1,
     "a": 1,
@@ -26,17 +30,17 @@ SAMPLE_AXES = {
     "forces": 2,
     "energy": 0,
     "residual": 1,
-}  # what is sampled: axes of one sample
+}
 WRENCH_PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
 
 
-def coordinate_names(robot: Any) -> dict[str, list[str]]:
-    """Names of the entries of q and of v: the joint's own, numbered where it has several."""
+def coordinate_names(robot: object) -> dict[str, list[str]]:
+    """The names of the entries of q and v: names of joints, numbered if a joint has several."""
     return {of: entry_names(getattr(robot, "joints", ()), of) for of in ("q", "v")}
 
 
-def sample_shapes(motion: Any) -> dict[str, list[int]]:
-    """The shape of one sample of each array there is."""
+def sample_shapes(motion: Trajectory) -> dict[str, list[int]]:
+    """{name: shape of one sample} of the arrays that are not None."""
     lead = motion.q.ndim - 1
     return {
         name: list(x.shape[lead:])
@@ -45,8 +49,8 @@ def sample_shapes(motion: Any) -> dict[str, list[int]]:
     }
 
 
-def table(motion: Any) -> tuple[list[str], np.ndarray]:
-    """The columns' names, and the numbers (..., n, columns)."""
+def table(motion: Trajectory) -> tuple[list[str], np.ndarray]:
+    """The names of the columns, and the numbers (..., n, columns)."""
     names: list[str] = []
     blocks = []
     for name, shape in sample_shapes(motion).items():
@@ -57,7 +61,7 @@ def table(motion: Any) -> tuple[list[str], np.ndarray]:
 
 
 def column_names(info: dict[str, Any], name: str, shape: list[int]) -> list[str]:
-    """The names of one array's columns."""
+    """The names of the columns of one array."""
     if not shape:
         return [name]
     if name == "residual" and shape == [2]:
@@ -65,12 +69,12 @@ def column_names(info: dict[str, Any], name: str, shape: list[int]) -> list[str]
     if name == "forces" and len(shape) == 2 and shape[1] == 6:
         contacts = _names_or_numbers(info.get("contacts", ()), shape[0])
         return [f"forces:{contact}.{part}" for contact in contacts for part in WRENCH_PARTS]
-    given = info.get("q" if name == "q" else "v", ())
-    return [f"{name}:{label}" for label in _names_or_numbers(given, math.prod(shape))]
+    names = info.get("q" if name == "q" else "v", ())
+    return [f"{name}:{label}" for label in _names_or_numbers(names, math.prod(shape))]
 
 
 def split_table(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, np.ndarray]:
-    """The arrays of a table, by the shape of one sample of each."""
+    """The arrays of a table, from the shape of one sample of each."""
     arrays, start = {}, 0
     for name, shape in sizes.items():
         stop = start + math.prod(shape)
@@ -81,12 +85,12 @@ def split_table(numbers: np.ndarray, sizes: dict[str, list[int]]) -> dict[str, n
     return arrays
 
 
-def _names_or_numbers(given: Any, size: int) -> list[str]:
-    return list(given) if len(given) == size else [str(i) for i in range(size)]
+def _names_or_numbers(names: Sequence[str], size: int) -> list[str]:
+    return list(names) if len(names) == size else [str(i) for i in range(size)]
 
 
-def to_pandas(motion: Any) -> Any:
-    """A DataFrame indexed by t; by the batch element and t for a batch."""
+def to_pandas(motion: Trajectory) -> Any:
+    """A DataFrame indexed by t, or by batch element and t."""
     pandas = import_optional("pandas", "to_pandas", "pandas")
     names, numbers = table(motion)
     rows = numbers.reshape(math.prod(numbers.shape[:-1]), len(names))
@@ -98,8 +102,8 @@ def to_pandas(motion: Any) -> Any:
     return pandas.DataFrame(rows, index=index, columns=names)
 
 
-def to_xarray(motion: Any) -> Any:
-    """A Dataset: axes batch0, batch1, ..., t, then q, v, contact, part."""
+def to_xarray(motion: Trajectory) -> Any:
+    """A Dataset with axes batch0, batch1, ..., t, then q_index, v_index, contact, part, error."""
     xarray = import_optional("xarray", "to_xarray", "xarray")
     lead = [*(f"batch{i}" for i in range(len(motion.batch))), "t"]
     axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
@@ -113,6 +117,5 @@ def to_xarray(motion: Any) -> Any:
             coordinates[f"{key}_index"] = motion.info[key]
     if "forces" in data:
         coordinates["part"] = list(WRENCH_PARTS)
-    return xarray.Dataset(
-        data, coords=coordinates, attrs={"events": [str(event) for event in motion.events]}
-    )
+    events = [str(event) for event in motion.events]
+    return xarray.Dataset(data, coords=coordinates, attrs={"events": events})

@@ -1,13 +1,17 @@
-"""`psiphi bench`: psiphi beside Pinocchio and MuJoCo, one run, one table, every target with its figure.
+"""`psiphi bench`: psiphi, Pinocchio and MuJoCo in one run, one table, each row with its target.
 
-Comes in: nothing but `--quick`, `--only NAME`, `--json FILE`. Goes out: a table, and JSON that benchmarks/ keeps.
-Read `rows.py` first (the table as data), then `row.py` (what a row is) and `run_time.py` (one that measures). The rest:
+In: `--quick`, `--only NAME`, `--json FILE`, `--table FILE`. Out: a table, JSON, Markdown. Read
+`rows.py` first (the table as data), then `row.py` (one row) and `rows_of/run_time.py` (a
+measurement). The other files:
 
-    run.py, report.py                   the command, and what it prints
-    gradients.py, parameter_inputs.py, long_chains.py   run time of derivatives, of robots whose numbers are inputs, of long chains
-    motions.py, closed_chains.py, diagonal_form.py   motions in time, closed chains, diagonalised dynamics
-    correctness.py, agreement.py, operation_counts.py   being right beside the peers, function by function; exact operation counts
-    fresh_process.py, best_of.py                 what a start costs, in processes of their own; the least of many samples
-    example_robots.py, closed_cells.py, interpreted_robot.py   what is measured: robots, closed systems, and both without a compiler
-    peers/                              Pinocchio and MuJoCo behind psiphi's conventions
+    run.py                 the command
+    report.py              results as text, JSON and Markdown
+    best_of.py             timing: the minimum of many samples
+    agreement.py           errors of each function relative to another library
+    example_robots.py      the robots of the example-robot-data package
+    closed_cells.py        closed chains: arms that hold an object
+    interpreted_robot.py   robots and closed chains without a compiler
+    rows_of/               the measurements of the rows, by subject
+    peers/                 Pinocchio and MuJoCo with psiphi's conventions
+    counts/                exact operation counts and the published ones
 """

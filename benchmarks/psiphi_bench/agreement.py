@@ -1,9 +1,9 @@
-"""Every function beside a peer's, as a table of rows.
+"""Errors of each function of a robot relative to another library, as a table.
 
-The measure is |ours - theirs| / max|theirs|, array by array and state by state. Where a mass matrix is solved with, two
-right answers may differ by eps kappa, kappa being the condition number of the mass matrix scaled to a unit diagonal: so
-much is allowed in states where it exceeds the tolerance. Only iCub makes use of it, in a few states; two algorithms of
-Pinocchio's own, articulated bodies and Cholesky, differ as much there.
+The error is |ours - theirs| / max|theirs| for each array and state. Functions that solve with the
+mass matrix may have an error of eps kappa, where kappa is the condition number of the mass matrix
+scaled to a unit diagonal; this much is allowed where it exceeds the tolerance. Only iCub needs it,
+in a few states, where Pinocchio's own algorithms (articulated bodies and Cholesky) differ as much.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ EPS = float(np.finfo(float).eps)
 
 
 class Comparison(NamedTuple):
-    """One row: a function, the arrays it takes, and where it is asked for."""
+    """One row: a function, its input arrays, its frame or loads."""
 
     name: str
     inputs: tuple[str, ...]
-    where: str = ""  # "frame": of a frame; "load": with wrenches on two frames
+    where: str = ""  # "frame": at a frame; "load": with wrenches on two frames
     axes: str = ""
 
     @property
@@ -35,12 +35,12 @@ class Comparison(NamedTuple):
 
     @property
     def solves(self) -> bool:
-        """Whether the mass matrix is solved with."""
+        """Whether the function solves with the mass matrix."""
         return self.name in ("forward_dynamics", "mass_matrix_inverse")
 
 
 class Deviation(NamedTuple):
-    """The largest error of one function over the states: as the measure has it, and before anything is allowed for."""
+    """The largest error of one function: with the allowance for eps kappa, and without (`raw`)."""
 
     label: str
     value: float
@@ -70,14 +70,14 @@ FUNCTIONS = (
 
 
 def compiled(robot: Robot, name: str, *arrays, **options) -> Any:
-    """A function as its user calls it."""
+    """The compiled function of the robot."""
     return getattr(robot, name)(*arrays, **options)
 
 
 def interpreted(
     robot: Robot, name: str, *arrays, frame: str = "", f_ext=None, axes: str = "world"
 ) -> Any:
-    """The same program without the compiler: the sweeps on NumPy arrays, in the compiled code's own axes."""
+    """The same program, interpreted on NumPy arrays instead of compiled."""
     frames = tuple(f_ext or ()) or (frame,) * bool(frame)
     function = robot.function(name, frames, axes)
     if f_ext:
@@ -97,7 +97,7 @@ def states(robot: Robot, size: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def one_state(robot: Robot) -> dict[str, np.ndarray]:
-    """The same, one of each."""
+    """The same for one state, without a batch axis."""
     return {name: rows[0] for name, rows in states(robot, 1).items()}
 
 
@@ -107,9 +107,8 @@ def errors(
     """The error of each function over `size` random states."""
     state, frames = states(robot, size), two_frames(robot)
     if not robot.bodies:
-        functions = [
-            row for row in functions if row.name != "center_of_mass"
-        ]  # nothing moves: there is none
+        # without moving bodies there is no center of mass
+        functions = [row for row in functions if row.name != "center_of_mass"]
     allowed = np.maximum(1.0, EPS * condition(peer.mass_matrix(state["q"])) / TOLERANCE)
     for row in functions:
         options: dict[str, Any] = {"axes": row.axes} if row.axes else {}
@@ -117,9 +116,9 @@ def errors(
             options["frame"] = frames[0]
         if row.where == "load":
             options["f_ext"] = {frame: state[f"wrench{i}"] for i, frame in enumerate(frames)}
-        given = [state[name] for name in row.inputs]
-        raw = relative(
-            _ours(robot, call, row.name, given, options), _theirs(peer, row.name, given, options)
+        inputs = [state[name] for name in row.inputs]
+        raw = relative_error(
+            _ours(robot, call, row.name, inputs, options), _theirs(peer, row.name, inputs, options)
         )
         yield Deviation(
             row.label,
@@ -129,7 +128,7 @@ def errors(
 
 
 def condition(M: np.ndarray) -> np.ndarray:
-    """The condition number of each mass matrix, scaled to a unit diagonal: free of units and of heavy bases.
+    """The condition number of each mass matrix, scaled to a unit diagonal to remove units.
 
     >>> condition(np.diag([1e9, 1e-9])[None])
     array([1.])
@@ -141,16 +140,17 @@ def condition(M: np.ndarray) -> np.ndarray:
 
 
 def two_frames(robot: Robot) -> list[str]:
-    """A frame on the last body (on the world where there is none), and one on the body in the middle."""
+    """A frame on the last body (or on the world), and one on the middle body."""
     last, middle = len(robot.bodies) - 1, (len(robot.bodies) - 1) // 2
-    at = {frame.body: name for name, frame in robot.frames.items()}
-    return [at[last], at[middle]] if last != middle else [at[last]]
+    name_of = {frame.body: name for name, frame in robot.frames.items()}
+    return [name_of[last], name_of[middle]] if last != middle else [name_of[last]]
 
 
-def relative(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """max |ours - theirs| / max|theirs| of each state; what is not finite is infinitely wrong.
+def relative_error(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """max |ours - theirs| / max|theirs| of each state; inf where a result is NaN.
 
-    >>> relative(np.array([[1.0, 2.0], [0.0, 0.0], [0.0, np.nan]]), np.array([[1.0, 4.0], [0.0, 0.0], [1.0, 1.0]]))
+    >>> ours = np.array([[1.0, 2.0], [0.0, 0.0], [0.0, np.nan]])
+    >>> relative_error(ours, np.array([[1.0, 4.0], [0.0, 0.0], [1.0, 1.0]]))
     array([0.5, 0. , inf])
     """
     axes = tuple(range(1, theirs.ndim))
@@ -162,15 +162,15 @@ def relative(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     return np.nan_to_num(ratio, nan=np.inf)
 
 
-def _ours(robot: Robot, call: Callable, name: str, given: list, options: dict) -> np.ndarray:
-    answer = call(robot, name, *given, **options)
+def _ours(robot: Robot, call: Callable, name: str, inputs: list, options: dict) -> np.ndarray:
+    result = call(robot, name, *inputs, **options)
     if name == "mass_matrix_factors":
-        L, D = answer
+        L, D = result
         return L @ D @ np.swapaxes(L, -1, -2)
-    return answer
+    return result
 
 
-def _theirs(peer: Peer, name: str, given: list, options: dict) -> np.ndarray:
-    if name == "mass_matrix_factors":  # unique, given their form: the product is what can differ
+def _theirs(peer: Peer, name: str, inputs: list, options: dict) -> np.ndarray:
+    if name == "mass_matrix_factors":  # the factors are unique: compare their product
         name = "mass_matrix"
-    return getattr(peer, name)(*given, **options)
+    return getattr(peer, name)(*inputs, **options)

@@ -1,15 +1,17 @@
-"""Best-of-many timing: noise only ever adds, so the least of many samples is the figure."""
+"""Timing by the minimum of many samples, since noise only adds time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-SAMPLE = 0.005  # seconds: shorter calls are repeated within a sample
+SAMPLE = 0.005  # seconds; shorter calls are repeated within a sample
 
 
 def best(*calls: Callable[[], object], seconds: float) -> list[float]:
-    """Seconds a call of each, sampled in turn so that all meet the same weather, each after a call to warm its caches.
+    """Seconds per call of each function.
+
+    They are sampled in turn under the same conditions, each after a call that warms its caches.
 
     >>> quick, slow = best(lambda: sum(range(10)), lambda: sum(range(100_000)), seconds=0.01)
     >>> quick < slow

@@ -1,4 +1,4 @@
-"""Closed systems to measure: arms in random postures around an object that is gripped exactly where their hands are."""
+"""Closed chains to measure: arms in random postures that grasp an object at their hands."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CONTACTS = ("rigid", "line", "soft", "point")
 
 
 @dataclass(frozen=True)
-class Closed:
-    """A system and a state on its constraints."""
+class ClosedState:
+    """A system and a state that satisfies its constraints."""
 
     system: System
     q: np.ndarray
@@ -29,46 +29,48 @@ class Closed:
     tau: np.ndarray
 
 
-def random_cell(seed: int, arms: int, wrap: Callable[[System], System] = uncompiled) -> Closed:
-    """`arms` random mechanisms, chains and trees of several joints, some on flying bases, every contact kind in turn."""
+def random_cell(seed: int, arms: int, wrap: Callable[[System], System] = uncompiled) -> ClosedState:
+    """`arms` random chains and trees, some with a free base, with each contact type in turn."""
     rng = np.random.default_rng(seed)
     mechanisms = []
     for i in range(arms):
         kinds = ("revolute", "prismatic", "universal", "spherical") if i % 2 else ("revolute",)
-        n, more = int(rng.integers(6, 9)), int(rng.integers(1 << 30))
+        n, tree_seed = int(rng.integers(6, 9)), int(rng.integers(1 << 30))
         base = "free" if i % 4 == 3 else "fixed"
-        mechanisms.append(pp.robots.random_tree(n, more, kinds, 0.3 if i % 3 == 2 else 0.0, base))
-    return held(mechanisms, [CONTACTS[(seed + i) % 4] for i in range(arms)], rng, wrap)
+        mechanisms.append(
+            pp.robots.random_tree(n, tree_seed, kinds, 0.3 if i % 3 == 2 else 0.0, base)
+        )
+    return grasping_cell(mechanisms, [CONTACTS[(seed + i) % 4] for i in range(arms)], rng, wrap)
 
 
-def held(
+def grasping_cell(
     mechanisms: Sequence,
     kinds: Sequence[str],
     rng: np.random.Generator,
     wrap: Callable = uncompiled,
-) -> Closed:
-    """The mechanisms in random states, the last body of each touching the object by its kind of contact."""
+) -> ClosedState:
+    """The mechanisms in random states; the last body of each holds the object by a contact."""
     qs = [mechanism.random(rng) for mechanism in mechanisms]
-    place, bases = _anywhere(rng, 0.5), [_anywhere(rng, 1.0) for _ in mechanisms]
+    place, bases = _random_pose(rng, 0.5), [_random_pose(rng, 1.0) for _ in mechanisms]
     frames = [mechanism.bodies[-1].name for mechanism in mechanisms]
-    at = []
+    grips = []
     for mechanism, q, base, frame, kind in zip(mechanisms, qs, bases, frames, kinds, strict=True):
         grip = np.linalg.inv(place) @ base @ Interpreted.of(mechanism).frame_pose(q, frame)
-        if kind == "point":  # it turns as it likes
-            grip[:3, :3] = _anywhere(rng, 0.0)[:3, :3]
-        at.append(grip)
+        if kind == "point":  # any orientation
+            grip[:3, :3] = _random_pose(rng, 0.0)[:3, :3]
+        grips.append(grip)
     S = rng.uniform(-0.2, 0.2, (3, 3))
     S = 2.0 * (S @ S.T + 0.01 * np.eye(3))
     body = pp.Body("box", 2.0, rng.uniform(-0.1, 0.1, 3), np.trace(S) * np.eye(3) - S)
     arms = list(zip(mechanisms, bases, frames, strict=True))
-    cell = wrap(pp.grasp(arms, body, at, [_contact(rng, kind) for kind in kinds]))
+    cell = wrap(pp.grasp(arms, body, grips, [_contact(rng, kind) for kind in kinds]))
     q = np.concatenate([*qs, place[:3, 3], quaternions(place[:3, :3])])
     q, v = cell.project(q, rng.standard_normal(cell.nv))
-    return Closed(cell, q, v, 5.0 * rng.standard_normal(cell.nv))
+    return ClosedState(cell, q, v, 5.0 * rng.standard_normal(cell.nv))
 
 
 def facing_pumas(contacts: Sequence = (), mass: float = 3.0, width: float = 0.2) -> System:
-    """Two PUMA 560 that face each other, 1.2 m apart, a box half a metre long between their hands."""
+    """Two PUMA 560 that face each other, 1.2 m apart, with a box of 0.5 m between their hands."""
     puma, facing = pp.robots.puma560(), np.diag([-1.0, -1.0, 1.0, 1.0])
     facing[0, 3] = 1.2
     arms = [(puma, None, "tool"), (puma, facing, "tool")]
@@ -77,14 +79,14 @@ def facing_pumas(contacts: Sequence = (), mass: float = 3.0, width: float = 0.2)
     )
 
 
-def at_work(cell: System) -> np.ndarray:
+def elbows_up(cell: System) -> np.ndarray:
     """Facing PUMAs with their elbows up."""
     posture = [0.0, -0.8, 0.6, 0.0, 0.5, 0.0]
     return cell.assemble([*posture, *posture, 0.6, 0.0, 0.3, 0, 0, 0, 1])
 
 
 def four_bar(kind: str = "hinge") -> System:
-    """Ground, crank, coupler, rocker: three hinges about z; the loop that closes them has rows to spare."""
+    """Ground, crank, coupler, rocker: three hinges about z; its loop has redundant rows."""
     b = pp.Builder("four bar", gravity=(0.0, -9.81, 0.0))
     for name, length, mass in (("crank", 0.4, 1.0), ("coupler", 0.9, 2.0), ("rocker", 0.7, 1.5)):
         b.body(name, mass=mass, com=(length / 2, 0, 0), inertia=np.diag([0.01, 0.02, 0.02]) * mass)
@@ -97,7 +99,7 @@ def four_bar(kind: str = "hinge") -> System:
     return pp.connect(b.build(), [loop], passive=["crank pin", "pivot"])
 
 
-def _anywhere(rng: np.random.Generator, far: float) -> np.ndarray:
+def _random_pose(rng: np.random.Generator, far: float) -> np.ndarray:
     """A random pose, 4x4."""
     T = np.eye(4)
     Q, R = np.linalg.qr(rng.standard_normal((3, 3)))
@@ -116,16 +118,17 @@ def _contact(rng: np.random.Generator, kind: str) -> Any:
 
 
 def _free_turns(kind: str, axis: np.ndarray) -> np.ndarray:
-    """h (3 x n_g): the turns a contact leaves free, in object axes; a soft finger rolls about its two tangents."""
+    """h (3 x n_g): the free rotations of a contact in object axes; a soft finger has two."""
     if kind == "soft":
         return np.linalg.svd(axis[None, :])[2][1:].T
     return {"weld": np.zeros((3, 0)), "hinge": axis[:, None], "ball": np.eye(3)}[kind]
 
 
-def dense_answer(closed: Closed) -> tuple[np.ndarray, np.ndarray]:
-    """(2.11) of S4 with the grasps of its appendix, in world axes: unknown a, the wrenches f on the object, and W'.
+def dense_solution(closed: ClosedState) -> tuple[np.ndarray, np.ndarray]:
+    """The dense system (2.11) of S4 with the grasps of its appendix, in world axes.
 
-    J a + dJ/dt v - (h W' + w_C x h W) = A alpha(C) + a(C) at every contact, h* of the moment of f is zero.
+    Unknowns are a, the wrenches f on the object, and W'. At each contact
+    J a + dJ/dt v - (h W' + w_C x h W) = A alpha(C) + a(C), and h* of the moment of f is zero.
     """
     cell, q, v = closed.system, closed.q, closed.v
     robot, nv, rest = cell.robot, cell.nv, np.zeros(cell.nv)
@@ -160,26 +163,30 @@ PROXIMAL = {
 
 
 def pinocchio_call(
-    closed: Closed, algorithm: str, settings: tuple = ()
+    closed: ClosedState, algorithm: str, settings: tuple = ()
 ) -> tuple[Callable[[], np.ndarray], Pin]:
-    """Pinocchio's constrained dynamics of the same system in the same state, ready to be called; welds and balls only."""
+    """A call of Pinocchio's constrained dynamics in the same state. Welds and balls only."""
     call, peer, _ = _pinocchio(closed, algorithm, settings)
     return call, peer
 
 
-def pinocchio_derivatives(closed: Closed) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Any]:
-    """Its derivatives of accelerations by q, v and tau, in its coordinates, and the map to them. Welds alone: with its
-    3-D contacts between two moving bodies (Pinocchio 4.1) they differ from ours, which differences of the dense system bear out
-    on cells of that kind."""
-    call, peer, given = _pinocchio(closed, "constraintDynamics", (1e-14, 1e-10, 50))
+def pinocchio_derivatives(
+    closed: ClosedState,
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Any]:
+    """Pinocchio's derivatives of a by q, v and tau in its coordinates, and the map to these.
+
+    Welds only. For 3-D contacts between two moving bodies, Pinocchio 4.1 differs from psiphi;
+    finite differences of the dense system confirm psiphi.
+    """
+    call, peer, arguments = _pinocchio(closed, "constraintDynamics", (1e-14, 1e-10, 50))
     call()
-    pin.computeConstraintDynamicsDerivatives(*given)
-    data = given[1]
+    pin.computeConstraintDynamicsDerivatives(*arguments)
+    data = arguments[1]
     return (data.ddq_dq.copy(), data.ddq_dv.copy(), data.ddq_dtau.copy()), peer.layout
 
 
 def _pinocchio(
-    closed: Closed, algorithm: str, settings: tuple
+    closed: ClosedState, algorithm: str, settings: tuple
 ) -> tuple[Callable[[], np.ndarray], Pin, tuple]:
     peer = Pin(closed.system.robot.model)
     model, layout = peer.peer, peer.layout
@@ -212,8 +219,8 @@ def _pinocchio(
     )
 
 
-def pinocchio_answer(closed: Closed, algorithm: str) -> np.ndarray:
-    """The accelerations Pinocchio finds."""
+def pinocchio_accelerations(closed: ClosedState, algorithm: str) -> np.ndarray:
+    """The accelerations from Pinocchio in psiphi's coordinates."""
     call, peer = pinocchio_call(closed, algorithm)
     L = peer.layout
     return L.from_a(np.array(call()), L.to_q(closed.q), L.to_v(closed.v, closed.q))

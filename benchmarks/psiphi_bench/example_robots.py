@@ -12,7 +12,7 @@ from psiphi.robot.robot import Robot
 from psiphi_bench.peers.lazy_import import MissingPeer
 from psiphi_bench.peers.pinocchio_peer import Pin
 
-NAMED = {
+FILE_NAMES = {
     "UR5": "ur5_robot",
     "Panda": "panda",
     "G1": "g1_29dof_rev_1_0",
@@ -34,20 +34,20 @@ def urdf_files() -> tuple[Path, ...]:
 
 
 def urdf(name: str) -> Path:
-    """The file of a robot, by the name people call it or by the file's own."""
-    stem = NAMED.get(name, name)
+    """The file of a robot, by its usual name or by its file name."""
+    stem = FILE_NAMES.get(name, name)
     return next(file for file in urdf_files() if file.stem == stem)
 
 
-def beside(name: str, base: str = "fixed") -> tuple[Robot, Pin]:
-    """A robot, and Pinocchio's reading of the same file."""
+def load_with_pinocchio(name: str, base: str = "fixed") -> tuple[Robot, Pin]:
+    """A robot, and the same file loaded by Pinocchio."""
     file = urdf(name)
     robot = pp.load(file, base=base)
     return robot, Pin.from_urdf(file, base, robot)
 
 
 def loadable() -> Iterator[tuple[Path, str, Robot]]:
-    """File, base and robot of each that loads; robots that differ in nothing but their file's name come once."""
+    """File, base and robot of each file that loads, without duplicates."""
     seen: set[str] = set()
     for file in urdf_files():
         for base in ("fixed", "free"):

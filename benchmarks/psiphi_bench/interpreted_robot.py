@@ -1,4 +1,4 @@
-"""Robots and closed systems that are not compiled: their functions are what the sweeps mean (`psiphi.compiler.sweeps.interpreter`)."""
+"""Robots and closed chains that run in the interpreter, `psiphi.compiler.sweeps.interpreter`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from psiphi.robot.robot import Robot
 
 
 class Interpreted(Robot):
-    """The robot's doors on the interpreter's floor."""
+    """A robot whose functions run in the interpreter."""
 
     def forward_dynamics(
         self, q, v, tau, f_ext=None, axes="world", out=None, dtype=None, check=False, method=None
@@ -34,27 +34,27 @@ class Interpreted(Robot):
 
 
 class Uncompiled(System):
-    """A closed system whose functions are what its programs mean."""
+    """A closed chain whose programs run in the interpreter."""
 
     def chosen_method(self, frames=(), axes="world", redundant=False):
-        """Nothing is counted: Omega, whatever it costs, where there is one."""
+        """The method with Omega if the constraints allow it, without counting operations."""
         method = HUB if self.algebra.is_thin else "free"
         return MethodChoice(dynamics(self.algebra, method, frames, axes, redundant), method)
 
     def run_function(self, function, values):
         source = function.source
         with np.errstate(all="ignore"):
-            ready = isinstance(source.request, Traceable)
+            traced = isinstance(source.request, Traceable)
             results = (
-                evaluated(source, values)
-                if ready
+                evaluate_tape(source, values)
+                if traced
                 else interpret(source.program, source.tree, *values)
             )
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def evaluated(source, values):
-    """The results of code that stands ready, which has no sweeps: its tape, on arrays."""
+def evaluate_tape(source, values):
+    """The results of traced code, which has no sweeps: its tape is evaluated on arrays."""
     lead = np.broadcast_shapes(
         *(
             np.shape(x)[: np.ndim(x) - len(arg.shape)]
@@ -69,7 +69,7 @@ def evaluated(source, values):
     numbers = evaluate(
         source.code.tape,
         [node for *_, node in source.code.stores],
-        lambda place, i: flat[int(place)][..., i],
+        lambda argument, i: flat[int(argument)][..., i],
     )
     for (number, index, _), x in zip(source.code.stores, numbers, strict=True):
         results[number][..., index] = x
@@ -77,7 +77,7 @@ def evaluated(source, values):
 
 
 def uncompiled(system: System) -> System:
-    """The same system, nothing of it compiled."""
+    """The same system without compiled functions."""
     c = system.closure
     return Uncompiled(
         Interpreted.of(system.robot), c.constraints, c.mimics, system.passive, system.object

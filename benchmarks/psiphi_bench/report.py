@@ -14,9 +14,9 @@ from typing import Any
 from psiphi._util.errors import Error
 from psiphi._util.extras import installed_version
 from psiphi.backends.cpu.threads import cpu_count
-from psiphi_bench.row import Demand, Measured
+from psiphi_bench.row import BenchmarkRow, Measurement
 
-WIDTHS = (36, 33, 19, 23, 11, 13)
+WIDTHS = (44, 33, 19, 23, 11, 13)
 HEADINGS = ("", "subject", "psiphi", "peer", "figure", "target")
 VERDICT = {True: "pass", False: "MISS", None: ""}
 PACKAGES = ("psiphi", "numpy", "llvmlite", "pin", "mujoco", "example-robot-data")
@@ -24,10 +24,10 @@ PACKAGES = ("psiphi", "numpy", "llvmlite", "pin", "mujoco", "example-robot-data"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A line measured for a row."""
+    """A measurement of a row."""
 
-    row: Demand
-    measured: Measured
+    row: BenchmarkRow
+    measured: Measurement
 
     @property
     def passed(self) -> bool | None:
@@ -35,12 +35,12 @@ class Outcome:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        m = self.measured
-        return self.row.text, m.subject, m.ours, m.theirs, self.row.shown(m.figure), self.row.demand
+        row, m = self.row, self.measured
+        return row.text, m.subject, m.ours, m.theirs, row.shown(m.figure), row.target_text
 
     @property
     def data(self) -> dict:
-        """All of it as plain data; a figure that could not be measured is None."""
+        """The values for JSON; a figure that could not be measured is None."""
         row, figure = self.row, None if math.isnan(self.measured.figure) else self.measured.figure
         facts = dict(
             name=row.name, text=row.text, target=row.target, unit=row.unit, at_least=row.at_least
@@ -49,11 +49,12 @@ class Outcome:
 
 
 def heading() -> str:
+    """The header of the table."""
     return f"{_line(HEADINGS)}\n{'-' * (sum(WIDTHS) + 4)}"
 
 
 def line(result: Outcome) -> str:
-    """One line of the table, and the note under it."""
+    """One line of the table, and its note below."""
     text = f"{_line(result.cells)}{VERDICT[result.passed]}".rstrip()
     return f"{text}\n    {result.measured.note}" if result.measured.note else text
 
@@ -63,17 +64,17 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def summary(results: Sequence[Outcome], seconds: float) -> str:
-    """How many pass, and which do not."""
-    judged = [result for result in results if result.passed is not None]
-    missed = [result for result in judged if not result.passed]
-    text = f"{len(judged) - len(missed)} of {len(judged)} targets met, in {seconds:.0f} s"
+    """The number of rows that pass, and the names of the others."""
+    rated = [result for result in results if result.passed is not None]
+    missed = [result for result in rated if not result.passed]
+    text = f"{len(rated) - len(missed)} of {len(rated)} targets met, in {seconds:.0f} s"
     return text + "".join(
         f"\n  missed: {result.row.text}, {result.measured.subject}" for result in missed
     )
 
 
 def machine() -> dict[str, str | int]:
-    """What the figures were measured on."""
+    """Processor, cores, system and package versions."""
     versions = {
         name: installed_version(name, "from source" if name == "psiphi" else "not installed")
         for name in PACKAGES
@@ -98,7 +99,7 @@ def _processor() -> str:
 
 
 def facts(results: Sequence[Outcome], quick: bool, seconds: float) -> dict:
-    """Everything, as plain data."""
+    """Machine and results as values for JSON."""
     return {
         "machine": machine(),
         "quick": quick,
@@ -114,22 +115,22 @@ def as_json(facts: dict) -> str:
 START, END = "<!-- results -->", "<!-- end of results -->"
 
 
-def cut(text: str, file: str | None = None) -> tuple[str, str]:
-    """What stands before and after the table in a Markdown text."""
+def split_page(text: str, file: str | None = None) -> tuple[str, str]:
+    """The text before and after the table of a Markdown text."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
         raise Error(
-            f"there is no line {START}, and {END} after it",
-            "put both where the table belongs",
+            f"{START} followed by {END} is missing",
+            "add both lines where the table belongs",
             file=file,
         )
     return before, after
 
 
 def with_table(text: str, facts: dict) -> str:
-    """A Markdown text whose part between START and END is the table of these facts."""
-    before, after = cut(text)
+    """The Markdown text with a new table between START and END."""
+    before, after = split_page(text)
     return "\n".join([before + START, *markdown(facts), END + after])
 
 
@@ -148,8 +149,8 @@ def markdown(facts: dict) -> Iterator[str]:
 
 
 def _result(data: dict) -> Outcome:
-    """What `Result.data` came from, but for how it is measured."""
-    row = Demand(
+    """The `Outcome` of its `data`, without a function that measures."""
+    row = BenchmarkRow(
         data["name"],
         data["text"],
         data["target"],
@@ -157,6 +158,6 @@ def _result(data: dict) -> Outcome:
         lambda size: iter(()),
         data["at_least"],
     )
-    values: dict[str, Any] = {field.name: data[field.name] for field in fields(Measured)}
+    values: dict[str, Any] = {field.name: data[field.name] for field in fields(Measurement)}
     values["figure"] = math.nan if values["figure"] is None else values["figure"]
-    return Outcome(row, Measured(**values))
+    return Outcome(row, Measurement(**values))

@@ -1,4 +1,4 @@
-"""What a row of the benchmark is, and what it measures."""
+"""A row of the benchmark and its measurements."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Size:
-    """How much to measure."""
+    """The amount of measurement: full or quick."""
 
     quick: bool = False
 
     @property
     def states(self) -> int:
-        """Random states a comparison."""
+        """Random states per comparison."""
         return 10 if self.quick else 100
 
     @property
     def seconds(self) -> float:
-        """Time to spend on one timing."""
+        """Duration of one timing."""
         return 0.15 if self.quick else 0.8
 
     @property
     def starts(self) -> int:
-        """Fresh processes a timing of a start."""
+        """Fresh processes per timing of a start."""
         return 1 if self.quick else 3
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One line: of what, the figure that the target is about, and what it comes from."""
+class Measurement:
+    """One line: the subject, the figure to compare with the target, and its sources."""
 
     subject: str
     figure: float
@@ -40,18 +40,21 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Demand:
-    """One demand: `figure` at least or at most `target`, in `unit`; target None: shown for comparison."""
+class BenchmarkRow:
+    """One row: its figures must be at most (or at least) `target`, in `unit`.
+
+    Without a target the figures are printed for comparison only.
+    """
 
     name: str
     text: str
     target: float | None
     unit: str
-    measure: Callable[[Size], Iterator[Measured]]
+    measure: Callable[[Size], Iterator[Measurement]]
     at_least: bool = False
 
     def passed(self, figure: float) -> bool | None:
-        """Whether the figure meets the target; a NaN never does."""
+        """Whether the figure meets the target; NaN does not."""
         if self.target is None:
             return None
         return figure >= self.target if self.at_least else figure <= self.target
@@ -59,14 +62,14 @@ class Demand:
     def shown(self, figure: float) -> str:
         """A figure with its unit.
 
-        >>> Demand("n", "t", 25.0, "x", lambda size: iter(()), at_least=True).shown(38.216)
+        >>> BenchmarkRow("n", "t", 25.0, "x", lambda size: iter(()), at_least=True).shown(38.216)
         '38.2x'
         """
-        return f"{spelt(figure)}{'' if self.unit == 'x' else ' '}{self.unit}".rstrip()
+        return f"{format_figure(figure)}{'' if self.unit == 'x' else ' '}{self.unit}".rstrip()
 
     @property
-    def demand(self) -> str:
-        """The target in words."""
+    def target_text(self) -> str:
+        """The target as text: ">= 25x"."""
         return (
             ""
             if self.target is None
@@ -74,10 +77,10 @@ class Demand:
         )
 
 
-def spelt(figure: float) -> str:
-    """Three digits that matter.
+def format_figure(figure: float) -> str:
+    """A number with three significant digits.
 
-    >>> [spelt(x) for x in (38.216, 1.5e-13, 0.0421, 1234.0, 77.0)]
+    >>> [format_figure(x) for x in (38.216, 1.5e-13, 0.0421, 1234.0, 77.0)]
     ['38.2', '1.5e-13', '0.0421', '1234', '77']
     """
     if figure != figure:
@@ -87,10 +90,10 @@ def spelt(figure: float) -> str:
     return f"{figure:.0f}" if figure == round(figure) or abs(figure) >= 1000 else f"{figure:.3g}"
 
 
-def micro(seconds: float) -> str:
+def microseconds(seconds: float) -> str:
     """Seconds as microseconds.
 
-    >>> micro(4.213e-8)
+    >>> microseconds(4.213e-8)
     '0.0421 us'
     """
     return f"{1e6 * seconds:.3g} us"

@@ -1,8 +1,8 @@
-"""The benchmark as data: one row a demand. A new demand is a new row here and a small generator of `Measured`."""
+"""The table of the benchmark. A new row needs a generator of `Measurement`."""
 
 from __future__ import annotations
 
-from psiphi_bench.row import Demand
+from psiphi_bench.row import BenchmarkRow
 from psiphi_bench.rows_of import (
     closed_chains,
     correctness,
@@ -18,8 +18,8 @@ from psiphi_bench.rows_of import (
 
 ARMS, FLOATING = ("UR5", "Panda"), ("G1", "Talos")
 
-ROWS = (  # what takes minutes stands last
-    Demand(
+ROWS = (  # rows that take minutes are last
+    BenchmarkRow(
         "fd",
         "forward dynamics, batch 4096",
         25,
@@ -27,7 +27,7 @@ ROWS = (  # what takes minutes stands last
         run_time.batch("forward_dynamics", ARMS, "fixed"),
         at_least=True,
     ),
-    Demand(
+    BenchmarkRow(
         "id",
         "inverse dynamics, batch 4096",
         20,
@@ -35,7 +35,7 @@ ROWS = (  # what takes minutes stands last
         run_time.batch("inverse_dynamics", ARMS, "fixed"),
         at_least=True,
     ),
-    Demand(
+    BenchmarkRow(
         "fd-free",
         "forward dynamics, free base",
         12,
@@ -43,12 +43,18 @@ ROWS = (  # what takes minutes stands last
         run_time.batch("forward_dynamics", FLOATING, "free"),
         at_least=True,
     ),
-    Demand("one-call", "one Python call, of pinocchio.aba", 0.5, "x", run_time.one_call),
-    Demand("one-calls", "one Python call, of Pinocchio's", None, "x", run_time.one_calls),
-    Demand(
-        "one-call-mujoco", "one Python call, of mj_forward", None, "x", run_time.one_call_mujoco
+    BenchmarkRow(
+        "one-call", "one Python call, ratio to pinocchio.aba", 0.5, "x", run_time.one_call
     ),
-    Demand(
+    BenchmarkRow("one-calls", "one Python call, ratio to Pinocchio", None, "x", run_time.one_calls),
+    BenchmarkRow(
+        "one-call-mujoco",
+        "one Python call, ratio to mj_forward",
+        None,
+        "x",
+        run_time.one_call_mujoco,
+    ),
+    BenchmarkRow(
         "dfd",
         "d FD/d(q, v, tau), batch 4096",
         30,
@@ -56,7 +62,7 @@ ROWS = (  # what takes minutes stands last
         gradients.matrices("forward_dynamics", ("UR5",), "fixed"),
         True,
     ),
-    Demand(
+    BenchmarkRow(
         "dfd-panda",
         "d FD/d(q, v, tau)",
         22,
@@ -64,7 +70,7 @@ ROWS = (  # what takes minutes stands last
         gradients.matrices("forward_dynamics", ("Panda",), "fixed"),
         True,
     ),
-    Demand(
+    BenchmarkRow(
         "dfd-free",
         "d FD, free base",
         12,
@@ -72,7 +78,7 @@ ROWS = (  # what takes minutes stands last
         gradients.matrices("forward_dynamics", FLOATING, "free"),
         True,
     ),
-    Demand(
+    BenchmarkRow(
         "did",
         "d ID/d(q, v, a), batch 4096",
         30,
@@ -80,7 +86,7 @@ ROWS = (  # what takes minutes stands last
         gradients.matrices("inverse_dynamics", ("UR5",), "fixed"),
         True,
     ),
-    Demand(
+    BenchmarkRow(
         "did-panda",
         "d ID/d(q, v, a)",
         22,
@@ -88,7 +94,7 @@ ROWS = (  # what takes minutes stands last
         gradients.matrices("inverse_dynamics", ("Panda",), "fixed"),
         True,
     ),
-    Demand(
+    BenchmarkRow(
         "did-free",
         "d ID, free base",
         15,
@@ -96,20 +102,22 @@ ROWS = (  # what takes minutes stands last
         gradients.matrices("inverse_dynamics", FLOATING, "free"),
         True,
     ),
-    Demand("one-dfd", "one Python call of d FD, of Pinocchio's", 0.2, "x", gradients.one_call),
-    Demand(
-        "inertias", "inertias as inputs, of constant ones", None, "x", parameter_inputs.inertias
+    BenchmarkRow(
+        "one-dfd", "one Python call of d FD, ratio to Pinocchio", 0.2, "x", gradients.one_call
     ),
-    Demand("masses", "4096 different masses, one call", 1, "ms", parameter_inputs.masses),
-    Demand(
+    BenchmarkRow(
+        "inertias", "inertias as inputs, ratio to constants", None, "x", parameter_inputs.inertias
+    ),
+    BenchmarkRow("masses", "4096 different masses, one call", 1, "ms", parameter_inputs.masses),
+    BenchmarkRow(
         "regressor",
-        "torque regressor, of Pinocchio's from Python",
+        "torque regressor, ratio to Pinocchio",
         15,
         "x",
         parameter_inputs.regressors,
         at_least=True,
     ),
-    Demand(
+    BenchmarkRow(
         "osim",
         "J M^-1 J*, batch 4096, free base",
         15,
@@ -117,151 +125,177 @@ ROWS = (  # what takes minutes stands last
         run_time.operational_space,
         at_least=True,
     ),
-    Demand("threads", "two threads, batch 100 000", 1.8, "x", run_time.two_threads, at_least=True),
-    Demand(
+    BenchmarkRow(
+        "threads", "two threads, batch 100 000", 1.8, "x", run_time.two_threads, at_least=True
+    ),
+    BenchmarkRow(
         "compile", "first call, empty cache", 0.4, "s", fresh_process.compile_time("UR5", "fixed")
     ),
-    Demand(
+    BenchmarkRow(
         "compile-free",
         "first call, empty cache, free base",
         4,
         "s",
         fresh_process.compile_time("G1", "free"),
     ),
-    Demand("warm", "first call, warm cache", 0.1, "s", fresh_process.warm_start),
-    Demand("chain", "3-D chain, time a link, of N = 10", 4, "x", long_chains.run_time),
-    Demand("chain-compile", "3-D chain, first call", 5, "s", long_chains.compile_time),
-    Demand(
-        "ten-thousand", "chain of 10 000 links, in all", 10, "s", long_chains.ten_thousand_seconds
+    BenchmarkRow("warm", "first call, warm cache", 0.1, "s", fresh_process.warm_start),
+    BenchmarkRow(
+        "chain", "3-D chain, time per link, ratio to N = 10", 4, "x", long_chains.run_time
     ),
-    Demand(
+    BenchmarkRow("chain-compile", "3-D chain, first call", 5, "s", long_chains.compile_time),
+    BenchmarkRow(
+        "ten-thousand",
+        "chain of 10 000 links, total time",
+        10,
+        "s",
+        long_chains.ten_thousand_seconds,
+    ),
+    BenchmarkRow(
         "ten-thousand-memory",
         "chain of 10 000 links, memory",
         500,
         "MB",
         long_chains.ten_thousand_memory,
     ),
-    Demand(
+    BenchmarkRow(
         "flops-fd",
         "flops of forward dynamics",
         1,
         "x",
         operation_counts.flops("forward_dynamics", 426, -576),
     ),
-    Demand(
+    BenchmarkRow(
         "flops-id",
         "flops of inverse dynamics",
         1,
         "x",
         operation_counts.flops("inverse_dynamics", 174, -134),
     ),
-    Demand("closed", "closed chain, batch 4096", 20, "x", closed_chains.batch, at_least=True),
-    Demand(
+    BenchmarkRow("closed", "closed chain, batch 4096", 20, "x", closed_chains.batch, at_least=True),
+    BenchmarkRow(
         "closed-dense",
-        "closed chains beside the dense KKT system",
+        "closed chains, error to dense KKT",
         1e-9,
         "",
         closed_chains.with_dense,
     ),
-    Demand(
+    BenchmarkRow(
         "closed-pinocchio",
-        "closed chains beside Pinocchio's",
+        "closed chains, error to Pinocchio",
         1e-8,
         "",
         closed_chains.with_pinocchio,
     ),
-    Demand(
+    BenchmarkRow(
         "closed-links",
-        "closed chain, flops of twice the links",
+        "closed chain, flops for twice the links",
         2.1,
         "x",
         closed_chains.growth_in_links,
     ),
-    Demand(
-        "closed-arms", "closed chain, flops of twice the arms", 8, "x", closed_chains.growth_in_arms
+    BenchmarkRow(
+        "closed-arms",
+        "closed chain, flops for twice the arms",
+        8,
+        "x",
+        closed_chains.growth_in_arms,
     ),
-    Demand("closed-residual", "constraints over 10 s at 1 kHz", 1e-9, "", closed_chains.residual),
-    Demand("import", "import psiphi", 0.3, "s", fresh_process.imports),
-    Demand("help", "psiphi --help", 0.3, "s", fresh_process.command_line),
-    Demand("agreement", "every function beside Pinocchio's", 1e-10, "", correctness.with_pinocchio),
-    Demand(
+    BenchmarkRow(
+        "closed-residual", "constraints over 10 s at 1 kHz", 1e-9, "", closed_chains.residual
+    ),
+    BenchmarkRow("import", "import psiphi", 0.3, "s", fresh_process.imports),
+    BenchmarkRow("help", "psiphi --help", 0.3, "s", fresh_process.command_line),
+    BenchmarkRow(
+        "agreement", "every function, error to Pinocchio", 1e-10, "", correctness.with_pinocchio
+    ),
+    BenchmarkRow(
         "agreement-slopes",
-        "d FD, d ID beside Pinocchio's",
+        "d FD, d ID, error to Pinocchio",
         1e-9,
         "",
-        correctness.slopes_with_pinocchio,
+        correctness.derivatives_with_pinocchio,
     ),
-    Demand("agreement-mujoco", "every function beside MuJoCo's", 1e-8, "", correctness.with_mujoco),
-    Demand("trees", "random trees beside Pinocchio", 1e-10, "", correctness.trees_with_pinocchio),
-    Demand("trees-mujoco", "random trees beside MuJoCo", 1e-8, "", correctness.trees_with_mujoco),
-    Demand(
+    BenchmarkRow(
+        "agreement-mujoco", "every function, error to MuJoCo", 1e-8, "", correctness.with_mujoco
+    ),
+    BenchmarkRow(
+        "trees", "random trees, error to Pinocchio", 1e-10, "", correctness.trees_with_pinocchio
+    ),
+    BenchmarkRow(
+        "trees-mujoco", "random trees, error to MuJoCo", 1e-8, "", correctness.trees_with_mujoco
+    ),
+    BenchmarkRow(
         "urdf",
-        "URDF files read right or refused",
+        "URDF files read correctly or rejected",
         77,
         "files",
         correctness.urdf_files,
         at_least=True,
     ),
-    Demand(
+    BenchmarkRow(
         "rollout", "rollouts of RK4, 4096 x 1000 steps", 15, "x", motions.rollouts, at_least=True
     ),
-    Demand(
+    BenchmarkRow(
         "energy",
         "energy drift in 10 s, RK4 at 1 kHz",
         1e-7,
         "",
         motions.energy_drift(adaptive=False),
     ),
-    Demand(
+    BenchmarkRow(
         "energy-adaptive",
         "energy drift in 10 s, adaptive",
         1e-10,
         "",
         motions.energy_drift(adaptive=True),
     ),
-    Demand("order", "order by step halving", 3.8, "", motions.order, at_least=True),
-    Demand(
+    BenchmarkRow("order", "order by step halving", 3.8, "", motions.order, at_least=True),
+    BenchmarkRow(
         "momentum",
         "momentum drift in 10 s, RK4 at 1 kHz",
         1e-8,
         "",
         motions.momentum_drift(adaptive=False),
     ),
-    Demand(
+    BenchmarkRow(
         "momentum-adaptive",
         "momentum drift in 10 s, adaptive",
         1e-11,
         "",
         motions.momentum_drift(adaptive=True),
     ),
-    Demand("motion-mujoco", "a second of motion beside MuJoCo's", 1e-6, "", motions.same_motion),
-    Demand(
+    BenchmarkRow(
+        "motion-mujoco", "one second of motion, error to MuJoCo", 1e-6, "", motions.same_motion
+    ),
+    BenchmarkRow(
         "flops-nu",
-        "flops in nu, v and its rate, of 700N",
+        "flops in nu, v and its rate, ratio to 700N",
         1,
         "x",
         diagonal_form.flops("diagonalised", 1, 700),
     ),
-    Demand(
+    BenchmarkRow(
         "flops-nu-2",
-        "flops in nu, case 2, of 500N",
+        "flops in nu, case 2, ratio to 500N",
         1,
         "x",
         diagonal_form.flops("diagonalised", 2, 500),
     ),
-    Demand(
+    BenchmarkRow(
         "flops-xi",
-        "flops in xi, v and its rate, of 600N",
+        "flops in xi, v and its rate, ratio to 600N",
         1,
         "x",
         diagonal_form.flops("unnormalised", 1, 600),
     ),
-    Demand(
+    BenchmarkRow(
         "flops-xi-2",
-        "flops in xi, case 2, of 420N",
+        "flops in xi, case 2, ratio to 420N",
         1,
         "x",
         diagonal_form.flops("unnormalised", 2, 420),
     ),
-    Demand("agreement-nu", "accelerations from nu and xi", 1e-10, "", diagonal_form.agreement),
+    BenchmarkRow(
+        "agreement-nu", "accelerations from nu and xi", 1e-10, "", diagonal_form.agreement
+    ),
 )

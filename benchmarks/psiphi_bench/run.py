@@ -1,4 +1,4 @@
-"""`psiphi bench`: psiphi beside its peers, in one run."""
+"""`psiphi bench`: measures psiphi and the other libraries in one run."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from psiphi._util.errors import Error
 from psiphi_bench import report
 from psiphi_bench.peers.lazy_import import MissingPeer
 from psiphi_bench.report import Outcome
-from psiphi_bench.row import Demand, Measured, Size
+from psiphi_bench.row import BenchmarkRow, Measurement, Size
 from psiphi_bench.rows import ROWS
 from psiphi_bench.rows_of.fresh_process import empty_cache
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print, and write what was asked for (`bench.arguments`); 1 when a row could not be measured."""
-    rows, start = chosen(args.only), time.perf_counter()
+    """Measure, print and write the results; 1 if a row could not be measured."""
+    rows, start = select_rows(args.only), time.perf_counter()
     page = Path(args.table).read_text(encoding="utf-8") if args.table else ""
     if args.table:
-        report.cut(page, args.table)  # refused before anything is measured
+        report.split_page(page, args.table)  # raises an error before the measurements
     print(report.heading(), flush=True)
     results: list[Outcome] = []
     with empty_cache():
-        for result in measured(rows, Size(args.quick)):
+        for result in measure_rows(rows, Size(args.quick)):
             print(report.line(result), flush=True)
             results.append(result)
     seconds = time.perf_counter() - start
@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
 NAMES = tuple(row.name for row in ROWS)
 
 
-def chosen(names: Sequence[str] | None) -> list[Demand]:
-    """The rows of these names, in the table's order; all when none is given."""
+def select_rows(names: Sequence[str] | None) -> list[BenchmarkRow]:
+    """The rows of these names in the order of the table; all rows for None."""
     for name in names or ():
         if name not in NAMES:
             raise Error(
@@ -51,15 +51,15 @@ def chosen(names: Sequence[str] | None) -> list[Demand]:
     return [row for row in ROWS if not names or row.name in names]
 
 
-def measured(rows: Sequence[Demand], size: Size) -> Iterator[Outcome]:
-    """The rows' results, one by one; a row that fails is a line that says why."""
+def measure_rows(rows: Sequence[BenchmarkRow], size: Size) -> Iterator[Outcome]:
+    """The results of the rows. A row that raises an exception gives a line with its message."""
     for row in rows:
         try:
-            for one in row.measure(size):
-                yield Outcome(row, one)
+            for measurement in row.measure(size):
+                yield Outcome(row, measurement)
         except MissingPeer:
             raise
         except Exception as error:
             yield Outcome(
-                row, Measured("failed", float("nan"), note=f"{type(error).__name__}: {error}")
+                row, Measurement("failed", float("nan"), note=f"{type(error).__name__}: {error}")
             )

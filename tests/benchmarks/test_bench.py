@@ -17,26 +17,26 @@ from psiphi_bench.agreement import FUNCTIONS, errors, interpreted, two_frames
 from psiphi_bench.peers import lazy_import
 from psiphi_bench.peers.mujoco_peer import Mj
 from psiphi_bench.peers.pinocchio_peer import Pin
-from psiphi_bench.row import Demand, Measured, Size
+from psiphi_bench.row import BenchmarkRow, Measurement, Size
 from psiphi_bench.rows_of import fresh_process
-from psiphi_bench.run import chosen, measured
+from psiphi_bench.run import select_rows, measure_rows
 from tests.children import python
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "benchmarks"
 
 
-def row(measure, target: float | None = 2.0, **options) -> Demand:
-    return Demand("test", "a test", target, "x", measure, **options)
+def row(measure, target: float | None = 2.0, **options) -> BenchmarkRow:
+    return BenchmarkRow("test", "a test", target, "x", measure, **options)
 
 
 def twice(size):
-    yield Measured("first", 1.0, "1 us", "3 us")
-    yield Measured("second", 3.0, note="a note")
+    yield Measurement("first", 1.0, "1 us", "3 us")
+    yield Measurement("second", 3.0, note="a note")
 
 
 def breaks(size):
-    yield Measured("first", 1.0)
+    yield Measurement("first", 1.0)
     raise RuntimeError("the machine is on fire")
 
 
@@ -44,10 +44,10 @@ def test_rows_are_a_table():
     names = [row.name for row in rows.ROWS]
     assert len(set(names)) == len(names)
     assert all(row.text and callable(row.measure) for row in rows.ROWS)
-    assert chosen(None) == list(rows.ROWS)
-    assert [row.name for row in chosen(["warm", "fd"])] == ["fd", "warm"]
+    assert select_rows(None) == list(rows.ROWS)
+    assert [row.name for row in select_rows(["warm", "fd"])] == ["fd", "warm"]
     with pytest.raises(Error, match=r"'speed'.*there are fd, id"):
-        chosen(["speed"])
+        select_rows(["speed"])
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_targets(at_least, figure, passed):
     one = row(twice, at_least=at_least)
     assert one.passed(figure) is passed
     assert one.passed(float("nan")) is False
-    assert one.demand == (">= 2x" if at_least else "<= 2x")
+    assert one.target_text == (">= 2x" if at_least else "<= 2x")
     assert row(twice, target=None).passed(figure) is None and row(twice, target=None).demand == ""
 
 
 def test_lines_can_be_read():
-    first, second = measured([row(twice)], Size())
+    first, second = measure_rows([row(twice)], Size())
     assert report.line(first).split() == [
         "a",
         "test",
@@ -85,7 +85,7 @@ def test_lines_can_be_read():
 
 
 def test_a_row_that_fails_is_a_line_that_says_why():
-    first, failed = measured([row(breaks)], Size())
+    first, failed = measure_rows([row(breaks)], Size())
     assert first.passed and not failed.passed
     assert failed.measured.note == "RuntimeError: the machine is on fire"
     facts = json.loads(
@@ -97,16 +97,16 @@ def test_a_row_that_fails_is_a_line_that_says_why():
 
 def test_a_missing_peer_stops_the_run_and_names_the_extra():
     def needs(size):
-        yield Measured("first", lazy_import.Lazy("no_such_peer").aba)
+        yield Measurement("first", lazy_import.LazyModule("no_such_peer").aba)
 
     with pytest.raises(Error, match=r"needs no_such_peer.*pip install 'psiphi\[bench\]'"):
-        list(measured([row(needs)], Size()))
+        list(measure_rows([row(needs)], Size()))
 
 
 def test_the_run_writes_what_it_prints(tmp_path, capsys):
     bare = tmp_path / "bare.md"
     bare.write_text("no marks\n", encoding="utf-8")
-    with pytest.raises(Error, match=r"bare.md: there is no line <!-- results -->"):
+    with pytest.raises(Error, match=r"bare.md: <!-- results --> followed by"):
         dispatch(["bench", "--quick", "--only", "flops-fd", "--table", str(bare)])
     assert not capsys.readouterr().out, "refused before anything is measured"
     table, data = tmp_path / "table.md", tmp_path / "results.json"
@@ -135,7 +135,7 @@ def test_the_run_writes_what_it_prints(tmp_path, capsys):
     text = table.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert "| 379N - 587 | 426N - 576 |" in text
-    with pytest.raises(Error, match="there is no line"):
+    with pytest.raises(Error, match="is missing"):
         report.with_table("nothing here", facts)
 
 

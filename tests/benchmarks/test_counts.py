@@ -8,7 +8,7 @@ from psiphi import robots
 from psiphi.apps.cli.main import main
 from psiphi_bench.counts import count_tables as counted
 from psiphi_bench.counts import published_counts
-from psiphi_bench.counts.count_formulas import Formula, fitted
+from psiphi_bench.counts.count_formulas import Formula, fit_line
 from psiphi_bench.counts.count_tables import table_2, table_3
 from psiphi_bench.counts.count_tables_text import markdown, report
 from psiphi_bench.counts.counted_arms import arm
@@ -161,7 +161,7 @@ def test_formulas():
         and str(Formula(2, -1)) == "-N + 2"
     )
     with pytest.raises(pp.StateError, match="not linear"):
-        fitted({3: 1, 4: 2, 5: 4})
+        fit_line({3: 1, 4: 2, 5: 4})
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from psiphi_bench.agreement import (
     condition,
     errors,
     interpreted,
-    relative,
+    relative_error,
     states,
 )
 from psiphi_bench.peers.pinocchio_peer import Pin
@@ -129,10 +129,10 @@ def test_ill_conditioned_states_are_hard_for_everyone(base):
     M = peer.mass_matrix(q)
     solved = np.linalg.solve(M, (tau - peer.bias(q, v))[..., None])[..., 0]
     ours, theirs = (x.forward_dynamics(q, v, tau) for x in (robot, peer))
-    hard = relative(ours, theirs) > TOLERANCE
+    hard = relative_error(ours, theirs) > TOLERANCE
     assert hard.sum() <= 10
     assert np.all(condition(M[hard]) > 1e6)
-    assert relative(solved, theirs)[hard].max() > TOLERANCE
+    assert relative_error(solved, theirs)[hard].max() > TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["bluevolta", "quadrotor_base", "iris_simple"])

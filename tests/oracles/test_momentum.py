@@ -7,7 +7,7 @@ from hypothesis import given
 
 import psiphi as pp
 from psiphi_bench import example_robots
-from psiphi_bench.agreement import TOLERANCE, compiled, interpreted, relative
+from psiphi_bench.agreement import TOLERANCE, compiled, interpreted, relative_error
 from psiphi_bench.peers.lazy_import import pinocchio as pin
 from psiphi_bench.peers.pinocchio_peer import Pin
 from tests import zoo
@@ -47,7 +47,7 @@ def agree(robot: pp.Robot, peer: Pin, size: int, call) -> None:
     q, v, *_ = zoo.random_state(robot, 0, (size,))
     for name, expected in theirs(peer, q, v).items():
         ours = call(robot, name, *((q,) if name.endswith("matrix") else (q, v)))
-        assert relative(ours, expected).max() <= TOLERANCE, name
+        assert relative_error(ours, expected).max() <= TOLERANCE, name
 
 
 @given(model=zoo.trees())

@@ -85,12 +85,12 @@ def test_a_large_robot_has_one():
 @pytest.mark.parametrize("name", ["ur5", "panda", "g1"])
 def test_beside_pinocchio(name):
     pin = pytest.importorskip("pinocchio")
-    from psiphi_bench.peers.pinocchio_peer import inner_turn, pinocchio_model
+    from psiphi_bench.peers.pinocchio_peer import link_rotation, pinocchio_model
 
     robot = pp.load(name)
     peer = pinocchio_model(robot)
     layout = pp.interop.pinocchio(robot, peer)
-    assert all(np.array_equal(inner_turn(joint).rotation, np.eye(3)) for joint in robot.joints)
+    assert all(np.array_equal(link_rotation(joint).rotation, np.eye(3)) for joint in robot.joints)
     q, v, a = (x[0] for x in states(robot, 1))
     theirs = pin.computeJointTorqueRegressor(
         peer, peer.createData(), layout.to_q(q), layout.to_v(v, q), layout.to_a(a, q, v)

@@ -1,7 +1,12 @@
-"""Exact operation counts: Tables 2 and 3 of S1 for the code psiphi generates, beside the papers' figures.
+"""Exact operation counts: Tables 2 and 3 of S1 for the code of psiphi and for the papers.
 
-Comes in: nothing but the number of links. Goes out: formulas in N that hold exactly for every N > 2, by recursion.
+In: numbers of links. Out: formulas in N that hold exactly for every N > 2, for each recursion. Read
+`published_counts.py` first.
 
-Read `published_counts.py` first (what was published, as data), then `counts_by_recursion.py` (where the operations of a program go),
-`count_formulas.py` (figures as formulas in N) and `count_tables.py`; `count_tables_text.py` prints. Arms are in `counted_arms.py`.
+    published_counts.py       published counts, as data
+    counts_by_recursion.py    assigns each operation of a program to a recursion
+    count_formulas.py         counts as formulas in N
+    counted_arms.py           the arms
+    count_tables.py           the tables
+    count_tables_text.py      the tables as text and Markdown
 """

@@ -47,20 +47,20 @@ class Formula:
 
 
 def _number(c: Fraction) -> str:
-    """Whole numbers, halves and so on as a mixed number: 197 1/6 is written (197+1/6)."""
+    """A fraction as text; mixed numbers as (197+1/6)."""
     whole, rest = divmod(c, 1)
     if not rest:
         return str(whole)
     return f"{rest} " if not whole else f"({whole}+{rest})"
 
 
-def added(formulas: Iterable[Formula]) -> Formula:
-    """Their sum."""
+def sum_formulas(formulas: Iterable[Formula]) -> Formula:
+    """The sum of the formulas."""
     return reduce(Formula.__add__, formulas, Formula(0))
 
 
-def fitted(counts: Mapping[int, int], what: str = "the count") -> Formula:
-    """The line s N + c through all of these counts, exactly."""
+def fit_line(counts: Mapping[int, int], what: str = "the count") -> Formula:
+    """The line s N + c that fits all counts exactly."""
     (n0, first), (n1, second), *_ = sorted(counts.items())
     slope = Fraction(second - first, n1 - n0)
     line = Formula(first - slope * n0, slope)
@@ -68,6 +68,6 @@ def fitted(counts: Mapping[int, int], what: str = "the count") -> Formula:
     if off or slope.denominator != 1:
         raise StateError(
             f"{what} is not linear in N: {line} fails at {off}",
-            "look at what shorter arms fold away",
+            "check which operations are folded for short arms",
         )
     return line

@@ -1,4 +1,4 @@
-"""Tables 2 and 3 for the code psiphi generates: traced, taken apart by recursion, fitted exactly in N."""
+"""Tables 2 and 3 for the code of psiphi: traced, split by recursion, fitted exactly in N."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from psiphi.compiler.tape.tape import Count
 from psiphi.model.spatial.screw_paths import motion
 from psiphi.robot.catalogue.quasi_velocities import PREFIXES, QUASI_QUANTITIES
 from psiphi_bench.counts import published_counts
-from psiphi_bench.counts.count_formulas import Formula, added, fitted
+from psiphi_bench.counts.count_formulas import Formula, fit_line, sum_formulas
 from psiphi_bench.counts.counted_arms import arm
 from psiphi_bench.counts.counts_by_recursion import REST, Recursion, by_recursion
 
 LENGTHS = {
-    1: range(3, 9),
-    2: range(4, 9),
-}  # N > 2; in case 2 N > 3: P fills up only three links from the tip
+    1: range(3, 9),  # N > 2
+    2: range(4, 9),  # N > 3: P is full only three links from the tip
+}
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Line:
     theirs: tuple[Formula, Formula]
 
 
-# a row of ours -> the rows of the paper that do its work, and what ours makes
+# recursion -> the rows of the paper for the same work, and its results
 ROWS = {
     "P": (("P",), "articulated inertias P and P+"),
     "G": (("G",), "gains, 1/D (normalised: and its root)"),
     "V+": (("V+",), "velocities, inboard side"),
     "v": (("v",), "joint velocities"),
     "V": (("V",), "velocities"),
-    "psi": (("psi",), "never formed: psi acts as phi tau_bar"),
+    "psi": (("psi",), "not formed: psi acts as phi tau_bar"),
     "b": (("b",), "couple (H V x*) P+ V+, gravity; the paper's bias forces"),
     "lambda": (("X", "lambda"), "derivative of P"),
     "y": (("y",), "d(P H*)/dt xi; the paper's y"),
@@ -53,22 +53,22 @@ ROWS = {
 
 
 def _labels(nodes: list[Node]) -> list[Recursion]:
-    """What each recursion makes at a body; nodes of the graph are found by what they are."""
+    """The values of each recursion at a body; nodes of the graph are found by their type."""
 
-    def of(fits: Callable[[Node], bool]) -> Callable[[BodyView], Any]:
-        names = [f"n{n.number}" for n in nodes if fits(n)]
-        return lambda site: [site.kept[name] for name in names]
+    def nodes_where(matches: Callable[[Node], bool]) -> Callable[[BodyView], Any]:
+        names = [f"n{n.number}" for n in nodes if matches(n)]
+        return lambda site: [site.record[name] for name in names]
 
     return [
-        ("P", lambda s: (s.kept["P"], s.kept["P_plus"])),
-        ("G", lambda s: (s.kept["gain"].G, s.kept["gain"].factors, s.kept["gain"].roots)),
+        ("P", lambda s: (s.record["P"], s.record["P_plus"])),
+        ("G", lambda s: (s.record["gain"].G, s.record["gain"].factors, s.record["gain"].roots)),
         ("V+", lambda s: motion(s.path, s.parent["V"])),
-        ("v", lambda s: s.kept["v"]),
-        ("V", lambda s: s.kept["V"]),
-        ("b", of(lambda n: isinstance(n, Leaf) and n.letter in (COUPLE, GRAVITY))),
-        ("lambda", lambda s: (s.kept["P_dot"], s.kept["D_dot"])),
-        ("y", of(lambda n: isinstance(n, Apply) and n.letter == "U_ring")),
-        ("z", of(lambda n: isinstance(n, Causal))),
+        ("v", lambda s: s.record["v"]),
+        ("V", lambda s: s.record["V"]),
+        ("b", nodes_where(lambda n: isinstance(n, Leaf) and n.letter in (COUPLE, GRAVITY))),
+        ("lambda", lambda s: (s.record["P_dot"], s.record["D_dot"])),
+        ("y", nodes_where(lambda n: isinstance(n, Apply) and n.letter == "U_ring")),
+        ("z", nodes_where(lambda n: isinstance(n, Causal))),
     ]
 
 
@@ -84,7 +84,7 @@ def _split(n: int, case: int, normalised: bool) -> dict[str, Count]:
 
 @lru_cache(maxsize=8)
 def table_2(normalised: bool = True, case: int = 1) -> list[Line]:
-    """(q, nu, tau) -> (v, nu') by recursion: ours beside the paper's."""
+    """Counts of (q, nu, tau) -> (v, nu') by recursion, for psiphi and the paper."""
     splits = {n: _split(n, case, normalised) for n in LENGTHS[case]}
     paper = {
         **published_counts.COMMON,
@@ -92,12 +92,12 @@ def table_2(normalised: bool = True, case: int = 1) -> list[Line]:
     }
     lines = []
     for name, (theirs, meaning) in ROWS.items():
-        own = REST if name == "rest" else name
+        key = REST if name == "rest" else name
         ours = tuple(
-            fitted({n: column(split.get(own, Count())) for n, split in splits.items()}, name)
+            fit_line({n: column(split.get(key, Count())) for n, split in splits.items()}, name)
             for column in (_products, _sums)
         )
-        each = [added(paper[x][2 * k + case - 1] for x in theirs) for k in (0, 1)]
+        each = [sum_formulas(paper[x][2 * k + case - 1] for x in theirs) for k in (0, 1)]
         lines.append(Line(name, meaning, (ours[0], ours[1]), (each[0], each[1])))
     return lines
 
@@ -113,7 +113,7 @@ def _sums(count: Count) -> int:
 def total(lines: list[Line]) -> Line:
     """The sum of all rows."""
     ours, theirs = (
-        [added(getattr(row, side)[k] for row in lines) for k in (0, 1)]
+        [sum_formulas(getattr(row, side)[k] for row in lines) for k in (0, 1)]
         for side in ("ours", "theirs")
     )
     return Line("total", "", (ours[0], ours[1]), (theirs[0], theirs[1]))
@@ -121,18 +121,18 @@ def total(lines: list[Line]) -> Line:
 
 @lru_cache(maxsize=16)
 def flops(function: str, case: int = 1, lengths: range | None = None, seed: int = 0) -> Formula:
-    """The exact count of a function of the robot, as a formula that holds at all of some lengths.
+    """The exact count of a function of the robot, as a formula that holds at all `lengths`.
 
     >>> str(flops("forward_dynamics"))
     '379N - 587'
     """
-    return fitted(
+    return fit_line(
         {n: arm(n, case, seed).flops(function) for n in lengths or LENGTHS[case]}, function
     )
 
 
-def table_3() -> list[tuple[published_counts.Published, Formula, bool]]:
-    """Every published forward dynamics, psiphi's beside it, and whether psiphi's takes fewer operations at N = 6 and 12."""
+def table_3() -> list[tuple[published_counts.PublishedCount, Formula, bool]]:
+    """Each published forward dynamics, psiphi's, and whether that is smaller at N = 6 and 12."""
     ours = flops("forward_dynamics")
     return [
         (row, ours, all(ours(n) < row.count(n) for n in (6, 12)))

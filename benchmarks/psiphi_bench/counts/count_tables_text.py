@@ -17,13 +17,13 @@ TextGrid = list[list[str]]
 def report(table: int | None = None, case: int | None = None) -> str:
     """`psiphi count`: Table 2 (case 1, 2 or both) and Table 3, or one of them."""
     if table not in (None, 2, 3):
-        raise StateError(f"table is {table!r}, expected 2 or 3", "leave it out for both")
+        raise StateError(f"table is {table!r}, expected 2 or 3", "omit it for both")
     if case not in (None, *CASES):
-        raise StateError(f"case is {case!r}, expected 1 or 2", "leave it out for both")
+        raise StateError(f"case is {case!r}, expected 1 or 2", "omit it for both")
     if table == 3 and case is not None:
         raise StateError(
-            f"case is {case!r}, and Table 3 is of the general arm alone",
-            "leave --case out, or ask for table 2",
+            f"case is {case!r}, but Table 3 is for the general arm only",
+            "omit --case, or use --table 2",
         )
     return "\n\n".join(
         "\n".join([title, "", *columns(grid)]) for title, grid in _grids(table, case)
@@ -36,7 +36,7 @@ def markdown() -> str:
 
 
 def _grids(table: int | None = None, case: int | None = None) -> Iterator[tuple[str, TextGrid]]:
-    """The tables that are asked for, with their titles."""
+    """The requested tables with their titles."""
     if table in (None, 2):
         for which in CASES if case is None else (case,):
             for normalised in NAMES:
@@ -47,12 +47,13 @@ def _grids(table: int | None = None, case: int | None = None) -> Iterator[tuple[
 
 
 def _title(normalised: bool, case: int) -> str:
-    return f"Table 2, {NAMES[normalised]}, case {case}: {CASES[case]}; N > {count_tables.LENGTHS[case].start - 1}"
+    shortest = count_tables.LENGTHS[case].start - 1
+    return f"Table 2, {NAMES[normalised]}, case {case}: {CASES[case]}; N > {shortest}"
 
 
 def _grid_2(normalised: bool, case: int) -> TextGrid:
     lines = count_tables.table_2(normalised, case)
-    grid = [["recursion", "psiphi mul/div", "psiphi add", "S1 mul/div", "S1 add", "makes"]]
+    grid = [["recursion", "psiphi mul/div", "psiphi add", "S1 mul/div", "S1 add", "result"]]
     whole = count_tables.total(lines)
     for row in (*lines, whole):
         name = (
@@ -65,7 +66,7 @@ def _grid_2(normalised: bool, case: int) -> TextGrid:
 
 
 def _at(ours: Formula, theirs: Formula, n: int) -> str:
-    return f"{ours(n)} beside {theirs(n)}"
+    return f"{ours(n)} and {theirs(n)}"
 
 
 def _grid_3() -> TextGrid:
@@ -77,12 +78,12 @@ def _grid_3() -> TextGrid:
             [name, str(row.count), *_values(row.count), str(ours), *_values(ours), row.source]
         )
     for normalised, verb in ((True, "diagonalised"), (False, "unnormalised")):
-        own = count_tables.flops(f"{verb}_motion")
+        count = count_tables.flops(f"{verb}_motion")
         grid.append(
             [
                 f"psiphi, {NAMES[normalised]}: v and the rate",
-                str(own),
-                *_values(own),
+                str(count),
+                *_values(count),
                 "",
                 "",
                 "",

@@ -1,4 +1,4 @@
-"""The arms operations are counted on: S1's two cases, revolute joints, full inertias, gravity."""
+"""The arms for operation counts: the two cases of S1, revolute joints, full inertias, gravity."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from math import pi
 from psiphi._util.errors import StateError
 from psiphi.io.robots.generators import chain
 from psiphi.model.builder.builder import Builder
+from psiphi.model.model import Model
 from psiphi.robot.robot import Robot
 
 CASES = {
@@ -18,21 +19,22 @@ CASES = {
 
 @lru_cache(maxsize=64)
 def arm(n: int, case: int = 1, seed: int = 0) -> Robot:
-    """n links. Case 2 is the dearest of the arms with parallel or perpendicular axes and offsets along x: none parallel.
+    """An arm of n links. In case 2 all neighbouring axes are perpendicular, with offsets along x.
 
     >>> arm(4, 2).nv
     4
     """
     if case not in CASES:
         raise StateError(
-            f"case is {case!r}, expected 1 or 2", "1: the general arm, 2: perpendicular axes"
+            f"case is {case!r}, expected 1 or 2",
+            "use 1 for the general arm, 2 for perpendicular axes",
         )
     model = chain(n, seed=seed)
     return Robot.of(model if case == 1 else _perpendicular(model))
 
 
-def _perpendicular(model):
-    """The same bodies on joints that turn by 90 degrees and step along x."""
+def _perpendicular(model: Model) -> Model:
+    """The same bodies on joints with twists of 90 degrees and offsets along x."""
     builder, parent = Builder(f"perpendicular{len(model.bodies)}"), "world"
     for k, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
         builder.body(body.name, body.mass, body.com, body.inertia)

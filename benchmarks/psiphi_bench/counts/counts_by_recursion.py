@@ -1,8 +1,8 @@
-"""Where the operations go: every operation of a traced program belongs to one recursion.
+"""Assigns each operation of a traced program to one recursion.
 
-A recursion is named by what it makes at each body: P, G, V, ... Its cost is what it takes to make these values from the
-values of the others (and from its own at neighbouring bodies). What no recursion needs is the cost of the results. The
-parts add up to the whole, exactly.
+A recursion is named after its values at each body: P, G, V, ... Its cost is the number of
+operations that compute these values from those of the others, and from its own at neighbouring
+bodies. Operations that no recursion needs belong to the results. The costs add up exactly.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from psiphi.compiler.sweeps.tree_loop import run_program
 from psiphi.compiler.tape.ops import BINARY, COLUMN, UNARY
 from psiphi.compiler.tape.tape import Count, Scalar, Tape
 
-Recursion = tuple[str, Callable[[BodyView], Any]]  # its name, and its values at one body
+Recursion = tuple[
+    str, Callable[[BodyView], Any]
+]  # name, and function that returns its values at one body
 REST = "rest"
 
 
 def by_recursion(program: Program, tree: Tree, recursions: Sequence[Recursion]) -> dict[str, Count]:
-    """The cost of each recursion, and of the "rest"; where two name the same value, the first one has it."""
+    """The cost of each recursion and of the "rest". A shared value counts for the first one."""
     tape, values = Tape(), {name: [] for name, _ in recursions}
 
     def remember(site: BodyView) -> None:
@@ -49,7 +51,7 @@ def by_recursion(program: Program, tree: Tree, recursions: Sequence[Recursion]) 
 
 
 def _claim(tape: Tape, name: str, nodes: list[int], owner: dict[int, str]) -> None:
-    """What the nodes are made of belongs to `name`, as far as it belongs to nobody else."""
+    """Assign the operands of the nodes to `name`, unless they have an owner."""
     for node in nodes:
         owner.setdefault(node, name)
     stack = list(nodes)

@@ -1,8 +1,8 @@
-"""What was published: operation counts of forward and inverse dynamics, as data with their sources.
+"""Published operation counts of forward and inverse dynamics, as data with their sources.
 
-S1 is Kozłowski's comparison (see `rewriting/__init__.py`); its Tables 2 and 3 with the corrections of
-docs/mathematics.md section 13: 354N printed for 345N in Table 2's subtotal of additions, 43N - 3 for 13N - 3, and
-N^3/6 for N^3/3 in Table 3.
+S1 is Kozłowski's comparison (see `rewriting/__init__.py`). Its Tables 2 and 3 have the corrections
+of docs/mathematics.md section 13: Table 2 prints 354N for 345N in the subtotal of additions and
+43N - 3 for 13N - 3, and Table 3 prints N^3/6 for N^3/3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def line(slope: int, constant: int = 0) -> Formula:
 
 NONE = line(0)
 
-# Table 2: recursion -> (multiplications case 1, case 2, additions case 1, case 2); divisions count as multiplications
+# Table 2: recursion -> (multiplications case 1, case 2, additions case 1, case 2);
+# divisions count as multiplications
 COMMON: dict[str, tuple[Formula, Formula, Formula, Formula]] = {
     "P": (line(101, -108), line(51, -58), line(94, -105), line(53, -64)),
     "G": (line(5, -1), line(5, -1), NONE, NONE),
@@ -56,8 +57,8 @@ TOTALS = {  # (normalised?, case) -> the total of Table 2, as printed
 
 
 @dataclass(frozen=True)
-class Published:
-    """One row of Table 3: a method, its count for the general arm, where it stands."""
+class PublishedCount:
+    """One row of Table 3: a method, its count for the general arm, its source."""
 
     method: str
     count: Formula
@@ -71,44 +72,45 @@ def _cubic(squares: Fraction, links: Fraction, constant: int) -> Formula:
 
 F = Fraction
 FORWARD = (
-    Published("articulated body", line(579, -526), "Featherstone 1987, in S1 Table 3"),
-    Published(
+    PublishedCount("articulated body", line(579, -526), "Featherstone 1987, in S1 Table 3"),
+    PublishedCount(
         "Walker and Orin 1",
         _cubic(F(261, 2), F(1183, 6), -33),
         "Walker and Orin 1982, in S1 Table 3",
     ),
-    Published(
+    PublishedCount(
         "Walker and Orin 2",
         _cubic(F(133, 2), F(1567, 6), -33),
         "Walker and Orin 1982, in S1 Table 3",
     ),
-    Published(
+    PublishedCount(
         "Walker and Orin 3",
         _cubic(F(43, 2), F(2149, 6), -113),
         "Walker and Orin 1982, in S1 Table 3",
         "N^3/6 printed",
     ),
-    Published(
+    PublishedCount(
         "Walker and Orin 4",
         Formula(-31, 207, F(265, 2)),
         "Walker and Orin 1982, in S1 Table 3",
         "5967, 21537 printed",
     ),
-    Published("Brandl, Johanni, Otter", line(470, -420), "Brandl et al. 1986, in S1 Table 3"),
-    Published(
+    PublishedCount("Brandl, Johanni, Otter", line(470, -420), "Brandl et al. 1986, in S1 Table 3"),
+    PublishedCount(
         "McMillan and Orin",
         Formula(F(-357), F(799, 2)),
         "McMillan and Orin 1995, abstract: about 15 % below Brandl et al.",
         "0.85 (470N - 420), about",
     ),
-    Published(
+    PublishedCount(
         "numerical solution", _cubic(F(41, 2), F(2047, 6), -395), "Kozłowski 1992, in S1 Table 3"
     ),
-    Published("Kalman filter and smoother", line(477, -503), "Kozłowski 1993, in S1 Table 3"),
-    Published("diagonalised, normalised", TOTALS[True, 1], "S1 Table 3"),
-    Published("diagonalised, unnormalised", TOTALS[False, 1], "S1 Table 3"),
+    PublishedCount("Kalman filter and smoother", line(477, -503), "Kozłowski 1993, in S1 Table 3"),
+    PublishedCount("diagonalised, normalised", TOTALS[True, 1], "S1 Table 3"),
+    PublishedCount("diagonalised, unnormalised", TOTALS[False, 1], "S1 Table 3"),
 )
-PRINTED = {  # totals at N = 6 and 12 as Table 3 prints them; Walker and Orin 4's do not follow from its formula
+# totals at N = 6 and 12 as printed in Table 3; those of Walker and Orin 4 contradict its formula
+PRINTED = {
     "articulated body": (2948, 6422),
     "Walker and Orin 1": (5920, 21701),
     "Walker and Orin 2": (4000, 13253),
@@ -120,8 +122,8 @@ PRINTED = {  # totals at N = 6 and 12 as Table 3 prints them; Walker and Orin 4'
     "diagonalised, unnormalised": (4951, 10507),
 }
 INVERSE = (
-    Published(
+    PublishedCount(
         "Kalman form, general arm", line(251, -296), "S1 section 6: 142N - 161 and 109N - 135"
     ),
-    Published("Balafoutis, Patel, Misra", line(174, -134), "Balafoutis, Patel, Misra 1988"),
+    PublishedCount("Balafoutis, Patel, Misra", line(174, -134), "Balafoutis, Patel, Misra 1988"),
 )

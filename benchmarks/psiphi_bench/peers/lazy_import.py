@@ -1,4 +1,4 @@
-"""The peers' modules, imported when first used: psiphi itself needs neither."""
+"""Pinocchio and MuJoCo, imported at first use: psiphi needs neither."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psiphi._util.errors import Error
 
 
 class MissingPeer(Error):
-    """A package to compare with is not installed."""
+    """A library of the benchmark is not installed."""
 
     def __init__(self, name: str):
         super().__init__(
@@ -17,12 +17,12 @@ class MissingPeer(Error):
         )
 
 
-class Lazy:
-    """A module that is imported at the first look at one of its names.
+class LazyModule:
+    """A module that is imported when one of its names is first used.
 
-    >>> Lazy("math").pi
+    >>> LazyModule("math").pi
     3.14159
-    >>> Lazy("no_such_peer").aba
+    >>> LazyModule("no_such_peer").aba
     Traceback (most recent call last):
     psiphi_bench.peers.lazy_import.MissingPeer: the benchmark needs no_such_peer, which is ...
     """
@@ -31,7 +31,7 @@ class Lazy:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # someone looks at this object, not at the peer
+        if name.startswith("__"):  # introspection of this object
             raise AttributeError(name)
         try:
             module = importlib.import_module(self._name)
@@ -40,5 +40,5 @@ class Lazy:
         return getattr(module, name)
 
 
-pinocchio: Any = Lazy("pinocchio")
-mujoco: Any = Lazy("mujoco")
+pinocchio: Any = LazyModule("pinocchio")
+mujoco: Any = LazyModule("mujoco")

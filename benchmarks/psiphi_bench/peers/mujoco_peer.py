@@ -1,4 +1,4 @@
-"""MuJoCo: any psiphi `Model` rebuilt joint by joint, behind psiphi's conventions."""
+"""MuJoCo: a psiphi `Model` rebuilt joint by joint, with psiphi's conventions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Mj(Peer):
         super().__init__(model, interop.mujoco(model, self.peer))
 
     def _at(self, q, v=None) -> None:
-        """Put the state in and compute everything that depends on it."""
+        """Set the state and compute all quantities that depend on it."""
         self.data.qpos[:], self.data.qvel[:] = q, 0.0 if v is None else v
         mujoco.mj_fwdPosition(self.peer, self.data)
         mujoco.mj_fwdVelocity(self.peer, self.data)
@@ -93,7 +93,10 @@ class Mj(Peer):
 
 
 def mujoco_model(model: Model) -> Any:
-    """The same tree, gravity and rotors in MuJoCo; frames become sites. Several joints on one body make the composites."""
+    """The same tree, gravity and rotors in MuJoCo.
+
+    Frames become sites; joints of several degrees of freedom become several joints on one body.
+    """
     if not model.joints:
         raise Unsupported("MuJoCo has no model without joints")
     spec = mujoco.MjSpec()
@@ -131,7 +134,9 @@ def _mujoco_body(parent, model: Model, k: int):
         inertia=moments,
     )
     pieces = MUJOCO_JOINTS[joint.kind](joint)
-    if joint.kind == "free" and joint.parent != WORLD:  # which MuJoCo has on the world alone
+    if (
+        joint.kind == "free" and joint.parent != WORLD
+    ):  # MuJoCo allows free joints on the world only
         pieces = [
             *(OneAxis("slide", axis, i, i) for i, axis in enumerate(np.eye(3))),
             *MUJOCO_JOINTS["spherical"](joint),
@@ -149,9 +154,9 @@ def _mujoco_rotors(model: Model) -> np.ndarray:
         interop.mujoco(model),
         np.diag(np.concatenate([joint.armature for joint in model.joints])),
     )
-    turned = layout.to_mass_matrix(diagonal, model.random(seed=0))
-    if np.abs(turned - np.diag(np.diag(turned))).max() > 1e-12:
+    rotated = layout.to_mass_matrix(diagonal, model.random(seed=0))
+    if np.abs(rotated - np.diag(np.diag(rotated))).max() > 1e-12:
         raise Unsupported(
             "MuJoCo's rotors of a free or planar joint must be equal along all its slides"
         )
-    return np.diag(turned)
+    return np.diag(rotated)

@@ -1,4 +1,4 @@
-"""What both peers share: the same names, arrays and axes as psiphi's own functions."""
+"""The common base of Pinocchio and MuJoCo: psiphi's names, arrays and axes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from psiphi.model.model import Model
 
 
 class Unsupported(Exception):
-    """The peer has no such joint or body."""
+    """The library has no such joint or body."""
 
 
 class Peer:
-    """What both peers share: convert the batch, loop over it, convert back.
+    """Converts a batch, loops over it, and converts the results back.
 
-    A peer gives the calls for one state, in its own coordinates; poses, velocities and points are psiphi's.
+    Subclasses define the calls for one state in their own coordinates. Poses, velocities and points
+    use psiphi's conventions.
     """
 
     _forward: Callable  # q, v, tau, wrenches, their frames -> a
@@ -34,15 +35,15 @@ class Peer:
         self.model, self.layout = model, layout
 
     def forward_dynamics(self, q, v, tau, f_ext=None, axes: str = "world") -> np.ndarray:
-        Q, V, a = self._driven(self._forward, q, v, self.layout.to_tau(tau, q), f_ext, axes)
+        Q, V, a = self._dynamics(self._forward, q, v, self.layout.to_tau(tau, q), f_ext, axes)
         return self.layout.from_a(a, Q, V)
 
     def inverse_dynamics(self, q, v, a, f_ext=None, axes: str = "world") -> np.ndarray:
-        Q, _, tau = self._driven(self._inverse, q, v, self.layout.to_a(a, q, v), f_ext, axes)
+        Q, _, tau = self._dynamics(self._inverse, q, v, self.layout.to_a(a, q, v), f_ext, axes)
         return self.layout.from_tau(tau, Q)
 
-    def _driven(self, way: Callable, q, v, x, f_ext, axes: str) -> tuple[np.ndarray, ...]:
-        """The peer's q, v, and what it answers."""
+    def _dynamics(self, call: Callable, q, v, x, f_ext, axes: str) -> tuple[np.ndarray, ...]:
+        """q and v in the coordinates of the library, and its result."""
         Q, V, (names, wrenches) = (
             self.layout.to_q(q),
             self.layout.to_v(v, q),
@@ -51,7 +52,7 @@ class Peer:
         return (
             Q,
             V,
-            _each(lambda *args: way(*args, names), "(q),(v),(v),(k,s)->(v)")(Q, V, x, wrenches),
+            _looped(lambda *args: call(*args, names), "(q),(v),(v),(k,s)->(v)")(Q, V, x, wrenches),
         )
 
     def mass_matrix(self, q) -> np.ndarray:
@@ -60,29 +61,31 @@ class Peer:
 
     def mass_matrix_inverse(self, q) -> np.ndarray:
         Q = self.layout.to_q(q)
-        return self.layout.from_mass_matrix(_each(self._inverse_mass, "(q)->(v,v)")(Q), Q)
+        return self.layout.from_mass_matrix(_looped(self._inverse_mass, "(q)->(v,v)")(Q), Q)
 
     def bias(self, q, v) -> np.ndarray:
         Q, V = self.layout.to_q(q), self.layout.to_v(v, q)
-        call = _each(lambda q, v: self._inverse(q, v, 0 * v, np.zeros((0, 6)), []), "(q),(v)->(v)")
+        call = _looped(
+            lambda q, v: self._inverse(q, v, 0 * v, np.zeros((0, 6)), []), "(q),(v)->(v)"
+        )
         return self.layout.from_bias(call(Q, V), self._masses(Q), Q, V)
 
     def gravity(self, q) -> np.ndarray:
         return self.bias(q, np.zeros(self.model.nv))
 
     def frame_pose(self, q, frame: str) -> np.ndarray:
-        R, p = _each(lambda q: self._pose(q, frame), "(q)->(r,r),(r)")(self.layout.to_q(q))
+        R, p = _looped(lambda q: self._pose(q, frame), "(q)->(r,r),(r)")(self.layout.to_q(q))
         top = np.concatenate([R, p[..., None]], axis=-1)
         return np.concatenate(
             [top, np.broadcast_to([0.0, 0.0, 0.0, 1.0], (*p.shape[:-1], 1, 4))], axis=-2
         )
 
     def frame_velocity(self, q, v, frame: str, axes: str = "world") -> np.ndarray:
-        call = _each(lambda q, v: self._velocity(q, v, frame, axes), "(q),(v)->(s)")
+        call = _looped(lambda q, v: self._velocity(q, v, frame, axes), "(q),(v)->(s)")
         return call(self.layout.to_q(q), self.layout.to_v(v, q))
 
     def jacobian(self, q, frame: str, axes: str = "world") -> np.ndarray:
-        Q, call = self.layout.to_q(q), _each(lambda q: self._jacobian(q, frame), "(q)->(s,v)")
+        Q, call = self.layout.to_q(q), _looped(lambda q: self._jacobian(q, frame), "(q)->(s,v)")
         J = self.layout.from_jacobian(call(Q), Q)
         R = np.swapaxes(self.frame_pose(q, frame)[..., :3, :3], -1, -2)
         return (
@@ -92,13 +95,13 @@ class Peer:
         )
 
     def energy(self, q, v) -> np.ndarray:
-        return _each(self._energy, "(q),(v)->()")(self.layout.to_q(q), self.layout.to_v(v, q))
+        return _looped(self._energy, "(q),(v)->()")(self.layout.to_q(q), self.layout.to_v(v, q))
 
     def center_of_mass(self, q) -> np.ndarray:
-        return _each(self._center, "(q)->(r)")(self.layout.to_q(q))
+        return _looped(self._center, "(q)->(r)")(self.layout.to_q(q))
 
     def _masses(self, Q) -> np.ndarray:
-        return _each(self._mass, "(q)->(v,v)")(Q)
+        return _looped(self._mass, "(q)->(v,v)")(Q)
 
     def _in_world(self, q, f_ext, axes: str) -> tuple[list[str], np.ndarray]:
         """{frame: (..., 6)} as the frames' names and one array (..., k, 6) in world axes."""
@@ -106,16 +109,16 @@ class Peer:
             return [], np.zeros((0, 6))
         wrenches = [np.asarray(wrench, dtype=float) for wrench in f_ext.values()]
         if axes == "frame":
-            turns = [self.frame_pose(q, frame)[..., :3, :3] for frame in f_ext]
-            wrenches = [_turned(R, wrench) for R, wrench in zip(turns, wrenches, strict=True)]
+            rotations = [self.frame_pose(q, frame)[..., :3, :3] for frame in f_ext]
+            wrenches = [_rotated(R, wrench) for R, wrench in zip(rotations, wrenches, strict=True)]
         return list(f_ext), np.stack(np.broadcast_arrays(*wrenches), axis=-2)
 
 
-def _turned(R: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Both halves of a spatial vector turned by R."""
+def _rotated(R: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Both halves of a spatial vector rotated by R."""
     return np.einsum("...ij,...kj->...ki", R, x.reshape(*x.shape[:-1], 2, 3)).reshape(x.shape)
 
 
-def _each(function, signature: str):
-    """A plain loop over the leading axes."""
+def _looped(function, signature: str):
+    """The function as a Python loop over the batch axes."""
     return np.vectorize(function, signature=signature)

@@ -1,4 +1,4 @@
-"""Pinocchio: any psiphi `Model` rebuilt joint by joint, or a file read by its own reader, behind psiphi's conventions."""
+"""Pinocchio with psiphi's conventions: a `Model` rebuilt joint by joint, or a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from psiphi_bench.peers.peer import Peer, Unsupported
 
 
 class Pin(Peer):
-    """Pinocchio. `Pin(model)` rebuilds the model; `Pin.from_urdf(path)` trusts Pinocchio's own reader."""
+    """Pinocchio. `Pin(model)` rebuilds the model; `Pin.from_urdf(path)` uses Pinocchio's reader."""
 
     def __init__(self, model: Model, peer: Any = None):
         self.peer = pinocchio_model(model) if peer is None else peer
@@ -28,12 +28,12 @@ class Pin(Peer):
     def from_urdf(
         cls, path: str | os.PathLike[str], base: str = "fixed", model: Model | None = None
     ) -> Pin:
-        """Pinocchio's reading of a URDF file, seen through psiphi's `model` of it (read here if not given)."""
+        """A URDF file loaded by Pinocchio; `model` (default: loaded here) has its coordinates."""
         root = (pin.JointModelFreeFlyer(),) if base == "free" else ()
         return cls(model or load_urdf(path, base=base), pin.buildModelFromUrdf(str(path), *root))
 
     def frame_id(self, name: str) -> int:
-        """A psiphi frame's index: the frame added for it, else the URDF link or joint of that name."""
+        """The index of a psiphi frame: its added frame, else the URDF link or joint of its name."""
         kinds = pin.FrameType
         for kind in (kinds.OP_FRAME, kinds.BODY, kinds.FIXED_JOINT, kinds.JOINT):
             if self.peer.existFrame(name, kind):
@@ -49,15 +49,15 @@ class Pin(Peer):
         return pin.rnea(self.peer, self.data, q, v, a, self._forces(q, wrenches, names)).copy()
 
     def _forces(self, q, wrenches, names) -> Any:
-        """World-aligned wrenches at the frames' origins -> one force a joint, in its own frame."""
+        """World-aligned wrenches at the frames' origins as one force per joint, in its frame."""
         pin.framesForwardKinematics(self.peer, self.data, q)
         out = pin.StdVec_Force([pin.Force.Zero() for _ in range(self.peer.njoints)])
         for name, wrench in zip(names, wrenches, strict=True):
             k = self.frame_id(name)
-            at = pin.SE3(np.eye(3), self.data.oMf[k].translation)
+            origin = pin.SE3(np.eye(3), self.data.oMf[k].translation)
             joint = self.peer.frames[k].parentJoint
             out[joint] = out[joint] + self.data.oMi[joint].actInv(
-                at.act(pin.Force(wrench[3:], wrench[:3]))
+                origin.act(pin.Force(wrench[3:], wrench[:3]))
             )
         return out
 
@@ -66,7 +66,8 @@ class Pin(Peer):
         return upper + np.triu(upper, 1).T
 
     def _inverse_mass(self, q):
-        # not computeMinverse: Pinocchio 4.1 loses three to five digits there where a robot has heavy and light parts
+        # not computeMinverse, which in Pinocchio 4.1 loses three to five digits for robots with
+        # both heavy and light links
         n = self.peer.nv
         rows = [pin.aba(self.weightless, self.data, q, np.zeros(n), e).copy() for e in np.eye(n)]
         return np.reshape(rows, (n, n))
@@ -89,15 +90,15 @@ class Pin(Peer):
         return J.reshape(6, self.peer.nv)  # one column comes back as a vector
 
     def _energy(self, q, v):
-        # not computeKineticEnergy: Pinocchio 4.1 leaves out the rotors of unaligned hinges and screws
+        # not computeKineticEnergy, which in Pinocchio 4.1 ignores rotors of unaligned joints
         return 0.5 * v @ self._mass(q) @ v + pin.computePotentialEnergy(self.peer, self.data, q)
 
     def _center(self, q):
         return pin.centerOfMass(self.peer, self.data, q).copy()
 
 
-def inner_turn(joint: Joint) -> Pose:
-    """Where Pinocchio (in Python) knows a joint only about z: its axes x, y, z, seen from the link frame; x is `axis2`."""
+def link_rotation(joint: Joint) -> Pose:
+    """The joint axes x, y, z in the link frame, for joints that Pinocchio has about z only."""
     if joint.kind not in ("planar", "continuous"):
         return IDENTITY
     return Pose(
@@ -106,10 +107,10 @@ def inner_turn(joint: Joint) -> Pose:
 
 
 def _composite(*joints) -> Any:
-    whole = pin.JointModelComposite(joints[0])
+    composite = pin.JointModelComposite(joints[0])
     for joint in joints[1:]:
-        whole.addJoint(joint)
-    return whole
+        composite.addJoint(joint)
+    return composite
 
 
 PINOCCHIO_JOINTS = {
@@ -128,7 +129,7 @@ PINOCCHIO_JOINTS = {
 
 
 def require_depth_first(model: Model) -> None:
-    """Pinocchio's crba is wrong, silently, unless every subtree is numbered in one run."""
+    """Raise `Unsupported` for other orders, where Pinocchio's crba silently fails."""
     branch: list[int] = []
     for k, parent in enumerate(model.parent):
         while branch and branch[-1] != parent:
@@ -144,7 +145,7 @@ def pinocchio_model(model: Model) -> Any:
     out, ids, turns = pin.Model(), {WORLD: 0}, {WORLD: IDENTITY}
     out.name, out.gravity.linear = model.name, np.array(model.gravity_vector)
     for k, (body, joint) in enumerate(zip(model.bodies, model.joints, strict=True)):
-        turns[k] = inner_turn(joint)
+        turns[k] = link_rotation(joint)
         placement = turns[joint.parent].inv @ joint.pose @ turns[k]
         ids[k] = out.addJoint(
             ids[joint.parent], PINOCCHIO_JOINTS[joint.kind](joint), pin.SE3(*placement), joint.name
@@ -155,7 +156,6 @@ def pinocchio_model(model: Model) -> Any:
         place = pin.SE3(*(turns[frame.body].inv @ frame.pose))
         out.addFrame(pin.Frame(frame.name, ids[frame.body], 0, place, pin.FrameType.OP_FRAME))
     rotors = [joint.armature for joint in model.joints]
-    out.armature = interop.pinocchio(model).to_tau(
-        np.concatenate(rotors)
-    )  # a permutation, so the diagonal stays one
+    # a permutation, so the diagonal stays diagonal
+    out.armature = interop.pinocchio(model).to_tau(np.concatenate(rotors))
     return out

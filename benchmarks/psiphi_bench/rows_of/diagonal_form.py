@@ -1,4 +1,4 @@
-"""The rows about diagonalised dynamics: operations of (q, nu, tau) -> (v, nu'), and agreement with the standard form."""
+"""Diagonalised dynamics: operations of (q, nu, tau) -> (v, nu'), and errors of accelerations."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from psiphi_bench.counts.count_formulas import Formula
 from psiphi_bench.counts.count_tables import flops as formula
 from psiphi_bench.counts.published_counts import TOTALS
 from psiphi_bench.interpreted_robot import Interpreted
-from psiphi_bench.row import Measured, Size
-from psiphi_bench.rows_of.operation_counts import beside
+from psiphi_bench.row import Measurement, Size
+from psiphi_bench.rows_of.operation_counts import compare_counts
 
 FORMS = {"diagonalised": True, "unnormalised": False}
 
 
-def flops(form: str, case: int, target: int) -> Callable[[Size], Iterator[Measured]]:
-    """Our count beside `target` N, the paper's in the note."""
+def flops(form: str, case: int, target: int) -> Callable[[Size], Iterator[Measurement]]:
+    """The count of psiphi relative to `target` N; the note has the paper's count."""
 
-    def measure(size: Size) -> Iterator[Measured]:
+    def measure(size: Size) -> Iterator[Measurement]:
         subject, paper = (
             f"{'general' if case == 1 else 'perpendicular'} arm",
             TOTALS[FORMS[form], case],
         )
-        yield beside(subject, formula(f"{form}_motion", case), Formula(0, target), f"; S1: {paper}")
+        yield compare_counts(
+            subject, formula(f"{form}_motion", case), Formula(0, target), f"; S1: {paper}"
+        )
 
     return measure
 
 
-def agreement(size: Size) -> Iterator[Measured]:
-    """Accelerations recovered from nu' and xi', beside forward dynamics: random trees of every joint kind."""
+def agreement(size: Size) -> Iterator[Measurement]:
+    """Errors of accelerations from nu' and xi', for random trees with all joint types."""
     count = 10 if size.quick else 60
     worst = dict.fromkeys(FORMS, 0.0)
     for seed in range(count):
@@ -51,6 +53,6 @@ def agreement(size: Size) -> Iterator[Measured]:
                 worst[form], float(np.abs(got - want).max() / (1.0 + np.abs(want).max()))
             )
     for form, error in worst.items():
-        yield Measured(
+        yield Measurement(
             f"{count} random trees, {form}", error, "", "", "relative to the largest acceleration"
         )

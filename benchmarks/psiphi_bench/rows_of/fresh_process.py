@@ -1,4 +1,4 @@
-"""Measurements in a process of their own: the first call with an empty and with a warm cache, the import, the command line."""
+"""Measurements in fresh processes: first calls with an empty and a warm cache, import, CLI."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 
 import psiphi
 from psiphi_bench import example_robots
-from psiphi_bench.row import Measured, Size
+from psiphi_bench.row import Measurement, Size
 
-ROOT = Path(psiphi.__file__).parents[1]  # where the package lies: children use the same one
+ROOT = Path(psiphi.__file__).parents[1]  # child processes use the same package
 
 
 @contextmanager
 def empty_cache() -> Iterator[str]:
-    """A kernel cache of its own for a while, empty at first; this process and its children use it."""
+    """Use a new, empty kernel cache in this process and its children."""
     before = os.environ.get("PSIPHI_CACHE")
     with tempfile.TemporaryDirectory(prefix="psiphi-bench-") as folder:
         os.environ["PSIPHI_CACHE"] = folder
@@ -41,8 +41,8 @@ def seconds(*arguments: str) -> float:
     return time.perf_counter() - start
 
 
-def answers(script: str, *arguments: str) -> dict[str, float]:
-    """What a script prints as its last line, as JSON."""
+def json_result(script: str, *arguments: str) -> dict[str, float]:
+    """The last line that a script prints, parsed as JSON."""
     return json.loads(_run(("-c", script, *arguments)).splitlines()[-1])
 
 
@@ -55,12 +55,12 @@ def _run(arguments: Sequence[str]) -> str:
         command, capture_output=True, text=True, env=environment, check=False, timeout=600
     )
     if done.returncode:
-        raise RuntimeError(f"a measuring process failed:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"the measurement process failed:\n{done.stderr[-2000:]}")
     return done.stdout
 
 
-# One forward dynamics in a fresh process; `robot` is an expression over `pp`. The most memory of a process is ru_maxrss, in kB
-# or (macOS) bytes; on Linux that begins with the memory of the process that started it: there VmHWM is asked, its own alone.
+# One call of forward dynamics in a fresh process; `robot` is an expression over `pp`. ru_maxrss is
+# the peak memory in kB, or bytes on macOS. On Linux it includes the parent, hence VmHWM there.
 FIRST_CALL = """
 import json, resource, sys, time
 start = time.perf_counter()
@@ -72,23 +72,26 @@ zero.resize(robot.nv)
 ready = time.perf_counter()
 robot.forward_dynamics(q, zero, zero)
 end = time.perf_counter()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+unit = 1 if sys.platform == "darwin" else 1024
+peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 if sys.platform == "linux":
     with open("/proc/self/status", encoding="ascii") as status:
-        peak = next((1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM:")), peak)
-print(json.dumps({"load": loaded - start, "call": end - ready, "total": end - start, "memory": peak}))
+        sizes = (line.split()[1] for line in status if line.startswith("VmHWM:"))
+        peak = next((1024 * int(size) for size in sizes), peak)
+times = {"load": loaded - start, "call": end - ready, "total": end - start}
+print(json.dumps(times | {"memory": peak}))
 """
 
 
 def first_call(robot: str) -> dict[str, float]:
-    """load, call, total in seconds and memory in bytes of one forward dynamics of `robot`, an expression over `pp`."""
-    return answers(FIRST_CALL, robot)
+    """load, call and total time in s and memory in bytes of one forward dynamics of `robot`."""
+    return json_result(FIRST_CALL, robot)
 
 
-def compile_time(name: str, base: str) -> Callable[[Size], Iterator[Measured]]:
-    """From the first call of forward dynamics to its answer, in a fresh process with an empty cache."""
+def compile_time(name: str, base: str) -> Callable[[Size], Iterator[Measurement]]:
+    """The first call of forward dynamics in a fresh process with an empty cache."""
 
-    def measure(size: Size) -> Iterator[Measured]:
+    def measure(size: Size) -> Iterator[Measurement]:
         runs = []
         for _ in range(size.starts):
             with empty_cache():
@@ -98,7 +101,7 @@ def compile_time(name: str, base: str) -> Callable[[Size], Iterator[Measured]]:
     return measure
 
 
-def warm_start(size: Size) -> Iterator[Measured]:
+def warm_start(size: Size) -> Iterator[Measurement]:
     """The same call in a second process."""
     for name, base in (("UR5", "fixed"), ("G1", "free")):
         with empty_cache():
@@ -110,24 +113,24 @@ def _load(name: str, base: str) -> str:
     return f"pp.load({str(example_robots.urdf(name))!r}, base={base!r})"
 
 
-def _least(name: str, runs: list[dict[str, float]]) -> Measured:
+def _least(name: str, runs: list[dict[str, float]]) -> Measurement:
     load = min(run["load"] for run in runs)
-    return Measured(
+    return Measurement(
         name, min(run["call"] for run in runs), note=f"import and load before it: {load:.2g} s"
     )
 
 
-def imports(size: Size) -> Iterator[Measured]:
-    """`import psiphi`, interpreter and all."""
+def imports(size: Size) -> Iterator[Measurement]:
+    """`import psiphi`, including the start of the interpreter."""
     yield _start("python -c 'import psiphi'", "-c", "import psiphi", size=size)
 
 
-def command_line(size: Size) -> Iterator[Measured]:
-    """`psiphi --help`, interpreter and all."""
+def command_line(size: Size) -> Iterator[Measurement]:
+    """`psiphi --help`, including the start of the interpreter."""
     yield _start("psiphi --help", "-m", "psiphi", "--help", size=size)
 
 
-def _start(subject: str, *arguments: str, size: Size) -> Measured:
+def _start(subject: str, *arguments: str, size: Size) -> Measurement:
     bare = min(seconds("-c", "pass") for _ in range(size.starts + 2))
     figure = min(seconds(*arguments) for _ in range(size.starts + 2))
-    return Measured(subject, figure, note=f"of which the bare interpreter: {bare:.2g} s")
+    return Measurement(subject, figure, note=f"the interpreter alone: {bare:.2g} s")

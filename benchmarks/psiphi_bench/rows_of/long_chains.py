@@ -1,4 +1,4 @@
-"""Long chains: run time a link, compile time, and one of 10 000 links."""
+"""Long chains: run time per link, compile time, and a chain of 10 000 links."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy as np
 import psiphi as pp
 from psiphi_bench.agreement import states
 from psiphi_bench.best_of import best
-from psiphi_bench.row import Measured, Size, micro
+from psiphi_bench.row import Measurement, Size, microseconds
 from psiphi_bench.rows_of import fresh_process
 
 BATCH, LINKS = 1024, 10_000
 EQUAL = {True: "equal links", False: "unequal links"}
 
 
-def run_time(size: Size) -> Iterator[Measured]:
-    """Time a link of forward dynamics in a batch, as a multiple of that of the chain of ten."""
+def run_time(size: Size) -> Iterator[Measurement]:
+    """Time per link of forward dynamics in a batch, relative to a chain of ten links."""
     pp.set_threads(1)
     for equal in (True, False):
         short = _per_link(10, equal, size)
         for n in (100, 1000):
             ours = _per_link(n, equal, size)
-            yield Measured(
+            yield Measurement(
                 f"N = {n}, {EQUAL[equal]}",
                 ours / short,
-                f"{micro(ours)} a link",
-                f"{micro(short)} at N = 10",
+                f"{microseconds(ours)} per link",
+                f"{microseconds(short)} at N = 10",
             )
 
 
@@ -42,31 +42,31 @@ def _per_link(n: int, equal: bool, size: Size) -> float:
     return best(call, seconds=size.seconds)[0] / (BATCH * n)
 
 
-def compile_time(size: Size) -> Iterator[Measured]:
+def compile_time(size: Size) -> Iterator[Measurement]:
     """First call of forward dynamics in a fresh process with an empty cache."""
     for equal in (True, False):
         for n in (1000,) if size.quick else (10, 100, 1000):
             with fresh_process.empty_cache():
                 run = fresh_process.first_call(f"pp.robots.chain({n}, equal={equal})")
-            yield Measured(
+            yield Measurement(
                 f"N = {n}, {EQUAL[equal]}",
                 run["call"],
                 note=f"import and load before it: {run['load']:.2g} s",
             )
 
 
-def ten_thousand_seconds(size: Size) -> Iterator[Measured]:
-    """Import, load and one forward dynamics of a chain of 10 000 links: seconds in all."""
+def ten_thousand_seconds(size: Size) -> Iterator[Measurement]:
+    """Import, load and one forward dynamics of a chain of 10 000 links: total time."""
     for subject, run in _ten_thousand(size).items():
-        yield Measured(
+        yield Measurement(
             subject, run["total"], note=f"load {run['load']:.2g} s, first call {run['call']:.2g} s"
         )
 
 
-def ten_thousand_memory(size: Size) -> Iterator[Measured]:
-    """The same: peak memory of the process."""
+def ten_thousand_memory(size: Size) -> Iterator[Measurement]:
+    """The peak memory of the same process."""
     for subject, run in _ten_thousand(size).items():
-        yield Measured(subject, run["memory"] / 1e6)
+        yield Measurement(subject, run["memory"] / 1e6)
 
 
 @cache

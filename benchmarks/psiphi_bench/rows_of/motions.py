@@ -1,4 +1,4 @@
-"""Motions in time: rollouts against `mujoco.rollout`, what the integrators conserve, their order, and MuJoCo's own motion."""
+"""Motions: rollouts and `mujoco.rollout`, conservation, order, and the motion of MuJoCo."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import psiphi as pp
 from psiphi.robot.robot import Robot
 from psiphi_bench import example_robots
 from psiphi_bench.agreement import one_state, states
-from psiphi_bench.peers.lazy_import import Lazy, mujoco
+from psiphi_bench.peers.lazy_import import LazyModule, mujoco
 from psiphi_bench.peers.mujoco_peer import Mj
-from psiphi_bench.row import Measured, Size, micro
+from psiphi_bench.row import Measurement, Size, microseconds
 
 BATCH, STEPS, DT = 4096, 1000, 1e-3
 MUJOCO_ROBOTS = (
@@ -24,14 +24,16 @@ MUJOCO_ROBOTS = (
     ("solo12", "free"),
     ("G1", "free"),
 )
-TIGHT = dict(method="DOP853", rtol=1e-13, atol=1e-13, dt=0.05)
+ADAPTIVE = dict(method="DOP853", rtol=1e-13, atol=1e-13, dt=0.05)
 
-mujoco_rollout: Any = Lazy("mujoco.rollout")
+mujoco_rollout: Any = LazyModule("mujoco.rollout")
 
 
-def rollouts(size: Size) -> Iterator[Measured]:
-    """A batch of motions under torques that change every step, RK4, one core: the best of several passes of each, over arrays
-    whose memory is there (the first pass asks the system for it)."""
+def rollouts(size: Size) -> Iterator[Measurement]:
+    """A batch of motions with torques that change at every step, RK4, one core.
+
+    The minimum of several passes over preallocated arrays.
+    """
     pp.set_threads(1)
     robot = pp.load(example_robots.urdf("UR5"))
     state = states(robot, BATCH)
@@ -50,19 +52,19 @@ def rollouts(size: Size) -> Iterator[Measured]:
                 ours,
                 _timed(lambda: pp.rollout(robot, q, v, tau, DT, STEPS, out=out)) / (BATCH * STEPS),
             )
-    note = f"a step of RK4 in {BATCH} x {STEPS} of them; mujoco.rollout on {part} x {STEPS}"
-    yield Measured("UR5", theirs / ours, micro(ours), micro(theirs), note)
+    note = f"per RK4 step, {BATCH} x {STEPS} steps; mujoco.rollout on {part} x {STEPS}"
+    yield Measurement("UR5", theirs / ours, microseconds(ours), microseconds(theirs), note)
 
 
 def _their_rollout(robot: Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> float:
-    """Seconds a step of mujoco.rollout, its arrays made beforehand."""
+    """Seconds per step of mujoco.rollout, with preallocated arrays."""
     model = _with_steps(Mj(robot).peer, mujoco.mjtIntegrator.mjINT_RK4)
     start = np.concatenate([np.zeros((len(q), 1)), q, v], axis=1)
-    kept = np.zeros((len(q), STEPS, start.shape[1]))
+    states = np.zeros((len(q), STEPS, start.shape[1]))
     control, data = mujoco.mjtState.mjSTATE_QFRC_APPLIED.value, mujoco.MjData(model)
     run = mujoco_rollout.rollout
     run(model, [data], start[:1], tau[:1], control_spec=control)
-    return _timed(lambda: run(model, [data], start, tau, control_spec=control, state=kept)) / (
+    return _timed(lambda: run(model, [data], start, tau, control_spec=control, state=states)) / (
         len(q) * STEPS
     )
 
@@ -78,23 +80,23 @@ def _with_steps(model: Any, integrator: Any) -> Any:
     return model
 
 
-def energy_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
+def energy_drift(adaptive: bool) -> Callable[[Size], Iterator[Measurement]]:
     """max |E - E(0)| / largest kinetic energy of an undamped UR5 from random states, 10 s."""
 
-    def measure(size: Size) -> Iterator[Measured]:
+    def measure(size: Size) -> Iterator[Measurement]:
         robot = pp.load(example_robots.urdf("UR5"))
         state = states(robot, (2 if size.quick else 10) if adaptive else 10 * size.states)
-        options: dict[str, Any] = dict(TIGHT) if adaptive else dict(dt=DT, every=10)
+        options: dict[str, Any] = dict(ADAPTIVE) if adaptive else dict(dt=DT, every=10)
         drift = pp.simulate(robot, state["q"], state["v"], duration=10.0, **options).drift
-        yield Measured(
+        yield Measurement(
             f"UR5, {len(drift)} states", float(drift.max()), note=f"median {np.median(drift):.1e}"
         )
 
     return measure
 
 
-def order(size: Size) -> Iterator[Measured]:
-    """log2 of the ratio of errors at halved steps, each the distance to the motion at half the step."""
+def order(size: Size) -> Iterator[Measurement]:
+    """log2 of the ratio of errors at halved steps; an error is the distance to half the step."""
     trees = {
         "UR5": pp.load(example_robots.urdf("UR5")),
         "ANYmal, free": pp.load(example_robots.urdf("ANYmal"), base="free"),
@@ -102,13 +104,13 @@ def order(size: Size) -> Iterator[Measured]:
     trees["balls and free bodies"] = pp.robots.random_tree(5, seed=1, kinds=("spherical", "free"))
     for name, robot in trees.items():
         for method in ("rk4", "lie"):
-            yield Measured(f"{name}, {method}", measured_order(robot, method))
+            yield Measurement(f"{name}, {method}", observed_order(robot, method))
 
 
-def measured_order(
+def observed_order(
     robot: Robot, method: str, duration: float = 0.2, steps: tuple[int, ...] = (40, 80, 160)
 ) -> float:
-    """The order that two halvings of the step show."""
+    """The observed order from two halvings of the step."""
     state = one_state(robot)
     ends = []
     for n in steps:
@@ -123,10 +125,10 @@ def distance(robot: Robot, one: Any, other: Any) -> float:
     return float(max(np.abs(robot.difference(one.q, other.q)).max(), np.abs(one.v - other.v).max()))
 
 
-def momentum_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
-    """Relative change of the momentum of a free-floating robot with two arms that wave, 10 s."""
+def momentum_drift(adaptive: bool) -> Callable[[Size], Iterator[Measurement]]:
+    """Relative change of the momentum of a free-floating robot with two moving arms, 10 s."""
 
-    def measure(size: Size) -> Iterator[Measured]:
+    def measure(size: Size) -> Iterator[Measurement]:
         robot, rates = two_arms(), np.arange(1.0, 7.0)
         q, v = robot.random(seed=2), 0.3 * np.random.default_rng(2).standard_normal(robot.nv)
         if adaptive:
@@ -134,10 +136,10 @@ def momentum_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
         else:
             wave = np.sin(np.outer(DT * np.arange(10_000), rates))
             tau = np.concatenate([np.zeros((10_000, 6)), wave], axis=1)
-        options: dict[str, Any] = dict(TIGHT) if adaptive else dict(dt=DT, every=10)
+        options: dict[str, Any] = dict(ADAPTIVE) if adaptive else dict(dt=DT, every=10)
         motion = pp.simulate(robot, q, v, tau, duration=10.0, **options)
         p = robot.momentum(motion.q, motion.v)
-        yield Measured(
+        yield Measurement(
             "two arms on a free hull", float(np.abs(p - p[0]).max() / np.abs(p[0]).max())
         )
 
@@ -145,7 +147,7 @@ def momentum_drift(adaptive: bool) -> Callable[[Size], Iterator[Measured]]:
 
 
 def two_arms() -> Robot:
-    """A hull that flies free, with two arms of three joints; no gravity."""
+    """A free-floating hull with two arms of three joints; no gravity."""
     b = pp.Builder("space robot", gravity=(0, 0, 0))
     b.body("hull", mass=50.0, inertia=np.diag([3.0, 4.0, 5.0]))
     b.joint("fly", "free", parent="world", child="hull")
@@ -166,13 +168,15 @@ def two_arms() -> Robot:
     return b.build()
 
 
-def same_motion(size: Size) -> Iterator[Measured]:
-    """The state after a second of a thousand RK4 steps, beside MuJoCo's, contacts off."""
+def same_motion(size: Size) -> Iterator[Measurement]:
+    """The state after 1000 RK4 steps of 1 ms, compared with MuJoCo without contacts."""
     for name, base in MUJOCO_ROBOTS[:2] if size.quick else MUJOCO_ROBOTS:
-        yield Measured(f"{name}, {base}", beside_mujoco(name, base))
+        yield Measurement(f"{name}, {base}", difference_from_mujoco(name, base))
 
 
-def beside_mujoco(name: str, base: str, method: str = "rk4", integrator: Any = None) -> float:
+def difference_from_mujoco(
+    name: str, base: str, method: str = "rk4", integrator: Any = None
+) -> float:
     """max |ours - theirs| / max(1, |theirs|) of q (on the manifold) and v after one second."""
     robot = pp.load(example_robots.urdf(name), base=base)
     peer, rng = Mj(robot), np.random.default_rng(0)

@@ -1,4 +1,7 @@
-"""Run time: batches, one call, two threads. One core unless said; each library in the layout it likes best."""
+"""Run time of batches, single calls and two threads. Each library has its preferred layout.
+
+All measurements but the last use one core.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from psiphi_bench.best_of import best
 from psiphi_bench.peers.lazy_import import mujoco, pinocchio
 from psiphi_bench.peers.mujoco_peer import Mj
 from psiphi_bench.peers.pinocchio_peer import Pin
-from psiphi_bench.row import Measured, Size, micro
+from psiphi_bench.row import Measurement, Size, microseconds
 
 BATCH, BIG_BATCH = 4096, 100_000
 PARALLEL = {
@@ -26,17 +29,21 @@ PARALLEL = {
 }
 
 
-def batch(function: str, names: tuple[str, ...], base: str) -> Callable[[Size], Iterator[Measured]]:
-    """A function on a row-major batch, against Pinocchio's own loop in C++ on columns."""
+def batch(
+    function: str, names: tuple[str, ...], base: str
+) -> Callable[[Size], Iterator[Measurement]]:
+    """A function on a row-major batch, and Pinocchio's C++ loop over columns."""
 
-    def measure(size: Size) -> Iterator[Measured]:
+    def measure(size: Size) -> Iterator[Measurement]:
         pp.set_threads(1)
         for name in names:
-            robot, peer = example_robots.beside(name, base)
+            robot, peer = example_robots.load_with_pinocchio(name, base)
             ours, theirs = best(
                 *_batch_calls(function, robot, peer, states(robot, BATCH)), seconds=size.seconds
             )
-            yield Measured(name, theirs / ours, micro(ours / BATCH), micro(theirs / BATCH))
+            yield Measurement(
+                name, theirs / ours, microseconds(ours / BATCH), microseconds(theirs / BATCH)
+            )
 
     return measure
 
@@ -53,9 +60,9 @@ def _batch_calls(function: str, robot: Robot, peer: Pin, state: dict) -> tuple[C
     )
 
 
-def one_call(size: Size) -> Iterator[Measured]:
+def one_call(size: Size) -> Iterator[Measurement]:
     """One forward dynamics of a UR5 from Python, arrays in, array out."""
-    robot, peer = example_robots.beside("UR5")
+    robot, peer = example_robots.load_with_pinocchio("UR5")
     state, L = one_state(robot), peer.layout
     q, v, tau = state["q"], state["v"], state["tau"]
     ours, theirs = best(
@@ -63,13 +70,13 @@ def one_call(size: Size) -> Iterator[Measured]:
         partial(pinocchio.aba, peer.peer, peer.data, L.to_q(q), L.to_v(v, q), L.to_tau(tau, q)),
         seconds=2 * size.seconds,
     )
-    yield Measured("UR5", ours / theirs, micro(ours), micro(theirs))
+    yield Measurement("UR5", ours / theirs, microseconds(ours), microseconds(theirs))
 
 
-def one_calls(size: Size) -> Iterator[Measured]:
-    """What control loops ask besides, one state a call, by the methods of a robot: arrays in, array out."""
+def one_calls(size: Size) -> Iterator[Measurement]:
+    """Other functions of control loops, one state per call."""
     for name, base in (("UR5", "fixed"), ("G1", "free")):
-        robot, peer = example_robots.beside(name, base)
+        robot, peer = example_robots.load_with_pinocchio(name, base)
         state = one_state(robot)
         q, v, a, (model, data, L) = (
             state["q"],
@@ -103,13 +110,13 @@ def one_calls(size: Size) -> Iterator[Measured]:
             ),
         ):
             x, y = best(
-                *(partial(call, *given) for call, *given in (ours, theirs)), seconds=size.seconds
+                *(partial(call, *args) for call, *args in (ours, theirs)), seconds=size.seconds
             )
-            yield Measured(f"{name}, {what}", x / y, micro(x), micro(y))
+            yield Measurement(f"{name}, {what}", x / y, microseconds(x), microseconds(y))
 
 
-def one_call_mujoco(size: Size) -> Iterator[Measured]:
-    """The same in MuJoCo, constraints off: the state is already in its data."""
+def one_call_mujoco(size: Size) -> Iterator[Measurement]:
+    """The same in MuJoCo without constraints; the state is already in its data."""
     robot = pp.load(example_robots.urdf("UR5"))
     peer, state = Mj(robot), one_state(robot)
     peer.data.qpos[:], peer.data.qvel[:], peer.data.qfrc_applied[:] = (
@@ -122,35 +129,39 @@ def one_call_mujoco(size: Size) -> Iterator[Measured]:
         partial(mujoco.mj_forward, peer.peer, peer.data),
         seconds=size.seconds,
     )
-    yield Measured("UR5", ours / theirs, micro(ours), micro(theirs))
+    yield Measurement("UR5", ours / theirs, microseconds(ours), microseconds(theirs))
 
 
 FEET = ("LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT")
 
 
-def operational_space(size: Size) -> Iterator[Measured]:
-    """J M^-1 J* of a quadruped's four feet in a batch, against the fastest of Pinocchio's ways, one state a call."""
+def operational_space(size: Size) -> Iterator[Measurement]:
+    """J M^-1 J* of a quadruped's four feet, and Pinocchio's fastest method, one state per call."""
     pp.set_threads(1)
-    robot, peer = example_robots.beside("ANYmal", "free")
+    robot, peer = example_robots.load_with_pinocchio("ANYmal", "free")
     s = robot.operators
     f = pp.function(s.J(*FEET) @ s.mass.inv @ s.J(*FEET).T)
     q = states(robot, BATCH)["q"]
-    ways = {
+    calls = {
         "computeDelassusMatrix": _delassus(peer, q[0]),
         "computeMinverse": _with_inverse(peer, q[0]),
     }
     ours, *theirs = best(
-        partial(f, q, out=np.empty((BATCH, 24, 24))), *ways.values(), seconds=size.seconds
+        partial(f, q, out=np.empty((BATCH, 24, 24))), *calls.values(), seconds=size.seconds
     )
-    fastest = min(zip(theirs, ways, strict=True))
+    fastest = min(zip(theirs, calls, strict=True))
     note = f"Pinocchio's fastest: {fastest[1]}; {f.flops} flops"
-    yield Measured(
-        "ANYmal, four feet", BATCH * fastest[0] / ours, micro(ours / BATCH), micro(fastest[0]), note
+    yield Measurement(
+        "ANYmal, four feet",
+        BATCH * fastest[0] / ours,
+        microseconds(ours / BATCH),
+        microseconds(fastest[0]),
+        note,
     )
 
 
 def _delassus(peer: Pin, q: np.ndarray) -> Callable:
-    """Pinocchio's matrix of four 6-D contacts."""
+    """Pinocchio's Delassus matrix of four 6-D contacts."""
     model, data, at = peer.peer, peer.data, peer.layout.to_q(q)
     contacts = []
     for foot in FEET:
@@ -171,7 +182,7 @@ def _delassus(peer: Pin, q: np.ndarray) -> Callable:
 
 
 def _with_inverse(peer: Pin, q: np.ndarray) -> Callable:
-    """Pinocchio's mass matrix inverse between its Jacobians."""
+    """J M^-1 J* from Pinocchio's inverse mass matrix and Jacobians."""
     model, data, at = peer.peer, peer.data, peer.layout.to_q(q)
     feet, axes = [peer.frame_id(foot) for foot in FEET], pinocchio.LOCAL_WORLD_ALIGNED
 
@@ -184,8 +195,8 @@ def _with_inverse(peer: Pin, q: np.ndarray) -> Callable:
     return call
 
 
-def two_threads(size: Size) -> Iterator[Measured]:
-    """One batch on one thread and on two, in turns; beside it, what two threads that only hash gain meanwhile."""
+def two_threads(size: Size) -> Iterator[Measurement]:
+    """One batch on one thread and on two, and the speedup of two threads that only hash."""
     for name in ("UR5", "Panda"):
         robot = pp.load(example_robots.urdf(name))
         state = states(robot, BIG_BATCH)
@@ -198,23 +209,27 @@ def two_threads(size: Size) -> Iterator[Measured]:
         )
         alone, together, one, two = np.min(list(_rounds(call, size)), axis=0).tolist()
         note = f"two threads that only hash: {2 * alone / together:.3g}x"
-        yield Measured(
-            name, one / two, micro(two / BIG_BATCH), f"{micro(one / BIG_BATCH)} on one", note
+        yield Measurement(
+            name,
+            one / two,
+            microseconds(two / BIG_BATCH),
+            f"{microseconds(one / BIG_BATCH)} on one",
+            note,
         )
     pp.set_threads(1)
 
 
 def _rounds(call: Callable, size: Size) -> Iterator[list[float]]:
-    """Rounds of timings until enough of them had two cores to themselves, or patience ends: other work may keep one busy."""
-    wanted, patience = (2, 8) if size.quick else (8, 60)
-    while wanted and patience:
-        alone, together = _hashed()
+    """Rounds of timings, until enough of them had two free cores or the limit is reached."""
+    wanted, attempts = (2, 8) if size.quick else (8, 60)
+    while wanted and attempts:
+        alone, together = _hash_seconds()
         yield [alone, together, *(_on_threads(n, call, size.seconds / 5) for n in (1, 2))]
-        wanted, patience = wanted - (2 * alone > 1.7 * together), patience - 1
+        wanted, attempts = wanted - (2 * alone > 1.7 * together), attempts - 1
 
 
-def _hashed(data: bytes = bytes(2_000_000)) -> list[float]:
-    """Seconds to hash some data, and to hash it on two threads at once: nothing shared, no GIL."""
+def _hash_seconds(data: bytes = bytes(2_000_000)) -> list[float]:
+    """Seconds to hash data on one thread, and on two threads at once (without the GIL)."""
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(sha256, (b"", b"")))
         return best(

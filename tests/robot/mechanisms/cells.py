@@ -12,20 +12,20 @@ from psiphi.robot.bundled_robots import random_tree
 from psiphi.robot.mechanisms.grasp_and_connect import Loop, connect
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi_bench.closed_cells import Closed, held
+from psiphi_bench.closed_cells import ClosedState, grasping_cell
 from psiphi_bench.interpreted_robot import Interpreted, uncompiled
 
 
-def pair(*kinds: str, seed: int = 3) -> Closed:
+def pair(*kinds: str, seed: int = 3) -> ClosedState:
     """Two arms of seven hinges with a box."""
     rng = np.random.default_rng(seed)
     arms = [random_tree(7, int(rng.integers(1 << 30)), "revolute", 0.0) for _ in kinds]
-    return held(arms, kinds, rng)
+    return grasping_cell(arms, kinds, rng)
 
 
 def puma_pair(
     q: list[float], lean: float = 0.0, wrap: Callable[[System], System] = uncompiled
-) -> Closed:
+) -> ClosedState:
     """Two PUMAs side by side in one posture, a beam across their hands."""
     puma = Interpreted.of(pp.robots.puma560())
     one, two = np.eye(4), np.eye(4)
@@ -43,7 +43,7 @@ def puma_pair(
         )
     )
     start = np.concatenate([q, q, place[:3, 3], [0, 0, 0, 1]])
-    return Closed(cell, start, np.zeros(cell.nv), np.zeros(cell.nv))
+    return ClosedState(cell, start, np.zeros(cell.nv), np.zeros(cell.nv))
 
 
 def pinned_arm(pin=(1.2, 0.4, 0.0), gravity=(0.0, -9.81, 0.0)) -> System:

@@ -8,10 +8,10 @@ import pytest
 
 from psiphi_bench.closed_cells import (
     CONTACTS,
-    Closed,
-    dense_answer,
+    ClosedState,
+    dense_solution,
     four_bar,
-    pinocchio_answer,
+    pinocchio_accelerations,
     random_cell,
 )
 from psiphi_bench.interpreted_robot import uncompiled
@@ -27,7 +27,7 @@ def relative(ours, theirs) -> float:
 def test_random_cells_agree_with_the_dense_system(arms, seed):
     closed = random_cell(10 * seed + arms, arms)
     a, forces = closed.system.forward_dynamics(closed.q, closed.v, closed.tau, forces=True)
-    expected, wrenches = dense_answer(closed)
+    expected, wrenches = dense_solution(closed)
     assert relative(a, expected) < 1e-9, "a"
     assert relative(forces, wrenches) < 1e-9, "forces"
 
@@ -65,7 +65,7 @@ def test_acceleration_keeps_the_constraint_velocity(kind):
 def test_two_arms_agree_with_pinocchio(algorithm, kinds):
     closed = pair(*kinds)
     a = closed.system.forward_dynamics(closed.q, closed.v, closed.tau)
-    assert relative(a, pinocchio_answer(closed, algorithm)) < 1e-8
+    assert relative(a, pinocchio_accelerations(closed, algorithm)) < 1e-8
 
 
 @pytest.mark.parametrize("algorithm", ["constraintDynamics", "lcaba"])
@@ -78,4 +78,4 @@ def test_a_four_bar_agrees_with_pinocchio(algorithm):
     q, v = system.project(q, rng.standard_normal(3))
     tau = rng.standard_normal(3)
     a = system.forward_dynamics(q, v, tau)
-    assert relative(a, pinocchio_answer(Closed(system, q, v, tau), algorithm)) < 1e-8
+    assert relative(a, pinocchio_accelerations(ClosedState(system, q, v, tau), algorithm)) < 1e-8

@@ -9,7 +9,7 @@ import pytest
 import psiphi as pp
 from psiphi.robot.mechanisms.dynamics.load_distribution import drivable_acceleration
 from psiphi.robot.mechanisms.grasp_and_connect import Contact, Loop, connect, grasp
-from psiphi_bench.closed_cells import Closed, at_work, facing_pumas
+from psiphi_bench.closed_cells import ClosedState, elbows_up, facing_pumas
 from psiphi_bench.interpreted_robot import uncompiled
 from tests.robot.mechanisms.cells import inertia_at_object, pair, pinned_arm
 from tests.robot.mechanisms.worldly import accelerations
@@ -20,7 +20,7 @@ def relative(ours, theirs) -> float:
 
 
 @pytest.fixture(scope="module")
-def both() -> Closed:
+def both() -> ClosedState:
     """Two 7-joint arms with a box."""
     return pair("rigid", "rigid")
 
@@ -282,7 +282,7 @@ def test_a_feather_between_heavy_arms(pumas, mass):
     inertia keep theirs."""
     cell = uncompiled(facing_pumas(mass=mass, width=0.02))
     rng = np.random.default_rng(0)
-    q, v = cell.project(at_work(pumas), rng.standard_normal(cell.nv))
+    q, v = cell.project(elbows_up(pumas), rng.standard_normal(cell.nv))
     assert np.abs(cell.constraint_residual(q, v)).max() < 1e-11
     tau = np.r_[rng.standard_normal(12), np.zeros(6)]
     a = cell.forward_dynamics(q, v, tau)

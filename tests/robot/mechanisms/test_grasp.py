@@ -15,11 +15,11 @@ from psiphi.robot.mechanisms.grasp_and_connect import Contact
 from psiphi.robot.mechanisms.system import System
 from psiphi_bench.closed_cells import (
     CONTACTS,
-    Closed,
-    at_work,
-    dense_answer,
+    ClosedState,
+    elbows_up,
+    dense_solution,
     facing_pumas,
-    held,
+    grasping_cell,
     random_cell,
 )
 from psiphi_bench.interpreted_robot import Interpreted, uncompiled
@@ -27,12 +27,12 @@ from tests.robot.mechanisms.cells import inertia_at_object, pair, puma_pair
 
 
 @pytest.fixture(scope="module")
-def both() -> Closed:
+def both() -> ClosedState:
     """Two 7-joint arms with a box."""
     return pair("rigid", "rigid")
 
 
-def object_wrench(closed: Closed, a: np.ndarray) -> np.ndarray:
+def object_wrench(closed: ClosedState, a: np.ndarray) -> np.ndarray:
     """What the object needs: M(C) alpha + b - weight, at its link origin in world axes."""
     cell = closed.system
     name = cell.object
@@ -47,7 +47,7 @@ def object_wrench(closed: Closed, a: np.ndarray) -> np.ndarray:
     return np.concatenate([I @ alpha[:3] + np.cross(w, I @ w) + np.cross(c, force), force])
 
 
-def summed(closed: Closed, forces: np.ndarray) -> np.ndarray:
+def summed(closed: ClosedState, forces: np.ndarray) -> np.ndarray:
     """A* f: the contact wrenches moved to the object's origin."""
     cell, total = closed.system, np.zeros(6)
     origin = cell.frame_pose(closed.q, cell.object)[:3, 3]
@@ -209,9 +209,9 @@ def test_mobile_bases_hold_objects_too():
         builder.joint(f"j{i}", "revolute", below, f"l{i}", xyz=(0, 0, 0.3), axis=axis)
         below = f"l{i}"
     flyer = pp.robots.random_tree(8, 3, "revolute", 0.0, base="free")
-    closed = held([builder.build(), flyer], ["soft", "rigid"], np.random.default_rng(8))
+    closed = grasping_cell([builder.build(), flyer], ["soft", "rigid"], np.random.default_rng(8))
     a, forces = closed.system.forward_dynamics(closed.q, closed.v, closed.tau, forces=True)
-    expected, wrenches = dense_answer(closed)
+    expected, wrenches = dense_solution(closed)
     assert np.allclose(a, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     assert np.allclose(forces, wrenches, rtol=1e-9, atol=1e-9 * np.abs(wrenches).max())
 
@@ -454,7 +454,7 @@ def test_a_contact_that_slides():
     one-sided, pulling is told."""
     cell = uncompiled(facing_pumas(["rigid", Contact("sliding", normal=(-1, 0, 0), friction=0.0)]))
     assert cell.nc == 7
-    q = at_work(cell)
+    q = elbows_up(cell)
     rng = np.random.default_rng(2)
     q, v = cell.project(q, rng.standard_normal(cell.nv))
     normal = -cell.frame_pose(q, cell.contacts[1].second)[:3, 0]

@@ -22,7 +22,7 @@ from psiphi.robot.mechanisms.solve.constraint_solve import deficient_groups
 from psiphi.robot.mechanisms.solve.rccfd_methods import HUB
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
-from psiphi_bench.closed_cells import Closed, dense_answer, held, pinocchio_answer, random_cell
+from psiphi_bench.closed_cells import ClosedState, dense_solution, grasping_cell, pinocchio_accelerations, random_cell
 from psiphi_bench.interpreted_robot import Interpreted, Uncompiled
 from tests.robot.mechanisms.cells import inertia_at_object, puma_pair
 
@@ -47,17 +47,17 @@ def relative(ours, theirs) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
-def solved(cell: System, closed: Closed, method: str, redundant: bool = False) -> tuple:
+def solved(cell: System, closed: ClosedState, method: str, redundant: bool = False) -> tuple:
     return cell.call_function(
         system_stages.dynamics(cell.algebra, method, redundant=redundant).compiled(),
         (closed.q, closed.v, closed.tau),
     )
 
 
-def few(joints: tuple[int, ...], kinds: tuple[str, ...], seed: int) -> Closed:
+def few(joints: tuple[int, ...], kinds: tuple[str, ...], seed: int) -> ClosedState:
     """Arms of few hinges around a body."""
     arms = [random_tree(n, 100 * seed + i, "revolute", 0.0) for i, n in enumerate(joints)]
-    return held(arms, kinds, np.random.default_rng(seed), around)
+    return grasping_cell(arms, kinds, np.random.default_rng(seed), around)
 
 
 @pytest.mark.parametrize("arms", [2, 3, 5])
@@ -66,7 +66,7 @@ def test_random_cells_agree_with_the_dense_system_and_with_omega(arms):
     closed = random_cell(10 + arms, arms, around)
     cell = closed.system
     a, forces = cell.forward_dynamics(closed.q, closed.v, closed.tau, forces=True)
-    expected, wrenches = dense_answer(closed)
+    expected, wrenches = dense_solution(closed)
     assert relative(a, expected) < 1e-9 and relative(forces, wrenches) < 1e-9
     omega = solved(cell, closed, "free")
     for redundant in (False, True):
@@ -98,7 +98,7 @@ def test_arms_of_few_joints(joints, kinds, low):
     closed = few(joints, kinds, sum(joints))
     cell = closed.system
     assert deficient_groups(cell.algebra) == low
-    expected, wrenches = dense_answer(closed)
+    expected, wrenches = dense_solution(closed)
     size = max(np.abs(expected).max(), np.abs(closed.tau).max())
     for redundant in (False, True):
         a, _, forces, ill_conditioning = solved(cell, closed, HUB, redundant)
@@ -131,7 +131,7 @@ def test_forces_that_are_not_unique_are_of_least_norm():
 def test_arms_agree_with_pinocchio():
     closed = few((7, 7, 7), ("rigid", "point", "rigid"), 2)
     a = closed.system.forward_dynamics(closed.q, closed.v, closed.tau)
-    assert relative(a, pinocchio_answer(closed, "constraintDynamics")) < 1e-8
+    assert relative(a, pinocchio_accelerations(closed, "constraintDynamics")) < 1e-8
 
 
 def limbs(count: int, joints: int, seed: int = 0) -> pp.Model:
@@ -185,7 +185,7 @@ def test_hands_of_one_torso_meet_in_two_hubs(joints, kinds, low):
         tuple(range(7)),
     ) and len(hub.groups) == len(kinds)
     assert set(deficient_groups(cell.algebra)) == {low}
-    closed = Closed(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
+    closed = ClosedState(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
     omega = solved(cell, closed, "free")
     for redundant in (False, True):
         ours = solved(cell, closed, HUB, redundant)
@@ -211,7 +211,7 @@ def test_the_legs_of_a_walker_are_apart_where_its_trunk_is_eliminated():
     cell = around(pp.connect(robots, loops))
     hub = cell.algebra.hub
     assert hub.bodies == () and hub.trunk == (0, 1) and sorted(map(len, hub.groups)) == [3] * 7
-    closed = Closed(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
+    closed = ClosedState(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
     omega = solved(cell, closed, "free")
     for redundant in (False, True):
         ours = solved(cell, closed, HUB, redundant)
@@ -251,8 +251,8 @@ def thinned(system: System, mass: float, moments: tuple[float, ...]) -> Around:
 )
 def test_what_has_no_inertia_of_its_own_is_held_by_what_the_grasp_gives_it(kinds, mass, moments):
     arms = [random_tree(7, 40 + i, "revolute", 0.0) for i in range(len(kinds))]
-    closed = held(arms, kinds, np.random.default_rng(8), lambda cell: thinned(cell, mass, moments))
-    expected, wrenches = dense_answer(closed)
+    closed = grasping_cell(arms, kinds, np.random.default_rng(8), lambda cell: thinned(cell, mass, moments))
+    expected, wrenches = dense_solution(closed)
     cell = closed.system
     found = cell.forward_dynamics_details(closed.q, closed.v, closed.tau)
     assert found["unique"] and relative(found["a"], expected) < 1e-9
@@ -309,9 +309,9 @@ def test_an_object_with_joints_of_its_own_agrees_with_pinocchio():
     q, v = cell.project(
         cell.assemble(cell.random(seed=5)), np.random.default_rng(1).normal(size=cell.nv)
     )
-    closed = Closed(cell, q, v, np.r_[np.linspace(-2, 2, 14), np.zeros(7)])
+    closed = ClosedState(cell, q, v, np.r_[np.linspace(-2, 2, 14), np.zeros(7)])
     a = cell.forward_dynamics(q, v, closed.tau)
-    assert relative(a, pinocchio_answer(closed, "constraintDynamics")) < 1e-8
+    assert relative(a, pinocchio_accelerations(closed, "constraintDynamics")) < 1e-8
     soft = [pp.Contact("soft", normal=(0, 1, 0)), pp.Contact("line", axis=(0, 0, 1))]
     other = around(pp.grasp(arms, scissors(), ["ring", "other ring"], soft))
     tau = closed.tau[:14]
@@ -448,7 +448,7 @@ def flat_arm(joints: int, mass: float, name: str) -> pp.Robot:
 
 def flat_door(
     joints: tuple[int, ...], kinds: list, masses: tuple[float, float], seed: int
-) -> Closed:
+) -> ClosedState:
     """Flat arms at a door whose hinge is across their plane, turned at random: most rows of a rigid
     grasp are none."""
     rng = np.random.default_rng(seed)
@@ -471,7 +471,7 @@ def flat_door(
         )
     cell = around(pp.grasp(arms, (door.build(), leaf), ["grip0", "grip1"], kinds))
     q, v = cell.project(np.concatenate([*start, [0.0]]), rng.normal(size=cell.nv))
-    return Closed(cell, q, v, 10.0 * rng.normal(size=cell.nv))
+    return ClosedState(cell, q, v, 10.0 * rng.normal(size=cell.nv))
 
 
 FLAT = [

@@ -11,12 +11,12 @@ import pytest
 import psiphi as pp
 from psiphi._util.errors import SingularError, StateError
 from psiphi_bench.closed_cells import (
-    Closed,
-    at_work,
-    dense_answer,
+    ClosedState,
+    elbows_up,
+    dense_solution,
     facing_pumas,
     four_bar,
-    held,
+    grasping_cell,
     pinocchio_derivatives,
 )
 from psiphi_bench.interpreted_robot import uncompiled
@@ -25,7 +25,7 @@ from tests.robot.mechanisms.cells import pinned_arm
 BOTH = ("forward_dynamics", "contact_forces")
 
 
-def kept(closed: Closed, seed: int = 0) -> tuple[list[Closed], tuple[np.ndarray, ...]]:
+def kept(closed: ClosedState, seed: int = 0) -> tuple[list[ClosedState], tuple[np.ndarray, ...]]:
     """States on the constraints along a curve through this one, at 1, -1, 2 and -2 steps, and its
     velocity (dq, dv, dtau)."""
     s, h, rng = closed.system, 3e-5, np.random.default_rng(seed)
@@ -35,7 +35,7 @@ def kept(closed: Closed, seed: int = 0) -> tuple[list[Closed], tuple[np.ndarray,
     states = []
     for x in (h, -h, 2 * h, -2 * h):
         q, _ = s.project(s.integrate(closed.q, x * dq), closed.v)
-        states.append(Closed(s, *s.project(q, closed.v + x * dv), closed.tau + x * dtau))
+        states.append(ClosedState(s, *s.project(q, closed.v + x * dv), closed.tau + x * dtau))
     gaps = [s.difference(closed.q, x.q) for x in states]
     return states, (_slope(gaps, h), _slope([x.v for x in states], h), dtau)
 
@@ -46,7 +46,7 @@ def _slope(at: list[np.ndarray], h: float = 3e-5) -> np.ndarray:
 
 
 def agree(
-    closed: Closed,
+    closed: ClosedState,
     name: str,
     change: tuple[np.ndarray, ...],
     expected: np.ndarray,
@@ -77,9 +77,9 @@ def test_derivatives_are_those_of_the_dense_system(kinds):
         pp.robots.random_tree(6, 7, ("revolute",), 0.0),
         pp.robots.random_tree(4, 8, ("revolute", "universal", "spherical"), 0.0),
     ]
-    closed = held(arms, kinds, np.random.default_rng(2))
+    closed = grasping_cell(arms, kinds, np.random.default_rng(2))
     states, change = kept(closed)
-    answers = [dense_answer(state) for state in states]
+    answers = [dense_solution(state) for state in states]
     for name, values in zip(BOTH, zip(*answers, strict=True), strict=True):
         agree(closed, name, change, _slope(list(values)))
 
@@ -93,7 +93,7 @@ def test_derivatives_of_other_loops_in_every_direction(kind):
     robot = pp.robots.random_tree(5, 5, ("revolute", "universal"), 0.0)
     loop = pp.Loop(kind, robot.bodies[-1].name, "world", **{"axis": (1, 0, 0), **more})
     system, rng = uncompiled(pp.connect(robot, [loop])), np.random.default_rng(3)
-    closed = Closed(system, system.random(rng), *rng.standard_normal((2, system.nv)))
+    closed = ClosedState(system, system.random(rng), *rng.standard_normal((2, system.nv)))
     change, h = tuple(rng.standard_normal((3, system.nv))), 1e-4
     for name in BOTH:
         f = system.function(name)
@@ -109,7 +109,7 @@ def test_derivatives_of_other_loops_in_every_direction(kind):
 
 
 @cache
-def three_legs() -> Closed:
+def three_legs() -> ClosedState:
     """A plate on three equal legs: eight of fifteen rows count, but all of them once a leg is
     another's no more."""
     b = pp.Builder("three legs", gravity=(0, -9.81, 0))
@@ -124,15 +124,15 @@ def three_legs() -> Closed:
     system = uncompiled(pp.connect(b.build(), loops))
     q = system.assemble([0.4, 0.4, 0.4, -0.7 * np.sin(0.4), 0.7 * np.cos(0.4), 0, 0, 0, 0, 1])
     q, v = system.project(q, np.ones(system.nv))
-    return Closed(system, q, v, np.random.default_rng(1).standard_normal(system.nv))
+    return ClosedState(system, q, v, np.random.default_rng(1).standard_normal(system.nv))
 
 
 @cache
-def bar() -> Closed:
+def bar() -> ClosedState:
     """The bundled four-bar's loop: a hinge, three rows too many wherever it is."""
     system = uncompiled(four_bar())
     q, v = system.project(system.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
-    return Closed(system, q, v, np.array([2.0, 0.0, 0.0]))
+    return ClosedState(system, q, v, np.array([2.0, 0.0, 0.0]))
 
 
 @pytest.mark.parametrize("make", [bar, three_legs])
@@ -192,8 +192,8 @@ def test_where_the_rank_changes_nothing_is_derived():
 def test_welds_agree_with_pinocchio():
     """Along changes that keep the constraints, where alone both mean the same; in a batch."""
     cell, rng = uncompiled(facing_pumas()), np.random.default_rng(4)
-    q, v = cell.project(at_work(cell), rng.standard_normal(cell.nv))
-    closed = Closed(cell, q, v, rng.standard_normal(cell.nv))
+    q, v = cell.project(elbows_up(cell), rng.standard_normal(cell.nv))
+    closed = ClosedState(cell, q, v, rng.standard_normal(cell.nv))
     _, change = kept(closed)
     theirs, layout = pinocchio_derivatives(closed)
     expected = sum(

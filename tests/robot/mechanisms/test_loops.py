@@ -14,7 +14,7 @@ from psiphi.model.spatial.transforms import from_rpy
 from psiphi.robot.mechanisms.grasp_and_connect import Loop, connect
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi_bench.closed_cells import Closed, four_bar
+from psiphi_bench.closed_cells import ClosedState, four_bar
 from psiphi_bench.interpreted_robot import uncompiled
 from tests.robot.mechanisms.cells import pinned_arm
 from tests.zoo import random_body, random_joint, random_tree
@@ -32,7 +32,7 @@ LOOPS = {
 }
 
 
-def loop_system(kind: str, seed: int, one_tree: bool) -> Closed:
+def loop_system(kind: str, seed: int, one_tree: bool) -> ClosedState:
     """A loop inside one branching tree, or between two, closed from a random guess."""
     rng = np.random.default_rng(seed)
     if one_tree:
@@ -47,7 +47,7 @@ def loop_system(kind: str, seed: int, one_tree: bool) -> Closed:
     system = uncompiled(system)
     q = system.assemble(_near(system, rng))
     q, v = system.project(q, rng.standard_normal(system.nv))
-    return Closed(system, q, v, rng.standard_normal(system.nv))
+    return ClosedState(system, q, v, rng.standard_normal(system.nv))
 
 
 def vee(rng: np.random.Generator) -> Robot:

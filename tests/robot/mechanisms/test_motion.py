@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi_bench.closed_cells import at_work, facing_pumas, four_bar
+from psiphi_bench.closed_cells import elbows_up, facing_pumas, four_bar
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def cell():
 
 @pytest.fixture(scope="module")
 def start(cell):
-    return at_work(cell)
+    return elbows_up(cell)
 
 
 def test_two_arms_drop_a_box_and_keep_it(cell, start):

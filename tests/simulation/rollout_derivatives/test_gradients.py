@@ -302,11 +302,11 @@ def test_other_numbers_in_its_arrays_are_seen(every):
     assert motion.vjp(np.ones(2))["tau"].shape == (20, 2)
     pp.rollout(ARM, Q, V, tau=np.ones((20, 2)), steps=20, every=every, out=out)
     for derivative in (motion.vjp, motion.jvp):
-        with pytest.raises(pp.Error, match="other numbers stand"):
+        with pytest.raises(pp.Error, match="were overwritten"):
             derivative()
     motion = pp.rollout(ARM, Q, steps=20, every=every)
     motion.q[..., -1, 0] += 1e-9
-    with pytest.raises(pp.Error, match="copy them"):
+    with pytest.raises(pp.Error, match="copy the arrays"):
         motion.vjp(np.ones(2))
 
 
@@ -337,7 +337,7 @@ def test_what_drove_a_motion_is_that_of_its_run():
         np.multiply(size, 2.0, out=size)
         for derivative in (motion.vjp, motion.jvp, motion.hvp):
             with pytest.raises(
-                pp.StateError, match=r"another motion now|answers otherwise when it is asked again"
+                pp.StateError, match="reference has changed|differs between two calls"
             ):
                 derivative()
 
@@ -350,13 +350,11 @@ def test_what_has_no_derivative_says_so():
     motion = pp.rollout(ARM, Q, V, steps=3)
     with pytest.raises(pp.Error, match=r"q_weight has shape \(7,\), expected \(3, 4, 2\)"):
         motion.vjp(np.ones(7))
-    with pytest.raises(pp.Error, match="jvp by 'kp', which drives nothing here"):
+    with pytest.raises(pp.Error, match="jvp with respect to 'kp', which is not an input"):
         motion.jvp(kp=1.0)
     long = pp.rollout(pp.robots.chain(66), np.zeros(66), steps=1)
     for derivative in (long.vjp, long.jvp, long.hvp):
-        with pytest.raises(
-            pp.Error, match="66 bodies: its steps run in loops over links, without derivatives"
-        ):
+        with pytest.raises(pp.Error, match="66 bodies: its steps run in loops over links"):
             derivative()
 
 
@@ -467,7 +465,7 @@ def test_second_derivatives_where_rows_follow_in_every_posture():
         np.testing.assert_allclose(
             found[name], (ahead[name] - behind[name]) / (2 * h), rtol=1e-5, atol=1e-8
         )
-    with pytest.raises(pp.StateError, match="drives nothing here"):
+    with pytest.raises(pp.StateError, match="which is not an input of this motion"):
         motion.hvp(1.0, kp=1.0)
 
 

@@ -49,7 +49,7 @@ def benchmark_module(name: str) -> ModuleType:
 def run(args: argparse.Namespace) -> int:
     """Measure psiphi and the other libraries."""
     bench = benchmark_module("run")
-    bench.chosen(args.only)
+    bench.select_rows(args.only)
     for path in (args.json, args.table):
         if path is not None:
             check_writable(Path(path))

@@ -228,10 +228,10 @@ def wrong(robot: pp.Robot) -> dict[str, Any]:
         "v0 is a ndarray on the host": lambda: pp.rollout(robot, CardArray(q), v),
         "q0 is a ndarray on the host": lambda: pp.rollout(robot, q, CardArray(v)),
         "out= is not implemented on the GPU": lambda: pp.rollout(robot, CardArray(q), out=(q, v)),
-        "where it is not cut": lambda: pp.rollout(
+        "effort= is not implemented for tau on the GPU": lambda: pp.rollout(
             robot, CardArray(q), tau=CardArray(v), effort=True
         ),
-        "DOP853 takes steps of its own": lambda: pp.rollout(robot, CardArray(q), method="DOP853"),
+        "DOP853 chooses its own steps": lambda: pp.rollout(robot, CardArray(q), method="DOP853"),
         "method is .dop853., expected one of euler": lambda: pp.rollout(
             robot, CardArray(q), method="dop853"
         ),
@@ -412,7 +412,7 @@ def test_closed_chains_and_their_derivatives(cards):
         )
         for one, other in zip(parts(found), parts(host), strict=True):
             assert np.allclose(one.array, other, rtol=1e-8, atol=1e-8)
-    with pytest.raises(StateError, match="on a graphics card"):
+    with pytest.raises(StateError, match="an argument is on the GPU"):
         f.hessian("q")(*at.values(), CardArray(x))
 
 

@@ -181,7 +181,7 @@ def test_every_policy_of_operational_space(cards):
 
 def test_the_kalman_form_is_the_hosts(cards):
     robot, state = spun(), given()
-    with pytest.raises(StateError, match="on a graphics card"):
+    with pytest.raises(StateError, match="on the GPU"):
         robot.forward_dynamics_details(
             *(CardArray(state[x]) for x in ("q", "v", "tau")), method="kalman"
         )
@@ -331,5 +331,5 @@ def test_torques_of_closed_chains(cards):
         )
     with pytest.raises(StateError, match="float32 cannot tell whether a satisfies the constraints"):
         f(*(CardArray(x.astype("f")) for x in (q, v, a)))
-    with pytest.raises(StateError, match="on a graphics card"):
+    with pytest.raises(StateError, match="on the GPU"):
         cell.inverse_dynamics(*map(CardArray, (q, v, a)), forces=True)

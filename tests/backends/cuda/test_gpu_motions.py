@@ -211,7 +211,7 @@ def test_gradients_by_the_beginning_and_by_torques(cards, monkeypatch):
         robot, *map(CardArray, (q, v, table)), steps=12, dt=1e-2, every=5, method="euler"
     )
     for way in (lambda: short.vjp(short.q), lambda: short.jvp(tau=CardArray(table))):
-        with pytest.raises(StateError, match="of 12 steps every 5th is kept"):
+        with pytest.raises(StateError, match="of 12 steps every 5th is sampled"):
             way()
     row = table[:, :1].copy()  # a table of one row: for all steps, or for the only one
     gradients(robot, q, v, row, {"tau": row}, steps=2, dt=1e-2, every=2, method="euler")
@@ -233,7 +233,9 @@ def test_gradients_by_gains_of_closed_chains(cards):
     spare = pp.connect(pp.load("pelican"), 2 * [pp.Loop("distance", "tool", "world", length=0.3)])
     found = pp.rollout(spare, CardArray(q), CardArray(v), steps=2)
     for way in (found.vjp, found.hvp):
-        with pytest.raises(StateError, match="follow from others, and derivatives are the host's"):
+        with pytest.raises(
+            StateError, match="redundant, and then derivatives are available on the CPU"
+        ):
             way(found.q)
 
 
@@ -252,7 +254,9 @@ def test_weights_that_do_not_fit_are_named(cards):
         "q_weight has batch axes .2,., the motion .3,.": lambda: motion.vjp(
             CardArray(np.zeros((2, 3, 2)))
         ),
-        "jvp by 'tau', which drives nothing here": lambda: motion.jvp(tau=CardArray(np.zeros(2))),
+        "jvp with respect to 'tau', which is not an input": lambda: motion.jvp(
+            tau=CardArray(np.zeros(2))
+        ),
     }.items():
         with pytest.raises(StateError, match=words):
             call()
@@ -346,10 +350,12 @@ def test_the_assembler_takes_these_kernels():
         AdjointSteps(RolloutProgram(robot, plan), ("tau",)),
         SecondOrderAdjoint(RolloutProgram(robot, plan), ("tau",)),
         *(
-            cuda_adjoint.TangentStep(RolloutProgram(spun(), plan), wanted)
-            for wanted in ("turn", "turned")
+            cuda_adjoint.StartDerivative(RolloutProgram(spun(), plan), rule)
+            for rule in ("tangent_gradient_derivative", "vjp_derivative")
         ),
-        cuda_adjoint.TangentStep(RolloutProgram(pp.load("pelican", base="free"), plan), "turned"),
+        cuda_adjoint.StartDerivative(
+            RolloutProgram(pp.load("pelican", base="free"), plan), "vjp_derivative"
+        ),
     ):
         for char in "df":
             assert "Used" in ptx_assembler.assemble(

@@ -134,7 +134,7 @@ def test_controllers_of_tensors(rolled_by, batch):
         )
     with pytest.raises(
         pp.StateError,
-        match=r"gravity: its robot has parameters of (torch|jax).*psiphi's controllers ask any",
+        match=r"gravity: its robot has parameters of (torch|jax).*psiphi's controllers take any",
     ):
         rolled_by(p, q, "a law of one's own")
 

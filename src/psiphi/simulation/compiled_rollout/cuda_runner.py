@@ -1,9 +1,11 @@
-"""Whole rollouts on a graphics card, in one launch: states of the card go in, samples of the card come out.
+"""Compiles and runs rollouts on the GPU: one launch for a whole rollout.
 
-What the law of the torque needs besides (gains, references, dt) is small, and is copied to the card before.
+The initial states and the samples are GPU arrays. The other inputs of a rollout (gains, references,
+dt) are small, and are copied to the GPU before the launch.
 
-Nobody looks at the numbers: quaternions of the start are scaled to unit length, and a motion of a closed chain is NaN where it
-begins off its constraints, and from where only the host could solve them.
+Numbers on the GPU are not checked. The kernel scales the quaternions of the initial q to unit
+length. The samples of a closed chain are NaN if the motion starts off its constraints, and from the
+step on at which only the CPU could solve them.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray
 from psiphi._util.errors import StateError
 from psiphi._util.validate import on_gpu
 from psiphi.backends import kernel_cache
@@ -24,6 +27,7 @@ from psiphi.backends.cuda import cuda_target
 from psiphi.backends.cuda.device_arrays import library_of
 from psiphi.backends.cuda.dlpack import SIZE
 from psiphi.backends.cuda.kernel_launch import (
+    CudaKernel,
     allocate,
     batch_and_strides,
     common_dtype_and_device,
@@ -42,43 +46,45 @@ from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.rollout_runner import CACHE_SIZE
 from psiphi.simulation.compiled_rollout.step_blocks import place_sizes, trace
+from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.plant import Plant, parameters_of
 
-CLOSURE_TOLERANCE = {
-    "d": 1e-6,
-    "f": 1e-3,
-}  # how far open constraints may be at the start, as on the host; and as float32 can tell
-MAX_ILL_CONDITIONING = {
-    "d": ILL_CONDITIONED,
-    "f": 1e6,
-}  # where a pivot of Omega keeps no digits of float64, and half of those of float32
-_cache: dict[tuple[str, int], Any] = {}  # kernels, by name and card
+if TYPE_CHECKING:
+    from psiphi.simulation.rollout_derivatives.cuda_adjoint import StartDerivative
+    from psiphi.simulation.rollout_derivatives.step_derivatives import DifferentiatedRollout
+
+# by dtype: the largest constraint error at the start, on the CPU the same; what float32 resolves
+CLOSURE_TOLERANCE = {"d": 1e-6, "f": 1e-3}
+# by dtype: above it a pivot of Omega has no accurate digits in float64, and half of them in float32
+MAX_ILL_CONDITIONING = {"d": ILL_CONDITIONED, "f": 1e6}
+Source: TypeAlias = "RolloutProgram | DifferentiatedRollout | StartDerivative"
+_cache: dict[tuple[str, int], CudaKernel] = {}  # by name and GPU
 
 
 class CudaArgument(NamedTuple):
-    """Where the numbers of an array are: bytes from motion to motion, and from row to row."""
+    """The memory of an array (motions, rows, n): strides in bytes between motions and rows."""
 
     pointer: int
-    outer: int
-    row: int
+    motion_stride: int
+    row_stride: int
 
-    def at(self, row: int) -> CudaArgument:
-        """The same from this row on."""
-        return self._replace(pointer=self.pointer + row * self.row)
+    def from_row(self, row: int) -> CudaArgument:
+        """The rows from this one on."""
+        return self._replace(pointer=self.pointer + row * self.row_stride)
 
-    def back(self, last: int) -> CudaArgument:
-        """From this row on, backwards."""
-        return self.at(last)._replace(row=-self.row)
+    def backward_from(self, row: int) -> CudaArgument:
+        """The rows from this one backward."""
+        return self.from_row(row)._replace(row_stride=-self.row_stride)
 
     @property
-    def held(self) -> CudaArgument:
-        """Every row is the same memory, in which the last one remains."""
-        return self._replace(row=0)
+    def one_row(self) -> CudaArgument:
+        """One row of memory for all rows: the last one written remains."""
+        return self._replace(row_stride=0)
 
 
 @dataclass(frozen=True, eq=False)
 class CudaRolloutProgram(RolloutProgram):
-    """A plan whose start nobody looks at before."""
+    """A rollout whose kernel normalizes and checks the initial state."""
 
     char: str = "d"
 
@@ -89,145 +95,147 @@ class CudaRolloutProgram(RolloutProgram):
     @cached_property
     def blocks(self) -> NamedBlocks:
         m, sizes = self.manifold, place_sizes(self.manifold, "qv")
-        begin = trace("start", sizes, lambda q, v: {"q": m.unit(q), "Q": m.unit(q), "V": v})
-        known = super().blocks | {"start": (begin, {})}
-        return known | (self._judged() if isinstance(self.system, System) else {})
+        start = trace("start", sizes, lambda q, v: {"q": m.unit(q), "Q": m.unit(q), "V": v})
+        blocks = super().blocks | {"start": (start, {})}
+        return blocks | (self._check_blocks() if isinstance(self.system, System) else {})
 
-    def _judged(self) -> NamedBlocks:
-        """S is beyond all bounds where a motion begins off its constraints; beyond the bound of S samples are NaN."""
+    def _check_blocks(self) -> NamedBlocks:
+        """Blocks that set S to infinity if the motion starts off its constraints, and samples to
+        NaN if S is above its bound."""
         assert isinstance(self.system, System)
-        opened, n = (
-            select_outputs(self.system.residual_function, "residual"),
-            place_sizes(self.manifold, "QV"),
-        )
+        residual_code = select_outputs(self.system.residual_function, "residual")
+        residual_size = residual_code.program.outputs[0].size
 
-        def closed(residual) -> dict[str, Any]:
-            shut = less(max_magnitude(residual), CLOSURE_TOLERANCE[self.char])
-            return {"S": [1.0 / shut - 1.0]}  # 0, or infinite
+        def check_start(residual: np.ndarray) -> Values:
+            is_closed = less(max_magnitude(residual), CLOSURE_TOLERANCE[self.char])
+            return {"S": [1.0 / is_closed - 1.0]}  # 0 or infinity
 
-        def judge(Q, V, S) -> dict[str, Any]:
-            good = less(S[0], MAX_ILL_CONDITIONING[self.char])
-            return {"Q": Q * (good / good), "V": V * (good / good)}  # by 1, or 0 / 0
+        def mask_samples(Q: np.ndarray, V: np.ndarray, S: np.ndarray) -> Values:
+            is_valid = less(S[0], MAX_ILL_CONDITIONING[self.char])
+            factor = is_valid / is_valid  # 1 or NaN
+            return {"Q": Q * factor, "V": V * factor}
 
+        sizes = place_sizes(self.manifold, "QV") | {"S": 1}
         return {
-            "opened": (opened, {}),
-            "closed": (trace("closed", {"residual": opened.program.outputs[0].size}, closed), {}),
-            "judge": (trace("judge", n | {"S": 1}, judge), {}),
+            "start_residual": (residual_code, {}),
+            "check_start": (trace("check_start", {"residual": residual_size}, check_start), {}),
+            "mask_samples": (trace("mask_samples", sizes, mask_samples), {}),
         }
 
     @cached_property
     def rollout(self) -> Rollout:
-        made = replace(super().rollout, prologue=("start",), samples_start=True, sampled=("Q", "V"))
+        rollout = replace(
+            super().rollout, prologue=("start",), samples_start=True, sampled=("Q", "V")
+        )
         if not self.is_closed:
-            return made
+            return rollout
         return replace(
-            made, prologue=("start", "opened", "closed", "judge"), order=(*made.order, "judge")
+            rollout,
+            prologue=("start", "start_residual", "check_start", "mask_samples"),
+            order=(*rollout.order, "mask_samples"),
         )
 
     @property
     def flops(self) -> int:
-        return 0  # nobody cuts what a card does into pieces
+        return 0  # not needed: rollouts on the GPU are not cut into pieces
 
 
 class CudaRunner:
-    """Motions on a card; `state`: "q", "v" and "tau", those that are its arrays (tau: a row, or one a step)."""
+    """Runs a batch of motions on the GPU.
+
+    `arrays` are "q", "v" and "tau", as far as they are GPU arrays; tau is one row, or one row for
+    each step.
+    """
 
     def __init__(
         self,
         plant: Plant,
-        drive: RolloutInput,
-        plan: RolloutOptions,
+        rollout_input: RolloutInput,
+        options: RolloutOptions,
         dt: float,
-        state: Mapping[str, Any],
+        arrays: Mapping[str, AnyArray],
         steps: int,
     ):
         if any(map(on_gpu, parameters_of(plant.robot))):
             raise StateError(
-                "rollout: the parameters are on a graphics card",
-                "give light.at(...) arrays of the host",
+                "rollout: the parameters of the robot are on the GPU",
+                "give NumPy arrays to robot.at",
             )
-        self.plant, self.drive, self.options, self.given, self.steps = (
-            plant,
-            drive,
-            plan,
-            state,
-            steps,
-        )
+        self.plant, self.rollout_input, self.options = plant, rollout_input, options
+        self.arrays, self.steps = arrays, steps
         sizes = {"q": plant.nq, "v": plant.nv, "tau": plant.nv}
-        inputs = [
-            Argument(
-                "tau" if name == "tau" else f"{name}0",
-                (steps, size) if name in plan.packed_per_step else (size,),
-            )
-            for name, size in sizes.items()
-            if name in state
-        ]
-        values = [state[name] for name in sizes if name in state]
+        names = [name for name in sizes if name in arrays]
+        inputs = [self._argument(name, sizes[name]) for name in names]
+        values = [arrays[name] for name in names]
         views = views_of("rollout", inputs, values)
         self.char, self.device = common_dtype_and_device("rollout", inputs, views, None)
         self.batch, strides = batch_and_strides("rollout", inputs, views)
         self.count, self.like = math.prod(self.batch), values[0]
-        self.library: Any = library_of("rollout: q0", self.like)
-        self.stream, self.alive = self.library.stream(self.like), list[Any](values)
+        self.library = library_of("rollout: q0", self.like)
+        self.stream = self.library.stream(self.like)
+        self.referenced: list[Any] = [*values]  # arrays whose memory kernels read
         self.places = {
             name: CudaArgument(view.pointer, stride, SIZE[self.char] * sizes[name])
-            for name, view, stride in zip(
-                filter(state.__contains__, sizes), views, strides, strict=True
-            )
+            for name, view, stride in zip(names, views, strides, strict=True)
         }
-        self.numbers = (
-            drive.constants()
+        self.host_values = (
+            rollout_input.constants()
             | dict(zip([PARAMETERS], parameters_of(plant.robot), strict=False))
-            | {"h": np.array([dt]), **({} if "v" in state else {"v": np.zeros(plant.nv)})}
+            | {"h": np.array([dt]), **({} if "v" in arrays else {"v": np.zeros(plant.nv)})}
         )
-        for name, x in self.numbers.items():
+        for name, x in self.host_values.items():
             if name not in self.places:
-                self.places[name] = self._put(name, x, 1)
-        for name, x in (
-            drive.tables(plan, 0, steps, dt).items()
-            if not set(plan.packed_per_step) <= {"tau"} & set(state)
-            else ()
-        ):
-            self.places[name] = self._put(name, x, 2)
+                self.places[name] = self._copy_to_gpu(name, x, 1)
+        if not set(options.packed_per_step) <= {"tau"} & set(arrays):
+            for name, x in rollout_input.tables(options, 0, steps, dt).items():
+                self.places[name] = self._copy_to_gpu(name, x, 2)
 
-    def _put(self, name: str, x: Any, core: int) -> CudaArgument:
-        """Numbers of the host: one row (table) for all, or one for every motion."""
+    def _argument(self, name: str, size: int) -> Argument:
+        if name == "tau":
+            is_table = name in self.options.packed_per_step
+            return Argument("tau", (self.steps, size) if is_table else (size,))
+        return Argument(f"{name}0", (size,))
+
+    def _copy_to_gpu(self, name: str, x: np.ndarray, core: int) -> CudaArgument:
+        """A copy of a NumPy array with `core` core axes: one row or table for all motions, or one
+        for each."""
         rows = _rows(name, np.asarray(x, dtype=self.char), core, self.batch)
-        self.alive.append(self.library.put(self.like, rows))
-        each = (
-            math.prod(rows.shape[rows.ndim - core :]) * SIZE[self.char] if rows.ndim > core else 0
-        )
+        copied: Any = self.library.put(self.like, rows)
+        self.referenced.append(copied)
+        numbers = math.prod(rows.shape[rows.ndim - core :]) if rows.ndim > core else 0
+        row_stride = rows.shape[-1] * SIZE[self.char] if core == 2 else 0
         return CudaArgument(
-            self.library.view(self.alive[-1]).pointer,
-            each,
-            rows.shape[-1] * SIZE[self.char] * (core == 2),
+            self.library.view(copied).pointer, numbers * SIZE[self.char], row_stride
         )
 
     def empty(self, rows: int, size: int) -> tuple[Any, CudaArgument]:
-        """New memory (*batch, rows, size), and its place."""
-        words = f"rollout: samples of {size} numbers"
+        """A new array (*batch, rows, size), and its memory."""
         array, pointer = allocate(
-            words, self.library, self.like, (*self.batch, rows, size), self.char
+            f"rollout: samples of {size} numbers",
+            self.library,
+            self.like,
+            (*self.batch, rows, size),
+            self.char,
         )
         return array, CudaArgument(pointer, rows * size * SIZE[self.char], size * SIZE[self.char])
 
     def zeros(self, size: int) -> CudaArgument:
         """One row of zeros, for all motions and steps."""
-        self.alive.append(self.library.full(self.like, size, 0.0))
-        return CudaArgument(self.library.view(self.alive[-1]).pointer, 0, 0)
+        row: Any = self.library.full(self.like, size, 0.0)
+        self.referenced.append(row)
+        return CudaArgument(self.library.view(row).pointer, 0, 0)
 
-    def ready(self, array: Any) -> Any:
+    def ready(self, array: AnyArray) -> Any:
+        """An array of `empty` as an array for the user, after its kernel was enqueued."""
         return self.library.ready(self.like, array, self.stream)
 
     def run(self, every: int) -> tuple[Any, Any]:
         """q (..., samples, nq) and v (..., samples, nv)."""
-        made = [
-            self.empty(1 + self.steps // every, size) for size in (self.plant.nq, self.plant.nv)
-        ]
-        self.advance(
-            self.places["q"], self.places["v"], 0, self.steps, every, [place for _, place in made]
-        )
-        q, v = (self.ready(array) for array, _ in made)
+        samples = 1 + self.steps // every
+        results = [self.empty(samples, size) for size in (self.plant.nq, self.plant.nv)]
+        out = [argument for _, argument in results]
+        self.advance(self.places["q"], self.places["v"], 0, self.steps, every, out)
+        q, v = (self.ready(array) for array, _ in results)
         return q, v
 
     def advance(
@@ -239,58 +247,42 @@ class CudaRunner:
         every: int,
         out: list[CudaArgument],
     ) -> None:
-        """From (q, v) at step `start`: that state, and every `every`-th of `steps` after it."""
-        known = (
-            self.places
-            | {name: self.places[name].at(start) for name in self.options.packed_per_step}
-            | {"q": q, "v": v}
-        )
-        machine = CudaRolloutProgram(self.plant.system, self.options, self.char)
-        self.launch(
-            machine,
-            (),
-            [
-                *(
-                    known[name]
-                    for name in (*self.options.packed_once, *self.options.packed_per_step)
-                ),
-                *out,
-            ],
-            steps,
-            every,
-        )
+        """Run `steps` steps from (q, v) at step `start`; store that state and every `every`-th
+        after it in `out`."""
+        options = self.options
+        places = self.places | {"q": q, "v": v}
+        for name in options.packed_per_step:
+            places[name] = self.places[name].from_row(start)
+        inputs = [places[name] for name in (*options.packed_once, *options.packed_per_step)]
+        program = CudaRolloutProgram(self.plant.system, options, self.char)
+        self.launch(program, (), [*inputs, *out], steps, every)
 
     def launch(
         self,
-        machine: Any,
+        source: Source,
         names: tuple[str, ...],
-        arrays: list[CudaArgument],
+        arguments: list[CudaArgument],
         steps: int,
         every: int,
     ) -> None:
-        """A kernel of this plan: itself, or a derivative of it by the places `names`."""
-        if self.count:
-            numbers = [x for place in arrays for x in place[1:]]
-            kernel = partial(_kernel, machine, self.options, names, self.char)
-            pointers = [place.pointer for place in arrays]
-            enqueue(
-                kernel,
-                pointers,
-                [*numbers, self.count, steps, every],
-                self.count,
-                self.stream,
-                self.device,
-                "rollout: q0",
-            )
+        """Enqueue the kernel of a rollout, or of its derivative with respect to the places
+        `names`."""
+        if not self.count:
+            return
+        kernel = partial(_kernel, source, self.options, names, self.char)
+        pointers = [argument.pointer for argument in arguments]
+        strides = [stride for argument in arguments for stride in argument[1:]]
+        numbers = [*strides, self.count, steps, every]
+        enqueue(kernel, pointers, numbers, self.count, self.stream, self.device, "rollout: q0")
 
 
 def _rows(name: str, x: np.ndarray, core: int, batch: tuple[int, ...]) -> np.ndarray:
-    """Numbers of the host: one row (table) for all, or one for every motion."""
-    lead, own = x.shape[: x.ndim - core], x.shape[x.ndim - core :]
+    """The rows of an array with `core` core axes: one for all motions, or one for each."""
+    lead, core_shape = x.shape[: x.ndim - core], x.shape[x.ndim - core :]
     if math.prod(lead) == 1:
-        return np.ascontiguousarray(x.reshape(own))
+        return np.ascontiguousarray(x.reshape(core_shape))
     try:
-        return np.ascontiguousarray(np.broadcast_to(x, (*batch, *own)))
+        return np.ascontiguousarray(np.broadcast_to(x, (*batch, *core_shape)))
     except ValueError:
         cause = (
             f"rollout: {name.removeprefix('law.')} has batch axes {lead}, the initial state {batch}"
@@ -299,26 +291,18 @@ def _rows(name: str, x: np.ndarray, core: int, batch: tuple[int, ...]) -> np.nda
 
 
 def _kernel(
-    machine: Any, plan: RolloutOptions, names: tuple[str, ...], char: str, device: int
-) -> Any:
-    """The kernel, from this process, from the disk, or made now."""
-    own: RolloutProgram = getattr(machine, "machine", machine)
-    what = [
-        *plan.key,
-        *own.foreign_rules,
-        cuda_target.CUDA.key(char),
-        type(machine).__name__,
-        names,
-    ]
-    name = kernel_cache.kernel_key(own.robot.digest, "card", json.dumps(what))
+    source: Source, options: RolloutOptions, names: tuple[str, ...], char: str, device: int
+) -> CudaKernel:
+    """The kernel: from memory, from the disk cache, or compiled."""
+    target = cuda_target.CUDA
+    program = source if isinstance(source, RolloutProgram) else source.program
+    what = [*options.key, *program.foreign_rules, target.key(char), type(source).__name__, names]
+    key = kernel_cache.kernel_key(program.robot.digest, "gpu rollout", json.dumps(what))
 
-    def make() -> Any:
-        built = kernel_cache.fetch_or_build(
-            name,
-            lambda: cuda_target.CUDA.build(
-                cuda_target.CUDA.emit(machine.rollout, char), {"flops": machine.flops}
-            ),
-        )
-        return load_kernel(cuda_target.CUDA.load(built)[0], name, device)
+    def build() -> bytes:
+        return target.build(target.emit(source.rollout, char), {"flops": source.flops})
 
-    return kernel_cache.in_memory(_cache, (name, device), CACHE_SIZE, make)
+    def load() -> CudaKernel:
+        return load_kernel(target.load(kernel_cache.fetch_or_build(key, build))[0], key, device)
+
+    return kernel_cache.in_memory(_cache, (key, device), CACHE_SIZE, load)

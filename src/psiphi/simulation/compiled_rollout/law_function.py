@@ -1,8 +1,9 @@
 """The law of a controller as a compiled function of the state, for arrays of torch and JAX and on
 the GPU, with derivatives.
 
-The steps of a law are in `simulation/control/control_law.py`. NumPy arrays run them one by one; here
-they are the same blocks as in a rollout. The reference and the controller's numbers are arguments.
+The steps of a law are in `simulation/control/control_law.py`. NumPy arrays run them one by one;
+here they are the same blocks as in a rollout. The reference and the controller's numbers are
+arguments.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def torque(controller: Controller, values: Mapping[str, AnyArray]) -> Any:
     """tau of a law if the state, the reference or the parameters are arrays of another library;
     `values` are by place."""
     robot, name = robot_of(controller.robot), type(controller).__name__
-    has_quantities = any(isinstance(step.what, str) for step in controller.law.steps)
+    has_quantities = any(isinstance(step.operation, str) for step in controller.law.steps)
     if robot is not controller.robot and has_quantities:
         cause = f"{name} of a closed chain takes NumPy arrays, and these are of another library"
         raise StateError(

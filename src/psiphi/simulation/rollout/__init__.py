@@ -1,9 +1,10 @@
 """`pp.rollout` and its results.
 
-In: a robot, initial states, a controller. Out: states, with derivatives. Read `rollout.py` first.
+In: a robot or closed chain, initial states, a torque or controller. Out: states, with derivatives.
+Read `rollout.py` first.
 
-    cuda_result.py     What `pp.rollout` gives on a graphics card
-    rollout.py         The second door
-    rollout_arrays.py  `pp.rollout` of arrays of torch or JAX
-    rollout_result.py  What `pp.rollout` gives
+    rollout.py         `pp.rollout`: reads the arguments, runs the kernel on the CPU or the GPU
+    rollout_result.py  the states and their derivatives
+    cuda_result.py     the same on the GPU
+    rollout_arrays.py  rollouts of torch, JAX and Dask arrays
 """

@@ -1,12 +1,15 @@
-"""What `pp.rollout` gives on a graphics card: the states, and the derivatives of the motion, which run there as well."""
+"""The result of `pp.rollout` on the GPU: the states and the derivatives of the motion, which are
+computed there, too."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray
 from psiphi._util.errors import StateError
 from psiphi.functions.arrays.function_registry import sum_repeated
 from psiphi.simulation.compiled_rollout.cuda_runner import CudaRunner
@@ -16,135 +19,161 @@ from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
 
 
 class CudaRolloutResult(MotionStates):
-    """(q, v), as a tuple of arrays of the card; `vjp`, `jvp` and `hvp` are those of `RolledStates`, on the card. Torques that
-    came from the host are constants. `tau`: the shape in which torques of the card came."""
+    """The tuple (q, v) of GPU arrays, with the derivatives of `RolloutResult` on the GPU.
+
+    Torques that were given as NumPy arrays are constants.
+    """
 
     _runner: CudaRunner
     _every: int
-    _tau: tuple[int, ...]
+    _tau_shape: tuple[int, ...]  # of the argument tau, if it is a GPU array
 
     @classmethod
-    def of(cls, runner: CudaRunner, every: int, tau: tuple[int, ...] = ()) -> CudaRolloutResult:
+    def of(
+        cls, runner: CudaRunner, every: int, tau_shape: tuple[int, ...] = ()
+    ) -> CudaRolloutResult:
         self = cls(runner.run(every))
-        self._runner, self._every, self._tau = runner, every, tau
+        self._runner, self._every, self._tau_shape = runner, every, tau_shape
         return self
 
     @cached_property
-    def _ways(self) -> CudaRolloutAdjoint:
+    def _adjoint(self) -> CudaRolloutAdjoint:
         runner = self._runner
         if runner.options.stops is not None:
-            raise StateError(f"rollout: {NO_DERIVATIVE}", 'leave limits="ignore"')
-        if within := runner.drive.losses.parameter_slices(runner.plant.robot):
-            cause = f"rollout: {', '.join(within)} are free numbers of this robot, and such derivatives are the host's"
-            raise StateError(cause, "give arrays of the host")
+            raise StateError(f"rollout: {NO_DERIVATIVE}", 'use limits="ignore"')
+        if names := runner.rollout_input.losses.parameter_slices(runner.plant.robot):
+            raise StateError(
+                f"rollout: {', '.join(names)} are free parameters of this robot, and derivatives "
+                "with respect to them are available on the CPU only",
+                "give NumPy arrays, or tensors on the CPU",
+            )
         return CudaRolloutAdjoint(runner, (self[0], self[1]), self._every)
 
     @property
     def places(self) -> dict[str, str]:
-        known = {
-            place.removeprefix("law."): place for place in self._ways.options.derivative_places
+        places = {
+            place.removeprefix("law."): place for place in self._adjoint.options.derivative_places
         }
-        return {
-            name: place
-            for name, place in known.items()
-            if name != "tau" or "tau" in self._runner.given
-        }
+        if "tau" not in self._runner.arrays:
+            places.pop("tau", None)
+        return places
 
-    def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, Any]:
-        """Gradients of the weighted sum of all samples: by "q" (a tangent one) and "v" of the beginning, by "tau", by the
-        controller's numbers, by "parameters"; summed over motions that shared one of the last three."""
+    def vjp(
+        self, q_weight: AnyArray | None = None, v_weight: AnyArray | None = None
+    ) -> dict[str, Any]:
+        """Gradients of the weighted sum of all samples: with respect to the initial "q" (tangent
+        vectors) and "v", to "tau", to the controller's numbers and to "parameters"; the last three
+        are summed over the motions that shared them."""
         bars = self.coordinate_gradients(tuple(self.places), q_weight, v_weight)
-        return {"q": self._ways.tangent(bars["q"]), "v": bars["v"], **self._as_given(bars)}
+        q_bar = self._adjoint.tangent_gradient(bars["q"])
+        return {"q": q_bar, "v": bars["v"], **self._in_input_shapes(bars)}
 
-    def _as_given(self, bars: dict[str, Any]) -> dict[str, Any]:
-        """Gradients of every motion, by name, as those of what was given."""
+    def _in_input_shapes(self, bars: Mapping[str, Any]) -> dict[str, Any]:
+        """Gradients of each motion, by name, as gradients in the shapes of the inputs."""
         found = {}
         for name, place in self.places.items():
-            shape, own = (
-                self._tau if name == "tau" else np.shape(self._runner.numbers[place]),
-                bars[name],
-            )
-            if (
-                name == "tau"
-                and place not in self._runner.options.packed_per_step
-                and self._is_one_row
-            ):
-                own = own.reshape(*own.shape[:-1], 1, own.shape[-1])
-            found[name] = sum_repeated(own, shape)
+            bar = bars[name]
+            if name != "tau":
+                shape = np.shape(self._runner.host_values[place])
+            else:
+                shape = self._tau_shape
+                if place not in self._runner.options.packed_per_step and self._has_step_axis:
+                    bar = bar.reshape(*bar.shape[:-1], 1, bar.shape[-1])
+            found[name] = sum_repeated(bar, shape)
         return found
 
     @property
-    def _is_one_row(self) -> bool:
-        """Whether torques came as a table of one row."""
-        return len(self._tau) > len(np.shape(self._runner.given["tau"]))
+    def _has_step_axis(self) -> bool:
+        """Whether tau was given as a table of one row, and passed on without the axis of steps."""
+        return len(self._tau_shape) > len(np.shape(self._runner.arrays["tau"]))
 
     def coordinate_gradients(
-        self, names: tuple[str, ...], q_weight: Any, v_weight: Any, given: bool = False
+        self,
+        names: tuple[str, ...],
+        q_weight: AnyArray | None,
+        v_weight: AnyArray | None,
+        before_unit: bool = False,
     ) -> dict[str, Any]:
-        """The same by the nq numbers of q, of every motion, and by these names alone; `given`: by the numbers as they came."""
+        """Gradients of each motion, with respect to the nq coordinates of q, to v, and to `names`.
+
+        With `before_unit`, q is the given one, and not unit(q), at which the motion starts.
+        """
         places = {"q": "q", "v": "v"} | {name: self.places[name] for name in names}
-        bars = self._ways.back(
-            tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, given
-        )
+        weights = {"q": q_weight, "v": v_weight}
+        bars = self._adjoint.vjp(tuple(places[name] for name in names), weights, before_unit)
         return {name: bars[place] for name, place in places.items()}
 
-    def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[Any, Any]:
-        """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent one), of tau, of a controller's numbers."""
-        return self._ways.along(self._changes("jvp", q, v, others))
+    def jvp(
+        self, q: AnyArray | None = None, v: AnyArray | None = None, **others: AnyArray
+    ) -> tuple[Any, Any]:
+        """(dq, dv), in the shapes of q and v, for changes of the initial state (q: a tangent
+        vector), of tau, of a controller's numbers or of parameters."""
+        return self._adjoint.jvp(self._changes("jvp", q, v, others))
 
     def hvp(
         self,
-        q_weight: Any = None,
-        v_weight: Any = None,
-        q: Any = None,
-        v: Any = None,
-        **others: Any,
+        q_weight: AnyArray | None = None,
+        v_weight: AnyArray | None = None,
+        q: AnyArray | None = None,
+        v: AnyArray | None = None,
+        **others: AnyArray,
     ) -> dict[str, Any]:
-        """What the gradients that `vjp` gives change by, for changes as `jvp` has them."""
+        """The changes of the gradients of `vjp` for changes as in `jvp`."""
         manifold = self._runner.plant.manifold
         if manifold.cluster_joints:
-            cause = "hvp: embedded loops have no second derivatives of motions on graphics cards"
-            raise StateError(cause, "take arrays of the host, or differences of motion.vjp")
+            raise StateError(
+                "hvp: second derivatives of motions with embedded loops are not implemented on "
+                "the GPU",
+                "use arrays on the CPU, or finite differences of motion.vjp",
+            )
         changes, names = self._changes("hvp", q, v, others), tuple(self.places)
-        turns = self.coordinate_turns(names, q_weight, v_weight, changes)
-        found = {"q": turns["q"], "v": turns["v"], **self._as_given(turns)}
+        bar_dots = self.coordinate_gradient_changes(names, q_weight, v_weight, changes)
+        found = {"q": bar_dots["q"], "v": bar_dots["v"], **self._in_input_shapes(bar_dots)}
         if manifold.is_flat:
             return found
         if q is None:
-            return found | {"q": self._ways.tangent(turns["q"])}
+            return found | {"q": self._adjoint.tangent_gradient(bar_dots["q"])}
         bar = self.coordinate_gradients((), q_weight, v_weight)["q"]
-        return found | {"q": self._ways.turned(turns["q"], bar, changes["q"])}
+        q_bar_dot = self._adjoint.tangent_gradient_derivative(bar_dots["q"], bar, changes["q"])
+        return found | {"q": q_bar_dot}
 
-    def coordinate_turns(
+    def coordinate_gradient_changes(
         self,
         names: tuple[str, ...],
-        q_weight: Any,
-        v_weight: Any,
-        changes: dict[str, Any],
-        given: bool = False,
+        q_weight: AnyArray | None,
+        v_weight: AnyArray | None,
+        changes: Mapping[str, AnyArray],
+        before_unit: bool = False,
     ) -> dict[str, Any]:
-        """The same by the nq numbers of q, of every motion, and by these names alone, for changes by place."""
+        """The changes of `coordinate_gradients`, for changes by place; q is in coordinates."""
         places = {"q": "q", "v": "v"} | {name: self.places[name] for name in names}
-        turns = self._ways.curve(
-            tuple(places[name] for name in names), {"q": q_weight, "v": v_weight}, changes, given
+        weights = {"q": q_weight, "v": v_weight}
+        bar_dots = self._adjoint.vjp_derivative(
+            tuple(places[name] for name in names), weights, changes, before_unit
         )
-        return {name: turns[place] for name, place in places.items()}
+        return {name: bar_dots[place] for name, place in places.items()}
 
-    def coordinate_changes(self, changes: dict[str, Any]) -> tuple[Any, Any]:
-        """(dq, dv) for changes by place, those of q by its numbers as they came."""
-        return self._ways.along(changes, given=True)
+    def coordinate_jvp(self, changes: Mapping[str, AnyArray]) -> tuple[Any, Any]:
+        """(dq, dv) for changes by place; q is in coordinates, before it is normalized."""
+        return self._adjoint.jvp(changes, before_unit=True)
 
-    def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, Any]:
-        """Changes by place, q by its numbers."""
-        self._check_names(what, others)
-        given = {"v": v} | {
-            self.places[name]: self.one_row(x) if name == "tau" else x for name, x in others.items()
-        }
-        changes = {name: x for name, x in given.items() if x is not None}
-        return changes | ({} if q is None else {"q": self._ways.rate(q)})
+    def _changes(
+        self,
+        method: str,
+        q: AnyArray | None,
+        v: AnyArray | None,
+        others: Mapping[str, AnyArray],
+    ) -> dict[str, AnyArray]:
+        """Changes by place, with q in coordinates; q is given as a tangent vector."""
+        self._check_names(method, others)
+        by_place = {"v": v}
+        for name, x in others.items():
+            by_place[self.places[name]] = self.drop_step_axis(x) if name == "tau" else x
+        changes = {name: x for name, x in by_place.items() if x is not None}
+        return changes | ({} if q is None else {"q": self._adjoint.rate(q)})
 
-    def one_row(self, x: Any) -> Any:
-        """A change of torques that came as a table of one row, without that axis."""
-        if not self._is_one_row or np.shape(x)[-2:] != self._tau[-2:]:
+    def drop_step_axis(self, x: Any) -> Any:
+        """A change of tau without the axis of steps, if tau was given as a table of one row."""
+        if not self._has_step_axis or np.shape(x)[-2:] != self._tau_shape[-2:]:
             return x
         return x.reshape(*x.shape[:-2], x.shape[-1])

@@ -1,13 +1,15 @@
-"""The second door: `pp.rollout(robot, q0, v0, tau, ...)`, the compiled kernel and nothing else."""
+"""`pp.rollout(robot, q0, v0, tau, ...)`: many steps of a simulation as one compiled kernel."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import (
@@ -24,6 +26,9 @@ from psiphi._util.validate import (
 )
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions.arrays.array_dispatch import is_tracer
+from psiphi.robot.free_robot import FreeRobot
+from psiphi.robot.mechanisms.system import System
+from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.cuda_runner import CudaRunner
 from psiphi.simulation.compiled_rollout.python_fallback import (
     SOLVE_FAILED,
@@ -35,13 +40,13 @@ from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions
 from psiphi.simulation.control.control_law import Controller, is_law_controller
 from psiphi.simulation.control.law_trace import as_law
 from psiphi.simulation.control.marked_law import unwrap_law
-from psiphi.simulation.control.torque_input import is_per_step, fits_steps, read_effort, read_torque
+from psiphi.simulation.control.torque_input import fits_steps, is_per_step, read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.linearization.step_function import check_method
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.cuda_result import CudaRolloutResult
-from psiphi.simulation.rollout.rollout_arrays import lazy_rollout, rollout_of_arrays
+from psiphi.simulation.rollout.rollout_arrays import Torque, lazy_rollout, rollout_of_arrays
 from psiphi.simulation.rollout.rollout_result import RolloutResult, TorqueArgument
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
 from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
@@ -55,34 +60,38 @@ from psiphi.simulation.start_checks import (
     step_stride,
 )
 
+Batch = tuple[int, ...]
+Arrays = tuple[np.ndarray, np.ndarray]  # q and v
+
 
 def rollout(
-    robot: Any,
-    q0: Any,
-    v0: Any = None,
-    tau: Any = None,
+    robot: Robot | System,
+    q0: Numbers | AnyArray,
+    v0: Numbers | AnyArray | None = None,
+    tau: Numbers | Torque = None,
     dt: float = 1e-3,
     steps: int = 1000,
     method: str = "rk4",
     *,
     every: int = 1,
     hold: bool = False,
-    damping: Any = False,
-    friction: Any = False,
+    damping: bool | Numbers = False,
+    friction: bool | Numbers = False,
     friction_speed: float | None = None,
-    springs: Any = False,
-    effort: Any = False,
-    actuated: Any = None,
-    passive: Any = None,
+    springs: bool | Numbers = False,
+    effort: bool | Numbers = False,
+    actuated: str | Sequence[str] | None = None,
+    passive: str | Sequence[str] | None = None,
     limits: str = "ignore",
     out: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> RolloutResult:
-    """q (..., n, nq), v (..., n, nv): the states at steps 0, every, 2 every, ...: `simulate`'s kernel, and nothing else.
+    """q (..., n, nq) and v (..., n, nv): the states at the steps 0, every, 2 every, ...
 
-    Arguments as in `simulate`; tau is nothing, an array, a controller, or a pure function of your
-    own, which is traced with or without the mark `pp.law`. `out` takes the results. The answer's
-    `vjp`, `jvp` and `hvp` are the motion's derivatives; arrays of torch and JAX have them in their
-    own ways, forwards and backwards.
+    A rollout runs the kernel of `simulate`, without energies, events and other records. The
+    arguments are those of `simulate`; tau is None, an array, a controller, or a pure function,
+    which is traced with or without the mark `pp.law`. `out` are arrays for the results. The methods
+    `vjp`, `jvp` and `hvp` of the result are the derivatives of the motion. Arrays of torch and JAX
+    support the derivatives of their library, in forward and reverse mode.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -90,7 +99,7 @@ def rollout(
     >>> q.shape
     (100, 6, 6)
     """
-    how = RolloutArguments(
+    arguments = RolloutArguments(
         dt,
         steps,
         method,
@@ -107,260 +116,261 @@ def rollout(
     )
     plant, tau = Plant(robot), unwrap_law(tau)
     plant.set_motors(actuated, passive)
-    if any(map(is_lazy, (q0, v0, tau))):
-        starts, rows = (
-            {"q0": q0, "v0": v0, "tau": tau},
-            (whole_number("steps", steps), step_stride(every)),
-        )
-        return lazy_rollout(rollout, plant, starts, *rows, {**how._asdict(), "out": out})
-    if any(map(on_gpu, (q0, v0, tau))) and not any(map(is_tracer, (q0, v0, tau))):
-        return _where_they_are(plant, {"q": q0, "v": v0, "tau": tau}, how, out)
-    numbers = dict(zip((PARAMETERS,), filter(is_foreign, parameters_of(plant.robot)), strict=False))
-    if numbers or any(map(is_foreign, (q0, v0, tau))):
-        return _in_their_library(robot, plant, {"q": q0, "v": v0, "tau": tau} | numbers, how, out)
-    return _on_host(plant, q0, v0, tau, how, out)
+    start = {"q": q0, "v": v0, "tau": tau}
+    if any(map(is_lazy, start.values())):
+        options = {**arguments._asdict(), "out": out}
+        starts = {"q0": q0, "v0": v0, "tau": tau}
+        counts = whole_number("steps", steps), step_stride(every)
+        return lazy_rollout(rollout, plant, starts, *counts, options)
+    if any(map(on_gpu, start.values())) and not any(map(is_tracer, start.values())):
+        return _rollout_on_gpu(plant, start, arguments, out)
+    parameters = filter(is_foreign, parameters_of(plant.robot))
+    start |= dict(zip((PARAMETERS,), parameters, strict=False))
+    if any(map(is_foreign, start.values())):
+        return _rollout_of_tensors(robot, plant, start, arguments, out)
+    return _rollout_on_cpu(plant, start, arguments, out)
 
 
 class RolloutArguments(NamedTuple):
-    """The steps of a rollout and what acts on the way, as they were given to `rollout`."""
+    """The options of a rollout, as they were passed to `rollout`."""
 
-    dt: Any
-    steps: Any
+    dt: float
+    steps: int
     method: str
-    every: Any
-    hold: Any
-    damping: Any
-    friction: Any
-    friction_speed: Any
-    springs: Any
-    effort: Any
-    actuated: Any
-    passive: Any
-    limits: Any
+    every: int
+    hold: bool
+    damping: bool | Numbers
+    friction: bool | Numbers
+    friction_speed: float | None
+    springs: bool | Numbers
+    effort: bool | Numbers
+    actuated: str | Sequence[str] | None
+    passive: str | Sequence[str] | None
+    limits: str
 
     @property
-    def blocks(self) -> bool:
-        """Whether joints end at their limits."""
-        return (
-            one_of(
-                "limits",
-                self.limits,
-                ("ignore", "block"),
-                "pp.simulate records limits and stops at them",
-            )
-            == "block"
-        )
+    def counts(self) -> tuple[int, int]:
+        """The number of steps, and of steps between two samples."""
+        return whole_number("steps", self.steps), step_stride(self.every)
 
-    def drive(
-        self, plant: Plant, tau: Any, batch: tuple[int, ...], steps: int, dt: float
+    @property
+    def has_stops(self) -> bool:
+        """Whether joints stop at their limits."""
+        remedy = "pp.simulate records limits and stops at them"
+        return one_of("limits", self.limits, ("ignore", "block"), remedy) == "block"
+
+    def check_differentiable(self) -> None:
+        """Raise an error if the motion has no derivative."""
+        if self.has_stops:
+            raise StateError(
+                f"rollout: {NO_DERIVATIVE}",
+                'use limits="ignore", or tensors that do not require gradients',
+            )
+
+    def rollout_input(
+        self, plant: Plant, tau: object, batch: Batch, steps: int, dt: float
     ) -> RolloutInput:
-        """What drives it, with its losses; refused where no kernel does."""
-        cut = read_effort(plant, self.effort)
-        torque = read_torque(tau, plant, batch, steps).limit(cut)
+        """The torque, the losses and the effort limits; an error if there is no kernel for them."""
+        effort = read_effort(plant, self.effort)
+        torque = read_torque(tau, plant, batch, steps).limit(effort)
         losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
-        if (
-            not isinstance(self.method, str) or self.method not in adaptive_step.METHODS
-        ):  # of those `why_not_compiled` tells
-            check_method(self.method, "rollout")
-        reason = why_not_compiled(plant.system, tau, self.method, self.blocks)
+        if not isinstance(self.method, str) or self.method not in adaptive_step.METHODS:
+            check_method(self.method, "rollout")  # `why_not_compiled` reports adaptive methods
+        reason = why_not_compiled(plant.system, tau, self.method, self.has_stops)
         if reason:
             raise StateError(
-                f"rollout: {reason}", "pp.simulate takes every system, torque and method"
+                f"rollout: {reason}", "use pp.simulate, which takes any system, torque and method"
             )
         return RolloutInput(
             torque,
             losses.for_steps(plant, self.method, dt),
             tau if isinstance(tau, Controller) else None,
-            cut,
+            effort,
         )
 
 
-def _on_host(
-    plant: Plant, q0: Any, v0: Any, tau: Any, how: RolloutArguments, out: Any
+def _rollout_on_cpu(
+    plant: Plant, start: dict[str, Any], arguments: RolloutArguments, out: object
 ) -> RolloutResult:
-    """NumPy's arrays: read, checked, run by threads."""
-    q, v = initial_state(plant, q0, v0)
+    """The rollout of NumPy arrays: they are checked, and run on all threads."""
+    q, v = initial_state(plant, start["q"], start["v"])
+    tau, batch = start["tau"], q.shape[:-1]
     check_closed(plant, q, v)
     if out is None:
-        check_size(
-            plant,
-            q.shape[:-1],
-            whole_number("steps", how.steps),
-            step_stride(how.every),
-            whole=False,
-        )
-    drive, plan, dt, steps, every = _planned(plant, tau, False, q.shape[:-1], how)
-    runner = FallbackRunner(plant, drive, plan, dt, q.shape[:-1])
-    q_out, v_out = _results(out, (*q.shape[:-1], 1 + steps // every), plant)
-    flat = q.reshape(-1, plant.nq), v.reshape(-1, plant.nv)
-    states = (
+        check_size(plant, batch, *arguments.counts, whole=False)
+    rollout_input, options, dt, steps, every = _prepare(plant, tau, False, batch, arguments)
+    runner = FallbackRunner(plant, rollout_input, options, dt, batch)
+    q_out, v_out = _result_arrays(out, (*batch, 1 + steps // every), plant)
+    samples = (
         q_out.reshape(runner.count, *q_out.shape[-2:]),
         v_out.reshape(runner.count, *v_out.shape[-2:]),
     )
-    for state, first in zip(states, flat, strict=True):
-        state[:, 0] = first
+    samples[0][:, 0] = q.reshape(-1, plant.nq)
+    samples[1][:, 0] = v.reshape(-1, plant.nv)
     try:
-        _fill(runner, states, every)
+        _run_pieces(runner, samples, every)
     except ConstraintSolveFailed:
         raise StateError(
             f"rollout: {SOLVE_FAILED}",
-            "pp.simulate takes such steps in Python, which says what is wrong",
+            "use pp.simulate, which runs such steps in Python and reports the cause",
         ) from None
     warn_of_dead_points(plant, q_out, every * dt * np.arange(q_out.shape[-2]))
-    followed = runner.reference_samples(every * (states[0].shape[1] - 1))
-    ways, given = partial(RolloutAdjoint, runner, states, every, followed), None
+    reference = runner.reference_samples(every * (samples[0].shape[1] - 1))
+    make_adjoint, torque_argument = partial(RolloutAdjoint, runner, samples, every, reference), None
     if not callable(tau):
-        given = TorqueArgument(
-            drive.torque,
-            np.shape(tau) if tau is not None else (plant.nv,),
-            tau is not None,
-            drive.effort,
+        shape = np.shape(tau) if tau is not None else (plant.nv,)
+        torque_argument = TorqueArgument(
+            rollout_input.torque, shape, tau is not None, rollout_input.effort
         )
-    return RolloutResult.of((q_out, v_out), ways, given)
+    return RolloutResult.of((q_out, v_out), make_adjoint, torque_argument)
 
 
-def _in_their_library(
-    robot: Any, plant: Plant, state: dict[str, Any], how: RolloutArguments, out: Any
+def _rollout_of_tensors(
+    robot: Robot | System,
+    plant: Plant,
+    start: dict[str, Any],
+    arguments: RolloutArguments,
+    out: object,
 ) -> Any:
-    """Tensors of torch, arrays of JAX: the same rollout, with their library's derivatives."""
-    foreign = [x for x in state.values() if is_foreign(x)]
+    """The rollout of torch tensors or JAX arrays on the CPU, with the derivatives of their
+    library."""
+    foreign = [x for x in start.values() if is_foreign(x)]
     if out is not None:
-        raise StateError("rollout: out= is for NumPy arrays, and these are not", "leave it out")
-    if how.blocks and any(map(requires_grad, foreign)):
-        raise StateError(
-            f"rollout: {NO_DERIVATIVE}", 'leave limits="ignore", or give tensors without gradients'
-        )
-    step_size(how.dt)  # what is no number is told before a library calls back
+        raise StateError("rollout: out= is for NumPy arrays, and these are not", "omit out=")
+    if any(map(requires_grad, foreign)):
+        arguments.check_differentiable()
+    step_size(arguments.dt)  # an invalid dt is reported here, not inside a callback of the library
+    law = _law_with_parameters(start)
 
-    law = _law_of(state)
+    def run(q: np.ndarray, v: np.ndarray, tau: Torque, parameters: Any = None) -> RolloutResult:
+        bound = robot if parameters is None else cast(FreeRobot | System, robot).at(parameters)
+        own_tau = tau if law is None else _bind_law(law, bound)
+        return rollout(bound, q, v, own_tau, **arguments._asdict())
 
-    def run(q: np.ndarray, v: np.ndarray, tau: Any, parameters: Any = None) -> RolloutResult:
-        here = robot if parameters is None else robot.at(parameters)
-        return rollout(here, q, v, tau if law is None else _made_for(here, law), **how._asdict())
-
-    return rollout_of_arrays(
-        run,
-        plant,
-        state,
-        foreign[0],
-        whole_number("steps", how.steps),
-        step_stride(how.every),
-        how.blocks,
-    )
+    return rollout_of_arrays(run, plant, start, foreign[0], *arguments.counts, arguments.has_stops)
 
 
-def _law_of(state: dict[str, Any]) -> Any:
-    """The controller of a robot whose parameters are a tensor: made with these, so that motions change with them by both."""
-    law = state["tau"]
-    if PARAMETERS not in state or not is_law_controller(law):
+def _law_with_parameters(start: dict[str, Any]) -> Controller | None:
+    """The controller, if the robot's parameters are a tensor: it must be bound to them, so that the
+    derivatives include the dependence of the controller on the parameters."""
+    law = start["tau"]
+    if PARAMETERS not in start or not is_law_controller(law):
         return None
-    if not any(x is state[PARAMETERS] for x in parameters_of(robot_of(law.robot))):
-        cause = f"rollout: the controller is made for another robot than the one with parameters of {array_library(state[PARAMETERS])}"
-        raise StateError(cause, "make it with robot.at(parameters) of the same array")
+    if not any(x is start[PARAMETERS] for x in parameters_of(robot_of(law.robot))):
+        library = array_library(start[PARAMETERS])
+        raise StateError(
+            "rollout: the controller is made for another robot than the one with parameters of "
+            f"{library}",
+            "make it with robot.at(parameters) of the same array",
+        )
     return law
 
 
-def _made_for(robot: Any, law: Any) -> Any:
-    """A controller of this robot with the numbers of its parameters, which its own may have as a tensor's."""
-    own = copy(law)
-    own.robot = robot
-    return own
+def _bind_law(law: Controller, robot: Robot | System) -> Controller:
+    """The controller for this robot, whose parameters are NumPy arrays."""
+    bound = copy(law)
+    bound.robot = robot
+    return bound
 
 
-def _where_they_are(plant: Plant, state: dict[str, Any], how: RolloutArguments, out: Any) -> Any:
-    """Arrays of a graphics card: tensors of torch with their gradients."""
+def _rollout_on_gpu(
+    plant: Plant, start: dict[str, Any], arguments: RolloutArguments, out: object
+) -> Any:
+    """The rollout of GPU arrays; that of torch tensors has their gradients."""
     if out is not None:
         raise StateError(
-            "rollout: out= is not for graphics cards", "leave it out, or give arrays of the host"
+            "rollout: out= is not implemented on the GPU", "omit out=, or give NumPy arrays"
         )
-    if not any(map(requires_grad, state.values())):
-        return _on_card(plant, state, how)
-    if how.blocks:
-        raise StateError(
-            f"rollout: {NO_DERIVATIVE}", 'leave limits="ignore", or give tensors without gradients'
-        )
-    on_host = None if on_gpu(state["tau"]) else state["tau"]
+    if not any(map(requires_grad, start.values())):
+        return _run_on_gpu(plant, start, arguments)
+    arguments.check_differentiable()
+    tau_on_gpu = on_gpu(start["tau"])
 
-    def run(q: Any, v: Any, tau: Any) -> CudaRolloutResult:
-        return _on_card(plant, {"q": q, "v": v, "tau": on_host if tau is None else tau}, how)
+    def run(q: AnyArray, v: AnyArray, tau: AnyArray | None) -> CudaRolloutResult:
+        own_tau = start["tau"] if tau is None and not tau_on_gpu else tau
+        return _run_on_gpu(plant, {"q": q, "v": v, "tau": own_tau}, arguments)
 
-    like = next(x for x in state.values() if on_gpu(x))
-    given = {**state, "tau": None if not on_gpu(state["tau"]) else state["tau"]}
-    return rollout_of_arrays(
-        run,
-        plant,
-        given,
-        like,
-        whole_number("steps", how.steps),
-        step_stride(how.every),
-        how.blocks,
+    like = next(x for x in start.values() if on_gpu(x))
+    values = {**start, "tau": start["tau"] if tau_on_gpu else None}
+    return rollout_of_arrays(run, plant, values, like, *arguments.counts, arguments.has_stops)
+
+
+def _run_on_gpu(
+    plant: Plant, start: dict[str, Any], arguments: RolloutArguments
+) -> CudaRolloutResult:
+    """The rollout of GPU arrays; tau is a GPU array or any torque that NumPy rollouts take."""
+    arrays = {
+        name: x for name, x in start.items() if on_gpu(x) or (name != "tau" and x is not None)
+    }
+    leads = {f"{name}0": tuple(x.shape[:-1]) for name, x in arrays.items() if name != "tau"}
+    batch = batch_axes("rollout", leads)
+    tau_shape: Batch = ()
+    if "tau" in arrays:
+        tau_shape = tuple(arrays["tau"].shape)
+        has_one_row = len(tau_shape) > 1 and tau_shape[-2] == 1
+        if has_one_row and fits_steps(tau_shape, batch, arguments.counts[0]):
+            arrays["tau"] = arrays["tau"].reshape(*tau_shape[:-2], *tau_shape[-1:])
+    rollout_input, options, dt, steps, every = _prepare(
+        plant, arrays.get("tau", start["tau"]), "tau" in arrays, batch, arguments
     )
+    runner = CudaRunner(plant, rollout_input, options, dt, arrays, steps)
+    return CudaRolloutResult.of(runner, every, tau_shape)
 
 
-def _on_card(plant: Plant, state: dict[str, Any], how: RolloutArguments) -> CudaRolloutResult:
-    """The same on a graphics card; the torque is nothing, an array of the card, or what it may be on the host."""
-    there = {name: x for name, x in state.items() if on_gpu(x) or (name != "tau" and x is not None)}
-    batch = batch_axes(
-        "rollout", {f"{name}0": tuple(x.shape[:-1]) for name, x in there.items() if name != "tau"}
-    )
-    shape = tuple(there["tau"].shape) if "tau" in there else ()
-    if (
-        len(shape) > 1
-        and shape[-2] == 1
-        and fits_steps(shape, batch, whole_number("steps", how.steps))
-    ):  # a table of one row
-        there["tau"] = there["tau"].reshape(*shape[:-2], shape[-1])
-    drive, plan, dt, steps, every = _planned(
-        plant, there.get("tau", state["tau"]), "tau" in there, batch, how
-    )
-    return CudaRolloutResult.of(CudaRunner(plant, drive, plan, dt, there, steps), every, shape)
-
-
-def _planned(
-    plant: Plant, tau: Any, is_there: bool, batch: tuple[int, ...], how: RolloutArguments
+def _prepare(
+    plant: Plant, tau: Any, tau_on_gpu: bool, batch: Batch, arguments: RolloutArguments
 ) -> tuple[RolloutInput, RolloutOptions, float, int, int]:
-    """What a kernel does; torques that are there, on a card, take the place of zeros."""
-    if is_there and how.effort is not False:
+    """(inputs, options, dt, steps, every) of a kernel. For torques on the GPU the inputs have
+    zeros, which the runner replaces."""
+    if tau_on_gpu and arguments.effort is not False:
         raise StateError(
-            "rollout: tau is on a graphics card, where it is not cut to effort limits",
-            "cut it before",
+            "rollout: effort= is not implemented for tau on the GPU",
+            "clip tau to the effort limits before the call",
         )
-    steps, every, dt = whole_number("steps", how.steps), step_stride(how.every), step_size(how.dt)
-    own: Any = None if is_there else as_law(plant.system, tau, len(batch) > 0)
-    if is_there and is_per_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
-        own = np.zeros((steps, plant.nv))
-    drive = how.drive(plant, own, batch, steps, dt)
-    plan = drive.options(
-        plant, how.method, flag("hold", how.hold), JointStops(plant) if how.blocks else None
+    (steps, every), dt = arguments.counts, step_size(arguments.dt)
+    if not tau_on_gpu:
+        host_tau = as_law(plant.system, tau, len(batch) > 0)
+    elif is_per_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
+        host_tau = np.zeros((steps, plant.nv))
+    else:
+        host_tau = None
+    rollout_input = arguments.rollout_input(plant, host_tau, batch, steps, dt)
+    options = rollout_input.options(
+        plant,
+        arguments.method,
+        flag("hold", arguments.hold),
+        JointStops(plant) if arguments.has_stops else None,
     )
-    return drive, plan, dt, steps, every
+    return rollout_input, options, dt, steps, every
 
 
-def _fill(runner: FallbackRunner, states: tuple[np.ndarray, ...], every: int) -> None:
-    """All samples behind the first, piece by piece."""
-    rows, done = states[0].shape[1], 0
-    while runner.count and done < rows - 1:
-        some = min(rows - 1 - done, runner.steps_per_piece(every) // every)
-        out = tuple(x[:, done + 1 : done + 1 + some] for x in states)
-        q, v = (x[:, done] for x in states)
-        runner.advance(q, v, every * done, every * some, every, out)
-        done += some
+def _run_pieces(runner: FallbackRunner, samples: Arrays, every: int) -> None:
+    """Fill in all samples after the first, piece by piece."""
+    count, done = samples[0].shape[1], 0
+    while runner.count and done < count - 1:
+        more = min(count - 1 - done, runner.steps_per_piece(every) // every)
+        out = tuple(x[:, done + 1 : done + 1 + more] for x in samples)
+        q, v = (x[:, done] for x in samples)
+        runner.advance(q, v, every * done, every * more, every, out)
+        done += more
 
 
-def _results(out: Any, lead: tuple[int, ...], plant: Plant) -> tuple[np.ndarray, np.ndarray]:
-    """New arrays, or those given when they fit."""
+def _result_arrays(out: object, lead: tuple[int, ...], plant: Plant) -> Arrays:
+    """New arrays, or those of `out`."""
     shapes = (*lead, plant.nq), (*lead, plant.nv)
     if out is None:
         return np.empty(shapes[0]), np.empty(shapes[1])
     arrays: tuple[Any, ...] = tuple(out) if isinstance(out, tuple | list) else (out,)
-    if len(arrays) != 2 or not all(map(_takes, arrays, shapes)):
+    if len(arrays) != 2 or not all(map(_is_writable, arrays, shapes)):
         raise StateError(
-            f"out is {shown(out)}, expected two arrays",
+            f"out is {shown(out)}, expected two contiguous arrays of float64",
             f"give np.empty({shapes[0]}), np.empty({shapes[1]})",
         )
     return arrays[0], arrays[1]
 
 
-def _takes(array: Any, shape: tuple[int, ...]) -> bool:
-    good = isinstance(array, np.ndarray) and array.dtype == float and array.shape == shape
-    return good and array.flags.c_contiguous and array.flags.writeable
+def _is_writable(array: object, shape: tuple[int, ...]) -> bool:
+    """Whether a kernel can write samples of this shape into an array."""
+    if not isinstance(array, np.ndarray) or array.dtype != float or array.shape != shape:
+        return False
+    return array.flags.c_contiguous and array.flags.writeable

@@ -1,16 +1,17 @@
-"""What `pp.rollout` gives: the states, and the derivatives of the motion by where it began and by what drove it."""
+"""The result of `pp.rollout`: the states, and the derivatives of the motion with respect to its
+initial state, its torques or its controller, and the parameters of the robot."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from psiphi._util.array_types import Array
+from psiphi._util.array_types import Array, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.text import nearest
 from psiphi._util.validate import read_array
@@ -19,18 +20,22 @@ from psiphi.functions.arrays.function_registry import sum_repeated
 from psiphi.simulation.control.torque_input import TorqueInput
 from psiphi.simulation.plant import parameters_of
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
-from psiphi.simulation.rollout_derivatives.second_order import tangent_turn
+from psiphi.simulation.rollout_derivatives.second_order import tangent_gradient_derivative
 
-SEEN = 64  # states that are looked at again
+COMPARED_STATES = 64  # states that are compared to detect changes of the arrays
 
 
 class MotionStates(tuple[Any, Any]):
-    """(q, v), as a tuple; `places` is what a derivative is taken by besides the beginning: by name, its place in the kernel."""
+    """The tuple (q, v), with derivatives."""
 
-    places: Any
+    @property
+    def places(self) -> dict[str, str]:
+        """The inputs besides q and v with respect to which there are derivatives: {name: place in
+        the kernel}."""
+        raise NotImplementedError
 
     def __reduce__(self) -> Any:
-        """A copy in another process is the states alone."""
+        """Copies, also those in other processes, are tuples without derivatives."""
         return tuple, (tuple(self),)
 
     @property
@@ -41,123 +46,140 @@ class MotionStates(tuple[Any, Any]):
     def v(self) -> Any:
         return self[1]
 
-    def _check_names(self, what: str, others: Iterable[str]) -> None:
-        """Refuse derivatives by what drives nothing here."""
-        for name in others:
+    def _check_names(self, method: str, names: Iterable[str]) -> None:
+        """Raise an error for names that are not inputs of this motion."""
+        for name in names:
             if name not in self.places:
                 raise StateError(
-                    f"{what} by {name!r}, which drives nothing here",
+                    f"{method} with respect to {name!r}, which is not an input of this motion",
                     nearest(name, ["q", "v", *self.places]),
                 )
 
 
 class RolloutResult(MotionStates):
-    """(q, v), as a tuple; `vjp` and `jvp` are the motion's derivatives, taken at the states in these arrays: once other numbers
-    stand there (`out=` used again, q changed in place) they are refused."""
+    """The tuple (q, v) with derivatives `vjp`, `jvp` and `hvp`.
+
+    Derivatives are taken at the states in these arrays. After the arrays were overwritten (`out=`
+    used again, q changed in place) they raise an error.
+    """
 
     tau: TorqueArgument | None
-    _made: Callable[[], RolloutAdjoint]
-    _seen: list[np.ndarray]
+    _make_adjoint: Callable[[], RolloutAdjoint]
+    _original: list[np.ndarray]
 
     @classmethod
     def of(
         cls,
         states: tuple[Array, Array],
-        ways: Callable[[], RolloutAdjoint],
+        make_adjoint: Callable[[], RolloutAdjoint],
         tau: TorqueArgument | None,
     ) -> RolloutResult:
         self = cls(states)
-        self._made, self.tau, self._seen = ways, tau, [_some(x) for x in states]
+        self._make_adjoint, self.tau = make_adjoint, tau
+        self._original = [_some_states(x) for x in states]
         return self
 
     @property
-    def ways(self) -> RolloutAdjoint:
+    def adjoint(self) -> RolloutAdjoint:
+        """The derivatives by place, for the flattened batch."""
         if not all(
-            np.array_equal(_some(x), seen, equal_nan=True)
-            for x, seen in zip(self, self._seen, strict=True)
+            np.array_equal(_some_states(x), original, equal_nan=True)
+            for x, original in zip(self, self._original, strict=True)
         ):
-            cause = "rollout: other numbers stand in the arrays of this motion, whose derivatives are taken there"
             raise StateError(
-                cause, "copy them before you write into them, or give out= other arrays"
+                "rollout: the arrays of this motion were overwritten, and its derivatives are "
+                "taken at their states",
+                "copy the arrays before you change them, or pass other arrays as out=",
             )
-        return self._sensitivity
+        return self._adjoint
 
     @cached_property
-    def _sensitivity(self) -> RolloutAdjoint:
-        return self._made()
+    def _adjoint(self) -> RolloutAdjoint:
+        return self._make_adjoint()
 
     @property
     def places(self) -> dict[str, str]:
         places = {
-            place.removeprefix("law."): place for place in self.ways.options.derivative_places
+            place.removeprefix("law."): place for place in self.adjoint.options.derivative_places
         }
         if self.tau is not None and not self.tau.is_given:
             del places["tau"]
         return places
 
-    def vjp(self, q_weight: Any = None, v_weight: Any = None) -> dict[str, np.ndarray]:
-        """Gradients of the weighted sum of all samples: by "q" and "v" of the beginning, by "tau" or the controller's numbers,
-        by "parameters" where the robot has some (`robot.free`).
+    def vjp(
+        self, q_weight: Numbers | None = None, v_weight: Numbers | None = None
+    ) -> dict[str, np.ndarray]:
+        """Gradients of the weighted sum of all samples: with respect to the initial "q" and "v", to
+        "tau" or the controller's numbers, and to "parameters" if the robot has some (`robot.free`).
 
-        Weights have the shapes of q and v (None: zero). The gradient by q is a tangent one, (..., nv), as everywhere; that by
-        tau has the shape that tau was given in, summed over motions that shared it.
+        Weights have the shapes of q and v; None is zero. The gradient with respect to q is one with
+        respect to tangent vectors, (..., nv). That with respect to tau has the shape of the given
+        tau, summed over the motions that shared it.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.robots.puma560()
         >>> motion = pp.rollout(robot, robot.neutral(), tau=np.zeros((50, 6)), steps=50)
         >>> last = np.zeros_like(motion.q)
-        >>> last[-1, 0] = 1.0  # where the first joint ends
+        >>> last[-1, 0] = 1.0  # the final position of the first joint
         >>> motion.vjp(last)["tau"].shape
         (50, 6)
         """
         bars = self.coordinate_gradients(q_weight, v_weight)
-        return bars | {"q": self.ways.plant.manifold.tangent_gradient(self.q[..., 0, :], bars["q"])}
+        manifold = self.adjoint.plant.manifold
+        return bars | {"q": manifold.tangent_gradient(self.q[..., 0, :], bars["q"])}
 
-    def coordinate_gradients(self, q_weight: Any, v_weight: Any) -> dict[str, np.ndarray]:
-        """The same by the nq numbers of q."""
-        return self._by_name(self.ways.back(*self._weights(q_weight, v_weight)))
+    def coordinate_gradients(
+        self, q_weight: Numbers | None, v_weight: Numbers | None
+    ) -> dict[str, np.ndarray]:
+        """`vjp` with the gradient with respect to the nq coordinates of q."""
+        return self._by_name(self.adjoint.vjp(*self._weights(q_weight, v_weight)))
 
-    def _weights(self, q_weight: Any, v_weight: Any) -> list[np.ndarray]:
-        weights = _shaped("q_weight", q_weight, self.q), _shaped("v_weight", v_weight, self.v)
+    def _weights(self, q_weight: Numbers | None, v_weight: Numbers | None) -> list[np.ndarray]:
+        weights = (
+            _broadcast("q_weight", q_weight, self.q),
+            _broadcast("v_weight", v_weight, self.v),
+        )
         return [x.reshape(-1, *x.shape[-2:]) for x in weights]
 
     def _by_name(self, bars: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Gradients by place (B, ...) as those of what was given."""
+        """Gradients by place (B, ...) as gradients by name, in the shapes of the inputs."""
         lead = self.q.shape[:-2]
         bars = {name: x.reshape(*lead, *x.shape[1:]) for name, x in bars.items()}
         found = {name: bars[name] for name in ("q", "v")}
         for name, place in self.places.items():
-            table = self.tau if name == "tau" else None
-            found[name] = (
-                table.gradient(bars[place])
-                if table
-                else sum_repeated(bars[place], self._numbers(name).shape)
-            )
+            if name == "tau" and self.tau is not None:
+                found[name] = self.tau.gradient(bars[place])
+            else:
+                found[name] = sum_repeated(bars[place], self._values(name).shape)
         return found
 
-    def jvp(self, q: Any = None, v: Any = None, **others: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(dq, dv), shaped as q and v, for changes of the beginning (q: a tangent vector), of tau, of a controller's numbers.
+    def jvp(
+        self, q: Numbers | None = None, v: Numbers | None = None, **others: Numbers
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(dq, dv), in the shapes of q and v, for changes of the initial state (q: a tangent
+        vector), of tau, of a controller's numbers or of parameters.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.robots.puma560()
-        >>> motion = pp.rollout(robot, robot.neutral(), tau=pp.PD(robot, robot.random(seed=1), kp=20.0, kd=2.0), steps=50)
+        >>> law = pp.PD(robot, robot.random(seed=1), kp=20.0, kd=2.0)
+        >>> motion = pp.rollout(robot, robot.neutral(), tau=law, steps=50)
         >>> dq, dv = motion.jvp(kp=np.ones(6))
         >>> dq.shape
         (51, 6)
         """
-        dq, dv = self.ways.along(self._changes("jvp", q, v, others))
+        dq, dv = self.adjoint.jvp(self._changes("jvp", q, v, others))
         return dq.reshape(self.q.shape), dv.reshape(self.v.shape)
 
     def hvp(
         self,
-        q_weight: Any = None,
-        v_weight: Any = None,
-        q: Any = None,
-        v: Any = None,
-        **others: Any,
+        q_weight: Numbers | None = None,
+        v_weight: Numbers | None = None,
+        q: Numbers | None = None,
+        v: Numbers | None = None,
+        **others: Numbers,
     ) -> dict[str, np.ndarray]:
-        """What the gradients that `vjp` gives change by, for changes of the beginning and of what drove it, as `jvp` has them:
-        second derivatives of the weighted sum times a vector, exact, at a few times the cost of the gradient.
+        """The changes of the gradients of `vjp` for changes as in `jvp`: second derivatives of the
+        weighted sum times a vector. They are exact, and cost a few times as much as the gradient.
 
         >>> import numpy as np, psiphi as pp
         >>> robot = pp.load("pelican")
@@ -166,67 +188,68 @@ class RolloutResult(MotionStates):
         (20, 2)
         """
         changes = self._changes("hvp", q, v, others)
-        turns = self.coordinate_turns(q_weight, v_weight, changes)
-        manifold, first = self.ways.plant.manifold, self.q[..., 0, :]
+        bar_dots = self.coordinate_gradient_changes(q_weight, v_weight, changes)
+        manifold, first = self.adjoint.plant.manifold, self.q[..., 0, :]
         if manifold.is_flat:
-            return turns
-        bar, moved = (
-            self.coordinate_gradients(q_weight, v_weight)["q"],
-            changes["q"].reshape(first.shape),
-        )
-        return turns | {
-            "q": np.stack(tangent_turn(manifold, first, turns["q"], bar, moved), axis=-1)
-        }
+            return bar_dots
+        bar = self.coordinate_gradients(q_weight, v_weight)["q"]
+        q_dot = changes["q"].reshape(first.shape)
+        entries = tangent_gradient_derivative(manifold, first, bar_dots["q"], bar, q_dot)
+        return bar_dots | {"q": np.stack(entries, axis=-1)}
 
-    def coordinate_turns(
-        self, q_weight: Any, v_weight: Any, changes: dict[str, np.ndarray]
+    def coordinate_gradient_changes(
+        self, q_weight: Numbers | None, v_weight: Numbers | None, changes: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """The same by the nq numbers of q, for changes by place (B, ...)."""
+        """`hvp` with the gradient with respect to the nq coordinates of q, for changes by place
+        (B, ...)."""
         w_q, w_v = self._weights(q_weight, v_weight)
-        return self._by_name(self.ways.curve(w_q, w_v, changes))
+        return self._by_name(self.adjoint.vjp_derivative(w_q, w_v, changes))
 
-    def _changes(self, what: str, q: Any, v: Any, others: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Changes by place (B, ...), q by its numbers."""
-        self._check_names(what, others)
+    def _changes(
+        self,
+        method: str,
+        q: Numbers | None,
+        v: Numbers | None,
+        others: Mapping[str, Numbers],
+    ) -> dict[str, np.ndarray]:
+        """Changes by place (B, ...); q is a tangent vector."""
+        self._check_names(method, others)
         first = self.v[..., 0, :]
-        rate = self.ways.plant.manifold.rate(self.q[..., 0, :], _shaped("q", q, first))
-        return self.placed(others | {"q": rate, "v": _shaped("v", v, first)})
+        manifold = self.adjoint.plant.manifold
+        rate = manifold.rate(self.q[..., 0, :], _broadcast("q", q, first))
+        return self.changes_by_place({**others, "q": rate, "v": _broadcast("v", v, first)})
 
-    def placed(self, given: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Changes by place (B, ...), of such by name; those of q are of its numbers."""
-        lead, changes = self.q.shape[:-2], {name: given[name] for name in ("q", "v")}
-        for name in given.keys() - changes.keys():
-            table = self.tau if name == "tau" else None
-            row = (
-                table.change(given[name])
-                if table
-                else _shaped(name, given[name], self._numbers(name))
-            )
-            core = 2 if self.places[name] in self.ways.options.packed_per_step else 1
-            if table:  # steps behind the last sample change nothing that is kept
-                row = row[..., 0, :] if core == 1 else row[..., : self.ways.steps, :]
-            changes[self.places[name]] = np.broadcast_to(
-                row, (*lead, *row.shape[row.ndim - core :])
-            )
-        return {
-            name: x.reshape(self.ways.runner.count, *x.shape[len(lead) :])
-            for name, x in changes.items()
-        }
+    def changes_by_place(self, changes: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Changes by place (B, ...), from changes by name; q is in coordinates."""
+        lead, found = self.q.shape[:-2], {name: changes[name] for name in ("q", "v")}
+        for name in changes.keys() - found.keys():
+            place = self.places[name]
+            core = 2 if place in self.adjoint.options.packed_per_step else 1
+            if name == "tau" and self.tau is not None:
+                table = self.tau.change(changes[name])
+                # steps after the last sample have no effect
+                row = table[..., 0, :] if core == 1 else table[..., : self.adjoint.steps, :]
+            else:
+                row = _broadcast(name, changes[name], self._values(name))
+            found[place] = np.broadcast_to(row, (*lead, *row.shape[row.ndim - core :]))
+        count = self.adjoint.runner.count
+        return {name: x.reshape(count, *x.shape[len(lead) :]) for name, x in found.items()}
 
-    def _numbers(self, name: str) -> np.ndarray:
-        """A controller's, what it follows where that does not change, or parameters of the robot."""
+    def _values(self, name: str) -> np.ndarray:
+        """The values of an input: parameters of the robot, numbers of the controller, or its
+        reference if this is constant."""
         if name == PARAMETERS:
-            return np.asarray(parameters_of(self.ways.plant.robot)[0])
-        return np.asarray(self.ways.drive.constants()[self.places[name]])
+            return np.asarray(parameters_of(self.adjoint.plant.robot)[0])
+        return np.asarray(self.adjoint.rollout_input.constants()[self.places[name]])
 
 
 @dataclass(frozen=True)
 class TorqueArgument:
-    """A table of torques (..., 1 or steps, nv), and the shape that it was given in."""
+    """A table of torques (..., 1 or steps, nv), and the shape of the argument tau."""
 
     torque: TorqueInput
     shape: tuple[int, ...]
-    is_given: bool  # or is it nothing, as zeros
+    is_given: bool  # False if tau is None, which is zero
     effort: np.ndarray | None
 
     @property
@@ -235,49 +258,53 @@ class TorqueArgument:
         return self.torque.table
 
     def gradient(self, bars: np.ndarray) -> np.ndarray:
-        """(*batch, nv) or (*batch, steps, nv) in the shape of what was given: zero where it was cut, and behind the last
-        sample."""
+        """A gradient (*batch, nv) or (*batch, steps, nv) in the shape of the argument: zero for
+        torques beyond the effort limits, and for steps after the last sample."""
         bars = bars if bars.ndim == len(self.torque.batch) + 2 else bars[..., None, :]
-        if (behind := self.table.shape[-2] - bars.shape[-2]) > 0:
-            bars = np.concatenate(
-                [bars, np.zeros((*bars.shape[:-2], behind, bars.shape[-1]))], axis=-2
-            )
-        bars = sum_repeated(bars, self.table.shape)
-        if self.effort is not None:
-            bars = np.where(np.abs(self.table) < self.effort, bars, 0.0)
-        return bars[..., self._driven()].reshape(self.shape)
+        unused = self.table.shape[-2] - bars.shape[-2]
+        if unused > 0:
+            zeros = np.zeros((*bars.shape[:-2], unused, bars.shape[-1]))
+            bars = np.concatenate([bars, zeros], axis=-2)
+        bars = self._within_effort(sum_repeated(bars, self.table.shape))
+        return bars[..., self._columns()].reshape(self.shape)
 
-    def change(self, given: Any) -> np.ndarray:
-        """A change of it as a table."""
-        change = _shaped("tau", given, np.empty(self.shape))
+    def change(self, value: Numbers | None) -> np.ndarray:
+        """A change of the argument as a change of the table."""
+        change = _broadcast("tau", value, np.empty(self.shape))
         out = np.zeros(self.table.shape)
-        out[..., self._driven()] = change.reshape(*self.table.shape[:-1], *self.shape[-1:])
-        return out if self.effort is None else np.where(np.abs(self.table) < self.effort, out, 0.0)
+        out[..., self._columns()] = change.reshape(*self.table.shape[:-1], *self.shape[-1:])
+        return self._within_effort(out)
 
-    def _driven(self) -> np.ndarray:
+    def _within_effort(self, change: np.ndarray) -> np.ndarray:
+        """The change, with zeros where the effort limits act."""
+        if self.effort is None:
+            return change
+        return np.where(np.abs(self.table) < self.effort, change, 0.0)
+
+    def _columns(self) -> np.ndarray:
+        """The columns of the table that the argument sets: all, or those of the motors."""
         plant = self.torque.plant
-        every = np.arange(plant.nv)
-        return (
-            every
-            if not self.shape or self.shape[-1] == plant.nv
-            else np.setdiff1d(every, plant.unactuated_indices)
-        )
+        columns = np.arange(plant.nv)
+        if not self.shape or self.shape[-1] == plant.nv:
+            return columns
+        return np.setdiff1d(columns, plant.unactuated_indices)
 
 
-def _some(states: np.ndarray) -> np.ndarray:
-    """A copy of the last state and of some of the others: enough to see that another motion stands there."""
+def _some_states(states: np.ndarray) -> np.ndarray:
+    """A copy of the last state and some of the others, to detect whether the array was
+    overwritten."""
     flat = states.reshape(math.prod(states.shape[:-1]), states.shape[-1])
-    return np.concatenate([flat[:: max(1, len(flat) // SEEN)], flat[-1:]])
+    return np.concatenate([flat[:: max(1, len(flat) // COMPARED_STATES)], flat[-1:]])
 
 
-def _shaped(name: str, given: Any, like: np.ndarray) -> np.ndarray:
-    """A weight or a change as an array of this shape; nothing is zero."""
-    if given is None:
+def _broadcast(name: str, value: object, like: np.ndarray) -> np.ndarray:
+    """A weight or a change as an array of this shape; None is zero."""
+    if value is None:
         return np.zeros(like.shape)
-    array, fault = read_array(given, None)
+    array, fault = read_array(value, None)
     try:
         if not fault:
             return np.broadcast_to(array.astype(float, copy=False), like.shape)
     except ValueError:
         fault = f"has shape {array.shape}, expected {like.shape}"
-    raise StateError(f"rollout: {name} {fault}", "give it the shape of what it belongs to")
+    raise StateError(f"rollout: {name} {fault}", f"give real numbers of shape {like.shape}")

@@ -1,10 +1,11 @@
-"""Adjoint, tangent and second order of rollouts.
+"""Gradients, directional derivatives and second derivatives of rollouts.
 
-In: a rollout that was computed, weights or changes. Out: gradients, changes, products with the Hessian. Read `rollout_adjoint.py` first.
+In: a rollout that has run, weights or changes. Out: gradients, changes, Hessian-vector products.
+Read `rollout_adjoint.py` first.
 
-    cuda_adjoint.py      Derivatives of motions that ran on a graphics card, taken there
-    rollout_adjoint.py   Derivatives of a motion that has run
-    rollout_vjp_jvp.py   The derivatives of a motion as functions of arrays of torch or JAX
-    second_order.py      Second derivatives of a rollout as a rollout
-    step_derivatives.py  A rollout's derivatives as rollouts
+    rollout_adjoint.py   derivatives of a motion that has run on the CPU
+    step_derivatives.py  the adjoint and the tangent of a rollout, as rollouts
+    second_order.py      the second derivatives of a rollout, as rollouts
+    cuda_adjoint.py      derivatives of a motion that has run on the GPU
+    rollout_vjp_jvp.py   derivatives as functions of arrays of torch or JAX
 """

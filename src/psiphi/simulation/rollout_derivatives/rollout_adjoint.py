@@ -1,14 +1,15 @@
-"""Derivatives of a motion that has run: backwards for gradients, once more alongside for the effect of changes.
+"""The derivatives of a motion that has run on the CPU: steps in reverse for gradients, the motion
+once more with its changes for directional derivatives.
 
-Backwards every step needs the state it began with. Samples of every step have them; otherwise the steps from one sample to
-the next run again, as many at once as fit into ROOM, from checkpoints in between where even one stretch does not.
+In reverse, every step needs the state from which it started. If not every step was sampled, the
+steps between two samples run again, as many at once as fit into MEMORY_LIMIT; if not even one such
+interval fits, from checkpoints inside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from psiphi.robot.mechanisms.closed_functions.implicit_theorem import (
     rank_is_constant,
     ranks,
 )
+from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.compiled_rollout.python_fallback import FallbackRunner
 from psiphi.simulation.compiled_rollout.rollout_runner import Arrays, rollout_kernel
 from psiphi.simulation.rollout_derivatives.second_order import (
@@ -33,218 +35,222 @@ from psiphi.simulation.rollout_derivatives.step_derivatives import (
     TangentSteps,
 )
 
-SEEN = 32  # of a closed chain's states
-MEMORY_LIMIT = 1 << 24  # numbers that states and weights may take, of all motions together
-RunPiece = tuple[
-    int, int, list[np.ndarray]
-]  # steps a ... b, and the states (B, b - a, n) they begin with
-# from a state, at step, steps, every, results
+RANK_SAMPLES = 32  # states of a closed chain at which the rank of the constraints is checked
+MEMORY_LIMIT = 1 << 24  # numbers of states and weights, of all motions together
+ByPlace = Mapping[str, np.ndarray]  # (B, n), or (B, steps, n) of places that change with each step
+# steps a ... b - 1, and the states (B, b - a, n) from which they start
+RunPiece = tuple[int, int, list[np.ndarray]]
+# (state, first step, steps, every, results)
 Advance = Callable[[Sequence[np.ndarray], int, int, int, Sequence[np.ndarray]], None]
 
 
 class RolloutAdjoint:
-    """The derivatives of the motions (B, samples, n) that a runner made, every `every` steps; `followed` is what the controller
-    followed when they ran."""
+    """The derivatives of motions with samples (B, samples, n), one every `every` steps.
 
-    def __init__(self, runner: FallbackRunner, states: Arrays, every: int, followed: Arrays = ()):
-        self.followed = followed
-        self.plant, self.drive, self.options, self.runner, self.every = (
-            runner.plant,
-            runner.rollout_input,
-            runner.options,
-            runner,
-            every,
-        )
+    `reference_samples` are samples of the controller's reference during the run.
+    """
+
+    def __init__(
+        self, runner: FallbackRunner, states: Arrays, every: int, reference_samples: Arrays = ()
+    ):
+        self.runner, self.every, self.reference_samples = runner, every, reference_samples
+        self.plant, self.options = runner.plant, runner.options
+        self.rollout_input = runner.rollout_input
         self.q, self.v = states
         self.steps = every * (self.q.shape[1] - 1)
-        self.within = self.drive.losses.parameter_slices(
-            self.plant.robot
-        )  # places whose numbers are parameters
-        self.rough = self._rough() if self.options.closure else None
+        # places whose numbers are, or contain, parameters of the robot
+        self.parameter_slices = self.rollout_input.losses.parameter_slices(self.plant.robot)
+        self.without_derivative = self._singular_motions() if self.options.closure else None
 
-    def _check_followed(self) -> None:
-        """Whether the reference answers as it did when the motion ran: derivatives ask it once more."""
-        for then, now in zip(self.followed, self.runner.reference_samples(self.steps), strict=True):
+    def _check_reference(self) -> None:
+        """Raise an error if the reference no longer has the values that it had during the run."""
+        samples = self.runner.reference_samples(self.steps)
+        for then, now in zip(self.reference_samples, samples, strict=True):
             if not np.array_equal(then, now, equal_nan=True):
-                cause = "rollout: what the controller follows is another motion now than when this one ran"
                 raise StateError(
-                    cause,
-                    "give a function of t alone, and what it reads arrays of their own, or run it again",
+                    "rollout: the controller's reference has changed since the motion ran",
+                    "make the reference a function of t alone, which reads arrays that do not "
+                    "change, or run the motion again",
                 )
 
     @property
-    def _some(self) -> Arrays:
-        """States of a closed chain's motion that are looked at."""
-        return tuple(x[:, :: max(1, x.shape[1] // SEEN)] for x in (self.q, self.v))
+    def _rank_states(self) -> Arrays:
+        """The states of a closed chain at which the rank of its constraints is checked."""
+        return tuple(x[:, :: max(1, x.shape[1] // RANK_SAMPLES)] for x in (self.q, self.v))
 
     @property
-    def _chain(self) -> Any:
-        """The closed chain of the motions in a row: parameters with batch axes are one set a motion."""
+    def _flat_system(self) -> System:
+        """The closed chain for the flattened batch: batched parameters have one row a motion."""
         batch = self.runner.batch
         return self.plant.system.at_elements(batch, np.ones(batch, dtype=bool))
 
-    def _rough(self) -> np.ndarray:
-        """Which motions of a closed chain have no derivative: some of their steps ran in Python, or the rank of the
-        constraints does not stay."""
-        lost = self.runner.ran_in_python | ~constant_rank(self._chain, *self._some)
-        if lost.any() and not self.runner.batch:
-            cause = "this motion has no derivative: constraints that follow from others on it do not stay so beside it"
-            raise SingularError(cause, "start from another configuration")
-        return lost
+    def _singular_motions(self) -> np.ndarray:
+        """Which motions of a closed chain have no derivative: those with steps that ran in Python,
+        and those on which the rank of the constraints is not constant."""
+        singular = self.runner.ran_in_python | ~constant_rank(self._flat_system, *self._rank_states)
+        if singular.any() and not self.runner.batch:
+            raise SingularError(
+                "this motion has no derivative: the rank of its constraints is not constant "
+                "near the motion",
+                "start from another configuration",
+            )
+        return singular
 
-    def _sound(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Derivatives by place (B, ...): NaN of motions that have none."""
-        if self.rough is not None and self.rough.any():
+    def _mark_singular(self, found: ByPlace) -> dict[str, np.ndarray]:
+        """Derivatives by place (B, ...), with NaN for motions that have none."""
+        if self.without_derivative is not None and self.without_derivative.any():
             for x in found.values():
-                x[self.rough] = np.nan
+                x[self.without_derivative] = np.nan
         return dict(found)
 
-    def back(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
-        """Gradients by place, (B, n), of a table (B, steps, n); the weights are (B, samples, n)."""
-        self._check_followed()
-        names, weights = self._with_places(self.options.derivative_places), (q_weight, v_weight)
+    def vjp(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
+        """Gradients by place, (B, n) or (B, steps, n), of the sum of all samples with weights
+        (B, samples, n)."""
+        self._check_reference()
+        places = self._with_parameter_places(self.options.derivative_places)
+        weights = (q_weight, v_weight)
         pieces = self._pieces((self.q, self.v), self._advance)
-        found = self._reversed(AdjointSteps, names, self._held(names), pieces, weights, {})
-        found |= {name: found[name] + w[:, 0] for name, w in zip(STATE, weights, strict=True)}
-        return self._sound(self._gathered(found))
+        bars = self._run_reversed(AdjointSteps, places, self._carried(places), pieces, weights, {})
+        bars |= {name: bars[name] + w[:, 0] for name, w in zip(STATE, weights, strict=True)}
+        return self._mark_singular(self._gather_parameters(bars))
 
-    def along(self, changes: Mapping[str, np.ndarray]) -> Arrays:
-        """(dq, dv) (B, samples, n) for changes of places, (B, n) or (B, steps, n); others do not change."""
-        return self._moved(TangentSteps, [changes])
+    def jvp(self, changes: ByPlace) -> Arrays:
+        """(dq, dv), (B, samples, n), for changes by place; other places do not change."""
+        return self._tangent(TangentSteps, [changes])
 
-    def bend(self, *changes: Mapping[str, np.ndarray]) -> Arrays:
-        """What (dq, dv) of the first changes turn by along the second ones, and where they themselves change by the third."""
-        self._check_bent()
-        return self._moved(SecondOrderTangent, changes)
+    def second_derivative(self, *changes: ByPlace) -> Arrays:
+        """The change of (dq, dv) of the first changes, (B, samples, n), along the second ones, if
+        the first themselves change by the third."""
+        self._check_second_derivatives()
+        return self._tangent(SecondOrderTangent, changes)
 
-    def _moved(
-        self, kind: type[TangentSteps], changes: Sequence[Mapping[str, np.ndarray]]
-    ) -> Arrays:
-        """The last of what is carried beside the motions, (B, samples, n) each."""
-        self._check_followed()
-        rows = [self._spread(row) for row in changes]
-        names = self._with_places(
-            tuple(
-                name for name in self.options.derivative_places if any(name in row for row in rows)
-            )
+    def _tangent(self, kind: type[TangentSteps], changes: Sequence[ByPlace]) -> Arrays:
+        """The last change of the state that these steps carry along, (B, samples, n)."""
+        self._check_reference()
+        rows = [self._spread_parameters(row) for row in changes]
+        changed = tuple(
+            name for name in self.options.derivative_places if any(name in row for row in rows)
         )
-        found = self._beside(kind, names, [self._whole(row, names) for row in rows])
-        return tuple(self._sound(dict(zip(STATE, found, strict=True))).values())
+        places = self._with_parameter_places(changed)
+        found = self._run_tangent(kind, places, [self._full_changes(row, places) for row in rows])
+        return tuple(self._mark_singular(dict(zip(STATE, found, strict=True))).values())
 
-    def _check_bent(self) -> None:
-        """Whether motions have second derivatives: rows that follow from others are left out, and must stay so beside them."""
+    def _check_second_derivatives(self) -> None:
+        """Raise an error if redundant constraint rows do not stay redundant near the motion: then
+        there is no second derivative."""
         if not self.options.closure:
             return
-        (q, v), system = self._some, self._chain.with_sample_axis()
+        (q, v), system = self._rank_states, self._flat_system.with_sample_axis()
         Jc = system.constraint_jacobian(q)
-        own = ranks(Jc)
-        for rank in set(own.ravel().tolist()) - {system.nc}:
-            here = own == rank
-            if not rank_is_constant(
-                system.at_elements(here.shape, here),
-                q[here],
-                v[here],
-                Jc[here],
-                RangeNullSplit(Jc[here], rank),
-            ).all():
-                cause = "this motion has no second derivatives: constraints that follow from others on it do not stay so"
-                raise SingularError(cause, "start from another configuration")
+        rank_of = ranks(Jc)
+        for rank in set(rank_of.ravel().tolist()) - {system.nc}:
+            here = rank_of == rank
+            split = RangeNullSplit(Jc[here], rank)
+            part = system.at_elements(here.shape, here)
+            if not rank_is_constant(part, q[here], v[here], Jc[here], split).all():
+                raise SingularError(
+                    "this motion has no second derivatives: redundant constraint rows do not "
+                    "stay redundant near the motion",
+                    "start from another configuration",
+                )
 
-    def _whole(
-        self, changes: Mapping[str, np.ndarray], names: tuple[str, ...]
-    ) -> dict[str, np.ndarray]:
-        """Changes of the state and of places, (B, n) or (B, steps, n): zero where there are none."""
-        shapes = {
-            name: (self.steps, self._size(name))
-            if name in self.options.packed_per_step
-            else (self._size(name),)
-            for name in names
-        }
+    def _full_changes(self, changes: ByPlace, places: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Changes of the state and of these places, with zeros where `changes` has none."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name in places:
+            size = self._size(name)
+            is_table = name in self.options.packed_per_step
+            shapes[name] = (self.steps, size) if is_table else (size,)
         shapes |= {name: (self._size(name),) for name in STATE}
         return {
             name: np.broadcast_to(changes.get(name, 0.0), (self.runner.count, *shape))
             for name, shape in shapes.items()
         }
 
-    def curve(
-        self, q_weight: np.ndarray, v_weight: np.ndarray, changes: Mapping[str, np.ndarray]
+    def vjp_derivative(
+        self, q_weight: np.ndarray, v_weight: np.ndarray, changes: ByPlace
     ) -> dict[str, np.ndarray]:
-        """What the gradients of `back` change by, by place, for changes of places as in `along`: forward over backward."""
-        self._check_followed()
-        self._check_bent()
-        names = self._with_places(self.options.derivative_places)
-        whole = self._whole(self._spread(changes), names)
-        moved = self._beside(TangentSteps, names, [whole])
-        pieces = self._pieces(
-            (self.q, self.v, *moved), partial(self._advance_beside, TangentSteps, names, [whole])
+        """The changes of the gradients of `vjp`, by place, for changes as in `jvp`: forward over
+        reverse."""
+        self._check_reference()
+        self._check_second_derivatives()
+        places = self._with_parameter_places(self.options.derivative_places)
+        full = self._full_changes(self._spread_parameters(changes), places)
+        tangent = self._run_tangent(TangentSteps, places, [full])
+        advance = partial(self._advance_tangent, TangentSteps, places, [full])
+        pieces = self._pieces((self.q, self.v, *tangent), advance)
+        bars = {f"{name}_bar": self._size(name) for name in STATE}
+        found = self._run_reversed(
+            SecondOrderAdjoint,
+            places,
+            bars | self._carried(places),
+            pieces,
+            (q_weight, v_weight),
+            full,
         )
-        held = {f"{name}_bar": self._size(name) for name in STATE} | self._held(names)
-        found = self._reversed(SecondOrderAdjoint, names, held, pieces, (q_weight, v_weight), whole)
-        return self._sound(
-            self._gathered({name: x for name, x in found.items() if name not in ("q_bar", "v_bar")})
+        return self._mark_singular(
+            self._gather_parameters({name: x for name, x in found.items() if name not in bars})
         )
 
-    def _held(self, names: tuple[str, ...]) -> dict[str, int]:
-        """What goes on from step to step: by the state, and by places that stay the same."""
+    def _carried(self, places: tuple[str, ...]) -> dict[str, int]:
+        """{place: size} of the gradients that reversed steps pass on: with respect to the state and
+        to constant places."""
         return {
             name: self._size(name)
-            for name in (*STATE, *names)
+            for name in (*STATE, *places)
             if name not in self.options.packed_per_step
         }
 
-    def _reversed(
+    def _run_reversed(
         self,
         kind: type[DifferentiatedRollout],
-        names: tuple[str, ...],
-        held: dict[str, int],
+        places: tuple[str, ...],
+        carried: dict[str, int],
         pieces: Iterator[RunPiece],
         weights: Sequence[np.ndarray],
-        changes: Mapping[str, np.ndarray],
+        changes: ByPlace,
     ) -> dict[str, np.ndarray]:
-        """What reversed steps leave: what they hold on to, (B, n), and what they give anew, (B, steps, n). Behind q and v a
-        piece may have what these change by; `changes` are those of the other places."""
-        code, count = (
-            rollout_kernel(self.plant.system, self.options, kind, names),
-            self.runner.count,
-        )
-        rows = [name for name in names if name in self.options.packed_per_step]
-        bar = [np.zeros((count, 1, n)) for n in held.values()]
-        table = {name: np.empty((count, self.steps, self._size(name))) for name in rows}
-        given = [
-            self.runner.constants[name] for name in self.options.packed_once if name not in STATE
-        ]
-        given += [changes[name][:, None] for name in names if name in changes and name not in rows]
-        for a, b, states in pieces:
-            tables = self.drive.tables(self.options, a, b - a, self.runner.dt)
-            each = [
-                *states[:2],
-                *(self.runner.as_table(tables[name]) for name in self.options.packed_per_step),
-            ]
-            each += [self._weights(w, a, b) for w in weights]
-            each += [*states[2:], *(changes[name][:, a:b] for name in rows if name in changes)]
-            ends = [np.empty_like(x) for x in bar]
-            out = [_in_place(x, b - a) for x in ends] + [x[:, a:b][:, ::-1] for x in table.values()]
-            code.run([*given, *bar, *(x[:, ::-1] for x in each), *out], b - a, 1)
-            bar = ends
-        return {name: x[:, 0] for name, x in zip(held, bar, strict=True)} | table
+        """The results of reversed steps: what they carry, (B, n), and one row for each step,
+        (B, steps, n).
 
-    def _beside(
-        self,
-        kind: type[TangentSteps],
-        names: tuple[str, ...],
-        changes: Sequence[Mapping[str, np.ndarray]],
-    ) -> Arrays:
-        """The last (dq, dv) of all samples: the motion once more, with what it changes by along every row of changes."""
-        found = tuple(np.empty_like(x) for x in (self.q, self.v))
-        for room, name in zip(found, STATE, strict=True):
-            room[:, 0] = changes[-1][name]
-        first = [self.q[:, 0], self.v[:, 0], *(row[name] for row in changes for name in STATE)]
-        rest = [
-            _in_place(np.empty((len(x), 1, x.shape[-1])), self.q.shape[1] - 1) for x in first[:-2]
+        The states of a piece may be followed by their changes; `changes` are those of the other
+        places.
+        """
+        runner, options = self.runner, self.options
+        kernel, count = rollout_kernel(self.plant.system, options, kind, places), runner.count
+        per_step = [name for name in places if name in options.packed_per_step]
+        values = [np.zeros((count, 1, n)) for n in carried.values()]
+        tables = {name: np.empty((count, self.steps, self._size(name))) for name in per_step}
+        once = [runner.constants[name] for name in options.packed_once if name not in STATE]
+        once += [
+            changes[name][:, None] for name in places if name in changes and name not in per_step
         ]
+        for a, b, states in pieces:
+            inputs = self.rollout_input.tables(options, a, b - a, runner.dt)
+            each = [*states[:2], *(runner.as_table(inputs[x]) for x in options.packed_per_step)]
+            each += [self._step_weights(w, a, b) for w in weights]
+            each += [*states[2:], *(changes[x][:, a:b] for x in per_step if x in changes)]
+            results = [np.empty_like(x) for x in values]
+            out = [_one_row(x, b - a) for x in results]
+            out += [table[:, a:b][:, ::-1] for table in tables.values()]
+            kernel.run([*once, *values, *(x[:, ::-1] for x in each), *out], b - a, 1)
+            values = results
+        return {name: x[:, 0] for name, x in zip(carried, values, strict=True)} | tables
+
+    def _run_tangent(
+        self, kind: type[TangentSteps], places: tuple[str, ...], changes: Sequence[ByPlace]
+    ) -> Arrays:
+        """Run the motion once more with its changes: the last (dq, dv) of all samples. `changes`
+        has one element for each change that the steps carry along."""
+        found = tuple(np.empty_like(x) for x in (self.q, self.v))
+        for target, name in zip(found, STATE, strict=True):
+            target[:, 0] = changes[-1][name]
+        first = [self.q[:, 0], self.v[:, 0], *(row[name] for row in changes for name in STATE)]
+        samples = self.q.shape[1] - 1
+        unused = [_one_row(np.empty((len(x), 1, x.shape[-1])), samples) for x in first[:-2]]
         if self.steps and self.runner.count:
-            out = [*rest, *(x[:, 1:] for x in found)]
-            self._advance_beside(kind, names, changes, first, 0, self.steps, self.every, out)
+            out = [*unused, *(x[:, 1:] for x in found)]
+            self._advance_tangent(kind, places, changes, first, 0, self.steps, self.every, out)
         return found
 
     def _advance(
@@ -255,117 +261,116 @@ class RolloutAdjoint:
         every: int,
         out: Sequence[np.ndarray],
     ) -> None:
-        """The motion from its state (B, n) at step `start`: every `every`-th of `steps` after it."""
+        """Run the motion from its state (B, n) at step `start`; store every `every`-th state."""
         self.runner.advance(first[0], first[1], start, steps, every, tuple(out))
 
-    def _advance_beside(
+    def _advance_tangent(
         self,
         kind: type[TangentSteps],
-        names: tuple[str, ...],
-        changes: Sequence[Mapping[str, np.ndarray]],
+        places: tuple[str, ...],
+        changes: Sequence[ByPlace],
         first: Sequence[np.ndarray],
         start: int,
         steps: int,
         every: int,
         out: Sequence[np.ndarray],
     ) -> None:
-        """The same with what it changes by, (q, v, dq, dv, ...), for rows of changes of places, (B, n) or (B, steps, n)."""
-        plan, code = self.options, rollout_kernel(self.plant.system, self.options, kind, names)
-        tables = self.drive.tables(plan, start, steps, self.runner.dt)
-        given = [
-            *(x[:, None] for x in first),
-            *(self.runner.constants[name] for name in plan.packed_once if name not in STATE),
-        ]
-        given += [
-            row[name][:, None]
-            for row in changes
-            for name in names
-            if name not in plan.packed_per_step
-        ]
-        each = [self.runner.as_table(tables[name]) for name in plan.packed_per_step]
-        each += [
-            row[name][:, start : start + steps]
-            for row in changes
-            for name in names
-            if name in plan.packed_per_step
-        ]
-        code.run([*given, *each, *out], steps, every)
+        """The same for the state and its changes (q, v, dq, dv, ...)."""
+        runner, options = self.runner, self.options
+        kernel = rollout_kernel(self.plant.system, options, kind, places)
+        tables = self.rollout_input.tables(options, start, steps, runner.dt)
+        once = [x[:, None] for x in first]
+        once += [runner.constants[name] for name in options.packed_once if name not in STATE]
+        each = [runner.as_table(tables[name]) for name in options.packed_per_step]
+        for row in changes:
+            for name in places:
+                if name in options.packed_per_step:
+                    each.append(row[name][:, start : start + steps])
+                else:
+                    once.append(row[name][:, None])
+        kernel.run([*once, *each, *out], steps, every)
 
-    def _spread(self, changes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """And those of the places whose numbers are parameters."""
+    def _spread_parameters(self, changes: ByPlace) -> dict[str, np.ndarray]:
+        """The changes, and those of the places that contain the changed parameters."""
         found = dict(changes)
-        for place in self.within if PARAMETERS in changes else ():
+        for place in self.parameter_slices if PARAMETERS in changes else ():
             found[place] = np.zeros((self.runner.count, self.plant.nv))
-            for own, among in self.within[place]:
-                found[place][:, own] = changes[PARAMETERS][:, among]
+            for entries, columns in self.parameter_slices[place]:
+                found[place][:, entries] = changes[PARAMETERS][:, columns]
         return found
 
-    def _gathered(self, bar: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Gradients by places whose numbers are parameters, among the parameters'."""
-        for place, shares in self.within.items():
-            part = bar.pop(place)
-            for own, among in shares:
-                bar[PARAMETERS][..., among] += part[..., own]
-        return bar
+    def _gather_parameters(self, bars: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The gradients, with those of places that contain parameters added to the parameters'."""
+        for place, slices in self.parameter_slices.items():
+            bar = bars.pop(place)
+            for entries, columns in slices:
+                bars[PARAMETERS][..., columns] += bar[..., entries]
+        return bars
 
-    def _with_places(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """And, for the parameters, where else their numbers stand: in the order of what is given."""
-        if PARAMETERS not in names:
-            return names
-        fixed = [name for name in self.options.packed_once if name in names or name in self.within]
-        return (*fixed, *(name for name in names if name not in fixed))
+    def _with_parameter_places(self, places: tuple[str, ...]) -> tuple[str, ...]:
+        """The places, and if parameters are among them, the places that contain parameters; in the
+        order of the kernel's inputs."""
+        if PARAMETERS not in places:
+            return places
+        constant = [
+            name
+            for name in self.options.packed_once
+            if name in places or name in self.parameter_slices
+        ]
+        return (*constant, *(name for name in places if name not in constant))
 
     def _size(self, name: str) -> int:
-        known = {"q": self.plant.nq, "v": self.plant.nv, "tau": self.plant.nv}
-        return known.get(name) or self.runner.constants[name].shape[-1]
+        sizes = {"q": self.plant.nq, "v": self.plant.nv, "tau": self.plant.nv}
+        return sizes.get(name) or self.runner.constants[name].shape[-1]
 
-    def _weights(self, weights: np.ndarray, a: int, b: int) -> np.ndarray:
-        """Of the states that the steps a ... b end with, (B, b - a, n): zero between samples."""
+    def _step_weights(self, weights: np.ndarray, a: int, b: int) -> np.ndarray:
+        """The weights (B, b - a, n) of the states after steps a ... b - 1: zero between samples."""
         if self.every == 1:
             return weights[:, a + 1 : b + 1]
-        ends = np.arange(a + 1, b + 1)
-        on = ends % self.every == 0
+        numbers = np.arange(a + 1, b + 1)
+        is_sample = numbers % self.every == 0
         out = np.zeros((len(weights), b - a, weights.shape[-1]))
-        out[:, on] = weights[:, ends[on] // self.every]
+        out[:, is_sample] = weights[:, numbers[is_sample] // self.every]
         return out
 
     def _pieces(self, samples: Sequence[np.ndarray], advance: Advance) -> Iterator[RunPiece]:
-        """The last first, of samples (B, samples, n) of q and v, or of these and what they change by."""
-        room = max(
-            1, MEMORY_LIMIT // max(1, 2 * self.runner.count * sum(x.shape[-1] for x in samples))
-        )
-        length = max(1, room // self.every) * self.every
+        """The steps in pieces, the last one first. `samples` (B, samples, n) are those of q and v,
+        perhaps followed by their changes."""
+        numbers = self.runner.count * sum(x.shape[-1] for x in samples)
+        most_steps = max(1, MEMORY_LIMIT // max(1, 2 * numbers))
+        length = max(1, most_steps // self.every) * self.every
         for b in range(self.steps if self.runner.count else 0, 0, -length):
             a = max(0, b - length)
             if self.every == 1:
                 yield a, b, [x[:, a:b] for x in samples]
             else:
-                yield from self._again(
-                    [x[:, a // self.every] for x in samples], advance, a, b, room
-                )
+                first = [x[:, a // self.every] for x in samples]
+                yield from self._recomputed_pieces(first, advance, a, b, most_steps)
 
-    def _again(
-        self, first: Sequence[np.ndarray], advance: Advance, a: int, b: int, room: int
+    def _recomputed_pieces(
+        self, first: Sequence[np.ndarray], advance: Advance, a: int, b: int, most_steps: int
     ) -> Iterator[RunPiece]:
-        """The steps a ... b once more from a state (B, n): all of them, or some checkpoints and then what lies between."""
-        stride = -(-(b - a) // max(2, room))  # of one checkpoint the stretch would be as long again
+        """The steps a ... b - 1, run again from a state (B, n): all of them, or checkpoints and
+        then the steps between these."""
+        # at least two checkpoints, as a single one would not shorten the interval
+        stride = -(-(b - a) // max(2, most_steps))
         starts = range(a, b, stride)
         states = [np.empty((len(x), len(starts), x.shape[-1])) for x in first]
-        for own, x in zip(states, first, strict=True):
-            own[:, 0] = x
+        for target, x in zip(states, first, strict=True):
+            target[:, 0] = x
         if len(starts) > 1:
             advance(first, a, stride * (len(starts) - 1), stride, [x[:, 1:] for x in states])
         if stride == 1:
             yield a, b, states
             return
         for i in reversed(range(len(starts))):
-            yield from self._again(
-                [x[:, i] for x in states], advance, starts[i], min(b, starts[i] + stride), room
-            )
+            checkpoint = [x[:, i] for x in states]
+            end = min(b, starts[i] + stride)
+            yield from self._recomputed_pieces(checkpoint, advance, starts[i], end, most_steps)
 
 
-def _in_place(x: np.ndarray, rows: int) -> np.ndarray:
-    """(B, 1, n) as (B, rows, n): every row is the same memory, in which the last one remains."""
+def _one_row(x: np.ndarray, rows: int) -> np.ndarray:
+    """(B, 1, n) as (B, rows, n) in the same memory: the last row written remains."""
     return np.lib.stride_tricks.as_strided(
         x, (x.shape[0], rows, x.shape[2]), (x.strides[0], 0, x.strides[2])
     )

@@ -1,29 +1,36 @@
-"""Second derivatives of a rollout as a rollout: the reversed steps of `step_derivatives.py`, and what they change by.
+"""The second derivatives of a rollout as rollouts.
+
+Forward over reverse: the reversed steps of `step_derivatives.py` and their changes. For one change
+of all inputs it gives the change of all gradients, in as many steps as one gradient takes.
 
     λ_k = f_x*(x_k, p_k) (λ_k+1 + w_k+1)          p̄_k = f_p*(x_k, p_k) (λ_k+1 + w_k+1)
-    dλ_k, dp̄_k: the changes of both when x_k, p_k and λ_k+1 change by dx_k, dp_k and dλ_k+1          dx as `TangentSteps` has it
+    dλ_k, dp̄_k    the changes of both for changes dx_k, dp_k, dλ_k+1; dx is that of `TangentSteps`
 
-Forward over backward: for one change of everything the change of all gradients, in as many steps as one gradient takes.
-Forward over forward: beside the motion, for two changes of everything and one more of the first,
+Forward over forward: along with the motion, for two changes (dx, dp), (ex, ep) of all inputs and a
+change (z, r) of the first of them.
 
     z_k+1 = f_x z_k + f_p r_k + f''((dx_k, dp_k), (ex_k, ep_k))
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray, AnyScalar
+from psiphi.compiler.autodiff.equation_derivatives import TapeArrays
 from psiphi.compiler.autodiff.tape_derivatives import push_forward
 from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Rollout
-from psiphi.model.manifold import Manifold
+from psiphi.model.manifold import Manifold, ManifoldRow
 from psiphi.model.spatial.dual_numbers import rate_of_change
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.model.spatial.screws import add, dot
 from psiphi.simulation.compiled_rollout.step_blocks import trace
+from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.rollout_derivatives.step_derivatives import (
     STATE,
     DifferentiatedRollout,
@@ -32,97 +39,116 @@ from psiphi.simulation.rollout_derivatives.step_derivatives import (
 
 
 class SecondOrderAdjoint(DifferentiatedRollout):
-    """Steps in reverse with the changes of their gradients: arrays are given last row first."""
+    """Steps in reverse with the changes of their gradients: the rows of the arrays are given last
+    first."""
 
     @cached_property
     def rollout(self) -> Rollout:
-        plan, sizes, work = self.machine.options, self.sized(STATE), self.work
-        names, weights = (*STATE, *self.names), work.next_input
-        bars = work.pullback()
+        options, tape_arrays = self.program.options, self.tape_arrays
+        names, first_weight = (*STATE, *self.places), tape_arrays.next_input
+        bars = tape_arrays.pullback()
         seeds: dict[int, Any] = {}
-        for name in names:
-            seeds |= work.seeds(name, work.add_input(self.sized((name,))[name]))
-        for number, name in enumerate(STATE):
-            seeds |= work.leaf_seeds(weights + number, work.add_input(sizes[name]))
-        turned = iter(
-            push_forward(work.tape, [work.tape.operand(x) for row in bars for x in row], seeds)
-        )
-        turns = {name: [next(turned) for _ in row] for name, row in zip(names, bars, strict=True)}
-        before = {name: work.add_input(size) for name, size in self.sized(self.once).items()}
-        results = {f"{name}_bar_new": bar for name, bar in zip(STATE, bars, strict=False)}
-        results |= {f"{name}_turn_new": turns[name] for name in STATE}
-        results |= {f"{name}_turn": turns[name] for name in self.anew}
+        for name, size in self.sizes(names).items():
+            seeds |= tape_arrays.seeds(name, tape_arrays.add_input(size))
+        for number, size in enumerate(self.sizes(STATE).values(), first_weight):
+            seeds |= tape_arrays.leaf_seeds(number, tape_arrays.add_input(size))
+        bar_dots = dict(zip(names, _changes_of(tape_arrays, bars, seeds), strict=True))
+        # changes of gradients with respect to constant inputs, summed over the steps so far
+        sums = {
+            x: tape_arrays.add_input(size) for x, size in self.sizes(self.constant_places).items()
+        }
+        results = {f"{name}_bar_next": bar for name, bar in zip(STATE, bars, strict=False)}
+        results |= {f"{name}_bar_dot_next": bar_dots[name] for name in STATE}
+        results |= {f"{name}_bar_dot": bar_dots[name] for name in self.per_step_places}
         results |= {
-            f"{name}_turn_new": add(before[name].tolist(), turns[name]) for name in self.once
+            f"{name}_bar_dot_next": add(total.tolist(), bar_dots[name])
+            for name, total in sums.items()
         }
         added = (
-            self.sized(STATE, "{}_sum")
-            | self.sized(names, "{}_dot")
-            | self.sized(STATE, "{}_sum_dot")
+            self.sizes(STATE, "{}_sum")
+            | self.sizes(names, "{}_dot")
+            | self.sizes(STATE, "{}_sum_dot")
+            | self.sizes(self.constant_places, "{}_bar_dot")
         )
-        parts, order = self.block(added | self.sized(self.once, "{}_turn"), results)
-        held = self.sized(STATE, "{}_bar") | self.sized(
-            (*STATE, *self.once), "{}_turn"
-        )  # what goes on from step to step
+        carried = self.sizes(STATE, "{}_bar") | self.sizes(
+            (*STATE, *self.constant_places), "{}_bar_dot"
+        )
 
-        def meet(**at: Any) -> dict[str, Any]:
-            sums = {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
-            return sums | {f"{name}_sum_dot": at[f"{name}_turn"] for name in STATE}
+        def add_weights(**values: np.ndarray) -> Values:
+            sums = {f"{x}_sum": values[f"{x}_bar"] + values[f"{x}_weight"] for x in STATE}
+            return sums | {f"{x}_sum_dot": values[f"{x}_bar_dot"] for x in STATE}
 
-        met = (
-            self.sized(STATE, "{}_bar")
-            | self.sized(STATE, "{}_weight")
-            | self.sized(STATE, "{}_turn")
+        weighted = (
+            self.sizes(STATE, "{}_bar")
+            | self.sizes(STATE, "{}_weight")
+            | self.sizes(STATE, "{}_bar_dot")
         )
-        blocks: NamedBlocks = parts | self.carried(held) | {"meet": (trace("meet", met, meet), {})}
-        once = (
-            *(name for name in plan.packed_once if name not in STATE),
-            *(f"{name}_dot" for name in self.once),
+        blocks: NamedBlocks = self.step_block(added, results) | self.carry_blocks(carried)
+        blocks |= {"add_weights": (trace("add_weights", weighted, add_weights), {})}
+        return Rollout(
+            BlockFrame(blocks),
+            order=("add_weights", "differentiated_step", "carry"),
+            packed_once=(
+                *(name for name in options.packed_once if name not in STATE),
+                *(f"{name}_dot" for name in self.constant_places),
+                *(f"{name}_first" for name in carried),
+            ),
+            packed_per_step=(
+                *STATE,
+                *options.packed_per_step,
+                *(f"{name}_weight" for name in STATE),
+                *(f"{name}_dot" for name in (*STATE, *self.per_step_places)),
+            ),
+            sampled=(*carried, *(f"{name}_bar_dot" for name in self.per_step_places)),
         )
-        once = (*once, *(f"{name}_first" for name in held))
-        each = (
-            *STATE,
-            *plan.packed_per_step,
-            *(f"{name}_weight" for name in STATE),
-            *(f"{name}_dot" for name in (*STATE, *self.anew)),
-        )
-        sample = (*held, *(f"{name}_turn" for name in self.anew))
-        return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
 
 
 class SecondOrderTangent(TangentSteps):
-    """Steps with their changes along two ways, and what the first of these changes by along the other."""
+    """Steps of the motion with two changes, dot and prime, and the change of the first of them
+    along the second."""
 
-    changes = ("dot", "way", "bend")
+    suffixes = ("dot", "prime", "dot_prime")
 
     def values(self) -> list[list[Any]]:
-        work, names = self.work, (*STATE, *self.names)
-        first, sizes = work.next_input, self.sized(names)
-        found = work.jvp()
+        tape_arrays, sizes = self.tape_arrays, self.sizes((*STATE, *self.places))
+        first_dot = tape_arrays.next_input
+        state_and_dots = tape_arrays.jvp()
         seeds: dict[int, Any] = {}
-        for name in names:
-            seeds |= work.seeds(name, work.add_input(sizes[name]))
-        for number, name in enumerate(names, first):
-            seeds |= work.leaf_seeds(number, work.add_input(sizes[name]))
-        turned = iter(
-            push_forward(work.tape, [work.tape.operand(x) for row in found for x in row], seeds)
-        )
-        return [*found, *([next(turned) for _ in row] for row in found)]
+        for name, size in sizes.items():
+            seeds |= tape_arrays.seeds(name, tape_arrays.add_input(size))
+        for number, size in enumerate(sizes.values(), first_dot):
+            seeds |= tape_arrays.leaf_seeds(number, tape_arrays.add_input(size))
+        return [*state_and_dots, *_changes_of(tape_arrays, state_and_dots, seeds)]
 
 
-def tangent_turn(m: Manifold, q: Any, turn: Any, slope: Any, moved: Any) -> list[Any]:
-    """What a gradient along every tangent vector, <rate(q, unit), slope>, changes by where the slope turns and q moves: on
-    arrays (..., nq), and on tapes."""
-    found = dict(
-        zip(m.flat[1].tolist(), (turn[..., i][()] for i in m.flat[0].tolist()), strict=True)
-    )
+def _changes_of(
+    tape_arrays: TapeArrays, rows: Sequence[Sequence[AnyScalar]], seeds: dict[int, Any]
+) -> list[list[Any]]:
+    """The changes of rows of expressions, for the changes {leaf: change} of inputs."""
+    tape = tape_arrays.tape
+    changes = iter(push_forward(tape, [tape.operand(x) for row in rows for x in row], seeds))
+    return [[next(changes) for _ in row] for row in rows]
+
+
+def tangent_gradient_derivative(
+    m: Manifold, q: AnyArray, gradient_dot: AnyArray, gradient: AnyArray, q_dot: AnyArray
+) -> list[Any]:
+    """The change of the gradient T(q)* g with respect to tangent vectors, T* g_dot + T_dot* g, for
+    changes of g and q; on arrays (..., nq) and on tapes."""
+    found = {
+        v_index: gradient_dot[..., q_index][()]
+        for q_index, v_index in zip(*(x.tolist() for x in m.flat), strict=True)
+    }
     for joint in m.curved:
-        at, turns, slopes, way = (entries(x[..., joint.q_slice]) for x in (q, turn, slope, moved))
-        for k, unit in enumerate(np.eye(joint.row.nv).tolist(), joint.v_slice.start):
+        q_j, g_dot, g, change = (
+            entries(x[..., joint.q_slice]) for x in (q, gradient_dot, gradient, q_dot)
+        )
+        for index, unit in enumerate(np.eye(joint.row.nv).tolist(), joint.v_slice.start):
             rate = partial(_rate, joint.row, unit)
-            found[k] = dot(rate(at), turns) + dot(rate_of_change(rate, at, way), slopes)
-    return [found[k] for k in range(m.nv)]
+            found[index] = dot(rate(q_j), g_dot) + dot(rate_of_change(rate, q_j, change), g)
+    return [found[index] for index in range(m.nv)]
 
 
-def _rate(row: Any, v: list[float], q: list[Any]) -> list[Any]:
+def _rate(row: ManifoldRow, v: list[float], q: list[AnyScalar]) -> list[Any]:
+    """dq/dt of a joint, with q as the last argument."""
     return row.rate(q, v)

@@ -1,18 +1,23 @@
-"""A rollout's derivatives as rollouts: the tape of one step, differentiated, in the same loop over steps.
+"""The derivatives of a rollout as rollouts: the tape of one step is differentiated and runs in the
+same loop over steps.
 
-    x_k+1 = f(x_k, p_k)              one step from the state x = (q, v), with the torques and numbers p
+    x_k+1 = f(x_k, p_k)          one step from the state x = (q, v); p are torques and other inputs
 
-    along       dx_k+1 = f_x dx_k + f_p dp_k                     beside the motion
-    backwards   λ_k = f_x* (λ_k+1 + w_k+1),  p̄_k = f_p* (...)     over the states x_k in reverse, w the weights of the samples
+    tangent    dx_k+1 = f_x dx_k + f_p dp_k                       along with the motion
+    adjoint    λ_k = f_x* (λ_k+1 + w_k+1),  p̄_k = f_p* (...)      over the states x_k in reverse
 
-p̄ of what stays the same is summed over the steps. q counts by its nq numbers.
+w are the weights of the samples. If p is constant, p̄ is summed over the steps. Changes of q are
+changes of its nq coordinates, not tangent vectors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.compiler.autodiff.equation_derivatives import TapeArrays
@@ -26,86 +31,93 @@ from psiphi.compiler.tape.tape import Count
 from psiphi.model.spatial.screws import add
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
+from psiphi.simulation.control.control_law import Values
 
 STATE = ("q", "v")
-NO_DERIVATIVE = 'limits="block" stops joints at once, where a motion has no derivative'
+NO_DERIVATIVE = 'limits="block" changes velocities abruptly: such a motion has no derivative'
 
 
 @dataclass(frozen=True, eq=False)
 class DifferentiatedRollout:
-    """A rollout and the places, besides the state, that its derivative is taken by: `once` given, or anew each step."""
+    """The derivative of a rollout with respect to the state and `places`: inputs that are constant,
+    or that change with each step."""
 
-    machine: RolloutProgram
-    names: tuple[str, ...]
-
-    @property
-    def once(self) -> tuple[str, ...]:
-        return tuple(name for name in self.names if name in self.machine.options.packed_once)
+    program: RolloutProgram
+    places: tuple[str, ...]
 
     @property
-    def anew(self) -> tuple[str, ...]:
-        return tuple(name for name in self.names if name in self.machine.options.packed_per_step)
+    def constant_places(self) -> tuple[str, ...]:
+        return tuple(name for name in self.places if name in self.program.options.packed_once)
+
+    @property
+    def per_step_places(self) -> tuple[str, ...]:
+        return tuple(name for name in self.places if name in self.program.options.packed_per_step)
 
     @cached_property
     def step(self) -> StraightCode:
         """One step from (q, v) to (Q, V), on one tape."""
-        m, plan = self.machine, self.machine.options
-        if m.options.stops is not None:
-            raise StateError(NO_DERIVATIVE, 'leave limits="ignore"')
-        if is_large(m.robot):
-            cause = f"{m.robot.name} has {len(m.robot.joints)} bodies: its steps run in loops over links, without derivatives"
+        program, options = self.program, self.program.options
+        robot = program.robot
+        if options.stops is not None:
+            raise StateError(NO_DERIVATIVE, 'use limits="ignore"')
+        if is_large(robot):
             raise StateError(
-                cause, f"take a robot of up to {UNROLL_LIMIT} bodies, or differences of motions"
+                f"{robot.name} has {len(robot.joints)} bodies: its steps run in loops over links, "
+                "which have no derivatives",
+                f"use a robot of up to {UNROLL_LIMIT} bodies, or finite differences",
             )
-        frame = BlockFrame(m.blocks)
+        frame = BlockFrame(program.blocks)
         inputs = tuple(
             Argument(name, (frame.sizes[name],), "q" if name == "q" else "")
-            for name in (*plan.packed_once, *plan.packed_per_step)
+            for name in (*options.packed_once, *options.packed_per_step)
         )
         outputs = tuple(Argument(name, (frame.sizes[name],)) for name in ("Q", "V"))
-        return fuse_blocks(SingleStep(frame, ("start", *m.order), inputs, outputs))
+        return fuse_blocks(SingleStep(frame, ("start", *program.order), inputs, outputs))
 
     @cached_property
-    def work(self) -> TapeArrays:
-        return TapeArrays(self.machine.robot, self.step, (*STATE, *self.names), True)
+    def tape_arrays(self) -> TapeArrays:
+        return TapeArrays(self.program.robot, self.step, (*STATE, *self.places), True)
 
-    def sized(self, names: Any, form: str = "{}") -> dict[str, int]:
-        """{place: size}, named by a form."""
-        sizes = {arg.name: arg.size for arg in self.step.program.inputs}
-        return {form.format(name): sizes[name] for name in names}
+    def sizes(self, names: Iterable[str], pattern: str = "{}") -> dict[str, int]:
+        """{place: size} of inputs of the step; `pattern` makes the place from the input's name."""
+        size_of = {arg.name: arg.size for arg in self.step.program.inputs}
+        return {pattern.format(name): size_of[name] for name in names}
 
-    def block(
-        self, added: dict[str, int], results: dict[str, list[Any]]
-    ) -> tuple[NamedBlocks, tuple[str, ...]]:
-        """The differentiated step: more inputs than the step has, and named results."""
+    def step_block(self, added: dict[str, int], results: dict[str, list[Any]]) -> NamedBlocks:
+        """The block "differentiated_step": the inputs of the step and the `added` ones (sizes), and
+        named results."""
         inputs = (
             *self.step.program.inputs,
             *(Argument(name, (size,)) for name, size in added.items()),
         )
         outputs = tuple(Argument(name, (len(row),)) for name, row in results.items())
-        tape = self.work.tape
-        rows = enumerate(results.values())
+        tape = self.tape_arrays.tape
         stores = tuple(
-            (number, i, tape.operand(x)) for number, row in rows for i, x in enumerate(row)
+            (number, i, tape.operand(x))
+            for number, row in enumerate(results.values())
+            for i, x in enumerate(row)
         )
-        return {"part": (StraightCode(Program("step", inputs, outputs, ()), tape, stores), {})}, (
-            "part",
-        )
+        code = StraightCode(Program("step", inputs, outputs, ()), tape, stores)
+        return {"differentiated_step": (code, {})}
 
-    def carried(self, moving: dict[str, int]) -> NamedBlocks:
-        """The blocks of what goes on from step to step: it begins as "{}_first", and what a step made of it is "{}_new"."""
+    def carry_blocks(self, carried: dict[str, int]) -> NamedBlocks:
+        """The blocks for values {place: size} that a step passes on to the next one: "start" copies
+        "{}_first", the initial value; "carry" copies "{}_next", the result of a step."""
 
-        def taken(block: str, form: str) -> StraightCode:
-            sizes = {form.format(name): size for name, size in moving.items()}
-            return trace(
-                block, sizes, lambda **at: {name: at[form.format(name)] for name in moving}
-            )
+        def copies(block: str, pattern: str) -> StraightCode:
+            def copy(**values: np.ndarray) -> Values:
+                return {name: values[pattern.format(name)] for name in carried}
 
-        return {"start": (taken("start", "{}_first"), {}), "hand": (taken("hand", "{}_new"), {})}
+            return trace(block, {pattern.format(x): size for x, size in carried.items()}, copy)
+
+        return {
+            "start": (copies("start", "{}_first"), {}),
+            "carry": (copies("carry", "{}_next"), {}),
+        }
 
     @property
     def flops(self) -> int:
-        """Operations of one step, sines at forty each."""
+        """The operations of one step; a sine or cosine counts as forty."""
         count = sum((code.count for code, _ in self.rollout.frame.named.values()), Count())
         return count.flops + 40 * count.trig
 
@@ -115,73 +127,76 @@ class DifferentiatedRollout:
 
 
 class AdjointSteps(DifferentiatedRollout):
-    """Steps in reverse: arrays are given last row first."""
+    """Steps in reverse: the rows of the arrays are given last first."""
 
     @cached_property
     def rollout(self) -> Rollout:
-        plan, n = self.machine.options, self.sized(STATE)
-        bars = dict(zip((*STATE, *self.names), self.work.pullback(), strict=True))
-        before = {name: self.work.add_input(size) for name, size in self.sized(self.once).items()}
-        results = {f"{name}_bar_new": bars[name] for name in STATE}
-        results |= {f"{name}_bar": bars[name] for name in self.anew}
-        results |= {f"{name}_bar_new": add(before[name].tolist(), bars[name]) for name in self.once}
-        parts, order = self.block(
-            {"q_sum": n["q"], "v_sum": n["v"]} | self.sized(self.once, "{}_bar"), results
-        )
-        held = self.sized((*STATE, *self.once), "{}_bar")  # what goes on from step to step
+        options, tape_arrays = self.program.options, self.tape_arrays
+        bars = dict(zip((*STATE, *self.places), tape_arrays.pullback(), strict=True))
+        # gradients with respect to constant inputs, summed over the steps so far
+        sums = {
+            x: tape_arrays.add_input(size) for x, size in self.sizes(self.constant_places).items()
+        }
+        results = {f"{name}_bar_next": bars[name] for name in STATE}
+        results |= {f"{name}_bar": bars[name] for name in self.per_step_places}
+        results |= {f"{x}_bar_next": add(total.tolist(), bars[x]) for x, total in sums.items()}
+        added = self.sizes(STATE, "{}_sum") | self.sizes(self.constant_places, "{}_bar")
+        carried = self.sizes((*STATE, *self.constant_places), "{}_bar")
 
-        def meet(**at: Any) -> dict[str, Any]:
-            return {f"{name}_sum": at[f"{name}_bar"] + at[f"{name}_weight"] for name in STATE}
+        def add_weights(**values: np.ndarray) -> Values:
+            return {f"{x}_sum": values[f"{x}_bar"] + values[f"{x}_weight"] for x in STATE}
 
-        weighted = self.sized(STATE, "{}_bar") | self.sized(STATE, "{}_weight")
-        blocks: NamedBlocks = (
-            parts | self.carried(held) | {"meet": (trace("meet", weighted, meet), {})}
+        weighted = self.sizes(STATE, "{}_bar") | self.sizes(STATE, "{}_weight")
+        blocks: NamedBlocks = self.step_block(added, results) | self.carry_blocks(carried)
+        blocks |= {"add_weights": (trace("add_weights", weighted, add_weights), {})}
+        return Rollout(
+            BlockFrame(blocks),
+            order=("add_weights", "differentiated_step", "carry"),
+            packed_once=(
+                *(name for name in options.packed_once if name not in STATE),
+                *(f"{name}_first" for name in carried),
+            ),
+            packed_per_step=(
+                *STATE,
+                *options.packed_per_step,
+                *(f"{name}_weight" for name in STATE),
+            ),
+            sampled=(*carried, *(f"{name}_bar" for name in self.per_step_places)),
         )
-        once = (
-            *(name for name in plan.packed_once if name not in STATE),
-            *(f"{name}_first" for name in held),
-        )
-        each = (*STATE, *plan.packed_per_step, *(f"{name}_weight" for name in STATE))
-        sample = (*held, *(f"{name}_bar" for name in self.anew))
-        return Rollout(BlockFrame(blocks), ("meet", *order, "hand"), once, each, sample)
 
 
 class TangentSteps(DifferentiatedRollout):
-    """Steps with their changes."""
+    """Steps of the motion together with their changes."""
 
-    changes: tuple[str, ...] = (
-        "dot",
-    )  # what is carried beside the state, each for changes of its own
+    suffixes: tuple[str, ...] = ("dot",)  # one for each change of the state that is carried along
 
     def values(self) -> list[list[Any]]:
-        """The next state and, in this order, what is carried."""
-        return self.work.jvp()
+        """The next state and its changes, in the order of `suffixes`."""
+        return self.tape_arrays.jvp()
 
     @cached_property
     def rollout(self) -> Rollout:
-        plan = self.machine.options
-        beside = [f"_{change}" for change in self.changes]
-        moving = {
-            name: size
-            for change in ("", *beside)
-            for name, size in self.sized(STATE, "{}" + change).items()
-        }
-        values: dict[str, Any] = dict(
-            zip((f"{name}_new" for name in moving), self.values(), strict=True)
-        )
-        dots = [self.sized((*STATE, *self.names), "{}" + change) for change in beside]
-        parts, order = self.block(
-            {name: size for row in dots for name, size in row.items()}, values
-        )
-        once = (
-            *(f"{name}_first" for name in moving),
-            *(name for name in plan.packed_once if name not in STATE),
-        )
-        once = (*once, *(f"{name}{change}" for change in beside for name in self.once))
-        each = (
-            *plan.packed_per_step,
-            *(f"{name}{change}" for change in beside for name in self.anew),
-        )
+        options = self.program.options
+        patterns = ["{}_" + suffix for suffix in self.suffixes]
+        carried: dict[str, int] = {}
+        for pattern in ("{}", *patterns):
+            carried |= self.sizes(STATE, pattern)
+        results = dict(zip((f"{name}_next" for name in carried), self.values(), strict=True))
+        added: dict[str, int] = {}
+        for pattern in patterns:
+            added |= self.sizes((*STATE, *self.places), pattern)
+        blocks: NamedBlocks = self.step_block(added, results) | self.carry_blocks(carried)
         return Rollout(
-            BlockFrame(parts | self.carried(moving)), (*order, "hand"), once, each, tuple(moving)
+            BlockFrame(blocks),
+            order=("differentiated_step", "carry"),
+            packed_once=(
+                *(f"{name}_first" for name in carried),
+                *(name for name in options.packed_once if name not in STATE),
+                *(pattern.format(name) for pattern in patterns for name in self.constant_places),
+            ),
+            packed_per_step=(
+                *options.packed_per_step,
+                *(pattern.format(name) for pattern in patterns for name in self.per_step_places),
+            ),
+            sampled=tuple(carried),
         )

@@ -1,6 +1,6 @@
-"""Many arms around one object: operations, and the seconds of a first call, as the arms become more.
+"""Many arms that hold one object: operation counts and times of first calls by number of arms.
 
-python benchmarks/arms.py                counts for 2 .. 64 arms of six links, first calls for 3 .. 12 arms of seven
+python benchmarks/arms.py                  2 .. 64 arms of six links; first calls for 3 .. 12 arms
 python benchmarks/arms.py --counts-only
 """
 
@@ -19,16 +19,16 @@ from psiphi.robot.mechanisms.system import System
 
 
 def cell(arms: int, links: int) -> System:
-    """Different random arms of hinges, each with a rigid grasp on one box."""
-    made = [pp.robots.random_tree(links, i, "revolute", 0.0) for i in range(arms)]
-    at = np.random.default_rng(0).normal(size=(2, arms, 3))
-    held_by = [(arm, at[0, i], arm.bodies[-1].name) for i, arm in enumerate(made)]
-    return pp.grasp(held_by, pp.Body.box(2.0, (0.3, 0.2, 0.4)), list(at[1]))
+    """Different random arms with revolute joints; each grasps the same box rigidly."""
+    robots = [pp.robots.random_tree(links, i, "revolute", 0.0) for i in range(arms)]
+    points = np.random.default_rng(0).normal(size=(2, arms, 3))
+    arms_at = [(arm, points[0, i], arm.bodies[-1].name) for i, arm in enumerate(robots)]
+    return pp.grasp(arms_at, pp.Body.box(2.0, (0.3, 0.2, 0.4)), list(points[1]))
 
 
 def counts() -> None:
-    """The hub's operations at every size, Omega's as far as it is worth tracing."""
-    print(f"{'arms':>5} {'hub':>9} {'a doubling':>11} {'Omega':>9}")
+    """Operations with the hub method, and with Omega for up to 16 arms."""
+    print(f"{'arms':>5} {'hub':>9} {'growth':>11} {'Omega':>9}")
     last = 0
     for arms in (2, 4, 8, 16, 32, 64):
         algebra = cell(arms, 6).algebra
@@ -46,7 +46,7 @@ def counts() -> None:
 
 
 def first_calls() -> None:
-    """Processor seconds from a system to its first answer, nothing cached."""
+    """CPU seconds of the first call, without a cache."""
     print(f"{'arms':>5} {'nv':>5} {'first call':>11}")
     for arms in (3, 6, 12):
         system = cell(arms, 7)
@@ -59,9 +59,9 @@ def first_calls() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--counts-only", action="store_true")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     counts()
-    if not asked.counts_only:
+    if not args.counts_only:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["PSIPHI_CACHE"] = folder
             first_calls()

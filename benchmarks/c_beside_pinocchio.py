@@ -1,10 +1,11 @@
-"""One call of emitted C beside Pinocchio's C++ `aba`, in one process: forward dynamics, compiled by the same compiler.
+"""Forward dynamics as generated C and as Pinocchio's C++ `aba`, in one process with one compiler.
 
-    python benchmarks/c_beside_pinocchio.py [--robots ur5 panda] [--eigen FOLDER]     (pip install pin cmeel-eigen; c++, cc)
+    python benchmarks/c_beside_pinocchio.py [--robots ur5 panda] [--eigen FOLDER]
 
-Pinocchio is compiled from its headers with -O3 -march=native -DNDEBUG, with aligned revolute joints where it has them; the C
-is `psiphi emit ROBOT forward_dynamics --trig own` with -O3 -march=native -ffp-contract=fast. Both take the same thousand
-random states in turns, one call after the other, rounds of both again and again; the least time of a round counts.
+Needs `pip install pin cmeel-eigen`, c++ and cc. Pinocchio is compiled from its headers with -O3
+-march=native -DNDEBUG, with aligned revolute joints where possible; the C code is that of
+`psiphi emit ROBOT forward_dynamics --trig own` with -O3 -march=native -ffp-contract=fast. Both
+compute the same random states in alternating rounds; the result is the minimum over the rounds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ FLAGS = ["-O3", "-march=native"]
 MACROS = [
     "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
     "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
-]  # as Pinocchio asks for
+]  # required by Pinocchio
 PROGRAM = """\
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/algorithm/aba.hpp>
@@ -52,13 +54,14 @@ int main() {{
         a[i].resize(nv);
     }}
     using clock = std::chrono::steady_clock;
-    double ours = 1e9, theirs = 1e9, apart = 0, size = 0;
+    double ours = 1e9, theirs = 1e9, error = 0;
     for (int round = 0; round < {rounds}; ++round) {{
         auto t0 = clock::now();
         for (int i = 0; i < n; ++i) fd(q[i].data(), v[i].data(), tau[i].data(), a[i].data());
         auto t1 = clock::now();
         double sum = 0;
-        for (int i = 0; i < n; ++i) sum += p::aba(model, data, q[i], v[i], tau[i], p::Convention::LOCAL)[0];
+        for (int i = 0; i < n; ++i)
+            sum += p::aba(model, data, q[i], v[i], tau[i], p::Convention::LOCAL)[0];
         auto t2 = clock::now();
         if (sum == 12345.678) std::puts("");
         ours = std::min(ours, std::chrono::duration<double>(t1 - t0).count());
@@ -66,15 +69,15 @@ int main() {{
     }}
     for (int i = 0; i < n; ++i) {{
         const auto &right = p::aba(model, data, q[i], v[i], tau[i]);
-        apart = std::max(apart, (right - a[i]).cwiseAbs().maxCoeff() / right.cwiseAbs().maxCoeff());
+        error = std::max(error, (right - a[i]).cwiseAbs().maxCoeff() / right.cwiseAbs().maxCoeff());
     }}
-    std::printf("%.1f %.1f %.3g\\n", 1e9 * ours / n, 1e9 * theirs / n, apart);
+    std::printf("%.1f %.1f %.3g\\n", 1e9 * ours / n, 1e9 * theirs / n, error);
 }}
 """
 
 
-def built(model) -> str:
-    """Pinocchio's own model of the robot, as the calls that make it."""
+def model_source(model: Any) -> str:
+    """C++ code that builds a Pinocchio model."""
     lines = []
     for i in range(1, model.njoints):
         M, Y, joint = model.jointPlacements[i], model.inertias[i], model.joints[i]
@@ -97,23 +100,23 @@ def built(model) -> str:
     return "\n".join(lines)
 
 
-def _row(numbers) -> str:
+def _row(numbers: np.ndarray) -> str:
     return ", ".join(repr(float(x)) for x in np.ravel(numbers))
 
 
-def measured(
+def measure(
     name: str, include: list[Path], n: int = 200, rounds: int = 300
 ) -> tuple[float, float, float]:
-    """Nanoseconds of a call: ours, Pinocchio's; and how far the answers are apart."""
+    """Nanoseconds per call of psiphi and of Pinocchio, and the relative difference."""
     robot, rng = pp.load(name), np.random.default_rng(0)
     if robot.nq != robot.nv:
-        sys.exit(f"{name} has coordinates that are no vector space; take an arm")
+        sys.exit(f"{name} has quaternions; use a robot with nq = nv")
     states = np.concatenate(
         [[*robot.random(rng), *rng.standard_normal(2 * robot.nv)] for _ in range(n)]
     )
     code = robot.function("forward_dynamics").source.code
-    words = {
-        "model": built(pinocchio_model(robot)),
+    values = {
+        "model": model_source(pinocchio_model(robot)),
         "n": n,
         "nv": robot.nv,
         "rounds": rounds,
@@ -121,7 +124,7 @@ def measured(
     }
     with tempfile.TemporaryDirectory() as folder:
         for file, text in (
-            c_files(code, "fd", name, [], trig="own") | {"main.cpp": PROGRAM.format(**words)}
+            c_files(code, "fd", name, [], trig="own") | {"main.cpp": PROGRAM.format(**values)}
         ).items():
             Path(folder, file).write_text(text, encoding="utf-8")
         headers = [word for path in include for word in ("-isystem", str(path))]
@@ -142,8 +145,8 @@ def measured(
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1200)
             if done.returncode:
                 sys.exit(done.stderr[-3000:])
-    first, second, apart = map(float, done.stdout.split())
-    return first, second, apart
+    ours_ns, theirs_ns, error = map(float, done.stdout.split())
+    return ours_ns, theirs_ns, error
 
 
 if __name__ == "__main__":
@@ -152,7 +155,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--robots", nargs="*", default=["ur5", "panda"])
     parser.add_argument(
-        "--eigen", type=Path, help="the folder that holds Eigen/ (default: that of cmeel-eigen)"
+        "--eigen", type=Path, help="the folder with Eigen/ (default: that of cmeel-eigen)"
     )
     args = parser.parse_args()
     found = importlib.util.find_spec("pinocchio")
@@ -162,7 +165,8 @@ if __name__ == "__main__":
         next(path for path in Path(found.origin).parents if path.name == "cmeel.prefix") / "include"
     )
     for robot in args.robots:
-        ours, theirs, apart = measured(robot, [prefix, args.eigen or prefix / "eigen3"])
+        ours, theirs, error = measure(robot, [prefix, args.eigen or prefix / "eigen3"])
         print(
-            f"{robot}: C {ours:.0f} ns, Pinocchio's aba {theirs:.0f} ns: {theirs / ours:.1f}x; apart {apart:.1g}"
+            f"{robot}: C {ours:.0f} ns, Pinocchio's aba {theirs:.0f} ns: {theirs / ours:.1f}x; "
+            f"difference {error:.1g}"
         )

@@ -1,11 +1,12 @@
-"""psiphi on the graphics card of this machine, as a table.
+"""Run time of psiphi on the GPU of this machine, as a table.
 
     python benchmarks/gpu.py [--write FILE.md] [--quick]
 
-Needs a card, its driver and torch. Arrays are row-major, on the card before and after. Times are medians of CUDA events around
-a graph that replays the call; of several sets of arrays, so that the cache of the card does not hold them. The bandwidth of
-the card is that of a large copy, in the same run. Every row's results are compared with the host's kernels: `bits` where all
-are equal to the last, else the largest difference relative to the largest number.
+Needs a GPU, its driver and torch. Arrays are row-major and stay on the GPU. Times are medians of
+CUDA events around a graph that replays the call on several sets of arrays, so that they do not fit
+the cache of the GPU. The bandwidth is that of a large copy in the same run. The results of each row
+are compared with the CPU kernels: `bits` if they are bitwise equal, else the largest difference
+relative to the largest value.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ SHOWN = {"f": "float32", "d": "float64"}
 COLD = """
 import time, torch, psiphi as pp
 robot = pp.load({name!r}, base={base!r})
-q, v = torch.tensor(robot.neutral(), device="cuda"), torch.zeros(robot.nv, device="cuda", dtype=torch.float64)
+q = torch.tensor(robot.neutral(), device="cuda")
+v = torch.zeros(robot.nv, device="cuda", dtype=torch.float64)
 torch.cuda.synchronize()
 start = time.perf_counter()
 robot.forward_dynamics(q, v, v)
@@ -40,8 +42,10 @@ print(time.perf_counter() - start)
 """
 
 
-def given(robot: pp.Robot, function: Any, n: int, char: str, seed: int = 0) -> list[np.ndarray]:
-    """Random arguments of a function; states of no more than 4096, repeated."""
+def random_inputs(
+    robot: pp.Robot, function: Any, n: int, char: str, seed: int = 0
+) -> list[np.ndarray]:
+    """Random arguments of a function: at most 4096 states, repeated."""
     rng, few = np.random.default_rng(seed), min(n, 4096)
     rows = [
         robot.random(rng, few) if arg.name == "q" else rng.standard_normal((few, *arg.shape))
@@ -50,8 +54,8 @@ def given(robot: pp.Robot, function: Any, n: int, char: str, seed: int = 0) -> l
     return [np.tile(x, (n // few, *(1,) * (x.ndim - 1))).astype(char) for x in rows]
 
 
-def replayed(calls: list[Callable[[], Any]], least: float = 0.1) -> float:
-    """Seconds a call: a graph of all of them, replayed until `least` seconds are over."""
+def replay_seconds(calls: list[Callable[[], Any]], least: float = 0.1) -> float:
+    """Seconds per call of a graph of all calls, replayed for at least `least` seconds."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for call in calls:
@@ -73,14 +77,18 @@ def replayed(calls: list[Callable[[], Any]], least: float = 0.1) -> float:
 
 
 def bandwidth() -> float:
-    """Bytes read and written a second by a large copy; by a kernel: in a graph, a copy is left to another engine."""
+    """Bytes read and written per second by a large copy.
+
+    The copy is a kernel, since a graph runs plain copies on the copy engine.
+    """
     x = torch.rand(1 << 28, device="cuda")
     y = torch.empty_like(x)
-    return 2 * x.numel() * 4 / replayed([lambda: torch.neg(x, out=y)])
+    return 2 * x.numel() * 4 / replay_seconds([lambda: torch.neg(x, out=y)])
 
 
 def agreement(robot: pp.Robot, function: Any, char: str) -> str:
-    arrays = given(robot, function, 4096, char, seed=1)
+    """ "bits" if GPU and CPU results are bitwise equal, else the largest relative difference."""
+    arrays = random_inputs(robot, function, 4096, char, seed=1)
     found = function(*(torch.from_numpy(x).cuda() for x in arrays))
     found, host = (x if isinstance(x, tuple) else (x,) for x in (found, function(*arrays)))
     worst = 0.0
@@ -99,12 +107,12 @@ def row(
     sets = 10 if small else 3
     calls = []
     for i in range(sets):
-        arrays = [torch.from_numpy(x).cuda() for x in given(robot, function, n, char, i)]
+        arrays = [torch.from_numpy(x).cuda() for x in random_inputs(robot, function, n, char, i)]
         results = function(*arrays)
         out = results if isinstance(results, tuple) else (results,)
         calls.append(lambda arrays=arrays, out=out: function(*arrays, out=out))
-    seconds = replayed(calls)
-    moved = (
+    seconds = replay_seconds(calls)
+    bytes_per_second = (
         sum(arg.size for arg in (*function.inputs, *function.outputs))
         * np.dtype(char).itemsize
         * n
@@ -117,7 +125,7 @@ def row(
         f"{n}",
         f"{seconds * 1e6:.1f}",
         f"{n / seconds:.2e}",
-        f"{100 * moved / ceiling:.0f}",
+        f"{100 * bytes_per_second / ceiling:.0f}",
         f"{function.count.flops * n / seconds / 1e12:.1f}",
         f"{kernel.registers}",
         f"{kernel.local}",
@@ -126,10 +134,10 @@ def row(
 
 
 def motions(name: str, char: str, n: int, steps: int) -> tuple[str, ...]:
-    """A rollout by RK4 under PD control with gravity compensation: rates are steps a second."""
+    """A rollout with RK4 and PD control with gravity compensation; the rate is steps per second."""
     robot = pp.load(name)
     hold = pp.PD(robot, robot.neutral(), kp=400.0, kd=40.0, gravity=True)
-    q = torch.from_numpy(given(robot, robot.function("gravity"), n, char)[0]).cuda()
+    q = torch.from_numpy(random_inputs(robot, robot.function("gravity"), n, char)[0]).cuda()
     call = lambda: pp.rollout(robot, q, tau=hold, steps=steps, every=steps)  # noqa: E731
     call()
     times = []
@@ -193,11 +201,11 @@ def table(quick: bool) -> Iterator[tuple[str, ...]]:
 
 
 def cold(name: str, base: str) -> float:
-    """Seconds of the first call in a fresh process, nothing in the cache."""
-    words = [sys.executable, "-c", COLD.format(name=name, base=base)]
-    surroundings = {**os.environ, "PSIPHI_CACHE": "off", "CUDA_CACHE_DISABLE": "1"}
+    """Seconds of the first call in a fresh process without a cache."""
+    command = [sys.executable, "-c", COLD.format(name=name, base=base)]
+    environment = {**os.environ, "PSIPHI_CACHE": "off", "CUDA_CACHE_DISABLE": "1"}
     done = subprocess.run(
-        words, env=surroundings, capture_output=True, text=True, timeout=300, check=True
+        command, env=environment, capture_output=True, text=True, timeout=300, check=True
     )
     return float(done.stdout)
 
@@ -206,14 +214,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", metavar="FILE", help="write the table there, too")
+    parser.add_argument("--write", metavar="FILE", help="also write the table to this file")
     parser.add_argument(
-        "--quick", action="store_true", help="leave out what takes minutes to compile"
+        "--quick", action="store_true", help="skip rows that take minutes to compile"
     )
     args = parser.parse_args()
-    card = torch.cuda.get_device_name()
+    gpu = torch.cuda.get_device_name()
     lines = [
-        f"{card}, {time.strftime('%Y-%m-%d')}",
+        f"{gpu}, {time.strftime('%Y-%m-%d')}",
         "",
         f"| {' | '.join(HEAD)} |",
         "|" + "---|" * len(HEAD),
@@ -223,7 +231,7 @@ def main() -> None:
         lines.append(f"| {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     firsts = ", ".join(f"{name} {cold(name, base):.2f} s" for name, base in (BIG[0], BIG[-1]))
-    lines += ["", f"First call in a fresh process, nothing in the cache, float64: {firsts}"]
+    lines += ["", f"First call in a fresh process without a cache, float64: {firsts}"]
     print(lines[-1])
     if args.write:
         with open(args.write, "w", encoding="utf-8") as file:

@@ -1,10 +1,11 @@
-"""Live pages in Chromium: every bundled robot and scene is pulled by the mouse, and its steps are timed.
+"""Live pages in Chromium: pulls each bundled robot and scene with the mouse and times its steps.
 
-    python benchmarks/pulled_pages.py [--names ur5 g1] [--pictures FOLDER] [--seconds 2]      (pip install playwright; chromium)
+    python benchmarks/pulled_pages.py [--names ur5 g1] [--pictures FOLDER] [--seconds 2]
 
-For each page: microseconds of one step of 1 ms (the library's RK4, with the hand's spring and the joints' ends), as part of
-real time; what the browser kept of real time while a link was pulled and everything was drawn, here without a graphics card;
-how far the pull moved a joint. Then one forward dynamics in the page beside one call of the library from Python.
+Needs `pip install playwright` and chromium. Prints for each page: microseconds of one step of 1 ms
+(RK4 with the mouse spring and the joint limits), also as a share of real time; the share of real
+time that the browser reached while a link was pulled and drawn without a GPU; the largest motion of
+a joint. Then the time of one forward dynamics in the page and from Python.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ import psiphi as pp
 from psiphi.backends.target import TARGETS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SPOT = """() => {  // a place on the outermost link that is seen: the middle of a piece, if nothing stands before it
+SPOT = """() => {  // a visible point on the outermost link: the middle of a solid
   const T = view().eyes, b = canvas.getBoundingClientRect();
   for (const x of [...pieces].reverse()) {
     const p = origin(times(on(x.body), x.local));
     const q = [0, 1, 3].map(r => T[r] * p[0] + T[4 + r] * p[1] + T[8 + r] * p[2] + T[12 + r]);
-    const spot = [b.left + (q[0] / q[2] + 1) * b.width / 2, b.top + (1 - q[1] / q[2]) * b.height / 2];
+    const spot = [
+      b.left + (q[0] / q[2] + 1) * b.width / 2,
+      b.top + (1 - q[1] / q[2]) * b.height / 2,
+    ];
     const found = touched({ clientX: spot[0], clientY: spot[1] }, on);
     if (found && found.body === x.body) return spot;
   }
@@ -87,10 +91,10 @@ def chromium(width: int = 1100, height: int = 680) -> Iterator[Any]:
             browser.close()
 
 
-def pulled(
+def pull(
     opened: Any, path: Path, seconds: float, picture: Path | None = None
 ) -> tuple[float, float, float, str]:
-    """Microseconds a step, the part of real time that was kept, how far the pull went (rad, m), and what the page said."""
+    """Microseconds per step, share of real time, largest motion of a joint, messages."""
     opened.complaints.clear()
     opened.goto("about:blank")
     opened.goto(f"{path.as_uri()}#paused")
@@ -105,55 +109,59 @@ def pulled(
     opened.mouse.move(x + 60, y - 50, steps=2)
     opened.wait_for_timeout(1000 * seconds)
     assert opened.evaluate("psiphi.held") is not None, "nothing is held"
-    kept, said = opened.evaluate("[psiphi.kept, document.getElementById('said').textContent]")
+    real_time, message = opened.evaluate(
+        "[psiphi.kept, document.getElementById('said').textContent]"
+    )
     if picture is not None:
         opened.screenshot(path=str(picture))
-    away = float(np.abs(np.array(opened.evaluate("[...psiphi.memory.Q]")) - before).max())
+    moved = float(np.abs(np.array(opened.evaluate("[...psiphi.memory.Q]")) - before).max())
     opened.mouse.up()
-    return step, kept, away, "; ".join(filter(None, [said, *opened.complaints]))
+    return step, real_time, moved, "; ".join(filter(None, [message, *opened.complaints]))
 
 
 def calls(opened: Any, name: str) -> tuple[float, float]:
-    """Microseconds of one forward dynamics: in the page, and of the library from Python."""
+    """Microseconds of one forward dynamics in the page and from Python."""
     robot, rng = pp.load(name), np.random.default_rng(0)
-    given = [robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)]
+    inputs = [robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)]
     text = TARGETS["wasm"].emit(robot.function("forward_dynamics").code, name="fd")
     opened.goto("about:blank")
-    there = opened.evaluate(
-        CALL, [base64.b64encode(text.encode()).decode(), "fd", [x.tolist() for x in given]]
+    in_page = opened.evaluate(
+        CALL, [base64.b64encode(text.encode()).decode(), "fd", [x.tolist() for x in inputs]]
     )
-    call = timeit.Timer(lambda: robot.forward_dynamics(*given))
-    return there, min(call.repeat(40, 4000)) / 4000 * 1e6
+    call = timeit.Timer(lambda: robot.forward_dynamics(*inputs))
+    return in_page, min(call.repeat(40, 4000)) / 4000 * 1e6
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--names", nargs="*", help="of robots and scenes; left out: all")
+    parser.add_argument("--names", nargs="*", help="names of robots and scenes (default: all)")
     parser.add_argument(
-        "--pictures", type=Path, help="a folder for a screenshot of each while it is pulled"
+        "--pictures", type=Path, help="folder for a screenshot of each page while it is pulled"
     )
-    parser.add_argument("--seconds", type=float, default=2.5, help="for how long each is pulled")
+    parser.add_argument("--seconds", type=float, default=2.5, help="duration of each pull")
     args = parser.parse_args()
     if args.pictures:
         args.pictures.mkdir(parents=True, exist_ok=True)
     good = True
     with chromium() as opened, TemporaryDirectory() as folder:
-        print("page           size   a step   of real time   kept while drawn   pulled")
+        print("page           size   step     of real time   while drawn        pulled")
         for name, text in pages(args.names).items():
             path = Path(folder, f"{name}.html")
             path.write_text(text, encoding="utf-8")
-            step, kept, away, said = pulled(
+            step, real_time, moved, message = pull(
                 opened, path, args.seconds, args.pictures and args.pictures / f"{name}.png"
             )
-            good &= step < 1000 and away > 1e-3 and not opened.complaints
-            numbers = f"{len(text) / 1e3:5.0f} kB {step:6.1f} us {step / 10:8.1f} %  {kept:14.2f}   {away:8.3f} rad or m"
-            print(f"{name:<13}{numbers}  {said}", flush=True)
-        for name, most in (("ur5", 2.0), ("g1", 4.0)):
-            there, here = calls(opened, name)
-            good &= there <= most * here
-            times = f"{there:.3f} us in the page, {here:.3f} us a call of the library: {there / here:.2f}x"
+            good &= step < 1000 and moved > 1e-3 and not opened.complaints
+            cost = f"{len(text) / 1e3:5.0f} kB {step:6.1f} us {step / 10:8.1f} %"
+            motion = f"{real_time:14.2f}   {moved:8.3f} rad or m"
+            print(f"{name:<13}{cost}  {motion}  {message}", flush=True)
+        for name, limit in (("ur5", 2.0), ("g1", 4.0)):
+            in_page, in_python = calls(opened, name)
+            good &= in_page <= limit * in_python
+            times = f"{in_page:.3f} us in the page, {in_python:.3f} us per call from Python"
+            times += f": {in_page / in_python:.2f}x"
             print(f"forward dynamics of {name}: {times}")
     return 0 if good else 1
 

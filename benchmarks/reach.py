@@ -1,9 +1,10 @@
-"""Inverse kinematics of a Panda beside pink and mink: `OPENBLAS_NUM_THREADS=1 python benchmarks/reach.py`
-(pip install pin-pink mink daqp).
+"""Inverse kinematics of a Panda by psiphi, pink and mink, in CPU time on one core.
 
-Random reachable poses of the hand, to 1e-6 m and rad, within the joint limits, one core, all starts counted. The peers get the
-same targets one by one: damped Gauss-Newton steps of their own quadratic programs with their own limits, a step a call, from
-the same random starts, dropped after STEPS steps. Seconds are those of the processor.
+    OPENBLAS_NUM_THREADS=1 python benchmarks/reach.py        (pip install pin-pink mink daqp)
+
+Random reachable poses of the hand, to 1e-6 m and rad, within the joint limits; all starts count.
+pink and mink solve the same targets one by one: damped Gauss-Newton steps of their quadratic
+programs with their limits, from the same random starts, at most STEPS steps each.
 """
 
 from __future__ import annotations
@@ -25,41 +26,42 @@ Step = Callable[[np.ndarray], np.ndarray]
 
 
 def targets(robot: pp.Robot, count: int, seed: int = 1) -> np.ndarray:
+    """Poses of the hand at random configurations within the limits."""
     q = np.random.default_rng(seed).uniform(robot.lower, robot.upper, (count, robot.nq))
     return robot.frame_pose(q, HAND)
 
 
-def met(robot: pp.Robot, q: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """Which q are where they should be, within the limits."""
+def reached(robot: pp.Robot, q: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """Whether each q reaches its target within the limits."""
     now = robot.frame_pose(q, HAND)
-    turn = 2.0 * np.arcsin(
+    angle = 2.0 * np.arcsin(
         np.minimum(
             np.linalg.norm(now[..., :3, :3] - T[..., :3, :3], axis=(-2, -1)) / np.sqrt(8.0), 1.0
         )
     )
-    far = np.linalg.norm(now[..., :3, 3] - T[..., :3, 3], axis=-1)
+    distance = np.linalg.norm(now[..., :3, 3] - T[..., :3, 3], axis=-1)
     inside = ((q > robot.lower - 1e-6) & (q < robot.upper + 1e-6)).all(axis=-1)
-    return (turn < 1.5 * TOLERANCE) & (far < 1.5 * TOLERANCE) & inside
+    return (angle < 1.5 * TOLERANCE) & (distance < 1.5 * TOLERANCE) & inside
 
 
 def one_by_one(
-    robot: pp.Robot, wanted: np.ndarray, solver: Callable[[np.ndarray], Step]
+    robot: pp.Robot, goals: np.ndarray, solver: Callable[[np.ndarray], Step]
 ) -> tuple[float, float]:
-    """Seconds a target, and the share that is solved."""
+    """Seconds per target, and the share of solved targets."""
     solved, begin = 0, time.process_time()
-    for T in wanted:
+    for T in goals:
         step, rng = solver(T), np.random.default_rng(0)
         for _ in range(STARTS):
             q, good = rng.uniform(robot.lower, robot.upper), False
             for _ in range(STEPS):
                 q = step(q)
-                good = bool(met(robot, q, T))
+                good = bool(reached(robot, q, T))
                 if good:
                     break
             if good:
                 solved += 1
                 break
-    return (time.process_time() - begin) / len(wanted), solved / len(wanted)
+    return (time.process_time() - begin) / len(goals), solved / len(goals)
 
 
 def pink_steps(robot: pp.Robot, folder: Path) -> Callable[[np.ndarray], Step]:
@@ -78,9 +80,15 @@ def pink_steps(robot: pp.Robot, folder: Path) -> Callable[[np.ndarray], Step]:
         task.set_target(pinocchio.SE3(T))
 
         def step(q: np.ndarray) -> np.ndarray:
-            at = pink.Configuration(model, data, q)
+            configuration = pink.Configuration(model, data, q)
             v = pink.solve_ik(
-                at, [task], 1.0, solver="daqp", limits=limits, damping=1e-9, safety_break=False
+                configuration,
+                [task],
+                1.0,
+                solver="daqp",
+                limits=limits,
+                damping=1e-9,
+                safety_break=False,
             )
             return np.clip(pinocchio.integrate(model, q, v), robot.lower, robot.upper)
 
@@ -95,16 +103,18 @@ def mink_steps(robot: pp.Robot, folder: Path) -> Callable[[np.ndarray], Step]:
 
     robot.save(folder / "panda.xml")
     model = mujoco.MjModel.from_xml_path(str(folder / "panda.xml"))
-    at, limits = mink.Configuration(model), [mink.ConfigurationLimit(model, gain=1.0)]
+    configuration, limits = mink.Configuration(model), [mink.ConfigurationLimit(model, gain=1.0)]
     task = mink.FrameTask(HAND, "site", position_cost=1.0, orientation_cost=1.0, lm_damping=0.1)
 
     def solver(T: np.ndarray) -> Step:
         task.set_target(mink.SE3.from_matrix(T))
 
         def step(q: np.ndarray) -> np.ndarray:
-            at.update(q)
-            v = mink.solve_ik(at, [task], 1.0, solver="daqp", limits=limits, damping=1e-9)
-            return np.clip(at.integrate(v, 1.0), robot.lower, robot.upper)
+            configuration.update(q)
+            v = mink.solve_ik(
+                configuration, [task], 1.0, solver="daqp", limits=limits, damping=1e-9
+            )
+            return np.clip(configuration.integrate(v, 1.0), robot.lower, robot.upper)
 
         return step
 
@@ -114,30 +124,35 @@ def mink_steps(robot: pp.Robot, folder: Path) -> Callable[[np.ndarray], Step]:
 def main() -> None:
     pp.set_threads(1)
     robot = pp.load("panda")
-    wanted = targets(robot, MANY)
-    pp.reach(robot, {HAND: wanted[:FEW]})
+    goals = targets(robot, MANY)
+    pp.reach(robot, {HAND: goals[:FEW]})
     begin = time.process_time()
-    found = pp.reach(robot, {HAND: wanted})
+    result = pp.reach(robot, {HAND: goals})
     seconds = time.process_time() - begin
-    assert met(robot, found.q[found.converged], wanted[found.converged]).all()
+    assert reached(robot, result.q[result.converged], goals[result.converged]).all()
     print(
-        f"psiphi, {MANY} poses at once: {MANY / seconds:,.0f} a second, {100 * found.converged.mean():.2f} % solved"
+        f"psiphi, {MANY} poses at once: {MANY / seconds:,.0f} per second, "
+        f"{100 * result.converged.mean():.2f} % solved"
     )
     begin = time.process_time()
-    alone = [pp.reach(robot, {HAND: T}) for T in wanted[:FEW]]
+    alone = [pp.reach(robot, {HAND: T}) for T in goals[:FEW]]
     ours = (time.process_time() - begin) / FEW
     print(
-        f"psiphi, one by one: {1e6 * ours:.0f} us, {100 * np.mean([x.converged for x in alone]):.1f} % solved"
+        f"psiphi, one by one: {1e6 * ours:.0f} us, "
+        f"{100 * np.mean([x.converged for x in alone]):.1f} % solved"
     )
     with tempfile.TemporaryDirectory() as folder:
         for name, steps in (("pink", pink_steps), ("mink", mink_steps)):
             if importlib.util.find_spec(name) is None:
                 print(f"{name}: not installed")
                 continue
-            theirs, solved = one_by_one(robot, wanted[:FEW], steps(robot, Path(folder)))
-            ratios = f"{theirs / ours:.0f}x one by one, {theirs * MANY / seconds:.0f}x at once"
+            theirs, solved = one_by_one(robot, goals[:FEW], steps(robot, Path(folder)))
+            ratios = (
+                f"{theirs / ours:.0f}x faster one by one, {theirs * MANY / seconds:.0f}x at once"
+            )
             print(
-                f"{name}, one by one: {1e6 * theirs:.0f} us, {100 * solved:.1f} % solved: psiphi is {ratios}"
+                f"{name}, one by one: {1e6 * theirs:.0f} us, {100 * solved:.1f} % solved: "
+                f"psiphi is {ratios}"
             )
 
 

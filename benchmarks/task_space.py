@@ -1,4 +1,4 @@
-"""Operational-space control of a UR5's pose in rollouts: processor time of a step of RK4, beside computed torque in one run.
+"""CPU time per RK4 step of rollouts of a UR5: operational-space control and computed torque.
 
 python benchmarks/task_space.py
 """
@@ -31,5 +31,5 @@ if __name__ == "__main__":
             pp.rollout(robot, q, tau=law, steps=STEPS, every=STEPS)
             best[name] = min(best[name], (time.process_time() - start) / COUNT / STEPS * 1e6)
     for name, us in best.items():
-        print(f"{name}: {us:.3f} us a step of RK4")
+        print(f"{name}: {us:.3f} us per RK4 step")
     print(f"ratio: {best['operational space'] / best['computed torque']:.2f}")

@@ -1,8 +1,10 @@
-"""Time-optimal paths of a Panda beside toppra: `OPENBLAS_NUM_THREADS=1 python benchmarks/timed_paths.py` (pip install toppra).
+"""Time-optimal paths of a Panda by psiphi and toppra, in CPU time.
 
-100 random paths through five postures, limits of speed, acceleration and torque, 200 steps; the same natural cubic splines
-and steps for both, one by one and, psiphi, all at once; processor time. toppra's torques are pinocchio.rnea's, its solver
-is seidel.
+    OPENBLAS_NUM_THREADS=1 python benchmarks/timed_paths.py        (pip install toppra)
+
+100 random paths through five postures with limits of speed, acceleration and torque, 200 steps.
+Both use the same natural cubic splines and steps, one path per call; psiphi also computes all in
+one call. toppra uses pinocchio.rnea for torques and the solver seidel.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from psiphi_bench.peers.pinocchio_peer import Pin
 COUNT, POINTS, ACCELERATION = 100, 200, 15.0
 
 
-def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np.ndarray]:
-    """Seconds a path, and the durations."""
+def run_toppra(robot: pp.Robot, paths: list, postures: np.ndarray) -> tuple[float, np.ndarray]:
+    """Seconds per path, and the durations of the motions."""
     import pinocchio
     import toppra
     from toppra import algorithm, constraint
@@ -30,8 +32,8 @@ def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np
     both = constraint.DiscretizationType.Interpolation
     accelerations = np.full(robot.nv, ACCELERATION)
     durations, begin = [], time.process_time()
-    for way, through in zip(ways, postures, strict=True):
-        curve = toppra.SplineInterpolator(way.curve.knots, through, bc_type="natural")
+    for path, through in zip(paths, postures, strict=True):
+        curve = toppra.SplineInterpolator(path.curve.knots, through, bc_type="natural")
         rows = [
             constraint.JointVelocityConstraint(
                 np.stack([-robot.velocity_limit, robot.velocity_limit], axis=1)
@@ -46,7 +48,7 @@ def theirs(robot: pp.Robot, ways: list, postures: np.ndarray) -> tuple[float, np
                 discretization_scheme=both,
             ),
         ]
-        solver = algorithm.TOPPRA(rows, curve, gridpoints=way.s, solver_wrapper="seidel")
+        solver = algorithm.TOPPRA(rows, curve, gridpoints=path.s, solver_wrapper="seidel")
         motion = solver.compute_trajectory(0, 0)
         durations.append(np.nan if motion is None else motion.duration)
     return (time.process_time() - begin) / COUNT, np.array(durations)
@@ -60,24 +62,26 @@ def main() -> None:
     options = {"acceleration": ACCELERATION, "points": POINTS}
     pp.path(robot, postures[0], **options)
     begin = time.process_time()
-    ways = [pp.path(robot, through, **options) for through in postures]
+    paths = [pp.path(robot, through, **options) for through in postures]
     alone = (time.process_time() - begin) / COUNT
     begin = time.process_time()
     pp.path(robot, postures, **options)
     together = (time.process_time() - begin) / COUNT
     print(
-        f"psiphi: {1e3 * alone:.2f} ms a path one by one, {1e3 * together:.2f} ms {COUNT} at once"
+        f"psiphi: {1e3 * alone:.2f} ms per path one by one, {1e3 * together:.2f} ms {COUNT} at once"
     )
     if importlib.util.find_spec("toppra") is None:
         print("toppra: not installed")
         return
-    seconds, durations = theirs(robot, ways, postures)
-    ratio = np.array([way.duration for way in ways]) / durations
+    seconds, durations = run_toppra(robot, paths, postures)
+    ratio = np.array([path.duration for path in paths]) / durations
     print(
-        f"toppra: {1e3 * seconds:.2f} ms a path: psiphi is {seconds / alone:.1f}x one by one, {seconds / together:.1f}x at once"
+        f"toppra: {1e3 * seconds:.2f} ms per path: "
+        f"psiphi is {seconds / alone:.1f}x faster one by one, {seconds / together:.1f}x at once"
     )
     print(
-        f"durations, psiphi / toppra: {np.nanmin(ratio):.4f} to {np.nanmax(ratio):.4f}, {np.isnan(ratio).sum()} without theirs"
+        f"durations, psiphi / toppra: {np.nanmin(ratio):.4f} to {np.nanmax(ratio):.4f}, "
+        f"{np.isnan(ratio).sum()} without a result of toppra"
     )
 
 

@@ -13,11 +13,11 @@ WIDTH, ROW, LEFT, BOX, GAP = 900, 58, 20, 150, 14
 
 
 class Package(NamedTuple):
-    """One row: the package, what goes in, what comes out, and the drawing's colour."""
+    """One row: the package, its input, its output, its colour."""
 
     name: str
-    given: str
-    made: str
+    input: str
+    output: str
     color: str
 
 
@@ -69,13 +69,15 @@ def drawing() -> str:
 
 def _row(package: Package, y: int, last: bool) -> list[str]:
     middle, inside = y + (ROW - GAP) // 2, ROW - GAP
-    center, given, made = LEFT + BOX // 2, LEFT + BOX + 24, LEFT + BOX + 350
+    center, left, right = LEFT + BOX // 2, LEFT + BOX + 24, LEFT + BOX + 350
+    text = f'y="{middle + 5}" fill="#1f2430"'
     lines = [
         f'<rect x="{LEFT}" y="{y}" width="{BOX}" height="{inside}" rx="7" fill="{package.color}"/>',
-        f'<text x="{center}" y="{middle + 5}" text-anchor="middle" fill="#ffffff" font-weight="600">{package.name}/</text>',
-        f'<text x="{given}" y="{middle + 5}" fill="#1f2430">{html(package.given)}</text>',
-        f'<text x="{made - 26}" y="{middle + 5}" fill="#8a8f98">→</text>',
-        f'<text x="{made}" y="{middle + 5}" fill="#1f2430">{html(package.made)}</text>',
+        f'<text x="{center}" y="{middle + 5}" text-anchor="middle" fill="#ffffff" '
+        f'font-weight="600">{package.name}/</text>',
+        f'<text x="{left}" {text}>{html(package.input)}</text>',
+        f'<text x="{right - 26}" y="{middle + 5}" fill="#8a8f98">→</text>',
+        f'<text x="{right}" {text}>{html(package.output)}</text>',
     ]
     if not last:
         tip = y + ROW

@@ -1,4 +1,4 @@
-"""Bar charts as SVG, written by hand: no plotting library, the same text from the same numbers."""
+"""Bar charts as SVG without a plotting library, so that equal numbers give equal text."""
 
 from __future__ import annotations
 
@@ -11,44 +11,52 @@ WIDTH, LABEL, ROW, BAR = 860, 400, 24, 14
 
 def chart(
     bars: list[tuple[str, float, float | None, str]],
-    place: Callable[[float], float],
+    position: Callable[[float], float],
     ticks: list[tuple[float, str]],
 ) -> str:
-    """Bars (label, value, target, words) on an axis: `place` maps a value to 0 .. 1, ticks are (value, words)."""
-    high = ROW * len(bars) + 40
+    """Bars (label, value, target, text) on an axis.
+
+    `position` maps a value to 0 .. 1; ticks are (value, text).
+    """
+    height = ROW * len(bars) + 40
 
     def x(value: float) -> float:
-        return round(LABEL + (WIDTH - LABEL - 90) * place(value), 1)
+        return round(LABEL + (WIDTH - LABEL - 90) * position(value), 1)
 
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {high}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{WIDTH}" height="{high}" fill="#ffffff"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
     ]
-    for value, words in ticks:
+    for value, text in ticks:
         out.append(
-            f'<line x1="{x(value)}" y1="10" x2="{x(value)}" y2="{high - 25}" stroke="#d8dbe0"/>'
+            f'<line x1="{x(value)}" y1="10" x2="{x(value)}" y2="{height - 25}" stroke="#d8dbe0"/>'
         )
         out.append(
-            f'<text x="{x(value)}" y="{high - 10}" text-anchor="middle" fill="#555">{escape(words)}</text>'
+            f'<text x="{x(value)}" y="{height - 10}" text-anchor="middle" '
+            f'fill="#555">{escape(text)}</text>'
         )
-    for k, (label, value, target, words) in enumerate(bars):
+    for k, (label, value, target, text) in enumerate(bars):
         y = 12 + ROW * k
         out.append(
-            f'<text x="{LABEL - 8}" y="{y + 12}" text-anchor="end" fill="#222">{escape(label)}</text>'
+            f'<text x="{LABEL - 8}" y="{y + 12}" text-anchor="end" '
+            f'fill="#222">{escape(label)}</text>'
         )
         out.append(
-            f'<rect x="{LABEL}" y="{y}" width="{round(x(value) - LABEL, 1)}" height="{BAR}" rx="2" fill="#3b6ea5"/>'
+            f'<rect x="{LABEL}" y="{y}" width="{round(x(value) - LABEL, 1)}" '
+            f'height="{BAR}" rx="2" fill="#3b6ea5"/>'
         )
-        out.append(f'<text x="{x(value) + 5}" y="{y + 12}" fill="#222">{escape(words)}</text>')
+        out.append(f'<text x="{x(value) + 5}" y="{y + 12}" fill="#222">{escape(text)}</text>')
         if target is not None:
             out.append(
-                f'<rect x="{x(target) - 1}" y="{y - 3}" width="3" height="{BAR + 6}" fill="#d9772b"/>'
+                f'<rect x="{x(target) - 1}" y="{y - 3}" width="3" height="{BAR + 6}" '
+                'fill="#d9772b"/>'
             )
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
 def speed(rows: list[dict]) -> str:
-    """How many times faster: rows whose unit is x and which are at least something, or calls at most a part of the peer's."""
+    """Speed relative to the other library, for rows with the unit x."""
     bars = []
     for row in rows:
         if (
@@ -58,9 +66,9 @@ def speed(rows: list[dict]) -> str:
             or " at " in row["theirs"]
         ):
             continue
-        times = row["figure"] if row["at_least"] else 1.0 / row["figure"]
+        ratio = row["figure"] if row["at_least"] else 1.0 / row["figure"]
         target = row["target"] if row["at_least"] or row["target"] is None else 1.0 / row["target"]
-        bars.append((f"{row['text']}: {row['subject']}", times, target, f"{times:.1f}x"))
+        bars.append((f"{row['text']}: {row['subject']}", ratio, target, f"{ratio:.1f}x"))
     top = 10.0 * (1 + max(value for _, value, _, _ in bars) // 10)
     return chart(
         bars,
@@ -70,7 +78,7 @@ def speed(rows: list[dict]) -> str:
 
 
 def agreement(rows: list[dict]) -> str:
-    """Differences from peers, on a logarithmic axis."""
+    """Differences from the other libraries, on a logarithmic axis."""
     bars = [
         (f"{row['text']} ({row['subject']})", row["figure"], row["target"], f"{row['figure']:.1e}")
         for row in rows

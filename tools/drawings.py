@@ -1,13 +1,15 @@
-"""The pictures of the bundled robots: `viewer.picture` in postures that show them."""
+"""Pictures of the bundled robots: `viewer.picture` in chosen postures."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from psiphi.apps.scenes.scene_file import SceneSetup
 from psiphi.apps.viewer.scene import scene
 from psiphi.apps.viewer.svg_picture import picture as still
+from psiphi.robot.robot import Robot
 
-POSTURES = {  # the last coordinates, where the middle of the ranges shows little
+POSTURES = {  # the last coordinates, for robots whose middle posture is a poor picture
     "acrobot": [0.4, 0.7],
     "cartpole": [0.3, 0.25],
     "free_flyer": [0.0, -0.9, 1.5, -0.6, -1.2, 0.0] * 2,
@@ -19,8 +21,8 @@ POSTURES = {  # the last coordinates, where the middle of the ranges shows littl
 }
 
 
-def posture(robot) -> np.ndarray:
-    """The middle of every range, zero where there is none; flying bases upright."""
+def posture(robot: Robot) -> np.ndarray:
+    """The middle of every range, and zero without limits; free bases upright."""
     q = robot.neutral()
     for joint in robot.joints:
         if joint.row.nq == joint.row.nv and np.isfinite([joint.lower, joint.upper]).all():
@@ -30,11 +32,11 @@ def posture(robot) -> np.ndarray:
     return q
 
 
-def picture(robot) -> str:
+def picture(robot: Robot) -> str:
     """The robot as SVG text."""
     return still(scene(robot, q=posture(robot)))
 
 
-def scene_picture(case) -> str:
+def scene_picture(setup: SceneSetup) -> str:
     """The start of a scene as SVG text."""
-    return still(scene(case.system, q=case.q0))
+    return still(scene(setup.system, q=setup.q0))

@@ -1,4 +1,7 @@
-"""The golden texts of the emitters, written anew: `python tools/golden.py`; tests/backends/test_golden.py compares them."""
+"""Writes the golden files of the code emitters, for tests/backends/test_golden.py.
+
+Run `python tools/golden.py`.
+"""
 
 from __future__ import annotations
 

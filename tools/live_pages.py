@@ -1,6 +1,6 @@
-"""A hook of mkdocs: the live pages of the site, made when it is built. Each bundled robot and scene is one, live/NAME.html.
+"""A hook of mkdocs that generates the live pages live/NAME.html of the bundled robots and scenes.
 
-`python tools/live_pages.py FOLDER` writes them elsewhere.
+`python tools/live_pages.py FOLDER` writes them to a folder.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from psiphi.apps.viewer.live import live_page
 
 
 def pages(names: Iterable[str] | None = None) -> dict[str, str]:
-    """{name: text} of every live page, or of these."""
+    """{name: text} of these live pages (default: all)."""
     return {name: page(name) for name in names or (*pp.robots.bundled(), *pp.scenes.names())}
 
 
 def page(name: str) -> str:
+    """The live page of a robot or scene."""
     if name in pp.scenes.names():
         return live_page.live_html(pp.scenes.load(name))
     robot = pp.load(name)
@@ -34,7 +35,7 @@ def page(name: str) -> str:
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """What mkdocs calls once it knows the files of docs/."""
+    """Called by mkdocs with the files of docs/."""
     from mkdocs.structure.files import File
 
     for name, text in pages().items():

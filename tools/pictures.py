@@ -1,6 +1,7 @@
-"""The photographs of the docs' front page: `python tools/pictures.py` takes them anew, with a Chromium and playwright.
+"""Screenshots for the front page of the docs: `python tools/pictures.py`.
 
-Not made by `tools/docs.py`: they look a little different on every machine.
+Needs Chromium and playwright. `tools/docs.py` does not take them, since they differ slightly between
+machines.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 import psiphi as pp
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
-SIZE, KEPT = (1240, 660), 256  # in the browser; colours kept
+SIZE, COLORS = (1240, 660), 256  # pixels in the browser; colours of the file
 
 
 def motions() -> dict[str, tuple[pp.Trajectory, float]]:
-    """What is photographed, and when."""
+    """The motions, and the time of each screenshot."""
     arm = pp.load("iiwa14")
     start, goal = (
         np.array([0.4, 0.5, 0.0, -1.2, 0.0, 0.9, 0.0]),
@@ -33,13 +34,14 @@ def motions() -> dict[str, tuple[pp.Trajectory, float]]:
     return {"two_arms": (pp.scenes.load("two_arms").run(duration=3.0), 1.4), "reach": (reach, 0.5)}
 
 
-def photograph(page, motion: pp.Trajectory, t: float, path: Path) -> None:
+def save_screenshot(page: Page, motion: pp.Trajectory, t: float, path: Path) -> None:
+    """Write a PNG file of a motion at time t."""
     with tempfile.TemporaryDirectory() as folder:
         page.goto(f"{motion.html(Path(folder) / 'page.html').as_uri()}#t={t}")
         page.wait_for_function("window.psiphi && window.psiphi.drawn !== null")
         page.wait_for_timeout(500)
         image = Image.open(io.BytesIO(page.screenshot()))
-    image.convert("RGB").quantize(KEPT, Image.Quantize.FASTOCTREE).save(path, optimize=True)
+    image.convert("RGB").quantize(COLORS, Image.Quantize.FASTOCTREE).save(path, optimize=True)
 
 
 def main() -> int:
@@ -51,7 +53,7 @@ def main() -> int:
         )
         page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
         for name, (motion, t) in motions().items():
-            photograph(page, motion, t, FOLDER / f"{name}.png")
+            save_screenshot(page, motion, t, FOLDER / f"{name}.png")
             print(FOLDER / f"{name}.png")
         browser.close()
     return 0

@@ -19,7 +19,7 @@ from psiphi_bench.peers.mujoco_peer import Mj
 from psiphi_bench.peers.pinocchio_peer import Pin
 from psiphi_bench.row import BenchmarkRow, Measurement, Size
 from psiphi_bench.rows_of import fresh_process
-from psiphi_bench.run import select_rows, measure_rows
+from psiphi_bench.run import measure_rows, select_rows
 from tests.children import python
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,9 @@ def test_targets(at_least, figure, passed):
     assert one.passed(figure) is passed
     assert one.passed(float("nan")) is False
     assert one.target_text == (">= 2x" if at_least else "<= 2x")
-    assert row(twice, target=None).passed(figure) is None and row(twice, target=None).demand == ""
+    assert (
+        row(twice, target=None).passed(figure) is None and row(twice, target=None).target_text == ""
+    )
 
 
 def test_lines_can_be_read():

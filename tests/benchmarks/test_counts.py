@@ -128,7 +128,7 @@ def test_the_report():
     assert "576N - 920" in text and "416N - 797" in text and "379N - 587" in text
     assert "Table 3" not in report(table=2, case=2) and "case 1" not in report(table=2, case=2)
     for wrong in (dict(table=4), dict(case=3), dict(table=3, case=2)):
-        with pytest.raises(pp.StateError, match=r"expected|general arm alone"):
+        with pytest.raises(pp.StateError, match=r"expected|general arm only"):
             report(**wrong)
     with pytest.raises(pp.StateError, match="expected 1 or 2"):
         arm(3, 5)

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Balance
-# An acrobot: two links, and a motor at the elbow alone. Upright it falls; its linearisation tells how, and an LQR gain made
-# from it holds it there. Then the small oscillations of the same arm as it hangs, by the derivative of its gravity torques.
+# An acrobot has two links and a motor at the elbow only. Upright it is unstable; this example
+# linearises it and stabilises it with an LQR gain. Then it computes the small oscillations of the
+# hanging arm from the derivative of the gravity torques.
 
 # %%
 import numpy as np
@@ -15,7 +16,8 @@ up, rest = np.array([np.pi, 0.0]), np.zeros(2)
 assert np.abs(robot.gravity(up)).max() < 1e-9
 
 # %% [markdown]
-# Changes of the state grow as dx/dt = A x + B tau, x = (dq, dv). An eigenvalue to the right of zero: it falls.
+# Small deviations obey dx/dt = A x + B tau, x = (dq, dv). An eigenvalue with positive real part
+# means that the arm falls.
 
 # %%
 A, B = robot.linearize(up, rest, rest)
@@ -23,8 +25,8 @@ print("eigenvalues upright:", np.sort(np.linalg.eigvals(A).real).round(2))
 assert np.linalg.eigvals(A).real.max() > 1.0
 
 # %% [markdown]
-# For a controller in steps of a hundredth of a second, A and B of just that step. The gain of least cost from Riccati's
-# equation, iterated: only the elbow's column of B is used.
+# For a digital controller with steps of 10 ms, A and B are those of one step. Riccati's equation,
+# iterated, gives the LQR gain; it uses only the elbow's column of B.
 
 # %%
 dt = 0.01
@@ -41,7 +43,8 @@ print(
 assert np.abs(np.linalg.eigvals(A - B @ K)).max() < 1.0
 
 # %% [markdown]
-# On the robot itself, from a few degrees off. Small torques: it is balance, not strength.
+# The gain on the nonlinear robot, from an initial deviation of one degree per joint. The torques
+# are small.
 
 # %%
 q, v, most = up + np.radians([1.0, -1.0]), rest, 0.0
@@ -50,12 +53,14 @@ for _ in range(STEPS):
     q, v = robot.step(q, v, tau, dt)
     most = max(most, abs(tau[1]))
 print(
-    f"after {STEPS * dt:.0f} s off by {np.degrees(np.abs(q - up).max()):.1e} degrees; at most {most:.1f} Nm"
+    f"after {STEPS * dt:.0f} s off by {np.degrees(np.abs(q - up).max()):.1e} degrees; at "
+    f"most {most:.1f} Nm"
 )
 assert np.abs(q - up).max() < 1e-3
 
 # %% [markdown]
-# Hanging, it swings as M d'' = -(dg/dq) d: the stiffness is the derivative of the gravity torques. As an expression:
+# The hanging arm oscillates as M d'' = -(dg/dq) d: the stiffness is the derivative of the gravity
+# torques. As an expression:
 
 # %%
 s, down = robot.operators, np.zeros(2)

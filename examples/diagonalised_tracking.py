@@ -1,8 +1,9 @@
 # %% [markdown]
-# # Six joints that do not know of each other
-# In the velocities nu the mass matrix is the identity: nu' + C(q, nu) = eps. A law that says eps = C + nu_r' - K (nu - nu_r),
-# with nu_r the motion wanted seen from the arm's own place, leaves s' = -K s for s = nu - nu_r: six scalar equations, each with
-# the gain its k_i says, at every speed and in every posture. docs/diagonalised.md has the stability argument.
+# # Decoupled tracking errors
+# In the velocities nu the mass matrix is the identity: nu' + C(q, nu) = eps. With eps = C + nu_r' -
+# K (nu - nu_r), where nu_r is the desired motion at the arm's actual configuration, s = nu - nu_r
+# obeys s' = -K s: six scalar equations with gains k_i, at every speed and in every posture.
+# docs/diagonalised.md proves stability.
 
 # %%
 import numpy as np
@@ -11,7 +12,7 @@ import psiphi as pp
 
 DURATION = 2.0  # tests: 0.4
 K = np.array([6.0, 8.0, 10.0, 12.0, 15.0, 20.0])  # 1/s, one for each velocity error
-PULL = 5.0  # 1/s: how fast position errors are asked to fade
+PULL = 5.0  # 1/s: the decay rate of position errors
 
 robot = pp.load("puma560")
 arm = robot.diagonalised
@@ -19,7 +20,7 @@ amplitude, rate = np.array([0.6, 0.4, 0.5, 0.8, 0.7, 1.0]), 2.0
 
 
 def swing(t):
-    """q, v, a of the motion wanted."""
+    """q, v, a of the desired motion."""
     return (
         amplitude * np.sin(rate * t),
         rate * amplitude * np.cos(rate * t),
@@ -42,15 +43,16 @@ def decoupled(t, q, nu):
 
 
 # %% [markdown]
-# The arm starts 17 degrees off in every joint, at rest while the motion wanted is at its fastest.
+# The arm starts with an error of 17 degrees in every joint, at rest, while the desired motion has
+# its largest speed.
 
 # %%
 start = swing(0.0)[0] + 0.3
 motion = pp.simulate(arm, start, np.zeros(6), decoupled, duration=DURATION)
 s = np.stack([errors(t, q, nu)[0] for t, q, nu in zip(motion.t, motion.q, motion.v, strict=True)])
-alone = s[0] * np.exp(-K * motion.t[:, None])  # each error by itself
+alone = s[0] * np.exp(-K * motion.t[:, None])  # independent decay of each error
 off = np.abs(s - alone).max() / np.abs(s[0]).max()
-print(f"each velocity error fades as exp(-k t) by itself: off by {off:.1e} of the largest")
+print(f"each velocity error decays as exp(-k t): difference {off:.1e} of the largest")
 assert off < 1e-6
 
 # %%
@@ -59,13 +61,15 @@ print(
     "position errors at the start", np.abs(e[0]).round(3), "and at the end", np.abs(e[-1]).round(5)
 )
 energy = 0.5 * (s**2).sum(axis=1)  # of the velocity error: s* s / 2 = (v - v_r)* M (v - v_r) / 2
-assert (np.diff(energy) < 0.0).all(), "the error's kinetic energy only falls"
+assert (np.diff(energy) < 0.0).all(), "the kinetic energy of the error decreases"
 assert np.abs(e[-1]).max() < 0.6 * np.abs(e[0]).max()
 
 # %% [markdown]
-# The same law in (q, v) coordinates would be tau = M (..) + C v + g with full matrices; here no coupling is ever formed.
+# The same law in (q, v) would be tau = M (..) + C v + g with full matrices; here no coupling terms
+# are formed.
 
 # %%
 print(
-    f"one step of the motion in nu: {arm.flops('motion')} operations; the law: {arm.flops('inverse_dynamics')} more"
+    f"one step of the motion in nu: {arm.flops('motion')} operations; the law: "
+    f"{arm.flops('inverse_dynamics')}"
 )

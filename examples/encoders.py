@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Speeds from encoders
-# A robot's encoders tell angles in coarse steps, and some readings are lost. What are its speeds, its accelerations, the
-# torques in its joints? Differences of angles drown in the steps. A smoother knows that joints have inertia: it takes each
-# joint for a system driven by white jerk, and asks for the likeliest motion, given all readings that arrived.
+# A robot's encoders measure angles in coarse steps, and some readings are missing. What are its
+# speeds, its accelerations and its joint torques? Finite differences amplify the quantization. A
+# smoother uses the inertia of the joints: it models each joint as a system driven by white jerk,
+# and computes the most likely motion given all readings.
 
 # %%
 import numpy as np
@@ -22,7 +23,8 @@ q, v, a = 0.5 * np.sin(angle), 0.5 * rates * np.cos(angle), -0.5 * rates**2 * np
 torques = robot.inverse_dynamics(q, v, a)
 
 # %% [markdown]
-# What the controller sees: 4096 steps a turn, and every fifth reading lost, each joint's on its own.
+# The measurements have 4096 steps per turn, and 20 % of the readings are missing, independently for
+# each joint.
 
 # %%
 step = 2 * np.pi / 4096
@@ -30,9 +32,10 @@ read = np.round(q / step) * step
 read[rng.random(read.shape) < 0.2] = np.nan
 
 # %% [markdown]
-# A joint as a chain: x = (angle, speed, acceleration), x(t + dt) = F x(t) + w, w from white jerk of 300 rad/s^3 over a
-# hundredth of a second. Rounding to steps is as good as noise of variance step^2 / 12. In a time series the last instant is
-# stage 0. All six joints are one batch, and each has gains of its own, since each lost other readings.
+# Each joint is a chain: x = (angle, speed, acceleration), x(t + dt) = F x(t) + w, where w results
+# from white jerk of 300 rad/s^3 over 10 ms. Quantization acts like noise of variance step^2 / 12.
+# In a time series the last instant is stage 0. The six joints are one batch; each has its own
+# gains, because different readings are missing.
 
 # %%
 F = np.array([[1, dt, dt**2 / 2], [0, 1, dt], [0, 0, 1]])
@@ -57,7 +60,8 @@ found = np.array(smoother(data).smoothed[::-1])
 print("states (instants, joints, 3):", found.shape)
 
 # %% [markdown]
-# Beside it what is usually done: readings that were lost filled in by straight lines, then differences.
+# For comparison, the usual method: linear interpolation of missing readings, then finite
+# differences.
 
 # %%
 filled = np.stack([np.interp(times, times[~np.isnan(y)], y[~np.isnan(y)]) for y in read.T], axis=-1)
@@ -72,17 +76,18 @@ for name, true, smooth, difference in zip(
     assert errors[0] < errors[1] / (1.3 if name == "angle" else 5)
 
 # %% [markdown]
-# The smoother also says how far it may be off: its standard deviations. And torques by the robot's own dynamics are now worth
-# looking at.
+# The smoother also gives standard deviations, and its accelerations are accurate enough to compute
+# torques.
 
 # %%
 spread = np.sqrt(np.array(smoother.smoothed_covariance[::-1])[..., 1, 1])
 outside = np.mean(np.abs(found[..., 1] - v)[inner] > 3 * spread[inner])
-print(f"speeds farther off than three standard deviations: {100 * outside:.1f} %")
+print(f"speed errors beyond three standard deviations: {100 * outside:.1f} %")
 assert outside < 0.05
 smooth, rough = (robot.inverse_dynamics(*x) - torques for x in (np.moveaxis(found, 2, 0), plain))
 error, other = (np.sqrt(np.mean(x[inner] ** 2)) for x in (smooth, rough))
 print(
-    f"torques: {error:.2f} N m off by the smoother, {other:.0f} N m by differences, of {np.abs(torques).max():.0f} N m"
+    f"torque error: {error:.2f} N m by the smoother, {other:.0f} N m by differences, of "
+    f"{np.abs(torques).max():.0f} N m"
 )
 assert error < other / 20

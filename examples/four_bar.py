@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Four-bar linkage
-# Crank, coupler and rocker, closed by a hinge. Three revolute joints and a loop leave one degree of freedom. A hinge in space
-# is five constraints, of which a flat linkage needs two: psiphi finds the rank and gives forces of least norm.
+# Crank, coupler and rocker, closed by a hinge. Three revolute joints and a loop leave one degree of
+# freedom. A spatial hinge has five constraint rows, of which a planar linkage needs two: psiphi
+# determines the rank and returns the forces of least norm.
 
 # %%
 import numpy as np
@@ -14,7 +15,7 @@ GROUND, CRANK, COUPLER, ROCKER = (
     0.3,
     0.9,
     0.7,
-)  # Grashof: 1.0 + 0.3 < 0.9 + 0.7, the crank turns all the way round
+)  # Grashof: 1.0 + 0.3 < 0.9 + 0.7, the crank makes full turns
 
 b = pp.Builder("fourbar")
 
@@ -36,7 +37,7 @@ linkage = pp.connect(
 print(linkage)
 
 # %% [markdown]
-# Close it from a guess, with the crank held, and let it fall.
+# Assemble the linkage from an initial guess with the crank fixed, and let it fall.
 
 # %%
 q0 = linkage.assemble([0.8, 0.2, 1.8], hold=("a",))
@@ -49,7 +50,7 @@ motion = pp.simulate(linkage, q0, duration=DURATION)
 print(motion.summary())
 
 # %% [markdown]
-# Freudenstein's equation holds between crank and rocker angles, and energy is kept.
+# Freudenstein's equation holds between the angles of crank and rocker, and energy is conserved.
 
 # %%
 crank, rocker = motion.q[:, 0], motion.q[:, 2]
@@ -57,22 +58,25 @@ K1, K2 = GROUND / CRANK, GROUND / ROCKER
 K3 = (CRANK**2 - COUPLER**2 + ROCKER**2 + GROUND**2) / (2 * CRANK * ROCKER)
 freudenstein = K1 * np.cos(rocker) - K2 * np.cos(crank) + K3 - np.cos(crank - rocker)
 print(
-    f"Freudenstein's equation holds to {np.abs(freudenstein).max():.1e}; energy drifts by {float(motion.drift):.1e}"
+    f"Freudenstein's equation holds to {np.abs(freudenstein).max():.1e}; energy drifts "
+    f"by {float(motion.drift):.1e}"
 )
 assert np.abs(freudenstein).max() < 1e-9 and motion.drift < 1e-6
 
 # %% [markdown]
-# What one feels at the crank: the effective inertia of the closed linkage, from kinetic energy at unit crank speed.
+# The effective inertia of the closed linkage at the crank, from the kinetic energy at unit crank
+# speed.
 
 # %%
 J = linkage.constraint_jacobian(q0)
 _, sizes, rows = np.linalg.svd(J)
-free = rows[-1] / rows[-1][0]  # the motion the constraints leave, with the crank at 1 rad/s
+free = rows[-1] / rows[-1][0]  # the free motion, with the crank at 1 rad/s
 inertia = free @ linkage.robot.mass_matrix(q0) @ free
 a = linkage.forward_dynamics(q0, np.zeros(3), [1.0, 0, 0]) - linkage.forward_dynamics(
     q0, np.zeros(3), np.zeros(3)
 )
 print(
-    f"inertia at the crank {inertia:.4f}, and one newton metre accelerates it by {a[0]:.4f} = 1 / {1 / a[0]:.4f}"
+    f"inertia at the crank {inertia:.4f}, and one newton metre accelerates it by "
+    f"{a[0]:.4f} = 1 / {1 / a[0]:.4f}"
 )
 assert np.isclose(inertia * a[0], 1.0, rtol=1e-8)

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # A free-floating robot keeps its momentum
-# Nothing holds a satellite: when its arms move, it turns the other way. Without outside forces the momentum [angular; linear]
-# about a fixed point stays what it was, whatever the motors do.
+# # Momentum of a free-floating robot
+# When the arms of a satellite move, its body rotates in the opposite direction. Without external
+# forces the momentum [angular; linear] about a fixed point is constant, for any motor torques.
 
 # %%
 import numpy as np
@@ -11,12 +11,12 @@ import psiphi as pp
 DURATION = 5.0  # tests: 0.2
 DT = 1e-3
 
-robot = pp.load("free_flyer")  # a bus of 200 kg, two UR5 arms, no gravity
+robot = pp.load("free_flyer")  # a satellite of 200 kg, two UR5 arms, no gravity
 print(f"{robot.name}: {len(robot.bodies)} bodies, {robot.mass:.1f} kg, nv = {robot.nv}")
 
 
 def momentum(q, v):
-    """h = [angular about the world's origin; linear]: the first six rows of M v, from the bus's frame to the world's."""
+    """h = [angular about the world's origin; linear]: the first six rows of M v, in world axes."""
     T = robot.frame_pose(q, "bus")
     h = np.einsum(
         "...ij,...j->...i", robot.mass_matrix(q)[..., :6, :], v
@@ -27,7 +27,7 @@ def momentum(q, v):
 
 
 # %% [markdown]
-# The motors of the arms wave; the bus is free. Only joint torques act: tau[:6] = 0.
+# The motors move the arms; the satellite is free. Only joint torques act: tau[:6] = 0.
 
 
 # %%
@@ -44,12 +44,15 @@ motion = pp.simulate(robot, q0, v0, wave, duration=DURATION, dt=DT)
 h = momentum(motion.q, motion.v)
 drift = np.abs(h - h[0]).max() / np.abs(h[0]).max()
 turned = np.abs(robot.difference(q0, motion.q[-1])[:3]).max()
-print(f"the bus turned by {np.degrees(turned):.1f} degrees; momentum kept to {drift:.1e} of itself")
+print(
+    f"the satellite rotated by {np.degrees(turned):.1f} degrees; relative change of "
+    f"momentum {drift:.1e}"
+)
 assert drift < 1e-8
 
 # %% [markdown]
-# The generalized Jacobian of Umetani and Yoshida: how fast the hand moves when the base reacts. From M = [Mb, Mbm; Mbm*, Mm]
-# and zero momentum, v_base = -Mb^-1 Mbm v_arm.
+# The generalized Jacobian of Umetani and Yoshida: the velocity of the hand including the reaction
+# of the base. From M = [Mb, Mbm; Mbm*, Mm] and zero momentum, v_base = -Mb^-1 Mbm v_arm.
 
 # %%
 M, J = robot.mass_matrix(q0), robot.jacobian(q0, "left_tool")

@@ -1,7 +1,8 @@
 # %% [markdown]
-# # A free flyer holds a spinning target with two arms
-# A satellite with two UR5 arms has caught a target of 80 kg that still turns. Satellite, arms and target are one closed chain
-# that nothing holds: whatever the motors do, momentum stays. Braking the joints brings all to turn as one.
+# # A satellite holds a spinning target with two arms
+# A satellite with two UR5 arms has grasped a rotating target of 80 kg. Satellite, arms and target
+# are one floating closed chain: momentum is conserved for any motor torques. Braking the joints
+# makes all bodies rotate together.
 
 # %%
 import numpy as np
@@ -24,17 +25,18 @@ q0 = np.concatenate([q_flyer, middle[:3, 3], [0, 0, 0, 1]])
 print(system)
 
 # %% [markdown]
-# At first the target turns against the bus, as far as the grips allow: its spin is projected onto the constraints.
+# Initially the target rotates relative to the satellite, as far as the grasps permit: its velocity
+# is projected onto the constraints.
 
 # %%
 v_guess = np.zeros(system.nv)
 v_guess[-6:] = [0.1, 0.2, 0.15, 0.0, 0.05, 0.0]
 q0, v0 = system.project(q0, v_guess)
-print("the target's motion", v0[-6:].round(3), "\nthe bus's motion   ", v0[:6].round(3))
+print("the target's motion", v0[-6:].round(3), "\nthe satellite's motion", v0[:6].round(3))
 
 
 def momentum(q, v):
-    """[angular about the world's origin; linear] of both trees: six rows of M v each, from body to world."""
+    """[angular about the world's origin; linear] of both trees: six rows of M v each."""
     M, total = system.robot.mass_matrix(q), 0.0
     for frame, rows in (
         ("free_flyer/bus", slice(0, 6)),
@@ -59,9 +61,10 @@ motion = pp.simulate(system, q0, v0, brake, duration=DURATION, dt=DT)
 h = momentum(motion.q, motion.v)
 print(motion.summary())
 print(
-    f"momentum kept to {np.abs(h - h[0]).max() / np.abs(h[0]).max():.1e} of itself, grips closed to {motion.residual.max():.1e}"
+    f"relative change of momentum {np.abs(h - h[0]).max() / np.abs(h[0]).max():.1e}, "
+    f"constraint error {motion.residual.max():.1e}"
 )
 joints = np.abs(motion.v[:, 6:18]).max(axis=1)
-print(f"largest joint rate {joints[0]:.3f} at first, {joints[-1]:.4f} rad/s at the end")
+print(f"largest joint rate {joints[0]:.3f} at the start, {joints[-1]:.4f} rad/s at the end")
 assert np.abs(h - h[0]).max() < 1e-8 * np.abs(h[0]).max() and motion.residual.max() < 1e-9
 assert joints[-1] < joints[0] and motion.energy[-1] < motion.energy[0]

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # iLQR
-# Optimal control in sixty lines: an acrobot swings up, and a UR5 reaches for a point. `robot.linearize` gives A and B of all
-# steps at once, Riccati's recursion the change of the torques, and one batch of motions finds out how far to follow it.
+# Optimal control in sixty lines: an acrobot swings up, and a UR5 reaches a point. `robot.linearize`
+# returns A and B of all steps in one call, Riccati's recursion gives the change of the torques, and
+# one batch of motions is the line search.
 
 # %%
 import numpy as np
@@ -12,7 +13,7 @@ ROUNDS = 150  # tests: 80
 
 
 def improve(robot, q, v, u, dt, motors, cost, end, damp):
-    """One round: the linear feedback that lowers the cost most, and the motions that follow it 1, 1/2, 1/4, ... of the way."""
+    """One iteration: the feedback that lowers the cost most, and a line search 1, 1/2, 1/4, ..."""
     A, B = robot.linearize(q[:-1], v[:-1], u, dt, method="euler")
     B = B[..., motors]
     Vx, Vxx = end(q[-1], v[-1])[1:]
@@ -28,7 +29,7 @@ def improve(robot, q, v, u, dt, motors, cost, end, damp):
         Vxx = (Vxx + Vxx.T) / 2
     part = 0.5 ** np.arange(10)[:, None]
     Q, V, U = (np.repeat(x[None], len(part), axis=0) for x in (q, v, u))
-    with np.errstate(all="ignore"):  # a motion that goes too far is not taken
+    with np.errstate(all="ignore"):  # diverging motions are discarded
         for i in range(len(u)):
             x = np.concatenate([Q[:, i] - q[i], V[:, i] - v[i]], axis=-1)
             U[:, i, motors] = u[i, motors] + part * k[i] + x @ K[i].T
@@ -44,7 +45,7 @@ def improve(robot, q, v, u, dt, motors, cost, end, damp):
 
 
 def ilqr(robot, q0, u, dt, motors, cost, end, rounds):
-    """Torques (steps, nv) of a motion of least cost, from a guess."""
+    """Torques (steps, nv) of a motion of least cost, from an initial guess."""
     q, v = pp.rollout(robot, q0, None, u, dt, len(u), "euler")
     total, damp = 0.5 * cost * dt * (u**2).sum() + end(q[-1], v[-1])[0], 1e-3
     for _ in range(rounds):
@@ -61,7 +62,7 @@ def ilqr(robot, q0, u, dt, motors, cost, end, rounds):
 
 
 # %% [markdown]
-# The acrobot has a motor at its elbow alone. The end of the motion is to be upright, at rest.
+# The acrobot has a motor at its elbow only. The final state should be upright, at rest.
 
 # %%
 acrobot = pp.load("acrobot")
@@ -89,7 +90,8 @@ print(
 assert np.abs(q[-1] - up).max() < 0.05 and np.abs(v[-1]).max() < 0.1 and not u[:, 0].any()
 
 # %% [markdown]
-# The UR5 is to bring its tool to a point and stop there. The end costs where the tool is; its Jacobian tells the joints.
+# The tool of the UR5 should reach a point and stop there. The final cost depends on the position of
+# the tool; its Jacobian gives the gradient by the joints.
 
 # %%
 arm = pp.load("ur5")

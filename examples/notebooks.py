@@ -1,7 +1,8 @@
-"""The notebooks beside the scripts, made from them: `python examples/notebooks.py` writes them anew.
+"""Write the notebooks of the example scripts: `python examples/notebooks.py [NAME ...]`.
 
-A script is cut at `# %%` (code) and `# %% [markdown]` (text, as comments). The cells are run, and the notebooks keep what they
-print, and what their last line shows. Nothing but the standard library and psiphi is needed.
+A script is split at `# %%` (code) and `# %% [markdown]` (text, as comments). The cells are run, and
+the notebooks store their printed output and the value of their last line. This needs only the
+standard library and psiphi.
 """
 
 import ast
@@ -20,14 +21,14 @@ CUT = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
 
 def scripts() -> list[Path]:
-    """The examples: every script here that starts with a cell."""
+    """The example scripts: those that start with a cell."""
     return sorted(
         path for path in HERE.glob("*.py") if path.read_text(encoding="utf-8").startswith("# %%")
     )
 
 
 def notebook(script: Path, outputs: bool = False) -> str:
-    """The text of the notebook of a script; with `outputs`, its cells are run."""
+    """The notebook of a script as JSON text; `outputs=True` runs its cells."""
     _, *parts = CUT.split(script.read_text(encoding="utf-8"))
     pairs = list(zip(parts[::2], parts[1::2], strict=True))
     cells = [_cell(k, kind, text.strip("\n")) for k, (kind, text) in enumerate(pairs)]
@@ -39,7 +40,7 @@ def notebook(script: Path, outputs: bool = False) -> str:
 
 
 def without_outputs(text: str) -> str:
-    """A notebook as it was before its cells were run."""
+    """The text of a notebook without outputs."""
     whole = json.loads(text)
     for cell in whole["cells"]:
         if cell["cell_type"] == "code":
@@ -48,7 +49,7 @@ def without_outputs(text: str) -> str:
 
 
 def _run(cells: list[dict], name: str) -> None:
-    """Run the cells one after the other, and put into each what it printed and showed."""
+    """Run the cells in order, and store the output of each."""
     here, home = {"__name__": "__main__"}, Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -85,7 +86,7 @@ def _outputs(tree: ast.Module, here: dict, number: int) -> list[dict]:
 
 
 def _shown(value) -> dict:
-    """What a notebook would show of a value: text, and HTML or a picture where it has one."""
+    """The representations of a value: text, and HTML or a picture if it has them."""
     data = {"text/plain": _lines(repr(value).split("\n"))}
     if hasattr(value, "_repr_html_"):
         data["text/html"] = _lines(value._repr_html_().split("\n"))

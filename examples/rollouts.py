@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A hundred thousand rollouts
-# All functions take batches, and so does `pp.simulate`: with torques as an array the whole motion, every step of every rollout,
-# runs as one compiled kernel, eight robots to a SIMD instruction. Here: random torques for a UR5, and which of them bring
-# the hand nearest to a place.
+# All functions take batches, and so does `pp.simulate`: if the torques are an array, every step of
+# every rollout runs in one compiled kernel, eight robots per SIMD instruction. The example applies
+# random torques to a UR5 and finds those that bring the hand nearest to a target.
 
 # %%
 import time
@@ -26,7 +26,7 @@ tau = hold + rng.standard_normal((COUNT, 6)) * [
     1.0,
     1.0,
     1.0,
-]  # one constant torque a rollout
+]  # one constant torque per rollout
 
 # %%
 pp.simulate(
@@ -39,7 +39,8 @@ motion = pp.simulate(
 seconds = time.perf_counter() - begin
 steps = COUNT * STEPS
 print(
-    f"{COUNT} rollouts of {STEPS} RK4 steps in {seconds:.2f} s: {steps / seconds / 1e6:.1f} million steps a second"
+    f"{COUNT} rollouts of {STEPS} RK4 steps in {seconds:.2f} s: "
+    f"{steps / seconds / 1e6:.1f} million steps per second"
 )
 
 # %%
@@ -49,6 +50,7 @@ best = np.argsort(distance)[:5]
 print("nearest five:", distance[best].round(3), "of", distance.mean().round(3), "on average")
 again = pp.simulate(robot, q0, tau=tau[best[0]], duration=STEPS * DT, dt=DT)
 print(
-    f"the best one by itself ends {np.abs(again.q[-1] - motion.q[best[0], -1]).max():.1e} rad from where it did in the crowd"
+    "the best one, simulated alone, differs by "
+    f"{np.abs(again.q[-1] - motion.q[best[0], -1]).max():.1e} rad"
 )
 assert np.abs(again.q[-1] - motion.q[best[0], -1]).max() < 1e-9

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Sample from N(0, M^-1)
-# At temperature kT the joint velocities of a mechanism are Gaussian with covariance kT M(q)^-1: molecular dynamics and
-# Hamiltonian Monte Carlo draw them at every step. With M = L D L* (L = I + H phi K, D block diagonal) a draw is
-# v = L^-* D^-1/2 z, and L^-1 = I - H psi K is one sweep: O(N), no matrix, no Cholesky.
+# At temperature kT the joint velocities of a mechanism are Gaussian with covariance kT M(q)^-1;
+# molecular dynamics and Hamiltonian Monte Carlo sample them in every step. With M = L D L* (L = I +
+# H phi K, D block diagonal) a sample is v = L^-* D^-1/2 z, and L^-1 = I - H psi K is one sweep:
+# O(N), without a matrix or a Cholesky factorization.
 
 # %%
 import numpy as np
@@ -26,12 +27,14 @@ wanted = robot.mass_matrix_inverse(q)
 scale = np.sqrt(np.diag(wanted))
 error = np.abs((covariance - wanted) / np.outer(scale, scale)).max()
 print(
-    f"{COUNT} draws: correlations off by {error:.4f}, of the size 1 / sqrt(n) = {1 / np.sqrt(COUNT):.4f}"
+    f"{COUNT} samples: error of correlations {error:.4f}, compared with 1 / sqrt(n) = "
+    f"{1 / np.sqrt(COUNT):.4f}"
 )
 assert error < 6 / np.sqrt(COUNT)
 
 # %% [markdown]
-# The kinetic energy of such draws is half a chi-squared variable with nv degrees of freedom: its mean is nv / 2.
+# The kinetic energy of such samples is half a chi-squared variable with nv degrees of freedom: its
+# mean is nv / 2.
 
 # %%
 energy = robot.kinetic_energy(q, v)
@@ -39,7 +42,7 @@ print(f"mean kinetic energy {energy.mean():.3f}, expected {robot.nv / 2}")
 assert abs(energy.mean() - robot.nv / 2) < 6 * np.sqrt(robot.nv / 2 / COUNT)
 
 # %% [markdown]
-# Exact to rounding: the operator is a square root of M^-1, and its determinant comes with it.
+# Exact to rounding: the operator is a square root of M^-1, which also gives the determinant.
 
 # %%
 R = pp.function(s.mass_half.inv.T)(q)

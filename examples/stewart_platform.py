@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Stewart platform
-# Six legs, each a universal joint and a slide, carry a platform on six balls: six loops. Built with `pp.Builder` as an open
-# forest (six legs and a free platform), closed with `pp.connect`.
+# Six legs, each with a universal and a prismatic joint, carry a platform on six ball joints: six
+# loops. `pp.Builder` builds an open forest (six legs and a free platform), `pp.connect` closes the
+# loops.
 
 # %%
 import numpy as np
@@ -44,7 +45,7 @@ stewart = pp.connect(
 print(stewart, "motors:", stewart.na)
 
 # %% [markdown]
-# Assemble it with the platform held level.
+# Assemble it with the platform fixed in a horizontal pose.
 
 # %%
 guess = stewart.neutral()
@@ -60,7 +61,7 @@ print("leg lengths", lengths.round(4))
 assert np.allclose(lengths, lengths[0])
 
 # %% [markdown]
-# The forces that hold it: the six motors carry the platform's weight, the legs' own along with it.
+# The motor forces at rest: the six motors carry the weight of the platform and of the legs.
 
 # %%
 still = np.zeros(stewart.nv)
@@ -70,8 +71,8 @@ assert np.abs(stewart.forward_dynamics(q0, still, hold)).max() < 1e-8
 assert np.allclose(hold[stewart.actuated], hold[stewart.actuated][0])
 
 # %% [markdown]
-# Drive it: the platform's acceleration is chosen, `complete` lets the legs follow as the constraints have it, inverse dynamics
-# gives the forces.
+# Control: choose the acceleration of the platform; `complete` computes the accelerations of the
+# legs from the constraints, inverse dynamics the forces.
 
 # %%
 plate = stewart.robot.joint("free").v_slice

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Three arms, three kinds of contact
-# Three PUMA arms hold one object. The first holds it rigidly; the second by a line contact, about whose axis it may turn; the
-# third by a point, which carries forces and no moments. (Rodriguez and Kreutz 1988, part II,
-# appendix B: grasps that are not rigid.)
+# Three PUMA arms hold one object: the first by a rigid contact; the second by a line contact, about
+# whose axis it can rotate; the third by a point contact, which transmits forces but no moments.
+# (Rodriguez and Kreutz 1988, part II, appendix B: grasps that are not rigid.)
 
 # %%
 import numpy as np
@@ -19,7 +19,7 @@ middle[:3, 3] = hand[:3, 3] + [0.25, 0.0, 0.0]
 
 
 def turned(angle):
-    """The pose that turns by `angle` about the vertical through the object's middle."""
+    """The rotation by `angle` about the vertical axis through the centre of the object."""
     c, s = np.cos(angle), np.sin(angle)
     R = np.eye(4)
     R[:2, :2] = [[c, -s], [s, c]]
@@ -36,7 +36,8 @@ print(cell)
 assert cell.nc == 6 + 5 + 3 and np.abs(cell.constraint_residual(q0)).max() < 1e-12
 
 # %% [markdown]
-# Torques that hold everything still, the load shared by the three; then a push on the ball.
+# Torques that hold the object at rest, with the load shared by the three arms; then a force on the
+# object.
 
 # %%
 still = np.zeros(cell.nv)
@@ -60,23 +61,24 @@ assert np.abs(forces[2, :3]).max() < 1e-9
 dense = cell.forward_dynamics(
     q0, still, hold, method="KKT", f_ext={"ball/ball": [0, 0, 0, 30.0, 0, 0]}
 )
-print("off the dense solution of the whole system by", np.abs(a - dense).max())
+print("difference from the dense solution of the whole system", np.abs(a - dense).max())
 assert np.allclose(a, dense, rtol=1e-7, atol=1e-7)
 
 # %% [markdown]
-# Let go of the motors, and watch what the contacts allow: the relative motion in a grip, [turning; sliding], in its own axes.
+# Reduce the motor torques to one half, and compare the relative motion in each grasp, [angular;
+# linear] in its own axes, with its free motions.
 
 # %%
 motion = pp.simulate(cell, q0, tau=0.5 * hold, duration=DURATION)
 rates = cell.contact_rates(motion.q[-1], motion.v[-1])
-print("relative motion in the grips after", motion.t[-1], "s\n", rates.round(6) + 0.0)
+print("relative motion in the grasps after", motion.t[-1], "s\n", rates.round(6) + 0.0)
 assert np.abs(rates[0]).max() < 1e-9, "rigid: none"
-assert np.abs(rates[1][[0, 1, 3, 4, 5]]).max() < 1e-9, "line: a turn about its axis"
-assert np.abs(rates[2][3:]).max() < 1e-9, "point: any turn, no sliding"
+assert np.abs(rates[1][[0, 1, 3, 4, 5]]).max() < 1e-9, "line: rotation about its axis"
+assert np.abs(rates[2][3:]).max() < 1e-9, "point: any rotation, no sliding"
 print(motion.summary())
 
 # %% [markdown]
-# In a notebook a closed chain shows itself.
+# Notebooks display a closed chain.
 
 # %%
 cell

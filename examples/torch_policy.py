@@ -1,7 +1,7 @@
 # %% [markdown]
-# # A policy, trained through the simulator
-# A small network of torch swings an arm up to where it is told and holds it there. Its loss is of the motion itself, and
-# gradients flow through every step of it: `pp.rollout` takes tensors and gives tensors.
+# # Train a policy through the simulator
+# A small torch network moves an arm to a target posture and holds it there. The loss depends on the
+# motion, and gradients propagate through every step: `pp.rollout` accepts and returns tensors.
 
 # %%
 import numpy as np
@@ -21,7 +21,8 @@ policy = torch.nn.Sequential(
 scale = torch.tensor([60.0, 15.0], dtype=torch.float64)
 
 # %% [markdown]
-# Control at 50 Hz, physics at 1 kHz: the network says a torque, and twenty steps of the robot follow it.
+# Control at 50 Hz, physics at 1 kHz: the network outputs a torque, which is constant for twenty
+# steps.
 
 
 # %%
@@ -66,7 +67,7 @@ for epoch in range(EPOCHS):
 assert value.item() < 0.5 * first
 
 # %% [markdown]
-# From places it has never seen:
+# From initial states that were not used in training:
 
 # %%
 with torch.no_grad():

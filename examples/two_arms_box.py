@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Two arms and a box
-# Two UR5 arms hold a box between them: a closed chain. psiphi solves it in O(N): each arm alone, then one small equation for
-# the forces in their grips. Here the box goes up and down along a path, while the arms also squeeze it.
+# Two UR5 arms hold a box: a closed chain. psiphi solves it in O(N): each arm separately, then one
+# small system for the contact forces. The box moves up and down along a path while the arms squeeze
+# it.
 
 # %%
 import numpy as np
@@ -14,11 +15,12 @@ DT = 2e-3
 arm = pp.load("ur5")
 q_arm = np.array([0.0, -1.0, 1.6, -0.6, -np.pi / 2, 0.0])
 hand = arm.frame_pose(q_arm, "tool")
-half = np.array([0.2, 0.0, 0.0])  # the box's middle lies 20 cm beyond the first hand
+half = np.array([0.2, 0.0, 0.0])  # the centre of the box is 20 cm beyond the first hand
 middle = hand[:3, 3] + half
 
 # %% [markdown]
-# The second arm is the first, turned by half a turn about the box's vertical axis: the same q closes the chain.
+# The second arm is the first one, rotated by 180 degrees about the vertical axis of the box, so
+# that the same q closes the chain.
 
 # %%
 turn = np.diag([-1.0, -1.0, 1.0, 1.0])  # Rz(180 degrees)
@@ -29,15 +31,15 @@ box = pp.Body.box(mass=3.0, size=(0.4, 0.25, 0.2))
 grips = [
     np.linalg.inv(shift) @ hand,
     np.linalg.inv(shift) @ second_base @ hand,
-]  # the hands, seen from the box
+]  # poses of the hands in the box
 cell = pp.grasp([(arm, None, "tool"), (arm, second_base, "tool")], box, at=grips)
 q0 = np.concatenate([q_arm, q_arm, middle, [0, 0, 0, 1]])
-print(cell, "open by", np.abs(cell.constraint_residual(q0)).max())
+print(cell, "constraint error", np.abs(cell.constraint_residual(q0)).max())
 assert np.abs(cell.constraint_residual(q0)).max() < 1e-12
 
 # %% [markdown]
-# Forward dynamics gives accelerations and the wrenches in the grips. Four ways to the same answer: the papers' RCCFD1 to 3,
-# and a dense solution of the whole system (KKT).
+# Forward dynamics returns accelerations and contact wrenches. Four other algorithms give the same
+# result: RCCFD1 to RCCFD3 of the papers, and a dense solution of the whole system (KKT).
 
 # %%
 v0, tau0 = np.zeros(cell.nv), np.zeros(cell.nv)
@@ -49,8 +51,9 @@ for method in ("RCCFD1", "RCCFD2", "RCCFD3", "KKT"):
 print("operations of one forward dynamics:", cell.flops())
 
 # %% [markdown]
-# Control: the box's acceleration is chosen (a path, with feedback); `complete` lets the arms follow as the constraints have it;
-# inverse dynamics gives the torques. What the grips carry is shared evenly; a squeeze of 20 N is added, which moves nothing.
+# Control: choose the acceleration of the box (a path with feedback); `complete` computes the
+# accelerations of the arms from the constraints, inverse dynamics the torques. The load is shared
+# evenly; a squeeze force of 20 N is added, which does not affect the motion.
 
 # %%
 SQUEEZE = np.zeros((2, 6))
@@ -84,15 +87,13 @@ print(motion.summary())
 height = motion.q[:, box_q][:, 2] - middle[2]
 wanted = np.array([path(t)[0] for t in motion.t])
 off = np.abs(height - wanted).max()
-print(
-    f"the box is where it should be to {off * 1e3:.2f} mm, the grips are closed to {motion.residual.max():.0e}"
-)
+print(f"tracking error {off * 1e3:.2f} mm, constraint error {motion.residual.max():.0e}")
 assert off < 1e-3 and motion.residual.max() < 1e-9
 squeeze = motion.forces[1:, 0, 3] - motion.forces[1:, 1, 3]
 print("squeeze along x:", (squeeze / 2).min().round(2), "to", (squeeze / 2).max().round(2), "N")
 
 # %% [markdown]
-# In a notebook a motion shows itself: how it ended, what happened, its curves.
+# Notebooks display a motion: its final state, events, curves.
 
 # %%
 motion

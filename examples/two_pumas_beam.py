@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Two PUMAs move a beam
-# Two PUMA 560 stand side by side and carry a beam a metre long along a path, each holding one end: eighteen coordinates,
-# twelve constraints, six degrees of freedom. The beam's acceleration is chosen, the arms follow, and the load is shared.
+# Two PUMA 560 arms carry a beam of one metre along a path, each at one end: eighteen coordinates,
+# twelve constraints, six degrees of freedom. The acceleration of the beam is chosen, the arms
+# follow, and the load is shared.
 
 # %%
 import numpy as np
@@ -14,7 +15,7 @@ DT = 2e-3
 puma = pp.load("puma560")
 posture = np.array([0.0, 0.0, 0.0, 0.0, 1.2, 0.0])  # elbow at a right angle, wrist bent
 beside = np.eye(4)
-beside[1, 3] = 1.0  # the second arm stands a metre to the left
+beside[1, 3] = 1.0  # the second arm is one metre to the left
 hands = [base @ puma.frame_pose(posture, "tool") for base in (np.eye(4), beside)]
 middle = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
 place = np.eye(4)
@@ -30,12 +31,12 @@ assert np.abs(cell.constraint_residual(q0)).max() < 1e-12
 print(cell)
 
 # %% [markdown]
-# What one feels at the beam with both arms attached, and how much of it is the beam alone.
+# The effective inertia of the beam with both arms attached, compared with the beam alone.
 
 # %%
 inertia = cell.effective_inertia(q0, axes="world")
 print(
-    "mass felt along x, y, z:",
+    "effective mass along x, y, z:",
     inertia.diagonal()[3:].round(2),
     "kg; the beam alone:",
     beam.mass,
@@ -44,8 +45,8 @@ print(
 assert (inertia.diagonal()[3:] > beam.mass).all()
 
 # %% [markdown]
-# The path: up by 12 cm and forward by 6 cm, and back. `complete` finds joint accelerations that carry the beam as wished; the
-# first arm is to carry twice the load of the second.
+# The path: up by 12 cm and forward by 6 cm, and back. `complete` computes joint accelerations for
+# the chosen acceleration of the beam; the first arm carries twice the load of the second.
 
 # %%
 own, ahead = slice(cell.nv - 6, cell.nv), np.array([0.06, 0.0, 0.12])
@@ -53,7 +54,7 @@ w = np.pi
 
 
 def path(t):
-    """Where the beam's middle should be, its velocity and acceleration."""
+    """Desired position, velocity and acceleration of the beam's centre."""
     wave, rate, push = (1 - np.cos(w * t)) / 2, w * np.sin(w * t) / 2, w**2 * np.cos(w * t) / 2
     return middle + wave * ahead, rate * ahead, push * ahead
 
@@ -74,7 +75,7 @@ print(motion.summary())
 off = np.abs(motion.q[:, 12:15] - [path(t)[0] for t in motion.t]).max()
 lift = motion.forces[1:, :, 5]
 print(
-    f"the beam is where it should be to {off * 1e3:.2f} mm; the arms lift with {lift.mean(axis=0).round(1)} N"
+    f"tracking error {off * 1e3:.2f} mm; vertical forces of the arms {lift.mean(axis=0).round(1)} N"
 )
 assert off < 1e-3 and np.abs(motion.residual).max() < 1e-9
 assert (lift[:, 0] > lift[:, 1]).all()

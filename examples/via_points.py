@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Least energy through via points
-# Read the filter the other way round. A system driven by noise w ~ N(0, I), of which a few states are measured exactly, has
-# most likely moved so that the sum of |w|^2 is least. Call the noise torques and the measurements via points: the same smoother
-# finds the motion of least energy, and its co-states give the torques, as Pontryagin's principle says they must.
+# This example uses the filter in reverse. For a system driven by noise w ~ N(0, I), of which a few
+# states are measured exactly, the most likely motion minimises the sum of |w|^2. If the noise is a
+# torque and the measurements are via points, the smoother computes the motion of least energy, and
+# its co-states give the torques, in agreement with Pontryagin's principle.
 
 # %%
 import numpy as np
@@ -13,8 +14,9 @@ from psiphi import estimation
 STEPS = 100  # tests: 60
 
 # %% [markdown]
-# First where the answer is known: a mass on a line, x = (position, speed), pushed from rest through two points to rest. The
-# force of least energy is piecewise linear in time, the path a cubic spline.
+# First a case with a known solution: a mass on a line, x = (position, speed), pushed from rest
+# through two points to rest. The force of least energy is piecewise linear in time, the path a
+# cubic spline.
 
 # %%
 dt = 1.0 / STEPS
@@ -23,7 +25,7 @@ via = {STEPS // 4: 1.0, STEPS // 2: -0.5, STEPS: 1.0}
 
 
 def outputs(t, whole, part):
-    """What is measured at instant t: at a via point the position, at the end all, else nothing."""
+    """The measurement at instant t: the position at via points, the state at the end."""
     return whole if t == STEPS else part if t in via else np.zeros((0, whole.shape[1]))
 
 
@@ -34,13 +36,14 @@ found = estimation.Smoother(mass)(data[::-1])
 force = np.array([B.T @ x for x in found.costates[-2::-1]])[:, 0]  # co-state after each step
 bend = np.diff(force, 2)
 bent = np.flatnonzero(np.abs(bend) > 1e-6 * np.abs(force).max()) + 1
-print("the force bends at steps", bent, "and nowhere else; via points at", list(via)[:-1])
+print("the slope of the force changes at steps", bent, "only; via points at", list(via)[:-1])
 assert all(min(abs(k - t) for t in via) <= 1 for k in bent)
 
 # %% [markdown]
-# Now an arm, whose dynamics are not linear. Linearised along a motion it is such a chain, with A and B of its own at every step
-# (`robot.linearize`, all at once); the smoother's motion is the next to linearise along. The first is a smooth path through
-# the same postures, with the torques it needs.
+# Now an arm, whose dynamics are nonlinear. Linearised along a motion it is such a chain, with
+# different A and B at every step (`robot.linearize`, in one call); the next iteration linearises
+# along the smoother's motion. The first motion is a smooth path through the same postures, with its
+# torques.
 
 # %%
 robot = pp.load("pelican")
@@ -55,7 +58,7 @@ x = np.concatenate([q, v], axis=-1)
 
 
 def step(x, tau):
-    """One step of the arm itself."""
+    """One step of the nonlinear arm."""
     return np.concatenate(robot.step(x[..., :n], x[..., n:], tau, dt, method="rk4"), axis=-1)
 
 
@@ -64,7 +67,8 @@ def energy(tau):
 
 
 # %% [markdown]
-# The noise is the whole torque, since all of it costs; what a step does besides A x + B tau is a known input.
+# The noise is the whole torque, since all of it counts as energy; the remainder of a step, besides
+# A x + B tau, is a known input.
 
 # %%
 look = [outputs(t, np.eye(2 * n), np.eye(2 * n)[:n]) for t in range(STEPS + 1)]
@@ -83,11 +87,12 @@ for _ in range(24):
     tau = np.array([b.T @ costate for b, costate in zip(B, found.costates[-2::-1], strict=True)])
     x = np.array(found.smoothed[::-1])
     history.append(energy(tau))
-print("energy, every third round:", *(f"{e:.2f}" for e in history[::3]))
+print("energy, every third iteration:", *(f"{e:.2f}" for e in history[::3]))
 
 # %% [markdown]
-# The arm itself, driven by these torques, passes the via points. And no torques nearby that do so cost less: the gradient of
-# the energy, the torques themselves, is a combination of the gradients of what the via points ask, by A and B along the motion.
+# The nonlinear arm, driven by these torques, passes the via points. The torques are a local
+# optimum: the gradient of the energy, the torques themselves, is a linear combination of the
+# gradients of the via-point constraints, by A and B along the motion.
 
 # %%
 states, change, asked = [x[0]], np.zeros((2 * n, STEPS, n)), []
@@ -99,9 +104,10 @@ for t, push in enumerate(tau):
     asked += list((look[t + 1] @ change.reshape(2 * n, -1)).reshape(-1, STEPS * n))
 missed = max(np.abs(states[t][:n] - q).max() for t, q in via.items())
 print(
-    f"via points missed by {missed:.1e} rad, speed at the end {np.abs(states[-1][n:]).max():.1e} rad/s"
+    f"error at the via points {missed:.1e} rad, speed at the end "
+    f"{np.abs(states[-1][n:]).max():.1e} rad/s"
 )
 weights = np.linalg.lstsq(np.array(asked).T, tau.reshape(-1), rcond=None)[0]
 left = np.abs(weights @ np.array(asked) - tau.reshape(-1)).max() / np.abs(tau).max()
-print(f"torques that the via points do not ask for: {left:.1e} of the largest")
+print(f"residual of the optimality condition: {left:.1e} of the largest torque")
 assert missed < 1e-6 and left < 1e-5 and abs(history[-1] - history[-2]) < 1e-6 * history[-1]

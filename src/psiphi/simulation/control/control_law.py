@@ -238,7 +238,7 @@ class Controller:
         return bool(self.motors.all())
 
     def check_motors(self, remedy: str) -> None:
-        """Raise an error unless every coordinate has a motor."""
+        """(Internal use only) Raise an error unless every coordinate has a motor."""
         if not self.drives_all:
             raise StateError(
                 f"{type(self).__name__} of {self.robot.name}: the law needs a motor at every "

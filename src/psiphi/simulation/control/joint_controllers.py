@@ -131,7 +131,7 @@ def mask_numbers(controller: Controller) -> dict[str, np.ndarray]:
 
 
 class GravityCompensation(Controller):
-    """tau = g(q): the robot does not fall. Coordinates without a motor (a floating base) do.
+    """tau = g(q): the robot does not fall, except at coordinates without a motor (a floating base).
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()

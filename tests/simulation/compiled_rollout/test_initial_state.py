@@ -1,4 +1,5 @@
-"""Motions begin at unit(q): by the numbers of q, quaternions and loops among them, derivatives are those of what runs."""
+"""Motions start at unit(q): derivatives with respect to the coordinates of q, with quaternions and
+embedded loops, are those of the motion that runs."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from psiphi.simulation.compiled_rollout.initial_state import InitialState
 from tests.robot.embedding.mechanisms import fourbar
 
 torch = pytest.importorskip("torch")
-NEAR = 5e-7  # of steps that still pass for unit quaternions
+NEAR = 5e-7  # a step after which quaternions still count as normalized
 
 
 def ball():
@@ -31,7 +32,7 @@ def asked(robot):
 
 @pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint", "lie"])
 def test_quaternions(method):
-    """Forwards and backwards, once and twice, the first sample among the results."""
+    """First and second derivatives, forward and reverse, including the first sample."""
     robot = ball()
     q, v = asked(robot)
     run = lambda q: pp.rollout(robot, q, v, dt=0.02, steps=2, method=method)  # noqa: E731
@@ -46,7 +47,10 @@ def test_every_order_of_two_modes():
     robot = ball()
     q, v = asked(robot)
     weights = torch.arange(12.0, dtype=torch.float64).reshape(3, 4)
-    loss = lambda q: (pp.rollout(robot, q, v, dt=0.02, steps=2, method="euler")[0] * weights).sum()  # noqa: E731
+
+    def loss(q):
+        return (pp.rollout(robot, q, v, dt=0.02, steps=2, method="euler")[0] * weights).sum()
+
     forward, reverse = torch.func.jacfwd, torch.func.jacrev
     bends = [
         one(other(loss))(q.detach()) for one in (forward, reverse) for other in (forward, reverse)
@@ -56,7 +60,7 @@ def test_every_order_of_two_modes():
 
 
 def test_loops_that_are_embedded():
-    """What follows in a loop moves nothing either: it is closed again."""
+    """Changes of dependent coordinates have no effect: unit(q) closes the loop."""
     robot = linkage()
     q, v = asked(robot)
     run = lambda q: pp.rollout(robot, q, v, dt=0.005, steps=1, method="euler")  # noqa: E731
@@ -65,7 +69,7 @@ def test_loops_that_are_embedded():
 
 @pytest.mark.parametrize("make", [ball, linkage])
 def test_the_map_itself(make):
-    """Of random changes, one a row of a batch, beside each other."""
+    """Derivatives for random changes, one per element of a batch, agree with differences."""
     robot, rng = make(), np.random.default_rng(1)
     q = robot.random(rng, 3)
     dq, eq, w = rng.standard_normal((3, 3, robot.nq))

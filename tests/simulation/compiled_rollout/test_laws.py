@@ -1,4 +1,5 @@
-"""Every built-in controller as a kernel: the same numbers as its equation in Python, on robots and closed chains."""
+"""Every built-in controller as a kernel: the same numbers as its equation in Python, on robots and
+closed chains."""
 
 import pickle
 import sys
@@ -26,7 +27,8 @@ CURVED = {
 @pytest.mark.parametrize("law", CURVED)
 @pytest.mark.parametrize("method", ["euler", "rk4", "lie"])
 def test_gains_on_curved_joints(law, method):
-    """Balls, planes and flying bases: differences by the shortest way, quaternions of either sign."""
+    """Spherical, planar and free joints: errors along the shortest path, for either quaternion
+    sign."""
     robot = juggler()
     q, v = state(robot, 1, 9)
     goal, _ = state(robot, 2)
@@ -41,7 +43,8 @@ def circle(t):
 
 
 def test_a_ball_comes_home():
-    """The error of computed torque on a ball joint dies out, from any side: half a turn and more of a quaternion."""
+    """The error of computed torque on a ball joint decays from any start, also beyond half a
+    turn."""
     b = pp.Builder("ball")
     b.body("top", mass=2.0, com=(0.1, 0, 0.2), inertia=np.diag([0.1, 0.12, 0.05]))
     b.joint("ball", "spherical", parent="world", child="top")
@@ -84,7 +87,8 @@ def test_operational_space_along_a_path(options):
 
 
 def test_through_a_singularity():
-    """The elbow straight, the wrist aligned, and a target the arm cannot reach: the same motion, nothing torn."""
+    """A straight elbow, an aligned wrist and an unreachable target: equal motions with bounded
+    velocities."""
     robot = puma()
     control = pp.OperationalSpace(robot, "tool", np.array([2.0, 0.1, 0.5]))
     fast, slow = both(robot, np.zeros((2, 6)), None, control, duration=0.5, dt=5e-3)
@@ -101,7 +105,7 @@ def test_through_a_singularity():
 
 @pytest.mark.parametrize("policy", ["faded", "pseudo", "damped"])
 def test_a_point_no_joint_moves(policy):
-    """The origin of the first link lies on its axis: nothing can be done for it, and nothing is."""
+    """The origin of the first link lies on its axis, so the task has no effect on the torques."""
     robot = puma()
     control = pp.OperationalSpace(
         robot, robot.bodies[0].name, np.ones(3), policy=policy, posture=np.ones(6)
@@ -151,7 +155,7 @@ def test_closed_chains_under_control(law, effort):
 
 @pytest.mark.parametrize("law", CHAINED)
 def test_redundant_constraints_compile(law):
-    """The four-bar's hinge has three rows too many; the motor drives the crank."""
+    """The hinge of the four-bar has three redundant rows; the motor drives the crank."""
     system = four_bar()
     q = system.assemble([0.5, 0.3, 1.0])
     v = system.project(q, [1.0, 0.0, 0.0])[1]
@@ -163,10 +167,14 @@ def test_redundant_constraints_compile(law):
 
 
 def test_a_driven_four_bar_follows_its_crank():
-    """Computed torque with one motor: the crank goes where it is told, the other joints where they must."""
+    """Computed torque with one motor: the crank follows its target, the constraints move the
+    rest."""
     system = four_bar()
     start = system.assemble([0.5, 0.3, 1.0])
-    path = lambda t: system.assemble(np.array([0.5 + 0.2 * np.sin(t), *start[1:]]), hold=["motor"])  # noqa: E731
+
+    def path(t):
+        return system.assemble(np.array([0.5 + 0.2 * np.sin(t), *start[1:]]), hold=["motor"])
+
     ways = {t: path(t) for t in (0.0, 0.5, 1.0)}
     control = pp.ComputedTorque(system, lambda t: path(t), 400.0, 40.0)
     motion = pp.simulate(system, start, tau=control, duration=0.5, dt=1e-2, compiled=True)
@@ -175,7 +183,8 @@ def test_a_driven_four_bar_follows_its_crank():
 
 
 def test_what_neither_motor_nor_contact_turns_moves_as_it_must():
-    """A beam between two points cannot be turned about them: the rest of the motion is driven, compiled as in Python."""
+    """A beam held at two points cannot be turned about the line between them: the rest of the
+    motion is controlled, in the kernel as in Python."""
     system, q = two_pumas()
     own = system.joint("beam/free").v_slice
     spun = system.integrate(q, 0.1 * np.eye(system.nv)[own][1])
@@ -196,7 +205,8 @@ def test_motions_of_a_batch_are_each_their_own(every):
 
 
 def test_strained_motions_are_those_of_python(monkeypatch):
-    """Every step made to strain: all motions go on in Python, each under its own torques."""
+    """If every step counts as ill-conditioned, all motions run in Python, with their own
+    torques."""
     system = four_bar()
     q = system.assemble([0.5, 0.3, 1.0])
     tau = np.zeros((3, 20, 3))
@@ -236,7 +246,7 @@ def test_operational_space_of_no_motion(rows):
 
 
 def test_every_element_has_its_own_posture():
-    """In the torques of the samples too, also where there are as many samples as elements."""
+    """Also for the torques of the samples, and if there are as many samples as elements."""
     robot = puma()
     q, v = state(robot, 3, 3)
     postures, _ = state(robot, 4, 3)
@@ -272,7 +282,7 @@ def test_what_operational_space_refuses():
 
 
 def test_controllers_of_equal_systems():
-    """A closed chain that was pickled is the same one; with other motors it is another."""
+    """A closed chain equals its pickled copy, but not the same chain with other motors."""
     system = four_bar()
     q = system.assemble([0.5, 0.3, 1.0])
     control = pp.ComputedTorque(system, q)

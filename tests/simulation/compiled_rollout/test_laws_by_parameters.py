@@ -1,5 +1,6 @@
-"""Laws that ask the robot that moves: motions change with its parameters by what it is and by what drives it, beside
-differences of motions. A law of another robot, the same numbers or not, stays as it is."""
+"""Laws that use the parameters of the simulated robot: derivatives of motions, compared with finite
+differences, include those of the law. A law of another robot is constant, even if its numbers are
+equal."""
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_a_law_of_ones_own_runs_as_in_python(batch):
 
 @pytest.mark.parametrize("p", [OWN, SETS])
 def test_a_law_of_a_closed_chain(p):
-    """It asks the robot underneath."""
+    """A law of a closed chain uses the quantities of its robot."""
     loop = pp.connect(LIGHT, [pp.Loop("distance", "tool", "world", length=0.3)])
     q, v = loop.at(OWN).project(loop.at(OWN).assemble([0.5, 1.0]), np.ones(2))
 
@@ -100,7 +101,7 @@ def test_a_law_of_a_closed_chain(p):
 
 
 def test_a_law_of_another_robot_stays_as_it_is():
-    nominal = LIGHT.at(OWN.copy())  # the same numbers, and not those of the robot that moves
+    nominal = LIGHT.at(OWN.copy())  # equal numbers, but not the parameters of the moving robot
     law = lambda t, q, v: nominal.gravity(q) - v  # noqa: E731
     run = lambda p: pp.rollout(LIGHT.at(p), Q, V, law, 0.02, 4, "euler")  # noqa: E731
     change = np.array([1.0, -0.5])
@@ -134,13 +135,13 @@ def test_controllers_of_tensors(rolled_by, batch):
         )
     with pytest.raises(
         pp.StateError,
-        match=r"gravity: its robot has parameters of (torch|jax).*psiphi's controllers take any",
+        match=r"gravity: its robot has parameters of (torch|jax).*psiphi's controllers accept any",
     ):
         rolled_by(p, q, "a law of one's own")
 
 
 def test_a_controller_of_numbers_beside_a_tensor_is_refused():
-    """Its own numbers do not change with the tensor, even where they are the same."""
+    """The numbers of another robot do not change with the tensor, even if they are equal."""
     torch = pytest.importorskip("torch")
     robot = LIGHT.at(torch.tensor(OWN, requires_grad=True))
     with pytest.raises(

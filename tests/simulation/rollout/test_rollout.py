@@ -77,7 +77,7 @@ def test_options_are_the_same_compiled(options):
 
 
 def test_results_do_not_depend_on_the_batch():
-    """To the last bit: alone, in lanes, in a part of a lane, on several threads."""
+    """Equal bits: one motion, full and partial SIMD lanes, several threads."""
     robot = puma()
     q, v = state(robot, 4, 333)
     whole = pp.rollout(robot, q, v, steps=30)
@@ -121,7 +121,7 @@ def test_every_element_has_its_own_reference():
 
 
 def test_pieces_join(monkeypatch):
-    """A rollout cut into pieces is the rollout."""
+    """A rollout that runs in pieces has the same samples."""
     robot = puma()
     q, v = state(robot, 5, 3)
     control = pp.ComputedTorque(robot, swing)
@@ -172,7 +172,7 @@ def test_the_second_process_finds_it_in_the_cache(monkeypatch):
 
 
 class Mine(pp.PD):
-    """A controller of somebody else's."""
+    """A controller that is not psiphi's."""
 
     def __call__(self, t, q, v):
         return super().__call__(t, q, v) + np.exp(-t)
@@ -213,7 +213,7 @@ def test_what_has_no_kernel_says_so_and_runs_in_python(system, tau, options, why
 @pytest.mark.parametrize("method", ["euler", "rk4", "lie"])
 @pytest.mark.parametrize("law", [None, "gravity", "pd"])
 def test_large_robots_are_loops(method, law):
-    """More than 64 bodies, joints of all kinds among them: one tape a kind of joint, not one a joint."""
+    """More than 64 bodies with joints of all types: one tape per joint type, not one per joint."""
     kinds = ("revolute", "spherical", "prismatic", "planar", "universal", "free")
     robot = pp.robots.random_tree(70, 3, kinds, 0.3)
     q, v = state(robot, 1, 3)
@@ -226,7 +226,7 @@ def test_large_robots_are_loops(method, law):
 
 
 def test_a_long_chain_compiles_as_fast_as_a_short_one():
-    """The text of the kernel grows by numbers in tables, not by code."""
+    """The kernel of a longer robot has longer tables, but no more code."""
     sizes = []
     for n in (100, 400):
         plant = Plant(pp.robots.chain(n))
@@ -259,7 +259,7 @@ def limited() -> pp.Robot:
 
 @pytest.mark.parametrize("method", ["euler", "rk4"])
 def test_stops(method):
-    """Joints that end at their limits, several at a time, thrown against them and resting there."""
+    """Joints that stop at their limits: several at once, after impacts and at rest."""
     robot = limited()
     rng = np.random.default_rng(1)
     q, v = rng.uniform(-0.3, 0.3, (20, 4)), 4.0 * rng.standard_normal((20, 4))
@@ -324,7 +324,8 @@ def test_no_motion_and_no_steps():
 
 @pytest.mark.parametrize("every", [1, 7])
 def test_a_motion_diverges_at_the_same_step(every):
-    """Whatever is sampled: the event, the last state and the end of the others are those of the steps in Python."""
+    """For any sampling: the event, the last state and the ends of the other motions are those of
+    the steps in Python."""
     robot = puma()
     q, v = state(robot, 1, 3)
     goals = np.ones((3, 6)) * [[1.0], [1e13], [1e6]]
@@ -344,7 +345,8 @@ def test_torques_of_a_stopped_motion_are_not_shown():
 
 @pytest.mark.parametrize("at", [0.05, 0.07, 0.1])
 def test_a_reference_that_jumps_between_two_steps(at):
-    """The end of a step is t + dt, not always (k + 1) dt: which side of the jump it lies on is what Python says."""
+    """A step ends at t + dt, which may differ from (k + 1) dt: the kernel rounds as Python does, so
+    the step ends on the same side of the jump."""
     robot = puma()
     q, v = state(robot, 2)
     agree(
@@ -360,7 +362,7 @@ def test_a_reference_that_jumps_between_two_steps(at):
 
 
 def test_friction_of_a_joint_at_rest():
-    """The square of a tiny friction_speed is no zero: nothing is 0 / 0."""
+    """The square of a tiny friction_speed does not underflow to 0 / 0."""
     robot = puma()
     fast, slow = both(
         robot, np.zeros(6), None, pp.GravityCompensation(robot), friction=1.0, friction_speed=1e-200
@@ -370,7 +372,7 @@ def test_friction_of_a_joint_at_rest():
 
 
 def test_a_joint_without_room_stands_still():
-    """lower = upper: `limits="block"` is a weld, in the kernel and in Python."""
+    """If lower = upper, `limits="block"` acts as a weld, in the kernel and in Python."""
     spots = [0.2, None, -0.4, None]
     chains = []
     for free in ("revolute", "fixed"):
@@ -401,7 +403,7 @@ def test_a_joint_without_room_stands_still():
     meant = pp.simulate(welded, q[1::2], dt=1e-4, duration=0.02, method="euler")
     np.testing.assert_allclose(
         fast.v[0][:, 1::2], meant.v, atol=0.3 * 1e-4
-    )  # of speeds of 0.3, to the order of the step
+    )  # speeds are about 0.3; the error is of the order of the step
 
 
 def test_compiled_is_yes_or_no():
@@ -411,7 +413,8 @@ def test_compiled_is_yes_or_no():
 
 @pytest.mark.parametrize("kind", ["filtered", "noisy", "counted"])
 def test_a_reference_that_remembers_is_refused_by_kernels(kind):
-    """They ask it in an order of their own; steps in Python ask it at every stage. One that looks back in a table may."""
+    """Kernels evaluate the reference in another order than steps in Python, so it must depend on t
+    alone. A lookup in a table is accepted."""
     robot, rng, seen = pp.load("pelican"), np.random.default_rng(0), []
 
     def reference(t):
@@ -449,7 +452,7 @@ def test_a_reference_that_remembers_is_refused_by_kernels(kind):
 
 
 def test_a_reference_that_answers_in_one_array():
-    """Overwritten at every call: what it was at each time counts."""
+    """A reference may return the same array at each call: its values at each time are copied."""
     robot, out = pp.load("pelican"), np.zeros(2)
 
     def reference(t):
@@ -463,7 +466,8 @@ def test_a_reference_that_answers_in_one_array():
 
 
 def test_what_a_controller_was_given_is_its_own():
-    """A goal, gains or a posture that change later, in an event say, change nothing, in kernels and in Python."""
+    """Controllers copy their goals, gains and postures: later changes, in an event for instance,
+    have no effect, in kernels and in Python."""
     robot = pp.load("pelican")
     makers = {
         "goal": lambda x: pp.PD(robot, x, 20.0, 3.0),
@@ -485,7 +489,7 @@ def test_what_a_controller_was_given_is_its_own():
 
 
 def test_a_reference_that_an_event_changes():
-    """Kernels are through with it before the event is looked for: they say so."""
+    """Kernels evaluate the reference before events are found, and raise an error."""
     robot, goal = pp.load("pelican"), np.zeros(2)
     law = pp.PD(robot, lambda t: goal, 20.0, 3.0)
 

@@ -1,4 +1,5 @@
-"""Derivatives of motions: by the beginning, by torques and by a controller's numbers, beside finite differences."""
+"""Derivatives of motions with respect to the initial state, torques and a controller's numbers,
+compared with finite differences."""
 
 import copy
 
@@ -17,7 +18,7 @@ Q, V = RNG.standard_normal((2, 3, 2))
 
 
 def flyer():
-    """A flying body with an arm: q has a quaternion."""
+    """A floating body with an arm: q has a quaternion."""
     b = pp.Builder("flyer")
     b.body("base", mass=3.0, com=(0.1, 0.0, 0.05), inertia=(0.3, 0, 0, 0.2, 0, 0.4))
     b.body("arm", mass=1.0, com=(0.3, 0.0, 0.0), inertia=(0.01, 0, 0, 0.1, 0, 0.1))
@@ -27,7 +28,7 @@ def flyer():
 
 
 def slopes(robot, motion, run, changes, h=1e-6):
-    """(dq, dv) by central differences, for changes of q (tangent), v and what drives."""
+    """(dq, dv) by central differences, for changes of q (tangent), v and other inputs."""
     first = motion.q[..., 0, :], motion.v[..., 0, :]
 
     def at(s):
@@ -38,7 +39,7 @@ def slopes(robot, motion, run, changes, h=1e-6):
 
 
 def agree(robot, q, v, run, names, rtol=1e-6):
-    """vjp and jvp of a motion beside differences of it, with random weights and changes."""
+    """vjp and jvp of a motion agree with differences of it, for random weights and changes."""
     motion = run(q, v, {})
     given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {
         name: motion.vjp()[name] for name in names
@@ -86,7 +87,7 @@ def test_torques_of_every_shape(shape, every):
 
 
 def test_gains_of_coordinates_without_motors_change_nothing():
-    """A flying base, a joint that is named passive, the pins of a closed chain."""
+    """A floating base, a joint that is named passive, the pins of a closed chain."""
     robot, bar = flyer(), four_bar()
     closed, rate = bar.project(bar.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
     for system, q, v, more, idle in (
@@ -114,7 +115,8 @@ def test_gains():
 
 @pytest.mark.parametrize("method", ["rk4", "midpoint"])
 def test_parameters_that_are_losses_and_springs(method):
-    """Damping and stiffness stand in places of their own in a kernel: their gradients are the parameters' all the same."""
+    """Damping and stiffness are separate inputs of a kernel: their gradients are added to those of
+    the parameters."""
     light = ARM.with_spring("*", 40.0).free("mass", "damping", "stiffness")
     p = light.parameters() + 0.1
 
@@ -143,7 +145,7 @@ def test_parameters_that_are_losses_and_springs(method):
 @pytest.mark.parametrize("method", ["euler", "rk4", "implicit", "midpoint"])
 @pytest.mark.parametrize("word", ["damping", "stiffness"])
 def test_losses_and_springs_that_are_zero_so_far(word, method):
-    """Motions change with a parameter that is zero: beside differences to the one side there is."""
+    """Derivatives with respect to a parameter that is zero agree with one-sided differences."""
     light, h = ARM.free(word), 1e-4
 
     def run(p):
@@ -177,7 +179,7 @@ def test_a_flying_base():
 
 
 def bent(robot, q, v, run, names, rtol=1e-6, h=1e-6):
-    """hvp of a motion beside differences of its gradients, with random weights and changes."""
+    """hvp of a motion agrees with differences of its gradients, for random weights and changes."""
     motion = run(q, v, {})
     given = {"q": motion.v[..., 0, :], "v": motion.v[..., 0, :]} | {
         name: motion.vjp()[name] for name in names
@@ -198,9 +200,12 @@ def bent(robot, q, v, run, names, rtol=1e-6, h=1e-6):
 
 
 def test_second_derivatives(monkeypatch):
-    """Torques of every step, and parameters that are losses; in pieces, from checkpoints, it is the same."""
+    """Torques of each step, and parameters of losses; in pieces and from checkpoints, too."""
     tau = RNG.standard_normal((8, 2))
-    run = lambda q, v, d: pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, "euler", every=2)  # noqa: E731
+
+    def run(q, v, d):
+        return pp.rollout(ARM, q, v, tau + d.get("tau", 0.0), 0.01, 8, "euler", every=2)
+
     motion, weights, changes, whole = bent(ARM, Q, V, run, ["tau"])
     monkeypatch.setattr(rollout_adjoint, "MEMORY_LIMIT", 4 * 3 * 4 * 3)  # three steps at a time
     parts = motion.hvp(*weights, **changes)
@@ -223,7 +228,7 @@ def test_second_derivatives_of_a_flying_base():
         v,
         0.0 * v,
         v * [0, 0, 0, 1, 1, 1, 0],
-    ):  # at rest it does not spin but by rounding
+    ):  # at rest, only rounding turns the base
         bent(
             robot,
             q,
@@ -235,7 +240,7 @@ def test_second_derivatives_of_a_flying_base():
 
 
 def test_second_derivatives_of_embedded_loops():
-    """q moves along the closed mechanism."""
+    """q changes along the closed mechanism."""
     robot, loops, options = fourbar()
     robot = pp.embed(robot, loops, **options)
     q, v, tau = (
@@ -280,7 +285,7 @@ def test_memory_is_bounded_by_checkpoints(every, monkeypatch):
         whole = derivative(*weights)
         monkeypatch.setattr(
             rollout_adjoint, "MEMORY_LIMIT", 2 * 3 * 4 * 3
-        )  # three steps at a time; with changes one, which needs two
+        )  # three steps at once; with changes one, but two are the minimum
         held.clear()
         parts = derivative(*weights)
         assert max(held) <= most and sum(held) == 24
@@ -296,7 +301,8 @@ def test_it_is_a_tuple_still():
 
 @pytest.mark.parametrize("every", [1, 5])
 def test_other_numbers_in_its_arrays_are_seen(every):
-    """Derivatives are taken at the states of the arrays: where another motion stands there, none is given."""
+    """Derivatives are taken at the states in the arrays: if these were overwritten, an error is
+    raised."""
     out = tuple(np.empty((3, 20 // every + 1, 2)) for _ in range(2))
     motion = pp.rollout(ARM, Q, V, tau=np.zeros((20, 2)), steps=20, every=every, out=out)
     assert motion.vjp(np.ones(2))["tau"].shape == (20, 2)
@@ -311,8 +317,8 @@ def test_other_numbers_in_its_arrays_are_seen(every):
 
 
 def test_what_drove_a_motion_is_that_of_its_run():
-    """Gains and a place to be that are changed in place afterwards change no gradient; a reference that answers otherwise has
-    none, since it is asked again."""
+    """Gains and goals that are changed in place after the run change no gradient. If the reference
+    has changed, an error is raised, because derivatives evaluate it again."""
     place, size = np.array([0.1, 0.2]), np.array([0.3, -0.4])
     timed = pp.PD(ARM, lambda t: (size * np.sin(t), size * np.cos(t)), kp=30.0, kd=2.0)
     for run in (
@@ -337,7 +343,7 @@ def test_what_drove_a_motion_is_that_of_its_run():
         np.multiply(size, 2.0, out=size)
         for derivative in (motion.vjp, motion.jvp, motion.hvp):
             with pytest.raises(
-                pp.StateError, match="reference has changed|differs between two calls"
+                pp.StateError, match=r"reference has changed|differs between two calls"
             ):
                 derivative()
 
@@ -369,7 +375,8 @@ def test_parameters():
 
 
 def test_simulations_by_compiled_steps():
-    """`pp.simulate` runs the same kernel: the same derivatives, with events looked for, samples kept as they are."""
+    """`pp.simulate` runs the same kernel, with the same derivatives, also with events and
+    sampling."""
     tau = RNG.standard_normal((8, 2))
     options = {
         "limits": "record",
@@ -413,7 +420,8 @@ def test_simulations_without_derivatives_say_so():
 
 
 def closed_agree(system, q, v, tau, **options):
-    """jvp and vjp of a closed chain's motion beside differences, from states that keep the constraints."""
+    """jvp and vjp of the motion of a closed chain agree with differences between states on the
+    constraints."""
     h, rng = 1e-5, np.random.default_rng(1)
     _, w, rows = np.linalg.svd(system.constraint_jacobian(q))
     move, dv, dtau = (
@@ -444,14 +452,14 @@ def closed_agree(system, q, v, tau, **options):
 
 @pytest.mark.parametrize(("kind", "method"), [("ball", "rk4"), ("hinge", "euler")])
 def test_closed_chains(kind, method):
-    """Dynamics, and the way back onto the constraints after each step; the hinge's rows are redundant."""
+    """Dynamics and the projection after each step; the hinge has redundant rows."""
     system = four_bar(kind)
     q, v = system.project(system.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
     closed_agree(system, q, v, RNG.standard_normal((12, 3)), method=method, every=3)
 
 
 def test_second_derivatives_where_rows_follow_in_every_posture():
-    """A plane loop of hinges: what gradients change by, beside their differences."""
+    """A plane loop of hinges: changes of gradients agree with their differences."""
     system, h = four_bar(), 1e-4
     q, v = system.project(system.assemble([0.9, -0.4, 1.9], hold=["motor"]), np.ones(3))
     tau, x, weights = np.array([2.0, 0.0, 0.0]), RNG.standard_normal(3), RNG.standard_normal((5, 3))
@@ -470,8 +478,9 @@ def test_second_derivatives_where_rows_follow_in_every_posture():
 
 
 def test_second_derivatives_where_rows_follow_as_the_mechanism_is_closed():
-    """A plate on three equal legs, in the plane: one row too many, until a leg is another's no more. Along beginnings that keep
-    the constraints, with velocity x, a motion's second derivative is x* H x + g . x'."""
+    """A plate on three equal legs in the plane: one row is redundant while the mechanism is closed.
+    Along initial states on the constraints, with velocity x, the second derivative of a motion is
+    x* H x + g . x'."""
     b = pp.Builder("plate", gravity=(0, -9.81, 0))
     b.body("plate", mass=2.0, com=(0.5, 0.1, 0), inertia=np.diag([0.1, 0.2, 0.3]))
     for i in range(3):
@@ -515,7 +524,8 @@ def test_second_derivatives_where_rows_follow_as_the_mechanism_is_closed():
 @pytest.mark.parametrize("redundant", [False, True])
 @pytest.mark.parametrize("lead", [(3, 1), (1, 2)])
 def test_closed_chains_with_parameters_of_several_axes(lead, redundant):
-    """Motions (3, 2) of chains that differ along one of the axes: each as by itself, and so are their linearisations."""
+    """Motions (3, 2) of chains that differ along one batch axis: each equals its motion alone, and
+    so do the linearizations."""
     robot = four_bar().robot if redundant else ARM
     loop = pp.Loop("distance", "tool", "world", length=0.3)
     if redundant:
@@ -552,7 +562,8 @@ def test_closed_chains_with_parameters_of_several_axes(lead, redundant):
 
 
 def test_closed_chains_have_none_where_the_rank_changes():
-    """Stretched to its pin, at rest: alone an error, in a batch NaN; one that is not stretched has its derivatives."""
+    """A stretched chain at rest has no derivative: a single motion raises an error, in a batch it
+    is NaN, and the other motions have derivatives."""
     system = pinned_arm(pin=(2.0, 0.0, 0.0), gravity=(0.0, 0.0, 0.0))
     rest = np.zeros((2, 2))
     alone = pp.rollout(system, rest[0], rest[0], steps=3)

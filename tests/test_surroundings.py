@@ -147,7 +147,7 @@ def test_what_fails_or_cannot_be_had_is_said(tmp_path):
     assert done.returncode == 1 and "NOT GOOD" in done.stdout
     other = "3.12" if sys.version_info[:2] == (3, 11) else "3.11"
     done = python(str(TOOL), "home", "--python", other, PATH=str(tmp_path), TMPDIR=str(tmp_path))
-    assert done.returncode == 1 and f"not run here: no python{other} on the PATH" in done.stdout
+    assert done.returncode == 1 and f"not run: no python{other} on the PATH" in done.stdout
     done = python(str(TOOL), "hime")
     assert (
         done.returncode == 2

@@ -1,11 +1,15 @@
-"""Bend one rule at a time, and see whether a test notices: `python tools/mutate.py` reports the share caught and each survivor.
+"""Mutation testing: changes one rule at a time and reports which mutants the tests catch.
 
-    axioms      an axiom, inverse or factored step of algebra/rewriting/identities.py left out, or its right side doubled
-    steps       an entry of lowering's tables left out, or doubled; a sign turned, or a term lost, in a step's arithmetic
-    legality    a refusal of algebra/expressions/type_checks.py, force_motion_duality.py or rank_check.py that no longer refuses
+    axioms      an axiom, inverse or factored step of algebra/rewriting/identities.py is removed,
+                or its right side is doubled
+    steps       an entry of the tables of local steps is removed or doubled; a sign in the
+                arithmetic of a step is changed
+    legality    a `raise` of algebra/expressions/type_checks.py, force_motion_duality.py or
+                dense/rank_check.py is removed
 
-Each mutant is a copy of src/ with one change; the tests that look at that room run on it until the first one fails. Results are
-kept in a file, so that a run can be stopped and taken up again: `--only steps --limit 20 --results mutants.json`.
+Each mutant is a copy of src/ with one change; the tests of that part run until the first failure.
+Results are stored in a file, so that a run can be resumed:
+`--only steps --limit 20 --results mutants.json`.
 """
 
 from __future__ import annotations
@@ -26,13 +30,14 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 SRC = Path("psiphi")
-STEPS = (  # files of steps' arithmetic
-    *(f"steps/{x}.py" for x in ("local", "newton", "inertia_rates")),
-    *(f"lowering/{x}.py" for x in ("vectors", "matrices", "frames", "ground")),
+STEPS = (  # files with the arithmetic of steps
+    *(f"compiler/recursions/{x}.py" for x in ("body_step", "newton_euler", "inertia_rates")),
+    *(f"compiler/lower/{x}_sweeps.py" for x in ("vector", "matrix", "frame")),
+    "compiler/lower/world_body.py",
 )
-TESTS = {  # quick ones first: the first failure ends the run
+TESTS = {  # fast tests first: the first failure ends the run
     "axioms": [
-        "tests/rewriting",
+        "tests/algebra/rewriting",
         "tests/robot/diagonalised/test_proofs.py",
         "tests/soundness/test_misprints.py",
         "tests/soundness/test_claims.py",
@@ -41,13 +46,13 @@ TESTS = {  # quick ones first: the first failure ends the run
     ],
     "steps": [
         "tests/soundness/test_steps.py",
-        "tests/lowering",
+        "tests/compiler/lower",
         "tests/functions/test_expressions.py",
         "tests/robot/diagonalised/test_rates.py",
         "tests/soundness/test_expressions.py",
     ],
     "legality": [
-        "tests/operators",
+        "tests/algebra/expressions",
         "src/psiphi/algebra/expressions",
         "tests/compiler/sweeps/test_program_checks.py",
         "tests/soundness/test_misprints.py",
@@ -57,7 +62,7 @@ TESTS = {  # quick ones first: the first failure ends the run
 
 
 class Mutant(NamedTuple):
-    """One change of one file: the bytes start:end become `text`."""
+    """One change of one file: `text` replaces the bytes start:end."""
 
     family: str
     file: str
@@ -73,7 +78,7 @@ class Mutant(NamedTuple):
 
 
 class Source:
-    """A file with its syntax tree, and places of nodes as byte offsets."""
+    """A file with its syntax tree; positions of nodes are byte offsets."""
 
     def __init__(self, name: str):
         self.name = name
@@ -84,9 +89,8 @@ class Source:
             self.starts.append(self.starts[-1] + len(line))
 
     def span(self, node) -> tuple[int, int]:
-        return self.starts[node.lineno - 1] + node.col_offset, self.starts[
-            node.end_lineno - 1
-        ] + node.end_col_offset
+        start = self.starts[node.lineno - 1] + node.col_offset
+        return start, self.starts[node.end_lineno - 1] + node.end_col_offset
 
     def text(self, node) -> str:
         start, end = self.span(node)
@@ -105,12 +109,13 @@ class Source:
                 if isinstance(node, ast.AnnAssign)
                 else None
             )
-            if isinstance(target, ast.Name) and target.id in names and node.value is not None:  # type: ignore[union-attr]
-                yield target.id, node.value  # type: ignore[union-attr]
+            value = getattr(node, "value", None)
+            if isinstance(target, ast.Name) and target.id in names and value is not None:
+                yield target.id, value
 
 
 def axioms() -> Iterator[Mutant]:
-    """Rows (lhs, rhs, source, use) that rewriting works with: dropped, or with twice the right side."""
+    """Rows (lhs, rhs, source, use) of rewriting: removed, or with twice the right side."""
     source = Source("algebra/rewriting/identities.py")
     for _, table in source.tables("IDENTITIES"):
         assert isinstance(table, ast.Tuple)
@@ -121,11 +126,12 @@ def axioms() -> Iterator[Mutant]:
             label = f"{use}: {lhs} = {rhs}"
             yield _without(source, table, row, label)
             if not rhs.startswith("0 *"):
-                yield source.mutant("axioms", row.args[1], f"twice {label}", f"2 * ({rhs})")  # type: ignore[attr-defined]
+                side = row.args[1]  # type: ignore[attr-defined]
+                yield source.mutant("axioms", side, f"twice {label}", f"2 * ({rhs})")
 
 
 def _without(source: Source, table: ast.Tuple, row: ast.expr, label: str) -> Mutant:
-    """The row left out, its comma with it."""
+    """The row and its comma removed."""
     start, end = source.span(row)
     comma = source.data.find(b",", end, source.span(table)[1])
     if len(table.elts) == 1:
@@ -200,26 +206,8 @@ def _arithmetic(source: Source) -> Iterator[Mutant]:
                 yield source.mutant("steps", node, f"sign of {where}", source.text(node.operand))
 
 
-NOT_SPATIAL = (
-    '"',
-    "[0.0]",
-    "ZERO",
-    "len(",
-    "slice",
-    "1 +",
-    "+ 1",
-    "* 6",
-    "6 *",
-    "[:3]",
-    "start",
-    "i +",
-    "i -",
-    "TO_TIP",
-)
-
-
 def _spatial(source: Source, node: ast.BinOp) -> bool:
-    """Arithmetic of numbers, not of lists, texts or indices."""
+    """Whether this is arithmetic of numbers, not of lists, text or indices."""
     text = source.text(node)
     return (
         not any(
@@ -231,7 +219,7 @@ def _spatial(source: Source, node: ast.BinOp) -> bool:
 
 
 def legality() -> Iterator[Mutant]:
-    """Every `raise` left out."""
+    """Every `raise` removed."""
     for file in (
         "algebra/expressions/type_checks.py",
         "algebra/expressions/force_motion_duality.py",
@@ -252,7 +240,7 @@ def legality() -> Iterator[Mutant]:
                     )
                     words = " ".join(source.text(node).split())[:70]
                     yield source.mutant(
-                        "legality", node, f"no refusal in {function.name}: {words}", value
+                        "legality", node, f"no error in {function.name}: {words}", value
                     )
 
 
@@ -269,15 +257,18 @@ OPTIONS = [
     "-o",
     "faulthandler_timeout=0",
 ]
-OPTIONS += ["-k", "not seconds and not quick and not budget"]  # a busy machine catches no mutant
+OPTIONS += [
+    "-k",
+    "not seconds and not quick and not budget",
+]  # tests of run time depend on the load
 
 
-class Unfit(Exception):
-    """Tests that fail without any mutant."""
+class FailingTests(Exception):
+    """The tests fail without a mutant."""
 
 
-class Laboratory:
-    """A copy of the repository, in which one mutant at a time lives."""
+class MutantRunner:
+    """A copy of the repository to which one mutant at a time is applied."""
 
     def __init__(self, folder: Path, known: dict, seconds: float):
         self.root, self.known, self.seconds = folder / "copy", known, seconds
@@ -288,7 +279,7 @@ class Laboratory:
         )
 
     def trial(self, mutant: Mutant) -> dict:
-        """What becomes of a mutant. The quickest tests run first, by themselves."""
+        """The outcome of a mutant. The fastest tests run first, in their own process."""
         target = self.root / "src" / SRC / mutant.file
         before, begun = target.read_bytes(), time.perf_counter()
         first, *rest = TESTS[mutant.family]
@@ -316,16 +307,16 @@ class Laboratory:
         }
 
     def _check(self, family: str, tests: list[str], seconds: float) -> None:
-        """They must pass as they are."""
-        key = f"as it is: {' '.join(tests)}"
+        """Raise `FailingTests` if the tests fail without a mutant."""
+        key = f"unchanged: {' '.join(tests)}"
         if key not in self.known:
             outcome, by = self._run(tests, 2.0 * seconds)
             if outcome != "survived":
-                raise Unfit(f"the tests of {family} do not pass as they are: {by}")
-            self.known[key] = {"outcome": "as it is", "family": family}
+                raise FailingTests(f"the tests of {family} fail without a mutant: {by}")
+            self.known[key] = {"outcome": "unchanged", "family": family}
 
     def _run(self, tests: list[str], seconds: float) -> tuple[str, str]:
-        """The first failure, if there is one; `seconds` of processor time are enough for tests that pass."""
+        """Run the tests for at most `seconds` of CPU time; return the outcome and first failure."""
 
         def limit() -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
@@ -356,22 +347,22 @@ def main() -> int:
     parser.add_argument(
         "--match", default="", help="only mutants with this text in their description"
     )
-    parser.add_argument("--limit", type=int, help="at most so many, spread evenly")
+    parser.add_argument("--limit", type=int, help="maximum number of mutants, spread evenly")
     parser.add_argument(
         "--timeout",
         type=float,
         default=200.0,
-        help="seconds of processor time for a mutant's tests",
+        help="seconds of CPU time for the tests of a mutant",
     )
-    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after this many minutes")
     parser.add_argument(
         "--results",
         type=Path,
         default=Path("mutants.json"),
-        help="what is known already; kept up to date",
+        help="file of results, read and updated",
     )
     parser.add_argument(
-        "--deselect", action="append", default=[], help="a test that does not pass as it is"
+        "--deselect", action="append", default=[], help="a test that fails without a mutant"
     )
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     args = parser.parse_args()
@@ -386,13 +377,13 @@ def main() -> int:
     known = json.loads(args.results.read_text(encoding="utf-8")) if args.results.exists() else {}
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="psiphi-mutants-") as folder:
-        laboratory = Laboratory(Path(folder), known, args.timeout)
+        runner = MutantRunner(Path(folder), known, args.timeout)
         for mutant in mutants:
             if mutant.key in known or time.perf_counter() - begun > 60.0 * args.minutes:
                 continue
             try:
-                known[mutant.key] = row = laboratory.trial(mutant)
-            except Unfit as error:
+                known[mutant.key] = row = runner.trial(mutant)
+            except FailingTests as error:
                 print(error)
                 return 2
             args.results.write_text(json.dumps(known, indent=1), encoding="utf-8")
@@ -403,7 +394,7 @@ def main() -> int:
 
 
 def report(found: dict[str, dict]) -> int:
-    """The share caught, by family, and the survivors."""
+    """Print the share caught by family, and the survivors."""
     for family in FAMILIES:
         rows = [
             row for row in found.values() if row["family"] == family and row["outcome"] != "invalid"

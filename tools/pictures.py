@@ -1,7 +1,7 @@
 """Screenshots for the front page of the docs: `python tools/pictures.py`.
 
-Needs Chromium and playwright. `tools/docs.py` does not take them, since they differ slightly between
-machines.
+Needs Chromium and playwright. `tools/docs.py` does not take them, since they differ slightly
+between machines.
 """
 
 from __future__ import annotations

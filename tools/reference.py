@@ -1,4 +1,4 @@
-"""docs/reference.md: every public name with its types, what it says of itself, and an example where it has one."""
+"""Generates docs/reference.md: every public name with types, docstring and an example."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from psiphi._util.internal_names import is_internal
 
 TITLE = """# API reference
 
-Every public name, made from the code by `tools/docs.py`. `Numbers` is anything that reads as an array of real numbers: a
-number, lists, NumPy arrays, tables of pandas; `Array` is a NumPy array of float64 (float32 where that went in). Shapes stand
-in the words: `(..., nv)` has any batch axes in front. `Out` are arrays that take the results, `Wrenches` a dict of wrenches
-[moment; force] by the names of frames. What is refused is a [`psiphi.Error`](errors.md).
+`tools/docs.py` generates this page from the code. `Numbers` is anything that converts to an array
+of real numbers: a number, lists, NumPy arrays, pandas tables. `Array` is a NumPy array of float64,
+or float32 for float32 arguments. `(..., nv)` has any leading batch axes. `Out` are arrays for the
+results, `Wrenches` is a dict from frame names to wrenches [moment; force]. Errors are subclasses of
+[`psiphi.Error`](errors.md).
 """
-GROUPS = {  # heading -> public names, in the order in which they are met
+GROUPS = {  # heading -> public names, in the order of the page
     "Robots": (
         "load",
         "from_mujoco",
@@ -143,11 +144,13 @@ CELL = {
     "q0": "Q",
     "q1": "Q",
 }
-EXAMPLES = {  # where arguments by their names do not make one
+EXAMPLES = {  # for names whose example cannot be built from the argument names
     "pp.Builder": 'b = pp.Builder("pendulum")',
     "Builder.body": 'b.body("rod", mass=1.0, com=(0, 0, -0.5))',
     "Builder.frame": 'b.frame("tip", "rod", xyz=(0, 0, -1))',
-    "Builder.joint": 'b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), damping=0.1)',
+    "Builder.joint": (
+        'b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), damping=0.1)'
+    ),
     "Builder.posture": 'b.posture("up", {"hinge": 3.1})',
     "Builder.note": 'b.note("measured on a Monday")',
     "Builder.build": "b.build()",
@@ -176,10 +179,18 @@ EXAMPLES = {  # where arguments by their names do not make one
     "pp.Frame": 'robot.frames["tool"].name',
     "pp.Pose": "pp.Pose(np.eye(3), np.array([0.1, 0.0, 0.0])).matrix",
     "pp.TimedPath": "pp.path(robot, [q, q + 0.5], acceleration=10.0)",
-    "TimedPath.along": "qs, vs, accelerations = pp.path(robot, [q, q + 0.5], acceleration=10.0).along(np.linspace(0, 1, 5))",
-    "pp.Study": 'pp.study(acrobot, motions=3, duration=0.01, vary={"mass": {"choice": [1.0, 2.0]}}).final.q.shape',
+    "TimedPath.along": (
+        "qs, vs, accelerations = "
+        "pp.path(robot, [q, q + 0.5], acceleration=10.0).along(np.linspace(0, 1, 5))"
+    ),
+    "pp.Study": (
+        'pp.study(acrobot, motions=3, duration=0.01, vary={"mass": {"choice": [1.0, 2.0]}})'
+        ".final.q.shape"
+    ),
     "pp.IKResult": 'pp.reach(robot, {"tool": robot.frame_pose(q, "tool")}, near=q + 0.1)',
-    "pp.grasp": 'pp.grasp([(robot, None, "tool")], pp.Body.box(1.0, (0.1, 0.1, 0.1)), [(0, 0, 0)]).nv',
+    "pp.grasp": (
+        'pp.grasp([(robot, None, "tool")], pp.Body.box(1.0, (0.1, 0.1, 0.1)), [(0, 0, 0)]).nv'
+    ),
     "pp.connect": 'pp.connect(robot, loops=[pp.Loop("ball", "tool", "world")]).nc',
     "pp.Contact": 'pp.Contact("soft", normal=(0, 0, 1), friction=0.5, torsion=0.01).kind',
     "pp.Loop": 'pp.Loop("hinge", "tool", "world", axis=(0, 0, 1)).kind',
@@ -190,7 +201,9 @@ EXAMPLES = {  # where arguments by their names do not make one
     "System.effective_inertia": "cell.effective_inertia(Q)",
     "System.explain": "print(cell.explain().splitlines()[0])",
     "System.flops": "cell.flops() > 0",
-    "System.forward_dynamics": "acceleration, wrenches = cell.forward_dynamics(Q, V, A, forces=True)",
+    "System.forward_dynamics": (
+        "acceleration, wrenches = cell.forward_dynamics(Q, V, A, forces=True)"
+    ),
     "System.forward_dynamics_details": "sorted(cell.forward_dynamics_details(Q, V, A))",
     "System.frame": "cell.frame(list(cell.frames)[-1]).body",
     "System.frame_pose": "cell.frame_pose(Q, list(cell.frames)[-1])",
@@ -209,8 +222,13 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Trajectory.at": "motion.at(0.05).q",
     "Trajectory.element": "pp.simulate(robot, [q, q + 0.1], duration=0.01).element(1).q",
     "Trajectory.html": 'motion.html(folder / "motion.html").name',
-    "Trajectory.load": 'motion.save(folder / "motion.csv"); pp.Trajectory.load(folder / "motion.csv", system=robot).q',
-    "Trajectory.plot": 'figure = motion.plot("q tau", joints="wrist_*", limits=True, path=folder / "wrist.svg")',
+    "Trajectory.load": (
+        'motion.save(folder / "motion.csv"); '
+        'pp.Trajectory.load(folder / "motion.csv", system=robot).q'
+    ),
+    "Trajectory.plot": (
+        'figure = motion.plot("q tau", joints="wrist_*", limits=True, path=folder / "wrist.svg")'
+    ),
     "Trajectory.save": 'motion.save(folder / "motion.csv")',
     "Trajectory.summary": "print(motion.summary().splitlines()[1])",
     "Trajectory.to_pandas": "list(motion.to_pandas().columns[:2])",
@@ -224,7 +242,9 @@ EXAMPLES = {  # where arguments by their names do not make one
     "Decoupled.torque": "even(0.0, q, v)",
     "pp.OperationalSpace": 'reach = pp.OperationalSpace(robot, "tool", np.array([0.6, 0.2, 0.3]))',
     "OperationalSpace.torque": "reach(0.0, q, v)",
-    "ObjectControl.torque": "pp.ObjectControl(cell, cell.frame_pose(Q, cell.object), squeeze=20.0)(0.0, Q, V).shape",
+    "ObjectControl.torque": (
+        "pp.ObjectControl(cell, cell.frame_pose(Q, cell.object), squeeze=20.0)(0.0, Q, V).shape"
+    ),
     "GravityCompensation.torque": "pp.GravityCompensation(robot)(0.0, q, v)",
     "pp.viewer.Scene": "pp.viewer.scene(robot, q=q).ground",
     "viewer.Scene.track": "scene = pp.viewer.scene(robot, q=q); scene.track(scene.pieces[0])",
@@ -248,7 +268,9 @@ EXAMPLES = {  # where arguments by their names do not make one
     "pp.estimation.Smoother": "isinstance(estimate.smoother, pp.estimation.Smoother)",
     "pp.estimation.Stage": "pp.estimation.Stage(-1, np.eye(2), np.eye(2), np.eye(2)[:1]).parent",
     "estimation.LinearTree.slices": "sorted(estimate.smoother.model.slices(0))",
-    "pp.estimation.sequence": "pp.estimation.sequence([np.eye(2)] * 2, [np.eye(2)] * 3, [np.eye(2)[:1]] * 3).nx",
+    "pp.estimation.sequence": (
+        "pp.estimation.sequence([np.eye(2)] * 2, [np.eye(2)] * 3, [np.eye(2)[:1]] * 3).nx"
+    ),
     "interop.Layout.from_spatial": "layout.from_spatial(np.arange(6.0))",
     "interop.Layout.to_spatial": "layout.to_spatial(np.arange(6.0))",
     "pp.interop": "pp.interop.pinocchio(robot).to_q(q)",
@@ -260,7 +282,7 @@ EXAMPLES = {  # where arguments by their names do not make one
 
 
 def example(path: str, thing, here: dict) -> list[str]:
-    """An example that says what it gives: of the table, or the arguments by their names."""
+    """An example with its output, from `EXAMPLES` or from the names of the arguments."""
     text = EXAMPLES.get(path) or _by_names(path, thing)
     if text is None:
         return []
@@ -303,7 +325,7 @@ def _by_names(path: str, thing) -> str | None:
         if p.default is p.empty and p.name not in ("self", "cls")
     ]
     needed = [p.name for p in needed if p.kind is p.POSITIONAL_OR_KEYWORD]
-    if holder == "interop.Layout":  # a velocity's layout may depend on where it is
+    if holder == "interop.Layout":  # the layout of a velocity may depend on q
         needed += [
             p for p in ("q", "v") if p in inspect.signature(thing).parameters and p not in needed
         ]
@@ -315,7 +337,7 @@ def _by_names(path: str, thing) -> str | None:
 
 
 def reference() -> str:
-    """The page."""
+    """The text of the page."""
     here: dict = {}
     exec(SETUP, here)
     lines = [TITLE, "The examples run in the test suite, after this:", "", "```python"]
@@ -346,7 +368,7 @@ def _entry(path: str, thing, level: int, here: dict) -> list[str]:
 
 
 def _members(path: str, cls: type, level: int, here: dict) -> list[str]:
-    """Its own members, and those of a base class that is not public itself."""
+    """The members of a class, including those of base classes that are not public."""
     known = set(dir(tuple)) if issubclass(cls, tuple) else set(dir(object))
     public = {getattr(pp, name) for name in pp.__all__ if inspect.isclass(getattr(pp, name))} - {
         cls
@@ -401,15 +423,17 @@ def _signature(path: str, thing) -> list[str]:
 
 def _parameter(p: inspect.Parameter) -> str:
     sign = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-    own = p.annotation if isinstance(p.annotation, str) else inspect.formatannotation(p.annotation)
+    annotation = (
+        p.annotation if isinstance(p.annotation, str) else inspect.formatannotation(p.annotation)
+    )
     default = "" if p.default is p.empty else f" = {re.sub(r'<.*>', '...', repr(p.default))}"
-    return f"{sign}{p.name}{'' if p.annotation is p.empty else f': {own}'}{default}"
+    return f"{sign}{p.name}{'' if p.annotation is p.empty else f': {annotation}'}{default}"
 
 
 def _type(found) -> str:
     getter = getattr(found, "fget", None) or getattr(found, "func", None)
-    wanted = getattr(getter, "__annotations__", {}).get("return", "")
-    return f"`{wanted}`" if wanted else ""
+    result = getattr(getter, "__annotations__", {}).get("return", "")
+    return f"`{result}`" if result else ""
 
 
 def _first(thing) -> str:
@@ -422,7 +446,7 @@ def _first(thing) -> str:
 
 
 def _words(doc: str) -> list[str]:
-    """A docstring as Markdown: its text as it stands, its examples as examples, its tables kept as they are lined up."""
+    """A docstring as Markdown, with its examples and aligned tables as code blocks."""
     out: list[str] = []
     for block in doctest.DocTestParser().parse(doc) if ">>>" in doc else [doc]:
         if isinstance(block, doctest.Example):
@@ -437,7 +461,7 @@ def _words(doc: str) -> list[str]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Paragraphs with columns (two spaces within a line) or indented ones are kept as they stand."""
+    """Paragraphs as Markdown; indented ones and those with columns become code blocks."""
     out = []
     for part in re.split(r"\n\s*\n", text.strip("\n")):
         lines = textwrap.dedent(part).splitlines()
@@ -455,7 +479,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _fenced(lines: list[str]) -> list[str]:
-    """Runs of examples in fences."""
+    """Consecutive examples in one code block."""
     out, inside = [], False
     for line in lines:
         example = line.startswith("    ")

@@ -1,14 +1,15 @@
-"""The suite on other people's machines: python tools/surroundings.py [RUN ...] [-- PYTEST ARGUMENTS]
+"""The tests in unusual environments: python tools/surroundings.py [RUN ...] [-- PYTEST ARGUMENTS]
 
     python tools/surroundings.py                        all surroundings at once, in one run
     python tools/surroundings.py locale umask           each alone: two runs
     python tools/surroundings.py user+locale            these two in one run
-    python tools/surroundings.py together --python all  once with every Python from 3.11 to 3.13 that is on the PATH
+    python tools/surroundings.py together --python all  once with each Python 3.11 to 3.13 on PATH
     python tools/surroundings.py home -- tests/apps/cli/test_cli.py -x
 
-A run has a copy of the checkout, with an environment of its own, in a temporary folder; the folder and the processes that a
-run leaves are removed in the end. Packages are those of the Python that runs this script; for another version pip installs
-them. Only root can become another user: an ordinary user is one already. What cannot be had here is said, not passed over.
+Each run has a copy of the checkout with its own virtual environment in a temporary folder. The
+folder and remaining processes are removed at the end. Packages are those of the Python that runs
+this script; for other versions pip installs them. Only root can switch to another user. Runs that
+are impossible on this machine are reported.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
-SURROUNDINGS = {  # what it is, and what Python says there
-    "user": ("another user, one without an account", "os.geteuid() != 0"),
-    "readonly": ("a checkout that cannot be written", "not os.access('.', os.W_OK)"),
+SURROUNDINGS = {  # description, and a Python expression that is true there
+    "user": ("another user, without an account", "os.geteuid() != 0"),
+    "readonly": ("a read-only checkout", "not os.access('.', os.W_OK)"),
     "locale": (
-        "the C locale: text is ASCII where nothing else is said",
+        "the C locale: the default encoding is ASCII",
         "locale.setlocale(locale.LC_CTYPE) == 'C'",
     ),
     "path": (
-        "a path with a space and an accent, of the checkout and of temporary files",
+        "a checkout and temporary files on a path with a space and an accent",
         "' ' in os.getcwd() and not os.getcwd().isascii()",
     ),
     "background": (
@@ -49,7 +50,7 @@ SURROUNDINGS = {  # what it is, and what Python says there
     ),
     "umask": ("umask 077", "os.umask(0o077) == 0o077"),
     "home": ("no HOME", "'HOME' not in os.environ"),
-    "timezone": ("TZ elsewhere", "time.timezone == -(12 * 60 + 45) * 60"),
+    "timezone": ("another time zone", "time.timezone == -(12 * 60 + 45) * 60"),
 }
 TOGETHER = "together"
 VERSIONS = ("3.11", "3.12", "3.13")
@@ -57,18 +58,18 @@ HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "__pycache__", ".hypothesis", ".*_cache"
 )
-ACCENT = os.fsdecode("café au lait".encode())  # whatever the locale of this script
-SUBREAPER = 36  # Linux, prctl: orphans of our children become our children, so that they are seen, and ended
+ACCENT = os.fsdecode("café au lait".encode())  # in any locale
+SUBREAPER = 36  # Linux, prctl: orphaned descendants become our children, so that we can end them
 UNIX_ROOT = os.geteuid() == 0
 
 
-class NotHere(Exception):
-    """Why a run cannot be had on this machine."""
+class NotPossible(Exception):
+    """A run is not possible on this machine."""
 
 
 @dataclass
 class Row:
-    """One run: a line of the table, and what there is to say about it."""
+    """One run: a line of the table, and its notes."""
 
     run: str
     python: str
@@ -81,11 +82,11 @@ class Row:
 
 
 def main() -> int:
-    """Run what the words say, print the table; 0 when every run passed."""
+    """Run the surroundings and print the table; 0 if every run passed."""
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     args, extra = parser().parse_args(sys.argv[1:cut]), sys.argv[cut + 1 :]
     signal.signal(signal.SIGTERM, _terminated)
-    os.umask(0o022)  # what is made for a run, others may read
+    os.umask(0o022)  # other users can read the files of a run
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     versions = [
@@ -102,13 +103,15 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command-line parser."""
     names = "\n".join(
         f"  {name:<11} {what}"
         for name, (what, _) in {**SURROUNDINGS, TOGETHER: ("all of these", "")}.items()
     )
     out = argparse.ArgumentParser(
-        usage="%(prog)s [RUN ...] [--python VERSION] [--jobs N] [--minutes N] [-- PYTEST ARGUMENTS]",
-        description=__doc__.partition("\n")[2],
+        usage="%(prog)s [RUN ...] [--python VERSION] [--jobs N] [--minutes N] "
+        "[-- PYTEST ARGUMENTS]",
+        description=(__doc__ or "").partition("\n")[2],
         epilog=f"surroundings:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -146,14 +149,14 @@ def _run(word: str) -> str:
 
 
 def _terminated(*_: object) -> NoReturn:
-    sys.exit(143)  # through every `finally`
+    sys.exit(143)  # executes every `finally`
 
 
-# -- one run ----------------------------------------------------------------------------------------------------------------
+# -- one run ---------------------------------------------------------------------------------------
 
 
 def one(run: str, version: str, args: argparse.Namespace, extra: list[str], shelf: Path) -> Row:
-    """Prepare the surroundings, run pytest in them, count; packages that are installed for it stay on the shelf."""
+    """Prepare the surroundings, run pytest and count. Installed packages stay in `shelf`."""
     names = set(SURROUNDINGS) if TOGETHER in run.split("+") else set(run.split("+"))
     row = Row(run, version)
     try:
@@ -162,20 +165,21 @@ def one(run: str, version: str, args: argparse.Namespace, extra: list[str], shel
             place.prepare(shelf)
             options = ["-n", str(args.jobs), "--dist", "worksteal"] if args.jobs > 1 else []
             place.pytest([*options, *extra], args.minutes)
-    except NotHere as why:
-        row.notes.append(f"not run here: {why}")
+    except NotPossible as why:
+        row.notes.append(f"not run: {why}")
     return row
 
 
 class Place:
-    """The folder, the user and the environment of one run."""
+    """The folder, user and environment of one run."""
 
     def __init__(self, base: Path, names: set[str], version: str, row: Row, jobs: int):
         self.names, self.version, self.row = names, version, row
         self.ascii = jobs < 2 or "path" not in names
         if "locale" in names and not self.ascii:
             row.notes.append(
-                "locale is C as Python takes it, with UTF-8: pytest-xdist carries no accents in ASCII (--jobs 1 can)"
+                "locale is C with Python's UTF-8 mode: pytest-xdist fails with accents in ASCII "
+                "(use --jobs 1 for ASCII)"
             )
         parent = base / (ACCENT if "path" in names else "plain")
         self.checkout, self.tmp, self.home = parent / "psiphi", parent / "tmp", base / "home"
@@ -184,34 +188,34 @@ class Place:
         self.python = self._interpreter()
 
     def _user(self) -> int | None:
-        """An id that nobody has; none for an ordinary user, who is one already. Nothing is read-only to root."""
+        """An unused user id, or None if we are not root. For root, nothing is read-only."""
         if not UNIX_ROOT or not {"user", "readonly"} & self.names:
             return None
         taken = {entry.pw_uid for entry in pwd.getpwall()}
         return next(uid for uid in range(61_000, 65_000) if uid not in taken)
 
     def _interpreter(self) -> str:
-        """A Python of the version that the user may execute; where there is none for another user, we stay who we are."""
+        """A Python of this version that the user can execute; else we keep our own user."""
         found = list(interpreters(self.version))
         if not found:
-            raise NotHere(f"no python{self.version} on the PATH")
+            raise NotPossible(f"no python{self.version} on the PATH")
         if usable := [python for python in found if not self.refusal([python, "-c", ""], cwd="/")]:
             return usable[0]
         self.names -= {"user", "readonly"}
-        why = f"another user may not execute {', '.join(found)}"
+        why = f"another user cannot execute {', '.join(found)}"
         if not self.names:
-            raise NotHere(why)
+            raise NotPossible(why)
         self.row.notes.append(f"without user and readonly: {why}")
         self.user = None
         return found[0]
 
     def prepare(self, shelf: Path) -> None:
-        """The copy with its environment, closed or given to the user, and the proof that all is as it is called."""
+        """Copy the checkout, make its environment, set owners, and check the surroundings."""
         shutil.copytree(ROOT, self.checkout, ignore=NOT_COPIED)
         self.checkout.chmod(0o755)  # also where the original is read-only
         for path in (self.tmp, self.home):
             path.mkdir(mode=0o700)
-        self.python = self._made(self._packages(shelf))
+        self.python = self._make_environment(self._packages(shelf))
         everything = [self.checkout, *self.checkout.rglob("*")]
         if "readonly" in self.names:
             for path in everything:
@@ -223,10 +227,10 @@ class Place:
         proofs = [f"assert {SURROUNDINGS[name][1]}, {name!r}" for name in self.names]
         code = "\n".join(["import locale, os, signal, time, llvmlite, psiphi, pytest", *proofs])
         if why := self.refusal([self.python, "-c", code]):
-            raise NotHere(f"Python does not start there as it should: {why}")
+            raise NotPossible(f"Python does not start correctly: {why}")
 
-    def _made(self, packages: Path) -> str:
-        """The Python of an environment in the checkout that finds its sources, and the packages of the suite."""
+    def _make_environment(self, packages: Path) -> str:
+        """The Python of a new virtual environment with the sources and the test packages."""
         venv = self.checkout / ".venv"
         call([self.python, "-m", "venv", "--without-pip", venv])
         src, site = (
@@ -239,7 +243,7 @@ class Place:
         return str(venv / "bin" / "python")
 
     def _packages(self, shelf: Path) -> Path:
-        """Where pytest and what the suite needs are: ours, or installed for another version, or another user."""
+        """The folder with pytest and the other packages: ours, or a new installation."""
         spec = importlib.util.find_spec("pytest")
         if self.version == HERE and spec and spec.origin:
             ours = Path(spec.origin).parents[1]
@@ -249,7 +253,7 @@ class Place:
                 return ours
         venv = shelf / self.version
         if not venv.exists():
-            print(f"Installing the packages of the suite for Python {self.version}", flush=True)
+            print(f"Installing the packages of the tests for Python {self.version}", flush=True)
             call([self.python, "-m", "venv", venv])
             call(
                 [
@@ -264,8 +268,9 @@ class Place:
         return next(venv.glob("lib/python*/site-packages"))
 
     def environment(self) -> dict[str, str]:
+        """The environment variables of a run."""
         names = self.names
-        gone = {
+        removed = {
             "PYTHONPATH",
             "PYTHONHOME",
             "PYTHONIOENCODING",
@@ -273,9 +278,9 @@ class Place:
             "PSIPHI_CACHE",
             "PYTEST_ADDOPTS",
         }
-        gone |= {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"}
-        gone |= {"USER", "LOGNAME", "USERNAME"} if self.user is not None else set()
-        out = {name: value for name, value in os.environ.items() if name not in gone}
+        removed |= {"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"}
+        removed |= {"USER", "LOGNAME", "USERNAME"} if self.user is not None else set()
+        out = {name: value for name, value in os.environ.items() if name not in removed}
         out |= {"HOME": str(self.home), "TMPDIR": str(self.tmp)}
         if "home" in names:
             del out["HOME"]
@@ -285,11 +290,11 @@ class Place:
             }
             out |= {"LC_ALL": "C", "PYTHONUTF8": "0"} if self.ascii else {"LC_ALL": "C"}
         if "timezone" in names:
-            out["TZ"] = "CHAST-12:45"  # spelled out: needs no table of zones
+            out["TZ"] = "CHAST-12:45"  # a POSIX rule: needs no time zone database
         return out
 
     def options(self) -> dict[str, Any]:
-        """For subprocess: who, where, with which environment and signals."""
+        """Options of subprocess: user, folder, environment and signals."""
         ignored = signal.SIG_IGN if "background" in self.names else signal.SIG_DFL
         out: dict[str, Any] = {
             "env": self.environment(),
@@ -305,7 +310,7 @@ class Place:
         return out
 
     def refusal(self, words: list[str], **changes: Any) -> str:
-        """Why the user cannot run this; empty where that goes well."""
+        """The error of a command, or "" if it succeeds."""
         options = self.options() | changes
         try:
             done = subprocess.run(
@@ -313,10 +318,10 @@ class Place:
             )
         except OSError as error:
             return str(error)
-        return (done.stderr.strip() or "no word").splitlines()[-1] if done.returncode else ""
+        return (done.stderr.strip() or "no message").splitlines()[-1] if done.returncode else ""
 
     def pytest(self, words: list[str], minutes: float) -> None:
-        """Run it, count what it reports, and end what it has left behind."""
+        """Run pytest, count the results, and end remaining processes."""
         words = [self.python, "-m", "pytest", f"--junitxml={self.report}", *words]
         print(f"\n== {self.row.run}, Python {self.version} ==", flush=True)
         start = time.monotonic()
@@ -327,9 +332,9 @@ class Place:
             self.row.notes.append(f"ended after {minutes:g} minutes")
             code = -1
         finally:
-            left = ended(process)
+            left = end_processes(process)
         self.row.seconds = round(time.monotonic() - start)
-        self.row.notes += [f"left behind: {name}" for name in left if code >= 0]
+        self.row.notes += [f"process left: {name}" for name in left if code >= 0]
         self.row.good = code == 0 and not left
         if self.report.is_file():
             self._count()
@@ -349,18 +354,19 @@ class Place:
                 self.row.notes.append(f"failed: {case.get('classname')}::{case.get('name')}")
 
 
-# -- interpreters, folders, processes -----------------------------------------------------------------------------------------
+# -- interpreters, folders, processes --------------------------------------------------------------
 
 
 def interpreters(version: str) -> Iterator[str]:
-    """Pythons of this version: the one that runs this, then those on the PATH, each once, wrappers (shims) seen through."""
+    """Pythons of this version: ours, then those on the PATH, each once, with shims resolved."""
     seen = set()
     places = [os.path.join(place, f"python{version}") for place in os.get_exec_path()]
     for candidate in [sys.executable] * (version == HERE) + places:
-        tell = "import sys; print(getattr(sys, '_base_executable', sys.executable)); print(*sys.version_info[:2], sep='.')"
+        code = "import sys; print(getattr(sys, '_base_executable', sys.executable)); "
+        code += "print(*sys.version_info[:2], sep='.')"
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             done = subprocess.run(
-                [candidate, "-c", tell],
+                [candidate, "-c", code],
                 capture_output=True,
                 text=True,
                 errors="surrogateescape",
@@ -374,19 +380,19 @@ def interpreters(version: str) -> Iterator[str]:
 
 
 def call(words: list[Any]) -> None:
-    utf8 = {**os.environ, "PYTHONUTF8": "1"}  # venv writes its path down
+    """Run a command. Raises `NotPossible` if it fails."""
+    utf8 = {**os.environ, "PYTHONUTF8": "1"}  # venv writes its path to files
     done = subprocess.run(
         words, env=utf8, capture_output=True, text=True, errors="replace", timeout=1800
     )
     if done.returncode:
-        raise NotHere(
-            f"{' '.join(map(str, words[:4]))} ... said {(done.stderr or done.stdout).strip()[-300:]}"
-        )
+        output = (done.stderr or done.stdout).strip()[-300:]
+        raise NotPossible(f"{' '.join(map(str, words[:4]))} ... failed: {output}")
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """A temporary folder that others may pass through; removed, read-only parts included."""
+    """A temporary folder that other users can enter; removed with its read-only parts."""
     base = Path(tempfile.mkdtemp(prefix="psiphi-surroundings-"))
     base.chmod(0o755)
     try:
@@ -398,17 +404,17 @@ def folder() -> Iterator[Path]:
                     os.chmod(path, 0o700)
         shutil.rmtree(base, ignore_errors=True)
         if base.exists():
-            print(f"{base} could not be removed: look what is in it", file=sys.stderr)
+            print(f"{base} could not be removed", file=sys.stderr)
 
 
-def ended(process: subprocess.Popen) -> list[str]:
-    """End the process, and what it has left behind (on Linux, where orphans come to us); the names of those."""
+def end_processes(process: subprocess.Popen) -> list[str]:
+    """End the process and, on Linux, its orphaned descendants; return their names."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     deadline, left = time.monotonic() + 5.0, {}
     while orphans := children():
-        if time.monotonic() > deadline:  # those that were about to end have ended
+        if time.monotonic() > deadline:  # they had time to end
             left |= orphans
             for pid in orphans:
                 with contextlib.suppress(ProcessLookupError):
@@ -418,7 +424,7 @@ def ended(process: subprocess.Popen) -> list[str]:
 
 
 def children() -> dict[int, str]:
-    """Our children that run, by id; those that have ended are buried."""
+    """Our running child processes by id; finished ones are reaped."""
     out = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -434,9 +440,9 @@ def children() -> dict[int, str]:
 
 
 def table(rows: list[Row]) -> Iterator[str]:
-    """What passed, failed and was skipped, a line a run."""
+    """The table: one line per run with the numbers of passed, failed and skipped tests."""
     head = ("run", "python", "passed", "failed", "skipped", "seconds", "")
-    lines = [head]
+    lines: list[tuple[str, ...]] = [head]
     for row in rows:
         cells = (
             row.run,

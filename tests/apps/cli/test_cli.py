@@ -246,8 +246,10 @@ def test_tree_order_of_a_long_chain_is_quick():
 
 
 def test_a_name_the_terminal_cannot_show():
-    code = "from psiphi.apps.cli import main as cli\nfrom psiphi.apps.cli.command_table import Command\n"
-    code += "cli.COMMANDS['demo'] = Command(lambda args: print(chr(0x3c8), chr(0xdce9)) or 0, 'prints')\ncli.main(['demo'])"
+    code = "from psiphi.apps.cli import main as cli\n"
+    code += "from psiphi.apps.cli.command_table import Command\n"
+    code += "run = lambda args: print(chr(0x3c8), chr(0xdce9)) or 0\n"
+    code += "cli.COMMANDS['demo'] = Command(run, 'prints')\ncli.main(['demo'])"
     done = python("-X", "utf8=0", "-c", code, PYTHONIOENCODING="ascii")
     assert (done.stdout.split(), done.stderr) == ([r"\u03c8", r"\udce9"], "")
 
@@ -315,7 +317,8 @@ def test_info_says_what_is_good_to_know(capsys):
 
 def test_info_of_a_file_with_a_branch_and_a_free_base(tmp_path, capsys):
     file = tmp_path / "one.urdf"
-    mass = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    mass = f'<inertial><mass value="2"/>{inertia}</inertial>'
     file.write_text(f'<robot name="one"><link name="a">{mass}</link></robot>', encoding="utf-8")
     assert cli.main(["info", str(file), "--base", "free"]) == 0
     text = capsys.readouterr().out
@@ -351,7 +354,7 @@ def test_a_mesh_that_is_missing_is_named(tmp_path, capsys):
     assert "package://nowhere/arm.stl" in page.read_text(encoding="utf-8")
 
 
-# -- simulate ---------------------------------------------------------------------------------------------------------------
+# -- simulate --------------------------------------------------------------------------------------
 
 
 def test_simulate_writes_its_files(tmp_path, monkeypatch, capsys):
@@ -370,7 +373,8 @@ def test_simulate_writes_its_files(tmp_path, monkeypatch, capsys):
 
 def test_simulate_options_reach_the_simulation(tmp_path, capsys):
     file = tmp_path / "m.csv"
-    words = "--random --seed 3 --batch 2 --duration 0.1 --dt 0.01 --method euler --damping --limits record --every 2"
+    words = "--random --seed 3 --batch 2 --duration 0.1 --dt 0.01 --method euler --damping"
+    words += " --limits record --every 2"
     assert cli.main(["simulate", "acrobot", *words.split(), "-o", str(file)]) == 0
     out = capsys.readouterr().out
     assert "euler, dt 0.01 s" in out and "batch" in out
@@ -422,7 +426,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "ur5", "--duration", "-1"], "duration is -1.0", "seconds"),
         (["simulate", "ur5", "--batch", "5"], "--batch 5 needs --random", "--random"),
         (["simulate", "ur5", "-o", "x.txt"], "ends in '.txt'", "endings"),
-        (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "create it first"),
+        (["simulate", "ur5", "-o", "no/such/folder/x.npz"], "there is no folder", "create it"),
         (["simulate", "ur5", "--q0", "nan,0,0,0,0,0"], "q0", ""),
         (
             ["simulate", "ur5", "--dt", "0.3", "--duration", "1"],
@@ -431,7 +435,7 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         ),
         (["simulate", "ur5", "--every", "0"], "every is 0", "1 keeps"),
         (["simulate", "ur5", "--duration", "1e12"], "of memory", "shorter duration"),
-        (["simulate", "ur5", "--method", "RK45", "--limits", "block"], "does not work with RK45", "rk4"),
+        (["simulate", "ur5", "--method", "RK45", "--limits", "block"], "work with RK45", "rk4"),
         (["simulate", "ur5", "-o", "x.npz", "--method", "rk5"], "method is 'rk5'", "rk4"),
         (["simulate", "four_bar", "--q0", "1,1,1"], "not on the constraints", "assemble"),
         (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
@@ -551,7 +555,7 @@ def test_progress_shows_numbers_to_people_only(capsys):
         assert not text or text.endswith("\r"), "the line is wiped"
 
 
-# -- view, count, emit, demo ------------------------------------------------------------------------------------------------
+# -- view, count, emit, demo -----------------------------------------------------------------------
 
 
 def test_view_writes_a_page(tmp_path, capsys):
@@ -667,7 +671,8 @@ def test_the_demo_needs_no_optional_package(tmp_path):
         "pandas",
         "xarray",
     )
-    code = f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\nfrom psiphi.apps import demo\ndemo.main(sys.argv[1], 0.05)"
+    code = f"import sys\nsys.modules.update(dict.fromkeys({hidden}))\n"
+    code += "from psiphi.apps import demo\ndemo.main(sys.argv[1], 0.05)"
     done = python("-c", code, str(tmp_path / "d.html"))
     assert done.returncode == 0, done.stderr
 
@@ -714,9 +719,11 @@ def test_a_package_that_is_missing_names_its_extra(monkeypatch, capsys):
 def test_a_motion_that_diverges_says_so_and_ends_with_its_own_code(tmp_path, capsys):
     stiff = tmp_path / "stiff.urdf"
     stiff.write_text(
-        '<robot name="stiff"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>'
+        '<robot name="stiff"><link name="base"/><link name="rod"><inertial>'
+        '<origin xyz="0 0 -0.5"/><mass value="1"/>'
         '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
-        '<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>',
+        '<joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/>'
+        '<axis xyz="0 1 0"/></joint></robot>',
         encoding="utf-8",
     )
     law = ["--controller", "pd", "--kd", "1e7", "--v0", "1"]

@@ -1,4 +1,4 @@
-"""Studies: every motion by its number alone, whatever the chunks, the workers, and the kills in between."""
+"""Studies: a motion depends on its number only, not on chunks, workers or interruptions."""
 
 import os
 import re
@@ -337,7 +337,7 @@ def test_bad_studies_are_refused_in_words(robot, tmp_path, monkeypatch):
 def test_a_folder_is_of_one_study_to_the_order_of_its_grids_and_the_controller_of_its_scene(
     robot, tmp_path
 ):
-    """What is kept of motion i belongs to what is drawn for it; the grid that is written first goes fastest."""
+    """Stored results belong to the samples of their motion; the first grid changes fastest."""
     grids = {"v": {"grid": [0.0, 1.0]}, "mass": {"grid": [1.0, 2.0, 3.0]}}
     for order, words in ((grids, ("v", "mass")), (dict(reversed(grids.items())), ("mass", "v"))):
         found = pp.study(robot, motions=2, duration=0.01, vary=order).drawn(range(2))
@@ -374,7 +374,7 @@ def test_numbers_that_are_gone_are_no_zeros(robot, tmp_path):
         min(
             file for file in (data / name).rglob("*") if file.is_file() and "json" not in file.name
         ).unlink()
-        with pytest.raises(pp.Error, match="data of 2 motions are missing, beginning with motion 0"):
+        with pytest.raises(pp.Error, match="2 motions are missing, beginning with motion 0"):
             assert study.final
     shutil.rmtree(data)
     with pytest.raises(pp.Error, match=r"markers of finished chunks but no data\.zarr/final_q"):
@@ -431,7 +431,8 @@ def test_a_cluster_gives_the_same_bits_and_a_dead_worker_costs_its_chunk(robot, 
 
 def test_the_command_line_runs_tells_and_reports(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = "robot = 'acrobot'\nmotions = 200\nduration = 0.2\ndt = 0.01\nmethod = 'euler'\ntitle = '<b>fast</b>'\n"
+    text = "robot = 'acrobot'\nmotions = 200\nduration = 0.2\ndt = 0.01\nmethod = 'euler'\n"
+    text += "title = '<b>fast</b>'\n"
     text += "[vary]\nv = { loguniform = [1.0, 1e8] }\n"
     (tmp_path / "fast.toml").write_text(text, encoding="utf-8")
     assert cli.main(["study", "status", "fast.toml"]) == 2
@@ -460,7 +461,7 @@ def test_the_command_line_runs_tells_and_reports(tmp_path, capsys, monkeypatch):
 
 
 def test_on_cards_the_bits_are_the_hosts(robot, cards):
-    """Chunks go to the two cards in turn; motions that spin beyond what cards and hosts do alike are the host's."""
+    """Chunks run on the two GPUs in turn; motions with large angles run on the CPU."""
     fast = {
         "q": {"elbow": {"choice": [0.1, 3e4]}},
         "v": {"*": {"choice": [0.5, 1e7]}},

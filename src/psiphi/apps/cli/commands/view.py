@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.html is None:
         print(
-            "the live viewer is not installed (pip install 'psiphi[viewer]'); writing a page instead",
+            "the live viewer is not installed (pip install 'psiphi[viewer]'): writing a page",
             file=sys.stderr,
         )
     return _report_page(viewer.html(target, page, **options), args.open)

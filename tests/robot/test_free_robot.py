@@ -255,14 +255,14 @@ def test_baked_numbers_are_never_taken_for_free_ones():
         (lambda: pp.simulate(light, q), "parameters= is missing"),
         (lambda: light.step(q, q, q, 1e-3), "parameters= is missing"),
         (lambda: light.operators.mass.dense(q), "has free parameters"),
-        (lambda: light.lock("elbow_joint"), "change the robot first"),
-        (lambda: light.with_inertia("forearm_link", mass=1.0), "change the robot first"),
+        (lambda: light.lock("elbow_joint"), "edit the robot before robot.free"),
+        (lambda: light.with_inertia("forearm_link", mass=1.0), "edit the robot before robot.free"),
         (lambda: light.free("mass"), "free already"),
         (lambda: robot.free("inertia", "mass"), "part of it"),
         (lambda: robot.free("mess"), "cannot be a free parameter"),
         (lambda: robot.free(), "name some of"),
         (lambda: robot.free("mass", links="wrist_9"), "no moving link 'wrist_9'"),
-        (lambda: pp.robots.chain(70).free("mass"), "up to 64 bodies"),
+        (lambda: pp.robots.chain(70).free("mass"), "at most 64 bodies"),
         (lambda: light.base_parameters(), "has free parameters"),
         (lambda: light.masses({"wrist_1_link": 1.0}), "is not free"),
         (lambda: light.baked(np.ones((2, 10))), "expected one set|cannot be|no body"),
@@ -356,7 +356,7 @@ def test_what_parameters_alone_make_is_made_once_and_gives_the_same_bits(monkeyp
             given = [at[x] for x in CALLS[name].split()]
             close(getattr(heavy, name)(*given), getattr(light, name)(*given, parameters=p), 0.0)
             f = light.function(name)
-            early, late = f._halves
+            early, late = f.parameter_stages
             assert late.flops < f.flops <= early.flops + late.flops, (
                 "some is made again: memory takes longer"
             )
@@ -390,11 +390,11 @@ def test_what_parameters_alone_make_is_made_once_and_gives_the_same_bits(monkeyp
     close(heavy.forward_dynamics(*state), before, 0.0)
     with pytest.raises(ValueError, match="read-only"):
         heavy.given[0] = 0.0
-    early = light.function("forward_dynamics")._halves[0]
+    early = light.function("forward_dynamics").parameter_stages[0]
     monkeypatch.setattr(early, "run", lambda *_: pytest.fail("made again"))
     heavy.forward_dynamics(*state)
     arm = robot.free("damping")
-    assert arm.function("forward_dynamics")._halves is None, "no number of its own is made of them"
+    assert arm.function("forward_dynamics").parameter_stages is None, "no number of its own is made of them"
 
 
 def test_helpers_lay_parameters_as_code_reads_them():

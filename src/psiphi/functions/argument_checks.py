@@ -100,8 +100,8 @@ def require_parameters(model: Model, name: str, parameters: T | None) -> T:
         raise StateError(
             f"{name}{': ' if name else ''}{model.name} has free parameters, and parameters= is "
             "missing",
-            f"give parameters=, {n} numbers in the last axis (light.parameters() are the robot's), "
-            "or use light.at(parameters)",
+            f"pass parameters=, {n} numbers in the last axis (robot.parameters() are the current "
+            "ones), or bind them: robot.at(parameters)",
         )
     return parameters
 
@@ -109,7 +109,7 @@ def require_parameters(model: Model, name: str, parameters: T | None) -> T:
 def insert_parameters(
     name: str, inputs: Sequence[Argument], values: Sequence[Any], parameters: object
 ) -> tuple[Any, ...]:
-    """The arguments in order, with `parameters`, which were given by name."""
+    """The arguments in order, with `parameters`, which were passed by name."""
     names = [arg.name for arg in inputs]
     if PARAMETERS not in names:
         raise StateError(
@@ -139,7 +139,7 @@ def call_foreign(
         raise StateError(
             f"{function.name}: its robot has parameters of {library}, and a control law is being "
             "traced",
-            "use a robot with NumPy parameters in your own law; psiphi's controllers take any",
+            "use a robot with NumPy parameters in your own law; psiphi's controllers accept any",
         )
     return dispatch(function, values, out, dtype, check)
 

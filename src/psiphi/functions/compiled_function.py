@@ -263,9 +263,9 @@ class Function:
             < SPLIT_BATCH
         ):
             return self, values
-        if self._parameter_stages is None:
+        if self.parameter_stages is None:
             return self, values
-        (early, late), key = self._parameter_stages, (self.number, char)
+        (early, late), key = self.parameter_stages, (self.number, char)
         if key not in derived:
             lead, kind = values[index].shape[:-1], np.dtype(char)
             derived[key] = early.run(
@@ -274,7 +274,7 @@ class Function:
         return late, (*values[:index], derived[key], *values[index + 1 :])
 
     @cached_property
-    def _parameter_stages(self) -> tuple[Function, Function] | None:
+    def parameter_stages(self) -> tuple[Function, Function] | None:
         """The early and the late stage (`parameter_split.py`); None if a split does not pay.
 
         The number of values between them is cached, so that a warm process traces nothing.

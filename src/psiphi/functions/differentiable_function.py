@@ -93,12 +93,12 @@ class HasDerivatives(Generic[F]):
         for name in names:
             if not isinstance(name, str) or name not in known:
                 raise StateError(
-                    f"{self.name}: {kind} by {shown(name)}, which is not an argument",
+                    f"{self.name}: {kind} with respect to {shown(name)}, which is not an argument",
                     nearest(name, known),
                 )
         if len(set(names)) < len(names):
             raise StateError(
-                f"{self.name}: {kind} by {shown(names)}, which names an argument twice",
+                f"{self.name}: {kind} with respect to {shown(names)}, with an argument twice",
                 "name each argument once",
             )
         key = kind, names or tuple(dict.fromkeys(inputs))

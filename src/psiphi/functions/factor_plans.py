@@ -151,7 +151,7 @@ class InFactors(Parts):
     def explain(self) -> str:
         return self._explained(
             f"{TOO_LONG}: factor by factor, {1 + len(self.others)} of them, from the right; each "
-            "part once:"
+            "part is listed once:"
         )
 
 
@@ -184,7 +184,8 @@ class InTerms(Parts):
 
     def explain(self) -> str:
         return self._explained(
-            f"{TOO_LONG}: term by term, A x + B y + A z as A (x + z) + B y; each part once:"
+            f"{TOO_LONG}: term by term, A x + B y + A z as A (x + z) + B y; each part is "
+            "listed once:"
         )
 
 

@@ -70,10 +70,10 @@ def call(function: DifferentiableArrayFunction, values: Sequence[Any]) -> Any:
     kinds = {x.dtype for x in values if isinstance(x, jax.Array)}
     kind = next(iter(kinds)) if len(kinds) == 1 else jnp.result_type(*kinds, jnp.float32)
     arrays = []
-    for index, x in enumerate(values):
+    for x, arg in zip(values, function.inputs, strict=True):
         if not isinstance(x, jax.Array):  # copied: the backward pass reads it later
-            x = jnp.array(read_numbers(function.name, function.inputs[index], x), kind)
-        check_array(function.name, function.inputs[index], x.shape, str(x.dtype))
+            x = jnp.array(read_numbers(function.name, arg, x), kind)
+        check_array(function.name, arg, x.shape, str(x.dtype))
         arrays.append(x if x.dtype == kind else x.astype(kind))
     results = _bind(function, arrays)
     return results[0] if len(results) == 1 else tuple(results)
@@ -125,7 +125,7 @@ def _value_shapes(*avals: AbstractArray, function: DifferentiableArrayFunction) 
 
 @value_p.def_impl
 def _evaluate(*arrays: AnyArray, function: DifferentiableArrayFunction) -> list[Any]:
-    """Outside of jit: a jitted program of this one call, or a call with NumPy views."""
+    """A call outside of jit: a jitted program of this one call, or a call with NumPy views."""
     if hasattr(function, "source"):
         fields = vars(function)
         if "jax_program" not in fields:

@@ -207,7 +207,7 @@ def test_a_finger_that_is_pulled_stays_in_its_hand(opened, tmp_path):
     show(opened, robot.html(tmp_path / "panda.html", live=True, payload="panda_hand"))
     assert opened.locator("#ends").is_checked()
     pull = """() => { psiphi.restart(); look(); const F = psiphi.memory, k = psiphi.scene.live.joints.length - 1;
-      F.held[k] = 1; F.hand.set([0, 1, 2].map(i => F.p[3 * k + i] + 0.5 * F.R[9 * k + 3 * i + 1]));
+      F.pulled[k] = 1; F.pull_target.set([0, 1, 2].map(i => F.p[3 * k + i] + 0.5 * F.R[9 * k + 3 * i + 1]));
       psiphi.advance(500); return [...F.Q]; }"""
     within = np.array(opened.evaluate(pull))
     assert (
@@ -239,7 +239,7 @@ def test_the_pull_is_an_external_force(opened, tmp_path):
     grip, hand, k, c = np.array([0.1, 0.0, -0.5]), np.array([1.0, 0.5, 0.2]), 40.0, 3.0
     v = opened.evaluate(
         """([grip, hand, k, c]) => { document.querySelector("[value=fall]").checked = true; psiphi.restart();
-        const F = psiphi.memory; F.held[1] = 1; F.grip.set(grip); F.hand.set(hand); F.stiffness[1] = k; F.slowing[1] = c;
+        const F = psiphi.memory; F.pulled[1] = 1; F.pull_point.set(grip); F.pull_target.set(hand); F.pull_stiffness[1] = k; F.pull_damping[1] = c;
         psiphi.advance(1); return [...F.V]; }""",
         [grip.tolist(), hand.tolist(), k, c],
     )
@@ -261,7 +261,7 @@ def test_contact_forces_of_a_closed_chain(opened, tmp_path):
     ).reshape(2, 6)
     assert abs(forces[:, 5].sum() - 5.0 * 9.81) < 1e-3 and opened.locator("#legend b").count() == 2
     state = """() => { const F = psiphi.memory, k = psiphi.scene.bodies.length - 1;
-      F.held[k] = 1; F.hand.set([F.p[3 * k], F.p[3 * k + 1] + 0.3, F.p[3 * k + 2] + 0.2]);
+      F.pulled[k] = 1; F.pull_target.set([F.p[3 * k], F.p[3 * k + 1] + 0.3, F.p[3 * k + 2] + 0.2]);
       psiphi.advance(400); return [[...F.Q], [...F.V]]; }"""
     q, v = map(np.array, opened.evaluate(state))
     assert np.abs(q - case.q0).max() > 0.02
@@ -283,7 +283,7 @@ def test_it_says_so_when_it_cannot_keep_up_or_diverges(opened, tmp_path):
     opened.evaluate(
         "(play(false), psiphi.restart(), psiphi.memory.v.fill(1e200), psiphi.memory.code.begin(), psiphi.advance(5))"
     )
-    assert "beyond all numbers" in opened.locator("#said").text_content()
+    assert "diverged" in opened.locator("#said").text_content()
     opened.locator("#again").click()
     assert opened.locator("#said").text_content() == ""
 
@@ -395,13 +395,13 @@ def test_the_file_stands_alone_and_is_small(tmp_path):
         (lambda: pp.load("ur5"), {"q": np.zeros((2, 6))}, "one configuration"),
         (lambda: pp.load("ur5"), {"dt": 0.0}, "expected a positive number"),
         (lambda: pp.load("ur5"), {"dt": 1e-9}, "in a live page"),
-        (lambda: pp.load("ur5"), {"element": 1}, "element came"),
+        (lambda: pp.load("ur5"), {"element": 1}, "element: only for pages"),
         (lambda: pp.load("ur5"), {"method": "magic"}, "expected one of"),
         (lambda: scenes.load("four_bar").system, {"q": np.ones(3)}, "not on the constraints"),
         (lambda: "ur5", {}, "no nq"),
         (lambda: pp.load("ur5"), {"payload": "elbow"}, "no frame"),
         (lambda: pp.load("ur5"), {"limits": "stop"}, "expected one of ignore, block"),
-        (lambda: scenes.load("four_bar").system, {"limits": "block"}, "robots alone"),
+        (lambda: scenes.load("four_bar").system, {"limits": "block"}, "robots only"),
         (lambda: pp.load("ur5"), {"payload": "world"}, "on the world"),
         (lambda: scenes.load("four_bar").system, {"payload": "tip"}, "closed chain"),
         (lambda: many_sets(), {}, "one set"),

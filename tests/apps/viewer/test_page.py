@@ -132,7 +132,7 @@ def test_a_motion_that_diverged_shows_what_is_finite():
     ("thing", "options", "words"),
     [
         ("ur5", {}, "cannot be shown"),
-        (None, {}, "does not know its system"),
+        (None, {}, "the trajectory has no system"),
         (pp.load("ur5"), {"q": [1.0, 2.0]}, r"expected \(times, 6\)"),
         (pp.load("ur5"), {"q": np.zeros((2, 6)), "t": [0.0]}, "one time for each"),
         (pp.load("ur5"), {"shapes": 3}, "expected a URDF file"),

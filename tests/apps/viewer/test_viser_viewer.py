@@ -161,8 +161,9 @@ def test_the_command_serves_until_it_is_interrupted(viser):
     with child("-c", SERVES, str(free_port())) as process:
         assert process.stdout and process.stderr
         line = process.stdout.readline()
-        assert line.startswith("http://127.0.0.1:") and "Ctrl-C" in line
-        assert b"<html" in urllib.request.urlopen(line.split()[0], timeout=20).read(10_000).lower()
+        assert line.startswith("open http://127.0.0.1:") and "Ctrl-C" in line
+        url = line.split()[1].rstrip(";")
+        assert b"<html" in urllib.request.urlopen(url, timeout=20).read(10_000).lower()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) in (0, 130)
         assert "Traceback" not in process.stderr.read()

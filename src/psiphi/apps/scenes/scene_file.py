@@ -179,7 +179,7 @@ def _grasped_system(
 ) -> tuple[System, np.ndarray, np.ndarray]:
     """Arms that hold an object, with q and v at the start."""
     row = top.table("object")
-    body, where = _object_body(row), pose(row)
+    body, object_pose = _object_body(row), pose(row)
     row.reject_unknown()
     by_name = {robot.name: robot for robot in robots}
     frames: dict[str, list[str]] = {robot.name: [] for robot in robots}
@@ -196,7 +196,8 @@ def _grasped_system(
                 "use a frame in one grasp only",
             )
         hand = arm.frame_pose(frame)
-        points[name, frame] = pose(grip) if "at" in grip or "rpy" in grip else where.inv @ hand
+        is_given = "at" in grip or "rpy" in grip
+        points[name, frame] = pose(grip) if is_given else object_pose.inv @ hand
         contacts[name, frame] = _contact(grip)
         frames[name].append(frame)
         grip.reject_unknown()
@@ -215,7 +216,7 @@ def _grasped_system(
         name=title,
         **motors,
     )
-    free = np.concatenate([where.translation, quaternions(where.rotation)])
+    free = np.concatenate([object_pose.translation, quaternions(object_pose.rotation)])
     q = cell.assemble(
         np.concatenate([*(robot.q for robot in robots), free]), hold=(cell.robot.joints[-1].name,)
     )

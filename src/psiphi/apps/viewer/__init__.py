@@ -1,16 +1,18 @@
-"""Robots and motions to look at.
+"""Pages and viewers of robots and motions.
 
-In: a robot, a closed chain or a trajectory. Out: a page that opens in any browser (`html`), in which a motion is
-shown or the robot itself runs, or a live viewer in the browser (`view`, extra `viewer`). Read `scene.py` first.
+In: a robot, a closed chain or a trajectory. Out: an HTML page with a recorded motion or with a
+running simulation (`html`), or a live viewer in the browser (`view`, extra `viewer`).
+Read `scene.py` first.
 
-    scene.py           what is shown: bodies, joints, frames, forces
-    html_page.py       a page with a recorded motion; its JavaScript and CSS are in page/
-    recorded_motion.py times, configurations and forces of a motion to draw
+    scene.py           what every viewer shows: solids, link poses, frames, forces
+    recorded_motion.py times, configurations, forces and plots of a motion
+    geometry/          solids, meshes, visuals of URDF files, link poses
+    html_page.py       a page with a recorded motion
+    page/              HTML, CSS and JavaScript of both kinds of pages
+    live/              pages in which the robot is simulated, and the viser viewer
+    svg_plots.py       line plots as SVG
     svg_picture.py     a still picture as SVG
-    svg_plots.py       curves as SVG
-    notebook_cards.py  what notebooks show of robots and motions
-    geometry/          solids, meshes, visuals of URDF files, poses of links
-    live/              pages in which the robot runs, and the viewer of viser
+    notebook_cards.py  what notebooks display for robots and motions
 """
 
 from __future__ import annotations
@@ -26,33 +28,35 @@ from psiphi.apps.viewer.live import live_page
 from psiphi.apps.viewer.live.viser_viewer import Viewer, view
 from psiphi.apps.viewer.scene import Scene, scene
 
-RECORDED_OPTIONS, LIVE_OPTIONS = (
-    ("t", "element", "frames"),
-    ("v", "dt", "method", "payload", "limits"),
-)  # options of one kind of page alone
+# options of one kind of page only
+RECORDED_OPTIONS = ("t", "element", "frames")
+LIVE_OPTIONS = ("v", "dt", "method", "payload", "limits")
 __all__ = ["Scene", "Viewer", "html", "scene", "view"]
 
 
-def html(thing: Any, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path:
-    """Write ONE file that shows a robot, a closed chain or a trajectory in any browser, without server or network.
+def html(thing: object, path: str | os.PathLike[str], live: bool = False, **options: Any) -> Path:
+    """Write one HTML file that shows a robot, a closed chain or a trajectory in any browser.
 
-    Options are those of `scene`: q=, t=, shapes=, meshes=, title=, element=, frames=.
-    With `live` the robot, closed chain or scene runs in the page and can be pulled; options are then q=, v= (where it starts),
-    dt= and method= of its steps, payload= (a frame that carries a load of any mass), limits= ("block" or "ignore": whether
-    joints end at their limits when the page opens, where they can; it has a switch), shapes=, meshes=, title=.
+    The file needs neither a server nor a network. Options are those of `scene`: q=, t=, shapes=,
+    meshes=, title=, element=, frames=.
+
+    With `live=True` the page simulates the robot, closed chain or scene, and the user can pull its
+    links. Options are then q= and v= (the start), dt= and method= (the steps), payload= (a frame
+    that carries a load of adjustable mass), limits= ("block" or "ignore": whether joints stop at
+    their limits when the page opens; the page has a switch), shapes=, meshes= and title=.
 
     >>> import tempfile, psiphi as pp
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     html(pp.load("puma560"), f"{folder}/puma.html").stat().st_size < 1_000_000
     True
     """
-    runs = flag("live", live)
-    other = [name for name in options if name in (RECORDED_OPTIONS if runs else LIVE_OPTIONS)]
+    is_live = flag("live", live)
+    other = [name for name in options if name in (RECORDED_OPTIONS if is_live else LIVE_OPTIONS)]
     if other:
-        cause = f"{', '.join(other)} came, and the page shows a {'robot that runs' if runs else 'motion that was computed'}"
+        kind = "live pages" if not is_live else "pages with a recorded motion"
         raise StateError(
-            cause, f"leave {'it' if len(other) == 1 else 'them'} out, or write live={not runs}"
+            f"{', '.join(other)}: only for {kind}",
+            f"leave {'it' if len(other) == 1 else 'them'} out, or pass live={not is_live}",
         )
-    return html_page.write_page(
-        live_page.live_html(thing, **options) if runs else scene(thing, **options), path
-    )
+    page = live_page.live_html(thing, **options) if is_live else scene(thing, **options)
+    return html_page.write_page(page, path)

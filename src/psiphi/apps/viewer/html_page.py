@@ -1,4 +1,4 @@
-"""A scene as one HTML file: data, plots, styles and the program that draws, with nothing to fetch."""
+"""A scene as one HTML file: data, plots, styles and scripts; it needs no network."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psiphi._util import validate
 from psiphi._util.errors import StateError
@@ -24,11 +25,11 @@ from psiphi.model.spatial.rotations import quaternions
 
 PAGE = files("psiphi.apps.viewer") / "page"
 SHARED_SCRIPTS = ("algebra.js", "solids.js", "draw.js", "camera.js")
-MAX_TRIANGLES = 18_000  # of all meshes of a page together
+MAX_TRIANGLES = 18_000  # of all meshes of a page
 
 
 def page(scene: Scene) -> str:
-    """The text of the page.
+    """The HTML of a page with a recorded motion.
 
     >>> import psiphi as pp
     >>> from psiphi.apps.viewer.scene import scene
@@ -51,15 +52,15 @@ def page(scene: Scene) -> str:
 
 
 def fill_template(template: str, parts: dict[str, str]) -> str:
-    """A template of this room with its parts."""
+    """A template from `page/`, with {{name}} replaced by parts["name"]."""
     pieces = page_file(template).split("{{")
     return pieces[0] + "".join(
         parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces[1:])
     )
 
 
-def write_page(made: Scene | str, path: str | os.PathLike[str]) -> Path:
-    """Write the page of a scene, or its text: whole or not at all. A pipe or device is written to, never replaced."""
+def write_page(content: Scene | str, path: str | os.PathLike[str]) -> Path:
+    """Write the page of a scene, or HTML text, atomically. Pipes and devices are written to."""
     target = Path(validate.path("the file", path, "a path", 'give a name like "motion.html"'))
     with atomic_write(target) as part:
         if target.is_dir():
@@ -67,14 +68,14 @@ def write_page(made: Scene | str, path: str | os.PathLike[str]) -> Path:
                 f"{shown(path)} is a folder, expected a file to write",
                 "name a file that ends in .html",
             )
-        through = target.exists() and not target.is_file()
-        text = made if isinstance(made, str) else page(made)
-        (target if through else part).write_text(text, encoding="utf-8")
+        is_device = target.exists() and not target.is_file()
+        text = content if isinstance(content, str) else page(content)
+        (target if is_device else part).write_text(text, encoding="utf-8")
     return target
 
 
 def page_data(scene: Scene) -> dict:
-    """What the page's program reads."""
+    """The data that `page.js` reads: those of `solid_data`, and link poses, arrows and plots."""
     up = scene.view_rotation
     return solid_data(scene) | {
         "t": _rounded(scene.t),
@@ -89,14 +90,13 @@ def page_data(scene: Scene) -> dict:
 
 
 def solid_data(scene: Scene) -> dict:
-    """What is drawn, on which body; the page's z is up, whatever gravity's axis."""
+    """Solids, meshes and frames with their bodies, in axes with z up."""
     center, radius = scene.extent
     up = scene.view_rotation
     meshes: list[dict] = []
-    own = {
-        id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None
-    }  # pieces of one mesh share it
-    solid, places = sum(len(mesh.faces) for mesh in own.values()), {}
+    distinct = {id(p.mesh): p.mesh for p in scene.pieces if p.mesh is not None}
+    triangles = sum(len(mesh.faces) for mesh in distinct.values())
+    index: dict[int, int] = {}  # solids with the same mesh share it
     pieces = []
     for piece in scene.pieces:
         row = {"body": piece.body, "kind": piece.kind, "color": piece.color}
@@ -104,11 +104,10 @@ def solid_data(scene: Scene) -> dict:
         if piece.mesh is None:
             row["size"] = _rounded(piece.size)
         else:
-            row["mesh"] = places.setdefault(id(piece.mesh), len(meshes))
+            row["mesh"] = index.setdefault(id(piece.mesh), len(meshes))
             if row["mesh"] == len(meshes):
-                most = max(
-                    100, int(MAX_TRIANGLES * len(piece.mesh.faces) / max(solid, MAX_TRIANGLES))
-                )
+                faces = len(piece.mesh.faces)
+                most = max(100, int(MAX_TRIANGLES * faces / max(triangles, MAX_TRIANGLES)))
                 meshes.append(_packed_mesh(simplified(piece.mesh, most)))
         pieces.append(row)
     return {
@@ -127,6 +126,7 @@ def solid_data(scene: Scene) -> dict:
 
 
 def scene_summary(scene: Scene) -> str:
+    """The line below the title: numbers of bodies and coordinates, duration."""
     seconds = f", {scene.t[-1] - scene.t[0]:.3g} s" if len(scene.t) > 1 else ""
     return f"{count_of(scene.model.body_count, 'body', 'bodies')}, {scene.freedom}{seconds}"
 
@@ -148,46 +148,48 @@ def _figures(scene: Scene) -> Iterator[str]:
 
 
 def _legend(plot: Plot) -> str:
-    chip = '<span><i class="chip" style="background:{}"></i>{} <b></b></span>'
-    return f'<div class="keys">{"".join(chip.format(COLORS[i % len(COLORS)], html(n)) for i, n in enumerate(plot.names))}</div>'
+    key = '<span><i class="chip" style="background:{}"></i>{} <b></b></span>'
+    keys = (key.format(COLORS[i % len(COLORS)], html(name)) for i, name in enumerate(plot.names))
+    return f'<div class="keys">{"".join(keys)}</div>'
 
 
 def _arrows(scene: Scene) -> dict | None:
     if scene.motion.arrows is None:
         return None
-    at, force = (
+    point, force = (
         np.nan_to_num(x) @ scene.view_rotation.T
         for x in (scene.motion.arrows.point, scene.motion.arrows.force)
     )
     return {
         "names": list(scene.motion.arrows.names),
-        "at": _rounded(at),
+        "at": _rounded(point),
         "force": np.round(force, 3).tolist(),
     }
 
 
 def _page_pose(body: int, pose: Pose, up: np.ndarray) -> Pose:
-    """A place on a body as it is; one in the world is turned with it."""
+    """A pose on a body is unchanged; a pose in the world is rotated to z up."""
     return pose if body != WORLD else Pose(up @ pose.rotation, up @ pose.translation)
 
 
-def _pose_numbers(R, p, flat: bool = False) -> list:
-    """x y z, qx qy qz qw of poses; `flat` runs the bodies of a time together."""
-    seven = np.concatenate([np.asarray(p, dtype=float), quaternions(R)], axis=-1)
-    seven = np.round(seven, 5) + 0.0
-    return (seven.reshape(len(seven), -1) if flat else seven).tolist()
+def _pose_numbers(R: np.ndarray, p: np.ndarray, flat: bool = False) -> list:
+    """(..., 7): x y z qx qy qz qw of poses; with `flat`, (times, 7 bodies)."""
+    poses = np.concatenate([np.asarray(p, dtype=float), quaternions(R)], axis=-1)
+    poses = np.round(poses, 5) + 0.0
+    return (poses.reshape(len(poses), -1) if flat else poses).tolist()
 
 
-def _rounded(values) -> list:
+def _rounded(values: ArrayLike) -> list:
     return (np.round(np.asarray(values, dtype=float), 5) + 0.0).tolist()
 
 
-def _finite_numbers(row: np.ndarray) -> list:
+def _finite_numbers(row: np.ndarray) -> list[float | None]:
+    """The numbers with four digits; None for NaN and infinity, which JSON lacks."""
     return [float(f"{x:.4g}") if math.isfinite(x) else None for x in row.tolist()]
 
 
 def _packed_mesh(mesh: Mesh) -> dict:
-    """Vertices as 16-bit steps of the mesh's box."""
+    """A mesh for the page; vertices are 16-bit numbers over the mesh's bounding box."""
     low = mesh.vertices.min(axis=0)
     step = np.maximum(np.ptp(mesh.vertices, axis=0), 1e-9) / 65535.0
     grid = np.round((mesh.vertices - low) / step).astype("<u2")
@@ -199,4 +201,5 @@ def _packed_mesh(mesh: Mesh) -> dict:
 
 
 def page_file(name: str) -> str:
+    """The text of a file in `page/`."""
     return (PAGE / name).read_text(encoding="utf-8")

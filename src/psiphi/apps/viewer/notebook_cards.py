@@ -1,9 +1,11 @@
-"""What a notebook shows of a robot, a closed chain or a motion: plain HTML and SVG, without script, small, nothing to fetch."""
+"""What notebooks display for a robot, a closed chain or a trajectory.
+
+Plain HTML and SVG, without scripts and without a network.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -14,25 +16,28 @@ from psiphi.apps.viewer.recorded_motion import rest_configuration
 from psiphi.apps.viewer.scene import model_of, scene
 from psiphi.apps.viewer.svg_picture import picture
 from psiphi.apps.viewer.svg_plots import COLORS, Plot
+from psiphi.model.model import Joint, Model
+from psiphi.simulation.trajectory.trajectory import Trajectory
 from psiphi.simulation.trajectory.trajectory_summary import summary_rows
 
-MAX_JOINTS, MAX_PLOTS = 40, 4  # rows and plots at most
-MAX_BODIES = 400  # bodies up to which a robot is drawn
+MAX_JOINTS, MAX_PLOTS = 40, 4  # rows of the table of joints; plots
+MAX_BODIES = 400  # of a robot that is drawn
 SIDE_BY_SIDE = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
 CELL = 'style="text-align:left;padding:0 .8em 0 0"'
 STYLE = (
-    "<style>.psiphi .grid{stroke:#8884;stroke-width:.6}.psiphi .curve{fill:none;stroke-width:1.4}.psiphi .cursor{display:none}"
+    "<style>.psiphi .grid{stroke:#8884;stroke-width:.6}"
+    ".psiphi .curve{fill:none;stroke-width:1.4}.psiphi .cursor{display:none}"
     ".psiphi .tick{font:10px sans-serif;fill:#888}</style>"
 )
 
 
-def robot_card(thing: Any) -> str:
-    """A robot or a closed chain: a picture, what it is, its joints."""
+def robot_card(thing: object) -> str:
+    """A robot or a closed chain: a picture, its sizes, its joints."""
     model = model_of(thing)
-    free = getattr(thing, "nc", None)
-    words = [count_of(model.body_count, "body", "bodies"), f"nq = {model.nq}", f"nv = {model.nv}"]
-    words += [] if free is None else [count_of(free, "constraint row")]
-    words.append(f"{sum(body.mass for body in model.bodies):.4g} kg")
+    constraint_rows = getattr(thing, "nc", None)
+    facts = [count_of(model.body_count, "body", "bodies"), f"nq = {model.nq}", f"nv = {model.nv}"]
+    facts += [] if constraint_rows is None else [count_of(constraint_rows, "constraint row")]
+    facts.append(f"{sum(body.mass for body in model.bodies):.4g} kg")
     rows = [("joint", "kind", "q", "range", "speed", "effort")]
     rows += [
         (
@@ -51,20 +56,20 @@ def robot_card(thing: Any) -> str:
         else ""
     )
     notes = "".join(f"<p>{html(line)}</p>" for line in model.report[:5])
-    head = f"<b>{html(getattr(thing, 'name', '') or model.name)}</b>: {html(', '.join(words))}"
+    head = f"<b>{html(getattr(thing, 'name', '') or model.name)}</b>: {html(', '.join(facts))}"
     return _picture_and_text(
         _robot_picture(thing, model), f"<p>{head}</p>{_table(rows)}{more}{notes}"
     )
 
 
-def trajectory_card(motion: Any) -> str:
-    """A motion: its last posture where the robot is known, its summary, some of its curves."""
+def trajectory_card(motion: Trajectory) -> str:
+    """A trajectory: its summary; if its system is known, also its last configuration and plots."""
     rows = [(name, value) for name, value in summary_rows(motion)]
     if motion.system is None or not len(motion) or 0 in motion.batch or not motion.q.shape[-1]:
         return _picture_and_text("", _table(rows))
     try:
         shown = scene(motion, meshes=False)
-    except Error:  # nothing finite to show
+    except Error:  # no finite configuration
         return _picture_and_text("", _table(rows))
     plots = "".join(
         f"<div>{_plot_with_caption(plot, shown.t)}</div>" for plot in shown.motion.plots[:MAX_PLOTS]
@@ -77,17 +82,18 @@ def trajectory_card(motion: Any) -> str:
 
 
 def _picture_and_text(still: str, text: str) -> str:
-    return f'<div style="{SIDE_BY_SIDE}">{f"<div>{still}</div>" if still else ""}<div>{text}</div></div>'
+    left = f"<div>{still}</div>" if still else ""
+    return f'<div style="{SIDE_BY_SIDE}">{left}<div>{text}</div></div>'
 
 
-def _robot_picture(thing: Any, model: Any) -> str:
+def _robot_picture(thing: object, model: Model) -> str:
     if not model.bodies or len(model.bodies) > MAX_BODIES:
         return ""
     try:
         if hasattr(thing, "assemble"):
             return picture(scene(thing, meshes=False))
         return picture(scene(thing, q=rest_configuration(model), meshes=False))
-    except Error:  # a closed chain that no guess assembles
+    except Error:  # no closed configuration was found
         return ""
 
 
@@ -98,20 +104,22 @@ def _table(rows: Iterable[tuple[str, ...]]) -> str:
 
 def _plot_with_caption(plot: Plot, t: np.ndarray) -> str:
     keys = "".join(
-        f'<span style="white-space:nowrap"><span style="color:{COLORS[i % len(COLORS)]}">&#9632;</span> {html(name)}</span> '
+        '<span style="white-space:nowrap">'
+        f'<span style="color:{COLORS[i % len(COLORS)]}">&#9632;</span> {html(name)}</span> '
         for i, name in enumerate(plot.names)
     )
     style = "font-size:.8em;max-width:460px"
     svg = plot.svg(t).replace("<svg ", '<svg width="460" height="150" ', 1)
-    return f'<div style="{style}"><b>{html(plot.title)}</b> [{html(plot.unit)}]</div>{svg}<div style="{style}">{keys}</div>'
+    title = f"<b>{html(plot.title)}</b> [{html(plot.unit)}]"
+    return f'<div style="{style}">{title}</div>{svg}<div style="{style}">{keys}</div>'
 
 
-def _index_range(joint: Any) -> str:
-    own = joint.q_slice
-    return str(own.start) if own.stop == own.start + 1 else f"{own.start}:{own.stop}"
+def _index_range(joint: Joint) -> str:
+    place = joint.q_slice
+    return str(place.start) if place.stop == place.start + 1 else f"{place.start}:{place.stop}"
 
 
-def _limit_text(joint: Any) -> str:
+def _limit_text(joint: Joint) -> str:
     pairs = [
         (low, high)
         for low, high in zip(joint.lower, joint.upper, strict=True)

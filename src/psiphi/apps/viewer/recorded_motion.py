@@ -1,28 +1,31 @@
-"""What moves: times, configurations, forces and curves, out of a trajectory or out of plain configurations."""
+"""Times, configurations, forces and plots of a motion: of a trajectory, or of configurations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import real_array
 from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions
 from psiphi.apps.viewer.svg_plots import Plot, coordinate_labels, sample_indices
-from psiphi.model.model import Frame, Model
+from psiphi.model.loops.constraints import Constraint
+from psiphi.model.model import Frame, Joint, Model
+from psiphi.simulation.trajectory.trajectory import Trajectory
 from psiphi.simulation.trajectory.trajectory_summary import summary_rows
 
-START_GUESSES = 8  # random starts from which a closed chain is assembled
-MAX_CURVES = 12  # most curves of a plot
-CONFIGURATION_RATE = 30.0  # configurations a second, where no times are given
-SWING_DURATION = 1.6  # of a swing
+START_GUESSES = 8  # random configurations from which a closed chain is assembled
+MAX_CURVES = 12  # of a plot
+CONFIGURATION_RATE = 30.0  # configurations per second, if no times are given
+SWING_DURATION = 1.6  # seconds of one joint in `joint_tour`
 
 
 @dataclass(frozen=True, eq=False)
 class Arrows:
-    """Forces in world axes at moving points: `at` and `force` (times, arrows, 3), in metres and newtons."""
+    """Forces at moving points: `point` and `force` (times, arrows, 3) in world axes, in m and N."""
 
     names: tuple[str, ...]
     point: np.ndarray
@@ -31,7 +34,7 @@ class Arrows:
 
 @dataclass(frozen=True, eq=False)
 class RecordedMotion:
-    """t (times,), q (times, nq), and what is known beside: forces, plots, facts in words."""
+    """t (times,), q (times, nq), and forces, plots and facts (name, text), if they are known."""
 
     t: np.ndarray
     q: np.ndarray
@@ -39,23 +42,26 @@ class RecordedMotion:
     plots: tuple[Plot, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
 
-    def __getitem__(self, keep) -> RecordedMotion:
+    def __getitem__(self, times: np.ndarray) -> RecordedMotion:
+        """The motion at some of its times, by index or mask."""
         arrows = self.arrows and Arrows(
-            self.arrows.names, self.arrows.point[keep], self.arrows.force[keep]
+            self.arrows.names, self.arrows.point[times], self.arrows.force[times]
         )
-        plots = tuple(Plot(p.title, p.unit, p.names, p.values[:, keep], p.log) for p in self.plots)
-        return RecordedMotion(self.t[keep], self.q[keep], arrows, plots, self.facts)
+        plots = tuple(Plot(p.title, p.unit, p.names, p.values[:, times], p.log) for p in self.plots)
+        return RecordedMotion(self.t[times], self.q[times], arrows, plots, self.facts)
 
 
-def motion_from_configurations(model: Model, q=None, t=None) -> RecordedMotion:
-    """A motion of given configurations, or a tour through the joints."""
+def motion_from_configurations(
+    model: Model, q: Numbers | None = None, t: Numbers | None = None
+) -> RecordedMotion:
+    """The motion of given configurations; the default is a tour through the joints."""
     if q is None:
         t, q = joint_tour(model)
-    q = real_array("q", q, (), "give one configuration, or one a time")
+    q = real_array("q", q, (), "give one configuration, or one for each time")
     if q.ndim not in (1, 2) or q.shape[-1] != model.nq:
         raise StateError(
             f"q has the shape {q.shape}, expected (times, {model.nq})",
-            "give one configuration, or one a time",
+            "give one configuration, or one for each time",
         )
     q = np.atleast_2d(q)
     t = (
@@ -74,12 +80,14 @@ def motion_from_configurations(model: Model, q=None, t=None) -> RecordedMotion:
     return _finite_part(RecordedMotion(t, q, None, plots))
 
 
-def motion_from_trajectory(trajectory, model: Model, element: int = 0) -> RecordedMotion:
-    """A simulated motion: of a batch, one element."""
+def motion_from_trajectory(
+    trajectory: Trajectory, model: Model, element: int = 0
+) -> RecordedMotion:
+    """A simulated motion; of a batch, one element."""
     q, t = batch_element(trajectory.q, element, 2), np.asarray(trajectory.t, dtype=float)
     if q.shape[-1] != model.nq:
         cause = (
-            f"the trajectory has {q.shape[-1]} coordinates, and {model.name} has nq = {model.nq}"
+            f"the trajectory has {q.shape[-1]} coordinates, but {model.name} has nq = {model.nq}"
         )
         raise StateError(cause, "load it with the system that was simulated")
     plots = _trajectory_plots(trajectory, model, element)
@@ -95,16 +103,15 @@ def motion_from_trajectory(trajectory, model: Model, element: int = 0) -> Record
 
 
 def _finite_part(motion: RecordedMotion) -> RecordedMotion:
+    """The motion at the times with a finite configuration."""
     good = np.isfinite(motion.q).all(axis=1)
     if not good.any():
-        raise StateError(
-            "there is no finite configuration to show", "look at the simulation's events"
-        )
-    return motion if good.all() else motion[good]
+        raise StateError("there is no finite configuration to show", "check trajectory.events")
+    return motion if good.all() else motion[np.flatnonzero(good)]
 
 
 def joint_tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Every degree of freedom swings once, one after the other, within its limits."""
+    """(t, q) of a motion in which each coordinate in turn swings once, within its limits."""
     home = rest_configuration(model)
     n = int(SWING_DURATION * CONFIGURATION_RATE)
     swing, qs = np.sin(np.linspace(0.0, 2.0 * np.pi, n, endpoint=False)), []
@@ -122,24 +129,27 @@ def joint_tour(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _integrate_closed(model: Model, home: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Step by step, a third as far: embedded loops are closed from one step to the next."""
+    """Integrate in small steps, scaled by 1/3: each step closes the embedded loops."""
     q = [home]
     for step in np.diff(v, axis=0) / 3.0:
         q.append(model.integrate(q[-1], step))
     return np.stack(q)
 
 
-def _swing_amplitude(joint, slides: bool, home: np.ndarray) -> float:
-    """How far a joint may go to both sides."""
-    wide = 0.15 if slides else 0.8
+def _swing_amplitude(joint: Joint, slides: bool, home: np.ndarray) -> float:
+    """How far a joint swings to both sides of `home`."""
+    amplitude = 0.15 if slides else 0.8
     if joint.row.nq != 1:
-        return wide
+        return amplitude
     here = home[joint.q_slice.start]
-    return float(max(0.0, min(wide, joint.upper[0] - here, here - joint.lower[0])))
+    return float(max(0.0, min(amplitude, joint.upper[0] - here, here - joint.lower[0])))
 
 
 def rest_configuration(model: Model) -> np.ndarray:
-    """The neutral configuration; joints that stand at or beyond a limit there are moved to the middle of their range."""
+    """The neutral configuration, with joints inside their limits.
+
+    A joint that is at or beyond a limit moves to the middle of its range.
+    """
     q = model.neutral()
     for joint in model.joints if model.embedding is None else ():
         low, high = joint.lower, joint.upper
@@ -150,8 +160,8 @@ def rest_configuration(model: Model) -> np.ndarray:
     return q
 
 
-def closed_configuration(system: Any, model: Model) -> np.ndarray | None:
-    """A configuration that closes the loops of a closed chain; None for a robot."""
+def closed_configuration(system: object, model: Model) -> np.ndarray | None:
+    """A configuration with closed loops, of a closed chain; None for a robot."""
     assemble = getattr(system, "assemble", None)
     if assemble is None:
         return None
@@ -163,12 +173,12 @@ def closed_configuration(system: Any, model: Model) -> np.ndarray | None:
             reason = reason or error
     cause = "" if reason is None else reason.cause
     raise StateError(
-        f"no configuration of {model.name} was found: {cause}", "give one: q=..."
+        f"no closed configuration of {model.name} was found: {cause}", "pass one as q=..."
     ) from reason
 
 
-def batch_element(values, element: int, dims: int) -> np.ndarray:
-    """One element of a batch: the leading axes in a row, one of them picked."""
+def batch_element(values: ArrayLike, element: int, dims: int) -> np.ndarray:
+    """One element of a batch; `element` counts over all axes before the last `dims`."""
     values = np.asarray(values, dtype=float)
     if values.ndim <= dims:
         return values
@@ -184,15 +194,15 @@ def batch_element(values, element: int, dims: int) -> np.ndarray:
     return flat[element]
 
 
-def _trajectory_plots(trajectory, model: Model, element: int) -> list[Plot]:
-    def own(name: str, dims: int) -> np.ndarray | None:
+def _trajectory_plots(trajectory: Trajectory, model: Model, element: int) -> list[Plot]:
+    def read(name: str, dims: int) -> np.ndarray | None:
         values = getattr(trajectory, name, None)
-        return (
-            None if values is None or not np.size(values) else batch_element(values, element, dims)
-        )
+        if values is None or not np.size(values):
+            return None
+        return batch_element(values, element, dims)
 
-    energy, q, v, tau = own("energy", 1), own("q", 2), own("v", 2), own("tau", 2)
-    forces, residual = own("forces", 3), own("residual", 2)
+    energy, q, v, tau = read("energy", 1), read("q", 2), read("v", 2), read("tau", 2)
+    forces, residual = read("forces", 3), read("residual", 2)
     plots = []
     if energy is not None:
         plots.append(Plot("energy", "J", ("kinetic + potential",), energy[None]))
@@ -221,7 +231,7 @@ def _trajectory_plots(trajectory, model: Model, element: int) -> list[Plot]:
 
 
 def _coordinate_plot(title: str, unit: str, model: Model, which: str, values: np.ndarray) -> Plot:
-    """Curves of the coordinates that move; of very many, some."""
+    """Curves of the coordinates that move, at most MAX_CURVES; of all if none moves."""
     chosen, finite = coordinate_labels(model, which), values[np.isfinite(values).all(axis=1)]
     moving = [
         (name, i) for name, i in chosen if len(finite) and np.ptp(finite[:, i]) > 1e-9
@@ -230,19 +240,21 @@ def _coordinate_plot(title: str, unit: str, model: Model, which: str, values: np
     return Plot(title, unit, tuple(name for name, _ in moving), values[:, [i for _, i in moving]].T)
 
 
-def contacts(system) -> list[Any]:
-    """The contacts of a closed chain."""
+def contacts(system: object) -> list[Constraint]:
+    """The contacts of a closed chain; none for a robot."""
     return list(getattr(system, "contacts", ()))
 
 
-def _contact_names(system, count: int) -> list[str]:
+def _contact_names(system: object, count: int) -> list[str]:
     names = [str(getattr(contact, "name", "")) for contact in contacts(system)]
     return (
         names if len(names) == count and all(names) else [f"contact {i + 1}" for i in range(count)]
     )
 
 
-def _force_arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arrows | None:
+def _force_arrows(
+    trajectory: Trajectory, model: Model, q: np.ndarray, element: int
+) -> Arrows | None:
     forces = getattr(trajectory, "forces", None)
     if forces is None or not np.size(forces):
         return None
@@ -251,12 +263,12 @@ def _force_arrows(trajectory, model: Model, q: np.ndarray, element: int) -> Arro
     if len(frames) != force.shape[1] or any(frame is None for frame in frames):
         return None
     R, p = link_poses(model, q)
-    at = [origin_positions(R, p, frame) for frame in frames if frame is not None]
+    points = [origin_positions(R, p, frame) for frame in frames if frame is not None]
     return Arrows(
-        tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(at, axis=1), force
+        tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(points, axis=1), force
     )
 
 
-def contact_frame(model: Model, contact) -> Frame | None:
-    """The frame at which a contact's wrench acts: its second, on the body that is held."""
+def contact_frame(model: Model, contact: Constraint) -> Frame | None:
+    """The frame at which the wrench of a contact acts: the second frame, on the held body."""
     return model.frames.get(getattr(contact, "second", ""))

@@ -1,4 +1,7 @@
-"""A scene: pieces on bodies, where the bodies are at each time, forces, frames and plots. What every viewer shows."""
+"""A scene: solids on bodies, link poses at each time, frames, forces and plots.
+
+All viewers and pages show a scene.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
@@ -27,15 +30,19 @@ from psiphi.apps.viewer.recorded_motion import (
 from psiphi.apps.viewer.svg_plots import sample_indices
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
+from psiphi.simulation.trajectory.trajectory import Trajectory
 
-MAX_FRAMES = 900  # most pictures of an animation
-FRAME_RATE = 60.0  # and at most so many a second
-MAX_POSES = 14_000  # poses of bodies, in all pictures together
+MAX_FRAMES = 900  # of an animation
+FRAME_RATE = 60.0  # frames per second at most
+MAX_POSES = 14_000  # of bodies, in all frames together
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Everything that is shown: `rotation` (times, bodies, 3, 3) and `position` (times, bodies, 3) of link frames."""
+    """What a viewer shows.
+
+    `rotation` (times, bodies, 3, 3) and `position` (times, bodies, 3) are those of link frames.
+    """
 
     title: str
     model: Model
@@ -45,16 +52,16 @@ class Scene:
     pieces: tuple[DrawnSolid, ...]
     ground: float | None = 0.0
     notes: tuple[str, ...] = ()
-    freedom: str = ""  # how it can move, in words
+    freedom: str = ""  # text: its numbers of coordinates and constraint rows
 
     @property
     def up(self) -> np.ndarray:
-        """Against gravity, (3,): the floor's normal; z where nothing weighs."""
+        """(3,): the floor's normal, opposite to gravity; z if there is no gravity."""
         return upward(self.model)
 
     @property
     def view_rotation(self) -> np.ndarray:
-        """(3, 3): from the world's axes to those of a picture, whose z is up."""
+        """(3, 3): from world axes to the axes of a picture, in which z is up."""
         return rotation_to_z(self.up)
 
     @property
@@ -63,12 +70,12 @@ class Scene:
 
     @property
     def frames(self) -> list[Frame]:
-        """The named frames that can be shown."""
+        """The named frames, without "world"."""
         return [frame for frame in self.model.frames.values() if frame.name != "world"]
 
     @cached_property
     def extent(self) -> tuple[np.ndarray, float]:
-        """Centre and radius of a ball that holds the pieces at all times."""
+        """Centre and radius of a ball that contains the solids at all times."""
         points = [self.track(piece) for piece in self.pieces]
         if not points:
             return np.zeros(3), 1.0
@@ -83,14 +90,16 @@ class Scene:
         return center, max(far) or 1.0
 
     def track(self, piece: DrawnSolid) -> np.ndarray:
-        """Where a piece's origin is at each time, (times, 3)."""
+        """(times, 3): the origin of a solid in the world."""
         if not isinstance(piece, DrawnSolid):
-            raise StateError(f"{shown(piece)} is no piece of the scene", "give one of scene.pieces")
+            raise StateError(
+                f"{shown(piece)} is not a solid of the scene", "pass one of scene.pieces"
+            )
         return origin_positions(self.rotation, self.position, piece)
 
 
 def scene(
-    thing: Any,
+    thing: object,
     *,
     q: Numbers | None = None,
     t: Numbers | None = None,
@@ -102,17 +111,17 @@ def scene(
 ) -> Scene:
     """The scene of a robot, a closed chain or a trajectory.
 
-    A robot or closed chain may come with configurations `q` (times, nq) and times `t`; without, every joint of a robot swings
-    in turn, and a closed chain is assembled.
-    `shapes` is a URDF file (or a list of shapes) to dress it in; without, its own shapes are drawn, and what has none is drawn
-    from its kinematics. `meshes=False` leaves mesh files unread. `element` picks one rollout of a batch, `frames` is how many
-    pictures are kept at most.
+    A robot or closed chain takes configurations `q` (times, nq) and times `t`. Without them, every
+    joint of a robot swings in turn, and a closed chain is assembled.
+    `shapes` is a URDF file or a list of shapes; the default is the robot's own shapes. Bodies
+    without shapes are drawn from their kinematics. `meshes=False` does not read mesh files.
+    `element` selects one motion of a batch. `frames` is the maximum number of frames.
     """
     if title is not None and not isinstance(title, str):
         raise StateError(
-            f"title is {shown(title)}, expected text", "leave it out for the robot's name"
+            f"title is {shown(title)}, expected text", "omit it to use the robot's name"
         )
-    flag("meshes", meshes, "False leaves mesh files unread")
+    flag("meshes", meshes, "pass False to skip mesh files")
     if is_trajectory(thing):
         system = thing.system
         model = model_of(system)
@@ -127,44 +136,36 @@ def scene(
     most = min(frames, span * FRAME_RATE + 1, max(MAX_POSES / max(1, len(model.bodies)), 24))
     motion = motion[sample_indices(len(motion.t), max(2, int(most)))]
     R, p = link_poses(model, motion.q)
-    pieces, bare, notes = link_visuals(model, shapes, meshes)
+    pieces, bare_trees, notes = link_visuals(model, shapes, meshes)
     ground = _ground_height(model, R, p, pieces)
     if ground is not None:
-        pieces += pedestals(model, ground, bare, upward(model))
+        pieces += pedestals(model, ground, bare_trees, upward(model))
     name = title or str(getattr(system, "name", "") or model.name)
-    return Scene(
-        name,
-        model,
-        motion,
-        R,
-        p,
-        tuple(pieces),
-        ground,
-        tuple(notes),
-        _mobility_text(system, model),
-    )
+    freedom = _mobility_text(system, model)
+    return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), freedom)
 
 
-def is_trajectory(thing) -> bool:
+def is_trajectory(thing: object) -> TypeGuard[Trajectory]:
+    """Whether the object is a trajectory, or has the fields of one."""
     return all(hasattr(thing, name) for name in ("t", "q", "v", "system"))
 
 
-def model_of(thing) -> Model:
-    """The model that is drawn: the robot itself, or the forest of arms and object of a closed chain."""
+def model_of(thing: object) -> Model:
+    """The model that is drawn: the robot, or the forest of a closed chain."""
     model = robot_of(thing)
     if isinstance(model, Model):
         return model
     if thing is None:
         raise StateError(
-            "the trajectory does not know its system",
+            "the trajectory has no system",
             "load it with Trajectory.load(path, system=robot)",
         )
     raise StateError(
-        f"{shown(thing)} cannot be shown", "give a robot, a closed chain or a trajectory"
+        f"{shown(thing)} cannot be shown", "pass a robot, a closed chain or a trajectory"
     )
 
 
-def _mobility_text(system, model: Model) -> str:
+def _mobility_text(system: object, model: Model) -> str:
     rows = getattr(system, "nc", None)
     if rows is None:
         return count_of(model.nv, "degree of freedom", "degrees of freedom")
@@ -172,7 +173,7 @@ def _mobility_text(system, model: Model) -> str:
 
 
 def upward(model: Model) -> np.ndarray:
-    """Against gravity; z where nothing weighs."""
+    """(3,): the unit vector opposite to gravity; z if there is no gravity."""
     size = float(np.linalg.norm(model.gravity_vector))
     return -np.asarray(model.gravity_vector) / size if size else np.array([0.0, 0.0, 1.0])
 
@@ -180,7 +181,7 @@ def upward(model: Model) -> np.ndarray:
 def _ground_height(
     model: Model, R: np.ndarray, p: np.ndarray, pieces: list[DrawnSolid]
 ) -> float | None:
-    """The floor's height: 0 where nothing reaches below it, else under everything; none where nothing weighs."""
+    """The floor's height: 0, or below all solids if some are below 0; None without gravity."""
     if not np.any(model.gravity_vector) or not pieces:
         return None
     moving = (piece for piece in pieces if piece.body != WORLD)

@@ -1,8 +1,6 @@
-"""A robot as one still SVG picture, small enough for a notebook: each solid's outline, far ones first."""
+"""A still picture of a robot as SVG: the outline of each solid, drawn from far to near."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -10,15 +8,15 @@ from psiphi.apps.viewer.geometry.solids import DrawnSolid, surface_mesh
 from psiphi.apps.viewer.scene import Scene
 from psiphi.model.model import WORLD
 
-VIEW = np.array(
-    [[-0.58, 0.81, 0.0], [-0.27, -0.19, 0.94], [0.77, 0.55, 0.33]]
-)  # rows: right, up, towards the eye
+# rows: right, up, towards the eye
+VIEW = np.array([[-0.58, 0.81, 0.0], [-0.27, -0.19, 0.94], [0.77, 0.55, 0.33]])
 LIGHT = np.array([0.4, 0.2, 0.9])
-MAX_POINTS = 400  # of an outline at most: a picture is small
+Point = tuple[float, float]
+MAX_POINTS = 400  # of a mesh from which an outline is made
 
 
 def picture(scene: Scene, at: int = -1, size: int = 220) -> str:
-    """The scene at one of its times, as SVG text of size x size; what weighs something stands upright in it.
+    """The scene at the time of index `at`, as SVG text of size x size pixels; gravity points down.
 
     >>> import psiphi as pp
     >>> from psiphi.apps.viewer.scene import scene
@@ -30,7 +28,8 @@ def picture(scene: Scene, at: int = -1, size: int = 220) -> str:
     low, span = every.min(axis=0), float(np.ptp(every, axis=0).max()) or 1.0
     middle = (every.max(axis=0) + low) / 2
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" height="{size}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" '
+        f'width="{size}" height="{size}">'
     ]
     for _, points, shade, color in sorted(parts, key=lambda part: part[0]):
         flat = (points - middle) * [1, -1] * (0.91 * size) / span + size / 2
@@ -43,7 +42,7 @@ def picture(scene: Scene, at: int = -1, size: int = 220) -> str:
 
 
 def _projected(scene: Scene, piece: DrawnSolid, at: int) -> tuple[float, np.ndarray, float, str]:
-    """(how near, outline in the picture, how bright, colour)."""
+    """(nearness, outline in the picture, brightness, colour) of a solid."""
     R, p = (
         (np.eye(3), np.zeros(3))
         if piece.body == WORLD
@@ -53,29 +52,29 @@ def _projected(scene: Scene, piece: DrawnSolid, at: int) -> tuple[float, np.ndar
     surface = surface_mesh(piece).vertices
     surface = surface[:: 1 + len(surface) // MAX_POINTS] if piece.kind == "mesh" else surface
     view = VIEW @ scene.view_rotation
-    seen = np.round((surface @ R.T + p) @ view.T, 6)  # the same picture whatever the last bits
-    shade = 0.72 + 0.28 * abs(float(scene.view_rotation @ R[:, 2] @ LIGHT)) / float(
-        np.linalg.norm(LIGHT)
-    )
+    seen = np.round((surface @ R.T + p) @ view.T, 6)  # pictures do not depend on rounding
+    slope = abs(float(scene.view_rotation @ R[:, 2] @ LIGHT))
+    shade = 0.72 + 0.28 * slope / float(np.linalg.norm(LIGHT))
     return round(float(seen[:, 2].mean()), 5), convex_hull(seen[:, :2]), shade, piece.color
 
 
 def convex_hull(points: np.ndarray) -> np.ndarray:
-    """The convex hull of points in the plane (Andrew's chains)."""
+    """The convex hull of points (n, 2), by Andrew's monotone chain algorithm."""
     order = sorted(set(map(tuple, points.tolist())))
     if len(order) < 3:
         return np.array(order)
 
-    def half(row: Any) -> list:
-        out: list = []
+    def chain(row: list[Point]) -> list[Point]:
+        out: list[Point] = []
         for p in row:
             while len(out) > 1 and _orientation(out[-2], out[-1], p) <= 1e-12:
                 out.pop()
             out.append(p)
         return out[:-1]
 
-    return np.array(half(order) + half(order[::-1]))
+    return np.array(chain(order) + chain(order[::-1]))
 
 
-def _orientation(a: Any, b: Any, c: Any) -> float:
+def _orientation(a: Point, b: Point, c: Point) -> float:
+    """Twice the signed area of a triangle; positive if it is counterclockwise."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

@@ -1,13 +1,18 @@
-"""Small line plots as SVG text, without a plotting library."""
+"""Line plots as SVG text, without a plotting library."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psiphi._util.escape import html
+from psiphi.model.model import Model
+
+T = TypeVar("T", float, np.ndarray)
 
 COLORS = (
     "#3f7cac",
@@ -25,12 +30,12 @@ COLORS = (
 )
 WIDTH, HEIGHT = 460.0, 150.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 8.0, 8.0, 20.0
-FLAT_RANGE = 1e-5  # the least change that shows, of the value itself
+FLAT_RANGE = 1e-5  # relative range below which a curve is drawn as constant
 
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """Curves over time: `values` (series, times); a logarithmic plot shows their sizes."""
+    """Curves over time: `values` (series, times). A logarithmic plot shows their magnitudes."""
 
     title: str
     unit: str
@@ -38,14 +43,15 @@ class Plot:
     values: np.ndarray
     log: bool = False
 
-    def svg(self, t) -> str:
-        """The plot as one <svg>; `class="cursor"` marks the line that a page may move along."""
-        t, y = np.asarray(t, dtype=float), self.plotted_values
+    def svg(self, t: ArrayLike) -> str:
+        """The plot as one <svg>. The line of class "cursor" marks a time; pages move it."""
+        times, y = np.asarray(t, dtype=float), self.plotted_values
         low, high, ticks = log_scale(y) if self.log else linear_scale(y)
-        parts = [*_grid(low, high, ticks, self.log), *_time_axis(t)]
-        parts += [_curve(t, row, low, high, COLORS[i % len(COLORS)]) for i, row in enumerate(y)]
+        parts = [*_grid(low, high, ticks, self.log), *_time_axis(times)]
+        parts += [_curve(times, row, low, high, COLORS[i % len(COLORS)]) for i, row in enumerate(y)]
         parts.append(
-            f'<line class="cursor" x1="{LEFT:g}" x2="{LEFT:g}" y1="{TOP:g}" y2="{HEIGHT - BOTTOM:g}"/>'
+            f'<line class="cursor" x1="{LEFT:g}" x2="{LEFT:g}" '
+            f'y1="{TOP:g}" y2="{HEIGHT - BOTTOM:g}"/>'
         )
         label = html(f"{self.title} over time")
         head = (
@@ -55,7 +61,7 @@ class Plot:
 
     @property
     def plotted_values(self) -> np.ndarray:
-        """What is drawn, (series, times): of a logarithmic plot logarithms, no number where there is none."""
+        """(series, times): the values, or log10 of their magnitudes; NaN for log10 of zero."""
         y = np.atleast_2d(np.asarray(self.values, dtype=float))
         if not self.log:
             return y
@@ -64,7 +70,9 @@ class Plot:
 
 
 def linear_scale(y: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Low, high and about four round ticks between them; what keeps to five digits is flat.
+    """Lower end, upper end and about four round ticks of an axis.
+
+    Values that agree to five digits are drawn as constant.
 
     >>> linear_scale(np.array([0.0, 9.0]))[2].tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
@@ -82,7 +90,7 @@ def linear_scale(y: np.ndarray) -> tuple[float, float, np.ndarray]:
 
 
 def log_scale(y: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """The same over powers of ten, at least two of them apart."""
+    """Lower end, upper end and ticks of an axis of log10 values, over two decades or more."""
     low, high = _range(y)
     low, high = np.floor(low), np.ceil(high)
     if high - low < 2:
@@ -95,11 +103,11 @@ def _range(y: np.ndarray) -> tuple[float, float]:
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
-def _x(t, first: float, last: float):
+def _x(t: T, first: float, last: float) -> T:
     return LEFT + (t - first) / ((last - first) or 1.0) * (WIDTH - LEFT - RIGHT)
 
 
-def _y(value, low: float, high: float):
+def _y(value: T, low: float, high: float) -> T:
     return TOP + (high - value) / (high - low) * (HEIGHT - TOP - BOTTOM)
 
 
@@ -109,13 +117,14 @@ def _grid(low: float, high: float, ticks: np.ndarray, log: bool) -> Iterator[str
     ):
         y = _y(tick, low, high)
         yield f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text class="tick" x="{LEFT - 6:g}" y="{y + 3.5:.1f}" text-anchor="end">{text}</text>'
+        place = f'x="{LEFT - 6:g}" y="{y + 3.5:.1f}" text-anchor="end"'
+        yield f'<text class="tick" {place}>{text}</text>'
 
 
 def tick_labels(ticks: np.ndarray) -> list[str]:
-    """Numbers in words, with as many digits as tell them apart.
+    """The ticks as text, with enough digits to differ.
 
-    >>> labels(np.array([6.8221, 6.8222, 6.8223]))
+    >>> tick_labels(np.array([6.8221, 6.8222, 6.8223]))
     ['6.8221', '6.8222', '6.8223']
     """
     texts = ([f"{tick + 0.0:.{digits}g}" for tick in ticks] for digits in range(4, 9))
@@ -130,11 +139,12 @@ def _time_axis(t: np.ndarray) -> Iterator[str]:
     for tick, text in zip(ticks, tick_labels(ticks), strict=True):
         if first - 1e-9 <= tick <= last + 1e-9:
             x = _x(tick, first, last)
-            yield f'<text class="tick" x="{x:.1f}" y="{HEIGHT - 5:g}" text-anchor="middle">{text}</text>'
+            place = f'x="{x:.1f}" y="{HEIGHT - 5:g}" text-anchor="middle"'
+            yield f'<text class="tick" {place}>{text}</text>'
 
 
 def _curve(t: np.ndarray, y: np.ndarray, low: float, high: float, color: str) -> str:
-    """A polyline that has gaps where values are not finite."""
+    """A polyline with gaps at values that are not finite."""
     xs, ys = _x(t, t[0], t[-1]), _y(y, low, high)
     path, pen = [], "M"
     for a, b in zip(xs, ys, strict=True):
@@ -147,20 +157,20 @@ def _curve(t: np.ndarray, y: np.ndarray, low: float, high: float, color: str) ->
 
 
 def sample_indices(count: int, most: int) -> np.ndarray:
-    """At most `most` indices out of `count`, evenly, the first and the last among them.
+    """At most `most` of `count` indices, evenly spaced, with the first and the last.
 
-    >>> sampled(5, 3).tolist()
+    >>> sample_indices(5, 3).tolist()
     [0, 2, 4]
     """
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def coordinate_labels(model, coordinates: str) -> Sequence[tuple[str, int]]:
-    """(name, index) of what is worth a curve: quaternions are left out, several coordinates of a joint are numbered."""
+def coordinate_labels(model: Model, coordinates: str) -> Sequence[tuple[str, int]]:
+    """(name, index) of the coordinates of "q" or "v" that are plotted: all but quaternions."""
     out = []
     for joint in model.joints:
-        own = joint.q_slice if coordinates == "q" else joint.v_slice
-        indices = list(range(own.start, own.stop))
+        place = joint.q_slice if coordinates == "q" else joint.v_slice
+        indices = list(range(place.start, place.stop))
         if coordinates == "q" and joint.kind in ("free", "spherical"):
             indices = indices[:-4]
         parts = "xyz" if len(indices) == 3 else "123456"

@@ -1,12 +1,12 @@
-"""Solids, meshes and where links are.
+"""Solids, meshes and link poses.
 
-In: a robot, its files. Out: triangles and solids with poses. Read `solids.py` first.
+In: a robot and its mesh files. Out: solids with poses, and triangles. Read `solids.py` first.
 
-    collada.py       COLLADA scenes into triangles
-    link_poses.py    Where every link is
-    mesh_files.py    Mesh files into triangles
-    solids.py        What is drawn
-    stick_figure.py  A robot without shapes, drawn out of its kinematics and inertias
-    triangles.py     Triangles
-    urdf_visuals.py  The shapes of a URDF description as pieces on the bodies of a model
+    solids.py        coloured solids, each fixed to a body, and their surfaces
+    link_poses.py    poses of all links at all times
+    urdf_visuals.py  solids from the shapes of a URDF file
+    stick_figure.py  solids of a robot without shapes, from its kinematics and inertias
+    mesh_files.py    reads STL and OBJ files
+    collada.py       reads COLLADA files
+    triangles.py     triangle meshes: merging vertices, reducing triangles, the triangle limit
 """

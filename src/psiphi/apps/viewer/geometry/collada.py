@@ -1,6 +1,6 @@
-"""COLLADA scenes into triangles: units, up axis, nodes with their moves, triangles and polygons, plain colours.
+"""Reads COLLADA scenes: units, up axis, node transforms, triangles, polygons, plain colours.
 
-A geometry is read once, however often it is placed.
+Each geometry is read once, even if many nodes use it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from psiphi.apps.viewer.geometry.triangles import Mesh, check_triangle_count, me
 from psiphi.model.spatial.rotations import rotation_about
 
 MAX_NODES, MAX_ELEMENTS, MAX_DEPTH = 10_000, 500_000, 512
-BLOCK_CHARACTERS = 1 << 20  # letters that are turned into numbers together
+BLOCK_CHARACTERS = 1 << 20  # of text that is parsed into numbers at a time
 MeshPart = tuple[np.ndarray, np.ndarray]  # vertices, faces
 
 
 def read_dae(data: bytes) -> list[tuple[Mesh, str | None]]:
-    """The whole visual scene, in metres, z up: a mesh for each colour, None where it has none (or a picture)."""
+    """The visual scene in metres, z up: one mesh per colour; None for no colour or a texture."""
     try:
         parser = ElementTree.XMLParser(target=_LimitedTreeBuilder())
         parser.feed(data)
@@ -35,38 +35,38 @@ def read_dae(data: bytes) -> list[tuple[Mesh, str | None]]:
 
 
 class _LimitedTreeBuilder(ElementTree.TreeBuilder):
-    """A tree of so many elements, so deep, without a DOCTYPE (in any encoding)."""
+    """An XML tree with limits on elements and depth. It rejects a DOCTYPE in any encoding."""
 
     count = depth = 0
 
-    def start(self, tag, attrs):
+    def start(self, tag: str, attrs: dict[str, str]) -> Element:
         self.count, self.depth = self.count + 1, self.depth + 1
         if self.count > MAX_ELEMENTS or self.depth > MAX_DEPTH:
             raise ValueError(
-                f"it has more than {MAX_ELEMENTS} elements, or some more than {MAX_DEPTH} deep"
+                f"it has more than {MAX_ELEMENTS} elements, or more than {MAX_DEPTH} levels"
             )
         return super().start(tag, attrs)
 
-    def end(self, tag):
+    def end(self, tag: str) -> Element:
         self.depth -= 1
         return super().end(tag)
 
-    def doctype(self, *_):
+    def doctype(self, *_: object) -> None:
         raise ValueError("it declares a DOCTYPE, which is not read")
 
 
 def _unit_transform(root: Element) -> np.ndarray:
-    """From the file's units and axes to metres and z up."""
+    """(4, 4): from the file's units and axes to metres with z up."""
     unit, up = root.find("asset/unit"), root.find("asset/up_axis")
-    whole = np.eye(4)
-    whole[:3, :3] *= float(unit.attrib.get("meter", 1.0)) if unit is not None else 1.0
+    T = np.eye(4)
+    T[:3, :3] *= float(unit.attrib.get("meter", 1.0)) if unit is not None else 1.0
     if up is not None and (up.text or "").strip() == "Y_UP":
-        whole[:3, :3] = whole[:3, :3] @ [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
-    return whole
+        T[:3, :3] = T[:3, :3] @ [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+    return T
 
 
 class _VisualScene:
-    """One walk over the nodes; geometries and colours are kept, so that each is read once."""
+    """Walks over the nodes of a scene. It caches geometries and colours: each is read once."""
 
     def __init__(self, root: Element):
         self.ids = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
@@ -74,10 +74,10 @@ class _VisualScene:
         self.colors: dict[str, str | None] = {}
         self.triangles = 0
 
-    def meshes(self, root: Element, whole: np.ndarray) -> list[tuple[Mesh, str | None]]:
-        """What stands under a node, carried to the scene."""
+    def meshes(self, root: Element, transform: np.ndarray) -> list[tuple[Mesh, str | None]]:
+        """All geometry below a node, in the scene's frame: one mesh per colour."""
         placed: dict[str | None, list[MeshPart]] = {}
-        stack, seen = [(root, whole)], 0
+        stack, seen = [(root, transform)], 0
         while stack:
             node, T = stack.pop()
             for child in node:
@@ -87,7 +87,7 @@ class _VisualScene:
                 seen += child.tag in ("node", "instance_node", "instance_geometry")
                 if seen > MAX_NODES:
                     raise ValueError(
-                        f"its scene has more than {MAX_NODES} nodes, or nodes within themselves"
+                        f"its scene has more than {MAX_NODES} nodes, or nodes that contain themselves"
                     )
                 if child.tag == "node":
                     stack.append((child, T))
@@ -114,7 +114,7 @@ class _VisualScene:
             placed.setdefault(self._color(instance, symbol), []).append(part)
 
     def _color(self, instance: Element, symbol: str) -> str | None:
-        """symbol -> material -> effect -> its diffuse colour."""
+        """symbol -> material -> effect -> diffuse colour."""
         bound = {
             e.attrib.get("symbol"): e.attrib.get("target", "")
             for e in instance.iter("instance_material")
@@ -133,14 +133,14 @@ class _VisualScene:
 
 
 def _concatenated(parts: list[MeshPart]) -> Mesh:
-    """One mesh of several."""
+    """One mesh of several parts."""
     starts = np.cumsum([0] + [len(vertices) for vertices, _ in parts])
     faces = [faces + start for (_, faces), start in zip(parts, starts, strict=False)]
     return Mesh(np.concatenate([vertices for vertices, _ in parts]), np.concatenate(faces))
 
 
 def _triangle_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.ndarray, str]]:
-    """Corners of loose triangles, with the symbol of their material."""
+    """(3 n, 3) corners of each group of triangles, with the symbol of its material."""
     out = []
     for group in mesh:
         if group.tag not in ("triangles", "polylist", "polygons"):
@@ -160,18 +160,19 @@ def _triangle_corners(mesh: Element, ids: dict[str, Element]) -> list[tuple[np.n
             sizes = _numbers(counts).astype(int) if counts is not None else None
             if group.tag == "polygons":
                 sizes = np.array([len(corner)])
-            chosen = corner if sizes is None else _fan_corners(corner, sizes)
-            check_triangle_count(len(chosen) // 3)
-            if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(points):
-                raise ValueError(f"a triangle names vertex {chosen.max()} of {len(points)}")
-            out.append((points[chosen], group.attrib.get("material", "")))
+            index = corner if sizes is None else _fan_corners(corner, sizes)
+            check_triangle_count(len(index) // 3)
+            if index.size and not 0 <= index.min() <= index.max() < len(points):
+                raise ValueError(f"a triangle uses vertex {index.max()} of {len(points)}")
+            out.append((points[index], group.attrib.get("material", "")))
     return out
 
 
 def _numbers(element: Element | None) -> np.ndarray:
+    """The numbers in the text of an element."""
     text = (element.text or "") if element is not None else ""
     blocks, start = [], 0
-    while start < len(text):  # a list of words takes many times the room of their numbers
+    while start < len(text):  # by blocks: a list of words takes much more memory than numbers
         gap = WHITESPACE.search(text, start + BLOCK_CHARACTERS)
         end = len(text) if gap is None else gap.start()
         blocks.append(np.array(text[start:end].split(), dtype=float))
@@ -183,9 +184,9 @@ WHITESPACE = re.compile(r"\s")
 
 
 def _fan_corners(corner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Polygons as fans of triangles."""
+    """The corners of polygons, cut into fans of triangles."""
     if (sizes < 0).any() or sizes.sum() > len(corner):
-        raise ValueError(f"its polygons have {sizes.sum()} corners, and {len(corner)} are given")
+        raise ValueError(f"its polygons have {sizes.sum()} corners, but {len(corner)} are given")
     starts, fans = np.cumsum(sizes) - sizes, np.maximum(sizes - 2, 0)
     first = np.repeat(starts, fans)
     second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(fans) - fans, fans)
@@ -193,7 +194,7 @@ def _fan_corners(corner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _rotation(v: np.ndarray) -> np.ndarray:
-    """<rotate> x y z degrees."""
+    """(4, 4) of <rotate> x y z degrees."""
     T = np.eye(4)
     T[:3, :3] = rotation_about(np.radians(v[3]) / (np.linalg.norm(v[:3]) or 1.0) * v[:3])
     return T

@@ -1,21 +1,33 @@
-"""Where every link is: one outward sweep on arrays, for all frames of an animation at once."""
+"""Poses of all links at all times: one base-to-tip sweep on arrays."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psiphi._util.errors import StateError
 from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.model.loops.closure_types import perpendicular_axes
-from psiphi.model.model import WORLD, Model
+from psiphi.model.model import WORLD, Model, Pose
 from psiphi.robot.catalogue.quantities import quantity_program
 
 
-def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
-    """R(k), p(k) of each link frame in the world. q (..., nq) -> (..., bodies, 3, 3), (..., bodies, 3)
+class OnBody(Protocol):
+    """A frame or solid that is fixed to a body."""
+
+    @property
+    def body(self) -> int: ...
+    @property
+    def pose(self) -> Pose: ...
+
+
+def link_poses(model: Model, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """R(k), p(k): each link frame in the world.
+
+    q (..., nq) -> R (..., bodies, 3, 3), p (..., bodies, 3)
 
     >>> from psiphi.model.builder.builder import Builder
     >>> b = Builder("pendulum")
@@ -24,10 +36,11 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     >>> link_poses(b.build(), [0.5])[1].tolist()
     [[0.0, 0.0, 1.0]]
     """
-    if model.freed is not None:  # masses do not move links
+    if model.freed is not None:  # link poses do not depend on masses, but on joint offsets
         if model.freed.blocks_of("offsets"):
             raise StateError(
-                f"the places of joints of {model.name} are inputs", "show light.baked(parameters)"
+                f"joint offsets of {model.name} are free parameters",
+                "pass robot.baked(parameters)",
             )
         model = model.freed.nominal
     q = np.asarray(q, dtype=float)
@@ -38,23 +51,23 @@ def link_poses(model: Model, q) -> tuple[np.ndarray, np.ndarray]:
     return R, p
 
 
-def origin_positions(R: np.ndarray, p: np.ndarray, on: Any) -> np.ndarray:
-    """Where the origin of what is fixed `on` a body, a frame or a piece, is at each time, (times, 3)."""
-    if on.body == WORLD:
-        return np.broadcast_to(on.pose.translation, (len(p), 3))
-    return p[:, on.body] + R[:, on.body] @ on.pose.translation
+def origin_positions(R: np.ndarray, p: np.ndarray, item: OnBody) -> np.ndarray:
+    """(times, 3): origin of a frame or solid in the world, from the link poses."""
+    if item.body == WORLD:
+        return np.broadcast_to(item.pose.translation, (len(p), 3))
+    return p[:, item.body] + R[:, item.body] @ item.pose.translation
 
 
-def rotation_with_z_along(axis) -> np.ndarray:
-    """A rotation whose z is along `axis`."""
+def rotation_with_z_along(axis: ArrayLike) -> np.ndarray:
+    """A rotation whose z axis is along `axis`."""
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     return np.column_stack([*perpendicular_axes(z), z])
 
 
-def rotation_to_z(axis) -> np.ndarray:
-    """The shortest rotation that brings `axis` to z: exactly the identity where it is z.
+def rotation_to_z(axis: ArrayLike) -> np.ndarray:
+    """The shortest rotation that takes `axis` to z; exactly the identity if `axis` is z.
 
-    >>> turned_from([1.0, 0.0, 0.0]).tolist()
+    >>> rotation_to_z([1.0, 0.0, 0.0]).tolist()
     [[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     """
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)

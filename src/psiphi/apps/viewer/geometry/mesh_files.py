@@ -1,7 +1,15 @@
-"""Mesh files into triangles: STL (both kinds), OBJ and COLLADA, read with NumPy alone.
+"""Reads STL (binary and text), OBJ and COLLADA files as triangles, with NumPy only.
 
-A mesh file is somebody else's: it has a budget. At most 128 MiB (64 MiB of text) are read, into at most a million triangles and
-as many vertices; a COLLADA file has at most half a million elements, 512 deep, 10 000 nodes. That takes below 1 GB.
+Mesh files come from others, so reading has hard limits: 128 MiB of a binary file, 64 MiB of a text
+file, a million triangles and as many vertices; for COLLADA also half a million elements, 512 levels
+and 10 000 nodes. Reading takes less than 1 GB of memory.
+
+Why not the package `trimesh`? It needs NumPy only, as psiphi does, but it has no such limits, and it
+reads COLLADA only with the packages pycollada and lxml. A COLLADA file can place one geometry many
+times. An early version of this reader needed 1.1 GB for such a file of 91 kB; it now needs 25 MB to
+reject one. trimesh 5.2 runs out of 6 GB on a file of 24 kB whose nodes contain nodes (the file
+"nodes of nodes" in `tests/hostile/bombs.py`). The page of `pp.viewer.html` must also work without
+the extra `viewer`, which installs trimesh for viser.
 """
 
 from __future__ import annotations
@@ -9,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
+from collections.abc import Iterator
 from itertools import islice, pairwise
 
 import numpy as np
@@ -25,7 +34,7 @@ from psiphi.apps.viewer.geometry.triangles import (
 
 MAX_BYTES, MAX_TEXT = 128 * 2**20, 64 * 2**20
 MAX_LINES = 8_000_000
-BLOCK_VERTICES = 100_000  # vertices of a text file that are turned into numbers together
+BLOCK_VERTICES = 100_000  # of a text file that are parsed at a time
 VERTEX = re.compile(rb"\bvertex\s+(\S+)\s+(\S+)\s+(\S+)")
 READ_ERRORS = (
     ValueError,
@@ -40,12 +49,12 @@ READ_ERRORS = (
 
 
 def read_mesh(path: str) -> list[tuple[Mesh, str | None]]:
-    """The triangles of a file, by its ending (.stl, .obj or .dae): a mesh for each colour, None where it has none."""
+    """The meshes of a .stl, .obj or .dae file: one per colour; None for no colour."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in READERS:
         known = ", ".join(READERS)
         raise ModelError(
-            f"a mesh of the kind {shown(ending)}, expected {known}",
+            f"the mesh is a {shown(ending)} file, expected {known}",
             "convert it, or view without meshes",
             file=path,
         )
@@ -63,16 +72,16 @@ def read_mesh(path: str) -> list[tuple[Mesh, str | None]]:
     except READ_ERRORS as error:
         if isinstance(error, ModelError):
             raise
-        words = str(error) or type(error).__name__
+        cause = str(error) or type(error).__name__
         raise ModelError(
-            f"the mesh cannot be read: {words}",
-            "convert it anew, or view without meshes",
+            f"the mesh cannot be read: {cause}",
+            "convert it again, or view without meshes",
             file=path,
         ) from error
     if not parts or not all(_is_valid(mesh) for mesh, _ in parts):
         raise ModelError(
-            "the mesh has no triangles, or broken ones",
-            "convert it anew, or view without meshes",
+            "the mesh has no triangles, or invalid ones",
+            "convert it again, or view without meshes",
             file=path,
         )
     return parts
@@ -124,7 +133,7 @@ def _read_obj(data: bytes) -> Mesh:
     return Mesh(np.array(vertices).reshape(-1, 3), np.array(faces).reshape(-1, 3))
 
 
-def _lines(data: bytes):
+def _lines(data: bytes) -> Iterator[bytes]:
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -134,12 +143,13 @@ def _lines(data: bytes):
 
 
 def _vertex_index(word: bytes, count: int) -> int:
-    """The vertex of 3/1/2: counted from 1, or from the end where it is negative."""
+    """The vertex index of a corner "3/1/2": it counts from 1, or from the end if negative."""
     i = int(word.split(b"/", 1)[0])
     return i - 1 if i > 0 else count + i
 
 
 def _fan_triangles(corner: list[int]) -> list[int]:
+    """A polygon as a fan of triangles."""
     return [i for b, c in pairwise(corner[1:]) for i in (corner[0], b, c)]
 
 
@@ -151,5 +161,5 @@ READERS = {
 
 
 def is_readable_mesh(path: str) -> bool:
-    """Whether there is such a file, of a kind that can be read."""
+    """Whether the file exists and has a format that can be read."""
     return os.path.splitext(path)[1].lower() in READERS and os.path.isfile(path)

@@ -1,4 +1,4 @@
-"""What is drawn: coloured solids, each fixed to a body (or to the world); and their surfaces, as triangles."""
+"""Coloured solids, each fixed to a body or to the world, and their surfaces as triangles."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psiphi.apps.viewer.geometry.link_poses import rotation_with_z_along
 from psiphi.apps.viewer.geometry.triangles import Mesh
 from psiphi.model.model import Pose
 
-ROUND_SEGMENTS = 32  # corners of what is round
+ROUND_SEGMENTS = 32  # of a circle
 JOINT_COLOR = "#3a4150"
 OBJECT_COLOR = "#d6a15f"
 RAIL_COLOR = "#aab2bf"
@@ -27,9 +28,12 @@ PALETTE = (
 
 @dataclass(frozen=True)
 class DrawnSolid:
-    """One solid: `size` is x y z of a "box", the radius of a "sphere", radius and length (along z) of a "cylinder" or
-    "capsule" (a capsule's length is that of its straight part); a "mesh" carries its triangles. `pose` is in the body's link
-    frame."""
+    """One solid, at `pose` in the link frame of its body.
+
+    `size` is (x, y, z) of a "box", (radius,) of a "sphere", and (radius, length along z) of a
+    "cylinder" or "capsule"; the length of a capsule is that of its straight part. A "mesh" has
+    its triangles in `mesh`.
+    """
 
     body: int
     kind: str
@@ -40,7 +44,7 @@ class DrawnSolid:
 
     @property
     def bounding_radius(self) -> float:
-        """The radius of a ball about the piece's origin that holds it."""
+        """The radius of a ball about the solid's origin that contains it."""
         if self.kind == "box":
             return float(np.linalg.norm(self.size) / 2)
         if self.kind == "mesh":
@@ -58,7 +62,7 @@ class DrawnSolid:
 
 
 def hex_color(rgb: Iterable[float]) -> str:
-    """0..1 numbers as #rrggbb.
+    """Red, green and blue in 0..1 as #rrggbb.
 
     >>> hex_color((1.0, 0.5, 0.0))
     '#ff8000'
@@ -67,25 +71,26 @@ def hex_color(rgb: Iterable[float]) -> str:
 
 
 def box(body: int, size: Sequence[float] | np.ndarray, pose: Pose, color: str) -> DrawnSolid:
-    """A box centred on the pose."""
+    """A box with its centre at the pose."""
     return DrawnSolid(body, "box", tuple(map(float, size)), pose, color)
 
 
-def sphere(body: int, radius: float, center, color: str) -> DrawnSolid:
-    """A ball."""
+def sphere(body: int, radius: float, center: ArrayLike, color: str) -> DrawnSolid:
+    """A sphere."""
     return DrawnSolid(body, "sphere", (float(radius),), pose_at(center), color)
 
 
-def cylinder(body: int, radius: float, length: float, center, axis, color: str) -> DrawnSolid:
+def cylinder(
+    body: int, radius: float, length: float, center: ArrayLike, axis: ArrayLike, color: str
+) -> DrawnSolid:
     """A cylinder about an axis."""
     return DrawnSolid(
         body, "cylinder", (float(radius), float(length)), pose_at(center, axis), color
     )
 
 
-def capsule(body: int, radius: float, start, end, color: str) -> DrawnSolid:
+def capsule(body: int, radius: float, start: np.ndarray, end: np.ndarray, color: str) -> DrawnSolid:
     """A rod with round ends between two points."""
-    start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     return DrawnSolid(
         body,
         "capsule",
@@ -95,16 +100,15 @@ def capsule(body: int, radius: float, start, end, color: str) -> DrawnSolid:
     )
 
 
-def pose_at(center, axis=(0.0, 0.0, 1.0)) -> Pose:
-    """A pose at a point, its z along the axis."""
+def pose_at(center: ArrayLike, axis: ArrayLike = (0.0, 0.0, 1.0)) -> Pose:
+    """A pose at a point, with z along the axis."""
     return Pose(rotation_with_z_along(axis), np.asarray(center, dtype=float))
 
 
 def surface_mesh(piece: DrawnSolid) -> Mesh:
-    """The surface of a piece, in its own axes.
+    """The surface of a solid, in the solid's frame.
 
-    >>> from psiphi.apps.viewer.geometry.solids import sphere
-    >>> mesh = triangles(sphere(0, 2.0, (0, 0, 0), "#ffffff"))
+    >>> mesh = surface_mesh(sphere(0, 2.0, (0, 0, 0), "#ffffff"))
     >>> bool(np.allclose(np.linalg.norm(mesh.vertices, axis=1), 2.0))
     True
     """
@@ -122,7 +126,7 @@ def surface_mesh(piece: DrawnSolid) -> Mesh:
 
 
 def _surface_of_revolution(profile: list[tuple[float, float]]) -> Mesh:
-    """A profile (radius, z), from top to bottom, turned about z."""
+    """A profile of points (radius, z), from top to bottom, revolved about z."""
     angle = 2.0 * np.pi * np.arange(ROUND_SEGMENTS) / ROUND_SEGMENTS
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     vertices = np.concatenate(
@@ -143,7 +147,7 @@ def _box_mesh(size: np.ndarray) -> Mesh:
         np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * size
     )
     quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
-    vertices = np.concatenate([corners[list(quad)] for quad in quads])  # parted corners: flat sides
+    vertices = np.concatenate([corners[list(quad)] for quad in quads])  # four vertices per side
     faces = np.concatenate(
         [[[4 * i, 4 * i + 1, 4 * i + 2], [4 * i, 4 * i + 2, 4 * i + 3]] for i in range(6)]
     )

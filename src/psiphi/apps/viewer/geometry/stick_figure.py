@@ -1,8 +1,8 @@
-"""A robot without shapes, drawn out of its kinematics and inertias.
+"""Solids of a robot without shapes, from its kinematics and inertias.
 
-Links are rods from their joint to the joints they carry, first along the own axis and then across it; joints are cylinders
-about their axis (slides are boxes along it); a body that flies alone is the ball, cylinder, capsule or box it was made as, else
-the uniform box of its mass and inertia.
+A link is a rod from its joint to each child joint: first along the joint axis, then perpendicular
+to it. A revolute joint is a cylinder about its axis, a prismatic joint a box along it. A free body
+without children is the solid it was defined as, or else the uniform box with its mass and inertia.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from psiphi.apps.viewer.geometry.solids import (
 from psiphi.model.components import children_of
 from psiphi.model.model import WORLD, Body, Joint, Model, Pose
 
-ROD_RADIUS = 0.13  # a rod's radius over the typical link length
+ROD_RADIUS = 0.13  # of a rod, over the typical link length
 
 
 def stick_figure_solids(model: Model) -> list[DrawnSolid]:
-    """The pieces of a whole model."""
+    """The solids of a model."""
     children = children_of(model.parent)
     scale, tree, depth = typical_length(model), tree_numbers(model), _depths(model)
     deepest = max(depth, default=0) or 1
@@ -51,7 +51,7 @@ def stick_figure_solids(model: Model) -> list[DrawnSolid]:
 
 
 def typical_length(model: Model) -> float:
-    """The middle one of the distances between neighbouring joints (and to frames and centres of mass at the tips)."""
+    """The median distance between neighbouring joints, and from joints to frames."""
     steps = [
         np.linalg.norm(j.pose.translation)
         for j in model.joints
@@ -70,12 +70,13 @@ def typical_length(model: Model) -> float:
 
 
 def _flexible_runs(model: Model) -> list[list[Joint]]:
+    """For each flexible link, the joints between its nodes."""
     clusters = () if model.embedding is None else model.embedding.clusters
     return [[model.joints[k] for k in cluster.bodies] for cluster in clusters if cluster.modes]
 
 
 def flexible_bodies(model: Model) -> set[int]:
-    """The bodies that are places on one that bends, and are seen."""
+    """The indices of bodies that are drawn nodes of a flexible link."""
     return {
         j.index
         for run in _flexible_runs(model)
@@ -85,7 +86,7 @@ def flexible_bodies(model: Model) -> set[int]:
 
 
 def tree_numbers(model: Model) -> list[int]:
-    """For each body, the number of the tree it stands in."""
+    """For each body, the number of its tree."""
     out: list[int] = []
     for joint in model.joints:
         out.append(max(out, default=-1) + 1 if joint.parent == WORLD else out[joint.parent])
@@ -93,7 +94,8 @@ def tree_numbers(model: Model) -> list[int]:
 
 
 def free_body_solids(model: Model, k: int, scale: float) -> list[DrawnSolid]:
-    """A body alone: the solid it was made as, else the uniform box of its mass and inertia, or a ball where no box has them."""
+    """A free body: the solid it was defined as, else the uniform box with its mass and inertia,
+    else a sphere."""
     if (solid := model.bodies[k].solid) is not None:
         return [DrawnSolid(k, solid.kind, solid.size, pose_at(model.bodies[k].com), OBJECT_COLOR)]
     found = inertia_box(model.bodies[k])
@@ -103,7 +105,8 @@ def free_body_solids(model: Model, k: int, scale: float) -> list[DrawnSolid]:
 
 
 def inertia_box(body: Body) -> tuple[np.ndarray, Pose] | None:
-    """Sides a with a_x^2 = 6 (I_y + I_z - I_x) / m, and their principal axes at the centre of mass."""
+    """Sides a of the uniform box with a body's inertia, and its pose: the principal axes at the
+    centre of mass. a_x^2 = 6 (I_y + I_z - I_x) / m."""
     if body.mass <= 0.0:
         return None
     moments, axes = np.linalg.eigh(body.inertia)
@@ -146,24 +149,25 @@ def _joint_solids(model: Model, k: int, r: float) -> Iterator[DrawnSolid]:
 
 
 def _flexible_rods(model: Model, k: int, r: float, color: str) -> Iterator[DrawnSolid]:
-    """A place on a body that bends, drawn half way to its neighbours: the first to the root, the last to the first node."""
+    """Rods from a node of a flexible link half way to the neighbouring nodes. The first and the
+    last node also have a rod away from their neighbour."""
     run = next(run for run in _flexible_runs(model) if k in {joint.index for joint in run})
     line = [joint for joint in run if joint.modes is not None and joint.modes.is_drawn]
     if k not in {joint.index for joint in line}:
         return
-    at = [joint.index for joint in line].index(k)
-    here, turn = line[at].pose.translation, line[at].pose.rotation
-    ends = [0.5 * (line[i].pose.translation - here) for i in (at - 1, at + 1) if 0 <= i < len(line)]
-    if at == 0 and len(line) > 1:
-        ends.append(-0.5 * (line[1].pose.translation - here))
-    if at == len(line) - 1 and len(line) > 1:
-        ends.append(-0.5 * (line[at - 1].pose.translation - here))
+    i = [joint.index for joint in line].index(k)
+    R, p = line[i].pose.rotation, line[i].pose.translation
+    ends = [0.5 * (line[j].pose.translation - p) for j in (i - 1, i + 1) if 0 <= j < len(line)]
+    if i == 0 and len(line) > 1:
+        ends.append(-0.5 * (line[1].pose.translation - p))
+    if i == len(line) - 1 and len(line) > 1:
+        ends.append(-0.5 * (line[i - 1].pose.translation - p))
     for end in ends:
-        yield capsule(k, r, np.zeros(3), turn.T @ end, color)
+        yield capsule(k, r, np.zeros(3), R.T @ end, color)
 
 
 def _rail(joint: Joint, r: float) -> DrawnSolid:
-    """What a slide runs on, fixed to the parent: from its zero to its limits."""
+    """The rail of a prismatic joint, fixed to the parent: it spans zero and the limits."""
     low, high = max(float(joint.lower[0]), -40 * r), min(float(joint.upper[0]), 40 * r)
     direction = joint.pose.rotation @ joint.axis
     start, end = (joint.pose.translation + x * direction for x in (min(low, 0.0), max(high, 0.0)))
@@ -175,12 +179,12 @@ def _link_rods(
 ) -> Iterator[DrawnSolid]:
     joint, body = model.joints[k], model.bodies[k]
     for end in _link_ends(model, k, children, r):
-        turn = (end @ joint.axis) * joint.axis if joint.row.axes else np.zeros(3)
-        if np.linalg.norm(turn) < 0.4 * r or np.linalg.norm(end - turn) < 0.4 * r:
+        elbow = (end @ joint.axis) * joint.axis if joint.row.axes else np.zeros(3)
+        if np.linalg.norm(elbow) < 0.4 * r or np.linalg.norm(end - elbow) < 0.4 * r:
             yield capsule(k, r, np.zeros(3), end, color)
         else:
-            yield capsule(k, r, np.zeros(3), turn, color)
-            yield capsule(k, r, turn, end, color)
+            yield capsule(k, r, np.zeros(3), elbow, color)
+            yield capsule(k, r, elbow, end, color)
     if not children and not _link_ends(model, k, children, r):
         found = inertia_box(body)
         if found is not None and found[0].max() > 0.5 * r:
@@ -188,7 +192,8 @@ def _link_rods(
 
 
 def _link_ends(model: Model, k: int, children: list[int], r: float) -> list[np.ndarray]:
-    """Where the link leads: to its children's joints, else to its frames, else through its centre of mass."""
+    """End points of a link: its child joints, else its frames, else a point on the line through
+    the centre of mass."""
     ends = [model.joints[c].pose.translation for c in children if model.joints[c].modes is None]
     if not any(np.linalg.norm(end) > 0.5 * r for end in ends):
         ends += [f.pose.translation for f in model.frames.values() if f.body == k]
@@ -202,7 +207,7 @@ def _link_ends(model: Model, k: int, children: list[int], r: float) -> list[np.n
 
 
 def pedestals(model: Model, ground: float, trees: set[int], up: np.ndarray) -> Iterator[DrawnSolid]:
-    """Columns from the ground up to the first joints of these trees of the forest."""
+    """Columns from the ground to the first joints of these trees."""
     r, tree = ROD_RADIUS * typical_length(model), tree_numbers(model)
     for joint in model.joints:
         if (

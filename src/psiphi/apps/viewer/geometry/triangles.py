@@ -1,49 +1,45 @@
-"""Triangles: equal corners joined, made small enough for a page."""
+"""Triangle meshes: merging equal vertices, reducing the number of triangles, the triangle limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-MAX_TRIANGLES = (
-    1_000_000  # that a file may become; the largest of example-robot-data's 807 has 351 394
-)
+MAX_TRIANGLES = 1_000_000  # of a file; the largest of the 807 in example-robot-data has 351 394
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles: `faces` (n, 3) are rows of `vertices` (m, 3)."""
+    """Triangles: `faces` (n, 3) are indices of rows of `vertices` (m, 3)."""
 
     vertices: np.ndarray
     faces: np.ndarray
 
-    def scaled(self, scale) -> Mesh:
-        """Each coordinate times its scale; a mirrored mesh keeps its faces outward."""
-        scale = np.asarray(scale, dtype=float)
-        if (scale == 1.0).all():
+    def scaled(self, scale: ArrayLike) -> Mesh:
+        """The mesh with each axis scaled; the faces of a mirrored mesh still point outward."""
+        factors = np.asarray(scale, dtype=float)
+        if (factors == 1.0).all():
             return self
-        return Mesh(
-            self.vertices * scale, self.faces[:, ::-1] if np.prod(scale) < 0 else self.faces
-        )
+        faces = self.faces[:, ::-1] if np.prod(factors) < 0 else self.faces
+        return Mesh(self.vertices * factors, faces)
 
 
 def check_triangle_count(triangles: int) -> int:
-    """The number, unless a file would become more than it may."""
+    """Return the number of triangles of a file; raise if it is above the limit."""
     if triangles > MAX_TRIANGLES:
-        raise ValueError(f"it would become {triangles} triangles, more than {MAX_TRIANGLES}")
+        raise ValueError(f"it has {triangles} triangles or more, expected at most {MAX_TRIANGLES}")
     return triangles
 
 
 def merge_vertices(corners: np.ndarray) -> Mesh:
-    """Corners (3n, 3) of loose triangles; equal corners become one vertex."""
-    corners = np.ascontiguousarray(corners, dtype=float) + 0.0  # one zero
+    """The mesh of triangles with corners (3 n, 3). Equal corners become one vertex."""
+    corners = np.ascontiguousarray(corners, dtype=float) + 0.0  # -0.0 becomes 0.0
     bits = corners.view(np.uint64).reshape(-1, 3)
     mixed = (bits * HASH_FACTORS) ^ ((bits * HASH_FACTORS) >> np.uint64(29))
     _, first, where = np.unique(mixed @ HASH_FACTORS, return_index=True, return_inverse=True)
-    if not np.array_equal(
-        corners[first][where], corners
-    ):  # two corners of one number, or no numbers at all
+    if not np.array_equal(corners[first][where], corners):  # hash collisions, or NaN
         _, first, where = np.unique(corners, axis=0, return_index=True, return_inverse=True)
     return Mesh(corners[first], where.reshape(-1, 3))
 
@@ -54,7 +50,10 @@ HASH_FACTORS = np.array(
 
 
 def simplified(mesh: Mesh, faces: int) -> Mesh:
-    """At most about `faces` triangles: vertices in one cell of a grid become their mean (Rossignac and Borrel 1993)."""
+    """The mesh with about `faces` triangles at most, by vertex clustering.
+
+    All vertices in a cell of a grid become their mean (Rossignac and Borrel 1993).
+    """
     if len(mesh.faces) <= faces:
         return mesh
     low = mesh.vertices.min(axis=0)
@@ -80,6 +79,7 @@ def simplified(mesh: Mesh, faces: int) -> Mesh:
 
 
 def _least_vertex_first(faces: np.ndarray) -> np.ndarray:
-    """Column order that puts each face's least vertex first: the same triangle is the same row."""
+    """(n, 3) column order with each face's least vertex first, so that equal triangles have equal
+    rows."""
     first = faces.argmin(axis=1)
     return (first[:, None] + np.arange(3)) % 3

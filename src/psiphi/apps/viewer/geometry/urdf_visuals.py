@@ -1,4 +1,4 @@
-"""The shapes of a URDF description as pieces on the bodies of a model."""
+"""Solids on the bodies of a model, from the shapes of a URDF file."""
 
 from __future__ import annotations
 
@@ -23,41 +23,38 @@ from psiphi.io.urdf.urdf import load_shapes
 from psiphi.model.model import IDENTITY, WORLD, Frame, Model, Pose
 from psiphi.model.shapes import Shape
 
-MAX_TRIANGLES, REMEDY = (
-    4_000_000,
-    "this one and the next are left out: reduce them, or view without meshes",
-)
+MAX_TRIANGLES = 4_000_000  # of all mesh files together
 SOLIDS = ("box", "cylinder", "capsule", "sphere")
+ShapeSource = str | os.PathLike[str] | Sequence[Shape]
 
 
 def link_visuals(
-    model: Model, shapes=None, meshes: bool = True
+    model: Model, shapes: ShapeSource | None = None, meshes: bool = True
 ) -> tuple[list[DrawnSolid], set[int], list[str]]:
-    """What to draw; which trees of the forest had no shapes and were drawn from their kinematics; notes on what is missing.
+    """Solids to draw; the trees without shapes, which are drawn as stick figures; notes.
 
-    `shapes` is a URDF file, its text or a list of `Shape`; without, the model's own.
+    `shapes` is a URDF file, its text or a list of `Shape`; the default is the model's shapes. The
+    notes say what could not be drawn.
     """
-    given = getattr(model, "shapes", ()) if shapes is None else _read_shapes(shapes)
-    out, notes = _solids_of_shapes(model, drawable_shapes(given, meshes), meshes)
-    if meshes and (gone := missing_meshes(given)):
-        notes.append(
-            f"no mesh could be read from {first_names([shown(file) for file in gone], 1)}: simple shapes stand in"
-        )
-    tree, clad = tree_numbers(model), {piece.body for piece in out}
-    bare = set(tree) - {tree[body] for body in clad if body != WORLD}
-    wanted = {
-        frame.body for shape in given if (frame := _link_frame(model, shape.link))
-    }  # had a shape, but none could be drawn
-    bent = flexible_bodies(model)
+    listed = getattr(model, "shapes", ()) if shapes is None else _read_shapes(shapes)
+    out, notes = _solids_of_shapes(model, drawable_shapes(listed, meshes), meshes)
+    if meshes and (missing := missing_meshes(listed)):
+        files = first_names([shown(file) for file in missing], 1)
+        notes.append(f"no mesh could be read from {files}: simple shapes are drawn instead")
+    tree, drawn = tree_numbers(model), {piece.body for piece in out}
+    bare_trees = set(tree) - {tree[body] for body in drawn if body != WORLD}
+    with_shape = {frame.body for shape in listed if (frame := _link_frame(model, shape.link))}
+    # stick figures also for bodies none of whose shapes could be drawn, and for flexible links
+    bodies = (with_shape - drawn) | flexible_bodies(model)
     rest = [
         piece
         for piece in stick_figure_solids(model)
-        if tree[piece.body] in bare or piece.body in (wanted - clad) | bent
+        if tree[piece.body] in bare_trees or piece.body in bodies
     ]
-    return out + rest, bare, notes
+    return out + rest, bare_trees, notes
 
 
-def _read_shapes(shapes) -> Sequence[Shape]:
+def _read_shapes(shapes: ShapeSource) -> Sequence[Shape]:
     if isinstance(shapes, str | os.PathLike):
         return load_shapes(shapes)
     each: list = list(shapes) if is_list(shapes) else [None]
@@ -70,25 +67,25 @@ def _read_shapes(shapes) -> Sequence[Shape]:
 
 
 def drawable_shapes(shapes: Sequence[Shape], meshes: bool = True) -> list[Shape]:
-    """Per link: visual shapes that can be drawn, else collision shapes."""
+    """For each link, its visual shapes that can be drawn, else its collision shapes."""
     links: dict[str, list[Shape]] = {}
-    there = _readable_files(shapes) if meshes else set()
+    readable = _readable_files(shapes) if meshes else set()
     for shape in shapes:
-        if shape.kind in SOLIDS or shape.path in there:
+        if shape.kind in SOLIDS or shape.path in readable:
             links.setdefault(shape.link, []).append(shape)
-    return [s for own in links.values() for s in [s for s in own if s.role == "visual"] or own]
+    return [s for row in links.values() for s in [s for s in row if s.role == "visual"] or row]
 
 
 def _readable_files(shapes: Sequence[Shape]) -> set[str]:
-    """The mesh files that can be read, each looked for once."""
+    """The paths of mesh files that can be read; each is tested once."""
     return {path for path in {shape.path for shape in shapes} if path and is_readable_mesh(path)}
 
 
 def missing_meshes(shapes: Sequence[Shape]) -> list[str]:
-    """The mesh files of visual shapes that are not on this machine, or of a kind that is not read."""
-    there = _readable_files(shapes)
-    own = (s for s in shapes if s.kind == "mesh" and s.role == "visual" and s.path not in there)
-    return list(dict.fromkeys(shape.filename for shape in own))
+    """Mesh files of visual shapes that do not exist, or whose format cannot be read."""
+    readable = _readable_files(shapes)
+    visuals = (shape for shape in shapes if shape.kind == "mesh" and shape.role == "visual")
+    return list(dict.fromkeys(shape.filename for shape in visuals if shape.path not in readable))
 
 
 def _solids_of_shapes(
@@ -100,9 +97,8 @@ def _solids_of_shapes(
         tree_numbers(model),
         {name: i for i, name in enumerate(dict.fromkeys(s.link for s in shapes))},
     )
-    scaled: dict[
-        tuple, list[tuple[Mesh, str | None]]
-    ] = {}  # a file in one size is one mesh, however often it is drawn
+    # (path, scale) -> meshes: shapes with the same file and scale share one mesh
+    scaled: dict[tuple, list[tuple[Mesh, str | None]]] = {}
     triangles = 0
     for shape in shapes:
         frame = _link_frame(model, shape.link)
@@ -125,29 +121,29 @@ def _solids_of_shapes(
                     if triangles > MAX_TRIANGLES:
                         raise ModelError(
                             f"the meshes have more than {MAX_TRIANGLES} triangles together",
-                            REMEDY,
+                            "reduce them, or view without meshes; the other files are not read",
                             file=shape.path,
                         )
                     scaled[key] = []
                     parts = _cached_meshes(shape.path, os.stat(shape.path).st_mtime_ns)
-                    scaled[key] = [(mesh.scaled(shape.size), own) for mesh, own in parts]
+                    scaled[key] = [(mesh.scaled(shape.size), hue) for mesh, hue in parts]
                     triangles += sum(len(mesh.faces) for mesh, _ in parts)
             except (ModelError, OSError) as error:
                 notes.append(str(error))
-            for mesh, own in scaled.get(key, ()):
-                paint = color if shape.color or own is None else own
+            for mesh, hue in scaled.get(key, ()):
+                paint = color if shape.color or hue is None else hue
                 out.append(DrawnSolid(frame.body, "mesh", shape.size, pose, paint, mesh))
     return out, notes
 
 
 @lru_cache(maxsize=64)
-def _cached_meshes(path: str, changed: int) -> list[tuple[Mesh, str | None]]:
-    """The meshes of a file, read once until it changes."""
+def _cached_meshes(path: str, modified: int) -> list[tuple[Mesh, str | None]]:
+    """The meshes of a file, read again only if its modification time changes."""
     return read_mesh(path)
 
 
 def _link_frame(model: Model, link: str) -> Frame | None:
-    """The frame of a link: of its own name, or the body's; the world's links stand at the world."""
+    """The frame with the name of a link, or the frame of the body with that name."""
     if link in model.frames:
         return model.frames[link]
     for k, body in enumerate(model.bodies):
@@ -157,7 +153,7 @@ def _link_frame(model: Model, link: str) -> Frame | None:
 
 
 def alternate_shade(color: str, k: int) -> str:
-    """Every other link a little lighter, so that neighbours can be told apart."""
+    """A lighter colour for every other link, to tell neighbours apart."""
     if k % 2 == 0:
         return color
     rgb = [int(color[i : i + 2], 16) for i in (1, 3, 5)]

@@ -1,11 +1,12 @@
-"""Live pages, and the viewer of viser.
+"""Live pages, and the viser viewer.
 
-In: a robot or a motion. Out: a page in which the robot runs; a server. Read `live_page.py` first.
+In: a robot, a scene or a motion. Out: a page in which the robot is simulated (`live_page.py`), or a
+server for the browser (`viser_viewer.py`). Read `live_page.py` first.
 
-    interactive_step.py  A step with everything a hand can change as an input
-    live_controls.py     The numbers a live page begins with
-    live_page.py         A live page
-    server_security.py   Who may talk to the live viewer, and what they may say
-    viser_scene.py       A scene's things in viser
-    viser_viewer.py      The live viewer
+    live_page.py         the HTML of a live page: data, compiled step, controls
+    interactive_step.py  the simulation step of the page, with all user inputs as arguments
+    live_controls.py     slider ranges and initial gains
+    viser_viewer.py      the live viewer on a viser server
+    viser_scene.py       solids, frames and plots as viser objects
+    server_security.py   accepts requests and messages of the viewer's own page only
 """

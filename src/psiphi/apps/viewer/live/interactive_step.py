@@ -1,30 +1,34 @@
-"""A step with everything a hand can change as an input: targets, gains, gravity, damping, and a spring that pulls at a point.
+"""The simulation step of a live page. All that the user can change is an input.
 
-    tau    = motors (kp (q_ref - q) + share g(q)) - brake v,  q_ref = home exp(aim)
-    F      = stiffness (hand - x) - slowing x',              x = p(k) + R(k) grip: the point of the body that is held
-    M a    = tau + (1 - weight) g(q) + J* F - losses v - s(q) - C v - g,  s the joints' springs, where they have any
+    tau = motors (kp (q_ref - q) + gravity_share g(q)) - motor_damping v
+    F   = pull_stiffness (pull_target - x) - pull_damping x'
+    M a = tau + (1 - gravity_scale) g(q) + J* F - losses v - s(q) - C v - g(q)
 
-Where joints end at their limits there is a second step, `blocked`: the same, and then the impact of `simulation/forces/joint_limit_impact.py`.
-Of a robot some of whose numbers are free these are inputs, too: its own, and `burden` times those of a unit load.
+q_ref = home exp(aim); s(q) are the joint springs; x = p(k) + R(k) pull_point is the point of body k
+that the user pulls with a spring. The damping of motors and joints is implicit where it is stiff.
 
-`weight` is how much of its gravity the system feels (g is linear in it), `share` how much of g the motors carry, `brake` their
-damping (kd), which is taken as losses are: implicitly where it is stiff. The blocks are those of a rollout (`rollout_program.py`), the
-law that of `pp.PD` with gravity; a live page runs them (`apps/viewer/live/live_page.py`).
+If joints have limits, there is a second step, `blocked`: the same step, then the impact of
+`simulation/forces/joint_limit_impact.py`. If a link carries a payload, the robot's free parameters
+are base_parameters + payload_mass unit_payload, where `unit_payload` is the change by 1 kg.
+
+The blocks are those of a rollout (`rollout_program.py`), and the law is `pp.PD` with gravity.
+`live_page.py` compiles them to WebAssembly.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import AnyArray, AnyScalar
 from psiphi._util.errors import StateError
 from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
+from psiphi.model.manifold import Manifold
 from psiphi.model.spatial.screws import cross
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
@@ -40,37 +44,37 @@ from psiphi.simulation.forces.joint_springs import JointSprings, is_stiff_spring
 from psiphi.simulation.plant import Plant
 
 
-def scaled_gravity(m, g, share) -> Values:
-    return {"g": share * g}
+def scaled_gravity(m: Manifold, g: AnyScalar, gravity_share: AnyScalar) -> Values:
+    """share g(q), the gravity torque of the motors."""
+    return {"g": gravity_share * g}
 
 
 LAW = (Step("gravity", {"tau": "g"}), Step(scaled_gravity), Step(feedback_with_gravity))
-LAW_NUMBERS = ("kp", "kd", "share", "q_ref", "v_ref")
-HAND_BLOCKS = (
-    "rates",
-    "pull",
-    "wrench_torques",
-    "weigh",
-    "load",
-)  # after the law, before the losses
+LAW_NUMBERS = ("kp", "kd", "gravity_share", "q_ref", "v_ref")
+# between law and losses
+PULL_BLOCKS = ("link_velocities", "pull", "wrench_torques", "gravity_torque", "applied_torque")
 
 
 def interactive_program(
     system: Robot | System, method: str, stops: JointStops | None = None
 ) -> InteractiveProgram:
-    """The blocks of such a step; with `stops` also of one that ends in them (`limits="block"`)."""
+    """The blocks of a step. With `stops`, also those of a step that stops at joint limits."""
     if isinstance(system, System) and system.robot.freed is not None:
-        cause = (
-            f"numbers of {system.name} are inputs, and a closed chain in a live page keeps its own"
+        raise StateError(
+            f"{system.name} has free parameters, which a live page of a closed chain does not "
+            "support",
+            "build the closed chain from robot.baked(parameters)",
         )
-        raise StateError(cause, "write a page of one whose arms are baked: light.baked(parameters)")
     if len(system.joints) > UNROLL_LIMIT:
-        cause = f"{system.name} has {len(system.joints)} bodies, and a live page is written for up to {UNROLL_LIMIT}"
-        raise StateError(cause, "write a page of a motion: pp.simulate(...).html(path)")
+        raise StateError(
+            f"{system.name} has {len(system.joints)} bodies; live pages support up to "
+            f"{UNROLL_LIMIT}",
+            "write a page of a motion: pp.simulate(...).html(path)",
+        )
     closed = isinstance(system, System)
     springs = read_springs(Plant(system), True)
     law = Law(LAW if closed else (*LAW, Step(mask_torque)), ())
-    recipe = RolloutOptions(
+    options = RolloutOptions(
         method,
         law,
         time_varying=False,
@@ -84,18 +88,18 @@ def interactive_program(
         springs=tuple(springs.active),
         implicit_springs=bool(springs.active),
     )
-    return InteractiveProgram(system, recipe, springs)
+    return InteractiveProgram(system, options, springs)
 
 
 @dataclass(frozen=True, eq=False)
 class InteractiveProgram(RolloutProgram):
-    """The machine of a rollout, with a hand at it, and with the joints' springs as they are."""
+    """The program of a rollout with user inputs, and with the joint springs as constants."""
 
     springs: JointSprings
 
     @property
     def frames(self) -> tuple[str, ...]:
-        """The link frames by their names."""
+        """The names of all link frames."""
         return tuple(body.name for body in self.robot.bodies)
 
     @cached_property
@@ -106,45 +110,50 @@ class InteractiveProgram(RolloutProgram):
             "R": 9 * n,
             "p": 3 * n,
             "V": 6 * n,
-            "held": n,
-            "stiffness": n,
-            "slowing": n,
-            "grip": 3,
-            "hand": 3,
+            "pulled": n,
+            "pull_stiffness": n,
+            "pull_damping": n,
+            "pull_point": 3,
+            "pull_target": 3,
         }
         sizes = {"h": 1, "damping": m.nv, "mobility": m.nv}
         known |= {
-            "slow": (
+            "total_damping": (
                 trace(
-                    "slow",
-                    {"losses": m.nv, "brake": m.nv},
-                    lambda losses, brake: {"damping": losses + brake},
+                    "total_damping",
+                    {"losses": m.nv, "motor_damping": m.nv},
+                    lambda losses, motor_damping: {"damping": losses + motor_damping},
                 ),
                 {},
             ),
-            "brace": (trace("brace", sizes, self._implicit_masks), {}),
-            "sprung": (trace("sprung", {}, lambda: self.springs.active), self._spring_inputs),
-            "aimed": (trace("aimed", {"home": m.nq, "aim": m.nv}, self._reference), {}),
+            "implicit_masks": (trace("implicit_masks", sizes, self._implicit_masks), {}),
+            "springs": (trace("springs", {}, lambda: self.springs.active), self._spring_inputs),
+            "reference": (trace("reference", {"home": m.nq, "aim": m.nv}, self._reference), {}),
             "poses": (step_blocks.quantity_block(robot, "link_poses"), {}),
-            "rates": (
+            "link_velocities": (
                 step_blocks.quantity_block(robot, "frame_velocities", self.frames),
-                {"V": "rates"},
+                {"V": "link_velocities"},
             ),
-            "pull": (trace("pull", bodies, partial(hand_wrenches, n)), {"V": "rates"}),
+            "pull": (trace("pull", bodies, partial(pull_wrenches, n)), {"V": "link_velocities"}),
             "wrench_torques": (
                 step_blocks.quantity_block(robot, "wrench_torques", self.frames),
-                {"tau": "pulled"},
+                {"tau": "pull_torque"},
             ),
-            "weigh": (step_blocks.quantity_block(robot, "gravity"), {"tau": "g"}),
-            "load": (
+            "gravity_torque": (step_blocks.quantity_block(robot, "gravity"), {"tau": "g"}),
+            "applied_torque": (
                 trace(
-                    "load", {"tau": m.nv, "g": m.nv, "pulled": m.nv, "weight": 1}, applied_torque
+                    "applied_torque",
+                    {"tau": m.nv, "g": m.nv, "pull_torque": m.nv, "gravity_scale": 1},
+                    applied_torque,
                 ),
                 {},
             ),
-            "total": (known["total"][0], {"tau": "load"} | self._spring_inputs),
+            "total": (known["total"][0], {"tau": "applied_torque"} | self._spring_inputs),
             "stiffen": (known["stiffen"][0], self._spring_inputs),
-            "motor": (trace("motor", {"tau": m.nv, "brake": m.nv, "v": m.nv}, motor_torque), {}),
+            "motor": (
+                trace("motor", {"tau": m.nv, "motor_damping": m.nv, "v": m.nv}, motor_torque),
+                {},
+            ),
             "kinetic": (step_blocks.quantity_block(robot, "kinetic_energy"), {"E": "kinetic"}),
             "potential": (
                 step_blocks.quantity_block(robot, "potential_energy"),
@@ -153,7 +162,7 @@ class InteractiveProgram(RolloutProgram):
             "energies": (
                 trace(
                     "energies",
-                    {"kinetic": 1, "potential": 1, "weight": 1, "q": m.nq},
+                    {"kinetic": 1, "potential": 1, "gravity_scale": 1, "q": m.nq},
                     self._energies,
                 ),
                 {},
@@ -161,14 +170,18 @@ class InteractiveProgram(RolloutProgram):
         }
         if robot.freed is not None:
             n = robot.freed.size
-            known["laden"] = (
-                trace("laden", {"own": n, "unit": n, "burden": 1}, loaded_parameters),
+            known["payload"] = (
+                trace(
+                    "payload",
+                    {"base_parameters": n, "unit_payload": n, "payload_mass": 1},
+                    loaded_parameters,
+                ),
                 {},
             )
         if isinstance(self.system, System) and self.system.contacts:
-            known["acting"] = (
+            known["applied_force"] = (
                 step_blocks.force_block(m, ("damping",), False, self.options.springs),
-                {"tau": "load"} | self._spring_inputs,
+                {"tau": "applied_torque"} | self._spring_inputs,
             )
             known["forces"] = (
                 select_outputs(self.system.redundant_dynamics_function, "forces"),
@@ -178,47 +191,46 @@ class InteractiveProgram(RolloutProgram):
 
     @property
     def _spring_inputs(self) -> dict[str, str]:
-        """Where the numbers of the springs stand: `stiffness` is the hand's."""
+        """The inputs of joint springs: name in a block -> name of the input."""
         return {name: f"joint.{name}" for name in self.options.springs}
 
-    def _implicit_masks(self, h: Any, damping: Any, mobility: Any) -> Values:
-        stiff = {"implicit_losses": is_stiff_loss(self.options.method, h, damping, mobility)}
-        return stiff | (
-            {
-                "implicit_springs": is_stiff_spring(
-                    self.options.method, h, self.springs.max_slope, mobility
-                )
-            }
-            if self.options.implicit_springs
-            else {}
-        )
+    def _implicit_masks(self, h: AnyArray, damping: AnyArray, mobility: AnyArray) -> Values:
+        """Masks of the losses and springs that are so stiff that the step must be implicit."""
+        method, slope = self.options.method, self.springs.max_slope
+        masks = {"implicit_losses": is_stiff_loss(method, h, damping, mobility)}
+        if self.options.implicit_springs:
+            masks["implicit_springs"] = is_stiff_spring(method, h, slope, mobility)
+        return masks
 
-    def _energies(self, kinetic: Any, potential: Any, weight: Any, q: Any) -> Values:
-        lifted = weight * potential + self.springs.energy(self.manifold, q)
+    def _energies(
+        self, kinetic: AnyScalar, potential: AnyScalar, gravity_scale: AnyScalar, q: np.ndarray
+    ) -> Values:
+        lifted = gravity_scale * potential + self.springs.energy(self.manifold, q)
         return {
             "energy": kinetic + lifted,
             "kinetic_energy": 1.0 * kinetic,
             "potential_energy": lifted,
         }
 
-    def _reference(self, home: Any, aim: Any) -> Values:
+    def _reference(self, home: np.ndarray, aim: np.ndarray) -> Values:
+        """q_ref = home exp(aim)."""
         m = self.manifold
         return {"law.q_ref": m.unit(m.exp(home, aim))}
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        return ("slow", "brace", *super().order)
+        return ("total_damping", "implicit_masks", *super().order)
 
     def _evaluation(self, j: int, first: bool) -> list[str]:
         *law, total, dynamics = super()._evaluation(j, first)
-        return [*law, "poses", *HAND_BLOCKS, total, dynamics]
+        return [*law, "poses", *PULL_BLOCKS, total, dynamics]
 
     @property
     def picture_blocks(self) -> tuple[str, ...]:
-        """What a picture of the state needs: torques, poses, energies, contact forces."""
+        """The blocks that a picture needs: torques, poses, energies, contact forces."""
         law = [f"law{i}.0" for i in range(len(self.options.law.steps))]
-        forces = [name for name in ("acting", "forces") if "forces" in self.blocks]
-        return (*law, "poses", *HAND_BLOCKS, *forces, "motor", "kinetic", "potential", "energies")
+        forces = [name for name in ("applied_force", "forces") if "forces" in self.blocks]
+        return (*law, "poses", *PULL_BLOCKS, *forces, "motor", "kinetic", "potential", "energies")
 
     @cached_property
     def frame(self) -> BlockFrame:
@@ -226,9 +238,9 @@ class InteractiveProgram(RolloutProgram):
 
     @property
     def entries(self) -> dict[str, tuple[str, ...]]:
-        """What a page calls, by name: blocks in order."""
-        set_up = ("aimed", *(["laden"] if "laden" in self.blocks else []))
-        springs = ["sprung"] if self.options.springs else []
+        """The functions that a page calls: name -> blocks in order."""
+        set_up = ("reference", *(["payload"] if "payload" in self.blocks else []))
+        springs = ["springs"] if self.options.springs else []
         called = {"begin": ("start", *springs, *set_up), "aim": set_up, "look": self.picture_blocks}
         free = tuple(name for name in self.order if name != STOP_LOOP.name)
         return (
@@ -242,28 +254,43 @@ class InteractiveProgram(RolloutProgram):
         return () if self.options.stops is None else (STOP_LOOP,)
 
 
-def hand_wrenches(
-    n: int, R: Any, p: Any, V: Any, held: Any, stiffness: Any, slowing: Any, grip: Any, hand: Any
+def pull_wrenches(
+    n: int,
+    R: AnyArray,
+    p: AnyArray,
+    V: AnyArray,
+    pulled: AnyArray,
+    pull_stiffness: AnyArray,
+    pull_damping: AnyArray,
+    pull_point: AnyArray,
+    pull_target: AnyArray,
 ) -> Values:
-    """The wrenches [x F; F] on all links: of those that are held (1, others 0)."""
+    """The user's wrenches [x F; F] on all links; `pulled` is 1 for pulled links, else 0."""
     wrenches, point, force = [], np.zeros(3), np.zeros(3)
     for k in range(n):
-        arm = R[9 * k : 9 * k + 9].reshape(3, 3) @ grip
+        arm = R[9 * k : 9 * k + 9].reshape(3, 3) @ pull_point
         x, (w, u) = p[3 * k : 3 * k + 3] + arm, V[6 * k : 6 * k + 6].reshape(2, 3)
-        F = held[k] * (stiffness[k] * (hand - x) - slowing[k] * np.add(u, cross(w, arm)))
+        velocity = np.add(u, cross(w, arm))
+        F = pulled[k] * (pull_stiffness[k] * (pull_target - x) - pull_damping[k] * velocity)
         wrenches += [cross(arm, F), F]
-        point, force = point + held[k] * x, force + F
+        point, force = point + pulled[k] * x, force + F
     return {"f_ext": np.concatenate(wrenches), "point": point, "pull": force}
 
 
-def applied_torque(tau: Any, g: Any, pulled: Any, weight: Any) -> Values:
-    return {"load": tau + (1.0 - weight) * g + pulled}
+def applied_torque(
+    tau: AnyScalar, g: AnyScalar, pull_torque: AnyScalar, gravity_scale: AnyScalar
+) -> Values:
+    """tau + (1 - gravity_scale) g(q) + J* F."""
+    return {"applied_torque": tau + (1.0 - gravity_scale) * g + pull_torque}
 
 
-def motor_torque(tau: Any, brake: Any, v: Any) -> Values:
-    return {"torque": tau - brake * v}
+def motor_torque(tau: AnyScalar, motor_damping: AnyScalar, v: AnyScalar) -> Values:
+    """The torque of the motors with their damping."""
+    return {"torque": tau - motor_damping * v}
 
 
-def loaded_parameters(own: Any, unit: Any, burden: Any) -> Values:
-    """Mass and moments are sums over what there is: linear in the mass of a load whose shape stays."""
-    return {PARAMETERS: own + burden * unit}
+def loaded_parameters(
+    base_parameters: AnyScalar, unit_payload: AnyScalar, payload_mass: AnyScalar
+) -> Values:
+    """The parameters with a payload: mass, m c and inertia are linear in the payload's mass."""
+    return {PARAMETERS: base_parameters + payload_mass * unit_payload}

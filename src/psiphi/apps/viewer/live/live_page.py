@@ -1,7 +1,8 @@
-"""A live page: the robot itself, compiled to WebAssembly, in one HTML file.
+"""A live page: one HTML file in which a robot is simulated, compiled to WebAssembly.
 
-The page's program calls `step` and `look` of the compiled blocks (`apps/viewer/live/interactive_step.py`), draws what they answer and takes what
-the user wants; of dynamics it knows nothing.
+`page/live.js` calls the functions `begin`, `aim`, `step`, `blocked` and `look` of the compiled
+blocks (`interactive_step.py`), draws the results and writes the user's inputs to their memory. It
+has no dynamics of its own.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.escape import html, script_json
 from psiphi._util.text import shown
 from psiphi._util.validate import one_of, robot_of
 from psiphi.apps.viewer import html_page
 from psiphi.apps.viewer.live.interactive_step import InteractiveProgram, interactive_program
-from psiphi.apps.viewer.live.live_controls import HAND_STRETCH, control_bounds, joint_sliders
+from psiphi.apps.viewer.live.live_controls import PULL_STRETCH, control_bounds, joint_sliders
 from psiphi.apps.viewer.recorded_motion import (
     MAX_CURVES,
     closed_configuration,
@@ -31,7 +33,8 @@ from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
 from psiphi.apps.viewer.svg_picture import picture
 from psiphi.apps.viewer.svg_plots import COLORS, coordinate_labels, sample_indices
 from psiphi.backends.wasm.wasm_module import blocks_binary
-from psiphi.model.model import WORLD
+from psiphi.model.model import WORLD, Frame
+from psiphi.robot.free_robot import FreeRobot
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
@@ -41,11 +44,11 @@ from psiphi.simulation.linearization.step_function import check_method
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.start_checks import check_closed, initial_state, step_size
 
-MIN_STEP, MAX_STEP = 1e-6, 0.05  # seconds: steps that a page can take in real time, or nearly
-MAX_LOAD = 0.3  # of its own mass: the heaviest load
-VIEW_MARGIN = 1.3  # how much farther than its first posture a robot reaches
+MIN_STEP, MAX_STEP = 1e-6, 0.05  # seconds: steps that a page can run about in real time
+MAX_LOAD = 0.3  # of the robot's mass
+VIEW_MARGIN = 1.3  # radius of the view over that of the first configuration
 LIMITS = ("ignore", "block")
-LIVE_OPTIONS = ("q", "v", "dt", "method", "payload", "limits")  # options of a page that lives
+LIVE_OPTIONS = ("q", "v", "dt", "method", "payload", "limits")  # arguments of `read_live_page`
 STEP_INPUTS = (
     "q",
     "v",
@@ -53,13 +56,23 @@ STEP_INPUTS = (
     "home",
     "aim",
     "law.kp",
-    "law.share",
+    "law.gravity_share",
     "law.motors",
-    "brake",
+    "motor_damping",
     "losses",
     "mobility",
 )
-HAND_INPUTS = ("own", "unit", "burden", "weight", "held", "grip", "hand", "stiffness", "slowing")
+USER_INPUTS = (
+    "base_parameters",
+    "unit_payload",
+    "payload_mass",
+    "gravity_scale",
+    "pulled",
+    "pull_point",
+    "pull_target",
+    "pull_stiffness",
+    "pull_damping",
+)
 OUTPUTS = (
     "Q",
     "V",
@@ -78,7 +91,7 @@ OUTPUTS = (
 
 @dataclass(frozen=True, eq=False)
 class LivePage:
-    """What runs in the page: a system, where it starts, and its steps."""
+    """What runs in the page: a system, its start and its step."""
 
     system: Robot | System
     q0: np.ndarray
@@ -86,7 +99,7 @@ class LivePage:
     h: float
     method: str
     payload: str = ""  # the frame that carries a load
-    limits: str = "ignore"  # or "block": how it begins; the page has a switch
+    limits: str = "ignore"  # or "block": the initial state of the page's switch
 
     @property
     def robot(self) -> Robot:
@@ -94,21 +107,20 @@ class LivePage:
 
     @cached_property
     def program(self) -> InteractiveProgram:
+        """The blocks of the step."""
         system = self.system if self.free_robot is None else self.free_robot
         return interactive_program(system, self.method, joint_stops(Plant(system)))
 
     @cached_property
-    def free_robot(self) -> Any:
-        """The robot with the parameters of the link that carries a load as inputs; None where none does."""
-        return (
-            self.robot.free("inertia", links=self.robot.bodies[self.payload_frame.body].name)
-            if self.payload
-            else None
-        )
+    def free_robot(self) -> FreeRobot | None:
+        """The robot with free inertia of the link that carries the load; None without load."""
+        if not self.payload:
+            return None
+        return self.robot.free("inertia", links=self.robot.bodies[self.payload_frame.body].name)
 
     @property
-    def payload_frame(self) -> Any:
-        """Where the load is."""
+    def payload_frame(self) -> Frame:
+        """The frame that carries the load."""
         frame = self.robot.frame(self.payload)
         if frame.body == WORLD:
             raise StateError(
@@ -119,24 +131,24 @@ class LivePage:
 
     @cached_property
     def motors(self) -> np.ndarray:
-        """1 where there is a motor, else 0."""
+        """(nv,): 1 for coordinates with a motor, else 0."""
         return Controller(self.system).motors
 
 
 def joint_stops(plant: Plant) -> JointStops | None:
-    """Where its joints end; None where none does, or where they cannot be held there (closed chains)."""
+    """The joint limits; None if there are none, or if they cannot stop joints (closed chains)."""
     try:
         return JointStops(plant) or None
     except StateError:
         return None
 
 
-def initial_limits(plant: Plant, limits: Any, q0: np.ndarray) -> str:
-    """Whether joints end at their limits when the page opens: unless told, where they have some and start within."""
+def initial_limits(plant: Plant, limits: str | None, q0: np.ndarray) -> str:
+    """ "ignore" or "block" when the page opens. The default is "block" if q0 is inside limits."""
     if limits is not None:
         one_of("limits", limits, LIMITS, "a live page has a switch for it")
     if limits == "block":
-        JointStops(plant)  # says why not
+        JointStops(plant)  # raises if the limits cannot stop joints
     ends = joint_stops(plant)
     inside = ends is not None and bool(
         ((ends.lower <= q0[ends.q]) & (q0[ends.q] <= ends.upper)).all()
@@ -146,20 +158,23 @@ def initial_limits(plant: Plant, limits: Any, q0: np.ndarray) -> str:
 
 def read_live_page(
     thing: Any,
-    q: Any = None,
-    v: Any = None,
-    dt: Any = 1e-3,
-    method: Any = "rk4",
-    payload: Any = None,
-    limits: Any = None,
+    q: Numbers | None = None,
+    v: Numbers | None = None,
+    dt: float = 1e-3,
+    method: str = "rk4",
+    payload: str | None = None,
+    limits: str | None = None,
 ) -> LivePage:
-    """A robot, a closed chain, a scene or the start of a motion, with the steps it takes, a frame that carries a load, and
-    whether its joints end at their limits."""
+    """Check the arguments of a live page.
+
+    `thing` is a robot, a closed chain, a scene or a trajectory, whose start is used. `payload` is
+    a frame that carries a load; `limits` is "block" or "ignore".
+    """
+    system: Any = getattr(thing, "system", thing)
     if is_trajectory(thing):
         q, v = (thing.q[..., 0, :] if q is None else q), (thing.v[..., 0, :] if v is None else v)
     elif hasattr(thing, "q0") and hasattr(thing, "system"):  # a scene
         q, v = (thing.q0 if q is None else q), (thing.v0 if v is None else v)
-    system = getattr(thing, "system", thing)
     plant = Plant(system)
     if not isinstance(plant.system, Robot | System) or not plant.system.joints:
         raise StateError(
@@ -167,10 +182,10 @@ def read_live_page(
             "give a robot that moves, a closed chain or a scene",
         )
     if plant.is_robot and plant.robot.freed is not None:
-        plant = Plant(plant.robot.baked())  # with the parameters of its `at`
+        plant = Plant(plant.robot.baked())  # with the parameters that `at` bound
     if q is None:
-        own = closed_configuration(plant.system, plant.robot)
-        q = rest_configuration(plant.robot) if own is None else own
+        closed = closed_configuration(plant.system, plant.robot)
+        q = rest_configuration(plant.robot) if closed is None else closed
     start = initial_state(plant, q, v)
     if start[0].ndim > 1:
         raise StateError(
@@ -185,38 +200,38 @@ def read_live_page(
             "leave it out for 1e-3",
         )
     if payload is not None and isinstance(plant.system, System):
-        raise StateError("payload came, and a closed chain keeps its masses", "leave it out")
-    carries = "" if payload is None else plant.robot.frame(payload).name
-    begins = initial_limits(plant, limits, start[0])
-    return LivePage(plant.system, *start, h, check_method(method, "a live page"), carries, begins)
+        raise StateError("payload is for robots, not for a closed chain", "leave it out")
+    frame = "" if payload is None else plant.robot.frame(payload).name
+    switch = initial_limits(plant, limits, start[0])
+    return LivePage(plant.system, *start, h, check_method(method, "a live page"), frame, switch)
 
 
-def live_html(thing: Any, **options: Any) -> str:
-    """The text of a live page; options are those of `read_live_page` and of `scene`."""
-    alive = read_live_page(
-        thing, **{name: options.pop(name) for name in LIVE_OPTIONS if name in options}
-    )
+def live_html(thing: object, **options: Any) -> str:
+    """The HTML of a live page. Options are those of `read_live_page` and `scene`."""
+    live = {name: options.pop(name) for name in LIVE_OPTIONS if name in options}
+    page = read_live_page(thing, **live)
     title = options.pop("title", None)
     title = getattr(thing, "title", None) if title is None else title
-    return page_text(alive, scene(alive.system, q=alive.q0, title=title, **options))
+    return page_text(page, scene(page.system, q=page.q0, title=title, **options))
 
 
-def page_text(alive: LivePage, shown: Scene) -> str:
-    """The page of a scene that lives."""
-    center, radius = shown.extent
+def page_text(page: LivePage, view: Scene) -> str:
+    """The template `live.html`, filled with a page and its scene."""
+    center, radius = view.extent
     return html_page.fill_template(
         "live.html",
         {
-            "title": html(shown.title),
+            "title": html(view.title),
             "words": html(
-                f"{html_page.scene_summary(shown)} · {alive.method}, {1.0 / alive.h:.4g} steps a second"
+                f"{html_page.scene_summary(view)} · {page.method}, "
+                f"{1.0 / page.h:.4g} steps per second"
             ),
             "style": html_page.page_file("page.css") + html_page.page_file("live.css"),
-            "still": picture(shown, size=480),
-            "notes": "\n".join(f'<p class="note">{html(note)}</p>' for note in shown.notes[:20]),
+            "still": picture(view, size=480),
+            "notes": "\n".join(f'<p class="note">{html(note)}</p>' for note in view.notes[:20]),
             "data": script_json(
-                html_page.solid_data(shown)
-                | {"radius": round(VIEW_MARGIN * radius, 5), "live": live_data(alive, shown)}
+                html_page.solid_data(view)
+                | {"radius": round(VIEW_MARGIN * radius, 5), "live": live_data(page, view)}
             ),
             "script": "\n".join(
                 html_page.page_file(name)
@@ -226,70 +241,63 @@ def page_text(alive: LivePage, shown: Scene) -> str:
     )
 
 
-def live_data(alive: LivePage, shown: Scene) -> dict:
-    """What the page's program needs to know of the robot, its code among it."""
-    machine, robot, frame = alive.program, alive.robot, alive.program.frame
-    known = [name for name in (*STEP_INPUTS, *HAND_INPUTS, *OUTPUTS) if name in frame.sizes]
+def live_data(page: LivePage, view: Scene) -> dict:
+    """The data that `live.js` reads: WebAssembly, memory layout, start, controls."""
+    program, robot, frame = page.program, page.robot, page.program.frame
+    known = [name for name in (*STEP_INPUTS, *USER_INPUTS, *OUTPUTS) if name in frame.sizes]
     curves = coordinate_labels(robot, "q")
     curves = [curves[k] for k in sample_indices(len(curves), MAX_CURVES)] if curves else []
     floats = any(joint.kind == "free" for joint in robot.joints) and not isinstance(
-        alive.system, System
+        page.system, System
     )
     mass = float(robot.mass)
     return {
         "code": base64.b64encode(
-            blocks_binary(frame, machine.entries, repeats=machine.repeats)
+            blocks_binary(frame, program.entries, repeats=program.repeats)
         ).decode(),
-        "ends": None if machine.options.stops is None else alive.limits == "block",
+        "ends": None if program.options.stops is None else page.limits == "block",
         "places": {name: [8 * frame.places[name], frame.sizes[name]] for name in known},
-        "h": alive.h,
-        "start": {"q": alive.q0.tolist(), "v": alive.v0.tolist()},
-        "motors": alive.motors.tolist(),
+        "h": page.h,
+        "start": {"q": page.q0.tolist(), "v": page.v0.tolist()},
+        "motors": page.motors.tolist(),
         "gravity": float(np.linalg.norm(robot.gravity_vector)),
         "floats": floats,
-        "joints": joint_sliders(robot, alive.motors, alive.q0),
+        "joints": joint_sliders(robot, page.motors, page.q0),
         "curves": [[name, i] for name, i in curves],
-        "torques": [[name, i] for name, i in coordinate_labels(robot, "v") if alive.motors[i]][
+        "torques": [[name, i] for name, i in coordinate_labels(robot, "v") if page.motors[i]][
             :MAX_CURVES
         ],
         "colors": list(COLORS),
-        "contacts": _contact_data(alive) if "forces" in frame.sizes else [],
+        "contacts": _contact_data(page) if "forces" in frame.sizes else [],
         "strain": ILL_CONDITIONED,
-        "pull": mass * 10.0 / (HAND_STRETCH * shown.extent[1]),
-        "up": shown.view_rotation.tolist(),
-        **control_bounds(robot, machine, alive.motors, alive.q0, alive.h, shown.pieces),
-        **({} if alive.free_robot is None else {"load": _payload_data(alive, mass)}),
+        "pull": mass * 10.0 / (PULL_STRETCH * view.extent[1]),
+        "up": view.view_rotation.tolist(),
+        **control_bounds(robot, program, page.motors, page.q0, page.h, view.pieces),
+        **({} if page.free_robot is None else {"load": _payload_data(page, page.free_robot)}),
     }
 
 
-def _payload_data(alive: LivePage, mass: float) -> dict:
-    """The free parameters: those at the start, what a kilogram on the frame adds, and where it hangs."""
-    own = alive.free_robot.parameters()
-    unit = alive.free_robot.payload(alive.payload, 1.0) - alive.free_robot.payload(
-        alive.payload, 0.0
-    )
-    place = {
-        "body": alive.payload_frame.body,
-        "at": np.asarray(alive.payload_frame.pose.translation).tolist(),
+def _payload_data(page: LivePage, robot: FreeRobot) -> dict:
+    """Free parameters: without load, the change by a load of 1 kg, and the load's position."""
+    own, frame = robot.parameters(), page.payload_frame
+    unit = robot.payload(page.payload, 1.0) - robot.payload(page.payload, 0.0)
+    return {
+        "own": own.tolist(),
+        "unit": unit.tolist(),
+        "most": MAX_LOAD * float(page.robot.mass),
+        "body": frame.body,
+        "at": np.asarray(frame.pose.translation).tolist(),
     }
-    return {"own": own.tolist(), "unit": unit.tolist(), "most": MAX_LOAD * mass, **place}
 
 
-def _contact_data(alive: LivePage) -> list[dict]:
-    """Where contact forces act: a point of a body."""
+def _contact_data(page: LivePage) -> list[dict]:
+    """The points of bodies at which contact forces act."""
     out = []
-    for i, contact in enumerate(contacts(alive.system)):
-        frame = contact_frame(alive.robot, contact)
-        body, at = (
-            (WORLD, [0.0] * 3)
-            if frame is None
-            else (frame.body, np.asarray(frame.pose.translation).tolist())
-        )
-        out.append(
-            {
-                "name": str(getattr(contact, "name", "")) or f"contact {i + 1}",
-                "body": body,
-                "at": at,
-            }
-        )
+    for i, contact in enumerate(contacts(page.system)):
+        frame = contact_frame(page.robot, contact)
+        row: dict[str, Any] = {"name": str(getattr(contact, "name", "")) or f"contact {i + 1}"}
+        row |= {"body": WORLD, "at": [0.0] * 3}
+        if frame is not None:
+            row |= {"body": frame.body, "at": np.asarray(frame.pose.translation).tolist()}
+        out.append(row)
     return out

@@ -1,9 +1,9 @@
-"""Who may talk to the live viewer, and what they may say.
+"""Restricts the live viewer's server to requests and messages of the viewer's own page.
 
-Its server listens on this machine only, but every page in the user's browser can reach this machine. So a request is answered
-only when its Host is this machine by name (a rebound name of the outer world is not), and a connection is made only for a page
-of the viewer's own: its Origin is that very Host. What comes in and is no message of the viewer's page is dropped without a
-word on the user's terminal.
+The server listens on this machine only, but any page in the user's browser can send requests to it.
+So a request is answered only if its Host header is a name of this machine, which excludes DNS
+rebinding, and a WebSocket is accepted only if its Origin is that host. Messages that are not those
+of the viewer's page are dropped and logged; nothing is printed on the user's terminal.
 """
 
 from __future__ import annotations
@@ -16,18 +16,26 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # websockets comes with the extra `viewer`
+    from websockets.asyncio.server import ServerConnection
+    from websockets.http11 import Request, Response
+    from websockets.typing import Data
 
 LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
-MAX_PATH_LENGTH = 1000  # letters of a path
+MAX_PATH_LENGTH = 1000  # characters
 LOG = logging.getLogger("psiphi.viewer")
 LOG.addHandler(logging.NullHandler())
-LOG.propagate = False  # strangers do not write on the user's terminal
+LOG.propagate = False  # requests of strangers must not print on the user's terminal
 
 
 @contextmanager
 def restrict_servers() -> Iterator[list[bool]]:
-    """While this lasts, a viser server that starts gets the gate; the list that is given is empty until one has."""
+    """In this context, servers that viser starts are restricted.
+
+    Yields a list that is empty until a server has been restricted.
+    """
     module, seen = sys.modules["websockets.asyncio.server"], []
     plain = module.serve
 
@@ -49,7 +57,7 @@ def restrict_servers() -> Iterator[list[bool]]:
 
 
 def refusal(path: str, host: str | None, origin: str | None, socket: bool) -> HTTPStatus | None:
-    """Why a request is not answered; None when it is.
+    """The HTTP status with which a request is refused; None if it is accepted.
 
     >>> refusal("/", "127.0.0.1:8080", None, socket=False) is None
     True
@@ -66,9 +74,9 @@ def refusal(path: str, host: str | None, origin: str | None, socket: bool) -> HT
 
 
 def _checked_request(answer: Callable | None) -> Callable:
-    """viser's answer to a request, where one is due."""
+    """viser's handler of a request, for accepted requests only."""
 
-    def asked(connection: Any, request: Any) -> Any:
+    def handle(connection: ServerConnection, request: Request) -> Response | None:
         fields = [request.headers.get_all(name) for name in ("Host", "Origin")]
         host, origin = (
             values[0] if len(values) == 1 else None if not values else "" for values in fields
@@ -82,53 +90,55 @@ def _checked_request(answer: Callable | None) -> Callable:
                 LOG.debug("no answer to %r: %r", request.path[:100], error)
                 status = HTTPStatus.NOT_FOUND
         return connection.respond(
-            status, f"{status.phrase}: this viewer is for pages of its own machine.\n"
+            status, f"{status.phrase}: this viewer serves pages of its own machine only.\n"
         )
 
-    return asked
+    return handle
 
 
 def _checked_connection(handler: Callable) -> Callable:
-    """viser's handler of a connection; what a stranger breaks stays in the log."""
+    """viser's handler of a connection, with valid messages only; errors go to the log."""
 
-    async def talked(connection: Any) -> None:
+    async def handle(connection: ServerConnection) -> None:
         import viser
 
         asyncio.get_running_loop().set_exception_handler(
             lambda _, context: LOG.debug("%s", context)
         )
         if connection.subprotocol != f"viser-v{viser.__version__}":
-            await connection.close(1002, "another version")
+            await connection.close(1002, "other version of viser")
             return
-        hear = connection.recv
+        receive = connection.recv
 
-        async def heard(*args: Any, **options: Any) -> Any:
-            while not _is_message(raw := await hear(*args, **options)):
+        async def receive_message(*args: Any, **options: Any) -> Data:
+            while not _is_message(raw := await receive(*args, **options)):
                 LOG.debug("dropped %r", raw[:100])
             return raw
 
-        connection.recv = heard
+        connection.recv = receive_message  # type: ignore[method-assign]
         try:
             await handler(connection)
         except Exception as error:
-            LOG.debug("a connection broke: %r", error)
+            LOG.debug("a connection failed: %r", error)
 
-    return talked
+    return handle
 
 
-def _is_message(raw: Any) -> bool:
-    """One of viser's own, which changes a control's value to something that can be one."""
+def _is_message(raw: Data) -> bool:
+    """Whether viser can decode a message, and it changes only values of controls to valid values."""
     from viser import _messages
 
+    if isinstance(raw, str):  # viser's messages are binary
+        return False
     try:
-        message: Any = _messages.Message.deserialize(raw)
+        message = _messages.Message.deserialize(raw)
         updates = getattr(message, "updates", {})
         return set(updates) <= {"value"} and all(_is_value(value) for value in updates.values())
-    except Exception:  # whatever msgpack and viser's dataclasses make of junk
+    except Exception:  # msgpack and viser's dataclasses raise many types on invalid data
         return False
 
 
-def _is_value(value: Any) -> bool:
+def _is_value(value: object) -> bool:
     return isinstance(value, bool | str) or (
         isinstance(value, int | float) and abs(value) < math.inf
     )

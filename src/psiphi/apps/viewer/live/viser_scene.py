@@ -1,8 +1,8 @@
-"""A scene's things in viser: bodies with their pieces, frames, plots."""
+"""Solids, frames and plots of a scene, as viser objects."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from psiphi.apps.viewer.svg_plots import COLORS, Plot
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.rotations import quaternions
 
+if TYPE_CHECKING:  # viser comes with the extra `viewer`
+    from viser import FrameHandle, ViserServer
 
-def add_bodies(server: Any, scene: Scene) -> list[Any]:
-    """A handle for each body, its pieces fixed to it; the ground."""
+
+def add_bodies(server: ViserServer, scene: Scene) -> list[FrameHandle]:
+    """Add the solids and the ground to a server. Returns a handle for each body."""
     world = server.scene
     up = scene.up
-    world.set_up_direction(tuple(map(float, up)))
+    world.set_up_direction(xyz(up))
     if scene.ground is not None:
         center, radius = scene.extent
         place = {
@@ -33,11 +36,12 @@ def add_bodies(server: Any, scene: Scene) -> list[Any]:
     ]
     for i, piece in enumerate(scene.pieces):
         mesh = surface_mesh(piece)
+        red, green, blue = (int(piece.color[j : j + 2], 16) for j in (1, 3, 5))
         world.add_mesh_simple(
             f"{_parent_path(piece.body)}/piece{i}",
             mesh.vertices.astype(np.float32),
             mesh.faces.astype(np.uint32),
-            color=tuple(int(piece.color[j : j + 2], 16) for j in (1, 3, 5)),
+            color=(red, green, blue),
             flat_shading=piece.kind in ("mesh", "cylinder", "box"),
             side="double" if piece.kind == "mesh" else "front",
             wxyz=wxyz(piece.pose.rotation),
@@ -46,8 +50,8 @@ def add_bodies(server: Any, scene: Scene) -> list[Any]:
     return handles
 
 
-def add_frames(server: Any, scene: Scene) -> list[Any]:
-    """A handle for each named frame, not shown yet."""
+def add_frames(server: ViserServer, scene: Scene) -> list[FrameHandle]:
+    """Add the named frames, hidden. Returns a handle for each."""
     size = 0.1 * scene.extent[1]
     options = {"axes_length": size, "axes_radius": 0.05 * size, "visible": False}
     out = []
@@ -58,8 +62,8 @@ def add_frames(server: Any, scene: Scene) -> list[Any]:
     return out
 
 
-def add_plot(server: Any, scene: Scene, plot: Plot) -> None:
-    """Curves over time in the panel."""
+def add_plot(server: ViserServer, scene: Scene, plot: Plot) -> None:
+    """Add a plot over time to the panel."""
     from viser import uplot
 
     series = [uplot.Series(label="t")]
@@ -82,6 +86,12 @@ def _parent_path(body: int) -> str:
     return "/fixed" if body == WORLD else f"/robot/{body}"
 
 
+def xyz(vector: np.ndarray) -> tuple[float, float, float]:
+    """A vector as three floats."""
+    x, y, z = map(float, vector)
+    return x, y, z
+
+
 def wxyz(R: np.ndarray) -> np.ndarray:
-    """A rotation as viser writes it."""
+    """The quaternion (w, x, y, z) of a rotation, in viser's order."""
     return quaternions(R)[[3, 0, 1, 2]]

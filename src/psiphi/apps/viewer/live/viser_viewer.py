@@ -1,4 +1,4 @@
-"""The live viewer: viser in the browser, on this machine only. The optional extra `psiphi[viewer]`."""
+"""The live viewer: a viser server for the browser on this machine; needs the extra `viewer`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,59 +22,60 @@ from psiphi.apps.viewer.live import server_security, viser_scene
 from psiphi.apps.viewer.scene import Scene, is_trajectory, scene
 from psiphi.model.spatial.rotations import quaternions
 
+if TYPE_CHECKING:  # viser comes with the extra `viewer`
+    from viser import GuiEvent, ViserServer
+
 HOST = "127.0.0.1"
 PORTS = 65_535
-RATE = 40.0  # pictures a second
+RATE = 40.0  # frames per second
 RED = (212, 50, 44)
+WRITE_A_PAGE = "write a page with pp.viewer.html (psiphi view --html)"
 PANEL_TEXT = '<div style="padding: 0 0.75em; font-size: 0.85em; overflow-wrap: anywhere">{}</div>'
 
 
-def view(thing: Any, *, port: int = 8080, sliders: bool | None = None, **options: Any) -> Viewer:
-    """Show a robot, a closed chain or a trajectory live in the browser; returns at once.
+def view(thing: object, *, port: int = 8080, sliders: bool | None = None, **options: Any) -> Viewer:
+    """Show a robot, a closed chain or a trajectory live in the browser. Returns immediately.
 
-    A robot gets a slider for every joint (in a closed chain the others follow), a motion a time slider and a play button;
-    forces, frames and plots can be switched on. Options are those of `scene`. The server listens on 127.0.0.1 only, on `port`
-    or the next free one.
+    A robot gets a slider for each joint; in a closed chain the other joints follow. A motion gets a
+    time slider and a play button. Forces, frames and plots can be switched on. Options are those of
+    `scene`. The server listens on 127.0.0.1 only, on `port` or the next free port.
     """
     port = read_port(port)
     if sliders is not None:
-        flag("sliders", sliders, "leave it out: robots have them")
+        flag("sliders", sliders, "omit it: robots get sliders")
     is_motion = is_trajectory(thing) or np.ndim(options.get("q", ())) > 1
-    stage_set = scene(thing, **options)
-    return Viewer(
-        stage_set,
-        port,
-        (not is_motion) if sliders is None else sliders,
-        getattr(thing, "assemble", None),
-    )
+    with_sliders = (not is_motion) if sliders is None else sliders
+    return Viewer(scene(thing, **options), port, with_sliders, getattr(thing, "assemble", None))
 
 
-def read_port(port: Any) -> int:
-    """A number that a port can have."""
+def read_port(port: int) -> int:
+    """Check a port number."""
     if not 0 < (port := whole_number("port", port)) <= PORTS:
         raise StateError(f"port is {port}, expected 1 to {PORTS}", "8080 is the default")
     return port
 
 
-def _server(port: int, label: str) -> Any:
-    """A viser server on this machine, without its banner."""
+def _server(port: int, label: str) -> ViserServer:
+    """A restricted viser server on this machine, without viser's banner."""
     try:
         import viser
     except ImportError as error:
-        remedy = "pip install 'psiphi[viewer]', or write a page with psiphi.viewer.html (psiphi view --html)"
+        remedy = f"pip install 'psiphi[viewer]', or {WRITE_A_PAGE}"
         raise Error("the live viewer needs viser, which is not installed", remedy) from error
     with contextlib.redirect_stdout(io.StringIO()), server_security.restrict_servers() as seen:
         server = viser.ViserServer(host=HOST, port=_free_port(port), label=label, verbose=False)
         if not seen:
             server.stop()
     if not seen:
-        remedy = "pip install 'viser>=1.0,<2', or write a page with psiphi.viewer.html (psiphi view --html)"
-        raise Error(f"viser {viser.__version__} cannot be kept from foreign pages", remedy)
+        raise Error(
+            f"the server of viser {viser.__version__} cannot be protected from foreign pages",
+            f"pip install 'viser>=1.0,<2', or {WRITE_A_PAGE}",
+        )
     return server
 
 
 def _free_port(port: int) -> int:
-    """The first port from this one on that can be listened on: viser's own thread would die where there is none."""
+    """The first free port from `port` on. On a port that is not free, viser's thread would fail."""
     for candidate in range(port, PORTS + 1):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -82,12 +83,15 @@ def _free_port(port: int) -> int:
             probe.listen()
             return candidate
     raise StateError(
-        f"no port from {port} to {PORTS} is free", "give a smaller one; 8080 is the default"
+        f"no port from {port} to {PORTS} is free", "pass a smaller one; 8080 is the default"
     )
 
 
 class Viewer:
-    """A running viewer: `url`, `seek(t)`, `pose(q)`, `play()`, `pause()`, `wait()`, `close()`; also a context manager."""
+    """A running viewer, and a context manager that closes it.
+
+    It has `url`, `seek(t)`, `pose(q)`, `play()`, `pause()`, `wait()` and `close()`.
+    """
 
     def __init__(
         self,
@@ -99,10 +103,8 @@ class Viewer:
         self.scene, self._assemble = scene, assemble
         self.server = _server(port, line(f"psiphi: {scene.title}"))
         self.now, self.playing, self._closed = float(scene.t[0]), False, threading.Event()
-        self._bodies, self._frames = (
-            viser_scene.add_bodies(self.server, scene),
-            viser_scene.add_frames(self.server, scene),
-        )
+        self._bodies = viser_scene.add_bodies(self.server, scene)
+        self._frames = viser_scene.add_frames(self.server, scene)
         self._controls(sliders)
         self._set_camera()
         self.seek(self.now)
@@ -111,17 +113,17 @@ class Viewer:
 
     @property
     def url(self) -> str:
+        """The address of the viewer's page."""
         return f"http://{HOST}:{self.server.get_port()}"
 
     def _set_camera(self) -> None:
         center, radius = self.scene.extent
         camera = self.server.initial_camera
-        camera.look_at = tuple(map(float, center))
-        camera.position = tuple(
-            map(float, center + radius * np.array([1.0, -1.4, 0.65]) @ self.scene.view_rotation)
-        )
+        offset = radius * np.array([1.0, -1.4, 0.65]) @ self.scene.view_rotation
+        camera.look_at = viser_scene.xyz(center)
+        camera.position = viser_scene.xyz(center + offset)
 
-    # -- the panel ---------------------------------------------------------------------------------------------------------
+    # -- panel -----------------------------------------------------------------------------
 
     def _controls(self, sliders: bool) -> None:
         gui, motion = self.server.gui, self.scene.motion
@@ -149,15 +151,18 @@ class Viewer:
         for note in self.scene.notes[:5]:
             gui.add_html(PANEL_TEXT.format(html(note)))
 
-    def _on_time_slider(self, event: Any) -> None:
-        if event.client is not None:  # a person, not the clock
+    def _on_time_slider(self, event: GuiEvent[Any]) -> None:
+        if event.client is not None:  # moved by a user, not by `seek`
             self.pause()
             with contextlib.suppress(Error):
                 self.seek(float(event.target.value))
 
     def _joint_sliders(self) -> None:
-        """One slider a degree of freedom, of the coordinate itself where a joint has one, else of the way from home, on the
-        configuration manifold."""
+        """Add a slider for each coordinate of v.
+
+        Its value is q for a joint with one coordinate, else the displacement from the last
+        configuration, on the configuration manifold.
+        """
         model, gui = self.scene.model, self.server.gui
         home, self._moved, self._sliders = self.scene.motion.q[-1], np.zeros(model.nv), {}
         with gui.add_folder("joints"):
@@ -188,7 +193,8 @@ class Viewer:
                     )
 
     def _on_joint_slider(self, home: np.ndarray, i: int, value: float, joint: str) -> None:
-        """One coordinate moves; in a closed chain the others follow, and where they cannot, nothing moves."""
+        """Move one coordinate. In a closed chain the other joints follow; if they cannot, nothing
+        moves."""
         self._moved[i] = value
         with contextlib.suppress(Error):
             q = self.scene.model.integrate(home, self._moved)
@@ -198,7 +204,7 @@ class Viewer:
         for handle in self._frames:
             handle.visible = on
 
-    # -- time --------------------------------------------------------------------------------------------------------------
+    # -- time ------------------------------------------------------------------------------
 
     def seek(self, t: float) -> None:
         """Show the motion at a time."""
@@ -206,7 +212,7 @@ class Viewer:
         if wanted.ndim or np.isnan(wanted):
             raise StateError(
                 f"t is {shown(t)}, expected one time",
-                f"give seconds from {times[0]:g} to {times[-1]:g}",
+                f"pass seconds from {times[0]:g} to {times[-1]:g}",
             )
         self.now = float(np.clip(wanted, times[0], times[-1]))
         k = int(np.argmin(np.abs(times - self.now)))
@@ -237,24 +243,24 @@ class Viewer:
             return
         largest = float(np.nanmax(np.linalg.norm(arrows.force, axis=-1), initial=0.0)) or 1.0
         size = self.scene.extent[1]
-        at, reach = (
-            np.nan_to_num(arrows.point[k]),
-            np.nan_to_num(arrows.force[k]) * (0.55 * size / largest),
+        start = np.nan_to_num(arrows.point[k])
+        vector = np.nan_to_num(arrows.force[k]) * (0.55 * size / largest)
+        self.server.scene.add_arrows(
+            "/forces",
+            np.stack([start, start + vector], axis=1).astype(np.float32),
+            RED,
+            visible=self.forces.value,
+            shaft_radius=0.012 * size,
+            head_radius=0.03 * size,
+            head_length=0.08 * size,
         )
-        points = np.stack([at, at + reach], axis=1).astype(np.float32)
-        radii = {
-            "shaft_radius": 0.012 * size,
-            "head_radius": 0.03 * size,
-            "head_length": 0.08 * size,
-        }
-        self.server.scene.add_arrows("/forces", points, RED, visible=self.forces.value, **radii)
 
     def play(self) -> None:
-        """Let the motion run, again and again."""
+        """Play the motion in a loop."""
         self.playing = True
 
     def pause(self) -> None:
-        """Stop it where it is."""
+        """Pause the motion."""
         self.playing = False
 
     def _run(self) -> None:
@@ -267,7 +273,7 @@ class Viewer:
                 self.seek(t if t <= self.scene.t[-1] else float(self.scene.t[0]))
 
     def wait(self) -> None:
-        """Until Ctrl-C or `close()`."""
+        """Wait until Ctrl-C or `close()`."""
         try:
             while not self._closed.wait(0.5):
                 pass
@@ -275,7 +281,7 @@ class Viewer:
             self.close()
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         if not self._closed.is_set():
             self._closed.set()
             with contextlib.redirect_stdout(io.StringIO()):

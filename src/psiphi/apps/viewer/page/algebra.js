@@ -1,4 +1,4 @@
-// 4x4 matrices, column after column, and quaternions x y z w.
+// 4x4 matrices in column-major order, and quaternions x y z w.
 const sub = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
 const add = (a, b, s = 1) => [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]];
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -14,7 +14,7 @@ function times(a, b) {
   }
   return c;
 }
-function placed(p, i = 0) {  // x y z, qx qy qz qw
+function placed(p, i = 0) {  // the matrix of a pose x y z, qx qy qz qw
   const x = p[i + 3], y = p[i + 4], z = p[i + 5], w = p[i + 6];
   return new Float32Array([
     1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w), 0,
@@ -26,7 +26,7 @@ const IDENTITY = placed([0, 0, 0, 0, 0, 0, 1]);
 function frameOf(x, y, z, o) {
   return new Float32Array([...x, 0, ...y, 0, ...z, 0, ...o, 1]);
 }
-function along(direction, origin, wide, long) {  // z to the direction, scaled
+function along(direction, origin, wide, long) {  // a frame with z along a direction, scaled
   const z = unit(direction), x = unit(cross(Math.abs(z[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0], z)), y = cross(z, x);
   return frameOf(x.map(v => v * wide), y.map(v => v * wide), z.map(v => v * long), origin);
 }
@@ -41,7 +41,7 @@ function perspective(fov, aspect, near, far) {
 function box(r, near, far) {  // orthographic
   return new Float32Array([1 / r, 0, 0, 0, 0, 1 / r, 0, 0, 0, 0, 2 / (near - far), 0, 0, 0, (far + near) / (near - far), 1]);
 }
-function between(a, b, i, s) {  // poses on the way from a to b
+function between(a, b, i, s) {  // interpolates the poses a and b at s in [0, 1]
   let d = 0, sign = 1;
   for (let k = 3; k < 7; k++) d += a[i + k] * b[i + k];
   if (d < 0) sign = -1;

@@ -1,9 +1,9 @@
-// What both pages share: the scene, its solids, the camera and the fingers that turn it.
+// Shared by both pages: the scene, its solids, the camera, and mouse and touch input.
 const $ = id => document.getElementById(id);
 const S = JSON.parse($("scene").textContent);
 const canvas = $("view"), radius = S.radius;
 let focus = S.center, dirty = true, before = 0;
-let grasp = () => null;  // a page may take a pointer for itself: grasp(event) answers { move(event), end() } or null
+let grasp = () => null;  // a page may handle a pointer itself: grasp(event) returns { move(event), end() } or null
 
 const pieces = S.pieces.map(x => ({ body: x.body, local: placed(x.at), paint: linear(x.color), solid: x.kind === "mesh" ? meshed(S.meshes[x.mesh]) : solids[x.kind](x.size) }));
 const thin = radius * 0.012, head = solids.cone([2.6 * thin, 7 * thin]), shaft = solids.shaft([thin]);
@@ -13,7 +13,7 @@ const FORCE = linear("#d4322c");
 const plane = { p: [-1, -1, 0, 1, -1, 0, 1, 1, 0, -1, 1, 0], n: [0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1], i: [0, 1, 2, 0, 2, 3] };
 const wide = radius * 6, cell = Math.pow(10, Math.round(Math.log10(radius * 0.7)));
 
-function solidItems(on, triads) {  // pieces, named frames and the floor; on(k) is where body k is
+function solidItems(on, triads) {  // solids, named frames and the floor; on(k) is the pose of body k
   const list = pieces.map(x => ({ solid: x.solid, paint: x.paint, matrix: times(on(x.body), x.local) }));
   if (triads) for (const f of S.frames) {
     const M = times(on(f.body), placed(f.at)), o = [M[12], M[13], M[14]];
@@ -25,7 +25,7 @@ function solidItems(on, triads) {  // pieces, named frames and the floor; on(k) 
   if (S.ground !== null) list.push({ solid: plane, paint: [1, 1, 1], floor: wide, flat: true, matrix: frameOf([wide, 0, 0], [0, wide, 0], [0, 0, 1], [focus[0], focus[1], S.ground]) });
   return list;
 }
-function arrowItems(o, f, long, paint = FORCE) {  // from o along f
+function arrowItems(o, f, long, paint = FORCE) {  // an arrow from o along f, of length `long`
   if (long < 0.2 * thin) return [];
   const grow = Math.min(1, long / (8 * thin)), tip = add(o, unit(f), long - 7 * thin * grow);
   return [{ solid: shaft, paint, matrix: along(f, o, grow, Math.max(1e-6, long - 6.9 * thin * grow)), through: true }, { solid: head, paint, matrix: along(f, tip, grow, grow), through: true }];
@@ -40,7 +40,7 @@ function view() {
   const r = radius * 1.25, light = times(box(r, 0.1, 8 * r), looking(add(focus, SUN, 4 * r), focus, [0, 1, 0]));
   return { eye, eyes, light, middle: focus, cell, fov };
 }
-function ray(e) {  // where a pointer points: [eye, direction]
+function ray(e) {  // the ray through a pointer: [eye, direction]
   const { eye, fov } = view(), b = canvas.getBoundingClientRect(), t = Math.tan(fov / 2);
   const z = unit(sub(camera.at, eye)), x = unit(cross(z, [0, 0, 1])), y = cross(x, z);
   const u = (2 * (e.clientX - b.left) / b.width - 1) * t * b.width / b.height, v = (1 - 2 * (e.clientY - b.top) / b.height) * t;
@@ -78,7 +78,7 @@ canvas.addEventListener("pointermove", e => {
   fingers.set(e.pointerId, e); dirty = true;
 });
 canvas.addEventListener("contextmenu", e => e.preventDefault());
-canvas.addEventListener("wheel", e => {  // inside another page the wheel scrolls that one until this one is clicked
+canvas.addEventListener("wheel", e => {  // in an iframe, the wheel scrolls the outer page until the canvas has the focus
   if (window.parent !== window && document.activeElement !== canvas) return;
   camera.far = Math.min(radius * 25, Math.max(radius * 0.1, camera.far * Math.exp(e.deltaY * 0.001))); dirty = true; e.preventDefault();
 }, { passive: false });

@@ -1,6 +1,6 @@
-// Two ways to draw the same list of {solid, matrix, color}: WebGL 2 with shadows, or triangles sorted by distance.
+// Two renderers of a list of {solid, matrix, paint}: WebGL 2 with shadows, and triangles sorted by distance.
 const SUN = unit([0.45, -0.55, 1.0]);
-const linear = hex => [1, 3, 5].map(i => 0.8 * Math.pow(parseInt(hex.slice(i, i + 2), 16) / 255, 2.2));  // room for highlights
+const linear = hex => [1, 3, 5].map(i => 0.8 * Math.pow(parseInt(hex.slice(i, i + 2), 16) / 255, 2.2));  // 0.8: leaves a margin for highlights
 
 const VERTEX = `#version 300 es
 in vec3 point; in vec3 normal; uniform mat4 eyes, model, light; out vec3 P, N; out vec4 L;
@@ -80,7 +80,7 @@ function webgl(canvas) {
     for (const item of items) if (!item.floor) draw(item, shade.at);
     gl.enable(gl.BLEND); gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     gl.depthFunc(gl.GREATER); gl.depthMask(false); gl.uniform1f(shade.at.solid, 0.38);
-    for (const item of items) if (item.through) draw(item, shade.at);  // what is hidden shines through
+    for (const item of items) if (item.through) draw(item, shade.at);  // hidden arrows and frames are drawn faintly
     gl.depthFunc(gl.LEQUAL); gl.depthMask(true); gl.uniform1f(shade.at.solid, 1);
     for (const item of items) if (item.floor) { gl.uniform1f(shade.at.floorSize, item.floor); draw(item, shade.at); }
   };

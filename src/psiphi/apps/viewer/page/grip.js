@@ -1,5 +1,5 @@
-// What a pointer touches: the nearest triangle under it, and which body that is.
-function hit(g, o, d) {  // how far along a ray, in the solid's own axes
+// Picking: the nearest triangle under a pointer, and its body.
+function hit(g, o, d) {  // distance along a ray to a solid, in the solid's frame (Moller-Trumbore)
   let near = Infinity;
   for (let t = 0; t < g.i.length; t += 3) {
     const [a, b, c] = [3 * g.i[t], 3 * g.i[t + 1], 3 * g.i[t + 2]];
@@ -23,7 +23,7 @@ function touched(e, on) {  // { body, point } or null
   }
   return found && found.body >= 0 ? found : null;
 }
-function touchedNear(e, on) {  // fingers are wide
+function touchedNear(e, on) {  // a finger also picks points nearby
   const around = e.pointerType === "mouse" ? [[0, 0]] : [[0, 0], [12, 0], [-12, 0], [0, 12], [0, -12], [20, 20], [-20, 20], [20, -20], [-20, -20]];
   for (const [x, y] of around) { const found = touched({ clientX: e.clientX + x, clientY: e.clientY + y }, on); if (found) return found; }
   return null;

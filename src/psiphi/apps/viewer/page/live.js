@@ -1,4 +1,4 @@
-// The robot runs here. `step` and `look` are psiphi's, compiled; this program calls them, draws, and reads what the user wants.
+// Runs the simulation: calls psiphi's compiled functions (`step`, `look`, ...), draws the results and passes on user input.
 const L = S.live, h = L.h, U = L.up;
 const MODES = { hold: [1, 1, 1], pd: [1, 1, 0], float: [0, 0, 1], fall: [0, 0, 0] };  // proportional, damping, gravity
 const LAWS = { hold: "τ = kp M (q* − q) − kd M v + g(q)", pd: "τ = kp M (q* − q) − kd M v", float: "τ = g(q): gravity compensation", fall: "τ = 0" };
@@ -6,10 +6,10 @@ const turnedUp = v => U.map(row => dot(row, v)), turnedBack = v => [0, 1, 2].map
 let F = null, playing = false, steps = 0, due = 0, held = null, kept = 1, wall = 0, gone = 0, bodies = [];
 
 function say(text) { if ($("said").textContent !== text) $("said").textContent = text; }
-const heard = {};  // what is said, by its reason; the first one is shown
+const heard = {};  // messages by reason; the first one is shown
 function note(reason, text) { heard[reason] = text; say(Object.values(heard).find(Boolean) || ""); }
 
-// -- the controls ------------------------------------------------------------------------------------------------------------
+// -- controls --------------------------------------------------------------------------------
 const sliders = {};
 function slider(place, { name, low, high, value, unit, log, title }, changed) {
   const row = document.createElement("label"), text = document.createElement("span"), range = document.createElement("input"), out = document.createElement("output");
@@ -24,20 +24,20 @@ function slider(place, { name, low, high, value, unit, log, title }, changed) {
 function made() {
   const place = $("sliders");
   if (L.motors.some(x => x)) {
-    sliders.kp = slider(place, { name: "stiffness kp", low: 0, high: L.kp[1], value: L.kp[0], unit: "1/s²", title: "of the diagonal of the mass matrix" }, controls);
-    sliders.kd = slider(place, { name: "damping kd", low: 0, high: L.kd[1], value: L.kd[0], unit: "1/s", title: "of the diagonal of the mass matrix" }, controls);
+    sliders.kp = slider(place, { name: "stiffness kp", low: 0, high: L.kp[1], value: L.kp[0], unit: "1/s²", title: "times the diagonal of the mass matrix" }, controls);
+    sliders.kd = slider(place, { name: "damping kd", low: 0, high: L.kd[1], value: L.kd[0], unit: "1/s", title: "times the diagonal of the mass matrix" }, controls);
   }
   if (L.gravity) sliders.gravity = slider(place, { name: "gravity", low: 0, high: 2 * L.gravity, value: L.floats ? 0 : L.gravity, unit: "m/s²" }, controls);
-  sliders.damping = slider(place, { name: "joint losses", low: 0, high: 10, value: L.floats && L.gravity ? 1 : 0, unit: "1/s", title: "viscous damping of every coordinate, of the diagonal of the mass matrix" }, controls);
+  sliders.damping = slider(place, { name: "joint damping", low: 0, high: 10, value: L.floats && L.gravity ? 1 : 0, unit: "1/s", title: "viscous damping of each coordinate, times the diagonal of the mass matrix" }, controls);
   if (L.load && L.load.most) sliders.load = slider(place, { name: "payload", low: 0, high: L.load.most, value: 0, unit: "kg" }, aim);
-  sliders.pull = slider(place, { name: "your hand", low: L.pull / 20, high: L.pull * 5, value: L.pull, unit: "N/m", log: true, title: "the spring with which you pull" }, controls);
+  sliders.pull = slider(place, { name: "pull stiffness", low: L.pull / 20, high: L.pull * 5, value: L.pull, unit: "N/m", log: true, title: "of the spring between the pointer and the robot" }, controls);
   const targets = document.querySelector("#targets .rows");
   for (const j of L.joints) j.slider = slider(targets, { name: j.name, low: j.low, high: j.high, value: j.q === null ? 0 : L.start.q[j.q], unit: j.unit }, aim);
   if (!L.joints.length) $("targets").hidden = true;
   document.querySelectorAll("#modes input").forEach(x => x.addEventListener("change", controls));
 }
 const mode = () => document.querySelector("#modes input:checked").value;
-function controls() {  // from the sliders into the step's inputs
+function controls() {  // copies the sliders to the inputs of the step
   const [p, d, g] = MODES[mode()], w = sliders.gravity ? sliders.gravity.value / L.gravity : 1;
   $("law").textContent = LAWS[mode()];
   if (sliders.kp) { sliders.kp.row.classList.toggle("off", !p); sliders.kd.row.classList.toggle("off", !d); }
@@ -45,47 +45,47 @@ function controls() {  // from the sliders into the step's inputs
   if (!F) return;
   for (let i = 0; i < L.motors.length; i++) {
     F["law.kp"][i] = p * L.motors[i] * (sliders.kp ? sliders.kp.value : 0) * L.inertia[i];
-    F.brake[i] = d * L.motors[i] * (sliders.kd ? sliders.kd.value : 0) * L.inertia[i];
-    F["law.share"][i] = g * w;
+    F.motor_damping[i] = d * L.motors[i] * (sliders.kd ? sliders.kd.value : 0) * L.inertia[i];
+    F["law.gravity_share"][i] = g * w;
     F.losses[i] = sliders.damping.value * L.inertia[i];
   }
-  F.weight[0] = w;
-  L.light.forEach((m, k) => {  // as stiff as a step can follow, and damped so that it does not swing
-    F.stiffness[k] = Math.min(sliders.pull.value, m * L.quick * L.quick);
-    F.slowing[k] = 2 * Math.sqrt(F.stiffness[k] * m);
+  F.gravity_scale[0] = w;
+  L.light.forEach((m, k) => {  // as stiff as the step is stable, and critically damped
+    F.pull_stiffness[k] = Math.min(sliders.pull.value, m * L.quick * L.quick);
+    F.pull_damping[k] = 2 * Math.sqrt(F.pull_stiffness[k] * m);
   });
   dirty = true;
 }
 function aim() {
   if (!F) return;
   for (const j of L.joints) F.aim[j.v] = j.q === null ? j.slider.value : j.slider.value - F.home[j.q];
-  if (F.burden) { F.own.set(L.load.own); F.unit.set(L.load.unit); F.burden[0] = sliders.load ? sliders.load.value : 0; }
+  if (F.payload_mass) { F.base_parameters.set(L.load.own); F.unit_payload.set(L.load.unit); F.payload_mass[0] = sliders.load ? sliders.load.value : 0; }
   F.code.aim(); dirty = true;
 }
 
-// -- the motion --------------------------------------------------------------------------------------------------------------
+// -- simulation ------------------------------------------------------------------------------
 function restart() {
   steps = due = 0; kept = 1; wall = gone = 0;
   if (!F) return;
   F.q.set(L.start.q); F.v.set(L.start.v); F.home.set(L.start.q); F.h[0] = h; F.mobility.set(L.mobility);
-  F.held.fill(0); if (F["law.motors"]) F["law.motors"].set(L.motors);
+  F.pulled.fill(0); if (F["law.motors"]) F["law.motors"].set(L.motors);
   controls(); aim(); F.code.begin();
   for (const reason in heard) delete heard[reason];
-  note("", L.floats && L.gravity && !(sliders.gravity.value > 0) ? "No contact with the floor here: it starts weightless. Pull it, or turn gravity up and it falls." : "");
+  note("", L.floats && L.gravity && !(sliders.gravity.value > 0) ? "The floor has no contact, so gravity starts at zero. Pull the robot, or increase gravity and it falls." : "");
   shown.forEach(x => x.plot.clear()); look(); record(); dirty = true;
 }
-function advance(count, budget = Infinity) {  // as many steps of these as time allows
+function advance(count, budget = Infinity) {  // at most `count` steps, within `budget` milliseconds
   const begin = performance.now();
   const step = $("ends").checked ? F.code.blocked : F.code.step;
   let done = 0;
   while (done < count) { step(); done++; if (!(done & 7) && performance.now() - begin > budget) break; }
   steps += done;
-  if (!F.Q.every(isFinite) || !F.V.every(isFinite)) stop("The motion grew beyond all numbers: too stiff for steps of this size. Restart, with smaller gains.");
-  else if (F.S && F.S[0] > L.strain) stop("The loops came to a singular posture, where their forces are not determined. Restart, or pull elsewhere.");
+  if (!F.Q.every(isFinite) || !F.V.every(isFinite)) stop("The simulation diverged: the gains are too large for this step size. Reduce them and restart.");
+  else if (F.S && F.S[0] > L.strain) stop("The loops reached a singular configuration, where their forces are not unique. Restart, or pull another point.");
   return done;
 }
 function stop(why) { play(false); note("stopped", why); }
-function run(elapsed) {  // `elapsed` seconds of the wall's clock
+function run(elapsed) {  // `elapsed` seconds of wall-clock time
   const speed = Number($("speed").value);
   due += elapsed * speed;
   const wanted = Math.floor(due / h + 1e-9), done = advance(wanted, Math.max(12, 600 * elapsed));
@@ -93,7 +93,7 @@ function run(elapsed) {  // `elapsed` seconds of the wall's clock
   wall += elapsed * speed; gone += done * h;
   if (wall > 1) {
     kept = gone / wall; wall = gone = 0;
-    note("slow", kept < 0.93 ? `This browser keeps ${(kept * speed).toFixed(2)}× of real time: the motion is right, but slower.` : "");
+    note("slow", kept < 0.93 ? `This browser runs at ${(kept * speed).toFixed(2)}× of real time: the motion is correct, but slower.` : "");
   }
   record();
 }
@@ -106,29 +106,29 @@ function look() {
 }
 const on = k => k < 0 ? IDENTITY : bodies[k];
 
-// -- pulling -----------------------------------------------------------------------------------------------------------------
+// -- pulling ---------------------------------------------------------------------------------
 grasp = e => {
   const found = F && touchedNear(e, on);
   if (!found) return null;
   const k = found.body, M = on(k), away = unit(sub(camera.at, view().eye));
   held = { body: k, hand: found.point };
-  F.held.fill(0); F.held[k] = 1; F.grip.set(back(M, sub(found.point, origin(M)))); F.hand.set(turnedBack(found.point));
+  F.pulled.fill(0); F.pulled[k] = 1; F.pull_point.set(back(M, sub(found.point, origin(M)))); F.pull_target.set(turnedBack(found.point));
   if (!heard.stopped) play(true);
   note("", "");
   return {
-    move(e) {  // in the plane through the hand, across the view
+    move(e) {  // in the plane through the pulled point, perpendicular to the view
       const [eye, way] = ray(e), far = dot(sub(held.hand, eye), away) / dot(way, away);
-      if (far > 0) { held.hand = add(eye, way, far); F.hand.set(turnedBack(held.hand)); }
+      if (far > 0) { held.hand = add(eye, way, far); F.pull_target.set(turnedBack(held.hand)); }
     },
-    end() { F.held.fill(0); held = null; $("newtons").textContent = ""; dirty = true; },
+    end() { F.pulled.fill(0); held = null; $("newtons").textContent = ""; dirty = true; },
   };
 };
 canvas.addEventListener("pointermove", e => { if (F && !e.buttons && e.pointerType === "mouse") canvas.classList.toggle("over", !!touched(e, on)); });
 
-// -- the picture -------------------------------------------------------------------------------------------------------------
+// -- drawing ---------------------------------------------------------------------------------
 function items() {
   const list = solidItems(on, $("frames").checked);
-  if (sliders.load && sliders.load.value > 0) {  // as large as aluminium
+  if (sliders.load && sliders.load.value > 0) {  // the payload is a ball with the density of aluminium
     const M = on(L.load.body), r = Math.cbrt(sliders.load.value * 3 / (4 * Math.PI * 2700)), o = add(forth(M, L.load.at), origin(M));
     list.push({ solid: ball, paint: linear("#7d8794"), matrix: frameOf([r, 0, 0], [0, r, 0], [0, 0, r], o) });
   }
@@ -143,7 +143,7 @@ function items() {
 }
 const ball = solids.sphere([1]);
 let strongest = 1e-9, anchor = null;
-function follow() {  // a robot that flies stays in the picture
+function follow() {  // the camera follows a floating robot
   if (!L.floats) return;
   const here = origin(bodies[0]);
   if (anchor) { const moved = sub(here, anchor); camera.at = add(camera.at, moved); focus = add(focus, moved); }
@@ -162,7 +162,7 @@ if (L.curves.length) shown.push(["joint coordinates", "rad, m", L.curves.map(x =
 if (L.torques.length) shown.push(["motor torques", "Nm, N", L.torques.map(x => x[0]), () => L.torques.map(x => F.torque[x[1]])]);
 shown.forEach((x, i) => { shown[i] = { plot: trace($("plots"), x[0], x[1], x[2], C), values: x[3] }; });
 function record() { for (const x of shown) x.plot.put(steps * h, x.values()); }
-let plotted = 0, seen = true;  // a page inside another one rests while nobody can see it
+let plotted = 0, seen = true;  // the simulation pauses while the page is not visible, e.g. in an iframe
 new IntersectionObserver(all => { seen = all[all.length - 1].isIntersecting; }).observe(document.querySelector("main"));
 function paint(stamp) {
   const elapsed = Math.min(0.25, Math.max(0, (stamp - before) / 1000 || 0));
@@ -211,4 +211,4 @@ async function begin() {
   restart(); reset(); play(!location.hash.includes("paused") && !matchMedia("(prefers-reduced-motion: reduce)").matches);
   requestAnimationFrame(paint);
 }
-begin().catch(error => { $("still").hidden = false; note("stopped", `The robot cannot run in this browser (${error.message}): here is a still picture.`); window.psiphi.drawn = -1; });
+begin().catch(error => { $("still").hidden = false; note("stopped", `The robot cannot run in this browser (${error.message}): this is a still picture.`); window.psiphi.drawn = -1; });

@@ -1,9 +1,9 @@
-// A motion that was computed: where everything is at a time, the controls, the plots' cursors.
+// A recorded motion: poses at a time, controls, cursors of plots.
 const first = S.t[0], last = S.t[S.t.length - 1], still = S.t.length < 2;
 const strongest = S.arrows ? Math.max(1e-12, ...S.arrows.force.map(row => Math.max(...row.map(f => Math.hypot(...f))))) : 1;
 let now = first, playing = false;
 
-function moment(time) {  // the frame before a time, and how far to the next
+function moment(time) {  // the frame before a time, the frame after it, and the fraction between them
   if (still) return [0, 0, 0];
   let a = 0, b = S.t.length - 1;
   while (b - a > 1) { const m = (a + b) >> 1; S.t[m] <= time ? a = m : b = m; }
@@ -22,7 +22,7 @@ function items() {
 }
 const cursors = [...document.querySelectorAll(".plot .cursor")], keys = [...document.querySelectorAll("figure")].map(f => [...f.querySelectorAll(".keys b")]);
 const [left, right, whole] = S.margins;
-function words() {  // clock, slider, cursors, numbers
+function words() {  // updates clock, slider, cursors and values
   const part = last > first ? (now - first) / (last - first) : 0, x = left + part * (whole - left - right), [a, b, s] = moment(now), near = s > 0.5 ? b : a;
   $("time").value = now; $("clock").textContent = still ? "" : `${now.toFixed(2)} / ${last.toFixed(2)} s`;
   for (const c of cursors) { c.setAttribute("x1", x); c.setAttribute("x2", x); }
@@ -30,7 +30,7 @@ function words() {  // clock, slider, cursors, numbers
   document.querySelectorAll("#legend b").forEach((cell, k) => { cell.textContent = `${short(Math.hypot(...S.arrows.force[near][k]))} N`; });
 }
 function paint(stamp) {
-  const elapsed = Math.min(0.1, Math.max(0, (stamp - before) / 1000 || 0));  // a frame may bear an older stamp than play()
+  const elapsed = Math.min(0.1, Math.max(0, (stamp - before) / 1000 || 0));  // the time stamp of a frame may be older than the call of play()
   before = stamp;
   if (playing) { now += elapsed * Number($("speed").value); if (now > last) now = first; dirty = true; }
   if (dirty) { dirty = false; draw(items(), view()); words(); window.psiphi.drawn = now; }

@@ -1,5 +1,5 @@
 // Solids as triangles with normals: {p: points, n: normals, i: indices}.
-function arc(r0, z0, r, from, to, steps) {  // a piece of a circle in the half plane (radius, z), with its normals
+function arc(r0, z0, r, from, to, steps) {  // an arc in the half plane (radius, z), with normals
   const out = [];
   for (let k = 0; k <= steps; k++) {
     const a = from + (to - from) * k / steps;
@@ -7,7 +7,7 @@ function arc(r0, z0, r, from, to, steps) {  // a piece of a circle in the half p
   }
   return out;
 }
-function revolved(runs, around = 40) {  // runs of [radius, z, normal radius, normal z], from top to bottom, about z
+function revolved(runs, around = 40) {  // a surface of revolution about z; profile: runs of [radius, z, normal radius, normal z], from top to bottom
   const g = { p: [], n: [], i: [] };
   for (const run of runs) {
     const start = g.p.length / 3;
@@ -37,7 +37,7 @@ const solids = {
     return revolved([[[1e-6, l, a, b], [r, 0, a, b]], [[r, 0, 0, -1], [0, 0, 0, -1]]], 28);
   },
   shaft: ([r]) => revolved([[[r, 1, 1, 0], [r, 0, 1, 0]], [[r, 0, 0, -1], [0, 0, 0, -1]]], 24),
-  box(size) {  // with round edges: a point of the grid is pushed out from the inner box
+  box(size) {  // with rounded edges: each grid point is moved outward from an inner box
     const h = size.map(x => x / 2), c = Math.min(...h) * 0.14, inner = h.map(x => x - c), g = { p: [], n: [], i: [] };
     const lines = k => { const e = [0, 0.3, 0.7, 1].map(x => x * c), up = e.map(x => inner[k] + x); return [...up.map(x => -x).reverse(), ...up]; };
     for (let k = 0; k < 3; k++) for (const side of [-1, 1]) {
@@ -62,7 +62,7 @@ function bytes(text) {
   for (let i = 0; i < s.length; i++) out[i] = s.charCodeAt(i);
   return out.buffer;
 }
-function meshed(m) {  // corners of sharp edges are parted, those of smooth ones share a normal
+function meshed(m) {  // vertices get one normal per smooth group of faces: edges sharper than 41 degrees stay sharp
   const q = new Uint16Array(bytes(m.vertices)), f = new Uint32Array(bytes(m.faces)), g = { p: [], n: [], i: [] };
   const point = i => [0, 1, 2].map(k => m.low[k] + m.step[k] * q[3 * i + k]);
   const normals = [], around = new Map();

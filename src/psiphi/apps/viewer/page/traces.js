@@ -1,4 +1,4 @@
-// Curves that scroll along: the last seconds of some numbers.
+// Scrolling plots of the last seconds of some values.
 const WINDOW = 10;
 function trace(place, title, unit, names, colors) {
   const figure = document.createElement("figure"), caption = document.createElement("figcaption"), sheet = document.createElement("canvas"), keys = document.createElement("div");

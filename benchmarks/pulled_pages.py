@@ -123,7 +123,7 @@ def calls(opened: Any, name: str) -> tuple[float, float]:
     """Microseconds of one forward dynamics in the page and from Python."""
     robot, rng = pp.load(name), np.random.default_rng(0)
     inputs = [robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)]
-    text = TARGETS["wasm"].emit(robot.function("forward_dynamics").code, name="fd")
+    text = TARGETS["wasm"].emit(robot.function("forward_dynamics").source.code, "d", "fd")
     opened.goto("about:blank")
     in_page = opened.evaluate(
         CALL, [base64.b64encode(text.encode()).decode(), "fd", [x.tolist() for x in inputs]]

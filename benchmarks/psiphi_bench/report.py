@@ -17,7 +17,7 @@ from psiphi.backends.cpu.threads import cpu_count
 from psiphi_bench.row import BenchmarkRow, Measurement
 
 WIDTHS = (44, 33, 19, 23, 11, 13)
-HEADINGS = ("", "subject", "psiphi", "peer", "figure", "target")
+HEADINGS = ("", "subject", "psiphi", "other library", "value", "target")
 VERDICT = {True: "pass", False: "MISS", None: ""}
 PACKAGES = ("psiphi", "numpy", "llvmlite", "pin", "mujoco", "example-robot-data")
 
@@ -139,7 +139,7 @@ def markdown(facts: dict) -> Iterator[str]:
     yield "Measured on " + ", ".join(f"{name} {value}" for name, value in facts["machine"].items())
     yield f"in {facts['seconds']} s{' with --quick' if facts['quick'] else ''}."
     yield ""
-    yield "| | subject | psiphi | peer | figure | target | |"
+    yield "| | subject | psiphi | other library | value | target | |"
     yield "|---|---|---|---|---|---|---|"
     for data in facts["rows"]:
         result = _result(data)

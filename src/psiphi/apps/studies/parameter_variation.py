@@ -62,7 +62,11 @@ class Variation:
 
 
 def read_variations(
-    table: Table, system: Any, law: str, options: dict[str, Any], start: dict[str, Any]
+    table: Table,
+    system: Robot | System,
+    law: str,
+    options: dict[str, Any],
+    start: dict[str, Any],
 ) -> tuple[Variation, ...]:
     """Read the table [vary]. Its order is kept, since grids depend on it.
 
@@ -128,7 +132,9 @@ def _with_strides(each: list[Variation]) -> Iterator[Variation]:
         stride *= len(one.distribution.numbers) if grid else 1
 
 
-def _check_word(table: Table, word: str, system: Any, law: str, options: dict[str, Any]) -> None:
+def _check_word(
+    table: Table, word: str, system: Robot | System, law: str, options: dict[str, Any]
+) -> None:
     if word in REQUIRED_OPTIONS and options.get(REQUIRED_OPTIONS[word]) is not True:
         table.fail(
             word,

@@ -47,14 +47,14 @@ assert np.abs(np.linalg.eigvals(A - B @ K)).max() < 1.0
 # are small.
 
 # %%
-q, v, most = up + np.radians([1.0, -1.0]), rest, 0.0
+q, v, largest = up + np.radians([1.0, -1.0]), rest, 0.0
 for _ in range(STEPS):
     tau = np.array([0.0, float((-K @ np.concatenate([q - up, v]))[0])])
     q, v = robot.step(q, v, tau, dt)
-    most = max(most, abs(tau[1]))
+    largest = max(largest, abs(tau[1]))
 print(
     f"after {STEPS * dt:.0f} s off by {np.degrees(np.abs(q - up).max()):.1e} degrees; at "
-    f"most {most:.1f} Nm"
+    f"most {largest:.1f} Nm"
 )
 assert np.abs(q - up).max() < 1e-3
 

@@ -10,12 +10,8 @@ import numpy as np
 import psiphi as pp
 
 DURATION = 3.0  # tests: 0.3
-GROUND, CRANK, COUPLER, ROCKER = (
-    1.0,
-    0.3,
-    0.9,
-    0.7,
-)  # Grashof: 1.0 + 0.3 < 0.9 + 0.7, the crank makes full turns
+# Grashof: 1.0 + 0.3 < 0.9 + 0.7, so the crank makes full turns
+GROUND, CRANK, COUPLER, ROCKER = 1.0, 0.3, 0.9, 0.7
 
 b = pp.Builder("fourbar")
 

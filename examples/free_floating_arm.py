@@ -18,12 +18,11 @@ print(f"{robot.name}: {len(robot.bodies)} bodies, {robot.mass:.1f} kg, nv = {rob
 def momentum(q, v):
     """h = [angular about the world's origin; linear]: the first six rows of M v, in world axes."""
     T = robot.frame_pose(q, "bus")
-    h = np.einsum(
-        "...ij,...j->...i", robot.mass_matrix(q)[..., :6, :], v
-    )  # about the bus's origin, in its axes
-    turn = np.einsum("...ij,...j->...i", T[..., :3, :3], h[..., :3])
-    push = np.einsum("...ij,...j->...i", T[..., :3, :3], h[..., 3:])
-    return np.concatenate([turn + np.cross(T[..., :3, 3], push), push], axis=-1)
+    # about the bus's origin, in its axes
+    h = np.einsum("...ij,...j->...i", robot.mass_matrix(q)[..., :6, :], v)
+    angular = np.einsum("...ij,...j->...i", T[..., :3, :3], h[..., :3])
+    linear = np.einsum("...ij,...j->...i", T[..., :3, :3], h[..., 3:])
+    return np.concatenate([angular + np.cross(T[..., :3, 3], linear), linear], axis=-1)
 
 
 # %% [markdown]
@@ -57,8 +56,8 @@ assert drift < 1e-8
 # %%
 M, J = robot.mass_matrix(q0), robot.jacobian(q0, "left_tool")
 generalized = J[:, 6:] - J[:, :6] @ np.linalg.solve(M[:6, :6], M[:6, 6:])
-push = np.zeros(12)
-push[1] = 1.0
-print("hand speed, base fixed:   ", (J[3:, 6:] @ push).round(4))
-print("hand speed, base floating:", (generalized[3:] @ push).round(4))
-assert np.linalg.norm(generalized[3:] @ push) < np.linalg.norm(J[3:, 6:] @ push)
+rates = np.zeros(12)
+rates[1] = 1.0
+print("hand speed, base fixed:   ", (J[3:, 6:] @ rates).round(4))
+print("hand speed, base floating:", (generalized[3:] @ rates).round(4))
+assert np.linalg.norm(generalized[3:] @ rates) < np.linalg.norm(J[3:, 6:] @ rates)

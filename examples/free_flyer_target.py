@@ -44,8 +44,9 @@ def momentum(q, v):
     ):
         T = system.frame_pose(q, frame)
         h = np.einsum("...ij,...j->...i", M[..., rows, :], v).reshape(*v.shape[:-1], 2, 3)
-        turn, push = np.moveaxis(np.einsum("...ij,...kj->...ki", T[..., :3, :3], h), -2, 0)
-        total = total + np.concatenate([turn + np.cross(T[..., :3, 3], push), push], axis=-1)
+        angular, linear = np.moveaxis(np.einsum("...ij,...kj->...ki", T[..., :3, :3], h), -2, 0)
+        angular = angular + np.cross(T[..., :3, 3], linear)
+        total = total + np.concatenate([angular, linear], axis=-1)
     return total
 
 

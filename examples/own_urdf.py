@@ -38,9 +38,8 @@ URDF = """
   </joint>
 </robot>
 """
-robot = pp.load(
-    URDF
-)  # or pp.load("my_robot.urdf"), pp.load("package://my_description/urdf/arm.urdf")
+# or pp.load("my_robot.urdf"), pp.load("package://my_description/urdf/arm.urdf")
+robot = pp.load(URDF)
 for joint in robot.joints:
     print(
         f"{joint.name}: {joint.kind}, q[{joint.q_slice.start}], carries "

@@ -19,23 +19,14 @@ robot = pp.load("ur5")
 rng = np.random.default_rng(0)
 q0 = np.array([0.0, -1.2, 1.5, -0.5, 0.3, 0.0])
 hold = robot.gravity(q0)
-tau = hold + rng.standard_normal((COUNT, 6)) * [
-    20.0,
-    20.0,
-    10.0,
-    1.0,
-    1.0,
-    1.0,
-]  # one constant torque per rollout
+spread = np.array([20.0, 20.0, 10.0, 1.0, 1.0, 1.0])
+tau = hold + spread * rng.standard_normal((COUNT, 6))  # one constant torque per rollout
 
 # %%
-pp.simulate(
-    robot, np.tile(q0, (8, 1)), tau=tau[:8], duration=STEPS * DT, dt=DT, every=STEPS
-)  # compiles
+options = {"duration": STEPS * DT, "dt": DT, "every": STEPS}
+pp.simulate(robot, np.tile(q0, (8, 1)), tau=tau[:8], **options)  # compiles
 begin = time.perf_counter()
-motion = pp.simulate(
-    robot, np.tile(q0, (COUNT, 1)), tau=tau, duration=STEPS * DT, dt=DT, every=STEPS
-)
+motion = pp.simulate(robot, np.tile(q0, (COUNT, 1)), tau=tau, **options)
 seconds = time.perf_counter() - begin
 steps = COUNT * STEPS
 print(

@@ -38,9 +38,9 @@ b.body("platform", mass=WEIGHT, inertia=(0.8, 0, 0, 0.8, 0, 1.6))
 b.joint("free", "free", "world", "platform")
 for k in range(6):
     b.frame(f"socket{k}", "platform", xyz=head[k])
-idle = [f"gimbal{k}" for k in range(6)] + ["free"]
+passive = [f"gimbal{k}" for k in range(6)] + ["free"]
 stewart = pp.connect(
-    b.build(), [pp.Loop("ball", f"top{k}", f"socket{k}") for k in range(6)], passive=idle
+    b.build(), [pp.Loop("ball", f"top{k}", f"socket{k}") for k in range(6)], passive=passive
 )
 print(stewart, "motors:", stewart.na)
 
@@ -88,13 +88,14 @@ def heave(t):
 
 
 def drive(t, q, v):
-    height, rate, push = heave(t)
+    height, rate, acceleration = heave(t)
     target = np.array(q0)
     target[place] = [0, 0, HEIGHT + height, 0, 0, 0, 1]
-    wish = np.zeros(stewart.nv)
-    wish[plate] = np.array([0, 0, 0, 0, 0, push]) + 100.0 * stewart.difference(q, target)[plate]
-    wish[plate] += 20.0 * (np.array([0, 0, 0, 0, 0, rate]) - v[plate])
-    return stewart.inverse_dynamics(q, v, stewart.complete(q, v, wish, exactly="free"))
+    a = np.zeros(stewart.nv)
+    a[plate] = 100.0 * stewart.difference(q, target)[plate]
+    a[plate] += 20.0 * (np.array([0, 0, 0, 0, 0, rate]) - v[plate])
+    a[plate] += np.array([0, 0, 0, 0, 0, acceleration])
+    return stewart.inverse_dynamics(q, v, stewart.complete(q, v, a, exactly="free"))
 
 
 motion = pp.simulate(stewart, q0, tau=drive, duration=DURATION, dt=DT, hold=True)

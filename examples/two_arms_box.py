@@ -28,10 +28,8 @@ shift = np.eye(4)
 shift[:3, 3] = middle
 second_base = shift @ turn @ np.linalg.inv(shift)
 box = pp.Body.box(mass=3.0, size=(0.4, 0.25, 0.2))
-grips = [
-    np.linalg.inv(shift) @ hand,
-    np.linalg.inv(shift) @ second_base @ hand,
-]  # poses of the hands in the box
+# poses of the hands in the box
+grips = [np.linalg.inv(shift) @ hand, np.linalg.inv(shift) @ second_base @ hand]
 cell = pp.grasp([(arm, None, "tool"), (arm, second_base, "tool")], box, at=grips)
 q0 = np.concatenate([q_arm, q_arm, middle, [0, 0, 0, 1]])
 print(cell, "constraint error", np.abs(cell.constraint_residual(q0)).max())
@@ -57,10 +55,7 @@ print("operations of one forward dynamics:", cell.flops())
 
 # %%
 SQUEEZE = np.zeros((2, 6))
-SQUEEZE[:, 3:] = [
-    [20.0, 0, 0],
-    [-20.0, 0, 0],
-]  # the first hand pushes along +x, the second against it
+SQUEEZE[:, 3:] = [[20.0, 0, 0], [-20.0, 0, 0]]  # along +x by the first hand, -x by the second
 box_v, box_q = slice(cell.nv - 6, cell.nv), slice(cell.nq - 7, cell.nq)
 
 
@@ -71,15 +66,15 @@ def path(t):
 
 
 def carry(t, q, v):
-    height, rate, push = path(t)
+    height, rate, acceleration = path(t)
     target = np.array(q0)
     target[box_q] = [*(middle + np.array([0, 0, height])), 0, 0, 0, 1]
-    wish = np.zeros(cell.nv)
-    wish[box_v] = np.array([0, 0, 0, 0, 0, push]) + 100.0 * cell.difference(q, target)[box_v]
-    wish[box_v] += 20.0 * (np.array([0, 0, 0, 0, 0, rate]) - v[box_v])
-    return cell.inverse_dynamics(
-        q, v, cell.complete(q, v, wish, exactly="box/free"), internal=SQUEEZE
-    )
+    a = np.zeros(cell.nv)
+    a[box_v] = 100.0 * cell.difference(q, target)[box_v]
+    a[box_v] += 20.0 * (np.array([0, 0, 0, 0, 0, rate]) - v[box_v])
+    a[box_v] += np.array([0, 0, 0, 0, 0, acceleration])
+    a = cell.complete(q, v, a, exactly="box/free")
+    return cell.inverse_dynamics(q, v, a, internal=SQUEEZE)
 
 
 motion = pp.simulate(cell, q0, tau=carry, duration=DURATION, dt=DT, hold=True)

@@ -14,15 +14,15 @@ DT = 2e-3
 
 puma = pp.load("puma560")
 posture = np.array([0.0, 0.0, 0.0, 0.0, 1.2, 0.0])  # elbow at a right angle, wrist bent
-beside = np.eye(4)
-beside[1, 3] = 1.0  # the second arm is one metre to the left
-hands = [base @ puma.frame_pose(posture, "tool") for base in (np.eye(4), beside)]
+second_base = np.eye(4)
+second_base[1, 3] = 1.0  # the second arm is one metre to the left
+hands = [base @ puma.frame_pose(posture, "tool") for base in (np.eye(4), second_base)]
 middle = (hands[0][:3, 3] + hands[1][:3, 3]) / 2
 place = np.eye(4)
 place[:3, 3] = middle
 beam = pp.Body.box(mass=4.0, size=(0.05, 1.0, 0.05), name="beam")
 cell = pp.grasp(
-    [(puma, None, "tool"), (puma, beside, "tool")],
+    [(puma, None, "tool"), (puma, second_base, "tool")],
     beam,
     at=[np.linalg.inv(place) @ hand for hand in hands],
 )
@@ -49,22 +49,23 @@ assert (inertia.diagonal()[3:] > beam.mass).all()
 # the chosen acceleration of the beam; the first arm carries twice the load of the second.
 
 # %%
-own, ahead = slice(cell.nv - 6, cell.nv), np.array([0.06, 0.0, 0.12])
+beam_v, amplitude = slice(cell.nv - 6, cell.nv), np.array([0.06, 0.0, 0.12])
 w = np.pi
 
 
 def path(t):
     """Desired position, velocity and acceleration of the beam's centre."""
-    wave, rate, push = (1 - np.cos(w * t)) / 2, w * np.sin(w * t) / 2, w**2 * np.cos(w * t) / 2
-    return middle + wave * ahead, rate * ahead, push * ahead
+    s, rate, acceleration = 1 - np.cos(w * t), w * np.sin(w * t), w**2 * np.cos(w * t)
+    half = amplitude / 2
+    return middle + s * half, rate * half, acceleration * half
 
 
 def carry(t, q, v):
-    x, rate, push = path(t)
+    x, rate, acceleration = path(t)
     target = np.concatenate([q[:12], x, [0, 0, 0, 1]])
     a = np.zeros(cell.nv)
-    a[own] = 100.0 * cell.difference(q, target)[own] - 20.0 * v[own]
-    a[cell.nv - 3 :] += push + 20.0 * rate
+    a[beam_v] = 100.0 * cell.difference(q, target)[beam_v] - 20.0 * v[beam_v]
+    a[cell.nv - 3 :] += acceleration + 20.0 * rate
     return cell.inverse_dynamics(
         q, v, cell.complete(q, v, a, exactly="beam/free"), share=[2.0, 1.0]
     )

@@ -34,10 +34,10 @@ mass = estimation.sequence([A] * STEPS, [np.zeros((2, 2))] + [B @ B.T] * STEPS, 
 data = [[via[t], 0.0] if t == STEPS else [via[t]] if t in via else [] for t in range(STEPS + 1)]
 found = estimation.Smoother(mass)(data[::-1])
 force = np.array([B.T @ x for x in found.costates[-2::-1]])[:, 0]  # co-state after each step
-bend = np.diff(force, 2)
-bent = np.flatnonzero(np.abs(bend) > 1e-6 * np.abs(force).max()) + 1
-print("the slope of the force changes at steps", bent, "only; via points at", list(via)[:-1])
-assert all(min(abs(k - t) for t in via) <= 1 for k in bent)
+curvature = np.diff(force, 2)
+kinks = np.flatnonzero(np.abs(curvature) > 1e-6 * np.abs(force).max()) + 1
+print("the slope of the force changes at steps", kinks, "only; via points at", list(via)[:-1])
+assert all(min(abs(k - t) for t in via) <= 1 for k in kinks)
 
 # %% [markdown]
 # Now an arm, whose dynamics are nonlinear. Linearised along a motion it is such a chain, with
@@ -95,19 +95,19 @@ print("energy, every third iteration:", *(f"{e:.2f}" for e in history[::3]))
 # gradients of the via-point constraints, by A and B along the motion.
 
 # %%
-states, change, asked = [x[0]], np.zeros((2 * n, STEPS, n)), []
-for t, push in enumerate(tau):
-    A, B = robot.linearize(states[-1][:n], states[-1][n:], push, dt, method="rk4")
-    states.append(step(states[-1], push))
-    change = np.einsum("ij,jtk->itk", A, change)  # of the state now, by every torque so far
+states, change, gradients = [x[0]], np.zeros((2 * n, STEPS, n)), []
+for t, torque in enumerate(tau):
+    A, B = robot.linearize(states[-1][:n], states[-1][n:], torque, dt, method="rk4")
+    states.append(step(states[-1], torque))
+    change = np.einsum("ij,jtk->itk", A, change)  # of the state, by all previous torques
     change[:, t] += B
-    asked += list((look[t + 1] @ change.reshape(2 * n, -1)).reshape(-1, STEPS * n))
+    gradients += list((look[t + 1] @ change.reshape(2 * n, -1)).reshape(-1, STEPS * n))
 missed = max(np.abs(states[t][:n] - q).max() for t, q in via.items())
 print(
     f"error at the via points {missed:.1e} rad, speed at the end "
     f"{np.abs(states[-1][n:]).max():.1e} rad/s"
 )
-weights = np.linalg.lstsq(np.array(asked).T, tau.reshape(-1), rcond=None)[0]
-left = np.abs(weights @ np.array(asked) - tau.reshape(-1)).max() / np.abs(tau).max()
+weights = np.linalg.lstsq(np.array(gradients).T, tau.reshape(-1), rcond=None)[0]
+left = np.abs(weights @ np.array(gradients) - tau.reshape(-1)).max() / np.abs(tau).max()
 print(f"residual of the optimality condition: {left:.1e} of the largest torque")
 assert missed < 1e-6 and left < 1e-5 and abs(history[-1] - history[-2]) < 1e-6 * history[-1]

@@ -89,14 +89,14 @@ def read_variations(
             keys.setdefault((word, key), (row, []))[1].extend(each)
     table.reject_unknown()
     for (_, key), (row, each) in keys.items():
-        _check_acts(row, key, each, found, robot, start)
+        _check_effect(row, key, each, found, robot, start)
     clash = [x for x in found.values() if x.word == "q" and f"offset:{x.name}:0" in found]
     if clash:
         table.fail("offset", f"and q both vary {clash[0].name!r}", "vary one of them")
     return tuple(_with_strides(list(found.values())))
 
 
-def _check_acts(
+def _check_effect(
     row: Table, key: str, each: list[Variation], found: dict, robot: Robot, start: dict[str, Any]
 ) -> None:
     """Reject a key without effect: later keys replace it, or it scales zeros."""

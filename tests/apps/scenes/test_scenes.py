@@ -174,7 +174,7 @@ def test_the_four_bar_turns():
         ('dt = "fast"\n' + ONE, ["dt: is 'fast'", "finite number"]),
         ("hold = 1\n" + ONE, ["hold: is 1", "true or false"]),
         (ONE + BOX, ["object", "nothing holds it"]),
-        (TWO, ["nothing joins them"]),
+        (TWO, ["nothing connects them"]),
         (
             TWO + BOX + GRASPS.split("[[grasps]]")[1].join(["[[grasps]]", ""]),
             ["'right' holds nothing"],

@@ -111,10 +111,10 @@ def _joint_names(top: Table, key: str) -> list[str] | None:
     return value
 
 
-def _check_springs_act(top: Table, act: bool) -> None:
+def _check_springs_act(top: Table, springs_act: bool) -> None:
     """Raise if the file defines springs and does not set springs = true."""
     for row in (row for _, row in top.table("robots").items()):
-        for key in () if act else ("springs", "elastic"):
+        for key in () if springs_act else ("springs", "elastic"):
             if key in row:
                 row.fail(
                     key,
@@ -157,7 +157,7 @@ def _system(
     if len(robots) > 1:
         top.fail(
             "robots",
-            f"there are {len(robots)}, and nothing joins them",
+            f"there are {len(robots)}, and nothing connects them",
             "add [[grasps]] and [object], or [[loops]]",
         )
     placed = robots[0]

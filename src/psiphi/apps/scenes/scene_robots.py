@@ -38,7 +38,7 @@ class PlacedRobot:
         return self.base @ Pose(T[:3, :3], T[:3, 3])
 
     def renamed(self) -> Robot:
-        """The robot with its name in the scene, from which the system makes names as "left/tool"."""
+        """The robot with its name in the scene: a system has names such as "left/tool"."""
         return replace(self.robot, name=self.name)
 
 
@@ -55,11 +55,11 @@ def read_placed(name: str, row: Table, folder: Path) -> PlacedRobot:
 def robot_from_table(row: Table, folder: Path) -> Robot:
     """The robot of the keys `robot` and `base`. Paths are relative to the scene's folder."""
     source = row.text("robot")
-    beside = folder / source
+    file = folder / source
     base = row.text("base", None, ("fixed", "free"))
     try:
         return load_robot(
-            beside if source.endswith((".urdf", ".xml")) and beside.exists() else source, base=base
+            file if source.endswith((".urdf", ".xml")) and file.exists() else source, base=base
         )
     except (Error, OSError) as error:
         remedy = (
@@ -173,7 +173,10 @@ def _joint(table: Table, robot: Robot, name: str) -> Joint:
 
 
 def pose(row: Table) -> Pose:
-    """The pose of `at` = x y z and `rpy` = roll pitch yaw in radians: R = Rz(y) Ry(p) Rx(r)."""
+    """The pose of the keys `at` = x y z and `rpy` = roll pitch yaw, in radians.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll)
+    """
     position = np.array(row.numbers("at", 3, [0.0, 0.0, 0.0]))
     roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
     return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), position)

@@ -189,7 +189,7 @@ def batch_element(values: ArrayLike, element: int, dims: int) -> np.ndarray:
         )
     if not isinstance(element, int | np.integer) or not -len(flat) <= element < len(flat):
         raise StateError(
-            f"element is {element}, but the batch has {len(flat)}", "give a smaller number"
+            f"element is {element}, but the batch has {len(flat)} elements", "give a smaller number"
         )
     return flat[element]
 

@@ -113,7 +113,7 @@ def scene(
 
     A robot or closed chain takes configurations `q` (times, nq) and times `t`. Without them, every
     joint of a robot swings in turn, and a closed chain is assembled.
-    `shapes` is a URDF file or a list of shapes; the default is the robot's own shapes. Bodies
+    `shapes` is a URDF file or a list of shapes; the default is the robot's own shapes. Robots
     without shapes are drawn from their kinematics. `meshes=False` does not read mesh files.
     `element` selects one motion of a batch. `frames` is the maximum number of frames.
     """

@@ -100,6 +100,7 @@ class _VisualScene:
     def _add_instance(
         self, instance: Element, T: np.ndarray, placed: dict[str | None, list[MeshPart]]
     ) -> None:
+        """Add a geometry at the pose T to `placed`, by colour."""
         url = instance.attrib["url"].lstrip("#")
         if url not in self.geometries:
             mesh = self.ids[url].find("mesh")

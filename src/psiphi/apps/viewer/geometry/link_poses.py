@@ -73,5 +73,5 @@ def rotation_to_z(axis: ArrayLike) -> np.ndarray:
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     if z[2] < -1.0 + 1e-12:
         return np.diag([1.0, -1.0, -1.0])
-    K = np.array([[0.0, 0.0, -z[0]], [0.0, 0.0, -z[1]], [z[0], z[1], 0.0]])  # K x = (axis x z) x x
+    K = np.array([[0.0, 0.0, -z[0]], [0.0, 0.0, -z[1]], [z[0], z[1], 0.0]])  # K u = (axis x z) x u
     return np.eye(3) + K + K @ K / (1.0 + z[2]) + 0.0

@@ -4,12 +4,13 @@ Mesh files come from others, so reading has hard limits: 128 MiB of a binary fil
 file, a million triangles and as many vertices; for COLLADA also half a million elements, 512 levels
 and 10 000 nodes. Reading takes less than 1 GB of memory.
 
-Why not the package `trimesh`? It needs NumPy only, as psiphi does, but it has no such limits, and it
-reads COLLADA only with the packages pycollada and lxml. A COLLADA file can place one geometry many
-times. An early version of this reader needed 1.1 GB for such a file of 91 kB; it now needs 25 MB to
-reject one. trimesh 5.2 runs out of 6 GB on a file of 24 kB whose nodes contain nodes (the file
-"nodes of nodes" in `tests/hostile/bombs.py`). The page of `pp.viewer.html` must also work without
-the extra `viewer`, which installs trimesh for viser.
+These readers replace the package `trimesh` because of the limits. trimesh depends on NumPy only, as
+psiphi does, but it has no limits, and it reads COLLADA with the package pycollada. A COLLADA file
+can place one geometry many times: an early version of this reader took 1.1 GB for a file of 91 kB,
+and now it rejects such a file with 25 MB. trimesh 5.2 reads that file with 350 MB, and it fails with
+6 GB on a file of 24 kB whose nodes contain nodes ("nodes of nodes" in `tests/hostile/bombs.py`, with
+the attributes that pycollada requires). Also, `pp.viewer.html` works without the extra `viewer`,
+with which trimesh is installed.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def _is_binary(ending: str, data: bytes) -> bool:
 
 
 def _is_valid(mesh: Mesh) -> bool:
+    """Whether there are triangles, finite vertices, and indices in range."""
     faces = mesh.faces
     return bool(
         len(faces)

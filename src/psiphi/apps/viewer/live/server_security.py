@@ -13,21 +13,41 @@ import logging
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # websockets comes with the extra `viewer`
-    from websockets.asyncio.server import ServerConnection
-    from websockets.http11 import Request, Response
-    from websockets.typing import Data
+from typing import Any, Protocol
 
 LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 MAX_PATH_LENGTH = 1000  # characters
 LOG = logging.getLogger("psiphi.viewer")
 LOG.addHandler(logging.NullHandler())
 LOG.propagate = False  # requests of strangers must not print on the user's terminal
+
+
+class Headers(Protocol):
+    """The headers of a request."""
+
+    def get(self, name: str, default: str, /) -> str: ...
+    def get_all(self, name: str, /) -> list[str]: ...
+
+
+class Request(Protocol):
+    """A `Request` of websockets."""
+
+    path: str
+    headers: Headers
+
+
+class Connection(Protocol):
+    """A `ServerConnection` of websockets."""
+
+    recv: Callable[..., Awaitable[str | bytes]]
+
+    @property
+    def subprotocol(self) -> str | None: ...
+    def respond(self, status: HTTPStatus, text: str, /) -> object: ...
+    def close(self, code: int, reason: str, /) -> Awaitable[None]: ...
 
 
 @contextmanager
@@ -76,7 +96,7 @@ def refusal(path: str, host: str | None, origin: str | None, socket: bool) -> HT
 def _checked_request(answer: Callable | None) -> Callable:
     """viser's handler of a request, for accepted requests only."""
 
-    def handle(connection: ServerConnection, request: Request) -> Response | None:
+    def handle(connection: Connection, request: Request) -> object:
         fields = [request.headers.get_all(name) for name in ("Host", "Origin")]
         host, origin = (
             values[0] if len(values) == 1 else None if not values else "" for values in fields
@@ -99,7 +119,7 @@ def _checked_request(answer: Callable | None) -> Callable:
 def _checked_connection(handler: Callable) -> Callable:
     """viser's handler of a connection, with valid messages only; errors go to the log."""
 
-    async def handle(connection: ServerConnection) -> None:
+    async def handle(connection: Connection) -> None:
         import viser
 
         asyncio.get_running_loop().set_exception_handler(
@@ -110,12 +130,12 @@ def _checked_connection(handler: Callable) -> Callable:
             return
         receive = connection.recv
 
-        async def receive_message(*args: Any, **options: Any) -> Data:
+        async def receive_message(*args: Any, **options: Any) -> str | bytes:
             while not _is_message(raw := await receive(*args, **options)):
                 LOG.debug("dropped %r", raw[:100])
             return raw
 
-        connection.recv = receive_message  # type: ignore[method-assign]
+        connection.recv = receive_message
         try:
             await handler(connection)
         except Exception as error:
@@ -124,7 +144,7 @@ def _checked_connection(handler: Callable) -> Callable:
     return handle
 
 
-def _is_message(raw: Data) -> bool:
+def _is_message(raw: str | bytes) -> bool:
     """Whether viser can decode a message, and it changes only values of controls to valid values."""
     from viser import _messages
 

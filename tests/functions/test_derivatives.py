@@ -271,7 +271,7 @@ def test_words_about_functions():
     robot = pp.robots.puma560()
     with pytest.raises(pp.StateError, match="sum of log d"):
         robot.function("mass_log_det")
-    with pytest.raises(pp.StateError, match="frame_jacobians is of several"):
+    with pytest.raises(pp.StateError, match="frame_jacobians takes several"):
         robot.function("jacobian", ("tool", "world"))
 
 
@@ -324,7 +324,7 @@ def test_arguments_of_derivatives_of_derivatives_have_names_of_their_own():
 @pytest.mark.parametrize("name", ["parameters", "added"])
 def test_names_of_a_robots_own_numbers_are_taken(name):
     for make in (pp.vector, symbol):
-        with pytest.raises(pp.StateError, match=f"'{name}' is taken"):
+        with pytest.raises(pp.StateError, match=f"'{name}' is the name of an input"):
             make(name)
 
 

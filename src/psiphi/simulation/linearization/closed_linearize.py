@@ -1,17 +1,17 @@
-"""How a change of a closed chain's state grows in one step: `system.linearize(q, v, tau, dt)`.
+"""`system.linearize(q, v, tau, dt)`: the matrices A and B of a closed chain.
 
-The step is that of `pp.rollout`, with its way back onto the constraints; the columns are the changes of that motion, one for
-every coordinate of the state and of the torque.
+The step is that of `pp.rollout`, with its projection onto the constraints. The columns of A and B
+are the tangents of that motion for a change of each coordinate of the state and of the torque.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from psiphi._util.array_types import Array, Numbers
+from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import SingularError, StateError
 from psiphi._util.validate import is_foreign, on_gpu
 from psiphi.compiler.sweeps.sweep_program import Argument
@@ -32,6 +32,7 @@ from psiphi.simulation.linearization.linearize import (
 from psiphi.simulation.linearization.step_function import check_method, read_dt
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.rollout.rollout_arrays import RolloutFunction
+from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import RolloutDerivative
 
 
 def linearize(
@@ -42,15 +43,16 @@ def linearize(
     dt: float | None = None,
     method: str = "rk4",
 ) -> tuple[Array, Array]:
-    """A, B of dx/dt = A x + B dtau, for small changes x = (dq, dv) of the state that keep the constraints; with dt, x after
-    one step of `pp.rollout` by `method`, which ends on the constraints.
+    """(A, B) of dx/dt = A x + B dtau for small changes x = (dq, dv) that satisfy the constraints;
+    with dt, of x after one step of `pp.rollout` by `method`, which ends on the constraints.
 
-    (..., 2 nv, 2 nv) and (..., 2 nv, n), n as many torques as came: nv, or na.
+    A (..., 2 nv, 2 nv), B (..., 2 nv, n), where n is the length of tau: nv, or na.
 
     >>> import numpy as np, psiphi as pp
     >>> case = pp.scenes.load("four_bar")
-    >>> A, B = case.system.linearize(case.q0, np.zeros(case.system.nv), np.zeros(case.system.nv), dt=1e-3)
-    >>> A.shape[0] == 2 * case.system.nv
+    >>> system, zero = case.system, np.zeros(case.system.nv)
+    >>> A, B = system.linearize(case.q0, zero, zero, dt=1e-3)
+    >>> A.shape[0] == 2 * system.nv
     True
     """
     if dt is None:
@@ -58,71 +60,70 @@ def linearize(
     return linearize_step(system, q, v, tau, dt, method)
 
 
-def linearize_step(system: Any, q: Any, v: Any, tau: Any, dt: Any, method: Any) -> Pair:
-    """(A, B), (..., 2 nv, 2 nv) and (..., 2 nv, n): x after a step of dt, for n torques, as many as came."""
-    method, h, nv = (
-        check_method(method, NAME),
-        dt if is_foreign(dt) else read_dt(dt, NAME),
-        system.nv,
-    )
-    if is_foreign(h) or h.ndim:
+def linearize_step(
+    system: System, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str
+) -> Pair:
+    """(A, B) of one step, (..., 2 nv, 2 nv) and (..., 2 nv, n), where n is the length of tau."""
+    method, nv = check_method(method, NAME), system.nv
+    h = None if is_foreign(dt) else read_dt(dt, NAME)
+    if h is None or h.ndim:
         raise StateError(
-            f"{NAME}: a closed chain takes one dt, and this is an array",
-            "give one number, 1e-3 for instance",
+            f"{NAME}: dt is an array, but closed chains take a single dt", "give a number like 1e-3"
         )
     if any(map(on_gpu, (q, v, tau))):
         raise StateError(
-            f"{NAME}: steps of closed chains are linearised on the host", "give arrays of the host"
+            f"{NAME}: steps of closed chains are linearized on the CPU, and these arrays are on "
+            "the GPU",
+            "give arrays on the CPU",
         )
-    state = _read_arguments(system, q, v, tau)
-    lead, columns = tuple(state[0].shape[:-1]), 2 * nv + state[2].shape[-1]
-    m, wide = TangentManifold(system.robot), system.with_sample_axis()
-    eye = broadcast(identity(state[0], columns), (*lead, columns, columns))
-    still, rest = (
-        full(state[0], (*lead, system.nq, columns), 0.0),
-        full(state[0], (*lead, nv), 0.0),
-    )
-    start = m.rate(TangentArray(state[0], still), TangentArray(rest, eye[..., :nv, :])).change
-    changes = [x.swapaxes(-1, -2) for x in (start, eye[..., nv : 2 * nv, :], eye[..., 2 * nv :, :])]
-    given = [broadcast(x[..., None, :], (*lead, columns, x.shape[-1])) for x in state]
+    Q, V, U = state = _read_arguments(system, q, v, tau)
+    batch, columns = tuple(Q.shape[:-1]), 2 * nv + U.shape[-1]
+    m, sampled = TangentManifold(system.robot), system.with_sample_axis()
+    eye = broadcast(identity(Q, columns), (*batch, columns, columns))
+    no_change = full(Q, (*batch, system.nq, columns), 0.0)
+    zero = full(Q, (*batch, nv), 0.0)
+    dq = m.rate(TangentArray(Q, no_change), TangentArray(zero, eye[..., :nv, :])).change
+    changes = [x.swapaxes(-1, -2) for x in (dq, eye[..., nv : 2 * nv, :], eye[..., 2 * nv :, :])]
+    repeated = [broadcast(x[..., None, :], (*batch, columns, x.shape[-1])) for x in state]
 
-    def run(q: Any, v: Any, tau: Any) -> Any:
-        return rollout(wide, q, v, tau, float(h), 1, method)
+    def run(q: AnyArray, v: AnyArray, tau: AnyArray) -> Any:
+        return rollout(
+            sampled, cast("Any", q), cast("Any", v), cast("Any", tau), float(h), 1, method
+        )
 
     inputs = tuple(
         Argument(name, x.shape[-1:]) for name, x in zip(("q", "v", "tau"), state, strict=True)
     )
     step = RolloutFunction(run, inputs, None, (system.nq, nv), 2)
-    end, _ = _call(step, given)
-    dq, dv = (
-        x[..., -1, :].swapaxes(-1, -2)
-        for x in _call(step.pushforward("q", "v", "tau"), [*given, *changes])
-    )
-    if not lead and not is_foreign(dv) and np.isnan(dv).any():
-        cause = f"{NAME}: this step has no derivative: constraints that follow from others on it do not stay so beside it"
-        raise SingularError(cause, "take another configuration, or a smaller dt")
-    grown = array_module(dv).concatenate([m.tangent(TangentArray(end[..., 0, -1, :], dq)), dv], -2)
-    return grown[..., : 2 * nv], grown[..., 2 * nv :]
-
-
-def _read_arguments(system: Any, q: Any, v: Any, tau: Any) -> list[Any]:
-    """All of one batch, in their library; torques of all coordinates, or of the motors alone."""
-    if any(map(is_foreign, (q, v, tau))):
-        few = np.shape(tau)[-1:] == (system.na,)
-        return read_foreign(
-            (system.nq, system.nv, system.na if few else system.nv), (q, v, tau), None
-        )[0]
-    own = [
-        *system.state_arrays(q=q, v=v),
-        np.asarray(tau, float) if system.state_arrays(tau=tau) else tau,
-    ]
-    lead = system.batch_axes(
-        argument_checks.batch_axes(
-            NAME, {name: x.shape[:-1] for name, x in zip(("q", "v", "tau"), own, strict=True)}
+    end, _ = _call(step, repeated)
+    tangents = _call(step.pushforward("q", "v", "tau"), [*repeated, *changes])
+    dq, dv = (x[..., -1, :].swapaxes(-1, -2) for x in tangents)
+    if not batch and not is_foreign(dv) and np.isnan(dv).any():
+        raise SingularError(
+            f"{NAME}: this step has no derivative: constraints that are redundant on it are not so "
+            "next to it",
+            "take another configuration, or a smaller dt",
         )
-    )
-    return [np.broadcast_to(x, (*lead, x.shape[-1])) for x in own]
+    end_tangents = m.tangent(TangentArray(end[..., 0, -1, :], dq))
+    matrices = array_module(dv).concatenate([end_tangents, dv], -2)
+    return matrices[..., : 2 * nv], matrices[..., 2 * nv :]
 
 
-def _call(function: Any, values: Sequence[Any]) -> Any:
+def _read_arguments(system: System, q: Numbers, v: Numbers, tau: Numbers) -> tuple[Any, Any, Any]:
+    """q, v and tau in one library, with the same batch axes; tau (..., nv) or (..., na)."""
+    if any(map(is_foreign, (q, v, tau))):
+        shape = np.shape(cast("Any", tau))
+        size = system.na if shape[-1:] == (system.na,) else system.nv
+        return read_foreign((system.nq, system.nv, size), (q, v, tau), None)[0]
+    Q, V = system.state_arrays(q=q, v=v)
+    system.state_arrays(tau=tau)  # checks tau
+    arrays = Q, V, np.asarray(tau, float)
+    named = zip(("q", "v", "tau"), arrays, strict=True)
+    shared = argument_checks.batch_axes(NAME, {name: x.shape[:-1] for name, x in named})
+    batch = system.batch_axes(shared)
+    q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays)
+    return q, v, tau
+
+
+def _call(function: RolloutFunction | RolloutDerivative, values: Sequence[Any]) -> Any:
     return dispatch(function, values) if any(map(is_foreign, values)) else function(*values)

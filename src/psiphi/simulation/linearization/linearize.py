@@ -1,16 +1,18 @@
-"""`robot.linearize`: how a small change of the state grows, at once or over one step (of closed chains:
-`simulation/linearization/closed_linearize.py`).
+"""`robot.linearize`: the matrices A and B, continuous or of one step.
 
-A state changes by x = (δ, δv): q by the tangent vector δ, as `robot.integrate` moves it, v by δv.
+`closed_linearize.py` does the same for closed chains. A small change of the state is x = (δ, δv): q
+moves along the tangent vector δ, as in `robot.integrate`, and v changes by δv.
 
     continuous   δ' = δv - ad_v δ,  δv' = a_q δ + a_v δv + a_tau δtau
-    a step       the rules of the integrator, run on arrays that carry their change: each stage's acceleration changes by
-                 da = a_q T⁺ dq + a_v dv + a_tau dtau, with dq = T(q) δ, T(q) δ = rate(q, δ), and the last one is brought back;
-                 of embedded loops, which a stage may leave open, da is that by the numbers of q
+    one step     the rules of the integrator, run on arrays with tangents. The acceleration of a
+                 stage changes by da = a_q T⁺ dq + a_v dv + a_tau dtau, where dq = T(q) δ and
+                 T(q) δ = rate(q, δ). Stages need not satisfy embedded loops; there da is the
+                 derivative with respect to all numbers of q
 
-ad_v is the bracket of a curved joint (a ball, a plane, a flying base), zero where q is a vector space. Slopes are those of
-compiled functions (`joint_law_derivatives.py`, forward dynamics), products those of the arrays' library: all of it runs where they are.
-Arrays of NumPy's take the same laws as one compiled function, where that is not too long (`linearize_function.py`).
+ad_v is the bracket of a curved joint (ball, planar, free), and zero if q is a vector space. The
+Jacobians are compiled functions (`joint_law_derivatives.py`, forward dynamics), and the products
+are those of the array library, so that everything runs where the arrays are. NumPy arrays use the
+same equations as one compiled function if that is not too long (`linearize_function.py`).
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from psiphi._util.array_types import Array, Numbers
+from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, check_array, is_foreign, on_gpu
 from psiphi.backends.cuda.kernel_launch import dtype_and_device
@@ -40,6 +42,7 @@ from psiphi.functions.arrays.array_dispatch import (
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.functions.scalar_fast_path import install_fast_path, no_fast_path
 from psiphi.robot import joint_law_derivatives
+from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import rule_places
 from psiphi.simulation.integration.integrators import step_sequence
@@ -47,6 +50,7 @@ from psiphi.simulation.linearization import linearize_function
 from psiphi.simulation.linearization.linearize_function import call_traced, is_traced_array
 from psiphi.simulation.linearization.step_function import (
     FLOAT32,
+    FLOAT64,
     check_batch,
     check_method,
     one_dt,
@@ -55,7 +59,8 @@ from psiphi.simulation.linearization.step_function import (
 )
 
 Pair = tuple[Any, Any]
-Lead = tuple[int, ...]
+Batch = tuple[int, ...]
+StepSize = AnyArray | float | None  # None: continuous time
 NAME = "linearize"
 
 
@@ -67,9 +72,11 @@ def linearize(
     dt: Numbers | None = None,
     method: str = "rk4",
 ) -> tuple[Array, Array]:
-    """(A, B): how small changes x = (δ, δv) of the state grow, dx/dt = A x + B δtau; with dt, x after one step by `method`.
+    """(A, B) of dx/dt = A x + B δtau for small changes x = (δ, δv) of the state; with dt, of x
+    after one step by `method`.
 
-    δ is a tangent vector, as v is (`integrate(q, δ)` is the changed q): A (..., 2 nv, 2 nv), B (..., 2 nv, nv).
+    δ is a tangent vector like v: `integrate(q, δ)` is the changed q. A (..., 2 nv, 2 nv),
+    B (..., 2 nv, nv).
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -77,204 +84,218 @@ def linearize(
     >>> A.shape, B.shape
     ((12, 12), (12, 6))
     """
-    method = check_method(method, NAME)
-    if not any(map(is_foreign, (q, v, tau, dt, *robot.parameter_arguments))):
+    method, parameters = check_method(method, NAME), robot.parameter_arguments
+    if not any(map(is_foreign, (q, v, tau, dt, *parameters))):
         return _on_host(robot, q, v, tau, dt, method)
-    for like in (
-        () if is_foreign(q) else filter(is_foreign, robot.parameter_arguments)
-    ):  # parameters bring the rest into their library
-        q = convert_like(
-            like,
-            read_numbers(NAME, Argument("q", (robot.nq,)), q),
-        )
-    (q, v, tau), h = read_foreign(
-        (robot.nq, robot.nv, robot.nv), (q, v, tau), dt, robot.parameter_arguments
-    )
-    return _split(robot, _state_matrices(robot, q, v, tau, h, method, robot.parameter_arguments))
+    foreign = [x for x in parameters if is_foreign(x)]
+    if foreign and not is_foreign(q):  # the other arguments follow the library of q
+        q = convert_like(foreign[0], read_numbers(NAME, Argument("q", (robot.nq,)), q))
+    sizes = robot.nq, robot.nv, robot.nv
+    (Q, V, U), h = read_foreign(sizes, (q, v, tau), dt, parameters)
+    return _split(robot, _state_matrices(robot, Q, V, U, h, method, parameters))
 
 
-def _on_host(robot: Any, q: Any, v: Any, tau: Any, dt: Any, method: str) -> Pair:
-    """Of NumPy's arrays, and what reads as such; float32 where all are, by way of float64."""
-    name, more = NAME if dt is None else f"{NAME} {method}", robot.parameter_arguments
-    one = isinstance(dt, float) and 0.0 < dt < math.inf  # an array asks for a batch
-    if dt is None or one:
-        found = robot.fast_calls.get(name, no_fast_path)(
-            q, v, tau, *more, *((np.array((dt,)),) if one else ())
-        )
+def _on_host(
+    robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers | None, method: str
+) -> Pair:
+    """(A, B) of NumPy arrays, computed in float64; float32 if q, v and tau all are."""
+    name, parameters = NAME if dt is None else f"{NAME} {method}", robot.parameter_arguments
+    if dt is None or (isinstance(dt, float) and 0.0 < dt < math.inf):
+        step_sizes = () if dt is None else (np.array((dt,)),)
+        fast_call = robot.fast_calls.get(name, no_fast_path)
+        found = fast_call(q, v, tau, *parameters, *step_sizes)
         if found is not None:
             return found
-    given = read_state(NAME, robot, q, v, tau)
+    arrays = read_state(NAME, robot, q, v, tau)
     h = None if dt is None else read_dt(dt, NAME)
-    lead, kind = (
-        check_batch(NAME, given, h, more),
-        FLOAT32 if all(x.dtype == FLOAT32 for x in given) else np.dtype(float),
-    )
-    q, v, tau = state = [
-        np.broadcast_to(x.astype(float, copy=False), (*lead, x.shape[-1])) for x in given
+    batch = check_batch(NAME, arrays, h, parameters)
+    dtype = FLOAT32 if all(x.dtype == FLOAT32 for x in arrays) else FLOAT64
+    Q, V, U = state = [
+        np.broadcast_to(x.astype(float, copy=False), (*batch, x.shape[-1])) for x in arrays
     ]
-    robot.check_quaternions(NAME, q)
+    robot.check_quaternions(NAME, Q)
     h = h if h is None else h[..., None]
-    own = linearize_function.linearize_function(
+    compiled = linearize_function.linearize_function(
         robot, name, "" if dt is None else method, _state_matrices
     )
-    if own is None:
-        A, B = _split(robot, _state_matrices(robot, q, v, tau, h, method, more))
+    if compiled is None:
+        A, B = _split(robot, _state_matrices(robot, Q, V, U, h, method, parameters))
     else:
-        arrays = [*state, *more, *(() if h is None else (h,))]
+        inputs = [*state, *parameters, *(() if h is None else (h,))]
         with np.errstate(all="ignore"):
-            A, B = own.run(arrays)
-        install_fast_path(own, arrays)
-        robot.fast_calls[name] = own.fast_path
-    return A.astype(kind, copy=False), B.astype(kind, copy=False)
+            A, B = compiled.run(inputs)
+        install_fast_path(compiled, inputs)
+        robot.fast_calls[name] = compiled.fast_path
+    return A.astype(dtype, copy=False), B.astype(dtype, copy=False)
 
 
-def linearize_closed(system: Any, q: Any, v: Any, tau: Any) -> Pair:
-    """(A, B) of a closed system, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
-    by_q, by_v, by_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
-    lead, nv = tuple(by_q.shape[:-2]), system.nv
-    state = [
-        x if is_foreign(x) else convert_like(by_q, np.asarray(x)) for x in (q, v)
-    ]  # in the library of the slopes
-    state = state if is_foreign(by_q) else system.state_arrays(q=q, v=v)
-    q, v = (broadcast(x, (*lead, n)) for x, n in zip(state, (system.nq, nv), strict=True))
-    join = array_module(by_q).concatenate
-    A = join([_tangent_dynamics(system.robot, q, v), join([by_q, by_v], -1)], -2)
-    return A, join([full(by_q, (*lead, nv, by_tau.shape[-1]), 0.0), by_tau], -2)
+def linearize_closed(system: System, q: Numbers, v: Numbers, tau: Numbers) -> Pair:
+    """(A, B) of a closed chain, (..., 2 nv, 2 nv) and (..., 2 nv, len(tau)): x' = A x + B δtau."""
+    a_q, a_v, a_tau = system.function("forward_dynamics").jacobian("q", "v", "tau")(q, v, tau)
+    batch, nv = tuple(a_q.shape[:-2]), system.nv
+    state: Sequence[Any] = (
+        [x if is_foreign(x) else convert_like(a_q, np.asarray(x)) for x in (q, v)]
+        if is_foreign(a_q)
+        else system.state_arrays(q=q, v=v)
+    )
+    sizes = system.nq, nv
+    Q, V = (broadcast(x, (*batch, n)) for x, n in zip(state, sizes, strict=True))
+    join = array_module(a_q).concatenate
+    A = join([_tangent_dynamics(system.robot, Q, V), join([a_q, a_v], -1)], -2)
+    return A, join([full(a_q, (*batch, nv, a_tau.shape[-1]), 0.0), a_tau], -2)
 
 
 def read_foreign(
-    sizes: Sequence[int], values: Sequence[Any], dt: Any, more: Sequence[Any] = ()
-) -> tuple[list[Any], Any]:
-    """Arrays of another library, or of a card: looked at as a function of one kernel would, and of one batch, which is that of
-    parameters (`more`), too; dt or None."""
-    inputs = tuple(
-        Argument(name, (size,))
-        for name, size in zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True)
-    )
-    given = [contiguous(x) for x in ((*values, as_row(dt)) if is_foreign(dt) else values)]
-    used = inputs[: len(given)]
-    like = next(x for x in given if is_foreign(x))
-    if any(map(on_gpu, given)) and not any(map(is_tracer, given)):
-        dtype_and_device(NAME, used, given)
-    m, kind = array_module(like), str(like.dtype).removeprefix("torch.")
-    for i, x in enumerate(given):
-        given[i] = x = (
-            x if is_foreign(x) else m.asarray(read_numbers(NAME, inputs[i], x).astype(kind))
-        )
-        check_array(NAME, inputs[i], x.shape, own := str(x.dtype).removeprefix("torch."))
-        if own != kind:
+    sizes: Sequence[int],
+    values: Sequence[Numbers],
+    dt: Numbers | None,
+    parameters: Sequence[AnyArray] = (),
+) -> tuple[tuple[Any, Any, Any], Any]:
+    """Arrays of another library or on the GPU, checked as kernels check them and broadcast to one
+    batch, which includes that of the parameters; and dt, or None."""
+    named = zip(("q", "v", "tau", "dt"), (*sizes, 1), strict=True)
+    specs = tuple(Argument(name, (size,)) for name, size in named)
+    given = (*values, as_row(cast("AnyArray", dt))) if is_foreign(dt) else values
+    arrays: list[Any] = [contiguous(cast("AnyArray", x)) for x in given]
+    specs = specs[: len(arrays)]
+    like = next(x for x in arrays if is_foreign(x))
+    if any(map(on_gpu, arrays)) and not any(map(is_tracer, arrays)):
+        dtype_and_device(NAME, specs, arrays)
+    m, dtype = array_module(like), _dtype_name(like)
+    for i, (spec, x) in enumerate(zip(specs, arrays, strict=True)):
+        if not is_foreign(x):
+            x = m.asarray(read_numbers(NAME, spec, x).astype(dtype))
+        arrays[i] = x
+        check_array(NAME, spec, x.shape, _dtype_name(x))
+        if _dtype_name(x) != dtype:
             raise StateError(
-                f"{NAME}: {inputs[i].name} is {own}, and another argument {kind}",
-                "give arrays of one type",
+                f"{NAME}: {spec.name} is {_dtype_name(x)}, and another argument {dtype}",
+                "give arrays of one dtype",
             )
-    named = zip((*(arg.name for arg in used), PARAMETERS), (*given, *more), strict=False)
-    lead = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
-    h = None if dt is None else given[3] if len(given) > 3 else one_dt(dt, NAME)
-    return [broadcast(x, (*lead, x.shape[-1])) for x in given[:3]], h
+    named = zip((*(spec.name for spec in specs), PARAMETERS), (*arrays, *parameters), strict=False)
+    batch = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
+    h = None if dt is None else arrays[3] if len(arrays) > 3 else one_dt(dt, NAME)
+    q, v, tau = (broadcast(x, (*batch, x.shape[-1])) for x in arrays[:3])
+    return (q, v, tau), h
 
 
-def _split(robot: Any, grown: Any) -> Pair:
-    return grown[..., : 2 * robot.nv], grown[..., 2 * robot.nv :]
+def _dtype_name(x: AnyArray) -> str:
+    return str(x.dtype).removeprefix("torch.")
+
+
+def _split(robot: Robot, matrices: AnyArray) -> Pair:
+    """A and B from [A B]."""
+    return matrices[..., : 2 * robot.nv], matrices[..., 2 * robot.nv :]
 
 
 def _state_matrices(
-    robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]
+    robot: Robot,
+    q: AnyArray,
+    v: AnyArray,
+    tau: AnyArray,
+    h: StepSize,
+    method: str,
+    parameters: Sequence[AnyArray],
 ) -> Any:
-    """[A B]; `more` are the free numbers of a robot that has some."""
-    return (
-        _continuous(robot, q, v, tau, more)
-        if h is None
-        else _discrete(robot, q, v, tau, h, method, more)
-    )
+    """[A B], in continuous time or of a step h; `parameters` are the free parameters, if any."""
+    if h is None:
+        return _continuous(robot, q, v, tau, parameters)
+    return _discrete(robot, q, v, tau, h, method, parameters)
 
 
-def _acceleration_jacobian(robot: Any, *values: Any) -> Any:
+def _acceleration_jacobian(robot: Robot, *values: AnyArray) -> Any:
     """[a_q a_v a_tau]."""
-    by = robot.function("forward_dynamics").jacobian("q", "v", "tau")
-    found = call_traced(by, values) if is_traced_array(values[0]) else by(*values)
-    return array_module(found[0]).concatenate([*found], -1)
+    jacobian = robot.function("forward_dynamics").jacobian("q", "v", "tau")
+    is_traced = is_traced_array(values[0])
+    blocks = call_traced(jacobian, cast("Any", values)) if is_traced else jacobian(*values)
+    return array_module(blocks[0]).concatenate([*blocks], -1)
 
 
-def _continuous(robot: Any, q: Any, v: Any, tau: Any, more: Sequence[Any]) -> Any:
-    join, lead, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    top = join([_tangent_dynamics(robot, q, v), full(q, (*lead, nv, nv), 0.0)], -1)
-    return join([top, _acceleration_jacobian(robot, q, v, tau, *more)], -2)
+def _continuous(
+    robot: Robot, q: AnyArray, v: AnyArray, tau: AnyArray, parameters: Sequence[AnyArray]
+) -> Any:
+    """[A B] of dx/dt = A x + B δtau."""
+    join, batch, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
+    top = join([_tangent_dynamics(robot, q, v), full(q, (*batch, nv, nv), 0.0)], -1)
+    return join([top, _acceleration_jacobian(robot, q, v, tau, *parameters)], -2)
 
 
-def _tangent_dynamics(robot: Any, q: Any, v: Any) -> Any:
-    """[-ad_v I]: δ' of x = (δ, δv)."""
-    join, lead, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
-    rows = [full(q, (*lead, 0, nv), 0.0)]  # of a robot that does not move there are none
-    for mine, own, number in TangentManifold(robot).slices:
-        n = own.stop - own.start
+def _tangent_dynamics(robot: Robot, q: AnyArray, v: AnyArray) -> Any:
+    """[-ad_v I]: δ' as a linear function of x = (δ, δv)."""
+    join, batch, nv = array_module(q).concatenate, tuple(q.shape[:-1]), robot.nv
+    rows = [full(q, (*batch, 0, nv), 0.0)]  # a robot without joints has no other rows
+    for joints in TangentManifold(robot).slices:
+        start, stop, number = joints.v.start, joints.v.stop, joints.number
+        n = stop - start
         if number is None:
-            rows.append(full(q, (*lead, n, nv), 0.0))
+            rows.append(full(q, (*batch, n, nv), 0.0))
             continue
-        turned = _joint_law(robot, number, "bracket", q[..., mine], v[..., own])
-        rows.append(
-            join(
-                [
-                    full(q, (*lead, n, own.start), 0.0),
-                    turned,
-                    full(q, (*lead, n, nv - own.stop), 0.0),
-                ],
-                -1,
-            )
-        )
-    return join([join(rows, -2), broadcast(identity(q, nv), (*lead, nv, nv))], -1)
+        block = _joint_law(robot, number, "bracket", q[..., joints.q], v[..., joints.v])
+        before, after = full(q, (*batch, n, start), 0.0), full(q, (*batch, n, nv - stop), 0.0)
+        rows.append(join([before, block, after], -1))
+    return join([join(rows, -2), broadcast(identity(q, nv), (*batch, nv, nv))], -1)
 
 
 def _discrete(
-    robot: Any, q: Any, v: Any, tau: Any, h: Any, method: str, more: Sequence[Any]
+    robot: Robot,
+    q: AnyArray,
+    v: AnyArray,
+    tau: AnyArray,
+    h: AnyArray | float,
+    method: str,
+    parameters: Sequence[AnyArray],
 ) -> Any:
-    nv, lead, join = robot.nv, tuple(q.shape[:-1]), array_module(q).concatenate
-    m, eye = TangentManifold(robot), broadcast(identity(q, 3 * nv), (*lead, 3 * nv, 3 * nv))
-    still, rest = full(q, (*lead, robot.nq, 3 * nv), 0.0), full(q, (*lead, nv), 0.0)
-    start = m.rate(TangentArray(q, still), TangentArray(rest, eye[..., :nv, :])).change
-    state = {"q": TangentArray(q, start), "v": TangentArray(v, eye[..., nv : 2 * nv, :])}
-    at: dict[str, Any] = {**state, "Q": state["q"], "V": state["v"], "h": h}
+    """[A B] of x after one step of h, from the rules of the integrator on arrays with tangents."""
+    nv, batch, join = robot.nv, tuple(q.shape[:-1]), array_module(q).concatenate
+    m, eye = TangentManifold(robot), broadcast(identity(q, 3 * nv), (*batch, 3 * nv, 3 * nv))
+    no_change, zero = full(q, (*batch, robot.nq, 3 * nv), 0.0), full(q, (*batch, nv), 0.0)
+    dq = m.rate(TangentArray(q, no_change), TangentArray(zero, eye[..., :nv, :])).change
+    state = {"q": TangentArray(q, dq), "v": TangentArray(v, eye[..., nv : 2 * nv, :])}
+    torque = TangentArray(tau, eye[..., 2 * nv :, :])
+    values: dict[str, Any] = {**state, "Q": state["q"], "V": state["v"], "h": h}
     for item in step_sequence(method, False):
         if callable(item):
-            at |= item(m, *(at[name] for name in rule_places(item)))  # type: ignore[arg-type]
+            arguments = (values[name] for name in rule_places(item))
+            values |= item(m, *arguments)  # type: ignore[arg-type]
             continue
-        at["u"] = at["v"]
+        values["u"] = values["v"]
         if isinstance(item, int):
-            at["a"] = _stage_acceleration(
-                robot, m, at["q"], at["v"], TangentArray(tau, eye[..., 2 * nv :, :]), more
+            values["a"] = _stage_acceleration(
+                robot, m, values["q"], values["v"], torque, parameters
             )
-    return join([m.tangent(at["q"]), at["v"].change], -2)
+    return join([m.tangent(values["q"]), values["v"].change], -2)
 
 
 def _stage_acceleration(
-    robot: Any,
+    robot: Robot,
     m: TangentManifold,
     q: TangentArray,
     v: TangentArray,
     tau: TangentArray,
-    more: Sequence[Any],
+    parameters: Sequence[AnyArray],
 ) -> TangentArray:
-    """a of one stage. Loops that are embedded are open there, by as much as the stage is off: a depends on all numbers of q."""
-    values = q.value, v.value, tau.value, *more
+    """a of one stage. Stages need not satisfy embedded loops: a then depends on all numbers of q,
+    and its change is a directional derivative."""
+    values = q.value, v.value, tau.value, *parameters
     a = _call(robot.function("forward_dynamics"), values)
     if not m.manifold.cluster_joints:
-        here = array_module(a).concatenate([m.tangent(q), v.change, tau.change], -2)
-        return TangentArray(a, _acceleration_jacobian(robot, *values) @ here)
+        change = array_module(a).concatenate([m.tangent(q), v.change, tau.change], -2)
+        return TangentArray(a, _acceleration_jacobian(robot, *values) @ change)
     columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
-    lead = tuple(columns[0].shape[:-1])  # one more batch axis, of the changes
-    given = [broadcast(x[..., None, :], (*lead, x.shape[-1])) for x in values]
-    along = _call(
-        robot.function("forward_dynamics").pushforward("q", "v", "tau"), [*given, *columns]
-    )
-    return TangentArray(a, along.swapaxes(-1, -2))
+    batch = tuple(columns[0].shape[:-1])  # with one more axis, of the changes
+    repeated = [broadcast(x[..., None, :], (*batch, x.shape[-1])) for x in values]
+    pushforward = robot.function("forward_dynamics").pushforward("q", "v", "tau")
+    return TangentArray(a, _call(pushforward, [*repeated, *columns]).swapaxes(-1, -2))
 
 
 class TangentArray:
-    """An array (..., n) and its change (..., n, k) for k changes of what it is made from."""
+    """An array (..., n) with its tangents (..., n, k): its change for k changes of the inputs."""
 
-    __array_ufunc__ = None  # NumPy leaves the arithmetic to us
+    __array_ufunc__ = None  # NumPy arrays leave the arithmetic to this class
 
-    def __init__(self, value: Any, change: Any):
-        self.value, self.change = value, change
+    def __init__(self, value: AnyArray, change: AnyArray):
+        self.value: Any = value
+        self.change: Any = change
 
     def __add__(self, other: TangentArray) -> TangentArray:
         return TangentArray(self.value + other.value, self.change + other.change)
@@ -282,17 +303,16 @@ class TangentArray:
     def __sub__(self, other: TangentArray) -> TangentArray:
         return TangentArray(self.value - other.value, self.change - other.change)
 
-    def __mul__(self, c: Any) -> TangentArray:
-        """By numbers, which do not change."""
-        return TangentArray(
-            self.value * c, self.change * (c[..., None] if getattr(c, "ndim", 0) else c)
-        )
+    def __mul__(self, c: AnyArray | float) -> TangentArray:
+        """The product with constants."""
+        factor = cast("AnyArray", c)[..., None] if getattr(c, "ndim", 0) else c
+        return TangentArray(self.value * c, self.change * factor)
 
     __rmul__ = __mul__
 
 
 class JointSlice(NamedTuple):
-    """Where joints stand in q and in v: one that is curved, by its number, or several in a row that are not."""
+    """The slices of q and v of one curved joint, with its number, or of consecutive flat joints."""
 
     q: slice
     v: slice
@@ -300,14 +320,14 @@ class JointSlice(NamedTuple):
 
 
 class TangentManifold:
-    """The configuration manifold of a robot, for arrays that carry their change."""
+    """The configuration manifold of a robot for arrays with tangents."""
 
-    def __init__(self, robot: Any):
+    def __init__(self, robot: Robot):
         self.robot, self.manifold = robot, robot.manifold
 
     @cached_property
     def slices(self) -> list[JointSlice]:
-        """All of q and v, in order."""
+        """The slices of all joints, in order."""
         found = [
             JointSlice(joint.q_slice, joint.v_slice, number)
             for number, joint in enumerate(self.manifold.curved)
@@ -318,95 +338,95 @@ class TangentManifold:
                 found[-1] = JointSlice(slice(last.q.start, i + 1), slice(last.v.start, k + 1), None)
             else:
                 found.append(JointSlice(slice(i, i + 1), slice(k, k + 1), None))
-        return sorted(found, key=lambda part: part.v.start)
+        return sorted(found, key=lambda joints: joints.v.start)
 
     def rate(self, q: TangentArray, v: TangentArray) -> TangentArray:
-        return v if self.manifold.is_flat else self._by_part("rate", q, v)
+        return v if self.manifold.is_flat else self._by_joint("rate", q, v)
 
     def exp(self, q: TangentArray, v: TangentArray) -> TangentArray:
-        return q + v if self.manifold.is_flat else self._by_part("exp", q, v)
+        return q + v if self.manifold.is_flat else self._by_joint("exp", q, v)
 
     def unit(self, q: TangentArray) -> TangentArray:
-        return q if self.manifold.is_flat else self._by_part("unit", q)
+        return q if self.manifold.is_flat else self._by_joint("unit", q)
 
     def tangent(self, q: TangentArray) -> Any:
-        """T⁺ dq: the change as a tangent vector."""
+        """T⁺ dq: the changes of q as tangent vectors."""
         if self.manifold.is_flat:
             return q.change
         rows = []
-        for mine, _, number in self.slices:
-            change = q.change[..., mine, :]
-            rows.append(
-                change
-                if number is None
-                else _joint_law(self.robot, number, "tangent", q.value[..., mine]) @ change
-            )
+        for joints in self.slices:
+            change = q.change[..., joints.q, :]
+            if joints.number is not None:
+                value = q.value[..., joints.q]
+                change = _joint_law(self.robot, joints.number, "tangent", value) @ change
+            rows.append(change)
         return array_module(q.value).concatenate(rows, -2)
 
-    def _by_part(self, law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
+    def _by_joint(self, law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
+        """A law of the manifold, joint by joint."""
         values, changes = [], []
-        for mine, own, number in self.slices:
-            given = [TangentArray(q.value[..., mine], q.change[..., mine, :])]
-            given += [] if v is None else [TangentArray(v.value[..., own], v.change[..., own, :])]
-            moved = (
-                _flat_law(law, *given) if number is None else self._curved_law(law, number, given)
+        for joints in self.slices:
+            inputs = [TangentArray(q.value[..., joints.q], q.change[..., joints.q, :])]
+            if v is not None:
+                inputs.append(TangentArray(v.value[..., joints.v], v.change[..., joints.v, :]))
+            result = (
+                _flat_law(law, *inputs)
+                if joints.number is None
+                else self._curved_law(law, joints.number, inputs)
             )
-            values.append(moved.value)
-            changes.append(moved.change)
+            values.append(result.value)
+            changes.append(result.change)
         join = array_module(q.value).concatenate
         return TangentArray(join(values, -1), join(changes, -2))
 
-    def _curved_law(self, law: str, number: int, given: list[TangentArray]) -> TangentArray:
+    def _curved_law(self, law: str, number: int, inputs: list[TangentArray]) -> TangentArray:
         if law == "unit" and self.manifold.curved[number].row.unit is list:
-            return given[0]
-        value, *by = _joint_law(self.robot, number, law, *(x.value for x in given))
-        change = by[0] @ given[0].change
-        for slope, x in zip(by[1:], given[1:], strict=True):
-            change = change + slope @ x.change
+            return inputs[0]
+        value, *jacobians = _joint_law(self.robot, number, law, *(x.value for x in inputs))
+        change = jacobians[0] @ inputs[0].change
+        for jacobian, x in zip(jacobians[1:], inputs[1:], strict=True):
+            change = change + jacobian @ x.change
         return TangentArray(value, change)
 
 
 def _flat_law(law: str, q: TangentArray, v: TangentArray | None = None) -> TangentArray:
-    """The laws where q is a vector."""
+    """The laws "unit", "rate" and "exp" where q is a vector."""
     return q if v is None else v if law == "rate" else q + v
 
 
-def _joint_law(robot: Any, number: int, law: str, *arrays: Any) -> Any:
-    """The law of a curved joint and its slopes, at the joint's own numbers."""
+def _joint_law(robot: Robot, number: int, law: str, *arrays: AnyArray) -> Any:
+    """The law of a curved joint and its Jacobians, as functions of the joint's own numbers."""
     return _call(joint_law_derivatives.joint_law_function(robot, number, law), arrays)
 
 
-# -- arrays of any library -----------------------------------------------------------------------------------------------------
+# -- arrays of any library
 
 
-def _call(function: DifferentiableFunction, arrays: Sequence[Any]) -> Any:
+def _call(function: DifferentiableFunction, arrays: Sequence[AnyArray]) -> Any:
     if is_traced_array(arrays[0]):
-        return call_traced(function, arrays)
-    return (
-        dispatch(function, [*map(contiguous, arrays)])
-        if any(map(is_foreign, arrays))
-        else function.run(arrays)
-    )
+        return call_traced(function, cast("Any", arrays))
+    if any(map(is_foreign, arrays)):
+        return dispatch(function, [*map(contiguous, arrays)])
+    return function.run(arrays)
 
 
-def broadcast(x: Any, shape: Lead) -> Any:
-    return x if tuple(x.shape) == shape else contiguous(array_module(x).broadcast_to(x, shape))
+def broadcast(x: AnyArray, shape: Batch) -> Any:
+    if tuple(x.shape) == shape:
+        return x
+    return contiguous(array_module(x).broadcast_to(x, shape))
 
 
-def full(like: Any, shape: Lead, value: float) -> Any:
-    """Equal numbers, beside an array."""
-    return (
-        full_like(like, math.prod(shape), value).reshape(shape)
-        if is_foreign(like)
-        else np.full(shape, value)
-    )
+def full(like: AnyArray, shape: Batch, value: float) -> Any:
+    """An array of equal numbers of the library of `like`."""
+    if is_foreign(like):
+        return full_like(like, math.prod(shape), value).reshape(shape)
+    return np.full(shape, value)
 
 
-def identity(like: Any, n: int) -> Any:
-    """The identity beside an array: ones, each with n zeros behind it, cut into rows; nothing is copied from the host."""
-    one, none = full(like, (1,), 1.0), full(like, (n,), 0.0)
-    return (
-        array_module(like).concatenate([one, *[none, one] * (n - 1)], -1).reshape((n, n))
-        if n
-        else full(like, (0, 0), 0.0)
-    )
+def identity(like: AnyArray, n: int) -> Any:
+    """The identity matrix in the library of `like`, without a copy from the host: ones, each
+    followed by n zeros, reshaped."""
+    if not n:
+        return full(like, (0, 0), 0.0)
+    one, zeros = full(like, (1,), 1.0), full(like, (n,), 0.0)
+    return array_module(like).concatenate([one, *[zeros, one] * (n - 1)], -1).reshape((n, n))

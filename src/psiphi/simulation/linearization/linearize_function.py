@@ -1,7 +1,7 @@
-"""A and B of `robot.linearize` as one compiled function: the laws of `linearize.py`, traced.
+"""A and B of `robot.linearize` as one compiled function: the equations of `linearize.py`, traced.
 
-What these laws do with arrays they do with arrays of numbers that are known only when the code runs: slopes of forward dynamics
-and of joints are tapes, run on the numbers of another tape, and zeros of a change cost nothing.
+The equations run on arrays of tape expressions. Jacobians of forward dynamics and of joints are
+evaluated by running their own tapes on these expressions; zeros in the tangents cost nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -24,16 +24,17 @@ from psiphi.functions.differentiable_function import (
     traced_function,
 )
 from psiphi.model.model import Model
+from psiphi.robot.robot import Robot
 from psiphi.simulation.integration.integrators import METHODS
 
-StateMatrices = Callable[..., Any]  # [A B] from (robot, q, v, tau, h, method, parameters)
+StateMatrices = Callable[..., np.ndarray]  # (robot, q, v, tau, h, method, parameters) -> [A B]
 
 
 @dataclass(frozen=True, eq=False)
 class LinearSystem(Traceable):
-    """A and B of a robot, as the compiler takes them; `method` is that of a step, or "" where a state grows at once."""
+    """A and B of a robot as a request to the compiler; `method` is "" in continuous time."""
 
-    robot: Any
+    robot: Robot
     method: str
     matrices: StateMatrices
 
@@ -43,11 +44,8 @@ class LinearSystem(Traceable):
 
     @property
     def equation(self) -> str:
-        return (
-            f"A, B with x = A x + B dtau after a step of {self.method}"
-            if self.method
-            else "A, B with dx/dt = A x + B dtau"
-        )
+        after = f"x = A x + B dtau after a step of {self.method}"
+        return f"A, B with {after if self.method else 'dx/dt = A x + B dtau'}"
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         n = self.model.nv
@@ -57,15 +55,13 @@ class LinearSystem(Traceable):
 
     def trace(self) -> StraightCode:
         (inputs, outputs), tape, n = self.arguments(), Tape(), self.model.nv
-        q, v, tau, *more = (
-            [tape.leaf(str(place), i) for i in range(arg.size)] for place, arg in enumerate(inputs)
+        q, v, tau, *others = (
+            np.array([tape.leaf(str(place), i) for i in range(arg.size)], object)
+            for place, arg in enumerate(inputs)
         )
-        h = np.array(more.pop(), object) if self.method else None
-        parameters = [np.array(x, object) for x in more]
-        grown = self.matrices(
-            self.robot, *(np.array(x, object) for x in (q, v, tau)), h, self.method, parameters
-        )
-        pair = grown[:, : 2 * n], grown[:, 2 * n :]
+        h = others.pop() if self.method else None
+        matrices = self.matrices(self.robot, q, v, tau, h, self.method, others)
+        pair = matrices[:, : 2 * n], matrices[:, 2 * n :]
         stores = (
             (k, i, tape.operand(x))
             for k, matrix in enumerate(pair)
@@ -75,10 +71,13 @@ class LinearSystem(Traceable):
 
 
 def linearize_function(
-    robot: Any, name: str, method: str, grown: StateMatrices
+    robot: Robot, name: str, method: str, matrices: StateMatrices
 ) -> DifferentiableFunction | None:
-    """The compiled pair; None where it would be long, or a robot is large, and of steps of embedded loops, which leave these
-    open."""
+    """The compiled function, or None.
+
+    There is none for large robots, for functions that would be too long, and for steps of robots
+    with embedded loops, whose stages do not satisfy the loops.
+    """
     if (
         not robot.nv
         or is_large(robot.model)
@@ -90,23 +89,25 @@ def linearize_function(
         )
     ):
         return None
-    return traced_function(robot.function_cache, name, partial(LinearSystem, robot, method, grown))
+    return traced_function(
+        robot.function_cache, name, partial(LinearSystem, robot, method, matrices)
+    )
 
 
 def _operation_estimate(n: int, method: str) -> int:
-    """About how many operations the stages behind the first one take: slopes of accelerations, and products with them. The
-    slopes of the first are compiled anyway."""
+    """An estimate of the operations of the stages after the first: Jacobians of accelerations, and
+    products with them. Those of the first stage are compiled in any case."""
     stages = sum(isinstance(item, int) for item in METHODS[method])
     return (stages - 1) * (75 * n**2 + 12 * n**3)
 
 
-def is_traced_array(x: Any) -> bool:
-    """Whether an array holds numbers of a tape."""
+def is_traced_array(x: object) -> TypeGuard[np.ndarray]:
+    """Whether x is an array of tape expressions."""
     return isinstance(x, np.ndarray) and x.dtype == object
 
 
 def call_traced(function: DifferentiableFunction, arrays: Sequence[np.ndarray]) -> Any:
-    """The results of a function, of numbers of a tape: those of its own tape, run on them."""
+    """The results of a function for arrays of tape expressions: its own tape, run on these."""
     straight = code(function.source.request)
     values = evaluate(
         straight.tape,

@@ -1,20 +1,22 @@
-"""`robot.step(q, v, tau, dt)`: one step as one function, for loops that ask for the state after every step.
+"""`robot.step(q, v, tau, dt)`: one step as one function, for loops that need every state.
 
-    x = [q; v] after a step of h = dt under the torque tau, which is held
+    x = [q; v] after a step of h = dt with constant torque tau
 
-It is a gufunc like all others (any batch axes, float32 and float64, threads), and for one state a call without NumPy's
-overhead: its last argument is only looked at, for the shape of the result. The code is that of a rollout, block by block.
+It is a gufunc like all others (any batch axes, float32 and float64, threads), and calls with a
+single state have no NumPy overhead. Its last argument, `like`, only sets the shape of the result.
+The code consists of the blocks of a rollout.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from psiphi._util.array_types import Array, Numbers
+from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import batch_axes, is_foreign, is_lazy, on_gpu, one_of, read_array
@@ -32,6 +34,7 @@ from psiphi.functions.arrays.array_dispatch import (
     widest_array,
 )
 from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
+from psiphi.functions.scalar_fast_path import no_fast_path
 from psiphi.model.model import TINY, Model
 from psiphi.model.state_checks import check_column_order
 from psiphi.robot.robot import Robot
@@ -46,7 +49,7 @@ FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 @dataclass(frozen=True, eq=False)
 class MethodStep(Traceable):
-    """One step of a method, as the compiler takes it: the blocks of a rollout, once."""
+    """One step of a method as a request to the compiler: the blocks of a rollout, once."""
 
     model: Model
     method: str
@@ -67,41 +70,40 @@ class MethodStep(Traceable):
         return (*with_parameters(inputs, m), Argument("like", state)), (Argument("x", state),)
 
     def trace(self) -> SingleStep:
-        machine = RolloutProgram(
+        program = RolloutProgram(
             Robot.of(self.model), RolloutOptions(self.method, Law(), time_varying=False, hold=False)
         )
         sizes = {"Q": self.model.nq, "V": self.model.nv, "like": self.model.nq + self.model.nv}
         both = trace("both", sizes, lambda Q, V, like: {"x": np.concatenate([Q, V])})
         return SingleStep(
-            BlockFrame(machine.blocks | {"both": (both, {})}),
-            ("start", *machine.order, "both"),
+            BlockFrame(program.blocks | {"both": (both, {})}),
+            ("start", *program.order, "both"),
             *self.arguments(),
         )
 
 
 class Stepper:
-    """Steps of one robot by one method."""
+    """Takes steps of one robot with one method."""
 
-    def __init__(self, robot: Any, method: str):
+    def __init__(self, robot: Robot, method: str):
         self.model, self.method, self.nq, self.nv = robot.model, method, robot.nq, robot.nv
         self.dt, self.h = 0.0, np.zeros(1)
         self.like = np.zeros(self.nq + self.nv)
-        self.fast_call: Any = None  # after the first call
+        self.fast_call: Callable[..., Any] = no_fast_path  # until the first call
         self.parameters, self.functions = robot.parameter_arguments, robot.function_cache
-        self.quaternion_ends = tuple(
-            robot.quaternions
-        )  # where their last numbers stand: of one that is 0 all four are looked at
+        # indices of the last number of each quaternion; all four are read if it is zero
+        self.quaternion_ends = tuple(robot.quaternions)
 
     @cached_property
     def function(self) -> DifferentiableFunction:
-        """One for all parameters of a robot; its name in the cache tells of the rules it is made from."""
+        """The compiled step; one for all values of a robot's parameters."""
         return traced_function(
             self.functions, f"step {self.method}", partial(MethodStep, self.model, self.method)
         )
 
-    def __call__(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
+    def __call__(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers) -> Pair:
         if (
-            isinstance(dt, float)  # one number: an array asks for a batch, a tensor for a slope
+            isinstance(dt, float)  # not an array, which is a batch, nor a tensor
             and dt == self.dt
             and type(q) is np.ndarray
             and q.ndim == 1
@@ -114,46 +116,41 @@ class Stepper:
         return self.call_checked(q, v, tau, dt)
 
     def _may_be_zero(self, q: np.ndarray) -> bool:
-        """Whether some quaternion may be zero, which has no direction."""
+        """Whether a quaternion may be zero, which is an error."""
         return any(-TINY < q[last] < TINY for last in self.quaternion_ends)
 
-    def call_checked(self, q: Any, v: Any, tau: Any, dt: Any) -> Pair:
-        """Anything that reads as arrays; float32 out where q, v and tau all are."""
+    def call_checked(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers) -> Pair:
+        """A step of anything that can be read as arrays; float32 if q, v and tau all are."""
         if any(map(is_foreign, (q, v, tau, dt, *self.parameters))):
             return self._foreign(q, v, tau, dt)
         if any(map(is_lazy, (q, v, tau))):
             x = self.function.run((q, v, tau, read_dt(dt)[..., None], *self.parameters, self.like))
             return x[..., : self.nq], x[..., self.nq :]
         q, v, tau = read_state("step", self.model, q, v, tau)
-        kind = FLOAT32 if q.dtype == v.dtype == tau.dtype == FLOAT32 else FLOAT64
+        dtype = FLOAT32 if q.dtype == v.dtype == tau.dtype == FLOAT32 else FLOAT64
         self.model.check_quaternions("step", q)
         h = read_dt(dt)
-        check_batch("step", [q, v, tau], h, self.parameters)
-        more = (x.astype(kind, copy=False) for x in self.parameters)
-        given = (
-            *(x.astype(kind, copy=False) for x in (q, v, tau)),
-            h[..., None].astype(kind),
-            *more,
-            self.like.astype(kind),
-        )
+        check_batch("step", (q, v, tau), h, self.parameters)
+        arguments = (q, v, tau, h[..., None], *self.parameters, self.like)
         with np.errstate(all="ignore"):
-            x = self.function.run(given)
-        if not h.ndim and self.fast_call is None:
+            x = self.function.run([x.astype(dtype, copy=False) for x in arguments])
+        if not h.ndim and self.fast_call is no_fast_path:
             self.fast_call = self.function.scalar_call()
         if not h.ndim:
             self.dt, self.h = float(h), h.reshape(1).copy()
         return x[..., : self.nq], x[..., self.nq :]
 
-    def _foreign(self, q: Any, v: Any, tau: Any, dt: Any) -> tuple[Any, Any]:
-        """Arrays of torch or JAX, or of a graphics card; one dt, or one an element, (..., 1), in their library."""
+    def _foreign(self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers) -> Pair:
+        """A step of arrays of torch or JAX, or on the GPU; dt is a number or an array (..., 1) of
+        their library."""
         like = widest_array(q, v, tau, dt, *self.parameters)
-        if is_foreign(dt) and on_gpu(like):  # whose name in the kernel is another
+        if is_foreign(dt) and on_gpu(like):  # the kernel calls dt "h"
             inputs = [
                 replace(arg, name="dt" if arg.name == "h" else arg.name)
                 for arg in self.function.inputs[:4]
             ]
-            dtype_and_device("step", inputs, (q, v, tau, dt))
-        h = as_row(dt) if is_foreign(dt) else full_like(like, 1, one_dt(dt))
+            dtype_and_device("step", inputs, cast("Sequence[AnyArray]", (q, v, tau, dt)))
+        h = as_row(cast("AnyArray", dt)) if is_foreign(dt) else full_like(like, 1, one_dt(dt))
         x = dispatch(
             self.function, (q, v, tau, h, *self.parameters, full_like(like, self.nq + self.nv, 0.0))
         )
@@ -163,10 +160,10 @@ class Stepper:
 def step(
     robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4"
 ) -> tuple[Array, Array]:
-    """(q, v) after one step of dt under the torque tau, which is held: compiled, one call.
+    """(q, v) after one step of dt with constant torque tau, as one compiled function.
 
-    q (..., nq), v and tau (..., nv), dt in seconds, one or one an element; `method` is "rk4", "lie", "implicit" or "euler"
-    as in `pp.simulate`. float32 in, float32 out.
+    q (..., nq), v and tau (..., nv); dt in seconds, a number or (...); `method` is "rk4", "lie",
+    "implicit", "midpoint" or "euler", as in `pp.simulate`. float32 in, float32 out.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -174,73 +171,78 @@ def step(
     >>> q.shape, v.shape
     ((6,), (6,))
     """
-    known = robot.__dict__
+    memo = robot.__dict__
     try:
-        return known["_steppers"][method](q, v, tau, dt)
-    except (
-        Exception
-    ) as error:  # a first call, a list, a batch, or a mistake: which is found out once more, slowly
+        return memo["_steppers"][method](q, v, tau, dt)
+    except Exception as error:  # a first call, a list, a batch, or a wrong argument
         if isinstance(error, Error):
             raise
-    steppers = known.setdefault("_steppers", Steppers(robot))
+    steppers = memo.setdefault("_steppers", Steppers(robot))
     return steppers[check_method(method)].call_checked(q, v, tau, dt)
 
 
 class Steppers(dict):
-    """By method, each made when it is first asked for."""
+    """The steppers of a robot by method, made on first use."""
 
-    def __init__(self, robot: Any):
+    def __init__(self, robot: Robot):
         super().__init__()
         self.robot = robot
 
-    def __missing__(self, method: Any) -> Stepper:
+    def __missing__(self, method: str) -> Stepper:
         return self.setdefault(check_method(method), Stepper(self.robot, method))
 
 
-def check_method(method: Any, of: str = "step") -> str:
-    """One of the methods that take steps of dt."""
+def check_method(method: object, of: str = "step") -> str:
+    """`method`, checked to be one that takes steps of dt."""
     return one_of(f"{of}: method", method, METHODS)
 
 
-def one_dt(dt: Any, of: str = "step") -> float:
-    """One dt beside arrays of another library."""
+def one_dt(dt: Numbers, of: str = "step") -> float:
+    """dt as one float, where other arguments are arrays of another library."""
     return scalar_dt(of, read_dt(dt, of))
 
 
-one_dt._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compile takes it as it is
+# torch.compile evaluates it while it traces
+one_dt._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-def read_state(of: str, model: Any, q: Any, v: Any, tau: Any) -> list[np.ndarray]:
-    """q, v and tau as arrays of float64, or float32 where they came so."""
-    arrays = []
-    for name, given, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
-        array, fault = read_array(given, (size,))
+def read_state(
+    of: str, model: Model, q: Numbers, v: Numbers, tau: Numbers
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and tau as arrays of float64, or float32 if they are."""
+    arrays: list[np.ndarray] = []
+    for name, value, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
+        array, fault = read_array(value, (size,))
         if fault:
             raise StateError(
                 f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front"
             )
-        check_column_order(model, f"{of}: {name}", given, "q" if name == "q" else "v")
+        check_column_order(model, f"{of}: {name}", value, "q" if name == "q" else "v")
         arrays.append(array if array.dtype == FLOAT32 else array.astype(float, copy=False))
-    return arrays
+    return arrays[0], arrays[1], arrays[2]
 
 
 def check_batch(
-    of: str, state: list[np.ndarray], h: np.ndarray | None, more: Any
+    of: str,
+    state: Sequence[np.ndarray],
+    h: np.ndarray | None,
+    parameters: Sequence[np.ndarray],
 ) -> tuple[int, ...]:
-    """The batch axes of q, v, tau, of the steps, and of the free numbers of a robot that has some."""
+    """The batch axes of q, v, tau, dt and the free parameters of the robot, broadcast."""
     leads = {
         name: x.shape[:-1]
-        for name, x in zip(("q", "v", "tau", PARAMETERS), (*state, *more), strict=False)
+        for name, x in zip(("q", "v", "tau", PARAMETERS), (*state, *parameters), strict=False)
     }
     return batch_axes(of, leads if h is None else leads | {"dt": h.shape})
 
 
-def read_dt(dt: Any, of: str = "step") -> np.ndarray:
+def read_dt(dt: Numbers, of: str = "step") -> np.ndarray:
+    """dt as an array, with finite positive numbers."""
     h, fault = read_array(dt, ())
     if fault:
         raise StateError(f"{of}: dt {fault}", "give seconds, 1e-3 for instance")
-    is_word, h = h.dtype == bool, h.astype(float)
-    if is_word or not ((h > 0.0) & (h < np.inf)).all():
+    is_boolean, h = h.dtype == bool, h.astype(float)
+    if is_boolean or not ((h > 0.0) & (h < np.inf)).all():
         raise StateError(
             f"{of}: dt is {shown(dt)}, expected finite numbers above 0",
             "give seconds, 1e-3 for instance",

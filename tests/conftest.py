@@ -1,14 +1,17 @@
 """What every test shares: a kernel cache of the run's own, reproducible randomness, Hypothesis
 profiles."""
 
+import hashlib
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from psiphi._util.files import atomic_write
 from psiphi.backends.llvm import jit
 from psiphi.compiler import passes
 
@@ -19,6 +22,19 @@ settings.load_profile(os.environ.get("PSIPHI_HYPOTHESIS", "ci"))
 
 
 CODE = {"backends", "functions", "oracles"}  # folders whose tests run code as users get it
+compile_ir = jit.compile_ir
+
+
+def stored_object(text: str, opt: int | None = None, passes: bool = False) -> bytes:
+    """`jit.compile_ir`, which compiles each text once in a run of the tests, for all workers."""
+    key = repr((text, opt, jit.OPT_LEVEL, passes, jit.host()))
+    path = Path(os.environ["PSIPHI_TESTS_OBJECTS"], hashlib.sha256(key.encode()).hexdigest())
+    if path.exists():
+        return path.read_bytes()
+    code = compile_ir(text, opt, passes)
+    with atomic_write(path) as part:
+        part.write_bytes(code)
+    return code
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -35,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         avx2_host()
     if not _is_worker(config):
         os.environ["PSIPHI_CACHE"] = tempfile.mkdtemp(prefix="psiphi-tests-")
+        os.environ["PSIPHI_TESTS_OBJECTS"] = tempfile.mkdtemp(prefix="psiphi-objects-")
 
 
 def avx2_host() -> None:
@@ -51,6 +68,7 @@ def avx2_host() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not _is_worker(config):
         shutil.rmtree(os.environ["PSIPHI_CACHE"], ignore_errors=True)
+        shutil.rmtree(os.environ["PSIPHI_TESTS_OBJECTS"], ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,6 +76,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives
     the same bits."""
     jit.OPT_LEVEL = 2 if CODE & set(item.path.parts) else 0
+    jit.compile_ir = compile_ir if "llvm" in item.path.parts else stored_object
 
 
 @pytest.fixture

@@ -214,6 +214,72 @@ def test_no_module_is_imported_by_its_name_in_a_string():
     assert not hidden
 
 
+OTHERS_PRIVATE = {  # of other packages, which have no public name for it, and of named tuples
+    *("_replace", "_asdict", "_getframe", "_actions", "_SubParsersAction", "_Pointer"),
+    *("_current_level", "_C", "_functorch", "_UFUNC_API", "_ARRAY_API"),
+}
+
+
+def private_uses(source: str) -> list[str]:
+    """The private names of psiphi that a module uses and does not define."""
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    own |= {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+    own |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    used = [
+        n.attr
+        for n in nodes
+        if isinstance(n, ast.Attribute)
+        and not (isinstance(n.value, ast.Name) and n.value.id in ("self", "cls"))
+    ]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("psiphi"):
+            used += [alias.name for alias in node.names if alias.name != "_util"]
+    private = [name for name in used if name.startswith("_") and not name.startswith("__")]
+    return sorted(set(private) - own - OTHERS_PRIVATE)
+
+
+def test_private_names_stay_in_their_file():
+    assert private_uses("from psiphi.model.model import _digest\nrobot._call()\nself._own") == [
+        "_call",
+        "_digest",
+    ]
+    found = {label(file): private_uses(file.read_text()) for file in files()}
+    found = {place: names for place, names in found.items() if names}
+    assert not found, f"give these a public name: {found}"
+
+
+def test_few_parameters_are_typed_any():
+    """At most one in forty; the rest have a type that says what to pass."""
+    functions = [
+        node
+        for file in files()
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    parameters = [
+        a
+        for f in functions
+        for a in (
+            *f.args.posonlyargs,
+            *f.args.args,
+            *f.args.kwonlyargs,
+            f.args.vararg,
+            f.args.kwarg,
+        )
+        if a is not None
+    ]
+    loose = [a for a in parameters if a.annotation and ast.unparse(a.annotation) == "Any"]
+    assert len(parameters) > 10_000 and len(loose) < len(parameters) / 40, len(loose)
+
+
+def test_a_robot_has_four_bases():
+    """The rest of its methods are functions of other modules that `robot.py` lists."""
+    bases = [cls for cls in psiphi.Robot.__mro__[1:] if cls.__module__.startswith("psiphi")]
+    assert len(bases) <= 4, bases
+
+
 def test_methods_of_later_packages_are_declared():
     """Each row of the table names a class that declares the method, with the signature of the
     function."""

@@ -106,7 +106,8 @@ def untried(calls: list[Call]) -> list[str]:
                 for p in inspect.signature(function).parameters.values()
                 if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
             ]
-            own = set(own[1:] if _is_late(name) else own)
+            method = own[:1] == ["robot"] and "." in name  # a function listed as a method
+            own = set(own[1:] if method or _is_late(name) else own)
             ready = {"self", "cls", *tried.get(name, ()), *tried.get(function, ())}
             left += [f"{name}: {parameter}" for parameter in sorted(own - ready)]
     return left
@@ -395,7 +396,13 @@ def _objects(robot: pp.Robot, folder: Path) -> list[Call]:
         Call(
             "System.frame_pose",
             system.frame_pose,
-            {"q": case.q0, "frame": next(iter(system.frames)), "out": None},
+            {
+                "q": case.q0,
+                "frame": next(iter(system.frames)),
+                "out": None,
+                "dtype": None,
+                "check": False,
+            },
         ),
         Call("System.joint", system.joint, {"name": system.robot.joint_names[0]}),
         Call("System.normalize", system.normalize, {"q": case.q0}),

@@ -75,14 +75,15 @@ class Robot(FrameMethods):
 
         def _repr_html_(self) -> str: ...
 
-    # configurations: coordinate_methods.py
-    integrate = coordinates.integrate
-    difference = coordinates.difference
-    rate = coordinates.rate
-    velocity_of = coordinates.velocity_of
-    normalize = coordinates.normalize
-    _apply_law = coordinates.apply_law
+    # coordinate_methods.py
     fast_calls = coordinates.fast_calls
+    if not TYPE_CHECKING:  # type checkers see the methods of `Model`, which these replace
+        integrate = coordinates.integrate
+        difference = coordinates.difference
+        rate = coordinates.rate
+        velocity_of = coordinates.velocity_of
+        normalize = coordinates.normalize
+        _apply_law = coordinates.apply_law
 
     # identification/regressor_methods.py
     regressor = regressors.regressor

@@ -13,6 +13,7 @@ import pytest
 
 import psiphi as pp
 from psiphi._util.errors import StateError
+from psiphi._util.internal_names import is_internal
 from psiphi.robot.diagonal_dynamics import Diagonalised
 from psiphi.simulation.integration.integrators import METHODS
 from tests.backends.cuda.fake_gpu import CardArray, StandinDriver, cards
@@ -78,7 +79,7 @@ def functions(owner: Any) -> list[str]:
     found = []
     for name in dir(owner):
         member = inspect.getattr_static(owner, name)
-        if not name.startswith("_") and inspect.isfunction(member):
+        if not name.startswith("_") and not is_internal(owner, name) and inspect.isfunction(member):
             first = list(inspect.signature(member).parameters)[1:2]
             found += [name] if first and first[0] in ("q", "q0") else []
     return found

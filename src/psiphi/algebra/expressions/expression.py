@@ -192,7 +192,7 @@ class Expression:
         return LATEX.text(self.term)
 
     def require_model(self) -> Model:
-        """Its robot; an error if it has none."""
+        """(Internal use only) Its robot; an error if it has none."""
         if self.model is None:
             raise StateError(
                 f"{self} belongs to no robot",

@@ -160,8 +160,8 @@ class Forest:
         return f"{self.closure.key} {self.idle.tolist()}"
 
     def state_arrays(self, **arrays: Numbers) -> tuple[np.ndarray, ...]:
-        """The checked arguments as float arrays (..., nq) or (..., nv); tau of the coordinates with
-        motors alone, (..., na), is expanded with zeros."""
+        """(Internal use only) The checked arguments as float arrays (..., nq) or (..., nv); tau of
+        the coordinates with motors alone, (..., na), is expanded with zeros."""
         out = []
         for name, value in arrays.items():
             array, fault = read_array(value, None)
@@ -188,7 +188,8 @@ class Forest:
         return tuple(out)
 
     def bind_parameters(self, parameters: Numbers) -> Self:
-        """The same system with other parameters; it shares the compiled functions."""
+        """(Internal use only) The same system with other parameters; it shares the compiled
+        functions."""
         bound = object.__new__(type(self))
         robot = self.robot.bind_parameters(parameters)  # type: ignore[attr-defined]
         bound.__dict__.update(self.__dict__, robot=robot)
@@ -196,14 +197,16 @@ class Forest:
         return bound
 
     def with_sample_axis(self) -> Self:
-        """The system for arguments (..., samples, n): batched parameters get a samples axis."""
+        """(Internal use only) The system for arguments (..., samples, n): batched parameters get a
+        samples axis."""
         parameters = self._parameters
         return self if parameters.ndim < 2 else self.bind_parameters(parameters[..., None, :])
 
     def at_elements(
         self, batch: tuple[int, ...], index: np.ndarray | int | tuple[int, ...]
     ) -> Self:
-        """The system for some elements of a batch with axes `batch`: selects their parameters."""
+        """(Internal use only) The system for some elements of a batch with axes `batch`: selects
+        their parameters."""
         parameters = self._parameters
         if parameters.ndim < 2:
             return self
@@ -212,7 +215,7 @@ class Forest:
         )
 
     def batch_axes(self, *batches: tuple[int, ...]) -> tuple[int, ...]:
-        """The batch axes of arguments and parameters, broadcast."""
+        """(Internal use only) The batch axes of arguments and parameters, broadcast."""
         parameters = self._parameters.shape[:-1]
         return argument_checks.batch_axes(
             self.name, {"the state": np.broadcast_shapes(*batches), "parameters": parameters}

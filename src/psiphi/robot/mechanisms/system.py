@@ -86,7 +86,8 @@ class System(SystemPrograms):
     def closed_function(
         self, name: str, frames: tuple[str, ...] = (), axes: str = "world", motors: bool = False
     ) -> ClosedFunction:
-        """`function` of checked arguments; cached. With `motors`, tau has shape (..., na)."""
+        """(Internal use only) `function` of checked arguments; cached. With `motors`, tau has shape
+        (..., na)."""
         key = name, frames, axes, motors
         if key not in self._closed_functions:
             self._closed_functions[key] = ClosedFunction(self, *key)
@@ -94,7 +95,7 @@ class System(SystemPrograms):
 
     @cached_property
     def torque_function(self) -> ClosedTorques:
-        """Inverse dynamics as a function with derivatives."""
+        """(Internal use only) Inverse dynamics as a function with derivatives."""
         return ClosedTorques(self)
 
     @cached_property
@@ -311,7 +312,8 @@ class System(SystemPrograms):
         )
 
     def bias_on_constraints(self, q: Numbers, v: Numbers) -> np.ndarray:
-        """dJc/dt v (..., m) for v that satisfies the constraints, as the dynamics use it."""
+        """(Internal use only) dJc/dt v (..., m) for v that satisfies the constraints, as the
+        dynamics use it."""
         return self._call_on_state(
             self.compiled_function("bias", lambda: system_stages.bias(self.algebra)), q=q, v=v
         )

@@ -52,16 +52,17 @@ class SystemPrograms(Forest):
 
     @property
     def residual_function(self) -> Function:
-        """q, v -> [e(q); Jc v]."""
+        """(Internal use only) q, v -> [e(q); Jc v]."""
         return self.compiled_function("residual", lambda: system_stages.residual(self.algebra))
 
     @property
     def jacobian_function(self) -> Function:
-        """q -> Jc."""
+        """(Internal use only) q -> Jc."""
         return self.compiled_function("jacobian", lambda: system_stages.jacobian(self.algebra))
 
     def dynamics_program(self, method: str, frames: tuple[str, ...], axes: str) -> StageProgramCode:
-        """Forward dynamics by a method; "" is the method with the fewest operations."""
+        """(Internal use only) Forward dynamics by a method; "" is the method with the fewest
+        operations."""
         if not method:
             return self.chosen_method(frames, axes).program
         if self.algebra.is_thin:
@@ -75,7 +76,7 @@ class SystemPrograms(Forest):
     def chosen_method(
         self, frames: tuple[str, ...] = (), axes: str = "world", redundant: bool = False
     ) -> method_choice.MethodChoice:
-        """The method of forward dynamics with the fewest operations; cached."""
+        """(Internal use only) The method of forward dynamics with the fewest operations; cached."""
         key = frames, axes, redundant
         if key not in self._methods:
 
@@ -86,19 +87,20 @@ class SystemPrograms(Forest):
         return self._methods[key]
 
     def dynamics_function(self, method: str, frames: tuple[str, ...], axes: str) -> Function:
-        """`dynamics_program`, compiled."""
+        """(Internal use only) `dynamics_program`, compiled."""
         return self.compiled_function(
             ("dynamics", method, frames, axes), lambda: self.dynamics_program(method, frames, axes)
         )
 
     def terms_function(self, frames: tuple[str, ...], axes: str) -> Function:
-        """q, v, tau -> a_f, Omega, Jc a_f + bias."""
+        """(Internal use only) q, v, tau -> a_f, Omega, Jc a_f + bias."""
         return self.compiled_function(
             ("terms", frames, axes), lambda: system_stages.terms(self.algebra, frames, axes)
         )
 
     def multiplier_response(self, q: np.ndarray, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """M^-1 Jc* lambda (..., nv), and the contact wrenches of lambda (..., l, 6)."""
+        """(Internal use only) M^-1 Jc* lambda (..., nv), and the contact wrenches of lambda (...,
+        l, 6)."""
         function = self.compiled_function(
             "correction", lambda: system_stages.correction(self.algebra)
         )
@@ -107,7 +109,7 @@ class SystemPrograms(Forest):
 
     @property
     def projection_function(self) -> Function:
-        """q, v -> one Newton step of q and of v onto the constraints."""
+        """(Internal use only) q, v -> one Newton step of q and of v onto the constraints."""
         return self.compiled_function(
             "projection",
             lambda: system_stages.projection(self.algebra, self.chosen_method().method),
@@ -115,14 +117,15 @@ class SystemPrograms(Forest):
 
     @property
     def redundant_dynamics_function(self) -> Function:
-        """Forward dynamics that skips redundant rows, for many steps in a row."""
+        """(Internal use only) Forward dynamics that skips redundant rows, for many steps in a
+        row."""
         return self.compiled_function(
             "redundant dynamics", lambda: self.chosen_method(redundant=True).program
         )
 
     @property
     def added_inertia_dynamics_function(self) -> Function:
-        """`redundant_dynamics_function` with D + X in place of D."""
+        """(Internal use only) `redundant_dynamics_function` with D + X in place of D."""
         return self.compiled_function(
             "added inertia dynamics",
             lambda: system_stages.added_inertia_dynamics(
@@ -132,7 +135,7 @@ class SystemPrograms(Forest):
 
     @property
     def redundant_projection_function(self) -> Function:
-        """`projection_function` that skips redundant rows."""
+        """(Internal use only) `projection_function` that skips redundant rows."""
         return self.compiled_function(
             "redundant projection",
             lambda: system_stages.projection(
@@ -142,7 +145,7 @@ class SystemPrograms(Forest):
 
     @property
     def static_torque_function(self) -> Function:
-        """q -> tau that holds the system at rest."""
+        """(Internal use only) q -> tau that holds the system at rest."""
         return self.compiled_function(
             "static torques",
             lambda: closed_inverse_dynamics.static_torques(self.algebra, self.idle.tolist()),
@@ -150,7 +153,7 @@ class SystemPrograms(Forest):
 
     @property
     def inverse_dynamics_function(self) -> Function:
-        """q, v, u -> tau of the feasible acceleration nearest to u."""
+        """(Internal use only) q, v, u -> tau of the feasible acceleration nearest to u."""
 
         def make(method: str) -> StageProgramCode:
             return closed_inverse_dynamics.inverse_dynamics(
@@ -171,7 +174,8 @@ class SystemPrograms(Forest):
 
     @cached_property
     def has_redundant_rows(self) -> bool:
-        """Whether rows of Jc are dependent in an assembled configuration; False without one."""
+        """(Internal use only) Whether rows of Jc are dependent in an assembled configuration; False
+        without one."""
         try:
             q = self.assemble(self.neutral())  # type: ignore[attr-defined]
         except Error:
@@ -181,7 +185,7 @@ class SystemPrograms(Forest):
 
     @property
     def object_torque_function(self) -> Function:
-        """Torques for the desired motion of the held object."""
+        """(Internal use only) Torques for the desired motion of the held object."""
         grasp = object_dynamics.grasp_map(self)
 
         def make(method: str) -> StageProgramCode:
@@ -196,7 +200,7 @@ class SystemPrograms(Forest):
 
     @property
     def delassus_function(self) -> Function:
-        """q -> Omega = Jc M^-1 Jc*."""
+        """(Internal use only) q -> Omega = Jc M^-1 Jc*."""
         return self.compiled_function("omega", lambda: system_stages.omega(self.algebra))
 
     def compiled_function(
@@ -205,13 +209,14 @@ class SystemPrograms(Forest):
         make: Callable[[], StageProgramCode],
         kind: type[FunctionType] = Function,
     ) -> FunctionType:
-        """The compiled program of `make`, cached by `key`."""
+        """(Internal use only) The compiled program of `make`, cached by `key`."""
         if key not in self._functions:
             self._functions[key] = make().compiled(kind)
         return self._functions[key]
 
     def call_function(self, function: Function, values: Sequence[Any]) -> Any:
-        """The results of a compiled function; bound parameters are appended to `values`."""
+        """(Internal use only) The results of a compiled function; bound parameters are appended to
+        `values`."""
         return self.run_function(function, (*values, *self.robot.parameter_arguments))
 
     def _call_on_state(self, function: Function, **arrays: Numbers) -> Any:
@@ -225,7 +230,8 @@ class SystemPrograms(Forest):
         return full_like(cast("AnyArray", q), self.nv, 0.0) if on_gpu(q) else np.zeros(self.nv)
 
     def run_function(self, function: Function, values: Sequence[Any]) -> Any:
-        """The results of a compiled function; its errors become errors about the arguments."""
+        """(Internal use only) The results of a compiled function; its errors become errors about
+        the arguments."""
         try:
             with np.errstate(
                 all="ignore"

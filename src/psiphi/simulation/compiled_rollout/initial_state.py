@@ -62,10 +62,9 @@ class InitialState:
         shape = np.broadcast_shapes(unchanged.shape, self.q.shape)
         found = np.array(np.broadcast_to(unchanged, shape))
         for joint in self.normalized:
-            own = joint.q_slice
-            found[..., own] = on_arrays(
-                partial(rule, joint.row.unit), self.q[..., own], *(x[..., own] for x in arrays)
-            )
+            columns = joint.q_slice
+            values = [x[..., columns] for x in (self.q, *arrays)]
+            found[..., columns] = on_arrays(partial(rule, joint.row.unit), *values)
         return found
 
 

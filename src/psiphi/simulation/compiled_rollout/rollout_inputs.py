@@ -107,8 +107,8 @@ class RolloutInput:
             return self.force_values | constant
         no_reference = self.time_varying or not self.law.reference_places
         fixed = () if no_reference else self.controller.reference(0.0)
-        own = self.controller.numbers | dict(zip(self.law.reference_places, fixed, strict=False))
-        return self.force_values | {law_place(name): x for name, x in own.items()}
+        values = self.controller.numbers | dict(zip(self.law.reference_places, fixed, strict=False))
+        return self.force_values | {law_place(name): x for name, x in values.items()}
 
     @property
     def _table(self) -> np.ndarray:

@@ -35,8 +35,8 @@ SHARED = ("q", "v", "tau", "ill_conditioning", PARAMETERS)
 def law_place(name: str, j: int = 0) -> str:
     """The place of a value of the law at half step j. The prefix keeps it apart from the places
     of the rest of the step."""
-    own = name if name in SHARED else f"law.{name}"
-    return own if j == 0 else f"{own}@{j}"
+    place = name if name in SHARED else f"law.{name}"
+    return place if j == 0 else f"{place}@{j}"
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class RolloutProgram:
                 "object_torque": "object_torque_function",
             }[step.operation]
             code = getattr(self.system, function).source.code
-            names = {"u" if name == "a" else name: own for name, own in names.items()}
+            names = {"u" if name == "a" else name: place for name, place in names.items()}
         else:
             code = step_blocks.quantity_block(self.robot, step.operation, frame_names(step.frame))
         arguments = (*code.program.inputs, *code.program.outputs)

@@ -439,7 +439,7 @@ def test_linearisation_of_a_step(method):
         np.allclose(x, y, rtol=1e-12, atol=1e-14) for x, y in zip(theirs, (A, B), strict=True)
     )
     for wrong, words in (
-        ([dt, dt], "takes one dt"),
+        ([dt, dt], "take a single dt"),
         (-dt, "dt is -0.01, expected finite numbers above 0"),
     ):
         with pytest.raises(pp.Error, match=words):

@@ -1,4 +1,5 @@
-"""A and B of `robot.linearize`: beside differences of `robot.step`, beside MuJoCo's mjd_transitionFD, and their limit."""
+"""A and B of `robot.linearize` against differences of `robot.step`, MuJoCo's mjd_transitionFD, and
+the limit of small steps."""
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_a_step_beside_differences(name, method):
 
 @pytest.mark.parametrize("method", [None, "euler", "rk4", "lie", "implicit", "midpoint"])
 def test_one_function_is_what_the_laws_make_of_arrays(method, monkeypatch):
-    """The same laws, traced: one state, batches with steps of their own, numbers of the robot as inputs, float32."""
+    """The compiled equations: one state, batches with their own steps, free parameters, float32."""
     freed = pp.Robot.of(zoo.chain("two", ["spherical", "revolute"], seed=1)).free("mass")
     masses = freed.parameters() * np.linspace(0.8, 1.2, 3)[:, None]
     for robot in (
@@ -50,7 +51,7 @@ def test_one_function_is_what_the_laws_make_of_arrays(method, monkeypatch):
                 robot.linearize(q[0], v[0], tau[0], short, asked[4]) for _ in range(2)
             )  # the second one at once
             with monkeypatch.context() as patch:
-                patch.setattr(linearize_function, "linearize_function", lambda *asked: None)
+                patch.setattr(linearize_function, "linearize_function", lambda *arguments: None)
                 truth, alone = (
                     robot.linearize(*asked),
                     robot.linearize(q[0], v[0], tau[0], short, asked[4]),
@@ -89,7 +90,7 @@ def beside_differences(robot, q, v, tau, dt, method):
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_at_once_is_the_limit_of_short_steps(name):
-    """A_h = I + h A + h² ..: two steps take the square away. The bracket of curved joints is in it, and matters."""
+    """A_h = I + h A + h² ...: two steps cancel the square. The bracket of curved joints matters."""
     robot, h = ROBOTS[name], 1e-4
     q, v, tau = state(robot, 1)
     A, B = robot.linearize(q, v, tau)
@@ -104,7 +105,8 @@ def test_at_once_is_the_limit_of_short_steps(name):
 
 
 def test_beside_mujoco():
-    """mjd_transitionFD of Euler's step: the same columns, MuJoCo's in its order of velocities (a base that does not fly)."""
+    """mjd_transitionFD of an Euler step: the same columns in MuJoCo's order of velocities, for a base
+    that does not fly."""
     mujoco = pytest.importorskip("mujoco")
     robot = pp.Robot.of(
         zoo.chain(

@@ -57,7 +57,7 @@ def space_robot() -> pp.Robot:
 
 @cache
 def four_bar() -> pp.System:
-    """Ground, crank, coupler, rocker: three hinges about z, a motor on the first, the last joint closed by a loop."""
+    """A four-bar: three hinges about z, a motor on the first, the last joint closed by a loop."""
     b = pp.Builder("four bar", gravity=(0.0, -9.81, 0.0))
     for name, length, mass in (("crank", 0.4, 1.0), ("coupler", 0.9, 2.0), ("rocker", 0.7, 1.5)):
         b.body(name, mass=mass, com=(length / 2, 0, 0), inertia=np.diag([0.01, 0.02, 0.02]) * mass)

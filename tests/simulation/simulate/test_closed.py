@@ -174,7 +174,7 @@ def test_small_pivots_do_not_add_up():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_box_on_a_palm_slips_when_it_is_swung(compiled):
-    """The palm is held upright and starts to swing ever faster: sideways force over normal force passes the friction."""
+    """The palm is vertical and swings ever faster: the tangential force exceeds the friction."""
     cell, q = hand()
     tau = np.zeros((200, cell.nv))
     tau[:, 0] = np.linspace(0.0, 20.0, 200)
@@ -196,7 +196,7 @@ def test_a_box_on_a_palm_slips_when_it_is_swung(compiled):
 
 
 class Held:
-    """A pendulum that a sticky hand holds at rest until it is pulled too hard: the protocol, and nothing else."""
+    """A pendulum held at rest by a contact until it is pulled too hard: only the protocol."""
 
     contacts = (type("Contact", (), {"name": "hand"})(),)
 

@@ -37,7 +37,7 @@ def test_a_limit_stops_or_is_recorded(run):
 
 
 def test_every_crossing_is_recorded_in_pieces_of_any_size(monkeypatch):
-    """Out of the range and back, several times: the kernel's pieces see what the steps in Python see."""
+    """Out of the range and back, several times: the kernel finds the events of the Python steps."""
     start = dict(q0=[[0.0], [0.9]], v0=[[4.8], [1.0]], duration=4.0, dt=5e-3, limits="record")
     wanted = pp.simulate(pendulum(), **start, compiled=False).events
     assert len(wanted) > 4
@@ -199,7 +199,8 @@ def test_progress_is_reported(run, monkeypatch):
 
 
 def test_joints_that_end_at_their_limits():
-    """limits="block": positions stay in range, energy is only lost, and a joint leaves its stop as soon as it is pulled."""
+    """limits="block": positions stay in range, energy only decreases, and a joint leaves its stop as
+    soon as it is pulled."""
     robot = pendulum()
     motion = pp.simulate(robot, [0.5], [4.0], duration=2.0, dt=1e-3, limits="block")
     assert motion.q.max() == 1.0 and motion.final.q[0] < 1.0
@@ -252,7 +253,8 @@ def test_what_is_refused(options, why):
 
 @pytest.mark.parametrize("run", RUNS, ids=IDS)
 def test_limits_are_located_within_the_step(run):
-    """The time at which a weightless wheel of constant speed, and a falling pendulum, reach their limits: to second order."""
+    """The times at which a wheel of constant speed and a falling pendulum reach their limits are
+    second order."""
     b = pp.Builder("wheel", gravity=(0, 0, 0))
     b.body("disc", mass=1.0, inertia=np.eye(3))
     b.joint(

@@ -75,7 +75,7 @@ def test_stop_true_stops_at_limits_too():
 @pytest.mark.parametrize("method", ADAPTIVE)
 @pytest.mark.parametrize("when", [-1.0, 0.02])
 def test_nan_ends_adaptive_steps_as_an_event(method, when):
-    """From the first slope on, or later; alone, and in one element of a batch while the other goes on."""
+    """At the first derivative or later; alone, and in one element of a batch."""
 
     def bad(t, q, v):
         return np.where(t > when, np.nan, 0.0) * np.ones(6)
@@ -125,7 +125,7 @@ def test_an_error_inside_keeps_one_remedy():
     assert str(caught.value).count("Remedy") == 1 and "error.trajectory" in caught.value.remedy
 
 
-# -- operational space near singularities ---------------------------------------------------------------------------------
+# -- operational space near singularities
 
 
 @pytest.mark.parametrize("where", ["point", "pose", "out of reach"])
@@ -166,7 +166,7 @@ def test_far_targets_are_approached_at_the_speed_that_was_given():
     assert 0.19 < speeds.max() < 0.2001
 
 
-# -- where the energy goes ------------------------------------------------------------------------------------------------
+# -- energy balance
 
 
 def test_the_summary_speaks_of_drift_only_where_nothing_drives_or_brakes():
@@ -197,7 +197,7 @@ def test_losses_are_what_friction_took():
     assert f"{lost:.3g}" in motion.summary()
 
 
-# -- trajectories ---------------------------------------------------------------------------------------------------------
+# -- trajectories
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def all_implicit(monkeypatch):
     ids=["", "rub"],
 )
 def test_order(robot, method, brakes, all_implicit):
-    """Whatever B is: also where it is the secant of friction, which the steps before have not seen."""
+    """For any B, also if it is the secant of friction, which earlier steps have not seen."""
     robot, steps = robot(), (40, 80, 160)
     q, v = state(robot, 3)
     runs = [
@@ -65,8 +65,8 @@ def test_soft_losses_keep_the_order(method):
 
 @pytest.mark.parametrize("z", [0.05, 1.0, 30.0, 1e4, 1e9])
 def test_a_wheel_that_is_braked(z):
-    """v' = -B v / I: Euler's factor is 1 / (1 + z), z = h B / I, the midpoint rule's (1 - z/2) / (1 + z/2), which changes sign;
-    that of four stages lies between 0 and 1, near e^-z."""
+    """v' = -B v / I with z = h B / I: the factor of Euler is 1 / (1 + z), that of the midpoint rule
+    (1 - z/2) / (1 + z/2), which changes sign; that of four stages is between 0 and 1, near e^-z."""
     robot, h, n = wheel(), 1e-3, 20
     for method in METHODS:
         motion = pp.simulate(
@@ -104,7 +104,7 @@ def test_mobility_is_the_diagonal_of_the_inverse_mass_matrix():
     "brakes", [dict(damping=50.0), dict(friction=20.0), dict(damping=1e6, friction=1e4)]
 )
 def test_energy_falls(method, brakes):
-    """Nothing drives the arm: no step may add energy, however strong the brakes are; of higher order, next to none."""
+    """Without torque no step adds energy, however large the losses; of higher order, nearly none."""
     q, v = state(ur5(), 5, 4)
     motion = pp.simulate(ur5(), q, v, duration=0.3, method=method, **brakes)
     assert "implicit" in motion.info and not motion.events
@@ -191,7 +191,7 @@ def test_euler_is_mujocos(integrator):
 
 
 def test_against_steps_of_scipys_choosing():
-    """A pendulum in thick oil, which stops in a fraction of a step and then creeps, beside Radau."""
+    """A pendulum in thick oil, which stops in a fraction of a step and then creeps; with Radau."""
     robot = pendulum()
     stiff = pp.simulate(robot, [0.9], [3.0], duration=0.5, damping=2000.0)
     exact = pp.simulate(

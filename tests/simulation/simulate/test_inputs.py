@@ -1,4 +1,5 @@
-"""Arguments of simulate: what comes, what was expected, what to do; and the laws of what drives and brakes."""
+"""Arguments of simulate: errors name the value, what was expected and a remedy; torques and losses
+follow their laws."""
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def test_torques_by_step_and_by_element():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_the_models_losses_act_when_asked(compiled):
-    """a = M^-1 (tau - g - damping v - friction v / sqrt(v^2 + speed^2)); the model says 0.7 and 0.4."""
+    """a = M^-1 (tau - g - damping v - friction v / sqrt(v^2 + speed^2)); the model has 0.7, 0.4."""
     robot, M = pendulum(), pendulum().mass_matrix(np.zeros(1))[0, 0]
     start = dict(q0=[0.3], v0=[2.0], duration=0.1, compiled=compiled)
     for options, loss in (
@@ -229,7 +230,10 @@ def test_a_limited_process_says_so_too():
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
-    code = "import numpy as np, psiphi as pp; pp.simulate(pp.robots.puma560(), np.zeros((4096, 6)), duration=10.0)"
+    code = (
+        "import numpy as np, psiphi as pp; "
+        "pp.simulate(pp.robots.puma560(), np.zeros((4096, 6)), duration=10.0)"
+    )
     run = subprocess.run(
         [sys.executable, "-c", code],
         preexec_fn=limited,
@@ -241,7 +245,7 @@ def test_a_limited_process_says_so_too():
 
 
 def test_progress(capsys):
-    """True shows where it is: a line for each tenth where nobody watches; a function gets (t, q, v)."""
+    """True prints a line for each tenth to a stream; a function is called with (t, q, v)."""
     pp.simulate(puma(), np.zeros(6), duration=1.0, compiled=False, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert 1 <= len(lines) <= 10 and "100%" in lines[-1] and "\r" not in lines[0]

@@ -86,7 +86,7 @@ def test_between_the_samples(motion):
 
 @pytest.mark.parametrize("base", ["fixed", "free"])
 def test_between_the_samples_it_is_of_fourth_order_on_every_joint(base):
-    """Half the distance of samples, a sixteenth of the error; and the slope at both ends of a stretch is v."""
+    """Half the sample distance, a sixteenth of the error; the slope at both ends is v."""
     robot = pp.robots.random_tree(3, 5, ("spherical", "planar", "revolute"), 0.3, base)
     fine = pp.simulate(
         robot, robot.random(seed=1), np.full(robot.nv, 2.0), duration=0.16, dt=1e-3, method="lie"
@@ -103,7 +103,7 @@ def test_between_the_samples_it_is_of_fourth_order_on_every_joint(base):
 
 @pytest.mark.parametrize("kind", ["robot", "diagonalised"])
 def test_motions_of_a_batch_have_their_own_parameters(kind, tmp_path):
-    """One of them is what it would be alone, its system among it; the system of all goes on with all."""
+    """An element is the motion it would be alone, with its system; the batch is unchanged."""
     light = pp.load("pelican").free("mass")
     p = light.parameters() * np.array([[0.8], [1.0], [1.3]])
     of = {"robot": lambda p: light.at(p), "diagonalised": lambda p: light.at(p).diagonalised}[kind]
@@ -237,7 +237,7 @@ def test_a_table_is_read_by_its_header_where_nothing_stands_beside_it(motion, ba
 
 
 def test_columns_and_rows_in_any_order(tmp_path):
-    """A table that pandas has sorted: columns are the joints they are named by, rows the motions they are numbered by."""
+    """A table sorted by pandas: columns are found by joint names, rows by motion numbers."""
     robot, (one, two) = pp.load("pelican"), ("shoulder", "elbow")
     head = ["element", "t", *(f"{x}:{name}" for x in ("q", "v", "tau") for name in (one, two))]
     rows = [[k, t, *(10 * k + t + i for i in range(6))] for k in range(2) for t in range(3)]
@@ -466,7 +466,7 @@ def test_a_joint_of_several_coordinates_is_picked_by_its_own_name(motion):
 
 
 def test_the_legend_of_a_crowd_can_be_read():
-    """No name lies over the curves, over another name, or outside of the picture; no two curves look alike."""
+    """No label lies over curves, over another label, or outside; no two curves look alike."""
     pytest.importorskip("matplotlib")
     figure = many(60).plot("q tau")
     figure.draw_without_rendering()

@@ -42,7 +42,10 @@ def test_a_robot_alone(tmp_path):
 
 
 def test_a_file_beside_the_scene(tmp_path):
-    mass = '<inertial><origin xyz="0 0 -1"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    mass = (
+        '<inertial><origin xyz="0 0 -1"/><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
     joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint>'
     (tmp_path / "own.urdf").write_text(
         f'<robot name="own"><link name="a"/><link name="b">{mass}</link>{joint}</robot>',
@@ -107,7 +110,8 @@ def test_arms_hold_the_box(tmp_path, kind):
 
 
 def test_a_computed_law_is_the_controller_of_that_name():
-    """On the bundled four-bar: the torques of `pp.ComputedTorque`, which are those of the acceleration M u + C v + g makes."""
+    """On the bundled four-bar: the torques of `pp.ComputedTorque`, which are those of the
+    acceleration that M u + C v + g causes."""
     case = scenes.load("four_bar")
     system, q0 = case.system, case.q0
     control = law("computed", system, q0, 100.0, 20.0)
@@ -138,7 +142,7 @@ def test_contacts_of_every_kind(tmp_path):
 
 
 def test_the_four_bar_turns():
-    """The given angle and speed of the crank are kept, the loop is closed, and the crank goes round."""
+    """The crank has its given angle and speed, the loop is closed, and the crank turns fully."""
     case = scenes.load("four_bar")
     assert case.q0[0] == pytest.approx(0.4) and case.v0[0] == pytest.approx(20.0)
     assert np.abs(case.system.constraint_residual(case.q0, case.v0)).max() < 1e-10

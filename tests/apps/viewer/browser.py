@@ -37,7 +37,8 @@ def home() -> Iterator[None]:
 
 @contextmanager
 def page(width: int = 1000, height: int = 560, *more: str) -> Iterator:
-    """A page of a browser, started with some `more` switches; what it complains about is collected in `page.complaints`."""
+    """A page of a browser, started with the switches `more`; `page.complaints` collects its errors
+    and warnings."""
     api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
     )

@@ -1,5 +1,7 @@
-"""A headless Firefox for tests of pages, driven by its own remote protocol (Marionette: JSON over a socket); tests skip, and
-say why, where there is none."""
+"""A headless Firefox for tests of pages, driven by Marionette (JSON over a socket).
+
+Without Firefox the tests skip and say why.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class Firefox:
         self.ask("WebDriver:SetTimeouts", script=1000 * LIMIT, pageLoad=1000 * LIMIT)
 
     def open(self, url: str, ready: str) -> None:
-        """Go there, until the script says that it is ready: Firefox answers while it is still on its way."""
+        """Open a page and wait until the script is true: Firefox answers before it has loaded."""
         self.ask("WebDriver:Navigate", url=url)
         deadline = time.monotonic() + LIMIT
         while not (self.run("return location.href") == url and self.run(ready)):

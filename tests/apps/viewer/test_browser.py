@@ -1,4 +1,4 @@
-"""Pages in a real browser: the robot is there, the slider moves it, nothing is fetched, nothing goes wrong."""
+"""Pages in a browser: the robot is drawn, the slider moves it, nothing is fetched, no errors."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_the_robot_is_seen_and_the_slider_moves_it(opened, tmp_path):
 
 
 def test_time_never_runs_backwards(opened, tmp_path):
-    """The first frame of a page that took long to set up is older than the moment play() was called."""
+    """The time stamp of the first frame of a slow page is older than the call of play()."""
     path = viewer.html(swing(1.0), tmp_path / "puma.html")
     show(opened, path, 0.0)
     assert (

@@ -1,4 +1,5 @@
-"""The floor lies across gravity, whatever its axis; balls, cylinders and capsules are drawn as what they are."""
+"""The floor is perpendicular to gravity on any axis; balls, cylinders and capsules are drawn as
+such."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""Live pages in Chromium: the numbers are the library's, a link can be pulled, names stay text, the file stands alone."""
+"""Live pages in Chromium: results equal those of the library, links can be pulled, names are
+escaped, the file needs no other file."""
 
 import re
 
@@ -62,22 +63,57 @@ def embedded():
 
 DRIVEN = {"kp": 90.0, "kd": 4.0, "gravity": 9.81, "damping": 0.0, "ends": True}
 CASES = {
-    "ur5, held": (lambda: pp.load("ur5"), "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
-    "panda, PD alone, stiff": (lambda: pp.load("panda"), "pd", {"kp": 60.0, "kd": 55.0, "gravity": 9.81, "damping": 0.5}, 0.1),
-    "ball and slide, held": (ball_and_slide, "hold", {"kp": 50.0, "kd": 3.0, "gravity": 9.81, "damping": 0.2}, 0.2),
+    "ur5, held": (
+        lambda: pp.load("ur5"),
+        "hold",
+        {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0},
+        0.3,
+    ),
+    "panda, PD only, stiff": (
+        lambda: pp.load("panda"),
+        "pd",
+        {"kp": 60.0, "kd": 55.0, "gravity": 9.81, "damping": 0.5},
+        0.1,
+    ),
+    "ball and slide, held": (
+        ball_and_slide,
+        "hold",
+        {"kp": 50.0, "kd": 3.0, "gravity": 9.81, "damping": 0.2},
+        0.2,
+    ),
     "anymal falls": (lambda: pp.load("anymal_c"), "fall", {"gravity": 9.81, "damping": 0.3}, 0.0),
-    "acrobot on the moon": (lambda: pp.load("acrobot"), "float", {"gravity": 1.62, "damping": 0.4}, 0.0),
-    "elastic, held": (elastic, "hold", {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0}, 0.3),
+    "acrobot on the moon": (
+        lambda: pp.load("acrobot"),
+        "float",
+        {"gravity": 1.62, "damping": 0.4},
+        0.0,
+    ),
+    "elastic, held": (
+        elastic,
+        "hold",
+        {"kp": 80.0, "kd": 6.0, "gravity": 9.81, "damping": 0.0},
+        0.3,
+    ),
     "an embedded four-bar falls": (embedded, "fall", {"gravity": 9.81, "damping": 0.3}, 0.0),
-    "panda falls onto its stops": (lambda: pp.load("panda"), "fall", {"gravity": 9.81, "damping": 0.3, "ends": True}, 0.0),
+    "panda falls onto its stops": (
+        lambda: pp.load("panda"),
+        "fall",
+        {"gravity": 9.81, "damping": 0.3, "ends": True},
+        0.0,
+    ),
     "stanford arm to its stops": (lambda: pp.load("stanford_arm"), "hold", DRIVEN, 9.0),
-    "four bar, held": (four_bar, "hold", {"kp": 30.0, "kd": 2.0, "gravity": 9.81, "damping": 0.1}, 0.1),
-}  # fmt: skip
+    "four bar, held": (
+        four_bar,
+        "hold",
+        {"kp": 30.0, "kd": 2.0, "gravity": 9.81, "damping": 0.1},
+        0.1,
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case):
-    """The same start, law and steps: equal to 1e-9, by `pp.simulate` with the library's own controllers."""
+    """With the same start, law and steps, equal to `pp.simulate` to 1e-9."""
     make, mode, values, away = CASES[case]
     system = make()
     robot = getattr(system, "robot", system)
@@ -126,7 +162,7 @@ def test_a_second_in_the_page_is_a_second_of_the_library(opened, tmp_path, case)
 
 
 def test_a_payload_is_parameters_of_a_free_robot(opened, tmp_path):
-    """The slider's mass on the frame: equal to `robot.free(...).payload`; and a free robot with its numbers."""
+    """The payload slider equals `robot.free(...).payload`; a free robot uses its parameters."""
     robot = pp.load("ur5")
     light = robot.free("inertia", links="wrist_3_link")
     q0 = np.array([0.3, -1.0, 1.2, 0.4, 0.3, 0.0])
@@ -164,7 +200,8 @@ def test_the_brake_is_the_derivative_part_of_a_pd(opened):
 
 
 def test_a_link_is_pulled(opened, tmp_path):
-    """The hand's spring moves it, an arrow says how hard; let go, the force is gone; beside the robot a drag turns the view."""
+    """A drag pulls the robot with a spring and shows the force; after release the force is zero. A
+    drag beside the robot rotates the view."""
     robot = pp.load("ur5")
     show(opened, robot.html(tmp_path / "ur5.html", live=True, q=[0, -1.2, 1.2, 0, 0, 0]))
     before = picture(opened, STAGE)
@@ -206,8 +243,9 @@ def test_a_finger_that_is_pulled_stays_in_its_hand(opened, tmp_path):
     robot = pp.load("panda")
     show(opened, robot.html(tmp_path / "panda.html", live=True, payload="panda_hand"))
     assert opened.locator("#ends").is_checked()
-    pull = """() => { psiphi.restart(); look(); const F = psiphi.memory, k = psiphi.scene.live.joints.length - 1;
-      F.pulled[k] = 1; F.pull_target.set([0, 1, 2].map(i => F.p[3 * k + i] + 0.5 * F.R[9 * k + 3 * i + 1]));
+    pull = """() => { psiphi.restart(); look();
+      const F = psiphi.memory, k = psiphi.scene.live.joints.length - 1; F.pulled[k] = 1;
+      F.pull_target.set([0, 1, 2].map(i => F.p[3 * k + i] + 0.5 * F.R[9 * k + 3 * i + 1]));
       psiphi.advance(500); return [...F.Q]; }"""
     within = np.array(opened.evaluate(pull))
     assert (
@@ -233,13 +271,16 @@ def test_a_finger_that_is_pulled_stays_in_its_hand(opened, tmp_path):
 
 
 def test_the_pull_is_an_external_force(opened, tmp_path):
-    """With a hand that holds still, the page is `forward_dynamics` with that wrench on that frame: the first step shows it."""
+    """With a fixed pull target, the first step is `forward_dynamics` with that wrench on that
+    frame."""
     robot = pp.load("acrobot")
     show(opened, robot.html(tmp_path / "a.html", live=True, q=[0.4, 0.3], dt=1e-6))
     grip, hand, k, c = np.array([0.1, 0.0, -0.5]), np.array([1.0, 0.5, 0.2]), 40.0, 3.0
     v = opened.evaluate(
-        """([grip, hand, k, c]) => { document.querySelector("[value=fall]").checked = true; psiphi.restart();
-        const F = psiphi.memory; F.pulled[1] = 1; F.pull_point.set(grip); F.pull_target.set(hand); F.pull_stiffness[1] = k; F.pull_damping[1] = c;
+        """([grip, hand, k, c]) => {
+        document.querySelector("[value=fall]").checked = true; psiphi.restart();
+        const F = psiphi.memory; F.pulled[1] = 1; F.pull_point.set(grip); F.pull_target.set(hand);
+        F.pull_stiffness[1] = k; F.pull_damping[1] = c;
         psiphi.advance(1); return [...F.V]; }""",
         [grip.tolist(), hand.tolist(), k, c],
     )
@@ -253,7 +294,8 @@ def test_the_pull_is_an_external_force(opened, tmp_path):
 
 
 def test_contact_forces_of_a_closed_chain(opened, tmp_path):
-    """Two arms hold a box of 5 kg: together the arrows carry it, and the box can be pulled while its loops stay closed."""
+    """Two arms hold a box of 5 kg: the contact forces sum to its weight, and the box can be pulled
+    while the loops stay closed."""
     case = scenes.load("two_arms")
     show(opened, case.html(tmp_path / "box.html"))
     forces = np.array(
@@ -273,7 +315,8 @@ def test_it_says_so_when_it_cannot_keep_up_or_diverges(opened, tmp_path):
     robot = pp.load("pelican")
     show(opened, robot.html(tmp_path / "p.html", live=True))
     opened.evaluate("""() => { const { step, ...rest } = psiphi.memory.code;
-      const slow = () => { const end = performance.now() + 4; while (performance.now() < end); step(); };
+      const wait = ms => { const end = performance.now() + ms; while (performance.now() < end); };
+      const slow = () => { wait(4); step(); };
       psiphi.memory.code = { ...rest, step: slow };
       play(true); }""")
     opened.wait_for_function(
@@ -281,7 +324,8 @@ def test_it_says_so_when_it_cannot_keep_up_or_diverges(opened, tmp_path):
     )
     assert opened.evaluate("psiphi.kept") < 0.9
     opened.evaluate(
-        "(play(false), psiphi.restart(), psiphi.memory.v.fill(1e200), psiphi.memory.code.begin(), psiphi.advance(5))"
+        "(play(false), psiphi.restart(), psiphi.memory.v.fill(1e200), psiphi.memory.code.begin(), "
+        "psiphi.advance(5))"
     )
     assert "diverged" in opened.locator("#said").text_content()
     opened.locator("#again").click()
@@ -318,7 +362,7 @@ def test_without_webassembly_there_is_a_picture_and_words(opened, tmp_path):
 
 
 def test_fingers_pull_and_pinch(opened, tmp_path):
-    """One finger, even a little beside the link, pulls it; two zoom. The page does not scroll meanwhile."""
+    """One finger near a link pulls it; two fingers zoom. The page does not scroll."""
     show(opened, pp.load("pelican").html(tmp_path / "p.html", live=True))
     hand = opened.context.new_cdp_session(opened)
 
@@ -349,7 +393,7 @@ def test_fingers_pull_and_pinch(opened, tmp_path):
 
 
 def test_words_stand_out(opened, tmp_path):
-    """WCAG's 4.5 : 1 for every word on the page, whatever the motors do; on pages of motions, too."""
+    """WCAG's 4.5 : 1 for all text of the page in every motor mode, and for pages of motions."""
     show(opened, scenes.load("four_bar").html(tmp_path / "b.html"))
     for mode in ("hold", "fall"):
         opened.evaluate(f"document.querySelector('#modes input[value={mode}]').click()")

@@ -44,7 +44,8 @@ def obj() -> bytes:
     return "\n".join(lines).encode()
 
 
-DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema"><asset><unit meter="0.5"/><up_axis>{up}</up_axis></asset>
+DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema">
+<asset><unit meter="0.5"/><up_axis>{up}</up_axis></asset>
 <library_effects><effect id="e"><profile_COMMON><technique><phong><diffuse>
 <color>1 0.5 0 1</color></diffuse></phong></technique></profile_COMMON></effect></library_effects>
 <library_materials><material id="m"><instance_effect url="#e"/></material></library_materials>
@@ -55,9 +56,11 @@ DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema"><asset><u
 <input semantic="VERTEX" source="#v" offset="0"/><input semantic="NORMAL" source="#n" offset="1"/>
 <vcount>3 3 3 3</vcount><p>0 9 2 9 1 9  0 9 1 9 3 9  0 9 3 9 2 9  1 9 2 9 3 9</p></polylist>
 </mesh></geometry></library_geometries>
-<library_visual_scenes><visual_scene id="x"><node><translate>0 0 4</translate><rotate>0 0 1 90</rotate>
+<library_visual_scenes><visual_scene id="x">
+<node><translate>0 0 4</translate><rotate>0 0 1 90</rotate>
 <instance_geometry url="#g"><bind_material><technique_common>
-<instance_material symbol="paint" target="#m"/></technique_common></bind_material></instance_geometry></node>
+<instance_material symbol="paint" target="#m"/></technique_common></bind_material>
+</instance_geometry></node>
 </visual_scene></library_visual_scenes></COLLADA>"""
 
 
@@ -149,9 +152,14 @@ def test_a_urdf_with_a_mesh_is_dressed_in_it(tmp_path):
     visual = (
         '<visual><geometry><mesh filename="{}" scale="0.1 0.1 0.1"/></geometry></visual>'.format
     )
-    mass = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    joint = '<joint name="j{0}" type="continuous"><parent link="base"/><child link="{0}"/></joint>'.format
-    links = f'<link name="a">{mass}{visual("t.stl")}</link><link name="b">{mass}{visual("bad.stl")}</link>'
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    mass = f'<inertial><mass value="1"/>{inertia}</inertial>'
+    ends = '<parent link="base"/><child link="{0}"/>'
+    joint = f'<joint name="j{{0}}" type="continuous">{ends}</joint>'.format
+    links = (
+        f'<link name="a">{mass}{visual("t.stl")}</link>'
+        f'<link name="b">{mass}{visual("bad.stl")}</link>'
+    )
     file.write_text(
         f'<robot name="r"><link name="base"/>{links}{joint("a")}{joint("b")}</robot>',
         encoding="utf-8",

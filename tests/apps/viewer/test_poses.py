@@ -23,7 +23,7 @@ def test_links_stand_where_their_frames_do(name):
 
 @pytest.mark.parametrize("size", [(), (3,), (2, 9)])
 def test_the_compiled_poses_of_all_links(size):
-    """One state, some, a batch of more than the lanes: every number is written (R had three axes, and most of it was not)."""
+    """One state, some states, a batch wider than the lanes: all of R (..., 3, 3) is written."""
     robot = pp.load("panda")
     q = robot.random(seed=3, size=size)
     R, p = robot.function("link_poses")(q)
@@ -47,7 +47,8 @@ def test_results_of_four_axes_are_written_in_full(size):
 
 
 def test_every_kind_of_joint(rng):
-    """The link frame of a tree with every joint kind: the compiled pose of a frame at the link's origin."""
+    """On a tree with every joint kind, link poses equal compiled poses of frames at the link
+    origins."""
     robot = pp.robots.random_tree(9, seed=4)
     q = robot.random(rng)
     R, p = link_poses(robot, q)

@@ -152,7 +152,7 @@ def test_without_the_extra_a_sentence_names_it():
 SERVES = """
 import signal, sys
 from psiphi.apps.cli import main as cli
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job, such as this test may be, ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore SIGINT
 sys.exit(cli.main(["view", "acrobot", "--port", sys.argv[1]]))
 """
 

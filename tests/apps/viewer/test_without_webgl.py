@@ -10,7 +10,8 @@ def test_without_webgl_it_is_drawn_all_the_same(tmp_path):
     with page(500, 300, "--disable-3d-apis") as plain:
         show(plain, path)
         assert plain.evaluate(
-            "['webgl', 'webgl2'].every(x => document.createElement('canvas').getContext(x) === null)"
+            "['webgl', 'webgl2']"
+            ".every(x => document.createElement('canvas').getContext(x) === null)"
         )
         before = picture(plain)
         assert colors(before) > 60

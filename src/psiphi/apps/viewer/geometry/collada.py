@@ -87,7 +87,8 @@ class _VisualScene:
                 seen += child.tag in ("node", "instance_node", "instance_geometry")
                 if seen > MAX_NODES:
                     raise ValueError(
-                        f"its scene has more than {MAX_NODES} nodes, or nodes that contain themselves"
+                        f"its scene has more than {MAX_NODES} nodes, "
+                        "or nodes that contain themselves"
                     )
                 if child.tag == "node":
                     stack.append((child, T))

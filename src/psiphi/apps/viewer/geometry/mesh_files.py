@@ -4,13 +4,13 @@ Mesh files come from others, so reading has hard limits: 128 MiB of a binary fil
 file, a million triangles and as many vertices; for COLLADA also half a million elements, 512 levels
 and 10 000 nodes. Reading takes less than 1 GB of memory.
 
-These readers replace the package `trimesh` because of the limits. trimesh depends on NumPy only, as
-psiphi does, but it has no limits, and it reads COLLADA with the package pycollada. A COLLADA file
+psiphi does not use the package `trimesh` because of the limits. trimesh depends on NumPy only, but
+it has no such limits, and it needs the package pycollada to read COLLADA. A COLLADA file
 can place one geometry many times: an early version of this reader took 1.1 GB for a file of 91 kB,
-and now it rejects such a file with 25 MB. trimesh 5.2 reads that file with 350 MB, and it fails with
-6 GB on a file of 24 kB whose nodes contain nodes ("nodes of nodes" in `tests/hostile/bombs.py`, with
-the attributes that pycollada requires). Also, `pp.viewer.html` works without the extra `viewer`,
-with which trimesh is installed.
+and now it rejects such a file with 25 MB. trimesh 5.2 reads that file with 350 MB, but it fails
+with 6 GB on a file of 24 kB whose nodes contain nodes ("nodes of nodes" in
+`tests/hostile/bombs.py`, with the attributes that pycollada requires). Also, `pp.viewer.html`
+works without the extra `viewer`, with which trimesh is installed.
 """
 
 from __future__ import annotations

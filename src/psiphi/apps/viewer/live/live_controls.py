@@ -1,9 +1,9 @@
 """Slider ranges, initial gains and pull stiffness of a live page, stable for its step size.
 
 The mobility of a joint is (M^-1)_kk, and that of a point is the largest eigenvalue of J M^-1 J*. A
-spring k oscillates at sqrt(k mobility); an explicit step is stable while h sqrt(k mobility) is below
-about 2.7. A damper c is stable while h c mobility is. The damping of motors and joints is implicit
-where it is stiff, so only springs and the pull damping have bounds.
+spring k oscillates at sqrt(k mobility). An explicit step is stable if h sqrt(k mobility) is below
+about 2.7 for springs k, and if h c mobility is for dampers c. The damping of motors and joints is
+implicit where it is stiff, so only springs and the pull damping have bounds.
 """
 
 from __future__ import annotations

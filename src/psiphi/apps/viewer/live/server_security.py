@@ -145,7 +145,7 @@ def _checked_connection(handler: Callable) -> Callable:
 
 
 def _is_message(raw: str | bytes) -> bool:
-    """Whether viser can decode a message, and it changes only values of controls to valid values."""
+    """Whether viser can decode a message, and it sets only values of controls, to valid values."""
     from viser import _messages
 
     if isinstance(raw, str):  # viser's messages are binary

@@ -105,8 +105,8 @@ def test_at_once_is_the_limit_of_short_steps(name):
 
 
 def test_beside_mujoco():
-    """mjd_transitionFD of an Euler step: the same columns in MuJoCo's order of velocities, for a base
-    that does not fly."""
+    """mjd_transitionFD of an Euler step: the same columns in MuJoCo's order of velocities, for a
+    fixed base."""
     mujoco = pytest.importorskip("mujoco")
     robot = pp.Robot.of(
         zoo.chain(

@@ -1,5 +1,5 @@
-"""`robot.step`: one compiled step equals that of a rollout, for single states, batches, float32, and
-robots of any size."""
+"""`robot.step`: one compiled step equals that of a rollout, for single states, batches, float32,
+and robots of any size."""
 
 import time
 

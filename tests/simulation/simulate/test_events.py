@@ -199,8 +199,8 @@ def test_progress_is_reported(run, monkeypatch):
 
 
 def test_joints_that_end_at_their_limits():
-    """limits="block": positions stay in range, energy only decreases, and a joint leaves its stop as
-    soon as it is pulled."""
+    """limits="block": positions stay in range, energy only decreases, and a joint leaves its stop
+    as soon as it is pulled."""
     robot = pendulum()
     motion = pp.simulate(robot, [0.5], [4.0], duration=2.0, dt=1e-3, limits="block")
     assert motion.q.max() == 1.0 and motion.final.q[0] < 1.0

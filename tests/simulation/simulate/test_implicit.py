@@ -104,7 +104,8 @@ def test_mobility_is_the_diagonal_of_the_inverse_mass_matrix():
     "brakes", [dict(damping=50.0), dict(friction=20.0), dict(damping=1e6, friction=1e4)]
 )
 def test_energy_falls(method, brakes):
-    """Without torque no step adds energy, however large the losses; of higher order, nearly none."""
+    """Without torque no step adds energy, however large the losses; or nearly none if of
+    higher order."""
     q, v = state(ur5(), 5, 4)
     motion = pp.simulate(ur5(), q, v, duration=0.3, method=method, **brakes)
     assert "implicit" in motion.info and not motion.events

@@ -69,10 +69,20 @@ class Sample(NamedTuple):
 class MotionDerivatives(Protocol):
     """The derivatives of a motion that a compiled kernel computed: a `RolloutResult`."""
 
-    def vjp(self, q_weight: Any, v_weight: Any, /) -> dict[str, np.ndarray]: ...
-    def jvp(self, q: Any, v: Any, /, **others: Any) -> tuple[np.ndarray, np.ndarray]: ...
+    def vjp(
+        self, q_weight: Numbers | None, v_weight: Numbers | None, /
+    ) -> dict[str, np.ndarray]: ...
+    def jvp(
+        self, q: Numbers | None, v: Numbers | None, /, **others: Numbers
+    ) -> tuple[np.ndarray, np.ndarray]: ...
     def hvp(
-        self, q_weight: Any, v_weight: Any, q: Any, v: Any, /, **others: Any
+        self,
+        q_weight: Numbers | None,
+        v_weight: Numbers | None,
+        q: Numbers | None,
+        v: Numbers | None,
+        /,
+        **others: Numbers,
     ) -> dict[str, np.ndarray]: ...
 
 

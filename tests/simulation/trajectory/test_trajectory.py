@@ -274,7 +274,7 @@ def test_readers_keep_to_their_budgets(motion, tmp_path):
     for suffix in (".npz", ".csv"):
         motion.save(tmp_path / f"m{suffix}")
         with pytest.raises(
-            Error, match=r"may need \d+ bytes of memory, but max_bytes is 1000.*max_bytes="
+            Error, match=r"may need \d+ bytes of memory, and the limit is 1000.*max_bytes="
         ):
             pp.Trajectory.load(tmp_path / f"m{suffix}", max_bytes=1000)
         assert len(pp.Trajectory.load(tmp_path / f"m{suffix}", max_bytes=2_000_000)) == len(motion)

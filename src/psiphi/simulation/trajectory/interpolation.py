@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from psiphi.simulation.plant import Plant, joint_velocity
 
 if TYPE_CHECKING:
     from psiphi.simulation.trajectory.trajectory import Trajectory
-
-S = TypeVar("S", bound=AnyScalar)
 
 
 def interpolate(motion: Trajectory, times: np.ndarray, k: np.ndarray) -> list[Any]:
@@ -56,7 +54,7 @@ def interpolate(motion: Trajectory, times: np.ndarray, k: np.ndarray) -> list[An
     return [q, v, *map(linear, others)]
 
 
-def cubic(x0: S, x1: S, d0: S, d1: S, z: S) -> Any:
+def cubic(x0: AnyScalar, x1: AnyScalar, d0: AnyScalar, d1: AnyScalar, z: AnyScalar) -> Any:
     """The cubic in z with values x0, x1 and slopes d0, d1 at z = 0 and z = 1.
 
     >>> cubic(1.0, 0.0, 0.0, 0.0, 0.5)

@@ -36,9 +36,9 @@ def check_arrays(values: Mapping[str, object]) -> dict[str, np.ndarray | None]:
             out[name] = None
             continue
         x = real_array(name, value, (), f"give an array {_expected_shape(name, axes)}")
-        axes_before = x.shape[: x.ndim - axes]
-        fits_times = x.ndim > axes and axes_before[-1:] == t.shape
-        if not fits_times or axes_before != (axes_before if lead is None else lead):
+        lead_axes = x.shape[: x.ndim - axes]
+        fits_times = x.ndim > axes and lead_axes[-1:] == t.shape
+        if not fits_times or lead_axes != (lead_axes if lead is None else lead):
             expected = (
                 f"({', '.join(map(str, lead))}, ...)"
                 if lead
@@ -48,7 +48,7 @@ def check_arrays(values: Mapping[str, object]) -> dict[str, np.ndarray | None]:
                 f"{name} has shape {x.shape}, expected {expected}",
                 "give one row per sample, with batch axes in front",
             )
-        lead, out[name] = axes_before, x
+        lead, out[name] = lead_axes, x
     return out
 
 

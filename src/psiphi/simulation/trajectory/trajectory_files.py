@@ -35,7 +35,7 @@ ARRAYS = ("t", *trajectory_tables.SAMPLE_AXES)
 FORMAT = 1
 MAX_BYTES = 4 << 30  # of numbers in a file; an option of `Trajectory.load`
 MAX_HEADER_BYTES = 64 << 20  # events and names
-BYTES_PER_CHARACTER = 4  # the most that a table needs in memory: "0," is a float64
+BYTES_PER_CHARACTER = 4  # the limit that a table needs in memory: "0," is a float64
 READ_ERRORS = (  # of damaged files
     KeyError,
     TypeError,
@@ -75,14 +75,14 @@ def read_path(value: object) -> Path:
 
 def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile:
     """(arrays, events, info) of a saved trajectory."""
-    source, most = read_path(path), whole_number("max_bytes", max_bytes)
+    source, limit = read_path(path), whole_number("max_bytes", max_bytes)
     reader = {".npz": _read_npz, ".csv": _read_csv}.get(source.suffix.lower())
     if reader is None:
         raise Error(f"{shown(source.name)} is not a saved trajectory", "give a .npz or .csv file")
     try:
         if not source.exists():
             raise Error(f"there is no file {str(source)!r}", "check the path")
-        arrays, events, info = reader(source, most)
+        arrays, events, info = reader(source, limit)
         return _check_shapes(arrays), events, info
     except OSError as error:
         raise Error(
@@ -99,10 +99,10 @@ def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> LoadedFile
         ) from error
 
 
-def _check_size(size: int, most: int, source: Path) -> None:
-    if size > most:
+def _check_size(size: int, limit: int, source: Path) -> None:
+    if size > limit:
         raise Error(
-            f"{shown(source.name)} may need {size} bytes of memory, but max_bytes is {most}",
+            f"{shown(source.name)} may need {size} bytes of memory, and the limit is {limit}",
             f"load it with max_bytes={size}, if the memory suffices",
         )
 
@@ -150,12 +150,12 @@ def _write_npz(motion: Trajectory, path: Path, _: Path) -> None:
         np.savez(file, head=head, **arrays)
 
 
-def _read_npz(path: Path, most: int) -> LoadedFile:
+def _read_npz(path: Path, limit: int) -> LoadedFile:
     """Checks the sizes in the archive and in the headers of the arrays before it unpacks any."""
     with zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         names = [name for name in members if name in ARRAYS]
-        _check_size(sum(members[name].file_size for name in names), most, path)
+        _check_size(sum(members[name].file_size for name in names), limit, path)
         _check_size(members["head"].file_size, 4 * MAX_HEADER_BYTES, path)
         head = _parse_header(str(_member(archive, members["head"])))
         arrays = {name: _member(archive, members[name]) for name in names}
@@ -212,8 +212,8 @@ def _crc(path: Path) -> int:
     return crc
 
 
-def _read_csv(path: Path, most: int) -> LoadedFile:
-    _check_size(BYTES_PER_CHARACTER * path.stat().st_size, most, path)
+def _read_csv(path: Path, limit: int) -> LoadedFile:
+    _check_size(BYTES_PER_CHARACTER * path.stat().st_size, limit, path)
     crc, rest = _crc(path), sidecar(path)
     head: dict[str, Any] = {}
     if rest.exists():

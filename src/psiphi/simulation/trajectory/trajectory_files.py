@@ -35,7 +35,7 @@ ARRAYS = ("t", *trajectory_tables.SAMPLE_AXES)
 FORMAT = 1
 MAX_BYTES = 4 << 30  # of numbers in a file; an option of `Trajectory.load`
 MAX_HEADER_BYTES = 64 << 20  # events and names
-BYTES_PER_CHARACTER = 4  # the limit that a table needs in memory: "0," is a float64
+BYTES_PER_CHARACTER = 4  # at most, of a table in memory: "0," becomes a float64
 READ_ERRORS = (  # of damaged files
     KeyError,
     TypeError,
@@ -151,7 +151,7 @@ def _write_npz(motion: Trajectory, path: Path, _: Path) -> None:
 
 
 def _read_npz(path: Path, limit: int) -> LoadedFile:
-    """Checks the sizes in the archive and in the headers of the arrays before it unpacks any."""
+    """Read the arrays, after the sizes in the archive and in their headers are checked."""
     with zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         names = [name for name in members if name in ARRAYS]

@@ -16,7 +16,7 @@ LIMIT_TOLERANCE = 1e-6  # joints this close to their limits are within them
 
 
 def summary_text(motion: Trajectory) -> str:
-    """One line per fact."""
+    """The summary, one line per fact."""
     rows = summary_rows(motion)
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
@@ -75,9 +75,9 @@ def _unactuated_torques(motion: Trajectory, tau: np.ndarray) -> tuple[str, str]:
         for name, (start, stop) in motion.info["passive"].items()
     }
     nonzero = [f"{name}: torque up to {most:.4g}" for name, most in largest.items() if most > 0.0]
-    return "no motor", first_names(
-        nonzero
-    ) if nonzero else f"{first_names(list(largest))}: no torque"
+    if nonzero:
+        return "no motor", first_names(nonzero)
+    return "no motor", f"{first_names(list(largest))}: no torque"
 
 
 def _implicit(joints: list[str], order: int, springs: list[str] | None = None) -> str:

@@ -394,7 +394,9 @@ def test_what_parameters_alone_make_is_made_once_and_gives_the_same_bits(monkeyp
     monkeypatch.setattr(early, "run", lambda *_: pytest.fail("made again"))
     heavy.forward_dynamics(*state)
     arm = robot.free("damping")
-    assert arm.function("forward_dynamics").parameter_stages is None, "no number of its own is made of them"
+    assert arm.function("forward_dynamics").parameter_stages is None, (
+        "no number of its own is made of them"
+    )
 
 
 def test_helpers_lay_parameters_as_code_reads_them():

@@ -73,10 +73,11 @@ Made = TypeVar("Made")
 
 
 class Traceable:
-    """A request that returns its own code: a tape, loops (`has_loops`), or a sequence of blocks."""
+    """A request that returns its own code: a tape, loops (`has_loops`), or a sequence of blocks.
 
-    model: Model
-    equation: str
+    Subclasses have the `model` and `equation` of a `CompileRequest` as fields or properties.
+    """
+
     has_loops = False
     movable_inertia = True  # results do not depend on which link has the inertia
     columns = ""

@@ -135,7 +135,8 @@ def _lines(node: Node, name: Names) -> list[str]:
         u = f"H* {name(node.u)} + a_local" if node.u is not None else "a_local"
         less = f" - {node.letter.symbol} g" if node.with_gravity else ""
         return [
-            f"{own}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's motion"
+            f"{own}(k) = d/dt of {node.letter.symbol} V{less}, with φ*({u}) from the parent's "
+            f"motion"
         ]
     # recursions tip to base, forms, sums, recursions base to tip
     if isinstance(node, Causal):

@@ -27,7 +27,8 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import check_count, flag, is_foreign, is_lazy
 from psiphi.compiler.autodiff.equation_derivatives import Derivative
-from psiphi.compiler.passes import Traceable, is_large
+from psiphi.compiler.equations import CompileRequest
+from psiphi.compiler.passes import is_large
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions.arrays.dask_arrays import refuse_lazy
@@ -208,7 +209,7 @@ class DifferentiableFunction(HasDerivatives["DifferentiableFunction"], Exportabl
 def traced_function(
     functions: dict[tuple, DifferentiableFunction],
     name: str,
-    make: Callable[[], Traceable],
+    make: Callable[[], CompileRequest],
     *more: str,
 ) -> DifferentiableFunction:
     """A function whose request `make()` makes its own code. It is made once, and stored in

@@ -47,7 +47,10 @@ class QuantityMethods(EditingMethods):
     returns matrices.
     """
 
-    function_cache: dict[tuple, DifferentiableFunction]
+    @cached_property
+    def function_cache(self) -> dict[tuple, DifferentiableFunction]:
+        """(Internal use only) The compiled functions by (name, frames, axes)."""
+        return {}
 
     def function(
         self, name: str, frames: str | Sequence[str] = (), axes: str = "world"

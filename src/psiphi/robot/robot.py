@@ -24,7 +24,6 @@ from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions.arrays.array_dispatch import array_module
-from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.robot import coordinate_methods as coordinates
 from psiphi.robot.catalogue.quantities import BY_METHOD, METHODS
 from psiphi.robot.diagonal_dynamics import Diagonalised
@@ -95,11 +94,6 @@ class Robot(FrameMethods):
     inertial_parameters = regressors.inertial_parameters
     base_parameters = regressors.base_parameters
     with_free_inertia = regressors.with_free_inertia
-
-    @cached_property
-    def function_cache(self) -> dict[tuple, DifferentiableFunction]:
-        """(Internal use only) The compiled functions by (name, frames, axes)."""
-        return {}
 
     def __dir__(self) -> list[str]:
         """The names, without those for internal use."""

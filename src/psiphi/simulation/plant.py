@@ -56,7 +56,7 @@ def model_values(robot: Robot, name: str) -> np.ndarray:
     for block in robot.freed.blocks_of(name) if robot.freed is not None else ():
         (parameters,) = parameters_of(robot)
         row = np.array(np.broadcast_to(row, (*parameters.shape[:-1], robot.nv)))
-        row[..., robot.joints[block.index].v_slice] = parameters[..., block.columns]
+        row[..., robot.joints[block.body].v_slice] = parameters[..., block.columns]
     return row
 
 
@@ -65,7 +65,7 @@ def parameter_mask(robot: Robot, name: str) -> np.ndarray:
     value is zero, because motions have derivatives with respect to it."""
     found = np.zeros(robot.nv)
     for block in robot.freed.blocks_of(name) if robot.freed is not None else ():
-        found[robot.joints[block.index].v_slice] = 1.0
+        found[robot.joints[block.body].v_slice] = 1.0
     return found
 
 

@@ -16,8 +16,8 @@ from psiphi.robot.mechanisms.system import System
 from psiphi_bench.closed_cells import (
     CONTACTS,
     ClosedState,
-    elbows_up,
     dense_solution,
+    elbows_up,
     facing_pumas,
     grasping_cell,
     random_cell,

@@ -22,7 +22,13 @@ from psiphi.robot.mechanisms.solve.constraint_solve import deficient_groups
 from psiphi.robot.mechanisms.solve.rccfd_methods import HUB
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.system import System
-from psiphi_bench.closed_cells import ClosedState, dense_solution, grasping_cell, pinocchio_accelerations, random_cell
+from psiphi_bench.closed_cells import (
+    ClosedState,
+    dense_solution,
+    grasping_cell,
+    pinocchio_accelerations,
+    random_cell,
+)
 from psiphi_bench.interpreted_robot import Interpreted, Uncompiled
 from tests.robot.mechanisms.cells import inertia_at_object, puma_pair
 
@@ -185,7 +191,9 @@ def test_hands_of_one_torso_meet_in_two_hubs(joints, kinds, low):
         tuple(range(7)),
     ) and len(hub.groups) == len(kinds)
     assert set(deficient_groups(cell.algebra)) == {low}
-    closed = ClosedState(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
+    closed = ClosedState(
+        cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv)
+    )
     omega = solved(cell, closed, "free")
     for redundant in (False, True):
         ours = solved(cell, closed, HUB, redundant)
@@ -211,7 +219,9 @@ def test_the_legs_of_a_walker_are_apart_where_its_trunk_is_eliminated():
     cell = around(pp.connect(robots, loops))
     hub = cell.algebra.hub
     assert hub.bodies == () and hub.trunk == (0, 1) and sorted(map(len, hub.groups)) == [3] * 7
-    closed = ClosedState(cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv))
+    closed = ClosedState(
+        cell, cell.random(seed=3), rng.normal(size=cell.nv), rng.normal(size=cell.nv)
+    )
     omega = solved(cell, closed, "free")
     for redundant in (False, True):
         ours = solved(cell, closed, HUB, redundant)
@@ -251,7 +261,9 @@ def thinned(system: System, mass: float, moments: tuple[float, ...]) -> Around:
 )
 def test_what_has_no_inertia_of_its_own_is_held_by_what_the_grasp_gives_it(kinds, mass, moments):
     arms = [random_tree(7, 40 + i, "revolute", 0.0) for i in range(len(kinds))]
-    closed = grasping_cell(arms, kinds, np.random.default_rng(8), lambda cell: thinned(cell, mass, moments))
+    closed = grasping_cell(
+        arms, kinds, np.random.default_rng(8), lambda cell: thinned(cell, mass, moments)
+    )
     expected, wrenches = dense_solution(closed)
     cell = closed.system
     found = cell.forward_dynamics_details(closed.q, closed.v, closed.tau)

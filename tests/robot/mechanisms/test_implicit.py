@@ -12,8 +12,8 @@ import psiphi as pp
 from psiphi._util.errors import SingularError, StateError
 from psiphi_bench.closed_cells import (
     ClosedState,
-    elbows_up,
     dense_solution,
+    elbows_up,
     facing_pumas,
     four_bar,
     grasping_cell,

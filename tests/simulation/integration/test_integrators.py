@@ -12,7 +12,8 @@ from tests.simulation.simulate.motions import juggler, puma, space_robot, state,
 
 
 def order(robot, method: str, steps=(40, 80, 160), duration: float = 0.2, **options) -> float:
-    """log2 of the ratio of errors at halved steps, the error being the distance to the next finer motion."""
+    """log2 of the ratio of errors at halved steps, the error being the distance to the next finer
+    motion."""
     q, v = state(robot, 3)
     ends = [
         pp.simulate(

@@ -254,15 +254,15 @@ class _Inverses(Notation):
         return (
             super().letter(name)
             if inner is None
-            else (self.inverse(inner, letter(name).starred), POWER)
+            else (self.inverse_text(inner, letter(name).starred), POWER)
         )
 
-    def inverse(self, inner: Expression, starred: bool) -> str:
+    def inverse_text(self, inner: Expression, starred: bool) -> str:
         return f"({inner})⁻¹" + ("*" if starred else "")
 
 
 class _LatexInverses(_Inverses, Latex):
     """LaTeX, with letters inv:n written as inverses of expressions."""
 
-    def inverse(self, inner: Expression, starred: bool) -> str:
+    def inverse_text(self, inner: Expression, starred: bool) -> str:
         return rf"\left({inner.latex()}\right)^{{{'-*' if starred else '-1'}}}"

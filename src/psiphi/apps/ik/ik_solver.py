@@ -186,17 +186,17 @@ class IKSolver:
         """Run stages from q (len(which), nq) as long as E decreases enough."""
         self.tries[which] += 1
         before = np.full(len(which), np.inf if patient else PROMISING / GAIN)
-        for steps in STAGES:
+        for number, steps in enumerate(STAGES, 1):
             accepted, following, energy, squared_errors = self.run(which, q, steps)
             done = self._within_tolerance(squared_errors)
             active = ~done & (energy < (PATIENT_GAIN if patient else GAIN) * before)
-            self._record(which, accepted, energy, squared_errors, ~active)
+            stops = ~active if number < len(STAGES) else np.ones(len(which), dtype=bool)
+            self._record(which, accepted, energy, squared_errors, stops)
             if done.any():
                 yield which[done], accepted[done]
             if not active.any():
                 return
             which, q, before = which[active], following[active], energy[active]
-        self._record(which, accepted[active], energy[active], squared_errors[active])
 
     def _record(
         self,

@@ -143,7 +143,7 @@ class InputSampler:
     def _owner(self, block: ParameterBlock) -> str:
         """The name of the joint or link of a block of parameters."""
         parts = self.robot.joints if block.group in JOINT_WORDS else self.robot.bodies
-        return parts[block.index].name
+        return parts[block.body].name
 
     def _law(self, system: Robot | System, drawn: dict[str, np.ndarray]) -> Any:
         config = self.config

@@ -174,6 +174,7 @@ class _Kernel:
         emitter.count = count
         emitter.body()
         known = {leaf: emitter.names[store.node] for leaf, store in angles}
+        spills: TeamSpills | SpillEmitter | None = None
         for table in (TEAM_CAPACITY,) if task else (CAPACITY, SPILL_CAPACITY):
             capacity = table[self.w.fp]
             spills = (
@@ -187,6 +188,7 @@ class _Kernel:
             spills.body()
             if not spills.slot_count:
                 break
+        assert spills is not None
         return emitter, spills
 
     def body(self) -> list[str]:

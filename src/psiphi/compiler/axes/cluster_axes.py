@@ -236,8 +236,12 @@ class ClusteredTree(Tree):
         return self._link_of[body]
 
     @cached_property
-    def parent(self) -> tuple[int, ...]:
+    def _parents(self) -> tuple[int, ...]:
         return tuple(self.link_of(link.parent)[0] for link in self.links)
+
+    @property
+    def parent(self) -> tuple[int, ...]:
+        return self._parents
 
     def parent_slot(self, k: int) -> tuple[int, int] | None:
         parent, i = self.link_of(self.links[k].parent)

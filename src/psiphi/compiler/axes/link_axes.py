@@ -225,7 +225,7 @@ def _place_all(
     placed: list[JointPlacement] = [JointPlacement()] * len(model.joints)
     roots = [joint.index for joint in model.joints if joint.parent == WORLD]
     free = (  # joints whose origin in the parent is a free parameter
-        {block.index for block in model.freed.blocks_of("offsets")}
+        {block.body for block in model.freed.blocks_of("offsets")}
         if model.freed is not None
         else set()
     )

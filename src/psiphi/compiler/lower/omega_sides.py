@@ -2,8 +2,8 @@
 because they choose the origins of links.
 
 The letter "omega" acts on forces, "omega*" = -"omega" on motions: ω̃ M - M ω̃ becomes ω̃ M + M ω̃*.
-The sides of vectors over links are known here (`force_motion_duality.resolve_sides`), so the vector at
-the end of a word decides.
+The sides of vectors over links are known here (`force_motion_duality.resolve_sides`), so the vector
+at the end of a word decides.
 """
 
 from __future__ import annotations

@@ -16,17 +16,17 @@ from psiphi.model.spatial.small_matrices import body_part
 
 
 class FormBody(NamedTuple):
-    """A body in its working axes, as forms read it. In a cluster it is body number `index`, with
+    """A body in its working axes, as forms read it. In a cluster it is body `number`, with
     the joint of the cluster."""
 
     body: BodyView
-    index: int = 0
+    number: int = 0
 
     @property
     def origin(self) -> list:
         all_gauges = gauges(self.body)
         gauge = (
-            all_gauges[self.index] if self.index < len(all_gauges) else None
+            all_gauges[self.number] if self.number < len(all_gauges) else None
         )  # rotors come after the bodies
         return [0.0, 0.0, 0.0] if gauge is None else gauge.inv.translation.tolist()
 

@@ -105,10 +105,10 @@ PARAMETER_GROUPS: dict[str, ParameterGroup] = {
 
 
 class ParameterBlock(NamedTuple):
-    """The numbers of one group of body `index`: parameters[start:stop]."""
+    """The numbers of one group of the body with index `body`: parameters[start:stop]."""
 
     group: str
-    index: int
+    body: int
     start: int
     stop: int
 
@@ -131,7 +131,7 @@ class FreeParameters:
     @property
     def key(self) -> list:
         """The data that compiled code depends on: groups and bodies, without values."""
-        return [[block.group, block.index] for block in self.blocks]
+        return [[block.group, block.body] for block in self.blocks]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class FreeParameters:
 
     def parts(self, k: int, values: Sequence[AnyScalar] | AnyArray) -> dict[str, Any]:
         """{group: numbers} of body k, from all parameters (a list of scalars, or an array)."""
-        return {block.group: values[block.columns] for block in self.blocks if block.index == k}
+        return {block.group: values[block.columns] for block in self.blocks if block.body == k}
 
     def blocks_of(self, group: str) -> list[ParameterBlock]:
         return [block for block in self.blocks if block.group == group]
@@ -180,7 +180,7 @@ def free_fields(model: Model, groups: Iterable[str], bodies: Iterable[int]) -> d
             start += size
     if not blocks:
         raise StateError(f"free: no numbers of {model.name} are selected", "name a moving link")
-    free = {(block.group, block.index) for block in blocks}
+    free = {(block.group, block.body) for block in blocks}
     return {
         "bodies": tuple(
             _body_without_numbers(body, k, free) for k, body in enumerate(model.bodies)

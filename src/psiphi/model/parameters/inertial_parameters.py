@@ -137,7 +137,7 @@ def _fault(freed: FreeParameters, block: ParameterBlock, values: np.ndarray) -> 
         place = (0,)
     if place is not None:
         return f"parameters: {names[place[0]]} is {values[place]:.6g}, which is impossible"
-    link, least = freed.nominal.bodies[block.index].name, float(consistency_margin(values))
+    link, least = freed.nominal.bodies[block.body].name, float(consistency_margin(values))
     return (
         f"parameters: no body has the inertia of link {link!r}: its mass density would be negative "
         f"somewhere ({least:.3g})"
@@ -240,7 +240,7 @@ def _random(
         return nominal * np.exp(width * rng.standard_normal((*lead, len(nominal))))
     if block.group == "offsets":  # relative to 0.1 m and 0.1 rad
         return nominal + 0.1 * width * rng.standard_normal((*lead, 6))
-    S = pseudo_inertia(standard_parameters(freed.nominal.bodies[block.index]))
+    S = pseudo_inertia(standard_parameters(freed.nominal.bodies[block.body]))
     radius = np.sqrt(max(np.trace(S[:3, :3]), 0.0) / S[3, 3]) if S[3, 3] > 0.0 else 1.0
     if block.group == "com":
         return nominal + width * radius * rng.standard_normal((*lead, 3))
@@ -310,7 +310,7 @@ def _body_of_moments(body: Body, m: float, mc: list, J: list) -> Body:
 
 def total_mass(robot: Model, freed: FreeParameters, parameters: np.ndarray) -> float | np.ndarray:
     """The mass of all moving bodies, for parameters (..., n)."""
-    free = {block.index: block for block in freed.blocks if block.group in ("inertia", "mass")}
+    free = {block.body: block for block in freed.blocks if block.group in ("inertia", "mass")}
     fixed = sum(body.mass for k, body in enumerate(robot.bodies) if k not in free)
     total = fixed + sum(np.asarray(parameters)[..., block.start] for block in free.values())
     return float(total) if np.ndim(total) == 0 else total
@@ -319,7 +319,7 @@ def total_mass(robot: Model, freed: FreeParameters, parameters: np.ndarray) -> f
 def _block_of_link(freed: FreeParameters, link: object, groups: tuple[str, ...]) -> ParameterBlock:
     """The block of a link in one of these groups."""
     known = {
-        freed.nominal.bodies[block.index].name: block
+        freed.nominal.bodies[block.body].name: block
         for block in freed.blocks
         if block.group in groups
     }
@@ -333,7 +333,7 @@ def _block_of_link(freed: FreeParameters, link: object, groups: tuple[str, ...])
 def _with_blocks(freed: FreeParameters, new: Mapping[ParameterBlock, np.ndarray]) -> np.ndarray:
     """The nominal parameters, with new values (..., size) of some blocks."""
     shapes = {
-        f"{block.group} of {freed.nominal.bodies[block.index].name}": values.shape[:-1]
+        f"{block.group} of {freed.nominal.bodies[block.body].name}": values.shape[:-1]
         for block, values in new.items()
     }
     lead = batch_axes("", shapes)

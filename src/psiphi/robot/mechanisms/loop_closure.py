@@ -195,15 +195,16 @@ def _perturb_half_turns(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Perturb guesses at exactly half a turn, where the error is infinite; deterministic."""
     rng = np.random.default_rng(0)
-    for _ in range(10):
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        e = error.residual(q)
+        for _ in range(10):
+            infinite = ~(max_norm(e) < 1e3)
+            if not infinite.any():
+                break
+            q[infinite] = error.system.robot.model.integrate(
+                q[infinite], 0.1 * weights * rng.standard_normal(error.system.nv)
+            )
             e = error.residual(q)
-        infinite = ~(max_norm(e) < 1e3)
-        if not infinite.any():
-            break
-        q[infinite] = error.system.robot.model.integrate(
-            q[infinite], 0.1 * weights * rng.standard_normal(error.system.nv)
-        )
     return q, np.where(np.isfinite(e), e, 1e6)
 
 

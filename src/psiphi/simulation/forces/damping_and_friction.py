@@ -149,7 +149,7 @@ class DampingAndFriction:
         active, found = self.active | self.springs.active, {}
         for name in self.from_model:
             rows = [
-                (robot.joints[block.index].v_slice, block.columns)
+                (robot.joints[block.body].v_slice, block.columns)
                 for block in robot.freed.blocks_of(name)
             ]
             if rows and name in active:

@@ -121,7 +121,7 @@ class DifferentiatedRollout:
         count = sum((code.count for code, _ in self.rollout.frame.named.values()), Count())
         return count.flops + 40 * count.trig
 
-    @property
+    @cached_property
     def rollout(self) -> Rollout:
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import psiphi
@@ -384,3 +385,13 @@ def test_old_public_names_warn(module, old, new):
     with pytest.warns(DeprecationWarning, match=rf"{module}.{old} is now {module}.{new}"):
         assert getattr(owner, old) is getattr(owner, new)
     assert old not in owner.__all__ and new in owner.__all__
+
+
+def test_old_names_of_members_warn():
+    tree = psiphi.estimation.LinearTree(
+        [psiphi.estimation.Stage(-1, np.eye(1), np.eye(1), np.eye(1))]
+    )
+    with pytest.warns(DeprecationWarning, match=r"LinearTree.shaken is now LinearTree.perturbed"):
+        assert tree.shaken.stages
+    with pytest.warns(DeprecationWarning, match=r"LinearTree.own is now LinearTree.covariances"):
+        assert np.array_equal(tree.own, tree.covariances)

@@ -19,3 +19,21 @@ def renamed_attribute(module: str, public: str, name: str, new_names: Mapping[st
     new = new_names[name]
     warnings.warn(f"{public}.{name} is now {public}.{new}", DeprecationWarning, stacklevel=3)
     return getattr(sys.modules[module], new)
+
+
+class RenamedMember:
+    """The old name of a property or method of a class: `upright = RenamedMember("view_rotation")`."""
+
+    def __init__(self, new: str):
+        self.new = new
+        self.__doc__ = f"(Internal use only) The old name of `{new}`."
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.old = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        text = f"{self.old} is now {type(instance).__name__}.{self.new}"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(instance, self.new)

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from psiphi._util.array_types import Numbers
+from psiphi._util.deprecation import RenamedMember
 from psiphi._util.errors import ModelError, StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import batch_axes, read_array, whole_number
@@ -145,6 +146,8 @@ class LinearTree:
     def q(self) -> np.ndarray:
         """phi and H of all stages, (..., total)."""
         return self._flat(lambda s, n, m: [s.transition, s.outputs if m else np.zeros((1, n))])
+
+    own, shaken = RenamedMember("covariances"), RenamedMember("perturbed")
 
     @cached_property
     def covariances(self) -> np.ndarray:

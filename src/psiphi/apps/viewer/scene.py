@@ -14,6 +14,7 @@ from typing import TypeGuard
 import numpy as np
 
 from psiphi._util.array_types import Numbers
+from psiphi._util.deprecation import RenamedMember
 from psiphi._util.errors import StateError
 from psiphi._util.text import count_of, shown
 from psiphi._util.validate import flag, robot_of, whole_number
@@ -58,6 +59,8 @@ class Scene:
     def up(self) -> np.ndarray:
         """(3,): the floor's normal, opposite to gravity; z if there is no gravity."""
         return upward(self.model)
+
+    upright = RenamedMember("view_rotation")
 
     @property
     def view_rotation(self) -> np.ndarray:

@@ -22,6 +22,7 @@ settings.load_profile(os.environ.get("PSIPHI_HYPOTHESIS", "ci"))
 
 
 CODE = {"backends", "functions", "oracles"}  # folders whose tests run code as users get it
+OWN_COMPILER = {"llvm", "hostile"}  # folders whose tests are about the compiler or the file system
 compile_ir = jit.compile_ir
 
 
@@ -76,7 +77,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of mathematics let LLVM take its quick way, which takes a third of the time and gives
     the same bits."""
     jit.OPT_LEVEL = 2 if CODE & set(item.path.parts) else 0
-    jit.compile_ir = compile_ir if "llvm" in item.path.parts else stored_object
+    jit.compile_ir = compile_ir if OWN_COMPILER & set(item.path.parts) else stored_object
 
 
 @pytest.fixture

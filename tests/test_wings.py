@@ -246,7 +246,7 @@ def test_private_names_stay_in_their_file():
         "_call",
         "_digest",
     ]
-    found = {label(file): private_uses(file.read_text()) for file in files()}
+    found = {label(file): private_uses(file.read_text(encoding="utf-8")) for file in files()}
     found = {place: names for place, names in found.items() if names}
     assert not found, f"give these a public name: {found}"
 
@@ -256,7 +256,7 @@ def test_few_parameters_are_typed_any():
     functions = [
         node
         for file in files()
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     parameters = [

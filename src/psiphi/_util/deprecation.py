@@ -22,7 +22,7 @@ def renamed_attribute(module: str, public: str, name: str, new_names: Mapping[st
 
 
 class RenamedMember:
-    """The old name of a property or method of a class: `upright = RenamedMember("view_rotation")`."""
+    """The old name of a property or method: `upright = RenamedMember("view_rotation")`."""
 
     def __init__(self, new: str):
         self.new = new

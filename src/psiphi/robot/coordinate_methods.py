@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi._util.array_types import Array, Numbers
-from psiphi._util.validate import is_foreign, real_array
+from psiphi._util.validate import is_foreign, is_lazy, real_array
 from psiphi.compiler.passes import is_large
 from psiphi.functions import scalar_fast_path
 from psiphi.functions.arrays.array_dispatch import (
@@ -23,6 +23,7 @@ from psiphi.functions.arrays.array_dispatch import (
     scalar_dt,
     widest_array,
 )
+from psiphi.functions.arrays.dask_arrays import map_blocks
 from psiphi.model.model import Model
 from psiphi.robot.coordinate_functions import coordinate_function
 
@@ -60,6 +61,9 @@ def integrate(robot: Robot, q: Numbers, v: Numbers, dt: Numbers = 1.0) -> Array:
         x = robot.fast_calls.get("integrate", scalar_fast_path.no_fast_path)(q, v, np.array((dt,)))
         if x is not None:
             return x
+    if is_lazy(q) or is_lazy(v) or is_lazy(dt):
+        law = lambda q, v, h: robot.integrate(q, v, h[..., 0])  # noqa: E731
+        return _map_law(robot, "integrate", law, q, v, _column(dt))
     if not (is_foreign(q) or is_foreign(v) or is_foreign(dt)):
         return Model.integrate(robot, q, v, dt)
     h = as_row(dt) if is_foreign(dt) else full_like(widest_array(q, v), 1, _duration(dt))
@@ -97,9 +101,25 @@ def _call_law(robot: Robot, law: str, numpy_law: Callable[..., Array], *values: 
     x = robot.fast_calls.get(law, scalar_fast_path.no_fast_path)(*values)
     if x is not None:
         return x
+    if any(map(is_lazy, values)):
+        return _map_law(robot, law, getattr(robot, law), *values)
     if any(map(is_foreign, values)):
         return dispatch(coordinate_function(robot, law), values)
     return numpy_law(robot, *values)
+
+
+def _map_law(robot: Robot, law: str, call: Callable[..., Array], *values: Any) -> Any:
+    """A law of Dask arrays, as a Dask array."""
+    function = coordinate_function(robot, law)
+    return map_blocks(law, call, function.inputs, function.outputs, values, None)
+
+
+def _column(dt: Numbers) -> Any:
+    """dt (...) as an array (..., 1); a Dask array stays lazy."""
+    h: Any = dt
+    if not is_lazy(dt):
+        h = real_array("integrate: dt", dt, (), "give a number, or an array")
+    return h[..., None]
 
 
 def apply_law(

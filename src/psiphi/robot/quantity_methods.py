@@ -48,7 +48,7 @@ class QuantityMethods(EditingMethods):
     """
 
     @cached_property
-    def function_cache(self) -> dict[tuple, DifferentiableFunction]:
+    def function_cache(self) -> dict[tuple[Any, ...], DifferentiableFunction]:
         """(Internal use only) The compiled functions by (name, frames, axes)."""
         return {}
 

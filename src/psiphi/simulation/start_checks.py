@@ -17,7 +17,8 @@ from psiphi._util.validate import (
     whole_number,
 )
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.model.state_checks import check_column_order, check_states
+from psiphi.model.model import Model
+from psiphi.model.state_checks import ROUNDING, check_column_order, check_states
 from psiphi.simulation.plant import Plant, parameters_of
 
 CLOSURE_TOLERANCE = 1e-6  # of constraints at the start: m and rad, m/s and rad/s
@@ -28,9 +29,12 @@ STEP_COUNT_TOLERANCE = 1e-9  # relative distance of duration / dt from a whole n
 
 
 def initial_state(
-    plant: Plant, q0: Numbers | str, v0: Numbers | None
+    plant: Plant, q0: Numbers | str, v0: Numbers | None, any_norm: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Copies (*batch, nq), (*batch, nv) of the initial state: finite, with unit quaternions."""
+    """Copies (*batch, nq), (*batch, nv) of the initial state: finite, with unit quaternions.
+
+    With `any_norm`, quaternions of any other length are scaled; without, they are errors.
+    """
     if isinstance(q0, str) and q0 in plant.robot.postures:
         remedy = f"give robot.postures[{q0!r}]"
     else:
@@ -41,6 +45,7 @@ def initial_state(
         if v0 is None
         else real_array("v0", v0, (plant.nv,), f"give nv = {plant.nv} numbers")
     )
+    q = _scale_quaternions(plant.robot, q) if any_norm else q
     check_column_order(plant.robot, "q0", q0, "q")
     check_column_order(plant.robot, "v0", v0, "v")
     named = zip(("q0", "v0", "the parameters"), (q, v, *parameters_of(plant.robot)), strict=False)
@@ -49,6 +54,22 @@ def initial_state(
     check_states(plant.robot, "the initial state", arguments, (q, v))
     q, v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
     return plant.manifold.unit(q), v
+
+
+def _scale_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
+    """q with quaternions scaled to unit length, where they are finite, not zero, and not of unit
+    length to rounding."""
+    q = np.array(q, dtype=float)
+    for last in model.quaternions:
+        p = q[..., last - 3 : last + 1]
+        with np.errstate(all="ignore"):
+            size = np.abs(p).max(axis=-1, keepdims=True)  # squares of large numbers overflow
+            scaled = p / size
+            norm = np.linalg.norm(scaled, axis=-1, keepdims=True)
+            differs = np.isfinite(scaled / norm).all(axis=-1, keepdims=True)
+            differs &= ~(np.abs(size * norm - 1.0) <= ROUNDING)
+        np.copyto(p, scaled / norm, where=differs)
+    return q
 
 
 def step_size(dt: object) -> float:

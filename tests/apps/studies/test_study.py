@@ -381,6 +381,41 @@ def test_numbers_that_are_gone_are_no_zeros(robot, tmp_path):
         pp.study(robot, **kept)
 
 
+def test_a_damaged_chunk_is_named_and_computed_again(robot, tmp_path):
+    """Any flipped bit of any array: an error that names the motions, whose remedy repairs them."""
+    options = dict(motions=20, duration=4e-3, dt=2e-3, out=tmp_path, chunk=8)
+    study = pp.study(robot, vary={"q": {"uniform": [-1, 1]}}, keep={"every": 1}, **options)
+    before = study.final.q.copy(), study.final.v.copy(), np.asarray(study.samples.q)
+    files = [f for f in (tmp_path / "data.zarr").rglob("c/*") if f.is_file()]
+    files += [f for f in (tmp_path / "data.zarr").rglob("c/*/*") if f.is_file()]
+    files += [f for f in (tmp_path / "data.zarr").rglob("c/*/*/*") if f.is_file()]
+    assert len(files) == 3 * 6  # no motion failed, so the times of failures have no files
+    rng = np.random.default_rng(0)
+    for file in files:
+        sound = file.read_bytes()
+        for bit in rng.integers(8 * len(sound), size=3):
+            damaged = bytearray(sound)
+            damaged[bit // 8] ^= 1 << (bit % 8)
+            file.write_bytes(damaged)
+            name = file.relative_to(tmp_path / "data.zarr").parts[0]
+            chunk = int(file.relative_to(tmp_path / "data.zarr").parts[2])
+            first, last = 8 * chunk, min(20, 8 * chunk + 8) - 1
+            with pytest.raises(pp.Error, match=f"{name} of motions {first} to {last} is damaged"):
+                study.store.read(name)
+        file.write_bytes(sound)
+    assert np.array_equal(study.final.q, before[0])
+    file = next(f for f in files if "final_q" in str(f))
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(pp.Error, match="damaged") as error:
+        assert study.final
+    marker = re.search(r"delete (\S+) and run", str(error.value))
+    assert marker
+    Path(marker[1]).unlink()
+    again = pp.study(robot, vary={"q": {"uniform": [-1, 1]}}, keep={"every": 1}, **options)
+    assert np.array_equal(again.final.q, before[0]) and np.array_equal(again.final.v, before[1])
+    assert np.array_equal(again.samples.q, before[2])
+
+
 def test_gains_below_zero_are_rows(robot):
     drawn = {
         "seed": 1,

@@ -168,3 +168,33 @@ def test_what_does_not_fit_is_said_before_anything_runs(robot):
     for call, words in refused:
         with pytest.raises(pp.StateError, match=words):
             call()
+
+
+@pytest.mark.parametrize("name", ["ur5", "free_flyer"])
+def test_coordinates_and_linearizations_stay_lazy(name):
+    """Nothing is computed before it is asked for, and the numbers are those of NumPy."""
+    robot, rng = pp.load(name), np.random.default_rng(0)
+    q, v = robot.random(rng, 10), rng.standard_normal((10, robot.nv))
+    tau, dt = rng.standard_normal((10, robot.nv)), np.linspace(0.0, 1.0, 10)
+    lazy = [da.from_array(x, chunks=(size, -1)) for x, size in ((q, 3), (v, 5), (tau, 10))]
+    calls = {
+        "integrate": [(0, 1), (0, 1, 0.1), (0, 1, dt), (0, 1, da.from_array(dt, chunks=2))],
+        "difference": [(0, robot.integrate(q, v)), (q[0], 0)],
+        "rate": [(0, 1), (0, v)],
+        "velocity_of": [(0, robot.rate(q, v))],
+        "normalize": [(0,)],
+        "linearize": [(0, 1, 2), (0, v, 2, 1e-3), (q, v, 2)],
+    }
+    for method, choices in calls.items():
+        for choice in choices:
+            given = [lazy[x] if isinstance(x, int) else x for x in choice]
+            plain = [x.compute() if isinstance(x, da.Array) else x for x in given]
+            found, expected = getattr(robot, method)(*given), getattr(robot, method)(*plain)
+            pairs = (
+                [(found, expected)] if method != "linearize" else zip(found, expected, strict=True)
+            )
+            for x, y in pairs:
+                assert isinstance(x, da.Array) and x.shape == y.shape, method
+                np.testing.assert_allclose(x.compute(), y, rtol=1e-12, atol=1e-12)
+    with pytest.raises(pp.StateError, match="needed now, and an argument is a Dask array"):
+        robot.linearize(q, v, tau, dt=da.from_array(dt))

@@ -336,9 +336,7 @@ def test_motions_that_pass_a_dead_point_say_so():
     with pytest.warns(pp.MotionWarning, match=rf"{said}.*\(1 of 2 motions\)"):
         rolled = pp.rollout(piston, q, [[3.0], [0.1]], steps=100)
     assert np.allclose(rolled.q[0, -1], motion.q[-1], atol=1e-6)
-    with pytest.warns(
-        pp.MotionWarning, match=rf"{said}.*\(100 of 100 motions that were looked at\)"
-    ):
+    with pytest.warns(pp.MotionWarning, match=rf"{said}.*\(100 of 100 checked motions\)"):
         pp.rollout(piston, q, np.full((300, 1), 3.0), steps=100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -506,3 +506,24 @@ def test_a_reference_that_an_event_changes():
         robot, np.zeros(2), tau=law, duration=0.02, events={"late": late}, compiled=False
     )
     assert moved.tau[-1, 0] > 15.0
+
+
+@pytest.mark.parametrize("scale", [1.00001, 0.5, -3.0, 1e200, 1e-200])
+def test_quaternions_of_any_length(scale):
+    """A step of an optimiser leaves |p| = 1; the motion starts at p / |p|, and so do gradients."""
+    robot = pp.load("free_flyer")
+    q, v = robot.random(seed=0), np.full(robot.nv, 0.3)
+    scaled = q.copy()
+    scaled[3:7] *= scale
+    unit, other = (pp.rollout(robot, x, v, steps=3, dt=1e-2) for x in (q, scaled))
+    np.testing.assert_allclose(np.abs(unit.q), np.abs(other.q), rtol=0, atol=1e-14)
+    if 0.1 < abs(scale) < 10.0:
+        torch = pytest.importorskip("torch")
+        weight = torch.linspace(-1, 1, unit.q.size, dtype=torch.float64).reshape(unit.q.shape)
+        x = torch.tensor(scaled, requires_grad=True)
+        loss = lambda x: (pp.rollout(robot, x, torch.tensor(v), steps=3, dt=1e-2)[0] * weight).sum()  # noqa: E731
+        assert torch.autograd.gradcheck(loss, x)
+    for bad in (0.0, np.nan, np.inf):
+        scaled[3:7] = q[3:7] * bad if bad == 0.0 else bad
+        with pytest.raises(pp.StateError, match="initial state"):
+            pp.rollout(robot, scaled, v, steps=3, dt=1e-2)

@@ -83,6 +83,8 @@ def test_nan_ends_adaptive_steps_as_an_event(method, when):
     def half(t, q, v):
         return np.stack([bad(t, q, v), np.zeros(6)])
 
+    half = pp.law(half, batched=True, pure=False)
+
     alone = pp.simulate(
         puma(), np.zeros(6), tau=bad, duration=0.04, dt=0.01, method=method, rtol=1e-6, atol=1e-6
     )

@@ -1,7 +1,8 @@
 """The folder of a study: results in Zarr, written chunk by chunk, and markers of finished chunks.
 
     study.json      the configuration and the version of psiphi; another study is rejected
-    data.zarr       final_q, final_v, cause, joint, time, and samples q, v: one row per motion
+    data.zarr       final_q, final_v, cause, joint, time, and samples q, v: one row per motion;
+                    every chunk has a check sum (CRC-32C), which is compared when it is read
     done/000017     chunk 17 is complete; the marker is created atomically after its data
 
 If the process is killed at any time, a chunk either has its marker and is complete, or is computed
@@ -68,6 +69,7 @@ class StudyStore:
                     raise Error(f"{self.folder} has results but no {SPEC}", "use another folder")
                 write_atomic(file, json.dumps(spec, indent=1).encode())
             self.group = zarr.open_group(str(self.folder / DATA), mode="a")
+            check_sum = zarr.codecs.Crc32cCodec()
             for name, (shape, kind) in self.arrays.items():
                 if name not in self.group:
                     if self.done:
@@ -80,7 +82,7 @@ class StudyStore:
                         shape=(self.config.motions, *shape),
                         chunks=(self.config.chunk, *shape),
                         dtype=kind,
-                        compressors=None,
+                        compressors=[check_sum],
                         fill_value=FILL_VALUES[kind],
                     )
 
@@ -133,7 +135,7 @@ class StudyStore:
     def read(self, name: str) -> np.ndarray:
         """The array of one name. The study must be finished and its files complete."""
         self.check_finished()
-        rows, cause = (np.asarray(self.group[x][:]) for x in (name, "cause"))
+        rows, cause = self._rows(name), self._rows("cause")
         lost = cause == FILL_VALUES["u1"]
         if name in ("final_q", "final_v"):
             lost |= np.isnan(rows).any(axis=-1) & (cause == 0)
@@ -142,6 +144,23 @@ class StudyStore:
             cause = f"{self.folder}: the data of {count} are missing, beginning with motion {first}"
             raise Error(cause, RERUN)
         return rows
+
+    def _rows(self, name: str) -> np.ndarray:
+        """All rows of an array; an Error names the first chunk that is damaged."""
+        try:
+            return np.asarray(self.group[name][:])
+        except ValueError as error:  # a check sum, or the length of a file
+            for chunk in self.done:
+                first, last = self.config.numbers(chunk)[[0, -1]]
+                try:
+                    np.asarray(self.group[name][first : last + 1])
+                except ValueError:
+                    file = self.folder / DONE / f"{chunk:06d}"
+                    raise Error(
+                        f"{self.folder}: {name} of motions {first} to {last} is damaged: {error}",
+                        f"delete {file} and run the study again: it computes these motions only",
+                    ) from error
+            raise Error(f"{self.folder}: {name} is damaged: {error}", RERUN) from error
 
     def check_finished(self) -> None:
         """Raise a StateError if chunks are missing."""

@@ -164,7 +164,7 @@ class Builder:
         rest: Numbers | None = None,
         spring: Mapping[str, Numbers] | Spring | None = None,
         motor: bool = True,
-        mimic: str | tuple | list | None = None,
+        mimic: str | tuple[object, ...] | list[object] | None = None,
         line: int | None = None,
     ) -> None:
         """Add a joint from link `parent`, or "world", to link `child`.

@@ -140,7 +140,7 @@ def energy_regressor(robot: Robot, q: Numbers, v: Numbers) -> Array:
 
 
 def excitation(
-    robot, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()
+    robot: Robot, q: Numbers, v: Numbers, a: Numbers, *, more: str | Sequence[str] = ()
 ) -> float:
     """The condition number of the base parameters' columns of Y, scaled to length one.
 

@@ -33,6 +33,7 @@ SUFFICIENT_DECREASE = 1 - 1e-9  # a step must reduce |e|^2 by this factor
 MAX_STARTS = 16  # the guess, then perturbed guesses
 PERTURBATIONS = 0.2, 2.0  # standard deviation of the first and of the last perturbation
 NEWTON_STEPS = 8  # of a projection
+MAX_RESIDUAL = 1e-6  # of a state that satisfies the constraints; rates relative to 1 and |v|
 
 
 class ClosureError:
@@ -232,6 +233,27 @@ def _check_closed(
         f"{max_norm(e[i]):.3g}",
         "start from a guess closer to a closed configuration, hold fewer joints, or check that "
         "the mechanism can reach that far",
+    )
+
+
+def check_constraints(system: System, name: str, q: np.ndarray, v: np.ndarray) -> None:
+    """Raise a StateError if q leaves loops open, or v opens them, by more than MAX_RESIDUAL."""
+    residual = system.constraint_residual(q, v)
+    size = np.maximum(1.0, max_norm(v))[..., None] * np.array([0.0, 1.0]) + np.array([1.0, 0.0])
+    failed = ~(max_norm(residual) <= MAX_RESIDUAL * size)
+    if not failed.any():
+        return
+    *place, kind = np.unravel_index(int(np.argmax(failed)), failed.shape)
+    index = tuple(int(i) for i in place)
+    one_q = np.broadcast_to(q, (*failed.shape[:-1], system.nq))[index]
+    row = residual[(*index, kind)]
+    direction = violated_direction(system.at_elements(failed.shape[:-1], index), one_q, row)
+    fault = "opens at" if kind else "is open by"
+    unit = "m/s or rad/s" if kind else "m or rad"
+    raise StateError(
+        f"{name}: {direction}{batch_element(index)} {fault} {max_norm(row):.3g} ({unit})",
+        "system.project(q, v) closes small gaps, system.assemble(q) large ones; "
+        "system.constraint_residual(q, v) has all residuals",
     )
 
 

@@ -145,11 +145,12 @@ class System(SystemPrograms):
         body of the second frame (the object), in world axes, at the origin of the first frame. If
         constraints are redundant, the forces of least norm are returned.
 
-        `method` is "RCCFD1", "RCCFD2" or "RCCFD3" of S4, or "KKT" (dense). v must satisfy the
-        constraints: terms of the bias that are zero then are left out. If no acceleration satisfies
-        the constraints, or more than one, the element is NaN; a single state, or any with
-        check=True, raises `SingularError`. torch tensors and JAX arrays return the same, with
-        gradients.
+        `method` is "RCCFD1", "RCCFD2" or "RCCFD3" of S4, or "KKT" (dense). q and v must satisfy the
+        constraints: terms of the bias that are zero then are left out. `check=True` raises a
+        `StateError` if they do not; `constraint_residual(q, v)` tells by how much. If no
+        acceleration satisfies the constraints, or more than one, the element is NaN; a single
+        state, or any with check=True, raises `SingularError`. torch tensors and JAX arrays return
+        the same, with gradients.
         """
         loads = {} if f_ext is None else argument_checks.check_wrench_mapping(f_ext)
         if any(map(is_foreign, (q, v, tau, *loads.values()))):
@@ -195,7 +196,13 @@ class System(SystemPrograms):
     if TYPE_CHECKING:  # implemented in a later package
 
         def linearize(
-            self, q: Numbers, v: Numbers, tau: Numbers, dt: float | None = None, method: str = "rk4"
+            self,
+            q: Numbers,
+            v: Numbers,
+            tau: Numbers,
+            dt: float | None = None,
+            method: str = "rk4",
+            check: bool = False,
         ) -> tuple[Array, Array]: ...
 
     def inverse_dynamics(
@@ -215,7 +222,8 @@ class System(SystemPrograms):
         -> tau (..., nv) for a motion that satisfies the constraints. The contact forces minimize
         sum |f_i|^2 / share_i (`share`: one positive number per contact). `internal` (..., l, 6) are
         wrenches to squeeze with; their part without effect on the motion is added. With `forces`
-        also the contact wrenches, as in `forward_dynamics`. If no torques produce the motion, the
+        also the contact wrenches, as in `forward_dynamics`. With check=True, a state that does not
+        satisfy the constraints raises `StateError`. If no torques produce the motion, the
         element is NaN; a single state, or any with check=True, raises `StateError`.
         """
         return load_distribution.inverse_dynamics(

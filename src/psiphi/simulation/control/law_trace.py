@@ -38,14 +38,12 @@ from psiphi.simulation.control.control_law import (
     Values,
     is_law_controller,
 )
+from psiphi.simulation.control.marked_law import unwrap_law
 from psiphi.simulation.plant import Plant, parameters_of
 
 RANDOM_STATES = 2  # random positions and velocities at which the tape is compared
 TOLERANCE = 1e-9  # between the function and the tape, relative
 DIFFERS = "and its trace differ: it branches on a number, or has internal state"
-BATCH_DIFFERS = (
-    "returns other values for several motions at once, where q[0] is a motion, not a coordinate"
-)
 REMEDY = "help(pp.law) says what compiles; pp.simulate(..., compiled=False) runs it in Python"
 
 TorqueFunction = Callable[[Any, Any, Any], Any]  # tau(t, q, v), on numbers or tape expressions
@@ -95,8 +93,6 @@ class TracedLaw(Controller):
     >>> bool(np.allclose(law(0.5, q, np.ones(6)), robot.gravity(q) - 5 + np.sin(1.5)))
     True
     """
-
-    needs_kernel = False  # whether Python cannot run a batch: the function takes single states only
 
     def __init__(self, system: Robot | System, function: TorqueFunction):
         super().__init__(system)
@@ -197,41 +193,15 @@ def _agrees(
     return np.allclose(tau, traced, rtol=0.0, atol=TOLERANCE * size, equal_nan=True)
 
 
-def _takes_batch(plant: Plant, function: TorqueFunction, rule: TracedRule) -> bool:
-    """Whether a function accepts several motions at once, as steps in Python need; q[0] is then a
-    motion, not a coordinate. If it returns other values for them, this is an error."""
-    rng = np.random.default_rng(1)
-    q = np.stack([plant.robot.random(rng) for _ in range(plant.nv + 1)])
-    v = rng.standard_normal((plant.nv + 1, plant.nv))
-    with np.errstate(all="ignore"):
-        try:
-            tau = plant.expand_law_torque(
-                np.asarray(function(0.3, q.copy(), v.copy()), dtype=float)
-            )
-            tau = np.broadcast_to(tau, v.shape)
-        except Exception:
-            return False
-        agrees = _agrees(tau, rule, 0.3, q, v, parameters_of(plant.robot))
-    if not agrees:
-        raise StateError(
-            f"{_name(function)} {BATCH_DIFFERS}",
-            "write q[..., 0], which means the same for one motion and for many",
-        )
-    return True
-
-
 def _name(function: TorqueFunction) -> str:
     return f"the torque {name_of(function)}"
 
 
-def as_law(system: object, tau: Any, batch: bool) -> Any:
+def as_law(system: object, tau: Any) -> Any:
     """A user-defined function as a law that compiles; any other torque is returned unchanged.
 
-    It is an error if the function cannot be traced, or if it drives a `batch` of motions and
-    returns other values for all of them at once.
+    It is an error if the function cannot be traced.
     """
     if not callable(tau) or is_law_controller(tau) or not isinstance(system, Robot | System):
         return tau
-    law = TracedLaw(system, tau)
-    law.needs_kernel = batch and not _takes_batch(Plant(system), tau, law.rule)
-    return law
+    return TracedLaw(system, unwrap_law(tau))

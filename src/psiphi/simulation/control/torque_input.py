@@ -22,6 +22,8 @@ from psiphi._util.errors import StateError
 from psiphi._util.validate import coefficients, finite_array, read_array
 from psiphi.model.model import Model
 from psiphi.model.spatial.branch_free import maximum, minimum
+from psiphi.simulation.control.marked_law import unwrap_law
+from psiphi.simulation.control.user_function import UserFunction
 from psiphi.simulation.plant import Plant
 
 Batch = tuple[int, ...]
@@ -43,7 +45,7 @@ class TorqueInput:
             row = self.table[..., min(step, self.table.shape[-2] - 1), :]
             return np.broadcast_to(row, (*self.batch, self.plant.nv))
         assert self.function is not None
-        return self.check_result(self.function(t, read_only(q), read_only(v)), self.batch)
+        return self.check_result(self.function(t, q, v), self.batch)
 
     def limit(self, effort: np.ndarray | None) -> TorqueInput:
         """The same input with its table within the effort limits; results of functions are limited
@@ -63,8 +65,8 @@ class TorqueInput:
             fault = f"has shape {tau.shape}, expected {(*lead, nv)}"
         raise StateError(
             f"tau(t, q, v) {fault}",
-            f"return nv = {nv} numbers, with the batch axes of q in front; "
-            "passive= names joints without a motor",
+            f"return nv = {nv} numbers for one motion, q (nq,); pp.law(batched=True) marks a "
+            "function of the whole batch; passive= names joints without a motor",
         )
 
 
@@ -74,14 +76,14 @@ def read_torque(tau: Any, system: Plant, batch: Batch, steps: int) -> TorqueInpu
     if tau is None:
         return TorqueInput(system, batch, np.zeros((1, nv)))
     if callable(tau):
-        robot = getattr(tau, "robot", None)
+        robot = getattr(unwrap_law(tau), "robot", None)
         if isinstance(robot, Model) and (robot.nq, robot.nv) != (system.robot.nq, system.robot.nv):
             raise StateError(
                 f"the controller is made for {robot.name} (nq={robot.nq}, nv={robot.nv}), "
                 f"not for {system.name}",
                 f"make it with the robot that is simulated (nq={system.nq}, nv={nv})",
             )
-        return TorqueInput(system, batch, function=tau)
+        return TorqueInput(system, batch, function=UserFunction(tau, batch, "the torque", (nv,)))
     array, fault = read_array(tau, None)
     full = tau if fault or not array.ndim else system.expand_torque(array.astype(float))
     remedy = f"give nv = {nv} numbers, (steps, nv) of them, or a function of (t, q, v)"
@@ -130,13 +132,6 @@ def _broadcasts(lead: Batch, batch: Batch) -> bool:
         return np.broadcast_shapes(lead, batch) == batch
     except ValueError:
         return False
-
-
-def read_only(x: np.ndarray) -> np.ndarray:
-    """A view that user-defined functions cannot write to."""
-    view = x.view()
-    view.flags.writeable = False
-    return view
 
 
 def limit_torque(tau: AnyScalar, effort: AnyScalar) -> Any:

@@ -13,10 +13,11 @@ import numpy as np
 
 from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import SingularError, StateError
-from psiphi._util.validate import is_foreign, on_gpu
+from psiphi._util.validate import flag, is_foreign, on_gpu
 from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import array_module, dispatch
+from psiphi.robot.mechanisms import loop_closure
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.linearization.linearize import (
     NAME,
@@ -42,11 +43,13 @@ def linearize(
     tau: Numbers,
     dt: float | None = None,
     method: str = "rk4",
+    check: bool = False,
 ) -> tuple[Array, Array]:
     """(A, B) of dx/dt = A x + B dtau for small changes x = (dq, dv) that satisfy the constraints;
     with dt, of x after one step of `pp.rollout` by `method`, which ends on the constraints.
 
-    A (..., 2 nv, 2 nv), B (..., 2 nv, n), where n is the length of tau: nv, or na.
+    A (..., 2 nv, 2 nv), B (..., 2 nv, n), where n is the length of tau: nv, or na. The state must
+    satisfy the constraints; `check=True` raises a `StateError` if it does not.
 
     >>> import numpy as np, psiphi as pp
     >>> case = pp.scenes.load("four_bar")
@@ -55,6 +58,8 @@ def linearize(
     >>> A.shape[0] == 2 * system.nv
     True
     """
+    if flag("check", check):
+        loop_closure.check_constraints(system, NAME, *system.state_arrays(q=q, v=v))
     if dt is None:
         return linearize_closed(system, q, v, tau)
     return linearize_step(system, q, v, tau, dt, method)

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import StateError
-from psiphi._util.validate import batch_axes, check_array, is_foreign, on_gpu
+from psiphi._util.validate import batch_axes, check_array, is_foreign, is_lazy, on_gpu
 from psiphi.backends.cuda.kernel_launch import dtype_and_device
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions.arrays.array_dispatch import (
@@ -39,6 +39,7 @@ from psiphi.functions.arrays.array_dispatch import (
     is_tracer,
     read_numbers,
 )
+from psiphi.functions.arrays.dask_arrays import map_blocks, refuse_lazy
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.functions.scalar_fast_path import install_fast_path, no_fast_path
 from psiphi.robot import joint_law_derivatives
@@ -85,6 +86,9 @@ def linearize(
     ((12, 12), (12, 6))
     """
     method, parameters = check_method(method, NAME), robot.parameter_arguments
+    if any(map(is_lazy, (q, v, tau, *parameters))):
+        return _map_blocks(robot, q, v, tau, dt, method)
+    refuse_lazy(NAME, "dt is needed now", dt)
     if not any(map(is_foreign, (q, v, tau, dt, *parameters))):
         return _on_host(robot, q, v, tau, dt, method)
     foreign = [x for x in parameters if is_foreign(x)]
@@ -93,6 +97,18 @@ def linearize(
     sizes = robot.nq, robot.nv, robot.nv
     (Q, V, U), h = read_foreign(sizes, (q, v, tau), dt, parameters)
     return _split(robot, _state_matrices(robot, Q, V, U, h, method, parameters))
+
+
+def _map_blocks(
+    robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers | None, method: str
+) -> Any:
+    """(A, B) of Dask arrays, as Dask arrays."""
+    refuse_lazy(NAME, "parameters and dt are needed now", dt, *robot.parameter_arguments)
+    n, nv = 2 * robot.nv, robot.nv
+    inputs = Argument("q", (robot.nq,)), Argument("v", (nv,)), Argument("tau", (nv,))
+    outputs = Argument("A", (n, n)), Argument("B", (n, nv))
+    call = partial(linearize, robot, dt=dt, method=method)
+    return map_blocks(NAME, call, inputs, outputs, (q, v, tau), None)
 
 
 def _on_host(

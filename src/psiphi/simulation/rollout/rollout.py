@@ -193,7 +193,7 @@ def _rollout_on_cpu(
     plant: Plant, start: dict[str, Any], arguments: RolloutArguments, out: object
 ) -> RolloutResult:
     """The rollout of NumPy arrays: they are checked, and run on all threads."""
-    q, v = initial_state(plant, start["q"], start["v"])
+    q, v = initial_state(plant, start["q"], start["v"], any_norm=True)
     tau, batch = start["tau"], q.shape[:-1]
     check_closed(plant, q, v)
     if out is None:
@@ -329,7 +329,7 @@ def _prepare(
         )
     (steps, every), dt = arguments.counts, step_size(arguments.dt)
     if not tau_on_gpu:
-        host_tau = as_law(plant.system, tau, len(batch) > 0)
+        host_tau = as_law(plant.system, tau)
     elif is_per_step(tuple(np.shape(tau)), batch, steps) and steps > 1:
         host_tau = np.zeros((steps, plant.nv))
     else:

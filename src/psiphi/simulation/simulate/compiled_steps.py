@@ -47,7 +47,7 @@ def use_kernel(problem: SimulationProblem, tau: Torque, compiled: bool | None) -
         )
     if reason or not problem.steps:
         return False
-    if compiled or (isinstance(tau, TracedLaw) and tau.needs_kernel):
+    if compiled:
         return True
     return pays_to_compile(problem.plant, problem.steps, math.prod(problem.batch), tau)
 
@@ -65,7 +65,7 @@ def compiled_law(
         return tau, why
     if not is_pure:
         return tau, f"{why}; {MARK_REMEDY}"
-    return as_law(problem.plant.system, tau, bool(problem.batch)), ""
+    return as_law(problem.plant.system, tau), ""
 
 
 def pays_to_compile(plant: Plant, steps: int, count: int, tau: Torque = None) -> bool:

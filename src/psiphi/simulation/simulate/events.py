@@ -19,7 +19,7 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import as_list, as_names
 from psiphi.model.components import joint_of_entry
-from psiphi.simulation.control.torque_input import read_only
+from psiphi.simulation.control.user_function import UserFunction
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.trajectory.trajectory import Event
 
@@ -53,7 +53,10 @@ class EventMonitor:
         functions: Mapping[str, Callable],
         stop: set[str],
     ):
-        self.system, self.functions, self.stop = system, functions, stop
+        self.system, self.stop = system, stop
+        self.functions = {
+            name: UserFunction(g, batch, f"event {name!r}:") for name, g in functions.items()
+        }
         self.alive = np.ones(batch, dtype=bool)
         self.events: list[Event] = []
         self.checks_limits = limits in ("record", "stop")
@@ -174,7 +177,7 @@ class EventMonitor:
 
     def _value(self, name: str, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """g(t, q, v) as floats (*batch); True is -inf, False is inf."""
-        result = np.asarray(self.functions[name](t, read_only(q), read_only(v)))
+        result = np.asarray(self.functions[name](t, q, v))
         value = np.where(result, -np.inf, np.inf) if result.dtype == bool else result
         try:
             if result.dtype.kind not in "biuf":

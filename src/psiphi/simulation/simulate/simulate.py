@@ -19,7 +19,7 @@ from psiphi.simulation.compiled_rollout.python_fallback import SOLVE_FAILED, Con
 from psiphi.simulation.contact.contact_events import ContactSystem, read_contacts
 from psiphi.simulation.control.joint_controllers import PD
 from psiphi.simulation.control.law_trace import as_law
-from psiphi.simulation.control.marked_law import is_pure, unwrap_law
+from psiphi.simulation.control.marked_law import is_pure
 from psiphi.simulation.control.torque_input import read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.integration.integrators import METHODS
@@ -135,7 +135,7 @@ def simulate(
     kernel = None if compiled is None else flag("compiled", compiled)
     bar = ProgressBar(steps * dt, always=True)
     functions = read_functions(events)
-    pure, tau = is_pure(tau), unwrap_law(tau)
+    pure = is_pure(tau)
     tau, field = _state_derivative(
         start, tau, kernel, effort, hold, damping, friction, friction_speed, springs
     )
@@ -171,7 +171,7 @@ def _state_derivative(
     A function is traced here if a kernel is required. Stiff losses and springs become implicit.
     """
     plant, limits = start.plant, read_effort(start.plant, effort)
-    tau = as_law(plant.system, tau, start.q.ndim > 1) if kernel else tau
+    tau = as_law(plant.system, tau) if kernel else tau
     torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).limit(limits)
     losses = read_losses(plant, damping, friction, friction_speed, springs)
     plant.springs = losses.springs

@@ -19,6 +19,7 @@ from psiphi.functions import argument_checks
 from psiphi.model.components import joint_of_entry
 from psiphi.model.spatial.scalar_arrays import max_norm
 from psiphi.model.state_checks import batch_element, check_states
+from psiphi.robot.mechanisms import loop_closure
 from psiphi.robot.mechanisms.solve import dense_saddle
 from psiphi.robot.mechanisms.solve.rccfd_methods import DENSE, method_name
 from psiphi.robot.mechanisms.solve.redundant_constraints import (
@@ -62,6 +63,7 @@ def details(
     if flag("check", check):
         arguments = dynamics_arguments(system.algebra, frames)
         check_states(system.robot, "forward_dynamics", arguments, values, frames)
+        loop_closure.check_constraints(system, "forward_dynamics", values[0], values[1])
     if method == DENSE:
         a, lam, wrenches, ill_conditioning = dense_saddle.solve(system, values, frames, axes)
     else:

@@ -28,6 +28,7 @@ from psiphi.model.components import joint_of_entry
 from psiphi.model.spatial.branch_free import less, max_magnitude
 from psiphi.model.spatial.scalar_arrays import entries, max_norm
 from psiphi.model.state_checks import batch_element
+from psiphi.robot.mechanisms import loop_closure
 from psiphi.robot.mechanisms.solve.dense_saddle import ROW_ROUNDING
 from psiphi.robot.mechanisms.solve.redundant_constraints import (
     ILL_CONDITIONED,
@@ -65,6 +66,8 @@ def inverse_dynamics(
     if plain and any(map(is_foreign, (q, v, a))):
         return system.torque_function(q, v, a)
     q, v, a = system.state_arrays(q=q, v=v, a=a)
+    if flag("check", check):
+        loop_closure.check_constraints(system, "inverse_dynamics", q, v)
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     Jc, weights = system.constraint_jacobian(q), _row_weights(system, share)
     Jp, T = Jc[..., system.idle], torque[..., system.idle]
@@ -94,6 +97,8 @@ def complete(
     """a + x that satisfies Jc (a + x) + bias = 0 and that the motors can produce; x has least norm
     and is zero for the joints `exactly`."""
     q, v, a = system.state_arrays(q=q, v=v, a=a)
+    if flag("check", check):
+        loop_closure.check_constraints(system, "complete", q, v)
     Jc, unactuated = system.constraint_jacobian(q), system.idle
     torque = system.robot.inverse_dynamics(q, v, a, f_ext=f_ext, axes=axes)
     bias = np.einsum("...mi,...i->...m", Jc, a) + system.bias_on_constraints(q, v)

@@ -1,0 +1,118 @@
+"""Functions of (t, q, v) that users give, as torques and events, in a batch of motions.
+
+A function gets one motion at a time: q (nq,) and v (nv,). So q[0], norm(q) or `if q[0] > 0` mean
+the same in a batch as alone. A function that is marked with `pp.law(batched=True)` gets all motions
+at once, q (..., nq); at the first call it is compared with calls for single motions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from psiphi._util.errors import StateError
+from psiphi._util.text import name_of
+from psiphi.simulation.control.marked_law import is_batched, is_pure
+
+COMPARED = 4  # single motions with which the first call of a batched function is compared
+TOLERANCE = 1e-9  # relative: a batch may be summed in another order
+SHARES_STATE = "would share its internal state between the motions of a batch"
+ALONE = "simulate the motions one by one, or mark a function of the whole batch with "
+MARK_STATEFUL = "pp.law(batched=True, pure=False)"
+
+
+class UserFunction:
+    """A user's function of (t, q, v) for motions with axes `batch`: results (*batch, *shape)."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        batch: tuple[int, ...],
+        what: str,
+        shape: tuple[int, ...] = (),
+    ):
+        self.function, self.batch, self.shape = function, batch, shape
+        self.what = f"{what} {name_of(function)}"
+        self.is_batched, self.is_pure = is_batched(function), is_pure(function)
+        self.is_checked = not batch
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> Any:
+        q, v = read_only(q), read_only(v)
+        if not self.batch:
+            return self.function(t, q, v)
+        if not self.is_batched:
+            return self._one_by_one(t, q, v)
+        result = self.function(t, q, v)
+        if not self.is_checked:
+            self.is_checked = True
+            if self.is_pure:
+                self._check_elements(result, t, q, v)
+        return result
+
+    def _one_by_one(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        places = list(np.ndindex(*self.batch))
+        results = [self._result(self.function(t, q[i], v[i])) for i in places]
+        shapes = {result.shape for result in results}
+        if len(shapes) > 1:
+            cause = f"{self.what} returns shapes {' and '.join(map(str, sorted(shapes)))}"
+            raise StateError(cause, "return the same shape in every state")
+        if not self.is_checked and places:
+            self.is_checked = True
+            again = self._result(self.function(t, q[places[0]], v[places[0]]))
+            if not _equal(again, results[0]):
+                raise StateError(f"{self.what} {SHARES_STATE}", ALONE + MARK_STATEFUL)
+        if not results:
+            return np.zeros((*self.batch, *self.shape))
+        return np.stack(results).reshape(*self.batch, *results[0].shape)
+
+    def _result(self, value: Any) -> np.ndarray:
+        """The result for one motion; a number stands for all entries of a vector."""
+        array = np.asarray(value)
+        return array if array.ndim else np.broadcast_to(array, self.shape)
+
+    def _check_elements(self, result: Any, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Compare the results for the batch with those for some of its motions alone."""
+        whole = np.asarray(result)
+        for i in _some_places(self.batch):
+            fault = "returns other values"
+            try:
+                alone = np.asarray(self.function(t, q[i], v[i]))
+                if _agree(alone, np.broadcast_to(whole, (*self.batch, *alone.shape))[i]):
+                    continue
+            except Exception as error:
+                fault = f"raises {type(error).__name__} ({error})"
+            raise StateError(
+                f"{self.what} is marked as batched, and {fault} for motion "
+                f"{', '.join(map(str, i))} alone",
+                "write q[..., 0], norm(q, axis=-1), ..., which mean the same for one motion "
+                "and for many; or leave out batched=True",
+            )
+
+
+def read_only(x: np.ndarray) -> np.ndarray:
+    """A view that user-defined functions cannot write to."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def _some_places(batch: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+    """The first element, the last, and some between."""
+    count = int(np.prod(batch))
+    for k in np.unique(np.linspace(0, count - 1, COMPARED).round().astype(int)) if count else ():
+        yield tuple(int(i) for i in np.unravel_index(k, batch))
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+
+
+def _agree(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu":
+        return bool(np.array_equal(a, b))
+    size = 1.0 + np.abs(a[np.isfinite(a)]).max(initial=0.0)
+    return np.allclose(a, b, rtol=0.0, atol=TOLERANCE * size, equal_nan=True)

@@ -196,3 +196,13 @@ def test_no_motions_at_all():
         ROBOT, np.zeros((0, NV)), tau=LAWS["entries"], duration=0.02, dt=0.01, events=EVENTS
     )
     assert motion.q.shape == (0, 3, NV) and not motion.events
+
+
+@pytest.mark.parametrize("axis", [None, -1, 0])
+def test_norms_compile(axis):
+    law = pp.law(lambda t, q, v: -3 * np.linalg.norm(q, axis=axis) * q - v)
+    q, v = pendulums(2)
+    runs = [
+        pp.simulate(ROBOT, q, v, law, duration=0.05, dt=0.01, compiled=c) for c in (True, False)
+    ]
+    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=0, atol=1e-12)

@@ -229,6 +229,10 @@ class Scalar:
     def cos(self) -> Scalar:
         return Scalar(self.tape, self.tape.node(Op.COS, self.index), False)
 
+    def conjugate(self) -> Scalar:
+        """The number itself: it is real. NumPy's `norm` calls this."""
+        return self
+
     def sqrt(self) -> Scalar:
         return Scalar(self.tape, self.tape.node(Op.SQRT, self.tape.operand(self)), False)
 

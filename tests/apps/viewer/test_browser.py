@@ -122,3 +122,23 @@ def test_forces_are_red_arrows_and_plots_have_cursors(opened, tmp_path):
     x = [float(line.get_attribute("x1")) for line in opened.locator(".cursor").all()]
     assert min(x) > 400, "the cursors stand at the end"
     assert not opened.complaints
+
+
+@pytest.mark.parametrize("kind", ["recorded", "live"])
+def test_a_lost_context_is_restored(opened, tmp_path, kind):
+    """A sleeping laptop or a reset of the driver loses the context: the page draws again."""
+    path = viewer.html(pp.load("puma560"), tmp_path / "puma.html", live=kind == "live")
+    before = show(opened, path, 0.0, "paused," if kind == "live" else "")
+    opened.evaluate(
+        "() => { window.lost = canvas.getContext('webgl2').getExtension('WEBGL_lose_context');"
+        " canvas.addEventListener('webglcontextrestored', () => { window.back = true; });"
+        " lost.loseContext(); }"
+    )
+    opened.wait_for_function("canvas.getContext('webgl2').isContextLost()")
+    opened.evaluate("() => { dirty = true; }")  # a frame without context changes nothing
+    opened.wait_for_function("!dirty")
+    assert colors(picture(opened, STAGE)) < colors(before) / 2
+    opened.evaluate("() => lost.restoreContext()")
+    opened.wait_for_function("window.back && !dirty")
+    assert differing(before, picture(opened, STAGE)) < 50, "the same picture as before"
+    assert not opened.complaints

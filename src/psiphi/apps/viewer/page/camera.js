@@ -46,7 +46,7 @@ function ray(e) {  // the ray through a pointer: [eye, direction]
   const u = (2 * (e.clientX - b.left) / b.width - 1) * t * b.width / b.height, v = (1 - 2 * (e.clientY - b.top) / b.height) * t;
   return [eye, unit(add(add(z, x, u), y, v))];
 }
-const draw = (location.hash.includes("painter") ? null : webgl(canvas)) || painter(canvas);
+const draw = (location.hash.includes("painter") ? null : webgl(canvas, () => { dirty = true; })) || painter(canvas);
 function resize() {
   const box = canvas.getBoundingClientRect(), sharp = Math.min(2, window.devicePixelRatio || 1);
   canvas.width = Math.max(2, Math.round(box.width * sharp)); canvas.height = Math.max(2, Math.round(box.height * sharp)); dirty = true;

@@ -38,9 +38,16 @@ void main() {
 const NOTHING = `#version 300 es
 precision highp float; void main() {}`;
 
-function webgl(canvas) {
+function webgl(canvas, changed) {  // changed() asks for another frame
   const gl = canvas.getContext("webgl2", { antialias: true, alpha: true, preserveDrawingBuffer: true });
   if (!gl) return null;
+  const made = () => { try { return resources(gl, canvas); } catch (error) { if (gl.isContextLost()) return null; throw error; } };
+  let render = made();  // null while the context is lost: after sleep, or a reset of the driver
+  canvas.addEventListener("webglcontextlost", e => { e.preventDefault(); render = null; });  // preventDefault: the browser restores it
+  canvas.addEventListener("webglcontextrestored", () => { render = made(); changed(); });
+  return (items, view) => { if (render) render(items, view); };
+}
+function resources(gl, canvas) {  // shaders, shadow map and buffers of one context, and the function that draws with them
   const shader = (kind, text) => { const s = gl.createShader(kind); gl.shaderSource(s, text); gl.compileShader(s); if (!gl.getShaderParameter(s, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(s)); return s; };
   function program(fragment) {
     const p = gl.createProgram();

@@ -896,7 +896,7 @@ def _motions(robot: pp.Robot) -> list[Call]:
         Call(
             "law",
             lambda **o: pp.simulate(robot, q, v, pp.law(**o), duration=2e-3),
-            {"function": lambda t, q, v: -v},
+            {"function": lambda t, q, v: -v, "batched": False, "pure": True},
         ),
         Call(
             "Decoupled",
@@ -1143,7 +1143,7 @@ def _chains(robot: pp.Robot) -> list[Call]:
         Call(
             "System.linearize",
             system.linearize,
-            {"q": q, "v": v, "tau": still, "dt": 1e-3, "method": "rk4"},
+            {"q": q, "v": v, "tau": still, "dt": 1e-3, "method": "rk4", "check": False},
         ),
         Call(
             "System.inverse_dynamics",

@@ -180,8 +180,8 @@ def test_a_batched_event():
 def test_words():
     q, v = pendulums(3)
     run = dict(duration=0.02, dt=0.01)
-    whole = np.ones((3, NV))
-    with pytest.raises(pp.StateError, match=r"\(3, 3, 2\), expected \(3, 2\).*batched=True"):
+    whole = np.ones((4, NV))
+    with pytest.raises(pp.StateError, match=r"\(3, 4, 2\), expected \(3, 2\).*batched=True"):
         pp.simulate(ROBOT, q, v, lambda t, q, v: whole, **run)
     with pytest.raises(pp.StateError, match=r"shapes \(1,\) and \(2,\)"):
         pp.simulate(ROBOT, q, v, lambda t, q, v: q if q[0] > 0 else q[:1], **run)
@@ -206,3 +206,14 @@ def test_norms_compile(axis):
         pp.simulate(ROBOT, q, v, law, duration=0.05, dt=0.01, compiled=c) for c in (True, False)
     ]
     np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=0, atol=1e-12)
+
+
+def test_functions_that_read_numbers_of_all_motions():
+    """Gains by motion, or a robot with parameters by motion: each motion has its own."""
+    gains = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    q, v = pendulums(3)
+    run = dict(duration=0.03, dt=0.01)
+    motion = pp.simulate(ROBOT, q, v, lambda t, q, v: -gains * q, **run)
+    for k in range(3):
+        alone = pp.simulate(ROBOT, q[k], v[k], lambda t, q, v, k=k: -gains[k] * q, **run)
+        np.testing.assert_allclose(motion.q[k], alone.q, rtol=0, atol=1e-12)

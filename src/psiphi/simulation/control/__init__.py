@@ -11,5 +11,6 @@ In: a robot or closed chain, gains and references. Out: torques at a time and a 
     object_controller.py      motion, impedance and contact forces of an object that arms hold
     marked_law.py             `pp.law`: marks a user-defined law as pure, so that it may be compiled
     law_trace.py              the trace of a user-defined law
+    user_function.py          functions of (t, q, v) in a batch of motions
     torque_input.py           torques as arrays or functions, and effort limits
 """

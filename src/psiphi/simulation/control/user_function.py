@@ -53,23 +53,27 @@ class UserFunction:
 
     def _one_by_one(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         places = list(np.ndindex(*self.batch))
-        results = [self._result(self.function(t, q[i], v[i])) for i in places]
+        results = [self._result(self.function(t, q[i], v[i]), i) for i in places]
         shapes = {result.shape for result in results}
         if len(shapes) > 1:
             cause = f"{self.what} returns shapes {' and '.join(map(str, sorted(shapes)))}"
             raise StateError(cause, "return the same shape in every state")
         if not self.is_checked and places:
             self.is_checked = True
-            again = self._result(self.function(t, q[places[0]], v[places[0]]))
+            again = self._result(self.function(t, q[places[0]], v[places[0]]), places[0])
             if not _equal(again, results[0]):
                 raise StateError(f"{self.what} {SHARES_STATE}", ALONE + MARK_STATEFUL)
         if not results:
             return np.zeros((*self.batch, *self.shape))
         return np.stack(results).reshape(*self.batch, *results[0].shape)
 
-    def _result(self, value: Any) -> np.ndarray:
-        """The result for one motion; a number stands for all entries of a vector."""
+    def _result(self, value: Any, i: tuple[int, ...]) -> np.ndarray:
+        """The result for motion i. A number stands for all entries of a vector. A function that
+        reads numbers of all motions, such as a robot with a batch of parameters, returns results
+        for all of them."""
         array = np.asarray(value)
+        if array.shape == (*self.batch, *self.shape):
+            return array[i]
         return array if array.ndim else np.broadcast_to(array, self.shape)
 
     def _check_elements(self, result: Any, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -78,7 +82,7 @@ class UserFunction:
         for i in _some_places(self.batch):
             fault = "returns other values"
             try:
-                alone = np.asarray(self.function(t, q[i], v[i]))
+                alone = self._result(self.function(t, q[i], v[i]), i)
                 if _agree(alone, np.broadcast_to(whole, (*self.batch, *alone.shape))[i]):
                     continue
             except Exception as error:

@@ -9,7 +9,8 @@ class Error(ValueError):
     """The base class of all errors of psiphi.
 
     `cause` says what was passed and what is expected, `remedy` what to do; `file`, `line` and
-    `element` say where the error is in the robot's description.
+    `element` say where the error is in the robot's description. An error about several faults of a
+    description has one error for each in `faults`; `report` is what a reader accepted and reported.
 
     >>> place = {"file": "arm.urdf", "line": 7, "element": "link 'hand'"}
     >>> str(Error("mass is -1.0 kg, expected 0 or more", "correct <mass>", **place))
@@ -29,11 +30,19 @@ class Error(ValueError):
     ):
         self.cause, self.remedy = cause, remedy
         self.file, self.line, self.element = file, line, element
+        self.parts: tuple[Error, ...] = ()
+        self.report: tuple[str, ...] = ()
         super().__init__(str(self))
 
+    @property
+    def faults(self) -> tuple[Error, ...]:
+        """One error for each fault: this one, unless it stands for several."""
+        return self.parts or (self,)
+
     def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
-        where = ": ".join(part for part in (place, self.element) if part)
+        line, element = (None, None) if self.parts else (self.line, self.element)
+        place = ":".join(str(part) for part in (self.file, line) if part is not None)
+        where = ": ".join(part for part in (place, element) if part)
         text = f"{where}: {self.cause}" if where else self.cause
         return terminal(f"{text}. Remedy: {self.remedy}" if self.remedy else text)
 
@@ -54,6 +63,10 @@ class StateError(Error):
     """An argument of a call has the wrong shape, type or value."""
 
     __module__ = "psiphi"
+
+
+class UnknownNameError(StateError, KeyError):
+    """A name that a robot does not have; also a `KeyError`, as of a dict."""
 
 
 class SingularError(Error):

@@ -4,6 +4,7 @@ In: links and joints. Out: an immutable `Model`. Read `model.py` first.
 
     model.py             `Model`
     components.py        The parts of a model: poses, bodies, joints, frames
+    named_parts.py       Joints and bodies by number or name
     joint_types.py       The joint table
     manifold.py          The configuration manifold of a robot
     builder/             `Builder`: from calls to records, a tree, checks and a `Model`

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from psiphi.model.components import (
 from psiphi.model.loops.cluster_joints import closed_configurations, joints_with_clusters
 from psiphi.model.manifold import Manifold
 from psiphi.model.motors import unactuated_joints, velocity_indices
+from psiphi.model.named_parts import NamedParts, read_only
 
 if TYPE_CHECKING:
     from psiphi.model.builder.records import Description
@@ -80,8 +80,8 @@ class Model:
     """
 
     name: str
-    bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]
+    bodies: NamedParts[Body]  # by number or name
+    joints: NamedParts[Joint]
     frames: Mapping[str, Frame]
     gravity_vector: np.ndarray = field(default_factory=lambda: frozen((0.0, 0.0, -9.81)))
     report: tuple[str, ...] = ()
@@ -91,8 +91,7 @@ class Model:
     embedding: Embedding | None = None  # the joints of embedded loops (`clusters.py`)
 
     def __post_init__(self):
-        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
-        object.__setattr__(self, "postures", MappingProxyType(dict(self.postures)))
+        self.__dict__.update(_with_names(self.__dict__))
 
     def __getstate__(self) -> dict:
         """The fields only; results that were cached or compiled are not pickled."""
@@ -102,11 +101,7 @@ class Model:
 
     def __setstate__(self, state: dict) -> None:
         postures = {name: frozen(q) for name, q in state["postures"].items()}
-        restore(
-            self,
-            state
-            | {"frames": MappingProxyType(state["frames"]), "postures": MappingProxyType(postures)},
-        )
+        restore(self, state | _with_names(state | {"postures": postures}))
 
     @cached_property
     def nq(self) -> int:
@@ -417,6 +412,12 @@ class Model:
     def __repr__(self) -> str:
         bodies = count_of(self.body_count, "body", "bodies")
         return f"<{type(self).__name__} {self.name!r}: {bodies}, nq={self.nq}, nv={self.nv}>"
+
+
+def _with_names(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The bodies, joints, frames and postures of a model, to be read by name."""
+    parts = {name: NamedParts(fields[name]) for name in ("bodies", "joints")}
+    return parts | {name: read_only(name[:-1], fields[name]) for name in MAPPINGS}
 
 
 def _name_remedy(name: object, known: Collection[str]) -> str:

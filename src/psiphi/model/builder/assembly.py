@@ -17,6 +17,7 @@ from psiphi.model.flexible.modal_cluster import modal_cluster
 from psiphi.model.inertias import combine_bodies, inertia_matrices
 from psiphi.model.loops.clusters import Cluster, Embedding
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Model, Pose
+from psiphi.model.named_parts import NamedParts
 from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, Placement, Vector, compose
 
 
@@ -29,7 +30,7 @@ def assemble(
     log: ReaderReport,
 ) -> Model:
     """The model of a walked tree, before `check_model`."""
-    bodies, joints = _bodies(walk), _joints(walk)
+    bodies, joints = NamedParts(_bodies(walk)), NamedParts(_joints(walk))
     model = Model(name, bodies, joints, _frames(walk, links, extra, log), frozen(gravity))
     clusters = _flexible_clusters(walk, log)
     if not clusters:

@@ -11,6 +11,7 @@ from psiphi._util.errors import ModelError
 from psiphi._util.validate import frozen
 from psiphi.model.loops.clusters import OUTSIDE, Cluster, ClusterFrame, Embedding
 from psiphi.model.model import IDENTITY, WORLD, Body, Frame, Joint, Mimic, Model, Pose
+from psiphi.model.named_parts import NamedParts
 from psiphi.model.parameters.free_parameters import FreeParameters, ParameterBlock, nominal_model
 
 NAME_SEPARATOR = "/"  # after the name of a mechanism: "left/tool"
@@ -54,8 +55,8 @@ def join(parts: Sequence[Part], name: str) -> Model:
     )
     return Model(
         name,
-        tuple(bodies),
-        tuple(joints),
+        NamedParts(bodies),
+        NamedParts(joints),
         frames,
         gravity,
         report,

@@ -27,6 +27,7 @@ from psiphi.model.loops.contacts_and_loops import Loop
 from psiphi.model.loops.gears import Gear, check_gear, sort_gears
 from psiphi.model.loops.independent_coordinates import assemble_loops, choose_coordinates
 from psiphi.model.model import WORLD, Joint, Model
+from psiphi.model.named_parts import NamedParts
 from psiphi.model.spatial.scalar_arrays import entries
 from psiphi.robot.embedding.embedding_origin import EmbeddingOrigin
 from psiphi.robot.embedding.rotor_bodies import Rotor, mount_rotors
@@ -214,8 +215,8 @@ class _Embedder:
         frames = {
             name: replace(frame, body=self.new[frame.body]) for name, frame in robot.frames.items()
         }
-        bodies = tuple(robot.bodies[old] for old in self.order)
-        return Model(robot.name, bodies, tuple(joints), frames, robot.gravity_vector, robot.report)
+        parts = NamedParts(robot.bodies[old] for old in self.order), NamedParts(joints)
+        return Model(robot.name, *parts, frames, robot.gravity_vector, robot.report)
 
     def _cluster(self, tree: Model, group: ClusterGroup) -> Cluster:
         """The cluster of a group of bodies, before its coordinates are chosen."""

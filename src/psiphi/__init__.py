@@ -89,7 +89,10 @@ _LATE_METHODS = {  # class: its methods that a later package implements, as "mod
         "_repr_html_": "apps.viewer.notebook_cards:robot_card",
     },
     "Study": {"report": "apps.studies.study_report:report"},
-    "System": {"linearize": "simulation.linearization.closed_linearize:linearize"},
+    "System": {
+        "step": "simulation.linearization.closed_step:step",
+        "linearize": "simulation.linearization.closed_linearize:linearize",
+    },
     "Trajectory": {
         "html": "apps.viewer:html",
         "view": "apps.viewer.live.viser_viewer:view",

@@ -595,6 +595,8 @@ def table(folder: Path) -> list[Call]:
                 "events": (),
                 "system": ur5,
                 "info": {},
+                "stop_torque": None,
+                "stop_impulse": None,
             },
         ),
         Call(
@@ -1139,6 +1141,11 @@ def _chains(robot: pp.Robot) -> list[Call]:
                 "weight": np.ones((1, 6)),
                 "dq": np.ones(2),
             },
+        ),
+        Call(
+            "System.step",
+            system.step,
+            {"q": q, "v": v, "tau": still, "dt": 1e-3, "method": "rk4"},
         ),
         Call(
             "System.linearize",

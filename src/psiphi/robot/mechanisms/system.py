@@ -195,6 +195,10 @@ class System(SystemPrograms):
 
     if TYPE_CHECKING:  # implemented in a later package
 
+        def step(
+            self, q: Numbers, v: Numbers, tau: Numbers, dt: float, method: str = "rk4"
+        ) -> tuple[Array, Array]: ...
+
         def linearize(
             self,
             q: Numbers,

@@ -15,10 +15,10 @@ from psiphi._util.array_types import AnyArray, Array, Numbers
 from psiphi._util.errors import SingularError, StateError
 from psiphi._util.validate import flag, is_foreign, on_gpu
 from psiphi.compiler.sweeps.sweep_program import Argument
-from psiphi.functions import argument_checks
 from psiphi.functions.arrays.array_dispatch import array_module, dispatch
 from psiphi.robot.mechanisms import loop_closure
 from psiphi.robot.mechanisms.system import System
+from psiphi.simulation.linearization.closed_step import read_closed_state, single_dt
 from psiphi.simulation.linearization.linearize import (
     NAME,
     Pair,
@@ -28,9 +28,8 @@ from psiphi.simulation.linearization.linearize import (
     full,
     identity,
     linearize_closed,
-    read_foreign,
 )
-from psiphi.simulation.linearization.step_function import check_method, read_dt
+from psiphi.simulation.linearization.step_function import check_method
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.rollout.rollout_arrays import RolloutFunction
 from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import RolloutDerivative
@@ -69,19 +68,14 @@ def linearize_step(
     system: System, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str
 ) -> Pair:
     """(A, B) of one step, (..., 2 nv, 2 nv) and (..., 2 nv, n), where n is the length of tau."""
-    method, nv = check_method(method, NAME), system.nv
-    h = None if is_foreign(dt) else read_dt(dt, NAME)
-    if h is None or h.ndim:
-        raise StateError(
-            f"{NAME}: dt is an array, but closed chains take a single dt", "give a number like 1e-3"
-        )
+    method, nv, h = check_method(method, NAME), system.nv, single_dt(NAME, dt)
     if any(map(on_gpu, (q, v, tau))):
         raise StateError(
             f"{NAME}: steps of closed chains are linearized on the CPU, and these arrays are on "
             "the GPU",
             "give arrays on the CPU",
         )
-    Q, V, U = state = _read_arguments(system, q, v, tau)
+    Q, V, U = state = read_closed_state(NAME, system, q, v, tau)
     batch, columns = tuple(Q.shape[:-1]), 2 * nv + U.shape[-1]
     m, sampled = TangentManifold(system.robot), system.with_sample_axis()
     eye = broadcast(identity(Q, columns), (*batch, columns, columns))
@@ -92,9 +86,7 @@ def linearize_step(
     repeated = [broadcast(x[..., None, :], (*batch, columns, x.shape[-1])) for x in state]
 
     def run(q: AnyArray, v: AnyArray, tau: AnyArray) -> Any:
-        return rollout(
-            sampled, cast("Any", q), cast("Any", v), cast("Any", tau), float(h), 1, method
-        )
+        return rollout(sampled, cast("Any", q), cast("Any", v), cast("Any", tau), h, 1, method)
 
     inputs = tuple(
         Argument(name, x.shape[-1:]) for name, x in zip(("q", "v", "tau"), state, strict=True)
@@ -112,22 +104,6 @@ def linearize_step(
     end_tangents = m.tangent(TangentArray(end[..., 0, -1, :], dq))
     matrices = array_module(dv).concatenate([end_tangents, dv], -2)
     return matrices[..., : 2 * nv], matrices[..., 2 * nv :]
-
-
-def _read_arguments(system: System, q: Numbers, v: Numbers, tau: Numbers) -> tuple[Any, Any, Any]:
-    """q, v and tau in one library, with the same batch axes; tau (..., nv) or (..., na)."""
-    if any(map(is_foreign, (q, v, tau))):
-        shape = np.shape(cast("Any", tau))
-        size = system.na if shape[-1:] == (system.na,) else system.nv
-        return read_foreign((system.nq, system.nv, size), (q, v, tau), None)[0]
-    Q, V = system.state_arrays(q=q, v=v)
-    system.state_arrays(tau=tau)  # checks tau
-    arrays = Q, V, np.asarray(tau, float)
-    named = zip(("q", "v", "tau"), arrays, strict=True)
-    shared = argument_checks.batch_axes(NAME, {name: x.shape[:-1] for name, x in named})
-    batch = system.batch_axes(shared)
-    q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in arrays)
-    return q, v, tau
 
 
 def _call(function: RolloutFunction | RolloutDerivative, values: Sequence[Any]) -> Any:

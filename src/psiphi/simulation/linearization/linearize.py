@@ -166,6 +166,7 @@ def read_foreign(
     values: Sequence[Numbers],
     dt: Numbers | None,
     parameters: Sequence[AnyArray] = (),
+    of: str = NAME,
 ) -> tuple[tuple[Any, Any, Any], Any]:
     """Arrays of another library or on the GPU, checked as kernels check them and broadcast to one
     batch, which includes that of the parameters; and dt, or None."""
@@ -176,21 +177,21 @@ def read_foreign(
     specs = specs[: len(arrays)]
     like = next(x for x in arrays if is_foreign(x))
     if any(map(on_gpu, arrays)) and not any(map(is_tracer, arrays)):
-        dtype_and_device(NAME, specs, arrays)
+        dtype_and_device(of, specs, arrays)
     m, dtype = array_module(like), _dtype_name(like)
     for i, (spec, x) in enumerate(zip(specs, arrays, strict=True)):
         if not is_foreign(x):
-            x = m.asarray(read_numbers(NAME, spec, x).astype(dtype))
+            x = m.asarray(read_numbers(of, spec, x).astype(dtype))
         arrays[i] = x
-        check_array(NAME, spec, x.shape, _dtype_name(x))
+        check_array(of, spec, x.shape, _dtype_name(x))
         if _dtype_name(x) != dtype:
             raise StateError(
-                f"{NAME}: {spec.name} is {_dtype_name(x)}, and another argument {dtype}",
+                f"{of}: {spec.name} is {_dtype_name(x)}, and another argument {dtype}",
                 "give arrays of one dtype",
             )
     named = zip((*(spec.name for spec in specs), PARAMETERS), (*arrays, *parameters), strict=False)
-    batch = batch_axes(NAME, {name: tuple(x.shape[:-1]) for name, x in named})
-    h = None if dt is None else arrays[3] if len(arrays) > 3 else one_dt(dt, NAME)
+    batch = batch_axes(of, {name: tuple(x.shape[:-1]) for name, x in named})
+    h = None if dt is None else arrays[3] if len(arrays) > 3 else one_dt(dt, of)
     q, v, tau = (broadcast(x, (*batch, x.shape[-1])) for x in arrays[:3])
     return (q, v, tau), h
 
@@ -221,7 +222,7 @@ def _state_matrices(
 
 def _acceleration_jacobian(robot: Robot, *values: AnyArray) -> Any:
     """[a_q a_v a_tau]."""
-    jacobian = robot.function("forward_dynamics").jacobian("q", "v", "tau")
+    jacobian = robot.unbound_function("forward_dynamics").jacobian("q", "v", "tau")
     is_traced = is_traced_array(values[0])
     blocks = call_traced(jacobian, cast("Any", values)) if is_traced else jacobian(*values)
     return array_module(blocks[0]).concatenate([*blocks], -1)
@@ -293,14 +294,14 @@ def _stage_acceleration(
     """a of one stage. Stages need not satisfy embedded loops: a then depends on all numbers of q,
     and its change is a directional derivative."""
     values = q.value, v.value, tau.value, *parameters
-    a = _call(robot.function("forward_dynamics"), values)
+    a = _call(robot.unbound_function("forward_dynamics"), values)
     if not m.manifold.cluster_joints:
         change = array_module(a).concatenate([m.tangent(q), v.change, tau.change], -2)
         return TangentArray(a, _acceleration_jacobian(robot, *values) @ change)
     columns = [x.change.swapaxes(-1, -2) for x in (q, v, tau)]
     batch = tuple(columns[0].shape[:-1])  # with one more axis, of the changes
     repeated = [broadcast(x[..., None, :], (*batch, x.shape[-1])) for x in values]
-    pushforward = robot.function("forward_dynamics").pushforward("q", "v", "tau")
+    pushforward = robot.unbound_function("forward_dynamics").pushforward("q", "v", "tau")
     return TangentArray(a, _call(pushforward, [*repeated, *columns]).swapaxes(-1, -2))
 
 

@@ -50,7 +50,7 @@ class LinearSystem(Traceable):
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         n = self.model.nv
         dt = (Argument("dt", (1,)),) if self.method else ()
-        inputs = (*self.robot.function("forward_dynamics").source.inputs, *dt)
+        inputs = (*self.robot.unbound_function("forward_dynamics").source.inputs, *dt)
         return inputs, (Argument("A", (2 * n, 2 * n)), Argument("B", (2 * n, n)))
 
     def trace(self) -> StraightCode:

@@ -104,6 +104,19 @@ def test_steps_and_rollouts():
     assert np.array_equal(found, pp.rollout(ARM, *plain(q, v, tau), steps=4).q)
 
 
+def test_a_rollout_has_names():
+    """q and v of JAX arrays, in and out of jit, vmap and grad."""
+    q, v = arrays(2, 2)
+    run = lambda q, v: pp.rollout(ARM, q, v, dt=0.02, steps=3)  # noqa: E731
+    wanted = run(*plain(q, v))
+    for found in (run(q, v), jax.jit(run)(q, v), jax.vmap(run)(q, v)):
+        first, second = found
+        assert first is found.q and second is found.v
+        assert np.array_equal(found.q, wanted.q) and np.array_equal(found.v, wanted.v)
+    slope = jax.jit(jax.grad(lambda q: run(q, v).v.sum()))(q)
+    assert np.allclose(slope, wanted.vjp(v_weight=np.ones_like(wanted.v))["q"], rtol=1e-12)
+
+
 def test_linearize():
     """A and B, within jit, and by vmap; a ball and a hinge."""
     robot = pp.robots.random_tree(2, seed=0, kinds=("spherical", "revolute"))

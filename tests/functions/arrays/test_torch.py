@@ -536,6 +536,21 @@ def test_rollouts(shape):
     )
 
 
+def test_a_rollout_has_names():
+    """q and v of tensors, also in torch.func and torch.compile."""
+    q, v, tau = (x.detach() for x in tensors(2, 2, 2))
+    run = lambda q: pp.rollout(ARM, q, v, tau, dt=0.02, steps=3)  # noqa: E731
+    motion = run(q)
+    first, second = motion
+    assert first is motion.q and second is motion.v and motion.v.shape == (2, 4, 2)
+    every = torch.func.vmap(lambda q: pp.rollout(ARM, q, steps=3))(q)
+    assert torch.equal(every.v, pp.rollout(ARM, q, steps=3).v)
+    slope = torch.func.grad(lambda q: run(q).v.sum())
+    assert torch.equal(slope(q), torch.func.grad(lambda q: run(q)[1].sum())(q))
+    compiled = torch.compile(lambda q: 2.0 * run(q.tanh()).v, backend="aot_eager")
+    assert torch.allclose(compiled(q), 2.0 * run(q.tanh())[1], rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "shape",
     [(2,), (4, 2), (1, 4, 2), (3, 2), (3, 1, 2), (3, 4, 2), (3, 3, 2), (5, 4, 2), (2, 3, 4, 2)],

@@ -296,7 +296,9 @@ def test_it_is_a_tuple_still():
     q, v = motion = pp.rollout(ARM, Q, V, steps=4)
     assert isinstance(motion, tuple) and q is motion.q and v is motion.v
     assert "tau" not in motion.vjp(np.ones_like(q))
-    assert type(copy.deepcopy(motion)) is tuple
+    copied = copy.deepcopy(motion)
+    assert not hasattr(copied, "vjp") and copied._fields == ("q", "v")
+    assert np.array_equal(copied.v, v)
 
 
 @pytest.mark.parametrize("every", [1, 5])

@@ -91,7 +91,8 @@ def rollout(
     arguments are those of `simulate`; tau is None, an array, a controller, or a pure function,
     which is traced with or without the mark `pp.law`. `out` are arrays for the results. The methods
     `vjp`, `jvp` and `hvp` of the result are the derivatives of the motion. Arrays of torch and JAX
-    support the derivatives of their library, in forward and reverse mode.
+    give a named tuple (q, v) of such arrays, with the derivatives of their library, in forward and
+    reverse mode.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()

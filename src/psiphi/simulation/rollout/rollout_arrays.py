@@ -23,7 +23,7 @@ from psiphi.robot.robot import Robot
 from psiphi.simulation.control.torque_input import is_per_step
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.cuda_result import CudaRolloutResult
-from psiphi.simulation.rollout.rollout_result import RolloutResult
+from psiphi.simulation.rollout.rollout_result import RolloutArrays, RolloutResult
 from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import Batch, RolloutDerivative
 from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
 
@@ -38,7 +38,7 @@ def rollout_of_arrays(
     steps: int,
     every: int,
     has_stops: bool,
-) -> Any:
+) -> RolloutArrays:
     """(q, v) as arrays of the library of `like`.
 
     `values` are q, v (or None), tau (an array, a law or None) and perhaps parameters. If joints
@@ -62,7 +62,8 @@ def rollout_of_arrays(
         inputs.insert(2, Argument("tau", shape[-2:] if is_table else shape[-1:]))
         arrays.insert(2, tau)
     sizes, samples = (plant.nq, plant.nv), 1 + steps // every
-    return dispatch(RolloutFunction(run, tuple(inputs), law, sizes, samples, has_stops), arrays)
+    function = RolloutFunction(run, tuple(inputs), law, sizes, samples, has_stops)
+    return RolloutArrays(*dispatch(function, arrays))
 
 
 class RolloutFunction:
@@ -183,7 +184,7 @@ def lazy_rollout(
     steps: int,
     every: int,
     options: Mapping[str, Any],
-) -> Any:
+) -> RolloutArrays:
     """(q, v) as Dask arrays. `starts` are q0, v0 and tau: arrays are cut into blocks, a law is the
     same for all blocks."""
     if options.get("out") is not None:
@@ -209,7 +210,8 @@ def lazy_rollout(
     outputs = [Argument("q", (samples, plant.nq)), Argument("v", (samples, plant.nv))]
     all_options = {**options, **({} if "tau" in arrays else {"tau": law})}
     call = RolloutBlocks(rollout, plant.system, tuple(arrays), all_options, core)
-    return map_blocks("rollout", call, inputs, outputs, list(arrays.values()), None)
+    states = map_blocks("rollout", call, inputs, outputs, list(arrays.values()), None)
+    return RolloutArrays(*states)
 
 
 def _check_no_batch_axes(law: object, plant: Plant) -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,13 @@ from psiphi.simulation.rollout_derivatives.second_order import tangent_gradient_
 COMPARED_STATES = 64  # states that are compared to detect changes of the arrays
 
 
+class RolloutArrays(NamedTuple):
+    """The tuple (q, v) of arrays of torch, JAX or Dask, whose library has the derivatives."""
+
+    q: Any
+    v: Any
+
+
 class MotionStates(tuple[Any, Any]):
     """The tuple (q, v), with derivatives."""
 
@@ -35,8 +42,8 @@ class MotionStates(tuple[Any, Any]):
         raise NotImplementedError
 
     def __reduce__(self) -> Any:
-        """Copies, also those in other processes, are tuples without derivatives."""
-        return tuple, (tuple(self),)
+        """Copies, also those in other processes, are named tuples without derivatives."""
+        return RolloutArrays, tuple(self)
 
     @property
     def q(self) -> Any:

@@ -142,3 +142,39 @@ def test_a_lost_context_is_restored(opened, tmp_path, kind):
     opened.wait_for_function("window.back && !dirty")
     assert differing(before, picture(opened, STAGE)) < 50, "the same picture as before"
     assert not opened.complaints
+
+
+INSIDE = """() => {  // the largest coordinate of a vertex in any frame; 1 is the picture's edge
+  let most = 0;
+  for (const i of S.poses.keys()) {
+    const T = view().eyes, at = bodies(S.t[i]);
+    for (const { body, local, solid: { p } } of pieces) {
+      const M = times(T, times(at(body), local));
+      for (let k = 0; k < p.length; k += 3) {
+        const [x, y, w] = [0, 1, 3].map(
+          r => M[r] * p[k] + M[4 + r] * p[k + 1] + M[8 + r] * p[k + 2] + M[12 + r]);
+        most = Math.max(most, Math.abs(x / w), Math.abs(y / w));
+      }
+    }
+  }
+  return most;
+}"""
+
+
+@pytest.mark.parametrize("width", [1000, 700])
+@pytest.mark.parametrize("name", ["anymal_c", "rod", "ur5", "puma560"])
+def test_the_whole_mechanism_is_in_the_picture(opened, tmp_path, name, width):
+    """At all times of a motion, and in a picture of any shape."""
+    if name == "rod":
+        b = pp.Builder("rod")
+        b.body("rod", mass=2.0, inertia=np.diag([0.001, 1 / 6, 1 / 6]))
+        b.joint("free", "free", "world", "rod")
+        path = viewer.html(b.build(), tmp_path / "page.html", q=[0, 0, 0, 0, 0, 0, 1])
+    else:
+        path = viewer.html(pp.load(name), tmp_path / "page.html")
+    opened.set_viewport_size({"width": width, "height": 560})
+    try:
+        show(opened, path, 0.0)
+        assert 0.3 < opened.evaluate(INSIDE) < 1.0
+    finally:
+        opened.set_viewport_size({"width": 1000, "height": 560})

@@ -12,6 +12,7 @@ from psiphi.apps.viewer import scene
 from psiphi.apps.viewer.geometry.link_poses import rotation_to_z
 from psiphi.apps.viewer.geometry.solids import surface_mesh
 from psiphi.apps.viewer.html_page import page, page_data
+from psiphi.apps.viewer.live.live_page import live_data, read_live_page
 from psiphi.apps.viewer.svg_picture import picture
 
 AXES = [(0, 0, -9.81), (0, -9.81, 0), (9.81, 0, 0), (0, 0, 9.81), (1.0, 2.0, -3.0)]
@@ -105,3 +106,61 @@ def test_a_scene_holds_a_cylinder(tmp_path):
     (tmp_path / "s.toml").write_text(solid.replace("[0.1, 0.2]", "[0.1, 0.0]"), encoding="utf-8")
     with pytest.raises(pp.ModelError, match=r"radius and its length"):
         pp.scenes.load(tmp_path / "s.toml")
+
+
+def rod_on_a_plane(height=-0.3, up=(0.0, 0.0, 1.0)):
+    """A rod whose two ends rest on a plane that is fixed to the world."""
+    b = pp.Builder("rod", gravity=-9.81 * np.array(up))
+    b.body("rod", mass=2.0, inertia=np.diag([0.001, 1 / 6, 1 / 6]))
+    b.joint("free", "free", "world", "rod")
+    b.frame("table", "world", xyz=height * np.array(up))
+    for name, x in (("left", -0.5), ("right", 0.5)):
+        b.frame(name, "rod", xyz=(x, 0, 0))
+    ends = [
+        pp.Loop("rough", name, "table", axis=up, friction=0.3, name=name)
+        for name in ("left", "right")
+    ]
+    rod = pp.connect(b.build(), ends)
+    start = np.concatenate([height * np.array(up), [0, 0, 0, 1]])
+    return rod, start
+
+
+@pytest.mark.parametrize("up", [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0)], ids=str)
+def test_forces_of_the_world_are_drawn_at_the_contacts(up):
+    """Both ends carry half of the weight; the drawn force acts on the rod, not on the world."""
+    rod, start = rod_on_a_plane(up=up)
+    motion = pp.simulate(rod, start, duration=0.01)
+    shown = scene(motion)
+    assert shown.motion.arrows.names == ("left", "right")
+    half = np.outer([1.0, 1.0], 9.81 * np.array(up))
+    np.testing.assert_allclose(shown.motion.arrows.force[0], half, atol=1e-9)
+    ends = np.array([[-0.5, 0, 0], [0.5, 0, 0]]) - 0.3 * np.array(up)
+    np.testing.assert_allclose(shown.motion.arrows.point[0], ends, atol=1e-9)
+    assert np.isclose(shown.ground, -0.3), "the floor is the plane of contact"
+    live = live_data(read_live_page(rod, q=start), scene(rod, q=start))
+    assert [(row["name"], row["sign"]) for row in live["contacts"]] == [
+        ("left", -1.0),
+        ("right", -1.0),
+    ]
+    assert [row["at"] for row in live["contacts"]] == [[-0.5, 0, 0], [0.5, 0, 0]]
+
+
+def test_forces_of_a_grasp_act_on_the_object():
+    """The weight of a held box at rest is the sum of the drawn forces."""
+    case = pp.scenes.load("two_arms")
+    law = pp.GravityCompensation(case.system)
+    arrows = scene(pp.simulate(case.system, case.q0, tau=law, duration=0.002)).motion.arrows
+    weight = case.system.robot.bodies[-1].mass * 9.81
+    assert np.isclose(arrows.force[0].sum(axis=0)[2], weight, rtol=1e-6)
+
+
+def test_a_slope_is_no_floor():
+    """Only a horizontal plane is the floor, not a slope through the same point."""
+    for axis, height in (((0.0, 0.0, 1.0), -1.0), ((0.6, 0.0, 0.8), 0.0)):
+        b = pp.Builder("ball")
+        b.body("ball", mass=1.0, inertia=np.eye(3) * 1e-3)
+        b.joint("free", "free", "world", "ball")
+        b.frame("plane", "world", xyz=(0, 0, -1))
+        plane = pp.Loop("sliding", "ball", "plane", axis=axis, friction=0.0)
+        shown = scene(pp.connect(b.build(), [plane]), q=[0, 0, 1.0, 0, 0, 0, 1])
+        assert shown.ground == height

@@ -13,7 +13,7 @@ from psiphi._util.validate import real_array
 from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions
 from psiphi.apps.viewer.svg_plots import Plot, coordinate_labels, sample_indices
 from psiphi.model.loops.constraints import Constraint
-from psiphi.model.model import Frame, Joint, Model
+from psiphi.model.model import WORLD, Frame, Joint, Model
 from psiphi.simulation.trajectory.trajectory import Trajectory
 from psiphi.simulation.trajectory.trajectory_summary import summary_rows
 
@@ -259,16 +259,24 @@ def _force_arrows(
     if forces is None or not np.size(forces):
         return None
     force = batch_element(forces, element, 3)[..., 3:]
-    frames = [contact_frame(model, contact) for contact in contacts(trajectory.system)]
-    if len(frames) != force.shape[1] or any(frame is None for frame in frames):
+    points = [contact_point(model, contact) for contact in contacts(trajectory.system)]
+    if len(points) != force.shape[1]:
         return None
     R, p = link_poses(model, q)
-    points = [origin_positions(R, p, frame) for frame in frames if frame is not None]
+    places = [origin_positions(R, p, frame) for frame, _ in points]
+    signs = np.array([sign for _, sign in points])
     return Arrows(
-        tuple(_contact_names(trajectory.system, force.shape[1])), np.stack(points, axis=1), force
+        tuple(_contact_names(trajectory.system, force.shape[1])),
+        np.stack(places, axis=1),
+        force * signs[:, None],
     )
 
 
-def contact_frame(model: Model, contact: Constraint) -> Frame | None:
-    """The frame at which the wrench of a contact acts: the second frame, on the held body."""
-    return model.frames.get(getattr(contact, "second", ""))
+def contact_point(model: Model, contact: Constraint) -> tuple[Frame, float]:
+    """The frame at which the force of a contact is drawn, and the sign of the force.
+
+    The force acts at the origin of the first frame. Drawn is the force on the body of the second
+    frame; if that is the world, the opposite force, on the body of the first frame.
+    """
+    sign = -1.0 if model.frame(contact.second).body == WORLD else 1.0
+    return model.frame(contact.first), sign

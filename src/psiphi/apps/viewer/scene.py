@@ -25,10 +25,12 @@ from psiphi.apps.viewer.geometry.urdf_visuals import link_visuals
 from psiphi.apps.viewer.recorded_motion import (
     RecordedMotion,
     closed_configuration,
+    contacts,
     motion_from_configurations,
     motion_from_trajectory,
 )
 from psiphi.apps.viewer.svg_plots import sample_indices
+from psiphi.model.loops.constraints import Constraint
 from psiphi.model.model import WORLD, Frame, Model
 from psiphi.model.shapes import Shape
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -36,6 +38,7 @@ from psiphi.simulation.trajectory.trajectory import Trajectory
 MAX_FRAMES = 900  # of an animation
 FRAME_RATE = 60.0  # frames per second at most
 MAX_POSES = 14_000  # of bodies, in all frames together
+POINTS_ON_PLANES = ("rough", "sliding")  # constraints of a point on a plane
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +143,9 @@ def scene(
     motion = motion[sample_indices(len(motion.t), max(2, int(most)))]
     R, p = link_poses(model, motion.q)
     pieces, bare_trees, notes = link_visuals(model, shapes, meshes)
-    ground = _ground_height(model, R, p, pieces)
+    ground = contact_floor(model, contacts(system))
+    if ground is None:
+        ground = _ground_height(model, R, p, pieces)
     if ground is not None:
         pieces += pedestals(model, ground, bare_trees, upward(model))
     name = title or str(getattr(system, "name", "") or model.name)
@@ -179,6 +184,22 @@ def upward(model: Model) -> np.ndarray:
     """(3,): the unit vector opposite to gravity; z if there is no gravity."""
     size = float(np.linalg.norm(model.gravity_vector))
     return -np.asarray(model.gravity_vector) / size if size else np.array([0.0, 0.0, 1.0])
+
+
+def contact_floor(model: Model, constraints: Sequence[Constraint]) -> float | None:
+    """The height of the lowest horizontal plane, fixed to the world, on which a point of a body
+    rests; None if there is none, or no gravity."""
+    if not np.any(model.gravity_vector):
+        return None
+    up, heights = upward(model), []
+    for constraint in constraints:
+        plane, point = model.frame(constraint.second), model.frame(constraint.first)
+        if constraint.kind not in POINTS_ON_PLANES or plane.body != WORLD or point.body == WORLD:
+            continue
+        normal = plane.pose.rotation @ constraint.shape.axis
+        if normal @ up > 1.0 - 1e-9:
+            heights.append(float(plane.pose.translation @ up))
+    return min(heights, default=None)
 
 
 def _ground_height(

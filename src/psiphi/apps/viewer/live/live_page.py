@@ -25,7 +25,7 @@ from psiphi.apps.viewer.live.live_controls import PULL_STRETCH, control_bounds, 
 from psiphi.apps.viewer.recorded_motion import (
     MAX_CURVES,
     closed_configuration,
-    contact_frame,
+    contact_point,
     contacts,
     rest_configuration,
 )
@@ -268,7 +268,7 @@ def live_data(page: LivePage, view: Scene) -> dict:
             :MAX_CURVES
         ],
         "colors": list(COLORS),
-        "contacts": _contact_data(page) if "forces" in frame.sizes else [],
+        "contacts": _contact_data(page, view) if "forces" in frame.sizes else [],
         "strain": ILL_CONDITIONED,
         "pull": mass * 10.0 / (PULL_STRETCH * view.extent[1]),
         "up": view.view_rotation.tolist(),
@@ -290,14 +290,18 @@ def _payload_data(page: LivePage, robot: FreeRobot) -> dict:
     }
 
 
-def _contact_data(page: LivePage) -> list[dict]:
-    """The points of bodies at which contact forces act."""
+def _contact_data(page: LivePage, view: Scene) -> list[dict]:
+    """The points at which contact forces act, and the signs with which they are drawn."""
     out = []
     for i, contact in enumerate(contacts(page.system)):
-        frame = contact_frame(page.robot, contact)
-        row: dict[str, Any] = {"name": str(getattr(contact, "name", "")) or f"contact {i + 1}"}
-        row |= {"body": WORLD, "at": [0.0] * 3}
-        if frame is not None:
-            row |= {"body": frame.body, "at": np.asarray(frame.pose.translation).tolist()}
-        out.append(row)
+        frame, sign = contact_point(page.robot, contact)
+        at = np.asarray(frame.pose.translation)
+        out.append(
+            {
+                "name": contact.name or f"contact {i + 1}",
+                "body": frame.body,
+                "at": (view.view_rotation @ at if frame.body == WORLD else at).tolist(),
+                "sign": sign,
+            }
+        )
     return out

@@ -3,6 +3,8 @@ const $ = id => document.getElementById(id);
 const S = JSON.parse($("scene").textContent);
 const canvas = $("view"), radius = S.radius;
 let focus = S.center, dirty = true, before = 0;
+let moments = () => [];  // a page names the moments that the whole picture contains: functions k => pose of body k
+let closest = 0.3;  // the least distance from which the camera starts, over the radius
 let grasp = () => null;  // a page may handle a pointer itself: grasp(event) returns { move(event), end() } or null
 
 const pieces = S.pieces.map(x => ({ body: x.body, local: placed(x.at), paint: linear(x.color), solid: x.kind === "mesh" ? meshed(S.meshes[x.mesh]) : solids[x.kind](x.size) }));
@@ -32,10 +34,29 @@ function arrowItems(o, f, long, paint = FORCE) {  // an arrow from o along f, of
 }
 
 const camera = {};
-function reset() { Object.assign(camera, { turn: -0.95, tilt: 0.36, far: radius * 2.6, at: focus.slice() }); dirty = true; }
+const TILT = 0.36, TURN = -0.95, HALF = 0.35;  // HALF: half the field of view, in a picture at least 1.1 times as wide as high
+const boxes = pieces.map(({ solid: { p } }) => {  // the corners of the box around each solid
+  const low = [Infinity, Infinity, Infinity], high = low.map(x => -x);
+  for (let i = 0; i < p.length; i++) { low[i % 3] = Math.min(low[i % 3], p[i]); high[i % 3] = Math.max(high[i % 3], p[i]); }
+  return [0, 1, 2, 3, 4, 5, 6, 7].map(c => [0, 1, 2].map(r => (c >> r) & 1 ? high[r] : low[r]));
+});
+function distance() {  // the least distance of the camera from which all solids are in the picture at all moments
+  const c = Math.cos(TILT), z = [Math.cos(TURN) * c, Math.sin(TURN) * c, Math.sin(TILT)], x = unit(cross([0, 0, 1], z)), y = cross(z, x);
+  const high = Math.tan(HALF), broad = 1.1 * high;
+  let far = closest * radius;
+  for (const on of moments()) pieces.forEach(({ body, local }, i) => {
+    const M = times(on(body), local);
+    for (const p of boxes[i]) {
+      const d = sub([0, 1, 2].map(r => M[r] * p[0] + M[4 + r] * p[1] + M[8 + r] * p[2] + M[12 + r]), focus);
+      far = Math.max(far, dot(d, z) + Math.max(Math.abs(dot(d, x)) / broad, Math.abs(dot(d, y)) / high));
+    }
+  });
+  return 1.12 * far;  // space for the title and for arrows
+}
+function reset() { Object.assign(camera, { turn: TURN, tilt: TILT, far: distance(), at: focus.slice() }); dirty = true; }
 function view() {
   const c = Math.cos(camera.tilt), eye = add(camera.at, [Math.cos(camera.turn) * c, Math.sin(camera.turn) * c, Math.sin(camera.tilt)], camera.far);
-  const narrow = Math.min(1, canvas.width / canvas.height / 1.1), fov = 2 * Math.atan(Math.tan(0.35) / narrow);
+  const narrow = Math.min(1, canvas.width / canvas.height / 1.1), fov = 2 * Math.atan(Math.tan(HALF) / narrow);
   const eyes = times(perspective(fov, canvas.width / canvas.height, camera.far * 0.02, camera.far + radius * 30), looking(eye, camera.at, [0, 0, 1]));
   const r = radius * 1.25, light = times(box(r, 0.1, 8 * r), looking(add(focus, SUN, 4 * r), focus, [0, 1, 0]));
   return { eye, eyes, light, middle: focus, cell, fov };

@@ -105,6 +105,8 @@ function look() {
   }
 }
 const on = k => k < 0 ? IDENTITY : bodies[k];
+closest = 2.3;  // space for the motion to come
+moments = () => bodies.length ? [on] : [];
 
 // -- pulling ---------------------------------------------------------------------------------
 grasp = e => {
@@ -134,7 +136,7 @@ function items() {
   }
   if (held) list.push(...arrowItems(turnedUp(F.point), sub(held.hand, turnedUp(F.point)), Math.hypot(...sub(held.hand, turnedUp(F.point)))));
   if (L.contacts.length && $("forces").checked) {
-    const force = L.contacts.map((_, i) => turnedUp(F.forces.slice(6 * i + 3, 6 * i + 6))), sizes = force.map(f => Math.hypot(...f));
+    const force = L.contacts.map((c, i) => turnedUp(F.forces.slice(6 * i + 3, 6 * i + 6)).map(x => c.sign * x)), sizes = force.map(f => Math.hypot(...f));
     strongest = Math.max(strongest * 0.995, ...sizes, 1e-9);
     L.contacts.forEach((c, i) => list.push(...arrowItems(add(forth(on(c.body), c.at), origin(on(c.body))), force[i], sizes[i] / strongest * radius * 0.4)));
     document.querySelectorAll("#legend b").forEach((cell, i) => { cell.textContent = `${sizes[i].toFixed(1)} N`; });

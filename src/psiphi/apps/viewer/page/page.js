@@ -9,10 +9,14 @@ function moment(time) {  // the frame before a time, the frame after it, and the
   while (b - a > 1) { const m = (a + b) >> 1; S.t[m] <= time ? a = m : b = m; }
   return [a, b, Math.min(1, Math.max(0, (time - S.t[a]) / (S.t[b] - S.t[a] || 1)))];
 }
+function bodies(time) {  // the poses of all bodies at a time: a function of k
+  const [a, b, s] = moment(time), body = S.bodies.map((_, k) => placed(between(S.poses[a], S.poses[b], 7 * k, s)));
+  return k => k < 0 ? IDENTITY : body[k];
+}
+const SAMPLES = 60;  // moments at which the camera looks for the whole motion
+moments = () => Array.from({ length: still ? 1 : SAMPLES + 1 }, (_, i) => bodies(first + (last - first) * i / SAMPLES));
 function items() {
-  const [a, b, s] = moment(now), A = S.poses[a], B = S.poses[b], body = [];
-  for (let k = 0; k < S.bodies.length; k++) body.push(placed(between(A, B, 7 * k, s)));
-  const list = solidItems(k => k < 0 ? IDENTITY : body[k], $("frames").checked);
+  const [a, b, s] = moment(now), list = solidItems(bodies(now), $("frames").checked);
   if (S.arrows && $("forces").checked) S.arrows.names.forEach((name, k) => {
     const mix = (x, y) => x.map((v, i) => v + s * (y[i] - v));
     const f = mix(S.arrows.force[a][k], S.arrows.force[b][k]), o = mix(S.arrows.at[a][k], S.arrows.at[b][k]);
@@ -59,7 +63,7 @@ else $("legend").innerHTML = S.arrows.names.map(() => `<div><span class="chip" s
 if (S.arrows) document.querySelectorAll("#legend div > span + span").forEach((cell, k) => { cell.textContent = S.arrows.names[k]; });
 if (!document.querySelector("aside").children.length) document.querySelector("main").classList.add("alone");
 if (still) for (const id of ["play", "time", "clock"]) $(id).style.visibility = "hidden";
-reset(); resize();
+resize(); reset();
 const asked = /t=([-0-9.e]+)/.exec(location.hash);
 asked ? seek(asked[1]) : 0;
 play(!asked && !matchMedia("(prefers-reduced-motion: reduce)").matches);

@@ -1,5 +1,6 @@
 """Studies: a motion depends on its number only, not on chunks, workers or interruptions."""
 
+import io
 import os
 import re
 import shutil
@@ -15,9 +16,12 @@ import pytest
 import psiphi as pp
 from psiphi.apps.cli import main as cli
 from psiphi.apps.studies import workers
+from psiphi.apps.studies.chunks import Chunk
 from psiphi.apps.studies.motion_inputs import InputSampler
 from psiphi.apps.studies.philox import normal, philox, uniform
+from psiphi.backends.cpu import threads
 from psiphi.backends.cuda import cuda_driver
+from psiphi.simulation.compiled_rollout import rollout_runner
 from tests.backends.cuda.fake_gpu import cards
 from tests.children import child, same_code
 
@@ -545,3 +549,113 @@ def test_cards_that_are_not_there(robot, cards, monkeypatch):
     assert cuda_driver.count_gpus() == 0
     with pytest.raises(pp.Error, match="no driver"):
         pp.study(robot, **keys, cards=True)
+
+
+LONG = """
+robot = 'ur5'
+motions = 1_000_000
+seed = 5
+dt = 0.001
+duration = 60.0
+chunk = {chunk}
+[vary]
+q = {{ uniform = [-0.1, 0.1] }}
+"""
+RUN = {
+    "python": "import psiphi as pp; pp.study({file!r}, out={out!r}, progress=True)",
+    "command": "from psiphi.apps.cli.main import main; "
+    "raise SystemExit(main(['study', 'run', {file!r}, '--out', {out!r}]))",
+}
+
+
+@same_code
+@pytest.mark.skipif(os.name == "nt", reason="this system has no signal for one process")
+@pytest.mark.parametrize("how", RUN)
+@pytest.mark.parametrize("chunk", [32, 8192])
+def test_control_c_stops_within_a_second_and_says_how_much_is_stored(tmp_path, how, chunk):
+    """Also in the middle of a chunk that would take a minute."""
+    file, out = tmp_path / "long.toml", tmp_path / "long.study"
+    file.write_text(LONG.format(chunk=chunk), encoding="utf-8")
+    with child("-c", RUN[how].format(file=str(file), out=str(out))) as running:
+        started = time.monotonic()
+        while not (out / "data.zarr" / "time").is_dir() and time.monotonic() < started + 60.0:
+            time.sleep(0.02)
+        time.sleep(1.0)
+        running.send_signal(signal.SIGINT)
+        pressed = time.monotonic()
+        _, err = running.communicate(timeout=60.0)
+        took = time.monotonic() - pressed
+    stored = sum(chunk for name in os.listdir(out / "done") if name.isdecimal())
+    assert f"{stored} of 1000000 motions are stored in {out}; the same command resumes" in err
+    assert took < 2.0, took  # a second, on a busy machine
+    assert running.returncode == 130 if how == "command" else "Traceback" in err
+    assert stored if chunk == 32 else not stored
+
+
+def test_an_interrupted_study_without_a_folder_says_what_to_do(robot, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("psiphi.apps.studies.study.compute_chunks", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="after 0 of 4 motions, which are not kept; out="):
+        pp.study(robot, motions=4, duration=0.01)
+
+
+def test_long_pieces_are_cut_and_have_the_same_bits(monkeypatch):
+    arm, stop = pp.load("ur5"), threading.Event()
+    q0 = arm.random(seed=1, size=100)
+    whole = pp.rollout(arm, q0, steps=20, every=20)
+    monkeypatch.setattr(rollout_runner, "PIECE_SECONDS", 1e-9)
+    sizes = []
+    native = rollout_runner.StepLoop._run
+
+    def run(self, arrays, start, end, *rest):
+        sizes.append(end - start)
+        native(self, arrays, start, end, *rest)
+
+    monkeypatch.setattr(rollout_runner.StepLoop, "_run", run)
+    cut = pp.rollout(arm, q0, steps=20, every=20)
+    assert sorted(sizes) == [4, 32, 32, 32] and all(map(np.array_equal, whole, cut))
+    token = threads.cancellation.set(stop)
+    try:
+        stop.set()
+        with pytest.raises(threads.Cancelled):
+            pp.rollout(arm, q0, steps=20)
+    finally:
+        threads.cancellation.reset(token)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "progress", "shown"),
+    [
+        (Terminal, None, True),
+        (Terminal, True, True),
+        (Terminal, False, False),
+        (io.StringIO, None, False),
+        (io.StringIO, True, True),
+    ],
+)
+def test_the_bar_is_there_from_the_start(robot, monkeypatch, stream, progress, shown):
+    """On a terminal it stands there before the first chunk is computed."""
+    seen, stderr = [], stream()
+    compute = Chunk.run
+    monkeypatch.setattr("sys.stderr", stderr)
+    monkeypatch.setattr(workers, "TICK", 0.02)
+
+    def run(self, numbers):
+        if len(numbers) > 1:  # not the one that compiles
+            time.sleep(0.1)
+            seen.append(stderr.getvalue())
+        return compute(self, numbers)
+
+    monkeypatch.setattr(Chunk, "run", run)
+    pp.study(robot, motions=64, duration=0.01, chunk=32, progress=progress)
+    assert bool(stderr.getvalue()) is shown
+    if shown and stream is Terminal:
+        assert "] " in seen[0] and "0% " in seen[0] and "0 motions" in seen[0]
+        assert seen[0].count("\r") >= 2, "it is drawn again while a chunk is computed"

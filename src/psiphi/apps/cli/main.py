@@ -178,8 +178,8 @@ def _exit_code(argv: list[str] | None) -> int:
             f"out of memory: {error}".rstrip(": "),
             "use fewer motions, samples or bodies at once",
         )
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(f"\npsiphi: {error}" if str(error) else "", file=sys.stderr)
         return 130
     except Exception as error:
         if (
@@ -190,7 +190,7 @@ def _exit_code(argv: list[str] | None) -> int:
             extra = EXTRAS.get(error.name.partition(".")[0], "[bench]")
             return _fail(
                 f"this needs {error.name}, which is not installed",
-                f"pip install 'psiphi{extra}'",
+                extras.install_command(f"psiphi{extra}"),
             )
         if os.environ.get(TRACE):
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def study(
     *,
     scheduler: object = None,
     cards: bool = False,
-    progress: bool = False,
+    progress: bool | None = None,
     **keys: object,
 ) -> Study:
     """Run or resume a study: many motions of one system with varied parameters, stored in `out`.
@@ -34,7 +35,9 @@ def study(
     keys (docs/studies.md lists them). `out` is a folder; the default is "NAME.study" for
     "NAME.toml", and a temporary folder if `source` is not a file. The study runs on all threads of
     this process, or on the Dask cluster `scheduler`, an address or a Client. With `cards=True` it
-    runs on the GPUs of this machine or of the workers.
+    runs on the GPUs of this machine or of the workers. A terminal or a notebook shows a progress
+    bar; with `progress=True` a log gets ten lines, and with `progress=False` nothing is shown.
+    Control-C stops the study within a second; the same call resumes it.
 
     >>> import psiphi as pp
     >>> mass = {"uniform": [0.8, 1.2], "relative": True}
@@ -46,7 +49,8 @@ def study(
     True
     """
     config = read_study(source, keys)
-    progress, use_gpus, temporary = flag("progress", progress), flag("cards", cards), None
+    progress = None if progress is None else flag("progress", progress)
+    use_gpus, temporary = flag("cards", cards), None
     if out is not None:
         folder = folder_path(out)
     elif isinstance(source, str | os.PathLike):
@@ -55,7 +59,14 @@ def study(
         temporary = tempfile.TemporaryDirectory(prefix="psiphi-study-", ignore_cleanup_errors=True)
         folder = Path(temporary.name)
     store = StudyStore(folder, config)
-    run(config, store, scheduler, progress, use_gpus)
+    try:
+        run(config, store, scheduler, progress, use_gpus)
+    except KeyboardInterrupt:
+        if temporary is None:
+            raise
+        count = f"{store.motions} of {config.motions} motions"
+        text = f"the study was interrupted after {count}, which are not kept; out= keeps them"
+        raise KeyboardInterrupt(text) from None
     return Study(config, store, temporary)
 
 
@@ -68,10 +79,28 @@ def run(
     config: StudyConfig,
     store: StudyStore,
     scheduler: object = None,
-    progress: bool = False,
+    progress: bool | None = None,
     use_gpus: bool = False,
 ) -> None:
-    """Compute and store all chunks that are not done."""
+    """Compute and store all chunks that are not done.
+
+    A KeyboardInterrupt says how many motions are stored.
+    """
+    try:
+        _run(config, store, scheduler, progress, use_gpus)
+    except KeyboardInterrupt:
+        count = f"{store.motions} of {config.motions} motions"
+        text = f"{count} are stored in {store.folder}; the same command resumes"
+        raise KeyboardInterrupt(text) from None
+
+
+def _run(
+    config: StudyConfig,
+    store: StudyStore,
+    scheduler: object,
+    progress: bool | None,
+    use_gpus: bool,
+) -> None:
     chunk, done = Chunk(config, use_gpus), set(store.done)
     if use_gpus and scheduler is None and not cuda_driver.driver().count:
         raise StateError(
@@ -86,12 +115,18 @@ def run(
     missing = (number for number in range(config.chunks) if number not in done)
     before = count = store.motions
     unused = np.empty(0)  # q and v, which this bar does not show
-    with CountingBar(config.motions, before, always=progress) as bar:
-        for number, rows in compute_chunks(chunk, missing, scheduler):
-            store.write(number, rows)
-            count += len(config.numbers(number))
-            if progress:
+    with CountingBar(config.motions, before, always=bool(progress)) as bar:
+
+        def show() -> None:
+            if progress is not False:
                 bar(count, unused, unused)
+
+        show()
+        with closing(compute_chunks(chunk, missing, scheduler, show)) as results:
+            for number, rows in results:
+                store.write(number, rows)
+                count += len(config.numbers(number))
+                show()
 
 
 class CountingBar(ProgressBar):
@@ -102,8 +137,8 @@ class CountingBar(ProgressBar):
         self.before = before
 
     def _line(self, part: float, t: float, v: object) -> str:
-        rate = self._rate(t - self.before)
-        left = (self.duration - t) / rate if rate else 0.0
-        minutes, seconds = divmod(int(left), 60)
-        counts = f"{t:.0f} motions  {rate:.3g} per second"
-        return f"{self._bar(part)}  {counts}  {minutes}:{seconds:02d} left"
+        rate, counts = self._rate(t - self.before), f"{self._bar(part)}  {t:.0f} motions"
+        if not rate:  # the first chunk is not finished
+            return counts
+        minutes, seconds = divmod(int((self.duration - t) / rate), 60)
+        return f"{counts}  {rate:.3g} per second  {minutes}:{seconds:02d} left"

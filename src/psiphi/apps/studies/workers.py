@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import pickle
 import re
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
@@ -25,41 +26,55 @@ from psiphi._util.extras import import_optional
 from psiphi._util.text import shown
 from psiphi.apps.studies.chunks import Chunk
 from psiphi.apps.studies.zarr_store import EXTRA, code_key
-from psiphi.backends.cpu.threads import get_threads, set_threads
+from psiphi.backends.cpu.threads import cancellation, get_threads, set_threads
 
 ChunkRows = dict[str, np.ndarray]
 IN_FLIGHT = 2  # chunks in this process: one is sampled or written while the other is computed
 SCHEDULER_TIMEOUT = 20  # seconds
+TICK = 0.2  # seconds between two calls of `waiting`
 
 
 def compute_chunks(
-    chunk: Chunk, missing: Iterable[int], scheduler: object
+    chunk: Chunk,
+    missing: Iterable[int],
+    scheduler: object,
+    waiting: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[int, ChunkRows]]:
-    """(number, rows) of the missing chunks, in the order in which they finish."""
+    """(number, rows) of the missing chunks, in the order in which they finish.
+
+    In this process `waiting` is called a few times per second. Close the iterator to cancel the
+    chunks that are not finished.
+    """
     if scheduler is None:
-        yield from _run_locally(chunk, missing)
+        yield from _run_locally(chunk, missing, waiting)
     else:
         yield from _run_on_cluster(chunk, missing, scheduler)
 
 
-def _run_locally(chunk: Chunk, missing: Iterable[int]) -> Iterator[tuple[int, ChunkRows]]:
-    left = iter(missing)
-    with ThreadPoolExecutor(
-        min(IN_FLIGHT, get_threads()), thread_name_prefix="psiphi-study"
-    ) as pool:
-        running: dict[Future[ChunkRows], int] = {}
-        try:
-            while True:
-                while len(running) < IN_FLIGHT and (number := next(left, None)) is not None:
-                    running[pool.submit(chunk.run, chunk.config.numbers(number))] = number
-                if not running:
-                    return
-                ready, _ = wait(running, return_when=FIRST_COMPLETED, timeout=1.0)
-                for future in ready:
-                    yield running.pop(future), future.result()
-        finally:
-            for future in running:
-                future.cancel()
+def _run_locally(
+    chunk: Chunk, missing: Iterable[int], waiting: Callable[[], None]
+) -> Iterator[tuple[int, ChunkRows]]:
+    left, stopped = iter(missing), threading.Event()
+    running: dict[Future[ChunkRows], int] = {}
+
+    def compute(number: int) -> ChunkRows:
+        cancellation.set(stopped)
+        return chunk.run(chunk.config.numbers(number))
+
+    pool = ThreadPoolExecutor(min(IN_FLIGHT, get_threads()), thread_name_prefix="psiphi-study")
+    try:
+        while True:
+            while len(running) < IN_FLIGHT and (number := next(left, None)) is not None:
+                running[pool.submit(compute, number)] = number
+            if not running:
+                return
+            waiting()
+            ready, _ = wait(running, return_when=FIRST_COMPLETED, timeout=TICK)
+            for future in ready:
+                yield running.pop(future), future.result()
+    finally:  # after an interrupt the threads end by themselves, at the next piece
+        stopped.set()
+        pool.shutdown(wait=not running, cancel_futures=True)
 
 
 def _run_on_cluster(
@@ -71,18 +86,24 @@ def _run_on_cluster(
         left = iter(missing)
         limit = 2 * max(1, sum(client.nthreads().values())) + 2
         running = distributed.as_completed(with_results=False)
-        for number in islice(left, limit):
-            running.add(_submit(client, sent, number))
-        for future in running:
-            try:
-                number, rows = future.result()
-            except distributed.KilledWorker as error:
-                cause = f"several workers died one after another on the same chunk: {error}"
-                raise Error(cause, "check their memory; a smaller chunk needs less") from error
-            future.release()
-            if (following := next(left, None)) is not None:
-                running.add(_submit(client, sent, following))
-            yield number, rows
+        pending = {_submit(client, sent, number) for number in islice(left, limit)}
+        running.update(pending)
+        try:
+            for future in running:
+                try:
+                    number, rows = future.result()
+                except distributed.KilledWorker as error:
+                    cause = f"several workers died one after another on the same chunk: {error}"
+                    raise Error(cause, "check their memory; a smaller chunk needs less") from error
+                pending.discard(future)
+                future.release()
+                if (following := next(left, None)) is not None:
+                    pending.add(added := _submit(client, sent, following))
+                    running.add(added)
+                yield number, rows
+        finally:
+            if pending:
+                client.cancel(list(pending))
 
 
 def _submit(client: Any, sent: bytes, number: int) -> Any:

@@ -30,10 +30,27 @@ MIN_FLOPS = 6_000_000  # per slice; about 0.3 ms on one core
 ROW_MULTIPLE = 32  # rows per slice are a multiple; kernels compute 32 or a divisor of 32 at a time
 SLICES_PER_THREAD = 2  # at most: a busy core then takes fewer slices; each costs microseconds
 
+# set by a thread that wants the work of others to end: they stop at the next piece
+cancellation: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar(
+    "cancellation", default=None
+)
+
 _ndarray = np.ndarray
 _lock = threading.Lock()
 _threads: int | None = None
 _pool: ThreadPoolExecutor | None = None
+
+
+class Cancelled(Exception):
+    """The thread that waits for this work has cancelled it."""
+
+
+def check_cancelled() -> None:
+    """Raise Cancelled if the event in `cancellation` is set. Long loops call it a few times per
+    second."""
+    event = cancellation.get()
+    if event is not None and event.is_set():
+        raise Cancelled
 
 
 def get_threads() -> int:

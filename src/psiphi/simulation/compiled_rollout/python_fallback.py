@@ -13,6 +13,7 @@ from itertools import count, islice
 
 import numpy as np
 
+from psiphi.backends.cpu.threads import check_cancelled
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions
 from psiphi.simulation.compiled_rollout.rollout_runner import Arrays, Runner
@@ -89,6 +90,7 @@ class FallbackRunner(Runner):
         field = StateDerivative(plant, torque, losses, effort, self.options.hold)
         method = self.options.method
         for number in count(start):
+            check_cancelled()
             t = number * self.dt
             with np.errstate(all="ignore"):
                 first = field.start_step(number, t, q, v)

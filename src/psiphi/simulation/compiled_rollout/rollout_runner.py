@@ -21,6 +21,7 @@ from psiphi.backends.cpu.threads import (
     MIN_FLOPS,
     ROW_MULTIPLE,
     SLICES_PER_THREAD,
+    check_cancelled,
     get_threads,
     run_pieces,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 CACHE_SIZE = 64  # kernels in the memory of a process
 FLOPS_PER_SECOND = 5e9  # of one core, roughly; sets the length of pieces only
+BATCH_FLOPS_PER_SECOND = 4 * FLOPS_PER_SECOND  # the same for several motions, in SIMD lanes
 PIECE_SECONDS = 0.3  # a kernel runs about this long before Python can handle an interrupt
 Arrays = tuple[np.ndarray, ...]
 _cache: dict[str, RolloutKernel] = {}
@@ -53,17 +55,27 @@ class StepLoop:
 
     def run(self, arrays: list[np.ndarray], steps: int, every: int) -> None:
         """Run B motions of `steps` steps. The arrays (B, rows, n) are in the order of the loop, the
-        results last."""
+        results last.
+
+        The motions are cut into pieces of about PIECE_SECONDS, between which Python can handle an
+        interrupt.
+        """
         count = len(arrays[-1])
         work = self.flops * steps
         most = max(1, count * work // MIN_FLOPS), max(1, count // ROW_MULTIPLE)
         threads = min(get_threads(), *most)
+        longest = int(PIECE_SECONDS * BATCH_FLOPS_PER_SECOND / max(1, work)) // ROW_MULTIPLE
+        blocks = math.ceil(count / (ROW_MULTIPLE * SLICES_PER_THREAD * threads))
         if threads == 1:
+            blocks = math.ceil(count / ROW_MULTIPLE)
+        size = ROW_MULTIPLE * min(blocks, max(1, longest))
+        if size >= count:
+            check_cancelled()
             self._run(arrays, 0, count, steps, every)
             return
-        size = ROW_MULTIPLE * math.ceil(count / (ROW_MULTIPLE * SLICES_PER_THREAD * threads))
 
         def run(start: int) -> None:
+            check_cancelled()
             self._run(arrays, start, min(count, start + size), steps, every)
 
         run_pieces(range(0, count, size), run, threads)
@@ -142,8 +154,8 @@ class Runner:
         """How many steps, a multiple of `every`, take about PIECE_SECONDS and at most `memory`
         numbers."""
         motions = max(1, self.count)
-        lanes = 1 if motions == 1 else 4
-        steps = PIECE_SECONDS * FLOPS_PER_SECOND * lanes / max(1, self.kernel.flops * motions)
+        speed = FLOPS_PER_SECOND if motions == 1 else BATCH_FLOPS_PER_SECOND
+        steps = PIECE_SECONDS * speed / max(1, self.kernel.flops * motions)
         most = memory / (motions * self.state_size)
         return max(1, int(min(steps, most) / every)) * every
 

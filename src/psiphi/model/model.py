@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psiphi._util.array_types import Array, Numbers
+from psiphi._util.deprecation import RenamedMember
 from psiphi._util.errors import StateError
 from psiphi._util.text import count_of, nearest, shown
 from psiphi._util.validate import (
@@ -212,14 +213,11 @@ class Model:
         return self._each("upper")
 
     @cached_property
-    def velocity(self) -> Array:
+    def velocity_limit(self) -> Array:
         """Velocity limits (nv,); inf for none."""
         return self._each("velocity")
 
-    @property
-    def velocity_limit(self) -> Array:
-        """Velocity limits (nv,), the same as `velocity`."""
-        return self.velocity
+    velocity = RenamedMember("velocity_limit")
 
     @cached_property
     def effort(self) -> Array:

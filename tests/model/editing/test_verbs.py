@@ -291,13 +291,18 @@ def test_vectors_of_joints():
     g1 = pp.load("g1")
     assert g1.coordinate_names[:8] == (*(f"root_joint.{i}" for i in range(7)), g1.joint_names[1])
     assert len(g1.coordinate_names) == len(g1.lower) == len(g1.upper) == g1.nq
-    for vector in (g1.velocity_names, g1.effort, g1.velocity, g1.damping, g1.friction, g1.armature):
+    for vector in (
+        g1.velocity_names,
+        g1.effort,
+        g1.velocity_limit,
+        g1.damping,
+        g1.friction,
+        g1.armature,
+    ):
         assert len(vector) == g1.nv
-    assert (
-        np.isinf(g1.effort[:6]).all()
-        and np.isinf(g1.lower[:7]).all()
-        and g1.velocity_limit is g1.velocity
-    )
+    assert np.isinf(g1.effort[:6]).all() and np.isinf(g1.lower[:7]).all()
+    with pytest.warns(DeprecationWarning, match=r"Model.velocity is now Robot.velocity_limit"):
+        assert g1.velocity is g1.velocity_limit
     assert g1.lower[g1.select("left_knee_joint", of="q")] == g1.joint("left_knee_joint").lower
     with pytest.raises(ValueError, match="read-only"):
         g1.lower[0] = 0.0

@@ -18,6 +18,15 @@ def installed_version(package: str, default: str) -> str:
         return default
 
 
+def install_command(requirement: str) -> str:
+    """The command that installs a package or an extra of psiphi.
+
+    >>> install_command("psiphi[plot]")
+    "pip install 'psiphi[plot]'"
+    """
+    return f"pip install '{requirement}'"
+
+
 def import_optional(name: str, what: str, install: str) -> ModuleType:
     """The module `name`, or an error that says what needs it and how to install it.
 
@@ -32,5 +41,5 @@ def import_optional(name: str, what: str, install: str) -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise Error(
-            f"{what} needs {package}, which is not installed", f"pip install '{install}'"
+            f"{what} needs {package}, which is not installed", install_command(install)
         ) from error

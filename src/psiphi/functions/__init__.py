@@ -6,6 +6,7 @@ In: a `Model`, an equation, arrays. Out: arrays, or an error that says what is w
     compiled_function.py        One quantity of one model as a NumPy function
     build.py                    Compile a request for a target, or load it from the cache
     differentiable_function.py  A compiled function with argument checks and derivatives
+    bound_function.py           A compiled function with values for its free parameters
     expression_function.py      `pp.function`: an operator expression as a function
     evaluation_plans.py         Methods to evaluate an expression; the first that applies is chosen
     factor_plans.py             Long expressions: factor by factor, or term by term

@@ -233,7 +233,7 @@ class Diagonalised:
         c is skew-symmetric; unnormalised c + c* = dD/dt.
         """
         if is_foreign(q) or is_foreign(nu):  # c x is linear in x: its Jacobian, in one kernel
-            function = self.robot.function(self.name("coriolis_product"))
+            function = self.robot.unbound_function(self.name("coriolis_product"))
             like: Any = q if is_foreign(q) else nu
             x = full_like(like, self.nv, 0.0)
             return function.jacobian("x")(q, nu, x, *self.robot.parameter_arguments)

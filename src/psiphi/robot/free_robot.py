@@ -29,6 +29,8 @@ from psiphi._util.validate import (
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions import argument_checks, scalar_fast_path
+from psiphi.functions.bound_function import BoundFunction
+from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.model.model import Model
 from psiphi.model.parameters import inertial_parameters
 from psiphi.model.parameters.free_parameters import (
@@ -145,7 +147,7 @@ def parameter_fast_path(method: Method) -> Method:
         result = general(self, *args, parameters=parameters, **options)
         if single and self.nv and "_fast_free_dynamics" not in self.__dict__:
             self.__dict__["_fast_free_dynamics"] = scalar_fast_path.checked_call(
-                self.model, self.function(method.__name__).scalar_call()
+                self.model, self.unbound_function(method.__name__).scalar_call()
             )
         return result
 
@@ -281,6 +283,13 @@ class FreeRobot(Robot):
             self._free_parameters,
             argument_checks.require_parameters(self, "mass", self.given),
         )
+
+    def function(  # type: ignore[override]
+        self, name: str, frames: str | Sequence[str] = (), axes: str = "world"
+    ) -> DifferentiableFunction | BoundFunction:
+        """`Robot.function`. After `at`, the function has the values of the parameters."""
+        function = self.unbound_function(name, frames, axes)
+        return function if self.given is None else BoundFunction(function, self.given)
 
     @property
     def _free_parameters(self) -> FreeParameters:

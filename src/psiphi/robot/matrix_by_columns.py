@@ -33,7 +33,7 @@ def compute_matrix(
 ) -> Any:
     """The matrix `name` of a large robot at q."""
     argument_checks.require_numpy(name, q)
-    source = robot.function(name).source
+    source = robot.unbound_function(name).source
     if is_lazy(q):
         if out is not None or check is not False:
             refuse_lazy(name, "out= and check= need NumPy arrays", q)
@@ -53,7 +53,7 @@ def compute_matrix(
 def _matrix_from_columns(
     robot: QuantityMethods, name: str, q: np.ndarray, out: tuple, dtype: DType
 ) -> Any:
-    function = robot.function(CATALOGUE[name].columns)
+    function = robot.unbound_function(CATALOGUE[name].columns)
     kind = np.dtype(dtype or (np.float32 if q.dtype == np.float32 else np.float64))
     _check_memory(robot, name, 4 * kind.itemsize * robot.nv**2 * (q.size // max(robot.nq, 1)))
     arrays = q[..., None, :], np.eye(robot.nv, dtype=kind)
@@ -72,7 +72,7 @@ def exported_code(robot: QuantityMethods, function: DifferentiableFunction) -> A
     if function.written_out:
         return function.source.code
     name = function.source.request.columns
-    loops: Any = robot.function(name).source.code
+    loops: Any = robot.unbound_function(name).source.code
     return Columns(Program(name, tuple(function.inputs), tuple(function.outputs), ()), loops)
 
 
@@ -83,7 +83,7 @@ def evaluate(
     if function.written_out:
         result = function.ufunc(*values)
         return result if isinstance(result, tuple) else (result,)
-    operator = robot.function(function.source.request.columns)
+    operator = robot.unbound_function(function.source.request.columns)
     named = dict(zip((arg.name for arg in function.inputs), values, strict=True))
     columns = operator.ufunc(*(named.get(arg.name, np.eye(arg.size)) for arg in operator.inputs))
     return tuple(x.T for x in (columns if isinstance(columns, tuple) else (columns,)))

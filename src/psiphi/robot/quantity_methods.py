@@ -59,6 +59,12 @@ class QuantityMethods(EditingMethods):
 
         Its `.ufunc` is a NumPy gufunc.
         """
+        return self.unbound_function(name, frames, axes)
+
+    def unbound_function(
+        self, name: str, frames: str | Sequence[str] = (), axes: str = "world"
+    ) -> DifferentiableFunction:
+        """(Internal use only) `function` with the free parameters, if any, as an argument."""
         try:
             return self.function_cache[name, frames, axes]
         except (KeyError, TypeError):  # TypeError: frames is a list
@@ -88,7 +94,7 @@ class QuantityMethods(EditingMethods):
         >>> arm.symbolic("mass_matrix", parameters=True).textbook()[0, 1]
         c2x**2*m2 + c2x*l1*m2*cos(q2)
         """
-        return self.function(name, frames, axes).symbolic(parameters)
+        return self.unbound_function(name, frames, axes).symbolic(parameters)
 
     def to_casadi(self, name: str, frames: str | Sequence[str] = (), axes: str = "world") -> Any:
         """The quantity `name` of the catalogue as a `casadi.Function` on SX (extra `casadi`).
@@ -101,7 +107,7 @@ class QuantityMethods(EditingMethods):
         >>> bool(np.allclose(np.array(f(np.ones(6))).ravel(), robot.gravity(np.ones(6))))
         True
         """
-        return self.function(name, frames, axes).to_casadi()
+        return self.unbound_function(name, frames, axes).to_casadi()
 
     def to_jax(self, name: str, frames: str | Sequence[str] = (), axes: str = "world") -> Any:
         """The quantity `name` of the catalogue as a function of JAX arrays, in JAX operations.
@@ -113,7 +119,7 @@ class QuantityMethods(EditingMethods):
         >>> pp.robots.puma560().to_jax("gravity")(np.ones((4, 6))).shape
         (4, 6)
         """
-        return self.function(name, frames, axes).to_jax()
+        return self.unbound_function(name, frames, axes).to_jax()
 
     def to_torch(self, name: str, frames: str | Sequence[str] = (), axes: str = "world") -> Any:
         """The quantity `name` of the catalogue as a function of torch tensors, in torch operations.
@@ -124,11 +130,11 @@ class QuantityMethods(EditingMethods):
         >>> pp.robots.puma560().to_torch("gravity")(torch.ones(4, 6)).shape
         torch.Size([4, 6])
         """
-        return self.function(name, frames, axes).to_torch()
+        return self.unbound_function(name, frames, axes).to_torch()
 
     def flops(self, name: str, **options: Any) -> int:
         """Exact count of operations (mul, add, div, sqrt; not sin and cos) of one evaluation."""
-        return self.function(name, **options).flops
+        return self.unbound_function(name, **options).flops
 
     def require_mass(self, name: str, remedy: str) -> None:
         """(Internal use only) Raise a SingularError if the robot has no mass."""
@@ -164,7 +170,7 @@ class QuantityMethods(EditingMethods):
 
     def _call_matrix(self, name: str, q: Numbers, out: Out, dtype: DType, check: bool) -> Any:
         """Call a quantity that is a matrix of q; a large robot computes it column by column."""
-        if not is_large(self) or self.function(name).written_out:
+        if not is_large(self) or self.unbound_function(name).written_out:
             return self.call_quantity(name, dict(q=q), out, dtype, check)
         return matrix_by_columns.compute_matrix(self, name, q, out, dtype, check)
 
@@ -197,7 +203,7 @@ class QuantityMethods(EditingMethods):
         """(Internal use only) Call the quantity `name` with the arguments in `state`, in order."""
         if self.freed is not None and PARAMETERS not in state:
             state = {**state, PARAMETERS: self._parameter_values(name)}
-        function = self.function(name, frames, axes)
+        function = self.unbound_function(name, frames, axes)
         values: tuple[Any, ...] = tuple(state.values())
         if out is None and dtype is None and check is False:
             result = function.fast_path(*values)  # one state: the path of control loops

@@ -170,7 +170,7 @@ class Robot(FrameMethods):
         )
         if self.freed is None and self.nv and "_fast_forward_dynamics" not in self.__dict__:
             self.__dict__["_fast_forward_dynamics"] = scalar_fast_path.checked_call(
-                self.model, self.function("forward_dynamics").scalar_call()
+                self.model, self.unbound_function("forward_dynamics").scalar_call()
             )
         return result
 
@@ -206,7 +206,7 @@ class Robot(FrameMethods):
             argument_checks.require_numpy("forward_dynamics_details", q, v, tau)
         state = dict(q=q, v=v, tau=tau)
         results = self.call_with_wrenches(method, state, f_ext, axes, None, dtype, check)
-        names = [arg.name for arg in self.function(method).source.outputs]
+        names = [arg.name for arg in self.unbound_function(method).source.outputs]
         arrays = results if isinstance(results, tuple) else (results,)
         named = dict(zip(names, arrays, strict=True))
         return {**named, **self._kalman_gains(q, dtype)} if method == "kalman" else named

@@ -11,7 +11,7 @@ import os
 import pickle
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
@@ -39,7 +39,7 @@ def compute_chunks(
     missing: Iterable[int],
     scheduler: object,
     waiting: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[int, ChunkRows]]:
+) -> Generator[tuple[int, ChunkRows], None, None]:
     """(number, rows) of the missing chunks, in the order in which they finish.
 
     In this process `waiting` is called a few times per second. Close the iterator to cancel the

@@ -145,7 +145,7 @@ def base_parameters(robot: Robot, more: str | Sequence[str] = (), seed: int = 0)
     groups, rng = check_groups(more), np.random.default_rng(seed)
     names = parameter_names(robot, groups)
     q, v, a = random_motions(robot, rng, 2 + 2 * len(names) // max(1, robot.nv))
-    source = robot.function("regressor").source
+    source = robot.unbound_function("regressor").source
     (Y,) = interpret(source.program, source.tree, q, v, a)
     Y = np.concatenate([Y, *diagonal_columns(groups, v, a)], axis=-1).reshape(-1, len(names))
     return base_from_rows(names, Y, all_parameters(robot, groups))

@@ -171,7 +171,7 @@ def excitation(
 def _by_parameter(robot: Robot, name: str, state: dict[str, Any]) -> Array:
     """A quantity that is linear in pi, for each unit vector pi: a new last axis (10 bodies,)."""
     with_inertia = robot.with_free_inertia
-    function, count = with_inertia.function(name), len(with_inertia.parameter_names)
+    function, count = with_inertia.unbound_function(name), len(with_inertia.parameter_names)
     inputs, outputs = function.source.inputs[:-1], function.source.outputs
     foreign = [x for x in state.values() if is_foreign(x)]
     if foreign and not outputs[0].shape:  # it is linear: its Jacobian, in one kernel
@@ -241,5 +241,5 @@ class LinkForce(Traceable):
 
 def link_force_function(robot: FreeRobot, link: str, number: int) -> DifferentiableFunction:
     """The compiled `LinkForce` of a link, given by its name and the number of its body."""
-    make = partial(LinkForce, robot.function("joint_forces"), number)
+    make = partial(LinkForce, robot.unbound_function("joint_forces"), number)
     return traced_function(robot.function_cache, f"force through {link}", make)

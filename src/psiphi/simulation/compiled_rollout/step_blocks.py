@@ -113,7 +113,7 @@ def per_joint_block(m: Manifold, make_block: Callable[[Manifold], StraightCode])
 
 def quantity_block(robot: Robot, name: str, frames: tuple[str, ...] = ()) -> Code:
     """A quantity of the catalogue."""
-    return robot.function(name, frames).source.code
+    return robot.unbound_function(name, frames).source.code
 
 
 def place_sizes(m: Manifold, names: Iterable[str]) -> dict[str, int]:

@@ -122,7 +122,8 @@ def rollout(
         options = {**arguments._asdict(), "out": out}
         starts = {"q0": q0, "v0": v0, "tau": tau}
         counts = whole_number("steps", steps), step_stride(every)
-        return lazy_rollout(rollout, plant, starts, *counts, options)
+        arrays: Any = lazy_rollout(rollout, plant, starts, *counts, options)
+        return arrays
     if any(map(on_gpu, start.values())) and not any(map(is_tracer, start.values())):
         return _rollout_on_gpu(plant, start, arguments, out)
     parameters = filter(is_foreign, parameters_of(plant.robot))

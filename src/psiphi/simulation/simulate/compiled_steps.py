@@ -79,7 +79,7 @@ def pays_to_compile(plant: Plant, steps: int, count: int, tau: Torque = None) ->
     dynamics = (
         plant.system.dynamics_function("", (), "world")
         if is_closed
-        else plant.robot.function("forward_dynamics")
+        else plant.robot.unbound_function("forward_dynamics")
     )
     dynamics.prepare()
     has_loops = not is_closed and len(plant.robot.joints) > UNROLL_LIMIT

@@ -30,6 +30,8 @@ _NAMES = {  # module: the public names it defines
         "StateError",
     ),
     "model.model": ("Body", "Frame", "Model", "Pose"),
+    "model.contact.contact_shapes": ("Box", "Capsule", "Cylinder", "Point", "Points", "Sphere"),
+    "model.contact.ground": ("Ground",),
     "model.flexible.beam": ("Beam",),
     "model.flexible.flexible_body": ("FlexibleBody",),
     "model.loops.contacts_and_loops": ("Contact", "Loop"),
@@ -85,6 +87,7 @@ _LATE_METHODS = {  # class: its methods that a later package implements, as "mod
         "free": "robot.free_robot:free",
         "step": "simulation.linearization.step_function:step",
         "linearize": "simulation.linearization.linearize:linearize",
+        "on_ground": "simulation.contact.placement:on_ground",
         "html": "apps.viewer:html",
         "_repr_html_": "apps.viewer.notebook_cards:robot_card",
     },
@@ -104,10 +107,13 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 __all__ = [
     "Beam",
     "Body",
+    "Box",
     "Builder",
     "CacheError",
+    "Capsule",
     "ComputedTorque",
     "Contact",
+    "Cylinder",
     "DH",
     "Decoupled",
     "Error",
@@ -116,6 +122,7 @@ __all__ = [
     "Frame",
     "FreeRobot",
     "GravityCompensation",
+    "Ground",
     "IKResult",
     "Loop",
     "Lyapunov",
@@ -126,10 +133,13 @@ __all__ = [
     "ObjectControl",
     "OperationalSpace",
     "PD",
+    "Point",
+    "Points",
     "Pose",
     "Robot",
     "SimulationError",
     "SingularError",
+    "Sphere",
     "StateError",
     "TimedPath",
     "Trajectory",
@@ -198,6 +208,8 @@ if TYPE_CHECKING:
     from psiphi.functions.expression_function import function
     from psiphi.io import conventions as interop
     from psiphi.io.dh import DH
+    from psiphi.model.contact.contact_shapes import Box, Capsule, Cylinder, Point, Points, Sphere
+    from psiphi.model.contact.ground import Ground
     from psiphi.model.flexible.beam import Beam
     from psiphi.model.flexible.flexible_body import FlexibleBody
     from psiphi.model.loops.contacts_and_loops import Contact, Loop

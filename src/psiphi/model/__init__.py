@@ -14,6 +14,7 @@ In: links and joints. Out: an immutable `Model`. Read `model.py` first.
     motors.py            Which joints have motors
     state_checks.py      Checks of states: finite, unit quaternions, closed loops
     loops/               Constraints, contacts, gears, and loops as cluster joints
+    contact/             `pp.Ground`, and shapes on links that touch it
     flexible/            Beams, Craig-Bampton bodies and series-elastic joints
     mode_shapes.py       Nodes of a flexible body, and their modal joint
     universal_joints.py  Universal joints as two revolute joints

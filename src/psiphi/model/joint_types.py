@@ -18,6 +18,10 @@ whose q is a vector space leaves these out:
     exp(q, v)          q exp(v): q moved at the constant body velocity v for one unit of time
     log(p, q)          v with p exp(v) = q, by the shortest rotation
     unit(q)            projection onto the manifold: quaternions scaled to unit length
+    straight(q, x)     q moved by x, its origin along a straight line and not along a screw
+    transport(v, x)    v in the body axes after that move: the velocity of the origin is constant in
+                       the axes of the parent
+    turning(v)         w x v: how fast the components of a constant velocity change, with minus sign
     neutral, random    the zero configuration; random configurations
 
 Quaternions are (x, y, z, w). Velocities of spherical and free joints are in body axes; for free
@@ -35,7 +39,7 @@ import numpy as np
 from psiphi.model.spatial import rotations
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.scalar_arrays import on_arrays
-from psiphi.model.spatial.screws import Screw, Shift, Turn, add, cosine, dot, sine, subtract
+from psiphi.model.spatial.screws import Screw, Shift, Turn, add, cosine, cross, dot, sine, subtract
 
 MapRow = list  # six scalars
 
@@ -60,6 +64,10 @@ class JointKind:
     exp: Callable = add
     log: Callable = lambda p, q: [y - x for x, y in zip(p, q, strict=True)]
     unit: Callable = list
+    # of joints whose linear velocity is in turning axes; others move along `exp`, with v constant
+    straight: Callable | None = None
+    transport: Callable | None = None
+    turning: Callable | None = None
     random: Callable | None = None
     axes: int = 1  # the number of axes in the description: 0, 1 or 2
     # Whether the motion is one screw about z, so that the joint frame may turn about and slide
@@ -146,6 +154,32 @@ def _free_log(p, q):
     w, spread = _rotation_between(p[3:], q[3:])
     shift = Turn.from_quaternion(p[3:]).unrotate(subtract(q[:3], p[:3]))
     return w + rotations.inverse_left_jacobian_product(w, spread, shift)
+
+
+def _free_straight(q, x):
+    step = Turn.from_quaternion(q[3:]).rotate(x[3:])
+    return add(q[:3], step) + rotations.multiply(q[3:], rotations.exponential(x[:3]))
+
+
+def _free_transport(v, x):
+    return [*v[:3], *Turn.from_quaternion(rotations.exponential(x[:3])).unrotate(v[3:])]
+
+
+def _free_turning(v):
+    return [0.0, 0.0, 0.0, *cross(v[:3], v[3:])]
+
+
+def _planar_straight(q, x):
+    return add(q, _planar_rate(q, x))
+
+
+def _planar_transport(v, x):
+    c, s = cosine(x[0]), sine(x[0])
+    return [v[0], c * v[1] + s * v[2], c * v[2] - s * v[1]]
+
+
+def _planar_turning(v):
+    return [0.0, -(v[0] * v[2]), v[0] * v[1]]
 
 
 def _planar_rate(q, v):
@@ -254,6 +288,9 @@ JOINTS: dict[str, JointKind] = {
         rate=_planar_rate,
         exp=_planar_exp,
         log=_planar_log,
+        straight=_planar_straight,
+        transport=_planar_transport,
+        turning=_planar_turning,
         random=uniform_sampler((True, True, False)),
     ),
     "free": JointKind(
@@ -267,6 +304,9 @@ JOINTS: dict[str, JointKind] = {
         exp=_free_exp,
         log=_free_log,
         unit=lambda q: [*q[:3], *rotations.unit(q[3:])],
+        straight=_free_straight,
+        transport=_free_transport,
+        turning=_free_turning,
         random=_free_random,
         axes=0,
     ),

@@ -5,6 +5,10 @@
     log(p, q)     v with p exp(v) = q, by the shortest rotation
     unit(q)       quaternions scaled to unit length
 
+    straight(q, x), transport(v, x), turning(v)
+                  exp, the velocity after it, and w x v for bodies whose origins move in straight
+                  lines, which conserves their momentum
+
 q is (..., nq), v is (..., nv). The arrays hold numbers, or tape expressions (dtype object), so that
 the integrators and the compiled kernels share this code.
 """
@@ -43,6 +47,12 @@ class ManifoldRow(Protocol):
     def log(self) -> Callable: ...
     @property
     def unit(self) -> Callable: ...
+    @property
+    def straight(self) -> Callable | None: ...
+    @property
+    def transport(self) -> Callable | None: ...
+    @property
+    def turning(self) -> Callable | None: ...
 
 
 class ManifoldJoint(Protocol):
@@ -140,6 +150,34 @@ class Manifold:
             return q + v
         i, k = self.flat
         return self._each(Q, lambda joint, *x: joint.row.exp(*x), q, v, V, q[..., i] + v[..., k])
+
+    def straight(self, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """q moved by x, the origins of free and planar joints along straight lines."""
+        if self.is_flat:
+            return q + x
+        i, k = self.flat
+
+        def move(joint: ManifoldJoint, q: list, x: list) -> list:
+            return (joint.row.straight or joint.row.exp)(q, x)
+
+        return self._each(Q, move, q, x, V, q[..., i] + x[..., k])
+
+    def transport(self, v: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """v in the body axes after the move x: linear velocities are constant in fixed axes."""
+        return self._turned("transport", v, v, x)
+
+    def turning(self, v: np.ndarray) -> np.ndarray:
+        """w x v for the linear velocities of free and planar joints, else 0."""
+        return self._turned("turning", 0.0 * v, v)
+
+    def _turned(self, column: str, others: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
+        """The law in this column of the joint table, of joints that have one, else `others`."""
+        out = np.array(others)
+        for joint in self.curved:
+            if (law := getattr(joint.row, column)) is not None:
+                rows = joint.v_slice
+                out[..., rows] = on_arrays(law, *(x[..., rows] for x in arrays))
+        return out
 
     def log(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
         """v with p exp(v) = q, by the shortest rotation."""

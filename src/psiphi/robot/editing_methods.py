@@ -20,6 +20,8 @@ from psiphi.model.builder import builder_values
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.description import spanning_tree
 from psiphi.model.builder.nonlinear_springs import Spring
+from psiphi.model.contact.contact_points import ContactPoint
+from psiphi.model.contact.contact_reader import ContactShapes, read_contact_points
 from psiphi.model.editing import attachment, flexible_replacement, joint_lock, replacement
 from psiphi.model.editing import subtree as cutting
 from psiphi.model.editing.reconstruction import ALONE, AttachedPart, rebuild_robot, world_frame
@@ -45,6 +47,8 @@ class EditingMethods(Model):
     loops: tuple[Loop, ...] = ()
     # pp.Gears from the file, joints that follow others by polynomials; pp.embed(robot) applies them
     gears: tuple[Gear, ...] = ()
+    # what can touch the ground of a simulation, by `with_contacts`
+    contact_points: tuple[ContactPoint, ...] = ()
 
     @classmethod
     def of(cls, model: Model, shapes: Iterable[Shape] | None = None) -> Self:
@@ -65,6 +69,7 @@ class EditingMethods(Model):
             shapes=chosen,
             loops=getattr(model, "loops", ()),
             gears=getattr(model, "gears", ()),
+            contact_points=getattr(model, "contact_points", ()),
         )
 
     @cached_property
@@ -275,6 +280,22 @@ class EditingMethods(Model):
         if keep:
             return robot
         return replace(robot, shapes=tuple(x for x in robot.shapes if x.link != link))
+
+    def with_contacts(self, contacts: ContactShapes | str, links: Names | None = None) -> Self:
+        """The robot with shapes that can touch the ground of `pp.simulate(..., contacts=ground)`.
+
+        `contacts` maps frames, or patterns of their names, to a `pp.Point`, `Sphere`, `Capsule`,
+        `Box`, `Cylinder` or `Points`, or to a list of them. "collision" takes the collision shapes
+        of the robot's file, on `links` if given; meshes are left out, with a warning. The shapes
+        replace earlier ones.
+
+        >>> import psiphi as pp
+        >>> robot = pp.load("anymal_c").with_contacts({"*_FOOT": pp.Sphere(0.03)})
+        >>> [point.name for point in robot.contact_points]
+        ['LF_FOOT', 'RF_FOOT', 'LH_FOOT', 'RH_FOOT']
+        """
+        points = read_contact_points(self, self.shapes, contacts, links)
+        return replace(self, contact_points=points)
 
     def with_posture(self, name: str, q: Position) -> Self:
         """The robot with a named configuration in `postures`: q, or joint positions by name.

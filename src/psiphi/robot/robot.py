@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from psiphi.robot.frame_methods import FrameMethods
 from psiphi.robot.identification import regressor_methods as regressors
 
 if TYPE_CHECKING:
+    from psiphi.model.contact.contact_state import ContactState
+    from psiphi.model.contact.ground import Ground
     from psiphi.robot.free_robot import FreeRobot
 
 _ndarray, _WORLD = np.ndarray, "world"
@@ -55,9 +57,26 @@ class Robot(FrameMethods):
 
         def free(self, *words: str, links: str | Sequence[str] | None = None) -> FreeRobot: ...
 
+        @overload
         def step(
             self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4"
         ) -> tuple[Array, Array]: ...
+        @overload
+        def step(
+            self, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, *, contacts: Ground
+        ) -> tuple[np.ndarray, np.ndarray, ContactState]: ...
+        def step(
+            self,
+            q: Numbers,
+            v: Numbers,
+            tau: Numbers,
+            dt: Numbers,
+            method: str | None = None,
+            *,
+            contacts: Ground | None = None,
+        ) -> tuple[Array, Array] | tuple[np.ndarray, np.ndarray, ContactState]: ...
+
+        def on_ground(self, q: Numbers, ground: Ground | None = None) -> np.ndarray: ...
 
         def linearize(
             self,

@@ -94,7 +94,7 @@ class Transition:
 
 
 @dataclass(frozen=True)
-class Ground:
+class FixedGround:
     """The displacement of a root, which has no parent: no force arrives, motion is zero."""
 
     size: int
@@ -130,7 +130,7 @@ class StageLink:
     def path(self, q: list) -> list:
         n = self.size
         if not self.above:
-            return [Ground(n)]
+            return [FixedGround(n)]
         return [Transition([list(q[r * n : r * n + n]) for r in range(self.above)])]
 
     def H(self, q: list) -> list:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import real_array
-from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions
+from psiphi.apps.viewer.geometry.link_poses import link_poses, origin_positions, origin_rotations
 from psiphi.apps.viewer.svg_plots import Plot, coordinate_labels, sample_indices
 from psiphi.model.loops.constraints import Constraint
 from psiphi.model.model import WORLD, Frame, Joint, Model
@@ -213,7 +213,7 @@ def _trajectory_plots(trajectory: Trajectory, model: Model, element: int) -> lis
     if tau is not None and tau.shape[-1] == model.nv and np.any(tau):
         plots.append(_coordinate_plot("joint torques", "Nm, N", model, "v", tau))
     if forces is not None:
-        size = np.linalg.norm(forces[..., 3:], axis=-1).T
+        size = np.linalg.norm(forces[..., -3:], axis=-1).T
         plots.append(
             Plot("contact forces", "N", tuple(_contact_names(trajectory.system, len(size))), size)
         )
@@ -246,7 +246,8 @@ def contacts(system: object) -> list[Constraint]:
 
 
 def _contact_names(system: object, count: int) -> list[str]:
-    names = [str(getattr(contact, "name", "")) for contact in contacts(system)]
+    touching = getattr(system, "contact_points", ()) or contacts(system)
+    names = [str(getattr(contact, "name", "")) for contact in touching]
     return (
         names if len(names) == count and all(names) else [f"contact {i + 1}" for i in range(count)]
     )
@@ -258,7 +259,9 @@ def _force_arrows(
     forces = getattr(trajectory, "forces", None)
     if forces is None or not np.size(forces):
         return None
-    force = batch_element(forces, element, 3)[..., 3:]
+    force = batch_element(forces, element, 3)[..., -3:]
+    if np.shape(forces)[-1] == 3:
+        return _ground_arrows(trajectory, model, q, force)
     points = [contact_point(model, contact) for contact in contacts(trajectory.system)]
     if len(points) != force.shape[1]:
         return None
@@ -270,6 +273,31 @@ def _force_arrows(
         np.stack(places, axis=1),
         force * signs[:, None],
     )
+
+
+def _ground_arrows(
+    trajectory: Trajectory, model: Model, q: np.ndarray, force: np.ndarray
+) -> Arrows | None:
+    """The forces (times, c, 3) of contacts with the ground, at the points that touch it."""
+    points = getattr(trajectory.system, "contact_points", ())
+    if len(points) != force.shape[1]:
+        return None
+    normal = ground_normal(trajectory)
+    R, p = link_poses(model, q)
+    places = []
+    for point in points:
+        frame = model.frame(point.frame)
+        rotation = origin_rotations(R, frame)
+        columns = [[rotation[..., i, j] for j in range(3)] for i in range(3)]
+        lever = np.stack(np.broadcast_arrays(*point.lever(columns, normal)), axis=-1)
+        places.append(origin_positions(R, p, frame) + lever)
+    names = tuple(point.name for point in points)
+    return Arrows(names, np.stack(places, axis=1), force)
+
+
+def ground_normal(trajectory: Trajectory) -> list[float]:
+    """The normal of the ground of a motion; z if it is not known."""
+    return list(trajectory.info.get("ground", {}).get("normal", (0.0, 0.0, 1.0)))
 
 
 def contact_point(model: Model, contact: Constraint) -> tuple[Frame, float]:

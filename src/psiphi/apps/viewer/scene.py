@@ -144,6 +144,8 @@ def scene(
     R, p = link_poses(model, motion.q)
     pieces, bare_trees, notes = link_visuals(model, shapes, meshes)
     ground = contact_floor(model, contacts(system))
+    if is_trajectory(thing) and "ground" in thing.info:
+        ground = _ground_of_motion(model, thing.info["ground"])
     if ground is None:
         ground = _ground_height(model, R, p, pieces)
     if ground is not None:
@@ -200,6 +202,14 @@ def contact_floor(model: Model, constraints: Sequence[Constraint]) -> float | No
         if normal @ up > 1.0 - 1e-9:
             heights.append(float(plane.pose.translation @ up))
     return min(heights, default=None)
+
+
+def _ground_of_motion(model: Model, plane: dict[str, list[float]]) -> float | None:
+    """The height of the ground of a simulation, if it is horizontal."""
+    up = upward(model)
+    if np.dot(plane["normal"], up) < 1.0 - 1e-9:
+        return None
+    return float(np.dot(plane["point"], up))
 
 
 def _ground_height(

@@ -11,7 +11,7 @@ from psiphi.model.model import WORLD
 # rows: right, up, towards the eye
 VIEW = np.array([[-0.58, 0.81, 0.0], [-0.27, -0.19, 0.94], [0.77, 0.55, 0.33]])
 LIGHT = np.array([0.4, 0.2, 0.9])
-Point = tuple[float, float]
+Pixel = tuple[float, float]
 MAX_POINTS = 400  # of a mesh from which an outline is made
 
 
@@ -64,8 +64,8 @@ def convex_hull(points: np.ndarray) -> np.ndarray:
     if len(order) < 3:
         return np.array(order)
 
-    def chain(row: list[Point]) -> list[Point]:
-        out: list[Point] = []
+    def chain(row: list[Pixel]) -> list[Pixel]:
+        out: list[Pixel] = []
         for p in row:
             while len(out) > 1 and _orientation(out[-2], out[-1], p) <= 1e-12:
                 out.pop()
@@ -75,6 +75,6 @@ def convex_hull(points: np.ndarray) -> np.ndarray:
     return np.array(chain(order) + chain(order[::-1]))
 
 
-def _orientation(a: Point, b: Point, c: Point) -> float:
+def _orientation(a: Pixel, b: Pixel, c: Pixel) -> float:
     """Twice the signed area of a triangle; positive if it is counterclockwise."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

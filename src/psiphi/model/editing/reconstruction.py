@@ -14,6 +14,7 @@ import numpy as np
 
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import FrameRecord
+from psiphi.model.contact.contact_points import ContactPoint
 from psiphi.model.diagnostics import ReaderWarning, emit_warning
 from psiphi.model.editing.name_patterns import unused_name, used_names
 from psiphi.model.loops.contacts_and_loops import Loop
@@ -34,6 +35,8 @@ class RobotLike(Protocol):
     def report(self) -> tuple[str, ...]: ...
     @property
     def shapes(self) -> tuple[Shape, ...]: ...
+    @property
+    def contact_points(self) -> tuple[ContactPoint, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,12 @@ class AttachedPart:
     def gears(self) -> list[Gear]:
         """The gears of the part, between renamed joints."""
         return renamed_gears(getattr(self.original, "gears", ()), self.new_name)
+
+    @property
+    def contact_points(self) -> list[ContactPoint]:
+        """The contact points of the part, on renamed frames."""
+        points: Iterable[ContactPoint] = getattr(self.original, "contact_points", ())
+        return [x.on(self.new_name(x.frame), self.new_name(x.name)) for x in points]
 
 
 ALONE = AttachedPart()
@@ -125,6 +134,9 @@ def rebuild_robot(
         (*own.gears, *attached.gears),
         robot.report,
     )
+    points = (*own.contact_points, *attached.contact_points)
+    kept = tuple(point for point in points if point.frame in edited.frames)
+    edited = replace(edited, contact_points=kept)
     origin, near = _embedding_origin(own, attached, at)
     return edited if origin is None else origin.reembed(edited, near)
 

@@ -31,6 +31,9 @@ class ClusterJointKind(NamedTuple):
     nq: int
     nv: int
     is_flat: bool = False
+    straight: Callable | None = None
+    transport: Callable | None = None
+    turning: Callable | None = None
 
 
 class ClusterJoint(NamedTuple):

@@ -199,6 +199,12 @@ def _wrench_torques(s: Operators, _, target) -> Results:
     return {"tau": s.H @ s.phi @ s.B(*frames, axes=axes) @ vector("f_ext", "frame")}
 
 
+def _wrench_acceleration(s: Operators, _, target) -> Results:
+    """M^-1 J* f_ext: how wrenches on frames change the acceleration."""
+    frames, axes = target
+    return {"a": s.mass.inv @ s.J(*frames, axes=axes).T @ vector("f_ext", "frame")}
+
+
 def _momentum_matrix(s: Operators, E: Expression) -> Expression:
     """The momentum of the bodies per joint velocity, about the point of E; without rotors."""
     return E @ s.phi @ s.M @ s.phi.T @ s.H.T
@@ -376,6 +382,13 @@ BY_METHOD: dict[str, str] = {name: f"forward_dynamics by {name}" for name in MET
 INTERNAL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "added_inertia_dynamics": Quantity(
         "a = (M + X)^-1 (tau - C v - g), X diagonal", _forward_dynamics, ("tau",), added=True
+    ),
+    "added_inertia_compliance": Quantity(
+        "J (M + X)^-1 J*, X diagonal", _operational_compliance, added=True
+    ),
+    "wrench_acceleration": Quantity("M^-1 J* f_ext", _wrench_acceleration),
+    "added_inertia_wrench_acceleration": Quantity(
+        "(M + X)^-1 J* f_ext, X diagonal", _wrench_acceleration, added=True
     ),
     "mass_half_product": Quantity(
         "y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)

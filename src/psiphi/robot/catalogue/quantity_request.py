@@ -22,6 +22,9 @@ ON_FRAMES = {  # {quantity: number of frames}, 0 for any number
     "frame_jacobians": 0,
     "frame_velocities": 0,
     "wrench_torques": 0,
+    "wrench_acceleration": 0,
+    "added_inertia_compliance": 0,
+    "added_inertia_wrench_acceleration": 0,
     **{name: 1 for name, quantity in QUASI_QUANTITIES.items() if quantity.on_frame},
 }
 SEVERAL_FRAMES = {"jacobian": "frame_jacobians", "frame_velocity": "frame_velocities"}

@@ -12,12 +12,14 @@ from psiphi._util.text import name_of
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
+from psiphi.simulation.compiled_rollout.contact_blocks import contact_place
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, law_place
+from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Controller, Law, is_law_controller
 from psiphi.simulation.control.torque_input import TorqueInput, limit_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.integration.integrators import METHODS
+from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
 from psiphi.simulation.plant import Plant
 
 Values = tuple[np.ndarray, ...]
@@ -29,7 +31,7 @@ def why_not_compiled(system: object, tau: object, method: str, has_stops: bool =
         return "only robots and closed chains have compiled rollouts"
     if not system.joints:
         return "the system has no joints"
-    if method not in METHODS:
+    if method not in (*METHODS, CONTACT_METHOD):
         return f"{method} chooses its own steps"
     if has_stops and len(system.joints) > UNROLL_LIMIT:
         bodies = f"up to {UNROLL_LIMIT} bodies, and there are {len(system.joints)}"
@@ -49,6 +51,7 @@ class RolloutInput:
     losses: DampingAndFriction
     controller: Controller | None = None
     effort: np.ndarray | None = None  # limits for controllers; tables are within them already
+    contacts: GroundContact | None = None  # the contacts with the ground
     first_reference: dict[float, Values] = field(default_factory=dict, compare=False)
 
     @property
@@ -75,6 +78,9 @@ class RolloutInput:
             values = values | {"implicit_springs": springs.implicit_springs}
         if self.controller is not None and self.effort is not None:
             values = values | {"effort": self.effort}
+        if self.contacts is not None:
+            numbers = self.contacts.numbers
+            values = values | {contact_place(name): x for name, x in numbers.items()}
         return values
 
     def options(
@@ -85,7 +91,7 @@ class RolloutInput:
             method,
             self.law,
             self.time_varying,
-            hold,
+            hold or self.contacts is not None,
             () if self.controller is None else tuple(self.controller.numbers),
             tuple(self.losses.active),
             self.losses.implicit,
@@ -94,6 +100,7 @@ class RolloutInput:
             has_parameters=plant.robot.freed is not None,
             springs=tuple(springs.active),
             implicit_springs=springs.implicit,
+            contacts=self.contacts,
         )
         if not isinstance(plant.system, System):
             return options

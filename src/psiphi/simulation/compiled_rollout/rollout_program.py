@@ -15,19 +15,21 @@ from functools import cached_property, partial
 
 from psiphi._util.validate import robot_of
 from psiphi.compiler.ir.block_frame import BlockFrame, Code, NamedBlocks
-from psiphi.compiler.ir.loop_nodes import Rollout
+from psiphi.compiler.ir.loop_nodes import Repeat, Rollout
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.model.manifold import Manifold
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
-from psiphi.simulation.compiled_rollout import constraint_blocks, step_blocks
+from psiphi.simulation.compiled_rollout import constraint_blocks, contact_blocks, step_blocks
+from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Law, Step, frame_names
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.integration.integrators import step_rules, step_sequence
+from psiphi.simulation.integration.integrators import CONTACTS, step_rules, step_sequence
 
 SWITCHES = ("motors",)  # numbers of a law that are 0 or 1, without derivatives
+ONE_EVALUATION = ("euler", "moreau")  # methods that evaluate the dynamics once a step
 # places that a law shares with the rest of a step
 SHARED = ("q", "v", "tau", "ill_conditioning", PARAMETERS)
 
@@ -57,6 +59,8 @@ class RolloutOptions:
     has_parameters: bool = False  # whether the model has free parameters
     springs: tuple[str, ...] = ()  # the numbers of springs that act: "stiffness", "rest", ...
     implicit_springs: bool = False  # whether some springs are implicit
+    contacts: GroundContact | None = None  # the contacts with the ground
+    records_contacts: bool = False  # whether the impulses of each sample are stored
 
     @property
     def key(self) -> list:
@@ -64,6 +68,7 @@ class RolloutOptions:
         stops = [self.stops.lower.tolist(), self.stops.upper.tolist()] if self.stops else []
         rest = [self.closure, self.project] if self.closure else []
         rest += [self.springs, self.implicit_springs] if self.springs else []
+        rest += [self.contacts.key, self.records_contacts] if self.contacts else []
         steps = [
             [step.name, step.places, step.frame, step.sizes, step.condition]
             for step in self.law.steps
@@ -75,13 +80,16 @@ class RolloutOptions:
     @property
     def sampled(self) -> tuple[str, ...]:
         """The places that a sample stores."""
+        if self.contacts is not None:
+            more = contact_blocks.RECORDED if self.records_contacts else ()
+            return ("Q", "V", contact_blocks.TOTAL, *more)
         return ("Q", "V", "S") if self.closure else ("Q", "V")
 
     @property
     def half_steps(self) -> int:
         """The number of half steps, from 0, at which the reference is needed: 1 or 3."""
         changes = self.time_varying and not self.hold and self.law.steps
-        return 3 if changes and self.method != "euler" else 1
+        return 3 if changes and self.method not in ONE_EVALUATION else 1
 
     @property
     def packed_once(self) -> tuple[str, ...]:
@@ -93,6 +101,7 @@ class RolloutOptions:
             *self.springs,
             *["implicit_springs"] * self.implicit_springs,
             *[PARAMETERS] * self.has_parameters,
+            *map(contact_blocks.contact_place, self.contacts.numbers if self.contacts else ()),
         )
         constant_reference = () if self.time_varying else self.law.reference_places
         return ("q", "v", "h", *forces, *map(law_place, (*self.law_numbers, *constant_reference)))
@@ -171,6 +180,8 @@ class RolloutProgram:
             blocks["dynamics"] = step_blocks.quantity_block(self.robot, dynamics), {"tau": force}
         if options.stops is not None:
             blocks |= constraint_blocks.stop_blocks(options.stops, self.robot)
+        if options.contacts is not None:
+            blocks |= contact_blocks.contact_blocks(options.contacts, options.implicit)
         if options.effort:
             blocks["limit_effort"] = self._per_joint(step_blocks.effort_block), {}
         acting = {
@@ -240,8 +251,10 @@ class RolloutProgram:
         for item in step_sequence(options.method, options.implicit, options.implicit_springs):
             if callable(item):
                 order.append(item.__name__)
-            elif item != "u":
-                order += self._evaluation(int(item), order == head)
+            elif isinstance(item, int):
+                order += self._evaluation(item, order == head)
+            elif item == CONTACTS and options.contacts is not None:
+                order.append(CONTACTS)
         order += ["stops"] if options.stops is not None else []
         order += constraint_blocks.PROJECTION if options.project else []
         with_maxima = (
@@ -268,7 +281,6 @@ class RolloutProgram:
     def rollout(self) -> Rollout:
         """The loop over steps that the back ends emit."""
         options = self.options
-        repeats = (constraint_blocks.STOP_LOOP,) if options.stops is not None else ()
         only = {
             f"law{i}": step.condition for i, step in enumerate(options.law.steps) if step.condition
         }
@@ -283,9 +295,19 @@ class RolloutProgram:
             options.packed_once,
             options.packed_per_step,
             options.sampled,
-            repeats,
+            tuple(self.loops.values()),
             conditions,
+            ("start", *[contact_blocks.START] * (options.contacts is not None)),
         )
+
+    @property
+    def loops(self) -> dict[str, Repeat]:
+        """The loops inside a step, by name."""
+        options = self.options
+        loops = [constraint_blocks.STOP_LOOP] * (options.stops is not None)
+        if options.contacts is not None:
+            loops.append(contact_blocks.contact_loop(options.contacts))
+        return {loop.name: loop for loop in loops}
 
     @property
     def flops(self) -> int:
@@ -294,6 +316,6 @@ class RolloutProgram:
         names = [
             part
             for name in self.order
-            for part in (constraint_blocks.STOP_LOOP.blocks if name == "stops" else (name,))
+            for part in (self.loops[name].blocks if name in self.loops else (name,))
         ]
         return sum(counts[name].flops + 40 * counts[name].trig for name in names)

@@ -31,6 +31,7 @@ from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
+from psiphi.simulation.contact.residual_sum import ResidualSum
 from psiphi.simulation.plant import Plant, parameters_of
 
 if TYPE_CHECKING:
@@ -139,6 +140,9 @@ class Runner:
         self.state_size = plant.nq + plant.nv
         self.constants = {name: self._constant(x) for name, x in rollout_input.constants().items()}
         self.constants["h"] = self._constant(np.array([dt]))
+        # of the contacts with the ground
+        contacts = 0 if options.contacts is None else options.contacts.count
+        self.residuals = ResidualSum(self.count, contacts)
         for x in parameters_of(plant.robot):
             self.constants[PARAMETERS] = self._constant(x)
         if rollout_input.controller is not None and rollout_input.time_varying:
@@ -173,13 +177,26 @@ class Runner:
         once = {"q": q[:, None, :], "v": v[:, None, :]} | self.constants
         arrays = [once[name] for name in options.packed_once]
         arrays += [self.as_table(tables[name]) for name in options.packed_per_step]
-        conditioning = [np.zeros((self.count, steps // every, 1))] if options.closure else []
-        self.kernel.run([*arrays, *out, *conditioning], steps, every)
-        if not conditioning:
+        more = self._more_samples(steps // every)
+        self.kernel.run([*arrays, *out, *more], steps, every)
+        if options.contacts is not None:
+            self.residuals.add(start, every, more[0])
+        if not options.closure:
             return None
+        (conditioning,) = more
         state = np.concatenate([q, v], axis=-1)
         finite = np.isfinite(state).all(axis=-1, keepdims=True)
-        return finite & ~(conditioning[0][..., 0] < ILL_CONDITIONED)
+        return finite & ~(conditioning[..., 0] < ILL_CONDITIONED)
+
+    def _more_samples(self, count: int) -> list[np.ndarray]:
+        """Arrays for the places that are sampled besides q and v."""
+        options, sizes = self.options, []
+        if options.closure:
+            sizes = [1]
+        if options.contacts is not None:
+            contacts = options.contacts.count
+            sizes = [contacts, *[3 * contacts, contacts] * options.records_contacts]
+        return [np.zeros((self.count, count, size)) for size in sizes]
 
     def _constant(self, x: np.ndarray) -> np.ndarray:
         """A copy: derivatives are taken later, and must be those of the motion that ran."""

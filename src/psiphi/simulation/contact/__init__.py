@@ -1,7 +1,12 @@
 """Coulomb friction, contacts that open and slide, restitution.
 
-In: a closed chain with contacts. Out: the contacts that act, and their forces. Read
-`contact_events.py` first.
+In: a robot on a ground, or a closed chain with contacts. Out: the contacts that act, and their
+forces. Read `ground_contact.py` first.
+
+    ground_contact.py    the contact points of a robot on a ground, in one step of time
+    cone_solver.py       one contact by the laws of Signorini and Coulomb, exactly
+    placement.py         `robot.on_ground`, and the check that a motion starts above ground
+    residual_sum.py      by how much the steps of a motion violate the laws of contact
 
     contact_events.py    contacts that open, close, slide and stick during a motion
     contact_rows.py      normal and tangent rows of contacts that may open

@@ -44,7 +44,7 @@ from psiphi.simulation.plant import Plant, model_values, parameter_mask, paramet
 MAX_EXPLICIT_LOSS = 0.1  # steps per stopping time; RK4 then errs by 1e-7 of the speed in a step
 FRICTION_SPEED = 0.01  # rad/s, m/s: the default `speed`
 CONFIGURATIONS = 8  # at which `mobility` evaluates (M^-1)_kk
-ALWAYS_IMPLICIT = ("euler", "implicit", "midpoint")  # methods with all losses implicit
+ALWAYS_IMPLICIT = ("euler", "moreau", "implicit", "midpoint")  # methods with all losses implicit
 TINY = np.finfo(float).tiny  # stands for a damping parameter of 0, so that it is implicit too
 
 

@@ -3,6 +3,8 @@
 A method is a sequence of evaluations of the dynamics, with rules between them:
 
     euler     v1 = v + h a(t, q, v),  q1 = q exp(h v1): semi-implicit, order 1
+    moreau    euler with the impulses of contacts in v1 (Moreau and Jean). Free bodies move along
+              straight lines: their momentum is exact. Order 1
     rk4       the four classical stages on dq/dt = rate(q, v), dv/dt = a; order 4. Quaternions are
               scaled to unit length after the step. The flow of dp/dt = p (w, 0) / 2 preserves |p|,
               and the dynamics depend on p / |p| only, so the order holds for quaternions too
@@ -72,6 +74,16 @@ def advance_velocity(m: Manifold, V, a, h) -> Values:
 def advance_configuration(m: Manifold, Q, u, h) -> Values:
     q = m.unit(m.exp(Q, h * u))
     return {"Q": q, "q": q}
+
+
+def free_velocity(m: Manifold, V, a, h) -> Values:
+    """v without contacts, in the axes at the start of the step."""
+    return {"v": V + h * (a + m.turning(V))}
+
+
+def straight_configuration(m: Manifold, Q, u, h) -> Values:
+    q, v = m.unit(m.straight(Q, h * u)), m.transport(u, h * u)
+    return {"Q": q, "V": v, "q": q, "v": v}
 
 
 def rk4_stage_1(m: Manifold, q, u, a) -> Values:
@@ -173,6 +185,15 @@ METHODS_WITH_SPRINGS = METHODS | {  # if springs are implicit
                  heun_configuration_with_springs),
 }
 # fmt: on
+CONTACTS = "contacts"  # where contacts with the ground change v
+CONTACT_METHOD = "moreau"  # with contacts=; a kernel only
+CONTACT_STEP: tuple[LawRule | int | str, ...] = (
+    0,
+    free_velocity,
+    CONTACTS,
+    "u",
+    straight_configuration,
+)
 
 
 def jacobian_product(m: Manifold, X, a) -> Values:
@@ -234,10 +255,24 @@ def newton_force_with_springs(m: Manifold, added, a, V, F, h) -> Values:
     return {"stage_force": -added * a - F * (V + 0.5 * h * a)}
 
 
-GAMMA = {"euler": 1.0, "implicit": 1.0 - math.sqrt(0.5), "midpoint": 0.5, "rk4": 0.25, "lie": 0.25}
+GAMMA = {
+    "euler": 1.0,
+    "moreau": 1.0,
+    "implicit": 1.0 - math.sqrt(0.5),
+    "midpoint": 0.5,
+    "rk4": 0.25,
+    "lie": 0.25,
+}
 G_HEUN = -2.0 * GAMMA["implicit"]
 G21, G31, G41, G32, G42 = -0.25, 0.21875, 0.0625, -0.71875, -0.0625  # gamma_ij of four stages
-ORDER = {"euler": 1, "implicit": 2, "midpoint": 2, "rk4": 3, "lie": 3}  # with implicit losses
+ORDER = {
+    "euler": 1,
+    "moreau": 1,
+    "implicit": 2,
+    "midpoint": 2,
+    "rk4": 3,
+    "lie": 3,
+}  # with implicit losses
 
 StepRules = tuple[tuple[LawRule, ...], ...]  # the rules after each evaluation
 _FOUR: StepRules = (
@@ -247,6 +282,7 @@ _FOUR: StepRules = (
 )
 IMPLICIT_RULES: dict[str, StepRules] = {
     "euler": (),
+    "moreau": (),
     "implicit": ((jacobian_product, heun_stage_force),),
     "midpoint": ((newton_force,),),
     "rk4": _FOUR,
@@ -260,6 +296,7 @@ _FOUR_WITH_SPRINGS: StepRules = (
 )
 IMPLICIT_RULES_WITH_SPRINGS: dict[str, StepRules] = {
     "euler": (),
+    "moreau": (),
     "implicit": (
         (jacobian_product_with_springs, heun_stage_force, heun_previous_stage),
         (jacobian_product_with_springs,),
@@ -325,7 +362,8 @@ def step_sequence(
     table = IMPLICIT_RULES_WITH_SPRINGS if implicit_springs else IMPLICIT_RULES
     after_evaluation = iter(table[method] if implicit else ())
     out: list[LawRule | int | str] = []
-    for item in (METHODS_WITH_SPRINGS if implicit_springs else METHODS)[method]:
+    methods = METHODS_WITH_SPRINGS if implicit_springs else METHODS
+    for item in CONTACT_STEP if method == CONTACT_METHOD else methods[method]:
         out.append(item)
         out += next(after_evaluation, ()) if isinstance(item, int) else ()
     return out

@@ -29,7 +29,7 @@ from psiphi.simulation.linearization.linearize import (
     identity,
     linearize_closed,
 )
-from psiphi.simulation.linearization.step_function import check_method
+from psiphi.simulation.linearization.step_arguments import check_method
 from psiphi.simulation.rollout.rollout import rollout
 from psiphi.simulation.rollout.rollout_arrays import RolloutFunction
 from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import RolloutDerivative

@@ -12,7 +12,7 @@ from psiphi._util.validate import is_foreign
 from psiphi.functions import argument_checks
 from psiphi.robot.mechanisms.system import System
 from psiphi.simulation.linearization.linearize import read_foreign
-from psiphi.simulation.linearization.step_function import check_method, read_dt
+from psiphi.simulation.linearization.step_arguments import check_method, read_dt
 from psiphi.simulation.rollout.rollout import rollout
 
 NAME = "step"

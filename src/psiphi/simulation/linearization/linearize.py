@@ -49,7 +49,7 @@ from psiphi.simulation.control.control_law import rule_places
 from psiphi.simulation.integration.integrators import step_sequence
 from psiphi.simulation.linearization import linearize_function
 from psiphi.simulation.linearization.linearize_function import call_traced, is_traced_array
-from psiphi.simulation.linearization.step_function import (
+from psiphi.simulation.linearization.step_arguments import (
     FLOAT32,
     FLOAT64,
     check_batch,

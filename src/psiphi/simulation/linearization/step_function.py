@@ -17,34 +17,41 @@ from typing import Any, cast
 import numpy as np
 
 from psiphi._util.array_types import AnyArray, Array, Numbers
-from psiphi._util.errors import Error, StateError
-from psiphi._util.text import shown
-from psiphi._util.validate import batch_axes, is_foreign, is_lazy, on_gpu, one_of, read_array
+from psiphi._util.errors import Error
+from psiphi._util.validate import is_foreign, is_lazy, on_gpu
 from psiphi.backends.cuda.kernel_launch import dtype_and_device
 from psiphi.compiler.equations import with_parameters
 from psiphi.compiler.ir.block_frame import BlockFrame
 from psiphi.compiler.ir.loop_nodes import SingleStep
 from psiphi.compiler.passes import Traceable
-from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
+from psiphi.compiler.sweeps.sweep_program import Argument
 from psiphi.functions.arrays.array_dispatch import (
     as_row,
     dispatch,
     full_like,
-    scalar_dt,
     widest_array,
 )
 from psiphi.functions.differentiable_function import DifferentiableFunction, traced_function
 from psiphi.functions.scalar_fast_path import no_fast_path
+from psiphi.model.contact.contact_state import ContactState
+from psiphi.model.contact.ground import Ground
 from psiphi.model.model import TINY, Model
-from psiphi.model.state_checks import check_column_order
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions, RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.control.control_law import Law
-from psiphi.simulation.integration.integrators import METHODS
+from psiphi.simulation.linearization.ground_step import ground_step
+from psiphi.simulation.linearization.step_arguments import (
+    FLOAT32,
+    FLOAT64,
+    check_batch,
+    check_method,
+    one_dt,
+    read_dt,
+    read_state,
+)
 
 Pair = tuple[np.ndarray, np.ndarray]
-FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,12 +165,23 @@ class Stepper:
 
 
 def step(
-    robot: Robot, q: Numbers, v: Numbers, tau: Numbers, dt: Numbers, method: str = "rk4"
-) -> tuple[Array, Array]:
+    robot: Robot,
+    q: Numbers,
+    v: Numbers,
+    tau: Numbers,
+    dt: Numbers,
+    method: str | None = None,
+    *,
+    contacts: Ground | None = None,
+) -> tuple[Array, Array] | tuple[np.ndarray, np.ndarray, ContactState]:
     """(q, v) after one step of dt with constant torque tau, as one compiled function.
 
-    q (..., nq), v and tau (..., nv); dt in seconds, a number or (...); `method` is "rk4", "lie",
-    "implicit", "midpoint" or "euler", as in `pp.simulate`. float32 in, float32 out.
+    q (..., nq), v and tau (..., nv); dt in seconds, a number or (...); `method` is "rk4" (the
+    default), "lie", "implicit", "midpoint" or "euler", as in `pp.simulate`. float32 in, float32
+    out.
+
+    With `contacts`, a `pp.Ground`, a third result has the forces, gaps, modes and residual of the
+    contacts (`ContactState`).
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -171,7 +189,9 @@ def step(
     >>> q.shape, v.shape
     ((6,), (6,))
     """
-    memo = robot.__dict__
+    if contacts is not None:
+        return ground_step(robot, q, v, tau, dt, method, contacts)
+    memo, method = robot.__dict__, "rk4" if method is None else method
     try:
         return memo["_steppers"][method](q, v, tau, dt)
     except Exception as error:  # a first call, a list, a batch, or a wrong argument
@@ -190,61 +210,3 @@ class Steppers(dict):
 
     def __missing__(self, method: str) -> Stepper:
         return self.setdefault(check_method(method), Stepper(self.robot, method))
-
-
-def check_method(method: object, of: str = "step") -> str:
-    """`method`, checked to be one that takes steps of dt."""
-    return one_of(f"{of}: method", method, METHODS)
-
-
-def one_dt(dt: Numbers, of: str = "step") -> float:
-    """dt as one float, where other arguments are arrays of another library."""
-    return scalar_dt(of, read_dt(dt, of))
-
-
-# torch.compile evaluates it while it traces
-one_dt._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-
-def read_state(
-    of: str, model: Model, q: Numbers, v: Numbers, tau: Numbers
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and tau as arrays of float64, or float32 if they are."""
-    arrays: list[np.ndarray] = []
-    for name, value, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
-        array, fault = read_array(value, (size,))
-        if fault:
-            raise StateError(
-                f"{of}: {name} {fault}", f"give {size} numbers, with any batch axes in front"
-            )
-        check_column_order(model, f"{of}: {name}", value, "q" if name == "q" else "v")
-        arrays.append(array if array.dtype == FLOAT32 else array.astype(float, copy=False))
-    return arrays[0], arrays[1], arrays[2]
-
-
-def check_batch(
-    of: str,
-    state: Sequence[np.ndarray],
-    h: np.ndarray | None,
-    parameters: Sequence[np.ndarray],
-) -> tuple[int, ...]:
-    """The batch axes of q, v, tau, dt and the free parameters of the robot, broadcast."""
-    leads = {
-        name: x.shape[:-1]
-        for name, x in zip(("q", "v", "tau", PARAMETERS), (*state, *parameters), strict=False)
-    }
-    return batch_axes(of, leads if h is None else leads | {"dt": h.shape})
-
-
-def read_dt(dt: Numbers, of: str = "step") -> np.ndarray:
-    """dt as an array, with finite positive numbers."""
-    h, fault = read_array(dt, ())
-    if fault:
-        raise StateError(f"{of}: dt {fault}", "give seconds, 1e-3 for instance")
-    is_boolean, h = h.dtype == bool, h.astype(float)
-    if is_boolean or not ((h > 0.0) & (h < np.inf)).all():
-        raise StateError(
-            f"{of}: dt is {shown(dt)}, expected finite numbers above 0",
-            "give seconds, 1e-3 for instance",
-        )
-    return h

@@ -26,9 +26,11 @@ from psiphi._util.validate import (
 )
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions.arrays.array_dispatch import is_tracer
+from psiphi.model.contact.ground import Ground
 from psiphi.robot.free_robot import FreeRobot
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
+from psiphi.simulation.compiled_rollout.contact_step import choose_method, ground_contact
 from psiphi.simulation.compiled_rollout.cuda_runner import CudaRunner
 from psiphi.simulation.compiled_rollout.python_fallback import (
     SOLVE_FAILED,
@@ -43,13 +45,17 @@ from psiphi.simulation.control.marked_law import unwrap_law
 from psiphi.simulation.control.torque_input import fits_steps, is_per_step, read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.linearization.step_function import check_method
+from psiphi.simulation.linearization.step_arguments import check_method
 from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.cuda_result import CudaRolloutResult
 from psiphi.simulation.rollout.rollout_arrays import Torque, lazy_rollout, rollout_of_arrays
 from psiphi.simulation.rollout.rollout_result import RolloutResult, TorqueArgument
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
-from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
+from psiphi.simulation.rollout_derivatives.step_derivatives import (
+    NO_CONTACT_DERIVATIVE,
+    NO_CONTACT_REMEDY,
+    NO_DERIVATIVE,
+)
 from psiphi.simulation.simulate import adaptive_step
 from psiphi.simulation.simulation_errors import warn_of_dead_points
 from psiphi.simulation.start_checks import (
@@ -71,7 +77,7 @@ def rollout(
     tau: Numbers | Torque = None,
     dt: float = 1e-3,
     steps: int = 1000,
-    method: str = "rk4",
+    method: str | None = None,
     *,
     every: int = 1,
     hold: bool = False,
@@ -83,6 +89,7 @@ def rollout(
     actuated: str | Sequence[str] | None = None,
     passive: str | Sequence[str] | None = None,
     limits: str = "ignore",
+    contacts: Ground | None = None,
     out: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> RolloutResult:
     """q (..., n, nq) and v (..., n, nv): the states at the steps 0, every, 2 every, ...
@@ -94,6 +101,10 @@ def rollout(
     give a named tuple (q, v) of such arrays, with the derivatives of their library, in forward and
     reverse mode.
 
+    With `contacts`, a `pp.Ground`, the shapes of `robot.with_contacts` touch it. The result has
+    `contact_residual` (..., n) in m/s: by how much the steps since the sample before violate the
+    laws of contact. Such motions have no derivatives yet.
+
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
     >>> q, v = rollout(robot, robot.random(seed=0, size=100), steps=50, every=10)
@@ -103,7 +114,7 @@ def rollout(
     arguments = RolloutArguments(
         dt,
         steps,
-        method,
+        choose_method(method, contacts, "rollout"),
         every,
         hold,
         damping,
@@ -114,6 +125,7 @@ def rollout(
         actuated,
         passive,
         limits,
+        contacts,
     )
     plant, tau = Plant(robot), unwrap_law(tau)
     plant.set_motors(actuated, passive)
@@ -149,6 +161,7 @@ class RolloutArguments(NamedTuple):
     actuated: str | Sequence[str] | None
     passive: str | Sequence[str] | None
     limits: str
+    contacts: Ground | None
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -161,22 +174,35 @@ class RolloutArguments(NamedTuple):
         remedy = "pp.simulate records limits and stops at them"
         return one_of("limits", self.limits, ("ignore", "block"), remedy) == "block"
 
+    @property
+    def no_derivative(self) -> tuple[str, str] | None:
+        """Why the motion has no derivative, and what to do; None if it has one."""
+        if self.contacts is not None:
+            return NO_CONTACT_DERIVATIVE, NO_CONTACT_REMEDY
+        if self.has_stops:
+            return NO_DERIVATIVE, 'use limits="ignore", or tensors that do not require gradients'
+        return None
+
     def check_differentiable(self) -> None:
         """Raise an error if the motion has no derivative."""
-        if self.has_stops:
-            raise StateError(
-                f"rollout: {NO_DERIVATIVE}",
-                'use limits="ignore", or tensors that do not require gradients',
-            )
+        if self.no_derivative is not None:
+            cause, remedy = self.no_derivative
+            raise StateError(f"rollout: {cause}", remedy)
 
     def rollout_input(
-        self, plant: Plant, tau: object, batch: Batch, steps: int, dt: float
+        self,
+        plant: Plant,
+        tau: object,
+        batch: Batch,
+        steps: int,
+        dt: float,
+        q: np.ndarray | None,
     ) -> RolloutInput:
         """The torque, the losses and the effort limits; an error if there is no kernel for them."""
         effort = read_effort(plant, self.effort)
         torque = read_torque(tau, plant, batch, steps).limit(effort)
         losses = read_losses(plant, self.damping, self.friction, self.friction_speed, self.springs)
-        if not isinstance(self.method, str) or self.method not in adaptive_step.METHODS:
+        if self.contacts is None and self.method not in adaptive_step.METHODS:
             check_method(self.method, "rollout")  # `why_not_compiled` reports adaptive methods
         reason = why_not_compiled(plant.system, tau, self.method, self.has_stops)
         if reason:
@@ -188,6 +214,9 @@ class RolloutArguments(NamedTuple):
             losses.for_steps(plant, self.method, dt),
             tau if isinstance(tau, Controller) else None,
             effort,
+            None
+            if self.contacts is None
+            else ground_contact(plant, self.contacts, self.limits, "rollout", q),
         )
 
 
@@ -200,7 +229,7 @@ def _rollout_on_cpu(
     check_closed(plant, q, v)
     if out is None:
         check_size(plant, batch, *arguments.counts, whole=False)
-    rollout_input, options, dt, steps, every = _prepare(plant, tau, False, batch, arguments)
+    rollout_input, options, dt, steps, every = _prepare(plant, tau, False, batch, arguments, q)
     runner = FallbackRunner(plant, rollout_input, options, dt, batch)
     q_out, v_out = _result_arrays(out, (*batch, 1 + steps // every), plant)
     samples = (
@@ -224,7 +253,11 @@ def _rollout_on_cpu(
         torque_argument = TorqueArgument(
             rollout_input.torque, shape, tau is not None, rollout_input.effort
         )
-    return RolloutResult.of((q_out, v_out), make_adjoint, torque_argument)
+    result = RolloutResult.of((q_out, v_out), make_adjoint, torque_argument)
+    if options.contacts is not None:
+        residual = runner.residuals.between(every * np.arange(q_out.shape[-2]))
+        result.contact_residual = residual.max(axis=-1).reshape(*batch, -1)
+    return result
 
 
 def _rollout_of_tensors(
@@ -249,7 +282,8 @@ def _rollout_of_tensors(
         own_tau = tau if law is None else _bind_law(law, bound)
         return rollout(bound, q, v, own_tau, **arguments._asdict())
 
-    return rollout_of_arrays(run, plant, start, foreign[0], *arguments.counts, arguments.has_stops)
+    counts, no_derivative = arguments.counts, arguments.no_derivative
+    return rollout_of_arrays(run, plant, start, foreign[0], *counts, no_derivative)
 
 
 def _law_with_parameters(start: dict[str, Any]) -> Controller | None:
@@ -279,6 +313,11 @@ def _rollout_on_gpu(
     plant: Plant, start: dict[str, Any], arguments: RolloutArguments, out: object
 ) -> Any:
     """The rollout of GPU arrays; that of torch tensors has their gradients."""
+    if arguments.contacts is not None:
+        raise StateError(
+            "rollout: contacts are not implemented on the GPU",
+            "give NumPy arrays, or tensors on the CPU",
+        )
     if out is not None:
         raise StateError(
             "rollout: out= is not implemented on the GPU", "omit out=, or give NumPy arrays"
@@ -294,7 +333,8 @@ def _rollout_on_gpu(
 
     like = next(x for x in start.values() if on_gpu(x))
     values = {**start, "tau": start["tau"] if tau_on_gpu else None}
-    return rollout_of_arrays(run, plant, values, like, *arguments.counts, arguments.has_stops)
+    counts, no_derivative = arguments.counts, arguments.no_derivative
+    return rollout_of_arrays(run, plant, values, like, *counts, no_derivative)
 
 
 def _run_on_gpu(
@@ -320,7 +360,12 @@ def _run_on_gpu(
 
 
 def _prepare(
-    plant: Plant, tau: Any, tau_on_gpu: bool, batch: Batch, arguments: RolloutArguments
+    plant: Plant,
+    tau: Any,
+    tau_on_gpu: bool,
+    batch: Batch,
+    arguments: RolloutArguments,
+    q: np.ndarray | None = None,
 ) -> tuple[RolloutInput, RolloutOptions, float, int, int]:
     """(inputs, options, dt, steps, every) of a kernel. For torques on the GPU the inputs have
     zeros, which the runner replaces."""
@@ -336,7 +381,7 @@ def _prepare(
         host_tau = np.zeros((steps, plant.nv))
     else:
         host_tau = None
-    rollout_input = arguments.rollout_input(plant, host_tau, batch, steps, dt)
+    rollout_input = arguments.rollout_input(plant, host_tau, batch, steps, dt, q)
     options = rollout_input.options(
         plant,
         arguments.method,

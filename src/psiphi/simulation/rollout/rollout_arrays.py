@@ -25,7 +25,6 @@ from psiphi.simulation.plant import Plant, parameters_of
 from psiphi.simulation.rollout.cuda_result import CudaRolloutResult
 from psiphi.simulation.rollout.rollout_result import RolloutArrays, RolloutResult
 from psiphi.simulation.rollout_derivatives.rollout_vjp_jvp import Batch, RolloutDerivative
-from psiphi.simulation.rollout_derivatives.step_derivatives import NO_DERIVATIVE
 
 Torque = AnyArray | Callable[..., Any] | None  # an array, a law or a controller, or zero
 
@@ -37,12 +36,12 @@ def rollout_of_arrays(
     like: AnyArray,
     steps: int,
     every: int,
-    has_stops: bool,
+    no_derivative: tuple[str, str] | None = None,
 ) -> RolloutArrays:
     """(q, v) as arrays of the library of `like`.
 
-    `values` are q, v (or None), tau (an array, a law or None) and perhaps parameters. If joints
-    stop at their limits (`has_stops`), the result has no derivative.
+    `values` are q, v (or None), tau (an array, a law or None) and perhaps parameters.
+    `no_derivative` is why the result has no derivative, and what to do.
     """
     inputs, arrays = [], []
     for name, size in (("q", plant.nq), ("v", plant.nv)):
@@ -62,7 +61,7 @@ def rollout_of_arrays(
         inputs.insert(2, Argument("tau", shape[-2:] if is_table else shape[-1:]))
         arrays.insert(2, tau)
     sizes, samples = (plant.nq, plant.nv), 1 + steps // every
-    function = RolloutFunction(run, tuple(inputs), law, sizes, samples, has_stops)
+    function = RolloutFunction(run, tuple(inputs), law, sizes, samples, no_derivative)
     return RolloutArrays(*dispatch(function, arrays))
 
 
@@ -80,9 +79,10 @@ class RolloutFunction:
         law: Torque,
         sizes: tuple[int, int],
         samples: int,
-        has_stops: bool = False,
+        no_derivative: tuple[str, str] | None = None,
     ):
-        self.run_states, self.inputs, self.law, self.has_stops = run, inputs, law, has_stops
+        self.run_states, self.inputs, self.law = run, inputs, law
+        self.no_derivative = no_derivative
         self.outputs = tuple(
             Argument(name, (samples, n)) for name, n in zip("qv", sizes, strict=True)
         )
@@ -139,8 +139,9 @@ class RolloutFunction:
         return self._derivative("push", names)
 
     def _derivative(self, kind: str, names: tuple[str, ...]) -> RolloutDerivative:
-        if self.has_stops:
-            raise StateError(f"rollout: {NO_DERIVATIVE}", 'use limits="ignore"')
+        if self.no_derivative is not None:
+            cause, remedy = self.no_derivative
+            raise StateError(f"rollout: {cause}", remedy)
         return RolloutDerivative(self, kind, names)
 
 

@@ -71,6 +71,7 @@ class RolloutResult(MotionStates):
     """
 
     tau: TorqueArgument | None
+    contact_residual: np.ndarray | None = None  # (..., n), with contacts with the ground
     _make_adjoint: Callable[[], RolloutAdjoint]
     _original: list[np.ndarray]
 

@@ -34,6 +34,8 @@ from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.control.control_law import Values
 
 STATE = ("q", "v")
+NO_CONTACT_DERIVATIVE = "motions with contacts=pp.Ground(...) have no derivatives yet"
+NO_CONTACT_REMEDY = "use finite differences, or arrays that do not require gradients"
 NO_DERIVATIVE = 'limits="block" changes velocities abruptly: such a motion has no derivative'
 
 
@@ -60,6 +62,8 @@ class DifferentiatedRollout:
         robot = program.robot
         if options.stops is not None:
             raise StateError(NO_DERIVATIVE, 'use limits="ignore"')
+        if options.contacts is not None:
+            raise StateError(NO_CONTACT_DERIVATIVE, NO_CONTACT_REMEDY)
         if is_large(robot):
             raise StateError(
                 f"{robot.name} has {len(robot.joints)} bodies: its steps run in loops over links, "

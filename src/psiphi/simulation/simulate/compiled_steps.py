@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -47,7 +48,7 @@ def use_kernel(problem: SimulationProblem, tau: Torque, compiled: bool | None) -
         )
     if reason or not problem.steps:
         return False
-    if compiled:
+    if compiled or problem.contacts is not None:
         return True
     return pays_to_compile(problem.plant, problem.steps, math.prod(problem.batch), tau)
 
@@ -95,7 +96,9 @@ class CompiledRun(SimulationRun):
         super().__init__(problem)
         torque, effort = self.field.torque, self.field.effort
         controller = tau if isinstance(tau, Controller) else None
-        self.torque_input = RolloutInput(torque, self.field.losses, controller, effort)
+        self.torque_input = RolloutInput(
+            torque, self.field.losses, controller, effort, problem.contacts
+        )
         self.torque_argument: TorqueArgument | None = None
         if not callable(tau):
             shape = (self.plant.nv,) if tau is None else np.shape(cast("ArrayLike", tau))
@@ -108,6 +111,8 @@ class CompiledRun(SimulationRun):
     def _run(self, q: np.ndarray, v: np.ndarray) -> None:
         stops = JointStops(self.plant) if self.problem.limits == "block" else None
         options = self.torque_input.options(self.plant, self.method, self.field.hold, stops)
+        # the kernel of `contact_step`, if there is no law
+        options = replace(options, records_contacts=options.contacts is not None)
         self.runner = runner = FallbackRunner(
             self.plant, self.torque_input, options, self.dt, self.batch
         )
@@ -245,10 +250,16 @@ class CompiledRun(SimulationRun):
                 has_ended = np.isnan(q).any(axis=-1, keepdims=True)
                 has_ended &= ~self.monitor.alive[..., None, None]
                 tau = np.where(has_ended, np.nan, tau)
-                torque = self.field.net_torque(tau, q, v, samples=True)
-                a, forces = self.plant.with_sample_axis().forces(q, v, torque)
-                rows |= {"tau": tau, "a": a} | ({} if forces is None else {"forces": forces})
-        motion = make_trajectory(self.plant, rows, self.monitor.events, self.problem.info)
+                rows["tau"] = tau
+                if self.contact_step is None:
+                    torque = self.field.net_torque(tau, q, v, samples=True)
+                    a, forces = self.plant.with_sample_axis().forces(q, v, torque)
+                    rows |= {"a": a} | ({} if forces is None else {"forces": forces})
+        events = self.monitor.events
+        if self.parts and self.contact_step is not None:
+            residual = self.runner.residuals.between(np.rint(t / self.dt).astype(int))
+            events = self.with_contacts(rows, residual.reshape(*self.batch, *residual.shape[1:]))
+        motion = make_trajectory(self.plant, rows, events, self.problem.info)
         if len(t) != 1 + self.steps / self.every or not self.monitor.alive.all():
             return motion
         states = tuple(x.reshape(self.runner.count, *x.shape[-2:]) for x in (motion.q, motion.v))

@@ -26,6 +26,7 @@ from psiphi.simulation.trajectory.trajectory import Event
 MADE, LOST, SLIDES, HOLDS = "contact made", "contact lost", "contact slides", "contact holds"
 BOUNCES = "contact bounces"
 CHANGES = MADE, LOST, SLIDES, HOLDS, BOUNCES  # of contacts that open
+NOT_SOLVED = "contact not solved"  # with a ground
 DIVERGED, LIMIT, GRASP_LOST = "diverged", "limit", "grasp lost"
 MAX_SPEED = 1e9
 LIMITS = ("ignore", "record", "stop", "block")
@@ -236,16 +237,21 @@ def read_functions(
         if len(named) != len(functions):
             raise StateError("two events have the same name", "give a dict {name: function}")
     for name, function in named.items():
-        if name in (DIVERGED, LIMIT, GRASP_LOST, *CHANGES):
+        if name in (DIVERGED, LIMIT, GRASP_LOST, NOT_SOLVED, *CHANGES):
             raise StateError(f"event {shown(name)} has the name of a built-in event", remedy)
         if not callable(function):
             raise StateError(f"event {shown(name)} is {shown(function)}, not a function", remedy)
     return named
 
 
-def read_stop(stop: bool | str | Iterable[str], limits: str, functions: Iterable[str]) -> set[str]:
-    """The names of the events that stop a motion."""
-    known = {DIVERGED, LIMIT, GRASP_LOST, *CHANGES, *functions}
+def read_stop(
+    stop: bool | str | Iterable[str],
+    limits: str,
+    functions: Iterable[str],
+    on_ground: bool = False,
+) -> set[str]:
+    """The names of the events that stop a motion. Contacts with a ground report theirs after it."""
+    known = {DIVERGED, LIMIT, GRASP_LOST, *functions, *(() if on_ground else CHANGES)}
     words = ", ".join(sorted(map(str, known)))
     if isinstance(stop, bool | np.bool_):
         chosen = known if stop else set()

@@ -17,6 +17,10 @@ class FixedStepRun(RecordedRun):
     def __init__(self, problem: SimulationProblem):
         super().__init__(problem)
         self.corrections: tuple[Callable, ...] = ()
+        # residuals of contacts with the ground: the sum of squares since the last sample, and the
+        # samples
+        self.squares: np.ndarray | float = 0.0
+        self.residuals: list[np.ndarray] = []
         if problem.limits == "block":
             self.corrections += (JointStops(problem.plant),)
         if problem.plant.project is not None:
@@ -49,10 +53,26 @@ class FixedStepRun(RecordedRun):
     ) -> tuple[np.ndarray, np.ndarray]:
         """The state after one step; `first` is the state derivative at its start."""
         with np.errstate(all="ignore"):
+            if self.contact_step is not None:
+                q, v, state = self.contact_step(q, v, self.field.tau, np.array(self.dt))
+                self.squares = self.squares + state.residual**2
+                return q, v
             q, v = advance(self.method, self.plant.manifold, self.field, t, q, v, self.dt, first)
             for correct in self.corrections:
                 q, v = correct(q, v)
         return q, v
+
+    def sample(self, t: float, q: np.ndarray, v: np.ndarray, sampled: np.ndarray) -> None:
+        super().sample(t, q, v, sampled)
+        if self.contact_step is not None:
+            shape = (*self.batch, self.contact_step.contacts.count)
+            self.residuals.append(np.broadcast_to(np.sqrt(self.squares), shape))
+            self.squares = 0.0
+
+    def residual_samples(self) -> np.ndarray:
+        if not self.residuals:
+            return super().residual_samples()
+        return np.stack(self.residuals, axis=-2)
 
     def _merge(
         self, q: np.ndarray, v: np.ndarray, q1: np.ndarray, v1: np.ndarray, was_alive: np.ndarray

@@ -14,7 +14,9 @@ from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import GRADIENT_LOST, flag, one_of
 from psiphi.functions.arrays.array_dispatch import is_differentiated
+from psiphi.model.contact.ground import Ground
 from psiphi.model.model import Model
+from psiphi.simulation.compiled_rollout.contact_step import choose_method, ground_contact
 from psiphi.simulation.compiled_rollout.python_fallback import SOLVE_FAILED, ConstraintSolveFailed
 from psiphi.simulation.contact.contact_events import ContactSystem, read_contacts
 from psiphi.simulation.control.joint_controllers import PD
@@ -22,7 +24,7 @@ from psiphi.simulation.control.law_trace import as_law
 from psiphi.simulation.control.marked_law import is_pure
 from psiphi.simulation.control.torque_input import read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
-from psiphi.simulation.integration.integrators import METHODS
+from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
 from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant, SimulatedSystem, parameters_of
 from psiphi.simulation.simulate import adaptive_step, compiled_steps
@@ -47,6 +49,7 @@ from psiphi.simulation.start_checks import (
 )
 from psiphi.simulation.trajectory.trajectory import Trajectory
 
+FIXED_STEP_METHODS = (*METHODS, CONTACT_METHOD)
 DEFAULT_TOLERANCE = 1e-9  # rtol and atol of SciPy's methods
 
 
@@ -57,7 +60,7 @@ def simulate(
     tau: Numbers | Callable[..., Any] | None = None,
     duration: float = 1.0,
     dt: float = 1e-3,
-    method: str = "rk4",
+    method: str | None = None,
     *,
     every: int = 1,
     hold: bool = False,
@@ -69,7 +72,7 @@ def simulate(
     actuated: str | Sequence[str] | None = None,
     passive: str | Sequence[str] | None = None,
     limits: str = "ignore",
-    contacts: str = "hold",
+    contacts: str | Ground = "hold",
     events: Mapping[str, Callable[..., Any]] | Iterable[Callable[..., Any]] = (),
     stop: bool | str | Iterable[str] = DEFAULT_STOP,
     projection: bool | None = None,
@@ -86,9 +89,9 @@ def simulate(
                 `hold=True` it is evaluated once a step
     duration    seconds, a whole number of steps dt
     every       the motion is sampled every `every` steps
-    method      "euler", "implicit", "midpoint", "rk4" or "lie", with steps of dt; "DOP853", "RK45",
-                "LSODA", "Radau", ... with steps that SciPy chooses for rtol and atol, sampled
-                every dt
+    method      "euler", "implicit", "midpoint", "rk4" (the default) or "lie", with steps of dt;
+                "DOP853", "RK45", "LSODA", "Radau", ... with steps that SciPy chooses for rtol and
+                atol, sampled every dt. Contacts with a ground imply "moreau", of order 1
     damping, friction, springs, effort
                 True: use the model's numbers; or give numbers. The laws are in
                 `simulation/forces/damping_and_friction.py` and
@@ -100,7 +103,8 @@ def simulate(
                 numbers act as they are
     limits      "ignore", "record", "stop", or "block": joints stop at their limits, without
                 bouncing
-    contacts    "hold": contacts hold, whatever force that takes. "open": contacts with friction
+    contacts    a `pp.Ground`: the shapes of `robot.with_contacts` touch it. Of closed chains,
+                "hold": contacts hold, whatever force that takes. "open": contacts with friction
                 open where they would have to pull, slide where they would leave their friction
                 cones, and close where a point reaches its plane (one motion, steps in Python)
     events      {name: g(t, q, v)}: an event is recorded when g becomes zero or less
@@ -118,10 +122,13 @@ def simulate(
     >>> float(motion.drift) < 1e-9
     True
     """
-    simulated = read_contacts(system, contacts)
+    ground = contacts if isinstance(contacts, Ground) else None
+    simulated = system if isinstance(contacts, Ground) else read_contacts(system, contacts)
+    method = choose_method(method, ground)
     start = read_start(simulated, q0, v0, duration, dt, method, every, limits)
     plant, q, v, dt, steps, every, method, limits = start
     plant.set_motors(actuated, passive)
+    contact = None if ground is None else ground_contact(plant, ground, limits, "simulate", q)
     if any(map(is_differentiated, parameters_of(plant.robot))):
         raise StateError(
             f"simulate: parameters {GRADIENT_LOST}",
@@ -139,14 +146,25 @@ def simulate(
     tau, field = _state_derivative(
         start, tau, kernel, effort, hold, damping, friction, friction_speed, springs
     )
-    stops = read_stop(stop, limits, functions)
+    stops = read_stop(stop, limits, functions, ground is not None)
     with bar:
         report = _progress_callback(progress, bar)
         problem = SimulationProblem(
-            plant, field, q.shape[:-1], dt, steps, every, method, limits, functions, stops, report
+            plant,
+            field,
+            q.shape[:-1],
+            dt,
+            steps,
+            every,
+            method,
+            limits,
+            functions,
+            stops,
+            report,
+            contact,
         )
         law = tau
-        if kernel is None and callable(tau) and method in METHODS:
+        if kernel is None and callable(tau) and method in FIXED_STEP_METHODS:
             law, why = compiled_steps.compiled_law(problem, tau, pure)
             problem = replace(problem, why_in_python=why)
         tolerances = (DEFAULT_TOLERANCE if x is None else x for x in (rtol, atol))
@@ -175,7 +193,7 @@ def _state_derivative(
     torque = read_torque(tau, plant, start.q.shape[:-1], start.steps).limit(limits)
     losses = read_losses(plant, damping, friction, friction_speed, springs)
     plant.springs = losses.springs
-    if start.method in METHODS:
+    if start.method in FIXED_STEP_METHODS:
         losses = losses.for_steps(plant, start.method, start.dt)
     return tau, StateDerivative(plant, torque, losses, limits, flag("hold", hold))
 
@@ -185,7 +203,7 @@ def check_options(
 ) -> None:
     """Raise an error for options that would have no effect with this system and method."""
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if value is not None and method in METHODS:
+        if value is not None and method in FIXED_STEP_METHODS:
             adaptive = ", ".join(adaptive_step.METHODS)
             raise StateError(
                 f"{name} is given, but {method} takes fixed steps of dt",
@@ -232,7 +250,11 @@ def _warn_of_motion(plant: Plant, motion: Trajectory, dt: float, method: str, is
     joint = f", at joint {shown(first.what)}" if first.what else ""
     count = f"{len(diverged)} of {motion.q[..., 0, 0].size} motions"
     count = f" ({count})" if len(diverged) > 1 else ""
-    smaller = f"a smaller step (dt={dt / 10:g})" if method in METHODS else "smaller rtol and atol"
+    smaller = (
+        f"a smaller step (dt={dt / 10:g})"
+        if method in FIXED_STEP_METHODS
+        else "smaller rtol and atol"
+    )
     others = (
         "method='Radau', which suits stiff joints"
         if method != "Radau"
@@ -278,7 +300,8 @@ def read_start(
     steps, every = step_count(duration, dt), step_stride(every)
     check_size(plant, q.shape[:-1], steps, every)
     one_of("limits", limits, LIMITS, '"ignore" is the default')
-    one_of("method", method, (*METHODS, *adaptive_step.METHODS))
+    if method != CONTACT_METHOD:
+        one_of("method", method, (*METHODS, *adaptive_step.METHODS))
     if limits == "block" and method not in METHODS:
         raise StateError(
             f'limits="block" does not work with {method}',
@@ -298,7 +321,7 @@ def _run(
 ) -> Trajectory:
     """Run with adaptive steps, as a compiled kernel, or with fixed steps in Python."""
     kernel = compiled_steps.use_kernel(problem, tau, compiled)
-    if problem.method not in METHODS:
+    if problem.method not in FIXED_STEP_METHODS:
         return adaptive_step.AdaptiveRun(problem, rtol, atol).run(q, v)
     if kernel:
         try:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from psiphi._util.errors import Error
+from psiphi.simulation.compiled_rollout.contact_step import ContactStep
 from psiphi.simulation.compiled_rollout.python_fallback import ConstraintSolveFailed
 from psiphi.simulation.compiled_rollout.rollout_inputs import why_not_compiled
+from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
 from psiphi.simulation.integration.integrators import ORDER
 from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant
+from psiphi.simulation.simulate.contact_samples import contact_arrays, contact_events
 from psiphi.simulation.simulate.events import EventMonitor
 from psiphi.simulation.simulation_errors import Interrupted, SimulationError
-from psiphi.simulation.trajectory.recorder import Recorder
-from psiphi.simulation.trajectory.trajectory import Trajectory
+from psiphi.simulation.trajectory.recorder import Recorder, make_trajectory
+from psiphi.simulation.trajectory.trajectory import Event, Trajectory
 
 REPORT_INTERVAL = 0.1  # seconds of real time between two reports of progress
 
@@ -54,6 +58,7 @@ class SimulationProblem:
     events: dict[str, Callable]
     stop: set[str]
     progress: Callable | None = None
+    contacts: GroundContact | None = None  # the contacts with the ground
     why_in_python: str = ""  # why the steps run in Python although a kernel could be faster
 
     def why_not_compiled(self, tau: object) -> str:
@@ -68,9 +73,11 @@ class SimulationProblem:
         info: dict[str, Any] = {
             "method": self.method,
             "dt": self.dt,
-            "held": field.hold or table is not None,
-            "losses": not losses.is_empty or self.limits == "block",
+            "held": field.hold or table is not None or self.contacts is not None,
+            "losses": not losses.is_empty or self.limits == "block" or self.contacts is not None,
         }
+        if self.contacts is not None:
+            info |= {"contacts": list(self.contacts.names), "ground": self.contacts.ground.plane}
         info |= {"in Python": self.why_in_python} if self.why_in_python else {}
         info |= {"left out": parts} if (parts := _inactive_parts(plant, losses)) else {}
         if plant.unactuated_joints:
@@ -134,6 +141,25 @@ class SimulationRun:
     def motion(self) -> Trajectory:
         raise NotImplementedError
 
+    @cached_property
+    def contact_step(self) -> ContactStep | None:
+        """One step with contacts with the ground, if there are any."""
+        contacts = self.problem.contacts
+        if contacts is None:
+            return None
+        return ContactStep(self.plant, self.field.losses, contacts)
+
+    def with_contacts(self, rows: dict[str, np.ndarray], residual: np.ndarray) -> list[Event]:
+        """Add what the contacts with the ground do to the samples `rows`; the events, with those of
+        the contacts. `residual` is (..., n, contacts)."""
+        step = self.contact_step
+        if step is None:
+            return self.monitor.events
+        arrays = contact_arrays(step, rows["q"], rows["v"], rows["tau"], self.dt)
+        rows |= {**arrays, "contact_residual": residual.max(axis=-1)}
+        changes = contact_events(step.contacts, rows["t"], arrays, residual)
+        return [*self.monitor.events, *changes]
+
 
 def _simulation_error(error: Exception, so_far: Trajectory) -> SimulationError:
     """The error that `run` raises: the cause, the time, and the motion until then."""
@@ -158,7 +184,15 @@ class RecordedRun(SimulationRun):
         self.recorder = Recorder(problem.plant, problem.batch, samples, problem.info)
 
     def motion(self) -> Trajectory:
-        return self.recorder.trajectory(self.monitor.events)
+        rows = self.recorder.samples()
+        residual = self.residual_samples()
+        return make_trajectory(
+            self.plant, rows, self.with_contacts(rows, residual), self.problem.info
+        )
+
+    def residual_samples(self) -> np.ndarray:
+        """(..., n, contacts): the residuals of contacts with the ground."""
+        return np.zeros((*self.batch, self.recorder.count, 0))
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray, sampled: np.ndarray) -> None:
         """Record this state, with a, tau and forces of `field`; NaN in elements not `sampled`."""

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def interpolate(motion: Trajectory, times: np.ndarray, k: np.ndarray) -> list[Any]:
-    """q, v, a, tau, forces, energy and residual at `times`, each between samples k and k + 1.
+    """The arrays of a sample at `times`, each between samples k and k + 1; modes of contacts are
+    those of sample k.
 
     With z = (t - t_k) / h and d = difference(q_k, q_k+1), q = integrate(q_k, x(z)), where x is the
     cubic with x(0) = 0, x(1) = d, x'(0) = h v_k and x'(1) = h v_k+1 in tangent coordinates at q_k.
@@ -50,8 +51,9 @@ def interpolate(motion: Trajectory, times: np.ndarray, k: np.ndarray) -> list[An
     else:
         a0, a1 = ends(motion.a)
         v = cubic(v0, v1, h * a0, h * a1, s)
-    others = motion.a, motion.tau, motion.forces, motion.energy, motion.residual
-    return [q, v, *map(linear, others)]
+    others = motion.a, motion.tau, motion.forces, motion.energy, motion.residual, motion.gaps
+    modes = None if motion.modes is None else ends(motion.modes)[0]
+    return [q, v, *map(linear, others), modes, linear(motion.contact_residual)]
 
 
 def cubic(x0: AnyScalar, x1: AnyScalar, d0: AnyScalar, d1: AnyScalar, z: AnyScalar) -> Any:

@@ -38,13 +38,16 @@ class Recorder:
                 self.rows[name][self._index(self.count)] = row
         self.count += 1
 
-    def trajectory(self, events: list[Event]) -> Trajectory:
-        """The trajectory of the samples so far."""
-        rows = {
+    def samples(self) -> dict[str, np.ndarray]:
+        """The arrays of the samples so far."""
+        return {
             name: x[: self.count] if name == "t" else x[self._index(slice(self.count))]
             for name, x in self.rows.items()
         }
-        return make_trajectory(self.system, rows, events, self.info)
+
+    def trajectory(self, events: list[Event]) -> Trajectory:
+        """The trajectory of the samples so far."""
+        return make_trajectory(self.system, self.samples(), events, self.info)
 
     def _index(self, where: int | slice) -> tuple:
         return (*(slice(None),) * len(self.batch), where)

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 class Event(NamedTuple):
     """An event of a motion.
 
-    `name` is "limit", "grasp lost", "diverged", "contact made" or another change of a contact, or
-    the name of a function given to `simulate`. `what` is the joint or contact, `t` the time,
-    `where` the batch element; `stopped` says whether the event stopped that element.
+    `name` is "limit", "grasp lost", "diverged", "contact made", "contact lost" or another change of
+    a contact, "contact not solved", or the name of a function given to `simulate`. `what` is the
+    joint or contact, `t` the time, `where` the batch element; `stopped` says whether the event
+    stopped that element.
     """
 
     name: str
@@ -64,6 +65,9 @@ class Sample(NamedTuple):
     forces: np.ndarray | None = None
     energy: np.ndarray | None = None
     residual: np.ndarray | None = None
+    gaps: np.ndarray | None = None
+    modes: np.ndarray | None = None
+    contact_residual: np.ndarray | float | None = None
 
 
 class MotionDerivatives(Protocol):
@@ -96,6 +100,11 @@ class Trajectory:
     element of a batch has stopped, its numbers are NaN. With `system=`, the robot or closed chain
     that moved, columns have the names of the joints.
 
+    With a ground, forces (..., n, contacts, 3) on the robot in world axes, gaps in m and modes (0
+    open, 1 sticks, 2 slips) (..., n, contacts) are those of the step that follows a sample, and a
+    is the change of v in that step by its duration. contact_residual (..., n) in m/s says by how
+    much the steps since the sample before violate the laws of contact, at the worst contact.
+
     >>> import psiphi as pp
     >>> motion = pp.simulate(pp.robots.puma560(), [0.0] * 6, duration=0.1)
     >>> len(motion), motion.q.shape, motion.final.t
@@ -114,6 +123,9 @@ class Trajectory:
     forces: np.ndarray | None = None
     energy: np.ndarray | None = None
     residual: np.ndarray | None = None
+    gaps: np.ndarray | None = None
+    modes: np.ndarray | None = None
+    contact_residual: np.ndarray | None = None
     events: tuple[Event, ...] = ()
     system: Any = None
     info: dict[str, Any] = field(default_factory=dict)  # method, dt, names: JSON values

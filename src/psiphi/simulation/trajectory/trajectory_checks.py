@@ -53,7 +53,8 @@ def check_arrays(values: Mapping[str, object]) -> dict[str, np.ndarray | None]:
 
 
 def _expected_shape(name: str, axes: int) -> str:
-    ends = {"q": "nq", "forces": "contacts, 6", "residual": "2"}.get(name, "nv")
+    contacts = {"forces": "contacts, 6 or 3", "gaps": "contacts", "modes": "contacts"}
+    ends = {"q": "nq", "residual": "2", **contacts}.get(name, "nv")
     return f"(..., n{', ' + ends if axes else ''})"
 
 

@@ -272,7 +272,9 @@ def _by_header(names: list[str], numbers: np.ndarray) -> LoadedFile:
             raise ValueError("the motions of a batch have different numbers of samples")
         motions = len(np.unique(numbers[:, columns["element"][0]]))
         lead = (motions, len(numbers) // motions) if motions else (0, 0)
-    sample_shapes = {"energy": (), "forces": (-1, 6)}
+    parts = {names[k].rpartition(".")[2] for k in columns.get("forces", ())}
+    width = len(parts & {*trajectory_tables.WRENCH_PARTS}) or 6
+    sample_shapes = {"energy": (), "forces": (-1, width), "contact_residual": ()}
     arrays = {
         name: numbers[:, places].reshape(*lead, *sample_shapes.get(name, (len(places),)))
         for name, places in columns.items()

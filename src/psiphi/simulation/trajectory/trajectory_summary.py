@@ -52,8 +52,11 @@ def summary_rows(motion: Trajectory) -> list[tuple[str, str]]:
         position, velocity = _by_coordinate(motion.residual)
         rows.append(("constraint residual", f"{position:.3g} position, {velocity:.3g} velocity"))
     if motion.forces is not None and motion.forces.size:
-        largest = np.nanmax(np.linalg.norm(motion.forces[..., 3:], axis=-1))
+        largest = np.nanmax(np.linalg.norm(motion.forces[..., -3:], axis=-1))
         rows.append(("largest contact force", f"{largest:.4g} N"))
+    if motion.contact_residual is not None:
+        largest = np.nanmax(motion.contact_residual, initial=0.0)
+        rows.append(("contact residual", f"{largest:.3g} m/s"))
     return [*rows, *_events(motion)]
 
 

@@ -21,6 +21,8 @@ UNITS = {
     "tau": "N m, N",
     "energy": "J",
     "residual": "m, rad",
+    "gaps": "m",
+    "contact_residual": "m/s",
 }
 SAMPLE_AXES = {  # arrays of a trajectory, and the number of axes of one sample
     "q": 1,
@@ -30,8 +32,12 @@ SAMPLE_AXES = {  # arrays of a trajectory, and the number of axes of one sample
     "forces": 2,
     "energy": 0,
     "residual": 1,
+    "gaps": 1,
+    "modes": 1,
+    "contact_residual": 0,
 }
-WRENCH_PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")
+WRENCH_PARTS = ("nx", "ny", "nz", "fx", "fy", "fz")  # the last three for contact points
+CONTACT_ARRAYS = ("forces", "gaps", "modes")
 
 
 def coordinate_names(robot: object) -> dict[str, list[str]]:
@@ -66,9 +72,12 @@ def column_names(info: dict[str, Any], name: str, shape: list[int]) -> list[str]
         return [name]
     if name == "residual" and shape == [2]:
         return ["residual:position", "residual:velocity"]
-    if name == "forces" and len(shape) == 2 and shape[1] == 6:
+    if name in CONTACT_ARRAYS:
         contacts = _names_or_numbers(info.get("contacts", ()), shape[0])
-        return [f"forces:{contact}.{part}" for contact in contacts for part in WRENCH_PARTS]
+        if len(shape) == 1:
+            return [f"{name}:{contact}" for contact in contacts]
+        parts = WRENCH_PARTS[-shape[1] :]
+        return [f"{name}:{contact}.{part}" for contact in contacts for part in parts]
     names = info.get("q" if name == "q" else "v", ())
     return [f"{name}:{label}" for label in _names_or_numbers(names, math.prod(shape))]
 
@@ -107,7 +116,8 @@ def to_xarray(motion: Trajectory) -> Any:
     xarray = import_optional("xarray", "to_xarray", "xarray")
     lead = [*(f"batch{i}" for i in range(len(motion.batch))), "t"]
     axes = {"q": ["q_index"], "v": ["v_index"], "a": ["v_index"], "tau": ["v_index"], "energy": []}
-    axes |= {"residual": ["error"], "forces": ["contact", "part"]}
+    axes |= {"residual": ["error"], "forces": ["contact", "part"], "contact_residual": []}
+    axes |= {"gaps": ["contact"], "modes": ["contact"]}
     data = {}
     for name in sample_shapes(motion):
         data[name] = (lead + axes[name], getattr(motion, name), {"units": UNITS.get(name, "")})
@@ -115,7 +125,7 @@ def to_xarray(motion: Trajectory) -> Any:
     for key in ("q", "v"):
         if len(motion.info.get(key, ())) == getattr(motion, key).shape[-1]:
             coordinates[f"{key}_index"] = motion.info[key]
-    if "forces" in data:
-        coordinates["part"] = list(WRENCH_PARTS)
+    if motion.forces is not None:
+        coordinates["part"] = list(WRENCH_PARTS[-motion.forces.shape[-1] :])
     events = [str(event) for event in motion.events]
     return xarray.Dataset(data, coords=coordinates, attrs={"events": events})

@@ -58,6 +58,13 @@ def origin_positions(R: np.ndarray, p: np.ndarray, item: OnBody) -> np.ndarray:
     return p[:, item.body] + R[:, item.body] @ item.pose.translation
 
 
+def origin_rotations(R: np.ndarray, item: OnBody) -> np.ndarray:
+    """(times, 3, 3): the axes of a frame or solid in the world, from the link poses."""
+    if item.body == WORLD:
+        return np.broadcast_to(item.pose.rotation, (len(R), 3, 3))
+    return R[:, item.body] @ item.pose.rotation
+
+
 def rotation_with_z_along(axis: ArrayLike) -> np.ndarray:
     """A rotation whose z axis is along `axis`."""
     z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)

@@ -40,7 +40,7 @@ from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller
 from psiphi.simulation.forces.joint_limit_impact import JointStops
-from psiphi.simulation.linearization.step_function import check_method
+from psiphi.simulation.linearization.step_arguments import check_method
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.start_checks import check_closed, initial_state, step_size
 

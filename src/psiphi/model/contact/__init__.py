@@ -1,0 +1,11 @@
+"""Contact geometry: shapes on links, and the ground that they touch.
+
+In: shapes and the frames they are on. Out: contact points, which the contact solver moves with the
+robot. Read `contact_shapes.py` first.
+
+    contact_shapes.py    `pp.Sphere`, `pp.Box`, ...: shapes as contact points
+    contact_points.py    One contact point: a sphere, or the rim of a disc, on a frame
+    contact_reader.py    `robot.with_contacts`: names and shapes to contact points
+    contact_state.py     `ContactState`: forces, gaps, modes and residual of a step
+    ground.py            `pp.Ground`: a plane with friction, restitution and compliance
+"""

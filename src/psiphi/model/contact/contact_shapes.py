@@ -1,0 +1,163 @@
+"""`pp.Sphere`, `pp.Box`, ...: shapes that can touch the ground.
+
+A shape stands at `pose` in the frame it is given to: a `pp.Pose`, (x, y, z), a 4x4 matrix, or
+[(x, y, z), (roll, pitch, yaw)]. Against a plane it is a few contact points (`contact_points.py`):
+
+    Point      itself               Box        its 8 corners
+    Sphere     itself               Cylinder   3 points on the rim of each end: the lowest one, and
+    Capsule    2 spheres                       those 120 degrees from it
+    Points     each of them
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import ModelError
+from psiphi._util.text import shown
+from psiphi._util.validate import read_array
+from psiphi.model.builder.pose_values import read_pose
+from psiphi.model.contact.contact_points import ContactPoint, Vector
+from psiphi.model.model import Pose
+from psiphi.model.spatial.screws import add
+from psiphi.model.spatial.small_matrices import apply
+
+RIM_ANGLES = (0.0, 2.0 * math.pi / 3.0, -2.0 * math.pi / 3.0)
+Placed = tuple[Vector, float, Vector | None, float]  # centre, radius, axis, angle
+
+
+class ContactShape(ABC):
+    """A shape that can touch the ground."""
+
+    pose: Pose | Numbers | None
+    sizes: ClassVar[tuple[str, ...]] = ()  # the fields that are positive lengths
+
+    def contact_points(self, name: str, frame: str) -> tuple[ContactPoint, ...]:
+        """The contact points of the shape on a frame; several are numbered, "foot.0", "foot.1"."""
+        self._check(name)
+        pose = read_pose(f"the pose of {name}", self.pose)
+        rotation, translation = pose.rotation.tolist(), pose.translation.tolist()
+
+        def placed(center: Vector, radius: float, axis: Vector | None, angle: float) -> Placed:
+            x, y, z = add(apply(rotation, list(center)), translation)
+            turned = None if axis is None else _vector(apply(rotation, list(axis)))
+            return (x, y, z), radius, turned, angle
+
+        points = [placed(*point) for point in self._points()]
+        names = [name] if len(points) == 1 else [f"{name}.{i}" for i in range(len(points))]
+        return tuple(
+            ContactPoint(each, frame, *point) for each, point in zip(names, points, strict=True)
+        )
+
+    @abstractmethod
+    def _points(self) -> Iterable[Placed]:
+        """The contact points in the axes of the shape."""
+
+    def _check(self, name: str) -> None:
+        for size in self.sizes:
+            value = getattr(self, size)
+            array, fault = read_array(value, None)
+            if fault or array.size not in (1, 3) or not ((array > 0.0) & (array < 1e50)).all():
+                raise ModelError(
+                    f"{name}: the {size} of a {type(self).__name__.lower()} is {shown(value)}",
+                    "give a finite length above 0, in metres",
+                )
+
+
+@dataclass(frozen=True)
+class Point(ContactShape):
+    """A point: the origin of its pose."""
+
+    pose: Pose | Numbers | None = None
+
+    def _points(self) -> Iterable[Placed]:
+        yield (0.0, 0.0, 0.0), 0.0, None, 0.0
+
+
+@dataclass(frozen=True)
+class Sphere(ContactShape):
+    """A sphere about the origin of its pose."""
+
+    radius: float
+    pose: Pose | Numbers | None = None
+    sizes: ClassVar[tuple[str, ...]] = ("radius",)
+
+    def _points(self) -> Iterable[Placed]:
+        yield (0.0, 0.0, 0.0), float(self.radius), None, 0.0
+
+
+@dataclass(frozen=True)
+class Capsule(ContactShape):
+    """A cylinder along z with a hemisphere at each end; `length` is that of the cylinder."""
+
+    radius: float
+    length: float
+    pose: Pose | Numbers | None = None
+    sizes: ClassVar[tuple[str, ...]] = ("radius", "length")
+
+    def _points(self) -> Iterable[Placed]:
+        half = 0.5 * float(self.length)
+        for z in (-half, half):
+            yield (0.0, 0.0, z), float(self.radius), None, 0.0
+
+
+@dataclass(frozen=True)
+class Box(ContactShape):
+    """A box with edges `size` (x, y, z)."""
+
+    size: Numbers
+    pose: Pose | Numbers | None = None
+    sizes: ClassVar[tuple[str, ...]] = ("size",)
+
+    def _points(self) -> Iterable[Placed]:
+        x, y, z = (0.5 * np.broadcast_to(np.asarray(self.size, dtype=float), (3,))).tolist()
+        for a, b, c in product((-1.0, 1.0), repeat=3):
+            yield (a * x, b * y, c * z), 0.0, None, 0.0
+
+
+@dataclass(frozen=True)
+class Cylinder(ContactShape):
+    """A cylinder along z."""
+
+    radius: float
+    length: float
+    pose: Pose | Numbers | None = None
+    sizes: ClassVar[tuple[str, ...]] = ("radius", "length")
+
+    def _points(self) -> Iterable[Placed]:
+        half = 0.5 * float(self.length)
+        for z, angle in product((-half, half), RIM_ANGLES):
+            yield (0.0, 0.0, z), float(self.radius), (0.0, 0.0, 1.0), angle
+
+
+@dataclass(frozen=True)
+class Points(ContactShape):
+    """Several points (n, 3), in the axes of the pose."""
+
+    points: Numbers
+    pose: Pose | Numbers | None = None
+
+    def _points(self) -> Iterable[Placed]:
+        for point in np.asarray(self.points, dtype=float):
+            yield _vector(point.tolist()), 0.0, None, 0.0
+
+    def _check(self, name: str) -> None:
+        array, fault = read_array(self.points, None)
+        is_list = not fault and array.ndim == 2 and array.shape[-1] == 3 and len(array)
+        if not is_list or not np.isfinite(array.astype(float)).all():
+            raise ModelError(
+                f"{name}: points is {shown(self.points)}", "give an array (n, 3) of finite numbers"
+            )
+
+
+def _vector(values: list[float]) -> Vector:
+    x, y, z = values
+    return float(x), float(y), float(z)

@@ -1,0 +1,119 @@
+"""`pp.Ground`: a plane that robots stand on, with friction, restitution and compliance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import ModelError
+from psiphi._util.text import shown
+from psiphi._util.validate import positive_number, read_array, whole_number
+from psiphi.model.contact.contact_points import Vector, perpendicular
+from psiphi.model.spatial.screws import cross
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ground:
+    """The plane through `point` with the unit normal `normal`, rigid unless `stiffness` is given.
+
+    friction     Coulomb's coefficient: one number, or (..., contacts), or (..., 1), with an entry
+                 for each motion of a batch
+    restitution  Newton's coefficient, 0 to 1: the speed after an impact over that before; as
+                 friction. It is not applied where it would add energy
+    stiffness    N/m of each contact; damping in N s/m goes with it
+    iterations   at most so many sweeps of the solver over the contacts in a step
+    tolerance    m/s: a step whose contacts violate the law by more is an event "contact not solved"
+
+    >>> Ground(friction=0.8)
+    Ground(friction=0.8)
+    """
+
+    friction: Numbers = 0.8
+    restitution: Numbers = 0.0
+    stiffness: Numbers | None = None
+    damping: Numbers = 0.0
+    normal: Numbers = (0.0, 0.0, 1.0)
+    point: Numbers = (0.0, 0.0, 0.0)
+    iterations: int = 200
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        _check_coefficient("friction", self.friction, np.inf)
+        _check_coefficient("restitution", self.restitution, 1.0)
+        _check_coefficient("damping", self.damping, np.inf)
+        if self.stiffness is not None:
+            _check_coefficient("stiffness", self.stiffness, np.inf)
+            if not (np.asarray(self.stiffness, dtype=float) > 0.0).all():
+                raise ModelError(
+                    f"stiffness is {shown(self.stiffness)}",
+                    "give a number above 0, or leave it out for a rigid ground",
+                )
+        elif np.any(np.asarray(self.damping, dtype=float)):
+            raise ModelError(
+                f"damping is {shown(self.damping)}, but the ground is rigid",
+                "give stiffness= as well, or leave damping out",
+            )
+        normal = _triple("normal", self.normal)
+        if not normal.any():
+            raise ModelError("normal is zero, which has no direction", "give a unit vector")
+        _triple("point", self.point)
+        if whole_number("iterations", self.iterations) < 1:
+            raise ModelError("iterations is 0", "give at least 1")
+        positive_number("tolerance", self.tolerance, "give a speed in m/s, such as 1e-6")
+
+    @cached_property
+    def axes(self) -> tuple[Vector, Vector, Vector]:
+        """The normal and two tangents, world axes: x and y for a horizontal ground."""
+        given = _triple("normal", self.normal)
+        x, y, z = (given / np.linalg.norm(given)).tolist()
+        normal = (x, y, z)
+        if normal == (0.0, 0.0, 1.0):
+            return normal, (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
+        first = perpendicular(normal)
+        a, b, c = cross(normal, first)
+        return normal, first, (a, b, c)
+
+    @cached_property
+    def height(self) -> float:
+        """The distance of the plane from the origin of the world, along the normal."""
+        return float(np.dot(self.axes[0], _triple("point", self.point)))
+
+    @property
+    def plane(self) -> dict[str, list[float]]:
+        """The normal, of length 1, and a point of the plane."""
+        return {"normal": list(self.axes[0]), "point": _triple("point", self.point).tolist()}
+
+    @property
+    def is_rigid(self) -> bool:
+        return self.stiffness is None
+
+    @property
+    def rebounds(self) -> bool:
+        """Whether some contact has restitution."""
+        return bool(np.any(np.asarray(self.restitution, dtype=float)))
+
+    def __repr__(self) -> str:
+        default = {name: field.default for name, field in self.__dataclass_fields__.items()}
+        given = (
+            f"{name}={getattr(self, name)!r}"
+            for name in default
+            if name == "friction" or not np.array_equal(getattr(self, name), default[name])
+        )
+        return f"Ground({', '.join(given)})"
+
+
+def _check_coefficient(name: str, value: object, most: float) -> None:
+    array, fault = read_array(value, None)
+    if fault or not ((array >= 0.0) & (array <= most) & (array < 1e50)).all():
+        span = "of at least 0" if most == np.inf else f"from 0 to {most:g}"
+        raise ModelError(f"{name} is {shown(value)}", f"give a finite number {span}")
+
+
+def _triple(name: str, value: object) -> np.ndarray:
+    array, fault = read_array(value, None)
+    if fault or array.shape != (3,) or not np.isfinite(array.astype(float)).all():
+        raise ModelError(f"{name} is {shown(value)}", "give three finite numbers (x, y, z)")
+    return array.astype(float)

@@ -1,0 +1,115 @@
+"""One contact by the laws of Signorini and Coulomb, exactly, without branches.
+
+    c = A lam + r,    0 <= lam_n  _|_  c_n >= 0,    |lam_t| <= mu lam_n,
+    lam_t = -mu lam_n c_t / |c_t|  where it slides
+
+lam is an impulse (N s), c a velocity (m/s), both as [normal, tangent, tangent]; A is the 3 x 3
+block of the contact, r the velocity without its own impulse. With the normal row eliminated,
+
+    a = A_tn / A_nn,   S = A_tt - a A_nt,   y = r_t - a r_n,
+    lam_t(x) = -(S + x I)^-1 y,   lam_n(x) = -r_n / A_nn - a . lam_t(x)
+
+The contact is open if r_n >= 0; it sticks if lam(0) is in the cone; else it slides with the x > 0
+at which mu lam_n(x) = |lam_t(x)|. That x is 1 / |lam_t| times the sliding speed. Newton's method
+finds it within a bracket that bisection keeps closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from psiphi.model.spatial.branch_free import choose, less, maximum, minimum
+from psiphi.model.spatial.screws import square_root
+
+TINY = 1e-30  # below any square of an impulse or speed that matters
+NEWTON_STEPS = 2  # in one sweep; x is kept from sweep to sweep
+
+Vector3 = list[Any]  # numbers, arrays or tape expressions
+
+
+class ContactBlock(NamedTuple):
+    """1 / A_nn, a (two numbers), and S (its entries 00, 01, 11) of one contact."""
+
+    inverse: Any
+    a0: Any
+    a1: Any
+    s00: Any
+    s01: Any
+    s11: Any
+
+    @classmethod
+    def of(cls, A: Sequence[Sequence[Any]]) -> ContactBlock:
+        (n, p, q), (_, d, e), (_, _, f) = A
+        inverse = 1.0 / n
+        a0, a1 = p * inverse, q * inverse
+        return cls(inverse, a0, a1, d - a0 * p, e - a0 * q, f - a1 * q)
+
+
+def solve_contact(block: ContactBlock, r: Vector3, mu: Any, x: Any) -> tuple[Vector3, Any]:
+    """The impulse of one contact, and the new x; `x` is that of the sweep before."""
+    r0 = -(r[0] * block.inverse)
+    y0, y1 = r[1] + block.a0 * (-r[0]), r[2] + block.a1 * (-r[0])
+    determinant = block.s00 * block.s11 - block.s01 * block.s01
+    trace = block.s00 + block.s11
+
+    def impulse(x: Any) -> tuple[Any, Any, Any, Any]:
+        """1 / det(S + x I), lam_t(x), lam_n(x)."""
+        d = 1.0 / (determinant + x * (trace + x))
+        t0 = (block.s01 * y1 - (block.s11 + x) * y0) * d
+        t1 = (block.s01 * y0 - (block.s00 + x) * y1) * d
+        return d, t0, t1, r0 - block.a0 * t0 - block.a1 * t1
+
+    _, stick0, stick1, stick_n = impulse(0.0 * x)
+    friction = square_root(stick0 * stick0 + stick1 * stick1)
+    sticks = 1.0 - less(mu * maximum(stick_n, 0.0), friction)
+    pushes = less(r[0], 0.0)
+    x, high = _bracket(block, y0, y1, r0, mu, x)
+    low = 0.0 * x
+    for _ in range(NEWTON_STEPS):
+        d, t0, t1, n = impulse(x)
+        dt0 = (block.s01 * t1 - (block.s11 + x) * t0) * d
+        dt1 = (block.s01 * t0 - (block.s00 + x) * t1) * d
+        size = 1.0 / square_root(t0 * t0 + t1 * t1 + TINY)
+        f = mu * n * size - 1.0
+        slope = -(block.a0 * dt0 + block.a1 * dt1) - n * (t0 * dt0 + t1 * dt1) * size * size
+        below = less(f, 0.0)
+        low, high = choose(below, x, low), choose(below, high, x)
+        step = x - f / maximum(mu * size * slope, TINY)
+        inside = (1.0 - less(step, low)) * (1.0 - less(high, step))
+        x = choose(inside, step, 0.5 * (low + high))
+    _, t0, t1, n = impulse(x)
+    n = maximum(n, 0.0)
+    scale = minimum(mu * n / square_root(t0 * t0 + t1 * t1 + TINY), 1.0)
+    slide = [n, t0 * scale, t1 * scale]
+    stick = [stick_n, stick0, stick1]
+    return [choose(sticks, a, b) * pushes for a, b in zip(stick, slide, strict=True)], x
+
+
+def _bracket(block: ContactBlock, y0: Any, y1: Any, r0: Any, mu: Any, x: Any) -> tuple[Any, Any]:
+    """x within its bounds, and the upper one: |y| (A_nn + mu |A_nt|) / (-mu r_n)."""
+    size = square_root(y0 * y0 + y1 * y1)
+    coupling = square_root(block.a0 * block.a0 + block.a1 * block.a1)
+    high = size * (1.0 + mu * coupling) / maximum(mu * maximum(r0, 0.0), TINY)
+    return minimum(x, high), high
+
+
+def violation(lam: Vector3, c: Vector3, mu: Any, inverse: Any) -> Any:
+    """How much (m/s) impulse and velocity violate the law: |lam - P(lam - k u)| / k with k = 1 /
+    A_nn, u = c + (mu |c_t|, 0, 0), and P the projection onto the friction cone; 0 if they obey."""
+    speed = square_root(c[1] * c[1] + c[2] * c[2])
+    u = [c[0] + mu * speed, c[1], c[2]]
+    n, t0, t1 = (a - inverse * b for a, b in zip(lam, u, strict=True))
+    size = square_root(t0 * t0 + t1 * t1)
+    inside = 1.0 - less(mu * n, size)
+    polar = less(mu * size + n, 0.0)  # below the polar cone: projected onto the apex
+    share = (n + mu * size) / (1.0 + mu * mu)
+    edge = mu * share / maximum(size, TINY)
+    outside = (1.0 - inside) * (1.0 - polar)
+    projected = (
+        choose(inside, n, outside * share),
+        choose(inside, t0, outside * edge * t0),
+        choose(inside, t1, outside * edge * t1),
+    )
+    gap = [a - b for a, b in zip(lam, projected, strict=True)]
+    return square_root(gap[0] * gap[0] + gap[1] * gap[1] + gap[2] * gap[2]) / inverse

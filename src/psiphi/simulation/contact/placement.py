@@ -1,0 +1,68 @@
+"""Where a robot stands: `robot.on_ground(q, ground)`, and the check that it starts above ground."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psiphi._util.array_types import Numbers
+from psiphi._util.errors import StateError
+from psiphi.model.contact.ground import Ground
+from psiphi.model.state_checks import batch_element
+from psiphi.robot.robot import Robot
+from psiphi.simulation.contact.ground_contact import GroundContact
+from psiphi.simulation.plant import Plant
+from psiphi.simulation.start_checks import initial_state
+
+MAX_DEPTH = 1e-3  # m: a rigid ground pushes a deeper start out at a speed that one can see
+
+
+def contact_gaps(contacts: GroundContact, q: np.ndarray, robot: Robot | None = None) -> np.ndarray:
+    """(..., c): the distances of the contact points of `robot` from the ground."""
+    of = contacts.robot if robot is None else robot
+    poses = [of.frame_pose(q, frame) for frame in contacts.frames]
+    flat = np.concatenate([T.reshape(*T.shape[:-2], 16) for T in poses], axis=-1)
+    return np.stack(np.broadcast_arrays(*contacts.geometry(flat)[1]), axis=-1)
+
+
+def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndarray:
+    """q (..., nq) with the free base moved along the normal so that the lowest contact point
+    touches the ground, by default the plane z = 0.
+
+    >>> import psiphi as pp
+    >>> robot = pp.load("anymal_c").with_contacts({"*_FOOT": pp.Sphere(0.03)})
+    >>> q = robot.on_ground(robot.neutral())
+    >>> round(float(robot.frame_pose(q, "LF_FOOT")[2, 3]), 9)
+    0.03
+    """
+    contacts = GroundContact(robot, Ground() if ground is None else ground)
+    if robot.joints[0].kind != "free":
+        raise StateError(
+            f"on_ground: {robot.name} has no free base",
+            'load it with base="free", or move the ground: pp.Ground(point=...)',
+        )
+    placed, _ = initial_state(Plant(robot), q, None)
+    gaps = contact_gaps(contacts, placed)
+    moved = np.stack([placed] * 3)
+    for i in range(3):
+        moved[i, ..., i] += 1.0
+    normal = np.moveaxis(contact_gaps(contacts, moved) - gaps, 0, -1)[..., 0, :]
+    placed[..., :3] -= gaps.min(axis=-1, keepdims=True) * normal
+    return placed
+
+
+def check_above_ground(contacts: GroundContact, q: np.ndarray, of: str) -> None:
+    """Raise an error if a contact point starts deep inside a rigid ground."""
+    gaps = contact_gaps(contacts, q)
+    if not contacts.ground.is_rigid or not gaps.size:
+        return
+    with np.errstate(invalid="ignore"):
+        deep = gaps < -MAX_DEPTH
+    if not deep.any():
+        return
+    *where, c = (int(i) for i in np.unravel_index(np.nanargmin(gaps), gaps.shape))
+    raise StateError(
+        f"{of}: {contacts.names[c]} starts {-np.nanmin(gaps):.3g} m inside the ground"
+        f"{batch_element(tuple(where))}",
+        "move the base up: q = robot.on_ground(q, ground); or give the ground stiffness= and "
+        "damping=",
+    )

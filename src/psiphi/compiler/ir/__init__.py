@@ -8,5 +8,7 @@ In: tapes and loops. Out: programs that any target can emit. Read `segments.py` 
     loop_tables.py        the frame layout and the tables of loops over links
     block_frame.py        several blocks in one frame of values
     loop_nodes.py         programs of several blocks: one step, a rollout, a loop inside a step
+    tape_cut.py           where to cut a tape into an early and a late part
+    stage_split.py        straight-line code as stages, with other code between them
     tape_fusion.py        several blocks fused into one tape
 """

@@ -7,9 +7,11 @@ way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi.compiler.axes.link_axes import Tree
@@ -25,6 +27,7 @@ from psiphi.compiler.sweeps.sweep_program import (
     add_messages,
 )
 from psiphi.compiler.tape.tape import Count, Tape
+from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.model.model import WORLD
 from psiphi.model.spatial.body_stacks import extract_body, insert_body
 
@@ -220,6 +223,13 @@ class StraightCode:
     @property
     def count(self) -> Count:
         return self.tape.count(self.output_nodes)
+
+    def on(self, **inputs: Sequence[Any] | np.ndarray) -> dict[str, list[Any]]:
+        """The outputs for inputs by name: numbers, arrays or expressions of another tape."""
+        columns = [inputs.get(arg.name, ()) for arg in self.program.inputs]
+        values = evaluate(self.tape, self.output_nodes, lambda space, i: columns[int(space)][i])
+        names = (arg.name for arg in self.program.outputs)
+        return dict(zip(names, self.by_output(values), strict=True))
 
 
 def trace_tape(

@@ -205,6 +205,16 @@ def _wrench_acceleration(s: Operators, _, target) -> Results:
     return {"a": s.mass.inv @ s.J(*frames, axes=axes).T @ vector("f_ext", "frame")}
 
 
+def _half_wrench_response(s: Operators, _, target) -> Results:
+    """y = m^-1 J* f_ext, so that J M^-1 J* is the product of two such y."""
+    frames, axes = target
+    return {"y": s.mass_half.inv @ s.J(*frames, axes=axes).T @ vector("f_ext", "frame")}
+
+
+def _half_response(s: Operators, *_) -> Results:
+    return {"a": s.mass_half.inv.T @ vector("y")}
+
+
 def _momentum_matrix(s: Operators, E: Expression) -> Expression:
     """The momentum of the bodies per joint velocity, about the point of E; without rotors."""
     return E @ s.phi @ s.M @ s.phi.T @ s.H.T
@@ -389,6 +399,14 @@ INTERNAL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia] = {
     "wrench_acceleration": Quantity("M^-1 J* f_ext", _wrench_acceleration),
     "added_inertia_wrench_acceleration": Quantity(
         "(M + X)^-1 J* f_ext, X diagonal", _wrench_acceleration, added=True
+    ),
+    "half_wrench_response": Quantity("m^-1 J* f_ext, M = m m*", _half_wrench_response),
+    "added_inertia_half_wrench_response": Quantity(
+        "m^-1 J* f_ext, M + X = m m*, X diagonal", _half_wrench_response, added=True
+    ),
+    "half_response": Quantity("m^-* y, M = m m*", _half_response),
+    "added_inertia_half_response": Quantity(
+        "m^-* y, M + X = m m*, X diagonal", _half_response, added=True
     ),
     "mass_half_product": Quantity(
         "y = m* x, M = m m*", lambda s, *_: {"y": s.mass_half.T @ x}, ("x",)

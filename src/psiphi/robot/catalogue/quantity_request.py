@@ -24,6 +24,8 @@ ON_FRAMES = {  # {quantity: number of frames}, 0 for any number
     "wrench_torques": 0,
     "wrench_acceleration": 0,
     "added_inertia_compliance": 0,
+    "half_wrench_response": 0,
+    "added_inertia_half_wrench_response": 0,
     "added_inertia_wrench_acceleration": 0,
     **{name: 1 for name, quantity in QUASI_QUANTITIES.items() if quantity.on_frame},
 }

@@ -1,24 +1,29 @@
 """Blocks of contacts with the ground (`simulation/contact/ground_contact.py`).
 
-    contact.approach   geometry and velocities without contact forces
+    contact.approach   forward dynamics, geometry, and velocities without contact forces
     contact.delassus   G = J M^-1 J*, if a contact of some lane acts
     contact.sweep      one sweep over the contacts, until all lanes are done
     contact.apply      v+ = v_f + M^-1 J* lambda, and the residual
 
-The places of contacts have the prefix "contact.", apart from q, v, V, h.
+Three of them are stages of one tape (`ir/stage_split.py`): the articulated inertias of the forward
+dynamics also serve G and the response. The places of contacts have the prefix "contact.", apart
+from those in SHARED.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from psiphi.compiler.ir.block_frame import BlockFrame, NamedBlocks
-from psiphi.compiler.ir.loop_nodes import Repeat, SingleStep
-from psiphi.compiler.ir.tape_fusion import fuse_blocks
-from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
+from psiphi._util.errors import StateError
+from psiphi.compiler.ir.block_frame import NamedBlocks
+from psiphi.compiler.ir.loop_nodes import Repeat
+from psiphi.compiler.ir.stage_split import split_stages
+from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.sweeps.tree_loop import StraightCode
+from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.step_blocks import quantity_block, trace
 from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Values
@@ -28,12 +33,14 @@ START, APPROACH, DELASSUS = "contact.start", "contact.approach", "contact.delass
 SWEEP, APPLY = "contact.sweep", "contact.apply"
 TOTAL = "contact.total"
 RECORDED = ("contact.impulse", "contact.mode")
-SHARED = ("q", "v", "V", "h", "added", PARAMETERS)
+SHARED = ("Q", "V", "v", "h", "force", "added", PARAMETERS)
+SOLVED = "solved_"  # of values that the sweeps have changed since the approach
 REBOUND = ("still", "free", "again")
 
 
 def contact_place(name: str) -> str:
     """The place of a value of the contacts."""
+    name = name.removeprefix(SOLVED)
     return name if name in SHARED else f"contact.{name}"
 
 
@@ -51,25 +58,20 @@ def contact_loop(contact: GroundContact) -> Repeat:
     )
 
 
-def contact_blocks(contact: GroundContact, implicit: bool) -> NamedBlocks:
-    """The blocks of the contacts. With `implicit`, the inertia of the joints includes the implicit
-    losses and springs of the step."""
+def contact_blocks(contact: GroundContact, implicit: bool, force: str) -> NamedBlocks:
+    """The blocks of the contacts; `force` is the place of the joint forces. With `implicit`, the
+    inertia of the joints includes the implicit losses and springs of the step."""
     count = contact.count
-    numbers = dict.fromkeys(contact.numbers, count)
     speeds = {"speed": 3 * count, "friction": count}
     state = {"impulse": 3 * count, "slip": count, "done": 1}
     rebound = dict(zip(REBOUND, (count, count, 1), strict=True)) if contact.ground.rebounds else {}
     solved = {"G": 9 * count * count, "block": 6 * count}
-    start = trace("start", {"h": 1}, lambda h: {"total": np.repeat(0.0 * h, count)})
-    sweep = trace("sweep", {**solved, **speeds, **state, **rebound}, contact.sweep)
     blocks = {
-        START: start,
-        APPROACH: _approach(contact, numbers),
-        DELASSUS: _delassus(contact, numbers, implicit),
-        SWEEP: sweep,
-        APPLY: _apply(contact, implicit),
+        START: trace("start", {"h": 1}, lambda h: {"total": np.repeat(0.0 * h, count)}),
+        SWEEP: trace("sweep", {**solved, **speeds, **state, **rebound}, contact.sweep),
+        **ContactDynamics(contact, implicit).stages(),
     }
-    return {name: (code, _places(code)) for name, code in blocks.items()}
+    return {name: (code, _places(code) | {"force": force}) for name, code in blocks.items()}
 
 
 def _places(code: StraightCode) -> dict[str, str]:
@@ -77,69 +79,95 @@ def _places(code: StraightCode) -> dict[str, str]:
     return {arg.name: contact_place(arg.name) for arg in arguments}
 
 
-def _approach(contact: GroundContact, numbers: dict[str, int]) -> StraightCode:
-    robot, frames = contact.robot, contact.frames
-    poses = [f"T{i}" for i in range(len(frames))]
-    named: NamedBlocks = {
-        name: (quantity_block(robot, "frame_pose", (frame,)), {"T": name})
-        for name, frame in zip(poses, frames, strict=True)
-    }
-    velocities = quantity_block(robot, "frame_velocities", frames)
-    named["velocities"] = velocities, {"V": "twists"}
-    sizes = dict.fromkeys(poses, 16) | {"twists": 6 * len(frames), "h": 1}
-    sizes |= {name: size for name, size in numbers.items() if name != "friction"}
-    if contact.ground.rebounds:
-        named["before"] = velocities, {"v": "V", "V": "twists_before"}
-        sizes["twists_before"] = 6 * len(frames)
+class ContactDynamics:
+    """The dynamics of a step with contacts: what is computed before and after the sweeps."""
 
-    def rule(h: np.ndarray, twists: np.ndarray, **places: np.ndarray) -> Values:
-        T = np.concatenate([places.pop(name) for name in poses])
-        before = places.pop("twists_before", None)
-        return contact.approach(T, twists, h, before, **places)
+    def __init__(self, contact: GroundContact, implicit: bool):
+        self.contact, self.robot, frames = contact, contact.robot, contact.frames
+        added = "added_inertia_" if implicit else ""
+        dynamics = "added_inertia_dynamics" if implicit else "forward_dynamics"
+        self.dynamics = _straight(self.robot, dynamics)
+        self.poses = [_straight(self.robot, "frame_pose", (frame,)) for frame in frames]
+        self.velocities = _straight(self.robot, "frame_velocities", frames)
+        self.half_wrench = _straight(self.robot, f"{added}half_wrench_response", frames)
+        self.half = _straight(self.robot, f"{added}half_response")
+        self.inputs = {PARAMETERS, "added"} & {
+            arg.name
+            for code in (self.dynamics, self.half_wrench, self.half, *self.poses)
+            for arg in code.program.inputs
+        }
 
-    return _fused("approach", named, sizes, rule)
+    def stages(self) -> dict[str, StraightCode]:
+        """The three stages. What the sweeps change, the last stage reads as `solved_...`."""
+        contact, count = self.contact, self.contact.count
+        sizes = {"Q": self.robot.nq, "V": self.robot.nv, "force": self.robot.nv, "h": 1}
+        for name in sorted(self.inputs):
+            own = (arg for arg in self.dynamics.program.inputs if arg.name == name)
+            sizes[name] = next(own).size
+        sizes |= dict.fromkeys(contact.numbers, count)
+        sizes |= {"solved_impulse": 3 * count, "solved_speed": 3 * count, "total": count}
+        approach: list[str] = []
+        whole = trace(CONTACTS, sizes, lambda **places: self._rule(approach, **places))
+        return split_stages(
+            whole,
+            {
+                APPROACH: approach,
+                DELASSUS: ("G", "block"),
+                APPLY: ("solved_v", "solved_residual", "total", "solved_mode"),
+            },
+            "kept",
+        )
+
+    def _rule(
+        self,
+        approach: list[str],
+        Q: np.ndarray,
+        V: np.ndarray,
+        force: np.ndarray,
+        h: np.ndarray,
+        solved_impulse: np.ndarray,
+        solved_speed: np.ndarray,
+        total: np.ndarray,
+        friction: np.ndarray,
+        **places: np.ndarray,
+    ) -> Values:
+        """The outputs of all stages; the names of those of the first are added to `approach`."""
+        contact, m = self.contact, self.robot.manifold
+        given = {"q": Q, "v": V, "tau": force}
+        given |= {name: places[name] for name in self.inputs}
+        numbers = {name: x for name, x in places.items() if name not in self.inputs}
+        a = np.array(self.dynamics.on(**given)["a"])
+        v = V + h * (a + m.turning(V))  # without contacts, in the axes at the start of the step
+        T = np.array([x for code in self.poses for x in code.on(**given)["T"]])
+        twists = self._twists(given, v)
+        before = self._twists(given, V) if contact.ground.rebounds else None
+        found = contact.approach(T, twists, h, before, **numbers)
+        lever = found.pop("lever")
+        approach += ["v", *found]
+        Y = [
+            self.half_wrench.on(**given, f_ext=wrench)["y"]
+            for wrench in contact.test_wrenches(lever)
+        ]
+        compliance = {name: x for name, x in numbers.items() if name in ("stiffness", "damping")}
+        solve = contact.delassus(Y, lever, h, **compliance)
+        y = contact.half_response(Y, lever, solved_impulse)
+        change = np.array(self.half.on(**given, y=y)["a"])
+        after = contact.apply(
+            v, change, solve["G"], solve["block"], solved_speed, friction, solved_impulse, total
+        )
+        last = {name if name == "total" else SOLVED + name: x for name, x in after.items()}
+        return {"v": v, **found, **solve, **last}
+
+    def _twists(self, given: dict[str, Any], v: np.ndarray) -> np.ndarray:
+        return np.array(self.velocities.on(**given | {"v": v})["V"])
 
 
-def _delassus(contact: GroundContact, numbers: dict[str, int], implicit: bool) -> StraightCode:
-    compliance = "added_inertia_compliance" if implicit else "operational_compliance"
-    size = 6 * len(contact.frames)
-    named: NamedBlocks = {
-        "compliance": (quantity_block(contact.robot, compliance, contact.frames), {})
-    }
-    sizes = {"X": size * size, "lever": 3 * contact.count, "h": 1}
-    sizes |= {name: n for name, n in numbers.items() if name in ("stiffness", "damping")}
-    return _fused("delassus", named, sizes, contact.delassus)
-
-
-def _apply(contact: GroundContact, implicit: bool) -> StraightCode:
-    name = "added_inertia_wrench_acceleration" if implicit else "wrench_acceleration"
-    count, nv = contact.count, contact.robot.nv
-    levers = {"lever": 3 * count, "impulse": 3 * count}
-    wrenches = trace("wrenches", levers, contact.wrenches)
-    named: NamedBlocks = {
-        "wrenches": (wrenches, {}),
-        "response": (quantity_block(contact.robot, name, contact.frames), {}),
-    }
-    sizes = {"v": nv, "a": nv, "G": 9 * count * count, "block": 6 * count}
-    sizes |= {"speed": 3 * count, "friction": count, "impulse": 3 * count}
-    sizes["total"] = count
-    return _fused("apply", named, sizes, contact.apply)
-
-
-def _fused(
-    name: str, named: NamedBlocks, sizes: dict[str, int], rule: Callable[..., Values]
-) -> StraightCode:
-    """One tape of the blocks and, last, the rule; its inputs are those that no block computes."""
-    last = trace(name, sizes, rule)
-    named = {**named, name: (last, {})}
-    made: set[str] = set()
-    inputs: dict[str, Argument] = {}
-    for code, place in named.values():
-        program = code.program
-        for arg in program.inputs:
-            key = place.get(arg.name, arg.name)
-            if key not in made:
-                inputs.setdefault(key, Argument(key, (arg.size,)))
-        made |= {place.get(arg.name, arg.name) for arg in program.outputs}
-    outputs = tuple(Argument(arg.name, (arg.size,)) for arg in last.program.outputs)
-    return fuse_blocks(SingleStep(BlockFrame(named), tuple(named), tuple(inputs.values()), outputs))
+def _straight(robot: Robot, name: str, frames: Sequence[str] = ()) -> StraightCode:
+    """The code of a quantity; an error if it has loops."""
+    code = quantity_block(robot, name, tuple(frames))
+    if not isinstance(code, StraightCode):
+        raise StateError(
+            f"contacts of {robot.name} are not implemented: its {name} runs in loops",
+            "lock joints that matter less: robot.lock(...)",
+        )
+    return code

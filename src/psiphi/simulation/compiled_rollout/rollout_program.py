@@ -175,13 +175,13 @@ class RolloutProgram:
             blocks |= constraint_blocks.closed_chain_blocks(
                 self.system, self.manifold, force, options.project, options.implicit
             )
-        else:
+        elif options.contacts is None:
             dynamics = "added_inertia_dynamics" if options.implicit else "forward_dynamics"
             blocks["dynamics"] = step_blocks.quantity_block(self.robot, dynamics), {"tau": force}
         if options.stops is not None:
             blocks |= constraint_blocks.stop_blocks(options.stops, self.robot)
         if options.contacts is not None:
-            blocks |= contact_blocks.contact_blocks(options.contacts, options.implicit)
+            blocks |= contact_blocks.contact_blocks(options.contacts, options.implicit, force)
         if options.effort:
             blocks["limit_effort"] = self._per_joint(step_blocks.effort_block), {}
         acting = {

@@ -165,25 +165,50 @@ class GroundContact:
             }
         return {name: stack_entries(values) for name, values in found.items()}
 
+    @cached_property
+    def alone(self) -> tuple[bool, ...]:
+        """For each frame whether it has one contact point."""
+        return tuple(sum(p.frame == frame for p in self.points) == 1 for frame in self.frames)
+
+    def test_wrenches(self, lever: np.ndarray) -> list[list[Any]]:
+        """Wrenches on the frames (6 numbers a frame) that span those of the contacts: the rows of a
+        contact that is alone on its frame, else the six unit wrenches of the frame."""
+        out, rows = [], self._rows(lever)
+        for k, is_alone in enumerate(self.alone):
+            units = [[float(i == j) for i in range(6)] for j in range(6)]
+            for wrench in [row for at, row in rows if at == k] if is_alone else units:
+                out.append([0.0] * (6 * k) + wrench + [0.0] * (6 * (len(self.alone) - k - 1)))
+        return out
+
+    def _coordinates(self, lever: np.ndarray) -> list[tuple[int, list[Any]]]:
+        """Each row of E by test wrenches: the first of them, and the coefficients from it on."""
+        sizes = [3 if is_alone else 6 for is_alone in self.alone]
+        starts = [sum(sizes[:k]) for k in range(len(sizes))]
+        units = [[float(i == j) for i in range(3)] for j in range(3)]
+        return [
+            (starts[k], units[i % 3] if self.alone[k] else row)
+            for i, (k, row) in enumerate(self._rows(lever))
+        ]
+
     def delassus(
         self,
-        X: np.ndarray,
+        Y: Sequence[Sequence[Any]],
         lever: np.ndarray,
         h: np.ndarray,
         stiffness: np.ndarray | None = None,
         damping: np.ndarray | None = None,
     ) -> Values:
-        """G = E Omega E* (+ R), with Omega = J M^-1 J* of the frames, row by row in X."""
-        n, size = self.count, 6 * len(self.frames)
-        X_entries, rows = entries(X), self._rows(lever)
-        omega = [X_entries[size * i : size * i + size] for i in range(size)]
+        """G = E Y* Y E* (+ R), where Y has a row m^-1 J* w for each test wrench w, M = m m*."""
+        n, size, rows = self.count, len(Y), self._coordinates(lever)
+        omega: list[list[Any]] = [[None] * size for _ in range(size)]
+        for i in range(size):
+            for j in range(i + 1):
+                omega[i][j] = omega[j][i] = dot(Y[i], Y[j])
         G: list[list[Any]] = [[None] * (3 * n) for _ in range(3 * n)]
-        for j in range(3 * n):
-            frame, row = rows[j]
-            product = [dot(omega[i][6 * frame : 6 * frame + 6], row) for i in range(size)]
-            for i in range(j + 1):
-                at, other = rows[i]
-                G[i][j] = G[j][i] = dot(other, product[6 * at : 6 * at + 6])
+        for j, (at, row) in enumerate(rows):
+            product = [dot(omega[i][at : at + len(row)], row) for i in range(size)]
+            for i, (at, row) in enumerate(rows[: j + 1]):
+                G[i][j] = G[j][i] = dot(row, product[at : at + len(row)])
         if stiffness is not None and damping is not None:
             (step,) = entries(h)
             for i, (k, d) in enumerate(zip(entries(stiffness), entries(damping), strict=True)):
@@ -256,15 +281,16 @@ class GroundContact:
         energy = dot(lam, add(before, after))
         return found["done"][0] * less(0.0, energy) * (1.0 - entries(again)[0])
 
-    def wrenches(self, lever: np.ndarray, impulse: np.ndarray) -> Values:
-        """The impulses as wrenches [moment, force] on the frames, world axes."""
-        levers, lam = _triples(lever), _triples(impulse)
-        total = [[0.0 * lam[0][0]] * 6 for _ in self.frames]
-        for point, l, x in zip(self.points, levers, lam, strict=True):
-            force = self._to_world(x)
-            k = self.frames.index(point.frame)
-            total[k] = add(total[k], [*cross(l, force), *force])
-        return {"f_ext": stack_entries([x for wrench in total for x in wrench])}
+    def half_response(
+        self, Y: Sequence[Sequence[Any]], lever: np.ndarray, impulse: np.ndarray
+    ) -> np.ndarray:
+        """m^-1 J* E* lambda, the sum of the rows of Y."""
+        weights: list[Any] = [0.0] * len(Y)
+        for (at, row), x in zip(self._coordinates(lever), entries(impulse), strict=True):
+            for i, e in enumerate(row, at):
+                weights[i] = weights[i] + e * x
+        columns = zip(*Y, strict=True)
+        return stack_entries([dot(weights, column) for column in columns])
 
     def apply(
         self,

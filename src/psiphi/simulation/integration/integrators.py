@@ -76,11 +76,6 @@ def advance_configuration(m: Manifold, Q, u, h) -> Values:
     return {"Q": q, "q": q}
 
 
-def free_velocity(m: Manifold, V, a, h) -> Values:
-    """v without contacts, in the axes at the start of the step."""
-    return {"v": V + h * (a + m.turning(V))}
-
-
 def straight_configuration(m: Manifold, Q, u, h) -> Values:
     q, v = m.unit(m.straight(Q, h * u)), m.transport(u, h * u)
     return {"Q": q, "V": v, "q": q, "v": v}
@@ -185,15 +180,9 @@ METHODS_WITH_SPRINGS = METHODS | {  # if springs are implicit
                  heun_configuration_with_springs),
 }
 # fmt: on
-CONTACTS = "contacts"  # where contacts with the ground change v
+CONTACTS = "contacts"  # dynamics with contacts: v after the step
 CONTACT_METHOD = "moreau"  # with contacts=; a kernel only
-CONTACT_STEP: tuple[LawRule | int | str, ...] = (
-    0,
-    free_velocity,
-    CONTACTS,
-    "u",
-    straight_configuration,
-)
+CONTACT_STEP: tuple[LawRule | int | str, ...] = (0, CONTACTS, "u", straight_configuration)
 
 
 def jacobian_product(m: Manifold, X, a) -> Values:

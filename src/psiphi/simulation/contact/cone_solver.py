@@ -46,52 +46,83 @@ class ContactBlock(NamedTuple):
         return cls(inverse, a0, a1, d - a0 * p, e - a0 * q, f - a1 * q)
 
 
-def solve_contact(block: ContactBlock, r: Vector3, mu: Any, x: Any) -> tuple[Vector3, Any]:
-    """The impulse of one contact, and the new x; `x` is that of the sweep before."""
-    r0 = -(r[0] * block.inverse)
-    y0, y1 = r[1] + block.a0 * (-r[0]), r[2] + block.a1 * (-r[0])
-    determinant = block.s00 * block.s11 - block.s01 * block.s01
-    trace = block.s00 + block.s11
-
-    def impulse(x: Any) -> tuple[Any, Any, Any, Any]:
-        """1 / det(S + x I), lam_t(x), lam_n(x)."""
-        d = 1.0 / (determinant + x * (trace + x))
-        t0 = (block.s01 * y1 - (block.s11 + x) * y0) * d
-        t1 = (block.s01 * y0 - (block.s00 + x) * y1) * d
-        return d, t0, t1, r0 - block.a0 * t0 - block.a1 * t1
-
-    _, stick0, stick1, stick_n = impulse(0.0 * x)
+def solve_contact(block: ContactBlock, r: Vector3, mu: Any, x: Any) -> tuple[Vector3, Any, Any]:
+    """The impulse of one contact, the new x, and by how much (m/s) Newton's method has not
+    converged. `x` is that of the sweep before, 0 at first."""
+    row = _TangentRow.of(block, r)
+    _, stick0, stick1, stick_n = row.impulse(0.0 * x)
     friction = square_root(stick0 * stick0 + stick1 * stick1)
     sticks = 1.0 - less(mu * maximum(stick_n, 0.0), friction)
     pushes = less(r[0], 0.0)
-    x, high = _bracket(block, y0, y1, r0, mu, x)
-    low = 0.0 * x
-    for _ in range(NEWTON_STEPS):
-        d, t0, t1, n = impulse(x)
-        dt0 = (block.s01 * t1 - (block.s11 + x) * t0) * d
-        dt1 = (block.s01 * t0 - (block.s00 + x) * t1) * d
-        size = 1.0 / square_root(t0 * t0 + t1 * t1 + TINY)
-        f = mu * n * size - 1.0
-        slope = -(block.a0 * dt0 + block.a1 * dt1) - n * (t0 * dt0 + t1 * dt1) * size * size
-        below = less(f, 0.0)
-        low, high = choose(below, x, low), choose(below, high, x)
-        step = x - f / maximum(mu * size * slope, TINY)
-        inside = (1.0 - less(step, low)) * (1.0 - less(high, step))
-        x = choose(inside, step, 0.5 * (low + high))
-    _, t0, t1, n = impulse(x)
+    x = row.slip_parameter(mu, x)
+    _, t0, t1, n = row.impulse(x)
+    size = square_root(t0 * t0 + t1 * t1 + TINY)
+    error = (size - mu * n) * (1.0 - sticks) * pushes / block.inverse
     n = maximum(n, 0.0)
-    scale = minimum(mu * n / square_root(t0 * t0 + t1 * t1 + TINY), 1.0)
+    scale = minimum(mu * n / size, 1.0)
     slide = [n, t0 * scale, t1 * scale]
     stick = [stick_n, stick0, stick1]
-    return [choose(sticks, a, b) * pushes for a, b in zip(stick, slide, strict=True)], x
+    return [choose(sticks, a, b) * pushes for a, b in zip(stick, slide, strict=True)], x, error
 
 
-def _bracket(block: ContactBlock, y0: Any, y1: Any, r0: Any, mu: Any, x: Any) -> tuple[Any, Any]:
-    """x within its bounds, and the upper one: |y| (A_nn + mu |A_nt|) / (-mu r_n)."""
-    size = square_root(y0 * y0 + y1 * y1)
-    coupling = square_root(block.a0 * block.a0 + block.a1 * block.a1)
-    high = size * (1.0 + mu * coupling) / maximum(mu * maximum(r0, 0.0), TINY)
-    return minimum(x, high), high
+class _TangentRow(NamedTuple):
+    """A contact with its normal row eliminated: -r_n / A_nn, y, det S and trace S."""
+
+    block: ContactBlock
+    r0: Any
+    y0: Any
+    y1: Any
+    determinant: Any
+    trace: Any
+
+    @classmethod
+    def of(cls, block: ContactBlock, r: Vector3) -> _TangentRow:
+        y0, y1 = r[1] + block.a0 * (-r[0]), r[2] + block.a1 * (-r[0])
+        determinant = block.s00 * block.s11 - block.s01 * block.s01
+        return cls(block, -(r[0] * block.inverse), y0, y1, determinant, block.s00 + block.s11)
+
+    def impulse(self, x: Any) -> tuple[Any, Any, Any, Any]:
+        """1 / det(S + x I), lam_t(x), lam_n(x)."""
+        b = self.block
+        d = 1.0 / (self.determinant + x * (self.trace + x))
+        t0 = (b.s01 * self.y1 - (b.s11 + x) * self.y0) * d
+        t1 = (b.s01 * self.y0 - (b.s00 + x) * self.y1) * d
+        return d, t0, t1, self.r0 - b.a0 * t0 - b.a1 * t1
+
+    def slip_parameter(self, mu: Any, x: Any) -> Any:
+        """The x at which mu lam_n(x) = |lam_t(x)|, by Newton's method from the given x."""
+        b = self.block
+        low = 0.0 * x
+        x, high = self._start(mu, x)
+        for _ in range(NEWTON_STEPS):
+            d, t0, t1, n = self.impulse(x)
+            dt0 = (b.s01 * t1 - (b.s11 + x) * t0) * d
+            dt1 = (b.s01 * t0 - (b.s00 + x) * t1) * d
+            size = 1.0 / square_root(t0 * t0 + t1 * t1 + TINY)
+            f = mu * n * size - 1.0
+            slope = -(b.a0 * dt0 + b.a1 * dt1) - n * (t0 * dt0 + t1 * dt1) * size * size
+            below = less(f, 0.0)
+            low, high = choose(below, x, low), choose(below, high, x)
+            step = x - f / maximum(mu * size * slope, TINY)
+            inside = (1.0 - less(step, low)) * (1.0 - less(high, step))
+            x = choose(inside, step, 0.5 * (low + high))
+        return x
+
+    def _start(self, mu: Any, x: Any) -> tuple[Any, Any]:
+        """x, or at first its value for large x; and its upper bound. With s = y . S y / |y|^2,
+
+        x = (|y| / mu - a . y) / r0 - s + O(1/x),  x <= |y| (1 / mu + |a|) / r0,  r0 = -r_n / A_nn
+        """
+        b, y0, y1 = self.block, self.y0, self.y1
+        square = y0 * y0 + y1 * y1
+        size = square_root(square)
+        inverse = 1.0 / maximum(mu * maximum(self.r0, 0.0), TINY)
+        coupling = square_root(b.a0 * b.a0 + b.a1 * b.a1)
+        high = size * (1.0 + mu * coupling) * inverse
+        s = (b.s00 * y0 * y0 + 2.0 * b.s01 * y0 * y1 + b.s11 * y1 * y1) / maximum(square, TINY)
+        first = (size - mu * (b.a0 * y0 + b.a1 * y1)) * inverse - s
+        start = choose(less(0.0, x), x, maximum(first, 0.0))
+        return minimum(start, high), high
 
 
 def violation(lam: Vector3, c: Vector3, mu: Any, inverse: Any) -> Any:

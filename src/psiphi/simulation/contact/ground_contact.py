@@ -245,9 +245,9 @@ class GroundContact:
             for j in others:
                 r = [x + g[n * row + j] * new[j] for x, row in zip(r, range(n)[own], strict=True)]
             contact = ContactBlock(*b[6 * i : 6 * i + 6])
-            new[own], x[i] = solve_contact(contact, r, mu[i], x[i])
+            new[own], x[i], error = solve_contact(contact, r, mu[i], x[i])
             step = [(p - q) / contact.inverse for p, q in zip(new[own], old[own], strict=True)]
-            change = change + dot(step, step)
+            change = change + dot(step, step) + error * error
         limit = (CONVERGENCE * self.ground.tolerance) ** 2
         moves = less(limit, change)
         found = {

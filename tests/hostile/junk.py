@@ -592,11 +592,12 @@ def table(folder: Path) -> list[Call]:
                 "forces": None,
                 "energy": None,
                 "residual": None,
+                "gaps": None,
+                "modes": None,
+                "contact_residual": None,
                 "events": (),
                 "system": ur5,
                 "info": {},
-                "stop_torque": None,
-                "stop_impulse": None,
             },
         ),
         Call(
@@ -854,7 +855,11 @@ def _motions(robot: pp.Robot) -> list[Call]:
                 "worst": 1,
             },
         ),
-        Call("rollout", pp.rollout, {"robot": robot, "steps": 2, **given, **brakes, "out": None}),
+        Call(
+            "rollout",
+            pp.rollout,
+            {"robot": robot, "steps": 2, **given, **brakes, "out": None, "contacts": None},
+        ),
         Call("rollout().vjp", rolled.vjp, {"q_weight": np.ones_like(rolled.q), "v_weight": None}),
         Call("rollout().jvp", rolled.jvp, {"q": v, "v": None, "tau": rest}),
         Call(

@@ -137,6 +137,7 @@ def more(folder: Path) -> list[Call]:
         *_rest(robot, folder),
         *_objects(robot, folder),
         *_estimation(),
+        *_contacts(),
     ]
 
 
@@ -304,6 +305,57 @@ def _rest(robot: pp.Robot, folder: Path) -> list[Call]:
                 "out": None,
                 "progress": False,
             },
+        ),
+    ]
+
+
+def _contacts() -> list[Call]:
+    """Shapes, the ground, and what a robot does with them."""
+    b = pp.Builder("ball")
+    b.body("ball", mass=1.0, inertia=np.eye(3))
+    b.joint("base", "free", "world", "ball")
+    ball, ground = b.build(), pp.Ground()
+    touching = ball.with_contacts({"ball": pp.Sphere(0.1)})
+    q, v = touching.on_ground(touching.neutral()), np.zeros(6)
+    sizes: dict[type, dict[str, Any]] = {
+        pp.Point: {},
+        pp.Sphere: {"radius": 0.1},
+        pp.Capsule: {"radius": 0.1, "length": 0.2},
+        pp.Cylinder: {"radius": 0.1, "length": 0.2},
+        pp.Box: {"size": (0.1, 0.2, 0.3)},
+        pp.Points: {"points": [(0, 0, 0)]},
+    }
+    shapes = [
+        call
+        for kind, size in sizes.items()
+        for call in (
+            Call(
+                kind.__name__,
+                lambda kind=kind, **o: ball.with_contacts({"ball": kind(**o)}),
+                {**size, "pose": (0, 0, 0)},
+            ),
+            Call(
+                f"{kind.__name__}.contact_points",
+                kind(**size).contact_points,
+                {"frame": "ball", "name": "ball"},
+            ),
+        )
+    ]
+    law = {"friction": 0.5, "restitution": 0.1, "stiffness": 1e5, "damping": 10.0}
+    plane = {"normal": (0, 0, 1), "point": (0, 0, 0), "iterations": 10, "tolerance": 1e-6}
+    return [
+        *shapes,
+        Call("Ground", pp.Ground, {**law, **plane}),
+        Call("Robot.on_ground", touching.on_ground, {"q": q, "ground": ground}),
+        Call(
+            "Robot.with_contacts",
+            ball.with_contacts,
+            {"contacts": {"ball": pp.Point()}, "links": None},
+        ),
+        Call(
+            "Robot.step on the ground",
+            touching.step,
+            {"q": q, "v": v, "tau": v, "dt": 1e-3, "contacts": ground},
         ),
     ]
 

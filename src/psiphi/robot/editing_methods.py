@@ -292,7 +292,7 @@ class EditingMethods(Model):
         >>> import psiphi as pp
         >>> robot = pp.load("anymal_c").with_contacts({"*_FOOT": pp.Sphere(0.03)})
         >>> [point.name for point in robot.contact_points]
-        ['LF_FOOT', 'RF_FOOT', 'LH_FOOT', 'RH_FOOT']
+        ['LF_FOOT', 'LH_FOOT', 'RF_FOOT', 'RH_FOOT']
         """
         points = read_contact_points(self, self.shapes, contacts, links)
         return replace(self, contact_points=points)

@@ -38,6 +38,7 @@ ON_CARDS = {  # of closed chains
         "contact_rates",
         "contact_accelerations",
         "linearize",
+        "step",
     ),
     "inverse_dynamics",
 }
@@ -78,6 +79,7 @@ def functions(owner: Any) -> list[str]:
     """Methods whose first argument is a configuration."""
     found = []
     for name in dir(owner):
+        getattr(owner, name, None)  # a method of a later package is imported
         member = inspect.getattr_static(owner, name)
         if not name.startswith("_") and not is_internal(owner, name) and inspect.isfunction(member):
             first = list(inspect.signature(member).parameters)[1:2]

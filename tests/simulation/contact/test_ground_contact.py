@@ -363,7 +363,7 @@ def test_collision_shapes_of_a_file(tmp_path):
       <collision><origin xyz="0 0 0.1"/><geometry><sphere radius="0.2"/></geometry></collision>
       <collision><geometry><box size="0.2 0.4 0.6"/></geometry></collision></link></robot>"""
     path = tmp_path / "puck.urdf"
-    path.write_text(urdf)
+    path.write_text(urdf, encoding="utf-8")
     puck = pp.load(path, base="free").with_contacts("collision")
     names = [point.name for point in puck.contact_points]
     assert names == ["puck", *(f"puck#2.{i}" for i in range(8))]

@@ -135,7 +135,7 @@ def _pass(name: str, count: int) -> StepLoop:
         repeats: tuple[Repeat, ...] = ()
         if name == "backward":
             blocks["newton"] = block("newton", newton, ("lines", "K")), {}
-            repeats = (Repeat("again", name, "crossed", (), "newton", "done", NEWTON),)
+            repeats = (Repeat("again", name, "crossed", (), ("newton",), "done", NEWTON),)
         order = tuple(repeat.name for repeat in repeats) or (name,)
         rollout = Rollout(BlockFrame(blocks), order, ("begin",), inputs, state, repeats)
         return HOST.build(HOST.emit(rollout), {"flops": step.count.flops})

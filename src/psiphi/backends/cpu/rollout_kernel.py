@@ -56,7 +56,7 @@ def rollout_module(rollout: Rollout, lanes: int, fma: bool, registers: int = 0) 
         )
         parts += [sincos(w), sincos_loop(w), pack(w, input_sizes), unpack(w, output_sizes)]
         parts += [_block_text(block, w, fma) for block in blocks]
-        parts += [_repeat(repeat, rollout.frame, w) for repeat in rollout.repeats]
+        parts += [_repeat(repeat, rollout, w) for repeat in rollout.repeats]
         parts += [
             _conditional_block(name, rollout.frame.places[when], w)
             for name, when in rollout.conditions.items()
@@ -186,21 +186,21 @@ def _loop_block(block: LoopBlock, w: Width, fma: bool) -> str:
     return "\n".join([*text, internal_function(f"{block.name}.{w.suffix}", ["frame"], lines)])
 
 
-def _repeat(repeat: Repeat, frame: BlockFrame, w: Width) -> str:
+def _repeat(repeat: Repeat, rollout: Rollout, w: Width) -> str:
     """@<name>(ptr frame): look; if any lane needs it: before, `again` until done, after."""
-    call = {name: f"call void @{name}.{w.suffix}(ptr %frame)" for name in repeat.blocks}
-    before = "\n  ".join(call[name] for name in repeat.before)
+    call, places = {name: _call(name, rollout, w) for name in repeat.blocks}, rollout.frame.places
+    before, body = ("\n  ".join(call[x] for x in names) for names in (repeat.before, repeat.body))
     return f"""define internal void @{repeat.name}.{w.suffix}(ptr %frame) noinline nounwind {{
   {call[repeat.test]}
-  {_any_lane(w, "hit", frame.places[repeat.when], "one", 0.0)}
+  {_any_lane(w, "hit", places[repeat.when], "one", 0.0)}
   br i1 %hit.any, label %begin, label %done
 begin:
   {before}
   br label %again
 again:
   %k = phi i64 [ 0, %begin ], [ %k.next, %again ]
-  {call[repeat.body]}
-  {_any_lane(w, "moving", frame.places[repeat.done], "olt", 1.0)}
+  {body}
+  {_any_lane(w, "moving", places[repeat.done], "olt", 1.0)}
   %k.next = add i64 %k, 1
   %early = icmp slt i64 %k.next, {repeat.limit}
   %more = and i1 %moving.any, %early
@@ -212,6 +212,12 @@ done:
   ret void
 }}
 """
+
+
+def _call(block: str, rollout: Rollout, w: Width) -> str:
+    """A call of a block, or of its conditional version."""
+    name = f"{block}.where" if block in rollout.conditions else block
+    return f"call void @{name}.{w.suffix}(ptr %frame)"
 
 
 def _conditional_block(name: str, condition: int, w: Width) -> str:
@@ -308,10 +314,7 @@ def _range_function(rollout: Rollout, w: Width) -> str:
         "each": n.join(line for array in each for line in array.move("pack", "%s")),
         "out": n.join(line for array in out for line in array.move("unpack", "%sample")),
         "first": n.join(f"call void @{name}.{w.suffix}(ptr %frame)" for name in rollout.prologue),
-        "step": n.join(
-            f"call void @{name}{'.where' * (name in rollout.conditions)}.{w.suffix}(ptr %frame)"
-            for name in rollout.order
-        ),
+        "step": n.join(_call(name, rollout, w) for name in rollout.order),
     }
     return LOOP.format(suffix=w.suffix, lanes=w.lanes, give=n.join(free), **lines)
 

@@ -103,7 +103,7 @@ class _StepLoop:
             if repeat:
                 tapes = (
                     self._fuse(repeat.before),
-                    self._fuse([repeat.body]),
+                    self._fuse(repeat.body),
                     self._fuse([repeat.after] * bool(repeat.after)),
                 )
                 parts += [self._fuse(blocks), _RepeatTapes(repeat, tapes)]

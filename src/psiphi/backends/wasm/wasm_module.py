@@ -305,7 +305,7 @@ def _repeat_function(
     increment = GET + leb128(0) + one + add + TEE + leb128(0)
     loop = (
         LOOP
-        + call[repeat.body]
+        + b"".join(call[name] for name in repeat.body)
         + done
         + one
         + less

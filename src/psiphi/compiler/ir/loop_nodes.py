@@ -14,22 +14,23 @@ from psiphi.compiler.tape.tape import Count
 class Repeat:
     """A loop inside a step, which most steps skip.
 
-    Runs `test`. If the value `when` is not 0 in some lane, runs the blocks `before`, then `body`
-    until the value `done` is 1 in all lanes, at most `limit` times, then `after`, if there is one.
+    Runs `test`. If the value `when` is not 0 in some lane, runs the blocks `before`, then those of
+    `body` until the value `done` is 1 in all lanes, at most `limit` times, then `after`, if there
+    is one.
     """
 
     name: str
     test: str
     when: str
     before: tuple[str, ...]
-    body: str
+    body: tuple[str, ...]
     done: str
     limit: int
     after: str = ""
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        return (self.test, *self.before, self.body, *filter(None, [self.after]))
+        return (self.test, *self.before, *self.body, *filter(None, [self.after]))
 
 
 @dataclass(frozen=True)

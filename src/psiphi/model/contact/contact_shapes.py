@@ -65,7 +65,8 @@ class ContactShape(ABC):
         for size in self.sizes:
             value = getattr(self, size)
             array, fault = read_array(value, None)
-            if fault or array.size not in (1, 3) or not ((array > 0.0) & (array < 1e50)).all():
+            shapes = ((), (3,)) if size == "size" else ((),)
+            if fault or array.shape not in shapes or not ((array > 0.0) & (array < 1e50)).all():
                 raise ModelError(
                     f"{name}: the {size} of a {type(self).__name__.lower()} is {shown(value)}",
                     "give a finite length above 0, in metres",

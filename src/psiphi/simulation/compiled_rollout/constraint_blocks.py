@@ -25,7 +25,9 @@ from psiphi.simulation.compiled_rollout.step_blocks import quantity_block, trace
 from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.forces.joint_limit_impact import SWEEPS, JointStops
 
-STOP_LOOP = Repeat("stops", "touch", "hit", ("mass", "impact"), "sweep", "done", SWEEPS, "bounce")
+STOP_LOOP = Repeat(
+    "stops", "touch", "hit", ("mass", "impact"), ("sweep",), "done", SWEEPS, "bounce"
+)
 PROJECTION = ("close_q", "move_q", "close_v", "move_v")  # at the end of a step
 
 

@@ -1,12 +1,13 @@
 """Blocks of contacts with the ground (`simulation/contact/ground_contact.py`).
 
     contact.approach   forward dynamics, geometry, and velocities without contact forces
-    contact.delassus   G = J M^-1 J*, if a contact of some lane acts
-    contact.sweep      one sweep over the contacts, until all lanes are done
+    contact.responses  Omega = J M^-1 J* of the frames, if a contact of some lane acts
+    contact.sweep      one sweep over the contacts, and
+    contact.newton     a step of Newton's method, until all lanes are done
     contact.apply      v+ = v_f + M^-1 J* lambda, and the residual
 
 Three of them are stages of one tape (`ir/stage_split.py`): the articulated inertias of the forward
-dynamics also serve G and the response. The places of contacts have the prefix "contact.", apart
+dynamics also serve Omega and the response. The places of contacts have the prefix "contact.", apart
 from those in SHARED.
 """
 
@@ -29,13 +30,12 @@ from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.control.control_law import Values
 from psiphi.simulation.integration.integrators import CONTACTS
 
-START, APPROACH, DELASSUS = "contact.start", "contact.approach", "contact.delassus"
-SWEEP, APPLY = "contact.sweep", "contact.apply"
+START, APPROACH, RESPONSES = "contact.start", "contact.approach", "contact.responses"
+SWEEP, NEWTON, APPLY = "contact.sweep", "contact.newton", "contact.apply"
 TOTAL = "contact.total"
 RECORDED = ("contact.impulse", "contact.mode")
 SHARED = ("Q", "V", "v", "h", "force", "added", PARAMETERS)
 SOLVED = "solved_"  # of values that the sweeps have changed since the approach
-REBOUND = ("still", "free", "again")
 
 
 def contact_place(name: str) -> str:
@@ -50,25 +50,29 @@ def contact_loop(contact: GroundContact) -> Repeat:
         CONTACTS,
         APPROACH,
         "contact.near",
-        (DELASSUS,),
-        SWEEP,
+        (RESPONSES,),
+        (SWEEP, NEWTON) if contact.solver.uses_newton else (SWEEP,),
         "contact.done",
         contact.ground.iterations,
         APPLY,
     )
 
 
+def contact_conditions(contact: GroundContact) -> dict[str, str]:
+    """{block: value} of the blocks that not every iteration runs."""
+    found = {SWEEP: contact_place("sweeps"), NEWTON: contact_place("steps")}
+    return found if contact.solver.uses_newton else {}
+
+
 def contact_blocks(contact: GroundContact, implicit: bool, force: str) -> NamedBlocks:
     """The blocks of the contacts; `force` is the place of the joint forces. With `implicit`, the
     inertia of the joints includes the implicit losses and springs of the step."""
-    count = contact.count
-    speeds = {"speed": 3 * count, "friction": count}
-    state = {"impulse": 3 * count, "slip": count, "done": 1}
-    rebound = dict(zip(REBOUND, (count, count, 1), strict=True)) if contact.ground.rebounds else {}
-    solved = {"G": 9 * count * count, "block": 6 * count}
+    count, solver = contact.count, contact.solver
+    sizes = solver.problem | solver.state
     blocks = {
         START: trace("start", {"h": 1}, lambda h: {"total": np.repeat(0.0 * h, count)}),
-        SWEEP: trace("sweep", {**solved, **speeds, **state, **rebound}, contact.sweep),
+        SWEEP: trace("sweep", sizes, solver.sweep),
+        **({NEWTON: trace("newton", sizes, solver.newton)} if solver.uses_newton else {}),
         **ContactDynamics(contact, implicit).stages(),
     }
     return {name: (code, _places(code) | {"force": force}) for name, code in blocks.items()}
@@ -106,14 +110,15 @@ class ContactDynamics:
             sizes[name] = next(own).size
         sizes |= dict.fromkeys(contact.numbers, count)
         sizes |= {"solved_impulse": 3 * count, "solved_speed": 3 * count, "total": count}
+        sizes |= {"solved_best": 3 * count} if contact.solver.uses_newton else {}
         approach: list[str] = []
         whole = trace(CONTACTS, sizes, lambda **places: self._rule(approach, **places))
         return split_stages(
             whole,
             {
                 APPROACH: approach,
-                DELASSUS: ("G", "block"),
-                APPLY: ("solved_v", "solved_residual", "total", "solved_mode"),
+                RESPONSES: ("omega", "block"),
+                APPLY: ("solved_v", "solved_residual", "total", "solved_mode", "solved_impulse"),
             },
             "kept",
         )
@@ -135,28 +140,31 @@ class ContactDynamics:
         contact, m = self.contact, self.robot.manifold
         given = {"q": Q, "v": V, "tau": force}
         given |= {name: places[name] for name in self.inputs}
-        numbers = {name: x for name, x in places.items() if name not in self.inputs}
+        numbers = {name: places[name] for name in contact.numbers if name in places}
         a = np.array(self.dynamics.on(**given)["a"])
         v = V + h * (a + m.turning(V))  # without contacts, in the axes at the start of the step
         T = np.array([x for code in self.poses for x in code.on(**given)["T"]])
         twists = self._twists(given, v)
         before = self._twists(given, V) if contact.ground.rebounds else None
         found = contact.approach(T, twists, h, before, **numbers)
-        lever = found.pop("lever")
+        lever, yielding = found["lever"], {}
+        if "compliance" in found:
+            yielding = {"compliance": found["compliance"]}
         approach += ["v", *found]
         Y = [
             self.half_wrench.on(**given, f_ext=wrench)["y"]
-            for wrench in contact.test_wrenches(lever)
+            for wrench in contact.space.test_wrenches(lever)
         ]
-        compliance = {name: x for name, x in numbers.items() if name in ("stiffness", "damping")}
-        solve = contact.delassus(Y, lever, h, **compliance)
-        y = contact.half_response(Y, lever, solved_impulse)
-        change = np.array(self.half.on(**given, y=y)["a"])
+        response = contact.responses(Y, lever, **yielding)
+        impulse = contact.solver.result(places.get("solved_best", solved_impulse), friction)
+        known = {name: response[name] for name in ("omega", "block")} | yielding
         after = contact.apply(
-            v, change, solve["G"], solve["block"], solved_speed, friction, solved_impulse, total
+            lever, speed=solved_speed, friction=friction, impulse=impulse, total=total, **known
         )
+        y = contact.half_response(Y, lever, impulse)
+        after |= {"v": v + np.array(self.half.on(**given, y=y)["a"]), "impulse": impulse}
         last = {name if name == "total" else SOLVED + name: x for name, x in after.items()}
-        return {"v": v, **found, **solve, **last}
+        return {"v": v, **found, **response, **last}
 
     def _twists(self, given: dict[str, Any], v: np.ndarray) -> np.ndarray:
         return np.array(self.velocities.on(**given | {"v": v})["V"])

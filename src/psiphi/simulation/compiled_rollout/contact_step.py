@@ -10,6 +10,7 @@ import numpy as np
 
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
+from psiphi._util.validate import one_of
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.model.contact.contact_state import ContactState
 from psiphi.model.contact.ground import Ground
@@ -19,7 +20,7 @@ from psiphi.simulation.contact.ground_contact import GroundContact
 from psiphi.simulation.contact.placement import check_above_ground, contact_gaps
 from psiphi.simulation.control.torque_input import read_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction
-from psiphi.simulation.integration.integrators import CONTACT_METHOD
+from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
 from psiphi.simulation.plant import Plant, parameters_of
 
 DEFAULT_METHOD = "rk4"
@@ -30,7 +31,7 @@ def choose_method(method: str | None, ground: Ground | None, of: str = "simulate
     if method is None:
         return DEFAULT_METHOD if ground is None else CONTACT_METHOD
     if not isinstance(method, str):
-        return method  # reported with the other methods
+        return one_of("method", method, (*METHODS, CONTACT_METHOD))
     if (ground is not None) != (method == CONTACT_METHOD):
         given = f"{of}: method is {method!r}"
         if ground is None:

@@ -289,6 +289,8 @@ class RolloutProgram:
             for name in self.blocks
             if name.split(".")[0] in only
         }
+        if options.contacts is not None:
+            conditions |= contact_blocks.contact_conditions(options.contacts)
         return Rollout(
             BlockFrame(self.blocks),
             self.order,

@@ -4,6 +4,9 @@ In: a robot on a ground, or a closed chain with contacts. Out: the contacts that
 forces. Read `ground_contact.py` first.
 
     ground_contact.py    the contact points of a robot on a ground, in one step of time
+    contact_space.py     coordinates of the forces of contacts: wrenches on the frames
+    contact_solver.py    the impulses of several contacts: sweeps, and Newton's method for patches
+    contact_newton.py    a step of Newton's method for all contacts
     cone_solver.py       one contact by the laws of Signorini and Coulomb, exactly
     placement.py         `robot.on_ground`, and the check that a motion starts above ground
     residual_sum.py      by how much the steps of a motion violate the laws of contact

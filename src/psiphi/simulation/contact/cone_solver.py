@@ -29,8 +29,9 @@ Vector3 = list[Any]  # numbers, arrays or tape expressions
 
 
 class ContactBlock(NamedTuple):
-    """1 / A_nn, a (two numbers), and S (its entries 00, 01, 11) of one contact."""
+    """A_nn, 1 / A_nn, a (two numbers), and S (its entries 00, 01, 11) of one contact."""
 
+    normal: Any
     inverse: Any
     a0: Any
     a1: Any
@@ -43,7 +44,20 @@ class ContactBlock(NamedTuple):
         (n, p, q), (_, d, e), (_, _, f) = A
         inverse = 1.0 / n
         a0, a1 = p * inverse, q * inverse
-        return cls(inverse, a0, a1, d - a0 * p, e - a0 * q, f - a1 * q)
+        return cls(n, inverse, a0, a1, d - a0 * p, e - a0 * q, f - a1 * q)
+
+    def times(self, x: Vector3) -> Vector3:
+        """A x."""
+        n, t0, t1 = x
+        along = self.normal * (n + self.a0 * t0 + self.a1 * t1)
+        return [
+            along,
+            self.a0 * along + self.s00 * t0 + self.s01 * t1,
+            self.a1 * along + self.s01 * t0 + self.s11 * t1,
+        ]
+
+
+BLOCK_NUMBERS = len(ContactBlock._fields)
 
 
 def solve_contact(block: ContactBlock, r: Vector3, mu: Any, x: Any) -> tuple[Vector3, Any, Any]:
@@ -57,7 +71,7 @@ def solve_contact(block: ContactBlock, r: Vector3, mu: Any, x: Any) -> tuple[Vec
     x = row.slip_parameter(mu, x)
     _, t0, t1, n = row.impulse(x)
     size = square_root(t0 * t0 + t1 * t1 + TINY)
-    error = (size - mu * n) * (1.0 - sticks) * pushes / block.inverse
+    error = (size - mu * n) * (1.0 - sticks) * pushes * block.normal
     n = maximum(n, 0.0)
     scale = minimum(mu * n / size, 1.0)
     slide = [n, t0 * scale, t1 * scale]

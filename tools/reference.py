@@ -50,6 +50,15 @@ GROUPS = {  # heading -> public names, in the order of the page
         "System",
         "scenes",
     ),
+    "Contact with a ground": (
+        "Ground",
+        "Sphere",
+        "Point",
+        "Points",
+        "Capsule",
+        "Box",
+        "Cylinder",
+    ),
     "Inverse kinematics and paths": ("reach", "IKResult", "path", "TimedPath"),
     "Motion": ("simulate", "rollout", "Trajectory", "study", "Study", "viewer"),
     "Control": (

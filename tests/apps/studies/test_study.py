@@ -561,6 +561,8 @@ chunk = {chunk}
 [vary]
 q = {{ uniform = [-0.1, 0.1] }}
 """
+# a shell starts background processes with the interrupt ignored
+INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 RUN = {
     "python": "import psiphi as pp; pp.study({file!r}, out={out!r}, progress=True)",
     "command": "from psiphi.apps.cli.main import main; "
@@ -576,7 +578,7 @@ def test_control_c_stops_within_a_second_and_says_how_much_is_stored(tmp_path, h
     """Also in the middle of a chunk that would take a minute."""
     file, out = tmp_path / "long.toml", tmp_path / "long.study"
     file.write_text(LONG.format(chunk=chunk), encoding="utf-8")
-    with child("-c", RUN[how].format(file=str(file), out=str(out))) as running:
+    with child("-c", INTERRUPTS + RUN[how].format(file=str(file), out=str(out))) as running:
         started = time.monotonic()
         while not (out / "data.zarr" / "time").is_dir() and time.monotonic() < started + 60.0:
             time.sleep(0.02)

@@ -41,7 +41,11 @@ class ContactShape(ABC):
     sizes: ClassVar[tuple[str, ...]] = ()  # the fields that are positive lengths
 
     def contact_points(self, name: str, frame: str) -> tuple[ContactPoint, ...]:
-        """The contact points of the shape on a frame; several are numbered, "foot.0", "foot.1"."""
+        """The contact points of the shape on a frame; several are numbered, "foot.0", "foot.1".
+
+        >>> [point.name for point in Capsule(0.1, 0.4).contact_points("arm", "link")]
+        ['arm.0', 'arm.1']
+        """
         self._check(name)
         pose = read_pose(f"the pose of {name}", self.pose)
         rotation, translation = pose.rotation.tolist(), pose.translation.tolist()
@@ -75,7 +79,11 @@ class ContactShape(ABC):
 
 @dataclass(frozen=True)
 class Point(ContactShape):
-    """A point: the origin of its pose."""
+    """A point: the origin of its pose.
+
+    >>> Point((0.1, 0, 0)).contact_points("toe", "foot")[0].center
+    (0.1, 0.0, 0.0)
+    """
 
     pose: Pose | Numbers | None = None
 
@@ -85,7 +93,11 @@ class Point(ContactShape):
 
 @dataclass(frozen=True)
 class Sphere(ContactShape):
-    """A sphere about the origin of its pose."""
+    """A sphere about the origin of its pose.
+
+    >>> Sphere(0.03).contact_points("foot", "foot")[0].radius
+    0.03
+    """
 
     radius: float
     pose: Pose | Numbers | None = None
@@ -97,7 +109,11 @@ class Sphere(ContactShape):
 
 @dataclass(frozen=True)
 class Capsule(ContactShape):
-    """A cylinder along z with a hemisphere at each end; `length` is that of the cylinder."""
+    """A cylinder along z with a hemisphere at each end; `length` is that of the cylinder.
+
+    >>> [point.center for point in Capsule(0.1, 0.4).contact_points("arm", "arm")]
+    [(0.0, 0.0, -0.2), (0.0, 0.0, 0.2)]
+    """
 
     radius: float
     length: float
@@ -112,7 +128,11 @@ class Capsule(ContactShape):
 
 @dataclass(frozen=True)
 class Box(ContactShape):
-    """A box with edges `size` (x, y, z)."""
+    """A box with edges `size` (x, y, z), or a cube: its corners can touch the ground.
+
+    >>> len(Box((0.2, 0.1, 0.05)).contact_points("sole", "foot"))
+    8
+    """
 
     size: Numbers
     pose: Pose | Numbers | None = None
@@ -126,7 +146,11 @@ class Box(ContactShape):
 
 @dataclass(frozen=True)
 class Cylinder(ContactShape):
-    """A cylinder along z."""
+    """A cylinder along z: points of its rims can touch the ground.
+
+    >>> len(Cylinder(0.1, 0.3).contact_points("wheel", "wheel"))
+    6
+    """
 
     radius: float
     length: float
@@ -141,7 +165,11 @@ class Cylinder(ContactShape):
 
 @dataclass(frozen=True)
 class Points(ContactShape):
-    """Several points (n, 3), in the axes of the pose."""
+    """Several points (n, 3), in the axes of the pose.
+
+    >>> [point.name for point in Points([(0.1, 0, 0), (-0.1, 0, 0)]).contact_points("sole", "foot")]
+    ['sole.0', 'sole.1']
+    """
 
     points: Numbers
     pose: Pose | Numbers | None = None

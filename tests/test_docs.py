@@ -11,7 +11,7 @@ import psiphi as pp
 from psiphi._util import errors
 from psiphi.model.builder.model_checks import REPAIRS
 from psiphi.model.joint_types import JOINTS
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from tests.pages import ROOT, broken_links, run_examples
 
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))

@@ -13,7 +13,7 @@ import numpy as np
 import psiphi as pp
 from psiphi.apps.cli.command_table import COMMANDS
 from psiphi.model.joint_types import JOINTS
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from tests.pages import ROOT, blocks, broken_links
 
 README = ROOT / "README.md"

@@ -35,7 +35,7 @@ import numpy as np
 import psiphi as pp
 from psiphi._util.errors import Error
 from psiphi.backends.c.c_files import c_files
-from psiphi.robot.catalogue.quantities import ALL_QUANTITIES
+from psiphi.robot.catalogue.catalogue import ALL_QUANTITIES
 from psiphi.robot.matrix_by_columns import evaluate, exported_code
 
 STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]

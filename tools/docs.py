@@ -25,7 +25,7 @@ from reference import reference
 import psiphi as pp
 from psiphi._util.internal_names import is_internal, public_names
 from psiphi.algebra.expressions.letters import display_name
-from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, CATALOGUE, METHODS, Quantity
+from psiphi.robot.catalogue.catalogue import ALL_QUANTITIES, CATALOGUE, METHODS, Quantity
 from psiphi.robot.frame_methods import FrameMethods
 from psiphi.robot.quantity_methods import QuantityMethods
 
@@ -51,7 +51,7 @@ def words(text: str) -> str:
 FUNCTIONS = """# Functions and their equations
 
 `tools/docs.py` generates this page from the catalogue in
-`src/psiphi/robot/catalogue/quantities.py`, which defines each quantity as its equation; the
+`src/psiphi/robot/catalogue/catalogue.py`, which defines each quantity as its equation; the
 compiler derives the algorithm. [The algebra](algebra.md) explains the operators. v̇ are joint
 accelerations; a and b are the velocity-product accelerations (including gravity) and forces of the
 links. Arrays have any leading batch axes; every function takes `out=`, `dtype=` and `check=`.

@@ -22,7 +22,7 @@ from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode, trace_tape
 from psiphi.compiler.tape.tape import Tape
 from psiphi.model.builder.builder import Builder
-from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
+from psiphi.robot.catalogue.catalogue import CATALOGUE, quantity_program
 from tests import zoo
 
 FP = {"d": "double", "f": "float"}

@@ -11,7 +11,7 @@ import pytest
 import psiphi as pp
 from psiphi._util.errors import Error
 from psiphi.apps.cli.main import dispatch
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from psiphi_bench import example_robots, report, rows
 from psiphi_bench.agreement import FUNCTIONS, errors, interpreted, two_frames
 from psiphi_bench.peers import lazy_import

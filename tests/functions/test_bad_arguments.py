@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from tests.functions.call_cases import (
     DOORS,
     KNOCKS,

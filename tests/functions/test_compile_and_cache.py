@@ -22,7 +22,7 @@ from psiphi.compiler import passes
 from psiphi.functions import compiled_function as compiler
 from psiphi.functions.compiled_function import QuantityRequest
 from psiphi.model.model import Model
-from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_function
+from psiphi.robot.catalogue.catalogue import CATALOGUE, quantity_function
 from tests import zoo
 from tests.children import SRC, python, same_code
 from tests.compiler.sweeps.runs import ON_A_FRAME
@@ -258,7 +258,7 @@ WARM = """
 import numpy as np
 from tests import zoo
 from psiphi.backends.llvm import jit
-from psiphi.robot.catalogue.quantities import quantity_function
+from psiphi.robot.catalogue.catalogue import quantity_function
 from psiphi.compiler import passes
 from psiphi.functions import compiled_function as compiler
 

@@ -9,7 +9,7 @@ import pytest
 
 import psiphi as pp
 from psiphi.apps.cli.expression_parser import derive
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from psiphi.robot.robot import Robot
 from tests import kalman, zoo
 

@@ -142,7 +142,7 @@ def more(folder: Path) -> list[Call]:
 
 
 def _catalogue(kind: str, robot: Any, also: dict[str, Any]) -> list[Call]:
-    from psiphi.robot.catalogue.quantities import CATALOGUE
+    from psiphi.robot.catalogue.catalogue import CATALOGUE
 
     rng, frame = np.random.default_rng(0), next(iter(robot.frames))
     values = {

@@ -11,7 +11,7 @@ import pytest
 import psiphi as pp
 from psiphi.apps.cli.command_table import COMMANDS
 from psiphi.apps.cli.main import main
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from psiphi.robot.catalogue import quantity_request
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from psiphi.robot.robot import Robot
 from tests import zoo
 from tests.functions.test_derivatives import on_tape

@@ -19,7 +19,7 @@ import psiphi as pp
 from psiphi.compiler.passes import UNROLL_LIMIT
 from psiphi.model.joint_types import JOINTS
 from psiphi.robot import matrix_by_columns as columns
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from psiphi.robot.catalogue.quantity_request import ON_FRAMES
 from tests.children import exit_code, in_threads
 from tests.functions.call_cases import (

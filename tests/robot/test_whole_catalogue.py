@@ -7,7 +7,7 @@ import pytest
 import psiphi as pp
 from psiphi.compiler.tape.tape_evaluation import evaluate
 from psiphi.robot.catalogue import quantity_request
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from tests.functions.test_derivatives import arguments, close, run
 
 STEP = 1e-30  # of a complex step: no difference is taken, so nothing is lost

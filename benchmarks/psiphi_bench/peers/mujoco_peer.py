@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from psiphi import interop
-from psiphi.io.conventions.peer_joint_types import scalar_first
+from psiphi.io.conventions.joint_coordinate_maps import scalar_first
 from psiphi.io.mujoco.mjcf_writer import MUJOCO_JOINTS, OneAxis
 from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial.rotations import quaternions

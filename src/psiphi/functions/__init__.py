@@ -11,7 +11,7 @@ In: a `Model`, an equation, arrays. Out: arrays, or an error that says what is w
     evaluation_plans.py         Methods to evaluate an expression; the first that applies is chosen
     factor_plans.py             Long expressions: factor by factor, or term by term
     argument_checks.py          Checks of arguments before a call, and their error messages
-    value_checks.py             `check=True`: checks of values after a call
+    result_checks.py            `check=True`: checks of results after a call
     scalar_fast_path.py         Calls for one state without NumPy's overhead
     arrays/                     Arrays of torch, JAX and Dask
     export/                     Functions in the operations of SymPy, CasADi, JAX and torch

@@ -192,15 +192,18 @@ def _shape_remedy(model: Model, arg: Argument, array: np.ndarray) -> str:
     return text
 
 
-def check_quaternions(model: Model, name: str, q: object) -> None:
-    """Refuse a zero quaternion in a single configuration; in a batch, that element becomes NaN."""
+def check_single_configuration(model: Model, name: str, q: object) -> None:
+    """Raise if a single configuration q has a zero quaternion.
+
+    In a batch, that element becomes NaN. Arrays of other libraries are not read.
+    """
     if (
         model.quaternions
         and type(q) is np.ndarray
         and q.shape == (model.nq,)
         and q.dtype.kind in "fiub"
     ):
-        model.check_quaternions(name, q)
+        model.check_nonzero_quaternions(name, q)
 
 
 def check_wrench_mapping(f_ext: object) -> Mapping:

@@ -163,7 +163,7 @@ class DifferentiableFunction(HasDerivatives["DifferentiableFunction"], Exportabl
             arrays = argument_checks.plain_arrays(source.model, name, source.inputs, values)
         for arg, array in zip(source.inputs, arrays, strict=True):
             if arg.per_joint == "q" and arg.name != "q_dot":
-                argument_checks.check_quaternions(source.model, name, array)
+                argument_checks.check_single_configuration(source.model, name, array)
         argument_checks.check_dtype(name, dtype)
         if out is not None and not argument_checks.are_plain_outputs(out):
             out = argument_checks.matching_out(source.model, name, source, arrays, out)

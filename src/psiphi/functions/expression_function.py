@@ -158,7 +158,7 @@ class ExpressionFunction(HasDerivatives[DifferentiableFunction], Exportable):
         if any(map(is_foreign, (q, *vectors))):
             return argument_checks.call_foreign(self.compiled, (q, *vectors), out, dtype)
         values = argument_checks.plain_arrays(self.model, "function", inputs, (q, *vectors))
-        argument_checks.check_quaternions(self.model, "function", values[0])
+        argument_checks.check_single_configuration(self.model, "function", values[0])
         if isinstance(self.plan, Sweeps):
             return self._compiled(values, out, dtype)
         argument_checks.check_dtype("function", dtype)

@@ -142,7 +142,7 @@ class Model:
             joint.q_slice.stop - 1 for joint in self.joints if joint.row.nq != joint.row.nv
         )
 
-    def check_quaternions(self, name: str, q: np.ndarray) -> np.ndarray:
+    def check_nonzero_quaternions(self, name: str, q: np.ndarray) -> np.ndarray:
         """(Internal use only) q, or a StateError if a quaternion of a single q (nq,) is zero.
 
         In a batch, a zero quaternion is not an error; it gives NaN. `name` is the function.
@@ -320,7 +320,7 @@ class Model:
         dt is a number, or an array over the batch.
         """
         q, v = (
-            self.check_quaternions("integrate", self.state_array("q", q, self.nq)),
+            self.check_nonzero_quaternions("integrate", self.state_array("q", q, self.nq)),
             self.state_array("v", v, self.nv),
         )
         step = real_array("dt", dt, (), "give a number, or one for each batch element")
@@ -333,7 +333,7 @@ class Model:
     def difference(self, q0: Numbers, q1: Numbers) -> np.ndarray:
         """The velocity v with integrate(q0, v) = q1."""
         q0, q1 = (
-            self.check_quaternions("difference", self.state_array(name, q, self.nq))
+            self.check_nonzero_quaternions("difference", self.state_array(name, q, self.nq))
             for name, q in (("q0", q0), ("q1", q1))
         )
         batch_axes("difference", {"q0": q0.shape[:-1], "q1": q1.shape[:-1]})
@@ -342,7 +342,7 @@ class Model:
     def rate(self, q: Numbers, v: Numbers) -> np.ndarray:
         """dq/dt = Omega(q) v (..., nq), S0 (b.5): v, except for quaternions and planar joints."""
         q, v = (
-            self.check_quaternions("rate", self.state_array("q", q, self.nq)),
+            self.check_nonzero_quaternions("rate", self.state_array("q", q, self.nq)),
             self.state_array("v", v, self.nv),
         )
         lead = batch_axes("rate", {"q": q.shape[:-1], "v": v.shape[:-1]})
@@ -362,7 +362,7 @@ class Model:
         lead = batch_axes("velocity_of", {"q": q.shape[:-1], "q_dot": rate.shape[:-1]})
         q, rate = (
             np.broadcast_to(x, (*lead, self.nq))
-            for x in (self.check_quaternions("velocity_of", q), rate)
+            for x in (self.check_nonzero_quaternions("velocity_of", q), rate)
         )
         m = self.manifold
         return self._apply_law(
@@ -371,7 +371,7 @@ class Model:
 
     def normalize(self, q: Numbers) -> np.ndarray:
         """q with its quaternions scaled to unit length."""
-        q = self.check_quaternions("normalize", self.state_array("q", q, self.nq))
+        q = self.check_nonzero_quaternions("normalize", self.state_array("q", q, self.nq))
         return self._apply_law("normalize", lambda q: self.manifold.unit(np.array(q)), q)
 
     def _apply_law(

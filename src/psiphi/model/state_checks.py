@@ -47,7 +47,7 @@ def check_states(
                 "check where it comes from",
             )
         if arg.per_joint == "q":
-            check_quaternions(model, name, array)
+            check_unit_quaternions(model, name, array)
             check_loops(model, name, array)
 
 
@@ -91,7 +91,7 @@ def check_loops(model: Model, name: str, q: np.ndarray) -> None:
                 )
 
 
-def check_quaternions(model: Model, name: str, q: np.ndarray) -> None:
+def check_unit_quaternions(model: Model, name: str, q: np.ndarray) -> None:
     """Check that quaternions have unit length to rounding."""
     for joint in model.joints:
         if joint.row.nq == joint.row.nv:

@@ -16,11 +16,11 @@ from psiphi._util.free_memory import free_memory
 from psiphi._util.validate import flag, is_lazy
 from psiphi.backends.c.c_columns import Columns
 from psiphi.compiler.sweeps.sweep_program import Program
-from psiphi.functions import argument_checks, value_checks
+from psiphi.functions import argument_checks, result_checks
 from psiphi.functions.arrays.dask_arrays import map_blocks, refuse_lazy
 from psiphi.functions.differentiable_function import DifferentiableFunction
 from psiphi.model.state_checks import check_states
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from psiphi.robot.quantity_methods import QuantityMethods
@@ -46,7 +46,7 @@ def compute_matrix(
     check_states(robot, name, source.inputs, (array,))
     with np.errstate(all="ignore"):
         result = _matrix_from_columns(robot, name, array, results, dtype)
-    value_checks.check_results(robot, name, source, (array,), result)
+    result_checks.check_results(robot, name, source, (array,), result)
     return result
 
 

@@ -15,7 +15,7 @@ from psiphi.compiler.passes import is_large
 from psiphi.compiler.sweeps.interpreter import interpret, interpret_on_tape
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument
 from psiphi.functions import argument_checks, scalar_fast_path
-from psiphi.functions import value_checks as checked
+from psiphi.functions import result_checks as checked
 from psiphi.functions.arrays.dask_arrays import refuse_lazy
 from psiphi.functions.compiled_function import Function
 from psiphi.functions.differentiable_function import DifferentiableFunction
@@ -23,7 +23,7 @@ from psiphi.model.spatial.branch_free import on_tape
 from psiphi.model.state_checks import check_states
 from psiphi.robot import matrix_by_columns
 from psiphi.robot.catalogue import quantity_request
-from psiphi.robot.catalogue.quantities import INTERNAL_QUANTITIES, METHODS, quantity_function
+from psiphi.robot.catalogue.catalogue import INTERNAL_QUANTITIES, METHODS, quantity_function
 from psiphi.robot.editing_methods import EditingMethods
 
 _ndarray = np.ndarray
@@ -215,7 +215,7 @@ class QuantityMethods(EditingMethods):
                     return argument_checks.call_foreign(function, values, out, dtype, check)
                 values = argument_checks.plain_arrays(self, name, function.source.inputs, values)
                 break
-        argument_checks.check_quaternions(self.model, name, values[0])
+        argument_checks.check_single_configuration(self.model, name, values[0])
         if check is not False and flag("check", check):
             refuse_lazy(name, "check=True works on NumPy arrays", *values)
             values = argument_checks.plain_arrays(self, name, function.source.inputs, values)

@@ -25,7 +25,7 @@ from psiphi.compiler.passes import is_large
 from psiphi.functions import argument_checks, scalar_fast_path
 from psiphi.functions.arrays.array_dispatch import array_module
 from psiphi.robot import coordinate_methods as coordinates
-from psiphi.robot.catalogue.quantities import BY_METHOD, METHODS
+from psiphi.robot.catalogue.catalogue import BY_METHOD, METHODS
 from psiphi.robot.diagonal_dynamics import Diagonalised
 from psiphi.robot.frame_methods import FrameMethods
 from psiphi.robot.identification import regressor_methods as regressors

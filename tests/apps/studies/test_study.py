@@ -20,7 +20,7 @@ from psiphi.apps.studies.chunks import Chunk
 from psiphi.apps.studies.motion_inputs import InputSampler
 from psiphi.apps.studies.philox import normal, philox, uniform
 from psiphi.backends.cpu import threads
-from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda import driver_bindings
 from psiphi.simulation.compiled_rollout import rollout_runner
 from tests.backends.cuda.fake_gpu import cards
 from tests.children import child, same_code
@@ -543,10 +543,10 @@ def test_cards_that_are_not_there(robot, cards, monkeypatch):
         pp.study(robot, **keys, cards=True)
 
     def absent():
-        raise cuda_driver.DriverError("no driver", "")
+        raise driver_bindings.DriverError("no driver", "")
 
-    monkeypatch.setattr(cuda_driver, "driver", absent)
-    assert cuda_driver.count_gpus() == 0
+    monkeypatch.setattr(driver_bindings, "driver", absent)
+    assert driver_bindings.count_gpus() == 0
     with pytest.raises(pp.Error, match="no driver"):
         pp.study(robot, **keys, cards=True)
 

@@ -10,7 +10,7 @@ from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.compiler.sweeps.link_loops import trace_loops
 from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.robot.bundled_robots import chain
-from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
+from psiphi.robot.catalogue.catalogue import CATALOGUE, quantity_program
 from tests import zoo
 from tests.backends.kernels import ufunc
 from tests.compiler.sweeps.runs import arguments

@@ -11,7 +11,7 @@ import pytest
 import psiphi as pp
 from psiphi.backends.cpu import scalar_call
 from psiphi.functions.compiled_function import QuantityRequest
-from psiphi.robot.catalogue.quantities import quantity_function
+from psiphi.robot.catalogue.catalogue import quantity_function
 from tests.children import in_threads
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psiphi.backends.cuda import cuda_driver, cuda_target, device_arrays
+from psiphi.backends.cuda import cuda_target, device_arrays, driver_bindings
 from psiphi.backends.cuda.cuda_kernel import NAME
 from psiphi.backends.cuda.cuda_target import CudaTarget
 from psiphi.backends.cuda.device_arrays import ArrayView
@@ -169,8 +169,8 @@ class StandinDriver:
         self.small_batch = 0  # warps that do not keep it busy
         self.memory: dict[int, np.ndarray] = {}  # what was allocated and not given back
 
-    def gpu_info(self, number: int) -> cuda_driver.GpuInfo:
-        return cuda_driver.GpuInfo(number, "Stand-in", (9, 0), 4, 1 << 34)
+    def gpu_info(self, number: int) -> driver_bindings.GpuInfo:
+        return driver_bindings.GpuInfo(number, "Stand-in", (9, 0), 4, 1 << 34)
 
     def processors(self, number: int) -> int:
         return self.small_batch
@@ -218,7 +218,7 @@ class StandinDriver:
         number: int,
     ) -> None:
         if stream and stream != 7000 + number:
-            raise cuda_driver.DriverError("cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE")
+            raise driver_bindings.DriverError("cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE")
         self.log.append(("launch", blocks, threads, stream, number))
         kernel.launch(parameters, blocks * threads // WARP // kernel.team)
 
@@ -228,7 +228,7 @@ def cards(monkeypatch) -> StandinDriver:
     """A machine with two cards, as far as psiphi can tell."""
     here = StandinDriver()
     monkeypatch.setattr(cuda_target, "CUDA", EmulatedCuda())
-    monkeypatch.setattr(cuda_driver, "driver", lambda: here)
+    monkeypatch.setattr(driver_bindings, "driver", lambda: here)
     monkeypatch.setitem(device_arrays.BY_MODULE, "standin", Standin())
     monkeypatch.setitem(sys.modules, "standin", StandinModule())
     return here

@@ -15,7 +15,7 @@ import psiphi as pp
 from psiphi._util.errors import StateError
 from psiphi.apps.cli import main as cli
 from psiphi.backends.cpu.cpu_target import has_fma
-from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda import driver_bindings
 from tests.backends.cuda.fake_gpu import CardArray, Standin, StandinDriver, cards
 from tests.backends.kernels import same_bits
 from tests.functions.call_cases import DOORS, Door, arguments, gymnast, parts, stone
@@ -332,22 +332,22 @@ def test_info_tells_what_is_there(cards, capsys):
 
 
 def test_info_without_a_driver(monkeypatch, capsys):
-    monkeypatch.setattr(cuda_driver, "LIBRARIES", ("libno_such_driver.so",))
-    monkeypatch.setattr(cuda_driver, "driver", cuda_driver.driver.__wrapped__)
+    monkeypatch.setattr(driver_bindings, "LIBRARIES", ("libno_such_driver.so",))
+    monkeypatch.setattr(driver_bindings, "driver", driver_bindings.driver.__wrapped__)
     with pytest.raises(SystemExit):
         cli.main(["info", "--gpu"])
     assert "driver    none: no GPU driver was found" in capsys.readouterr().out
 
 
 def test_without_a_driver(monkeypatch):
-    monkeypatch.setattr(cuda_driver, "LIBRARIES", ("libno_such_driver.so",))
-    cuda_driver.driver.cache_clear()
+    monkeypatch.setattr(driver_bindings, "LIBRARIES", ("libno_such_driver.so",))
+    driver_bindings.driver.cache_clear()
     with pytest.raises(
-        cuda_driver.DriverError,
+        driver_bindings.DriverError,
         match=r"no GPU driver was found.*install NVIDIA's driver",
     ):
-        cuda_driver.driver()
-    cuda_driver.driver.cache_clear()
+        driver_bindings.driver()
+    driver_bindings.driver.cache_clear()
 
 
 def test_words_of_the_driver():
@@ -365,9 +365,9 @@ def test_words_of_the_driver():
             return 1
 
     with pytest.raises(
-        cuda_driver.DriverError, match=r"cuInit: CUDA_ERROR_NO_DEVICE\. Remedy: run nvidia-smi"
+        driver_bindings.DriverError, match=r"cuInit: CUDA_ERROR_NO_DEVICE\. Remedy: run nvidia-smi"
     ):
-        cuda_driver.Driver(Library())
+        driver_bindings.Driver(Library())
 
 
 def test_few_states_are_shared_by_teams(cards):

@@ -16,7 +16,7 @@ import numpy as np
 import psiphi as pp
 from psiphi import scenes
 from psiphi._util.errors import Error, StateError
-from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda import driver_bindings
 from psiphi.simulation.integration.integrators import METHODS
 from tests.functions.call_cases import DOORS
 
@@ -26,7 +26,7 @@ FEW = 20  # coordinates up to which every function is compared
 
 def has_card() -> bool:
     try:
-        return cuda_driver.driver().count > 0
+        return driver_bindings.driver().count > 0
     except Error:
         return False
 

@@ -11,7 +11,7 @@ from psiphi.backends.target import TARGETS
 from psiphi.backends.wasm.wasm_module import binary, leb128
 from psiphi.compiler.ir.segments import split_segments
 from psiphi.model.spatial.branch_free import choose, less
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from tests import zoo
 from tests.apps.viewer.browser import page

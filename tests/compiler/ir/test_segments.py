@@ -14,7 +14,7 @@ from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import operands
 from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS
-from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
+from psiphi.robot.catalogue.catalogue import CATALOGUE, quantity_program
 from tests import zoo
 from tests.backends.kernels import little
 from tests.compiler.sweeps.runs import arguments, flat, run_tape, shaped

@@ -14,7 +14,7 @@ from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.ops import BINARY, Op
 from psiphi.compiler.tape.tape_evaluation import OP_FUNCTIONS, evaluate
 from psiphi.model.model import WORLD, Model
-from psiphi.robot.catalogue.quantities import CATALOGUE, quantity_program
+from psiphi.robot.catalogue.catalogue import CATALOGUE, quantity_program
 
 ON_A_FRAME = (
     "frame_pose",

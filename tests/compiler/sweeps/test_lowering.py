@@ -9,7 +9,7 @@ from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.compiler.sweeps.link_loops import trace_loops
 from psiphi.compiler.sweeps.tree_loop import trace_tape
 from psiphi.robot.bundled_robots import chain
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from tests import zoo
 from tests.compiler.sweeps.runs import arguments, program_of, requests, run_rolled, run_tape
 

@@ -21,7 +21,7 @@ from psiphi.compiler.sweeps.tree_loop import run_program
 from psiphi.compiler.tape.ops import Op
 from psiphi.compiler.tape.tape import Tape
 from psiphi.compiler.tape.tape_checks import InvalidTape, check_tape
-from psiphi.robot.catalogue.quantities import quantity_program
+from psiphi.robot.catalogue.catalogue import quantity_program
 from tests import zoo
 
 TREE = frame_tree(zoo.chain("arm", ["revolute", "prismatic", "revolute"], seed=4))

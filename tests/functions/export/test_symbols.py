@@ -11,7 +11,7 @@ from sympy import cos, sin
 
 import psiphi as pp
 from psiphi.compiler.sweeps.interpreter import interpret
-from psiphi.robot.catalogue.quantities import CATALOGUE
+from psiphi.robot.catalogue.catalogue import CATALOGUE
 from psiphi.robot.robot import Robot
 from tests import zoo
 

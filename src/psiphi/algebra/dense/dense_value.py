@@ -51,7 +51,7 @@ def evaluate(
             "use the operators of the robot without free parameters; "
             "or pp.function, for expressions that are computed by sweeps",
         )
-    q = model.check_quaternions("dense", model.state_array("q", q, model.nq))
+    q = model.check_nonzero_quaternions("dense", model.state_array("q", q, model.nq))
     rates = np.zeros(model.nv) if v is None else model.state_array("v", v, model.nv)
     values = dict(vectors) if v is None else {"v": rates, **vectors}
     _check_names(term, values, v is not None)

@@ -25,7 +25,7 @@ from psiphi.apps.estimation.stage_links import Symmetric, TreeShape, cut
 from psiphi.compiler.lower.vector_sweeps import Lowered, Result
 from psiphi.compiler.recursions.body_step import Gain
 from psiphi.compiler.sweeps.sweep_program import Argument, BodyView, Program, Sweep
-from psiphi.robot.catalogue.quantities import kalman_smoother
+from psiphi.robot.catalogue.catalogue import kalman_smoother
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from psiphi.apps.studies.motion_inputs import DIVERGED, LIMIT, SPEED, InputSampler, MotionInputs
 from psiphi.apps.studies.study_config import StudyConfig
-from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda import driver_bindings
 from psiphi.backends.cuda.dlpack import DeviceArray
 from psiphi.model.components import joint_of_entry
 from psiphi.simulation.rollout.rollout import rollout
@@ -100,7 +100,7 @@ class Chunk:
     def _rollout(
         self, motions: MotionInputs, every: int, numbers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        config, gpus = self.config, cuda_driver.count_gpus() if self.use_gpus else 0
+        config, gpus = self.config, driver_bindings.count_gpus() if self.use_gpus else 0
         options = {"steps": config.steps, "dt": config.dt, "every": every, **config.options}
         if not gpus:
             with np.errstate(all="ignore"):

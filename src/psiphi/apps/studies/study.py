@@ -16,7 +16,7 @@ from psiphi.apps.studies.study_config import StudyConfig, StudySource, read_stud
 from psiphi.apps.studies.study_result import Study, folder_path
 from psiphi.apps.studies.workers import compute_chunks
 from psiphi.apps.studies.zarr_store import StudyStore
-from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda import driver_bindings
 from psiphi.simulation.simulate.progress_bar import ProgressBar
 
 
@@ -102,7 +102,7 @@ def _run(
     use_gpus: bool,
 ) -> None:
     chunk, done = Chunk(config, use_gpus), set(store.done)
-    if use_gpus and scheduler is None and not cuda_driver.driver().count:
+    if use_gpus and scheduler is None and not driver_bindings.driver().count:
         raise StateError(
             "cards is True, but the driver finds no GPU",
             "omit cards; psiphi info --gpu prints details",

@@ -9,8 +9,8 @@ In: code, arrays on a GPU. Out: PTX, launches, arrays on the GPU. Read `cuda_tar
     warp_team.py            one state of a large robot on several warps
     cuda_rollout_kernel.py  a rollout as a CUDA kernel, one thread per motion
     nvptx.py                LLVM's NVPTX back end: IR -> PTX
-    cuda_driver.py          NVIDIA's driver through ctypes
-    kernel_launch.py        a call on GPU arrays: checks, result arrays, launch
+    driver_bindings.py      ctypes bindings of NVIDIA's driver
+    kernel_launch.py        launches a kernel on GPU arrays: checks, result arrays, `enqueue`
     device_arrays.py        GPU arrays of torch, CuPy and JAX
     dlpack.py               GPU memory owned by psiphi, and its export by DLPack
     deferred_arrays.py      stand-ins for arrays that exist only when an XLA program runs

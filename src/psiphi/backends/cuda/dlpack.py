@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda import driver_bindings
 
 CUDA = 2  # kDLCUDA
 FLOAT = 2  # kDLFloat
@@ -52,20 +52,20 @@ class DeviceArray:
 
     def __init__(self, shape: tuple[int, ...], char: str, device: int):
         self.shape, self.char, self.device = shape, char, device
-        self.pointer = cuda_driver.driver().allocate(math.prod(shape) * SIZE[char], device)
+        self.pointer = driver_bindings.driver().allocate(math.prod(shape) * SIZE[char], device)
 
     @classmethod
     def of(cls, array: np.ndarray, device: int) -> DeviceArray:
         """A copy of an array of the host."""
         array = np.ascontiguousarray(array)
         made = cls(array.shape, array.dtype.char, device)
-        cuda_driver.driver().write(made.pointer, array, device)
+        driver_bindings.driver().write(made.pointer, array, device)
         return made
 
     def host(self) -> np.ndarray:
         """A copy on the host, after all enqueued work is done."""
         array = np.empty(self.shape, self.char)
-        cuda_driver.driver().read(self.pointer, array, self.device)
+        driver_bindings.driver().read(self.pointer, array, self.device)
         return array
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -73,7 +73,7 @@ class DeviceArray:
 
     def __del__(self):
         if hasattr(self, "pointer"):
-            cuda_driver.driver().release(self.pointer, self.device)
+            driver_bindings.driver().release(self.pointer, self.device)
 
 
 class DLPackExport(DeviceArray):
@@ -90,7 +90,7 @@ class DLPackExport(DeviceArray):
 
     def finish(self, stream: int) -> None:
         """Wait until all work on the stream is done."""
-        cuda_driver.driver().finish(stream, self.device)
+        driver_bindings.driver().finish(stream, self.device)
 
     def __dlpack__(self, *, stream: object = None, **options: object) -> Any:
         """The capsule; `finish` was called before, so any stream may read the memory."""

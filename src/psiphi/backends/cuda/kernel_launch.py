@@ -1,4 +1,4 @@
-"""A call on GPU arrays: checks arguments, allocates results, enqueues the kernel on the stream.
+"""Launches a kernel on GPU arrays: checks arguments, allocates results, enqueues on the stream.
 
 Nothing is copied to the host, and nothing waits. Arrays must be contiguous; an argument has the
 batch axes of the others, or one row for all of them.
@@ -19,12 +19,12 @@ from psiphi._util.array_types import AnyArray, DType
 from psiphi._util.errors import StateError
 from psiphi._util.validate import batch_axes, check_array, on_gpu
 from psiphi.backends import kernel_cache
-from psiphi.backends.cuda import cuda_driver
-from psiphi.backends.cuda.cuda_driver import LoadedKernel
+from psiphi.backends.cuda import driver_bindings
 from psiphi.backends.cuda.cuda_kernel import NAME
 from psiphi.backends.cuda.deferred_arrays import LaunchRecord
 from psiphi.backends.cuda.device_arrays import NAMES, ArrayLibrary, ArrayView, library_of
 from psiphi.backends.cuda.dlpack import SIZE
+from psiphi.backends.cuda.driver_bindings import LoadedKernel
 from psiphi.backends.cuda.shared_memory import WARP, CudaGrid
 from psiphi.compiler.sweeps.sweep_program import Argument
 
@@ -70,7 +70,7 @@ class CudaKernel:
 
 def load_kernel(text: bytes, name: str, gpu: int) -> CudaKernel:
     """Load a kernel on a GPU; its machine code is cached by `name` and GPU."""
-    driver = cuda_driver.driver()
+    driver = driver_bindings.driver()
     built = kernel_cache.fetch_or_build(
         kernel_cache.key(name, json.dumps(driver.key(gpu))), lambda: driver.assemble(text, gpu)
     )
@@ -81,7 +81,7 @@ def load_kernel(text: bytes, name: str, gpu: int) -> CudaKernel:
 
 def small_batch(gpu: int) -> int:
     """Up to how many states a GPU is not busy: 32 for each multiprocessor."""
-    return WARP * cuda_driver.driver().processors(gpu)
+    return WARP * driver_bindings.driver().processors(gpu)
 
 
 def enqueue(
@@ -103,10 +103,10 @@ def enqueue(
     values = [*map(ctypes.c_void_p, pointers), *map(ctypes.c_int64, numbers)]
     parameters = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
     blocks = math.ceil(n / code.grid.states)
-    driver = cuda_driver.driver()
+    driver = driver_bindings.driver()
     try:
         driver.launch(code.kernel, blocks, code.grid.threads, parameters, stream, device)
-    except cuda_driver.DriverError as error:
+    except driver_bindings.DriverError as error:
         if stream and driver.stream_context(stream) != driver.context(device):
             raise StateError(
                 f"{owner} is on GPU {device}, and the current stream belongs to another GPU",

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from psiphi.backends.cuda import cuda_driver
+from psiphi.backends.cuda import driver_bindings
 from psiphi.backends.cuda.deferred_arrays import KernelCall
 from psiphi.backends.cuda.dlpack import SIZE, capsule
 from psiphi.backends.llvm import jit
@@ -214,7 +214,7 @@ def block(function: Function, char: str, leads: Sequence[tuple[int, ...]], n: in
 def launch_block(launches: Sequence[KernelCall]) -> int:
     """The address of the block of some launches, which run in order. Their arrays are XLA's
     buffers, by number."""
-    driver = cuda_driver.driver()
+    driver = driver_bindings.driver()
     rows, owners = list[int](), list[Any]()
     for kernel, places, numbers, n in launches:
         kernels = [kernel(gpu) for gpu in range(driver.count)]

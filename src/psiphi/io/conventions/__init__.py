@@ -6,11 +6,12 @@
     layout.to_q(q)        psiphi -> peer           layout.from_q(q)      peer -> psiphi
 
 In: a `Model` and arrays over any leading batch axes. Out: a `Layout` and arrays. Read
-`peer_joint_types.py` first.
+`joint_coordinate_maps.py` first.
 
-    peer_joint_types.py  Table of joint types: coordinates and velocities in each library
-    joint_matches.py     Indices of each joint in the other library's model, by name
-    vector_layout.py     `Layout`: converts vectors and matrices joint by joint
+    joint_coordinate_maps.py  Maps of coordinates and velocities, one row per joint type
+                              (quaternion order, planar and free joints)
+    joint_matches.py          Indices of each joint in the other library's model, by name
+    vector_layout.py          `Layout`: converts vectors and matrices joint by joint
 
 | | psiphi | Pinocchio | MuJoCo |
 |---|---|---|---|

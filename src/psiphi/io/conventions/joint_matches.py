@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from psiphi._util.errors import StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import check_robot
-from psiphi.io.conventions.peer_joint_types import MUJOCO, PINOCCHIO, PeerJoint
+from psiphi.io.conventions.joint_coordinate_maps import MUJOCO, PINOCCHIO, PeerJoint
 from psiphi.io.conventions.vector_layout import Layout, Slot
 from psiphi.io.mujoco.from_mujoco import NameTable
 from psiphi.io.peer_models import MjModel, PinModel

@@ -10,7 +10,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import real_array
-from psiphi.io.conventions.peer_joint_types import PeerJoint
+from psiphi.io.conventions.joint_coordinate_maps import PeerJoint
 from psiphi.model.model import Joint, Model
 
 

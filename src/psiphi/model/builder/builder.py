@@ -35,7 +35,7 @@ from psiphi.model.builder.records import (
     JointRecord,
     LinkRecord,
 )
-from psiphi.model.builder.tree_walk import TreeWalk, walk_tree
+from psiphi.model.builder.welded_tree import WeldedTree, weld_links
 from psiphi.model.diagnostics import ReaderReport
 from psiphi.model.flexible.flexible_link import BendingBody, make_flexible
 from psiphi.model.flexible.series_elastic import joint_spring, make_elastic
@@ -343,23 +343,23 @@ class Builder:
         repairs, log = read_repairs(repair), ReaderReport(self.file, self.notes.notes)
         links = check_links(self.links, repairs, log)
         joints = check_joints(self.joints, repairs, log)
-        walk = walk_tree(links, joints, base, order, self.forest, log)
-        model = assemble(self.name, self.gravity, walk, links, list(self.frames.values()), log)
+        tree = weld_links(links, joints, base, order, self.forest, log)
+        model = assemble(self.name, self.gravity, tree, links, list(self.frames.values()), log)
         check_model(
-            model, links, {joint.name: joint for joint in walk.joints}, log, self.check_mobility
+            model, links, {joint.name: joint for joint in tree.joints}, log, self.check_mobility
         )
         return replace(
             model,
             report=tuple(dict.fromkeys(log.notes)),
             postures={name: _posture(model, q) for name, q in self.postures.items()},
-            description=self._description(walk, links),
+            description=self._description(tree, links),
         )
 
-    def _description(self, walk: TreeWalk, links: dict[str, LinkRecord]) -> Description:
-        """The records, in the order of the walk."""
-        joints = tuple(joint for joint, _ in walk.frame_order if joint is not None)
+    def _description(self, tree: WeldedTree, links: dict[str, LinkRecord]) -> Description:
+        """The records, in the order of the tree."""
+        joints = tuple(joint for joint, _ in tree.frame_order if joint is not None)
         return Description(
-            tuple(links[link.name] for _, link in walk.frame_order),
+            tuple(links[link.name] for _, link in tree.frame_order),
             joints,
             tuple(self.frames.values()),
             self.file,

@@ -13,7 +13,7 @@ from psiphi.model.builder import builder_values
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.pose_values import placement, read_pose
 from psiphi.model.builder.records import FrameRecord, JointRecord
-from psiphi.model.builder.tree_walk import free_joint
+from psiphi.model.builder.welded_tree import free_joint
 from psiphi.model.editing.joint_lock import fixed_joint
 from psiphi.model.editing.name_patterns import (
     frame_place,

@@ -1,11 +1,11 @@
 """Every quantity as its equation.
 
 In: a `Model` and the name of a quantity. Out: an equation for the compiler.
-Read `quantities.py` first.
+Read `catalogue.py` first.
 
-    quantities.py        The catalogue
+    catalogue.py         The catalogue: one row for each quantity
     quasi_velocities.py  Dynamics in the quasi-velocities nu and xi (S1)
-    tree_quantities.py   Quantities without an expression: link poses, pivots, regressors
+    tree_programs.py     Quantities without an expression: link poses, pivots, regressors
     frame_inertia.py     The operational-space inertia Λ of frames
     torque_regressor.py  The regressor of the joint torques
     quantity_request.py  Checks names of quantities, frames and axes

@@ -21,7 +21,7 @@ from psiphi.model.components import path_to_body
 from psiphi.model.model import Model
 from psiphi.model.spatial.pseudo_inverse import factor_if_definite
 from psiphi.model.spatial.small_matrices import flatten, product, solve, transpose
-from psiphi.robot.catalogue.tree_quantities import TreeSumOf
+from psiphi.robot.catalogue.tree_programs import TreeSumOf
 
 RCOND = 1e-9  # least eigenvalue / sum of eigenvalues of a regular matrix
 

@@ -9,7 +9,7 @@ from psiphi._util.text import nearest, shown
 from psiphi.functions.argument_checks import check_axes, frame_names
 from psiphi.functions.compiled_function import QuantityRequest
 from psiphi.model.model import Model
-from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, BY_METHOD, CATALOGUE, METHODS
+from psiphi.robot.catalogue.catalogue import ALL_QUANTITIES, BY_METHOD, CATALOGUE, METHODS
 from psiphi.robot.catalogue.quasi_velocities import QUASI_QUANTITIES
 
 ON_FRAMES = {  # {quantity: number of frames}, 0 for any number

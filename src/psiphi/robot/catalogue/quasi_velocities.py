@@ -155,7 +155,7 @@ def _jacobian(o: Quasi, *_) -> dict[str, Expression]:
 
 @dataclass(frozen=True)
 class QuasiQuantity:
-    """A quantity in quasi-velocities, as `Quantity` in `quantities.py`."""
+    """A quantity in quasi-velocities, as `Quantity` in `catalogue.py`."""
 
     equation: str
     results: Callable[[Quasi, SubtractWrenches], dict[str, Expression]]

@@ -181,7 +181,7 @@ def _by_parameter(robot: Robot, name: str, state: dict[str, Any]) -> Array:
     rows: dict[str, Any] = {
         arg.name: np.asarray(x)[..., None, :] for arg, x in zip(inputs, arrays, strict=True)
     }
-    argument_checks.check_quaternions(with_inertia.model, name, rows["q"][..., 0, :])
+    argument_checks.check_single_configuration(with_inertia.model, name, rows["q"][..., 0, :])
     units, zeros = rows | {"parameters": np.eye(count)}, rows | {"parameters": np.zeros(count)}
     # subtract the share of the rotors, which have inertia of their own
     values = with_inertia.call_quantity(name, units, None, None, False)

@@ -17,7 +17,7 @@ from psiphi._util.errors import Error, StateError
 from psiphi._util.validate import coefficients, finite_array, flag, frozen, robot_of
 from psiphi.model.manifold import Manifold
 from psiphi.model.model import Model
-from psiphi.model.state_checks import check_quaternions
+from psiphi.model.state_checks import check_unit_quaternions
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.control.control_law import Controller, JointNames, Law, Step, Values
@@ -67,7 +67,7 @@ class Reference:
             finite_array(f"reference {name}", x, (size,), f"give {size} numbers")
             for (name, size), x in zip(sizes, parts, strict=False)
         ]
-        check_quaternions(robot_of(robot), "reference q", arrays[0])
+        check_unit_quaternions(robot_of(robot), "reference q", arrays[0])
         return (*arrays, *(np.zeros(robot.nv) for _ in range(3 - len(arrays))))
 
 
@@ -91,7 +91,7 @@ def read_posture(system: Robot | System, value: Numbers | None) -> np.ndarray:
     """A posture (nq,); the neutral configuration if none is given."""
     q = system.neutral() if value is None else value
     posture = frozen(finite_array("posture", q, (system.nq,), f"give {system.nq} numbers"))
-    check_quaternions(robot_of(system), "posture", posture)
+    check_unit_quaternions(robot_of(system), "posture", posture)
     return posture
 
 

@@ -39,7 +39,7 @@ def ground_step(
             "step: contacts are implemented for NumPy arrays", "convert with numpy.asarray"
         )
     q, v, tau = (np.asarray(x, dtype=float) for x in read_state("step", robot, q, v, tau))
-    robot.check_quaternions("step", q)
+    robot.check_nonzero_quaternions("step", q)
     h = read_dt(dt)
     check_batch("step", (q, v, tau), h, robot.parameter_arguments)
     with np.errstate(all="ignore"):

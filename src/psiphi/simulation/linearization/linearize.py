@@ -129,7 +129,7 @@ def _on_host(
     Q, V, U = state = [
         np.broadcast_to(x.astype(float, copy=False), (*batch, x.shape[-1])) for x in arrays
     ]
-    robot.check_quaternions(NAME, Q)
+    robot.check_nonzero_quaternions(NAME, Q)
     h = h if h is None else h[..., None]
     compiled = linearize_function.linearize_function(
         robot, name, "" if dt is None else method, _state_matrices

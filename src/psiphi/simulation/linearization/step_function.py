@@ -135,7 +135,7 @@ class Stepper:
             return x[..., : self.nq], x[..., self.nq :]
         q, v, tau = read_state("step", self.model, q, v, tau)
         dtype = FLOAT32 if q.dtype == v.dtype == tau.dtype == FLOAT32 else FLOAT64
-        self.model.check_quaternions("step", q)
+        self.model.check_nonzero_quaternions("step", q)
         h = read_dt(dt)
         check_batch("step", (q, v, tau), h, self.parameters)
         arguments = (q, v, tau, h[..., None], *self.parameters, self.like)

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 def rows(robot: Robot, names: list[str], frames: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """One row per function. Without `names`, functions that need a frame are skipped."""
-    from psiphi.robot.catalogue.quantities import ALL_QUANTITIES, CATALOGUE
+    from psiphi.robot.catalogue.catalogue import ALL_QUANTITIES, CATALOGUE
 
     for name in names or CATALOGUE:
         if name not in ALL_QUANTITIES:

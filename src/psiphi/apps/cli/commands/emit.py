@@ -169,7 +169,7 @@ def requested_function(robot: Robot, args: argparse.Namespace) -> Differentiable
     """The function that the arguments name; the target and the C name are checked first."""
     from psiphi.backends.c.object_code import MACHINES
     from psiphi.backends.target import TARGETS
-    from psiphi.robot.catalogue.quantities import ALL_QUANTITIES
+    from psiphi.robot.catalogue.catalogue import ALL_QUANTITIES
 
     if args.function not in ALL_QUANTITIES:
         raise Error(

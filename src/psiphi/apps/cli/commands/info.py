@@ -64,14 +64,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def gpu_lines() -> Iterator[str]:
     """The lines of `psiphi info --gpu`: compiler and driver, then one line per GPU."""
-    from psiphi.backends.cuda import cuda_driver, nvptx
+    from psiphi.backends.cuda import driver_bindings, nvptx
 
     try:
         yield f"compiler  {nvptx.TRIPLE} of LLVM {nvptx.check_available()}"
     except Error as error:
         yield f"compiler  none: {error}"
     try:
-        driver = cuda_driver.driver()
+        driver = driver_bindings.driver()
         yield f"driver    CUDA {driver.version // 1000}.{driver.version % 1000 // 10}"
         gpus = [driver.gpu_info(number) for number in range(driver.count)]
     except Error as error:

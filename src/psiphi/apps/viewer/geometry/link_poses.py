@@ -12,7 +12,7 @@ from psiphi.compiler.axes.link_axes import frame_tree
 from psiphi.compiler.sweeps.interpreter import interpret
 from psiphi.model.loops.closure_types import perpendicular_axes
 from psiphi.model.model import WORLD, Model, Pose
-from psiphi.robot.catalogue.quantities import quantity_program
+from psiphi.robot.catalogue.catalogue import quantity_program
 
 
 class OnBody(Protocol):

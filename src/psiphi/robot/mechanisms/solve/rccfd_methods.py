@@ -24,7 +24,7 @@ from psiphi._util.text import nearest, shown
 from psiphi.algebra.expressions.expression import Expression, vector
 from psiphi.algebra.expressions.operators import Operators
 from psiphi.compiler.equations import Equation
-from psiphi.robot.catalogue.quantities import innovation_operator
+from psiphi.robot.catalogue.catalogue import innovation_operator
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, f, u
 
 tau, T, e = vector("tau"), vector("T"), vector("e")

@@ -1,4 +1,4 @@
-"""`check=True`: the checks of values after a call; `model/state_checks.py` has those before it.
+"""`check=True`: the checks of results after a call; `model/state_checks.py` has those before it.
 
 Errors name the joint and the batch element.
 """

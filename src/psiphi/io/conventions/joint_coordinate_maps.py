@@ -1,4 +1,6 @@
-"""The joint types of each peer library: one row per type, vectorized over leading axes.
+"""Maps of joint coordinates and velocities between psiphi and a peer library, by joint type.
+
+One row per joint type, vectorized over leading axes; quaternions are x y z w in psiphi.
 
 to_q(q, joint)     psiphi's coordinates of one joint -> the peer's; from_q is the inverse
 T(q, joint)        the orthogonal map v_peer = T v, (..., nv, nv); or a constant array; or None, I

@@ -1,7 +1,7 @@
 """The catalogue: every quantity that psiphi computes for a robot, as its equation.
 
 A quantity of dynamics is an operator expression; the compiler rewrites and lowers it. Quantities
-without an expression are sweeps over the tree (`tree_quantities.py`), or are read from the result
+without an expression are sweeps over the tree (`tree_programs.py`), or are read from the result
 of an expression (poses, centre of mass). For matrices, `columns` names the operator that gives
 their columns: large robots use it in place of straight-line code.
 """
@@ -24,10 +24,10 @@ from psiphi.compiler.recursions.newton_euler import Rigid
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.functions.compiled_function import Function, QuantityRequest
 from psiphi.model.model import WORLD, Model
-from psiphi.robot.catalogue import tree_quantities
+from psiphi.robot.catalogue import tree_programs
 from psiphi.robot.catalogue.frame_inertia import OperationalInertia
 from psiphi.robot.catalogue.quasi_velocities import QUASI_QUANTITIES, QuasiQuantity
-from psiphi.robot.catalogue.tree_quantities import TreeSum
+from psiphi.robot.catalogue.tree_programs import TreeSum
 
 Results = dict[str, Expression]
 F = TypeVar("F", bound=Function)
@@ -246,7 +246,7 @@ def _frame_pose(tree: Tree, frames: tuple[str, ...]) -> Program:
     """T = [R, p; 0, 1], from the entries of E_0 phi B."""
     frame, outputs = tree.model.frame(frames[0]), (Argument("T", (4, 4)),)
     if frame.body == WORLD:  # B has no column for it
-        T, inputs = frame.pose.matrix.ravel().tolist(), (tree_quantities.q_argument(tree.model),)
+        T, inputs = frame.pose.matrix.ravel().tolist(), (tree_programs.q_argument(tree.model),)
         return Program(
             "frame_pose",
             inputs,
@@ -417,7 +417,7 @@ INTERNAL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia] = {
         ("v", "x", "y"),
         movable_inertia=None,
     ),
-    "link_poses": TreeSum("R(q), p(q) of every link: world <- link", tree_quantities.link_poses),
+    "link_poses": TreeSum("R(q), p(q) of every link: world <- link", tree_programs.link_poses),
     "frame_transforms": Quantity(
         "E_0 phi B: [R p~R; 0 R] of frames",
         lambda s, _, target: frame_poses(s, target[0]),
@@ -432,15 +432,15 @@ INTERNAL_QUANTITIES: dict[str, Quantity | TreeSum | OperationalInertia] = {
         as_written=True,
     ),
     "wrench_torques": Quantity("J* f_ext = H phi B f_ext", _wrench_torques),
-    "regressor": TreeSum("tau = Y pi", tree_quantities.regressor, on_spanning_tree=False),
+    "regressor": TreeSum("tau = Y pi", tree_programs.regressor, on_spanning_tree=False),
     "regressor_blocks": TreeSum(
         "blocks of Y in tau = Y pi that can be nonzero",
-        tree_quantities.regressor_blocks,
+        tree_programs.regressor_blocks,
         on_spanning_tree=False,
     ),
     "mass_pivots": TreeSum(
         "d of D(k) = L diag(d) L*; det M is the product of all d",
-        tree_quantities.mass_pivots,
+        tree_programs.mass_pivots,
         on_spanning_tree=False,
     ),
     "frame_jacobians": Quantity("J = B* phi* H*, of several frames", _jacobian),

@@ -1,4 +1,6 @@
-"""NVIDIA's driver through ctypes: contexts, modules, launches, and its error messages.
+"""ctypes bindings of NVIDIA's driver: one method per group of its functions, and its errors.
+
+`kernel_launch.py` decides what is launched, and with which arguments.
 
 No toolkit and no package is needed, only the library that comes with the driver. Each GPU is used
 in its primary context, as torch, CuPy and JAX do, so that their arrays and streams are valid.

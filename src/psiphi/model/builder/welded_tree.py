@@ -1,6 +1,7 @@
-"""From records to a tree: links in depth-first order from the base, with fixed joints merged.
+"""The tree of moving bodies: links behind fixed joints are welded to the body that carries them.
 
-The walk is a loop, not a recursion, so that long chains do not overflow the stack.
+Links are visited in depth-first order from the base, in a loop: a recursion would overflow the
+stack on long chains.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ROOT_JOINT = "root_joint"
 
 
 @dataclass
-class TreeWalk:
+class WeldedTree:
     """The tree in order. Moving joint k carries body k; parts of body k are the links welded to it.
 
     `links` and `fixed_joints` map names to (body, placement on it). `frame_order` lists all joints
@@ -52,14 +53,14 @@ class TreeWalk:
         self.frame_order.append((joint, link))
 
 
-def walk_tree(
+def weld_links(
     links: dict[str, LinkRecord],
     joints: dict[str, JointRecord],
     base: str,
     order: str,
     forest: bool,
     log: ReaderReport,
-) -> TreeWalk:
+) -> WeldedTree:
     """Visit every link once, depth first from the roots.
 
     Children are visited in the order in which they were added (`order="given"`) or by joint name.
@@ -72,26 +73,26 @@ def walk_tree(
         children.setdefault(joint.parent, []).append(joint)
     roots = [link for name, link in links.items() if name not in carriers]
     _check_roots(roots, links, children, forest, base, log)
-    walk = TreeWalk()
+    tree = WeldedTree()
     stack = _start_links(roots, children, joints, links, base, log)
     while stack:
         joint, link = stack.pop()
         body, place = (
-            walk.links[joint.parent]
-            if joint and joint.parent in walk.links
+            tree.links[joint.parent]
+            if joint and joint.parent in tree.links
             else (WORLD, IDENTITY_PLACEMENT)
         )
-        walk.add_link(joint, link, body, compose(place, joint.place) if joint else place)
+        tree.add_link(joint, link, body, compose(place, joint.place) if joint else place)
         carried = list(children.get(link.name, []))
         for other in _other_nodes(joint, children):  # all nodes come before their children
-            walk.add_link(other, links[other.child], body, compose(place, other.place))
+            tree.add_link(other, links[other.child], body, compose(place, other.place))
             carried += children.get(other.child, [])
         stack.extend(
             (x, links[x.child]) for x in reversed(carried) if x.group is None or x.is_first
         )
-    if len(walk.links) < len(links):
-        _raise_cycle(links, carriers, walk, log)
-    return walk
+    if len(tree.links) < len(links):
+        _raise_cycle(links, carriers, tree, log)
+    return tree
 
 
 def _other_nodes(
@@ -227,11 +228,11 @@ def free_joint(name: str, root: LinkRecord) -> JointRecord:
 def _raise_cycle(
     links: dict[str, LinkRecord],
     carriers: dict[str, JointRecord],
-    walk: TreeWalk,
+    tree: WeldedTree,
     log: ReaderReport,
 ) -> NoReturn:
     """Raise an error that names a cycle: go from an unreached link to parents until one repeats."""
-    name = next(name for name in links if name not in walk.links)
+    name = next(name for name in links if name not in tree.links)
     seen: dict[str, None] = {}
     while name not in seen:
         seen[name] = None

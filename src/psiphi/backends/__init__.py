@@ -8,5 +8,6 @@ In: tapes, loops and rollouts. Out: code that runs, or text. Read `target.py` fi
     cuda/            kernels for NVIDIA GPUs, and arrays on them
     c/               C99, CasADi's and acados' C, object code for other machines
     wasm/            WebAssembly with its JavaScript module
+    build.py         a request compiled for a target, or loaded from the cache
     kernel_cache.py  object code on disk, so that a second process starts without compiling
 """

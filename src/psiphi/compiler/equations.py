@@ -58,6 +58,11 @@ def with_parameters(inputs: Arguments, model: Model) -> Arguments:
     return (*inputs, Argument(PARAMETERS, (model.freed.size,)))
 
 
+def parameters_index(inputs: Arguments) -> int | None:
+    """The position of the free parameters among the inputs."""
+    return next((i for i, arg in enumerate(inputs) if arg.name == PARAMETERS), None)
+
+
 @dataclass(eq=False)
 class Equation:
     """Named results, each an expression of one robot.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psiphi.compiler.equations import Arguments, CompileRequest
+from psiphi.compiler.equations import Arguments, CompileRequest, parameters_index
 from psiphi.compiler.ir.tape_cut import find_cut, replace_nodes
 from psiphi.compiler.passes import Traceable, code, memoized_pass
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS, Argument, Program
@@ -59,11 +59,6 @@ class ParameterStage(Traceable):
         stages = split_parameters(self.request)
         assert stages is not None
         return stages[self.late]
-
-
-def parameters_index(inputs: Arguments) -> int | None:
-    """The position of the free parameters among the inputs."""
-    return next((i for i, arg in enumerate(inputs) if arg.name == PARAMETERS), None)
 
 
 def stage_size(request: CompileRequest) -> int:

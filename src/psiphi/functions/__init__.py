@@ -4,7 +4,6 @@ In: a `Model`, an equation, arrays. Out: arrays, or an error that says what is w
 `compiled_function.py` first.
 
     compiled_function.py        One quantity of one model as a NumPy function
-    build.py                    Compile a request for a target, or load it from the cache
     differentiable_function.py  A compiled function with argument checks and derivatives
     bound_function.py           A compiled function with values for its free parameters
     expression_function.py      `pp.function`: an operator expression as a function

@@ -22,7 +22,7 @@ from psiphi._util.errors import StateError
 from psiphi._util.escape import c_string
 from psiphi._util.memory_layout import aligned_array, derived_arrays
 from psiphi._util.validate import is_lazy, on_gpu
-from psiphi.backends import kernel_cache
+from psiphi.backends import build, kernel_cache
 from psiphi.backends.cpu.cpu_target import FP, HOST, CpuTarget
 from psiphi.backends.cpu.gufunc import gufunc
 from psiphi.backends.cpu.scalar_call import fast_call, reject_foreign
@@ -33,15 +33,14 @@ from psiphi.backends.llvm.jit import Library
 from psiphi.backends.target import RunningTarget
 from psiphi.compiler import passes
 from psiphi.compiler.axes.link_axes import Tree
-from psiphi.compiler.equations import CompileRequest, Equation
+from psiphi.compiler.equations import CompileRequest, Equation, parameters_index
 from psiphi.compiler.explanation import explain
-from psiphi.compiler.parameter_split import ParameterStage, parameters_index, stage_size
+from psiphi.compiler.parameter_split import ParameterStage, stage_size
 from psiphi.compiler.sweeps.link_loops import LinkLoops
 from psiphi.compiler.sweeps.stage_loops import StagedCode
 from psiphi.compiler.sweeps.sweep_program import Argument, Program
 from psiphi.compiler.sweeps.tree_loop import StraightCode
 from psiphi.compiler.tape.tape import Count
-from psiphi.functions import build
 from psiphi.functions.arrays.dask_arrays import map_blocks
 from psiphi.functions.arrays.function_registry import FUNCTIONS, NUMBERS
 from psiphi.model.model import WORLD, Model

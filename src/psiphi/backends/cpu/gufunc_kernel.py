@@ -71,16 +71,12 @@ def gufunc_module(
     """
     widths = [Width(fp, count, registers) for count in sorted({1, lanes})]
     parts = ["@tables = global ptr null", declarations(widths)]
+    blocks = [[sincos(width), sincos_loop(width), kernel.block(width)] for width in widths]
     parts += ["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] if kernel.prefetches else []
     for i, (_, places) in enumerate(kernel.outputs):
         parts += [] if _is_contiguous(places) else [place_tables(i, places, kernel.zeros, lanes)]
-    for width in widths:
-        parts += [
-            sincos(width),
-            sincos_loop(width),
-            kernel.block(width),
-            _range_function(kernel, width, streams),
-        ]
+    for width, block in zip(widths, blocks, strict=True):
+        parts += [*block, _range_function(kernel, width, streams)]
         parts += [pack(width, {_rows(arg) * _columns(arg) for arg, _ in kernel.inputs})]
         contiguous, scattered = (
             {

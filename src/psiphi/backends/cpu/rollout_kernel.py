@@ -54,8 +54,8 @@ def rollout_module(rollout: Rollout, lanes: int, fma: bool, registers: int = 0) 
             [rollout.frame.sizes[name] for name in names]
             for names in (rollout.packed_once + rollout.packed_per_step, rollout.sampled)
         )
-        parts += [sincos(w), sincos_loop(w), pack(w, input_sizes), unpack(w, output_sizes)]
-        parts += [_block_text(block, w, fma) for block in blocks]
+        parts += [sincos(w), sincos_loop(w), *(_block_text(block, w, fma) for block in blocks)]
+        parts += [pack(w, input_sizes), unpack(w, output_sizes)]
         parts += [_repeat(repeat, rollout, w) for repeat in rollout.repeats]
         parts += [
             _conditional_block(name, rollout.frame.places[when], w)

@@ -1,9 +1,11 @@
-# `make demo`, `make test` and `make docs` need Python 3.11 or newer and make; they set up .venv themselves (with uv where it is present).
+# `make demo`, `make test` and `make docs` need Python 3.11 or newer and make. They create .venv, with uv
+# if it is installed.
 #
-#   make PYTHON=python3.12 test     another interpreter (.venv is made anew)
+#   make PYTHON=python3.12 test     another interpreter (.venv is created again)
 #   make test ARGS="-k cli -x"      options for pytest, `psiphi demo` or `psiphi bench`
-#   make test JOBS=8                more test processes than two
-#   make test BROWSER=no            do not install Chromium for the viewer's tests (root on Debian and its kin; elsewhere never)
+#   make test JOBS=8                eight test processes instead of two
+#   make test BROWSER=no            do not install Chromium for the viewer's tests (only root on Debian
+#                                   and its derivatives does)
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -13,7 +15,7 @@ BROWSER ?= yes
 UV := $(shell command -v uv 2>/dev/null)
 INSTALL := $(if $(UV),uv pip install --quiet --python $(RUN),$(RUN) -m pip install --quiet)
 
-# A PYTHONPATH from elsewhere (ROS sets one) would mix foreign packages into ours.
+# ROS sets PYTHONPATH, which would add its packages to ours.
 unexport PYTHONPATH
 unexport PYTHONHOME
 
@@ -29,8 +31,8 @@ demo: $(VENV)/.with-core  ## the first minute with psiphi
 test: lint browser  ## lint, types, and every test
 	@$(RUN) -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-test-gpu: $(VENV)/.with-test  ## psiphi on this machine's graphics card, beside the host (with torch, CuPy or JAX)
-	@$(RUN) -m pytest tests/card $(ARGS)
+test-gpu: $(VENV)/.with-test  ## psiphi on this machine's GPU, compared with the CPU (torch, CuPy or JAX)
+	@$(RUN) -m pytest tests/backends/cuda/test_on_gpu.py $(ARGS)
 
 torture: $(VENV)/.with-test  ## hostile input for hours: make torture ARGS="--minutes 300"
 	@$(RUN) tests/hostile/torture.py $(ARGS)
@@ -48,14 +50,14 @@ browser: $(VENV)/.with-test
 	    && [ -z "$$(for name in $(BROWSERS); do command -v "$$name"; done)" ]; then \
 	    echo "Installing Chromium for the viewer's tests (BROWSER=no leaves it)"; \
 	    { $(GET) update && $(GET) install --no-install-recommends chromium; } >$(VENV)/browser.log 2>&1 \
-	        || echo "It could not be installed ($(VENV)/browser.log): those tests are skipped"; \
+	        || echo "Chromium could not be installed ($(VENV)/browser.log): those tests are skipped"; \
 	fi
 
-fmt: $(VENV)/.with-test  ## mend what ruff can mend, and format
+fmt: $(VENV)/.with-test  ## apply ruff's fixes, and format
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m ruff format .
 
-bench: $(VENV)/.with-bench  ## psiphi beside its peers
+bench: $(VENV)/.with-bench  ## compare psiphi with other libraries
 	@$(RUN) -m psiphi bench $(ARGS)
 
 docs: $(VENV)/.with-docs  ## the docs site, build/site/index.html
@@ -65,7 +67,7 @@ docs: $(VENV)/.with-docs  ## the docs site, build/site/index.html
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
 
-# -- set-up: stamps stand only while all is well, so an interrupted set-up starts over --------------------------------------
+# -- set-up: a stamp exists only after its step has succeeded, so an interrupted set-up starts over -----
 
 PACKAGE_core := .
 PACKAGE_test := .[test]
@@ -79,7 +81,7 @@ $(VENV)/.with-core $(VENV)/.with-test $(VENV)/.with-bench $(VENV)/.with-docs: $(
 	@mv $(VENV)/.unfinished $(VENV)/.made
 	@touch $@
 
-# Made anew when the tree has moved, its interpreter is gone, or PYTHON asks for another version.
+# Created again when the tree has moved, its interpreter is missing, or PYTHON names another version.
 ifneq ($(shell cat $(VENV)/.made 2>/dev/null),$(CURDIR) $(shell "$(or $(PYTHON),$(RUN))" -V 2>/dev/null))
 .PHONY: $(VENV)/.made
 endif
@@ -95,7 +97,7 @@ $(VENV)/.made:
 	    echo 'psiphi needs Python 3.11 or newer; tried: $(PYTHONS).' >&2; \
 	    echo 'Install one, or name it: make PYTHON=/path/to/python3' >&2; exit 1; \
 	fi; \
-	echo "Making $(VENV) with $$("$$python" -V)"; rm -rf $(VENV); \
+	echo "Creating $(VENV) with $$("$$python" -V)"; rm -rf $(VENV); \
 	if [ -n "$(UV)" ]; then uv venv --quiet --seed --python "$$python" $(VENV); \
 	elif "$$python" -c 'import ensurepip' 2>/dev/null; then "$$python" -m venv $(VENV); \
 	else "$$python" -m venv --without-pip $(VENV) && "$$python" -m pip --python $(RUN) install --quiet pip; fi

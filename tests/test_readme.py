@@ -63,6 +63,12 @@ def test_the_commands_exist():
         assert command in COMMANDS, f"psiphi {command}"
 
 
+def test_the_files_that_the_makefile_runs_exist():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    paths = set(re.findall(r"\b(?:tests|tools|benchmarks)/[\w./]+", text))
+    assert paths and not {path for path in paths if not (ROOT / path).exists()}
+
+
 def test_the_names_exist():
     for path in set(re.findall(r"`(?:pp|psiphi)\.([\w.]+)", TEXT)):
         thing = pp

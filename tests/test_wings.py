@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,8 +44,14 @@ class Import(NamedTuple):
     lazy: bool
 
 
+@cache
 def files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def folders() -> list[Path]:
@@ -59,9 +66,9 @@ def label(file: Path) -> str:
     return str(file.relative_to(SRC))
 
 
-def imports(source: str, package: list[str]) -> Iterator[Import]:
+def imports(tree: ast.Module, package: list[str]) -> Iterator[Import]:
     """Every import of a module that lives in `package` (a dotted name, split)."""
-    stack: list[tuple[ast.AST, bool | str]] = [(ast.parse(source), False)]
+    stack: list[tuple[ast.AST, bool | str]] = [(tree, False)]
     while stack:
         node, lazy = stack.pop()
         for name in names(node, package):
@@ -92,7 +99,7 @@ def names(node: ast.AST, package: list[str]) -> list[str]:
 
 
 def imports_of(file: Path) -> list[Import]:
-    return list(imports(file.read_text(encoding="utf-8"), list(file.relative_to(SRC).parent.parts)))
+    return list(imports(parsed(file), list(file.relative_to(SRC).parent.parts)))
 
 
 def complaint(place: str, entry: Import) -> str:
@@ -139,7 +146,7 @@ def test_no_class_name_has_two_meanings():
     where: dict[str, list[str]] = {}
     aliases: dict[str, str] = {}
     for file in files():
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = parsed(file)
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 where.setdefault(node.name, []).append(f"{label(file)}:{node.lineno}")
@@ -175,7 +182,7 @@ def test_names_are_nouns():
 @pytest.mark.parametrize("folder", folders(), ids=lambda folder: str(folder.relative_to(PACKAGE)))
 def test_a_folder_says_what_it_is(folder):
     """What comes in, what goes out, which file to read first, and what each of its files is for."""
-    said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    said = ast.get_docstring(parsed(folder / "__init__.py")) or ""
     for words in (r"In:", r"Out:", r"Read\s`[^`]+`\sfirst"):
         assert re.search(words, said), f"{folder.name}/__init__.py does not say {words!r}"
     inside = [path.name for path in folder.glob("*.py") if path.stem not in SHARED]
@@ -221,9 +228,8 @@ OTHERS_PRIVATE = {  # of other packages, which have no public name for it, and o
 }
 
 
-def private_uses(source: str) -> list[str]:
+def private_uses(tree: ast.Module) -> list[str]:
     """The private names of psiphi that a module uses and does not define."""
-    tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     own = {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     own |= {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
@@ -242,11 +248,9 @@ def private_uses(source: str) -> list[str]:
 
 
 def test_private_names_stay_in_their_file():
-    assert private_uses("from psiphi.model.model import _digest\nrobot._call()\nself._own") == [
-        "_call",
-        "_digest",
-    ]
-    found = {label(file): private_uses(file.read_text(encoding="utf-8")) for file in files()}
+    example = "from psiphi.model.model import _digest\nrobot._call()\nself._own"
+    assert private_uses(ast.parse(example)) == ["_call", "_digest"]
+    found = {label(file): private_uses(parsed(file)) for file in files()}
     found = {place: names for place, names in found.items() if names}
     assert not found, f"give these a public name: {found}"
 
@@ -256,7 +260,7 @@ def test_few_parameters_are_typed_any():
     functions = [
         node
         for file in files()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     parameters = [
@@ -285,11 +289,10 @@ def test_methods_of_later_packages_are_declared():
     """Each row of the table names a class that declares the method, with the signature of the
     function."""
     for owner, methods in psiphi._LATE_METHODS.items():
-        (tree, node), *more = [
-            (tree, node)
+        node, *more = [
+            node
             for file in files()
-            for tree in [ast.parse(file.read_text(encoding="utf-8"))]
-            for node in tree.body
+            for node in parsed(file).body
             if isinstance(node, ast.ClassDef) and node.name == owner
         ]
         assert not more
@@ -311,11 +314,7 @@ def test_methods_of_later_packages_are_declared():
                 if path.with_suffix(".py").exists()
                 else path / "__init__.py"
             )
-            (found,) = (
-                x
-                for x in ast.parse(path.read_text(encoding="utf-8")).body
-                if getattr(x, "name", "") == function
-            )
+            (found,) = (x for x in parsed(path).body if getattr(x, "name", "") == function)
             theirs, ours = found.args, declared[name].args
             assert ast.unparse(theirs).partition(",")[2] == ast.unparse(ours).partition(",")[2], (
                 f"{owner}.{name}"
@@ -344,7 +343,7 @@ def test_methods_of_later_packages_are_declared():
     ],
 )
 def test_the_judge_itself(place, line, right):
-    found = list(imports(line, ["psiphi", *place.split("/")[:-1]]))
+    found = list(imports(ast.parse(line), ["psiphi", *place.split("/")[:-1]]))
     assert found
     assert right is not any(complaint(place, entry) for entry in found)
 

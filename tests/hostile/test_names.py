@@ -207,7 +207,7 @@ def test_a_terminal_is_not_commanded(name, tmp_path, capsys):
         main([words[0], str(tmp_path / "robot.urdf"), *words[1:]])
         out, err = capsys.readouterr()
         assert _tame(out, "\n\t") and _tame(err, "\n\t") and out + err
-        assert "mistake" not in err, "of psiphi's own"
+        assert "internal error" not in err
 
 
 def test_the_live_viewer_is_given_html_only():

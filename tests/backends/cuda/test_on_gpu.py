@@ -1,7 +1,7 @@
-"""psiphi on a real graphics card, beside its own kernels on the host: `make test-gpu`.
+"""psiphi on a GPU, compared with its kernels on the CPU: `make test-gpu`.
 
-Every bundled robot, every function, both number types; torch, CuPy and JAX, whichever is installed.
-Skipped where there is no card. Without pytest: PYTHONPATH=src:tests python
+Every bundled robot, every function, both dtypes; torch, CuPy and JAX, whichever is installed.
+Skipped without a GPU. Without pytest: PYTHONPATH=src:. python
 tests/backends/cuda/test_on_gpu.py
 """
 

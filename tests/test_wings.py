@@ -198,6 +198,16 @@ def test_the_package_is_its_wings():
     assert max(len(folder.relative_to(PACKAGE).parts) for folder in folders()) <= 3
 
 
+def test_tests_have_the_folders_of_the_package():
+    """Beside folders of their own, for tests of all packages."""
+    tests = SRC.parent / "tests"
+    mirrored = [folder for wing in WINGS for folder in (tests / wing).rglob("*") if folder.is_dir()]
+    below = {str(x.relative_to(tests)) for x in mirrored if x.name not in ("__pycache__", "golden")}
+    own = {"robot/diagonalised"}  # tests of `robot/diagonal_dynamics.py`
+    unknown = {name for name in below - own if not (PACKAGE / name).is_dir()}
+    assert len(below) > 30 and not unknown, f"no folders of src/psiphi: {sorted(unknown)}"
+
+
 @pytest.mark.parametrize("file", files(), ids=label)
 def test_imports_follow_the_order(file):
     place = file.relative_to(PACKAGE).as_posix()

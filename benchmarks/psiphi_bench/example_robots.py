@@ -46,8 +46,13 @@ def load_with_pinocchio(name: str, base: str = "fixed") -> tuple[Robot, Pin]:
     return robot, Pin.from_urdf(file, base, robot)
 
 
-def loadable() -> Iterator[tuple[Path, str, Robot]]:
+@cache
+def loadable() -> tuple[tuple[Path, str, Robot], ...]:
     """File, base and robot of each file that loads, without duplicates."""
+    return tuple(_loadable())
+
+
+def _loadable() -> Iterator[tuple[Path, str, Robot]]:
     seen: set[str] = set()
     for file in urdf_files():
         for base in ("fixed", "free"):

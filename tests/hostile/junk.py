@@ -846,16 +846,6 @@ def _motions(robot: pp.Robot) -> list[Call]:
             },
         ),
         Call(
-            "Study",
-            lambda **o: [getattr(_study(), name)(x) for name, x in o.items()],
-            {
-                "quantiles": [0.5],
-                "motion": 0,
-                "drawn": [0, 1],
-                "worst": 1,
-            },
-        ),
-        Call(
             "rollout",
             pp.rollout,
             {"robot": robot, "steps": 2, **given, **brakes, "out": None, "contacts": None},

@@ -2,6 +2,7 @@
 nothing else escapes."""
 
 import shutil
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -19,8 +20,11 @@ CALLS = [*table(FOLDER), *more(FOLDER)]
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path, monkeypatch):
-    """Whatever a junk path makes is made in a folder of its own; threads are as they were."""
+    """Files that a junk path makes are in a folder of their own, plots small; threads are as they
+    were."""
     monkeypatch.chdir(tmp_path)
+    if "matplotlib" in sys.modules:
+        monkeypatch.setitem(sys.modules["matplotlib"].rcParams, "savefig.dpi", 10)
     threads = pp.get_threads()
     yield
     pp.set_threads(threads)

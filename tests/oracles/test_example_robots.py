@@ -24,7 +24,7 @@ from psiphi_bench.agreement import (
 from psiphi_bench.peers.pinocchio_peer import Pin
 from psiphi_bench.rows_of.gradients import deviations
 
-ROBOTS = list(example_robots.loadable())
+ROBOTS = example_robots.loadable()
 DYNAMICS = [
     row
     for row in FUNCTIONS

@@ -14,6 +14,7 @@ Joint parameters are kept positive in the same way.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -140,9 +141,10 @@ def _minimise(known: KnownBodies, RK: np.ndarray, target: np.ndarray, pi: np.nda
         F, y = known.quadratic_model(pi)
         A = np.vstack([np.sqrt(2.0) * RK, F])
         size = np.linalg.norm(A, axis=0)
-        Q, T = np.linalg.qr(A / size)
         right = np.concatenate([np.sqrt(2.0) * (RK @ pi - target), y])
-        step = -np.linalg.solve(T, Q.T @ right) / size
+        # the last column of the factor of [A, right] is Q* right: Q is not formed
+        factor: Any = np.linalg.qr(np.column_stack([A / size, right]), mode="r")
+        step = -np.linalg.solve(factor[:-1, :-1], factor[:-1, -1]) / size
         predicted = float(((A @ step) ** 2).sum())  # decrease of the cost
         length = known.step_length(F @ step)
         while length > 1e-9:

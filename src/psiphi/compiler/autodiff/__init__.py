@@ -11,4 +11,5 @@ Read `equation_derivatives.py` first.
     forward_dynamics_jvp.py       jvp and vjp of forward dynamics
     wrench_derivatives.py         wrenches on frames in these derivatives
     tape_derivatives.py           forward and reverse mode on a tape
+    implicit_solve.py             solutions of equations as statements of a tape
 """

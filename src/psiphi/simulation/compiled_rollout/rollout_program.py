@@ -41,6 +41,12 @@ def law_place(name: str, j: int = 0) -> str:
     return place if j == 0 else f"{place}@{j}"
 
 
+def input_name(place: str) -> str:
+    """The name of an input in derivatives: "kp" of a law, "ground_friction" of the contacts."""
+    kind, _, name = place.rpartition(".")
+    return f"ground_{name}" if kind == "contact" else place.removeprefix("law.")
+
+
 @dataclass(frozen=True)
 class RolloutOptions:
     """The integrator, the control law, and the forces that act."""
@@ -78,6 +84,11 @@ class RolloutOptions:
         return [*options, self.effort, stops, *rest]
 
     @property
+    def force(self) -> str:
+        """The place of the joint forces."""
+        return "force" if self.losses or self.springs else "tau"
+
+    @property
     def sampled(self) -> tuple[str, ...]:
         """The places that a sample stores."""
         if self.contacts is not None:
@@ -109,12 +120,14 @@ class RolloutOptions:
     @property
     def derivative_places(self) -> tuple[str, ...]:
         """The places, besides the state, that derivatives are taken with respect to: torques,
-        numbers of the controller, parameters of the robot."""
+        numbers of the controller and of the ground, parameters of the robot."""
         switches = tuple(map(law_place, SWITCHES))
+        numbers = self.contacts.numbers if self.contacts else ()
+        contacts = tuple(map(contact_blocks.contact_place, numbers))
         constant = (
             name
             for name in self.packed_once
-            if name in ("tau", PARAMETERS) or name.startswith("law.")
+            if name in ("tau", PARAMETERS, *contacts) or name.startswith("law.")
         )
         return (
             *(name for name in constant if name not in switches),
@@ -170,7 +183,7 @@ class RolloutProgram:
             for rule in rules
         }
         blocks["start"] = self._per_joint(step_blocks.start_block), {}
-        force = "force" if options.losses or options.springs else "tau"
+        force = options.force
         if isinstance(self.system, System):
             blocks |= constraint_blocks.closed_chain_blocks(
                 self.system, self.manifold, force, options.project, options.implicit

@@ -8,6 +8,7 @@ forces. Read `ground_contact.py` first.
     contact_solver.py    the impulses of several contacts: sweeps, and Newton's method for patches
     contact_newton.py    a step of Newton's method for all contacts
     cone_solver.py       one contact by the laws of Signorini and Coulomb, exactly
+    contact_modes.py     the contacts of a solved step as equations, for derivatives
     placement.py         `robot.on_ground`, and the check that a motion starts above ground
     residual_sum.py      by how much the steps of a motion violate the laws of contact
 

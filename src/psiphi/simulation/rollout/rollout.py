@@ -52,8 +52,6 @@ from psiphi.simulation.rollout.rollout_arrays import Torque, lazy_rollout, rollo
 from psiphi.simulation.rollout.rollout_result import RolloutResult, TorqueArgument
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
 from psiphi.simulation.rollout_derivatives.step_derivatives import (
-    NO_CONTACT_DERIVATIVE,
-    NO_CONTACT_REMEDY,
     NO_DERIVATIVE,
 )
 from psiphi.simulation.simulate import adaptive_step
@@ -103,7 +101,8 @@ def rollout(
 
     With `contacts`, a `pp.Ground`, the shapes of `robot.with_contacts` touch it. The result has
     `contact_residual` (..., n) in m/s: by how much the steps since the sample before violate the
-    laws of contact. Such motions have no derivatives yet.
+    laws of contact. Such motions have first derivatives, exact where each contact stays open,
+    sticks or slips.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -177,8 +176,6 @@ class RolloutArguments(NamedTuple):
     @property
     def no_derivative(self) -> tuple[str, str] | None:
         """Why the motion has no derivative, and what to do; None if it has one."""
-        if self.contacts is not None:
-            return NO_CONTACT_DERIVATIVE, NO_CONTACT_REMEDY
         if self.has_stops:
             return NO_DERIVATIVE, 'use limits="ignore", or tensors that do not require gradients'
         return None

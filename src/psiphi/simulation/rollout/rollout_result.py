@@ -17,6 +17,7 @@ from psiphi._util.text import nearest
 from psiphi._util.validate import read_array
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions.arrays.function_registry import sum_repeated
+from psiphi.simulation.compiled_rollout.rollout_program import input_name
 from psiphi.simulation.control.torque_input import TorqueInput
 from psiphi.simulation.plant import parameters_of
 from psiphi.simulation.rollout_derivatives.rollout_adjoint import RolloutAdjoint
@@ -107,9 +108,7 @@ class RolloutResult(MotionStates):
 
     @property
     def places(self) -> dict[str, str]:
-        places = {
-            place.removeprefix("law."): place for place in self.adjoint.options.derivative_places
-        }
+        places = {input_name(place): place for place in self.adjoint.options.derivative_places}
         if self.tau is not None and not self.tau.is_given:
             del places["tau"]
         return places
@@ -118,7 +117,8 @@ class RolloutResult(MotionStates):
         self, q_weight: Numbers | None = None, v_weight: Numbers | None = None
     ) -> dict[str, np.ndarray]:
         """Gradients of the weighted sum of all samples: with respect to the initial "q" and "v", to
-        "tau" or the controller's numbers, and to "parameters" if the robot has some (`robot.free`).
+        "tau" or the controller's numbers, to "parameters" if the robot has some (`robot.free`), and
+        to the numbers of a ground for each contact point ("ground_friction", ...).
 
         Weights have the shapes of q and v; None is zero. The gradient with respect to q is one with
         respect to tangent vectors, (..., nv). That with respect to tau has the shape of the given

@@ -15,6 +15,7 @@ import numpy as np
 
 from psiphi._util.errors import SingularError, StateError
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
+from psiphi.model.contact.ground import Ground
 from psiphi.robot.mechanisms.closed_functions.closed_function import constant_rank
 from psiphi.robot.mechanisms.closed_functions.implicit_theorem import (
     RangeNullSplit,
@@ -60,7 +61,11 @@ class RolloutAdjoint:
         self.steps = every * (self.q.shape[1] - 1)
         # places whose numbers are, or contain, parameters of the robot
         self.parameter_slices = self.rollout_input.losses.parameter_slices(self.plant.robot)
-        self.without_derivative = self._singular_motions() if self.options.closure else None
+        self.without_derivative: np.ndarray | None = None
+        if self.options.closure:
+            self.without_derivative = self._singular_motions()
+        elif self.options.contacts is not None:
+            self.without_derivative = self._unsolved_motions(self.options.contacts.ground)
 
     def _check_reference(self) -> None:
         """Raise an error if the reference no longer has the values that it had during the run."""
@@ -96,11 +101,37 @@ class RolloutAdjoint:
             )
         return singular
 
+    def _unsolved_motions(self, ground: Ground) -> np.ndarray:
+        """Which motions have a step whose contacts violate the law by more than the tolerance: the
+        equations of such contacts do not hold."""
+        known = self.every * np.arange(self.q.shape[1])
+        residual = self.runner.residuals.between(known).max(axis=(1, 2), initial=0.0)
+        unsolved = residual > ground.tolerance
+        if unsolved.any() and not self.runner.batch:
+            raise SingularError(
+                f"this motion has no derivative: its contacts violate the law by {residual[0]:.1g} "
+                f"m/s, more than the tolerance of {ground.tolerance:g} m/s",
+                "give the ground more iterations=, or accept the error with tolerance=",
+            )
+        return unsolved
+
+    def _check_determined(self, found: ByPlace) -> None:
+        """Raise an error if a single motion with contacts is finite, but not its derivative."""
+        finite = all(np.isfinite(x).all() for x in (self.q, self.v))
+        if finite and any(np.isnan(x).any() for x in found.values()):
+            raise SingularError(
+                "this motion has no derivative: at some step the law of contact does not say how "
+                "redundant contacts that slip share the load",
+                "give feet that slip at most three points, or the ground stiffness= and damping=",
+            )
+
     def _mark_singular(self, found: ByPlace) -> dict[str, np.ndarray]:
         """Derivatives by place (B, ...), with NaN for motions that have none."""
         if self.without_derivative is not None and self.without_derivative.any():
             for x in found.values():
                 x[self.without_derivative] = np.nan
+        elif self.options.contacts is not None and not self.runner.batch:
+            self._check_determined(found)
         return dict(found)
 
     def vjp(self, q_weight: np.ndarray, v_weight: np.ndarray) -> dict[str, np.ndarray]:
@@ -136,8 +167,13 @@ class RolloutAdjoint:
         return tuple(self._mark_singular(dict(zip(STATE, found, strict=True))).values())
 
     def _check_second_derivatives(self) -> None:
-        """Raise an error if redundant constraint rows do not stay redundant near the motion: then
-        there is no second derivative."""
+        """Raise an error if there are no second derivatives: with contacts, or if redundant
+        constraint rows do not stay redundant near the motion."""
+        if self.options.contacts is not None:
+            raise StateError(
+                "second derivatives of motions with contacts are not implemented",
+                "use finite differences of vjp or jvp",
+            )
         if not self.options.closure:
             return
         (q, v), system = self._rank_states, self._flat_system.with_sample_axis()

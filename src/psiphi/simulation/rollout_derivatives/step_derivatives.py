@@ -13,7 +13,7 @@ changes of its nq coordinates, not tangent vectors.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,10 +32,9 @@ from psiphi.model.spatial.screws import add
 from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
 from psiphi.simulation.compiled_rollout.step_blocks import trace
 from psiphi.simulation.control.control_law import Values
+from psiphi.simulation.rollout_derivatives.implicit_contacts import ImplicitContacts
 
 STATE = ("q", "v")
-NO_CONTACT_DERIVATIVE = "motions with contacts=pp.Ground(...) have no derivatives yet"
-NO_CONTACT_REMEDY = "use finite differences, or arrays that do not require gradients"
 NO_DERIVATIVE = 'limits="block" changes velocities abruptly: such a motion has no derivative'
 
 
@@ -62,21 +61,27 @@ class DifferentiatedRollout:
         robot = program.robot
         if options.stops is not None:
             raise StateError(NO_DERIVATIVE, 'use limits="ignore"')
-        if options.contacts is not None:
-            raise StateError(NO_CONTACT_DERIVATIVE, NO_CONTACT_REMEDY)
         if is_large(robot):
             raise StateError(
                 f"{robot.name} has {len(robot.joints)} bodies: its steps run in loops over links, "
                 "which have no derivatives",
                 f"use a robot of up to {UNROLL_LIMIT} bodies, or finite differences",
             )
-        frame = BlockFrame(program.blocks)
+        implicit = self.contacts
+        frame = BlockFrame(program.blocks if implicit is None else implicit.step_blocks)
+        order = program.order if implicit is None else implicit.step_order
+        held = () if implicit is None else implicit.held_inputs
         inputs = tuple(
             Argument(name, (frame.sizes[name],), "q" if name == "q" else "")
-            for name in (*options.packed_once, *options.packed_per_step)
+            for name in (*options.packed_once, *options.packed_per_step, *held)
         )
         outputs = tuple(Argument(name, (frame.sizes[name],)) for name in ("Q", "V"))
-        return fuse_blocks(SingleStep(frame, ("start", *program.order), inputs, outputs))
+        return fuse_blocks(SingleStep(frame, ("start", *order), inputs, outputs))
+
+    @cached_property
+    def contacts(self) -> ImplicitContacts | None:
+        """The contacts with the ground as equations, if there are any."""
+        return None if self.program.options.contacts is None else ImplicitContacts(self.program)
 
     @cached_property
     def tape_arrays(self) -> TapeArrays:
@@ -102,7 +107,7 @@ class DifferentiatedRollout:
             for i, x in enumerate(row)
         )
         code = StraightCode(Program("step", inputs, outputs, ()), tape, stores)
-        return {"differentiated_step": (code, {})}
+        return {"differentiated_step": (code, self.contacts.held_inputs if self.contacts else {})}
 
     def carry_blocks(self, carried: dict[str, int]) -> NamedBlocks:
         """The blocks for values {place: size} that a step passes on to the next one: "start" copies
@@ -118,6 +123,22 @@ class DifferentiatedRollout:
             "start": (copies("start", "{}_first"), {}),
             "carry": (copies("carry", "{}_next"), {}),
         }
+
+    def solving_contacts(self, rollout: Rollout) -> Rollout:
+        """The loop in which the step itself, which solves its contacts, runs before the block
+        "differentiated_step"; the loop as it is if there are none."""
+        contacts = self.contacts
+        if contacts is None:
+            return rollout
+        at = rollout.order.index("differentiated_step")
+        return replace(
+            rollout,
+            frame=BlockFrame(contacts.solve_blocks | rollout.frame.named),
+            order=(*rollout.order[:at], *contacts.solve_order, *rollout.order[at:]),
+            repeats=contacts.loops,
+            conditions=contacts.conditions,
+            prologue=(*rollout.prologue, *contacts.prologue),
+        )
 
     @property
     def flops(self) -> int:
@@ -153,7 +174,7 @@ class AdjointSteps(DifferentiatedRollout):
         weighted = self.sizes(STATE, "{}_bar") | self.sizes(STATE, "{}_weight")
         blocks: NamedBlocks = self.step_block(added, results) | self.carry_blocks(carried)
         blocks |= {"add_weights": (trace("add_weights", weighted, add_weights), {})}
-        return Rollout(
+        loop = Rollout(
             BlockFrame(blocks),
             order=("add_weights", "differentiated_step", "carry"),
             packed_once=(
@@ -167,6 +188,7 @@ class AdjointSteps(DifferentiatedRollout):
             ),
             sampled=(*carried, *(f"{name}_bar" for name in self.per_step_places)),
         )
+        return self.solving_contacts(loop)
 
 
 class TangentSteps(DifferentiatedRollout):
@@ -186,11 +208,16 @@ class TangentSteps(DifferentiatedRollout):
         for pattern in ("{}", *patterns):
             carried |= self.sizes(STATE, pattern)
         results = dict(zip((f"{name}_next" for name in carried), self.values(), strict=True))
+        next_state: dict[str, str] = {}
+        if self.contacts is not None:  # that of the loop, not of the equations
+            next_state = {f"{name}_next": name.upper() for name in STATE}
+            results = {name: row for name, row in results.items() if name not in next_state}
         added: dict[str, int] = {}
         for pattern in patterns:
             added |= self.sizes((*STATE, *self.places), pattern)
         blocks: NamedBlocks = self.step_block(added, results) | self.carry_blocks(carried)
-        return Rollout(
+        blocks["carry"] = blocks["carry"][0], next_state
+        loop = Rollout(
             BlockFrame(blocks),
             order=("differentiated_step", "carry"),
             packed_once=(
@@ -204,3 +231,4 @@ class TangentSteps(DifferentiatedRollout):
             ),
             sampled=tuple(carried),
         )
+        return self.solving_contacts(loop)

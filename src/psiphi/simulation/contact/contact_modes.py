@@ -1,0 +1,285 @@
+"""The contacts of a solved step as equations in which impulses depend smoothly on the state.
+
+Each contact is open, sticks or slips. With the impulses lambda, the velocities c + b of the contact
+points (`ground_contact.py`), and the direction d in which a contact slips, p = n x d:
+
+    open     lambda = 0
+    stick    c + b = 0
+    slip     c_n + b_n = 0,   lambda_d + mu lambda_n = 0,   lambda_p + mu lambda_n c_p / |c_t| = 0
+
+The last one turns the friction with the direction of slip. The derivative of these equations F by
+lambda, with c = J v_f + G lambda, is the matrix A of `compiler/autodiff/implicit_solve.py`. Its
+unknowns are in the axes (n, d, p) of each contact, and need no exchange of rows.
+
+The modes follow from the solution, however it was found: with r = 1 / G_nn, a contact pushes if
+lambda_n - r (c_n + b_n) > 0, and then sticks if |lambda_t - r c_t| < mu lambda_n.
+
+If contacts are redundant, such as the four corners of a foot, A is singular: its null space has
+changes of the impulses that the equations leave open. REGULARIZATION times G_nn on the diagonal of
+its rows picks small ones. If they do not change the velocities, these have a derivative. If they
+do, there is none: the friction of corners that slip in different directions depends on how they
+share the load, which Coulomb's law does not say. The factors are then NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from psiphi.compiler.autodiff.implicit_solve import are_accurate, factor_rows, solve_rows
+from psiphi.model.spatial.branch_free import choose, less, maximum
+from psiphi.model.spatial.scalar_arrays import entries, stack_entries
+from psiphi.model.spatial.screws import cross, dot, square_root
+from psiphi.simulation.contact.ground_contact import GroundContact
+from psiphi.simulation.control.control_law import Values
+
+REGULARIZATION = 1e-11
+MOST_RESPONSE = 1e5  # of velocities to impulses that the equations hardly determine
+TINY = 1e-30
+PER_CONTACT = ("push", "stick", "slip", "turn", "follow", "scale")
+
+
+def mode_sizes(count: int) -> dict[str, int]:
+    """{name: size} of what `find_modes` returns."""
+    return dict.fromkeys(PER_CONTACT, count) | {"direction": 2 * count, "factors": 9 * count**2}
+
+
+def find_modes(
+    G: Sequence[Sequence[Any]], c: Sequence[Any], friction: np.ndarray, impulse: np.ndarray
+) -> Values:
+    """The mode of each contact, the weights of its equations, and the factors of A; `c` are the
+    c + b of the solution.
+
+    push, stick, slip   1 or 0
+    direction           d (two numbers), in the axes of the tangents
+    turn, follow        the weights of c_p and lambda_p in the last equation: 1 and 0 for stick
+    scale               G_nn, which gives friction the unit of a velocity
+    """
+    lam = entries(impulse)
+    modes = [
+        _mode(G[i][i], c[i : i + 3], lam[i : i + 3], mu)
+        for i, mu in zip(range(0, len(c), 3), entries(friction), strict=True)
+    ]
+    rows = _in_mode_axes(G, modes)
+    A = _matrix(rows, modes, entries(friction))
+    factors = factor_rows(A)
+    valid = are_accurate(factors, A) * _is_determined(factors, rows, modes)
+    valid = 1.0 / valid  # infinite, and then NaN, if not
+    found = {name: [mode[name] for mode in modes] for name in PER_CONTACT}
+    found["direction"] = [x for mode in modes for x in mode["direction"]]
+    found["factors"] = [x * valid for row in factors for x in row]
+    return {name: stack_entries(values) for name, values in found.items()}
+
+
+def _mode(scale: Any, c: Sequence[Any], lam: Sequence[Any], mu: Any) -> dict[str, Any]:
+    """The mode of one contact."""
+    push = less(0.0, lam[0] * scale - c[0])
+    y0, y1 = c[1] - scale * lam[1], c[2] - scale * lam[2]
+    bound = mu * scale * maximum(lam[0], 0.0)
+    square = y0 * y0 + y1 * y1
+    stick = push * less(square, bound * bound)
+    slip = push - stick
+    size = 1.0 / square_root(maximum(square, TINY))
+    known = less(TINY, square)
+    direction = [choose(known, y0 * size, 1.0), known * y1 * size]
+    sliding = square_root(c[1] * c[1] + c[2] * c[2])
+    share = bound / (bound + sliding + TINY)
+    return {
+        "push": push,
+        "stick": stick,
+        "slip": slip,
+        "turn": stick + slip * share,
+        "follow": slip * (1.0 - share) * scale,
+        "scale": scale,
+        "direction": direction,
+    }
+
+
+def _in_mode_axes(
+    rows: Sequence[Sequence[Any]], modes: Sequence[dict[str, Any]]
+) -> list[list[Any]]:
+    """G in the axes (n, d, p) of each contact."""
+    directions = [mode["direction"] for mode in modes]
+    columns = zip(*(_to_modes(row, directions) for row in rows), strict=True)
+    turned = (_to_modes(column, directions) for column in columns)
+    return [list(row) for row in zip(*turned, strict=True)]
+
+
+def _matrix(
+    rows: Sequence[Sequence[Any]], modes: Sequence[dict[str, Any]], friction: Sequence[Any]
+) -> list[list[Any]]:
+    """A = dF/dlambda, from the rows of G in the axes of the modes."""
+    A = [list(row) for row in rows]
+    for i, (mode, mu) in enumerate(zip(modes, friction, strict=True)):
+        n, d, p = range(3 * i, 3 * i + 3)
+        idle, scale = 1.0 - mode["push"], mode["scale"]
+        for row, weight in ((n, mode["push"]), (d, mode["stick"]), (p, mode["turn"])):
+            A[row][row] = A[row][row] + REGULARIZATION * scale
+            A[row] = [weight * x for x in A[row]]
+            A[row][row] = A[row][row] + idle
+        A[d][d] = A[d][d] + mode["slip"] * scale
+        A[d][n] = A[d][n] + mode["slip"] * scale * mu
+        A[p][p] = A[p][p] + mode["follow"]
+    return A
+
+
+def _is_determined(
+    factors: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
+    modes: Sequence[dict[str, Any]],
+) -> Any:
+    """1 if G A^-1 is not large, tested with one vector: then impulses that the equations do not
+    determine do not change the velocities. Else 0."""
+    b = [mode["push"] * (0.5 + 0.618 * i % 1.0) for i, mode in enumerate(_three_times(modes))]
+    x = solve_rows(factors, b)
+    change = [dot(row, x) for row in rows]
+    return less(dot(change, change), MOST_RESPONSE**2 * dot(b, b) + TINY)
+
+
+def _three_times(modes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [mode for mode in modes for _ in range(3)]
+
+
+def _to_modes(x: Sequence[Any], directions: Sequence[Sequence[Any]]) -> list[Any]:
+    """A vector of all contacts in their axes (n, d, p)."""
+    out = []
+    for i, (e0, e1) in enumerate(directions):
+        normal, t0, t1 = x[3 * i : 3 * i + 3]
+        out += [normal, e0 * t0 + e1 * t1, e0 * t1 - e1 * t0]
+    return out
+
+
+def _from_modes(x: Sequence[Any], directions: Sequence[Sequence[Any]]) -> list[Any]:
+    """The vector in the axes of the ground."""
+    out = []
+    for i, (e0, e1) in enumerate(directions):
+        normal, along, across = x[3 * i : 3 * i + 3]
+        out += [normal, e0 * along - e1 * across, e1 * along + e0 * across]
+    return out
+
+
+def impulse_change(
+    c: Sequence[Any],
+    friction: np.ndarray,
+    impulse: np.ndarray,
+    near: np.ndarray,
+    held: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    """-A^-1 F: zero at the solution, with the derivative of the impulses by c + b and mu. `held`
+    is what `find_modes` has returned; it is not used if no contact is near."""
+    size, (acts,) = len(c), entries(near)
+    flat = entries(held["direction"])
+    directions = [flat[2 * i : 2 * i + 2] for i in range(size // 3)]
+    weights = {name: entries(held[name]) for name in PER_CONTACT}
+    speeds, impulses = _to_modes(c, directions), _to_modes(entries(impulse), directions)
+    F = []
+    for i, mu in enumerate(entries(friction)):
+        of = {name: acts * values[i] for name, values in weights.items()}
+        (c_n, c_d, c_p), (n, d, p) = (x[3 * i : 3 * i + 3] for x in (speeds, impulses))
+        slip = of["slip"] * weights["scale"][i]
+        F += [of["push"] * c_n, of["stick"] * c_d + slip * (d + mu * n)]
+        F.append(of["turn"] * c_p + of["follow"] * p)
+    values = entries(held["factors"])
+    factors = [values[size * i : size * i + size] for i in range(size)]
+    return stack_entries(_from_modes([-x for x in solve_rows(factors, F)], directions))
+
+
+class ContactRows:
+    """The rows of J of the contacts, by test wrenches on their frames: the three rows of a contact
+    that is alone on its frame, else the six unit wrenches of the frame.
+
+    wrenches   the test wrenches, 6 numbers for each frame, in world axes at the origins
+    rows       for each of the 3c rows: its first test wrench, and the coefficients from it on
+    """
+
+    def __init__(self, contact: GroundContact, levers: Sequence[Sequence[Any]]):
+        self.wrenches: list[list[Any]] = []
+        rows: list[tuple[int, list[Any]]] = [(0, [])] * (3 * contact.count)
+        for k, frame in enumerate(contact.frames):
+            points = [i for i, point in enumerate(contact.points) if point.frame == frame]
+            start, tests = len(self.wrenches), np.eye(6).tolist()
+            arms = [[*cross(levers[i], a), *a] for i in points for a in contact.ground.axes]
+            coefficients = arms
+            if len(points) == 1:
+                tests, coefficients = arms, np.eye(3).tolist()
+            for i, row in enumerate(coefficients):
+                rows[3 * points[i // 3] + i % 3] = start, row
+            left, right = [0.0] * (6 * k), [0.0] * (6 * (len(contact.frames) - k - 1))
+            self.wrenches += [[*left, *test, *right] for test in tests]
+        self.rows = rows
+
+    def wrench(self, impulse: np.ndarray) -> list[Any]:
+        """J* lambda on the frames."""
+        weights = self._weights(impulse)
+        return [dot(weights, column) for column in zip(*self.wrenches, strict=True)]
+
+    def half_response(self, Y: Sequence[Sequence[Any]], impulse: np.ndarray) -> np.ndarray:
+        """m^-1 J* lambda, where Y has a row m^-1 J* w for each test wrench w, M = m m*."""
+        weights = self._weights(impulse)
+        return stack_entries([dot(weights, column) for column in zip(*Y, strict=True)])
+
+    def _weights(self, impulse: np.ndarray) -> list[Any]:
+        """J* lambda as a sum of test wrenches."""
+        weights: list[Any] = [0.0] * len(self.wrenches)
+        for (start, row), x in zip(self.rows, entries(impulse), strict=True):
+            for k, coefficient in enumerate(row, start):
+                weights[k] = weights[k] + coefficient * x
+        return weights
+
+    def delassus(
+        self, Y: Sequence[Sequence[Any]], compliance: Sequence[Any] | None
+    ) -> list[list[Any]]:
+        """G = J M^-1 J* (+ R)."""
+        omega: list[list[Any]] = [[0.0] * len(Y) for _ in Y]
+        for i in range(len(Y)):
+            for j in range(i + 1):
+                omega[i][j] = omega[j][i] = dot(Y[i], Y[j])
+        G: list[list[Any]] = [[0.0] * len(self.rows) for _ in self.rows]
+        for j, (at, row) in enumerate(self.rows):
+            product = [dot(line[at : at + len(row)], row) for line in omega]
+            for i, (start, other) in enumerate(self.rows[: j + 1]):
+                G[i][j] = G[j][i] = dot(other, product[start : start + len(other)])
+        for i, x in enumerate(compliance or ()):
+            G[3 * i][3 * i] = G[3 * i][3 * i] + x
+        return G
+
+
+def contact_compliance(h: np.ndarray, numbers: Mapping[str, np.ndarray]) -> list[Any] | None:
+    """R of each contact, or None on a rigid ground."""
+    if "stiffness" not in numbers:
+        return None
+    (step,) = entries(h)
+    pairs = zip(entries(numbers["stiffness"]), entries(numbers["damping"]), strict=True)
+    return [1.0 / (step * (step * k + d)) for k, d in pairs]
+
+
+def contact_velocities(
+    contact: GroundContact,
+    poses: np.ndarray,
+    twists: np.ndarray,
+    h: np.ndarray,
+    impulse: np.ndarray,
+    twists_before: np.ndarray | None,
+    held: Mapping[str, np.ndarray],
+    **numbers: np.ndarray,
+) -> list[Any]:
+    """c + b (+ R lambda_n) of the contacts, for the twists of the frames after the step. Rebounds
+    act where they did in the solved step: where its `speed` differs from `still`."""
+    given = {"poses": poses, "h": h, "impulse": impulse, "velocities_before": twists_before}
+    found = contact.approach(velocities=twists, **given, **numbers)
+    speed = entries(found["speed"])
+    if twists_before is not None:
+        speed[::3] = entries(found["still"])
+        arriving = contact.approach(velocities=twists_before, **given, **numbers)["free"]
+        rows = zip(
+            entries(found["free"]), entries(arriving), entries(numbers["restitution"]), strict=True
+        )
+        for i, (moving, v, e) in enumerate(rows):
+            difference = entries(held["speed"])[3 * i] - entries(held["still"])[i]
+            acts = less(0.0, difference * difference)
+            speed[3 * i] = choose(acts, moving + e * v, speed[3 * i])
+    for i, x in enumerate(contact_compliance(h, numbers) or ()):
+        speed[3 * i] = speed[3 * i] + x * entries(impulse)[3 * i]
+    return speed

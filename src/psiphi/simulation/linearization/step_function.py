@@ -181,7 +181,8 @@ def step(
     out.
 
     With `contacts`, a `pp.Ground`, a third result has the forces, gaps, modes and residual of the
-    contacts (`ContactState`).
+    contacts (`ContactState`). Derivatives of torch and JAX are those of q and v; for them the third
+    result is a constant.
 
     >>> import numpy as np, psiphi as pp
     >>> robot = pp.robots.puma560()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from psiphi._util.validate import (
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.functions.arrays.array_dispatch import is_tracer
 from psiphi.model.contact.ground import Ground
-from psiphi.robot.free_robot import FreeRobot
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.compiled_rollout.contact_step import choose_method, ground_contact
@@ -63,6 +62,9 @@ from psiphi.simulation.start_checks import (
     step_size,
     step_stride,
 )
+
+if TYPE_CHECKING:
+    from psiphi.robot.free_robot import FreeRobot
 
 Batch = tuple[int, ...]
 Arrays = tuple[np.ndarray, np.ndarray]  # q and v
@@ -140,7 +142,7 @@ def rollout(
     parameters = filter(is_foreign, parameters_of(plant.robot))
     start |= dict(zip((PARAMETERS,), parameters, strict=False))
     if any(map(is_foreign, start.values())):
-        return _rollout_of_tensors(robot, plant, start, arguments, out)
+        return rollout_of_tensors(robot, plant, start, arguments, out)
     return _rollout_on_cpu(plant, start, arguments, out)
 
 
@@ -150,17 +152,17 @@ class RolloutArguments(NamedTuple):
     dt: float
     steps: int
     method: str
-    every: int
-    hold: bool
-    damping: bool | Numbers
-    friction: bool | Numbers
-    friction_speed: float | None
-    springs: bool | Numbers
-    effort: bool | Numbers
-    actuated: str | Sequence[str] | None
-    passive: str | Sequence[str] | None
-    limits: str
-    contacts: Ground | None
+    every: int = 1
+    hold: bool = False
+    damping: bool | Numbers = False
+    friction: bool | Numbers = False
+    friction_speed: float | None = None
+    springs: bool | Numbers = False
+    effort: bool | Numbers = False
+    actuated: str | Sequence[str] | None = None
+    passive: str | Sequence[str] | None = None
+    limits: str = "ignore"
+    contacts: Ground | None = None
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -218,7 +220,11 @@ class RolloutArguments(NamedTuple):
 
 
 def _rollout_on_cpu(
-    plant: Plant, start: dict[str, Any], arguments: RolloutArguments, out: object
+    plant: Plant,
+    start: dict[str, Any],
+    arguments: RolloutArguments,
+    out: object,
+    checks_ground: bool = True,
 ) -> RolloutResult:
     """The rollout of NumPy arrays: they are checked, and run on all threads."""
     q, v = initial_state(plant, start["q"], start["v"], any_norm=True)
@@ -226,7 +232,9 @@ def _rollout_on_cpu(
     check_closed(plant, q, v)
     if out is None:
         check_size(plant, batch, *arguments.counts, whole=False)
-    rollout_input, options, dt, steps, every = _prepare(plant, tau, False, batch, arguments, q)
+    rollout_input, options, dt, steps, every = _prepare(
+        plant, tau, False, batch, arguments, q if checks_ground else None
+    )
     runner = FallbackRunner(plant, rollout_input, options, dt, batch)
     q_out, v_out = _result_arrays(out, (*batch, 1 + steps // every), plant)
     samples = (
@@ -257,15 +265,16 @@ def _rollout_on_cpu(
     return result
 
 
-def _rollout_of_tensors(
+def rollout_of_tensors(
     robot: Robot | System,
     plant: Plant,
     start: dict[str, Any],
     arguments: RolloutArguments,
-    out: object,
+    out: object = None,
+    checks_ground: bool = True,
 ) -> Any:
     """The rollout of torch tensors or JAX arrays on the CPU, with the derivatives of their
-    library."""
+    library. With `checks_ground`, a start inside the ground is an error."""
     foreign = [x for x in start.values() if is_foreign(x)]
     if out is not None:
         raise StateError("rollout: out= is for NumPy arrays, and these are not", "omit out=")
@@ -275,8 +284,11 @@ def _rollout_of_tensors(
     law = _law_with_parameters(start)
 
     def run(q: np.ndarray, v: np.ndarray, tau: Torque, parameters: Any = None) -> RolloutResult:
-        bound = robot if parameters is None else cast(FreeRobot | System, robot).at(parameters)
+        bound = robot if parameters is None else cast("FreeRobot | System", robot).at(parameters)
         own_tau = tau if law is None else _bind_law(law, bound)
+        if not checks_ground:
+            own_start = {"q": q, "v": v, "tau": own_tau}
+            return _rollout_on_cpu(Plant(bound), own_start, arguments, None, checks_ground)
         return rollout(bound, q, v, own_tau, **arguments._asdict())
 
     counts, no_derivative = arguments.counts, arguments.no_derivative

@@ -157,6 +157,21 @@ def test_a_walking_robot(walker):
     assert motion.contact_residual.max() < 1e-9
 
 
+def test_losses_of_joints_on_a_ground(walker):
+    """Implicit dampers and springs, and joint friction, whose name the ground's friction shares."""
+    posture, joints = walker.neutral(), np.repeat([0.0, 1.0], [6, 4])
+    posture[7:] = [0.4, -0.8, 0.2, -0.5]
+    q, dv = on_ground(walker, q=posture), np.random.default_rng(2).standard_normal(10)
+    losses = {"damping": 30.0 * joints, "friction": 0.3 * joints, "springs": 200.0 * joints}
+
+    def motion(s):
+        run = {"dt": 2e-3, "steps": 5, "contacts": RIGID}
+        return pp.rollout(walker, q, 0.1 * joints + s * dv, **losses, **run)
+
+    _, along = motion(0.0).jvp(v=dv)
+    close(along, (motion(1e-6).v - motion(-1e-6).v) / 2e-6)
+
+
 def test_gains_and_masses_on_a_ground(walker):
     """The gradient with respect to a controller's numbers and the robot's masses."""
     free = walker.free("mass")

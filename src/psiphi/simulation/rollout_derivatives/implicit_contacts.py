@@ -137,7 +137,7 @@ class ImplicitContacts:
         advance = trace(
             "advance", {"before": nv, "change": nv}, lambda before, change: {"v": before + change}
         )
-        at = {x: FIXED + x for x in self._correct_inputs}
+        at = {x: FIXED + x for x in _arguments(correct)}
         return self.program.blocks | {
             IMPLICIT: (
                 trace("implicit", sizes, self._implicit),

@@ -10,7 +10,7 @@ import psiphi as pp
 
 DURATION = 3.0  # tests: 1.5
 
-robot = pp.load("anymal_c").with_contacts({"*_FOOT": pp.Sphere(0.03)})
+robot = pp.load("anymal_c")  # its feet are spheres: robot.contact_points
 ground = pp.Ground(friction=0.8)
 bends = {"LF": 1.0, "RF": 1.0, "LH": -1.0, "RH": -1.0}  # front knees forward, hind knees back
 angles = {f"{leg}_HFE": 0.5 * bend for leg, bend in bends.items()}
@@ -20,7 +20,7 @@ q = robot.on_ground(q, ground)
 options = {"dt": 2e-3, "contacts": ground}
 
 # %% [markdown]
-# Standing: the feet carry the weight, and none of them moves.
+# Standing: the feet carry the weight, and none of them slides.
 
 # %%
 stand = pp.PD(robot, q, kp=300.0, kd=8.0)
@@ -28,7 +28,7 @@ still = pp.simulate(robot, q, tau=stand, duration=2.0, **options)
 weight = 9.81 * sum(body.mass for body in robot.bodies)
 print(f"the feet carry {still.forces[-1, :, 2].sum():.2f} N of {weight:.2f} N")
 assert np.isclose(still.forces[-1, :, 2].sum(), weight, rtol=1e-3)
-assert (still.modes == 1).all(), "all stick"
+assert (still.modes[1:] == 1).all(), "all stick, once the legs carry the trunk"
 
 # %% [markdown]
 # Pushed: 400 N sideways for 0.2 s, a force on the free joint. The right feet lift off, the left

@@ -8,8 +8,10 @@ from math import radians
 import numpy as np
 import pytest
 
+import psiphi as pp
 from psiphi import robots
 from psiphi._util.errors import ModelError
+from psiphi.apps.viewer.geometry.solids import surface_mesh
 from psiphi.model.joint_types import JOINTS
 from psiphi.model.model import WORLD, Model
 from tests.oracles import reference
@@ -272,3 +274,18 @@ def test_impossible_wishes_are_refused_in_words(make, words):
 def test_angles_of_the_tables_are_degrees():
     assert robots.puma560().joint("elbow").upper[0] == radians(225)
     assert robots.stanford_arm().joint("boom").upper[0] == 1.27
+
+
+@pytest.mark.parametrize(("name", "points"), [("anymal_c", 4), ("g1", 8)])
+def test_legged_robots_stand_on_the_feet_that_are_drawn(name, points):
+    """With its contact points on the ground, the lowest drawn point is at its height, to 1 cm."""
+    robot = pp.load(name)
+    q = robot.on_ground(robot.neutral())
+    assert len(robot.contact_points) == points
+    shown = pp.viewer.scene(robot, q=q)
+    lowest = np.inf
+    for piece in shown.pieces:
+        in_link = surface_mesh(piece).vertices @ piece.pose.rotation.T + piece.pose.translation
+        heights = in_link @ shown.rotation[0, piece.body, 2] + shown.position[0, piece.body, 2]
+        lowest = min(lowest, heights.min())
+    assert lowest == pytest.approx(0.0, abs=1e-2)

@@ -2,7 +2,8 @@
 
 Every bundled robot takes `base=` ("fixed" or "free", with its own default), `gravity=` and
 `armature=` (rotor inertia, for all joints or by name). Its `.shapes` are boxes, cylinders, capsules
-and spheres on its links, for viewers. The tables are `io/robots/data/*.toml`.
+and spheres on its links, for viewers; the feet of legged robots touch the ground of simulations
+(`.contact_points`). The tables are `io/robots/data/*.toml`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,13 @@ from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import listed, nearest, shown
 from psiphi.io.robots import generators
-from psiphi.io.robots.robot_tables import from_table, read_table, shapes_of, table_names
+from psiphi.io.robots.robot_tables import (
+    contacts_of,
+    from_table,
+    read_table,
+    shapes_of,
+    table_names,
+)
 from psiphi.io.urdf.ros_packages import descriptions
 from psiphi.robot.robot import Robot
 
@@ -84,7 +91,8 @@ def _load(name: str, **options: Unpack[RobotOptions]) -> Robot:
             remedy = f"{nearest(option, OPTIONS)} (its options are {listed(OPTIONS)})"
             raise ModelError(f"the bundled {name} has no option {option!r}", remedy)
     model = from_table(name, **options)
-    return Robot.of(model, shapes_of(name, model.frames))
+    robot, contacts = Robot.of(model, shapes_of(name, model.frames)), contacts_of(name)
+    return robot.with_contacts(contacts) if contacts else robot
 
 
 def acrobot(**options: Unpack[RobotOptions]) -> Robot:
@@ -101,10 +109,12 @@ def acrobot(**options: Unpack[RobotOptions]) -> Robot:
 def anymal_c(**options: Unpack[RobotOptions]) -> Robot:
     """ANYbotics ANYmal C: a free-flying trunk with four legs.
 
-    Feet: "LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT".
+    Feet: "LF_FOOT", "LH_FOOT", "RF_FOOT", "RH_FOOT", spheres on the ground.
 
     >>> anymal_c().nv
     18
+    >>> [point.name for point in anymal_c().contact_points]
+    ['LF_FOOT', 'LH_FOOT', 'RF_FOOT', 'RH_FOOT']
     """
     return _load("anymal_c", **options)
 

@@ -303,7 +303,7 @@ def test_bad_grounds_are_refused(change, words):
 
 
 def test_bad_contacts_are_refused(cube, sphere):
-    bare = pp.load("anymal_c")
+    bare = pp.load("ur5")
     with pytest.raises(pp.StateError, match="no contact points"):
         pp.simulate(bare, bare.neutral(), contacts=pp.Ground())
     with pytest.raises(pp.StateError, match="frames"):
@@ -311,11 +311,11 @@ def test_bad_contacts_are_refused(cube, sphere):
     with pytest.raises(pp.ModelError, match="no contact points"):
         bare.with_contacts({})
     with pytest.raises(pp.ModelError, match="radius"):
-        bare.with_contacts({"LF_FOOT": pp.Sphere(-1.0)})
+        bare.with_contacts({"tool0": pp.Sphere(-1.0)})
     with pytest.raises(pp.ModelError, match="shape of"):
-        bare.with_contacts({"LF_FOOT": 0.03})
+        bare.with_contacts({"tool0": 0.03})
     with pytest.raises(pp.ModelError, match="links"):
-        bare.with_contacts({"LF_FOOT": pp.Point()}, links="x")
+        bare.with_contacts({"tool0": pp.Point()}, links="x")
     with pytest.raises(pp.ModelError, match="contacts is"):
         bare.with_contacts(3)
     with pytest.raises(pp.StateError, match="inside the ground"):

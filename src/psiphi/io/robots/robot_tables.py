@@ -3,8 +3,8 @@
 An arm in Denavit-Hartenberg rows has `[links]`, one column per link (`dh_tables.py`); other robots
 have `[link.<name>]` and `[joint.<name>]` (`tree_tables.py`). Both have `title`, `source` and
 `licence` of the data, optionally `base` (default "fixed"), `gravity` (default: the Earth's) and
-`[shapes]` for viewers. To add a robot, add a file here and a function in
-`robot/bundled_robots.py`.
+`[shapes]` for viewers, and `[contacts]`, by frame the shapes that touch the ground. To add a robot,
+add a file here and a function in `robot/bundled_robots.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from importlib.resources import files
 
+import numpy as np
+
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import one_of
 from psiphi.io.robots import dh_tables, tree_tables
-from psiphi.model.model import Model
+from psiphi.model.contact.contact_shapes import ContactShape, solid
+from psiphi.model.model import Model, Pose
 from psiphi.model.shapes import SIZES, Shape
 
 _DATA = files("psiphi.io.robots") / "data"
@@ -71,10 +74,30 @@ def shapes_of(name: str, frames: Mapping) -> tuple[Shape, ...]:
     return tuple(shapes)
 
 
+def contacts_of(name: str) -> dict[str, list[ContactShape]]:
+    """The shapes of a robot that touch the ground by default, by frame; {} if it has none."""
+    return {
+        frame: [_contact_shape(row) for row in rows]
+        for frame, rows in read_table(name).get("contacts", {}).items()
+    }
+
+
+def _contact_shape(row: dict) -> ContactShape:
+    kind, size = _kind_and_size(row)
+    rotation, translation = tree_tables.read_placement(row)
+    return solid(kind, size, Pose(np.reshape(rotation, (3, 3)), np.array(translation)))
+
+
+def _kind_and_size(row: dict) -> tuple[str, tuple[float, ...]]:
+    kind = next(kind for kind in SIZES if kind in row)
+    return kind, tuple(
+        float(x) for x in (row[kind] if isinstance(row[kind], list) else [row[kind]])
+    )
+
+
 def _shape(link: str, row: dict) -> Shape:
     """A row like { box = [x, y, z], xyz = [...], rpy = [...], color = [r, g, b] } as a `Shape`."""
-    kind = next(kind for kind in SIZES if kind in row)
-    size = tuple(float(x) for x in (row[kind] if isinstance(row[kind], list) else [row[kind]]))
+    kind, size = _kind_and_size(row)
     color = tuple(float(x) for x in (*row["color"], 1.0)) if "color" in row else None
     return Shape(link, "visual", kind, tree_tables.read_placement(row), size, color=color)
 

@@ -8,13 +8,12 @@ from psiphi._util.errors import ModelError
 from psiphi._util.text import count_of, shown
 from psiphi._util.validate import matching_names
 from psiphi.model.contact.contact_points import ContactPoint
-from psiphi.model.contact.contact_shapes import Box, Capsule, ContactShape, Cylinder, Sphere
+from psiphi.model.contact.contact_shapes import SOLIDS, ContactShape, solid
 from psiphi.model.diagnostics import ReaderWarning, emit_warning
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 
 COLLISION = "collision"
-SHAPES = {"box": Box, "sphere": Sphere, "capsule": Capsule, "cylinder": Cylinder}
 REMEDY = (
     'give {name: shape}, such as {"*_foot": pp.Sphere(0.03)}, or "collision" for the shapes of the '
     "robot's file"
@@ -77,11 +76,10 @@ def _collision_points(
     taken: dict[str, int] = {}
     meshes: list[str] = []
     for shape in (shape for shape in known if shape.link in chosen):
-        if shape.kind not in SHAPES:
+        if shape.kind not in SOLIDS:
             meshes.append(shape.link)
             continue
-        size = (shape.size,) if shape.kind == "box" else shape.size
-        made = SHAPES[shape.kind](*size, pose=shape.pose)  # type: ignore[arg-type]
+        made = solid(shape.kind, shape.size, shape.pose)
         points += made.contact_points(_unique(shape.link, taken), shape.link)
     if meshes:
         which = ", ".join(dict.fromkeys(meshes))

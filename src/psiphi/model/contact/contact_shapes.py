@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
@@ -185,6 +185,20 @@ class Points(ContactShape):
             raise ModelError(
                 f"{name}: points is {shown(self.points)}", "give an array (n, 3) of finite numbers"
             )
+
+
+SOLIDS: dict[str, Callable[..., ContactShape]] = {  # the kinds of `model/shapes.py`
+    "box": lambda *size, pose: Box(size, pose),
+    "capsule": Capsule,
+    "cylinder": Cylinder,
+    "sphere": Sphere,
+}
+
+
+def solid(kind: str, size: Iterable[float], pose: Pose | None = None) -> ContactShape:
+    """The contact shape of a solid: a "sphere" of size (radius,), a "box" of size (x, y, z), a
+    "capsule" or a "cylinder" of size (radius, length)."""
+    return SOLIDS[kind](*size, pose=pose)
 
 
 def _vector(values: list[float]) -> Vector:

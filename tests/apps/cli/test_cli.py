@@ -381,6 +381,19 @@ def test_simulate_options_reach_the_simulation(tmp_path, capsys):
     assert Trajectory.load(file).q.shape == (2, 6, 2)
 
 
+def test_simulate_on_the_ground(tmp_path, capsys):
+    """A quadruped on its own feet, and one on spheres that the command line names."""
+    file = tmp_path / "dog.npz"
+    words = "--ground --controller stand --duration 0.1 --dt 2e-3 -o"
+    assert cli.main(["simulate", "anymal_c", *words.split(), str(file)]) == 0
+    assert "contact residual" in capsys.readouterr().out
+    motion = Trajectory.load(file)
+    assert motion.gaps.shape == (51, 4) and abs(motion.q[-1, 2] - motion.q[0, 2]) < 1e-2
+    words = f"--contacts *_SHANK=0.4 --ground-friction 0.5 --random --batch 2 {words}"
+    assert cli.main(["simulate", "anymal_c", *words.split(), str(file)]) == 0
+    assert abs(Trajectory.load(file).gaps[:, 0].min(axis=-1)).max() < 1e-9
+
+
 @pytest.mark.parametrize("law", ["hold", "pd", "computed"])
 def test_simulate_controllers_hold_the_arm(law, tmp_path, capsys):
     file = tmp_path / "still.npz"
@@ -440,6 +453,25 @@ def test_simulate_a_scene_file(tmp_path, capsys):
         (["simulate", "four_bar", "--q0", "1,1,1"], "not on the constraints", "assemble"),
         (["simulate", "two_arms", "--base", "free"], "--base is for robots", "scene"),
         (["simulate", "two_arms", "--random"], "does not close the loops", "scene"),
+        (["simulate", "ur5", "--ground"], "ur5 has no collision shapes", "--contacts"),
+        (["simulate", "anymal_c", "--ground-friction", "0.5"], "needs a ground", "add --ground"),
+        (
+            ["simulate", "anymal_c", "--ground", "--ground-friction", "-1"],
+            "friction is -1.0",
+            "at least 0",
+        ),
+        (
+            ["simulate", "anymal_c", "--ground", "--contacts", "LF_FOOT"],
+            "--contacts is 'LF_FOOT'",
+            "*_foot=0.03",
+        ),
+        (["simulate", "two_arms", "--ground"], "not for closed chains", "pp.embed"),
+        (["simulate", "two_arms", "--controller", "stand"], "is for robots", "hold"),
+        (
+            ["simulate", "anymal_c", "--ground", "--method", "rk4"],
+            "contacts change velocities abruptly",
+            "leave method out",
+        ),
         (["simulate", "ur5", "--seed", "3"], "--seed 3 needs --random", "add --random"),
         (
             ["study", "status", "falls.toml", "--worst", "2"],

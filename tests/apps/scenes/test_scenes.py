@@ -21,6 +21,7 @@ at = [0.7, 0, 0]
 rpy = [0, 0, 3.141592653589793]
 q = [-0.264, -1.542, 1.464, 0.078, 1.306, 0.0]
 """
+DOG = '[robots.dog]\nrobot = "anymal_c"\n'
 BOX = "[object]\nmass = 2.0\nbox = [0.4, 0.3, 0.2]\nat = [0, 0, 0.45]\n"
 GRASPS = '[[grasps]]\nrobot = "left"\nframe = "tool"\n[[grasps]]\nrobot = "right"\nframe = "tool"\n'
 
@@ -151,6 +152,24 @@ def test_the_four_bar_turns():
     assert motion.q[-1, 0] - motion.q[0, 0] > 2 * np.pi
 
 
+def test_a_quadruped_stands_on_the_ground_of_a_scene(tmp_path):
+    """Its place is not given, so it starts on its feet, and a controller of that name keeps it."""
+    ground = "duration = 0.2\ndt = 0.002\n[ground]\nfriction = 0.6\n"
+    case = load(tmp_path, f'{ground}{DOG}[controller]\nkind = "stand"\n')
+    case.check()
+    motion = case.run()
+    assert case.q0[2] == case.system.on_ground(case.system.neutral())[2] and case.on_ground
+    assert abs(motion.q[-1, 2] - case.q0[2]) < 1e-2 and motion.contact_residual.max() < 1e-6
+    shapes = 'contacts = { "*_FOOT" = [{ box = [0.1, 0.1, 0.02], at = [0, 0, -0.1] }] }\n'
+    shod = load(tmp_path, ground + DOG + shapes)
+    assert len(shod.system.contact_points) == 32 and shod.q0[2] > case.q0[2]
+    points = "contacts = { base = { points = [[0, 0, -1], [0, 0, 1]] } }\n"
+    given = load(tmp_path, ground + DOG + points + "q = { root_joint = [0, 0, 0.5, 0, 0, 0, 1] }\n")
+    assert given.q0[2] == 0.5 and not given.on_ground
+    with pytest.raises(Error, match="inside the ground"):
+        given.check()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -210,11 +229,23 @@ def test_the_four_bar_turns():
         (ONE + '[controller]\nkind = "carry"\n', ["controller.kind: carry needs an object"]),
         (
             ONE + '[controller]\nkind = "magic"\n',
-            ["controller.kind: is 'magic'", "none, hold, pd, computed, carry"],
+            ["controller.kind: is 'magic'", "none, hold, pd, computed, stand, carry"],
         ),
         (ONE + '[[controller]]\nkind = "pd"\n', ["controller", "expected a table"]),
         (ONE + "at = [1, 0, 0]\n", ["robots.arm", "world's origin"]),
         ("grasps = 3\n" + ONE, ["grasps", "[[grasps]]"]),
+        (ONE + "[ground]\n", ["ground", "no contact points", "contacts ="]),
+        (DOG + "[ground]\nfriction = -0.1\n", ["ground.friction", "at least 0"]),
+        (DOG + "[ground]\nfriction = nan\n", ["ground.friction: friction is nan"]),
+        (DOG + "[ground]\nmu = 0.5\n", ["ground.mu: no such key", "friction"]),
+        (DOG + 'contacts = "feet"\n', ["robots.dog.contacts", "'feet'"]),
+        (DOG + "contacts = {}\n", ["robots.dog.contacts", "no contact points"]),
+        (DOG + 'contacts = { "*_FOT" = { sphere = 0.03 } }\n', ["robots.dog.contacts", "_FOT"]),
+        (DOG + "contacts = { LF_FOOT = { at = [0, 0, 1] } }\n", ["LF_FOOT", "has no shape"]),
+        (DOG + "contacts = { LF_FOOT = { sphere = -1.0 } }\n", ["radius of a sphere is -1"]),
+        (DOG + "contacts = { LF_FOOT = { points = [[0, 0]] } }\n", ["points.0", "3 numbers"]),
+        ('contacts = "hold"\n[ground]\n' + DOG, ["contacts", "[ground]"]),
+        (TWO + BOX + GRASPS + "[ground]\n", ["ground", "for robots"]),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, words):

@@ -187,6 +187,31 @@ def test_a_scene_whose_contacts_open_is_refused(tmp_path):
         pp.study({"scene": str(scene), "motions": 2, "duration": 0.01})
 
 
+def test_studies_on_the_ground():
+    """Friction varies by motion; each motion starts on its feet, and is repeated to the bit."""
+    vary = {"ground_friction": {"uniform": [0.1, 1.0]}, "offset": {"uniform": [-0.05, 0.05]}}
+    vary["v"] = {"root_joint": {"uniform": [-0.3, 0.3]}}
+    options = {"motions": 9, "duration": 0.1, "dt": 2e-3, "vary": vary}
+    study = pp.study({"robot": "anymal_c", "ground": {"friction": 0.8}, **options})
+    assert not study.failures
+    motion = study.motion(7)
+    assert (motion.final.q == study.final.q[7]).all() and motion.gaps[0].min() == pytest.approx(0.0)
+    # slower sweeps than the ground tolerates, and friction below 0, are failures of their motions
+    hard = pp.Ground(iterations=1)
+    vary |= {"ground_friction": {"grid": [-0.5, 0.5, 1.0]}}
+    study = pp.study(pp.load("anymal_c"), ground=hard, **options)
+    causes = [failure.cause for failure in study.failures]
+    assert causes.count("negative friction") == 3 and "contact not solved" in causes
+    for wrong, words in (
+        ({"ground": {"mu": 1.0}}, "ground.mu: no such key"),
+        ({"vary": vary}, "ground_friction: there is no ground"),
+        ({"ground": {}, "vary": {"ground_friction": {"*": 1.0}}}, "expected a distribution"),
+        ({"ground": {}, "robot": "ur5"}, "no contact points"),
+    ):
+        with pytest.raises(pp.Error, match=words):
+            pp.study({"robot": "anymal_c", "motions": 3, "duration": 0.01, **wrong})
+
+
 def test_masses_of_closed_chains():
     """Each motion is that of a chain whose bodies have these masses for good."""
     arm, loops = pp.load("pelican"), [pp.Loop("distance", "tool", "world", length=0.3)]

@@ -324,6 +324,13 @@ def test_bad_contacts_are_refused(cube, sphere):
         q = np.stack([cube.on_ground(cube.neutral()), cube.neutral()])
         pp.rollout(cube, q, steps=2, contacts=pp.Ground())
     q = cube.on_ground(cube.neutral())
+    for wrong in (True, 0.8, pp.Ground):
+        with pytest.raises(pp.StateError, match=r"expected a ground or hold.*contacts=pp\.Ground"):
+            pp.simulate(cube, q, contacts=wrong)
+    with pytest.raises(pp.StateError, match=r"on_ground: ground is 0\.8"):
+        cube.on_ground(q, 0.8)
+    with pytest.raises(pp.StateError, match="give the robot itself"):
+        pp.simulate(cube.diagonalised, q, contacts=pp.Ground())
     with pytest.raises(pp.StateError, match="moreau"):
         pp.simulate(cube, q, contacts=pp.Ground(), method="rk4")
     with pytest.raises(pp.StateError, match=r"contacts=pp\.Ground"):

@@ -5,6 +5,7 @@ Read `scene_file.py` first. docs/viewer.md lists every key; data/two_arms.toml i
 
     scene_file.py         reads the file: system, start, controller, simulation options
     scene_robots.py       reads a robot with its base, start, springs and flexible links
+    scene_contacts.py     reads the ground, and the shapes of a robot that touch it
     scene_controllers.py  the controllers that a scene can name
     toml_table.py         reads TOML tables; errors name the file and the key
 

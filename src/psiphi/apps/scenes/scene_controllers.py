@@ -5,6 +5,9 @@
     pd         diag M(q0) (kp (q0 - q) - kd v) + g(q); kp in 1/s^2 and kd in 1/s fit heavy and
                light joints
     computed   M (kp (q0 - q) - kd v) + C v + g
+    stand      kp (q0 - q) - kd v; kp in N m/rad and kd in N m s/rad, for robots on their feet,
+               whose legs carry more than their own inertia. By default kp is 0.6 m times the
+               weight, kd 0.025 s times kp. Joints too light for them at steps of 2 ms get less
     carry      the held object follows a path: `pp.ObjectControl`
 
 All are `pp` controllers, so they compile. The first three work for robots and closed chains.
@@ -30,11 +33,14 @@ from psiphi.simulation.control.object_controller import ObjectControl
 TorqueLaw = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 PathStop = tuple[float, Sequence[float], Sequence[float]]  # time, move, turn
 PATH_FREE_LAWS = ("none", "hold", "pd", "computed")  # laws that need no path
-CONTROLLERS = (*PATH_FREE_LAWS, "carry")
+CONTROLLERS = (*PATH_FREE_LAWS, "stand", "carry")
 LAWS_WITH_GAINS, DEFAULT_GAINS = (
     ("pd", "computed"),
     {"kp": 100.0, "kd": 20.0},
 )  # laws with gains, in 1/s^2 and 1/s
+STANDING_REACH = 0.6  # m: the standing torque per radian, by the weight
+STANDING_DAMPING = 0.025  # s: kd / kp
+STANDING_STEP = 2e-3  # s: up to this step the gains of standing are stable for each joint alone
 
 
 def controller(
@@ -45,6 +51,11 @@ def controller(
         return None
     if kind == "carry":
         return _carrying_law(row, system, q0)
+    if kind == "stand":
+        if not isinstance(system, Robot):
+            row.fail("kind", "stand is for robots", "use hold, pd or computed")
+        given = {name: row.number(name, above=0.0) for name in DEFAULT_GAINS if name in row}
+        return standing_law(system, q0, **given, **motors)
     gains = (
         {name: row.number(name, default, 0.0) for name, default in DEFAULT_GAINS.items()}
         if kind in LAWS_WITH_GAINS
@@ -69,6 +80,27 @@ def law(
         "pd": lambda: PD(system, q0, *_scaled_gains(system, q0, kp, kd), gravity=True, **motors),
         "computed": lambda: ComputedTorque(system, q0, kp, kd, **motors),
     }[kind]()
+
+
+def standing_law(
+    robot: Robot,
+    q0: np.ndarray,
+    kp: float | None = None,
+    kd: float | None = None,
+    **motors: Any,
+) -> PD:
+    """kp (q0 - q) - kd v of a robot on its feet, in N m/rad and N m s/rad.
+
+    A joint moves at least the inertia 1 / (M^-1)_kk; its gains are at most those with which an
+    explicit step of STANDING_STEP is stable for that inertia.
+    """
+    start = np.asarray(q0, dtype=float).reshape(-1, robot.nq)[0]
+    weight = robot.mass * float(np.linalg.norm(robot.gravity_vector))
+    kp = STANDING_REACH * weight if kp is None else kp
+    kd = STANDING_DAMPING * kp if kd is None else kd
+    inertia = 1.0 / np.diagonal(robot.mass_matrix_inverse(start))
+    most_kp, most_kd = inertia / (2 * STANDING_STEP**2), inertia / (2 * STANDING_STEP)
+    return PD(robot, q0, np.minimum(kp, most_kp), np.minimum(kd, most_kd), **motors)
 
 
 def _holding_law(system: Robot | System, q0: np.ndarray, motors: dict[str, Any]) -> TorqueLaw:

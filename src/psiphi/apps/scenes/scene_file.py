@@ -1,4 +1,5 @@
-"""Read a scene file into a `SceneSetup`: robots, held object, loops, start, controller, options."""
+"""Read a scene file into a `SceneSetup`: robots, held object, loops, ground, start, controller,
+options."""
 
 from __future__ import annotations
 
@@ -14,16 +15,19 @@ import numpy as np
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
 from psiphi._util.validate import path
+from psiphi.apps.scenes.scene_contacts import read_ground, start_on_ground
 from psiphi.apps.scenes.scene_controllers import CONTROLLERS, TorqueLaw, controller
-from psiphi.apps.scenes.scene_robots import PlacedRobot, pose, read_placed
-from psiphi.apps.scenes.toml_table import Table, read_toml
+from psiphi.apps.scenes.scene_robots import PlacedRobot, read_placed
+from psiphi.apps.scenes.toml_table import Table, pose, read_toml
 from psiphi.apps.viewer import html
+from psiphi.model.contact.ground import Ground
 from psiphi.model.loops.closure_types import CONTACTS, LOOPS
 from psiphi.model.model import Body, Pose
 from psiphi.model.spatial.rotations import quaternions
 from psiphi.robot.mechanisms.grasp_and_connect import Contact, Loop, connect, grasp
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
+from psiphi.simulation.compiled_rollout.contact_step import choose_method, ground_contact
 from psiphi.simulation.contact.contact_events import CONTACT_MODES
 from psiphi.simulation.simulate.simulate import read_start, simulate
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -44,6 +48,7 @@ class SceneSetup:
     tau: TorqueLaw | None = None
     options: dict[str, Any] = field(default_factory=dict)
     file_values: dict[str, Any] = field(default_factory=dict)  # the keys of the file
+    on_ground: bool = False  # whether the base was moved onto the ground
 
     def run(self, **options: Any) -> Trajectory:
         """The simulated motion."""
@@ -57,7 +62,12 @@ class SceneSetup:
         """Raise for a start, duration or step that `run` would reject, without simulating."""
         merged = self._simulate_options(options)
         checked = {name: merged[name] for name in CHECKED_OPTIONS if name in merged}
-        read_start(self.system, **checked)
+        ground = merged.get("contacts")
+        if isinstance(ground, Ground):
+            checked["method"] = choose_method(merged.get("method"), ground)
+        start = read_start(self.system, **checked)
+        if isinstance(ground, Ground):
+            ground_contact(start.plant, ground, start.limits, "simulate", start.q)
 
     def _simulate_options(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"q0": self.q0, "v0": self.v0, "tau": self.tau, **self.options, **options}
@@ -94,11 +104,18 @@ def load(source: str | os.PathLike[str]) -> SceneSetup:
     motors = {key: joints for key, joints in given.items() if joints is not None}
     system, q0, v0 = _system(top, title, robots, motors)
     robot_motors = motors if isinstance(system, Robot) else {}  # a closed chain stores its own
-    tau = _controller(top, system, q0, robot_motors)
     options = _simulation_options(top)
+    ground, placed = read_ground(top), False
+    if ground is not None:
+        if "contacts" in options:
+            top.fail("contacts", "is for closed chains", "leave it out: there is a [ground]")
+        q0, placed = start_on_ground(top, system, q0, ground, robots[0].given_joints)
+        options["contacts"] = ground
+    tau = _controller(top, system, q0, robot_motors)
     _check_springs_act(top, options["springs"])
     top.reject_unknown()
-    return SceneSetup(title, system, q0, v0, tau, options | robot_motors, top.values)
+    options |= robot_motors
+    return SceneSetup(title, system, q0, v0, tau, options, top.values, placed)
 
 
 def _joint_names(top: Table, key: str) -> list[str] | None:
@@ -128,7 +145,8 @@ def _simulation_options(top: Table) -> dict[str, Any]:
         "duration": top.number("duration", 5.0, 0.0),
         "dt": top.number("dt", 1e-3, 0.0),
     }
-    out["method"] = top.text("method", "rk4")
+    if "method" in top:
+        out["method"] = top.text("method")
     out["limits"] = top.text("limits", "ignore")
     if "contacts" in top:
         out["contacts"] = top.text("contacts", "hold", CONTACT_MODES)

@@ -1,4 +1,4 @@
-"""The robots of a scene, each with its base, start, springs and flexible links."""
+"""The robots of a scene: base, start, contact shapes, springs, flexible links."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from psiphi._util.errors import Error
 from psiphi._util.text import nearest
-from psiphi.apps.scenes.toml_table import Table
+from psiphi.apps.scenes.scene_contacts import with_contact_shapes
+from psiphi.apps.scenes.toml_table import Table, pose
 from psiphi.apps.viewer.recorded_motion import rest_configuration
 from psiphi.model.flexible.beam import Beam
 from psiphi.model.flexible.flexible_body import FlexibleBody
 from psiphi.model.model import Joint, Pose
-from psiphi.model.spatial.transforms import from_rpy
 from psiphi.robot.load import load as load_robot
 from psiphi.robot.robot import Robot
 
@@ -53,12 +53,13 @@ def read_placed(name: str, row: Table, folder: Path) -> PlacedRobot:
 
 
 def robot_from_table(row: Table, folder: Path) -> Robot:
-    """The robot of the keys `robot` and `base`. Paths are relative to the scene's folder."""
+    """The robot of the keys `robot`, `base` and `contacts`. Paths are relative to the scene's
+    folder."""
     source = row.text("robot")
     file = folder / source
     base = row.text("base", None, ("fixed", "free"))
     try:
-        return load_robot(
+        robot = load_robot(
             file if source.endswith((".urdf", ".xml")) and file.exists() else source, base=base
         )
     except (Error, OSError) as error:
@@ -67,6 +68,7 @@ def robot_from_table(row: Table, folder: Path) -> Robot:
             or "name a bundled robot, or a URDF file in the scene's folder"
         )
         row.fail("robot", f"is {source!r}: {getattr(error, 'cause', error)}", remedy)
+    return with_contact_shapes(row, robot)
 
 
 def _with_springs(row: Table, robot: Robot) -> Robot:
@@ -170,13 +172,3 @@ def _joint(table: Table, robot: Robot, name: str) -> Joint:
         f"{robot.name} has no joint {name!r}",
         nearest(name, [joint.name for joint in robot.joints]),
     )
-
-
-def pose(row: Table) -> Pose:
-    """The pose of the keys `at` = x y z and `rpy` = roll pitch yaw, in radians.
-
-    R = Rz(yaw) Ry(pitch) Rx(roll)
-    """
-    position = np.array(row.numbers("at", 3, [0.0, 0.0, 0.0]))
-    roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
-    return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), position)

@@ -9,8 +9,12 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from psiphi._util.errors import ModelError
 from psiphi._util.text import nearest, shown
+from psiphi.model.model import Pose
+from psiphi.model.spatial.transforms import from_rpy
 
 REQUIRED: Any = object()  # marks a key without a default
 MAX_BYTES = 1 << 20
@@ -134,6 +138,16 @@ class Table:
                 known = sorted(set(self.known_keys))
                 cause = f"no such key; there are {', '.join(known)}"
                 self.fail(key, cause, nearest(key, known))
+
+
+def pose(row: Table) -> Pose:
+    """The pose of the keys `at` = x y z and `rpy` = roll pitch yaw, in radians.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll)
+    """
+    position = np.array(row.numbers("at", 3, [0.0, 0.0, 0.0]))
+    roll, pitch, yaw = row.numbers("rpy", 3, [0.0, 0.0, 0.0])
+    return Pose(np.reshape(from_rpy(roll, pitch, yaw), (3, 3)), position)
 
 
 def read_toml(path: str | os.PathLike[str], what: str = "scene") -> Table:

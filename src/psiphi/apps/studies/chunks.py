@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from psiphi.apps.studies.motion_inputs import DIVERGED, LIMIT, SPEED, InputSampler, MotionInputs
+from psiphi.apps.studies.motion_inputs import (
+    DIVERGED,
+    LIMIT,
+    NOT_SOLVED,
+    SPEED,
+    InputSampler,
+    MotionInputs,
+)
 from psiphi.apps.studies.study_config import StudyConfig
 from psiphi.backends.cuda import driver_bindings
 from psiphi.backends.cuda.dlpack import DeviceArray
@@ -43,9 +50,10 @@ class Chunk:
         if config.fail_limits or config.fail_speed < np.inf:
             return self._run_every_step(numbers)
         motions = self.sampler.motions(numbers)
-        q, v = self._rollout(motions, config.every or config.steps, numbers)
+        q, v, residual = self._rollout(motions, config.every or config.steps, numbers)
         rows = self._rows(q, v)
-        lost = np.flatnonzero(~is_finite_state(q[:, -1], v[:, -1]) | (motions.fault > 0))
+        failed = ~is_finite_state(q[:, -1], v[:, -1]) | self._not_solved(residual).any(axis=-1)
+        lost = np.flatnonzero(failed | (motions.fault > 0))
         if len(lost):  # run these again and check every step, to find the time
             again = self._run_every_step(numbers[lost])
             for name in ("cause", "joint", "time", "final_q", "final_v"):
@@ -66,9 +74,10 @@ class Chunk:
         config = self.config
         assert self.sampler is not None
         motions = self.sampler.motions(numbers)
-        q, v = self._rollout(motions, 1, numbers)
+        q, v, residual = self._rollout(motions, 1, numbers)
         with np.errstate(invalid="ignore"):
             faults: list[tuple[int, Any, Any]] = [(DIVERGED, ~is_finite_state(q, v), np.abs(v))]
+            faults.append((NOT_SOLVED, self._not_solved(residual), np.abs(v)))
             if config.fail_limits:
                 lower, upper = config.robot.lower, config.robot.upper
                 outside = (q < lower) | (q > upper)
@@ -82,7 +91,8 @@ class Chunk:
             when = np.where(bad.any(axis=1), bad.argmax(axis=1), config.steps + 1)
             for i in np.flatnonzero(when < first):
                 rows["cause"][i], first[i] = cause, when[i]
-                rows["joint"][i] = -1 if cause == DIVERGED else self._joint(size[i, when[i]], cause)
+                of_joint = cause in (LIMIT, SPEED)
+                rows["joint"][i] = self._joint(size[i, when[i]], cause) if of_joint else -1
         rows["time"] = np.where(rows["cause"] > 0, first * config.dt, np.nan)
         unstarted = motions.fault > 0
         rows["cause"][unstarted] = motions.fault[unstarted]
@@ -97,14 +107,25 @@ class Chunk:
             self.config.robot.joints, int(np.argmax(row)), "q" if cause == LIMIT else "v"
         ).index
 
+    def _not_solved(self, residual: np.ndarray) -> np.ndarray:
+        """Where the contacts of a step violate their law by more than the ground tolerates."""
+        ground = self.config.ground
+        return residual > (np.inf if ground is None else ground.tolerance)
+
     def _rollout(
         self, motions: MotionInputs, every: int, numbers: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q, v, and by how much (n, samples) the steps violate the laws of contact."""
         config, gpus = self.config, driver_bindings.count_gpus() if self.use_gpus else 0
         options = {"steps": config.steps, "dt": config.dt, "every": every, **config.options}
+        options["contacts"] = motions.ground
         if not gpus:
+            start = motions.system, motions.q, motions.v, motions.tau
             with np.errstate(all="ignore"):
-                return rollout(motions.system, motions.q, motions.v, motions.tau, **options)
+                states = rollout(*start, **options)
+            if states.contact_residual is None:
+                return states.q, states.v, np.zeros(states.q.shape[:2])
+            return states.q, states.v, states.contact_residual
         gpu = int(numbers[0]) // config.chunk % gpus
         q0: Any = DeviceArray.of(motions.q, gpu)
         v0: Any = DeviceArray.of(motions.v, gpu)
@@ -115,8 +136,8 @@ class Chunk:
         if len(far) and self.sampler is not None:
             again = Chunk(config)._rollout(self.sampler.motions(far), every, far)
             where = np.isin(numbers, far)
-            q[where], v[where] = again
-        return q, v
+            q[where], v[where] = again[:2]
+        return q, v, np.zeros(q.shape[:2])
 
     def _rows(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         count = len(q)

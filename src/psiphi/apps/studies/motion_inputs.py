@@ -5,19 +5,26 @@ These are the system with its parameters, q, v, and the torque law.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from psiphi._util.validate import robot_of
 from psiphi.apps.scenes.scene_controllers import DEFAULT_GAINS, law
-from psiphi.apps.studies.parameter_variation import JOINT_WORDS, LINK_WORDS, Variation
+from psiphi.apps.studies.parameter_variation import (
+    GROUND_FRICTION,
+    JOINT_WORDS,
+    LINK_WORDS,
+    Variation,
+)
 from psiphi.apps.studies.study_config import StudyConfig
+from psiphi.model.contact.ground import Ground
 from psiphi.model.parameters.free_parameters import ParameterBlock
 from psiphi.robot.free_robot import FreeRobot
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
+from psiphi.simulation.contact.placement import on_ground
 from psiphi.simulation.control.joint_controllers import PD, ComputedTorque
 
 CAUSES = (  # of failures
@@ -27,8 +34,10 @@ CAUSES = (  # of failures
     "speed",
     "infeasible parameters",
     "negative gain",
+    "negative friction",
+    "contact not solved",
 )
-DIVERGED, LIMIT, SPEED, INFEASIBLE, NEGATIVE_GAIN = range(1, 6)
+DIVERGED, LIMIT, SPEED, INFEASIBLE, NEGATIVE_GAIN, NEGATIVE_FRICTION, NOT_SOLVED = range(1, 8)
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class MotionInputs:
     v: np.ndarray
     tau: Any
     fault: np.ndarray
+    ground: Ground | None = None
 
 
 class InputSampler:
@@ -90,7 +100,18 @@ class InputSampler:
             fault[~np.isfinite(np.asarray(robot_of(system).given)).all(axis=-1)] = INFEASIBLE
         for gain in (x for name in DEFAULT_GAINS for x in self.by_word.get(name, ())):
             fault[drawn[gain.label] < 0.0] = NEGATIVE_GAIN
-        return MotionInputs(system, q, v, self._law(system, drawn), fault)
+        ground = self.config.ground
+        for x in self.by_word.get(GROUND_FRICTION, ()):
+            assert ground is not None
+            nominal = (
+                np.atleast_1d(np.asarray(ground.friction))
+                if x.distribution.relative
+                else np.ones(1)
+            )
+            friction = drawn[x.label][:, None] * nominal
+            fault[(friction < 0.0).any(axis=-1)] = NEGATIVE_FRICTION
+            ground = replace(ground, friction=np.maximum(friction, 0.0))
+        return MotionInputs(system, q, v, self._law(system, drawn), fault, ground)
 
     def single(self, number: int) -> MotionInputs:
         """The inputs of one motion, without batch axes."""
@@ -101,7 +122,10 @@ class InputSampler:
             tau = self._law(system, self.drawn(np.array([number])))
         if tau is not None and any(x.ndim == 2 for x in getattr(tau, "numbers", {}).values()):
             tau.numbers = {name: x[0] if x.ndim == 2 else x for name, x in tau.numbers.items()}
-        return MotionInputs(system, batch.q[0], batch.v[0], tau, batch.fault[0])
+        ground = batch.ground
+        if ground is not None and GROUND_FRICTION in self.by_word:
+            ground = replace(ground, friction=np.asarray(ground.friction)[0])
+        return MotionInputs(system, batch.q[0], batch.v[0], tau, batch.fault[0], ground)
 
     def _state(self, drawn: dict[str, np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
         config, robot = self.config, self.robot
@@ -117,6 +141,8 @@ class InputSampler:
                 array[:, k] = drawn[x.label] * (array[:, k] if x.distribution.relative else 1.0)
         if "offset" in self.by_word:
             q = np.asarray(robot.integrate(q, shift, 1.0))
+        if config.starts_on_ground and self.by_word:
+            q = on_ground(robot, q, config.ground)
         return (
             config.system.project(q, v)
             if isinstance(config.system, System) and self.by_word

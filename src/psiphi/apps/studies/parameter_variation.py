@@ -10,6 +10,7 @@ Each key, called a word here, has one distribution for all its links or joints, 
     com          shift of the centre of mass, x y z in link axes
     armature, damping, stiffness     of joints
     kp, kd       gains of the controller, for all joints or by joint
+    ground_friction                  of the ground, at all contacts
 
 Names may be patterns ("wrist_*"). Every number has its own random stream, named after its label.
 """
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import Error
+from psiphi._util.text import shown
 from psiphi._util.validate import matching_names, robot_of
 from psiphi.apps.scenes.scene_controllers import DEFAULT_GAINS, LAWS_WITH_GAINS
 from psiphi.apps.scenes.toml_table import Table
@@ -33,7 +35,8 @@ from psiphi.robot.robot import Robot
 STATE_WORDS = ("q", "offset", "v")
 LINK_WORDS = ("mass", "inertia", "com")
 JOINT_WORDS = ("armature", "damping", "stiffness")
-WORDS = (*STATE_WORDS, *LINK_WORDS, *JOINT_WORDS, *DEFAULT_GAINS)
+GROUND_FRICTION = "ground_friction"
+WORDS = (*STATE_WORDS, *LINK_WORDS, *JOINT_WORDS, *DEFAULT_GAINS, GROUND_FRICTION)
 REQUIRED_OPTIONS = {
     "damping": "damping",
     "stiffness": "springs",
@@ -70,13 +73,15 @@ def read_variations(
 ) -> tuple[Variation, ...]:
     """Read the table [vary]. Its order is kept, since grids depend on it.
 
-    `start`: nominal q, v, kp and kd.
+    `start`: nominal q, v, kp, kd, and ground_friction if there is a ground.
     """
     robot = robot_of(system)
     found: dict[str, Variation] = {}
     keys: dict[tuple[str, str], tuple[Table, list[Variation]]] = {}
     for word in sorted((word for word in WORDS if word in table), key=list(table.values).index):
         _check_word(table, word, system, law, options)
+        if word == GROUND_FRICTION and word not in start:
+            table.fail(word, "there is no ground", "add the table [ground]")
         for name, key, row in _named_rows(table, word, robot):
             distribution = read_distribution(row, key)
             if distribution.relative and word in ADDITIVE:
@@ -120,6 +125,8 @@ def _nominal(robot: Robot, one: Variation, start: dict[str, Any]) -> float:
     nominal = start[one.word]
     if one.word in DEFAULT_GAINS:
         return nominal
+    if one.word == GROUND_FRICTION:
+        return float(np.max(nominal))
     joint = robot.joint(one.name)
     return float(nominal[(joint.q_slice if one.word == "q" else joint.v_slice).start + one.index])
 
@@ -158,9 +165,12 @@ def _check_word(
 def _named_rows(table: Table, word: str, robot: Robot) -> Iterator[tuple[str, str, Table]]:
     """(name, key, table) for each link or joint of a word. One distribution is for all names."""
     known = _names(robot, word)
-    if word in DEFAULT_GAINS and is_distribution(table.get(word)):
+    if word in (*DEFAULT_GAINS, GROUND_FRICTION) and is_distribution(table.get(word)):
         yield "", word, table
         return
+    if word == GROUND_FRICTION:
+        value = shown(table.get(word))
+        table.fail(word, f"is {value}, expected a distribution", "{ uniform = [0.4, 1.0] }")
     if is_distribution(table.get(word)):
         if not known:
             table.fail(word, f"{robot.name} has no joint or link with this parameter", "remove it")
@@ -190,6 +200,6 @@ def _names(robot: Robot, word: str) -> list[str]:
 
 def _coordinates(robot: Robot, word: str, name: str) -> range:
     """The entries of a word for one joint or link."""
-    if word in ("mass", "inertia") or (word in DEFAULT_GAINS and not name):
+    if word in ("mass", "inertia", GROUND_FRICTION) or (word in DEFAULT_GAINS and not name):
         return range(1)
     return range(3) if word == "com" else range(robot.joint(name).row.nv)

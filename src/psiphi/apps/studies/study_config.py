@@ -4,6 +4,7 @@ robot = "ur5"               or scene = "four_bar"
 motions, seed, chunk        number of motions; random seed; motions computed and written at once
 duration, dt, method, hold, damping, friction, springs, effort, limits, actuated, passive
                             as in `pp.rollout`
+[ground], contacts          as in scenes; a robot whose place is not given stands on the ground
 [start] q, v                initial state: all coordinates, or { joint = value }
 [controller] kind, kp, kd, gravity
                             none, hold, pd, computed
@@ -19,15 +20,17 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from psiphi._util.errors import Error, StateError
 from psiphi._util.text import shown
 from psiphi._util.validate import robot_of
+from psiphi.apps.scenes.scene_contacts import read_ground, start_on_ground
 from psiphi.apps.scenes.scene_controllers import (
     DEFAULT_GAINS,
     LAWS_WITH_GAINS,
@@ -39,6 +42,7 @@ from psiphi.apps.scenes.scene_robots import joint_coordinates, robot_from_table
 from psiphi.apps.scenes.toml_table import Table, read_toml
 from psiphi.apps.studies.parameter_variation import Variation, read_variations
 from psiphi.apps.viewer.recorded_motion import rest_configuration
+from psiphi.model.contact.ground import Ground
 from psiphi.robot.mechanisms.system import System
 from psiphi.robot.robot import Robot
 from psiphi.simulation.start_checks import step_count, step_size
@@ -88,6 +92,8 @@ class StudyConfig:
     steps: int
     dt: float
     options: dict[str, Any]
+    ground: Ground | None
+    starts_on_ground: bool  # the base is moved onto the ground, for each motion
     variations: tuple[Variation, ...]
     every: int
     quantiles: tuple[float, ...]
@@ -149,6 +155,10 @@ def _toml_values(name: str, value: Any, depth: int = 0) -> Any:
         return {key: _toml_values(key, x, depth + 1) for key, x in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, Ground):
+        given = {field.name: getattr(value, field.name) for field in fields(Ground)}
+        present = {key: x for key, x in given.items() if x is not None}
+        return _toml_values(name, present, depth + 1)
     return (
         [_toml_values(name, x, depth + 1) for x in value]
         if isinstance(value, list | tuple)
@@ -157,7 +167,7 @@ def _toml_values(name: str, value: Any, depth: int = 0) -> Any:
 
 
 def _read_config(top: Table, folder: Path) -> StudyConfig:
-    system, q0, v0, tau, defaults, scene = _read_system(top, folder)
+    system, q0, v0, tau, defaults, scene, ground, on_ground = _read_system(top, folder)
     robot = robot_of(system)
     motions, seed = (
         _integer(top, "motions", 1, MAX_MOTIONS),
@@ -187,6 +197,7 @@ def _read_config(top: Table, folder: Path) -> StudyConfig:
     }
     law = _law(top, "scene" in top)
     at_start = {"q": q0, "v": v0, "kp": law.kp, "kd": law.kd}
+    at_start |= {} if ground is None else {"ground_friction": ground.friction}
     variations = read_variations(top.table("vary", {}), system, law.kind, options, at_start)
     keep, fail = top.table("keep", {}), top.table("fail", {})
     every = _integer(keep, "every", 0, steps, 0)
@@ -208,8 +219,8 @@ def _read_config(top: Table, folder: Path) -> StudyConfig:
     fail.reject_unknown()
     title = top.text("title", robot.name)
     numbers = {"motions": motions, "seed": seed, "chunk": chunk, "dt": dt, "steps": steps}
-    resolved = {"scene": scene, "vary": [astuple(x) for x in variations]}
-    spec = _spec(top, system, q0, v0, resolved | numbers)
+    resolved = {"scene": dict(scene), "vary": [astuple(x) for x in variations]}
+    spec = _spec(top, system, q0, v0, resolved | numbers, ground is not None)
     return StudyConfig(
         title=title,
         system=system,
@@ -223,6 +234,8 @@ def _read_config(top: Table, folder: Path) -> StudyConfig:
         steps=steps,
         dt=dt,
         options=options,
+        ground=ground,
+        starts_on_ground=on_ground,
         variations=variations,
         every=every,
         quantiles=tuple(sorted(levels)),
@@ -232,19 +245,32 @@ def _read_config(top: Table, folder: Path) -> StudyConfig:
     )
 
 
-def _read_system(
-    top: Table, folder: Path
-) -> tuple[
-    Robot | System, np.ndarray, np.ndarray, TorqueLaw | None, dict[str, Any], dict[str, Any]
-]:
-    """(system, q0, v0, tau, rollout options, scene values); a robot has none of the last three."""
+class StudySystem(NamedTuple):
+    """The system of a study with its start; a robot has no torque, options and scene values."""
+
+    system: Robot | System
+    q0: np.ndarray
+    v0: np.ndarray
+    tau: TorqueLaw | None = None
+    options: Mapping[str, Any] = MappingProxyType({})  # of `pp.rollout`
+    scene: Mapping[str, Any] = MappingProxyType({})
+    ground: Ground | None = None
+    on_ground: bool = False  # whether the base was moved onto the ground
+
+
+def _read_system(top: Table, folder: Path) -> StudySystem:
+    """The system of the keys `scene`, or `robot`, `base`, `contacts`, `ground` and `start`."""
     if "scene" in top and "robot" in top:
         top.fail("scene", "contradicts robot", "use one of them")
     if "scene" in top:
         name = top.text("scene")
         setup = load_scene(folder / name if name.endswith(".toml") else name)
         options = {key: x for key, x in setup.options.items() if key != "every"}
-        if options.pop("contacts", "hold") != "hold":
+        contacts = options.pop("contacts", "hold")
+        ground = contacts if isinstance(contacts, Ground) else None
+        if "ground" in top:
+            top.fail("ground", "a scene has its own ground", "write it into the scene file")
+        if ground is None and contacts != "hold":
             top.fail(
                 "scene",
                 "its contacts can open, but rollouts keep contacts closed",
@@ -253,14 +279,9 @@ def _read_system(
         row = top.table("start", {})
         if row.values:
             top.fail("start", "a scene has its own start", "write it into the scene file")
-        return (
-            setup.system,
-            setup.q0,
-            setup.v0,
-            setup.tau,
-            options,
-            {key: x for key, x in setup.file_values.items() if key != "title"},
-        )
+        scene = {key: x for key, x in setup.file_values.items() if key != "title"}
+        start = setup.system, setup.q0, setup.v0, setup.tau
+        return StudySystem(*start, options, scene, ground, setup.on_ground)
     robot_value = top.get("robot")
     system = (
         robot_value if isinstance(robot_value, Robot | System) else robot_from_table(top, folder)
@@ -278,10 +299,13 @@ def _read_system(
         if "q" in row or not isinstance(system, System)
         else system.assemble(rest_configuration(robot))
     )
-    q, _ = joint_coordinates(row, "q", robot, start)
+    q, given = joint_coordinates(row, "q", robot, start)
     v, _ = joint_coordinates(row, "v", robot, np.zeros(robot.nv))
     row.reject_unknown()
-    return system, q, v, None, {}, {}
+    ground, placed = read_ground(top), False
+    if ground is not None:
+        q, placed = start_on_ground(top, system, q, ground, given)
+    return StudySystem(system, q, v, ground=ground, on_ground=placed)
 
 
 def _law(top: Table, has_scene: bool) -> StudyLaw:
@@ -323,7 +347,12 @@ def _integer(table: Table, key: str, least: int, most: int, *default: int) -> in
 
 
 def _spec(
-    top: Table, system: Robot | System, q0: np.ndarray, v0: np.ndarray, read: dict[str, Any]
+    top: Table,
+    system: Robot | System,
+    q0: np.ndarray,
+    v0: np.ndarray,
+    read: dict[str, Any],
+    has_ground: bool,
 ) -> dict[str, Any]:
     """The configuration as JSON values, so that two studies can be compared.
 
@@ -337,6 +366,7 @@ def _spec(
         if key in top.known_keys and key not in ("title", "base")
     }
     identity = [robot.digest, repr(getattr(system, "key", "")), q0.tolist(), v0.tolist()]
+    identity += [repr(robot.contact_points)] if has_ground else []
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
     spec = {**values, "robot": robot.name, "robot and start": digest, **read}
     return json.loads(json.dumps(spec, sort_keys=True, default=shown))

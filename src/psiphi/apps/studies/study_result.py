@@ -161,6 +161,7 @@ class Study:
                 compiled=True,
                 **time,
                 **config.options,
+                contacts=inputs.ground or "hold",
             )
 
     if TYPE_CHECKING:  # implemented in a later module

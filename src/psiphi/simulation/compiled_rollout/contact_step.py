@@ -50,8 +50,9 @@ def ground_contact(
         raise StateError(f"{of}: contacts is {shown(ground)}", "give a pp.Ground")
     if not plant.is_robot:
         raise StateError(
-            f"{of}: contacts with a ground are for robots, and {plant.name} is a closed chain",
-            "use pp.embed for mechanisms with loops",
+            f"{of}: contacts with a ground are for robots, and {plant.name} is "
+            f"{shown(plant.system)}",
+            "give the robot itself; use pp.embed for mechanisms with loops",
         )
     if limits == "block":
         raise StateError(

@@ -43,6 +43,11 @@ NEWTON_STEPS = 6
 
 def read_contacts(system: object, contacts: object) -> Any:
     """The system itself, or a `ContactSystem` for contacts="open"."""
+    if not isinstance(contacts, str):
+        raise StateError(
+            f"contacts is {shown(contacts)}, expected a ground or {' or '.join(CONTACT_MODES)}",
+            "give contacts=pp.Ground(friction=0.8) for a robot on the ground",
+        )
     mode = one_of("contacts", contacts, CONTACT_MODES)
     return system if mode == "hold" else ContactSystem(system)
 

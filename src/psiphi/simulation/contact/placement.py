@@ -6,6 +6,7 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import StateError
+from psiphi._util.text import shown
 from psiphi.model.contact.ground import Ground
 from psiphi.model.state_checks import batch_element
 from psiphi.robot.robot import Robot
@@ -34,6 +35,8 @@ def on_ground(robot: Robot, q: Numbers, ground: Ground | None = None) -> np.ndar
     >>> round(float(robot.frame_pose(q, "LF_FOOT")[2, 3]), 9)
     0.03
     """
+    if not isinstance(ground, Ground | None):
+        raise StateError(f"on_ground: ground is {shown(ground)}", "give a pp.Ground")
     contacts = GroundContact(robot, Ground() if ground is None else ground)
     if robot.joints[0].kind != "free":
         raise StateError(

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psiphi._util.errors import Error
+from psiphi.apps.cli.ground_arguments import ground_arguments, with_ground
 from psiphi.apps.cli.robot_argument import base_argument, load_scene
 
 if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumPy
+    from psiphi._util.array_types import Numbers
+    from psiphi.apps.scenes.scene_controllers import TorqueLaw
     from psiphi.apps.scenes.scene_file import SceneSetup
     from psiphi.simulation.simulate.progress_bar import ProgressBar
     from psiphi.simulation.trajectory.trajectory import Trajectory
 
-LAWS = ("none", "hold", "pd", "computed")
+LAWS = ("none", "hold", "pd", "computed", "stand")
 MOTORS = ("actuated", "passive")
 GAINS = {"kp": 100.0, "kd": 20.0}  # of pd and computed
 ENDINGS = (".npz", ".csv", ".html")
@@ -31,12 +34,16 @@ examples:
   psiphi simulate panda --random --seed 3 --damping   from a random state, with joint damping
   psiphi simulate arm.urdf --base free --duration 2 -o fall.csv -o fall.html
   psiphi simulate ur5 --random --batch 1000 --dt 2e-3 a thousand motions at once
+  psiphi simulate anymal_c --ground --controller stand    a quadruped on its feet
+  psiphi simulate dog.urdf --base free --ground --ground-friction 0.5 --contacts '*_foot=0.02'
   psiphi simulate two_arms                            a bundled scene: two arms carry a box
   psiphi simulate my_scene.toml --method lie          a scene from a file
 
 A scene is a small TOML file: [robots.NAME], [object], [[grasps]], [[loops]], [controller];
 docs/viewer.md lists its keys, and two_arms and four_bar come with psiphi. Files: .npz and .csv
 contain all samples, .html is a page with the animation.
+--ground is a plane at z = 0 with friction; a robot without --q0 is placed on it. Its feet are
+those of --contacts, else the robot's own or the collision shapes of its file.
 A floating base has no motor: controllers apply no force to it, unless --passive '' or --actuated
 says otherwise.
 Methods: euler, implicit, midpoint, rk4, lie, or SciPy's DOP853, RK45, Radau, LSODA, which choose
@@ -74,7 +81,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name, about in (("kp", "stiffness"), ("kd", "damping")):
         parser.add_argument(
-            f"--{name}", type=float, help=f"{about} of pd and computed (default: {GAINS[name]:g})"
+            f"--{name}",
+            type=float,
+            help=f"{about} of pd and computed (default: {GAINS[name]:g}), or of stand, in N m",
         )
     motors = parser.add_mutually_exclusive_group()
     motors.add_argument(
@@ -102,6 +111,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--damping", action="store_true", help="apply joint damping")
     parser.add_argument("--friction", action="store_true", help="apply joint friction")
     parser.add_argument("--springs", action="store_true", help="apply joint springs")
+    ground_arguments(parser)
     parser.add_argument(
         "--limits",
         choices=("ignore", "record", "stop", "block"),
@@ -121,7 +131,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Simulate, print the summary and write the files."""
     files = output_paths(args)
-    scene = load_scene(args.target, args.base, args.flexible)
+    scene = with_ground(args, load_scene(args.target, args.base, args.flexible))
     options = {
         name: getattr(args, name) for name in ("duration", "dt", "method", "limits", "every")
     }
@@ -219,9 +229,27 @@ def start_options(
     if args.v0 is not None:
         out["v0"] = parse_numbers("--v0", args.v0, system.nv)
     kp, kd = gains(args)
-    if args.controller is not None:
-        out["tau"] = law(args.controller, system, out.get("q0", scene.q0), kp, kd, **motors)
+    if scene.on_ground and args.q0 is None and "q0" in out:
+        out["q0"] = system.on_ground(out["q0"], scene.options["contacts"])
+    start = out.get("q0", scene.q0)
+    if args.controller == "stand":
+        out["tau"] = stand(args, scene, start, motors)
+    elif args.controller is not None:
+        out["tau"] = law(args.controller, system, start, kp, kd, **motors)
     return out
+
+
+def stand(
+    args: argparse.Namespace, scene: SceneSetup, start: Numbers, motors: dict[str, Any]
+) -> TorqueLaw:
+    """The controller of a robot on its feet."""
+    import numpy as np
+
+    from psiphi.apps.scenes.scene_controllers import standing_law
+
+    if hasattr(scene.system, "assemble"):
+        raise Error("--controller stand is for robots", "use hold, pd or computed")
+    return standing_law(scene.system, np.asarray(start, float), args.kp, args.kd, **motors)
 
 
 def gains(args: argparse.Namespace) -> list[float]:
@@ -233,10 +261,10 @@ def gains(args: argparse.Namespace) -> list[float]:
                 f"--{name} is {value:g}, expected a finite number of at least 0",
                 "omit it to use the default",
             )
-        if args.controller not in ("pd", "computed"):
+        if args.controller not in ("pd", "computed", "stand"):
             raise Error(
                 f"--{name} needs a controller with gains",
-                "add --controller pd or --controller computed",
+                "add --controller pd, computed or stand",
             )
     return list((GAINS | values).values())
 

@@ -124,6 +124,25 @@ def test_forces_are_red_arrows_and_plots_have_cursors(opened, tmp_path):
     assert not opened.complaints
 
 
+def test_feet_that_touch_are_green(opened, tmp_path):
+    """A ball in the air and on the ground: green where it holds, and in the legend."""
+    b = pp.Builder("ball")
+    b.body("ball", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("root", "free", "world", "ball")
+    robot = pp.Robot.of(b.build()).with_contacts({"ball": pp.Sphere(0.4)})
+    motion = pp.simulate(robot, [0, 0, 0.6, 0, 0, 0, 1], duration=0.5, contacts=pp.Ground())
+    path = viewer.html(motion, tmp_path / "ball.html")
+
+    def green(time):
+        shown = show(opened, path, time).astype(int)
+        return (shown[..., 1] > shown[..., 0] + 40) & (shown[..., 1] > shown[..., 2] + 40)
+
+    air, ground = green(0.0).sum(), green(0.5).sum()
+    assert ground > 500 + 5 * air, (air, ground)
+    assert opened.locator("#legend p").text_content().split() == ["open", "holds", "slides"]
+    assert not opened.complaints
+
+
 @pytest.mark.parametrize("kind", ["recorded", "live"])
 def test_a_lost_context_is_restored(opened, tmp_path, kind):
     """A sleeping laptop or a reset of the driver loses the context: the page draws again."""

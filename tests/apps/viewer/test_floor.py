@@ -164,3 +164,39 @@ def test_a_slope_is_no_floor():
         plane = pp.Loop("sliding", "ball", "plane", axis=axis, friction=0.0)
         shown = scene(pp.connect(b.build(), [plane]), q=[0, 0, 1.0, 0, 0, 0, 1])
         assert shown.ground == height
+
+
+@pytest.fixture(scope="module")
+def crate():
+    """A crate that falls 1 cm onto a slope, with the angle of the slope and its height at x = 0."""
+    b = pp.Builder("crate")
+    b.body("crate", mass=5.0, inertia=(0.05, 0.05, 0.05))
+    b.joint("root", "free", "world", "crate")
+    robot = pp.Robot.of(b.build()).with_contacts({"crate": [pp.Sphere(0.1), pp.Point((0, 0, 1))]})
+    motions = {}
+    for angle in (0.0, 0.25):
+        normal = np.array([np.sin(angle), 0.0, np.cos(angle)])
+        ground = pp.Ground(friction=0.1, normal=normal, point=(0, 0, -0.3))
+        q = robot.on_ground(robot.neutral(), ground)
+        q[:3] += 0.01 * normal
+        motions[angle] = pp.simulate(robot, q, duration=0.1, contacts=ground)
+    return motions
+
+
+def test_the_ground_of_a_motion_is_in_its_place_and_feet_light_up(crate):
+    for angle, motion in crate.items():
+        shown = scene(motion)
+        assert (shown.ground is None) == (shown.slope is not None) == (angle > 0.0)
+        out = page_data(shown)
+        normal = np.array([np.sin(angle), 0.0, np.cos(angle)])
+        if angle:
+            np.testing.assert_allclose(out["slope"], [normal, [0, 0, -0.3]], atol=1e-5)
+        else:
+            assert out["ground"] == -0.3 and out["slope"] is None
+        assert out["touches"]["radii"] == [0.1, 0.0]
+        np.testing.assert_allclose(out["touches"]["normal"], normal, atol=1e-5)
+        modes = np.array(out["touches"]["modes"])
+        assert modes[0].tolist() == [0, 0] and modes[-1, 0] in (1, 2) and not modes[:, 1].any()
+        # where the sphere touches, its arrow begins on the ground
+        place = np.array(out["arrows"]["at"])[-1, 0]
+        assert abs((place - [0, 0, -0.3]) @ normal) < 1e-4

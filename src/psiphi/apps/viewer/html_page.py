@@ -81,6 +81,7 @@ def page_data(scene: Scene) -> dict:
         "t": _rounded(scene.t),
         "poses": _pose_numbers(up @ scene.rotation, scene.position @ up.T, flat=True),
         "arrows": _arrows(scene),
+        "touches": _touches(scene),
         "plots": [
             [_finite_numbers(row) for row in np.atleast_2d(plot.values)]
             for plot in scene.motion.plots
@@ -120,6 +121,7 @@ def solid_data(scene: Scene) -> dict:
             for f in scene.frames
         ],
         "ground": None if scene.ground is None else round(scene.ground, 5),
+        "slope": scene.slope and [_rounded(up @ x) for x in scene.slope],
         "center": _rounded(up @ center),
         "radius": round(radius, 5),
     }
@@ -164,6 +166,17 @@ def _arrows(scene: Scene) -> dict | None:
         "names": list(scene.motion.arrows.names),
         "at": _rounded(point),
         "force": np.round(force, 3).tolist(),
+    }
+
+
+def _touches(scene: Scene) -> dict | None:
+    touches = scene.motion.touches
+    if touches is None:
+        return None
+    return {
+        "modes": touches.modes.tolist(),
+        "radii": _rounded(touches.radii),
+        "normal": _rounded(scene.view_rotation @ touches.normal),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,16 @@ class Arrows:
 
 
 @dataclass(frozen=True, eq=False)
+class Touches:
+    """The contacts with a ground, whose forces are arrows: modes (times, contacts), 0 open, 1
+    sticks, 2 slips; radii (contacts,) of what touches; the normal (3,) of the ground."""
+
+    modes: np.ndarray
+    radii: np.ndarray
+    normal: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class RecordedMotion:
     """t (times,), q (times, nq), and forces, plots and facts (name, text), if they are known."""
 
@@ -41,6 +51,7 @@ class RecordedMotion:
     arrows: Arrows | None = None
     plots: tuple[Plot, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    touches: Touches | None = None
 
     def __getitem__(self, times: np.ndarray) -> RecordedMotion:
         """The motion at some of its times, by index or mask."""
@@ -48,7 +59,8 @@ class RecordedMotion:
             self.arrows.names, self.arrows.point[times], self.arrows.force[times]
         )
         plots = tuple(Plot(p.title, p.unit, p.names, p.values[:, times], p.log) for p in self.plots)
-        return RecordedMotion(self.t[times], self.q[times], arrows, plots, self.facts)
+        touches = self.touches and replace(self.touches, modes=self.touches.modes[times])
+        return RecordedMotion(self.t[times], self.q[times], arrows, plots, self.facts, touches)
 
 
 def motion_from_configurations(
@@ -98,6 +110,7 @@ def motion_from_trajectory(
             _force_arrows(trajectory, model, q, element),
             tuple(plots),
             tuple(summary_rows(trajectory)),
+            _touches(trajectory, element),
         )
     )
 
@@ -293,6 +306,17 @@ def _ground_arrows(
         places.append(origin_positions(R, p, frame) + lever)
     names = tuple(point.name for point in points)
     return Arrows(names, np.stack(places, axis=1), force)
+
+
+def _touches(trajectory: Trajectory, element: int) -> Touches | None:
+    """Which contacts with the ground are closed, if the robot's contact points are known."""
+    points = getattr(trajectory.system, "contact_points", ())
+    modes = getattr(trajectory, "modes", None)
+    if modes is None or np.shape(modes)[-1] != len(points):
+        return None
+    radii = np.array([0.0 if point.axis is not None else point.radius for point in points])
+    shown = np.nan_to_num(batch_element(modes, element, 2)).astype(int)
+    return Touches(shown, radii, np.array(ground_normal(trajectory)))
 
 
 def ground_normal(trajectory: Trajectory) -> list[float]:

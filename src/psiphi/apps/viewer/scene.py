@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -41,6 +41,13 @@ MAX_POSES = 14_000  # of bodies, in all frames together
 POINTS_ON_PLANES = ("rough", "sliding")  # constraints of a point on a plane
 
 
+class Slope(NamedTuple):
+    """A plane by its unit normal (3,) and a point (3,), in world axes."""
+
+    normal: np.ndarray
+    point: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """What a viewer shows.
@@ -57,6 +64,7 @@ class Scene:
     ground: float | None = 0.0
     notes: tuple[str, ...] = ()
     freedom: str = ""  # text: its numbers of coordinates and constraint rows
+    slope: Slope | None = None  # the ground of a motion that is not horizontal
 
     @property
     def up(self) -> np.ndarray:
@@ -143,16 +151,18 @@ def scene(
     motion = motion[sample_indices(len(motion.t), max(2, int(most)))]
     R, p = link_poses(model, motion.q)
     pieces, bare_trees, notes = link_visuals(model, shapes, meshes)
-    ground = contact_floor(model, contacts(system))
+    ground, slope = contact_floor(model, contacts(system)), None
     if is_trajectory(thing) and "ground" in thing.info:
-        ground = _ground_of_motion(model, thing.info["ground"])
-    if ground is None:
+        slope = Slope(*(np.array(thing.info["ground"][key]) for key in ("normal", "point")))
+        ground = _horizontal_ground(model, slope)
+        slope = slope if ground is None else None
+    if ground is None and slope is None:
         ground = _ground_height(model, R, p, pieces)
     if ground is not None:
         pieces += pedestals(model, ground, bare_trees, upward(model))
     name = title or str(getattr(system, "name", "") or model.name)
     freedom = _mobility_text(system, model)
-    return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), freedom)
+    return Scene(name, model, motion, R, p, tuple(pieces), ground, tuple(notes), freedom, slope)
 
 
 def is_trajectory(thing: object) -> TypeGuard[Trajectory]:
@@ -204,12 +214,10 @@ def contact_floor(model: Model, constraints: Sequence[Constraint]) -> float | No
     return min(heights, default=None)
 
 
-def _ground_of_motion(model: Model, plane: dict[str, list[float]]) -> float | None:
+def _horizontal_ground(model: Model, plane: Slope) -> float | None:
     """The height of the ground of a simulation, if it is horizontal."""
     up = upward(model)
-    if np.dot(plane["normal"], up) < 1.0 - 1e-9:
-        return None
-    return float(np.dot(plane["point"], up))
+    return float(plane.point @ up) if plane.normal @ up > 1.0 - 1e-9 else None
 
 
 def _ground_height(

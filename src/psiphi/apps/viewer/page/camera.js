@@ -25,6 +25,10 @@ function solidItems(on, triads) {  // solids, named frames and the floor; on(k) 
     }
   }
   if (S.ground !== null) list.push({ solid: plane, paint: [1, 1, 1], floor: wide, flat: true, matrix: frameOf([wide, 0, 0], [0, wide, 0], [0, 0, 1], [focus[0], focus[1], S.ground]) });
+  if (S.slope) {
+    const [n, p] = S.slope, middle = add(focus, n, -dot(n, sub(focus, p)));
+    list.push({ solid: plane, paint: [1, 1, 1], floor: wide, flat: true, matrix: along(n, middle, wide, wide) });
+  }
   return list;
 }
 function arrowItems(o, f, long, paint = FORCE) {  // an arrow from o along f, of length `long`

@@ -88,6 +88,7 @@ _LATE_METHODS = {  # class: its methods that a later package implements, as "mod
         "step": "simulation.linearization.step_function:step",
         "linearize": "simulation.linearization.linearize:linearize",
         "on_ground": "simulation.contact.placement:on_ground",
+        "explain": "simulation.compiled_rollout.contact_explanation:explain",
         "html": "apps.viewer:html",
         "_repr_html_": "apps.viewer.notebook_cards:robot_card",
     },

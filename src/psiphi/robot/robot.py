@@ -78,6 +78,8 @@ class Robot(FrameMethods):
 
         def on_ground(self, q: Numbers, ground: Ground | None = None) -> np.ndarray: ...
 
+        def explain(self, contacts: Ground) -> str: ...
+
         def linearize(
             self,
             q: Numbers,

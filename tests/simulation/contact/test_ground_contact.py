@@ -5,6 +5,12 @@ import pytest
 
 import psiphi as pp
 from psiphi.model.contact.contact_state import OPEN, SLIP, STICK
+from psiphi.simulation.compiled_rollout.contact_step import ground_contact
+from psiphi.simulation.compiled_rollout.rollout_inputs import RolloutInput
+from psiphi.simulation.compiled_rollout.rollout_program import RolloutProgram
+from psiphi.simulation.control.torque_input import read_torque
+from psiphi.simulation.forces.damping_and_friction import read_losses
+from psiphi.simulation.plant import Plant
 
 GRAVITY = 9.81
 SIZE = 0.2
@@ -346,6 +352,27 @@ def test_bad_contacts_are_refused(cube, sphere):
     with pytest.raises(pp.StateError, match="free base"):
         fixed = pp.load("ur5").with_contacts({"tool0": pp.Sphere(0.02)})
         fixed.on_ground(fixed.neutral())
+
+
+def test_explain_counts_what_runs(anymal, cube):
+    """Its parts are all blocks of a step; points of one body are dependent."""
+    text = anymal.explain(contacts=pp.Ground(friction=0.6))
+    assert text.startswith("anymal_c on Ground(friction=0.6)") and "G = J M^-1 J*" in text
+    assert "4 points on 4 frames, 1 on each: 12 rows of J\n" in text
+    table = text[text.index("part ") : text.index("a step in the air")].split("\n")[1:]
+    flops = [int(line.split()[1]) for line in table if line]
+    losses = read_losses(Plant(anymal), False, False, None, False)
+    contact = ground_contact(Plant(anymal), pp.Ground(friction=0.6), "ignore", "test")
+    step = RolloutInput(read_torque(None, Plant(anymal), (), 1), losses, None, None, contact)
+    options = step.options(Plant(anymal), "moreau", True)
+    assert sum(flops) == RolloutProgram(anymal, options).flops
+    text = cube.explain(contacts=pp.Ground(iterations=7))
+    assert "8 points on 1 frame, 8 on each: 24 rows of J, at most 6 of them" in text
+    assert "at most 7 times" in text
+    with pytest.raises(pp.StateError, match=r"explain: contacts is 0\.8"):
+        cube.explain(contacts=0.8)
+    with pytest.raises(pp.StateError, match="no contact points"):
+        pp.load("ur5").explain(contacts=pp.Ground())
 
 
 def test_contacts_follow_edits(anymal):

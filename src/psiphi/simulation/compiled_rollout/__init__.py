@@ -7,6 +7,7 @@ In: a robot or closed chain, a torque or controller, options. Out: a kernel, run
     step_blocks.py        blocks of integrators, laws, losses and catalogue quantities
     constraint_blocks.py  blocks of closed chains and joint stops
     contact_blocks.py     blocks of contacts with the ground
+    contact_explanation.py  `robot.explain(contacts=ground)`: the solver, and its operations
     contact_step.py       one step on the ground, with what its contacts do
     rollout_inputs.py     the torque input of a rollout as arrays for the kernel
     rollout_runner.py     compiles and runs rollouts on the CPU

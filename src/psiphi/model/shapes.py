@@ -17,6 +17,17 @@ SIZES = {  # kind: attributes of its size, with the count of numbers of each
 
 
 @dataclass(frozen=True)
+class Surface:
+    """How a shape touches, as MuJoCo says it: `friction` along the surface; `margin`, the distance
+    (m) at which it touches; `condim`, 1 without friction, 3 with it, 4 and 6 with torsional and
+    rolling friction, too."""
+
+    friction: float
+    margin: float = 0.0
+    condim: int = 3
+
+
+@dataclass(frozen=True)
 class Shape:
     """A shape on a link.
 
@@ -34,6 +45,7 @@ class Shape:
     color: tuple[float, ...] | None = None
     line: int | None = None
     path: str | None = None
+    surface: Surface | None = None
 
     @property
     def pose(self) -> Pose:

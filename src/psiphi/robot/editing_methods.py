@@ -297,6 +297,18 @@ class EditingMethods(Model):
         points = read_contact_points(self, self.shapes, contacts, links)
         return replace(self, contact_points=points)
 
+    @property
+    def contact_friction(self) -> np.ndarray:
+        """(c,): the friction of each contact point in the robot's file, for `pp.Ground(friction=)`;
+        NaN where the file has none.
+
+        >>> import psiphi as pp
+        >>> pp.load("anymal_c").contact_friction
+        array([nan, nan, nan, nan])
+        """
+        given = (point.friction for point in self.contact_points)
+        return np.array([np.nan if mu is None else mu for mu in given])
+
     def with_posture(self, name: str, q: Position) -> Self:
         """The robot with a named configuration in `postures`: q, or joint positions by name.
 

@@ -96,8 +96,9 @@ def test_what_a_joint_says():
         robot.upper
     ) == pytest.approx(45)
     assert robot.postures["up"] == 1.5 and np.rad2deg(robot.postures["qpos0"]) == pytest.approx(20)
-    (shape,) = robot.shapes
-    assert (shape.kind, shape.link, shape.size) == ("box", "rod", (0.2, 0.1, 0.4))
+    assert [shape.role for shape in robot.shapes] == ["visual", "collision"]
+    for shape in robot.shapes:
+        assert (shape.kind, shape.link, shape.size) == ("box", "rod", (0.2, 0.1, 0.4))
 
 
 def test_names_are_kept_and_made_unique():
@@ -466,3 +467,43 @@ def test_what_has_a_name_keeps_it_beside_what_has_none():
     agree(
         robot, mujoco.MjModel.from_xml_string(scene.replace("<body pos", '<body name="body1_" pos'))
     )
+
+
+BLOCKS = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1" friction="0.1"/>
+  <geom type="box" size="1 1 0.01" pos="9 9 0"/>
+  <body><freejoint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+    <geom type="sphere" size="0.1" pos="0.3 0 0" friction="0.7" margin="0.02" gap="0.005"/>
+    <geom type="capsule" size="0.05" fromto="0 0 0 0.1 0.2 0.3" condim="1"/>
+    <geom type="box" size="0.1 0.2 0.3" pos="-0.4 0 0" euler="10 20 30" condim="6" margin="0.01"/>
+    <geom type="cylinder" size="0.1 0.2" pos="0 0.5 0" euler="40 0 0"/>
+    <geom type="sphere" size="0.4" contype="0" conaffinity="0" group="2"/>
+    <geom type="ellipsoid" size="0.1 0.2 0.3" pos="0 -0.6 0"/></body></worldbody></mujoco>"""
+
+
+def test_collision_shapes_are_those_that_mujoco_lets_touch_the_floor():
+    """The gap of each shape is MuJoCo's distance of its nearest contact, less the margin."""
+    peer = mujoco.MjModel.from_xml_string(BLOCKS)
+    with pytest.warns(pp.ModelWarning, match="torsional and rolling friction left out"):
+        robot = pp.from_mujoco(peer).with_contacts("collision")
+    assert "meshes and ellipsoids that collide" in "\n".join(robot.report)
+    shapes = [point.name.split(".")[0] for point in robot.contact_points]
+    assert len(set(shapes)) == 4, "not the drawn sphere, not the ellipsoid, nothing of the world"
+    kinds = dict(zip(dict.fromkeys(shapes), range(2, 6), strict=True))  # {shape: geom}
+    friction = dict(zip(shapes, robot.contact_friction, strict=True))
+    assert list(friction.values()) == [0.7, 0.0, 1.0, 1.0]
+    data, rng, ground = mujoco.MjData(peer), np.random.default_rng(0), pp.Ground(stiffness=1e3)
+    for _ in range(5):
+        q = robot.on_ground(robot.random(rng))
+        q[2] -= 2.0  # all shapes are in the floor
+        data.qpos[:] = [*q[:3], q[6], *q[3:6]]
+        mujoco.mj_forward(peer, data)
+        theirs = dict.fromkeys(range(peer.ngeom), np.inf)
+        for contact in data.contact:
+            gap, geom = contact.dist - contact.includemargin, int(contact.geom[1])
+            theirs[geom] = min(theirs[geom], gap)
+        ours = dict.fromkeys(kinds, np.inf)
+        state = robot.step(q, np.zeros(6), np.zeros(6), 1e-3, contacts=ground)[2]
+        for shape, gap in zip(shapes, state.gaps, strict=True):
+            ours[shape] = min(ours[shape], gap)
+        for shape, geom in kinds.items():
+            assert ours[shape] == pytest.approx(theirs[geom], abs=1e-9), shape

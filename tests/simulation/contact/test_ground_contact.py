@@ -318,6 +318,8 @@ def test_bad_contacts_are_refused(cube, sphere):
         bare.with_contacts({})
     with pytest.raises(pp.ModelError, match="radius"):
         bare.with_contacts({"tool0": pp.Sphere(-1.0)})
+    with pytest.raises(pp.ModelError, match="fixed to the world"):
+        bare.with_contacts({"base_link": pp.Sphere(0.1)})
     with pytest.raises(pp.ModelError, match="shape of"):
         bare.with_contacts({"tool0": 0.03})
     with pytest.raises(pp.ModelError, match="links"):

@@ -301,6 +301,10 @@ def _sites_and_geoms(robot: Model, k: int, indent: str) -> Iterator[str]:
                 **_pose(frame.pose @ shape.pose),
             }
             attributes |= {} if shape.color is None else {"rgba": numbers(shape.color)}
+            if shape.surface is not None:
+                surface = shape.surface
+                attributes |= {"friction": numbers([surface.friction]), "condim": surface.condim}
+                attributes |= {"margin": numbers([surface.margin])}
             group = "2" if shape.role == "visual" else "3"
             yield tag(
                 f"{indent}geom",

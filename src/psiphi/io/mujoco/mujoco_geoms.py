@@ -1,4 +1,7 @@
-"""Geoms as shapes: boxes, spheres, capsules and cylinders; other geoms are skipped."""
+"""Geoms as shapes: boxes, spheres, capsules and cylinders; other geoms are skipped.
+
+A geom that is drawn and collides is two shapes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psiphi.io.peer_models import MjModel
-from psiphi.model.shapes import Shape
+from psiphi.model.shapes import Shape, Surface
 from psiphi.model.spatial.transforms import from_quaternion
 
 if TYPE_CHECKING:
@@ -28,9 +31,23 @@ def read_shapes(peer: MjModel, names: NameTable) -> Iterator[Shape]:
             qw, qx, qy, qz = peer.geom_quat[i].tolist()
             px, py, pz = peer.geom_pos[i].tolist()
             placement = from_quaternion(qx, qy, qz, qw), (px, py, pz)
-            role = "visual" if peer.geom_group[i] < FIRST_HIDDEN_GROUP else "collision"
-            link = names.bodies[peer.geom_bodyid[i]]
-            yield Shape(link, role, kind, placement, size, color=_color(peer, i))
+            link, color = names.bodies[peer.geom_bodyid[i]], _color(peer, i)
+            if drawn := peer.geom_group[i] < FIRST_HIDDEN_GROUP:
+                yield Shape(link, "visual", kind, placement, size, color=color)
+            if not drawn or collides(peer, i):
+                surface = _surface(peer, i)
+                yield Shape(link, "collision", kind, placement, size, color=color, surface=surface)
+
+
+def collides(peer: MjModel, i: int) -> bool:
+    """Whether a geom can collide."""
+    return bool(peer.geom_contype[i] or peer.geom_conaffinity[i])
+
+
+def _surface(peer: MjModel, i: int) -> Surface:
+    """Friction, margin and condim. From MuJoCo 4 on, the gap does not affect forces."""
+    margin = float(peer.geom_margin[i])
+    return Surface(float(peer.geom_friction[i][0]), margin, int(peer.geom_condim[i]))
 
 
 def _color(peer: MjModel, i: int) -> tuple[float, ...]:

@@ -15,6 +15,7 @@ from psiphi.io.mujoco.mujoco_actuators import (
     joint_motors,
     rotor_values,
 )
+from psiphi.io.mujoco.mujoco_geoms import KINDS, collides
 from psiphi.io.peer_models import MjModel
 from psiphi.model.builder.builder import Builder
 from psiphi.model.builder.records import DocumentRecord
@@ -112,10 +113,26 @@ def _fluid(peer: MjModel, names: NameTable) -> list[str]:
 
 def _colliding_geoms(peer: MjModel, names: NameTable) -> list[str]:
     """Geoms that can collide."""
-    geoms = np.flatnonzero(
-        (np.asarray(peer.geom_contype) != 0) | (np.asarray(peer.geom_conaffinity) != 0)
-    )
-    return [peer.geom(int(i)).name or f"geom{i}" for i in geoms]
+    return [_geom_name(peer, i) for i in range(peer.ngeom) if collides(peer, i)]
+
+
+def _colliding_meshes(peer: MjModel, names: NameTable) -> list[str]:
+    """Geoms of bodies that can collide, but are no collision shapes."""
+    return [
+        _geom_name(peer, i)
+        for i in range(peer.ngeom)
+        if collides(peer, i) and peer.geom_bodyid[i] and int(peer.geom_type[i]) not in KINDS
+    ]
+
+
+def _gaps(peer: MjModel, names: NameTable) -> list[str]:
+    """Geoms whose gap lessens their margin: in models made before MuJoCo 4."""
+    before = not hasattr(peer, "jnt_stiffnesspoly")
+    return [_geom_name(peer, i) for i in range(peer.ngeom) if before and peer.geom_gap[i]]
+
+
+def _geom_name(peer: MjModel, i: int) -> str:
+    return peer.geom(i).name or f"geom{i}"
 
 
 def _motors_by_joint(peer: MjModel) -> dict[int, list[int]]:
@@ -247,7 +264,18 @@ UNSUPPORTED = (
         "velocities of keyframes: left out; a posture is a configuration",
         False,
     ),
-    UnsupportedFeature(_colliding_geoms, "geoms that collide: psiphi has no collisions", False),
+    UnsupportedFeature(
+        _colliding_geoms,
+        'geoms that collide: with the ground of a simulation, by robot.with_contacts("collision"), '
+        "not with each other",
+        False,
+    ),
+    UnsupportedFeature(_gaps, "gaps of geoms, before MuJoCo 4: left out of their margins", False),
+    UnsupportedFeature(
+        _colliding_meshes,
+        "meshes and ellipsoids that collide: left out of the collision shapes",
+        False,
+    ),
 )
 
 

@@ -31,6 +31,7 @@ class ContactPoint:
     radius: float = 0.0
     axis: Vector | None = None  # of a rim
     angle: float = 0.0
+    friction: float | None = None  # of the robot's file
 
     def on(self, frame: str, name: str) -> ContactPoint:
         """The same point with other names."""

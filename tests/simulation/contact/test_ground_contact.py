@@ -351,6 +351,9 @@ def test_bad_contacts_are_refused(cube, sphere):
         pp.simulate(cube, q, contacts=pp.Ground(), limits="block")
     with pytest.raises(pp.StateError, match="stop has unknown"):
         pp.simulate(cube, q, contacts=pp.Ground(), stop="contact made")
+    with pytest.raises(pp.StateError, match="cannot move along the normal"):
+        cart = pp.load("cartpole").with_contacts({"cart": pp.Sphere(0.1)})
+        pp.simulate(cart, [0.0, 0.1], contacts=pp.Ground(point=(0, 0, -0.2)))
     with pytest.raises(pp.StateError, match="free base"):
         fixed = pp.load("ur5").with_contacts({"tool0": pp.Sphere(0.02)})
         fixed.on_ground(fixed.neutral())

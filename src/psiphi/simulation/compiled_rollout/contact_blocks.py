@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from psiphi._util.errors import StateError
+from psiphi._util.text import first_names
 from psiphi.compiler.ir.block_frame import NamedBlocks
 from psiphi.compiler.ir.loop_nodes import Repeat
 from psiphi.compiler.ir.stage_split import split_stages
@@ -155,7 +156,14 @@ class ContactDynamics:
             self.half_wrench.on(**given, f_ext=wrench)["y"]
             for wrench in contact.space.test_wrenches(lever)
         ]
-        response = contact.responses(Y, lever, **yielding)
+        try:
+            response = contact.responses(Y, lever, **yielding)
+        except ZeroDivisionError:  # A_nn of a contact is zero, whatever q is
+            raise StateError(
+                f"a contact point of {self.robot.name} cannot move along the normal of the ground: "
+                f"one of {first_names(contact.names)}",
+                "put contact shapes on links that can leave the ground, or give it stiffness=",
+            ) from None
         impulse = contact.solver.result(places.get("solved_best", solved_impulse), friction)
         known = {name: response[name] for name in ("omega", "block")} | yielding
         after = contact.apply(

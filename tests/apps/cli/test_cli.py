@@ -392,6 +392,14 @@ def test_simulate_on_the_ground(tmp_path, capsys):
     words = f"--contacts *_SHANK=0.4 --ground-friction 0.5 --random --batch 2 {words}"
     assert cli.main(["simulate", "anymal_c", *words.split(), str(file)]) == 0
     assert abs(Trajectory.load(file).gaps[:, 0].min(axis=-1)).max() < 1e-9
+    ball = tmp_path / "ball.urdf"
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    shape = '<collision><geometry><sphere radius="0.2"/></geometry></collision>'
+    link = f'<link name="a"><inertial><mass value="1"/>{inertia}</inertial>{shape}</link>'
+    ball.write_text(f'<robot name="ball">{link}</robot>', encoding="utf-8")
+    words = "--base free --ground --duration 0.01 -o"  # the collision shapes of its file
+    assert cli.main(["simulate", str(ball), *words.split(), str(file)]) == 0
+    assert Trajectory.load(file).q[-1, 2] == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("law", ["hold", "pd", "computed"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
 
 import numpy as np
 
 from psiphi._util.errors import Error
+from psiphi._util.text import shown_path
+from psiphi.model.diagnostics import PACKAGE
 from psiphi.model.loops.cluster_joints import ClusterJoint, passes_dead_point
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.trajectory.trajectory import Trajectory
@@ -30,6 +33,19 @@ class MotionWarning(UserWarning):
     loop."""
 
     __module__ = "psiphi"
+
+
+def user_line(error: BaseException) -> str:
+    """Where in the user's file an error arose that a user's function raised in a call by psiphi;
+    "" if psiphi itself raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [k for k, frame in enumerate(frames) if not frame.filename.startswith(PACKAGE)]
+    called = [k for k in outside if k and frames[k - 1].filename.startswith(PACKAGE)]
+    if not called:
+        return ""
+    file = frames[called[0]].filename
+    last = [frame for frame in frames[called[0] :] if frame.filename == file][-1]
+    return f"{last.name}, line {last.lineno} of {shown_path(file)}"
 
 
 def warn_of_dead_points(plant: Plant, q: np.ndarray, t: np.ndarray) -> None:

@@ -268,3 +268,19 @@ def test_empty_batches_and_batch_axes(panda):
 def test_a_large_robot_is_refused():
     with pytest.raises(pp.Error, match="at most 64"):
         pp.reach(pp.robots.chain(80), {"tool": np.zeros(3)})
+
+
+def test_a_rotation_is_an_orientation_and_other_matrices_are_points():
+    """np.eye(3) was read as three points."""
+    robot = pp.load("ur5")
+    poses = robot.frame_pose(robot.random(seed=3, size=4), "tool")
+    found = pp.reach(robot, {"tool": poses[:, :3, :3]})
+    assert found.converged.shape == (4,) and found.converged.all()
+    assert list(found.errors) == ["tool rad"]
+    R = robot.frame_pose(found.q, "tool")[:, :3, :3]
+    np.testing.assert_allclose(R, poses[:, :3, :3], atol=3e-6)
+    assert pp.reach(robot, {"tool": np.eye(3)}).converged.shape == ()
+    points = pp.reach(robot, {"tool": poses[:3, :3, 3]})
+    assert points.converged.shape == (3,) and list(points.errors) == ["tool m"]
+    with pytest.raises(pp.StateError, match=r"there is no target"):
+        pp.reach(robot, {"tool": np.eye(3)}, weights={"tool": (0.0, 1.0)})

@@ -27,7 +27,9 @@ MASS = "center_of_mass"
 FAR = 1e9  # m: the largest coordinate of a target
 _finite = partial(finite_array, most=FAR)
 ORDER_REMEDY = 'give names of targets, the most important first: order=["tool", "center_of_mass"]'
-TARGET_REMEDY = "give a pose (4, 4) or a point (3,), with any batch axes in front"
+TARGET_REMEDY = (
+    "give a pose (4, 4), a point (3,) or a rotation (3, 3), with any batch axes in front"
+)
 Goal = tuple[Task, np.ndarray]
 Weights: TypeAlias = dict[str, tuple[float, float]]  # of rotation and position, by frame
 
@@ -153,6 +155,9 @@ def _pose_goal(robot: Robot, frame: str, value: object, weights: Weights) -> Goa
                 "give a pose like robot.frame_pose(q, frame)",
             )
         return Task("pose", name, (), *weight), T[..., :3, :].reshape(*T.shape[:-2], 12)
+    if array.shape[-2:] == (3, 3) and are_rotations(array):
+        T = np.concatenate([array, np.zeros((*array.shape[:-1], 1))], axis=-1)
+        return Task("pose", name, (), weight[0], 0.0), T.reshape(*T.shape[:-2], 12)
     if array.shape[-1:] == (3,):
         return Task("point", name, (), *weight), _finite(what, array, (3,), TARGET_REMEDY)
     cause = f"{what} has shape {array.shape}, expected (..., 4, 4) or (..., 3)"

@@ -72,7 +72,9 @@ def reach(
 ) -> IKResult:
     """Inverse kinematics: min_q sum w |e(q)|^2, e = [log(R_d R*); p_d - p], within joint limits.
 
-    `targets`     {frame: pose (..., 4, 4) or point (..., 3)}; each batch element is a problem
+    `targets`     {frame: pose (..., 4, 4), point (..., 3) or orientation (..., 3, 3)}; each batch
+                  element is a problem. Numbers (3, 3) are an orientation if they are a rotation,
+                  and three points if not
     `near`        (..., nq): the first start, `robot.neutral()` by default. Joints that no target
                   depends on stay there, or move to the nearest limit
     `directions`  {frame: (axis in the frame, direction (..., 3) in the world)}: the axis is to

@@ -19,7 +19,7 @@ from math import inf
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
-from psiphi._util.text import nearest, shown
+from psiphi._util.text import first_names, nearest, shown
 from psiphi._util.validate import whole_number
 from psiphi.io.urdf import urdf_plus
 from psiphi.io.urdf.mesh_paths import AllowedFolders, Packages
@@ -29,6 +29,7 @@ from psiphi.io.urdf.urdf_shapes import read_colors, read_shape, with_mesh_paths
 from psiphi.io.urdf.xml_fields import Fields
 from psiphi.io.urdf.xml_reader import DEFAULT_LIMITS, TEXT, Element, ReadLimits, parse
 from psiphi.model.builder.builder import EARTH, Builder
+from psiphi.model.builder.records import DocumentRecord
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, IDENTITY_ROTATION
@@ -58,6 +59,10 @@ OTHER_FORMATS = {
     "package": ("a ROS package.xml", "give the robot description"),
 }
 UNLIMITED = sys.float_info.max  # this limit means no limit
+ZERO_LIMITS = {  # what the limit 0 means
+    "effort": "with effort=True the motors give no torque; correct or remove the limits",
+    "velocity": "pp.path cannot move the joints; correct or remove the limits",
+}
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
@@ -158,6 +163,7 @@ class _Reader:
         self.fields = Fields(file)
         self.shapes: list[Shape] = []
         self.armature = armature
+        self.zero_limits: dict[str, list[str]] = {"effort": [], "velocity": []}  # joints
         schema = SchemaChecker(file)
         schema.check(root)
         self.builder = Builder(
@@ -176,6 +182,7 @@ class _Reader:
         for joint in joints:
             self._joint(joint)
         self._check_armature(root)
+        self._warn_of_zero_limits(root)
         self.builder.loops = urdf_plus.loops(root, self.fields, self.builder)
         if self.builder.loops or self.coupled:
             count = len(self.builder.loops) + len(self.coupled)
@@ -288,6 +295,9 @@ class _Reader:
             for name in ("velocity", "effort")
             if name in limit.attributes
         }
+        for name, joints in self.zero_limits.items():
+            if out.get(name) == 0.0 and element.first("mimic") is None:
+                joints.append(element.attributes["name"])
         bounds = {name: self._bound(limit, name) for name in ("lower", "upper")}
         given = [name for name in bounds if name in limit.attributes]
         if bounded and len(given) < 2:
@@ -337,6 +347,14 @@ class _Reader:
             fields.number(mimic, "multiplier", 1.0),
             fields.number(mimic, "offset", 0.0),
         )
+
+    def _warn_of_zero_limits(self, root: Element) -> None:
+        """One warning for all limits of a kind that are zero: some exporters write 0 for unknown
+        limits."""
+        for name, joints in self.zero_limits.items():
+            if joints:
+                text = f"{name} limit 0 of {first_names(joints)}: {ZERO_LIMITS[name]}"
+                self.builder.notes.warn(DocumentRecord("robot", root.line), text)
 
     def _check_armature(self, root: Element) -> None:
         for name in self.armature if isinstance(self.armature, Mapping) else ():

@@ -23,6 +23,7 @@ from psiphi.simulation.plant import Plant
 
 SWEEPS = 100  # of Gauss-Seidel, at most
 CONVERGENCE = 1e-12  # of impulses, relative
+START_TOLERANCE = 1e-6  # rad and m: a start this far outside its limits is moved to them
 
 
 class JointStops:
@@ -50,6 +51,22 @@ class JointStops:
         self.robot, self.q, self.v = plant.robot, q[finite], v[finite]
         self.lower, self.upper = (np.clip(x[self.q], -UNBOUND, UNBOUND) for x in (lower, upper))
         self.locked = self.lower == self.upper
+
+    def check_start(self, q: np.ndarray) -> None:
+        """Raise an error unless the initial configurations are within the limits."""
+        x = q[..., self.q]
+        beyond = np.maximum(self.lower - x, x - self.upper)
+        if not (beyond > START_TOLERANCE).any():
+            return
+        where = np.unravel_index(int(beyond.argmax()), beyond.shape)
+        value, k = x[where], where[-1]
+        lower, upper = self.lower[k], self.upper[k]
+        name = self.robot.coordinate_names[self.q[k]]
+        raise StateError(
+            f'limits="block": q0 of {name} is {value:.6g}, expected {lower:.6g} to {upper:.6g}',
+            "start within robot.lower and robot.upper, in radians and metres: "
+            "np.clip(q0, robot.lower, robot.upper)",
+        )
 
     def __bool__(self) -> bool:
         """Whether any joint has a limit."""

@@ -391,12 +391,11 @@ def _prepare(
     else:
         host_tau = None
     rollout_input = arguments.rollout_input(plant, host_tau, batch, steps, dt, q)
-    options = rollout_input.options(
-        plant,
-        arguments.method,
-        flag("hold", arguments.hold),
-        JointStops(plant) if arguments.has_stops else None,
-    )
+    stops = JointStops(plant) if arguments.has_stops else None
+    if stops is not None and q is not None:
+        stops.check_start(q)
+    hold = flag("hold", arguments.hold)
+    options = rollout_input.options(plant, arguments.method, hold, stops)
     return rollout_input, options, dt, steps, every
 
 

@@ -24,6 +24,7 @@ from psiphi.simulation.control.law_trace import as_law
 from psiphi.simulation.control.marked_law import is_pure
 from psiphi.simulation.control.torque_input import read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
+from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
 from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant, SimulatedSystem, parameters_of
@@ -128,6 +129,8 @@ def simulate(
     start = read_start(simulated, q0, v0, duration, dt, method, every, limits)
     plant, q, v, dt, steps, every, method, limits = start
     plant.set_motors(actuated, passive)
+    if limits == "block":
+        JointStops(plant).check_start(q)
     contact = None if ground is None else ground_contact(plant, ground, limits, "simulate", q)
     if any(map(is_differentiated, parameters_of(plant.robot))):
         raise StateError(
@@ -136,7 +139,7 @@ def simulate(
         )
     if isinstance(simulated, ContactSystem):
         simulated.dt = dt
-    check_options(plant, method, projection, rtol, atol)
+    check_options(plant, method, projection, rtol, atol, compiled)
     if projection is not None and not flag("projection", projection):
         plant.project = None
     kernel = None if compiled is None else flag("compiled", compiled)
@@ -199,7 +202,12 @@ def _state_derivative(
 
 
 def check_options(
-    plant: Plant, method: str, projection: object, rtol: float | None, atol: float | None
+    plant: Plant,
+    method: str,
+    projection: object,
+    rtol: float | None,
+    atol: float | None,
+    compiled: object = None,
 ) -> None:
     """Raise an error for options that would have no effect with this system and method."""
     for name, value in (("rtol", rtol), ("atol", atol)):
@@ -214,6 +222,12 @@ def check_options(
         raise StateError(
             f'contacts="open" does not work with {conflict}: contacts close after a step',
             f"use one of {', '.join(METHODS)}, with projection",
+        )
+    if isinstance(plant.system, ContactSystem) and compiled is True:
+        raise StateError(
+            'compiled=True is given, but contacts="open" finds the times at which contacts open '
+            "and close, in steps of Python",
+            "leave compiled out",
         )
     if projection is not None and plant.project is None:
         flag("projection", projection)

@@ -21,7 +21,7 @@ from psiphi.simulation.integration.state_derivative import StateDerivative
 from psiphi.simulation.plant import Plant
 from psiphi.simulation.simulate.contact_samples import contact_arrays, contact_events
 from psiphi.simulation.simulate.events import EventMonitor
-from psiphi.simulation.simulation_errors import Interrupted, SimulationError
+from psiphi.simulation.simulation_errors import Interrupted, SimulationError, user_line
 from psiphi.simulation.trajectory.recorder import Recorder, make_trajectory
 from psiphi.simulation.trajectory.trajectory import Event, Trajectory
 
@@ -83,6 +83,8 @@ class SimulationProblem:
         if plant.unactuated_joints:
             slices = {name: plant.robot.joint(name).v_slice for name in plant.unactuated_joints}
             info["passive"] = {name: [rows.start, rows.stop] for name, rows in slices.items()}
+        if idle := _idle_motors(plant, field.effort):
+            info["no effort"] = idle
         if losses.implicit:
             springs = losses.springs.implicit_joints(plant.robot)
             joints = losses.implicit_joints(plant.robot)
@@ -103,6 +105,14 @@ def _inactive_parts(plant: Plant, losses: DampingAndFriction) -> list[str]:
         if in_model and name not in active:
             parts.append(f"{option} ({option}=True)")
     return parts
+
+
+def _idle_motors(plant: Plant, effort: np.ndarray | None) -> list[str]:
+    """The joints with motors whose effort limits are 0."""
+    if effort is None:
+        return []
+    motors = [joint for joint in plant.robot.joints if joint.name not in plant.unactuated_joints]
+    return [x.name for x in motors if x.row.nv and not effort[..., x.v_slice].any()]
 
 
 class SimulationRun:
@@ -164,12 +174,10 @@ class SimulationRun:
 def _simulation_error(error: Exception, so_far: Trajectory) -> SimulationError:
     """The error that `run` raises: the cause, the time, and the motion until then."""
     when = f"after t = {so_far.t[-1]:g} s" if len(so_far) else "at the first step"
-    hint = (
-        "error.trajectory has the motion until then"
-        if len(so_far)
-        else "tau and events are functions of (t, q, v)"
-    )
     is_own = isinstance(error, Error)
+    hints = [] if is_own or not (line := user_line(error)) else [f"see {line}"]
+    hints += ["error.trajectory has the motion until then"] if len(so_far) else []
+    hint = "; ".join(hints) or "tau and events are functions of (t, q, v)"
     cause = error.cause if is_own else f"{type(error).__name__}: {error}"
     remedy = f"{error.remedy}; {hint}" if is_own and error.remedy else hint
     return SimulationError(f"the simulation failed {when}: {cause}", remedy, trajectory=so_far)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psiphi._util.validate import robot_of
+from psiphi.robot.robot import Robot
 from psiphi.simulation.plant import Plant, joint_velocity
 
 if TYPE_CHECKING:
     from psiphi.simulation.trajectory.trajectory import Trajectory
+
+ROUNDING = 1e-13  # of an energy, relative: hundreds of roundings
 
 
 def drift(motion: Trajectory) -> np.ndarray:
@@ -19,13 +22,25 @@ def drift(motion: Trajectory) -> np.ndarray:
         return np.full(motion.batch, np.nan)
     change = _largest(motion.energy - motion.energy[..., :1])
     system = None if motion.system is None else Plant(motion.system).with_sample_axis().system
-    kinetic_energy = getattr(robot_of(system), "kinetic_energy", None)
+    robot = robot_of(system)
+    kinetic_energy = getattr(robot, "kinetic_energy", None)
     scale = _largest(
         motion.energy
         if kinetic_energy is None
         else kinetic_energy(motion.q, joint_velocity(system, motion.q, motion.v))
     )
+    if isinstance(robot, Robot) and (change > scale).any():
+        change = np.where(change > _rounding(motion, robot), change, 0.0)
     return np.divide(change, scale, out=np.where(change > 0.0, np.inf, 0.0), where=scale > 0.0)
+
+
+def _rounding(motion: Trajectory, robot: Robot) -> np.ndarray:
+    """The rounding error of the energies of each motion. A body at rest has no other drift."""
+    assert motion.energy is not None
+    size, g = _largest(motion.energy), np.linalg.norm(robot.gravity_vector)
+    if robot.mass > 0.0 and g > 0.0:
+        size = size + robot.mass * g * _largest(np.abs(robot.center_of_mass(motion.q)).max(axis=-1))
+    return ROUNDING * size
 
 
 def work(motion: Trajectory) -> np.ndarray | None:

@@ -61,7 +61,7 @@ assert np.abs(tau).max() < 1e-10
 
 # %% [markdown]
 # Simulate it with a spring and a damper at the sliding joint. `motion.view()` opens it in the
-# browser (it needs `pip install 'psiphi[viewer]'`), `motion.save("swing.npz")` saves it.
+# browser (it needs `pip install viser`), `motion.save("swing.npz")` saves it.
 
 
 # %%

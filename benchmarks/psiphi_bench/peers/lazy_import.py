@@ -13,7 +13,7 @@ class MissingPeer(Error):
 
     def __init__(self, name: str):
         super().__init__(
-            f"the benchmark needs {name}, which is not installed", "pip install 'psiphi[bench]'"
+            f"the benchmark needs {name}, which is not installed", "pip install '.[bench]'"
         )
 
 

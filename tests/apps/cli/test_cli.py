@@ -171,7 +171,7 @@ def test_a_broken_file_keeps_its_own_words(door, capsys):
         (
             ModuleNotFoundError("No module", name="llvmlite"),
             2,
-            "psiphi: this needs llvmlite, which is not installed\nhint: pip install 'psiphi'",
+            "psiphi: this needs llvmlite, which is not installed\nhint: pip install 'llvmlite>=",
         ),
         (KeyboardInterrupt(), 130, "\n"),
     ],
@@ -642,7 +642,7 @@ def test_view_without_the_extra_names_it_and_writes_a_page(tmp_path, monkeypatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["view", "acrobot"]) == 0
     out, err = capsys.readouterr()
-    assert "wrote acrobot.html" in out and "pip install 'psiphi[viewer]'" in err
+    assert "wrote acrobot.html" in out and "pip install 'viser" in err
     assert (tmp_path / "acrobot.html").stat().st_size > 10_000
 
 
@@ -750,10 +750,9 @@ def test_a_package_that_is_missing_names_its_extra(monkeypatch, capsys):
         raise ModuleNotFoundError("no viser", name="viser")
 
     monkeypatch.setitem(cli.COMMANDS, "demo", Command(run, "raises"))
-    assert refused(capsys, "demo") == (
-        "psiphi: this needs viser, which is not installed",
-        "hint: pip install 'psiphi[viewer]'",
-    )
+    sentence, hint = refused(capsys, "demo")
+    assert sentence == "psiphi: this needs viser, which is not installed"
+    assert hint.startswith("hint: pip install 'viser")
 
 
 def test_a_motion_that_diverges_says_so_and_ends_with_its_own_code(tmp_path, capsys):

@@ -145,7 +145,7 @@ def test_without_the_extra_a_sentence_names_it():
     ]
     code = "\n".join([*lines, "viewer.view(pp.load('acrobot'))"])
     done = python("-c", code)
-    assert done.returncode == 1 and "pip install 'psiphi[viewer]'" in done.stderr
+    assert done.returncode == 1 and "pip install 'viser" in done.stderr
     assert issubclass(Error, ValueError)
 
 

@@ -392,7 +392,7 @@ def test_what_is_refused(tmp_path):
             "MuJoCo rejects it.*bod",
         ),
         (lambda: pp.load(PENDULUM, repair="all"), "'repair' applies to URDF files"),
-        (lambda: pp.load("<sdf/>"), "SDF.*sdf2urdf"),
+        (lambda: pp.load("<sdf/>"), "SDF.*sdformat_urdf"),
         (
             lambda: pp.robots.random_tree(1, kinds="helical").save(tmp_path / "x.xml"),
             "helical, which MuJoCo does not support",

@@ -179,7 +179,7 @@ class Expression:
     ) -> Figure:
         """A matplotlib figure of the magnitudes of its entries at one q, with labelled blocks.
 
-        `path` also writes it to a file; `ax` draws into existing axes. Needs `psiphi[plot]`.
+        `path` also writes it to a file; `ax` draws into existing axes. Needs matplotlib.
         """
         return plot(self.blocks(q, v, **vectors), str(self), path, ax)
 

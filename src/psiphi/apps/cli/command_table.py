@@ -20,7 +20,7 @@ examples:
   psiphi emit ur5 forward_dynamics       straight-line C of a robot's dynamics
   psiphi bench --quick                   a short comparison with other libraries on this machine
 
-A robot is a bundled name (puma560, ur5, panda, ...) or a URDF file.
+A robot is a bundled name (puma560, ur5, panda, ...), a URDF file or an MJCF file.
 `psiphi COMMAND --help` explains a command.
 """
 
@@ -76,7 +76,7 @@ COMMANDS = {
     ),
     "emit": Command(
         emit.run,
-        "generate the code of a robot's function, as C or LLVM IR",
+        "write the code of a function: C, CasADi, acados, WebAssembly, LLVM IR, PTX",
         emit.arguments,
         emit.EXAMPLES,
     ),

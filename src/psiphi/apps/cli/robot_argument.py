@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumP
     from psiphi.apps.scenes.scene_file import SceneSetup
     from psiphi.robot.robot import Robot
 
-ROBOT = "the name of a bundled robot, or a path to a URDF file"
+ROBOT = "the name of a bundled robot, or a path to a URDF or MJCF file"
 
 
 def robot_argument(parser: argparse.ArgumentParser) -> None:

@@ -47,11 +47,11 @@ KINDS = {
 OTHER_FORMATS = {
     "mujoco": (
         "an MJCF file",
-        "pp.load and pp.from_mujoco read it, with pip install 'psiphi[mujoco]'",
+        "pp.load and pp.from_mujoco read it, with pip install mujoco",
     ),
     "sdf": (
         "an SDF file",
-        "convert it to URDF, e.g. with sdf2urdf (github.com/gezp/sdformat_tools)",
+        "export URDF from the program that wrote it; the ROS package sdformat_urdf converts SDF",
     ),
     "COLLADA": ("a COLLADA mesh", "give the robot description, not a mesh"),
     "html": ("a web page", "download the file itself"),

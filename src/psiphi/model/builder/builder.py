@@ -242,7 +242,7 @@ class Builder:
         damping: float = 0.0,
         spring: Mapping[str, Numbers] | Spring | None = None,
     ) -> None:
-        """Put a gear and a spring between a joint's motor and its link (`series_elastic.py`).
+        """Put a gear and a spring between a joint's motor and its link.
 
         `rotor` is the inertia of the motor, `ratio` its turns for each turn of the joint.
         Stiffness, damping and `spring` (a table) are those of the spring, the new joint

@@ -42,7 +42,7 @@ class OperationalSpace(Controller):
     task leaves free.
 
     Several frames, in order of priority, have several targets: a task is fulfilled as far as it
-    does not disturb those before it (the block factors L D L* of J M^-1 J*, `task_forces.py`).
+    does not disturb those before it (the block factors L D L* of J M^-1 J*).
 
     Lambda is the inverse of J M^-1 J* in the rows of the task. `policy` says how it behaves near
     singularities: "faded" gradually gives up a direction that becomes singular, and leaves it to

@@ -1,4 +1,4 @@
-"""Steps that SciPy chooses for a tolerance: `pip install 'psiphi[sim]'`.
+"""Steps that SciPy chooses for a tolerance: they need SciPy.
 
 The state is y = (q, v) with dq/dt = rate(q, v). The dynamics depend only on the direction of a
 quaternion, and its rate is proportional to its length. The integrator lets the length drift by its

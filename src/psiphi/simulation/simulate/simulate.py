@@ -94,10 +94,9 @@ def simulate(
                 "DOP853", "RK45", "LSODA", "Radau", ... with steps that SciPy chooses for rtol and
                 atol, sampled every dt. Contacts with a ground imply "moreau", of order 1
     damping, friction, springs, effort
-                True: use the model's numbers; or give numbers. The laws are in
-                `simulation/forces/damping_and_friction.py` and
-                `simulation/forces/joint_springs.py`. Terms that are stiff for the step are
-                integrated implicitly
+                True: use the model's numbers; or give numbers: damping times v, friction of
+                Coulomb, springs of the joints, bounds of the torques. Terms that are stiff for
+                the step are integrated implicitly
     actuated, passive
                 names of the joints with motors, or of those without, which get no torque. By
                 default controllers do not drive free joints (floating bases), and torques given as

@@ -15,7 +15,7 @@ examples:
   psiphi bench --quick                   under a minute
   psiphi bench --json results.json       all rows, also written as JSON
 
-The other libraries (Pinocchio, MuJoCo) come with: pip install 'psiphi[bench]'
+The other libraries (Pinocchio, MuJoCo) come with: pip install '.[bench]' in the source tree
 """
 
 

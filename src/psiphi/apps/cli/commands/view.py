@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psiphi._util import extras
 from psiphi.apps.cli.commands.simulate import check_writable
 from psiphi.apps.cli.robot_argument import base_argument, is_scene, load, load_scene
 
@@ -27,7 +28,7 @@ examples:
   psiphi view ur5.npz                  a motion written by `psiphi simulate` (with --robot FILE if
                                        the robot is not bundled)
 
-The live viewer comes with `pip install 'psiphi[viewer]'` and listens on this machine only
+The live viewer comes with `pip install 'viser>=1.0,<2'` and listens on this machine only
 (127.0.0.1); Ctrl-C ends it. Without it, psiphi writes a page instead.
 """
 
@@ -86,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.html is None:
         print(
-            "the live viewer is not installed (pip install 'psiphi[viewer]'): writing a page",
+            f"the live viewer is not installed ({extras.install_command('psiphi[viewer]')}): "
+            "writing a page",
             file=sys.stderr,
         )
     return _report_page(viewer.html(target, page, **options), args.open)

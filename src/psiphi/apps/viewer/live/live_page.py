@@ -1,7 +1,7 @@
 """A live page: one HTML file in which a robot is simulated, compiled to WebAssembly.
 
 `page/live.js` calls the functions `begin`, `aim`, `step`, `blocked` and `look` of the compiled
-blocks (`interactive_step.py`), draws the results and writes the user's inputs to their memory. It
+blocks, draws the results and writes the user's inputs to their memory. It
 has no dynamics of its own.
 """
 

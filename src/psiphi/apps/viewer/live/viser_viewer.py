@@ -15,6 +15,7 @@ import numpy as np
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import Error, StateError
 from psiphi._util.escape import html, line
+from psiphi._util.extras import install_command
 from psiphi._util.text import shown
 from psiphi._util.validate import flag, real_array, whole_number
 from psiphi.apps.viewer.geometry.link_poses import link_poses
@@ -60,7 +61,7 @@ def _server(port: int, label: str) -> ViserServer:
     try:
         import viser
     except ImportError as error:
-        remedy = f"pip install 'psiphi[viewer]', or {WRITE_A_PAGE}"
+        remedy = f"{install_command('psiphi[viewer]')}, or {WRITE_A_PAGE}"
         raise Error("the live viewer needs viser, which is not installed", remedy) from error
     with contextlib.redirect_stdout(io.StringIO()), server_security.restrict_servers() as seen:
         server = viser.ViserServer(host=HOST, port=_free_port(port), label=label, verbose=False)

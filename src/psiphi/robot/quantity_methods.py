@@ -34,10 +34,16 @@ def _tape_values(inputs: tuple[Argument, ...], values: tuple[Any, ...]) -> tuple
 
     Placeholders of the tape's own leaves, a robot's parameters, become these leaves.
     """
-    tape = next((x.tape for value in values for x in np.ravel(value) if on_tape(x)), None)
-    placed = () if tape is None else tuple(map(tape.leaves_of, values))
+    tape = next((x.tape for value in values for x in np.asarray(value).flat if on_tape(x)), None)
+    placed = () if tape is None else tuple(np.asarray(tape.leaves_of(x)) for x in values)
     fits = all(np.shape(value) == arg.shape for arg, value in zip(inputs, placed, strict=False))
     return placed if fits else ()
+
+
+def _like(result: Any, values: tuple[Any, ...]) -> Any:
+    """A result on a tape, of the class of arrays that the arguments have."""
+    kind = next((type(x) for x in values if isinstance(x, np.ndarray) and x.dtype == object), None)
+    return result if kind in (None, _ndarray) else np.asarray(result, dtype=object).view(kind)
 
 
 class QuantityMethods(EditingMethods):
@@ -246,6 +252,7 @@ class QuantityMethods(EditingMethods):
             # a control law that psiphi traces calls with tape expressions
             if not is_large(self) and (traced := _tape_values(function.source.inputs, values)):
                 results: Any = interpret_on_tape(function.program, function.tree, *traced)
+                results = [_like(x, values) for x in results]
                 return results[0] if len(results) == 1 else results
             argument_checks.raise_state_error(
                 self, name, function.source, values, results_out, dtype, error

@@ -243,8 +243,8 @@ def by_number(t, q, v):
 
 
 REFUSED = {
-    "branches": (lambda: by_number, "by_number cannot be traced: TypeError: '>' not supported"),
-    "other functions": (lambda: lambda t, q, v: np.clip(-v, -1.0, 1.0), "cannot be traced"),
+    "branches": (lambda: by_number, "by_number cannot be traced: TypeError: a branch depends"),
+    "other functions": (lambda: lambda t, q, v: np.floor(-v), "cannot be traced"),
     "mathematics of numbers": (lambda: lambda t, q, v: np.full(2, math.sin(t)), "cannot be traced"),
     "a table": (lambda: lambda t, q, v: -{0.0: 2.0}.get(t, 1.0) * v, "is hashed"),
     "a memory": (counting, "count has another trace each time: it has internal state"),

@@ -97,8 +97,12 @@ def branching(t, q, v):
 @pytest.mark.parametrize(
     ("tau", "why"),
     [
-        (branching, "'>' not supported"),
-        (lambda t, q, v: np.minimum(q, v), "cannot be traced"),
+        (branching, "a branch depends on a number"),
+        (lambda t, q, v: np.full(6, max(q[0], 0.0)), "a branch depends on a number"),
+        (lambda t, q, v: np.maximum(np.array([*q]), 0.0), "a branch depends on a number"),
+        (lambda t, q, v: np.where(q, v, -v), "np.where needs a comparison"),
+        (lambda t, q, v: np.floor(q), "cannot be traced"),
+        (lambda t, q, v: np.where(v > 0, np.sqrt(v), 0.0), "differ"),
         (lambda t, q, v: np.linalg.solve(np.eye(6), q), "cannot be traced"),
         (lambda t, q, v: np.full(6, math.sin(t)), "cannot be traced"),
         (lambda t, q, v: np.zeros(6) if t == 0 else -v, "== compares a number"),
@@ -202,3 +206,61 @@ def test_a_motion_says_why_its_steps_ran_in_python():
         {},
     ):  # as asked; or no matter
         assert "in Python" not in pp.simulate(robot, np.ones(2), duration=0.01, **other).info
+
+
+def assembled(t, q, v):
+    tau = -2.0 * q
+    tau += np.maximum(v, 0.0)
+    tau[0] -= np.sign(v[1]) * q[0]
+    return tau
+
+
+def decisions(robot):
+    """Laws with maxima, selections and elementary functions, as newcomers write them."""
+    pd = pp.PD(robot, np.zeros(2), 20.0, 3.0)
+    return {
+        "assembled": assembled,
+        "maxima": lambda t, q, v: np.maximum(q, v) - np.minimum(q, 0.3) - v * np.max(np.abs(q)),
+        "clip": lambda t, q, v: np.clip(-5 * q - v, -1, 1) + (3 * v).clip(-0.5, None),
+        "where": lambda t, q, v: np.where((q > 0) & (v < 0.5) | ~(q <= -1), -v, 2 * q),
+        "masks": lambda t, q, v: -np.sign(v) * 0.3 * (np.abs(v) >= 0.2) * ((q > 0) * (v > 0)),
+        "time": lambda t, q, v: np.where(t < 0.1, -v, 1.0) * np.exp(-3 * t),
+        "entries": lambda t, q, v: [np.clip(3 * q[0], -1, 1) * np.tanh(v[1] / 0.1), max(0.0, 1.0)],
+        "angles": lambda t, q, v: np.array([np.arctan2(q[1], v[0]), np.arctan(9 * v[1])]),
+        "arcs": lambda t, q, v: np.arcsin(0.3 * np.sin(q)) + np.arccos(0.3 * np.cos(v)),
+        "powers": lambda t, q, v: np.exp(q) + np.sinh(v) - np.cosh(q) + np.hypot(q, v),
+        "robot": lambda t, q, v: np.clip(robot.gravity(q), -1, 1) + np.minimum(pd(t, q, v), 2.0),
+        "any": lambda t, q, v: np.where((q > 0.5).any(), np.tan(v), -v),
+    }
+
+
+@pytest.mark.parametrize("name", decisions(pp.load("pelican")))
+def test_laws_that_decide_are_those_of_numpy(name):
+    """Comparisons and selections without branches; elementary functions to some roundings."""
+    robot = pp.load("pelican")
+    function = decisions(robot)[name]
+    law, rng = TracedLaw(robot, function), np.random.default_rng(1)
+    for size in (1e-3, 1.0, 3.0):
+        for _ in range(10):
+            t, q, v = rng.random(), *(size * rng.standard_normal((2, 2)))
+            want = np.asarray(function(t, q, v), dtype=float)
+            np.testing.assert_allclose(law(t, q, v), want, rtol=1e-13, atol=1e-14)
+
+
+def test_a_law_that_decides_compiles_with_its_derivative():
+    robot = pp.load("pelican")
+
+    def law(t, q, v):
+        return np.clip(-5.0 * q, -1.0, 1.0) - 0.1 * np.tanh(v / 0.05)
+
+    runs = [
+        pp.simulate(robot, [0.3, -0.1], tau=law, duration=0.05, compiled=way)
+        for way in (True, False)
+    ]
+    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
+    start = np.array([0.3, -0.1])
+    slope = pp.rollout(robot, start, tau=law, steps=20).vjp(np.eye(21)[20][:, None] * [1.0, 0.0])
+    ends = [
+        pp.rollout(robot, start + h, tau=law, steps=20)[0][-1, 0] for h in ([1e-6, 0], [-1e-6, 0])
+    ]
+    assert abs((ends[0] - ends[1]) / 2e-6 - slope["q"][0]) < 1e-7

@@ -1,9 +1,12 @@
-"""Minimum, maximum, sign and arctangent without branches, on numbers, arrays and tape expressions.
+"""Minimum, maximum, sign, exponential and arctangent without branches, on numbers, arrays and tape
+expressions.
 
 A selection is a product with a mask of ones and zeros: exact for finite values; NaN propagates.
 """
 
 from __future__ import annotations
+
+from math import factorial
 
 import numpy as np
 
@@ -11,6 +14,10 @@ from psiphi.model.spatial.scalar_arrays import are_numpy, choose, less, on_tape
 from psiphi.model.spatial.screws import square_root
 
 BOUND_TOLERANCE = 1e-9  # a value this close to a bound counts as being at it
+# ln 2 in two parts: products of the first one with powers of two are exact
+LN2 = 0.6931471803691238, 1.9082149292705877e-10
+EXPONENTIAL_SERIES = [1.0 / factorial(k) for k in range(19)]  # to 1e-17 for |x| <= ln 2
+SMALLEST_EXPONENT, LARGEST_TANH = -709.0, 20.0  # e^x is 1e-308 below; tanh x is 1 above
 ARCTANGENT_SERIES = [(-1.0) ** k / (2 * k + 1) for k in range(12)]  # to 1e-17 for |x| <= 0.2
 
 
@@ -70,3 +77,46 @@ def arctangent_ratio(ss, c):
     for c in reversed(ARCTANGENT_SERIES[:-1]):
         total = total * z + c
     return 8.0 * (u * total)
+
+
+def arctangent(y, x):
+    """atan2(y, x) in [-pi, pi]; 0 if both are zero.
+
+    >>> [round(float(arctangent(*p)) / np.pi, 15) for p in ((0.0, 0.0), (1.0, -1.0), (-1.0, 0.0))]
+    [0.0, 0.75, -0.5]
+    """
+    s, c = abs(y), abs(x)
+    size = s + c
+    size = size + (1.0 - less(0.0, size))  # 1 if both are zero
+    first = angle(s / size, c / size + (1.0 - less(0.0, s + c)))
+    return sign(y) * choose(less(x, 0.0), np.pi - first, first)
+
+
+def exponential(x):
+    """e^x = 2^k e^r with |r| < ln 2. Comparisons find the bits of k.
+
+    >>> x = np.array([-700.0, -1.0, 0.3, 709.0])
+    >>> bool((np.abs(exponential(x) / np.exp(x) - 1.0) < 2e-15).all())
+    True
+    """
+    rest, bits, grown, shrunk = maximum(x, SMALLEST_EXPONENT), 0.0, 1.0, 1.0
+    for bit in reversed(range(10)):
+        k = 2**bit
+        up, down = 1.0 - less(rest, k * LN2[0]), 1.0 - less(-k * LN2[0], rest)
+        rest, bits = rest - (up - down) * (k * LN2[0]), bits + (up - down) * k
+        # 2^k - 1 is 2^k to rounding if k > 53, and the sum is 2^k again
+        grown, shrunk = grown * (1.0 + up * (2.0**k - 1.0)), shrunk * (1.0 + down * (2.0**k - 1.0))
+    rest, total = rest - bits * LN2[1], EXPONENTIAL_SERIES[-1]
+    for c in reversed(EXPONENTIAL_SERIES[:-1]):
+        total = total * rest + c
+    return total * grown / shrunk
+
+
+def hyperbolic_tangent(x):
+    """tanh x = (e^2x - 1) / (e^2x + 1).
+
+    >>> [round(float(hyperbolic_tangent(x)), 12) for x in (-1e9, 0.0, 1.0)]
+    [-1.0, 0.0, 0.761594155956]
+    """
+    e = exponential(2.0 * minimum(maximum(x, -LARGEST_TANH), LARGEST_TANH))
+    return (e - 1.0) / (e + 1.0)

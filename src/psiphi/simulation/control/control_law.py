@@ -272,7 +272,9 @@ class Controller:
         with np.errstate(all="ignore"):
             for step in self.law.steps:
                 values |= step(self.robot, values)
-        return values["tau"]
+        # in a law that is being traced, tau is an array of the same class as the state
+        is_traced = isinstance(q, np.ndarray) and q.dtype == object
+        return values["tau"].view(type(q)) if is_traced else values["tau"]
 
     def _checked_state(self, q: AnyArray, v: AnyArray, reference: tuple[AnyArray, ...]) -> Values:
         """The state as arrays whose batch axes fit each other and the reference. Without this
@@ -289,7 +291,7 @@ class Controller:
         """q or v (..., size) as floats; lazy arrays and tape expressions are returned unchanged."""
         keeps_type = is_lazy(value) or (isinstance(value, np.ndarray) and value.dtype == object)
         if keeps_type and value.shape[-1:] == (size,):
-            return value
+            return value.view(np.ndarray) if isinstance(value, np.ndarray) else value
         array, fault = read_array(value, (size,))
         if fault:
             raise StateError(

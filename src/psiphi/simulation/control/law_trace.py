@@ -1,8 +1,9 @@
 """Traces of user-defined laws: tau(t, q, v) runs once on tape expressions instead of numbers.
 
-Arithmetic, NumPy's sin, cos, sqrt, sums and products, psiphi's controllers and the functions of a
-robot are recorded on a tape, which kernels compile and arrays run. A function that branches on a
-number, uses anything else or has internal state raises an error that says why.
+Arithmetic, NumPy's elementary functions, comparisons and selections (`law_arrays.py`), psiphi's
+controllers and the functions of a robot are recorded on a tape, which kernels compile and arrays
+run. A function that branches on a number, uses anything else or has internal state raises an error
+that says why.
 
 If the function calls functions of the simulated robot, and the parameters of that robot are inputs,
 then they are inputs of the tape too, and derivatives by the parameters include the law.
@@ -38,6 +39,7 @@ from psiphi.simulation.control.control_law import (
     Values,
     is_law_controller,
 )
+from psiphi.simulation.control.law_arrays import LawArray, flat_entries
 from psiphi.simulation.control.marked_law import unwrap_law
 from psiphi.simulation.plant import Plant, parameters_of
 
@@ -129,7 +131,7 @@ def _trace(plant: Plant, function: TorqueFunction) -> StraightCode:
     for values, leaves in zip(parameters, more, strict=True):
         tape.alias(values, leaves)
     try:
-        tau = np.asarray(function(t[0], q, v), dtype=object)
+        tau = flat_entries(function(LawArray.of(t[0]), LawArray.of(q), LawArray.of(v)))
     except Exception as error:
         raise _trace_error(function, error) from error
     tau = plant.expand_law_torque(tau)

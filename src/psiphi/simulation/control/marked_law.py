@@ -73,8 +73,10 @@ def law(
     memory, draws no random numbers and reads no clock. `pp.simulate` compiles a marked law together
     with the dynamics where that saves time; it calls other functions in Python at every stage.
 
-    A law that compiles uses arithmetic, NumPy's sin, cos, sqrt, sums and products, psiphi's
-    controllers and the functions of a robot. Any other marked law raises an error that says why.
+    A law that compiles uses arithmetic, NumPy's sin, cos, tan, sqrt, exp, tanh, arctan2, sums,
+    products, maximum, minimum, clip, sign and where with comparisons, psiphi's controllers and the
+    functions of a robot. `np.where(x > 0, a, b)` selects, with both a and b computed; `if x > 0`
+    does not compile. Any other marked law raises an error that says why.
 
     A law gets one motion at a time, q (nq,) and v (nv,), also in a batch. With `batched=True` it
     gets all motions in one call, q (..., nq), and returns (..., nv): write q[..., 0] for the first

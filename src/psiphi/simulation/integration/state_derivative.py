@@ -7,6 +7,7 @@ import numpy as np
 
 from psiphi.simulation.control.torque_input import TorqueInput, limit_torque
 from psiphi.simulation.forces.damping_and_friction import DampingAndFriction, net_torque_with_loops
+from psiphi.simulation.forces.external_forces import ExternalForces
 from psiphi.simulation.plant import Plant
 
 State = tuple[np.ndarray, np.ndarray]
@@ -23,7 +24,9 @@ class StateDerivative:
         losses: DampingAndFriction,
         effort: np.ndarray | None,
         hold: bool,
+        push: ExternalForces | None = None,
     ):
+        self.push, self.t = push, 0.0  # t: of the start of the step
         self.plant, self.torque, self.effort, self.hold = plant, torque, effort, hold
         self.losses, self.active = losses, losses.active | losses.springs.active
         self.step = 0
@@ -41,25 +44,32 @@ class StateDerivative:
         """The value at a stage. In a step with implicit forces, `added` is added to the rotor
         inertias and `force` is subtracted from the torque."""
         tau, u = self.tau if self.hold else self.torque_at(t, q, v), self.plant.velocity(q, v)
+        tau = self.pushed(t, q, tau)
         return u, self.plant.acceleration(q, v, self.net_torque(tau, q, u) - force, added)
 
     def implicit_stage(
         self, q: np.ndarray, v: np.ndarray, added: np.ndarray, force: np.ndarray
     ) -> np.ndarray:
         """a of the first stage of a step with implicit forces, with the torque of `start_step`."""
-        return self.plant.acceleration(q, v, self.net_torque(self.tau, q, v) - force, added)
+        tau = self.pushed(self.t, q, self.tau)
+        return self.plant.acceleration(q, v, self.net_torque(tau, q, v) - force, added)
 
     def start_step(self, step: int, t: float, q: np.ndarray, v: np.ndarray) -> State:
         """The value at the first stage of a step."""
-        self.step = step
+        self.step, self.t = step, t
         self.tau, u = self.torque_at(t, q, v), self.plant.velocity(q, v)
-        self.a, self.forces = self.plant.forces(q, v, self.net_torque(self.tau, q, u))
+        tau = self.pushed(t, q, self.tau)
+        self.a, self.forces = self.plant.forces(q, v, self.net_torque(tau, q, u))
         return u, self.a
 
     def torque_at(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The applied torque, limited to the efforts if these act."""
         tau = self.torque(self.step, t, q, v)
         return tau if self.effort is None else limit_torque(tau, self.effort)
+
+    def pushed(self, t: float, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """tau with the torque of the external forces."""
+        return tau if self.push is None else tau + self.push.torque(t, q)
 
     def net_torque(
         self, tau: np.ndarray, q: np.ndarray, u: np.ndarray, samples: bool = False

@@ -54,7 +54,8 @@ class FixedStepRun(RecordedRun):
         """The state after one step; `first` is the state derivative at its start."""
         with np.errstate(all="ignore"):
             if self.contact_step is not None:
-                q, v, state = self.contact_step(q, v, self.field.tau, np.array(self.dt))
+                tau = self.field.pushed(t, q, self.field.tau)
+                q, v, state = self.contact_step(q, v, tau, np.array(self.dt))
                 self.squares = self.squares + state.residual**2
                 return q, v
             q, v = advance(self.method, self.plant.manifold, self.field, t, q, v, self.dt, first)

@@ -24,6 +24,7 @@ from psiphi.simulation.control.law_trace import as_law
 from psiphi.simulation.control.marked_law import is_pure
 from psiphi.simulation.control.torque_input import read_effort, read_torque
 from psiphi.simulation.forces.damping_and_friction import read_losses
+from psiphi.simulation.forces.external_forces import ExternalForces, Push
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.integration.integrators import CONTACT_METHOD, METHODS
 from psiphi.simulation.integration.state_derivative import StateDerivative
@@ -70,6 +71,7 @@ def simulate(
     friction_speed: float | None = None,
     springs: bool | Numbers = False,
     effort: bool | Numbers = False,
+    f_ext: Push | None = None,
     actuated: str | Sequence[str] | None = None,
     passive: str | Sequence[str] | None = None,
     limits: str = "ignore",
@@ -97,6 +99,8 @@ def simulate(
                 True: use the model's numbers; or give numbers: damping times v, friction of
                 Coulomb, springs of the joints, bounds of the torques. Terms that are stiff for
                 the step are integrated implicitly
+    f_ext       {frame: wrench}: a push, [moment; force] at the frame's origin in world axes. A
+                wrench is (6,), (..., 6) or a function of t; steps then run in Python
     actuated, passive
                 names of the joints with motors, or of those without, which get no torque. By
                 default controllers do not drive free joints (floating bases), and torques given as
@@ -146,7 +150,7 @@ def simulate(
     functions = read_functions(events)
     pure = is_pure(tau)
     tau, field = _state_derivative(
-        start, tau, kernel, effort, hold, damping, friction, friction_speed, springs
+        start, tau, kernel, effort, hold, damping, friction, friction_speed, springs, f_ext
     )
     stops = read_stop(stop, limits, functions, ground is not None)
     with bar:
@@ -185,6 +189,7 @@ def _state_derivative(
     friction: bool | Numbers,
     friction_speed: float | None,
     springs: bool | Numbers,
+    f_ext: Push | None,
 ) -> tuple[Any, StateDerivative]:
     """The torque, and the right-hand side of the equations of motion with losses and springs.
 
@@ -197,7 +202,8 @@ def _state_derivative(
     plant.springs = losses.springs
     if start.method in FIXED_STEP_METHODS:
         losses = losses.for_steps(plant, start.method, start.dt)
-    return tau, StateDerivative(plant, torque, losses, limits, flag("hold", hold))
+    push = None if f_ext is None else ExternalForces(plant, start.q.shape[:-1], f_ext) or None
+    return tau, StateDerivative(plant, torque, losses, limits, flag("hold", hold), push)
 
 
 def check_options(

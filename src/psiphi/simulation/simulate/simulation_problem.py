@@ -63,7 +63,8 @@ class SimulationProblem:
 
     def why_not_compiled(self, tau: object) -> str:
         """Why there is no kernel for this problem; "" if there is one."""
-        return why_not_compiled(self.plant.system, tau, self.method, self.limits == "block")
+        why = why_not_compiled(self.plant.system, tau, self.method, self.limits == "block")
+        return why or ("f_ext acts" if self.field.push else "")
 
     @property
     def info(self) -> dict[str, Any]:
@@ -83,6 +84,8 @@ class SimulationProblem:
         if plant.unactuated_joints:
             slices = {name: plant.robot.joint(name).v_slice for name in plant.unactuated_joints}
             info["passive"] = {name: [rows.start, rows.stop] for name, rows in slices.items()}
+        if field.push:
+            info["f_ext"] = list(field.push.wrenches)
         if idle := _idle_motors(plant, field.effort):
             info["no effort"] = idle
         if losses.implicit:
@@ -165,7 +168,10 @@ class SimulationRun:
         step = self.contact_step
         if step is None:
             return self.monitor.events
-        arrays = contact_arrays(step, rows["q"], rows["v"], rows["tau"], self.dt)
+        push, tau = self.field.push, rows["tau"]
+        if push is not None:
+            tau = tau + push.sampled_torque(rows["t"], rows["q"])
+        arrays = contact_arrays(step, rows["q"], rows["v"], tau, self.dt)
         rows |= {**arrays, "contact_residual": residual.max(axis=-1)}
         changes = contact_events(step.contacts, rows["t"], arrays, residual)
         return [*self.monitor.events, *changes]

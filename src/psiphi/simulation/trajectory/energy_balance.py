@@ -73,6 +73,8 @@ def balance_rows(motion: Trajectory) -> list[tuple[str, str]]:
     mean = "mean energy" if motion.batch else "energy"
     first, last = np.nanmean(motion.energy[..., 0]), _last_finite(motion.energy)
     rows = [(mean, f"{first:.6g} J to {last:.6g} J")]
+    if motion.info.get("f_ext"):  # whose work is not recorded
+        return rows
     is_driven = motion.tau is None or bool(np.any(np.nan_to_num(motion.tau)))
     has_losses = bool(motion.info.get("losses"))
     if not is_driven and not has_losses:

@@ -45,6 +45,8 @@ def summary_rows(motion: Trajectory) -> list[tuple[str, str]]:
         where = f"{torques[most]:.4g} at {_coordinate(motion, most)}" if torques[most] else "0"
         rows.append(("largest torque", where))
         rows += [_unactuated_torques(motion, motion.tau)] if motion.info.get("passive") else []
+    if pushed := motion.info.get("f_ext"):
+        rows.append(("f_ext", f"on {first_names(pushed)}"))
     if idle := motion.info.get("no effort"):
         rows.append(("effort limit 0", f"{first_names(idle)}: the motors give no torque"))
     rows += energy_balance.balance_rows(motion)

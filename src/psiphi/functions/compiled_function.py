@@ -317,6 +317,12 @@ class Function:
         )
         return fast or general
 
+    def __repr__(self) -> str:
+        source = self.source
+        frames = "".join(f" {frame}" for frame in source.quantity.frames)
+        names = [", ".join(arg.name for arg in args) for args in source.arguments]
+        return f"<{source.quantity.name}{frames} of {source.model.name!r}: {' -> '.join(names)}>"
+
     def __reduce__(self) -> tuple[Callable, tuple]:
         """The request only, a few kB: the machine code is in the cache of the receiving process."""
         source = self.source

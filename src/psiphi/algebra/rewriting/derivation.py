@@ -18,6 +18,7 @@ from psiphi.algebra.rewriting.rewrite_rules import Application, Rewriting, Rule,
 from psiphi.model.model import Model
 
 WIDTH = 76  # column of the sources
+MAX_TITLE = 80  # characters of the equation in the repr of a proof
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +116,13 @@ class Derivation:
 
     def __str__(self) -> str:
         return text_columns(rows(self))
+
+    def __repr__(self) -> str:
+        first = str(self).partition("\n")[0].strip()
+        what = first if self.right is None else first.rpartition(":")[0]
+        state = "normal form" if self.right is None else "proved" if self else "not proved"
+        text = what if len(what) <= MAX_TITLE else f"{what[: MAX_TITLE - 3]}..."
+        return f"<{state}: {text}>"
 
     def latex(self) -> str:
         """The derivation in LaTeX: an `aligned` environment (amsmath), one line per step."""

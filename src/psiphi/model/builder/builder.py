@@ -20,7 +20,7 @@ import numpy as np
 
 from psiphi._util.array_types import Numbers
 from psiphi._util.errors import ModelError
-from psiphi._util.text import nearest, shown
+from psiphi._util.text import count_of, nearest, shown
 from psiphi._util.validate import frozen, one_of
 from psiphi._util.validate import path as path_text
 from psiphi.model.builder import builder_values
@@ -320,6 +320,14 @@ class Builder:
                 value, self.joints[joint].nq, 0.0, f"q of joint {shown(joint)}", fail
             )
             self.postures.setdefault(name, {})[joint] = numbers
+
+    def __repr__(self) -> str:
+        counts = (len(self.links), len(self.joints), len(self.frames))
+        words = [
+            count_of(n, what, f"{what}s")
+            for n, what in zip(counts, ("link", "joint", "frame"), strict=True)
+        ]
+        return f"<Builder of {self.name!r}: {', '.join(words)}>"
 
     def note(self, text: str, element: str = "robot", line: int | None = None) -> None:
         """Add a line to the model's report."""

@@ -232,6 +232,11 @@ class Controller:
         self.robot = Plant(system).system
         self.motors = _motor_mask(self.robot, actuated, passive)
 
+    def __repr__(self) -> str:
+        name = getattr(self.robot, "name", type(self.robot).__name__)
+        numbers = f": {', '.join(self.numbers)}" if self.numbers else ""
+        return f"<{type(self).__name__} of {name!r}{numbers}>"
+
     @property
     def drives_all(self) -> bool:
         """Whether every coordinate has a motor."""

@@ -25,18 +25,25 @@ class FrameMethods(QuantityMethods):
     forward_dynamics: Callable[..., Array]
 
     def frame_pose(
-        self, q: Numbers, frame: str, *, out: Out = None, dtype: DType = None, check: bool = False
+        self,
+        q: Numbers,
+        frame: str | Sequence[str],
+        *,
+        out: Out = None,
+        dtype: DType = None,
+        check: bool = False,
     ) -> Array:
-        """T: the 4x4 pose of a frame in the world. -> (..., 4, 4)"""
-        return self.call_quantity(
-            "frame_pose", dict(q=q), out, dtype, check, (self._frame_name(frame),)
-        )
+        """T: the 4x4 pose of a frame in the world. -> (..., 4, 4)
+
+        Of several frames, ["left", "right"]: (..., frames, 4, 4), likewise in the next methods.
+        """
+        return self._at_frames("frame_pose", dict(q=q), frame, out, dtype, check)
 
     def frame_velocity(
         self,
         q: Numbers,
         v: Numbers,
-        frame: str,
+        frame: str | Sequence[str],
         *,
         axes: str = "world",
         out: Out = None,
@@ -44,9 +51,32 @@ class FrameMethods(QuantityMethods):
         check: bool = False,
     ) -> Array:
         """V = [w; v] = J v of the frame's origin, in world axes or frame axes. -> (..., 6)"""
-        return self.call_quantity(
-            "frame_velocity", dict(q=q, v=v), out, dtype, check, (self._frame_name(frame),), axes
-        )
+        return self._at_frames("frame_velocity", dict(q=q, v=v), frame, out, dtype, check, axes)
+
+    def _at_frames(
+        self,
+        name: str,
+        state: dict[str, Any],
+        frame: str | Sequence[str],
+        out: Out,
+        dtype: DType,
+        check: bool,
+        axes: str = "world",
+    ) -> Any:
+        """A quantity at one frame, or at several: (..., frames, *shape)."""
+        if isinstance(frame, str) or not isinstance(frame, list | tuple):
+            one: Any = frame  # a name or a `Frame`
+            frames = (self._frame_name(one),)
+            return self.call_quantity(name, state, out, dtype, check, frames, axes)
+        if not frame or out is not None:
+            fault = "out= is given with several frames" if frame else "no frame is given"
+            raise StateError(f"{name}: {fault}", 'give ["left", "right"], without out=')
+        each = [
+            self.call_quantity(name, dict(state), None, dtype, check, (x,), axes)
+            for x in argument_checks.frame_names(self, frame)
+        ]
+        core = len(self.function(name, (self._frame_name(frame[0]),), axes).outputs[0].shape)
+        return array_module(each[0]).stack(each, -1 - core)
 
     def operational_space_inertia(
         self,
@@ -155,7 +185,7 @@ class FrameMethods(QuantityMethods):
         q: Numbers,
         v: Numbers,
         a: Numbers,
-        frame: str,
+        frame: str | Sequence[str],
         *,
         out: Out = None,
         dtype: DType = None,
@@ -165,14 +195,12 @@ class FrameMethods(QuantityMethods):
 
         With a = 0 the result is dJ/dt v.
         """
-        return self.call_quantity(
-            "frame_acceleration", dict(q=q, v=v, a=a), out, dtype, check, (self._frame_name(frame),)
-        )
+        return self._at_frames("frame_acceleration", dict(q=q, v=v, a=a), frame, out, dtype, check)
 
     def jacobian(
         self,
         q: Numbers,
-        frame: str,
+        frame: str | Sequence[str],
         *,
         axes: str = "world",
         out: Out = None,
@@ -180,9 +208,7 @@ class FrameMethods(QuantityMethods):
         check: bool = False,
     ) -> Array:
         """J = B* phi* H*: J v is `frame_velocity`, in world axes or frame axes. -> (..., 6, nv)"""
-        return self.call_quantity(
-            "jacobian", dict(q=q), out, dtype, check, (self._frame_name(frame),), axes
-        )
+        return self._at_frames("jacobian", dict(q=q), frame, out, dtype, check, axes)
 
     def center_of_mass(
         self, q: Numbers, *, out: Out = None, dtype: DType = None, check: bool = False

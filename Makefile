@@ -20,7 +20,7 @@ unexport PYTHONPATH
 unexport PYTHONHOME
 
 .NOTPARALLEL:
-.PHONY: help demo test test-gpu torture lint browser fmt bench docs clean
+.PHONY: help demo test test-gpu torture lint browser fmt bench docs release-check clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 16
@@ -64,6 +64,9 @@ docs: $(VENV)/.with-docs  ## the docs site, build/site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet $(ARGS)
 	@echo "build/site/index.html is the site: open it in any browser"
 
+release-check: $(VENV)/.with-release  ## build wheel and sdist, and use each in an empty environment
+	@$(RUN) tools/release.py $(ARGS)
+
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
 
@@ -73,8 +76,9 @@ PACKAGE_core := .
 PACKAGE_test := .[test]
 PACKAGE_bench := .[bench]
 PACKAGE_docs := .[docs]
+PACKAGE_release := .[release]
 
-$(VENV)/.with-core $(VENV)/.with-test $(VENV)/.with-bench $(VENV)/.with-docs: $(VENV)/.with-%: pyproject.toml $(VENV)/.made
+$(VENV)/.with-core $(VENV)/.with-test $(VENV)/.with-bench $(VENV)/.with-docs $(VENV)/.with-release: $(VENV)/.with-%: pyproject.toml $(VENV)/.made
 	@echo "Installing psiphi ($*) into $(VENV): once, and again when pyproject.toml changes"
 	@mv $(VENV)/.made $(VENV)/.unfinished
 	@$(INSTALL) --editable '$(PACKAGE_$*)'

@@ -141,8 +141,7 @@ def test_meshes_inside(tmp_path):
         file.write_text(meshed(name), encoding="utf-8", errors="surrogateescape")
         assert load_urdf(file).nv == 3, name
     file.write_text(meshed("../meshes/arm.stl"), encoding="utf-8")
-    with pytest.raises(ModelError, match="outside"):
-        load_urdf(file)
+    assert any("outside" in line for line in load_urdf(file).report)
     (package / "meshes").mkdir()
     assert load_urdf(file).nv == 3, "pkg/urdf beside pkg/meshes"
     file.write_text(meshed("../other/arm.stl"), encoding="utf-8")
@@ -151,8 +150,7 @@ def test_meshes_inside(tmp_path):
     file.write_text(
         meshed(f"{tmp_path}/shared/arm.stl"), encoding="utf-8", errors="surrogateescape"
     )
-    with pytest.raises(ModelError, match="outside"):
-        load_urdf(file)
+    assert any("outside" in line for line in load_urdf(file).report)
     assert load_urdf(file, packages={"shared": tmp_path / "shared"}).nv == 3
     assert load_urdf(file, packages=[tmp_path]).nv == 3
 
@@ -183,8 +181,7 @@ def test_shapes(tmp_path):
         ("http://a/arm.stl", None),
     ]:
         file.write_text(meshed(name), encoding="utf-8")
-        with pytest.raises(ModelError, match="outside"):
-            load_shapes(file)
+        assert load_shapes(file)[1].path is None
         assert load_shapes(file, allow_outside=True)[1].path == (path and str(path))
     named = ROBOT.replace('<color rgba="0.5 0.5 0.5 1"/>', "").replace(
         "</robot>", '<material name="grey"><color rgba="1 0 0 1"/></material></robot>'

@@ -6,13 +6,25 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from psiphi.apps.cli.commands import bench, count, demo, derive, emit, info, simulate, study, view
+from psiphi.apps.cli.commands import (
+    bench,
+    check,
+    count,
+    demo,
+    derive,
+    emit,
+    info,
+    simulate,
+    study,
+    view,
+)
 
 EXAMPLES = """\
 examples:
   psiphi demo                            two arms carry a box: a simulation and a page
   psiphi view panda                      show a robot in the browser
   psiphi info puma560                    a robot's tree, coordinates, checks and operation counts
+  psiphi check arm.urdf                  all faults of a file, with lines and remedies
   psiphi simulate ur5 --controller hold  five seconds of motion: summary, data, animation
   psiphi simulate two_arms               a bundled scene; scenes are small TOML files
   psiphi study run falls.toml            thousands or millions of motions with varied parameters
@@ -49,6 +61,12 @@ COMMANDS = {
         "print a robot: tree, coordinates, checks, operation counts",
         info.arguments,
         info.EXAMPLES,
+    ),
+    "check": Command(
+        check.run,
+        "list all faults of a robot's file, and what looks wrong in it",
+        check.arguments,
+        check.EXAMPLES,
     ),
     "simulate": Command(
         simulate.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from psiphi._util.errors import Error, ModelError
 from psiphi.apps.cli.terminal_text import nearest
@@ -39,6 +39,29 @@ def base_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def reader_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pp.load` for files to the parser."""
+    parser.add_argument(
+        "--lock", metavar="JOINTS", help="joints to fix, separated by commas; * stands for any text"
+    )
+    parser.add_argument(
+        "--repair", metavar="FAULTS", help="faults to repair: inertia, axis, limits, mimic, or all"
+    )
+    parser.add_argument(
+        "--allow-outside", action="store_true", help="read meshes outside the package, too"
+    )
+
+
+def reader_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `pp.load` that the arguments give."""
+    options: dict[str, Any] = {}
+    for name in ("lock", "repair"):
+        if text := getattr(args, name):
+            words = [word.strip() for word in text.split(",")]
+            options[name] = words[0] if len(words) == 1 else words
+    return options | ({"allow_outside": True} if args.allow_outside else {})
+
+
 def _with_flexible_links(robot: Robot, flexible: Sequence[str]) -> Robot:
     """The robot with flexible links, each as LINK=FILE."""
     import psiphi
@@ -54,14 +77,16 @@ def _with_flexible_links(robot: Robot, flexible: Sequence[str]) -> Robot:
     return robot
 
 
-def load(robot: str, base: str | None = None, flexible: Sequence[str] = ()) -> Robot:
+def load(
+    robot: str, base: str | None = None, flexible: Sequence[str] = (), **options: Any
+) -> Robot:
     """The robot of a name or file. An error about an unknown name suggests the nearest ones."""
     import psiphi
 
     if flexible:
-        return _with_flexible_links(load(robot, base), flexible)
+        return _with_flexible_links(load(robot, base, **options), flexible)
     try:
-        return psiphi.load(robot, base=base)
+        return psiphi.load(robot, base=base, **options)
     except (Error, OSError) as error:
         names = psiphi.robots.names()
         if is_scene(robot):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import inf
 
 from psiphi._util.array_types import Numbers
@@ -30,6 +31,7 @@ from psiphi.io.urdf.xml_fields import Fields
 from psiphi.io.urdf.xml_reader import DEFAULT_LIMITS, TEXT, Element, ReadLimits, parse
 from psiphi.model.builder.builder import EARTH, Builder
 from psiphi.model.builder.records import DocumentRecord
+from psiphi.model.diagnostics import ReaderWarning
 from psiphi.model.model import Model
 from psiphi.model.shapes import Shape
 from psiphi.model.spatial.transforms import IDENTITY_PLACEMENT, IDENTITY_ROTATION
@@ -87,7 +89,7 @@ def load_urdf(
 
     `base` is "fixed" or "free"; `repair` names the faults to repair (`model_checks.py`);
     `packages` maps package names to folders, or lists folders that contain packages;
-    `allow_outside` accepts meshes outside these; `armature` is rotor inertia, one number for all
+    `allow_outside` also draws meshes outside these; `armature` is rotor inertia, one number for all
     moving joints or a dict by name. A file beyond the limits `max_...` is rejected. The shapes of
     links are appended to `shapes`, the loops of the file (`urdf_plus.py`) to `loops`. With
     check_mobility=False, joints that move no mass are accepted, because the robot will be edited.
@@ -104,7 +106,8 @@ def load_urdf(
     builder, found = read_urdf(source, gravity=gravity, armature=armature, limits=limits)
     builder.check_mobility = check_mobility
     model = builder.build(base, repair, builder.order)
-    found = _with_mesh_paths(builder, found, packages, allow_outside)
+    found, outside = _with_mesh_paths(builder, found, packages, allow_outside)
+    model = replace(model, report=(*model.report, *map(ReaderWarning, outside)))
     if shapes is not None:
         shapes.extend(found)
     if loops is not None:
@@ -116,13 +119,15 @@ def load_shapes(
     source: str | os.PathLike[str], packages: Packages = None, allow_outside: bool = False
 ) -> list[Shape]:
     """The visual and collision shapes of a URDF file; meshes in known packages have a `path`."""
-    return _with_mesh_paths(*read_urdf(source), packages, allow_outside)
+    builder, shapes = read_urdf(source)
+    builder.notes.raise_collected()
+    return _with_mesh_paths(builder, shapes, packages, allow_outside)[0]
 
 
 def _with_mesh_paths(
     builder: Builder, shapes: list[Shape], packages: Packages, allow_outside: bool
-) -> list[Shape]:
-    """The shapes with the paths of their meshes."""
+) -> tuple[list[Shape], list[str]]:
+    """The shapes with the paths of their meshes, and a line about meshes outside the package."""
     file = builder.file or TEXT
     return with_mesh_paths(
         shapes, AllowedFolders(None if file == TEXT else file, packages), file, allow_outside
@@ -164,26 +169,35 @@ class _Reader:
         self.shapes: list[Shape] = []
         self.armature = armature
         self.zero_limits: dict[str, list[str]] = {"effort": [], "velocity": []}  # joints
-        schema = SchemaChecker(file)
+        self.builder = Builder(self._name(root, file), gravity, file, forest=False)
+        faults = self.builder.notes
+        schema = SchemaChecker(file, faults)
         schema.check(root)
-        self.builder = Builder(
-            self._name(root, file),
-            self._gravity(root) if gravity is None else gravity,
-            file,
-            forest=False,
-        )
+        if gravity is None:
+            with faults.collect():
+                x, y, z = self._gravity(root)
+                self.builder.gravity = x, y, z
         self.builder.order = "given" if root.attributes.get("order") == "given" else "name"
         links, joints = root.all("link"), root.all("joint")
-        self._check_count(root, links, limits)
-        self.colors = read_colors(root, self.fields)
-        self.coupled = urdf_plus.couplings(root, self.fields)
-        for link in links:
-            self._link(link)
-        for joint in joints:
-            self._joint(joint)
-        self._check_armature(root)
+        with faults.collect():
+            self._check_count(root, links, limits)
+        if not 0 < len(links) <= limits.max_bodies:
+            faults.raise_collected()
+        self.colors: dict[str, tuple[float, ...]] = {}
+        self.coupled: dict[str, urdf_plus.Coupling] = {}
+        with faults.collect():
+            self.colors = read_colors(root, self.fields)
+        with faults.collect():
+            self.coupled = urdf_plus.couplings(root, self.fields)
+        for element in (*links, *joints):
+            if element.label not in schema.faulty:
+                with faults.collect():
+                    (self._link if element.tag == "link" else self._joint)(element)
+        if not faults.faults:
+            self._check_armature(root)
         self._warn_of_zero_limits(root)
-        self.builder.loops = urdf_plus.loops(root, self.fields, self.builder)
+        with faults.collect():
+            self.builder.loops = urdf_plus.loops(root, self.fields, self.builder)
         if self.builder.loops or self.coupled:
             count = len(self.builder.loops) + len(self.coupled)
             self.builder.note(

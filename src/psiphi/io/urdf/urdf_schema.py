@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from psiphi._util.errors import ModelError
 from psiphi._util.text import misspelled, shown
 from psiphi.io.urdf.xml_reader import Element
+from psiphi.model.diagnostics import ReaderReport
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ XACRO_REMEDY = "run xacro first: xacro robot.urdf.xacro > robot.urdf"
 class SchemaChecker:
     """Checks every known element against its row, and collects unknown elements and attributes."""
 
-    def __init__(self, file: str):
-        self.file = file
+    def __init__(self, file: str, faults: ReaderReport):
+        self.file, self.faults = file, faults
+        self.faulty: set[str] = set()  # links and joints with faults
         # "<gazebo> in <robot>" -> (count, first line)
         self.unknown: dict[str, tuple[int, int]] = {}
 
@@ -134,6 +135,7 @@ class SchemaChecker:
                 f"<{shown(child.tag)[1:-1]}> is a xacro instruction, expected plain URDF",
                 XACRO_REMEDY,
             )
+            return
         meant = misspelled(child.tag, row.children)
         if meant:
             self._fail(
@@ -142,6 +144,7 @@ class SchemaChecker:
                 f"unknown element <{child.tag}> in <{element.tag}>",
                 f"did you mean <{meant}>?",
             )
+            return
         self._note_unknown(f"<{child.tag[:60]}> in <{element.tag}>", child.line)
 
     def _attributes(self, element: Element, row: XmlWord, owner: str) -> None:
@@ -156,6 +159,7 @@ class SchemaChecker:
                     f"unknown attribute {shown(name)} of <{element.tag}>",
                     f"did you mean {meant!r}?",
                 )
+                continue
             self._note_unknown(f"attribute {shown(name)} of <{element.tag}>", element.line)
 
     def _note_unknown(self, what: str, line: int) -> None:
@@ -164,5 +168,7 @@ class SchemaChecker:
         count, first = self.unknown.get(what, (0, line))
         self.unknown[what] = (count + 1, first)
 
-    def _fail(self, element: Element, owner: str, cause: str, remedy: str) -> NoReturn:
-        raise ModelError(cause, remedy, file=self.file, line=element.line, element=owner)
+    def _fail(self, element: Element, owner: str, cause: str, remedy: str) -> None:
+        self.faulty.add(owner)
+        error = ModelError(cause, remedy, file=self.file, line=element.line, element=owner)
+        self.faults.add_fault(error)

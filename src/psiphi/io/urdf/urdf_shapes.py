@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from psiphi._util.errors import ModelError
-from psiphi._util.text import shown
+from psiphi._util.text import first_names, shown
 from psiphi.io.urdf.mesh_paths import AllowedFolders, PathOutsideError
 from psiphi.model.shapes import SIZES, Shape
 
@@ -86,29 +86,27 @@ def _color(
 
 def with_mesh_paths(
     shapes: list[Shape], folders: AllowedFolders, file: str, allow_outside: bool = False
-) -> list[Shape]:
-    """The shapes with the paths of their meshes.
-
-    A mesh outside the allowed folders is an error unless `allow_outside`.
-    """
-    return [
-        replace(shape, path=_mesh_path(shape, folders, file, allow_outside))
-        if shape.filename
-        else shape
-        for shape in shapes
-    ]
-
-
-def _mesh_path(shape: Shape, folders: AllowedFolders, file: str, allow_outside: bool) -> str | None:
-    try:
-        return folders.resolve(shape.filename)
-    except PathOutsideError as reason:
-        if allow_outside:
-            return reason.path
-        raise ModelError(
-            f"the mesh {shown(shape.filename)} is outside the package: {reason}",
-            "move it inside, name its package with packages={...}, or load with allow_outside=True",
-            file=file,
-            line=shape.line,
-            element=f"link {shown(shape.link)}",
-        ) from None
+) -> tuple[list[Shape], list[str]]:
+    """The shapes with the paths of their meshes, and a line about those outside the allowed
+    folders, if any. Unless `allow_outside`, these have no path: viewers draw a box."""
+    found, outside, reasons = [], {}, []
+    for shape in shapes:
+        path = None
+        if shape.filename:
+            try:
+                path = folders.resolve(shape.filename)
+            except PathOutsideError as reason:
+                path = reason.path if allow_outside else None
+                if not allow_outside:
+                    outside.setdefault(shape.filename, shape.line)
+                    reasons.append(str(reason))
+        found.append(replace(shape, path=path) if shape.filename else shape)
+    if not outside:
+        return found, []
+    names = first_names([shown(name) for name in outside], 3)
+    text = (
+        f"meshes outside the package are not read: {names} ({reasons[0]}); move them inside, name "
+        "their package with packages={...}, or load with allow_outside=True"
+    )
+    line = next(iter(outside.values()))
+    return found, [str(ModelError(text, file=file, line=line, element="shapes"))]

@@ -348,9 +348,13 @@ class Builder:
         """
         one_of("base", base, ("fixed", "free"), kind=partial(ModelError, element="base"))
         one_of("order", order, ("given", "name"), kind=partial(ModelError, element="order"))
-        repairs, log = read_repairs(repair), ReaderReport(self.file, self.notes.notes)
+        repairs = read_repairs(repair)
+        log = ReaderReport(self.file, self.notes.notes, self.notes.faults)
+        is_whole = not log.faults  # else some elements could not be read
         links = check_links(self.links, repairs, log)
         joints = check_joints(self.joints, repairs, log)
+        if not is_whole:
+            log.raise_collected()
         tree = weld_links(links, joints, base, order, self.forest, log)
         model = assemble(self.name, self.gravity, tree, links, list(self.frames.values()), log)
         check_model(

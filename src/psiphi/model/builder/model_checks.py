@@ -84,9 +84,10 @@ def check_links(
     impossible = J[:, 2] - J[:, 1] - J[:, 0] > slack
     checked = dict(links)
     for k in np.flatnonzero((mass < 0.0) | indefinite | impossible | negative):
-        checked[records[k].name] = _check_inertia(
-            records[k], J[k], bool(negative[k]), bool(indefinite[k]), repairs, log
-        )
+        with log.collect():
+            checked[records[k].name] = _check_inertia(
+                records[k], J[k], bool(negative[k]), bool(indefinite[k]), repairs, log
+            )
     for k in np.flatnonzero((mass == 0.0) & (J[:, 2] > 0.0)):
         log.warn(
             records[k],
@@ -139,10 +140,12 @@ def check_joints(
     joints: dict[str, JointRecord], repairs: frozenset[str], log: ReaderReport
 ) -> dict[str, JointRecord]:
     """Check axes, limits and mimics of all joints; returns them, with repaired records replaced."""
-    checked = {
-        name: _check_limits(_check_axes(joint, repairs, log), repairs, log)
-        for name, joint in joints.items()
-    }
+    checked = dict(joints)
+    for name, joint in joints.items():
+        with log.collect():
+            checked[name] = _check_axes(joint, repairs, log)
+        with log.collect():
+            checked[name] = _check_limits(checked[name], repairs, log)
     return check_mimics(checked, repairs, log)
 
 
@@ -242,17 +245,29 @@ def check_mimics(
     for joint in joints.values():
         if joint.mimic is None:
             continue
-        fault, cycle = _mimic_fault(joint, checked), _mimic_cycle(joint, checked, acyclic)
-        if cycle and "mimic" not in repairs:
-            log.fail(
-                joint,
-                cycle,
-                'let one of them move freely, or load with repair=("mimic",) to drop it',
-            )
-        if fault or cycle:
-            log.warn(joint, f"mimic dropped: {fault or cycle}")
-            checked[joint.name] = replace(joint, mimic=None)
+        with log.collect():
+            checked[joint.name] = _check_mimic(joint, checked, acyclic, repairs, log)
     return checked
+
+
+def _check_mimic(
+    joint: JointRecord,
+    joints: dict[str, JointRecord],
+    acyclic: set[str],
+    repairs: frozenset[str],
+    log: ReaderReport,
+) -> JointRecord:
+    fault, cycle = _mimic_fault(joint, joints), _mimic_cycle(joint, joints, acyclic)
+    if cycle and "mimic" not in repairs:
+        log.fail(
+            joint,
+            cycle,
+            'let one of them move freely, or load with repair=("mimic",) to drop it',
+        )
+    if fault or cycle:
+        log.warn(joint, f"mimic dropped: {fault or cycle}")
+        return replace(joint, mimic=None)
+    return joint
 
 
 def _mimic_fault(joint: JointRecord, joints: dict[str, JointRecord]) -> str | None:

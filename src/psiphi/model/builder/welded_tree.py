@@ -65,6 +65,7 @@ def weld_links(
 
     Children are visited in the order in which they were added (`order="given"`) or by joint name.
     """
+    known_faults = len(log.faults)
     carriers = _carrier_joints(links, joints, forest, log)
     children: dict[str, list[JointRecord]] = {}
     for joint in (
@@ -72,7 +73,10 @@ def weld_links(
     ):
         children.setdefault(joint.parent, []).append(joint)
     roots = [link for name, link in links.items() if name not in carriers]
-    _check_roots(roots, links, children, forest, base, log)
+    if len(log.faults) == known_faults:
+        with log.collect():
+            _check_roots(roots, links, children, forest, base, log)
+    log.raise_collected()
     tree = WeldedTree()
     stack = _start_links(roots, children, joints, links, base, log)
     while stack:
@@ -114,32 +118,44 @@ def _carrier_joints(
     """The joint that carries each link; at most one joint may."""
     carriers: dict[str, JointRecord] = {}
     for joint in joints.values():
-        if joint.parent not in links and not (forest and joint.parent == "world"):
-            known = [*links, "world"] if forest else links
-            log.fail(
-                joint,
-                f"its parent {shown(joint.parent)} is not a link",
-                nearest(joint.parent, known),
-            )
-        if joint.child not in links:
-            log.fail(
-                joint, f"its child {shown(joint.child)} is not a link", nearest(joint.child, links)
-            )
-        if joint.child in carriers:
-            log.fail(
-                joint,
-                f"its child {shown(joint.child)} is already the child of "
-                f"{carriers[joint.child].label}: a closed loop is not a tree",
-                "leave this joint out of the tree and declare the loop as a constraint",
-            )
-        if joint.child == joint.parent:
-            log.fail(
-                joint,
-                f"parent and child are the same link {shown(joint.child)}",
-                "correct the parent or the child",
-            )
-        carriers[joint.child] = joint
+        with log.collect():
+            _check_carrier(joint, links, carriers, forest, log)
+            carriers[joint.child] = joint
     return carriers
+
+
+def _check_carrier(
+    joint: JointRecord,
+    links: dict[str, LinkRecord],
+    carriers: dict[str, JointRecord],
+    forest: bool,
+    log: ReaderReport,
+) -> None:
+    """Raise an error unless both links exist and the child has no other joint."""
+    if joint.parent not in links and not (forest and joint.parent == "world"):
+        known = [*links, "world"] if forest else links
+        log.fail(
+            joint,
+            f"its parent {shown(joint.parent)} is not a link",
+            nearest(joint.parent, known),
+        )
+    if joint.child not in links:
+        log.fail(
+            joint, f"its child {shown(joint.child)} is not a link", nearest(joint.child, links)
+        )
+    if joint.child in carriers:
+        log.fail(
+            joint,
+            f"its child {shown(joint.child)} is already the child of "
+            f"{carriers[joint.child].label}: a closed loop is not a tree",
+            "leave this joint out of the tree and declare the loop as a constraint",
+        )
+    if joint.child == joint.parent:
+        log.fail(
+            joint,
+            f"parent and child are the same link {shown(joint.child)}",
+            "correct the parent or the child",
+        )
 
 
 def _check_roots(

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from psiphi._util.errors import Error
 from psiphi._util.text import columns, count_of
 from psiphi.apps.cli.model_advice import advice
-from psiphi.apps.cli.robot_argument import load, robot_argument
+from psiphi.apps.cli.robot_argument import (
+    load,
+    reader_arguments,
+    reader_options,
+    robot_argument,
+)
 from psiphi.apps.cli.terminal_text import sentence, wrapped
 
 if TYPE_CHECKING:  # imported when a command runs: `psiphi --help` needs no NumPy
@@ -57,6 +62,7 @@ class GpuAction(argparse.Action):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser)
+    reader_arguments(parser)
     parser.add_argument(
         "--gpu", action=GpuAction, nargs=0, help="list the GPUs that psiphi can use, and exit"
     )
@@ -89,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     """Print tree, coordinates, checks, advice and operation counts of a robot."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report lists them
-        robot = load(args.robot, args.base, args.flexible)
+        robot = load(args.robot, args.base, args.flexible, **reader_options(args))
     for line in describe(robot):
         print(line)
     return 0

@@ -1,0 +1,104 @@
+"""One load of a messy file tells all its faults: in the error, and in `psiphi check`."""
+
+import pytest
+
+import psiphi as pp
+from psiphi.apps.cli import main as cli
+
+INERTIAL = """<inertial><mass value="{mass}"/>
+<inertia ixx="{ixx}" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>"""
+MESSY = f"""<robot name="messy">
+<link name="base"/>
+<link name="a">{INERTIAL.format(mass=-1, ixx=1)}</link>
+<link name="b">{INERTIAL.format(mass="heavy", ixx=1)}</link>
+<link name="c">{INERTIAL.format(mass=1, ixx=-9)}</link>
+<link name="d"><inertail/></link>
+<joint name="one" type="revolute"><parent link="base"/><child link="a"/>
+  <limit lower="2" upper="-2"/></joint>
+<joint name="two" type="revolut"><parent link="a"/><child link="b"/></joint>
+<joint name="three" type="continuous"><parent link="b"/><child link="c"/>
+  <axis xyz="0 0 0"/></joint>
+<joint name="four" type="continuous"><parent link="c"/><child link="d"/>
+  <axis xyz="0, 0, 1"/></joint>
+</robot>"""
+FAULTS = {
+    "link 'a'": "mass is -1 kg",
+    "link 'b'": "value of <mass> is 'heavy'",
+    "link 'c'": "principal moments -9",
+    "link 'd'": "unknown element <inertail>",
+    "joint 'one'": "above upper limit",
+    "joint 'two'": "no joint type 'revolut'",
+    "joint 'three'": "axis is zero",
+    "joint 'four'": "xyz of <axis> is '0, 0, 1'",
+}
+
+
+def test_a_load_tells_all_faults_with_their_lines():
+    with pytest.raises(pp.ModelError) as caught:
+        pp.load(MESSY)
+    error = caught.value
+    found = {fault.element: fault for fault in error.faults}
+    assert found.keys() == FAULTS.keys() and len(error.faults) == len(FAULTS)
+    for element, words in FAULTS.items():
+        assert words in found[element].cause and found[element].remedy
+        assert words in str(error)
+    lines = [fault.line for fault in error.faults]
+    assert lines == sorted(lines) and str(error).startswith("<text>: 8 faults: line 3, link 'a'")
+    assert str(error).count("<text>") == 1
+
+
+def test_faults_of_the_tree_come_with_those_of_links_and_alone():
+    tree = MESSY.replace("-9", "9").replace("heavy", "1").replace("<inertail/>", "")
+    tree = tree.replace('"revolut"', '"revolute"').replace("0 0 0", "0 0 1")
+    tree = tree.replace("0, 0, 1", "1 0 0")
+    tree = tree.replace('lower="2" upper="-2"', 'lower="-2" upper="2"')
+    with pytest.raises(pp.ModelError, match="mass is -1 kg") as caught:
+        pp.load(tree)
+    assert caught.value.faults == (caught.value,)  # one fault is raised as it is
+    lost = tree.replace('<parent link="b"/>', '<parent link="bb"/>')
+    with pytest.raises(pp.ModelError) as caught:
+        pp.load(lost.replace('<child link="b"/>', '<child link="x"/>'))
+    assert [fault.element for fault in caught.value.faults][:3] == [
+        "link 'a'",
+        "joint 'two'",
+        "joint 'three'",
+    ]
+
+
+def test_very_many_faults_end_the_reading():
+    links = "".join(f'<link name="x{k}"><inertial/></link>' for k in range(3000))
+    with pytest.raises(pp.ModelError, match=r"1001 faults.*and 991 more, in error\.faults"):
+        pp.load(f"<robot name='r'>{links}</robot>")
+
+
+def test_psiphi_check_lists_them(tmp_path, capsys):
+    file = tmp_path / "messy.urdf"
+    file.write_text(MESSY)
+    assert cli.main(["check", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"{file}: 8 faults\n  line 3, link 'a': mass is -1 kg")
+    assert out.count(str(file)) == 1 and out.count("remedy:") == 8
+    assert all(words in out for words in FAULTS.values())
+
+
+def test_check_and_info_take_the_options_of_load(tmp_path, capsys):
+    text = f"""<robot name="arm"><link name="base"/><link name="a">
+    <visual><geometry><mesh filename="../../arm.stl"/></geometry></visual>
+    <visual><geometry><mesh filename="../../arm.stl"/></geometry></visual>
+    {INERTIAL.format(mass=1, ixx=-9)}</link><joint name="hinge" type="continuous">
+    <parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint></robot>"""
+    file = tmp_path / "arm.urdf"
+    file.write_text(text)
+    assert cli.main(["check", str(file)]) == 1
+    assert "1 fault" in capsys.readouterr().out
+    assert cli.main(["check", str(file), "--repair", "inertia,limits"]) == 0
+    out = capsys.readouterr().out
+    assert "no faults" in out and out.count("arm.stl") == 1 and "repaired" in out
+    assert "meshes outside the package are not read" in out and str(file) not in out
+    words = ["--repair", "all", "--allow-outside", "--lock", "hin*"]
+    assert cli.main(["info", str(file), *words]) == 0
+    out = capsys.readouterr().out
+    assert "nv=0" in out and "outside the package" not in out
+    with pytest.warns(pp.ModelWarning, match="outside the package"):
+        robot = pp.load(file, repair="inertia")
+    assert robot.html(tmp_path / "arm.html").stat().st_size > 1000  # a box, or a stick figure

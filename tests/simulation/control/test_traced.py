@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import psiphi as pp
+from psiphi.simulation.control import law_trace
 from psiphi.simulation.control.law_trace import TracedLaw
 
 ROBOTS = {
@@ -264,3 +265,31 @@ def test_a_law_that_decides_compiles_with_its_derivative():
         pp.rollout(robot, start + h, tau=law, steps=20)[0][-1, 0] for h in ([1e-6, 0], [-1e-6, 0])
     ]
     assert abs((ends[0] - ends[1]) / 2e-6 - slope["q"][0]) < 1e-7
+
+
+def test_a_law_is_compared_once_and_traced_anew(monkeypatch):
+    """Comparing a law with its trace took most of the time of a short rollout. Gains that changed
+    since are those of the next rollout."""
+    robot, compared = pp.load("pelican"), []
+    check = law_trace._check_trace
+    monkeypatch.setattr(
+        law_trace, "_check_trace", lambda *args: (compared.append(args), check(*args))
+    )
+    gains = {"kp": 3.0}
+
+    def law(t, q, v):
+        return -gains["kp"] * q - 0.25 * v + robot.gravity(q)
+
+    def end():
+        return pp.rollout(robot, [0.3, -0.2], tau=law, steps=20)[0][-1]
+
+    first = end()
+    np.testing.assert_array_equal(end(), first)
+    assert len(compared) == 1
+    gains["kp"] = 40.0
+    slow = pp.simulate(robot, [0.3, -0.2], tau=law, duration=0.02, compiled=False)
+    np.testing.assert_allclose(end(), slow.final.q, atol=1e-12)
+    assert abs(slow.final.q - first).max() > 1e-4 and len(compared) == 2
+    for _ in range(2):  # a law that is refused is refused again
+        with pytest.raises(pp.StateError, match="internal state"):
+            pp.rollout(robot, [0.3, -0.2], tau=Counts(), steps=2)

@@ -45,6 +45,8 @@ from psiphi.simulation.plant import Plant, parameters_of
 
 RANDOM_STATES = 2  # random positions and velocities at which the tape is compared
 TOLERANCE = 1e-9  # between the function and the tape, relative
+MAX_CHECKED = 64  # rules that are kept
+_checked: dict[Any, TracedRule] = {}
 DIFFERS = "and its trace differ: it branches on a number, or has internal state"
 REMEDY = "help(pp.law) says what compiles; pp.simulate(..., compiled=False) runs it in Python"
 
@@ -99,15 +101,32 @@ class TracedLaw(Controller):
     def __init__(self, system: Robot | System, function: TorqueFunction):
         super().__init__(system)
         plant = Plant(system)
-        self.rule = rule = TracedRule(_trace_twice(plant, function))
-        _check_trace(plant, function, rule)
+        self.rule = rule = _checked_rule(plant, function)
         self.law = Law((Step(rule, sizes=rule.sizes),), ("t",) if rule.is_timed else ())
         self.reference = (lambda t: (np.array([t]),)) if rule.is_timed else None
 
 
-def _trace_twice(plant: Plant, function: TorqueFunction) -> StraightCode:
-    """The tape of the function; an error if a second trace differs."""
-    first, second = (_trace(plant, function) for _ in range(2))
+def _checked_rule(plant: Plant, function: TorqueFunction) -> TracedRule:
+    """The rule of a function: traced, and compared with the function unless the same source gave
+    the same tape before. The trace is always made anew, since gains may have changed."""
+    first = _trace(plant, function)
+    source = getattr(getattr(function, "__func__", function), "__code__", type(function))
+    tape = tuple(first.tape.nodes), first.stores, first.program.inputs
+    key = source, plant.nq, plant.nv, tape
+    rule = _checked.pop(key, None)
+    if rule is None:
+        _trace_again(plant, function, first)
+        rule = TracedRule(first)
+        _check_trace(plant, function, rule)
+    _checked[key] = rule  # the last one used is the last one
+    if len(_checked) > MAX_CHECKED:
+        _checked.pop(next(iter(_checked)), None)
+    return rule
+
+
+def _trace_again(plant: Plant, function: TorqueFunction, first: StraightCode) -> None:
+    """Raise an error if a second trace differs, or if kernels do not support the tape."""
+    second = _trace(plant, function)
     if (first.tape.nodes, first.stores) != (second.tape.nodes, second.stores):
         raise StateError(
             f"{_name(function)} has another trace each time: it has internal state", REMEDY
@@ -118,7 +137,6 @@ def _trace_twice(plant: Plant, function: TorqueFunction) -> StraightCode:
         raise StateError(
             f"{_name(function)} takes {error}, which kernels do not support", REMEDY
         ) from None
-    return first
 
 
 def _trace(plant: Plant, function: TorqueFunction) -> StraightCode:

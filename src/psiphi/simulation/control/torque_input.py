@@ -20,6 +20,7 @@ import numpy as np
 from psiphi._util.array_types import AnyScalar, Numbers
 from psiphi._util.errors import StateError
 from psiphi._util.validate import coefficients, finite_array, read_array
+from psiphi.functions.arrays.array_dispatch import array_module
 from psiphi.model.model import Model
 from psiphi.model.spatial.branch_free import maximum, minimum
 from psiphi.simulation.control.marked_law import unwrap_law
@@ -117,7 +118,8 @@ def is_per_step(shape: Batch, batch: Batch, steps: int) -> bool:
         expected += f", or one of these behind {batch}" if batch else ""
         raise StateError(
             f"tau has shape {shape}, expected {expected}",
-            "give one row per step of dt, or one for all steps",
+            "give one row per step of dt, or one for all steps; (motions, 1, nv) is one constant "
+            "torque for each of many motions",
         )
     return per_step
 
@@ -125,6 +127,25 @@ def is_per_step(shape: Batch, batch: Batch, steps: int) -> bool:
 def fits_steps(shape: Batch, batch: Batch, steps: int) -> bool:
     """Whether an array of this shape can have one row per step, or one for all steps."""
     return len(shape) > 1 and shape[-2] in (1, steps) and _broadcasts(shape[:-2], batch)
+
+
+def with_torque_batch(q0: Any, v0: Any, tau: Any, steps: int) -> Any:
+    """q0 with the batch axes of tables of torques, tau (..., steps or 1, nv), if these have more
+    than the initial states: one state, and a table for each of many motions."""
+    if tau is None or callable(tau) or isinstance(q0, str):
+        return q0
+    try:
+        shape, states = np.shape(tau), [np.shape(x) for x in (q0, v0) if x is not None]
+        batch = np.broadcast_shapes(*(state[:-1] for state in states))
+        wide = np.broadcast_shapes(shape[:-2], batch)
+    except (ValueError, TypeError):  # ragged lists, or axes that do not fit: reported later
+        return q0
+    fits = fits_steps(shape, batch, steps) or _broadcasts(shape[:-1], batch)
+    if fits or len(shape) < 3 or shape[-2] not in (1, steps) or not states[0]:
+        return q0
+    return array_module(q0).broadcast_to(
+        q0 if hasattr(q0, "shape") else np.asarray(q0), (*wide, states[0][-1])
+    )
 
 
 def _broadcasts(lead: Batch, batch: Batch) -> bool:

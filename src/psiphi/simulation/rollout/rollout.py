@@ -41,7 +41,13 @@ from psiphi.simulation.compiled_rollout.rollout_program import RolloutOptions
 from psiphi.simulation.control.control_law import Controller, is_law_controller
 from psiphi.simulation.control.law_trace import as_law
 from psiphi.simulation.control.marked_law import unwrap_law
-from psiphi.simulation.control.torque_input import fits_steps, is_per_step, read_effort, read_torque
+from psiphi.simulation.control.torque_input import (
+    fits_steps,
+    is_per_step,
+    read_effort,
+    read_torque,
+    with_torque_batch,
+)
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.forces.joint_limit_impact import JointStops
 from psiphi.simulation.linearization.step_arguments import check_method
@@ -139,6 +145,7 @@ def rollout(
         return arrays
     if any(map(on_gpu, start.values())) and not any(map(is_tracer, start.values())):
         return _rollout_on_gpu(plant, start, arguments, out)
+    start["q"] = with_torque_batch(q0, v0, tau, arguments.counts[0])
     parameters = filter(is_foreign, parameters_of(plant.robot))
     start |= dict(zip((PARAMETERS,), parameters, strict=False))
     if any(map(is_foreign, start.values())):

@@ -22,7 +22,7 @@ from psiphi.simulation.contact.contact_events import ContactSystem, read_contact
 from psiphi.simulation.control.joint_controllers import PD
 from psiphi.simulation.control.law_trace import as_law
 from psiphi.simulation.control.marked_law import is_pure
-from psiphi.simulation.control.torque_input import read_effort, read_torque
+from psiphi.simulation.control.torque_input import read_effort, read_torque, with_torque_batch
 from psiphi.simulation.forces.damping_and_friction import read_losses
 from psiphi.simulation.forces.external_forces import ExternalForces, Push
 from psiphi.simulation.forces.joint_limit_impact import JointStops
@@ -129,6 +129,8 @@ def simulate(
     ground = contacts if isinstance(contacts, Ground) else None
     simulated = system if isinstance(contacts, Ground) else read_contacts(system, contacts)
     method = choose_method(method, ground)
+    if tau is not None and not callable(tau):
+        q0 = with_torque_batch(q0, v0, tau, step_count(duration, step_size(dt)))
     start = read_start(simulated, q0, v0, duration, dt, method, every, limits)
     plant, q, v, dt, steps, every, method, limits = start
     plant.set_motors(actuated, passive)

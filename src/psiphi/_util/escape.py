@@ -11,6 +11,7 @@ from __future__ import annotations
 import html as _html
 import json
 import re
+import sys
 
 # Characters that reorder or break a line, or are invisible: bidirectional controls, separators,
 # zero-width characters.
@@ -133,3 +134,9 @@ def _number(match: re.Match[str]) -> str:
 def _printable(match: re.Match[str]) -> str:
     """A space for line ends and tabs, the replacement character for the rest."""
     return " " if match[0] in "\t\n\r" else "\ufffd"
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this code: it shows stderr and obeys a carriage return."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None

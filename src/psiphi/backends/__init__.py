@@ -9,5 +9,6 @@ In: tapes, loops and rollouts. Out: code that runs, or text. Read `target.py` fi
     c/               C99, CasADi's and acados' C, object code for other machines
     wasm/            WebAssembly with its JavaScript module
     build.py         a request compiled for a target, or loaded from the cache
+    compile_notice.py  a line about a compilation that takes more than a second
     kernel_cache.py  object code on disk, so that a second process starts without compiling
 """

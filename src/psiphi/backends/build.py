@@ -16,16 +16,20 @@ from psiphi.compiler.tape.tape import Count
 
 
 def compile(
-    request: CompileRequest, target: RunningTarget, char: str, key: Callable[[str], str]
+    request: CompileRequest,
+    target: RunningTarget,
+    char: str,
+    key: Callable[[str], str],
+    what: str = "",
 ) -> tuple[Any, Count]:
     """The compiled request as a library of the target, and its exact cost. `key(char)` is its name
-    in the cache."""
+    in the cache, `what` that for the user."""
 
     def make() -> bytes:
         lines = code(request)
         return target.build(target.emit(lines, char), vars(lines.count))
 
-    library, count = target.load(kernel_cache.fetch_or_build(key(char), make))
+    library, count = target.load(kernel_cache.fetch_or_build(key(char), make, what))
     if needs_tables(request) and isinstance(loops := code(request), LinkLoops):
         library.tables = LoopTables(loops, char)
         ctypes.c_void_p.from_address(library.address("tables")).value = library.tables.address

@@ -40,6 +40,7 @@ from typing import TypeVar
 import numpy as np
 
 from psiphi._util.errors import CacheError
+from psiphi.backends.compile_notice import notice
 
 _MAGIC, _HEADER_SIZE = b"psiphi\0\1", 8 + 8 + 32 + 32  # the magic ends in the version
 _ENTRY, _TEMPORARY = re.compile(r"[0-9a-f]{64}\.o"), re.compile(r"\.[0-9a-f]{32}\.tmp")
@@ -133,11 +134,13 @@ def store(key: str, data: bytes) -> None:
         _warn(folder, _BYPASSED.format(error.strerror))
 
 
-def fetch_or_build(key: str, build: Callable[[], bytes]) -> bytes:
-    """The entry under `key`; it is built and stored if there is none."""
+def fetch_or_build(key: str, build: Callable[[], bytes], what: str = "") -> bytes:
+    """The entry under `key`; it is built and stored if there is none. `what` is its name for the
+    user, who is told if that takes long."""
     data = fetch(key)
     if data is None:
-        data = build()
+        with notice(what):
+            data = build()
         store(key, data)
     return data
 

@@ -149,6 +149,11 @@ class CompileJob:
         describe: Callable[[], str] | None = getattr(self.request, "explain", None)
         return self.equation_text if describe is None else describe()
 
+    @property
+    def title(self) -> str:
+        """The quantity and its robot."""
+        return f"{self.quantity.name} of {self.model.name}"
+
     def ir(self, char: str = "d") -> str:
         """The LLVM IR of the loop for a dtype."""
         return self.target.emit(passes.code(self.request), char)
@@ -158,7 +163,7 @@ class CompileJob:
         with _lock:
             if char not in self.libraries:
                 self.libraries[char], self._count = build.compile(
-                    self.request, self.target, char, self.key
+                    self.request, self.target, char, self.key, self.title
                 )
                 if self._count is not None:
                     self.cost = self._count.flops + 40 * self._count.trig
@@ -172,7 +177,9 @@ class CompileJob:
             if (char, gpu, small) not in self.kernels:
                 target = cuda_target.CUDA.for_small_batch() if small else cuda_target.CUDA
                 name = self.key(char, target)
-                text, self._count = build.compile(self.request, target, char, lambda _: name)
+                text, self._count = build.compile(
+                    self.request, target, char, lambda _: name, f"{self.title} for the GPU"
+                )
                 self.kernels[char, gpu, small] = load_kernel(text, name, gpu)
         return self.kernels[char, gpu, small]
 

@@ -31,7 +31,7 @@ class CompiledNewtonLoop:
             [[vars(task) for task in s.tasks], s.mobility, s.bounds, s.has_posture, HOST.key("d")]
         )
         key = kernel_cache.kernel_key(s.robot.digest, "reach", content)
-        return StepLoop(kernel_cache.fetch_or_build(key, self._build))
+        return StepLoop(kernel_cache.fetch_or_build(key, self._build, f"reach of {s.robot.name}"))
 
     @property
     def _inputs(self) -> tuple[str, ...]:

@@ -96,7 +96,9 @@ class RolloutKernel(StepLoop):
     def __init__(
         self, source: RolloutProgram | DifferentiatedRollout, options: RolloutOptions, key: str
     ):
-        super().__init__(kernel_cache.fetch_or_build(key, lambda: _build(source)))
+        program = source if isinstance(source, RolloutProgram) else source.program
+        what = f"motions of {program.robot.name}"
+        super().__init__(kernel_cache.fetch_or_build(key, lambda: _build(source), what))
         self.options = options
 
 

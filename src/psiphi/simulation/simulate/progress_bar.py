@@ -9,6 +9,8 @@ from typing import Self, TextIO
 
 import numpy as np
 
+from psiphi.backends.compile_notice import is_interactive
+
 BAR_WIDTH = 16  # with its numbers the bar fits into 79 columns
 LOG_LINES = 10
 
@@ -23,7 +25,7 @@ class ProgressBar:
     def __init__(self, duration: float, stream: TextIO | None = None, always: bool = False):
         self.duration = duration
         self.stream = getattr(sys.stderr, "unescaped", sys.stderr) if stream is None else stream
-        self.is_interactive = in_notebook() or bool(getattr(self.stream, "isatty", lambda: False)())
+        self.is_interactive = is_interactive(self.stream)
         self.enabled = self.stream is not None and (always or self.is_interactive)
         self.start = time.perf_counter()
         self.columns = shutil.get_terminal_size().columns - 1  # a longer line would wrap
@@ -63,9 +65,3 @@ class ProgressBar:
         if self.bar_drawn:
             self.stream.write("\r" + " " * self.columns + "\r")
             self.stream.flush()
-
-
-def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this code: it shows stderr and obeys a carriage return."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None

@@ -24,6 +24,7 @@ from psiphi._util.text import first_names, nearest, shown
 from psiphi._util.validate import whole_number
 from psiphi.io.urdf import urdf_plus
 from psiphi.io.urdf.mesh_paths import AllowedFolders, Packages
+from psiphi.io.urdf.unit_checks import warn_of_units
 from psiphi.io.urdf.urdf_plus import LoopRow
 from psiphi.io.urdf.urdf_schema import SchemaChecker
 from psiphi.io.urdf.urdf_shapes import read_colors, read_shape, with_mesh_paths
@@ -196,6 +197,8 @@ class _Reader:
         if not faults.faults:
             self._check_armature(root)
         self._warn_of_zero_limits(root)
+        if not faults.faults:
+            warn_of_units(self.builder, self.shapes, root.line)
         with faults.collect():
             self.builder.loops = urdf_plus.loops(root, self.fields, self.builder)
         if self.builder.loops or self.coupled:

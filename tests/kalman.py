@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage
+from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage, noise_covariance
 
 
 @dataclass
@@ -52,10 +52,10 @@ def filter_tree(nodes: list[Node]) -> list[Filtered]:
             if nodes[c].parent == k:
                 x = x + nodes[c].phi @ found[c].posterior
                 P = P + nodes[c].phi @ found[c].posterior_cov @ nodes[c].phi.T
-        S = node.H @ P @ node.H.T + np.diag(node.R)
+        S = node.H @ P @ node.H.T + node.R
         K = np.linalg.solve(S, node.H @ P).T
         A = np.eye(len(x)) - K @ node.H
-        cov = A @ P @ A.T + K @ np.diag(node.R) @ K.T
+        cov = A @ P @ A.T + K @ node.R @ K.T
         e = node.y - node.H @ x
         found[k] = Filtered(x, P, x + K @ e + cov @ node.eta, cov, e, S, K)
     return [found[k] for k in range(len(nodes))]
@@ -95,7 +95,7 @@ def of_robot(robot, q, v, tau) -> list[Node]:
                 phi,
                 M[own, own],
                 H[joint.v_slice, own],
-                joint.armature,
+                np.diag(joint.armature),
                 xi[k],
                 eta[k],
                 tau[joint.v_slice],
@@ -122,7 +122,7 @@ def random_model(rng, count, noisy=True):
     stages = []
     for k, p in enumerate(parents):
         step = rng.normal(size=(sizes[p] if p >= 0 else 0, sizes[k]))
-        noise = rng.uniform(0.1, 1.0, widths[k]) if noisy else None
+        noise = spd(rng, widths[k]) if noisy else None
         stages.append(
             Stage(p, step, spd(rng, sizes[k]), rng.normal(size=(widths[k], sizes[k])), noise)
         )
@@ -137,7 +137,7 @@ def dense(tree):
     for k, stage in enumerate(tree.stages):
         x, y = where[k]["x"], where[k]["v"]
         Q[x, x], H[y, x] = stage.covariance, stage.outputs
-        R[y, y] = np.diag(stage.noise) if stage.noise is not None else 0.0
+        R[y, y] = noise_covariance(stage)
         if stage.parent >= 0:
             E[where[stage.parent]["x"], x] = stage.transition
     phi = np.linalg.inv(np.eye(tree.nx) - E)

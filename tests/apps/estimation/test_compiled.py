@@ -44,7 +44,7 @@ def walk(rng, count, lead=(), n=2, m=1):
         spd(rng, n),
         rng.normal(size=(count, *lead, m, n)),
     )
-    return sequence(F, [Q] * count, H, rng.uniform(0.1, 1.0, (count, *lead, m)))
+    return sequence(F, [Q] * count, H, rng.uniform(0.1, 1.0, (count, *lead, m, 1)) * np.eye(m))
 
 
 @pytest.mark.parametrize("seed", [1, 4])
@@ -69,7 +69,7 @@ def test_a_batch_of_models_is_each_of_them():
     for b in range(7):
         numbers = [(s.transition, s.covariance, s.outputs, s.noise) for s in many.stages]
         pick = [
-            [a[b] if a.ndim > base else a for a, base in zip(four, (2, 2, 2, 1), strict=True)]
+            [a[b] if a.ndim > base else a for a, base in zip(four, (2, 2, 2, 2), strict=True)]
             for four in numbers
         ]
         alone = Smoother(LinearTree([Stage(k - 1, *four) for k, four in enumerate(pick)]))
@@ -90,7 +90,7 @@ def test_a_tree_that_changes_with_time():
     lead, stages = 5, []
     for p, n in zip(parents, sizes, strict=True):
         step, look = rng.normal(size=(lead, sizes[max(p, 0)], n)), rng.normal(size=(lead, 1, n))
-        stages.append(Stage(p, step, spd(rng, n), look, rng.uniform(0.1, 1.0, (lead, 1))))
+        stages.append(Stage(p, step, spd(rng, n), look, rng.uniform(0.1, 1.0, (lead, 1, 1))))
     seen, y = rng.random((len(sizes), lead, 1)) < 0.7, rng.normal(size=(len(sizes), lead, 1))
     found = Smoother(LinearTree(stages).seen(list(seen)))(list(np.where(seen, y, np.nan)))
     for b in range(lead):

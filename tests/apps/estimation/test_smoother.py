@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import psiphi as pp
-from psiphi.apps.estimation.linear_gaussian_tree import LinearTree, Stage, sequence
+from psiphi.apps.estimation.linear_gaussian_tree import (
+    LinearTree,
+    Stage,
+    noise_covariance,
+    sequence,
+)
 from psiphi.apps.estimation.smoother import Smoother
 from tests import kalman
 from tests.kalman import dense, random_model, spd
@@ -129,7 +134,16 @@ def test_the_textbook_says_the_same(seed):
     smoother = Smoother(tree, compiled=False)
     found = smoother(y, xi, eta)
     nodes = [
-        kalman.Node(s.parent, s.transition, s.covariance, s.outputs, s.noise, xi[k], eta[k], y[k])
+        kalman.Node(
+            s.parent,
+            s.transition,
+            s.covariance,
+            s.outputs,
+            noise_covariance(s),
+            xi[k],
+            eta[k],
+            y[k],
+        )
         for k, s in enumerate(tree.stages)
     ]
     for k, want in enumerate(kalman.smooth_tree(nodes)):
@@ -159,6 +173,36 @@ def test_an_instant_without_a_measurement():
     assert [e.shape for e in found.innovations] == [(5, 0), (5, 1), (5, 0), (5, 1)]
     assert missing.innovation_covariance[2].shape == (0, 0) and missing.gains[2].shape == (2, 0)
     assert np.array_equal(missing.filtered_covariance[2], missing.predicted_covariance[2])
+
+
+def test_noise_of_outputs_may_be_correlated():
+    """S2 (9.7) with a full R, against conditioning; the same numbers as a vector are variances."""
+    R, H, y = np.array([[1.0, 0.5], [0.5, 2.0]]), np.eye(3)[:2], np.array([1.0, -2.0])
+
+    def estimates(noise):
+        smoother = Smoother(LinearTree([Stage(-1, None, np.eye(3), H, noise)]))
+        return smoother([y]).filtered[0], smoother.filtered_covariance[0]
+
+    def conditioned(R):
+        gain = np.linalg.solve(H @ H.T + R, H).T
+        return y @ gain.T, np.eye(3) - gain @ H
+
+    for noise, covariance in ((R, R), (R[0], np.diag(R[0])), (np.zeros((2, 2)), np.zeros((2, 2)))):
+        for found, want in zip(estimates(noise), conditioned(covariance), strict=True):
+            np.testing.assert_allclose(found, want, atol=1e-12)
+    batch, (_, P) = np.stack([R, 3 * R]), estimates(np.stack([R, 3 * R]))
+    assert P.shape == (2, 3, 3), "what is a batch stands before the matrices"
+    for k in range(2):
+        np.testing.assert_allclose(P[k], conditioned(batch[k])[1], atol=1e-12)
+    with pytest.warns(DeprecationWarning, match=r"batch of 2 variances.*np.eye"):
+        np.testing.assert_allclose(estimates(np.ones((3, 2)))[1][2], conditioned(np.eye(2))[1])
+
+
+def test_a_measurement_that_is_missing_takes_its_correlations_with_it():
+    """`seen` removes rows and columns of R."""
+    R, H, y = np.array([[1.0, 0.9], [0.9, 2.0]]), np.eye(2), np.array([1.0, np.nan])
+    found = Smoother(LinearTree([Stage(-1, None, np.eye(2), H, R)]).seen([~np.isnan(y)]))([y])
+    np.testing.assert_allclose(found.smoothed[0], [0.5, 0.0], atol=1e-14)
 
 
 def test_a_model_without_stages():
@@ -217,6 +261,8 @@ def test_innovations_are_white():
         ),
         ([Stage(-1, np.eye(1), np.eye(1), np.array([[np.nan]]))], "finite"),
         ([Stage(-1, np.eye(1), np.eye(1), np.eye(1), np.array([-1.0]))], "noise"),
+        ([Stage(-1, None, np.eye(2), np.eye(2), [[0.1, 0.2], [0.3, 0.4]])], r"batch of variances"),
+        ([Stage(-1, None, np.eye(2), np.eye(2), [[1.0, 2.0], [2.0, 1.0]])], "negative variances"),
     ],
 )
 def test_broken_models_are_refused(stages, words):

@@ -53,22 +53,19 @@ def covariance_program(shape: TreeShape) -> Program:
 def filter_step(body: BodyView) -> None:
     """Tip to base: the Riccati equation in Joseph's form, and the bound of its rounding error."""
     n, m, H = body.link.size, body.link.width, body.H
-    M_rows, R = cut(body.input_slice("covariances", "covariances"), n * n, m)
-    M = Symmetric.from_rows(n, M_rows)
+    M_rows, R_rows = cut(body.input_slice("covariances", "covariances"), n * n, m * m)
+    M, R = Symmetric.from_rows(n, M_rows), Symmetric.from_rows(m, R_rows)
     P, U = M, Symmetric([[0.0] * n for _ in range(n)])
     if (P_children := body.children.get("P")) is not None:
         P, U = P + P_children, body.children["U"]
     U = U.plus_diagonal([n * (x + y) for x, y in zip(M.diagonal, P.diagonal, strict=True)])
-    gain, _ = compute_gain(P, H, R)  # type: ignore[arg-type]
+    gain, _ = compute_gain(P, H, R.rows)  # type: ignore[arg-type]
     L, d_inv = gain.factors
     GH = [small_matrices.apply(small_matrices.transpose(H), row) for row in gain.G]
     T = [subtract(_unit(n, r), GH[r]) for r in range(n)]
-    GRG = Symmetric.of(
-        n, lambda r, c: dot(gain.G[r], [x * y for x, y in zip(R, gain.G[c], strict=True)])
-    )
-    P_plus = P.congruence(T) + GRG
+    P_plus = P.congruence(T) + R.congruence(gain.G)
     # rounding errors of T itself count twice
-    deviation, roots = _deviations(P), [square_root(x) for x in R]
+    deviation, roots = _deviations(P), [square_root(x) for x in R.diagonal]
     G_abs, H_abs, T_abs = (_absolute(A) for A in (gain.G, H, T))
     of_outputs = small_matrices.apply(H_abs, deviation)
     of_update = [dot(T_abs[r], deviation) + dot(G_abs[r], roots) for r in range(n)]

@@ -1,17 +1,19 @@
 """Linear Gaussian models on chains and trees.
 
     x(k) = sum_children phi(k, c) x(c) + w(k),   w(k) ~ N(xi(k), M(k))
-    y(k) = H(k) x(k) + n(k),                     n(k) ~ N(0, R(k)), R diagonal
+    y(k) = H(k) x(k) + n(k),                     n(k) ~ N(0, R(k))
 
 A robot is such a model: x is the spatial force across a joint, y its torque, M the inertia, R the
 rotor inertias (docs/mathematics.md section 12); `robot_as_filter.py` makes it. Stages are numbered
 like bodies, parents first: in a time series the last instant is stage 0. Every matrix may have
-leading batch axes; the tree is then a batch of models.
+leading batch axes; the tree is then a batch of models. R may be given as a vector of variances,
+which has no batch axes: an array of more axes holds covariance matrices.
 """
 
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,10 +35,12 @@ ROUNDING = 1e-9  # how far a covariance may be from symmetric and positive semid
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One stage: parent, transition to it, process covariance M, outputs H, noise variances R.
+    """One stage: parent, transition to it, process covariance M, outputs H, noise R.
 
-    `noise` defaults to zero. A stage without measurements has outputs of shape (0, n). Any of the
-    arrays may have leading batch axes. A `LinearTree` checks and copies them.
+    `noise` is the covariance of the measurement noise (m, m), or the variances (m,) of independent
+    noises; it defaults to zero. A stage without measurements has outputs of shape (0, n). Any of
+    the matrices may have leading batch axes: noise (..., m, m), not (..., m). A `LinearTree` checks
+    and copies them.
     """
 
     parent: int
@@ -111,7 +115,9 @@ class LinearTree:
         for k, (entry, stage, m) in enumerate(zip(entries, self.stages, self.widths, strict=True)):
             seen = _read_mask(k, entry, m)
             outputs = np.where(seen[..., :, None], stage.outputs, 0.0)
-            noise = np.where(seen, np.asarray(stage.noise), 1.0)
+            noise = np.where(
+                seen[..., :, None] & seen[..., None, :], noise_covariance(stage), np.eye(m)
+            )
             stages.append(Stage(stage.parent, stage.transition, stage.covariance, outputs, noise))
             masks.append(seen if self.mask is None else seen & self.mask[k])
         tree = LinearTree(stages)
@@ -130,11 +136,11 @@ class LinearTree:
             return A * (1.0 + PERTURBATION * rng.choice([-1.0, 1.0], A.shape))
 
         stages = []
-        for s, n in zip(self.stages, self.sizes, strict=True):
-            scale = perturb(np.ones(n))
-            M = s.covariance * np.outer(scale, scale)  # still a covariance
-            phi, H = perturb(s.transition), perturb(s.outputs)
-            stages.append(Stage(s.parent, phi, M, H, perturb(np.asarray(s.noise))))
+        for s, n, m in zip(self.stages, self.sizes, self.widths, strict=True):
+            of_M, of_R = perturb(np.ones(n)), perturb(np.ones(m))
+            M = s.covariance * np.outer(of_M, of_M)  # still a covariance
+            R = noise_covariance(s) * np.outer(of_R, of_R)
+            stages.append(Stage(s.parent, perturb(s.transition), M, perturb(s.outputs), R))
         return LinearTree(stages)
 
     @cached_property
@@ -153,7 +159,7 @@ class LinearTree:
     def covariances(self) -> np.ndarray:
         """M and R of all stages, (..., total)."""
         return self._flat(
-            lambda s, n, m: [s.covariance, np.asarray(s.noise)[..., None] if m else np.ones((1, 1))]
+            lambda s, n, m: [s.covariance, noise_covariance(s) if m else np.ones((1, 1))]
         )
 
     def _flat(self, matrices: Callable[[Stage, int, int], list[np.ndarray]]) -> np.ndarray:
@@ -231,15 +237,7 @@ def _read_stage(k: int, stage: object, before: list[Stage]) -> Stage:
     if parent >= 0:
         shape = (before[parent].covariance.shape[-1], n)
         phi = _read_matrix("transition", stage.transition, shape, where)
-    m = H.shape[-2]
-    R = np.zeros(m) if stage.noise is None else _read_matrix("noise", stage.noise, (m,), where)
-    if (R < 0).any():
-        i = int(np.argmin(R.reshape(-1, m).min(0)))
-        raise ModelError(
-            f"the noise of output {i} is {R.min():.3g}, expected a variance of 0 or more",
-            "give variances, not standard deviations or covariances",
-            element=where,
-        )
+    R = _read_noise(stage.noise, H.shape[-2], where)
     arrays = [phi, (M + M.swapaxes(-1, -2)) / 2, H, R]
     for array in arrays:
         array.setflags(write=False)
@@ -258,6 +256,46 @@ def _read_parent(k: int, value: object, where: str) -> int:
             element=where,
         )
     return parent
+
+
+def noise_covariance(stage: Stage) -> np.ndarray:
+    """R (..., m, m) of a checked stage."""
+    R = np.asarray(stage.noise)
+    return np.diag(R) if R.ndim == 1 else R
+
+
+def _read_noise(value: object, m: int, where: str) -> np.ndarray:
+    """Variances (m,) or covariances (..., m, m), checked and copied."""
+    if value is None:
+        return np.zeros(m)
+    R = _read_matrix("noise", value, (m,), where)
+    variances = R if R.ndim == 1 else np.diagonal(R, axis1=-2, axis2=-1)
+    if R.ndim > 1 and R.shape[-2] != m:
+        warnings.warn(
+            f"{where}: noise of shape {R.shape} is read as a batch of {m} variances; write it as "
+            f"covariances (..., {m}, {m}): noise[..., None] * np.eye({m})",
+            DeprecationWarning,
+            stacklevel=5,
+        )
+        R, variances = R[..., None] * np.eye(m), R
+    if (variances < 0).any():
+        i = int(np.argmin(variances.reshape(-1, m).min(0)))
+        raise ModelError(
+            f"the noise of output {i} is {variances.min():.3g}, expected a variance of 0 or more",
+            "give variances or covariances, not standard deviations",
+            element=where,
+        )
+    if R.ndim == 1:
+        return R
+    if m and not _is_covariance(R):
+        raise ModelError(
+            f"its noise of shape {R.shape} is read as covariances of {m} outputs, and is not "
+            "symmetric or has negative variances",
+            f"give one variance per output ({m},) or symmetric matrices (..., {m}, {m}); a batch "
+            f"of variances is noise[..., None] * np.eye({m})",
+            element=where,
+        )
+    return (R + R.swapaxes(-1, -2)) / 2
 
 
 def _read_matrix(name: str, value: object, shape: tuple[int | None, ...], where: str) -> np.ndarray:
@@ -281,7 +319,7 @@ REMEDIES = {
     "transition": "give the matrix that maps the state to its part in the parent's",
     "covariance": "give a square matrix",
     "outputs": "give a matrix with one row per output; np.zeros((0, n)) if nothing is measured",
-    "noise": "give one variance per output",
+    "noise": "give one variance per output, or a covariance matrix",
 }
 
 
@@ -306,7 +344,7 @@ def _batch_axes(stages: Sequence[Stage]) -> tuple[int, ...]:
             "transition": s.transition,
             "covariance": s.covariance,
             "outputs": s.outputs,
-            "noise": np.asarray(s.noise)[..., None],
+            "noise": noise_covariance(s),
         }
         shapes |= {f"{name} of stage {k}": A.shape[:-2] for name, A in arrays.items()}
     return batch_axes("", shapes, ModelError)

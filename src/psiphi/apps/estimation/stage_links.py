@@ -143,7 +143,7 @@ PLACES: dict[str, Callable[[int, int, int], int]] = {
     "q": lambda n, m, p: n * p + m * n,  # phi, H
     "v": lambda n, m, p: m,
     "x": lambda n, m, p: n,
-    "covariances": lambda n, m, p: n * n + m,  # M, R
+    "covariances": lambda n, m, p: n * n + m * m,  # M, R
     "gains": lambda n, m, p: n * m + m * m + m + n * n,  # G; L, 1/d of D = L d L*; P+
     # P-, Lam+, D, c, variances of the innovations, their scales
     "statistics": lambda n, m, p: 2 * n * n + 2 * m * m + 2 * m,

@@ -27,12 +27,12 @@ v, tau, y = pp.vector("v"), pp.vector("tau"), pp.vector("y", "link")
 BUDGET = 5.0
 
 
-def right(e, robot=UR5, swept: bool = False, rtol: float = 1e-9) -> None:
+def right(e, robot=UR5, swept: bool = False, rtol: float = 1e-9, budget: float = BUDGET) -> None:
     """Compiled, batched, dense and the oracle agree; `swept`: and it became sweeps. `e` is an
     expression, or its source."""
     node = read(e if isinstance(e, str) else repr(e))
     e = eval(e, {"s": robot.operators, "pp": pp}) if isinstance(e, str) else e
-    f = pp.function(e)
+    f = pp.function(e, budget)
     assert not (swept and f.dense), f"{e} found no sweeps"
     rng = np.random.default_rng(3)
     states, rates = robot.random(seed=5, size=3), rng.standard_normal((3, robot.nv))
@@ -243,6 +243,19 @@ def test_the_budget_can_be_set():
     except pp.Error as error:
         assert error.remedy
     assert time.process_time() - start < 4.0
+
+
+def test_parts_share_one_budget():
+    """Expressions of which no part can be rewritten within the budget: each part once had a budget
+    of its own, a part could be its own part, and a sum could have the part I, which has no size."""
+    o = build(ALONE).operators
+    A, B = o.D.dot() @ o.D.dot() @ o.coriolis, o.H @ o.G.dot() @ o.mass.inv @ o.mass.dot()
+    robot, x = build(ALONE), pp.vector("x")
+    start = time.process_time()
+    right((o.I + A @ A.T).inv @ x, robot, rtol=1e-7)
+    right((o.I + B @ B.T).inv @ x, robot, rtol=1e-7, budget=1.0)
+    right((o.I + A @ A.T + B).T @ (o.I + o.I) @ x, robot, rtol=1e-7, budget=0.1)
+    assert time.process_time() - start < BUDGET + 5.0
 
 
 HINGES = build([("revolute", -1, False), ("revolute", 0, False), ("prismatic", 1, False)]).operators

@@ -10,9 +10,11 @@ Dense            no sweeps are known: matrices over links, O(N³)
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import vector_letter
 from psiphi.algebra.expressions.spaces import ONE, size
 from psiphi.algebra.expressions.terms import Term
-from psiphi.algebra.rewriting.work_budget import TooLarge, limit_work
+from psiphi.algebra.rewriting.work_budget import TooLarge, limit_work, share
 from psiphi.compiler import explanation
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.lower.column_sweeps import COLUMN_INPUT, LoweredColumns
@@ -69,25 +71,28 @@ def plan_for(expression: Expression, function: Function) -> Plan:
             f"{MAX_OPERANDS} at most",
             "add up vectors beforehand, or write it as a sum of parts",
         )
-    huge = word_count(expression.term) > MANY_WORDS and has_parts(expression.term)
     if 0 in function.outputs[0].shape:
         return Dense(expression, equation.model, "there is nothing to compute")
+    opaque: frozenset[Term] = frozenset()
     try:
-        with limit_work(min(equation.budget, QUICK_BUDGET)) if huge else nullcontext():
-            known = resolve(equation)["out"].known
-            opaque = frozenset(
-                e.term for e in equation.results["out"].inverses if e.term not in known
-            )
-            if opaque and all(_is_small_inverse(x) for x in opaque):
-                return AroundInverses(expression, equation, opaque)
+        with _attempt(expression.term):
+            opaque = _opaque_inverses(equation)
             if not opaque:
                 return _sweep_plan(expression, function, equation)
     except TooLarge as error:
         why = error.cause
         if has_parts(expression.term):
             return plan_in_parts(expression, partial(_part_plan, equation))
+        opaque = opaque or frozenset(e.term for e in equation.results["out"].inverses)
     except StateError:  # no form has sweeps
         pass
+    if opaque and all(map(_is_small_inverse, opaque)):
+        try:
+            return AroundInverses(expression, equation, opaque)
+        except StateError as error:
+            why = why or error.cause
+            if isinstance(error, TooLarge) and has_parts(expression.term):
+                return plan_in_parts(expression, partial(_part_plan, equation))
     if len(equation.model.bodies) > MAX_DENSE_BODIES:
         why = why or "no identity turns it into sweeps"
         raise StateError(
@@ -95,6 +100,22 @@ def plan_for(expression: Expression, function: Function) -> Plan:
             "write it as a product with a vector, or give more: budget=60",
         )
     return Dense(expression, equation.model, why)
+
+
+@contextmanager
+def _attempt(term: Term) -> Iterator[None]:
+    """The limit of the attempt to make one function of a term; parts get what is left over."""
+    divisible = has_parts(term)
+    seconds = QUICK_BUDGET if divisible and word_count(term) > MANY_WORDS else inf
+    part = 0.5 if divisible or any(terms.inverses(term)) else 1.0
+    with limit_work(seconds), share(part, seconds):
+        yield
+
+
+def _opaque_inverses(equation: Equation) -> frozenset[Term]:
+    """The terms that are inverted and whose inverses no identity knows."""
+    known = resolve(equation)["out"].known
+    return frozenset(e.term for e in equation.results["out"].inverses if e.term not in known)
 
 
 def _part_plan(equation: Equation, term: Term) -> Plan:
@@ -249,10 +270,8 @@ class AroundInverses(Parts):
             if any(map(self._is_opaque, factors))
         ]
         needed = [] if self.plain is None else [self.plain]
-        for x in dict.fromkeys(
-            [*needed, *(x for _, segments in self.products for x in self._needed(segments))]
-        ):
-            self._use(x)
+        needed += [x for _, segments in self.products for x in self._needed(segments)]
+        self._use(dict.fromkeys(needed))
 
     def _is_opaque(self, term: Term) -> bool:
         return term.op == "inverse" and term.args[0] in self.opaque

@@ -17,7 +17,7 @@ from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.force_motion_duality import ends
 from psiphi.algebra.expressions.spaces import ONE
 from psiphi.algebra.rewriting.derivation import Chain, Derivation
-from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS
+from psiphi.algebra.rewriting.work_budget import DEFAULT_SECONDS, limit_work
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.passes import choose
 from psiphi.compiler.tape.tape import Count
@@ -37,8 +37,8 @@ def function(expression: Expression, budget: float = DEFAULT_SECONDS) -> Express
     """f(q, ...) for an expression of one robot. The vectors follow q in the order in which they
     appear; v comes first if a or b need it.
 
-    `budget`: seconds for rewriting; after that, the expression is evaluated as it is written, or as
-    a dense matrix.
+    `budget`: seconds for rewriting, which the parts of a long expression share; after that, the
+    expression is evaluated as it is written, or as a dense matrix.
 
     >>> import psiphi as pp
     >>> robot = pp.robots.puma560()
@@ -84,8 +84,9 @@ class ExpressionFunction(HasDerivatives[DifferentiableFunction], Exportable):
 
     @cached_property
     def plan(self) -> Plan:
-        """The method of evaluation."""
-        return plan_for(self.equation.results["out"], self.function)
+        """The method of evaluation; its parts share the budget."""
+        with limit_work(self.equation.budget):
+            return plan_for(self.equation.results["out"], self.function)
 
     @property
     def dense(self) -> bool:

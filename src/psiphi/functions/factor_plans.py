@@ -22,8 +22,9 @@ from psiphi._util.array_types import DType
 from psiphi.algebra.expressions import terms
 from psiphi.algebra.expressions.expression import Expression
 from psiphi.algebra.expressions.letters import VectorLetter, vector_letter
-from psiphi.algebra.expressions.spaces import ONE
+from psiphi.algebra.expressions.spaces import ONE, size
 from psiphi.algebra.expressions.terms import Term
+from psiphi.algebra.rewriting.work_budget import share
 from psiphi.compiler.sweeps.sweep_program import PARAMETERS
 from psiphi.compiler.tape.tape import Count
 
@@ -65,15 +66,13 @@ def word_count(term: Term) -> int:
 
 def has_parts(term: Term) -> bool:
     """Whether a term has more than one part."""
-    _, term = _split_scale(term)
+    _, term = _opened(term)
     return term.op == "sum" or len(_cut_product(term)) > 1
 
 
 def plan_in_parts(expression: Expression, plan: Callable[[Term], Plan]) -> InTerms | InFactors:
     """The plan of an expression that has parts; `plan(term)` makes the plan of a part."""
-    return (InTerms if _split_scale(expression.term)[1].op == "sum" else InFactors)(
-        expression, plan
-    )
+    return (InTerms if _opened(expression.term)[1].op == "sum" else InFactors)(expression, plan)
 
 
 class Parts:
@@ -81,15 +80,16 @@ class Parts:
 
     def __init__(self, expression: Expression, plan: Callable[[Term], Plan]):
         self.expression, self.plan = expression, plan
-        self.c, self.term = _split_scale(expression.term)
+        self.c, self.term = _opened(expression.term)
         self.plans: dict[Term, Plan] = {}
         self.used: list[Term] = []  # once per call
 
-    def _use(self, term: Term) -> None:
-        """Make the plan of a part, unless it is an input."""
-        if not input_name(term):
-            self.used.append(term)
-            if term not in self.plans:
+    def _use(self, parts: Iterable[Term]) -> None:
+        """Make the plans of parts, each with its share of the budget; inputs need none."""
+        self.used += [x for x in parts if not input_name(x)]
+        waiting = list(dict.fromkeys(self.used))
+        for i, term in enumerate(waiting):
+            with share(1 / (len(waiting) - i)):
                 self.plans[term] = self.plan(term)
 
     @property
@@ -135,8 +135,7 @@ class InFactors(Parts):
         self.last, vector = last, ONE in terms.spaces(self.term)
         self.others = [applied_to_vector(x) if vector else x for x in others]
         self.vector = vector
-        for x in (*self.others, last):
-            self._use(x)
+        self._use((*self.others, last))
 
     def __call__(self, values: Values, dtype: DType) -> np.ndarray:
         result = self._value(self.last, values)
@@ -161,10 +160,15 @@ class InTerms(Parts):
 
     def __init__(self, expression: Expression, plan: Callable[[Term], Plan]):
         super().__init__(expression, plan)
+        assert expression.model is not None
+        self.size, self.multiple = size(expression.rows, expression.model), Fraction(0)  # of I
         self.addends: list[tuple[Fraction, Term]] = []
         self.collected: dict[Term, list[tuple[Fraction, str]]] = {}  # {A: [(c, x), ...]}
         for addend in self.term.args:
             c, term = _split_scale(addend)
+            if (number := terms.identity_multiple(term)) is not None:
+                self.multiple += c * number
+                continue
             *front, last = term.args if term.op == "product" else (term,)
             name = input_name(last)
             if name and front and terms.spaces(last)[0].name in CUT:
@@ -172,14 +176,15 @@ class InTerms(Parts):
                 self.collected.setdefault(operator, []).append((c, name))
             else:
                 self.addends.append((c, term))
-        for x in (*self.collected, *(term for _, term in self.addends)):
-            self._use(x)
+        self._use((*self.collected, *(term for _, term in self.addends)))
 
     def __call__(self, values: Values, dtype: DType) -> np.ndarray:
         pairs = [(c, self._value(term, values)) for c, term in self.addends]
         for operator, vectors in self.collected.items():
             x = _weighted_sum((c, values[name]) for c, name in vectors)
             pairs.append((Fraction(1), self._value(operator, {**values, CARRIED: x})))
+        if self.multiple:
+            pairs.append((self.multiple, np.eye(self.size or 0)))
         return float(self.c) * _weighted_sum(pairs)
 
     def explain(self) -> str:
@@ -196,11 +201,15 @@ def input_name(term: Term) -> str:
 
 
 def _cut_product(term: Term) -> list[Term]:
-    """The factors of a product, cut where intermediate vectors are in joint or frame space."""
+    """The factors of a product, cut where intermediate vectors are in joint or frame space.
+
+    A factor times an input vector is one part: cut again, it would be the same product.
+    """
     factors = term.args if term.op == "product" else (term,)
     parts: list[list[Term]] = [[factors[0]]]
-    for x in factors[1:]:
-        if terms.spaces(x)[0].name in CUT:
+    for i, x in enumerate(factors[1:], 1):
+        carried = i == len(factors) - 1 and input_name(x)
+        if terms.spaces(x)[0].name in CUT and not (carried and len(parts[-1]) == 1):
             parts.append([])
         parts[-1].append(x)
     return [terms.product(*part) for part in parts]
@@ -209,6 +218,23 @@ def _cut_product(term: Term) -> list[Term]:
 def applied_to_vector(x: Term) -> Term:
     """A factor times the vector CARRIED."""
     return terms.product(x, terms.letter_term(vector_letter(CARRIED, terms.spaces(x)[1].name)))
+
+
+def _opened(term: Term) -> tuple[Fraction, Term]:
+    """(c, t) of a term c t, with (A + B) x and (A + B)* x of an input x written as sums."""
+    c, term = _split_scale(term)
+    if term.op == "product":  # factors like I + I have no space of their own
+        numbers = [terms.identity_multiple(x) for x in term.args]
+        c *= prod(n for n in numbers if n is not None)
+        pairs = zip(term.args, numbers, strict=True)
+        term = terms.product(*(x for x, n in pairs if n is None))
+    if term.op != "product" or len(term.args) != 2 or not input_name(term.args[1]):
+        return c, term
+    front, x = term.args
+    addends = front.args if front.op == "sum" else ()
+    if front.op == "adjoint":
+        addends = tuple(map(terms.adjoint, front.args[0].args))
+    return c, terms.total(*(terms.product(a, x) for a in addends)) if addends else term
 
 
 def _split_scale(term: Term) -> tuple[Fraction, Term]:

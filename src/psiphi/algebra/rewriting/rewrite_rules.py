@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias, overload
 
 from psiphi.algebra.expressions.expression import Expression
@@ -43,6 +44,18 @@ def axiom(lhs: Expression, rhs: Expression, source: str) -> Axiom:
 def term_order(word: Word) -> tuple[int, int, Word]:
     """The key of the term order: weight, length, alphabet. Products on both sides preserve it."""
     return sum(letter(x).row.weight for x in word), len(word), word
+
+
+class HeaviestFirst:
+    """A word in a heap, which gives the heaviest word first."""
+
+    __slots__ = ("key", "word")
+
+    def __init__(self, word: Word):
+        self.word, self.key = word, term_order(word)
+
+    def __lt__(self, other: HeaviestFirst) -> bool:
+        return self.key > other.key
 
 
 @dataclass(frozen=True)
@@ -191,8 +204,12 @@ def reduce(p: Poly, find: FindRule) -> tuple[Poly, list[Application]]:
     """Rewrite until no rule applies, heaviest words first; the applications sum to p - result."""
     done: Poly = {}
     todo, uses = dict(p), []
+    heap = [HeaviestFirst(word) for word in todo]
+    heapify(heap)
     while todo:
-        word = max(todo, key=term_order)
+        word = heappop(heap).word
+        if word not in todo:  # it has cancelled, or was added twice
+            continue
         c = todo.pop(word)
         hit = find(word)
         if hit is None:
@@ -203,7 +220,10 @@ def reduce(p: Poly, find: FindRule) -> tuple[Poly, list[Application]]:
         i, rule = hit
         left, right = word[:i], word[i + len(rule.lead) :]
         spend(5 + 0.3 * len(todo) + len(word) + (2 + 0.2 * len(word)) * len(rule.rest))
-        accumulate(todo, two_sided_product(left, rule.rest, right), c)
+        added = two_sided_product(left, rule.rest, right)
+        accumulate(todo, added, c)
+        for x in added:
+            heappush(heap, HeaviestFirst(x))
         uses.append(Application(c, left, rule, right))
     return done, uses
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from math import isfinite
+from math import inf, isfinite
 
 from psiphi._util.errors import StateError
 
@@ -51,14 +51,14 @@ def limit_work(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def share(part: float) -> Iterator[None]:
-    """Limit the work of the block to a part of what is left of the budget."""
+def share(part: float, seconds: float = inf) -> Iterator[None]:
+    """Limit the work of the block to a part of what is left of the budget, and to `seconds`."""
     budget = current_budget.get()
     if budget is None:
         yield
         return
     inner = _Budget(budget.seconds)
-    inner.left = start = part * budget.left
+    inner.left = start = min(part * budget.left, seconds * UNITS_PER_SECOND)
     try:
         with _use_budget(inner):
             yield

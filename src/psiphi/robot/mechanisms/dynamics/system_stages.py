@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from psiphi._util.array_types import AnyScalar
 from psiphi.compiler.sweeps.sweep_program import ADDED_INERTIA, Argument
 from psiphi.model.loops.constraints import Closure
+from psiphi.model.model import WORLD, Model
 from psiphi.model.spatial import small_matrices
 from psiphi.model.spatial.branch_free import less
 from psiphi.model.spatial.screws import add, dot
@@ -32,7 +34,7 @@ from psiphi.robot.mechanisms.solve.constraint_solve import (
 )
 from psiphi.robot.mechanisms.solve.delassus_operator import Algebra, DelassusOperator, omega_solver
 from psiphi.robot.mechanisms.solve.hub_elimination import Solution, added_inertia
-from psiphi.robot.mechanisms.solve.rccfd_methods import CORRECTED, HUB, METHODS
+from psiphi.robot.mechanisms.solve.rccfd_methods import CORRECTED, HUB, METHODS, SPLIT
 from psiphi.robot.mechanisms.solve.redundant_constraints import ILL_CONDITIONED
 from psiphi.robot.mechanisms.solve.stage_program import (
     StageDefinition,
@@ -73,8 +75,8 @@ def dynamics(
 ) -> StageProgramCode:
     """a, the multipliers, the contact wrenches and the ill-conditioning, by one of METHODS;
     `redundant` skips redundant rows."""
-    closure, solving = algebra.closure, solver_stages(algebra, method, redundant)
-    *before, last = METHODS[method](algebra, frames, axes)
+    if method in SPLIT:
+        return _split_dynamics(algebra, method, frames, axes, redundant)
 
     def solve(places: StagePlaces) -> StagePlaces:
         torques = hub_torques(algebra, places["T"]) if method == HUB else []
@@ -82,29 +84,90 @@ def dynamics(
             [-x for x in row_accelerations(places)], torques
         )
         return {
-            "lam": multipliers,
-            "ill_conditioning": [ill_conditioning],
-            "forces": _contact_wrenches(places, algebra, multipliers),
+            **_multiplier_places(places, algebra, multipliers, ill_conditioning),
             **places["c"].apply_transpose(multipliers),
             "hub a": hub,
         }
 
-    *first, ending = restrict_stages(algebra, method, *before, last)
+    *first, ending = restrict_stages(algebra, method, *METHODS[method](algebra, frames, axes))
     stages: dict[str, StageDefinition] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
-    stages |= {**solving, "solve": solve, "last": ending}
+    stages |= {**solver_stages(algebra, method, redundant), "solve": solve, "last": ending}
     named = dict(HUB_PLACES)
     if method in CORRECTED:
         named[("last", "a")] = "da"
         stages["sum"] = lambda places: {
             "a": with_hub_accelerations(algebra, add(places["a"], places["da"]), places["hub a"])
         }
+    name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
+    return _dynamics_code(algebra, name, frames, stages, named)
+
+
+def _split_dynamics(
+    algebra: Algebra, method: str, frames: tuple[str, ...], axes: str, redundant: bool
+) -> StageProgramCode:
+    """`dynamics` with a = a_1 + a_2, the parts due to the arms' torques and to a': S4 (6.22)."""
+    closure = algebra.closure
+    held = [k for k, name in enumerate(closure.frames) if _is_held(closure.model, name)]
+
+    def solve(places: StagePlaces) -> StagePlaces:
+        c, motions = places["c"], places.get("A", [])
+        of_object = [x if i // 6 in held else 0.0 for i, x in enumerate(motions)]
+        of_arms = [0.0 if i // 6 in held else x for i, x in enumerate(motions)]
+        at_rest = [0.0] * closure.model.nv
+        rights = {
+            "1": c.apply(of_arms, places.get("a", [])),
+            "2": add(c.apply(of_object, at_rest), c.bias),  # -a'(C), S4 (2.15b)
+        }
+        parts = {name: places["solver"]([-x for x in y], []) for name, y in rights.items()}
+        (lam_1, ill_1, _), (lam_2, ill_2, _) = parts.values()
+        found = _multiplier_places(places, algebra, add(lam_1, lam_2), ill_1 + ill_2)
+        for name, (lam, *_) in parts.items():
+            forces = c.apply_transpose(lam)
+            found |= {f"f {name}": forces["f"], f"u {name}": forces["u"]}
+        return found
+
+    *first, last_1, last_2 = METHODS[method](algebra, frames, axes)
+    stages: dict[str, StageDefinition] = {f"stage {i + 1}": stage for i, stage in enumerate(first)}
+    stages |= {**solver_stages(algebra, method, redundant), "solve": solve}
+    stages |= {"1": last_1, "2": last_2}
+    stages["sum"] = lambda places: {"a": add(places["a 1"], places["a 2"])}
+    named = {(name, x): f"{x} {name}" for name in "12" for x in "fua"}
+    name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
+    return _dynamics_code(algebra, name, frames, stages, named)
+
+
+def _is_held(model: Model, frame: str) -> bool:
+    """Whether a frame is on an object: a free body that carries no other body."""
+    k = model.frame(frame).body
+    return model.joints[k].kind == "free" and k not in model.parent and model.parent[k] == WORLD
+
+
+def _multiplier_places(
+    places: StagePlaces, algebra: Algebra, multipliers: list, ill_conditioning: AnyScalar
+) -> StagePlaces:
+    """The multipliers, their contact wrenches, and the ill-conditioning of the solve."""
+    return {
+        "lam": multipliers,
+        "ill_conditioning": [ill_conditioning],
+        "forces": _contact_wrenches(places, algebra, multipliers),
+    }
+
+
+def _dynamics_code(
+    algebra: Algebra,
+    name: str,
+    frames: tuple[str, ...],
+    stages: dict[str, StageDefinition],
+    named: dict[tuple[str, str], str],
+) -> StageProgramCode:
+    """The program of stages that compute a, lam, forces and ill_conditioning."""
+    closure = algebra.closure
     outputs = (
         Argument("a", (closure.model.nv,), "v"),
         Argument("lam", (closure.size,)),
         _wrench_output(closure),
         Argument("ill_conditioning", ()),
     )
-    name = f"closed dynamics {method} {axes} {','.join(frames)}" + " redundant" * redundant
     inputs = dynamics_arguments(algebra, frames)
     return StageProgramCode(
         name, "Omega lambda = -(Jc a_f + bias)", inputs, outputs, algebra, stages, named

@@ -9,7 +9,11 @@ acts on the environment: f = -f(0).
     whole       J a_f = J M^-1 T';  a = M^-1 (T' + J* f)            rewritten by the compiler
     RCCFD1      a_f = W* D^-1 W T';  a = a_f + W* D^-1 H psi B f
     RCCFD2      J a_f = B* psi* H* D^-1 W T';  a = W* D^-1 (T' - H psi (K T' - B f))
-    RCCFD3      e = W T';  J a_f = B* psi* H* D^-1 e;  a = W* (D^-1 e + D^-1 H psi B f)
+    RCCFD3      e = W T';  J a_f = B* psi* H* D^-1 e;  a = a_1 + a_2, with f = f_1 + zeta;
+                a_1 = W* (D^-1 e + D^-1 H psi B f_1);  a_2 = W* D^-1 H psi B zeta
+
+RCCFD3 solves twice: Omega f_1 = -Jc a_f with a_f of the arms, and Omega zeta = a'(C), S4 (6.22d),
+where a'(C) is the bias and what the held object would do by itself.
 
 With mimic joints (F of Jc = Z [J; F]) there are also torques u on them: H psi B f becomes
 H psi B f + W u.
@@ -114,8 +118,10 @@ def _rccfd3(algebra: Algebra, frames: tuple[str, ...], axes: str) -> tuple[Equat
     s = algebra.s
     W = innovation_operator(s)
     second = W.T @ (s.D.inv @ e + s.D.inv @ _innovation(algebra, W))
+    bias_part = W.T @ s.D.inv @ _innovation(algebra, W)
     first = algebra.equation(True, **_innovation_accelerations(algebra, W), e=W @ T)
-    return _torques(algebra, frames, axes), first, algebra.equation(True, a=second)
+    parts = algebra.equation(True, a=second), algebra.equation(True, a=bias_part)
+    return _torques(algebra, frames, axes), first, *parts
 
 
 def _innovation_accelerations(algebra: Algebra, W: Expression) -> dict[str, Expression]:
@@ -135,6 +141,7 @@ METHODS: dict[str, Stages] = {
     "RCCFD3": _rccfd3,
 }
 CORRECTED = (HUB, "free", "RCCFD1")  # the last stage gives a correction of the free accelerations
+SPLIT = ("RCCFD3",)  # the last two stages give the parts due to the arms and due to a'(C)
 PAPER = ("RCCFD1", "RCCFD2", "RCCFD3")  # the methods a user can name, besides DENSE
 DENSE = "KKT"
 

@@ -164,8 +164,13 @@ def test_failures_say_what_they_know():
         and unclear.counterexample is None
         and "it may hold for this robot" in str(unclear)
     )
-    nobody = Operators()
-    assert prove(nobody.psi, nobody.phi).counterexample is None
+    nobody = Operators()  # a claim about all robots: one robot refutes it
+    assert "counter-example: on small robot" in str(prove(nobody.psi, nobody.phi))
+    assert prove(nobody.J("hand") @ nobody.mass, nobody.J("hand")).counterexample is not None
+    v = vector("v")
+    for wrong in (prove(tau.T @ v, 2 * v.T @ tau), prove(v.T @ tau, tau.T @ v + 1e-9 * v.T @ v)):
+        assert not wrong and wrong.counterexample is not None
+    assert prove(tau.T @ v, v.T @ tau).counterexample is None
     assert "the value is" in str(prove(tau.T @ s.D @ tau, 2 * tau.T @ s.D @ tau))
 
 

@@ -130,17 +130,17 @@ def _counterexample(
     lhs: Expression, rhs: Expression, derivation: Derivation
 ) -> Counterexample | None:
     """A counter-example, if one is found. Proved claims are checked, too."""
-    if lhs.model is not None or not derivation.proved:
-        found = find_counterexample(lhs, rhs, states=1 if derivation.proved else STATES)
-        rest = derivation.remainder
-        return found or (
-            _small_difference(lhs, rhs, rest) if rest and not derivation.inverses else None
-        )
-    names = {
-        name for x in lhs.letters | rhs.letters if isinstance(x, FrameLetter) for name in x.frames
-    }
-    model = proof_robot(tuple(sorted(names)))
-    return find_counterexample(Expression(lhs.term, model), Expression(rhs.term, model), states=1)
+    states = 1 if derivation.proved else STATES
+    if lhs.model is None:  # a claim about all robots: one robot can refute it
+        letters = lhs.letters | rhs.letters
+        names = {name for x in letters if isinstance(x, FrameLetter) for name in x.frames}
+        model = proof_robot(tuple(sorted(names)))
+        lhs, rhs = Expression(lhs.term, model), Expression(rhs.term, model)
+    found = find_counterexample(lhs, rhs, states)
+    rest = derivation.remainder
+    if found or not rest or derivation.inverses:
+        return found
+    return _small_difference(lhs, rhs, rest)
 
 
 def find_counterexample(

@@ -12,6 +12,8 @@ from psiphi.algebra.rewriting.work_budget import (
     current_budget,
     limit_work,
 )
+from tests.soundness.oracle import Oracle
+from tests.zoo import chain, random_tree
 
 ARM = pp.robots.puma560()
 s, v = ARM.operators, pp.vector("v")
@@ -120,3 +122,24 @@ def test_what_is_too_long_to_be_told_is_said_so():
         and "= 0" not in str(claim)
         and "budget of 1 s" in str(claim)
     )
+
+
+@pytest.mark.parametrize("axes", ["frame", "world"])
+@pytest.mark.parametrize("inertia", [True, False], ids=["mass.inv", "J J*"])
+def test_the_compliance_of_a_frame_is_linear(axes, inertia):
+    """J M^-1 J* and J J*: one constant a link from 20 bodies on, in a tape or in loops."""
+    flops = {}
+    for n in (20, 80, 320):
+        tree = random_tree(2, n, ("revolute",), 0.1) if n == 80 else None
+        model = tree or chain("chain", ["revolute"] * n, 1)
+        o = pp.Robot.of(model).operators
+        J = o.J("tool", axes=axes)
+        f = pp.function(J @ o.mass.inv @ J.T if inertia else J @ J.T)
+        flops[n] = f.flops / n
+        if n == 80:
+            q = model.random(seed=0, size=2)
+            oracle = Oracle(model, q[1], np.zeros(model.nv))
+            J_T = oracle["H"].m @ oracle["phi"].m @ oracle.B(("tool",), axes).m
+            want = J_T.T @ (np.linalg.solve(oracle["mass"].m, J_T) if inertia else J_T)
+            np.testing.assert_allclose(f(q)[1], want, rtol=1e-8, atol=1e-8 * np.abs(want).max())
+    assert abs(flops[320] - flops[20]) < 0.1 * flops[20]

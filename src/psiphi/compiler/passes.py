@@ -149,9 +149,13 @@ def program(request: CompileRequest, tree: Tree) -> Program:
 
 @memoized_pass
 def choose(equation: Equation) -> Candidate:
-    """The candidate with the fewest operations, with its code; for a large robot the first one."""
+    """The candidate with the fewest operations, with its code; for a large robot the first one, or
+    the first matrix that loops fill."""
     candidates = _candidates(equation)
-    if len(candidates) == 1 or is_large(equation.model):
+    if is_large(equation.model):
+        looped = (x for x in candidates if fills_in_loops(x))
+        return next(looped, candidates[0])
+    if len(candidates) == 1:
         return candidates[0]
     traced = [(candidate, _candidate_code(equation, candidate)) for candidate in candidates]
     cheapest, its_code = min(traced, key=lambda pair: pair[1].count.flops)
@@ -330,9 +334,9 @@ def _lower_candidate(
     rows, cols = first.rows.name, first.cols.name
     if "link" in (rows, cols):  # entries in link axes, which sweeps do not use
         return None
-    lowered = LoweredMatrix(polys, (rows, cols))
-    can_loop = lowered.is_whole_robot or lowered.only_frame_poses
-    if lowered.complete and (can_loop or not (cols == "frame" and _columns_as_loops(equation))):
+    lowered = LoweredMatrix(polys, (rows, cols), equation.model)
+    by_columns = cols == "frame" and _columns_as_loops(equation)
+    if lowered.complete and (lowered.can_loop or not by_columns):
         return lowered
     return (
         LoweredColumns(polys, rows, cols, slot_polys)
@@ -387,6 +391,13 @@ def _verify(*codes: StraightCode | LinkLoops) -> None:
 def is_large(model: Model) -> bool:
     """Whether the code has loops over links; then candidates are not compared."""
     return len(model.joints) > UNROLL_LIMIT and model.embedding is None
+
+
+def fills_in_loops(candidate: Candidate) -> bool:
+    """Whether loops over links fill a matrix at once; other matrices of large robots have columns
+    of their own, or a tape."""
+    lowered = candidate.lowered
+    return isinstance(lowered, LoweredMatrix) and lowered.can_loop
 
 
 def _stages_as_loops(model: Model) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from psiphi.algebra.expressions.letters import A_LOCAL, B_LOCAL, COUPLE, GRAVITY, Letter
 from psiphi.algebra.expressions.notation import result_names, show_word
+from psiphi.algebra.expressions.terms import adjoint_word
 from psiphi.compiler.lower import world_body
 from psiphi.compiler.lower.horner_graph import (
     Anticausal,
@@ -209,12 +210,14 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
     ]
     if lowered.only_frame_poses:
         return lines + ends
-    lines.append("for k = tips .. base:")
+    inward = lowered.needs_articulation or not lowered.at_one_body
+    lines += ["for k = tips .. base:"] if inward else []
     if lowered.needs_articulation:
         lines += ARTICULATE
     if lowered.needs_composites:
         lines.append("    r(k) = M(k) + Σ_c φ(k,c) r(c) φ*(k,c)")
-    lines += [f"    {_family_text(f)}" for f in lowered.families]
+    moving = [] if lowered.at_one_body else lowered.families
+    lines += [f"    {_family_text(f)}" for f in moving]
     lines += [
         f"    {_entry_text(shape)}"
         for *_, shape in lowered.words
@@ -226,10 +229,9 @@ def _matrix_loops(lowered: LoweredMatrix) -> list[str]:
         for middle, kind in lowered.middles:
             c = kind.symbol
             lines.append(f"    Ω(k) = {show_word(middle)} + {c}*(p,k) Ω(p) {c}(p,k)")
+        text = _local_compliance_text if lowered.at_one_body else _entry_text
         lines += [
-            f"    {_entry_text(shape)}"
-            for *_, shape in lowered.words
-            if isinstance(shape, Compliance)
+            f"    {text(shape)}" for *_, shape in lowered.words if isinstance(shape, Compliance)
         ]
     return lines
 
@@ -252,6 +254,11 @@ def _world_text(shape: Grounded | WholeMatrix) -> str:
     if isinstance(shape, WholeMatrix):
         return f"at the world: out = Σ φ(0,k) r(k) φ*(0,k) over roots k{about}"
     return f"at the world: out(:,j){'*' if shape.transposed else ''} += y_j(0){about}"
+
+
+def _local_compliance_text(shape: Compliance) -> str:
+    left, right = (show_word(x) for x in (adjoint_word(shape.left.letters), shape.right.letters))
+    return f"out += {left} Ω(k) {right}  at the body k of the frames"
 
 
 def _entry_text(shape: WordShape | None) -> str:

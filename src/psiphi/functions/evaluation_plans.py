@@ -32,7 +32,7 @@ from psiphi.algebra.rewriting.work_budget import TooLarge, limit_work, share
 from psiphi.compiler import explanation
 from psiphi.compiler.equations import Equation
 from psiphi.compiler.lower.column_sweeps import COLUMN_INPUT, LoweredColumns
-from psiphi.compiler.passes import UNROLL_LIMIT, choose, frame, program, resolve
+from psiphi.compiler.passes import UNROLL_LIMIT, choose, fills_in_loops, frame, program, resolve
 from psiphi.compiler.tape.tape import Count
 from psiphi.functions.compiled_function import Function, QuantityRequest
 from psiphi.functions.factor_plans import (
@@ -138,8 +138,10 @@ def _is_small_inverse(term: Term) -> bool:
 def _sweep_plan(expression: Expression, function: Function, equation: Equation) -> Plan:
     """The plan of an expression that has sweeps."""
     bodies = len(equation.model.bodies)
-    by_columns = isinstance(choose(equation).lowered, LoweredColumns)
-    if equation.is_matrix and (bodies > UNROLL_LIMIT or by_columns):
+    chosen = choose(equation)
+    by_columns = isinstance(chosen.lowered, LoweredColumns)
+    by_columns |= bodies > UNROLL_LIMIT and not fills_in_loops(chosen)
+    if equation.is_matrix and by_columns:
         columns = ByColumns(expression, equation)
         if bodies > UNROLL_LIMIT or columns.written_out > MAX_WRITTEN_OUT:
             return columns

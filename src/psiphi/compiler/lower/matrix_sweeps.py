@@ -36,6 +36,7 @@ from psiphi.compiler.sweeps.sweep_program import (
     Program,
     Sweep,
 )
+from psiphi.model.model import Model
 from psiphi.model.spatial.body_stacks import DenseSquare
 from psiphi.model.spatial.screw_paths import coinertia, force
 from psiphi.model.spatial.screws import Inertia, dot
@@ -53,7 +54,7 @@ class Column:
 class LoweredMatrix:
     """Words with their shapes: `program` fills a rows x columns matrix in at most three sweeps."""
 
-    def __init__(self, polys: dict[str, Poly], spaces: tuple[str, str]):
+    def __init__(self, polys: dict[str, Poly], spaces: tuple[str, str], model: Model):
         self.spaces = spaces
         self.words = [
             (name, c, word, shape_of(word))
@@ -84,6 +85,7 @@ class LoweredMatrix:
             or any(isinstance(x, WholeMatrix) for x in shapes)
         )
         self.reads_world = bool(letters & {*world_body.TO_WORLD, *world_body.FROM_WORLD})
+        self.at_one_body = self._is_at_one_body(model)
         # one Om for each middle word and kind of path
         self.middles = list(
             dict.fromkeys((s.middle, s.right.kind) for s in shapes if isinstance(s, Compliance))
@@ -99,9 +101,10 @@ class LoweredMatrix:
     def sweeps(self) -> list:
         if self.only_frame_poses:
             return [BASE_TO_TIP]
+        inward = self.needs_articulation or not self.at_one_body
         return (
             ([BASE_TO_TIP] if self.needs_poses else [])
-            + [TIP_TO_BASE]
+            + ([TIP_TO_BASE] if inward else [])
             + ([BASE_TO_TIP] if self.middles else [])
         )
 
@@ -120,6 +123,21 @@ class LoweredMatrix:
         return self._one_word_each and all(
             is_frame_pose(s) and s.letter == world_body.AT_ORIGIN for *_, s in self.words
         )
+
+    @property
+    def can_loop(self) -> bool:
+        """Whether the sweeps can run as loops over the links."""
+        return self.is_whole_robot or self.only_frame_poses or self.at_one_body
+
+    def _is_at_one_body(self, model: Model) -> bool:
+        """Whether all words are compliances between frames of one body: it writes the entries."""
+        shapes = [shape for *_, shape in self.words]
+        last = [f.letters[-1] for f in self.families]
+        if not shapes or not all(isinstance(shape, Compliance) for shape in shapes):
+            return False
+        names = {name for x in last if isinstance(x, FrameLetter) for name in x.frames}
+        bodies = {model.frame(name).body for name in names}
+        return all(isinstance(x, FrameLetter) for x in last) and len(bodies) == 1
 
     @property
     def _one_word_each(self) -> bool:
@@ -184,10 +202,29 @@ class LoweredMatrix:
             body_data=frames,
         )
 
+    def _one_body_program(
+        self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+    ) -> Program:
+        """B* c* X c B for frames of one body k: B* Om(k) B. Base to tip: poses, if needed; tip to
+        base: P, if needed; base to tip: Om on the path to k."""
+        run = _MatrixRun(self, {arg.name: arg.shape[-1] for arg in outputs})
+        poses = [Sweep(BASE_TO_TIP, frame_sweeps.store_pose)] if self.needs_poses else []
+        inward = [Sweep(TIP_TO_BASE, articulate)] if self.needs_articulation else []
+        return Program(
+            name,
+            inputs,
+            outputs,
+            (*poses, *inward, Sweep(BASE_TO_TIP, run.compliance_at_frames)),
+            store_world_pose,
+            body_data=frame_sweeps.frame_data(tree, self.frames),
+        )
+
     def program(
         self, name: str, tree: Tree, inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
     ) -> Program:
         """The sweeps that fill the matrices `outputs`."""
+        if self.at_one_body:
+            return self._one_body_program(name, tree, inputs, outputs)
         if self.only_jacobians:
             return self._jacobian_program(name, tree, inputs, outputs)
         if self.only_frame_poses:
@@ -397,6 +434,32 @@ class _MatrixRun:
             if isinstance(shape, Compliance):
                 self._compliance_entries(body, name, c, shape)
 
+    def compliance_at_frames(self, body: BodyView) -> None:
+        """Base to tip: Om on the path to the frames, and B* Om B at their body."""
+        if not body.data:
+            return
+        self.total.clear()
+        for middle, kind in self.lowered.middles:
+            name = f"Om {kind} {' '.join(middle)}"
+            above = body.parent.get(name)
+            body.store(**{name: compliance(body, above, middle, kind)})
+        for name, c, _, shape in self.lowered.words:
+            assert isinstance(shape, Compliance)
+            Om = body.record[f"Om {shape.right.kind} {' '.join(shape.middle)}"]
+            left = dict(_columns_here(body, shape.left.letters))
+            symmetric = shape.left == shape.right
+            for j, x in _columns_here(body, shape.right.letters):
+                z = Om @ x
+                for i, y in left.items():
+                    if symmetric and i > j:  # each pair is computed once
+                        continue
+                    value = dot(y, z)
+                    self.add_entry(name, i, j, c, value)
+                    if symmetric and i != j:
+                        self.add_entry(name, j, i, c, value)
+        for (name, row, column), value in self.total.items():
+            body.write(name, row * self.widths[name] + column, [value])
+
     def _compliance_entries(
         self, body: BodyView, name: str, c: Fraction, shape: Compliance
     ) -> None:
@@ -519,6 +582,12 @@ def _unit_columns(body: BodyView, letters: Word) -> Iterator[tuple[int, list | F
     own = body.slices["v"]
     for i in range(own.start, own.stop):
         yield i, [1.0 if own.start + j == i else 0.0 for j in range(own.stop - own.start)]
+
+
+def _columns_here(body: BodyView, letters: Word) -> Iterator[tuple[int, list]]:
+    """(column number, column) of the columns that start at this body."""
+    for j, e in _unit_columns(body, letters):
+        yield j, apply_word(body, letters, e)
 
 
 def _rows(body: BodyView, value: list | FrameVector) -> list[tuple[int, Any]]:
